@@ -11,7 +11,7 @@ import { ClusterSinkPosition } from './partitions/cluster/position.ts'
 import type { Signal, SignalBus } from './partitions/cluster/signals.ts'
 import { decideClusterStart } from './partitions/cluster/start.ts'
 import type { Claim, ClusterStore, PartitionRow } from './partitions/cluster/store.ts'
-import { LAST_LOAD_MS, type Pipeline, type ServiceContext, startConsumers } from './pipeline.ts'
+import { LAST_LOAD_MS, type Pipeline, type PipelineContext, startConsumers } from './pipeline.ts'
 import { openClusterStore, partitionLimits, startSharedPipeline } from './shared-pipeline.ts'
 import { highestSeq } from './watermarks/columnar-marks.ts'
 import { noteGap } from './watermarks/gaps.ts'
@@ -21,7 +21,7 @@ const SIGNAL_PREFIX = 'journal.signal.'
 const NO_MARK = { journal: '00000000-0000-0000-0000-000000000000', beat: 0 }
 
 /** Joins the cluster: the journal's partitions are replicated by NATS JetStream, and this node owns a share of them. */
-export async function startClusterPipeline(context: ServiceContext, config: ClusterConfig): Promise<Pipeline> {
+export async function startClusterPipeline(context: PipelineContext, config: ClusterConfig): Promise<Pipeline> {
   const { columnar, log, progress, teardown } = context
   const nc = await progress.during('connecting to NATS', () => connectNats(config.natsUrls))
   teardown.add('NATS', () => nc.close())
@@ -51,7 +51,7 @@ export async function startClusterPipeline(context: ServiceContext, config: Clus
 }
 
 interface Parts {
-  readonly context: ServiceContext
+  readonly context: PipelineContext
   readonly config: ClusterConfig
   /** The number of partitions. */
   readonly count: number

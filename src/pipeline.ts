@@ -12,6 +12,7 @@ import type { Journal, JournalReader } from './journal/journal.ts'
 import { type LocalJournal, openLocalJournal } from './journal/local/journal.ts'
 import { startOutboxRelay } from './journal/outbox-relay.ts'
 import { decideStart, lastStoredSeq } from './journal/start.ts'
+import type { KeyRing } from './keys/key-ring.ts'
 import { withGaps } from './live/gaps.ts'
 import { createHistory } from './live/history.ts'
 import { Hub } from './live/hub.ts'
@@ -54,6 +55,11 @@ export interface ServiceContext extends Stores {
   readonly penalties: Penalties
 }
 
+/** What a pipeline needs. */
+export interface PipelineContext extends ServiceContext {
+  readonly ring: Pick<KeyRing, 'areRevocationsKnown'>
+}
+
 /** The journal with everything that reads it. */
 export interface Pipeline {
   readonly partitions: Partitions
@@ -90,7 +96,7 @@ export const LAST_LOAD_MS = 1_500
 const ALWAYS_OPEN = { retain: () => () => {}, mayLag: false, refresh: async () => {} }
 
 /** Starts a journal in local files, which is one partition, and its consumers. */
-export async function startLocalPipeline(context: ServiceContext, intervalMs: number | undefined): Promise<Pipeline> {
+export async function startLocalPipeline(context: PipelineContext, intervalMs: number | undefined): Promise<Pipeline> {
   const { sql, teardown } = context
   await refuseOtherWriters(sql)
   const { journalMaxBytes: maxBytes, journalKeepBytes: keepBytes } = context.config
@@ -256,13 +262,17 @@ export async function startConsumers(context: ServiceContext, owned: OwnedLog): 
 
 /** Starts the hub, which delivers a log to open feeds. */
 export function openFeedSource(
-  { config, columnar, log, loops }: ServiceContext,
+  { config, columnar, log, loops, ring }: PipelineContext,
   journal: JournalReader,
   retentionWatermarks: RetentionWatermarks,
   life: Pick<FeedSource, 'retain' | 'mayLag' | 'refresh'>,
 ): FeedSource {
   const stored = createHistory({ columnar, epoch: journal.epoch })
   const history = withinRetention(withGaps(stored, journal), retentionWatermarks)
-  const hub = new Hub({ journal, history, log, loops, filtersPerWorkspace: config.feeds.filtersPerWorkspace })
+  const hub = new Hub({
+    ...{ journal, history, log, loops },
+    filtersPerWorkspace: config.feeds.filtersPerWorkspace,
+    areRevocationsKnown: () => ring.areRevocationsKnown(),
+  })
   return { journal, hub, retentionWatermarkOf: (workspaceId) => retentionWatermarks.known(workspaceId), ...life }
 }

@@ -26,7 +26,7 @@ import { createServiceMetrics } from './ops/service-metrics.ts'
 import { Loops } from './ops/supervise.ts'
 import { Teardown } from './ops/teardown.ts'
 import type { Peers } from './partitions/peers.ts'
-import { type Pipeline, type ServiceContext, startLocalPipeline } from './pipeline.ts'
+import { type Pipeline, type PipelineContext, type ServiceContext, startLocalPipeline } from './pipeline.ts'
 import { startErasure } from './retention/erasure.ts'
 import { startRetention } from './retention/retention.ts'
 import { RetentionClock } from './retention/retention-clock.ts'
@@ -87,7 +87,7 @@ async function start(config: Config, options: ServiceOptions, teardown: Teardown
     log.warn('BOOTSTRAP_WORKSPACE_KEY is ignored: a workspace already exists, and this key is not valid for it')
 
   const ring = await startKeyRing(context)
-  const pipeline = await startPipeline(context, options)
+  const pipeline = await startPipeline({ ...context, ring }, options)
   const { partitions, onChange } = pipeline
   const maintenance = await startMaintenance(context, pipeline, ring)
   const directory = createRunDirectory({ sql })
@@ -177,7 +177,7 @@ function nameOf({ cluster }: Config, { instanceId }: DataDir, worker: WorkerCont
 
 /** Loads what only a cluster or several workers need when it is needed: most services are a single process. */
 async function startPipeline(
-  context: ServiceContext,
+  context: PipelineContext,
   { worker, watermarkIntervalMs }: ServiceOptions,
 ): Promise<Pipeline> {
   const { cluster } = context.config

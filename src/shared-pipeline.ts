@@ -9,7 +9,7 @@ import { createPeers } from './partitions/cluster/peers.ts'
 import { type SignalBus, Signals } from './partitions/cluster/signals.ts'
 import { ClusterSignature } from './partitions/cluster/signature.ts'
 import { ClusterStore, type PartitionRow } from './partitions/cluster/store.ts'
-import { openFeedSource, type Pipeline, type ServiceContext, startUsage } from './pipeline.ts'
+import { openFeedSource, type Pipeline, type PipelineContext, type ServiceContext, startUsage } from './pipeline.ts'
 import { singleConnection } from './postgres/connect.ts'
 import { RetentionWatermarks } from './retention/retention-watermarks.ts'
 
@@ -44,7 +44,7 @@ export interface SharedLogs {
 }
 
 /** Takes part in the work of several processes: this one owns a share of the journal's partitions. */
-export async function startSharedPipeline(context: ServiceContext, logs: SharedLogs): Promise<Pipeline> {
+export async function startSharedPipeline(context: PipelineContext, logs: SharedLogs): Promise<Pipeline> {
   const { sql, log, loops, teardown, dataDir } = context
   const { store, count, bus, secret, isConnected, times = {} } = logs
   const { instanceId, previousInstanceId } = dataDir
@@ -115,7 +115,7 @@ export function partitionLimits({ journalMaxBytes, journalKeepBytes }: ServiceCo
   }
 }
 
-function createFeeds(context: ServiceContext, { openReader }: SharedLogs): ClusterFeeds {
+function createFeeds(context: PipelineContext, { openReader }: SharedLogs): ClusterFeeds {
   const { sql, log, loops } = context
   return new ClusterFeeds({
     openReader,

@@ -12,7 +12,7 @@ import {
   LAST_LOAD_MS,
   openLocalLog,
   type Pipeline,
-  type ServiceContext,
+  type PipelineContext,
   startConsumers,
   startWatermarks,
 } from './pipeline.ts'
@@ -42,7 +42,7 @@ const ALIVE_MS = 15_000
 
 /** Joins the other workers of this machine: the journal's partitions are in files of one data directory. */
 export async function startWorkerPipeline(
-  context: ServiceContext,
+  context: PipelineContext,
   worker: WorkerContext,
   intervalMs: number | undefined,
 ): Promise<Pipeline> {
@@ -80,7 +80,7 @@ async function otherWorkers(store: ClusterStore, { instanceId }: WorkerContext):
 }
 
 interface Parts {
-  readonly context: ServiceContext
+  readonly context: PipelineContext
   readonly worker: WorkerContext
   readonly store: ClusterStore
   /** The watermarks of the open partitions. */

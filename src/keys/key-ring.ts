@@ -32,6 +32,7 @@ export interface KeyRingLimits {
 }
 
 const LIMITS: KeyRingLimits = { keys: 100_000, unknownTokens: 10_000, unknownTokensTtlMs: 5_000 }
+const RENEWAL_RETRY_MS = 100
 /** Attempts at a lookup that changes of credentials keep overtaking. */
 const LOOKUPS_MAX = 5
 const TOKEN_LENGTH_MAX = 100
@@ -113,6 +114,18 @@ export class KeyRing {
   async stop(): Promise<void> {
     await this.uses.stop()
     await this.lease.stop()
+  }
+
+  /**
+   * True while no key can have been revoked without this process knowing. Otherwise resolves once that is so again, or to
+   * false a moment after a failed attempt.
+   */
+  areRevocationsKnown(): true | Promise<boolean> {
+    if (this.lease.fresh) return true
+    return this.lease.renew().then(
+      () => this.lease.fresh,
+      () => Bun.sleep(RENEWAL_RETRY_MS).then(() => false),
+    )
   }
 
   /** Increases with each invalidation: a result that was read before must not be cached after it. */

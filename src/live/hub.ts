@@ -12,7 +12,7 @@ import { Replay, type ReplayDeps } from './replay.ts'
 import { Share } from './share.ts'
 import { TimeSlice } from './time-slice.ts'
 
-export interface HubDeps extends Pick<ReplayDeps, 'history'> {
+export interface HubDeps extends Pick<ReplayDeps, 'history' | 'areRevocationsKnown'> {
   readonly journal: JournalReader
   readonly log: Log
   /** Distinct filters that a workspace may have at the same time. */
@@ -165,7 +165,10 @@ export class Hub {
         continue
       }
       const frames = journal.recent(this.position, DELIVERY_BYTES)
-      if (frames === null) {
+      // What was read after a revocation must not reach its feeds: a process that was paused does not know of it yet.
+      const isKnown = this.deps.areRevocationsKnown?.() ?? true
+      if (isKnown !== true) await isKnown
+      else if (frames === null) {
         const fields = { lag: this.lag() }
         log.warn('live feeds: too far behind the journal; switching all feeds to replay', fields)
         this.fallBehind(this.channels.allLive())

@@ -18,6 +18,8 @@ export interface ReplayDeps {
   readonly channels: Channels
   /** Milliseconds on a monotonic clock. */
   readonly now?: (() => number) | undefined
+  /** Whether no key can have been revoked unnoticed: `KeyRing.areRevocationsKnown`. Undefined: always. */
+  readonly areRevocationsKnown?: (() => true | Promise<boolean>) | undefined
   /** Makes a subscription live if it has caught up. */
   readonly join: (subscription: Subscription) => boolean
 }
@@ -90,8 +92,12 @@ export class Replay {
       }
       await this.slice.yield()
       await this.takeTurns()
-      if (next !== undefined) await this.advance(next, signal)
+      if (next !== undefined && (await this.areRevocationsKnown())) await this.advance(next, signal)
     }
+  }
+
+  private areRevocationsKnown(): true | Promise<boolean> {
+    return this.deps.areRevocationsKnown?.() ?? true
   }
 
   /** Whether a waiting subscription has been sent everything up to its position. */
@@ -142,7 +148,12 @@ export class Replay {
       return
     }
     const { endSeq } = journal
-    const frames = journal.recent(position, CHUNK_BYTES) ?? (await this.readFiles(position))
+    let frames: readonly Frame[] | null = journal.recent(position, CHUNK_BYTES)
+    if (frames === null) {
+      frames = await this.readFiles(position)
+      const isKnown = this.areRevocationsKnown()
+      if (isKnown !== true) return void (await isKnown)
+    }
     // Segments may have been dropped in the meantime; then history has their rows.
     if (frames === null || position + 1 < journal.startSeq) return
     // A damaged frame was set aside: subscriptions that need it get a gap.

@@ -133,6 +133,37 @@ describe.skipIf(!hasNats)('three nodes', () => {
     for (const socket of sockets) await eventually(() => socket.closed?.code === 4001)
   })
 
+  test('a key revoked while a node is paused is dead there as soon as the node continues', async () => {
+    const [node, , paused] = cluster.nodes
+    const { data } = await node.api('POST', '/api/v1/keys', { name: 'k' })
+    const ask = () => paused.api('GET', '/api/v1/runs', undefined, { key: data.key })
+    expect((await ask()).status).toBe(200)
+    const run_id = await startRun(node)
+    const socket = await LiveSocket.open({ url: paused.url, workspaceKey: data.key })
+    await socket.subscribe('s', { filter: { run_id, kind: 'event' } })
+    paused.kill('SIGSTOP')
+    try {
+      // The node cannot confirm it, so this waits until its lease is over.
+      const revoked = await node.api('POST', `/api/v1/keys/${data.key_id}/revoke`, {})
+      expect([revoked.status, revoked.data?.status]).toEqual([200, 'revoked'])
+      const reported = await eventually(async () => {
+        const answer = await report(node, run_id, [{ type: 'step' }])
+        return answer.status === 200 && answer
+      })
+      expect(reported.data.accepted).toBe(1)
+      // They arrive while it is paused, so they are the first that it reads.
+      const asked = Promise.all([ask(), ask()])
+      await Bun.sleep(100)
+      paused.kill('SIGCONT')
+      expect((await asked).map(({ status }) => status)).toEqual([401, 401])
+    } finally {
+      paused.kill('SIGCONT')
+    }
+    expect((await socket.untilClosed()).code).toBe(4001)
+    expect(socket.items('s')).toEqual([])
+    await ownedEvenly(node, 3)
+  })
+
   test('nobody but a node can name the caller of a request', async () => {
     const run_id = await startRun(cluster.nodes[0])
     const claim = Buffer.from(JSON.stringify({ caller: {}, bodyDigest: '', at: Date.now() })).toString('base64url')
