@@ -9,6 +9,8 @@ type Signal = 'traces' | 'logs' | 'metrics'
 function hostile(name: string, signal: Signal, type: string, make: () => Uint8Array, encoding?: string): LoopCase {
   return {
     name: `OTLP ${signal}, ${type}: ${name}${encoding === undefined ? '' : ` (${encoding})`}`,
+    // Said here, because making an export to see which route it calls takes seconds.
+    route: `POST /otlp/v1/${signal}`,
     status: 'any',
     request: () => ({
       method: 'POST',

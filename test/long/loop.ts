@@ -51,6 +51,8 @@ class LoopCampaign {
   private operations!: readonly Operation[]
   private agentKey!: string
   private probe!: string
+  /** Found by making a request, which may be large. */
+  private readonly routes = new Map<AnyLoopCase, string>()
   /** Measured again before a case is repeated: a machine becomes slower when others use it, too. */
   private slowness = slowness()
 
@@ -183,7 +185,11 @@ class LoopCampaign {
   }
 
   private routeOf(each: AnyLoopCase): string {
-    return each.route ?? routeOf((each as LoopCase).request(), this.operations)
+    const known = each.route ?? this.routes.get(each)
+    if (known !== undefined) return known
+    const route = routeOf((each as LoopCase).request(), this.operations)
+    this.routes.set(each, route)
+    return route
   }
 
   private print(): void {
