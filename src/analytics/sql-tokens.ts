@@ -36,34 +36,71 @@ function partsOf(name: string): string[] {
   return [...name.matchAll(new RegExp(PART, 'g'))].map(([part]) => (part.startsWith('`') ? part.slice(1, -1) : part))
 }
 
-/**
- * The element of a SELECT list that contains a token, as a range of tokens with an exclusive end. Undefined for a token
- * outside SELECT lists.
- */
-export function selectElement(
-  tokens: readonly SqlToken[],
-  index: number,
-): readonly [from: number, to: number] | undefined {
-  const around = new Set<number>([-1])
-  for (let at = tokens[index].bracket; at >= 0; at = tokens[at].bracket) around.add(at)
-  let from = index
-  // Find the innermost SELECT within the brackets around the token.
-  while (from >= 0 && !(tokens[from].text === 'SELECT' && around.has(tokens[from].bracket))) from--
-  if (from < 0) return undefined
-  const { bracket } = tokens[from]
-  let start = listStart(tokens, from)
+/** The SELECT lists of a query. Each is read once, because a query may have thousands of elements. */
+export class SelectLists {
+  /** The SELECTs within each bracket, in order. */
+  private readonly selects = new Map<number, number[]>()
+  /** The elements of the list after a SELECT, in order. */
+  private readonly elements = new Map<number, (readonly [from: number, to: number])[]>()
+
+  constructor(private readonly tokens: readonly SqlToken[]) {
+    tokens.forEach(({ text, bracket }, index) => {
+      if (text !== 'SELECT') return
+      const within = this.selects.get(bracket)
+      if (within === undefined) this.selects.set(bracket, [index])
+      else within.push(index)
+    })
+  }
+
+  /**
+   * The element of a SELECT list that contains a token, as a range of tokens with an exclusive end. Undefined for a token
+   * outside SELECT lists.
+   */
+  elementAt(index: number): readonly [from: number, to: number] | undefined {
+    // The innermost SELECT within the brackets around the token.
+    let select = -1
+    for (let bracket = this.tokens[index].bracket; ; bracket = this.tokens[bracket].bracket) {
+      const within = this.selects.get(bracket) ?? []
+      select = Math.max(select, within[firstAfter(within, index, (at) => at) - 1] ?? -1)
+      if (bracket < 0) break
+    }
+    if (select < 0) return undefined
+    const elements = this.elements.get(select) ?? elementsAfter(this.tokens, select)
+    this.elements.set(select, elements)
+    const element = elements[firstAfter(elements, index, ([, end]) => end)]
+    return element && trimmed(this.tokens, ...element)
+  }
+}
+
+/** The index of the first item whose position is greater. */
+function firstAfter<T>(items: readonly T[], position: number, positionOf: (item: T) => number): number {
+  let [low, high] = [0, items.length]
+  while (low < high) {
+    const middle = (low + high) >>> 1
+    if (positionOf(items[middle]) > position) high = middle
+    else low = middle + 1
+  }
+  return low
+}
+
+function elementsAfter(tokens: readonly SqlToken[], select: number): (readonly [from: number, to: number])[] {
+  const { bracket } = tokens[select]
+  const elements: (readonly [number, number])[] = []
+  let start = listStart(tokens, select)
   for (let at = start; at < tokens.length; at++) {
     const token = tokens[at]
     const isWithin = token.bracket === bracket
     const isClosed = bracket >= 0 && token.bracket === tokens[bracket].bracket && /^[)\]]$/.test(token.text)
     if (isWithin && token.text === ',') {
-      if (at > index) return trimmed(tokens, start, at)
+      elements.push([start, at])
       start = at + 1
     } else if (isClosed || (isWithin && LIST_ENDS.has(token.text))) {
-      return at > index ? trimmed(tokens, start, at) : undefined
+      elements.push([start, at])
+      return elements
     }
   }
-  return trimmed(tokens, start, tokens.length)
+  elements.push([start, tokens.length])
+  return elements
 }
 
 function trimmed(tokens: readonly SqlToken[], start: number, end: number): readonly [number, number] {

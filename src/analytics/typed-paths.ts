@@ -1,6 +1,6 @@
 import { type AstNode, readAst, textOf } from './ast.ts'
 import { JSON_COLUMNS } from './json-paths.ts'
-import { type SqlToken, selectElement, sqlTokens } from './sql-tokens.ts'
+import { SelectLists, type SqlToken, sqlTokens } from './sql-tokens.ts'
 import { TABLES } from './tables.ts'
 import { type ExpectedType, TypedContexts } from './typed-contexts.ts'
 
@@ -111,8 +111,9 @@ function rewrite(
     const index = indexOf(node) ?? 0
     texts[index] = typed(texts[index], expected)
   }
+  const lists = new SelectLists(tokens)
   for (const [element, node] of unnamedElements(tree, wanted)) {
-    const place = selectElement(tokens, indexOf(node) ?? 0)
+    const place = lists.elementAt(indexOf(node) ?? 0)
     if (place === undefined) continue
     const [from, to] = place
     const name = nameOf(element, tokens) ?? original.slice(from, to).join('').trim().replaceAll('`', '')
@@ -154,11 +155,11 @@ function unnamedElements(
   tree: readonly AstNode[],
   wanted: ReadonlyMap<AstNode, ExpectedType>,
 ): [element: AstNode, path: AstNode][] {
-  const elements = tree.filter(({ parent, alias }) => isSelectList(parent) && alias === '')
-  return elements.flatMap((element): [AstNode, AstNode][] => {
-    const path = [...wanted.keys()].find((node) => isWithin(node, element))
-    return path === undefined ? [] : [[element, path]]
-  })
+  const elements = new Set(tree.filter(({ parent, alias }) => isSelectList(parent) && alias === ''))
+  const found = new Map<AstNode, AstNode>()
+  for (const path of wanted.keys())
+    for (const element of around(path)) if (elements.has(element) && !found.has(element)) found.set(element, path)
+  return [...found]
 }
 
 /** In the tree, the list of a SELECT follows its WITH and precedes its tables. */
@@ -169,11 +170,10 @@ function isSelectList(node: AstNode | undefined): boolean {
   return select.children[tables < 0 ? 0 : tables - 1] === node
 }
 
-/** Does not look into scalar subqueries, whose names do not depend on their contents. */
-function isWithin(node: AstNode, element: AstNode): boolean {
+/** A node and its parents, up to a scalar subquery: its name does not depend on its contents. */
+function* around(node: AstNode): Generator<AstNode> {
   for (let each: AstNode | undefined = node; each !== undefined && each.kind !== 'Subquery'; each = each.parent)
-    if (each === element) return true
-  return false
+    yield each
 }
 
 /** Whether the second tree differs from the first only by the effects of {@link rewrite}. */

@@ -1,9 +1,9 @@
-/** The cases that stopped the loop longest in full runs, as `route, name`: what the short form sends. */
+/** The cases that stopped the loop longest as far as they were measured, as `route, name`: what the short form sends. */
 export const HEAVIEST: ReadonlySet<string> = new Set([
-  'GET /api/v1/runs/{runId}, escapes, identity',
-  'GET /api/v1/runs/{runId}, spaces, identity',
-  'GET /api/v1/runs/{runId}/events, emoji, identity',
-  'GET /api/v1/runs/{runId}/events, spaces, zstd',
+  'GET /api/v1/runs/{run_id}, escapes, identity',
+  'GET /api/v1/runs/{run_id}, spaces, identity',
+  'GET /api/v1/runs/{run_id}/events, emoji, identity',
+  'GET /api/v1/runs/{run_id}/events, spaces, zstd',
   'GET /api/v1/live, lists of lists',
   'GET /api/v1/live, a long id',
   'POST /api/ingest/v1/events, 5,000 events, numbers of a digit',
@@ -19,9 +19,9 @@ export const HEAVIEST: ReadonlySet<string> = new Set([
   'POST /api/v1/agents, tools of 80 KiB',
   'POST /api/v1/agents, many patterns',
   'POST /api/v1/agents, names of patterns',
-  'POST /api/v1/agents/{agentId}/invoke, input, members',
-  'POST /api/v1/agents/{agentId}/invoke, prompt_variables',
-  'POST /api/v1/agents/{agentId}/invoke, output of a pattern, emoji',
+  'POST /api/v1/agents/{agent_id}/invoke, input, members',
+  'POST /api/v1/agents/{agent_id}/invoke, prompt_variables',
+  'POST /api/v1/agents/{agent_id}/invoke, output of a pattern, emoji',
   'POST /otlp/v1/traces, OTLP traces, protobuf: a resource of 8 MiB, 10 traces',
   'POST /otlp/v1/traces, OTLP traces, protobuf: unknown long varints in a span',
   'POST /otlp/v1/traces, OTLP traces, JSON: 1 MB of numbers',
