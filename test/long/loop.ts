@@ -156,6 +156,8 @@ class LoopCampaign {
       method,
       headers: { authorization: `Bearer ${this.keyOf(path)}`, ...headers },
       ...(body.length > 0 && { body: body as BodyInit }),
+      // The service may close the connection after a body that it did not read.
+      keepalive: false,
       signal: AbortSignal.timeout(TIMEOUT_MS),
     })
     const text = await response.text()
