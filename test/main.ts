@@ -11,7 +11,7 @@ const HELP = `Runs the tests on real stores, several files at a time.
   --parallel <n>   test processes at a time   (${PARALLEL} here)
   --help           this text
 
-Without names, it leaves out the tests that wait in real time, restart or kill stores, or drive a browser (*${SLOW}):
+Without names, it leaves out the tests that wait in real time, start programs, restart or kill stores, or drive a browser (*${SLOW}):
 \`${script('test:long slow')}\` runs those.
 
 Every other option goes to \`bun test\`, for example -t <name>, --only-failures or --bail.

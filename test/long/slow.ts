@@ -3,7 +3,7 @@ import type { Campaign } from './campaign.ts'
 
 /** The tests that `bun run test` leaves out. */
 export const slow: Campaign = {
-  describe: 'the tests that wait in real time, restart or kill stores, or drive a browser; --rounds repeats them',
+  describe: 'the tests that wait in real time, start programs, kill stores or drive a browser; --rounds repeats them',
   rounds: 1,
   shortRounds: 1,
   async run({ rounds }) {

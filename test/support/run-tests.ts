@@ -15,7 +15,7 @@ const ROOT = join(import.meta.dir, '..', '..')
 const TIMINGS = join(ROOT, 'test', 'timings.json')
 const TEST_TIMEOUT_MS = 240_000
 
-/** How the files are named whose tests wait in real time, restart or kill stores, or drive a browser. */
+/** How the files are named whose tests wait in real time, start programs, restart or kill stores, or drive a browser. */
 export const SLOW = '.slow.test.ts'
 
 /** The number of test processes at a time: tests wait more than they compute. */

@@ -1,6 +1,6 @@
 import { Client, type ReportError } from 'agent-run-service/client'
 
-/** A program that uses the package: `package.test.ts` compiles it under `strict` and runs it in Node. */
+/** A program that uses the package: `package.slow.test.ts` compiles it under `strict` and runs it in Node. */
 
 const errors: ReportError[] = []
 const client = new Client({ onError: (error) => errors.push(error), whenFull: 'drop' })
