@@ -1,3 +1,4 @@
+import { setImmediate as nextIteration } from 'node:timers/promises'
 import { RawJson } from '../http/raw-json.ts'
 
 /** Line breaks are escaped inside strings, so these match only layout: rows are indented by two tabs, their members by more. */
@@ -35,7 +36,7 @@ export async function readJsonAnswer(text: string, rowsMax: number) {
 async function compact(rows: string): Promise<string> {
   let text = ''
   for (let at = 0; at < rows.length; at += COMPACTED_PER_SLICE) {
-    if (at > 0) await new Promise((resolve) => setImmediate(resolve))
+    if (at > 0) await nextIteration()
     text += rows.slice(at, at + COMPACTED_PER_SLICE).replace(/[\n\t]+/g, '')
   }
   return text

@@ -1,3 +1,4 @@
+import { setImmediate as nextIteration } from 'node:timers/promises'
 import { ApiError } from '../http/errors.ts'
 import { runKey } from '../ids.ts'
 import type { Log } from '../log.ts'
@@ -198,7 +199,7 @@ async function parseAll(rows: readonly OutboxRow[]): Promise<Change[]> {
     changes.push({ id: entry_id, kind, row: JSON.parse(body.text) })
     length += body.text.length
     if (length < PARSED_PER_SLICE) continue
-    await new Promise((resolve) => setImmediate(resolve))
+    await nextIteration()
     length = 0
   }
   return changes

@@ -1,3 +1,4 @@
+import { setImmediate as nextIteration } from 'node:timers/promises'
 import { LRUCache } from 'lru-cache'
 import type { AgentStore } from '../agents/store.ts'
 import { ApiError } from '../http/errors.ts'
@@ -48,7 +49,7 @@ export function createAgentNames({
     }
     const names = new Set([name])
     const found = inTurn(workspaceId, async () => {
-      await new Promise(setImmediate)
+      await nextIteration()
       waiting.delete(workspaceId)
       const wanted = [...names].map((each) => ({ name: each, agentId: namedAgentId(workspaceId, each) }))
       const answer = await agents.named(workspaceId, wanted, agentsMax)
