@@ -46,9 +46,9 @@ create table hosted_runs (
   session_id   uuid,
   -- Everything that determines the run, with the agent's settings at the time of the invocation.
   plan         json not null,
-  -- waiting: for its turn in a session. queued: any process may claim it. driven: executed by `owner`. paused: waits
+  -- waiting: for its turn in a session. queued: any process may claim it. executing: by `owner`. paused: waits
   -- for people.
-  phase        text not null check (phase in ('waiting', 'queued', 'driven', 'paused', 'over')),
+  phase        text not null check (phase in ('waiting', 'queued', 'executing', 'paused', 'ended')),
   owner        uuid,
   queued_at    timestamptz(3) not null,
   -- The part of `timeout_seconds` that has been used.
@@ -56,7 +56,7 @@ create table hosted_runs (
 );
 create index hosted_runs_queued on hosted_runs (workspace_id, queued_at, run_id) where phase = 'queued';
 create index hosted_runs_queued_children on hosted_runs (queued_at) where phase = 'queued' and parent_call_id is not null;
-create index hosted_runs_driven on hosted_runs (owner) where phase = 'driven';
+create index hosted_runs_executing on hosted_runs (owner) where phase = 'executing';
 create index hosted_runs_waiting on hosted_runs (session_id, queued_at, run_id) where phase = 'waiting';
 create index hosted_runs_of_workspace on hosted_runs (workspace_id);
 

@@ -11,4 +11,4 @@ create index hosted_runs_budgeted on hosted_runs (workspace_id, root_run_id) whe
 
 update hosted_runs h set spent_usd = r.cost_usd
 from runs r
-where r.workspace_id = h.workspace_id and r.run_id = h.run_id and h.phase <> 'over' and r.cost_usd > 0;
+where r.workspace_id = h.workspace_id and r.run_id = h.run_id and h.phase <> 'ended' and r.cost_usd > 0;

@@ -1,5 +1,3 @@
-import type { CallableTool } from '../hosted/tools/tool.ts'
-
 /**
  * A language model that continues conversations: the interface that the executor needs of a provider
  * (docs/specification.md#hosted-agents).
@@ -19,7 +17,7 @@ export interface ModelRequest {
   readonly model: string
   readonly messages: readonly ModelMessage[]
   /** The tools that the model may call, with unique names. */
-  readonly tools: readonly Pick<CallableTool, 'name' | 'description' | 'parameters'>[]
+  readonly tools: readonly ModelTool[]
   /** Null: the provider's default. */
   readonly temperature: number | null
   /** In tokens; null: the provider's default. */
@@ -30,6 +28,15 @@ export interface ModelRequest {
   readonly onText?: (delta: string) => void
   /** The stream broke and is requested again: the text passed to onText so far is void. */
   readonly onRestart?: () => void
+}
+
+/** A tool as the model sees it. */
+export interface ModelTool {
+  /** The name that the model uses. */
+  readonly name: string
+  readonly description: string
+  /** JSON Schema of the arguments, an object. */
+  readonly parameters: Record<string, unknown>
 }
 
 export type ModelMessage =

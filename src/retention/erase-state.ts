@@ -1,3 +1,4 @@
+import { type HostedPhase, NEXT_PHASES, statesBefore } from '../hosted/run/state.ts'
 import { inTransaction, type Sql } from '../postgres/connect.ts'
 import { LIVE_RUN_STATUSES } from '../runs/state.ts'
 
@@ -69,8 +70,8 @@ export async function tablesHolding(sql: Sql, workspaceId: string): Promise<stri
 /** Takes the workspace's runs away from their executors, which then store nothing more. */
 async function stopExecutors(sql: Sql, workspaceId: string): Promise<void> {
   await sql`
-    update hosted_runs set phase = 'over', owner = null
-    where workspace_id = ${workspaceId} and phase in ('waiting', 'queued', 'driven') and run_id = any(array(
+    update hosted_runs set phase = ${'ended' satisfies HostedPhase}, owner = null
+    where workspace_id = ${workspaceId} and phase in ${sql(statesBefore(NEXT_PHASES, 'ended'))} and run_id = any(array(
       select run_id from runs
       where workspace_id = ${workspaceId} and runtime_type = 'hosted' and status in ${sql(LIVE_RUN_STATUSES)}
     ))`

@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, test } from 'bun:test'
+import type { Call } from '../../src/hosted/run/run.ts'
 import { loadProgress } from '../../src/hosted/store/load.ts'
 import { OwnershipLost, type StoredAnswer, storeAnswer } from '../../src/hosted/store/progress.ts'
-import type { Call } from '../../src/hosted/store/rows.ts'
 import { RawJson } from '../../src/http/raw-json.ts'
 import { mintToken } from '../../src/keys/token.ts'
 import { createLog } from '../../src/log.ts'
@@ -93,7 +93,7 @@ function fetchAnswer(attempt: string, callId: string): StoredAnswer {
 
 const ownersOf = async (runs: readonly string[]) => {
   const rows = await sql<{ owner: string }[]>`
-    select distinct owner from hosted_runs where run_id = any(${[...runs]}::uuid[]) and phase = 'driven'`
+    select distinct owner from hosted_runs where run_id = any(${[...runs]}::uuid[]) and phase = 'executing'`
   return rows.map(({ owner }) => owner)
 }
 const phasesOf = async (runs: readonly string[]) => {
@@ -122,7 +122,7 @@ describe('two processes', () => {
       ).map(({ name }) => name),
     )
     const before = agent.requests().length
-    await eventually(async () => (await phasesOf(runs)).every((phase) => phase === 'over'))
+    await eventually(async () => (await phasesOf(runs)).every((phase) => phase === 'ended'))
     for (const run of runs) await untilStatus(second, run, 'completed')
     const again = agent
       .requests()

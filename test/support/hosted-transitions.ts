@@ -1,4 +1,4 @@
-import { NEXT_CALL_STATUSES, NEXT_PAUSE_STATUSES, NEXT_PHASES } from '../../src/hosted/state.ts'
+import { NEXT_CALL_STATUSES, NEXT_PAUSE_STATUSES, NEXT_PHASES } from '../../src/hosted/run/state.ts'
 import { createLog } from '../../src/log.ts'
 import { connectPostgres } from '../../src/postgres/connect.ts'
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import { endOf, framesAfter, OUTPUT_START, OutputLog, parseOutputId } from '../../src/hosted/output/output-log.ts'
-import type { Call, HostedRun, RunOutcome, Step } from '../../src/hosted/store/rows.ts'
+import type { Call, HostedRun, RunOutcome, Step } from '../../src/hosted/run/run.ts'
 import { RawJson } from '../../src/http/raw-json.ts'
 import { type Random, seededRandom } from '../support/random.ts'
 
@@ -120,7 +120,7 @@ function live(random: Random, onChange: (log: OutputLog, stored: () => OutputLog
       const [ended] = open.splice(random.int(0, open.length - 1), 1)
       const done = call(step, ended!.position, [ended!.startedFrame, log.nextFrameNumber()])
       calls[calls.indexOf(ended!)] = done
-      log.addCall(done, 'over')
+      log.addCall(done, 'finished')
       changed()
     }
   }

@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
+import type { RunProgress } from '../../src/hosted/run/run.ts'
 import { Scheduler, type SchedulerDeps } from '../../src/hosted/scheduler/scheduler.ts'
-import type { RunProgress } from '../../src/hosted/store/rows.ts'
 import { createLog } from '../../src/log.ts'
 import { eventually } from '../support/eventually.ts'
 

@@ -2,10 +2,11 @@ import { runKey } from '../../ids.ts'
 import type { ModelAnswer, ModelUsage } from '../../model/model.ts'
 import type { Prices } from '../../model/prices.ts'
 import { inTransaction, type Sql, type TransactionSql } from '../../postgres/connect.ts'
-import type { Budget } from '../invoke/plan.ts'
-import type { ChangeSignals } from '../scheduler/change-signals.ts'
+import type { ChangeSignals } from '../run/change-signals.ts'
+import { type Budget, budgetsOver } from '../run/plan.ts'
+import type { HostedRun, RunProgress } from '../run/run.ts'
+import { executedBy, phaseIs } from '../store/fragments.ts'
 import { OwnershipLost } from '../store/progress.ts'
-import type { HostedRun, RunProgress } from '../store/rows.ts'
 import { conversationOf } from './conversation.ts'
 
 export interface BudgetDeps {
@@ -106,13 +107,12 @@ export class RunBudget {
   /** @returns `full`: there is room only once calls in flight have ended */
   private async reserve(atLeast: number, estimate: number): Promise<Overrun | 'full' | null> {
     const { sql, owner } = this.deps
-    const { workspaceId, runId } = this.run
     return inTransaction(sql, async (tx) => {
       const sums = await this.lockedSums(tx)
       const verdict = this.judge(sums, atLeast, estimate)
       const { count } = await tx`
         update hosted_runs set reserved_usd = ${verdict === null ? estimate : 0}
-        where workspace_id = ${workspaceId} and run_id = ${runId} and owner = ${owner} and phase = 'driven'`
+        where ${executedBy(tx, this.run, owner)}`
       if (count === 0) throw new OwnershipLost()
       return verdict
     })
@@ -126,13 +126,11 @@ export class RunBudget {
       for no key update`
     const rows = await tx<(Sum & { readonly runId: string })[]>`
       select b.run_id as "runId", sum(h.spent_usd) as spent,
-        coalesce(sum(h.reserved_usd) filter (where h.phase = 'driven' and h.run_id <> ${runId}), 0) as reserved
+        coalesce(sum(h.reserved_usd) filter (where ${phaseIs(tx, 'executing')} and h.run_id <> ${runId}), 0) as reserved
       from unnest(${this.budgets.map((budget) => budget.runId)}::uuid[]) as b (run_id) join hosted_runs h
         on h.workspace_id = ${workspaceId} and h.root_run_id = ${rootRunId} and b.run_id = any(h.budgeted_by)
       group by b.run_id`
-    // A run created before budgets covered descendants is in no sum; count at least its own answers.
-    const unknown = { spent: this.spentUsd, reserved: 0 }
-    return this.budgets.map((budget) => rows.find((row) => row.runId === budget.runId) ?? unknown)
+    return this.budgets.map((budget) => rows.find((row) => row.runId === budget.runId)!)
   }
 
   private judge(sums: readonly Sum[], atLeast: number, estimate: number): Overrun | 'full' | null {
@@ -175,13 +173,6 @@ export class RunBudget {
 interface Sum {
   readonly spent: number
   readonly reserved: number
-}
-
-/** The budgets that cover a run, the outermost first, its own last. */
-export function budgetsOver({ runId, plan }: Pick<HostedRun, 'runId' | 'plan'>): readonly Budget[] {
-  const { budgetUsd } = plan.agent
-  const above = plan.budgetsAbove ?? []
-  return budgetUsd === null ? above : [...above, { runId, usd: budgetUsd }]
 }
 
 function expectedUsage(progress: RunProgress, knownTokens: number): ModelUsage {

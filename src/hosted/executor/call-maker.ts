@@ -4,9 +4,9 @@ import type { RunIdentity } from '../../ids.ts'
 import type { SchemaChecks } from '../../model/output-schema.ts'
 import type { Sql } from '../../postgres/connect.ts'
 import type { OutputLog } from '../output/output-log.ts'
-import type { CallStatus } from '../state.ts'
+import type { Call, HostedRun, RunOutcome, RunProgress } from '../run/run.ts'
+import type { CallStatus } from '../run/state.ts'
 import { storeResult, storeStart } from '../store/progress.ts'
-import type { Call, HostedRun, RunOutcome, RunProgress } from '../store/rows.ts'
 import type { ToolOutcome } from '../tools/tool.ts'
 import type { Toolbox, ToolboxEntry } from '../tools/toolbox.ts'
 import { finishedEvent, startedEvent } from './step-events.ts'
@@ -140,7 +140,7 @@ export class CallMaker {
       const result = { callId: call.callId, status, output, frame, durationMs, usedMs: usedMs(), at, events }
       await store(() => storeResult(sql, progress.run, owner, result))
       this.replace(done)
-      log.addCall(done, 'over')
+      log.addCall(done, 'finished')
     })
     onChange()
   }

@@ -1,6 +1,6 @@
 import type { RawJson } from '../../http/raw-json.ts'
 import type { ModelMessage } from '../../model/model.ts'
-import type { RunProgress } from '../store/rows.ts'
+import type { RunProgress } from '../run/run.ts'
 
 /** The messages for the model: the prompt, the earlier conversation, and everything the run has done. */
 export function conversationOf({ run, history, steps, calls }: RunProgress): ModelMessage[] {

@@ -7,12 +7,12 @@ import type { SchemaChecks } from '../../model/output-schema.ts'
 import { isUnavailable } from '../../postgres/connect.ts'
 import type { TerminalStatus } from '../../runs/state.ts'
 import { OutputLog } from '../output/output-log.ts'
-import { isDone } from '../state.ts'
+import type { Call, Pause, RunOutcome, RunProgress, Step } from '../run/run.ts'
+import { isDone } from '../run/state.ts'
 import { endRun } from '../store/end.ts'
 import { loadProgress } from '../store/load.ts'
 import { pauseRun } from '../store/pausing.ts'
 import { OwnershipLost, storeAnswer } from '../store/progress.ts'
-import type { Call, Pause, RunOutcome, RunProgress, Step } from '../store/rows.ts'
 import { systemEvent } from '../store/system-event.ts'
 import { McpUnavailable } from '../tools/mcp-unavailable.ts'
 import { openToolbox, type Toolbox, type ToolboxDeps } from '../tools/toolbox.ts'
@@ -233,7 +233,7 @@ export class Executor {
     await this.storeStep(step, calls, pauses, cost, events)
     for (const call of calls) {
       if (call.status === 'started') output.addCall(call, 'started')
-      if (call.status === 'failed') output.addCall(call, 'over')
+      if (call.status === 'failed') output.addCall(call, 'finished')
     }
     onChange()
     return null

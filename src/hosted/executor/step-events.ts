@@ -2,7 +2,7 @@ import type { RawJson } from '../../http/raw-json.ts'
 import type { SystemEventRow } from '../../journal/rows.ts'
 import type { ModelAnswer } from '../../model/model.ts'
 import type { TerminalStatus } from '../../runs/state.ts'
-import type { Call, HostedRun, Pause } from '../store/rows.ts'
+import type { Call, HostedRun, Pause } from '../run/run.ts'
 import { systemEvent } from '../store/system-event.ts'
 
 /** The events that a run's steps produce. */

@@ -4,7 +4,7 @@ import { mint } from '../../ids.ts'
 import type { ModelAnswer, ModelToolCall } from '../../model/model.ts'
 import type { SchemaChecks } from '../../model/output-schema.ts'
 import type { OutputLog } from '../output/output-log.ts'
-import type { Call, Pause } from '../store/rows.ts'
+import type { Call, Pause } from '../run/run.ts'
 import type { Toolbox } from '../tools/toolbox.ts'
 
 export interface StepOptions {

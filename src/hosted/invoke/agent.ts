@@ -2,7 +2,7 @@ import { invalid } from '../../http/errors.ts'
 import type { SchemaChecks } from '../../model/output-schema.ts'
 import type { Sql } from '../../postgres/connect.ts'
 import { HeadersNotFilled, type Secrets } from '../../secrets/store.ts'
-import { type HostedAgentRow, plannedAgent } from './plan.ts'
+import { type HostedAgentRow, plannedAgent } from '../run/plan.ts'
 
 /** The agent as it is now, unless it is archived. */
 export async function findAgent(sql: Sql, workspaceId: string, agentId: string): Promise<HostedAgentRow | null> {

@@ -1,15 +1,14 @@
 import { ApiError } from '../../http/errors.ts'
 import type { RawJson } from '../../http/raw-json.ts'
-import { budgetsOver } from '../executor/budget.ts'
 import type { Children } from '../executor/call-maker.ts'
 import { storable } from '../executor/tool-calls.ts'
+import { budgetsOver, type HostedAgentRow, plannedAgent, type RunPlan, userMessage } from '../run/plan.ts'
+import type { Call, HostedRun } from '../run/run.ts'
 import { beginRun, type NewHostedRun } from '../store/begin.ts'
 import { loadStarted } from '../store/load.ts'
-import type { Call, HostedRun } from '../store/rows.ts'
 import { systemEvent } from '../store/system-event.ts'
 import { checkTools, findAgent } from './agent.ts'
 import type { InvocationsDeps } from './invocations.ts'
-import { type HostedAgentRow, plannedAgent, type RunPlan, userMessage } from './plan.ts'
 import { fillPrompt } from './prompt.ts'
 
 /** Ancestors that a run may have: stops agents that call each other in a cycle. */
@@ -69,7 +68,7 @@ export class ChildRuns implements Pick<Children, 'begin'> {
     }
     const result = await beginRun(sql, run, [systemEvent(run, at, 'run.started', { parent_run_id: parent.runId })])
     onChange()
-    if (result === 'driven') void this.deps.scheduler().execute(await loadStarted(sql, run))
+    if (result === 'executing') void this.deps.scheduler().execute(await loadStarted(sql, run))
     return null
   }
 

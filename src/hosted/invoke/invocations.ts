@@ -9,14 +9,15 @@ import type { Sql } from '../../postgres/connect.ts'
 import { checkSize, checkText } from '../../runs/limits.ts'
 import type { Secrets } from '../../secrets/store.ts'
 import { storable } from '../executor/tool-calls.ts'
+import { type HistoryMessage, type HostedAgentRow, plannedAgent, type RunPlan, userMessage } from '../run/plan.ts'
+import type { RunOutcome, RunProgress } from '../run/run.ts'
 import type { Scheduler } from '../scheduler/scheduler.ts'
 import { type BeginResult, beginRun, type NewHostedRun } from '../store/begin.ts'
 import { endRun, WITHOUT_ANSWER } from '../store/end.ts'
+import { phaseIs } from '../store/fragments.ts'
 import { findRun, loadStarted } from '../store/load.ts'
-import type { RunOutcome, RunProgress } from '../store/rows.ts'
 import { systemEvent } from '../store/system-event.ts'
 import { checkTools, findAgent } from './agent.ts'
-import { type HistoryMessage, type HostedAgentRow, plannedAgent, type RunPlan, userMessage } from './plan.ts'
 import { fillPrompt } from './prompt.ts'
 import type { InvokeAgent } from './schema.ts'
 
@@ -76,6 +77,7 @@ export class Invocations {
       user: storable(userMessage(input)),
       isStreamed: body.stream === true,
       depth: 0,
+      budgetsAbove: [],
     }
     return this.begin(
       {
@@ -108,7 +110,7 @@ export class Invocations {
       if (!hasSlot) await checkQueue(sql, workspaceId, waitingMax)
       const events = [systemEvent(run, at, 'run.started', {})]
       result = await beginRun(sql, { ...run, owner: hasSlot ? owner : null, waitingMax, at }, events)
-      if (result === 'driven') progress = await loadStarted(sql, run)
+      if (result === 'executing') progress = await loadStarted(sql, run)
     } finally {
       if (hasSlot && progress === null) scheduler.releaseSlot(workspaceId)
     }
@@ -176,7 +178,7 @@ function checkAgent(agent: HostedAgentRow, body: InvokeAgent): void {
 async function checkQueue(sql: Sql, workspaceId: string, max: number): Promise<void> {
   const [{ count }] = await sql<[{ count: number }]>`
     select count(*) as count from (
-      select from hosted_runs where workspace_id = ${workspaceId} and phase = 'queued' limit ${max}
+      select from hosted_runs where workspace_id = ${workspaceId} and ${phaseIs(sql, 'queued')} limit ${max}
     ) as line`
   if (count >= max)
     throw new ApiError('RATE_LIMITED', `${max} runs of this workspace are already queued`, { retryAfterSeconds: 5 })

@@ -5,14 +5,16 @@ import type { RunIdentity } from '../../ids.ts'
 import type { KeyRing } from '../../keys/key-ring.ts'
 import type { FeedCaller } from '../../keys/schema.ts'
 import { type CloseReason, type FeedReservation, refusalOf } from '../../live/connections.ts'
-import type { OutputPosition } from '../output/output-log.ts'
+import type { LiveOutputs, OutputPosition } from '../output/output-log.ts'
 import { OutputStream, type OutputStreamDeps } from '../output/output-stream.ts'
+import type { PendingPause, RunOutcome } from '../run/run.ts'
+import type { Scheduler } from '../scheduler/scheduler.ts'
 import { readOutcome } from '../store/outcome.ts'
-import type { PendingPause, RunOutcome } from '../store/rows.ts'
 import type { Invoked } from './invocations.ts'
 import type { RunResponse } from './schema.ts'
 
 export interface ResponderDeps extends OutputStreamDeps {
+  readonly scheduler: Pick<Scheduler, keyof LiveOutputs | 'settled'>
   readonly ring: Pick<KeyRing, 'authenticateFeed'>
   /** How long a caller waits; then its run continues without it. */
   readonly waitMs: number

@@ -1,6 +1,7 @@
 import { t } from 'elysia'
 import { Body, Described, FreeForm, Named, Nullable, Text, Uuid } from '../../http/schema.ts'
-import { PauseExpiry, QuestionOptions, RunStatus, Usage } from '../../runs/schema.ts'
+import { RunStatus, Usage } from '../../runs/schema.ts'
+import { ApprovalWait, InputWait } from '../output/schema.ts'
 
 /** The wire format of invocations (docs/specification.md#invoke). */
 
@@ -80,13 +81,6 @@ export const RunFailed = Named(
   ),
 )
 
-export const ApprovalWait = {
-  approval_id: Described(Uuid, 'The approval to decide.'),
-  tool: t.String({ description: 'The tool to be called.' }),
-  input: Described(FreeForm, 'The arguments of the call.'),
-  expires_at: PauseExpiry,
-}
-
 export const AwaitingApproval = Named(
   'AwaitingApproval',
   t.Object(
@@ -100,13 +94,6 @@ export const AwaitingApproval = Named(
     { description: 'The run waits for a person to approve a call.' },
   ),
 )
-
-export const InputWait = {
-  request_id: Described(Uuid, 'The input request to answer.'),
-  question: t.String({ description: 'What the model asks.' }),
-  options: QuestionOptions,
-  expires_at: PauseExpiry,
-}
 
 export const AwaitingInput = Named(
   'AwaitingInput',

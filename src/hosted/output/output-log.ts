@@ -1,5 +1,6 @@
 import { encodeJson } from '../../http/raw-json.ts'
-import type { Call, PendingPause, RunOutcome, RunProgress } from '../store/rows.ts'
+import type { RunIdentity } from '../../ids.ts'
+import type { Call, PendingPause, RunOutcome, RunProgress } from '../run/run.ts'
 
 /**
  * The output of a hosted run, in order, for streams that may start at any position
@@ -10,6 +11,13 @@ import type { Call, PendingPause, RunOutcome, RunProgress } from '../store/rows.
  * offset is the frame's number; in part 0 it is the number of characters so far, and a fourth member names the attempt:
  * after a crash the model may write something else.
  */
+
+/** The outputs of the runs that this process executes. */
+export interface LiveOutputs {
+  outputOf(run: RunIdentity): OutputLog | undefined
+  /** Resolves when the state of a run may have changed, or when no change was reported for a while. */
+  change(run: RunIdentity, signal: AbortSignal): Promise<void>
+}
 
 export type OutputItem = TextItem | FrameItem
 
@@ -96,7 +104,7 @@ export class OutputLog {
     this.notify()
   }
 
-  addCall(call: Call, phase: 'started' | 'over'): void {
+  addCall(call: Call, phase: 'started' | 'finished'): void {
     const [started, finished] = toolItems(this.runId, call, true)
     const item = phase === 'started' ? started : finished
     if (item === undefined) return
@@ -117,7 +125,7 @@ export class OutputLog {
     return () => this.listeners.delete(listener)
   }
 
-  /** Whether anybody listens. */
+  /** Whether it has listeners. */
   get isFollowed(): boolean {
     return this.listeners.size > 0
   }

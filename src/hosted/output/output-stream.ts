@@ -3,16 +3,15 @@ import type { RunIdentity } from '../../ids.ts'
 import type { FeedCaller } from '../../keys/schema.ts'
 import type { CloseReason, Connection, Connections } from '../../live/connections.ts'
 import type { Sql } from '../../postgres/connect.ts'
-import type { Scheduler } from '../scheduler/scheduler.ts'
+import type { RunOutcome } from '../run/run.ts'
 import { loadProgress } from '../store/load.ts'
 import { readOutcome } from '../store/outcome.ts'
-import type { RunOutcome } from '../store/rows.ts'
 import type { FollowedOutputs } from './followed-outputs.ts'
-import { framesAfter, OUTPUT_START, OutputLog, type OutputPosition } from './output-log.ts'
+import { framesAfter, type LiveOutputs, OUTPUT_START, OutputLog, type OutputPosition } from './output-log.ts'
 
 export interface OutputStreamDeps extends EventStreamLimits {
   readonly sql: Sql
-  readonly scheduler: Scheduler
+  readonly scheduler: LiveOutputs
   readonly connections: Connections
   /** Runs that other processes execute; undefined in a process that works alone. */
   readonly followed?: FollowedOutputs | undefined
@@ -88,8 +87,8 @@ export class OutputStream implements Connection {
     const { signal } = this.gone
     try {
       while (!signal.aborted && this.log === undefined) {
-        const driven = scheduler.outputOf(run) ?? followed?.outputOf(run)
-        if (driven !== undefined) return this.take(driven)
+        const output = scheduler.outputOf(run) ?? followed?.outputOf(run)
+        if (output !== undefined) return this.take(output)
         const change = scheduler.change(run, signal)
         const outcome = await readOutcome(sql, run)
         const log = await this.stored(outcome)

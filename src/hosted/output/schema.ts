@@ -1,13 +1,27 @@
 import { t } from 'elysia'
 import { Count, Described, FreeForm, Named, Nullable, Uuid } from '../../http/schema.ts'
-import { RunStatus, Usage } from '../../runs/schema.ts'
-import { ApprovalWait, InputWait } from '../invoke/schema.ts'
+import { PauseExpiry, QuestionOptions, RunStatus, Usage } from '../../runs/schema.ts'
 
-/** The `data` of each frame of an output stream, by its `event` (docs/specification.md#output-streams); here for the documentation. */
+/** The `data` of the frames of an output stream (docs/specification.md#output-streams); for the documentation. */
+
+export const ApprovalWait = {
+  approval_id: Described(Uuid, 'The approval to decide.'),
+  tool: t.String({ description: 'The tool to be called.' }),
+  input: Described(FreeForm, 'The arguments of the call.'),
+  expires_at: PauseExpiry,
+}
+
+export const InputWait = {
+  request_id: Described(Uuid, 'The input request to answer.'),
+  question: t.String({ description: 'What the model asks.' }),
+  options: QuestionOptions,
+  expires_at: PauseExpiry,
+}
 
 const run_id = Described(Uuid, 'The run.')
 
-export const OUTPUT_FRAMES = {
+/** By `event`. */
+const OUTPUT_FRAMES = {
   chunk: Named(
     'OutputChunk',
     t.Object(

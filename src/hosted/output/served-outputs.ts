@@ -2,12 +2,11 @@ import { BoundedEventStream } from '../../http/event-stream.ts'
 import type { RunIdentity } from '../../ids.ts'
 import type { Connections } from '../../live/connections.ts'
 import type { Loops } from '../../ops/supervise.ts'
-import type { Scheduler } from '../scheduler/scheduler.ts'
 import { COPY_START, type CopyPosition, HEARTBEAT, nextChange } from './output-copy.ts'
-import type { OutputLog } from './output-log.ts'
+import type { LiveOutputs, OutputLog } from './output-log.ts'
 
 export interface ServedOutputsDeps {
-  readonly scheduler: Pick<Scheduler, 'outputOf' | 'change'>
+  readonly scheduler: LiveOutputs
   /** Responses count as feeds do: without a free file descriptor the process could accept no call. */
   readonly connections: Pick<Connections, 'reserveForPeer'>
   /** How long a process may read nothing before it is cut off. */

@@ -4,9 +4,11 @@ import type { RunIdentity } from '../../ids.ts'
 import type { Log } from '../../log.ts'
 import { Loops } from '../../ops/supervise.ts'
 import { inTransaction, type Sql } from '../../postgres/connect.ts'
+import type { HostedRunRef } from '../run/run.ts'
+import { NEXT_PAUSE_STATUSES, type PauseStatus, statesBefore } from '../run/state.ts'
 import { endLocked, lockToEnd, type RunEnd, WITHOUT_ANSWER } from '../store/end.ts'
+import { pauseIs } from '../store/fragments.ts'
 import { findRun } from '../store/load.ts'
-import type { HostedRunRef } from '../store/rows.ts'
 import { systemEvent } from '../store/system-event.ts'
 
 export interface PauseExpiryDeps {
@@ -40,7 +42,7 @@ async function expireSome(deps: PauseExpiryDeps): Promise<number> {
   const { patrol, clock } = deps
   const due = await patrol<DuePause[]>`
     select pause_id as "pauseId", workspace_id as "workspaceId", run_id as "runId", type from pauses
-    where status = 'pending' and expires_at <= ${new Date(clock.now())} order by expires_at limit ${AT_ONCE}`
+    where ${pauseIs(patrol, 'pending')} and expires_at <= ${new Date(clock.now())} order by expires_at limit ${AT_ONCE}`
   for (const pause of due) await expire(deps, pause)
   return due.length
 }
@@ -58,8 +60,8 @@ async function expire({ sql, clock, onChange, onEnded }: PauseExpiryDeps, pause:
   const ended = await inTransaction(sql, async (tx) => {
     await lockToEnd(tx, run)
     const { count } = await tx`
-      update pauses set status = 'expired', decided_at = ${new Date(at)}
-      where pause_id = ${pause.pauseId} and status = 'pending'`
+      update pauses set status = ${'expired' satisfies PauseStatus}, decided_at = ${new Date(at)}
+      where pause_id = ${pause.pauseId} and status in ${tx(statesBefore(NEXT_PAUSE_STATUSES, 'expired'))}`
     return count === 0 ? null : endLocked(tx, run, null, endingOf(run, pause, at))
   })
   if (ended === null) return

@@ -14,7 +14,7 @@ import {
 } from '../../http/schema.ts'
 import { PauseExpiry, QuestionOptions } from '../../runs/schema.ts'
 import { answering } from '../invoke/schema.ts'
-import type { PauseStatus } from '../state.ts'
+import type { PauseStatus } from '../run/state.ts'
 
 /** The wire format of approvals and input requests (docs/specification.md#pauses). */
 

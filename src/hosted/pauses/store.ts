@@ -12,10 +12,12 @@ import type { SchemaChecks } from '../../model/output-schema.ts'
 import { inTransaction, type Sql, type TransactionSql } from '../../postgres/connect.ts'
 import { checkSize } from '../../runs/limits.ts'
 import { failure } from '../executor/tool-calls.ts'
-import type { RunPlan } from '../invoke/plan.ts'
+import type { RunPlan } from '../run/plan.ts'
+import { pendingOf } from '../run/run.ts'
+import { type CallStatus, NEXT_CALL_STATUSES, NEXT_PAUSE_STATUSES, statesBefore } from '../run/state.ts'
+import { insertOutbox } from '../store/fragments.ts'
 import { loadPauses } from '../store/load.ts'
 import { lockAncestors, showNext, wake } from '../store/pausing.ts'
-import { insertOutbox, pendingOf } from '../store/rows.ts'
 import { systemEvent } from '../store/system-event.ts'
 import { knownParameters } from '../tools/toolbox.ts'
 import type { ListPauses, PauseRow } from './schema.ts'
@@ -88,7 +90,8 @@ export class Pauses {
           comment = ${'comment' in decision ? decision.comment : null},
           edited_input = ${decision.status === 'approved' ? decision.editedInput : null}::json,
           answer = ${decision.status === 'answered' ? decision.answer : null}
-        where pause_id = ${pauseId} and status = 'pending' and (expires_at is null or expires_at > ${new Date(at)})
+        where pause_id = ${pauseId} and status in ${tx(statesBefore(NEXT_PAUSE_STATUSES, decision.status))}
+          and (expires_at is null or expires_at > ${new Date(at)})
         returning pause_id`
       if (row === undefined) return false
       await apply(tx, workspaceId, pause, decision)
@@ -138,8 +141,9 @@ export function answeredAbout(
 /** Looks up the run of each pause by its key: for a join, the planner may read the whole workspace instead. */
 function selected(sql: Sql) {
   return sql`
-    select p.pause_id, p.run_id, h.root_run_id, root.agent_id as root_agent_id, root.session_id as root_session_id, p.agent_id, p.call_id, p.type, p.status, p.tool, p.input, p.edited_input,
-      p.question, p.options, p.answer, p.comment, p.decided_by, p.decided_at, p.created_at, p.expires_at
+    select p.pause_id, p.run_id, h.root_run_id, root.agent_id as root_agent_id, root.session_id as root_session_id,
+      p.agent_id, p.call_id, p.type, p.status, p.tool, p.input, p.edited_input, p.question, p.options, p.answer,
+      p.comment, p.decided_by, p.decided_at, p.created_at, p.expires_at
     from pauses p cross join lateral (
       select root_run_id from hosted_runs where run_id = p.run_id and workspace_id = p.workspace_id offset 0
     ) h cross join lateral (
@@ -152,21 +156,19 @@ function selected(sql: Sql) {
  * edited.
  */
 async function apply(tx: TransactionSql, workspaceId: string, pause: PauseRow, decision: Decision): Promise<void> {
-  const { call_id } = pause
-  if (decision.status === 'approved') {
-    const input = decision.editedInput ?? pause.input
-    await tx`
-      update tool_calls set status = 'ready', input = ${input}::json
-      where workspace_id = ${workspaceId} and call_id = ${call_id} and status = 'held'`
-    return
-  }
-  const [status, output] =
-    decision.status === 'answered'
-      ? ['answered', RawJson.of(decision.answer)]
-      : ['rejected', failure(`a person has rejected this call${decision.comment ? `: ${decision.comment}` : ''}`)]
+  const update: { status: CallStatus; input?: RawJson | null; output?: RawJson } =
+    decision.status === 'approved'
+      ? { status: 'ready', input: decision.editedInput ?? pause.input }
+      : decision.status === 'answered'
+        ? { status: 'answered', output: RawJson.of(decision.answer) }
+        : {
+            status: 'rejected',
+            output: failure(`a person has rejected this call${decision.comment ? `: ${decision.comment}` : ''}`),
+          }
   await tx`
-    update tool_calls set status = ${status}, output = ${output}::json
-    where workspace_id = ${workspaceId} and call_id = ${call_id} and status = 'held'`
+    update tool_calls set ${tx(update)}
+    where workspace_id = ${workspaceId} and call_id = ${pause.call_id}
+      and status in ${tx(statesBefore(NEXT_CALL_STATUSES, update.status))}`
 }
 
 function decisionEvent(caller: Caller, pause: PauseRow, decision: Decision, at: number) {

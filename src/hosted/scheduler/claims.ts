@@ -2,7 +2,9 @@ import type { RunIdentity } from '../../ids.ts'
 import type { SystemEventRow } from '../../journal/rows.ts'
 import { inTransaction, type Sql } from '../../postgres/connect.ts'
 import { RUN_ROW_COLUMNS } from '../../runs/rows.ts'
-import { insertOutbox } from '../store/rows.ts'
+import { NEXT as NEXT_STATUSES } from '../../runs/state.ts'
+import { type HostedPhase, NEXT_PHASES, nextPhase, statesBefore } from '../run/state.ts'
+import { insertOutbox, phaseIs } from '../store/fragments.ts'
 
 /**
  * How runs get to the process that executes them. A claim is a row that names its owner; only one process can hold it.
@@ -22,11 +24,11 @@ const CHILDREN_MAX = 1_000
 export async function workspacesWithQueuedRuns(sql: Sql): Promise<string[]> {
   const rows = await sql<{ workspace_id: string }[]>`
     with recursive line (workspace_id) as (
-      (select workspace_id from hosted_runs where phase = 'queued' order by workspace_id limit 1)
+      (select workspace_id from hosted_runs where ${phaseIs(sql, 'queued')} order by workspace_id limit 1)
       union all
       select (
         select h.workspace_id from hosted_runs h
-        where h.phase = 'queued' and h.workspace_id > line.workspace_id order by h.workspace_id limit 1
+        where ${phaseIs(sql, 'queued')} and h.workspace_id > line.workspace_id order by h.workspace_id limit 1
       ) from line where line.workspace_id is not null
     )
     select line.workspace_id from line join workspaces w on w.workspace_id = line.workspace_id
@@ -58,29 +60,30 @@ export async function claimQueued(
         from unnest(${workspaces}::uuid[], ${[...slots.values()]}::int[]) as p (workspace_id, slots),
           lateral (
             select run_id from hosted_runs
-            where phase = 'queued' and workspace_id = p.workspace_id and parent_call_id is null
+            where ${phaseIs(tx, 'queued')} and workspace_id = p.workspace_id and parent_call_id is null
             order by queued_at, run_id limit p.slots
           ) q
         union all
         (select c.workspace_id, c.run_id from hosted_runs c join workspaces w on w.workspace_id = c.workspace_id
-         where c.phase = 'queued' and c.parent_call_id is not null and w.status = 'active'
+         where ${phaseIs(tx, 'queued')} and c.parent_call_id is not null and w.status = 'active'
          order by c.queued_at limit ${CHILDREN_MAX})
       )
       for update of h skip locked`
     if (queued.length === 0) return []
     await tx`
       with ours as (
-        update hosted_runs h set phase = 'driven', owner = ${owner}
+        update hosted_runs h set phase = ${'executing' satisfies HostedPhase}, owner = ${owner}
         from unnest(
           ${queued.map((run) => run.workspaceId)}::uuid[], ${queued.map((run) => run.runId)}::uuid[]
         ) as i (workspace_id, run_id)
         where h.workspace_id = i.workspace_id and h.run_id = i.run_id
+          and h.phase in ${tx(statesBefore(NEXT_PHASES, 'executing'))}
         returning h.workspace_id, h.run_id
       ), changed as (
         update runs r set status = 'running', started_at = coalesce(r.started_at, ${new Date(at)}), pending = null
         from ours
         where r.workspace_id = ours.workspace_id and r.run_id = ours.run_id
-          and r.status in ('queued', 'awaiting_approval', 'awaiting_input')
+          and r.status in ${tx(statesBefore(NEXT_STATUSES, 'running'))}
         returning ${tx.unsafe(RUN_ROW_COLUMNS)}
       )
       ${insertOutbox(tx, [], 'first', 'changed')}`
@@ -96,7 +99,7 @@ export async function claimOrphans(sql: Sql, owner: string, limit: number): Prom
     update hosted_runs h set owner = ${owner}
     where (h.workspace_id, h.run_id) in (
       select o.workspace_id, o.run_id from hosted_runs o join workspaces w on w.workspace_id = o.workspace_id
-      where o.phase = 'driven' and o.owner <> ${owner} and w.status = 'active'
+      where ${phaseIs(sql, 'executing')} and o.owner <> ${owner} and w.status = 'active'
         and not exists (select from instances i where i.instance_id = o.owner and i.lease_until > now())
       limit ${limit} for update of o skip locked
     )
@@ -106,7 +109,9 @@ export async function claimOrphans(sql: Sql, owner: string, limit: number): Prom
 
 /** Queues the runs of this process again, for another process or for its own next start. */
 export async function releaseAll(sql: Sql, owner: string): Promise<void> {
-  await sql`update hosted_runs set phase = 'queued', owner = null where owner = ${owner} and phase = 'driven'`
+  await sql`
+    update hosted_runs set phase = ${nextPhase('executing', 'queued')}, owner = null
+    where owner = ${owner} and ${phaseIs(sql, 'executing')}`
 }
 
 /** The runs that this process owns; those of suspended workspaces are left alone. */
@@ -115,5 +120,5 @@ export async function ownedRuns(sql: Sql, owner: string): Promise<Claimed[]> {
     select h.run_id as "runId", h.workspace_id as "workspaceId", h.agent_id as "agentId", false as "isFirst",
       h.parent_call_id is not null as "isChild"
     from hosted_runs h join workspaces w on w.workspace_id = h.workspace_id
-    where h.owner = ${owner} and h.phase = 'driven' and w.status = 'active'`
+    where h.owner = ${owner} and ${phaseIs(sql, 'executing')} and w.status = 'active'`
 }

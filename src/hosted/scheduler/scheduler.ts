@@ -6,12 +6,12 @@ import { Loops } from '../../ops/supervise.ts'
 import type { Sql } from '../../postgres/connect.ts'
 import type { Children } from '../executor/call-maker.ts'
 import { Executor, type ExecutorDeps } from '../executor/executor.ts'
-import type { OutputLog } from '../output/output-log.ts'
+import type { LiveOutputs, OutputLog } from '../output/output-log.ts'
+import { ChangeSignals } from '../run/change-signals.ts'
+import type { HostedRun, RunOutcome, RunProgress } from '../run/run.ts'
 import { loadOwned } from '../store/load.ts'
 import { readOutcome } from '../store/outcome.ts'
-import type { HostedRun, RunOutcome, RunProgress } from '../store/rows.ts'
 import { systemEvent } from '../store/system-event.ts'
-import { ChangeSignals } from './change-signals.ts'
 import { type Claimed, claimOrphans, claimQueued, ownedRuns, releaseAll, workspacesWithQueuedRuns } from './claims.ts'
 import { Slots } from './slots.ts'
 
@@ -46,7 +46,7 @@ interface Execution {
  * Executes hosted runs in this process: as many as it has slots, from each workspace in turn; the others stay queued as
  * rows. A row names the process that executes its run, so that another process takes over when that one is gone.
  */
-export class Scheduler {
+export class Scheduler implements LiveOutputs {
   /** By {@link runKey}, like `changes` and `unattended`. */
   private readonly executions = new Map<string, Execution>()
   private readonly changes = new ChangeSignals()

@@ -4,6 +4,7 @@ import { Int, Uuid } from '../../http/schema.ts'
 import type { RunIdentity } from '../../ids.ts'
 import type { Caller } from '../../keys/schema.ts'
 import { inTransaction, type Sql } from '../../postgres/connect.ts'
+import { phaseIs } from '../store/fragments.ts'
 import {
   type DeletedSession,
   type ListMessages,
@@ -87,7 +88,7 @@ export class Sessions {
         await tx`select from sessions where workspace_id = ${workspaceId} and session_id = ${sessionId} for update`
         const runs = await tx<{ run_id: string }[]>`
           select run_id from hosted_runs
-          where workspace_id = ${workspaceId} and session_id = ${sessionId} and phase = 'waiting'`
+          where workspace_id = ${workspaceId} and session_id = ${sessionId} and ${phaseIs(tx, 'waiting')}`
         if (runs.length === 0)
           await tx`delete from sessions where workspace_id = ${workspaceId} and session_id = ${sessionId}`
         return [...runs]

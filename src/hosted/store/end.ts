@@ -4,8 +4,17 @@ import type { SystemEventRow } from '../../journal/rows.ts'
 import { inTransaction, type Sql, type TransactionSql } from '../../postgres/connect.ts'
 import { RUN_ROW_COLUMNS } from '../../runs/rows.ts'
 import type { TerminalStatus } from '../../runs/state.ts'
+import type { HostedRunRef, Step } from '../run/run.ts'
+import {
+  type HostedPhase,
+  NEXT_PAUSE_STATUSES,
+  NEXT_PHASES,
+  nextPhase,
+  type PauseStatus,
+  statesBefore,
+} from '../run/state.ts'
+import { insertOutbox, insertStep, phaseIs } from './fragments.ts'
 import { lockAncestors, wake } from './pausing.ts'
-import { type HostedRunRef, insertOutbox, insertStep, type Step } from './rows.ts'
 import { systemEvent } from './system-event.ts'
 
 export interface RunEnd {
@@ -110,7 +119,8 @@ async function endDescendants(
     select h.run_id as "runId", h.workspace_id as "workspaceId", h.agent_id as "agentId"
     from tool_calls c cross join lateral (
       select run_id, workspace_id, agent_id from hosted_runs
-      where run_id = c.child_run_id and workspace_id = c.workspace_id and phase <> 'over' for update
+      where run_id = c.child_run_id and workspace_id = c.workspace_id
+        and phase in ${tx(statesBefore(NEXT_PHASES, 'ended'))} for update
     ) h
     where c.workspace_id = ${workspaceId} and c.run_id = ${runId} order by c.step, c.position`
   const ended: RunIdentity[] = []
@@ -145,14 +155,14 @@ async function updateRun(
   // The calls of a last answer are never made, so they are not part of the step.
   const last = step && { ...step, toolCalls: [], remark: null }
   const [ended] = await sql<Omit<EndedRun, 'descendants'>[]>`
-    with over as (
-      update hosted_runs set phase = 'over', owner = null, used_ms = greatest(used_ms, ${ending.usedMs}),
+    with ended as (
+      update hosted_runs set phase = ${'ended' satisfies HostedPhase}, owner = null, used_ms = greatest(used_ms, ${ending.usedMs}),
         spent_usd = spent_usd + ${ending.spentUsd}::float8
-      where workspace_id = ${workspaceId} and run_id = ${runId} and phase <> 'over'
-        and (${owner}::uuid is null or (owner = ${owner} and phase = 'driven'))
+      where workspace_id = ${workspaceId} and run_id = ${runId} and phase in ${sql(statesBefore(NEXT_PHASES, 'ended'))}
+        and (${owner}::uuid is null or (owner = ${owner} and ${phaseIs(sql, 'executing')}))
       returning workspace_id
     ), stored as (
-      ${insertStep(sql, runId, last, at, 'over')}
+      ${insertStep(sql, runId, last, at, 'ended')}
     ), changed as (
       update runs r set status = ${status}, output = ${ending.output}::json, error_message = ${ending.errorMessage},
         error_detail = ${ending.errorDetail}::json, pending = null, completed_at = greatest(${at}, r.started_at),
@@ -160,11 +170,12 @@ async function updateRun(
         output_tokens = r.output_tokens + ${step?.outputTokens ?? 0}::bigint,
         cost_usd = round((r.cost_usd + ${ending.costUsd}::float8)::numeric, 10)::float8
       where r.workspace_id = ${workspaceId} and r.run_id = ${runId} and r.completed_at is null
-        and exists (select from over)
+        and exists (select from ended)
       returning ${sql.unsafe(RUN_ROW_COLUMNS)}
     ), unasked as (
-      update pauses set status = 'cancelled', decided_at = ${at}
-      where workspace_id = ${workspaceId} and run_id = ${runId} and status = 'pending' and exists (select from over)
+      update pauses set status = ${'cancelled' satisfies PauseStatus}, decided_at = ${at}
+      where workspace_id = ${workspaceId} and run_id = ${runId}
+        and status in ${sql(statesBefore(NEXT_PAUSE_STATUSES, 'cancelled'))} and exists (select from ended)
     ), logged as (
       ${insertOutbox(sql, ending.events, 'last', 'changed')}
     )
@@ -195,13 +206,13 @@ async function endSessionTurn(
   await tx`
     with next as (
       select workspace_id, run_id from hosted_runs
-      where workspace_id = ${workspaceId} and session_id = ${sessionId} and phase = 'waiting'
+      where workspace_id = ${workspaceId} and session_id = ${sessionId} and ${phaseIs(tx, 'waiting')}
       order by queued_at, run_id limit 1
     ), given as (
       update sessions set turn_run_id = (select run_id from next)
       where workspace_id = ${workspaceId} and session_id = ${sessionId} and turn_run_id = ${runId}
       returning session_id
     )
-    update hosted_runs h set phase = 'queued' from next, given
+    update hosted_runs h set phase = ${nextPhase('waiting', 'queued')} from next, given
     where h.workspace_id = next.workspace_id and h.run_id = next.run_id`
 }

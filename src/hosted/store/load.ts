@@ -2,8 +2,9 @@ import type { RawJson } from '../../http/raw-json.ts'
 import type { RunIdentity } from '../../ids.ts'
 import type { ModelToolCall } from '../../model/model.ts'
 import type { Sql, TransactionSql } from '../../postgres/connect.ts'
-import type { HistoryMessage, RunPlan } from '../invoke/plan.ts'
-import type { Call, HostedRun, HostedRunRef, Pause, RunProgress, Step } from './rows.ts'
+import type { HistoryMessage, RunPlan } from '../run/plan.ts'
+import type { Call, HostedRun, HostedRunRef, Pause, RunProgress, Step } from '../run/run.ts'
+import { executedBy, pauseIs } from './fragments.ts'
 
 /** How many of the newest messages of a session go to the model; older ones are kept for people to read. */
 const SESSION_MESSAGES_MAX = 400
@@ -52,8 +53,7 @@ export async function loadProgress(sql: Sql, identity: RunIdentity): Promise<Run
 export async function loadOwned(sql: Sql, run: RunIdentity, owner: string): Promise<RunProgress | null> {
   const progress = await loadProgress(sql, run)
   const [row] = await sql`
-    select from hosted_runs
-    where workspace_id = ${run.workspaceId} and run_id = ${run.runId} and owner = ${owner} and phase = 'driven'`
+    select from hosted_runs where ${executedBy(sql, run, owner)}`
   return row === undefined ? null : progress
 }
 
@@ -67,7 +67,7 @@ export async function loadStarted(
   return (await loadProgress(sql, run)) ?? fresh
 }
 
-export async function loadSteps(sql: Sql, { workspaceId, runId }: RunIdentity): Promise<Step[]> {
+async function loadSteps(sql: Sql, { workspaceId, runId }: RunIdentity): Promise<Step[]> {
   const rows = await sql<(Omit<Step, 'toolCalls'> & { readonly toolCalls: RawJson | null })[]>`
     select step, attempt, content, tool_calls as "toolCalls", remark, input_tokens as "inputTokens",
       output_tokens as "outputTokens"
@@ -75,7 +75,7 @@ export async function loadSteps(sql: Sql, { workspaceId, runId }: RunIdentity): 
   return rows.map((row) => ({ ...row, toolCalls: (row.toolCalls?.parse() ?? []) as ModelToolCall[] }))
 }
 
-export async function loadCalls(sql: Sql, { workspaceId, runId }: RunIdentity): Promise<Call[]> {
+async function loadCalls(sql: Sql, { workspaceId, runId }: RunIdentity): Promise<Call[]> {
   return sql<Call[]>`
     select call_id as "callId", step, position, tool_call_id as "toolCallId", tool, input, status,
       child_run_id as "childRunId", output, started_frame as "startedFrame", finished_frame as "finishedFrame",
@@ -88,12 +88,12 @@ export async function loadPauses(sql: Sql | TransactionSql, { workspaceId, runId
   const rows = await sql<(Omit<Pause, 'options'> & { readonly options: RawJson | null })[]>`
     select pause_id as "pauseId", call_id as "callId", type, tool, input, question, options,
       expires_at as "expiresAt", frame
-    from pauses where workspace_id = ${workspaceId} and run_id = ${runId} and status = 'pending' order by frame`
+    from pauses where workspace_id = ${workspaceId} and run_id = ${runId} and ${pauseIs(sql, 'pending')} order by frame`
   return rows.map((row) => ({ ...row, options: (row.options?.parse() ?? null) as string[] | null }))
 }
 
 /** The messages that a session remembers, oldest first. */
-export async function loadHistory(sql: Sql, sessionId: string): Promise<HistoryMessage[]> {
+async function loadHistory(sql: Sql, sessionId: string): Promise<HistoryMessage[]> {
   const rows = await sql<HistoryMessage[]>`
     select role, content from session_messages where session_id = ${sessionId}
     order by position desc limit ${SESSION_MESSAGES_MAX}`

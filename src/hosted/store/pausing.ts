@@ -3,10 +3,18 @@ import type { RunIdentity } from '../../ids.ts'
 import type { SystemEventRow } from '../../journal/rows.ts'
 import { inTransaction, type Sql, type TransactionSql } from '../../postgres/connect.ts'
 import { RUN_ROW_COLUMNS } from '../../runs/rows.ts'
-import type { RunStatus } from '../../runs/state.ts'
-import type { CallStatus, HostedPhase } from '../state.ts'
+import { NEXT as NEXT_STATUSES, type RunStatus } from '../../runs/state.ts'
+import { type HostedRun, type PendingPause, parsePending, pendingOf } from '../run/run.ts'
+import {
+  type CallStatus,
+  type HostedPhase,
+  nextPhase,
+  OPEN_CALL_STATUSES,
+  STATUSES_OF_PHASE,
+  statesBefore,
+} from '../run/state.ts'
+import { executedBy, insertOutbox, phaseIs } from './fragments.ts'
 import { loadPauses } from './load.ts'
-import { type HostedRun, insertOutbox, type PendingPause, parsePending, pendingOf } from './rows.ts'
 
 /**
  * Pausing and waking runs. A run that waits for a person exists only as rows; so does one whose child waits. The rows
@@ -34,23 +42,20 @@ export async function pauseRun(
   details: PauseDetails,
 ): Promise<PendingPause | 'decided' | null> {
   return inTransaction(sql, async (tx) => {
-    const [driven] = await tx`
-      select from hosted_runs
-      where workspace_id = ${run.workspaceId} and run_id = ${run.runId} and owner = ${owner} and phase = 'driven'
-      for update`
-    if (driven === undefined) return null
+    const [owned] = await tx`select from hosted_runs where ${executedBy(tx, run, owner)} for update`
+    if (owned === undefined) return null
     const pending = await pendingFor(tx, run)
     if (pending === null) return 'decided'
     const events = details.events(pending)
     await tx`
       with paused as (
-        update hosted_runs set phase = 'paused', owner = null, used_ms = ${details.usedMs}
-        where workspace_id = ${run.workspaceId} and run_id = ${run.runId}
+        update hosted_runs set phase = ${nextPhase('executing', 'paused')}, owner = null, used_ms = ${details.usedMs}
+        where ${executedBy(tx, run, owner)}
         returning run_id
       ), changed as (
         update runs r set status = ${statusOf(pending)}, pending = ${json(pending)}::json
-        where r.workspace_id = ${run.workspaceId} and r.run_id = ${run.runId} and r.status = 'running'
-          and exists (select from paused)
+        where r.workspace_id = ${run.workspaceId} and r.run_id = ${run.runId} 
+          and r.status in ${tx(statesBefore(NEXT_STATUSES, statusOf(pending)))} and exists (select from paused)
         returning ${tx.unsafe(RUN_ROW_COLUMNS)}
       )
       ${insertOutbox(tx, events, 'last', 'changed')}`
@@ -63,7 +68,7 @@ async function pendingFor(tx: TransactionSql, run: RunIdentity): Promise<Pending
   const { workspaceId, runId } = run
   const calls = await tx<{ status: CallStatus; child_run_id: string | null }[]>`
     select status, child_run_id from tool_calls
-    where workspace_id = ${workspaceId} and run_id = ${runId} and status not in ('finished', 'failed')
+    where workspace_id = ${workspaceId} and run_id = ${runId} and status in ${tx(OPEN_CALL_STATUSES)}
     order by position`
   const children = calls.flatMap(({ child_run_id: child, status }) =>
     child !== null && status === 'started' ? child : [],
@@ -74,7 +79,7 @@ async function pendingFor(tx: TransactionSql, run: RunIdentity): Promise<Pending
     select h.run_id,
       (select r.pending from runs r where r.run_id = h.run_id and r.workspace_id = h.workspace_id) as pending
     from hosted_runs h
-    where h.workspace_id = ${workspaceId} and h.run_id = any(${children}::uuid[]) and h.phase = 'paused'
+    where h.workspace_id = ${workspaceId} and h.run_id = any(${children}::uuid[]) and ${phaseIs(tx, 'paused')}
     for share of h`
   if (paused.length < children.length) return null
   const [own] = await loadPauses(tx, run)
@@ -120,11 +125,12 @@ export async function wake(tx: TransactionSql, { workspaceId, runs }: AncestorCh
   const paused = runs.filter(({ phase }) => phase === 'paused').map(({ run_id }) => run_id)
   await tx`
     with awake as (
-      update hosted_runs set phase = 'queued' where workspace_id = ${workspaceId} and run_id = any(${paused}::uuid[])
+      update hosted_runs set phase = ${nextPhase('paused', 'queued')}
+      where workspace_id = ${workspaceId} and run_id = any(${paused}::uuid[])
     ), changed as (
       update runs r set status = 'running', pending = null
       where r.workspace_id = ${workspaceId} and r.run_id = any(${paused}::uuid[])
-        and r.status in ('awaiting_approval', 'awaiting_input')
+        and r.status in ${tx(STATUSES_OF_PHASE.paused)}
       returning ${tx.unsafe(RUN_ROW_COLUMNS)}
     )
     ${insertOutbox(tx, [], 'first', 'changed')}`
@@ -144,7 +150,7 @@ export async function showNext(
     with changed as (
       update runs r set status = ${statusOf(next)}, pending = ${json(next)}::json
       where r.workspace_id = ${workspaceId} and r.run_id = any(${runs.map(({ run_id }) => run_id)}::uuid[])
-        and r.status in ('awaiting_approval', 'awaiting_input') and left(r.pending::text, 80) like ${`%"id":"${decidedId}"%`}
+        and r.status in ${tx(STATUSES_OF_PHASE.paused)} and left(r.pending::text, 80) like ${`%"id":"${decidedId}"%`}
       returning ${tx.unsafe(RUN_ROW_COLUMNS)}
     )
     ${insertOutbox(tx, [], 'first', 'changed')}`

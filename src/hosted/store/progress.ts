@@ -1,10 +1,13 @@
 import { RawJson } from '../../http/raw-json.ts'
 import type { SystemEventRow } from '../../journal/rows.ts'
 import type { Sql } from '../../postgres/connect.ts'
-import { type Call, type HostedRun, insertOutbox, insertStep, type Pause, type Step } from './rows.ts'
+import type { Call, HostedRun, Pause, Step } from '../run/run.ts'
+import { type CallStatus, NEXT_CALL_STATUSES, type PauseStatus, statesBefore } from '../run/state.ts'
+import { executedBy, insertOutbox, insertStep } from './fragments.ts'
 
-/** What an executor stores as it proceeds. Every statement applies only while this process owns the run: a process that
- * was presumed dead, and whose run another one has claimed, changes nothing and gets {@link OwnershipLost}.
+/**
+ * What an executor stores as it proceeds. Every statement applies only while this process executes the run: a process
+ * that was presumed dead, and whose run another one has claimed, changes nothing and gets {@link OwnershipLost}.
  */
 
 /** Another process owns the run now, or it has ended. */
@@ -32,18 +35,18 @@ export interface StoredAnswer {
 export async function storeAnswer(sql: Sql, run: HostedRun, owner: string, answer: StoredAnswer): Promise<void> {
   const { step, calls, pauses } = answer
   const at = new Date(answer.at)
-  const [outcome] = await sql<{ driven: boolean; inserted: boolean; existing: string | null }[]>`
-    with driven as (
+  const [outcome] = await sql<{ owned: boolean; inserted: boolean; existing: string | null }[]>`
+    with owned as (
       update hosted_runs set used_ms = ${answer.usedMs}, reserved_usd = 0,
         -- Storing may be tried again after it has succeeded.
         spent_usd = spent_usd + case when exists (
           select from run_steps
           where workspace_id = ${run.workspaceId} and run_id = ${run.runId} and step = ${step.step}
         ) then 0 else ${answer.spentUsd}::float8 end
-      where workspace_id = ${run.workspaceId} and run_id = ${run.runId} and owner = ${owner} and phase = 'driven'
+      where ${executedBy(sql, run, owner)}
       returning workspace_id
     ), stored as (
-      ${insertStep(sql, run.runId, step, at, 'driven')}
+      ${insertStep(sql, run.runId, step, at, 'owned')}
     ), called as (
       insert into tool_calls (
         call_id, run_id, workspace_id, step, position, tool_call_id, tool, input, status, child_run_id, output,
@@ -64,7 +67,7 @@ export async function storeAnswer(sql: Sql, run: HostedRun, owner: string, answe
         pause_id, workspace_id, agent_id, run_id, call_id, type, status, tool, input, question, options, created_at,
         expires_at, frame
       )
-      select i.pause_id, s.workspace_id, ${run.agentId}::uuid, ${run.runId}::uuid, i.call_id, i.type, 'pending', i.tool,
+      select i.pause_id, s.workspace_id, ${run.agentId}::uuid, ${run.runId}::uuid, i.call_id, i.type, ${'pending' satisfies PauseStatus}, i.tool,
         i.input, i.question, i.options, ${at}, i.expires_at, i.frame
       from stored s, unnest(
         ${pauses.map((pause) => pause.pauseId)}::uuid[], ${pauses.map((pause) => pause.callId)}::uuid[],
@@ -81,11 +84,11 @@ export async function storeAnswer(sql: Sql, run: HostedRun, owner: string, answe
     ), logged as (
       ${insertOutbox(sql, answer.events, 'none', 'stored')}
     )
-    select exists (select from driven) as driven, exists (select from stored) as inserted, (
+    select exists (select from owned) as owned, exists (select from stored) as inserted, (
       select attempt from run_steps
       where workspace_id = ${run.workspaceId} and run_id = ${run.runId} and step = ${step.step}
     ) as existing`
-  if (!outcome!.driven) throw new OwnershipLost()
+  if (!outcome!.owned) throw new OwnershipLost()
   if (!outcome!.inserted && outcome!.existing !== step.attempt) throw new OwnershipLost()
 }
 
@@ -101,21 +104,21 @@ export async function storeStart(
     readonly events: readonly SystemEventRow[]
   },
 ): Promise<void> {
-  const [outcome] = await sql<{ driven: boolean }[]>`
-    with driven as (
+  const [outcome] = await sql<{ owned: boolean }[]>`
+    with owned as (
       select from hosted_runs
-      where workspace_id = ${run.workspaceId} and run_id = ${run.runId} and owner = ${owner} and phase = 'driven'
+      where ${executedBy(sql, run, owner)}
       for update
     ), started as (
-      update tool_calls set status = 'started', started_at = ${new Date(start.at)}, started_frame = ${start.frame}
-      where workspace_id = ${run.workspaceId} and call_id = ${start.callId} and status = 'ready'
-        and exists (select from driven)
+      update tool_calls set status = ${'started' satisfies CallStatus}, started_at = ${new Date(start.at)}, started_frame = ${start.frame}
+      where workspace_id = ${run.workspaceId} and call_id = ${start.callId}
+        and status in ${sql(statesBefore(NEXT_CALL_STATUSES, 'started'))} and exists (select from owned)
       returning call_id
     ), logged as (
       ${insertOutbox(sql, start.events, 'none', 'started')}
     )
-    select exists (select from driven) as driven`
-  if (!outcome!.driven) throw new OwnershipLost()
+    select exists (select from owned) as owned`
+  if (!outcome!.owned) throw new OwnershipLost()
 }
 
 export interface StoredResult {
@@ -132,20 +135,20 @@ export interface StoredResult {
 
 /** Stores the result of a call, which is never made again. @throws OwnershipLost */
 export async function storeResult(sql: Sql, run: HostedRun, owner: string, result: StoredResult): Promise<void> {
-  const [outcome] = await sql<{ driven: boolean }[]>`
-    with driven as (
+  const [outcome] = await sql<{ owned: boolean }[]>`
+    with owned as (
       update hosted_runs set used_ms = ${result.usedMs}
-      where workspace_id = ${run.workspaceId} and run_id = ${run.runId} and owner = ${owner} and phase = 'driven'
+      where ${executedBy(sql, run, owner)}
       returning run_id
     ), done as (
       update tool_calls set status = ${result.status}, output = ${result.output}::json,
         finished_at = ${new Date(result.at)}, duration_ms = ${result.durationMs}, finished_frame = ${result.frame}
-      where workspace_id = ${run.workspaceId} and call_id = ${result.callId} and status not in ('finished', 'failed')
-        and exists (select from driven)
+      where workspace_id = ${run.workspaceId} and call_id = ${result.callId}
+        and status in ${sql(statesBefore(NEXT_CALL_STATUSES, result.status))} and exists (select from owned)
       returning call_id
     ), logged as (
       ${insertOutbox(sql, result.events, 'none', 'done')}
     )
-    select exists (select from driven) as driven`
-  if (!outcome!.driven) throw new OwnershipLost()
+    select exists (select from owned) as owned`
+  if (!outcome!.owned) throw new OwnershipLost()
 }

@@ -1,12 +1,13 @@
-/** A tool as the executor calls it, whatever its type (docs/specification.md#tools). */
-export interface CallableTool {
-  /** The name that the model uses. */
-  readonly name: string
-  readonly description: string
-  /** JSON Schema of the arguments, an object. */
-  readonly parameters: Record<string, unknown>
+import type { ModelTool } from '../../model/model.ts'
+
+/** What the executor knows of a tool before it calls it. */
+export interface ToolDefinition extends ModelTool {
   /** A person has to approve each call. */
   readonly requiresApproval: boolean
+}
+
+/** A tool as the executor calls it, whatever its type (docs/specification.md#tools). */
+export interface CallableTool extends ToolDefinition {
   /** Whether a call whose outcome is unknown, because the process died, may be repeated with the same key. */
   readonly isRepeatable: boolean
   /**

@@ -1,18 +1,16 @@
 import type { AgentTool, Tool } from '../../agents/tools.ts'
 import type { Egress } from '../../egress/egress.ts'
 import type { Secrets } from '../../secrets/store.ts'
-import type { HostedRun } from '../store/rows.ts'
+import type { HostedRun } from '../run/run.ts'
 import { httpTool } from './http-tool.ts'
 import type { McpLists } from './mcp-lists.ts'
-import type { CallableTool } from './tool.ts'
+import type { CallableTool, ToolDefinition } from './tool.ts'
 
 /** What the model of a run may call, and how each call is carried out. */
 export type ToolboxEntry =
   | { readonly kind: 'call'; readonly tool: CallableTool }
   | { readonly kind: 'agent'; readonly tool: ToolDefinition; readonly agentId: string }
   | { readonly kind: 'input'; readonly tool: ToolDefinition }
-
-export type ToolDefinition = Pick<CallableTool, 'name' | 'description' | 'parameters' | 'requiresApproval'>
 
 export type Toolbox = ReadonlyMap<string, ToolboxEntry>
 

@@ -1,5 +1,5 @@
 import type { ApprovalRecord, InputRequestRecord } from '../../../hosted/pauses/schema.ts'
-import type { PendingPause as StoredPause } from '../../../hosted/store/rows.ts'
+import type { PendingPause as StoredPause } from '../../../hosted/run/run.ts'
 import { type Api, ApiFailure, type Listed, type OnWire } from './api.ts'
 
 /** What hosted runs wait for. Kinds are named as in the URLs of the API and of this page. */

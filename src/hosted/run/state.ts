@@ -1,49 +1,50 @@
-import type { RunStatus } from '../runs/state.ts'
+import type { RunStatus } from '../../runs/state.ts'
 
 /**
  * The state machines of hosted runs (docs/specification.md#hosted-agents). All states are rows: a process may die at any
- * point, and another one continues from what is stored. The tests of hosted agents hold the database to these tables.
+ * point, and another one continues from what is stored. Statements take their guards from these tables
+ * ({@link statesBefore}), and the tests of hosted agents hold the database to them.
  *
  * A run has a `phase` in `hosted_runs`, which says who acts on it next, and a `status` in `runs`, which clients see:
  *
  * ```
- *             session is free         claimed             every call waits
- *   waiting ──────────────────► queued ──────────► driven ─────────────────► paused
- *      │                         │  ▲ ▲    released  │ │                      │ │
+ *             session is free         claimed              every call waits
+ *   waiting ──────────────────► queued ──────────► executing ──────────────► paused
+ *      │                         │  ▲ ▲   released   │ │                      │ │
  *      │                         │  │ └──────────────┘ │       decided        │ │
  *      │                         │  └──────────────────┼──────────────────────┘ │
  *      └─────────────────────────┴──────────┬──────────┴────────────────────────┘
  *                                           ▼  completed, failed, cancelled, timed out
- *                                          over
+ *                                         ended
  * ```
  */
-export const HOSTED_PHASES = ['waiting', 'queued', 'driven', 'paused', 'over'] as const
+export const HOSTED_PHASES = ['waiting', 'queued', 'executing', 'paused', 'ended'] as const
 
 /**
  * - `waiting`: another run of the same session comes first
  * - `queued`: any process may claim it
- * - `driven`: the process in `owner` executes it
+ * - `executing`: the process in `owner` executes it
  * - `paused`: it waits for a person, or for a child run that does; no process spends anything on it
- * - `over`: it has ended
+ * - `ended`: it has ended
  */
 export type HostedPhase = (typeof HOSTED_PHASES)[number]
 
-export const NEXT_PHASES: Record<HostedPhase, readonly HostedPhase[]> = {
-  waiting: ['queued', 'over'],
-  queued: ['driven', 'over'],
+export const NEXT_PHASES = {
+  waiting: ['queued', 'ended'],
+  queued: ['executing', 'ended'],
   // Back to `queued` when its process stops.
-  driven: ['queued', 'paused', 'over'],
-  paused: ['queued', 'over'],
-  over: [],
-}
+  executing: ['queued', 'paused', 'ended'],
+  paused: ['queued', 'ended'],
+  ended: [],
+} as const satisfies Record<HostedPhase, readonly HostedPhase[]>
 
 /** The statuses that clients may see in each phase. A queued run is `running` once it has been executed before. */
 export const STATUSES_OF_PHASE: Record<HostedPhase, readonly RunStatus[]> = {
   waiting: ['queued'],
   queued: ['queued', 'running'],
-  driven: ['running'],
+  executing: ['running'],
   paused: ['awaiting_approval', 'awaiting_input'],
-  over: ['completed', 'failed', 'cancelled', 'timed_out'],
+  ended: ['completed', 'failed', 'cancelled', 'timed_out'],
 }
 
 export const CALL_STATUSES = ['held', 'rejected', 'answered', 'ready', 'started', 'finished', 'failed'] as const
@@ -67,7 +68,19 @@ export const NEXT_CALL_STATUSES: Record<CallStatus, readonly CallStatus[]> = {
   finished: [],
   failed: [],
 }
+
+/** The statuses of calls without a result. */
+export const OPEN_CALL_STATUSES = CALL_STATUSES.filter((status) => !isDone(status))
+
+/** Whether a call has a result for the model. */
+export function isDone(status: CallStatus): boolean {
+  return NEXT_CALL_STATUSES[status].length === 0
+}
+
 export const PAUSE_STATUSES = ['pending', 'approved', 'rejected', 'answered', 'expired', 'cancelled'] as const
+
+/** What a person was asked: `expired` when nobody decided in time, `cancelled` when the run ended before. */
+export type PauseStatus = (typeof PAUSE_STATUSES)[number]
 
 export const NEXT_PAUSE_STATUSES: Record<PauseStatus, readonly PauseStatus[]> = {
   pending: ['approved', 'rejected', 'answered', 'expired', 'cancelled'],
@@ -78,10 +91,12 @@ export const NEXT_PAUSE_STATUSES: Record<PauseStatus, readonly PauseStatus[]> = 
   cancelled: [],
 }
 
-/** Whether a call has a result for the model. */
-export function isDone(status: CallStatus): boolean {
-  return NEXT_CALL_STATUSES[status].length === 0
+/** The phase that a run enters from a known one; the compiler refuses a transition that {@link NEXT_PHASES} does not list. */
+export function nextPhase<F extends HostedPhase>(_from: F, to: (typeof NEXT_PHASES)[F][number]): HostedPhase {
+  return to
 }
 
-/** What a person was asked: `expired` when nobody decided in time, `cancelled` when the run ended before. */
-export type PauseStatus = (typeof PAUSE_STATUSES)[number]
+/** The states from which `to` may follow, for the guard of an UPDATE. */
+export function statesBefore<S extends string>(next: Readonly<Record<S, readonly S[]>>, to: NoInfer<S>): S[] {
+  return (Object.keys(next) as S[]).filter((from) => next[from].includes(to))
+}

@@ -19,17 +19,20 @@ export interface RunPlan {
   readonly isStreamed: boolean
   /** How many ancestors it has. */
   readonly depth: number
-  /**
-   * The budgets of its ancestors, the outermost first. Absent in plans that were stored before budgets covered
-   * descendants.
-   */
-  readonly budgetsAbove?: readonly Budget[]
+  /** The budgets of its ancestors, the outermost first. */
+  readonly budgetsAbove: readonly Budget[]
 }
 
 /** What a run and its descendants may cost. */
 export interface Budget {
   readonly runId: string
   readonly usd: number
+}
+
+/** The budgets that cover a run, the outermost first, its own last. */
+export function budgetsOver({ runId, plan }: { readonly runId: string; readonly plan: RunPlan }): readonly Budget[] {
+  const { agent, budgetsAbove } = plan
+  return agent.budgetUsd === null ? budgetsAbove : [...budgetsAbove, { runId, usd: agent.budgetUsd }]
 }
 
 export interface PlannedAgent {

@@ -1,13 +1,10 @@
 import { parseJson } from '../../http/json-reader.ts'
-import { encodeJson, RawJson } from '../../http/raw-json.ts'
+import type { RawJson } from '../../http/raw-json.ts'
 import type { RunIdentity } from '../../ids.ts'
-import type { SystemEventRow } from '../../journal/rows.ts'
 import type { ModelToolCall } from '../../model/model.ts'
-import type { Sql, TransactionSql } from '../../postgres/connect.ts'
-import { RUN_ROW } from '../../runs/rows.ts'
 import type { RunStatus, TerminalStatus } from '../../runs/state.ts'
-import type { HistoryMessage, RunPlan } from '../invoke/plan.ts'
-import type { CallStatus } from '../state.ts'
+import type { HistoryMessage, RunPlan } from './plan.ts'
+import type { CallStatus } from './state.ts'
 
 /** A hosted run: the part that never changes. */
 export interface HostedRun extends RunIdentity {
@@ -138,50 +135,4 @@ export function pendingOf(runId: string, pause: Pause): PendingPause {
 /** Reads a stored `pending`; the arguments of a call keep their text. */
 export function parsePending(stored: RawJson): PendingPause {
   return parseJson(new TextEncoder().encode(stored.text), Number.POSITIVE_INFINITY) as PendingPause
-}
-
-/**
- * SQL: inserts the outbox rows of one change in the order in which feeds show them: the run as the CTE `changed` left it,
- * before or after the events.
- *
- * @param events of one workspace
- * @param run position of the run among the events; `none`: its state did not change
- * @param guard name of a CTE that has a row if the change applies
- */
-export function insertOutbox(
-  sql: Sql | TransactionSql,
-  events: readonly SystemEventRow[],
-  run: 'first' | 'last' | 'none',
-  guard: string,
-) {
-  const position = run === 'first' ? 0 : events.length + 1
-  const changed = sql`
-    union all
-    select r.workspace_id, 'run', ${sql.unsafe(RUN_ROW)}, ${position}::bigint
-    from changed r join agents a on a.agent_id = r.agent_id`
-  return sql`
-    insert into outbox (workspace_id, kind, body)
-    select x.workspace_id, x.kind, x.body from (
-      select ${events[0]?.workspace_id ?? null}::uuid as workspace_id, 'event' as kind, e.body, e.n
-      from unnest(${events.map((event) => new RawJson(encodeJson(event)))}::json[]) with ordinality as e (body, n)
-      where exists (select from ${sql.unsafe(guard)})
-      ${run === 'none' ? sql`` : changed}
-    ) x order by x.n`
-}
-
-/**
- * SQL: stores a step of a run if the CTE `guard` has a row, and returns that row's workspace. Storing the same step
- * again changes nothing.
- */
-export function insertStep(sql: Sql | TransactionSql, runId: string, step: Step | null, at: Date, guard: string) {
-  if (step === null) return sql`select workspace_id from ${sql.unsafe(guard)} where false`
-  const toolCalls = step.toolCalls.length === 0 ? null : RawJson.of(step.toolCalls)
-  return sql`
-    insert into run_steps (
-      run_id, step, workspace_id, attempt, content, tool_calls, remark, input_tokens, output_tokens, created_at
-    )
-    select ${runId}::uuid, ${step.step}::int, workspace_id, ${step.attempt}, ${step.content}, ${toolCalls}::json,
-      ${step.remark}, ${step.inputTokens}::bigint, ${step.outputTokens}::bigint, ${at}::timestamptz
-    from ${sql.unsafe(guard)}
-    on conflict (workspace_id, run_id, step) do nothing returning workspace_id`
 }
