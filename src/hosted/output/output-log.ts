@@ -1,5 +1,5 @@
-import { encodeJson } from '../../http/raw-json.ts'
-import type { RunIdentity } from '../../ids.ts'
+import type { RunIdentity } from '../../base/ids.ts'
+import { encodeJson } from '../../base/raw-json.ts'
 import type { Call, PendingPause, RunOutcome, RunProgress } from '../run/run.ts'
 
 /**

@@ -1,7 +1,7 @@
+import type { RunIdentity } from '../../base/ids.ts'
+import type { Loops } from '../../base/loops.ts'
 import { BoundedEventStream } from '../../http/event-stream.ts'
-import type { RunIdentity } from '../../ids.ts'
 import type { Connections } from '../../live/connections.ts'
-import type { Loops } from '../../ops/supervise.ts'
 import { COPY_START, type CopyPosition, HEARTBEAT, nextChange } from './output-copy.ts'
 import type { LiveOutputs, OutputLog } from './output-log.ts'
 

@@ -1,6 +1,6 @@
+import type { RunIdentity } from '../../base/ids.ts'
+import type { RawJson } from '../../base/raw-json.ts'
 import { parseJson } from '../../http/json-reader.ts'
-import type { RawJson } from '../../http/raw-json.ts'
-import type { RunIdentity } from '../../ids.ts'
 import type { ModelToolCall } from '../../model/model.ts'
 import type { RunStatus, TerminalStatus } from '../../runs/state.ts'
 import type { HistoryMessage, RunPlan } from './plan.ts'

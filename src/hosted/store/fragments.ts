@@ -1,4 +1,4 @@
-import { encodeJson, RawJson } from '../../http/raw-json.ts'
+import { encodeJson, RawJson } from '../../base/raw-json.ts'
 import type { SystemEventRow } from '../../journal/rows.ts'
 import type { Sql, TransactionSql } from '../../postgres/connect.ts'
 import { RUN_ROW } from '../../runs/rows.ts'
