@@ -1,30 +1,16 @@
 import type { Clock } from '../../base/clock.ts'
-import type { RunIdentity } from '../../base/ids.ts'
 import { RawJson } from '../../base/raw-json.ts'
 import type { SchemaChecks } from '../../model/output-schema.ts'
 import type { Sql } from '../../postgres/connect.ts'
 import type { OutputLog } from '../output/output-log.ts'
-import type { Call, HostedRun, RunOutcome, RunProgress } from '../run/run.ts'
+import type { Call, Children } from '../run/run.ts'
 import type { CallStatus } from '../run/state.ts'
 import { storeResult, storeStart } from '../store/progress.ts'
 import type { ToolOutcome } from '../tools/tool.ts'
 import type { Toolbox, ToolboxEntry } from '../tools/toolbox.ts'
+import type { RunWriter } from './run-writer.ts'
 import { finishedEvent, startedEvent } from './step-events.ts'
 import { failure } from './tool-calls.ts'
-
-/** Child runs: each carries out a call of its parent. */
-export interface Children {
-  /**
-   * Makes sure that the call's run exists. An existing run continues.
-   * @returns why there is none, for the model
-   * @throws OwnershipLost when the parent may no longer start runs
-   */
-  begin(parent: HostedRun, call: Call, agentId: string): Promise<{ readonly problem: string } | null>
-  /** Resolves once the run has ended or paused. Rejects when the signal aborts. */
-  settled(run: RunIdentity, signal: AbortSignal): Promise<RunOutcome>
-  /** Stops the executors of runs that have ended with their parent. */
-  stop(runs: readonly RunIdentity[]): void
-}
 
 export interface CallMakerDeps {
   readonly sql: Sql
@@ -32,13 +18,10 @@ export interface CallMakerDeps {
   readonly clock: Clock
   readonly schemas: SchemaChecks
   readonly children: Children
-  readonly progress: RunProgress
+  readonly writer: RunWriter
   readonly output: OutputLog
   readonly toolbox: Toolbox
   readonly signal: AbortSignal
-  readonly usedMs: () => number
-  /** Retries while the database is unavailable. */
-  readonly store: <T>(write: () => Promise<T>) => Promise<T>
   readonly onChange: () => void
 }
 
@@ -53,15 +36,11 @@ const UNKNOWN_OUTCOME =
 export class CallMaker {
   private storing: Promise<unknown> = Promise.resolve()
 
-  /** @param fresh calls that this executor has stored itself: no earlier process can have made them */
-  constructor(
-    private readonly deps: CallMakerDeps,
-    private readonly fresh: ReadonlySet<string>,
-  ) {}
+  constructor(private readonly deps: CallMakerDeps) {}
 
   /** Resolves once each call is done, held for a person, or carried out by a paused run. */
   async makeAll(): Promise<void> {
-    const { calls } = this.deps.progress
+    const { calls } = this.deps.writer.progress
     const waiting = calls.filter(({ status }) => CAN_BE_MADE.includes(status)).values()
     const work = async () => {
       for (const call of waiting) await this.settle(call)
@@ -77,20 +56,26 @@ export class CallMaker {
     const entry = this.deps.toolbox.get(call.tool)
     if (entry === undefined || entry.kind === 'input')
       return this.finish(call, 'failed', failure(`the tool ${call.tool} no longer exists`), 0)
-    if (call.status === 'started' && !this.fresh.has(call.callId) && entry.kind === 'call' && !entry.tool.isRepeatable)
+    if (
+      call.status === 'started' &&
+      !this.deps.writer.fresh.has(call.callId) &&
+      entry.kind === 'call' &&
+      !entry.tool.isRepeatable
+    )
       return this.finish(call, 'failed', failure(UNKNOWN_OUTCOME), 0)
     const ready = call.status === 'ready' ? await this.start(call) : call
     return entry.kind === 'agent' ? this.askAgent(ready, entry) : this.callTool(ready, entry)
   }
 
   private async start(call: Call): Promise<Call> {
-    const { sql, owner, clock, progress, output, store } = this.deps
+    const { sql, owner, clock, writer, output } = this.deps
+    const { run } = writer.progress
     return this.inTurn(async () => {
       const frame = output.nextFrameNumber()
       const at = clock.now()
       const started: Call = { ...call, status: 'started', startedFrame: frame }
-      const events = [startedEvent(progress.run, at, started)]
-      await store(() => storeStart(sql, progress.run, owner, { callId: call.callId, frame, at, events }))
+      const events = [startedEvent(run, at, started)]
+      await writer.store(() => storeStart(sql, run, owner, { callId: call.callId, frame, at, events }))
       this.replace(started)
       output.addCall(started, 'started')
       return started
@@ -98,24 +83,24 @@ export class CallMaker {
   }
 
   private async callTool(call: Call, { tool }: ToolboxEntry & { kind: 'call' }): Promise<void> {
-    const { signal, schemas, store } = this.deps
+    const { signal, schemas, writer } = this.deps
     const startedMs = performance.now()
     // A person may have edited the arguments.
     const checked = schemas.checkArguments(tool.parameters, call.input.text)
     const outcome: ToolOutcome =
       'problem' in checked
         ? { ok: false, error: checked.problem }
-        : await store(() => tool.call(checked.value, { idempotencyKey: call.callId, signal }))
+        : await writer.store(() => tool.call(checked.value, { idempotencyKey: call.callId, signal }))
     await this.finishWith(call, outcome, performance.now() - startedMs)
   }
 
   private async askAgent(call: Call, entry: ToolboxEntry & { kind: 'agent' }): Promise<void> {
-    const { children, progress, signal, store } = this.deps
-    const { workspaceId } = progress.run
+    const { children, signal, writer } = this.deps
+    const { run } = writer.progress
     const startedMs = performance.now()
-    const refused = await store(() => children.begin(progress.run, call, entry.agentId))
+    const refused = await writer.store(() => children.begin(run, call, entry.agentId))
     if (refused !== null) return this.finish(call, 'failed', failure(refused.problem), 0)
-    const outcome = await store(() => children.settled({ workspaceId, runId: call.childRunId! }, signal))
+    const outcome = await writer.store(() => children.settled({ ...run, runId: call.childRunId! }, signal))
     if (outcome.kind === 'paused') return
     const tookMs = performance.now() - startedMs
     if (outcome.kind === 'released') throw new Error(`run ${call.childRunId} was released by its executor`)
@@ -130,15 +115,16 @@ export class CallMaker {
   }
 
   private async finish(call: Call, status: 'finished' | 'failed', output: RawJson, tookMs: number): Promise<void> {
-    const { sql, owner, clock, progress, output: log, store, usedMs, onChange } = this.deps
+    const { sql, owner, clock, writer, output: log, onChange } = this.deps
+    const { run } = writer.progress
     const durationMs = Math.round(tookMs)
     await this.inTurn(async () => {
       const at = clock.now()
       const frame = log.nextFrameNumber()
       const done: Call = { ...call, status, output, finishedFrame: frame, durationMs }
-      const events = [finishedEvent(progress.run, at, done, tookMs)]
-      const result = { callId: call.callId, status, output, frame, durationMs, usedMs: usedMs(), at, events }
-      await store(() => storeResult(sql, progress.run, owner, result))
+      const events = [finishedEvent(run, at, done, tookMs)]
+      const result = { callId: call.callId, status, output, frame, durationMs, usedMs: writer.usedMs, at, events }
+      await writer.store(() => storeResult(sql, run, owner, result))
       this.replace(done)
       log.addCall(done, 'finished')
     })
@@ -157,7 +143,7 @@ export class CallMaker {
   }
 
   private replace(call: Call): void {
-    const { calls } = this.deps.progress
+    const { calls } = this.deps.writer.progress
     calls[calls.findIndex(({ callId }) => callId === call.callId)] = call
   }
 }

@@ -7,7 +7,7 @@ import type { FeedCaller } from '../../keys/schema.ts'
 import { type CloseReason, type FeedReservation, refusalOf } from '../../live/connections.ts'
 import type { LiveOutputs, OutputPosition } from '../output/output-log.ts'
 import { OutputStream, type OutputStreamDeps } from '../output/output-stream.ts'
-import type { PendingPause, RunOutcome } from '../run/run.ts'
+import { type PendingPause, RELEASED, type RunOutcome } from '../run/run.ts'
 import type { Scheduler } from '../scheduler/scheduler.ts'
 import { readOutcome } from '../store/outcome.ts'
 import type { Invoked } from './invocations.ts'
@@ -38,7 +38,6 @@ export interface StartedRun extends Pick<Invoked, keyof RunIdentity | 'sessionId
 }
 
 const QUEUED: RunOutcome = { kind: 'released', status: 'queued' }
-const RELEASED: RunOutcome = { kind: 'released', status: 'running' }
 
 /**
  * Responds to requests that start or resume a run: when it ends or pauses, as a stream, or at once

@@ -104,6 +104,23 @@ export type RunOutcome =
       readonly executor?: string | null
     }
 
+/** Stopped by its process, to be continued by another one or later. */
+export const RELEASED: RunOutcome = { kind: 'released', status: 'running' }
+
+/** Child runs: each carries out a call of its parent. */
+export interface Children {
+  /**
+   * Makes sure that the call's run exists. An existing run continues.
+   * @returns why there is none, for the model
+   * @throws OwnershipLost when the parent may no longer start runs
+   */
+  begin(parent: HostedRun, call: Call, agentId: string): Promise<{ readonly problem: string } | null>
+  /** Resolves once the run has ended or paused. Rejects when the signal aborts. */
+  settled(run: RunIdentity, signal: AbortSignal): Promise<RunOutcome>
+  /** Stops the executors of runs that have ended with their parent. */
+  stop(runs: readonly RunIdentity[]): void
+}
+
 /** `pending` of a paused run's record. */
 export type PendingPause =
   | {
