@@ -1,14 +1,16 @@
 import { Type } from '@sinclair/typebox'
 import { t } from 'elysia'
+import type { RowOf } from '../base/timestamp.ts'
 import {
   Body,
   Described,
   FreeForm,
   JsonText,
+  ListQuery,
   Named,
   Nullable,
+  OneOf,
   Page,
-  PageQuery,
   Text,
   Timestamp,
   Uuid,
@@ -28,21 +30,16 @@ const TIMEOUT_SECONDS_MAX = 86_400
 const BUDGET_USD_MAX = 1_000_000
 const STALE_AFTER_SECONDS_MAX = 365 * 86_400
 
-/** For enums: Elysia would fill a missing optional one with its first value, hence the explicit default. */
-const NO_DEFAULT = { default: undefined }
 const RuntimeType = Named(
   'RuntimeType',
-  t.UnionEnum(['hosted', 'external'], {
-    ...NO_DEFAULT,
-    description: 'The service runs hosted agents; external ones report to it. Fixed at creation; default external.',
-  }),
+  OneOf(
+    ['hosted', 'external'],
+    'The service runs hosted agents; external ones report to it. Fixed at creation; default external.',
+  ),
 )
 const AgentStatus = Named(
   'AgentStatus',
-  t.UnionEnum(['active', 'paused'], {
-    ...NO_DEFAULT,
-    description: 'A paused agent cannot be invoked; it may still report. Default active.',
-  }),
+  OneOf(['active', 'paused'], 'A paused agent cannot be invoked; it may still report. Default active.'),
 )
 
 /** Editable fields of every agent. */
@@ -177,21 +174,10 @@ export const ArchivedAgent = Named(
 export type ArchivedAgent = typeof ArchivedAgent.static
 
 /** Query of `GET /api/v1/agents`. Conditions are combined with AND. Archived agents are not listed. */
-export const ListAgents = t.Object(
-  { status: t.Optional(AgentStatus), runtime_type: t.Optional(RuntimeType), ...PageQuery },
-  { additionalProperties: false },
-)
+export const ListAgents = ListQuery({ status: t.Optional(AgentStatus), runtime_type: t.Optional(RuntimeType) })
 export type ListAgents = typeof ListAgents.static
 
 export const AgentPage = Page('AgentPage', AgentRecord)
-export type AgentPage = typeof AgentPage.static
 
 /** A row of `agents`. */
-export interface AgentRow extends Omit<AgentRecord, 'created_at' | 'updated_at'> {
-  readonly created_at: Date
-  readonly updated_at: Date
-}
-
-export function toAgentRecord(row: AgentRow): AgentRecord {
-  return { ...row, created_at: row.created_at.toISOString(), updated_at: row.updated_at.toISOString() }
-}
+export type AgentRow = RowOf<AgentRecord>

@@ -1,21 +1,13 @@
 import type { Clock } from '../base/clock.ts'
 import { ApiError } from '../base/errors.ts'
 import type { Mint } from '../base/ids.ts'
-import { cursorCodec, PAGE_LIMIT_DEFAULT, pageOf } from '../http/page.ts'
+import { withIsoTimes } from '../base/timestamp.ts'
+import { cursorCodec, PAGE_LIMIT_DEFAULT, type PageOf, pageOf } from '../http/page.ts'
 import { Uuid } from '../http/schema.ts'
 import type { KeyRing } from '../keys/key-ring.ts'
 import type { Caller } from '../keys/schema.ts'
 import { inTransaction, type Sql, type TransactionSql } from '../postgres/connect.ts'
-import {
-  type AgentPage,
-  type AgentRecord,
-  type AgentRow,
-  type ArchivedAgent,
-  type CreateAgent,
-  type EditAgent,
-  type ListAgents,
-  toAgentRecord,
-} from './schema.ts'
+import type { AgentRecord, AgentRow, ArchivedAgent, CreateAgent, EditAgent, ListAgents } from './schema.ts'
 import { edited, settingsOf } from './settings.ts'
 
 export interface AgentStoreDeps {
@@ -57,7 +49,7 @@ export class AgentStore {
       select ${columns(sql)} from agents
       where workspace_id = ${caller.workspaceId} and agent_id = ${agentId} and status <> 'archived'`
     if (row === undefined) throw noAgent()
-    return toAgentRecord(row)
+    return withIsoTimes(row)
   }
 
   /**
@@ -113,7 +105,7 @@ export class AgentStore {
     return found
   }
 
-  async list(caller: Caller, query: ListAgents): Promise<AgentPage> {
+  async list(caller: Caller, query: ListAgents): Promise<PageOf<AgentRecord>> {
     const { sql } = this.deps
     const { status, runtime_type, limit = PAGE_LIMIT_DEFAULT, cursor } = query
     const rows = await sql<AgentRow[]>`
@@ -122,8 +114,7 @@ export class AgentStore {
         ${status === undefined ? sql`` : sql`and status = ${status}`}
         ${runtime_type === undefined ? sql`` : sql`and runtime_type = ${runtime_type}`}
       order by agent_id desc limit ${limit + 1}`
-    const page = pageOf(rows, limit, (row) => CURSOR.encode(row.agent_id))
-    return { ...page, items: page.items.map(toAgentRecord) }
+    return pageOf(rows, limit, (row) => CURSOR.encode(row.agent_id), withIsoTimes)
   }
 
   /**
@@ -139,11 +130,11 @@ export class AgentStore {
       if (row === undefined) throw noAgent()
       const { agent_id, version, created_at, updated_at, ...settings } = row
       const next = edited(settings, edit)
-      if (next === settings) return toAgentRecord(row)
+      if (next === settings) return withIsoTimes(row)
       const changed = { ...next, version: version + 1, updated_at: new Date(clock.now()) }
       await tx`
         update agents set ${tx(changed as never)} where workspace_id = ${caller.workspaceId} and agent_id = ${agentId}`
-      return toAgentRecord({ ...row, ...changed })
+      return withIsoTimes({ ...row, ...changed })
     }) as Promise<AgentRecord>
   }
 

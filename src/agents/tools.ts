@@ -2,7 +2,7 @@ import { Kind, Type, TypeRegistry } from '@sinclair/typebox'
 import { Value } from '@sinclair/typebox/value'
 import { t } from 'elysia'
 import { ApiError, invalid } from '../base/errors.ts'
-import { Body, Described, Named, Text, Uuid } from '../http/schema.ts'
+import { Body, Described, Named, OneOf, Text, Uuid } from '../http/schema.ts'
 import { type Finding, shown, validationMessage } from '../http/validation-message.ts'
 import { checkJsonSchema } from './json-schema.ts'
 
@@ -42,10 +42,10 @@ const HttpTool = Named(
     ...common,
     type: t.Literal('http', { description: 'A call of an HTTP service.' }),
     parameters: t.Record(t.String(), t.Unknown(), { description: 'JSON Schema of the arguments, an object.' }),
-    method: t.UnionEnum(['GET', 'POST', 'PUT', 'PATCH', 'DELETE'], {
-      default: undefined,
-      description: 'With GET, the arguments go into the query string; otherwise into a JSON body.',
-    }),
+    method: OneOf(
+      ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'],
+      'With GET, the arguments go into the query string; otherwise into a JSON body.',
+    ),
     url: Url,
     headers: t.Optional(Headers),
   }),

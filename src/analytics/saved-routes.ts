@@ -1,4 +1,5 @@
 import { Elysia } from 'elysia'
+import { PageQuery } from '../http/schema.ts'
 import type { Guards } from '../keys/guards.ts'
 import { SECURITY } from '../keys/security.ts'
 import type { Analytics } from './analytics.ts'
@@ -7,7 +8,6 @@ import {
   CreateSavedQuery,
   DeletedQuery,
   EditSavedQuery,
-  ListSavedQueries,
   RunSavedQuery,
   SavedQuery,
   SavedQueryPage,
@@ -44,7 +44,7 @@ function managementRoutes({ guards, savedQueries }: SavedQueryRoutesDeps) {
       },
     })
     .get('', ({ caller, query }) => savedQueries.list(caller, query), {
-      query: ListSavedQueries,
+      query: PageQuery,
       response: SavedQueryPage,
       detail: { tags, operationId: 'listSavedQueries', summary: 'List saved queries', description: 'Newest first.' },
     })

@@ -1,6 +1,6 @@
 import { t } from 'elysia'
-import type { RawJson } from '../base/raw-json.ts'
-import { Body, Described, FreeForm, Named, Nullable, Page, PageQuery, Text, Timestamp, Uuid } from '../http/schema.ts'
+import type { RowOf } from '../base/timestamp.ts'
+import { Body, Deleted, Described, FreeForm, Named, Nullable, Page, Text, Timestamp, Uuid } from '../http/schema.ts'
 import { RunQuery } from './schema.ts'
 
 /** Wire schemas of saved queries (docs/specification.md#saved-queries). */
@@ -59,36 +59,13 @@ export const SavedQuery = Named(
 )
 export type SavedQuery = typeof SavedQuery.static
 
-/** Query of `GET /api/v1/queries`. */
-export const ListSavedQueries = t.Object(PageQuery, { additionalProperties: false })
-export type ListSavedQueries = typeof ListSavedQueries.static
-
 export const SavedQueryPage = Page('SavedQueryPage', SavedQuery)
-export type SavedQueryPage = typeof SavedQueryPage.static
 
 /** `:query_id` of a path. */
 export const SavedQueryParams = t.Object({ query_id: Described(Uuid, 'The saved query.') })
 
-export const DeletedQuery = Named(
-  'DeletedQuery',
-  t.Object({
-    query_id: Described(Uuid, 'The saved query.'),
-    deleted: t.Literal(true, { description: 'Always true.' }),
-  }),
-)
+export const DeletedQuery = Deleted('DeletedQuery', { query_id: Described(Uuid, 'The saved query.') })
 export type DeletedQuery = typeof DeletedQuery.static
 
 /** A row of `saved_queries`. */
-export interface SavedQueryRow {
-  readonly query_id: string
-  readonly name: string
-  readonly description: string | null
-  readonly query: string
-  readonly params: RawJson
-  readonly created_at: Date
-  readonly updated_at: Date
-}
-
-export function toSavedQuery(row: SavedQueryRow): SavedQuery {
-  return { ...row, created_at: row.created_at.toISOString(), updated_at: row.updated_at.toISOString() }
-}
+export type SavedQueryRow = RowOf<SavedQuery>

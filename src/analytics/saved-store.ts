@@ -2,21 +2,19 @@ import type { Clock } from '../base/clock.ts'
 import { ApiError, invalid } from '../base/errors.ts'
 import type { Mint } from '../base/ids.ts'
 import { RawJson } from '../base/raw-json.ts'
-import { cursorCodec, PAGE_LIMIT_DEFAULT, pageOf } from '../http/page.ts'
-import { Uuid } from '../http/schema.ts'
+import { withIsoTimes } from '../base/timestamp.ts'
+import { cursorCodec, PAGE_LIMIT_DEFAULT, type PageOf, pageOf } from '../http/page.ts'
+import { type PageQuery, Uuid } from '../http/schema.ts'
 import type { Caller } from '../keys/schema.ts'
 import { inTransaction, type Sql } from '../postgres/connect.ts'
 import type { Analytics } from './analytics.ts'
-import {
-  type CreateSavedQuery,
-  type DeletedQuery,
-  type EditSavedQuery,
-  type ListSavedQueries,
-  type RunSavedQuery,
-  type SavedQuery,
-  type SavedQueryPage,
-  type SavedQueryRow,
-  toSavedQuery,
+import type {
+  CreateSavedQuery,
+  DeletedQuery,
+  EditSavedQuery,
+  RunSavedQuery,
+  SavedQuery,
+  SavedQueryRow,
 } from './saved-schema.ts'
 import type { RunQuery } from './schema.ts'
 
@@ -75,18 +73,17 @@ export class SavedQueries {
     const [row] = await sql<SavedQueryRow[]>`
       select ${columns(sql)} from saved_queries where workspace_id = ${workspaceId} and query_id = ${queryId}`
     if (row === undefined) throw noQuery()
-    return toSavedQuery(row)
+    return withIsoTimes(row)
   }
 
-  async list({ workspaceId }: Caller, page: ListSavedQueries): Promise<SavedQueryPage> {
+  async list({ workspaceId }: Caller, page: PageQuery): Promise<PageOf<SavedQuery>> {
     const { sql } = this.deps
     const { limit = PAGE_LIMIT_DEFAULT, cursor } = page
     const rows = await sql<SavedQueryRow[]>`
       select ${columns(sql)} from saved_queries where workspace_id = ${workspaceId}
         ${cursor === undefined ? sql`` : sql`and query_id < ${CURSOR.decode(cursor)}`}
       order by query_id desc limit ${limit + 1}`
-    const { items, next_cursor } = pageOf(rows, limit, (row) => CURSOR.encode(row.query_id))
-    return { items: items.map(toSavedQuery), next_cursor }
+    return pageOf(rows, limit, (row) => CURSOR.encode(row.query_id), withIsoTimes)
   }
 
   /**
@@ -107,7 +104,7 @@ export class SavedQueries {
       throw conflictOf(error, edit.name)
     })
     if (row === undefined) throw noQuery()
-    return toSavedQuery(row)
+    return withIsoTimes(row)
   }
 
   /** @throws ApiError NOT_FOUND */

@@ -1,7 +1,7 @@
 import { Kind, Type, TypeRegistry } from '@sinclair/typebox'
 import { t } from 'elysia'
 import { RawJson } from '../base/raw-json.ts'
-import { Body, Count, Int, Named, Text } from '../http/schema.ts'
+import { Body, Count, Int, Named, OneOf, Text } from '../http/schema.ts'
 
 /** In characters. */
 export const QUERY_LENGTH_MAX = 100_000
@@ -25,14 +25,11 @@ const runQuery = Body({
     }),
   ),
   format: t.Optional(
-    t.UnionEnum([...FORMATS], {
-      // Otherwise Elysia fills in the first value.
-      default: undefined,
-      description:
-        '`json` by default. Other formats stream all rows without the envelope; ' +
-        '`complete_through` is the header `X-Complete-Through`. A response that fails midway is incomplete: the ' +
-        'connection is aborted.',
-    }),
+    OneOf(
+      FORMATS,
+      '`json` by default. Other formats stream all rows without the envelope; `complete_through` is the header ' +
+        '`X-Complete-Through`. A response that fails midway is incomplete: the connection is aborted.',
+    ),
   ),
   wait_for: t.Optional(
     t.Union([Int({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER }), t.String({ maxLength: 100 })], {

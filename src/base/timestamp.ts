@@ -18,6 +18,22 @@ export const CANONICAL_BYTES = 24
 /** The fixed bytes of the canonical form; 0 at the position of a digit. */
 const CANONICAL_MARKS = Uint8Array.from('0000-00-00T00:00:00.000Z', (char) => (char === '0' ? 0 : char.charCodeAt(0)))
 
+/** A row as clients see it: its dates are text. */
+export type WithIsoTimes<T> = {
+  [K in keyof T]: T[K] extends Date ? string : T[K] extends Date | null ? string | null : T[K]
+}
+
+/** The row of a record that has the same members, its timestamps as dates. */
+export type RowOf<T> = Omit<T, 'created_at' | 'updated_at'> & { readonly created_at: Date; readonly updated_at: Date }
+
+export function withIsoTimes<T extends object>(row: T): WithIsoTimes<T> {
+  const members = Object.entries(row).map(([name, value]) => [
+    name,
+    value instanceof Date ? value.toISOString() : value,
+  ])
+  return Object.fromEntries(members)
+}
+
 /** Unix milliseconds, or null if `text` is not an accepted timestamp. */
 export function parseTimestamp(text: string): number | null {
   const ms = parseAny(text)

@@ -1,6 +1,7 @@
 import { Elysia, t } from 'elysia'
 import type { BodyReader } from '../http/body.ts'
 import type { BodyHold } from '../http/body-budget.ts'
+import { OneOf } from '../http/schema.ts'
 import type { Idempotency } from '../idempotency/store.ts'
 import type { Forwarder } from '../keys/forward.ts'
 import type { Guards } from '../keys/guards.ts'
@@ -45,13 +46,7 @@ export function eventRoutes({ guards, reader, idempotency, ingest, forwarder }: 
         parse: 'none',
         query: t.Object(
           {
-            partial: t.Optional(
-              t.UnionEnum(['true', 'false'], {
-                // Elysia would fill in the first value.
-                default: undefined,
-                description: 'Store the valid events and list the invalid ones.',
-              }),
-            ),
+            partial: t.Optional(OneOf(['true', 'false'], 'Store the valid events and list the invalid ones.')),
           },
           { additionalProperties: false },
         ),

@@ -37,10 +37,16 @@ export function cursorCodec<S extends TSchema>(schema: S): CursorCodec<Static<S>
 /**
  * @param rows up to `limit + 1` rows in list order; the extra row means that another page follows
  * @param cursorOf the cursor after a row
+ * @param toItem the row as clients see it
  */
-export function pageOf<T>(rows: readonly T[], limit: number, cursorOf: (row: T) => string): PageOf<T> {
-  const items = rows.slice(0, limit)
-  return { items, next_cursor: rows.length > limit ? cursorOf(items[limit - 1]) : null }
+export function pageOf<R, T>(
+  rows: readonly R[],
+  limit: number,
+  cursorOf: (row: R) => string,
+  toItem: (row: R) => T,
+): PageOf<T> {
+  const next_cursor = rows.length > limit ? cursorOf(rows[limit - 1]!) : null
+  return { items: rows.slice(0, limit).map(toItem), next_cursor }
 }
 
 function parse(cursor: string): unknown {

@@ -28,6 +28,11 @@ export function Described<T extends TSchema>(schema: T, description: string): T 
   return { ...schema, description }
 }
 
+/** One of several words. Elysia fills a missing optional enum with its default, which is its first value unless stated. */
+export function OneOf<const T extends Readonly<[string, ...string[]]>>(values: T, description?: string) {
+  return t.UnionEnum(values, { default: undefined, ...(description !== undefined && { description }) })
+}
+
 /** A non-negative integer in a response. Elysia's `t.Integer` would be documented as `string | integer`. */
 export function Count(description: string) {
   return Type.Integer({ minimum: 0, description })
@@ -163,9 +168,23 @@ export function Body<T extends Record<string, TSchema>>(properties: T, options: 
 }
 
 /** `?limit=&cursor=` of every list (docs/specification.md#lists). */
-export const PageQuery = {
+const pageQuery = {
   limit: t.Optional(QueryInt({ minimum: 1, maximum: 200, description: 'Items per page; default 50.' })),
   cursor: t.Optional(t.String({ maxLength: 500, description: '`next_cursor` of the previous page.' })),
+}
+
+/** The query of a list. Conditions are combined with AND. */
+export function ListQuery<T extends Record<string, TSchema>>(conditions: T) {
+  return t.Object({ ...conditions, ...pageQuery }, { additionalProperties: false })
+}
+
+/** The query of a list without conditions. */
+export const PageQuery = ListQuery({})
+export type PageQuery = typeof PageQuery.static
+
+/** The answer to a deletion: what was deleted. */
+export function Deleted<T extends Record<string, TSchema>>(name: string, what: T) {
+  return Named(name, t.Object({ ...what, deleted: t.Literal(true, { description: 'Always true.' }) }))
 }
 
 /** A page of a list: newest first unless `order` says otherwise, `next_cursor` null at the end. */

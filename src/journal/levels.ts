@@ -1,5 +1,4 @@
-import { t } from 'elysia'
-import { Named } from '../http/schema.ts'
+import { Named, OneOf } from '../http/schema.ts'
 
 /** Event levels in ascending order; their 1-based indexes are the values of the `level` enum in ClickHouse. */
 export const LEVELS = ['debug', 'info', 'warn', 'error'] as const
@@ -11,8 +10,4 @@ export function levelNumber(level: (typeof LEVELS)[number]): number {
   return index + 1
 }
 
-// Elysia would fill a missing optional enum with its first value, hence the explicit default.
-export const EventLevel = Named(
-  'EventLevel',
-  t.UnionEnum(LEVELS, { default: undefined, description: 'How severe the event is.' }),
-)
+export const EventLevel = Named('EventLevel', OneOf(LEVELS, 'How severe the event is.'))

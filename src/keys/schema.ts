@@ -1,12 +1,14 @@
 import { Type } from '@sinclair/typebox'
 import { t } from 'elysia'
+import { withIsoTimes } from '../base/timestamp.ts'
 import {
   Body,
   Described,
+  ListQuery,
   Named,
   Nullable,
+  OneOf,
   Page,
-  PageQuery,
   Text,
   Timestamp,
   TimestampIn,
@@ -45,19 +47,11 @@ export type CredentialState = 'valid' | 'invalid' | 'suspended'
 const KEY_NAME_LENGTH_MAX = 200
 const GRACE_SECONDS_MAX = 86_400
 
-/** Elysia would otherwise replace a missing optional enum with its first value. */
-const NO_DEFAULT = { default: undefined }
 const KeyType = Named(
   'KeyType',
-  t.UnionEnum(['agent', 'workspace'], {
-    ...NO_DEFAULT,
-    description: 'An agent key acts for one agent; a workspace key manages the workspace.',
-  }),
+  OneOf(['agent', 'workspace'], 'An agent key acts for one agent; a workspace key manages the workspace.'),
 )
-const KeyStatus = Named(
-  'KeyStatus',
-  t.UnionEnum(['active', 'revoked', 'expired'], { ...NO_DEFAULT, description: 'Only an active key is accepted.' }),
-)
+const KeyStatus = Named('KeyStatus', OneOf(['active', 'revoked', 'expired'], 'Only an active key is accepted.'))
 
 const KeyName = Text({ minLength: 1, maxLength: KEY_NAME_LENGTH_MAX, description: 'The display name of the key.' })
 const ExpiresAt = Described(Nullable(TimestampIn), 'When the key expires; null or absent: never.')
@@ -129,20 +123,15 @@ export const NewKey = Named(
 )
 export type NewKey = typeof NewKey.static
 
-/** Query of `GET /api/v1/keys`. Conditions are joined by AND. */
-export const ListKeys = t.Object(
-  {
-    type: t.Optional(Described(KeyType, 'Keys of this type.')),
-    agent_id: t.Optional(Described(Uuid, 'Keys of this agent.')),
-    status: t.Optional(Described(KeyStatus, 'Keys with this status; by default all that are not revoked.')),
-    ...PageQuery,
-  },
-  { additionalProperties: false },
-)
+/** Query of `GET /api/v1/keys`. */
+export const ListKeys = ListQuery({
+  type: t.Optional(Described(KeyType, 'Keys of this type.')),
+  agent_id: t.Optional(Described(Uuid, 'Keys of this agent.')),
+  status: t.Optional(Described(KeyStatus, 'Keys with this status; by default all that are not revoked.')),
+})
 export type ListKeys = typeof ListKeys.static
 
 export const KeyPage = Page('KeyPage', KeyRecord)
-export type KeyPage = typeof KeyPage.static
 
 /** `:key_id` of a path. */
 export const KeyParams = t.Object({ key_id: Described(Uuid, 'The id of the key.') })
@@ -164,14 +153,8 @@ export interface KeyRow {
 
 /** @param now Unix milliseconds, to determine whether the key has expired */
 export function toKeyRecord(row: KeyRow, now: number): KeyRecord {
-  return {
-    ...row,
-    status: row.revoked_at !== null ? 'revoked' : isExpired(row, now) ? 'expired' : 'active',
-    created_at: row.created_at.toISOString(),
-    last_used_at: row.last_used_at?.toISOString() ?? null,
-    expires_at: row.expires_at?.toISOString() ?? null,
-    revoked_at: row.revoked_at?.toISOString() ?? null,
-  }
+  const status = row.revoked_at !== null ? 'revoked' : isExpired(row, now) ? 'expired' : 'active'
+  return { ...withIsoTimes(row), status }
 }
 
 export function isExpired(row: Pick<KeyRow, 'expires_at'>, now: number): boolean {

@@ -2,7 +2,7 @@ import type { Clock } from '../base/clock.ts'
 import { ApiError, invalid } from '../base/errors.ts'
 import type { Mint } from '../base/ids.ts'
 import { parseTimestamp } from '../base/timestamp.ts'
-import { cursorCodec, PAGE_LIMIT_DEFAULT, pageOf } from '../http/page.ts'
+import { cursorCodec, PAGE_LIMIT_DEFAULT, type PageOf, pageOf } from '../http/page.ts'
 import { Uuid } from '../http/schema.ts'
 import { inTransaction, type Sql, type TransactionSql } from '../postgres/connect.ts'
 import type { KeyRing } from './key-ring.ts'
@@ -12,7 +12,6 @@ import {
   type CreateKey,
   type CreateOwnerKey,
   isExpired,
-  type KeyPage,
   type KeyRecord,
   type KeyRow,
   type ListKeys,
@@ -100,7 +99,7 @@ export class KeyStore {
     return this.newKey(row, token)
   }
 
-  async list(caller: Caller, query: ListKeys): Promise<KeyPage> {
+  async list(caller: Caller, query: ListKeys): Promise<PageOf<KeyRecord>> {
     const { sql, clock } = this.deps
     const { type, agent_id, status, limit = PAGE_LIMIT_DEFAULT, cursor } = query
     const now = clock.now()
@@ -117,8 +116,12 @@ export class KeyStore {
         ${agent_id === undefined ? sql`` : sql`and agent_id = ${agent_id}`}
         ${status === undefined ? sql`and revoked_at is null` : conditions[status]}
       order by key_id desc limit ${limit + 1}`
-    const page = pageOf(rows, limit, (row) => CURSOR.encode(row.key_id))
-    return { ...page, items: page.items.map((row) => toKeyRecord(row, now)) }
+    return pageOf(
+      rows,
+      limit,
+      (row) => CURSOR.encode(row.key_id),
+      (row) => toKeyRecord(row, now),
+    )
   }
 
   /**

@@ -1,6 +1,6 @@
 import { t } from 'elysia'
 import { ERROR_CODES } from '../base/errors.ts'
-import { Count, Described, Named, Uuid } from '../http/schema.ts'
+import { Count, Described, Named, OneOf, Uuid } from '../http/schema.ts'
 import { EventLevel } from '../journal/levels.ts'
 import { Activity, gapFields } from './schema.ts'
 
@@ -26,7 +26,7 @@ const LiveFilter = Named(
     {
       agent_id: oneOrMore(Uuid, 'Activity of these agents.'),
       run_id: oneOrMore(Uuid, 'Activity of these runs.'),
-      kind: oneOrMore(t.UnionEnum(['event', 'task', 'run'], { default: undefined }), 'Activity of these kinds.'),
+      kind: oneOrMore(OneOf(['event', 'task', 'run']), 'Activity of these kinds.'),
       type: oneOrMore(t.String({ minLength: 1 }), 'Events only: these types. A trailing `*` matches a prefix.'),
       level: oneOrMore(EventLevel, 'Events only: this level or higher.'),
       status: oneOrMore(t.String(), 'Runs and tasks only: these statuses.'),
@@ -114,7 +114,7 @@ export const ErrorMessage = Named(
     {
       op: op('error', 'A message was refused, or a subscription has failed.'),
       id: t.Optional(id),
-      code: t.UnionEnum(ERROR_CODES, { default: undefined, description: 'What went wrong.' }),
+      code: OneOf(ERROR_CODES, 'What went wrong.'),
       message: t.String({ description: 'What went wrong, in one sentence.' }),
     },
     { description: 'A message was refused, or a subscription has failed. The connection stays open.' },

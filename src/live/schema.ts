@@ -1,5 +1,5 @@
 import { t } from 'elysia'
-import { Described, Named, Timestamp, Uuid } from '../http/schema.ts'
+import { Described, Named, OneOf, Timestamp, Uuid } from '../http/schema.ts'
 import { EventLevel } from '../journal/levels.ts'
 import { EventOfFeed, RunOfFeed } from '../runs/schema.ts'
 import { TaskRecord } from '../tasks/schema.ts'
@@ -22,10 +22,7 @@ const resume = {
 
 const repeatable = 'Repeatable; matches any of the values.'
 
-const ActivityKindName = Named(
-  'ActivityKind',
-  t.UnionEnum(['event', 'task', 'run'], { default: undefined, description: 'What an activity is about.' }),
-)
+const ActivityKindName = Named('ActivityKind', OneOf(['event', 'task', 'run'], 'What an activity is about.'))
 
 export const StreamQuery = t.Object({
   agent_id: t.Optional(t.Array(Uuid, { description: `Activity of this agent. ${repeatable}` })),

@@ -1,4 +1,5 @@
 import { Elysia } from 'elysia'
+import { PageQuery } from '../http/schema.ts'
 import type { Guards } from '../keys/guards.ts'
 import { SECURITY } from '../keys/security.ts'
 import type { EventReader } from './events.ts'
@@ -7,7 +8,6 @@ import {
   CompleteRun,
   EventPage,
   FailRun,
-  ListChildren,
   ListEvents,
   ListRuns,
   RunEnded,
@@ -113,7 +113,7 @@ function readingRoutes({ guards, runs, events }: RunRoutesDeps) {
     )
     .get('/runs/:run_id/children', ({ caller, params, query }) => runs.children(caller, params.run_id, query), {
       params: RunParams,
-      query: ListChildren,
+      query: PageQuery,
       response: RunPage,
       detail: {
         tags,

@@ -7,10 +7,11 @@ import {
   FreeForm,
   Int,
   JsonText,
+  ListQuery,
   Named,
   Nullable,
+  OneOf,
   Page,
-  PageQuery,
   QueryInt,
   QueryList,
   Text,
@@ -24,22 +25,15 @@ import { RUN_STATUSES } from './state.ts'
 
 /** Wire types of runs (docs/specification.md#runs). */
 
-/** For enums: Elysia would fill a missing optional one with its first value, hence the explicit default. */
-const NO_DEFAULT = { default: undefined }
-
 const TRIGGER_TYPES = ['manual', 'scheduled', 'webhook', 'sdk'] as const
-const TriggerType = Named(
-  'TriggerType',
-  t.UnionEnum(TRIGGER_TYPES, { ...NO_DEFAULT, description: 'What started the run.' }),
-)
+const TriggerType = Named('TriggerType', OneOf(TRIGGER_TYPES, 'What started the run.'))
 export const RunStatus = Named(
   'RunStatus',
-  t.UnionEnum(RUN_STATUSES, {
-    ...NO_DEFAULT,
-    description:
-      '`queued`, `running`, `awaiting_approval` and `awaiting_input` can change; `completed`, `failed`, `cancelled` and ' +
+  OneOf(
+    RUN_STATUSES,
+    '`queued`, `running`, `awaiting_approval` and `awaiting_input` can change; `completed`, `failed`, `cancelled` and ' +
       '`timed_out` are final.',
-  }),
+  ),
 )
 
 const RunId = Described(Uuid, 'The run.')
@@ -229,40 +223,29 @@ export const RunOfFeed = Named(
  * Query of `GET /api/v1/runs`. Conditions are combined with AND; `from` (inclusive) and `to` (exclusive) bound
  * `created_at`.
  */
-export const ListRuns = t.Object(
-  {
-    status: t.Optional(QueryList(RunStatus, 'Runs of this status. Repeatable; matches any of the values.')),
-    agent_id: t.Optional(Described(Uuid, 'Runs of this agent.')),
-    trigger_type: t.Optional(Described(TriggerType, 'Runs with this trigger.')),
-    external_run_id: t.Optional(Text({ maxLength: 2_000, description: 'Runs with this external_run_id.' })),
-    parent_run_id: t.Optional(Described(Uuid, 'Runs that this run started.')),
-    session_id: t.Optional(Described(Uuid, 'Runs of this session.')),
-    tag: t.Optional(Text({ maxLength: 2_000, description: 'Runs that have this tag.' })),
-    from: t.Optional(Described(TimestampIn, 'Runs created at this moment or later.')),
-    to: t.Optional(Described(TimestampIn, 'Runs created before this moment.')),
-    ...PageQuery,
-  },
-  { additionalProperties: false },
-)
+export const ListRuns = ListQuery({
+  status: t.Optional(QueryList(RunStatus, 'Runs of this status. Repeatable; matches any of the values.')),
+  agent_id: t.Optional(Described(Uuid, 'Runs of this agent.')),
+  trigger_type: t.Optional(Described(TriggerType, 'Runs with this trigger.')),
+  external_run_id: t.Optional(Text({ maxLength: 2_000, description: 'Runs with this external_run_id.' })),
+  parent_run_id: t.Optional(Described(Uuid, 'Runs that this run started.')),
+  session_id: t.Optional(Described(Uuid, 'Runs of this session.')),
+  tag: t.Optional(Text({ maxLength: 2_000, description: 'Runs that have this tag.' })),
+  from: t.Optional(Described(TimestampIn, 'Runs created at this moment or later.')),
+  to: t.Optional(Described(TimestampIn, 'Runs created before this moment.')),
+})
 export type ListRuns = typeof ListRuns.static
-
-/** Query of `GET /api/v1/runs/:run_id/children`. */
-export const ListChildren = t.Object(PageQuery, { additionalProperties: false })
 
 /** Newest first. A page ends early when its runs together pass 8 MiB; `next_cursor` says whether more follow. */
 export const RunPage = Page('RunPage', RunRecord)
 export type RunPage = typeof RunPage.static
 
 /** Query of `GET /api/v1/runs/:run_id/events`. */
-export const ListEvents = t.Object(
-  {
-    type: t.Optional(Text({ maxLength: 10_000, description: 'A type, or the start of one followed by `*`.' })),
-    level: t.Optional(Described(EventLevel, 'This level or a higher one.')),
-    after_seq: t.Optional(QueryInt({ minimum: 0, maximum: SEQ_MAX, description: 'Only events after this `seq`.' })),
-    ...PageQuery,
-  },
-  { additionalProperties: false },
-)
+export const ListEvents = ListQuery({
+  type: t.Optional(Text({ maxLength: 10_000, description: 'A type, or the start of one followed by `*`.' })),
+  level: t.Optional(Described(EventLevel, 'This level or a higher one.')),
+  after_seq: t.Optional(QueryInt({ minimum: 0, maximum: SEQ_MAX, description: 'Only events after this `seq`.' })),
+})
 export type ListEvents = typeof ListEvents.static
 
 const eventFields = {

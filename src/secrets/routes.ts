@@ -1,7 +1,8 @@
 import { Elysia } from 'elysia'
+import { PageQuery } from '../http/schema.ts'
 import type { Guards } from '../keys/guards.ts'
 import { SECURITY } from '../keys/security.ts'
-import { DeletedSecret, ListSecrets, PutSecret, SecretPage, SecretParams, SecretRecord } from './schema.ts'
+import { DeletedSecret, PutSecret, SecretPage, SecretParams, SecretRecord } from './schema.ts'
 import type { SecretStore } from './store.ts'
 
 export interface SecretRoutesDeps {
@@ -29,7 +30,7 @@ export function secretRoutes({ guards, secrets }: SecretRoutesDeps) {
       },
     })
     .get('', ({ caller, query }) => secrets.list(caller, query), {
-      query: ListSecrets,
+      query: PageQuery,
       response: SecretPage,
       detail: {
         tags,

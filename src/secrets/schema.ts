@@ -1,6 +1,7 @@
 import { Kind, Type, TypeRegistry } from '@sinclair/typebox'
 import { t } from 'elysia'
-import { Body, Described, Named, Page, PageQuery, Timestamp } from '../http/schema.ts'
+import type { RowOf } from '../base/timestamp.ts'
+import { Body, Deleted, Described, Named, Page, Timestamp } from '../http/schema.ts'
 import { shown } from '../http/validation-message.ts'
 
 /**
@@ -53,32 +54,15 @@ export const SecretRecord = Named(
 )
 export type SecretRecord = typeof SecretRecord.static
 
-/** Query of `GET /api/v1/secrets`. */
-export const ListSecrets = t.Object(PageQuery, { additionalProperties: false })
-export type ListSecrets = typeof ListSecrets.static
-
 export const SecretPage = Page('SecretPage', SecretRecord)
-export type SecretPage = typeof SecretPage.static
 
-export const DeletedSecret = Named(
-  'DeletedSecret',
-  t.Object({
-    name: t.String({ description: 'The name of the deleted secret.' }),
-    deleted: t.Literal(true, { description: 'Always true.' }),
-  }),
-)
+export const DeletedSecret = Deleted('DeletedSecret', {
+  name: t.String({ description: 'The name of the deleted secret.' }),
+})
 export type DeletedSecret = typeof DeletedSecret.static
 
 /** The listed columns of `secrets`. */
-export interface SecretRow {
-  readonly name: string
-  readonly created_at: Date
-  readonly updated_at: Date
-}
-
-export function toSecretRecord(row: SecretRow): SecretRecord {
-  return { ...row, created_at: row.created_at.toISOString(), updated_at: row.updated_at.toISOString() }
-}
+export type SecretRow = RowOf<SecretRecord>
 
 /** Why a text is not a valid secret name; null if it is. */
 export function secretNameProblem(name: string): string | null {

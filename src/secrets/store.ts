@@ -1,22 +1,20 @@
 import { t } from 'elysia'
 import type { Clock } from '../base/clock.ts'
 import { ApiError, invalid } from '../base/errors.ts'
-import { cursorCodec, PAGE_LIMIT_DEFAULT, pageOf } from '../http/page.ts'
-import { CursorMs } from '../http/schema.ts'
+import { withIsoTimes } from '../base/timestamp.ts'
+import { cursorCodec, PAGE_LIMIT_DEFAULT, type PageOf, pageOf } from '../http/page.ts'
+import { CursorMs, type PageQuery } from '../http/schema.ts'
 import type { Caller } from '../keys/schema.ts'
 import { inTransaction, type Sql } from '../postgres/connect.ts'
 import { redactor } from './redact.ts'
 import {
   type DeletedSecret,
-  type ListSecrets,
   type PutSecret,
   SECRET_NAME,
-  type SecretPage,
   type SecretRecord,
   type SecretRow,
   secretNameProblem,
   secretValueProblem,
-  toSecretRecord,
 } from './schema.ts'
 import type { Sealed, Vault } from './vault.ts'
 
@@ -91,19 +89,21 @@ export class SecretStore implements Secrets {
         on conflict (workspace_id, name) do update set
           sealed = excluded.sealed, key_id = excluded.key_id, updated_at = excluded.updated_at
         returning name, created_at, updated_at`
-      return toSecretRecord(kept)
+      return withIsoTimes(kept)
     })
   }
 
-  async list({ workspaceId }: Caller, { limit = PAGE_LIMIT_DEFAULT, cursor }: ListSecrets): Promise<SecretPage> {
+  async list(
+    { workspaceId }: Caller,
+    { limit = PAGE_LIMIT_DEFAULT, cursor }: PageQuery,
+  ): Promise<PageOf<SecretRecord>> {
     const { sql } = this.deps
     const after = cursor === undefined ? undefined : CURSOR.decode(cursor)
     const rows = await sql<SecretRow[]>`
       select name, created_at, updated_at from secrets where workspace_id = ${workspaceId}
         ${after === undefined ? sql`` : sql`and (created_at, name) < (${new Date(after[0])}, ${after[1]})`}
       order by created_at desc, name desc limit ${limit + 1}`
-    const page = pageOf(rows, limit, (row) => CURSOR.encode([row.created_at.getTime(), row.name]))
-    return { items: page.items.map(toSecretRecord), next_cursor: page.next_cursor }
+    return pageOf(rows, limit, (row) => CURSOR.encode([row.created_at.getTime(), row.name]), withIsoTimes)
   }
 
   /** @throws ApiError VALIDATION_ERROR, NOT_FOUND */

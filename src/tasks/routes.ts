@@ -1,8 +1,9 @@
 import { Elysia } from 'elysia'
+import { PageQuery } from '../http/schema.ts'
 import type { Guards } from '../keys/guards.ts'
 import { SECURITY } from '../keys/security.ts'
 import { RunParams } from '../runs/schema.ts'
-import { ListTasks, ReportTask, TaskPage, TaskReported } from './schema.ts'
+import { ReportTask, TaskPage, TaskReported } from './schema.ts'
 import type { TaskStore } from './store.ts'
 
 export interface TaskRoutesDeps {
@@ -37,7 +38,7 @@ function readingRoutes({ guards, tasks }: TaskRoutesDeps) {
     .use(guards.anyKey('reads'))
     .get('/runs/:run_id/tasks', ({ caller, params, query }) => tasks.list(caller, params.run_id, query), {
       params: RunParams,
-      query: ListTasks,
+      query: PageQuery,
       response: TaskPage,
       detail: {
         tags: ['Runs'],

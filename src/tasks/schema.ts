@@ -5,8 +5,8 @@ import {
   FreeForm,
   Named,
   Nullable,
+  OneOf,
   Page,
-  PageQuery,
   Timestamp,
   TimestampIn,
   Uuid,
@@ -15,14 +15,7 @@ import { TASK_STATUSES } from './state.ts'
 
 /** The wire format of tasks (docs/specification.md#tasks). */
 
-// Elysia would fill a missing optional enum with its first value, hence the explicit default.
-const TaskStatus = Named(
-  'TaskStatus',
-  t.UnionEnum(TASK_STATUSES, {
-    default: undefined,
-    description: '`completed`, `failed` and `skipped` are final.',
-  }),
-)
+const TaskStatus = Named('TaskStatus', OneOf(TASK_STATUSES, '`completed`, `failed` and `skipped` are final.'))
 
 /** Body of `POST /api/ingest/v1/tasks`. Fields left out of a later call keep their value. */
 export const ReportTask = Named(
@@ -91,10 +84,6 @@ export const TaskRecord = Named(
   ),
 )
 export type TaskRecord = typeof TaskRecord.static
-
-/** Query of `GET /api/v1/runs/:run_id/tasks`. */
-export const ListTasks = t.Object(PageQuery, { additionalProperties: false })
-export type ListTasks = typeof ListTasks.static
 
 /** Newest first. A page ends early when its tasks together pass 8 MiB; `next_cursor` says whether more follow. */
 export const TaskPage = Page('TaskPage', TaskRecord)

@@ -3,14 +3,14 @@ import type { Clock } from '../base/clock.ts'
 import { isDerivedId } from '../base/ids.ts'
 import type { Limits } from '../base/limits.ts'
 import { cursorCodec, PAGE_LIMIT_DEFAULT } from '../http/page.ts'
-import { CursorMs, Uuid } from '../http/schema.ts'
+import { CursorMs, type PageQuery, Uuid } from '../http/schema.ts'
 import type { Caller } from '../keys/schema.ts'
 import type { Sql } from '../postgres/connect.ts'
 import { readable, reportable } from '../runs/access.ts'
 import type { RunDirectory } from '../runs/directory.ts'
 import { checkSize, checkText } from '../runs/limits.ts'
 import { STORED_TASK, type StoredTask, toTaskRecord } from './rows.ts'
-import type { ListTasks, ReportTask, TaskPage, TaskReported } from './schema.ts'
+import type { ReportTask, TaskPage, TaskReported } from './schema.ts'
 import type { TelemetryTasks } from './telemetry-tasks.ts'
 import { timesOf } from './times.ts'
 import { createTaskUpserts } from './upserts.ts'
@@ -71,7 +71,7 @@ export class TaskStore {
   }
 
   /** The tasks of a run, newest first. @throws ApiError NOT_FOUND, FORBIDDEN, VALIDATION_ERROR, UNAVAILABLE */
-  async list(caller: Caller, runId: string, query: ListTasks): Promise<TaskPage> {
+  async list(caller: Caller, runId: string, query: PageQuery): Promise<TaskPage> {
     const { sql, directory, telemetry } = this.deps
     const run = readable(caller, await directory.find(caller.workspaceId, runId.toLowerCase()))
     if (isDerivedId(run.runId)) return telemetry.list(caller, run, query)

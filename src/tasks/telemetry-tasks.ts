@@ -4,10 +4,10 @@ import type { RunRef } from '../base/ids.ts'
 import { RawJson } from '../base/raw-json.ts'
 import { type ColumnarClient, ColumnarUnavailable } from '../clickhouse/client.ts'
 import { cursorCodec, PAGE_LIMIT_DEFAULT } from '../http/page.ts'
-import { CursorMs, Uuid } from '../http/schema.ts'
+import { CursorMs, type PageQuery, Uuid } from '../http/schema.ts'
 import type { PartitionRef, Partitions } from '../partitions/partition.ts'
 import { isoOrNull } from '../runs/rows.ts'
-import type { ListTasks, TaskPage, TaskRecord } from './schema.ts'
+import type { TaskPage, TaskRecord } from './schema.ts'
 
 export interface TelemetryTasksDeps {
   readonly columnar: Pick<ColumnarClient, 'query'>
@@ -31,7 +31,7 @@ export class TelemetryTasks {
    * The tasks of a run, newest first, including all that were acknowledged before the request.
    * @throws ApiError VALIDATION_ERROR for an invalid cursor, UNAVAILABLE while ClickHouse is unavailable or far behind
    */
-  async list(caller: PartitionRef, run: RunRef, query: ListTasks): Promise<TaskPage> {
+  async list(caller: PartitionRef, run: RunRef, query: PageQuery): Promise<TaskPage> {
     const limit = query.limit ?? PAGE_LIMIT_DEFAULT
     const [createdAt, taskId] = query.cursor === undefined ? [null, null] : listCursor.decode(query.cursor)
     const order = 'order by created_ms desc, task_id desc'

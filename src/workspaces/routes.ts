@@ -1,4 +1,5 @@
 import { Elysia } from 'elysia'
+import { PageQuery } from '../http/schema.ts'
 import type { Guards } from '../keys/guards.ts'
 import { CreateOwnerKey, NewKey } from '../keys/schema.ts'
 import { SECURITY } from '../keys/security.ts'
@@ -6,7 +7,6 @@ import type { KeyStore } from '../keys/store.ts'
 import {
   CreateWorkspace,
   EditWorkspace,
-  ListWorkspaces,
   NewWorkspace,
   WorkspacePage,
   WorkspaceParams,
@@ -37,7 +37,7 @@ export function workspaceRoutes({ guards, workspaces, keys }: WorkspaceRoutesDep
       },
     })
     .get('', ({ query }) => workspaces.list(query), {
-      query: ListWorkspaces,
+      query: PageQuery,
       response: WorkspacePage,
       detail: {
         tags,

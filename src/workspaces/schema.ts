@@ -1,5 +1,6 @@
 import { t } from 'elysia'
-import { Body, Described, Int, Named, Nullable, Page, PageQuery, Text, Timestamp, Uuid } from '../http/schema.ts'
+import type { RowOf } from '../base/timestamp.ts'
+import { Body, Described, Int, Named, Nullable, OneOf, Page, Text, Timestamp, Uuid } from '../http/schema.ts'
 
 /** The wire format of workspaces, which are the tenants (docs/specification.md#workspaces). */
 
@@ -12,13 +13,9 @@ const WorkspaceName = Text({
   maxLength: NAME_LENGTH_MAX,
   description: 'The display name of the workspace.',
 })
-/** Elysia would fill a missing optional enum with its first value, hence the explicit default. */
 const WorkspaceStatus = Named(
   'WorkspaceStatus',
-  t.UnionEnum(['active', 'suspended'], {
-    default: undefined,
-    description: 'Calls with keys of a suspended workspace get FORBIDDEN.',
-  }),
+  OneOf(['active', 'suspended'], 'Calls with keys of a suspended workspace get FORBIDDEN.'),
 )
 
 const RetentionDays = Nullable(
@@ -70,22 +67,10 @@ export const NewWorkspace = Named(
 )
 export type NewWorkspace = typeof NewWorkspace.static
 
-/** Query of `GET /api/v1/workspaces`. */
-export const ListWorkspaces = t.Object(PageQuery, { additionalProperties: false })
-export type ListWorkspaces = typeof ListWorkspaces.static
-
 export const WorkspacePage = Page('WorkspacePage', WorkspaceRecord)
-export type WorkspacePage = typeof WorkspacePage.static
 
 /** `:workspace_id` of a path. */
 export const WorkspaceParams = t.Object({ workspace_id: Described(Uuid, 'The workspace.') })
 
 /** A row of `workspaces`. */
-export interface WorkspaceRow extends Omit<WorkspaceRecord, 'created_at' | 'updated_at'> {
-  readonly created_at: Date
-  readonly updated_at: Date
-}
-
-export function toWorkspaceRecord(row: WorkspaceRow): WorkspaceRecord {
-  return { ...row, created_at: row.created_at.toISOString(), updated_at: row.updated_at.toISOString() }
-}
+export type WorkspaceRow = RowOf<WorkspaceRecord>

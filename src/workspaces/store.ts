@@ -1,22 +1,14 @@
 import type { Clock } from '../base/clock.ts'
 import { ApiError } from '../base/errors.ts'
 import type { Mint } from '../base/ids.ts'
-import { cursorCodec, PAGE_LIMIT_DEFAULT, pageOf } from '../http/page.ts'
-import { Uuid } from '../http/schema.ts'
+import { withIsoTimes } from '../base/timestamp.ts'
+import { cursorCodec, PAGE_LIMIT_DEFAULT, type PageOf, pageOf } from '../http/page.ts'
+import { type PageQuery, Uuid } from '../http/schema.ts'
 import type { KeyRing } from '../keys/key-ring.ts'
 import { insertKey } from '../keys/store.ts'
 import { mintToken, type Token } from '../keys/token.ts'
 import { inTransaction, type Sql, type TransactionSql } from '../postgres/connect.ts'
-import {
-  type CreateWorkspace,
-  type EditWorkspace,
-  type ListWorkspaces,
-  type NewWorkspace,
-  toWorkspaceRecord,
-  type WorkspacePage,
-  type WorkspaceRecord,
-  type WorkspaceRow,
-} from './schema.ts'
+import type { CreateWorkspace, EditWorkspace, NewWorkspace, WorkspaceRecord, WorkspaceRow } from './schema.ts'
 
 export interface WorkspaceStoreDeps {
   readonly sql: Sql
@@ -40,14 +32,13 @@ export class WorkspaceStore {
     return made as NewWorkspace
   }
 
-  async list({ limit = PAGE_LIMIT_DEFAULT, cursor }: ListWorkspaces): Promise<WorkspacePage> {
+  async list({ limit = PAGE_LIMIT_DEFAULT, cursor }: PageQuery): Promise<PageOf<WorkspaceRecord>> {
     const { sql } = this.deps
     const rows = await sql<WorkspaceRow[]>`
       select ${columns(sql)} from workspaces
         ${cursor === undefined ? sql`` : sql`where workspace_id < ${CURSOR.decode(cursor)}`}
       order by workspace_id desc limit ${limit + 1}`
-    const page = pageOf(rows, limit, (row) => CURSOR.encode(row.workspace_id))
-    return { ...page, items: page.items.map(toWorkspaceRecord) }
+    return pageOf(rows, limit, (row) => CURSOR.encode(row.workspace_id), withIsoTimes)
   }
 
   /**
@@ -75,7 +66,7 @@ export class WorkspaceStore {
           then ${now} else updated_at end
       where workspace_id = ${workspaceId} and not is_erasing returning ${columns(sql)}`
     if (row === undefined) throw await this.refusal(sql, workspaceId)
-    return toWorkspaceRecord(row)
+    return withIsoTimes(row)
   }
 
   private async refusal(sql: Sql | TransactionSql, workspaceId: string): Promise<ApiError> {
@@ -113,7 +104,7 @@ export async function insertWorkspace(
     created_at: now,
     expires_at: null,
   })
-  return { ...toWorkspaceRecord(row!), key_id: key.key_id, key: token.text }
+  return { ...withIsoTimes(row!), key_id: key.key_id, key: token.text }
 }
 
 function columns(sql: Sql | TransactionSql) {

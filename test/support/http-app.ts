@@ -6,7 +6,7 @@ import { type BodyReaderOptions, bodyReader } from '../../src/http/body.ts'
 import { createEnvelope, type EnvelopeDeps } from '../../src/http/envelope.ts'
 import type { RateLimits } from '../../src/http/rate-limit.ts'
 import { RateLimiter, type RateLimiterOptions } from '../../src/http/rate-limit.ts'
-import { Body, FreeForm, Int, Nullable, PageQuery, Text, TimestampIn, Uuid } from '../../src/http/schema.ts'
+import { Body, FreeForm, Int, ListQuery, Nullable, Text, TimestampIn, Uuid } from '../../src/http/schema.ts'
 import { serverOptions } from '../../src/http/server-options.ts'
 import type { Idempotency, IdempotencyContext } from '../../src/idempotency/store.ts'
 import { CONDITION_TIMEOUT_MS } from './eventually.ts'
@@ -93,7 +93,7 @@ function routes(options: HttpAppOptions, reader: ReturnType<typeof bodyReader>) 
     .post('/revoke', () => ({ revoked: true }), {
       body: Body({ grace_seconds: t.Optional(Int({ minimum: 0, maximum: 9 })) }),
     })
-    .get('/things', ({ query }) => query, { query: Body({ ...PageQuery, from: t.Optional(TimestampIn) }) })
+    .get('/things', ({ query }) => query, { query: ListQuery({ from: t.Optional(TimestampIn) }) })
     .get('/things/:thingId', ({ params }) => params, { params: t.Object({ thingId: Uuid }) })
     .patch('/things/:thingId', ({ params }) => params, { params: t.Object({ thingId: Uuid }) })
     .get('/large', () => ({ text: 'All work and no play. '.repeat(500) }))

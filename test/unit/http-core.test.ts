@@ -28,9 +28,9 @@ describe('page cursors', () => {
   )
 
   test('point to the last item shown, only where more follow', () => {
-    expect(pageOf([5, 4, 3], 2, String)).toEqual({ items: [5, 4], next_cursor: '4' })
-    expect(pageOf([5, 4], 2, String)).toEqual({ items: [5, 4], next_cursor: null })
-    expect(pageOf([], 2, String)).toEqual({ items: [], next_cursor: null })
+    expect(pageOf([5, 4, 3], 2, String, Number)).toEqual({ items: [5, 4], next_cursor: '4' })
+    expect(pageOf([5, 4], 2, String, Number)).toEqual({ items: [5, 4], next_cursor: null })
+    expect(pageOf([], 2, String, Number)).toEqual({ items: [], next_cursor: null })
   })
 })
 

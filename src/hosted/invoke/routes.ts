@@ -79,7 +79,7 @@ export function invokeRoutes({ guards, invocations, responder, runs }: InvokeRou
   return new Elysia().use(invoking).use(following)
 }
 
-interface RequestContext {
+export interface RequestContext {
   readonly request: Request
   readonly server: { timeout(request: Request, seconds: number): void } | null
   readonly set: { status?: number | string }

@@ -1,5 +1,5 @@
 import { t } from 'elysia'
-import { Body, Described, FreeForm, Named, Nullable, Text, Uuid } from '../../http/schema.ts'
+import { Body, Described, FreeForm, Named, Nullable, OneOf, Text, Uuid } from '../../http/schema.ts'
 import { RunStatus, Usage } from '../../runs/schema.ts'
 import { ApprovalWait, InputWait } from '../output/schema.ts'
 
@@ -12,7 +12,7 @@ const VARIABLES_MAX = 500
 const HistoryMessage = Named(
   'HistoryMessage',
   Body({
-    role: t.UnionEnum(['user', 'assistant'], { default: undefined, description: 'Author of the message.' }),
+    role: OneOf(['user', 'assistant'], 'Author of the message.'),
     content: Text({ maxLength: MESSAGE_LENGTH_MAX, description: 'Text of the message.' }),
   }),
 )

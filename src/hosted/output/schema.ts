@@ -1,5 +1,5 @@
 import { t } from 'elysia'
-import { Count, Described, FreeForm, Named, Nullable, Uuid } from '../../http/schema.ts'
+import { Count, Described, FreeForm, Named, Nullable, OneOf, Uuid } from '../../http/schema.ts'
 import { PauseExpiry, QuestionOptions, RunStatus, Usage } from '../../runs/schema.ts'
 
 /** The `data` of the frames of an output stream (docs/specification.md#output-streams); for the documentation. */
@@ -43,10 +43,7 @@ const OUTPUT_FRAMES = {
         run_id,
         tool_call_id: t.String({ description: 'The call, as the model names it.' }),
         name: t.String({ description: 'The tool.' }),
-        phase: t.UnionEnum(['started', 'finished', 'failed'], {
-          default: undefined,
-          description: 'State of the call.',
-        }),
+        phase: OneOf(['started', 'finished', 'failed'], 'State of the call.'),
         input: t.Optional(Described(FreeForm, 'The arguments; with `started`.')),
         output: t.Optional(t.Unknown({ description: 'The result of the tool; with `finished` and `failed`.' })),
         duration_ms: t.Optional(Count('How long the call took.')),

@@ -4,7 +4,7 @@ import type { Guards } from '../../keys/guards.ts'
 import type { Caller } from '../../keys/schema.ts'
 import { SECURITY } from '../../keys/security.ts'
 import type { ResponseMode } from '../invoke/respond.ts'
-import { responseModeOf } from '../invoke/routes.ts'
+import { type RequestContext, responseModeOf } from '../invoke/routes.ts'
 import { type RunResponse, RunResponses } from '../invoke/schema.ts'
 import { OUTPUT_STREAM } from '../output/schema.ts'
 import {
@@ -23,11 +23,11 @@ import {
   toApprovalRecord,
   toInputRequestRecord,
 } from './schema.ts'
-import type { Decision } from './store.ts'
+import type { Decision, Pauses } from './store.ts'
 
 export interface PauseRoutesDeps {
   readonly guards: Guards
-  readonly pauses: Pick<import('./store.ts').Pauses, 'list' | 'get'>
+  readonly pauses: Pick<Pauses, 'list' | 'get'>
   /** Stores the decision and responds like invoke. */
   readonly resume: (
     caller: Caller,
@@ -44,147 +44,129 @@ export function pauseRoutes(deps: PauseRoutesDeps) {
 }
 
 function approvalRoutes({ guards, pauses, resume }: PauseRoutesDeps) {
-  const tags = ['Approvals']
+  const tag = 'Approvals'
+  const decide = deciderWith(resume, 'approval')
   return new Elysia({ detail: { security: SECURITY.anyKey } })
     .use(guards.anyKey('reads'))
-    .get(
-      '/approvals',
-      async ({ caller, query }) => {
-        const { items, next_cursor } = await pauses.list(caller, 'approval', query)
-        return { items: items.map(toApprovalRecord), next_cursor }
-      },
-      {
-        query: ListApprovals,
-        response: ApprovalPage,
-        detail: {
-          tags,
-          operationId: 'listApprovals',
-          summary: 'List approvals',
-          description: 'Newest first. An agent key sees those of its own agent.',
-        },
-      },
-    )
+    .get('/approvals', ({ caller, query }) => pauses.list(caller, 'approval', query, toApprovalRecord), {
+      query: ListApprovals,
+      response: ApprovalPage,
+      detail: described(tag, 'listApprovals', 'List approvals', LISTED),
+    })
     .get(
       '/approvals/:approval_id',
       async ({ caller, params }) => toApprovalRecord(await pauses.get(caller, 'approval', params.approval_id)),
       {
         params: ApprovalParams,
         response: ApprovalRecord,
-        detail: {
-          tags,
-          operationId: 'getApproval',
-          summary: 'Read an approval',
-          description: 'The tool and arguments that wait for approval, and the decision once there is one.',
-        },
+        detail: described(
+          tag,
+          'getApproval',
+          'Read an approval',
+          'The tool and arguments that wait for approval, and the decision once there is one.',
+        ),
       },
     )
     .post(
       '/approvals/:approval_id/approve',
       (context) => {
         const { comment = null, edited_input: editedInput = null, ...mode } = context.body
-        const decision = { status: 'approved', comment, editedInput } as const
-        return dataOrStream(
-          resume(context.caller, 'approval', context.params.approval_id, decision, responseModeOf(context, mode)),
-        )
+        return decide(context, context.params.approval_id, { status: 'approved', comment, editedInput }, mode)
       },
       {
         params: ApprovalParams,
         body: Approve,
         response: RunResponses,
-        detail: {
-          tags,
-          media: { 200: OUTPUT_STREAM.content },
-          operationId: 'approveCall',
-          summary: 'Approve a call',
-          description:
-            'The call runs on exactly the arguments that were shown, or on `edited_input`. The run continues, and ' +
+        detail: deciding(
+          tag,
+          'approveCall',
+          'Approve a call',
+          'The call runs on exactly the arguments that were shown, or on `edited_input`. The run continues, and ' +
             'the response is that of invoke. A second decision is a CONFLICT.',
-        },
+        ),
       },
     )
     .post(
       '/approvals/:approval_id/reject',
       (context) => {
         const { comment = null, ...mode } = context.body
-        const decision = { status: 'rejected', comment } as const
-        return dataOrStream(
-          resume(context.caller, 'approval', context.params.approval_id, decision, responseModeOf(context, mode)),
-        )
+        return decide(context, context.params.approval_id, { status: 'rejected', comment }, mode)
       },
       {
         params: ApprovalParams,
         body: Reject,
         response: RunResponses,
-        detail: {
-          tags,
-          media: { 200: OUTPUT_STREAM.content },
-          operationId: 'rejectCall',
-          summary: 'Reject a call',
-          description:
-            'The call is not made, and the model receives the comment. The run continues, and the response is ' +
+        detail: deciding(
+          tag,
+          'rejectCall',
+          'Reject a call',
+          'The call is not made, and the model receives the comment. The run continues, and the response is ' +
             'that of invoke. A second decision is a CONFLICT.',
-        },
+        ),
       },
     )
 }
 
 function inputRequestRoutes({ guards, pauses, resume }: PauseRoutesDeps) {
-  const tags = ['Input requests']
+  const tag = 'Input requests'
+  const decide = deciderWith(resume, 'input')
   return new Elysia({ detail: { security: SECURITY.anyKey } })
     .use(guards.anyKey('reads'))
-    .get(
-      '/input-requests',
-      async ({ caller, query }) => {
-        const { items, next_cursor } = await pauses.list(caller, 'input', query)
-        return { items: items.map(toInputRequestRecord), next_cursor }
-      },
-      {
-        query: ListInputRequests,
-        response: InputRequestPage,
-        detail: {
-          tags,
-          operationId: 'listInputRequests',
-          summary: 'List input requests',
-          description: 'Newest first. An agent key sees those of its own agent.',
-        },
-      },
-    )
+    .get('/input-requests', ({ caller, query }) => pauses.list(caller, 'input', query, toInputRequestRecord), {
+      query: ListInputRequests,
+      response: InputRequestPage,
+      detail: described(tag, 'listInputRequests', 'List input requests', LISTED),
+    })
     .get(
       '/input-requests/:request_id',
       async ({ caller, params }) => toInputRequestRecord(await pauses.get(caller, 'input', params.request_id)),
       {
         params: InputRequestParams,
         response: InputRequestRecord,
-        detail: {
-          tags,
-          operationId: 'getInputRequest',
-          summary: 'Read an input request',
-          description: 'The question, and the answer once there is one.',
-        },
+        detail: described(
+          tag,
+          'getInputRequest',
+          'Read an input request',
+          'The question, and the answer once there is one.',
+        ),
       },
     )
     .post(
       '/input-requests/:request_id/answer',
       (context) => {
         const { answer, ...mode } = context.body
-        const decision = { status: 'answered', answer } as const
-        return dataOrStream(
-          resume(context.caller, 'input', context.params.request_id, decision, responseModeOf(context, mode)),
-        )
+        return decide(context, context.params.request_id, { status: 'answered', answer }, mode)
       },
       {
         params: InputRequestParams,
         body: AnswerInput,
         response: RunResponses,
-        detail: {
-          tags,
-          media: { 200: OUTPUT_STREAM.content },
-          operationId: 'answerInputRequest',
-          summary: 'Answer an input request',
-          description:
-            'The run continues with the answer, and the response is that of invoke. A second answer is a ' +
-            'CONFLICT.',
-        },
+        detail: deciding(
+          tag,
+          'answerInputRequest',
+          'Answer an input request',
+          'The run continues with the answer, and the response is that of invoke. A second answer is a CONFLICT.',
+        ),
       },
     )
+}
+
+/** Answers a decision as an invocation is answered: with an outcome or a stream. */
+function deciderWith(resume: PauseRoutesDeps['resume'], type: PauseRow['type']) {
+  return (
+    context: RequestContext & { readonly caller: Caller },
+    pauseId: string,
+    decision: Decision,
+    mode: Pick<ResponseMode, 'stream' | 'background'>,
+  ) => dataOrStream(resume(context.caller, type, pauseId, decision, responseModeOf(context, mode)))
+}
+
+const LISTED = 'Newest first. An agent key sees those of its own agent.'
+
+function described(tag: string, operationId: string, summary: string, description: string) {
+  return { tags: [tag], operationId, summary, description }
+}
+
+function deciding(...words: Parameters<typeof described>) {
+  return { ...described(...words), media: { 200: OUTPUT_STREAM.content } }
 }

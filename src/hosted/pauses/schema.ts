@@ -4,10 +4,11 @@ import {
   Body,
   Described,
   FreeForm,
+  ListQuery,
   Named,
   Nullable,
+  OneOf,
   Page,
-  PageQuery,
   Text,
   Timestamp,
   Uuid,
@@ -18,23 +19,16 @@ import type { PauseStatus } from '../run/state.ts'
 
 /** The wire format of approvals and input requests (docs/specification.md#pauses). */
 
-const NO_DEFAULT = { default: undefined }
 const COMMENT_LENGTH_MAX = 10_000
 const ANSWER_LENGTH_MAX = 100_000
 
 const ApprovalStatus = Named(
   'ApprovalStatus',
-  t.UnionEnum(['pending', 'approved', 'rejected', 'expired', 'cancelled'], {
-    ...NO_DEFAULT,
-    description: 'Only a pending one can be decided.',
-  }),
+  OneOf(['pending', 'approved', 'rejected', 'expired', 'cancelled'], 'Only a pending one can be decided.'),
 )
 const InputRequestStatus = Named(
   'InputRequestStatus',
-  t.UnionEnum(['pending', 'answered', 'expired', 'cancelled'], {
-    ...NO_DEFAULT,
-    description: 'Only a pending one can be answered.',
-  }),
+  OneOf(['pending', 'answered', 'expired', 'cancelled'], 'Only a pending one can be answered.'),
 )
 const Comment = t.Optional(
   Nullable(
@@ -119,16 +113,16 @@ const where = {
 }
 
 /** Query of `GET /api/v1/approvals`. */
-export const ListApprovals = t.Object(
-  { status: t.Optional(Described(ApprovalStatus, 'Only those with this status.')), ...where, ...PageQuery },
-  { additionalProperties: false },
-)
+export const ListApprovals = ListQuery({
+  status: t.Optional(Described(ApprovalStatus, 'Only those with this status.')),
+  ...where,
+})
 
 /** Query of `GET /api/v1/input-requests`. */
-export const ListInputRequests = t.Object(
-  { status: t.Optional(Described(InputRequestStatus, 'Only those with this status.')), ...where, ...PageQuery },
-  { additionalProperties: false },
-)
+export const ListInputRequests = ListQuery({
+  status: t.Optional(Described(InputRequestStatus, 'Only those with this status.')),
+  ...where,
+})
 export type ListPauses = typeof ListApprovals.static | typeof ListInputRequests.static
 
 export const ApprovalPage = Page('ApprovalPage', ApprovalRecord)

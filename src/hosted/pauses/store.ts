@@ -44,7 +44,12 @@ export class Pauses {
   constructor(private readonly deps: PausesDeps) {}
 
   /** Newest first; an agent key sees its own agent's. @throws ApiError FORBIDDEN, VALIDATION_ERROR */
-  async list(caller: Caller, type: PauseRow['type'], query: ListPauses): Promise<PageOf<PauseRow>> {
+  async list<T>(
+    caller: Caller,
+    type: PauseRow['type'],
+    query: ListPauses,
+    toRecord: (row: PauseRow) => T,
+  ): Promise<PageOf<T>> {
     const { sql } = this.deps
     const { status, run_id, limit = PAGE_LIMIT_DEFAULT, cursor } = query
     const agentId = query.agent_id?.toLowerCase() ?? caller.agentId
@@ -57,7 +62,7 @@ export class Pauses {
         ${run_id === undefined ? sql`` : sql`and p.run_id = ${run_id}`}
         ${cursor === undefined ? sql`` : sql`and p.pause_id < ${CURSOR.decode(cursor)}`}
       order by p.pause_id desc limit ${limit + 1}`
-    return pageOf(rows, limit, (row) => CURSOR.encode(row.pause_id))
+    return pageOf(rows, limit, (row) => CURSOR.encode(row.pause_id), toRecord)
   }
 
   /** @throws ApiError NOT_FOUND, FORBIDDEN */

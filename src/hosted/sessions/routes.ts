@@ -1,15 +1,8 @@
 import { Elysia } from 'elysia'
+import { PageQuery } from '../../http/schema.ts'
 import type { Guards } from '../../keys/guards.ts'
 import { SECURITY } from '../../keys/security.ts'
-import {
-  DeletedSession,
-  ListMessages,
-  ListSessions,
-  MessagePage,
-  SessionPage,
-  SessionParams,
-  SessionRecord,
-} from './schema.ts'
+import { DeletedSession, ListSessions, MessagePage, SessionPage, SessionParams, SessionRecord } from './schema.ts'
 import type { Sessions } from './store.ts'
 
 export interface SessionRoutesDeps {
@@ -48,7 +41,7 @@ export function sessionRoutes({ guards, sessions }: SessionRoutesDeps) {
       ({ caller, params, query }) => sessions.messages(caller, params.session_id.toLowerCase(), query),
       {
         params: SessionParams,
-        query: ListMessages,
+        query: PageQuery,
         response: MessagePage,
         detail: {
           tags,

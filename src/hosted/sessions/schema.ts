@@ -1,6 +1,18 @@
 import { Type } from '@sinclair/typebox'
 import { t } from 'elysia'
-import { Count, Described, Named, Nullable, Page, PageQuery, Text, Timestamp, Uuid } from '../../http/schema.ts'
+import {
+  Count,
+  Deleted,
+  Described,
+  ListQuery,
+  Named,
+  Nullable,
+  OneOf,
+  Page,
+  Text,
+  Timestamp,
+  Uuid,
+} from '../../http/schema.ts'
 
 /** The wire format of sessions (docs/specification.md#sessions). */
 
@@ -26,7 +38,7 @@ export const MessageRecord = Named(
   t.Object(
     {
       position: Type.Integer({ minimum: 1, description: 'Its position in the session, from 1.' }),
-      role: t.UnionEnum(['user', 'assistant'], { default: undefined, description: 'Author of the message.' }),
+      role: OneOf(['user', 'assistant'], 'Author of the message.'),
       content: t.String({ description: 'Text of the message.' }),
       run_id: Described(Uuid, 'The run that it belongs to.'),
       created_at: Described(Timestamp, 'When it was stored.'),
@@ -37,55 +49,19 @@ export const MessageRecord = Named(
 export type MessageRecord = typeof MessageRecord.static
 
 /** Query of `GET /api/v1/sessions`. */
-export const ListSessions = t.Object(
-  {
-    agent_id: t.Optional(Described(Uuid, 'Sessions with this agent.')),
-    external_user_id: t.Optional(Text({ maxLength: 2_000, description: 'Sessions of this user.' })),
-    ...PageQuery,
-  },
-  { additionalProperties: false },
-)
+export const ListSessions = ListQuery({
+  agent_id: t.Optional(Described(Uuid, 'Sessions with this agent.')),
+  external_user_id: t.Optional(Text({ maxLength: 2_000, description: 'Sessions of this user.' })),
+})
 export type ListSessions = typeof ListSessions.static
 
-/** Query of `GET /api/v1/sessions/:session_id/messages`. */
-export const ListMessages = t.Object(PageQuery, { additionalProperties: false })
-export type ListMessages = typeof ListMessages.static
-
 export const SessionPage = Page('SessionPage', SessionRecord)
-export type SessionPage = typeof SessionPage.static
 
 /** Oldest first, unlike other lists: a conversation is read forwards. */
 export const MessagePage = Page('MessagePage', MessageRecord, 'oldest first')
-export type MessagePage = typeof MessagePage.static
 
 export const SessionParams = t.Object({ session_id: Described(Uuid, 'The session.') })
 
 /** Answer of `DELETE /api/v1/sessions/:session_id`. */
-export const DeletedSession = Named(
-  'DeletedSession',
-  t.Object({
-    session_id: Described(Uuid, 'The session.'),
-    deleted: t.Literal(true, { description: 'Always true.' }),
-  }),
-)
+export const DeletedSession = Deleted('DeletedSession', { session_id: Described(Uuid, 'The session.') })
 export type DeletedSession = typeof DeletedSession.static
-
-/** A row of `sessions`. */
-export interface SessionRow {
-  readonly session_id: string
-  readonly agent_id: string
-  readonly external_user_id: string | null
-  readonly message_count: number
-  readonly turn_run_id: string | null
-  readonly created_at: Date
-  readonly updated_at: Date
-}
-
-export function toSessionRecord({ turn_run_id: active_run_id, ...row }: SessionRow): SessionRecord {
-  return {
-    ...row,
-    active_run_id,
-    created_at: row.created_at.toISOString(),
-    updated_at: row.updated_at.toISOString(),
-  }
-}

@@ -1,21 +1,12 @@
 import { ApiError } from '../../base/errors.ts'
 import type { RunIdentity } from '../../base/ids.ts'
-import { cursorCodec, PAGE_LIMIT_DEFAULT, pageOf } from '../../http/page.ts'
-import { Int, Uuid } from '../../http/schema.ts'
+import { type RowOf, withIsoTimes } from '../../base/timestamp.ts'
+import { cursorCodec, PAGE_LIMIT_DEFAULT, type PageOf, pageOf } from '../../http/page.ts'
+import { Int, type PageQuery, Uuid } from '../../http/schema.ts'
 import type { Caller } from '../../keys/schema.ts'
 import { inTransaction, type Sql } from '../../postgres/connect.ts'
 import { phaseIs } from '../store/fragments.ts'
-import {
-  type DeletedSession,
-  type ListMessages,
-  type ListSessions,
-  type MessagePage,
-  type MessageRecord,
-  type SessionPage,
-  type SessionRecord,
-  type SessionRow,
-  toSessionRecord,
-} from './schema.ts'
+import type { DeletedSession, ListSessions, MessageRecord, SessionRecord } from './schema.ts'
 
 export interface SessionsDeps {
   readonly sql: Sql
@@ -33,36 +24,35 @@ export class Sessions {
   constructor(private readonly deps: SessionsDeps) {}
 
   /** Newest first; an agent key sees its own agent's. @throws ApiError FORBIDDEN, VALIDATION_ERROR */
-  async list(caller: Caller, query: ListSessions): Promise<SessionPage> {
+  async list(caller: Caller, query: ListSessions): Promise<PageOf<SessionRecord>> {
     const { sql } = this.deps
     const { external_user_id, limit = PAGE_LIMIT_DEFAULT, cursor } = query
     const agentId = query.agent_id?.toLowerCase() ?? caller.agentId
     if (caller.agentId !== null && agentId !== caller.agentId)
       throw new ApiError('FORBIDDEN', 'an agent key can only read sessions of its own agent')
-    const rows = await sql<SessionRow[]>`
+    const rows = await sql<RowOf<SessionRecord>[]>`
       select ${columns(sql)} from sessions where workspace_id = ${caller.workspaceId}
         ${agentId === null ? sql`` : sql`and agent_id = ${agentId}`}
         ${external_user_id === undefined ? sql`` : sql`and external_user_id = ${external_user_id}`}
         ${cursor === undefined ? sql`` : sql`and session_id < ${CURSOR.decode(cursor)}`}
       order by session_id desc limit ${limit + 1}`
-    const page = pageOf(rows, limit, (row) => CURSOR.encode(row.session_id))
-    return { ...page, items: page.items.map(toSessionRecord) }
+    return pageOf(rows, limit, (row) => CURSOR.encode(row.session_id), withIsoTimes)
   }
 
   /** @throws ApiError NOT_FOUND, FORBIDDEN */
   async get(caller: Caller, sessionId: string): Promise<SessionRecord> {
     const { sql } = this.deps
-    const [row] = await sql<SessionRow[]>`
+    const [row] = await sql<RowOf<SessionRecord>[]>`
       select ${columns(sql)} from sessions
       where session_id = ${sessionId} and workspace_id = ${caller.workspaceId}`
     if (row === undefined) throw new ApiError('NOT_FOUND', 'session does not exist')
     if (caller.agentId !== null && caller.agentId !== row.agent_id)
       throw new ApiError('FORBIDDEN', 'this session belongs to a different agent than this key')
-    return toSessionRecord(row)
+    return withIsoTimes(row)
   }
 
   /** Oldest first. @throws ApiError NOT_FOUND, FORBIDDEN, VALIDATION_ERROR */
-  async messages(caller: Caller, sessionId: string, query: ListMessages): Promise<MessagePage> {
+  async messages(caller: Caller, sessionId: string, query: PageQuery): Promise<PageOf<MessageRecord>> {
     const { sql } = this.deps
     const { limit = PAGE_LIMIT_DEFAULT, cursor } = query
     await this.get(caller, sessionId)
@@ -70,8 +60,7 @@ export class Sessions {
     const rows = await sql<(Omit<MessageRecord, 'created_at'> & { readonly created_at: Date })[]>`
       select position, role, content, run_id, created_at from session_messages
       where session_id = ${sessionId} and position > ${after} order by position limit ${limit + 1}`
-    const page = pageOf(rows, limit, (row) => MESSAGE_CURSOR.encode(row.position))
-    return { ...page, items: page.items.map((row) => ({ ...row, created_at: row.created_at.toISOString() })) }
+    return pageOf(rows, limit, (row) => MESSAGE_CURSOR.encode(row.position), withIsoTimes)
   }
 
   /**
@@ -101,5 +90,5 @@ export class Sessions {
 }
 
 function columns(sql: Sql) {
-  return sql`session_id, agent_id, external_user_id, message_count, turn_run_id, created_at, updated_at`
+  return sql`session_id, agent_id, external_user_id, message_count, turn_run_id as active_run_id, created_at, updated_at`
 }

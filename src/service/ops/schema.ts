@@ -1,6 +1,6 @@
 import { t } from 'elysia'
 import type { Config } from '../../config/config.ts'
-import { Count, Described, Named, Nullable, Timestamp } from '../../http/schema.ts'
+import { Count, Described, Named, Nullable, OneOf, Timestamp } from '../../http/schema.ts'
 
 /** Answer of `GET /healthz`. */
 export const Alive = Named(
@@ -23,10 +23,7 @@ const Problem = Described(Nullable(t.String()), 'Why it does not work; null when
 export const Ready = Named(
   'Ready',
   t.Object({
-    status: t.UnionEnum(['ready', 'degraded'], {
-      default: undefined,
-      description: '`degraded`: reports are accepted, but something else does not work.',
-    }),
+    status: OneOf(['ready', 'degraded'], '`degraded`: reports are accepted, but something else does not work.'),
     dependencies: t.Record(
       t.String(),
       t.Object({
