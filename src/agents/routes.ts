@@ -5,7 +5,7 @@ import { SECURITY } from '../keys/security.ts'
 import { AgentPage, AgentRecord, ArchivedAgent, CreateAgent, EditAgent, ListAgents } from './schema.ts'
 import type { AgentStore } from './store.ts'
 
-export interface AgentRoutesDeps {
+interface AgentRoutesDeps {
   readonly guards: Guards
   readonly agents: AgentStore
 }

@@ -10,18 +10,10 @@ export type Settings = Omit<AgentRow, 'agent_id' | 'version' | 'created_at' | 'u
 const MAX_STEPS_DEFAULT = 20
 const TIMEOUT_SECONDS_DEFAULT = 300
 
-const NO_HOSTED_SETTINGS = {
-  model: null,
-  prompt: null,
-  tools: null,
-  output_schema: null,
-  allow_input_requests: null,
-  temperature: null,
-  max_output_tokens: null,
-  max_steps: null,
-  timeout_seconds: null,
-  budget_usd: null,
-}
+const NO_HOSTED_SETTINGS = Object.fromEntries(HOSTED_FIELDS.map((field) => [field, null])) as Record<
+  (typeof HOSTED_FIELDS)[number],
+  null
+>
 
 /**
  * The settings of a new agent, its defaults filled in (docs/specification.md#agents).
@@ -45,8 +37,8 @@ export function settingsOf(body: CreateAgent): Settings {
     ...shared,
     model: body.model,
     prompt: body.prompt,
-    tools: asText(body.tools ?? []),
-    output_schema: asText(body.output_schema ?? null),
+    tools: jsonOf(body.tools ?? []),
+    output_schema: jsonOf(body.output_schema ?? null),
     allow_input_requests: body.allow_input_requests ?? false,
     temperature: body.temperature ?? null,
     max_output_tokens: body.max_output_tokens ?? null,
@@ -66,8 +58,8 @@ export function edited(settings: Settings, { runtime_type, ...edit }: EditAgent)
   checkFields(edit, settings.runtime_type)
   const changes = {
     ...edit,
-    ...(edit.tools === undefined ? {} : { tools: asText(edit.tools) }),
-    ...(edit.output_schema === undefined ? {} : { output_schema: asText(edit.output_schema) }),
+    ...(edit.tools === undefined ? {} : { tools: jsonOf(edit.tools) }),
+    ...(edit.output_schema === undefined ? {} : { output_schema: jsonOf(edit.output_schema) }),
   } as Partial<Settings>
   const names = Object.keys(changes) as (keyof Settings)[]
   const isSame = names.every((name) => encodeJson(changes[name]) === encodeJson(settings[name]))
@@ -85,8 +77,6 @@ function checkFields(body: Partial<CreateAgent>, runtimeType: Settings['runtime_
     checkJsonSchema(body.output_schema, 'output_schema')
 }
 
-function asText(value: object): RawJson
-function asText(value: object | null): RawJson | null
-function asText(value: object | null): RawJson | null {
-  return value === null ? null : new RawJson(encodeJson(value))
+function jsonOf<T extends object | null>(value: T): RawJson | Extract<T, null> {
+  return (value === null ? null : new RawJson(encodeJson(value))) as RawJson | Extract<T, null>
 }

@@ -10,7 +10,7 @@ import { inTransaction, type Sql, type TransactionSql } from '../postgres/connec
 import type { AgentRecord, AgentRow, ArchivedAgent, CreateAgent, EditAgent, ListAgents } from './schema.ts'
 import { edited, settingsOf } from './settings.ts'
 
-export interface AgentStoreDeps {
+interface AgentStoreDeps {
   readonly sql: Sql
   readonly ring: KeyRing
   readonly clock: Clock
@@ -46,7 +46,7 @@ export class AgentStore {
   async get(caller: Caller, agentId: string): Promise<AgentRecord> {
     const { sql } = this.deps
     const [row] = await sql<AgentRow[]>`
-      select ${columns(sql)} from agents
+      select ${agentColumns(sql)} from agents
       where workspace_id = ${caller.workspaceId} and agent_id = ${agentId} and status <> 'archived'`
     if (row === undefined) throw noAgent()
     return withIsoTimes(row)
@@ -98,7 +98,7 @@ export class AgentStore {
         name,
         new ApiError(
           'FORBIDDEN',
-          `agent ${JSON.stringify(name)} is not registered, and the workspace has ${agentsMax} agents, the most that are registered by themselves; create it with POST /api/v1/agents`,
+          `agent ${JSON.stringify(name)} is not registered, and the workspace has ${agentsMax} agents, the limit for automatic registration; create it with POST /api/v1/agents`,
         ),
       )
     }
@@ -109,7 +109,7 @@ export class AgentStore {
     const { sql } = this.deps
     const { status, runtime_type, limit = PAGE_LIMIT_DEFAULT, cursor } = query
     const rows = await sql<AgentRow[]>`
-      select ${columns(sql)} from agents where workspace_id = ${caller.workspaceId} and status <> 'archived'
+      select ${agentColumns(sql)} from agents where workspace_id = ${caller.workspaceId} and status <> 'archived'
         ${cursor === undefined ? sql`` : sql`and agent_id < ${CURSOR.decode(cursor)}`}
         ${status === undefined ? sql`` : sql`and status = ${status}`}
         ${runtime_type === undefined ? sql`` : sql`and runtime_type = ${runtime_type}`}
@@ -125,7 +125,7 @@ export class AgentStore {
     const { sql, clock } = this.deps
     return inTransaction(sql, async (tx) => {
       const [row] = await tx<AgentRow[]>`
-        select ${columns(tx)} from agents
+        select ${agentColumns(tx)} from agents
         where workspace_id = ${caller.workspaceId} and agent_id = ${agentId} and status <> 'archived' for update`
       if (row === undefined) throw noAgent()
       const { agent_id, version, created_at, updated_at, ...settings } = row
@@ -163,7 +163,8 @@ export class AgentStore {
   }
 }
 
-function columns(sql: Sql | TransactionSql) {
+/** The columns of an {@link AgentRow}. */
+export function agentColumns(sql: Sql | TransactionSql) {
   return sql`agent_id, name, description, runtime_type, status, model, prompt, tools, output_schema, allow_input_requests,
     temperature, max_output_tokens, max_steps, timeout_seconds, budget_usd, stale_after_seconds, metadata, version,
     created_at, updated_at`

@@ -19,7 +19,7 @@ export interface Egress {
 }
 
 /** Of `RequestInit`, only `method`, `headers`, `body` (text, bytes or a form) and `signal` are used. */
-export interface EgressInit extends RequestInit {
+interface EgressInit extends RequestInit {
   /** From the call to the end of the response body; Infinity for streams that only their signal ends. */
   readonly timeoutMs?: number
   /** Limit of the decompressed response body. */

@@ -24,7 +24,7 @@ export interface Exchange {
   send(message: Message, signal: AbortSignal): Promise<IncomingMessage>
 }
 
-export interface ExchangeOptions {
+interface ExchangeOptions {
   /** Certificate authorities to trust in place of the usual ones, as PEM. */
   readonly ca: string | undefined
   readonly connectTimeoutMs: number
@@ -33,7 +33,7 @@ export interface ExchangeOptions {
 /** Shorter than the 5 s after which many servers close: a request on a connection that is being closed is lost. */
 const IDLE_MS = 4_000
 const HEADER_BYTES_MAX = 32 * 1024
-/** Methods that may be sent again when nobody knows whether they arrived (RFC 9110, 9.2.2). */
+/** Methods that may be sent again when it is unknown whether they arrived (RFC 9110, 9.2.2). */
 const REPEATABLE = new Set(['GET', 'HEAD', 'OPTIONS', 'PUT', 'DELETE'])
 
 /** The connection failed, so another address of the host may be tried. */
@@ -50,8 +50,8 @@ export class NotConnected extends Error {
  */
 export function createExchange({ ca, connectTimeoutMs }: ExchangeOptions): Exchange {
   const agents = { keepAlive: true, timeout: IDLE_MS, maxFreeSockets: 32 }
-  const plain = new PlainAgent(agents)
-  const secure = new SecureAgent(agents)
+  const plain = Object.assign(new http.Agent(agents), { getName })
+  const secure = Object.assign(new https.Agent(agents), { getName })
 
   function start(message: Message, isReusing: boolean): http.ClientRequest {
     const options: https.RequestOptions = {
@@ -86,16 +86,8 @@ export function createExchange({ ca, connectTimeoutMs }: ExchangeOptions): Excha
 }
 
 /** Agents pool connections by name. The host is part of it, because the certificate was checked for that host. */
-class PlainAgent extends http.Agent {
-  override getName(options: https.RequestOptions = {}): string {
-    return `${options.host}|${options.port}|${options.servername}`
-  }
-}
-
-class SecureAgent extends https.Agent {
-  override getName(options: https.RequestOptions = {}): string {
-    return `${options.host}|${options.port}|${options.servername}`
-  }
+function getName(options: https.RequestOptions = {}): string {
+  return `${options.host}|${options.port}|${options.servername}`
 }
 
 interface SendOptions {

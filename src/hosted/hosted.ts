@@ -30,7 +30,7 @@ import { loadProgress } from './store/load.ts'
 import { readExecutors } from './store/outcome.ts'
 import { McpLists } from './tools/mcp-lists.ts'
 
-export interface HostedDeps {
+interface HostedDeps {
   readonly sql: Sql
   readonly clock: Clock
   readonly log: Log

@@ -1,6 +1,7 @@
 import type { Static, TSchema } from '@sinclair/typebox'
 import { Value } from '@sinclair/typebox/value'
 import { invalid } from '../base/errors.ts'
+import { parsedJson } from '../base/json-object.ts'
 
 /** Page size without `?limit=` (docs/specification.md#lists). */
 export const PAGE_LIMIT_DEFAULT = 50
@@ -26,7 +27,7 @@ export function cursorCodec<S extends TSchema>(schema: S): CursorCodec<Static<S>
   return {
     encode: (position) => Buffer.from(JSON.stringify(position)).toString('base64url'),
     decode(cursor) {
-      const position = parse(cursor)
+      const position = parsedJson(Buffer.from(cursor, 'base64url').toString())
       if (!Value.Check(schema, position))
         throw invalid('query.cursor', 'expected the next_cursor of a page of this list')
       return position
@@ -47,12 +48,4 @@ export function pageOf<R, T>(
 ): PageOf<T> {
   const next_cursor = rows.length > limit ? cursorOf(rows[limit - 1]!) : null
   return { items: rows.slice(0, limit).map(toItem), next_cursor }
-}
-
-function parse(cursor: string): unknown {
-  try {
-    return JSON.parse(Buffer.from(cursor, 'base64url').toString())
-  } catch {
-    return undefined
-  }
 }

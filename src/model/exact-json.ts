@@ -1,10 +1,12 @@
+import { shortened } from '../base/code-points.ts'
+
 /**
  * Finds JSON that cannot be passed to a tool exactly. Arguments are parsed and serialized again on their way to a tool,
  * which rounds numbers (`9007199254740993`, `1e400`), keeps only one of two members with the same name, and cannot represent
  * lone surrogates. A person approves exactly what runs, so such arguments are refused.
  */
 
-export interface Inexact {
+interface Inexact {
   /** For example `items[2].price`, after the root. */
   readonly path: string
   readonly problem: string
@@ -93,7 +95,7 @@ function stringOf(quoted: string): string {
 function numberProblem(number: string): string | undefined {
   const arrives = JSON.stringify(Number(number))
   if (arrives === number || (arrives !== 'null' && decimalOf(arrives) === decimalOf(number))) return undefined
-  return `the number ${shortened(number)} cannot be passed to a tool exactly, it would become ${arrives}: send it as a string`
+  return `the number ${shortened(number, SHOWN_MAX)} cannot be passed to a tool exactly, it would become ${arrives}: send it as a string`
 }
 
 /**
@@ -111,14 +113,10 @@ function decimalOf(number: string): string {
   return `${sign}${digits.slice(start, end)}e${Number(exponent) - fraction.length + digits.length - end}`
 }
 
-function shortened(text: string): string {
-  return text.length <= SHOWN_MAX ? text : `${text.slice(0, SHOWN_MAX).toWellFormed()}…`
-}
-
 /** Well-formed, and short unless the text is nested deeply. */
 function pathOf(open: readonly Open[], root: string): string {
   const path = open
-    .map(({ names, name, index }) => (names === undefined ? `[${index}]` : `.${shortened(name)}`))
+    .map(({ names, name, index }) => (names === undefined ? `[${index}]` : `.${shortened(name, SHOWN_MAX)}`))
     .join('')
   return (root === '' ? path.replace(/^\./, '') : root + path).toWellFormed()
 }

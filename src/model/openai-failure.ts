@@ -1,4 +1,5 @@
 import { APIConnectionError, APIError } from 'openai'
+import { shortened } from '../base/code-points.ts'
 import { ModelFailure } from './model.ts'
 
 const MESSAGE_LENGTH_MAX = 600
@@ -60,7 +61,7 @@ export function faultInBody(reported: unknown): Fault {
 /** The failure for the caller; `attempts` is the number of requests made. */
 export function failureOf(fault: Fault, attempts: number, redact: (text: string) => string): ModelFailure {
   const times = attempts > 1 ? ` (asked ${attempts} times)` : ''
-  return new ModelFailure(`${cut(redact(fault.message))}${times}`, {
+  return new ModelFailure(`${shortened(redact(fault.message), MESSAGE_LENGTH_MAX)}${times}`, {
     status: fault.status,
     code: fault.code === undefined ? undefined : redact(fault.code),
   })
@@ -162,8 +163,4 @@ function connectionProblem(error: unknown): string {
 
 function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error)
-}
-
-function cut(text: string): string {
-  return text.length <= MESSAGE_LENGTH_MAX ? text : `${text.slice(0, MESSAGE_LENGTH_MAX).toWellFormed()}…`
 }

@@ -1,5 +1,5 @@
 import type OpenAI from 'openai'
-import { isObject } from '../base/json-object.ts'
+import { isObject, parsedJson } from '../base/json-object.ts'
 import type { ModelMessage, ModelRequest, ModelToolCall } from './model.ts'
 import type { Fault } from './openai-failure.ts'
 import { isStrictSchema } from './strict-schema.ts'
@@ -80,7 +80,7 @@ function toMessage(message: ModelMessage): OpenAI.Chat.ChatCompletionMessagePara
 
 /** Servers that fill a template with the arguments fail if they are not a JSON object. */
 function toToolCall({ id, name, arguments: text }: ModelToolCall): OpenAI.Chat.ChatCompletionMessageToolCall {
-  const safe = text.trim() === '' ? '{}' : isJsonObject(text) ? text : JSON.stringify({ malformed: text })
+  const safe = text.trim() === '' ? '{}' : isObject(parsedJson(text)) ? text : JSON.stringify({ malformed: text })
   return { id, type: 'function', function: { name, arguments: safe } }
 }
 
@@ -103,12 +103,4 @@ function withInstruction(messages: readonly ModelMessage[], schema: Record<strin
   const [first, ...rest] = messages
   if (first?.role !== 'system') return [{ role: 'system', content: instruction }, ...messages]
   return [{ role: 'system', content: `${first.content}\n\n${instruction}` }, ...rest]
-}
-
-function isJsonObject(text: string): boolean {
-  try {
-    return isObject(JSON.parse(text))
-  } catch {
-    return false
-  }
 }

@@ -2,7 +2,8 @@ import Ajv, { _, type CodeKeywordDefinition, type ErrorObject, type Options, typ
 import Ajv2019 from 'ajv/dist/2019.js'
 import Ajv2020 from 'ajv/dist/2020.js'
 import { LRUCache } from 'lru-cache'
-import { isObject } from '../base/json-object.ts'
+import { shortened } from '../base/code-points.ts'
+import { isDeeper, isObject } from '../base/json-object.ts'
 import { hasMoreValues, JSON_VALUES_MAX } from '../http/json-scan.ts'
 import { shown } from '../http/validation-message.ts'
 import { inexactIn } from './exact-json.ts'
@@ -30,7 +31,7 @@ export interface SchemaChecks {
   schemaProblem(schema: Record<string, unknown>): string | undefined
 }
 
-export interface SchemaProblem {
+interface SchemaProblem {
   readonly problem: string
 }
 
@@ -113,7 +114,7 @@ export function createSchemaChecks(): SchemaChecks {
 
 function inexactProblem(text: string): string | undefined {
   const inexact = inexactIn(text)
-  return inexact && cut(`${inexact.path}: ${inexact.problem}`)
+  return inexact && shortened(`${inexact.path}: ${inexact.problem}`, PROBLEM_LENGTH_MAX)
 }
 
 function objectProblem(value: unknown): string | undefined {
@@ -146,17 +147,12 @@ function weightOf(name: string, value: unknown): number {
   return name === 'patternProperties' && isObject(value) ? Object.keys(value).length : 1
 }
 
-function isDeeper(value: unknown, levels: number): boolean {
-  if (typeof value !== 'object' || value === null) return false
-  return levels === 0 || Object.values(value).some((inner) => isDeeper(inner, levels - 1))
-}
-
 function readJson(text: string): { readonly value: unknown } | SchemaProblem {
   try {
     if (hasMoreValues(text, JSON_VALUES_MAX)) return { problem: `expected at most ${JSON_VALUES_MAX} values` }
     return { value: JSON.parse(text) }
   } catch (error) {
-    return { problem: cut(`expected JSON and nothing else; ${(error as Error).message}`) }
+    return { problem: shortened(`expected JSON and nothing else; ${(error as Error).message}`, PROBLEM_LENGTH_MAX) }
   }
 }
 
@@ -272,7 +268,7 @@ function problemIn(validate: ValidateFunction, value: unknown): string | undefin
   const findings = [...new Set((validate.errors ?? []).map(sentence))]
   const rest = findings.length - FINDINGS_MAX
   const text = findings.slice(0, FINDINGS_MAX).join('; ')
-  return cut(rest > 0 ? `${text}; and ${rest} more` : text)
+  return shortened(rest > 0 ? `${text}; and ${rest} more` : text, PROBLEM_LENGTH_MAX)
 }
 
 /** For example `items[3].price: must be number`. */
@@ -289,21 +285,17 @@ function sentence({ instancePath, keyword, message = 'is not valid', params }: E
 
 /** Details that Ajv's message omits. */
 function detail(keyword: string, params: Record<string, unknown>): string {
-  if (keyword === 'enum') return ` ${cut(JSON.stringify(params.allowedValues), 200)}`
-  if (keyword === 'const') return ` ${cut(JSON.stringify(params.allowedValue), 200)}`
+  if (keyword === 'enum') return ` ${shortened(JSON.stringify(params.allowedValues), 200)}`
+  if (keyword === 'const') return ` ${shortened(JSON.stringify(params.allowedValue), 200)}`
   const extra = params.additionalProperty ?? params.unevaluatedProperty
   return extra === undefined ? '' : ` (${shown(extra)})`
 }
 
 function unusable(why: string): string {
-  return cut(`the schema cannot be used: ${why}`)
+  return shortened(`the schema cannot be used: ${why}`, PROBLEM_LENGTH_MAX)
 }
 
 /** Removes the identifier that the compiler invents for schemas without one. */
 function plain(message: string): string {
   return message.replace(/ from id (#|$)/, '').trim()
-}
-
-function cut(text: string, length = PROBLEM_LENGTH_MAX): string {
-  return text.length <= length ? text : `${text.slice(0, length).toWellFormed()}…`
 }

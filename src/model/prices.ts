@@ -1,8 +1,8 @@
-import { isObject } from '../base/json-object.ts'
+import { isObject, parsedJson } from '../base/json-object.ts'
 import type { ModelUsage } from './model.ts'
 
 /** In USD per million tokens. */
-export interface Price {
+interface Price {
   readonly input: number
   readonly output: number
 }
@@ -104,7 +104,7 @@ export function createPrices(overrides: PriceTable = {}): Prices {
  */
 export function parseModelPrices(text: string): { readonly prices: PriceTable } | { readonly problem: string } {
   const form = 'must be a JSON object like {"gpt-5": {"input": 1.25, "output": 10}}, in USD per million tokens'
-  const table = parsed(text)
+  const table = parsedJson(text)
   if (!isObject(table)) return { problem: form }
   const entries = Object.entries(table)
   if (entries.length > MODELS_MAX) return { problem: `must not name more than ${MODELS_MAX} models` }
@@ -134,12 +134,4 @@ function lookUpIn(table: PriceTable): (model: string) => Price | undefined {
 function isPrice(value: unknown): value is Price {
   if (!isObject(value) || Object.keys(value).some((name) => name !== 'input' && name !== 'output')) return false
   return [value.input, value.output].every((usd) => typeof usd === 'number' && usd >= 0 && usd <= PRICE_USD_MAX)
-}
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
 }

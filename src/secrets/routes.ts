@@ -5,7 +5,7 @@ import { SECURITY } from '../keys/security.ts'
 import { DeletedSecret, PutSecret, SecretPage, SecretParams, SecretRecord } from './schema.ts'
 import type { SecretStore } from './store.ts'
 
-export interface SecretRoutesDeps {
+interface SecretRoutesDeps {
   readonly guards: Guards
   readonly secrets: SecretStore
 }

@@ -52,7 +52,7 @@ export class HeadersNotFilled extends Error {
   override readonly name = 'HeadersNotFilled'
 }
 
-export interface SecretStoreDeps {
+interface SecretStoreDeps {
   readonly sql: Sql
   readonly clock: Clock
   readonly vault: Vault

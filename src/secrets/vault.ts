@@ -10,7 +10,7 @@ export interface Vault {
 }
 
 /** The secret that a ciphertext belongs to, bound to it as additional data: it cannot be opened as another secret. */
-export interface SecretLocation {
+interface SecretLocation {
   readonly workspaceId: string
   readonly name: string
 }
@@ -21,7 +21,7 @@ export interface Sealed {
   readonly key_id: string
 }
 
-export interface VaultOptions {
+interface VaultOptions {
   /**
    * From `SECRETS_KEY`. Undefined: the file `secrets.key` in `dataDir`, which is created when something is first
    * sealed.

@@ -4,7 +4,7 @@ import { describeToken, mintToken } from '../keys/token.ts'
 import { inTransaction, type Sql } from '../postgres/connect.ts'
 import { insertWorkspace } from './store.ts'
 
-export interface BootstrapDeps {
+interface BootstrapDeps {
   readonly sql: Sql
   readonly clock: Clock
   readonly mint: Mint
@@ -12,7 +12,7 @@ export interface BootstrapDeps {
   readonly key: string | undefined
 }
 
-export interface Bootstrapped {
+interface Bootstrapped {
   /** The workspace just created; null if there already was one. */
   readonly workspaceId: string | null
   /** Shown to the operator once. Null if the operator provided the key, so that their secret is not printed. */

@@ -14,7 +14,7 @@ import {
 } from './schema.ts'
 import type { WorkspaceStore } from './store.ts'
 
-export interface WorkspaceRoutesDeps {
+interface WorkspaceRoutesDeps {
   readonly guards: Guards
   readonly workspaces: WorkspaceStore
   readonly keys: Pick<KeyStore, 'createForOwner'>

@@ -10,7 +10,7 @@ import { mintToken, type Token } from '../keys/token.ts'
 import { inTransaction, type Sql, type TransactionSql } from '../postgres/connect.ts'
 import type { CreateWorkspace, EditWorkspace, NewWorkspace, WorkspaceRecord, WorkspaceRow } from './schema.ts'
 
-export interface WorkspaceStoreDeps {
+interface WorkspaceStoreDeps {
   readonly sql: Sql
   readonly ring: KeyRing
   readonly clock: Clock

@@ -100,7 +100,7 @@ describe('a run that ends cancels its pauses', () => {
     expect((await service.api('GET', `/api/v1/approvals/${approval_id}`)).data.status).toBe('cancelled')
     expect((await decide(approval_id, 'approve')).error).toEqual({
       code: 'CONFLICT',
-      message: 'this was cancelled: its run is over',
+      message: 'this was cancelled: its run has ended',
     })
   })
 
@@ -179,14 +179,14 @@ describe('expiry and timeouts', () => {
     const { approval_id, expires_at } = data.awaiting_approval
     expect(Date.parse(expires_at) - Date.now()).toBeGreaterThan(0)
     const run = await untilStatus(instance, data.run_id, 'timed_out')
-    expect(run).toMatchObject({ pending: null, error_message: 'nobody approved in time' })
+    expect(run).toMatchObject({ pending: null, error_message: 'not approved in time' })
     expect(run.error_detail).toEqual({ reason: 'approval_expired', approval_id })
     const statuses = (await approvalsOf(data.run_id, instance)).map(({ status }: { status: string }) => status)
     expect(statuses.sort()).toEqual(['cancelled', 'expired'])
     const late = await decide(approval_id, 'approve', {}, instance)
     expect(late.error).toEqual({
       code: 'CONFLICT',
-      message: `this expired at ${expires_at}: nobody decided in time`,
+      message: `this expired at ${expires_at}: it was not decided in time`,
     })
     expect(backends.tools.of('pay')).toHaveLength(before)
     const events = await eventsOf(instance, data.run_id, 'run.timed_out')
@@ -199,7 +199,7 @@ describe('expiry and timeouts', () => {
     const { data } = await agent.invoke()
     const { approval_id } = data.awaiting_approval
     await sql`update pauses set expires_at = now() - interval '1 millisecond' where pause_id = ${approval_id}`
-    expect((await decide(approval_id, 'approve')).error!.message).toContain('nobody decided in time')
+    expect((await decide(approval_id, 'approve')).error!.message).toContain('it was not decided in time')
     await untilStatus(service, data.run_id, 'timed_out')
   })
 

@@ -253,7 +253,7 @@ test('an expired pause of a child ends the child; its parent gets the error and 
   await sql`update pauses set expires_at = now() where pause_id = ${data.awaiting_approval.approval_id}`
   expect((await untilStatus(service, data.run_id, 'completed')).output).toEqual({ text: 'all done' })
   expect(toolResultsOf(above.requests().at(-1))).toEqual([
-    { error: "the agent's run ended as timed_out: nobody approved in time" },
+    { error: "the agent's run ended as timed_out: not approved in time" },
   ])
 })
 

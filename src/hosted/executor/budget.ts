@@ -19,7 +19,7 @@ export interface BudgetDeps {
 }
 
 /** Why a run has to end. */
-export interface Overrun {
+interface Overrun {
   readonly message: string
   readonly detail: Record<string, unknown>
 }

@@ -12,7 +12,7 @@ import type { RunWriter } from './run-writer.ts'
 import { finishedEvent, startedEvent } from './step-events.ts'
 import { failure } from './tool-calls.ts'
 
-export interface CallMakerDeps {
+interface CallMakerDeps {
   readonly sql: Sql
   readonly owner: string
   readonly clock: Clock

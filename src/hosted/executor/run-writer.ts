@@ -13,7 +13,7 @@ import type { Cost, RunBudget } from './budget.ts'
 import { endedEvent } from './step-events.ts'
 import { storable } from './tool-calls.ts'
 
-export interface RunWriterDeps {
+interface RunWriterDeps {
   readonly sql: Sql
   /** This process, in the table `instances`. */
   readonly owner: string
@@ -31,7 +31,7 @@ export interface StoredAnswer {
   readonly event: SystemEventRow
 }
 
-export interface EndDetails {
+interface EndDetails {
   readonly output?: RawJson
   /** What the session remembers of the run. */
   readonly remember?: string

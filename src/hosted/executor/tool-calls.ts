@@ -7,7 +7,7 @@ import type { OutputLog } from '../output/output-log.ts'
 import type { Call, Pause } from '../run/run.ts'
 import type { Toolbox } from '../tools/toolbox.ts'
 
-export interface StepOptions {
+interface StepOptions {
   readonly step: number
   readonly toolbox: Toolbox
   readonly schemas: SchemaChecks

@@ -1,3 +1,4 @@
+import { agentColumns } from '../../agents/store.ts'
 import { invalid } from '../../base/errors.ts'
 import type { SchemaChecks } from '../../model/output-schema.ts'
 import type { Sql } from '../../postgres/connect.ts'
@@ -7,14 +8,12 @@ import { type HostedAgentRow, plannedAgent } from '../run/plan.ts'
 /** The agent as it is now, unless it is archived. */
 export async function findAgent(sql: Sql, workspaceId: string, agentId: string): Promise<HostedAgentRow | null> {
   const [row] = await sql<HostedAgentRow[]>`
-    select agent_id, name, description, runtime_type, status, model, prompt, tools, output_schema,
-      allow_input_requests, temperature, max_output_tokens, max_steps, timeout_seconds, budget_usd,
-      stale_after_seconds, metadata, version, created_at, updated_at
-    from agents where agent_id = ${agentId} and workspace_id = ${workspaceId} and status <> 'archived'`
+    select ${agentColumns(sql)} from agents
+    where agent_id = ${agentId} and workspace_id = ${workspaceId} and status <> 'archived'`
   return row ?? null
 }
 
-export interface ToolChecks {
+interface ToolChecks {
   readonly secrets: Secrets
   readonly schemas: SchemaChecks
 }

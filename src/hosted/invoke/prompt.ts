@@ -12,7 +12,7 @@ export function placeholdersOf(prompt: string): string[] {
   return [...new Set(Array.from(prompt.matchAll(PLACEHOLDER), ([, name]) => name!))]
 }
 
-export interface Filling {
+interface Filling {
   readonly variables: Readonly<Record<string, string>>
   /** The part of the request that holds the variables, for error messages. */
   readonly path: string

@@ -13,7 +13,7 @@ import { readOutcome } from '../store/outcome.ts'
 import type { Invoked } from './invocations.ts'
 import type { RunResponse } from './schema.ts'
 
-export interface ResponderDeps extends OutputStreamDeps {
+interface ResponderDeps extends OutputStreamDeps {
   readonly scheduler: Pick<Scheduler, keyof LiveOutputs | 'settled'>
   readonly ring: Pick<KeyRing, 'authenticateFeed'>
   /** How long a caller waits; then its run continues without it. */

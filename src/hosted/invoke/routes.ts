@@ -13,7 +13,7 @@ import type { Invocations } from './invocations.ts'
 import type { Responder, ResponseMode } from './respond.ts'
 import { InvokeAgent, OutputStreamQuery, type RunResponse, RunResponses } from './schema.ts'
 
-export interface InvokeRoutesDeps {
+interface InvokeRoutesDeps {
   readonly guards: Guards
   readonly invocations: Pick<Invocations, 'invoke'>
   readonly responder: Responder

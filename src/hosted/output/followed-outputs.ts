@@ -25,10 +25,10 @@ export interface FollowedOutputsDeps {
 }
 
 /** Milliseconds. */
-export interface FollowTimes {
+interface FollowTimes {
   /** An executor that sends nothing for this long, not even heartbeats, cannot be reached. */
   readonly silenceMs: number
-  /** How long a copy is kept that nobody reads. */
+  /** How long a copy without readers is kept. */
   readonly idleMs: number
   /** How long a process that could not be reached is left alone. */
   readonly avoidMs: number
@@ -114,7 +114,7 @@ export class FollowedOutputs {
     const { run, executor, gone, output } = copy
     try {
       const response = await peers.get(executor, copyPath(run.runId), caller, gone.signal)
-      // It has just ended or moved: the rows say more.
+      // It has just ended or moved: the rows have its state.
       if (response?.ok !== true) return void (await response?.body?.cancel())
       if (response.body === null) return
       copy.isAvailable = true
@@ -130,7 +130,7 @@ export class FollowedOutputs {
     }
   }
 
-  /** Ends the copies that nobody reads, whose executor is silent, or whose run has moved on. */
+  /** Ends the copies without readers, and those whose executor is silent, or whose run has moved on. */
   private async check(): Promise<void> {
     const copies = [...this.copies.values()]
     if (copies.length === 0) return

@@ -21,14 +21,14 @@ export interface LiveOutputs {
 
 export type OutputItem = TextItem | FrameItem
 
-export interface TextItem {
+interface TextItem {
   readonly kind: 'text'
   readonly step: number
   attempt: string
   content: string
 }
 
-export interface FrameItem {
+interface FrameItem {
   readonly kind: 'frame'
   readonly step: number
   readonly part: 1 | 2

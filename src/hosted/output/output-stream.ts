@@ -17,7 +17,7 @@ export interface OutputStreamDeps extends EventStreamLimits {
   readonly followed?: FollowedOutputs | undefined
 }
 
-export interface OutputStreamOptions {
+interface OutputStreamOptions {
   readonly caller: FeedCaller
   readonly run: RunIdentity
   readonly sessionId: string | null

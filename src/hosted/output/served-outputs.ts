@@ -5,7 +5,7 @@ import type { Connections } from '../../live/connections.ts'
 import { COPY_START, type CopyPosition, HEARTBEAT, nextChange } from './output-copy.ts'
 import type { LiveOutputs, OutputLog } from './output-log.ts'
 
-export interface ServedOutputsDeps {
+interface ServedOutputsDeps {
   readonly scheduler: LiveOutputs
   /** Responses count as feeds do: without a free file descriptor the process could accept no call. */
   readonly connections: Pick<Connections, 'reserveForPeer'>

@@ -11,7 +11,7 @@ import { pauseIs } from '../store/fragments.ts'
 import { findRun } from '../store/load.ts'
 import { systemEvent } from '../store/system-event.ts'
 
-export interface PauseExpiryDeps {
+interface PauseExpiryDeps {
   readonly sql: Sql
   /** A connection of its own for the statements that run every second. */
   readonly patrol: Sql
@@ -20,7 +20,7 @@ export interface PauseExpiryDeps {
   /** Supervises the polling loop. */
   readonly loops?: Loops | undefined
   readonly onChange: () => void
-  /** Called for runs that have ended because nobody decided. */
+  /** Called for runs that have ended because no decision came in time. */
   readonly onEnded: (run: RunIdentity) => void
 }
 
@@ -70,7 +70,7 @@ async function expire({ sql, clock, onChange, onEnded }: PauseExpiryDeps, pause:
 }
 
 function endingOf(run: HostedRunRef, { pauseId, type }: DuePause, at: number): RunEnd {
-  const errorMessage = type === 'approval' ? 'nobody approved in time' : 'nobody answered in time'
+  const errorMessage = type === 'approval' ? 'not approved in time' : 'not answered in time'
   const errorDetail = RawJson.of({
     reason: `${type}_expired`,
     [type === 'approval' ? 'approval_id' : 'request_id']: pauseId,

@@ -25,7 +25,7 @@ import {
 } from './schema.ts'
 import type { Decision, Pauses } from './store.ts'
 
-export interface PauseRoutesDeps {
+interface PauseRoutesDeps {
   readonly guards: Guards
   readonly pauses: Pick<Pauses, 'list' | 'get'>
   /** Stores the decision and responds like invoke. */

@@ -1,5 +1,6 @@
 import { t } from 'elysia'
 import type { RawJson } from '../../base/raw-json.ts'
+import { withIsoTimes } from '../../base/timestamp.ts'
 import {
   Body,
   Described,
@@ -167,14 +168,6 @@ export function toInputRequestRecord(row: PauseRow): InputRequestRecord {
   return { request_id, ...commonOf(row), status, question: question!, ...options, answer }
 }
 
-function commonOf(row: PauseRow) {
-  return {
-    run_id: row.run_id,
-    root_run_id: row.root_run_id,
-    agent_id: row.agent_id,
-    created_at: row.created_at.toISOString(),
-    expires_at: row.expires_at?.toISOString() ?? null,
-    decided_at: row.decided_at?.toISOString() ?? null,
-    decided_by: row.decided_by,
-  }
+function commonOf({ run_id, root_run_id, agent_id, created_at, expires_at, decided_at, decided_by }: PauseRow) {
+  return withIsoTimes({ run_id, root_run_id, agent_id, created_at, expires_at, decided_at, decided_by })
 }

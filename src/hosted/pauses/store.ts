@@ -22,7 +22,7 @@ import { systemEvent } from '../store/system-event.ts'
 import { knownParameters } from '../tools/toolbox.ts'
 import type { ListPauses, PauseRow } from './schema.ts'
 
-export interface PausesDeps {
+interface PausesDeps {
   readonly sql: Sql
   readonly clock: Clock
   readonly limits: Limits
@@ -192,8 +192,8 @@ function decisionEvent(caller: Caller, pause: PauseRow, decision: Decision, at: 
 
 function alreadyDecided({ status, decided_at, decided_by, expires_at }: PauseRow, now: number): ApiError {
   if (status === 'expired' || (status === 'pending' && expires_at !== null && expires_at.getTime() <= now))
-    return new ApiError('CONFLICT', `this expired at ${expires_at?.toISOString()}: nobody decided in time`)
-  if (status === 'cancelled') return new ApiError('CONFLICT', 'this was cancelled: its run is over')
+    return new ApiError('CONFLICT', `this expired at ${expires_at?.toISOString()}: it was not decided in time`)
+  if (status === 'cancelled') return new ApiError('CONFLICT', 'this was cancelled: its run has ended')
   const when = decided_at === null ? '' : ` at ${decided_at.toISOString()}`
   return new ApiError('CONFLICT', `this was already ${status}${when}, with key ${decided_by}`)
 }

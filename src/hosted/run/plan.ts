@@ -35,7 +35,7 @@ export function budgetsOver({ runId, plan }: { readonly runId: string; readonly 
   return agent.budgetUsd === null ? budgetsAbove : [...budgetsAbove, { runId, usd: agent.budgetUsd }]
 }
 
-export interface PlannedAgent {
+interface PlannedAgent {
   readonly name: string
   readonly model: string
   readonly tools: readonly Tool[]

@@ -5,7 +5,7 @@ import type { RunStatus } from '../../runs/state.ts'
  * point, and another one continues from what is stored. Statements take their guards from these tables
  * ({@link statesBefore}), and the tests of hosted agents hold the database to them.
  *
- * A run has a `phase` in `hosted_runs`, which says who acts on it next, and a `status` in `runs`, which clients see:
+ * A run has a `phase` in `hosted_runs`, which names who acts on it next, and a `status` in `runs`, which clients see:
  *
  * ```
  *             session is free         claimed              every call waits
@@ -79,7 +79,7 @@ export function isDone(status: CallStatus): boolean {
 
 export const PAUSE_STATUSES = ['pending', 'approved', 'rejected', 'answered', 'expired', 'cancelled'] as const
 
-/** What a person was asked: `expired` when nobody decided in time, `cancelled` when the run ended before. */
+/** What a person was asked: `expired` without a decision in time, `cancelled` when the run ended before. */
 export type PauseStatus = (typeof PAUSE_STATUSES)[number]
 
 export const NEXT_PAUSE_STATUSES: Record<PauseStatus, readonly PauseStatus[]> = {

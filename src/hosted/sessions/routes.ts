@@ -5,7 +5,7 @@ import { SECURITY } from '../../keys/security.ts'
 import { DeletedSession, ListSessions, MessagePage, SessionPage, SessionParams, SessionRecord } from './schema.ts'
 import type { Sessions } from './store.ts'
 
-export interface SessionRoutesDeps {
+interface SessionRoutesDeps {
   readonly guards: Guards
   readonly sessions: Sessions
 }

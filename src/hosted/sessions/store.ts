@@ -8,7 +8,7 @@ import { inTransaction, type Sql } from '../../postgres/connect.ts'
 import { phaseIs } from '../store/fragments.ts'
 import type { DeletedSession, ListSessions, MessageRecord, SessionRecord } from './schema.ts'
 
-export interface SessionsDeps {
+interface SessionsDeps {
   readonly sql: Sql
   /** Ends a run that waits for its turn in a session that is deleted. */
   readonly cancelRun: (run: RunIdentity, reason: string) => Promise<unknown>

@@ -37,7 +37,7 @@ export interface RunEnd {
   readonly descendantsReason: string | null
 }
 
-export interface EndedRun {
+interface EndedRun {
   readonly inputTokens: number
   readonly outputTokens: number
   /** Descendants that ended with it. */
@@ -194,7 +194,7 @@ async function endSessionTurn(
   if (ending.remember !== null) {
     const { user, assistant } = ending.remember
     await tx`
-      with told as (
+      with remembered as (
         insert into session_messages (session_id, position, workspace_id, run_id, role, content, created_at)
         select s.session_id, s.message_count + i.n, s.workspace_id, ${runId}::uuid, i.role, i.content, ${at}
         from sessions s, (values (1, 'user', ${user}), (2, 'assistant', ${assistant})) as i (n, role, content)

@@ -22,7 +22,7 @@ import { loadPauses } from './load.ts'
  * still paused.
  */
 
-export interface PauseDetails {
+interface PauseDetails {
   readonly usedMs: number
   readonly at: number
   /** Stored once the run is paused. */
@@ -89,7 +89,7 @@ async function pendingFor(tx: TransactionSql, run: RunIdentity): Promise<Pending
 }
 
 /** A run and its ancestors, from the top down. */
-export interface AncestorChain {
+interface AncestorChain {
   readonly workspaceId: string
   readonly runs: readonly ChainRun[]
 }

@@ -121,7 +121,7 @@ export async function storeStart(
   if (!outcome!.owned) throw new OwnershipLost()
 }
 
-export interface StoredResult {
+interface StoredResult {
   readonly callId: string
   readonly status: 'finished' | 'failed'
   /** The result for the model. */

@@ -8,11 +8,11 @@ import type { SystemEventRow } from '../../journal/rows.ts'
  * OpenTelemetry's conventions.
  */
 
-export interface EventOwner extends RunIdentity {
+interface EventOwner extends RunIdentity {
   readonly agentId: string
 }
 
-export type SystemEventType =
+type SystemEventType =
   | 'run.started'
   | 'run.paused'
   | 'run.completed'

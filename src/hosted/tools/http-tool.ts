@@ -1,11 +1,12 @@
 import { isUtf8 } from 'node:buffer'
 import type { HttpTool } from '../../agents/tools.ts'
+import { isDeeper, parsedJson } from '../../base/json-object.ts'
 import type { Egress } from '../../egress/egress.ts'
 import { EgressFailed, EgressRefused } from '../../egress/errors.ts'
 import { type FilledHeaders, HeadersNotFilled, type Secrets } from '../../secrets/store.ts'
 import type { CallableTool, ToolCallContext, ToolOutcome } from './tool.ts'
 
-export interface HttpToolDeps {
+interface HttpToolDeps {
   readonly egress: Egress
   readonly secrets: Secrets
   readonly workspaceId: string
@@ -121,7 +122,7 @@ function outputOf(bytes: Uint8Array, contentType: string, { redact }: FilledHead
   if (bytes.byteLength === 0) return null
   const type = contentType.split(';', 1)[0].trim().toLowerCase()
   if (JSON_TYPE.test(type)) {
-    const value = parsed(decoded(bytes, 'utf-8'))
+    const value = parsedJson(decoded(bytes, 'utf-8'))
     if (value !== undefined && !isDeeper(value, JSON_DEPTH_MAX)) return jsonOutput(value, redact)
   } else if (UNDECLARED.has(type) ? !isUtf8(bytes) : !TEXT_TYPE.test(type)) {
     return `[a body of type ${type === '' ? 'unknown' : redact(type)} and ${bytes.byteLength} bytes, which is not shown]`
@@ -137,20 +138,7 @@ function jsonOutput(value: unknown, redact: (text: string) => string): unknown {
   if (redacted.length > OUTPUT_LENGTH_MAX) return cut(redacted, OUTPUT_LENGTH_MAX)
   if (redacted === json) return value
   // Redacting a number breaks the JSON.
-  return parsed(redacted) ?? redacted
-}
-
-function isDeeper(value: unknown, levels: number): boolean {
-  if (typeof value !== 'object' || value === null) return false
-  return levels === 0 || Object.values(value).some((each) => isDeeper(each, levels - 1))
-}
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
+  return parsedJson(redacted) ?? redacted
 }
 
 function charsetOf(contentType: string): string {

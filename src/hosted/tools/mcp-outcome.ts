@@ -1,5 +1,7 @@
 import { StreamableHTTPError } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
 import { type CallToolResult, type ContentBlock, ErrorCode, McpError } from '@modelcontextprotocol/sdk/types.js'
+import { shortened } from '../../base/code-points.ts'
+import { parsedJson } from '../../base/json-object.ts'
 import { EgressFailed, EgressRefused } from '../../egress/errors.ts'
 import type { ToolOutcome } from './tool.ts'
 
@@ -19,12 +21,13 @@ type Redact = (text: string) => string
 export function outcomeOf(result: CallToolResult, redact: Redact): ToolOutcome {
   const text = result.content.map(textOf).join('\n')
   if (result.isError === true)
-    return { ok: false, error: cutAt(redact(text), ERROR_LENGTH_MAX) || 'the tool failed without saying why' }
+    return { ok: false, error: shortened(redact(text), ERROR_LENGTH_MAX) || 'the tool failed without saying why' }
   if (result.structuredContent === undefined) return { ok: true, output: withinSize(redact(text)) }
   const json = JSON.stringify(result.structuredContent)
   const clean = redact(json)
   if (Buffer.byteLength(clean) > RESULT_BYTES_MAX) return { ok: true, output: withinSize(clean) }
-  return { ok: true, output: clean === json ? result.structuredContent : parsedIfPossible(clean) }
+  // Redacting can break JSON, when the secret is a number for instance.
+  return { ok: true, output: clean === json ? result.structuredContent : (parsedJson(clean) ?? clean) }
 }
 
 /** What failed between this service and the server, in words for the model, the caller and the log. */
@@ -39,14 +42,14 @@ function refusalText({ code = 0, message }: StreamableHTTPError, redact: Redact)
   if (code === 401 || code === 403) return `the server refuses the credentials in the headers (HTTP ${code})`
   if (code <= 0) return 'the server answers with something that is not MCP (streamable HTTP)'
   const said = message.replace(/^Streamable HTTP error: (Error POSTing to endpoint: )?/, '').trim()
-  const words = said === '' || said.startsWith('<') ? '' : `: ${cutAt(redact(said), REFUSAL_LENGTH_MAX)}`
+  const words = said === '' || said.startsWith('<') ? '' : `: ${shortened(redact(said), REFUSAL_LENGTH_MAX)}`
   return `the server answers HTTP ${code}${words}`
 }
 
 function protocolErrorText({ code, message }: McpError, redact: Redact): string {
   if (code === ErrorCode.RequestTimeout) return 'the server did not answer in time'
   const said = message.replace(/^(MCP error -?\d+: )+/, '')
-  return code === ErrorCode.ConnectionClosed ? said : `the server says: ${cutAt(redact(said), ERROR_LENGTH_MAX)}`
+  return code === ErrorCode.ConnectionClosed ? said : `the server says: ${shortened(redact(said), ERROR_LENGTH_MAX)}`
 }
 
 function textOf(block: ContentBlock): string {
@@ -77,17 +80,4 @@ function withinSize(text: string): string {
   const start = Buffer.from(text).subarray(0, RESULT_BYTES_MAX)
   // A character that the cut has split comes out as a replacement character.
   return `${start.toString().replace(/\ufffd$/, '')}\n[cut off: the result has ${bytes} bytes, this is its beginning]`
-}
-
-function cutAt(text: string, length: number): string {
-  return text.length <= length ? text : `${text.slice(0, length)}…`
-}
-
-/** Redacting can break JSON, when the secret is a number for instance. */
-function parsedIfPossible(json: string): unknown {
-  try {
-    return JSON.parse(json)
-  } catch {
-    return json
-  }
 }

@@ -18,7 +18,7 @@ const DESCRIPTION_LENGTH_MAX = 10_000
 /** What model providers accept as the name of a function. */
 const NAME_LENGTH_MAX = 64
 
-export interface McpDeps {
+interface McpDeps {
   readonly egress: Egress
   readonly secrets: Secrets
   readonly workspaceId: string
