@@ -40,10 +40,7 @@ const schemas: Check = (value, path) => {
   })
 }
 
-const schemaMap: Check = (value, path) => {
-  if (!isObject(value)) throw expected('an object of schemas', value, path)
-  for (const [name, item] of Object.entries(value)) schema(item, pathOf(path, name))
-}
+const schemaMap = mapOf('an object of schemas', schema)
 
 const patternMap: Check = (value, path) => {
   schemaMap(value, path)
@@ -54,55 +51,26 @@ const patternMap: Check = (value, path) => {
 }
 
 /** `dependencies` of older drafts: a schema or names of properties. */
-const dependencyMap: Check = (value, path) => {
-  if (!isObject(value)) throw expected('an object', value, path)
-  for (const [name, item] of Object.entries(value))
-    if (Array.isArray(item)) names(item, pathOf(path, name))
-    else schema(item, pathOf(path, name))
-}
+const dependencyMap = mapOf('an object', (item, path) => (Array.isArray(item) ? names(item, path) : schema(item, path)))
 
 const schemaOrSchemas: Check = (value, path) => (Array.isArray(value) ? schemas(value, path) : schema(value, path))
 
-const typeNames: Check = (value, path) => {
+const typeNames = rule(`one or several of ${[...TYPES].join(', ')}`, (value) => {
   const given = Array.isArray(value) ? value : [value]
-  const isRight = given.length > 0 && given.every((name) => TYPES.has(name)) && new Set(given).size === given.length
-  if (!isRight) throw expected(`one or several of ${[...TYPES].join(', ')}`, value, path)
-}
-
-const names: Check = (value, path) => {
-  const isRight =
-    Array.isArray(value) && value.every((name) => typeof name === 'string') && new Set(value).size === value.length
-  if (!isRight) throw expected('an array of different strings', value, path)
-}
-
-const namesMap: Check = (value, path) => {
-  if (!isObject(value)) throw expected('an object', value, path)
-  for (const [name, item] of Object.entries(value)) names(item, pathOf(path, name))
-}
-
-const values: Check = (value, path) => {
-  if (!Array.isArray(value) || value.length === 0) throw expected('a non-empty array', value, path)
-}
-
-const text: Check = (value, path) => {
-  if (typeof value !== 'string') throw expected('a string', value, path)
-}
-
-const flag: Check = (value, path) => {
-  if (typeof value !== 'boolean') throw expected('true or false', value, path)
-}
-
-const amount: Check = (value, path) => {
-  if (!Number.isFinite(value)) throw expected('a number', value, path)
-}
-
-const positive: Check = (value, path) => {
-  if (!Number.isFinite(value) || (value as number) <= 0) throw expected('a number above 0', value, path)
-}
-
-const size: Check = (value, path) => {
-  if (!Number.isSafeInteger(value) || (value as number) < 0) throw expected('an integer of at least 0', value, path)
-}
+  return given.length > 0 && given.every((name) => TYPES.has(name)) && new Set(given).size === given.length
+})
+const names = rule(
+  'an array of different strings',
+  (value) =>
+    Array.isArray(value) && value.every((name) => typeof name === 'string') && new Set(value).size === value.length,
+)
+const values = rule('a non-empty array', (value) => Array.isArray(value) && value.length > 0)
+const text = rule('a string', (value) => typeof value === 'string')
+const flag = rule('true or false', (value) => typeof value === 'boolean')
+const amount = rule('a number', Number.isFinite)
+const positive = rule('a number above 0', (value) => Number.isFinite(value) && (value as number) > 0)
+const size = rule('an integer of at least 0', (value) => Number.isSafeInteger(value) && (value as number) >= 0)
+const namesMap = mapOf('an object', names)
 
 const pattern: Check = (value, path) => {
   text(value, path)
@@ -166,6 +134,20 @@ const KEYWORDS = lookup<Check>({
   readOnly: flag,
   writeOnly: flag,
 })
+
+function rule(what: string, isRight: (value: unknown) => boolean): Check {
+  return (value, path) => {
+    if (!isRight(value)) throw expected(what, value, path)
+  }
+}
+
+/** Checks every member of an object. */
+function mapOf(what: string, check: Check): Check {
+  return (value, path) => {
+    if (!isObject(value)) throw expected(what, value, path)
+    for (const [name, item] of Object.entries(value)) check(item, pathOf(path, name))
+  }
+}
 
 function expected(what: string, value: unknown, path: string) {
   return invalid(path, `expected ${what}; got ${shown(value)}`)

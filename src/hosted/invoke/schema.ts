@@ -1,3 +1,4 @@
+import type { TProperties } from '@sinclair/typebox'
 import { t } from 'elysia'
 import { Body, Described, FreeForm, Named, Nullable, OneOf, Text, Uuid } from '../../http/schema.ts'
 import { RunStatus, Usage } from '../../runs/schema.ts'
@@ -46,77 +47,59 @@ const invokeAgent = Body({
 export const InvokeAgent = Named('InvokeAgent', invokeAgent)
 export type InvokeAgent = typeof InvokeAgent.static
 
-const RunId = Described(Uuid, 'The run.')
-const SessionId = Described(Nullable(Uuid), 'The session in use; null without one.')
+/** A response about a run. @param details what follows the session */
+function answerOf<T extends TProperties, D extends TProperties>(
+  name: string,
+  description: string,
+  members: T,
+  details = {} as D,
+) {
+  const session_id = Described(Nullable(Uuid), 'The session in use; null without one.')
+  const run_id = Described(Uuid, 'The run.')
+  return Named(name, t.Object({ run_id, ...members, session_id, ...details }, { description }))
+}
+
 const NoOutput = t.Null({ description: 'There is no output.' })
 
-export const RunCompleted = Named(
+export const RunCompleted = answerOf(
   'RunCompleted',
-  t.Object(
-    {
-      run_id: RunId,
-      status: t.Literal('completed', { description: 'The run has completed.' }),
-      output: Described(FreeForm, '`{ text }`, or what the `output_schema` of the agent asks for.'),
-      session_id: SessionId,
-      usage: Usage,
-    },
-    { description: 'The run is over.' },
-  ),
+  'The run is over.',
+  {
+    status: t.Literal('completed', { description: 'The run has completed.' }),
+    output: Described(FreeForm, '`{ text }`, or what the `output_schema` of the agent asks for.'),
+  },
+  { usage: Usage },
 )
 
 /** A run that ended in another way while its caller waited. */
-export const RunFailed = Named(
+export const RunFailed = answerOf(
   'RunFailed',
-  t.Object(
-    {
-      run_id: RunId,
-      status: Described(RunStatus, '`failed`, `cancelled` or `timed_out`.'),
-      output: NoOutput,
-      session_id: SessionId,
-      error_message: Described(Nullable(t.String()), 'What went wrong.'),
-      error_detail: Described(Nullable(FreeForm), 'Details; `reason` names the cause.'),
-      usage: Usage,
-    },
-    { description: 'The run ended without an output.' },
-  ),
+  'The run ended without an output.',
+  { status: Described(RunStatus, '`failed`, `cancelled` or `timed_out`.'), output: NoOutput },
+  {
+    error_message: Described(Nullable(t.String()), 'What went wrong.'),
+    error_detail: Described(Nullable(FreeForm), 'Details; `reason` names the cause.'),
+    usage: Usage,
+  },
 )
 
-export const AwaitingApproval = Named(
-  'AwaitingApproval',
-  t.Object(
-    {
-      run_id: RunId,
-      status: t.Literal('awaiting_approval', { description: 'The run waits for an approval.' }),
-      awaiting_approval: t.Object(ApprovalWait, { description: 'What it waits for.' }),
-      output: NoOutput,
-      session_id: SessionId,
-    },
-    { description: 'The run waits for a person to approve a call.' },
-  ),
-)
+export const AwaitingApproval = answerOf('AwaitingApproval', 'The run waits for a person to approve a call.', {
+  status: t.Literal('awaiting_approval', { description: 'The run waits for an approval.' }),
+  awaiting_approval: t.Object(ApprovalWait, { description: 'What it waits for.' }),
+  output: NoOutput,
+})
 
-export const AwaitingInput = Named(
-  'AwaitingInput',
-  t.Object(
-    {
-      run_id: RunId,
-      status: t.Literal('awaiting_input', { description: 'The run waits for an answer.' }),
-      awaiting_input: t.Object(InputWait, { description: 'What it waits for.' }),
-      output: NoOutput,
-      session_id: SessionId,
-    },
-    { description: 'The run waits for an answer to its question.' },
-  ),
-)
+export const AwaitingInput = answerOf('AwaitingInput', 'The run waits for an answer to its question.', {
+  status: t.Literal('awaiting_input', { description: 'The run waits for an answer.' }),
+  awaiting_input: t.Object(InputWait, { description: 'What it waits for.' }),
+  output: NoOutput,
+})
 
 /** A run that continues without its caller. */
-export const RunContinues = Named(
-  'RunContinues',
-  t.Object(
-    { run_id: RunId, status: RunStatus, output: NoOutput, session_id: SessionId },
-    { description: 'The run continues without its caller.' },
-  ),
-)
+export const RunContinues = answerOf('RunContinues', 'The run continues without its caller.', {
+  status: RunStatus,
+  output: NoOutput,
+})
 
 /** The responses to a request that starts or resumes a run, by HTTP status. */
 export const RunResponses = {
