@@ -219,36 +219,6 @@ describe('expiry and timeouts', () => {
   })
 })
 
-test('pauses survive a restart, with the inputs shown and the decisions made so far', async () => {
-  const first = await startTestService(backends.env)
-  const agent = await backends.agent(first, [callTurn(['pay', { n: 1 }], ['pay', { n: 2 }]), { text: 'kept' }], {
-    tools: tools(),
-  })
-  const { data } = await agent.invoke()
-  const { approval_id } = data.awaiting_approval
-  const second = (await decide(approval_id, 'reject', { comment: 'not this' }, first)).data.awaiting_approval
-  await first.stop()
-  const { dataDir, databaseUrl, clickhouseUrl, workspaceKey } = first
-  const again = await startTestService({
-    ...backends.env,
-    DATA_DIR: dataDir,
-    DATABASE_URL: databaseUrl,
-    CLICKHOUSE_URL: clickhouseUrl,
-    BOOTSTRAP_WORKSPACE_KEY: workspaceKey,
-  })
-  expect((await again.api('GET', `/api/v1/runs/${data.run_id}`)).data.pending.id).toBe(second.approval_id)
-  const before = backends.tools.of('pay').length
-  const answer = await decide(second.approval_id, 'approve', {}, again)
-  expect([answer.status, answer.data.output]).toEqual([200, { text: 'kept' }])
-  expect(backends.tools.of('pay').slice(before)).toMatchObject([{ input: { n: 2 } }])
-  expect(agent.requests()).toHaveLength(2)
-  expect(toolResultsOf(agent.requests()[1])).toEqual([
-    { error: 'a person has rejected this call: not this' },
-    { took: { n: 2 } },
-  ])
-  await again.stop()
-})
-
 test('feeds show that a run pauses, what it waits for, and that it resumes', async () => {
   const agent = await approvalAgent()
   const feed = await LiveStream.open(service, `/api/v1/stream?agent_id=${agent.agentId}`)

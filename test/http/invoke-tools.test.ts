@@ -1,7 +1,7 @@
 import { beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import { join } from 'node:path'
 import { eventually } from '../support/eventually.ts'
-import { type HostedAgent, newHostedAgent, untilStatus } from '../support/hosted.ts'
+import { type HostedAgent, newHostedAgent } from '../support/hosted.ts'
 import {
   bySteps,
   type ModelServer,
@@ -9,7 +9,6 @@ import {
   startModelServer,
   type Turn,
 } from '../support/model-server.ts'
-import { seededRandom } from '../support/random.ts'
 import { freePort, startTestService, type TestService } from '../support/service.ts'
 import { atEnd } from '../support/teardown.ts'
 
@@ -221,38 +220,6 @@ describe('an agent as a tool', () => {
     expect(told.some((text) => text.includes('more than 8 levels deep'))).toBe(true)
   })
 
-  test('is cancelled with its parent run', async () => {
-    const child = await newHostedAgent(service, { model: 'child' })
-    const parent = await parentOf(child)
-    script({ parent: [toolCall('ask', { message: 'x' })], child: [{ hangs: true }] })
-    const waiting = parent.invoke()
-    const [below] = await eventually(async () => {
-      const runs = await runsWith(`agent_id=${child.agentId}`)
-      return runs.length === 1 && runs
-    })
-    await service.api('POST', `/api/v1/runs/${below.parent_run_id}/cancel`, { reason: 'enough' })
-    expect((await waiting).data).toMatchObject({ status: 'cancelled', error_message: 'enough' })
-    expect((await untilStatus(service, below.run_id, 'cancelled')).error_message).toBe('its parent was cancelled')
-  })
-
-  test('does not continue below a cancelled run, whenever it was cancelled', async () => {
-    const random = seededRandom('invoke-tools')
-    const child = await newHostedAgent(service, { model: 'child' })
-    const parent = await parentOf(child)
-    script({ parent: [toolCall('ask', { message: 'x' })], child: [{ hangs: true }] })
-    await Promise.all(
-      Array.from({ length: 24 }, async () => {
-        const { data } = await parent.invoke({ background: true })
-        await Bun.sleep(random.int(0, 60))
-        await service.api('POST', `/api/v1/runs/${data.run_id}/cancel`, {})
-      }),
-    )
-    await eventually(async () => {
-      const runs = await runsWith(`agent_id=${child.agentId}&limit=200`)
-      return runs.every(({ status }: { status: string }) => status === 'cancelled')
-    })
-  })
-
   test('that is cancelled returns an error to the model of its parent', async () => {
     const child = await newHostedAgent(service, { model: 'child' })
     const parent = await parentOf(child)
@@ -265,16 +232,6 @@ describe('an agent as a tool', () => {
     await service.api('POST', `/api/v1/runs/${below.run_id}/cancel`, { reason: 'enough' })
     expect((await waiting).data.output).toEqual({ text: 'Never mind.' })
     expect(lastToolResult()).toBe(`{"error":"the agent's run ended as cancelled: enough"}`)
-  })
-
-  test('is cancelled when its parent run times out', async () => {
-    const child = await newHostedAgent(service, { model: 'child' })
-    const parent = await parentOf(child, { timeout_seconds: 1 })
-    script({ parent: [toolCall('ask', { message: 'x' })], child: [{ hangs: true }] })
-    const { data } = await parent.invoke()
-    expect(data.status).toBe('timed_out')
-    const [below] = await runsWith(`agent_id=${child.agentId}`)
-    await untilStatus(service, below.run_id, 'cancelled')
   })
 })
 

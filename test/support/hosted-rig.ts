@@ -2,7 +2,7 @@ import type { Answer } from './api.ts'
 import { eventually } from './eventually.ts'
 import { type HostedAgent, newHostedAgent } from './hosted.ts'
 import { enforceTransitions } from './hosted-transitions.ts'
-import { type ModelServer, type ModelServerRequest, startModelServer, type Turn } from './model-server.ts'
+import { type ModelServer, type ModelServerRequest, startModelServer, stepOf, type Turn } from './model-server.ts'
 import { startTestService, type TestService } from './service.ts'
 import { startToolServer, type ToolServer, type ToolServerCall } from './tool-server.ts'
 
@@ -46,12 +46,6 @@ export function startBackends(answer?: (call: ToolServerCall) => unknown): Backe
       return { ...agent, requests: () => model.requests.filter(({ body }) => body.model === name) }
     },
   }
-}
-
-/** The number of the model's messages since the user's last one. */
-export function stepOf({ body: { messages } }: ModelServerRequest): number {
-  const lastUser = messages.findLastIndex(({ role }) => role === 'user')
-  return messages.slice(lastUser + 1).filter(({ role }) => role === 'assistant').length
 }
 
 export interface HostedRig extends Backends {

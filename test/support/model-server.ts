@@ -138,11 +138,13 @@ export function startModelServer(script: Script = {}): ModelServer {
  * repeats.
  */
 export function bySteps(turns: readonly Turn[]): Script {
-  return ({ body: { messages } }) => {
-    const lastUser = messages.findLastIndex(({ role }) => role === 'user')
-    const step = messages.slice(lastUser + 1).filter(({ role }) => role === 'assistant').length
-    return turns[Math.min(step, turns.length - 1)] ?? {}
-  }
+  return (request) => turns[Math.min(stepOf(request), turns.length - 1)] ?? {}
+}
+
+/** The number of the model's messages since the user's last one. */
+export function stepOf({ body: { messages } }: ModelServerRequest): number {
+  const lastUser = messages.findLastIndex(({ role }) => role === 'user')
+  return messages.slice(lastUser + 1).filter(({ role }) => role === 'assistant').length
 }
 
 function chooser(script: Script): (request: ModelServerRequest, count: number) => Turn | Promise<Turn> {
