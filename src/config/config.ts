@@ -2,7 +2,8 @@ import { resolve } from 'node:path'
 import { DEFAULT_QUERY_CAPS, type QueryCaps } from '../analytics/query-caps.ts'
 import { LIMITS, type Limits } from '../base/limits.ts'
 import { LOG_LEVELS, type LogLevel } from '../base/log.ts'
-import { type EgressAllowList, parseEgressAllow } from '../egress/allow-list.ts'
+import { parseEgressAllow } from '../egress/allow-list.ts'
+import type { HostedConfig } from '../hosted/hosted.ts'
 import { type ProxyRanges, parseProxyRanges } from '../http/client-address.ts'
 import type { RateLimits } from '../http/rate-limit.ts'
 import { type PriceTable, parseModelPrices } from '../model/prices.ts'
@@ -39,27 +40,6 @@ export interface FeedLimits {
   readonly slowConsumerMs: number
   /** An event stream without activity sends a comment this often; clients are promised 10 s at most. */
   readonly heartbeatMs: number
-}
-
-/** How hosted agents are run (docs/specification.md#hosted-agents). */
-export interface HostedConfig {
-  /** Without a key and an address no agent can be invoked. */
-  readonly openAiApiKey: string | undefined
-  readonly openAiBaseUrl: string | undefined
-  readonly modelPrices: PriceTable
-  /** What tools may access besides public addresses. */
-  readonly egressAllow: EgressAllowList
-  /** Encrypts the secrets of workspaces; undefined: use a key file in `dataDir`. */
-  readonly secretsKey: Uint8Array | undefined
-  /** Concurrent runs of this process, in total and per workspace. */
-  readonly runsAtOnce: number
-  readonly runsAtOncePerWorkspace: number
-  /** Queued runs of a workspace. */
-  readonly queuedRuns: number
-  /** How long invoke waits for a run. */
-  readonly waitMs: number
-  /** How long a paused run waits for a decision; null: forever. */
-  readonly pauseMs: number | null
 }
 
 /** What a node of a cluster needs (docs/architecture.md#several-nodes). */

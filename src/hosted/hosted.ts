@@ -2,13 +2,14 @@ import type { Clock } from '../base/clock.ts'
 import type { Limits } from '../base/limits.ts'
 import type { Log } from '../base/log.ts'
 import { Loops } from '../base/loops.ts'
-import type { HostedConfig } from '../config/config.ts'
+import type { EgressAllowList } from '../egress/allow-list.ts'
 import type { Egress } from '../egress/egress.ts'
 import type { KeyRing } from '../keys/key-ring.ts'
 import type { Caller } from '../keys/schema.ts'
 import type { Connections } from '../live/connections.ts'
 import type { Model } from '../model/model.ts'
 import { createSchemaChecks, type SchemaChecks } from '../model/output-schema.ts'
+import type { PriceTable } from '../model/prices.ts'
 import { createPrices } from '../model/prices.ts'
 import type { Peers } from '../partitions/peers.ts'
 import { type Sql, singleConnection } from '../postgres/connect.ts'
@@ -29,6 +30,27 @@ import { Sessions } from './sessions/store.ts'
 import { loadProgress } from './store/load.ts'
 import { readExecutors } from './store/outcome.ts'
 import { McpLists } from './tools/mcp-lists.ts'
+
+/** How hosted agents are run (docs/specification.md#hosted-agents). */
+export interface HostedConfig {
+  /** Without a key and an address no agent can be invoked. */
+  readonly openAiApiKey: string | undefined
+  readonly openAiBaseUrl: string | undefined
+  readonly modelPrices: PriceTable
+  /** What tools may access besides public addresses. */
+  readonly egressAllow: EgressAllowList
+  /** Encrypts the secrets of workspaces; undefined: use a key file in `dataDir`. */
+  readonly secretsKey: Uint8Array | undefined
+  /** Concurrent runs of this process, in total and per workspace. */
+  readonly runsAtOnce: number
+  readonly runsAtOncePerWorkspace: number
+  /** Queued runs of a workspace. */
+  readonly queuedRuns: number
+  /** How long invoke waits for a run. */
+  readonly waitMs: number
+  /** How long a paused run waits for a decision; null: forever. */
+  readonly pauseMs: number | null
+}
 
 interface HostedDeps {
   readonly sql: Sql
