@@ -2,6 +2,9 @@
  * Regular expressions that match in time linear in the text, whatever the pattern. JavaScript's engine backtracks, so
  * `(a+)+$` on thirty letters blocks the process for minutes; this one simulates an NFA. Patterns come from tenants and tool
  * servers, texts from models.
+ *
+ * Not a port of RE2: patterns of JSON Schema are ECMA-262, of which RE2 lacks lookaheads and several escapes, and here all
+ * patterns of one check share a budget of steps.
  */
 interface LinearRegExp {
   /** Whether the pattern matches somewhere in the text. @throws TooCostly */

@@ -1,9 +1,13 @@
 import { agentColumns } from '../../agents/store.ts'
 import { invalid } from '../../base/errors.ts'
+import type { RunIdentity } from '../../base/ids.ts'
+import type { RawJson } from '../../base/raw-json.ts'
 import type { SchemaChecks } from '../../model/output-schema.ts'
 import type { Sql } from '../../postgres/connect.ts'
 import { HeadersNotFilled, type Secrets } from '../../secrets/store.ts'
-import { type HostedAgentRow, plannedAgent } from '../run/plan.ts'
+import { storable } from '../executor/tool-calls.ts'
+import { type HostedAgentRow, plannedAgent, userMessage } from '../run/plan.ts'
+import type { PlannedRun } from '../store/begin.ts'
 
 /** The agent as it is now, unless it is archived. */
 export async function findAgent(sql: Sql, workspaceId: string, agentId: string): Promise<HostedAgentRow | null> {
@@ -11,6 +15,31 @@ export async function findAgent(sql: Sql, workspaceId: string, agentId: string):
     select ${agentColumns(sql)} from agents
     where agent_id = ${agentId} and workspace_id = ${workspaceId} and status <> 'archived'`
   return row ?? null
+}
+
+/** A run that continues no session and has no parent; the caller changes what is different. */
+export function plannedRun(agent: HostedAgentRow, identity: RunIdentity, input: RawJson, system: string): PlannedRun {
+  return {
+    ...identity,
+    agentId: agent.agent_id,
+    agentVersion: agent.version,
+    rootRunId: identity.runId,
+    parentRunId: null,
+    parentCallId: null,
+    sessionId: null,
+    startsSession: false,
+    externalUserId: null,
+    input,
+    plan: {
+      agent: plannedAgent(agent),
+      system,
+      history: [],
+      user: storable(userMessage(input)),
+      isStreamed: false,
+      depth: 0,
+      budgetsAbove: [],
+    },
+  }
 }
 
 interface ToolChecks {

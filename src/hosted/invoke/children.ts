@@ -1,12 +1,11 @@
 import { ApiError } from '../../base/errors.ts'
 import type { RawJson } from '../../base/raw-json.ts'
-import { storable } from '../executor/tool-calls.ts'
-import { budgetsOver, type HostedAgentRow, plannedAgent, type RunPlan, userMessage } from '../run/plan.ts'
+import { budgetsOver, type HostedAgentRow } from '../run/plan.ts'
 import type { Call, Children, HostedRun } from '../run/run.ts'
-import { beginRun, type NewHostedRun } from '../store/begin.ts'
+import { beginRun } from '../store/begin.ts'
 import { loadStarted } from '../store/load.ts'
 import { systemEvent } from '../store/system-event.ts'
-import { checkTools, findAgent } from './agent.ts'
+import { checkTools, findAgent, plannedRun } from './agent.ts'
 import type { InvocationsDeps } from './invocations.ts'
 import { fillPrompt } from './prompt.ts'
 
@@ -37,30 +36,14 @@ export class ChildRuns implements Pick<Children, 'begin'> {
     } catch (error) {
       return { problem: (error as Error).message }
     }
-    const user = storable(userMessage(call.input))
-    const plan: RunPlan = {
-      agent: plannedAgent(agent),
-      system,
-      history: [],
-      user,
-      isStreamed: false,
-      depth: parent.plan.depth + 1,
-      budgetsAbove: budgetsOver(parent),
-    }
     const at = clock.now()
-    const run: NewHostedRun = {
-      runId,
-      workspaceId,
-      agentId,
+    const { plan, ...alone } = plannedRun(agent, { workspaceId, runId }, call.input, system)
+    const run = {
+      ...alone,
       rootRunId: parent.rootRunId,
-      parentCallId: call.callId,
-      sessionId: null,
-      plan,
-      agentVersion: agent.version,
       parentRunId: parent.runId,
-      externalUserId: null,
-      input: call.input,
-      startsSession: false,
+      parentCallId: call.callId,
+      plan: { ...plan, depth: parent.plan.depth + 1, budgetsAbove: budgetsOver(parent) },
       owner,
       waitingMax: 0,
       at,

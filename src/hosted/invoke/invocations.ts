@@ -8,16 +8,15 @@ import type { SchemaChecks } from '../../model/output-schema.ts'
 import type { Sql } from '../../postgres/connect.ts'
 import { checkSize, checkText } from '../../runs/limits.ts'
 import type { Secrets } from '../../secrets/store.ts'
-import { storable } from '../executor/tool-calls.ts'
-import { type HistoryMessage, type HostedAgentRow, plannedAgent, type RunPlan, userMessage } from '../run/plan.ts'
+import type { HistoryMessage, HostedAgentRow } from '../run/plan.ts'
 import type { RunOutcome, RunProgress } from '../run/run.ts'
 import type { Scheduler } from '../scheduler/scheduler.ts'
-import { type BeginResult, beginRun, type NewHostedRun } from '../store/begin.ts'
+import { type BeginResult, beginRun, type PlannedRun } from '../store/begin.ts'
 import { endRun, WITHOUT_ANSWER } from '../store/end.ts'
 import { phaseIs } from '../store/fragments.ts'
 import { findRun, loadStarted } from '../store/load.ts'
 import { systemEvent } from '../store/system-event.ts'
-import { checkTools, findAgent } from './agent.ts'
+import { checkTools, findAgent, plannedRun } from './agent.ts'
 import { fillPrompt } from './prompt.ts'
 import type { InvokeAgent } from './schema.ts'
 
@@ -70,35 +69,19 @@ export class Invocations {
     const input = body.input ?? EMPTY_OBJECT
     const runId = mint.uuid()
     const sessionId = body.session_id?.toLowerCase() ?? (body.start_session === true ? mint.uuid() : null)
-    const plan: RunPlan = {
-      agent: plannedAgent(agent),
-      system,
-      history: (body.history ?? []) as HistoryMessage[],
-      user: storable(userMessage(input)),
-      isStreamed: body.stream === true,
-      depth: 0,
-      budgetsAbove: [],
+    const { plan, ...run } = plannedRun(agent, { workspaceId, runId }, input, system)
+    const planned = {
+      ...run,
+      sessionId,
+      startsSession: body.start_session === true,
+      parentRunId: body.parent_run_id?.toLowerCase() ?? null,
+      externalUserId: body.external_user_id ?? null,
+      plan: { ...plan, history: (body.history ?? []) as HistoryMessage[], isStreamed: body.stream === true },
     }
-    return this.begin(
-      {
-        runId,
-        workspaceId,
-        agentId,
-        rootRunId: runId,
-        parentCallId: null,
-        sessionId,
-        plan,
-        agentVersion: agent.version,
-        parentRunId: body.parent_run_id?.toLowerCase() ?? null,
-        externalUserId: body.external_user_id ?? null,
-        input,
-        startsSession: body.start_session === true,
-      },
-      body.background === true,
-    )
+    return this.begin(planned, body.background === true)
   }
 
-  private async begin(run: Omit<NewHostedRun, 'owner' | 'waitingMax' | 'at'>, isBackground: boolean): Promise<Invoked> {
+  private async begin(run: PlannedRun, isBackground: boolean): Promise<Invoked> {
     const { sql, owner, clock, queuedMax: waitingMax, onChange } = this.deps
     const scheduler = this.deps.scheduler()
     const { workspaceId, runId, sessionId } = run

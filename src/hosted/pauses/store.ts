@@ -101,7 +101,7 @@ export class Pauses {
       if (row === undefined) return false
       await apply(tx, workspaceId, pause, decision)
       const events = [decisionEvent(caller, pause, decision, at)]
-      await tx`with it as (select 1) ${insertOutbox(tx, events, 'none', 'it')}`
+      await tx`${insertOutbox(tx, events, 'none', null)}`
       const [next] = await loadPauses(tx, run)
       if (next === undefined) await wake(tx, chain)
       else await showNext(tx, chain, pauseId, pendingOf(pause.run_id, next))

@@ -88,7 +88,7 @@ export async function claimQueued(
       )
       ${insertOutbox(tx, [], 'first', 'changed')}`
     const begun = queued.filter((run) => run.isFirst)
-    for (const run of begun) await tx`with it as (select 1) ${insertOutbox(tx, eventsOf(run), 'none', 'it')}`
+    for (const run of begun) await tx`${insertOutbox(tx, eventsOf(run), 'none', null)}`
     return [...queued]
   })
 }

@@ -9,14 +9,18 @@ import type { HostedPhase } from '../run/state.ts'
 import { executedBy, insertOutbox, phaseIs } from './fragments.ts'
 import { OwnershipLost } from './progress.ts'
 
-/** A run to be created. */
-export interface NewHostedRun extends HostedRun {
+/** A run to be created: what it does. */
+export interface PlannedRun extends HostedRun {
   readonly agentVersion: number
   readonly parentRunId: string | null
   readonly externalUserId: string | null
   readonly input: RawJson
   /** The session starts with this run. */
   readonly startsSession: boolean
+}
+
+/** A run to be created: by which process, and when. */
+interface NewHostedRun extends PlannedRun {
   /** This process executes it at once, unless it has to wait for its session. Null: the run is queued. */
   readonly owner: string | null
   /** How many runs may wait for its session. */

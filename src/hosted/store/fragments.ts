@@ -34,13 +34,13 @@ export function executedBy(
  *
  * @param events of one workspace
  * @param run position of the run among the events; `none`: its state did not change
- * @param guard name of a CTE that has a row if the change applies
+ * @param guard name of a CTE that has a row if the change applies; null: it applies
  */
 export function insertOutbox(
   sql: AnySql,
   events: readonly SystemEventRow[],
   run: 'first' | 'last' | 'none',
-  guard: string,
+  guard: string | null,
 ) {
   const position = run === 'first' ? 0 : events.length + 1
   const changed = sql`
@@ -52,7 +52,7 @@ export function insertOutbox(
     select x.workspace_id, x.kind, x.body from (
       select ${events[0]?.workspace_id ?? null}::uuid as workspace_id, 'event' as kind, e.body, e.n
       from unnest(${events.map((event) => new RawJson(encodeJson(event)))}::json[]) with ordinality as e (body, n)
-      where exists (select from ${sql.unsafe(guard)})
+      ${guard === null ? sql`` : sql`where exists (select from ${sql.unsafe(guard)})`}
       ${run === 'none' ? sql`` : changed}
     ) x order by x.n`
 }
