@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
+import { RawJson } from '../../src/base/raw-json.ts'
 import type { RunRef } from '../../src/events/schema.ts'
-import { RawJson } from '../../src/http/raw-json.ts'
 import type { RunReport, RunUpserted } from '../../src/otlp/run-upserts.ts'
 import { createOtlpRuns } from '../../src/otlp/runs.ts'
 
