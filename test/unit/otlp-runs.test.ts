@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
+import type { RunRef } from '../../src/base/ids.ts'
 import { RawJson } from '../../src/base/raw-json.ts'
-import type { RunRef } from '../../src/events/schema.ts'
 import type { RunReport, RunUpserted } from '../../src/otlp/run-upserts.ts'
 import { createOtlpRuns } from '../../src/otlp/runs.ts'
 
