@@ -1,6 +1,6 @@
+import { script } from './base/script.ts'
 import { CliError } from './cli/error.ts'
 import { HELP_OPTION, helpText, parseOptions } from './cli/options.ts'
-import { script } from './cli/script.ts'
 import { type Config, readConfig } from './config.ts'
 import { createLog, type Log } from './log.ts'
 import { isPartitioned } from './ops/data-dir.ts'

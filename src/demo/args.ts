@@ -1,7 +1,7 @@
+import { script } from '../base/script.ts'
 import { type Environment, readKey, readUrl, URL_OPTION, WORKSPACE_KEY_OPTION } from '../cli/connection.ts'
 import { CliError } from '../cli/error.ts'
 import { HELP_OPTION, helpText, parseOptions } from '../cli/options.ts'
-import { script } from '../cli/script.ts'
 
 export interface DemoOptions {
   /** Base URL of the service, without a trailing slash. */

@@ -1,6 +1,6 @@
+import { script } from '../base/script.ts'
 import { CliError } from '../cli/error.ts'
 import { HELP_OPTION, helpText, parseOptions, readNames } from '../cli/options.ts'
-import { script } from '../cli/script.ts'
 
 /** Ids are in lower case. */
 export type KeysCommand =

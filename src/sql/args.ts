@@ -1,8 +1,8 @@
+import { script } from '../base/script.ts'
 import { type Environment, readKey, readUrl, URL_OPTION, WORKSPACE_KEY_OPTION } from '../cli/connection.ts'
 import { CliError } from '../cli/error.ts'
 import { isColorOff } from '../cli/main.ts'
 import { HELP_OPTION, helpText, parseOptions } from '../cli/options.ts'
-import { script } from '../cli/script.ts'
 
 /** Formats for people, in the order in which completion offers them. */
 export const TEXT_FORMATS = ['table', 'vertical', 'json', 'ndjson', 'csv'] as const

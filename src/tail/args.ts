@@ -1,8 +1,8 @@
+import { script } from '../base/script.ts'
 import { type Environment, readKey, readUrl, URL_OPTION } from '../cli/connection.ts'
 import { CliError } from '../cli/error.ts'
 import { isColorOff } from '../cli/main.ts'
 import { HELP_OPTION, helpText, optionLine, parseOptions } from '../cli/options.ts'
-import { script } from '../cli/script.ts'
 import { parseSince, type Since } from './since.ts'
 
 /** The options of the tail command. */

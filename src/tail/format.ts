@@ -1,6 +1,6 @@
+import { clockText, duration, shortId, words } from '../base/format.ts'
 import { member, members } from '../cli/json-parts.ts'
 import { createPaint, cut, pad, printable, type Style } from '../cli/terminal.ts'
-import { clockText, duration, shortId, words } from '../dashboard/page/parts/format.ts'
 import type { ActivityItem } from '../live/wire.ts'
 import { lookup } from '../lookup.ts'
 import type { Received } from './protocol.ts'

@@ -1,6 +1,6 @@
 import { useState } from 'preact/hooks'
-import { address, hrefOf, navigate } from '../app/router.ts'
-import { useSession } from '../app/session.ts'
+import { address, hrefOf, navigate } from '../context/router.ts'
+import { useSession } from '../context/session.ts'
 import type { Agent } from '../data/records.ts'
 import { failureOf } from '../data/use-load.ts'
 import { Id } from '../parts/copy.tsx'

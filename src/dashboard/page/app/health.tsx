@@ -1,9 +1,9 @@
 import type { Static } from '@sinclair/typebox'
+import { counted, duration, words } from '../../../base/format.ts'
 import type { Ready } from '../../../ops/schema.ts'
+import { useSession } from '../context/session.ts'
 import { useLoad } from '../data/use-load.ts'
-import { counted, duration, words } from '../parts/format.ts'
 import { Backlog } from './backlog.ts'
-import { useSession } from './session.ts'
 
 type Readiness = Static<typeof Ready>
 

@@ -1,6 +1,6 @@
+import { count, dollars, duration } from '../../../base/format.ts'
 import { lookup } from '../../../lookup.ts'
 import { textOf } from '../data/json.ts'
-import { count, dollars, duration } from '../parts/format.ts'
 import { finishReasonOf, firstOf, latencyOf, modelOf, toolOf, usageOf } from './payload.ts'
 
 const ARGUMENTS = ['gen_ai.tool.call.arguments', 'input', 'arguments', 'args']

@@ -1,4 +1,4 @@
-import { words } from '../parts/format.ts'
+import { words } from '../../../base/format.ts'
 
 /**
  * What payloads of events say, in the conventions of OpenTelemetry (`gen_ai.*`), OpenInference (`llm.*`), the Vercel AI SDK

@@ -1,5 +1,5 @@
 import { useMemo, useState } from 'preact/hooks'
-import { useSession } from '../app/session.ts'
+import { useSession } from '../context/session.ts'
 import { isLive, type Run } from '../data/records.ts'
 import { Transcript } from '../data/transcript.ts'
 import { useLoad } from '../data/use-load.ts'

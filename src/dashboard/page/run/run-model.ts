@@ -1,5 +1,5 @@
 import { computed, signal } from '@preact/signals'
-import type { Session } from '../app/session.ts'
+import type { Session } from '../context/session.ts'
 import { ApiFailure, type Listed } from '../data/api.ts'
 import type { Subscription } from '../data/feed.ts'
 import { type Activity, type Event, isLive, type Run, type RunSummary, type Task } from '../data/records.ts'

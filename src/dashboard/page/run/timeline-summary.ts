@@ -1,4 +1,4 @@
-import { count, counted, dollars } from '../parts/format.ts'
+import { count, counted, dollars } from '../../../base/format.ts'
 import type { Span } from './spans.ts'
 
 /** Types of the events that end a call. */

@@ -1,5 +1,5 @@
 import { batch, computed, signal } from '@preact/signals'
-import type { Session } from '../app/session.ts'
+import type { Session } from '../context/session.ts'
 import type { ApiFailure, Listed } from '../data/api.ts'
 import type { Subscription } from '../data/feed.ts'
 import type { Activity, Run, RunSummary } from '../data/records.ts'

@@ -1,6 +1,6 @@
 import type { MessageRecord } from '../../../hosted/sessions/schema.ts'
-import { hrefOfRun } from '../app/router.ts'
-import { useSession } from '../app/session.ts'
+import { hrefOfRun } from '../context/router.ts'
+import { useSession } from '../context/session.ts'
 import type { Listed } from '../data/api.ts'
 import { useLoad } from '../data/use-load.ts'
 import { Markdown } from '../parts/markdown.tsx'

@@ -1,6 +1,6 @@
 import { useState } from 'preact/hooks'
 import type { SavedQuery } from '../../../analytics/saved-schema.ts'
-import { useSession } from '../app/session.ts'
+import { useSession } from '../context/session.ts'
 import type { Listed, OnWire } from '../data/api.ts'
 import { failureOf, useLoad } from '../data/use-load.ts'
 import { CopyButton } from '../parts/copy.tsx'

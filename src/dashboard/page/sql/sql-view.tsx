@@ -1,6 +1,6 @@
 import { useEffect, useRef } from 'preact/hooks'
-import { address } from '../app/router.ts'
-import { useSession } from '../app/session.ts'
+import { address } from '../context/router.ts'
+import { useSession } from '../context/session.ts'
 import { useLoad } from '../data/use-load.ts'
 import { Icon } from '../parts/icons.tsx'
 import { type Catalogue, textsOf } from './catalogue.ts'

@@ -1,6 +1,6 @@
 import { useEffect } from 'preact/hooks'
-import { address } from '../app/router.ts'
-import { useSession } from '../app/session.ts'
+import { address } from '../context/router.ts'
+import { useSession } from '../context/session.ts'
 import { isPauseKind, type Pause } from '../data/pause.ts'
 import { isUuid } from '../data/records.ts'
 import { Empty, Skeleton } from '../parts/states.tsx'
