@@ -22,6 +22,8 @@ export type Query = Readonly<Record<string, string | number | null | undefined>>
 export interface Api {
   get<T>(path: string, query?: Query, signal?: AbortSignal): Promise<T>
   post<T>(path: string, body: object, signal?: AbortSignal): Promise<T>
+  /** A POST that changes nothing, such as a query. */
+  read<T>(path: string, body: object, signal?: AbortSignal): Promise<T>
   patch<T>(path: string, body: object): Promise<T>
   delete<T>(path: string): Promise<T>
   /** For answers without an envelope: streams and files. */
@@ -49,7 +51,7 @@ export class ApiFailure extends Error {
   }
 }
 
-/** Told the outcome of each call: null for a response that is no failure. */
+/** Called after each call; null on success. */
 export type Observe = (failure: ApiFailure | null) => void
 
 /** @param signal ends all calls in flight: nothing may be shown for a key that was forgotten */
@@ -81,9 +83,12 @@ export function createApi(key: string, signal: AbortSignal, observe: Observe = (
     }
   }
 
+  const post: Api['post'] = (path, body, aborted) =>
+    call(path, { method: 'POST', body: JSON.stringify(body), signal: aborted }, dataOf)
   return {
     get: (path, query = {}, aborted) => call(path + searchOf(query), { method: 'GET', signal: aborted }, dataOf),
-    post: (path, body, aborted) => call(path, { method: 'POST', body: JSON.stringify(body), signal: aborted }, dataOf),
+    post,
+    read: post,
     patch: (path, body) => call(path, { method: 'PATCH', body: JSON.stringify(body) }, dataOf),
     delete: (path) => call(path, { method: 'DELETE' }, dataOf),
     raw: (path, body, aborted) =>

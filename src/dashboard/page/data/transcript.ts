@@ -78,7 +78,7 @@ export class Transcript {
     this.runId.value = runId
     // Browsers cannot send headers with an event stream.
     const request = { run_id: runId, ttl_seconds: FOLLOWED_SECONDS_MAX }
-    const { token } = await api.post<{ token: string }>('/api/v1/feed-tokens', request)
+    const { token } = await api.read<{ token: string }>('/api/v1/feed-tokens', request, signal)
     if (signal.aborted) return
     const query = new URLSearchParams({ token, ...(this.lastFrame !== '' && { after: this.lastFrame }) })
     const source = new EventSource(`/api/v1/runs/${runId}/output-stream?${query}`)

@@ -108,10 +108,8 @@ export class RunList {
   }
 
   private fail(error: unknown): void {
-    const problem = failureOf(error)
-    this.problem.value = problem
+    this.problem.value = failureOf(error)
     this.isLoading.value = false
-    if (problem.isTransient) this.reloadSoon(Math.max(3_000, problem.retryAfterSeconds * 1_000))
   }
 
   private follow(filter: RunFilter, after: string | undefined): void {
