@@ -48,8 +48,8 @@ export function EventsPanel({ model, run }: { readonly model: RunModel; readonly
           <span>{isLive(run) ? 'Follow' : 'End'}</span>
         </button>
       </EventFilters>
-      {!log.isLoaded.value && all.length === 0 && <Skeleton lines={6} />}
-      {log.isLoaded.value && shown.length === 0 && (
+      {!log.events.isLoaded.value && all.length === 0 && <Skeleton lines={6} />}
+      {log.events.isLoaded.value && shown.length === 0 && (
         <Empty title={all.length === 0 ? 'No events yet.' : 'No event matches.'} />
       )}
       <div class={`events-body ${selected === -1 ? '' : 'with-event'}`}>

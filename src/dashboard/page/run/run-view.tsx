@@ -74,7 +74,9 @@ function Side({ model, run }: { readonly model: RunModel; readonly run: Run }) {
         label="Parts of the run"
         name="tab"
         tabs={TABS}
-        badge={{ events: model.log.isLoaded.value ? compact(model.log.events.value.length) : compact(run.event_count) }}
+        badge={{
+          events: model.log.events.isLoaded.value ? compact(model.log.events.value.length) : compact(run.event_count),
+        }}
       />
       {tab === 'events' && <EventsPanel model={model} run={run} />}
       {tab === 'conversation' && <RunConversation model={model} run={run} />}

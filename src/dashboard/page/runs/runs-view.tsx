@@ -44,9 +44,11 @@ export function RunsView() {
         <NewRuns list={list} />
       </div>
       <RunFilters filter={filter} search={search} />
-      {list.problem.value !== null && <Problem problem={list.problem.value} retry={() => void list.reload()} />}
+      {list.runs.problem.value !== null && (
+        <Problem problem={list.runs.problem.value} retry={() => void list.reload()} />
+      )}
       {list.runs.value.length > 0 && <RunTable runs={list.runs.value} filter={filter} onOpen={onOpen} />}
-      {list.isLoading.value && list.runs.value.length === 0 && <Skeleton lines={8} />}
+      {list.runs.isLoading.value && list.runs.value.length === 0 && <Skeleton lines={8} />}
       {list.isEmpty.value &&
         (isFiltered(filter) ? <Empty title="No run matches these filters." icon="filter" /> : noRunsYet())}
       <ListEnd list={list} isSearch={!isPlain(filter)} />

@@ -12,7 +12,7 @@ export function WaitingView() {
   const [kind, givenId = ''] = address.value.path
   const id = givenId.toLowerCase()
   useEffect(() => {
-    void waiting.openView(isPauseKind(kind) && isUuid(id) ? { kind, id } : null)
+    waiting.openView(isPauseKind(kind) && isUuid(id) ? { kind, id } : null)
   }, [waiting, kind, id])
   const isNamed = (pause: Pause) => pause.id === id
   // Nobody should decide on another one by mistake.
@@ -30,8 +30,8 @@ export function WaitingView() {
           {note}
         </span>
       </div>
-      {!waiting.isLoaded.value && <Skeleton lines={6} />}
-      {waiting.isLoaded.value && shown.length === 0 && (
+      {!waiting.pending.isLoaded.value && <Skeleton lines={6} />}
+      {waiting.pending.isLoaded.value && shown.length === 0 && (
         <Empty title="Nothing is waiting for a person." icon="check">
           <p>Approvals of tool calls, and questions of hosted agents, appear here.</p>
         </Empty>
