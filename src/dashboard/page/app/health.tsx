@@ -1,6 +1,6 @@
 import type { Static } from '@sinclair/typebox'
 import { counted, duration, words } from '../../../base/format.ts'
-import type { Ready } from '../../../ops/schema.ts'
+import type { Ready } from '../../../service/ops/schema.ts'
 import { useSession } from '../context/session.ts'
 import { useLoad } from '../data/use-load.ts'
 import { Backlog } from './backlog.ts'

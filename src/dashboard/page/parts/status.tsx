@@ -1,5 +1,5 @@
 import { words } from '../../../base/format.ts'
-import { lookup } from '../../../lookup.ts'
+import { lookup } from '../../../base/lookup.ts'
 
 const TONES = lookup<string>({
   completed: 'good',

@@ -1,6 +1,6 @@
 import type { ComponentChildren } from 'preact'
 import { duration } from '../../../base/format.ts'
-import { lookup } from '../../../lookup.ts'
+import { lookup } from '../../../base/lookup.ts'
 import type { TranscriptEntry } from '../data/transcript.ts'
 import { Json } from '../parts/code.tsx'
 import { Icon } from '../parts/icons.tsx'

@@ -1,5 +1,5 @@
 import { count, dollars, duration } from '../../../base/format.ts'
-import { lookup } from '../../../lookup.ts'
+import { lookup } from '../../../base/lookup.ts'
 import { textOf } from '../data/json.ts'
 import { finishReasonOf, firstOf, latencyOf, modelOf, toolOf, usageOf } from './payload.ts'
 
