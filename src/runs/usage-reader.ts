@@ -1,5 +1,5 @@
-import { numberIn, USAGE_NAMES } from '../conventions/usage-names.ts'
 import { isObject } from '../base/json-object.ts'
+import { numberIn, USAGE_NAMES } from '../conventions/usage-names.ts'
 import { readString } from '../http/json-reader.ts'
 import {
   BACKSLASH,
