@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import type { Token, Tokens } from 'marked'
 import { compact, dollars, duration, percent } from '../../src/base/format.ts'
+import { placeholdersOf } from '../../src/base/placeholders.ts'
 import { visible } from '../../src/base/visible.ts'
 import { Backlog } from '../../src/dashboard/page/app/backlog.ts'
 import { hrefOf, parseAddress } from '../../src/dashboard/page/context/router.ts'
@@ -24,7 +25,7 @@ import {
   valuesOf,
 } from '../../src/dashboard/page/sql/sql-state.ts'
 import { diffLines, readArguments } from '../../src/dashboard/page/waiting/decision.ts'
-import { fillPrompt, placeholdersOf } from '../../src/hosted/invoke/prompt.ts'
+import { fillPrompt } from '../../src/hosted/invoke/prompt.ts'
 import { seededRandom } from '../support/random.ts'
 
 /** The parts of the dashboard page that can be tested without a browser. */

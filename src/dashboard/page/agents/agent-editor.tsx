@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks'
-import { placeholdersOf } from '../../../hosted/invoke/prompt.ts'
+import { placeholdersOf } from '../../../base/placeholders.ts'
 import { hrefOf, navigate } from '../context/router.ts'
 import { useSession } from '../context/session.ts'
 import { parseIntact, pretty } from '../data/json.ts'

@@ -1,5 +1,5 @@
 import { useEffect, useState } from 'preact/hooks'
-import { placeholdersOf } from '../../../hosted/invoke/prompt.ts'
+import { placeholdersOf } from '../../../base/placeholders.ts'
 import { hrefOfRun } from '../context/router.ts'
 import { useSession } from '../context/session.ts'
 import { hrefOfPause } from '../data/pause.ts'

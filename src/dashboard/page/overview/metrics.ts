@@ -1,5 +1,6 @@
+import { LATENCY_MS, TOOL } from '../../../conventions/names.ts'
+import { createPrices, type Prices, type PriceTable } from '../../../conventions/prices.ts'
 import { USAGE_NAMES } from '../../../conventions/usage-names.ts'
-import { createPrices, type Prices, type PriceTable } from '../../../model/prices.ts'
 import type { Params, Queries, Result } from '../data/query.ts'
 import { bucketsOf, completeBuckets, type TimeRange } from '../parts/range.ts'
 import { type EventCounts, sampleOf, totalOf } from './call-sample.ts'
@@ -103,10 +104,9 @@ function callsQuery(days: readonly string[] | null): string {
   sumIf(ifNull(tokens_in, 0), usd IS NULL) AS unpriced_input, sumIf(ifNull(tokens_out, 0), usd IS NULL) AS unpriced_output
 FROM (
   SELECT type, if(type = 'llm.call', arrayFilter(x -> x != '', [${models}]), []) AS models,
-    payload.gen_ai.request.model::String AS requested,
-    if(type = 'llm.call', if(requested != '', requested, models[1]), payload.gen_ai.tool.name::String) AS name,
+    if(type = 'llm.call', models[1], payload.${TOOL.name[0]}::String) AS name,
     level = 'error' OR payload.error.type IS NOT NULL OR payload.status::String = 'failed' AS is_failed,
-    toFloat64OrNull(payload.latency_ms::String) AS latency,
+    toFloat64OrNull(payload.${LATENCY_MS[0]}::String) AS latency,
     ${firstNumber(USAGE_NAMES.inputTokens)} AS tokens_in,
     ${firstNumber(USAGE_NAMES.outputTokens)} AS tokens_out,
     ${firstNumber(USAGE_NAMES.costUsd)} AS usd

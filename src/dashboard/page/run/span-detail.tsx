@@ -1,5 +1,6 @@
 import { useMemo } from 'preact/hooks'
 import { count, dollars, duration } from '../../../base/format.ts'
+import { TOOL } from '../../../conventions/names.ts'
 import { hrefOfRun, setQuery } from '../context/router.ts'
 import { useSession } from '../context/session.ts'
 import { Json } from '../parts/code.tsx'
@@ -10,7 +11,7 @@ import { Status } from '../parts/status.tsx'
 import { ClockTime } from '../parts/time.tsx'
 import { Conversation } from './conversation.tsx'
 import { messagesOf } from './messages.ts'
-import { fieldOf, finishReasonOf } from './payload.ts'
+import { finishReasonOf, firstOf } from './payload.ts'
 import type { Span } from './spans.ts'
 import { KIND_ICONS } from './waterfall.tsx'
 
@@ -120,8 +121,8 @@ function Reported({ payload }: { readonly payload: unknown }) {
 function ToolBody({ span }: { readonly span: Span }) {
   const [first] = span.events
   const last = span.events.at(-1)
-  const input = fieldOf(first?.payload, 'input') ?? fieldOf(last?.payload, 'gen_ai.tool.call.arguments')
-  const output = fieldOf(last?.payload, 'output') ?? fieldOf(last?.payload, 'gen_ai.tool.call.result')
+  const input = firstOf(first?.payload, TOOL.arguments) ?? firstOf(last?.payload, TOOL.arguments)
+  const output = firstOf(last?.payload, TOOL.result)
   return (
     <>
       {input !== undefined && <Json title="Arguments" value={input} isExact />}
