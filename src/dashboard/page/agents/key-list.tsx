@@ -1,8 +1,8 @@
 import { useState } from 'preact/hooks'
-import type { KeyRecord } from '../../../keys/schema.ts'
 import { address, setQuery } from '../context/router.ts'
 import { useSession } from '../context/session.ts'
-import type { Listed, OnWire } from '../data/api.ts'
+import type { Listed } from '../data/api.ts'
+import type { Schemas } from '../data/records.ts'
 import { failureOf, useLoad } from '../data/use-load.ts'
 import { Select } from '../parts/field.tsx'
 import { Command } from '../parts/hints.tsx'
@@ -10,7 +10,7 @@ import { Icon } from '../parts/icons.tsx'
 import { Problem, Skeleton } from '../parts/states.tsx'
 import { Ago, Moment } from '../parts/time.tsx'
 
-type Key = OnWire<KeyRecord>
+type Key = Schemas['Key']
 type NewKey = Key & { readonly key: string }
 
 const LIST_LIMIT = 100

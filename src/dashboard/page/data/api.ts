@@ -1,14 +1,4 @@
-import type { RawJson } from '../../../base/raw-json.ts'
 import { parseIntact } from './json.ts'
-
-/** A record of the API as the page receives it: free-form members are plain JSON. */
-export type OnWire<T> = T extends RawJson
-  ? unknown
-  : T extends readonly (infer Item)[]
-    ? readonly OnWire<Item>[]
-    : T extends object
-      ? { readonly [Name in keyof T]: OnWire<T[Name]> }
-      : T
 
 /** A page of a list. */
 export interface Listed<T> {

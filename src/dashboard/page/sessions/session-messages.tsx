@@ -1,7 +1,7 @@
-import type { MessageRecord } from '../../../hosted/sessions/schema.ts'
 import { hrefOfRun } from '../context/router.ts'
 import { useSession } from '../context/session.ts'
 import type { Listed } from '../data/api.ts'
+import type { Schemas } from '../data/records.ts'
 import { useLoad } from '../data/use-load.ts'
 import { Markdown } from '../parts/markdown.tsx'
 import { Empty, Problem, Skeleton } from '../parts/states.tsx'
@@ -23,10 +23,10 @@ export function SessionMessages({ sessionId, version }: SessionMessagesProps) {
   const { api } = useSession()
   const { data, problem } = useLoad(
     async (signal) => {
-      const messages: MessageRecord[] = []
+      const messages: Schemas['Message'][] = []
       let cursor: string | null = null
       for (let page = 0; page < PAGES_MAX; page++) {
-        const answer: Listed<MessageRecord> = await api.get(
+        const answer: Listed<Schemas['Message']> = await api.get(
           `/api/v1/sessions/${sessionId}/messages`,
           { limit: PAGE_LIMIT, cursor },
           signal,

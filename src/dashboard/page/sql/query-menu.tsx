@@ -1,7 +1,7 @@
 import { useState } from 'preact/hooks'
-import type { SavedQuery } from '../../../analytics/saved-schema.ts'
 import { useSession } from '../context/session.ts'
-import type { Listed, OnWire } from '../data/api.ts'
+import type { Listed } from '../data/api.ts'
+import type { Schemas } from '../data/records.ts'
 import { failureOf, useLoad } from '../data/use-load.ts'
 import { CopyButton } from '../parts/copy.tsx'
 import { Dialog } from '../parts/dialog.tsx'
@@ -10,7 +10,7 @@ import { type Catalogue, textsOf } from './catalogue.ts'
 import { paramsOf, readHistory } from './sql-state.ts'
 import type { SqlState } from './use-sql.ts'
 
-type Saved = OnWire<SavedQuery>
+type Saved = Schemas['SavedQuery']
 
 const LIST_LIMIT = 200
 const HISTORY_TITLE_LENGTH_MAX = 80
