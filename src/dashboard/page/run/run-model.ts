@@ -4,10 +4,10 @@ import type { Listed } from '../data/api.ts'
 import type { Subscription } from '../data/feed.ts'
 import { LiveResource, type Source } from '../data/live-resource.ts'
 import { type Activity, type Event, isLive, type Run, type RunSummary, type Task } from '../data/records.ts'
+import { treeOrder } from './bar-tree.ts'
+import { BAR_EVENT_TYPES, barsOf, isBarEvent } from './bars.ts'
 import { EventLog } from './event-log.ts'
 import { childRunOf } from './payload.ts'
-import { treeOrder } from './span-tree.ts'
-import { isSpanEvent, SPAN_EVENT_TYPES, spansOf } from './spans.ts'
 
 const LIST_LIMIT = 200
 /** More tasks, child runs or calls than this are not drawn. */
@@ -29,7 +29,7 @@ export class RunModel {
     this.followChildren(children)
     return byId(children, ({ run_id }) => run_id)
   })
-  readonly spanEvents = this.resource<readonly Event[]>([], () => this.readSpanEvents())
+  readonly barEvents = this.resource<readonly Event[]>([], () => this.readBarEvents())
   readonly log: EventLog
   readonly isMissing = computed(() => this.run.problem.value?.code === 'NOT_FOUND')
   /** Everything that was reported before is there. */
@@ -41,15 +41,15 @@ export class RunModel {
   readonly rows = computed(() => {
     if (this.run.value === null) return []
     return treeOrder(
-      spansOf({
+      barsOf({
         run: this.run.value,
         tasks: [...this.tasks.value.values()],
         children: [...this.children.value.values()],
-        events: this.spanEvents.value,
+        events: this.barEvents.value,
       }),
     )
   })
-  private readonly parts = [this.run, this.tasks, this.children, this.spanEvents]
+  private readonly parts = [this.run, this.tasks, this.children, this.barEvents]
   private readonly subscriptions: Subscription[] = []
   /** The child runs whose changes the feed brings. */
   private readonly followed = new Set<string>()
@@ -79,7 +79,7 @@ export class RunModel {
     const events = this.log.load(reading.then(() => this.run.value?.event_count ?? null))
     await reading
     if (this.run.value === null) return
-    await Promise.all([this.tasks.load(), this.children.load(), events.then(() => this.spanEvents.load())])
+    await Promise.all([this.tasks.load(), this.children.load(), events.then(() => this.barEvents.load())])
   }
 
   /** Reads the run and its child runs again. */
@@ -117,9 +117,9 @@ export class RunModel {
 
   private takeEvents(events: readonly Event[]): void {
     this.log.add(events)
-    this.spanEvents.update((known) => {
+    this.barEvents.update((known) => {
       const last = known.at(-1)?.seq ?? 0
-      const added = events.filter((event) => isSpanEvent(event) && event.seq > last)
+      const added = events.filter((event) => isBarEvent(event) && event.seq > last)
       return added.length === 0 ? known : [...known, ...added]
     })
     const count = this.log.events.value.length
@@ -140,10 +140,10 @@ export class RunModel {
     if (run !== null && isLive(run) && !isLive(summary)) this.run.loadSoon(RELOAD_MS)
   }
 
-  private async readSpanEvents(): Promise<readonly Event[]> {
+  private async readBarEvents(): Promise<readonly Event[]> {
     const events = this.log.events.value
-    if (events.every(({ payload }) => payload !== undefined)) return (events as readonly Event[]).filter(isSpanEvent)
-    const found = await Promise.all(SPAN_EVENT_TYPES.map((type) => this.log.ofType(type, LISTED_MAX)))
+    if (events.every(({ payload }) => payload !== undefined)) return (events as readonly Event[]).filter(isBarEvent)
+    const found = await Promise.all(BAR_EVENT_TYPES.map((type) => this.log.ofType(type, LISTED_MAX)))
     return found.flat().sort((a, b) => a.seq - b.seq)
   }
 
