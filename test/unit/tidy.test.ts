@@ -260,6 +260,6 @@ test('versions in package.json are exact', () => {
   const { dependencies, devDependencies } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'))
   const loose = Object.entries(devDependencies).filter(([, version]) => !/^\d/.test(String(version)))
   expect(loose).toEqual([])
-  // Programs that install the package get the client library, which needs nothing (docs/architecture.md#decisions).
+  // Programs that install the package get the client library, which needs nothing (docs/decisions.md).
   expect(dependencies).toBeUndefined()
 })
