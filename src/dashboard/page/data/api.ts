@@ -88,6 +88,26 @@ export function createApi(key: string, signal: AbortSignal, observe: Observe = (
   }
 }
 
+/** The most that a page of a list may have. */
+const PAGE_LIMIT = 200
+
+/** The items of a list from the first on, page by page, until there are `max`. @throws ApiFailure */
+export async function listAll<T>(
+  api: Api,
+  path: string,
+  max: number,
+  signal?: AbortSignal,
+): Promise<{ readonly items: T[]; readonly isPartial: boolean }> {
+  const items: T[] = []
+  let cursor: string | null = null
+  do {
+    const page: Listed<T> = await api.get(path, { limit: PAGE_LIMIT, cursor }, signal)
+    items.push(...page.items)
+    cursor = page.next_cursor
+  } while (cursor !== null && items.length < max)
+  return { items, isPartial: cursor !== null }
+}
+
 interface Envelope {
   readonly data: unknown
   readonly error: { readonly code: string; readonly message: string } | null

@@ -1,6 +1,6 @@
 import { computed } from '@preact/signals'
 import type { Session } from '../context/session.ts'
-import type { Listed } from '../data/api.ts'
+import { listAll } from '../data/api.ts'
 import type { Subscription } from '../data/feed.ts'
 import { LiveResource, type Source } from '../data/live-resource.ts'
 import { type Activity, type Event, isLive, type Run, type RunSummary, type Task } from '../data/records.ts'
@@ -9,7 +9,6 @@ import { BAR_EVENT_TYPES, barsOf, isBarEvent } from './bars.ts'
 import { EventLog } from './event-log.ts'
 import { childRunOf } from './payload.ts'
 
-const LIST_LIMIT = 200
 /** More tasks, child runs or calls than this are not drawn. */
 const LISTED_MAX = 2_000
 /** Without a connection to the feed, the run is read after this time, and again when there is one. */
@@ -22,12 +21,13 @@ export class RunModel {
   private readonly closing = new AbortController()
   readonly run = this.resource<Run | null>(null, (signal) => this.session.api.get(this.path, {}, signal))
   readonly tasks = this.resource<ReadonlyMap<string, Task>>(new Map(), async (signal) => {
-    return byId(await this.listAll<Task>('tasks', signal), ({ id }) => id)
+    const { items } = await listAll<Task>(this.session.api, `${this.path}/tasks`, LISTED_MAX, signal)
+    return byId(items, ({ id }) => id)
   })
   readonly children = this.resource<ReadonlyMap<string, RunSummary>>(new Map(), async (signal) => {
-    const children = await this.listAll<RunSummary>('children', signal)
-    this.followChildren(children)
-    return byId(children, ({ run_id }) => run_id)
+    const { items } = await listAll<RunSummary>(this.session.api, `${this.path}/children`, LISTED_MAX, signal)
+    this.followChildren(items)
+    return byId(items, ({ run_id }) => run_id)
   })
   readonly barEvents = this.resource<readonly Event[]>([], () => this.readBarEvents())
   readonly log: EventLog
@@ -145,17 +145,6 @@ export class RunModel {
     if (events.every(({ payload }) => payload !== undefined)) return (events as readonly Event[]).filter(isBarEvent)
     const found = await Promise.all(BAR_EVENT_TYPES.map((type) => this.log.ofType(type, LISTED_MAX)))
     return found.flat().sort((a, b) => a.seq - b.seq)
-  }
-
-  private async listAll<T>(what: string, signal: AbortSignal): Promise<T[]> {
-    const found: T[] = []
-    for (let cursor: string | null | undefined; cursor !== null && found.length < LISTED_MAX; ) {
-      const query = { limit: LIST_LIMIT, cursor }
-      const page: Listed<T> = await this.session.api.get(`${this.path}/${what}`, query, signal)
-      found.push(...page.items)
-      cursor = page.next_cursor
-    }
-    return found
   }
 
   private get path(): string {
