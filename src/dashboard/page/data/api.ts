@@ -65,7 +65,7 @@ export function createApi(key: string, signal: AbortSignal, observe: Observe = (
       observe(null)
       return value as T
     } catch (error) {
-      // Nobody waits for it any more.
+      // Its result is no longer wanted.
       if (either.aborted) throw error
       const failure = error instanceof ApiFailure ? error : unreachable()
       observe(failure)

@@ -34,9 +34,10 @@ export class RunModel {
   readonly isMissing = computed(() => this.run.problem.value?.code === 'NOT_FOUND')
   /** Everything that was reported before is there. */
   readonly isLoaded = computed(() => this.parts.every(({ isLoaded }) => isLoaded.value))
-  readonly problem = computed(
-    () => this.parts.map(({ problem }) => problem.value).find((each) => each !== null) ?? null,
-  )
+  readonly problem = computed(() => {
+    const problems = [...this.parts, this.log.events].map(({ problem }) => problem.value)
+    return problems.find((each) => each !== null) ?? null
+  })
   /** The rows of the waterfall. */
   readonly rows = computed(() => {
     if (this.run.value === null) return []

@@ -145,15 +145,15 @@ function Zoomable({ shownRange, whole, onZoom, children }: ZoomableProps) {
   useEffect(() => {
     const box = element.current as HTMLDivElement
     const turn = (event: WheelEvent) => {
-      const { shownRange: shown, whole: all, onZoom: tell } = current.current
+      const { shownRange: shown, whole: all, onZoom: zoom } = current.current
       const track = box.querySelector('.axis-track')?.getBoundingClientRect()
       if (track === undefined || !(event.ctrlKey || event.metaKey || event.shiftKey)) return
       event.preventDefault()
       const direction = Math.sign(event.deltaY || event.deltaX)
-      if (event.shiftKey) return tell(panned(shown, all, direction * PAN_STEP))
+      if (event.shiftKey) return zoom(panned(shown, all, direction * PAN_STEP))
       const share = Math.min(1, Math.max(0, (event.clientX - track.left) / track.width))
       const at = shown.fromMs + share * (shown.toMs - shown.fromMs)
-      tell(zoomed(shown, all, at, direction > 0 ? 1 / ZOOM_STEP : ZOOM_STEP))
+      zoom(zoomed(shown, all, at, direction > 0 ? 1 / ZOOM_STEP : ZOOM_STEP))
     }
     box.addEventListener('wheel', turn, { passive: false })
     return () => box.removeEventListener('wheel', turn)

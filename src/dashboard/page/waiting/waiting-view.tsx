@@ -15,7 +15,7 @@ export function WaitingView() {
     waiting.openView(isPauseKind(kind) && isUuid(id) ? { kind, id } : null)
   }, [waiting, kind, id])
   const isNamed = (pause: Pause) => pause.id === id
-  // Nobody should decide on another one by mistake.
+  // First, so that another one is not decided by mistake.
   const shown = waiting.shown.value.toSorted((a, b) => Number(isNamed(b)) - Number(isNamed(a)))
   const note = waiting.isMissing.value
     ? 'This link refers to something that is not in this workspace.'
