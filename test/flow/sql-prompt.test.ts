@@ -35,7 +35,7 @@ beforeAll(async () => {
   lastSeq = answer.data.last_seq
 })
 
-const FOOTER = /^\d+ rows?, \d+ ms, \d+ bytes, complete through [\w.]+\n$/
+const FOOTER = /^\d+ rows?, \d+ ms, \d+ B, complete through [\w.]+\n$/
 /** Keeps the engine busy up to the time limit. */
 const ENDLESS = 'SELECT count() FROM numbers(100000000007) WHERE sipHash64(number) = 1'
 
