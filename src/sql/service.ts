@@ -1,8 +1,8 @@
 import { CliError } from '../cli/error.ts'
 import { keyRejected, unreachable } from '../cli/failures.ts'
 import type { Column } from '../cli/table.ts'
-import { Client } from '../client/client.ts'
 import { ServiceError } from '../client/errors.ts'
+import { Client } from '../client/index.ts'
 import type { Format } from './args.ts'
 import { type QueryResult, readResult } from './result.ts'
 

@@ -1,6 +1,6 @@
 import { CliError } from '../cli/error.ts'
-import type { Client } from '../client/client.ts'
 import { ServiceError } from '../client/errors.ts'
+import type { Client } from '../client/index.ts'
 
 /** The requested start of a tail. */
 export type Since =
