@@ -1,5 +1,5 @@
+import { ApiError } from '../base/errors.ts'
 import { Buckets } from './buckets.ts'
-import { ApiError } from './errors.ts'
 
 export interface FailureLimitOptions {
   /** What failed, in the plural, for the message: `wrong operator tokens`. */
