@@ -3,7 +3,7 @@ import { Client, type ClientOptions, NoResponseError, ServiceError } from '../..
 import { Client as NodeClient } from '../../src/client/node.ts'
 import clientPackage from '../../src/client/package.json'
 
-/** The calls of the client library that wait for a response (docs/client.md#other-calls). */
+/** The calls of the client library that wait for a response (docs/client.md#calls). */
 
 const servers: Bun.Server<undefined>[] = []
 afterEach(() => Promise.all(servers.splice(0).map((server) => server.stop(true))))
