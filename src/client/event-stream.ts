@@ -1,4 +1,5 @@
 import { backoff, sleep } from './backoff.ts'
+import { Deadline } from './deadline.ts'
 import { type Http, isTemporary, retryAfterOf } from './http.ts'
 
 /** An event of an event stream. Those without data only move the position from which the stream is resumed. */
@@ -21,6 +22,7 @@ interface StreamOptions {
 /** The service sends something at least every 10 s, so a longer silence is a lost connection. */
 const SILENCE_MAX_MS = 30_000
 const BACKOFF_MAX_MS = 10_000
+const NO_CONTENT = 204
 
 /**
  * The events with data of an event stream. After a lost connection it continues after the last event received; nothing is
@@ -35,77 +37,45 @@ export async function* sseEvents(
   let { after } = options
   let last: SseEvent | undefined
   for (let failures = 0; ; failures++) {
-    const connection = new SseConnection(http, options.signal)
+    const deadline = new Deadline(options.signal, SILENCE_MAX_MS)
     let delayMs = backoff(failures, BACKOFF_MAX_MS)
     try {
-      for await (const event of connection.open(options.path, after)) {
+      const headers = { accept: 'text/event-stream', ...(after !== undefined && { 'last-event-id': after }) }
+      const response = await http.send({ path: options.path, headers, signal: deadline.controller.signal })
+      // The service has nothing left to send.
+      if (response.status === NO_CONTENT || response.body === null) return
+      for await (const event of read(response.body, deadline)) {
         failures = 0
         after = event.id ?? after
         if (event.data === undefined) continue
         last = event
         yield { ...event, data: event.data }
       }
-      if (connection.isOver || (await options.isOver(last))) return
+      if (await options.isOver(last)) return
     } catch (error) {
       if (options.signal?.aborted === true) return
       if (!isTemporary(error)) throw error
       delayMs = Math.max(delayMs, retryAfterOf(error))
     } finally {
-      connection.close()
+      deadline.close()
+      deadline.controller.abort()
     }
     if (options.signal?.aborted === true) return
     await sleep(delayMs, options.signal)
   }
 }
 
-/** One response of a stream. */
-class SseConnection {
-  /** Whether the service has answered that there is nothing left to send. */
-  isOver = false
-  private readonly abort = new AbortController()
-  private readonly onAbort = () => this.abort.abort()
-  private timer: ReturnType<typeof setTimeout> | undefined
-
-  constructor(
-    private readonly http: Http,
-    private readonly signal: AbortSignal | undefined,
-  ) {
-    signal?.addEventListener('abort', this.onAbort)
-    if (signal?.aborted === true) this.onAbort()
-  }
-
-  async *open(path: string, after: string | undefined): AsyncGenerator<SseEvent> {
-    this.restartTimer()
-    const headers = { accept: 'text/event-stream', ...(after !== undefined && { 'last-event-id': after }) }
-    const response = await this.http.send({ path, headers, signal: this.abort.signal })
-    if (response.status === NO_CONTENT || response.body === null) {
-      this.isOver = true
-      return
-    }
-    const reader = response.body.getReader()
-    const decoder = new TextDecoder()
-    const parser = new SseParser()
-    for (;;) {
-      const { done, value } = await reader.read()
-      if (done) return
-      this.restartTimer()
-      yield* parser.push(decoder.decode(value, { stream: true }))
-    }
-  }
-
-  close(): void {
-    clearTimeout(this.timer)
-    this.signal?.removeEventListener('abort', this.onAbort)
-    this.abort.abort()
-  }
-
-  private restartTimer(): void {
-    clearTimeout(this.timer)
-    this.timer = setTimeout(() => this.abort.abort(), SILENCE_MAX_MS)
+async function* read(body: ReadableStream<Uint8Array>, deadline: Deadline): AsyncGenerator<SseEvent> {
+  const reader = body.getReader()
+  const decoder = new TextDecoder()
+  const parser = new SseParser()
+  for (;;) {
+    const { done, value } = await reader.read()
+    if (done) return
+    deadline.restart()
+    yield* parser.push(decoder.decode(value, { stream: true }))
   }
 }
-
-const NO_CONTENT = 204
 
 /** Splits the text of an event stream into events. */
 export class SseParser {

@@ -1,4 +1,5 @@
-import { backoff, sleep, TIMER_MAX_MS } from './backoff.ts'
+import { backoff, sleep } from './backoff.ts'
+import { Deadline } from './deadline.ts'
 import { NoResponseError, ServiceError } from './errors.ts'
 import { uuidv7 } from './ids.ts'
 import {
@@ -125,22 +126,16 @@ export class Http {
   /** Sends a call once. @returns `data` of the envelope @throws as {@link send}, or when the response is not complete */
   async attempt(call: Call, timeoutMs = this.options.timeoutMs): Promise<unknown> {
     const startedAt = performance.now()
-    const abort = new AbortController()
-    const onAbort = () => abort.abort(call.signal?.reason)
-    const onTimeout = () => abort.abort(new Error('the service did not respond in time'))
-    const timer = setTimeout(onTimeout, Math.min(timeoutMs, TIMER_MAX_MS))
-    call.signal?.addEventListener('abort', onAbort)
-    if (call.signal?.aborted === true) onAbort()
+    const deadline = new Deadline(call.signal, timeoutMs)
     try {
-      const request = await this.toRequest({ ...call, signal: abort.signal })
+      const request = await this.toRequest({ ...call, signal: deadline.controller.signal })
       const response = await this.options.transport(this.options.url + call.path, request)
       if (!response.ok) throw await readServiceError(response)
       const data = readData(response, await response.json())
       this.options.onResponse?.(call.path, performance.now() - startedAt)
       return data
     } finally {
-      clearTimeout(timer)
-      call.signal?.removeEventListener('abort', onAbort)
+      deadline.close()
     }
   }
 
