@@ -2,7 +2,7 @@ import type { components } from './generated/api.ts'
 import { type Http, NO_TIMEOUT } from './http.ts'
 import type { JsonObject } from './json.ts'
 import { type OutputFrame, output } from './output.ts'
-import { type ListQuery, list } from './page.ts'
+import { type ListQuery, list, type PagePromise } from './page.ts'
 import type { CallOptions } from './request.ts'
 
 type Schemas = components['schemas']
@@ -33,25 +33,25 @@ export class Agents {
   constructor(private readonly http: Http) {}
 
   /** Newest first. */
-  list(query: ListQuery<'/api/v1/agents'> = {}, options?: CallOptions) {
+  list(query: ListQuery<'/api/v1/agents'> = {}, options?: CallOptions): PagePromise<Schemas['Agent']> {
     return list(this.http, '/api/v1/agents', { query }, options)
   }
 
-  get(agentId: string, options?: CallOptions) {
+  get(agentId: string, options?: CallOptions): Promise<Schemas['Agent']> {
     return this.http.request('GET', '/api/v1/agents/{agent_id}', { path: { agent_id: agentId }, ...options })
   }
 
-  create(agent: Schemas['CreateAgent'], options?: CallOptions) {
+  create(agent: Schemas['CreateAgent'], options?: CallOptions): Promise<Schemas['Agent']> {
     return this.http.request('POST', '/api/v1/agents', { body: agent, ...options })
   }
 
-  update(agentId: string, changes: Schemas['EditAgent'], options?: CallOptions) {
+  update(agentId: string, changes: Schemas['EditAgent'], options?: CallOptions): Promise<Schemas['Agent']> {
     const path = { agent_id: agentId }
     return this.http.request('PATCH', '/api/v1/agents/{agent_id}', { path, body: changes, ...options })
   }
 
   /** Ends the keys of an agent; its runs stay readable. */
-  archive(agentId: string, options?: CallOptions) {
+  archive(agentId: string, options?: CallOptions): Promise<Schemas['ArchivedAgent']> {
     return this.http.request('DELETE', '/api/v1/agents/{agent_id}', { path: { agent_id: agentId }, ...options })
   }
 

@@ -1,8 +1,11 @@
 import type { Outcome } from './agents.ts'
+import type { components } from './generated/api.ts'
 import { type Http, NO_TIMEOUT } from './http.ts'
 import type { JsonObject } from './json.ts'
-import { type ListQuery, list } from './page.ts'
+import { type ListQuery, list, type PagePromise } from './page.ts'
 import type { CallOptions } from './request.ts'
+
+type Schemas = components['schemas']
 
 export interface DecisionOptions extends CallOptions {
   /** Return at once; the run continues. */
@@ -24,11 +27,11 @@ export class Approvals {
   constructor(private readonly http: Http) {}
 
   /** Newest first. */
-  list(query: ListQuery<'/api/v1/approvals'> = {}, options?: CallOptions) {
+  list(query: ListQuery<'/api/v1/approvals'> = {}, options?: CallOptions): PagePromise<Schemas['Approval']> {
     return list(this.http, '/api/v1/approvals', { query }, options)
   }
 
-  get(approvalId: string, options?: CallOptions) {
+  get(approvalId: string, options?: CallOptions): Promise<Schemas['Approval']> {
     const path = { approval_id: approvalId }
     return this.http.request('GET', '/api/v1/approvals/{approval_id}', { path, ...options })
   }
@@ -59,11 +62,11 @@ export class InputRequests {
   constructor(private readonly http: Http) {}
 
   /** Newest first. */
-  list(query: ListQuery<'/api/v1/input-requests'> = {}, options?: CallOptions) {
+  list(query: ListQuery<'/api/v1/input-requests'> = {}, options?: CallOptions): PagePromise<Schemas['InputRequest']> {
     return list(this.http, '/api/v1/input-requests', { query }, options)
   }
 
-  get(requestId: string, options?: CallOptions) {
+  get(requestId: string, options?: CallOptions): Promise<Schemas['InputRequest']> {
     const path = { request_id: requestId }
     return this.http.request('GET', '/api/v1/input-requests/{request_id}', { path, ...options })
   }

@@ -15,7 +15,7 @@ export type { Page, PagePromise } from './page.ts'
 export type { ReportStats } from './reporter.ts'
 export type { CallOptions } from './request.ts'
 export type { EndOptions, EventOptions, Level, Run, RunOptions, Task, TaskOptions } from './run.ts'
-export type { Runs } from './runs.ts'
+export type { CancelOptions, Runs } from './runs.ts'
 
 /** A client of the Agent Run Service, for browsers: docs/client.md. */
 export class Client extends BaseClient {
