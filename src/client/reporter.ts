@@ -70,7 +70,7 @@ export class Reporter {
   private isClosed = false
 
   constructor(private readonly options: ReporterOptions) {
-    this.losses = new Losses(options.onError, () => this.sender.lastFailure)
+    this.losses = new Losses({ onError: options.onError, lastFailure: () => this.sender.lastFailure })
     this.sender = new Sender({
       http: options.http,
       onError: options.onError,
