@@ -86,10 +86,11 @@ test('repeats a call as often as the client says, or the call, with the last err
 })
 
 test('ends an attempt after the time-out of the client, or of the call', async () => {
-  const { url, received } = serve(() => new Promise(() => {}))
-  const client = newClient(url, { maxRetries: 1, timeoutMs: 20 })
+  const { url } = serve(() => new Promise(() => {}))
+  let retries = 0
+  const client = newClient(url, { maxRetries: 1, timeoutMs: 20, onRetry: () => retries++ })
   await expect(client.runs.get('a')).rejects.toThrow('the service did not respond in time')
-  expect(received).toHaveLength(2)
+  expect(retries).toBe(1)
   const options = { timeoutMs: 20, maxRetries: 0 }
   await expect(newClient(url).runs.list({}, options)).rejects.toBeInstanceOf(NoResponseError)
   await expect(newClient(url).query('select 1', {}, options)).rejects.toBeInstanceOf(NoResponseError)
