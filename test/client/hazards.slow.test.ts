@@ -48,7 +48,7 @@ describe('a value that JSON cannot express is reported, and the run or task star
     run.complete(circular)
     const failed = client.startRun()
     failed.fail(Object.create(null))
-    await client.close()
+    await client.close(60_000)
     expect(await read(run.runId)).toMatchObject({ status: 'completed', input: {}, output: {} })
     expect((await read(run.runId)).output.invalid_json ?? '').toMatch(/circular|cyclic/i)
     expect((await read(`${run.runId}/tasks`)).items).toMatchObject([{ status: 'completed' }])
