@@ -11,7 +11,7 @@ import { ClusterSignature } from './partitions/cluster/signature.ts'
 import { ClusterStore, type PartitionRow } from './partitions/cluster/store.ts'
 import { openFeedSource, type Pipeline, type PipelineContext, type ServiceContext, startUsage } from './pipeline.ts'
 import { singleConnection } from './postgres/connect.ts'
-import { RetentionWatermarks } from './retention/retention-watermarks.ts'
+import { RetentionFloors } from './retention/retention-floors.ts'
 
 /** The least that a partition's log may hold before appends are refused. */
 const PARTITION_BYTES_MIN = 64 << 20
@@ -86,7 +86,7 @@ export async function startSharedPipeline(context: PipelineContext, logs: Shared
       ownerOf: (partition) => ownership.ownerOf(partition),
       refresh: () => ownership.refresh(),
     }),
-    retentionWatermarks: new RetentionWatermarks(sql, ''),
+    retentionFloors: new RetentionFloors(sql, ''),
     onChange: () => signals.outboxChanged(),
     incidents: logs.incidents,
     outdated: logs.outdated,
@@ -120,9 +120,9 @@ function createFeeds(context: PipelineContext, { openReader }: SharedLogs): Clus
   return new ClusterFeeds({
     openReader,
     async openSource(reader, life) {
-      const retentionWatermarks = new RetentionWatermarks(sql, reader.epoch)
-      await retentionWatermarks.load()
-      return openFeedSource(context, reader, retentionWatermarks, life)
+      const retentionFloors = new RetentionFloors(sql, reader.epoch)
+      await retentionFloors.load()
+      return openFeedSource(context, reader, retentionFloors, life)
     },
     log,
     loops,

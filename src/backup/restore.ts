@@ -5,7 +5,7 @@ import { Identity } from '../journal/local/identity.ts'
 import type { Log } from '../log.ts'
 import { RESTORING_NAME } from '../ops/data-dir.ts'
 import { StartError } from '../ops/start-error.ts'
-import { markRestored, WatermarkFile } from '../watermarks/watermark-file.ts'
+import { markRestored, StoreMarkFile } from '../watermarks/watermark-file.ts'
 import { openStores, startPostgres } from './embedded.ts'
 import { copyFile, verifyFile } from './files.ts'
 import { checkSignature, type Manifest, readManifest, type Sign } from './manifest.ts'
@@ -74,7 +74,7 @@ export function signerOf(folder: string): Sign {
 
 /** ClickHouse was frozen first, so it may lack the last beat that the others know; rows that it lacks are in the journal. */
 async function forgetColumnarBeat(dataDir: string): Promise<void> {
-  const file = WatermarkFile.read(join(dataDir, 'journal'))
+  const file = StoreMarkFile.read(join(dataDir, 'journal'))
   await file.set({ ...file.get(), columnarBeat: 0 })
 }
 

@@ -67,7 +67,7 @@ test('the engine creates every table as a replica, with its definition and setti
   ])
   expect({ code, problems }).toEqual({ code: 0, problems: '' })
   const [replicas = '', tables = ''] = output.split('---')
-  const names = ['events', 'gaps', 'journal_watermarks', 'run_changes', 'runs', 'task_changes', 'tasks']
+  const names = ['events', 'gaps', 'store_marks', 'run_changes', 'runs', 'task_changes', 'tasks']
   expect(JSON.parse(replicas).data).toEqual(
     names.map((table) => ({ table, path: `/clickhouse/tables/1/ars/${table}`, replica: 'a' })),
   )
@@ -75,7 +75,7 @@ test('the engine creates every table as a replica, with its definition and setti
   const engines: { name: string; engine_full: string }[] = JSON.parse(tables).data
   for (const { name, engine_full } of engines) {
     expect(engine_full).toContain(`MergeTree('/clickhouse/tables/{shard}/ars/${name}', '{replica}'`)
-    const isLoaded = name !== 'gaps' && name !== 'journal_watermarks'
+    const isLoaded = name !== 'gaps' && name !== 'store_marks'
     expect(engine_full.includes('replicated_deduplication_window = 10000')).toBe(isLoaded)
   }
 })

@@ -73,7 +73,7 @@ describe('migrations', () => {
       "alter table ars.events on cluster 'main' drop index if exists runs_seen",
       "alter table ars.events on cluster 'main' add index if not exists runs_seen_exactly run_id type bloom_filter(0.0001) granularity 1",
       "alter table ars.events on cluster 'main' materialize index runs_seen_exactly",
-      "create table if not exists ars.journal_watermarks on cluster 'main' (",
+      "create table if not exists ars.store_marks on cluster 'main' (",
       "create table if not exists ars.gaps on cluster 'main' (",
       "alter table ars.tasks on cluster 'main'",
       "alter table ars.task_changes on cluster 'main'",
@@ -87,7 +87,7 @@ describe('migrations', () => {
       "engine = ReplicatedReplacingMergeTree('/clickhouse/tables/{shard}/ars/tasks', '{replica}', seq)",
       "engine = ReplicatedMergeTree('/clickhouse/tables/{shard}/ars/run_changes', '{replica}')",
       "engine = ReplicatedMergeTree('/clickhouse/tables/{shard}/ars/task_changes', '{replica}')",
-      "engine = ReplicatedReplacingMergeTree('/clickhouse/tables/{shard}/ars/journal_watermarks', '{replica}', beat)",
+      "engine = ReplicatedReplacingMergeTree('/clickhouse/tables/{shard}/ars/store_marks', '{replica}', beat)",
       "engine = ReplicatedReplacingMergeTree('/clickhouse/tables/{shard}/ars/gaps', '{replica}')",
     ])
     expect(texts.filter((sql) => sql.includes('non_replicated'))).toEqual([])

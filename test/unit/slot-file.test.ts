@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { SinkPositionFile } from '../../src/columnar/sink-position.ts'
 import { AcknowledgedFile } from '../../src/journal/local/acknowledged.ts'
 import { createLog } from '../../src/log.ts'
-import { WatermarkFile } from '../../src/watermarks/watermark-file.ts'
+import { StoreMarkFile } from '../../src/watermarks/watermark-file.ts'
 import { temporaryDirectory } from '../support/teardown.ts'
 
 /** Fails writes after some bytes, as a full or broken disk does. */
@@ -43,11 +43,11 @@ interface Kind {
 
 const KINDS: Kind[] = [
   {
-    name: 'watermark',
+    name: 'store mark',
     slotBytes: 32,
     contentBytes: 28,
     open: async (dir, write) => {
-      const file = WatermarkFile.read(dir, async (slot, at) => write(slot, at))
+      const file = StoreMarkFile.read(dir, async (slot, at) => write(slot, at))
       return {
         get value() {
           return file.get().beat

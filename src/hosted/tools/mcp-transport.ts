@@ -86,7 +86,7 @@ export class McpTransport implements Transport {
     }
     const exchange: Exchange = {
       id: message.id,
-      over: new AbortController(),
+      ended: new AbortController(),
       isResumable: false,
       failedResumptions: 0,
     }
