@@ -77,7 +77,7 @@ export class RetentionClock implements Clock {
         )),
         observed_ms = excluded.observed_ms
       returning now_ms`
-    this.storedMs = roc.now_ms
+    this.storedMs = row.now_ms
     this.advancedAtMs = advancedAtMs
     this.logWhetherBehind()
   }

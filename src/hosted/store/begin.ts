@@ -40,7 +40,12 @@ export async function beginRun(sql: Sql, run: NewHostedRun, events: readonly Sys
   try {
     return await inTransaction(sql, async (tx) => {
       const hasTurn = run.startsSession ? await startSession(tx, run) : await takeSessionTurn(tx, run)
-      const result = await insertRun(tx, run, !hasTurn ? 'waiting' : run.owner === null ? 'queued' : 'executing', events)
+      const result = await insertRun(
+        tx,
+        run,
+        !hasTurn ? 'waiting' : run.owner === null ? 'queued' : 'executing',
+        events,
+      )
       if (result === 'exists') throw new AlreadyExists()
       return result
     })

@@ -86,7 +86,7 @@ export class McpTransport implements Transport {
     }
     const exchange: Exchange = {
       id: message.id,
-      ended: new AbortController(),
+      over: new AbortController(),
       isResumable: false,
       failedResumptions: 0,
     }
