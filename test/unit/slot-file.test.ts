@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { createLog } from '../../src/base/log.ts'
 import { AcknowledgedFile } from '../../src/journal/local/acknowledged.ts'
 import { SinkPositionFile } from '../../src/sink/position.ts'
-import { StoreMarkFile } from '../../src/store-marks/watermark-file.ts'
+import { StoreMarkFile } from '../../src/store-marks/mark-file.ts'
 import { temporaryDirectory } from '../support/teardown.ts'
 
 /** Fails writes after some bytes, as a full or broken disk does. */

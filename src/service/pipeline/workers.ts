@@ -8,8 +8,8 @@ import type { SignalBus } from '../../partitions/shared/signals.ts'
 import type { Claim, ClusterStore, PartitionRow } from '../../partitions/shared/store.ts'
 import { SinkPositionFile } from '../../sink/position.ts'
 import { loadIntervalMs } from '../../sink/sink.ts'
-import { journalName } from '../../store-marks/watermark-file.ts'
-import type { StoreMarks } from '../../store-marks/watermarks.ts'
+import { journalName } from '../../store-marks/mark-file.ts'
+import type { StoreMarks } from '../../store-marks/store-marks.ts'
 import { WorkerMetrics } from '../workers/metrics.ts'
 import {
   LAST_LOAD_MS,

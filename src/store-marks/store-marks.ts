@@ -12,7 +12,7 @@ import type { Sink } from '../sink/sink.ts'
 import { highestSeq, noteColumnarMark, readColumnarMark } from './columnar-marks.ts'
 import { type ColumnarMark, type Marks, type PostgresMark, type Store, setBack } from './compare.ts'
 import { noteGap, shareGaps } from './gaps.ts'
-import { isMarkedRestored, readJournalId, StoreMarkFile, unmarkRestored } from './watermark-file.ts'
+import { isMarkedRestored, readJournalId, StoreMarkFile, unmarkRestored } from './mark-file.ts'
 
 export interface StoreMarksDeps {
   readonly sql: Sql
