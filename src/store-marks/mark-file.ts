@@ -3,7 +3,7 @@ import { open } from 'node:fs/promises'
 import { join } from 'node:path'
 import { SlotFile, type WriteSlot } from '../base/slot-file.ts'
 
-const LAYOUT = { slotBytes: 32, numbers: 3, checkAt: 24 }
+const LAYOUT = { slotBytes: 32, numbers: 3 }
 const RESTORED_NAME = 'restored'
 
 /** The mark that is stored beside the journal. */

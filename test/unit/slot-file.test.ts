@@ -43,7 +43,7 @@ interface Kind {
 
 const KINDS: Kind[] = [
   {
-    name: 'store mark',
+    name: 'store-mark',
     slotBytes: 32,
     contentBytes: 28,
     open: async (dir, write) => {
@@ -75,7 +75,7 @@ const KINDS: Kind[] = [
   {
     name: 'sink.position',
     slotBytes: 64,
-    contentBytes: 64,
+    contentBytes: 44,
     open: async (dir, write) => {
       const file = await SinkPositionFile.open(dir, async (slot, at) => write(slot, at))
       return {

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import { mkdir, readdir, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { RESTORING_NAME } from '../../base/data-dir.ts'
+import { RESTORING_NAME, writeFormat } from '../../base/data-dir.ts'
 import type { Log } from '../../base/log.ts'
 import { StartError } from '../../base/start-error.ts'
 import { Identity } from '../../journal/local/identity.ts'
@@ -56,6 +56,7 @@ export async function restoreBackup({ folder, dataDir, signature, log, report }:
     await report.during('opening the stores', undefined, () => checkStores(dataDir, manifest, log))
     await forgetColumnarBeat(dataDir)
     markRestored(dataDir)
+    writeFormat(dataDir)
     await rm(marker)
     return manifest
   } catch (error) {
