@@ -23,7 +23,7 @@ const TABLES: readonly { readonly table: string; readonly counted?: string }[] =
   { table: 'api_keys', counted: 'keys' },
   { table: 'agents', counted: 'agents' },
   { table: 'outbox' },
-  { table: 'retention_horizons' },
+  { table: 'retention_floors' },
 ]
 
 /**

@@ -1,3 +1,4 @@
+import { bytes } from '../../base/format.ts'
 import { CliError } from '../shared/error.ts'
 import { createNote, runMain } from '../shared/main.ts'
 import type { TableLook } from '../shared/table.ts'
@@ -8,7 +9,7 @@ import { type FileOutput, type Output, ReaderGone, toFile, toStream } from './ou
 import { runPrompt } from './prompt.ts'
 import { rowsOfParquet } from './row-count.ts'
 import { createSqlService } from './service.ts'
-import { createSession, rowsText, type Session, size } from './session.ts'
+import { createSession, rowsText, type Session } from './session.ts'
 import { splitStatements } from './statements.ts'
 
 const { stdin, stdout } = process
@@ -52,9 +53,9 @@ async function runQueries(options: SqlOptions): Promise<void> {
 }
 
 /** Describes a written file, because its contents are not shown. */
-async function describe({ path, bytes }: FileOutput, format: Format, rows: number | undefined): Promise<string> {
-  const counted = format === 'parquet' ? await rowsOfParquet(path) : rows
-  return `wrote ${counted === undefined ? '' : `${rowsText(counted)}, `}${size(bytes)} to ${path}`
+async function describe(file: FileOutput, format: Format, rows: number | undefined): Promise<string> {
+  const counted = format === 'parquet' ? await rowsOfParquet(file.path) : rows
+  return `wrote ${counted === undefined ? '' : `${rowsText(counted)}, `}${bytes(file.bytes)} to ${file.path}`
 }
 
 async function openPrompt(options: SqlOptions): Promise<void> {

@@ -1,6 +1,6 @@
 import { runKey } from '../../base/ids.ts'
+import type { Prices } from '../../conventions/prices.ts'
 import type { ModelAnswer, ModelUsage } from '../../model/model.ts'
-import type { Prices } from '../../model/prices.ts'
 import { inTransaction, type Sql, type TransactionSql } from '../../postgres/connect.ts'
 import type { ChangeSignals } from '../run/change-signals.ts'
 import { type Budget, budgetsOver } from '../run/plan.ts'

@@ -1,0 +1,42 @@
+const SMALLEST = 1_024
+
+/** Numbers reports in order, and knows up to which number all are settled: acknowledged, refused or dropped. */
+export class SettledMark {
+  private last = 0
+  private settledThrough = 0
+  /** A ring with a flag for each number that is settled although one before it is not. A Set would take much more memory. */
+  private early = new Uint8Array(SMALLEST)
+
+  /** The newest number given. */
+  get end(): number {
+    return this.last
+  }
+
+  /** Everything up to this number is settled. */
+  get through(): number {
+    return this.settledThrough
+  }
+
+  next(): number {
+    this.last++
+    if (this.last - this.settledThrough > this.early.length) this.grow()
+    return this.last
+  }
+
+  settle(mark: number): void {
+    const { early } = this
+    early[mark % early.length] = 1
+    for (let next = this.settledThrough + 1; early[next % early.length] === 1; next++) {
+      early[next % early.length] = 0
+      this.settledThrough = next
+    }
+  }
+
+  private grow(): void {
+    const { early } = this
+    const larger = new Uint8Array(early.length * 2)
+    for (let mark = this.settledThrough + 1; mark < this.last; mark++)
+      larger[mark % larger.length] = early[mark % early.length]!
+    this.early = larger
+  }
+}
