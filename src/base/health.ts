@@ -1,4 +1,3 @@
-import type { OwnedPartition } from '../partitions/partition.ts'
 import { ApiError } from './errors.ts'
 import { FAILING_MS, type LoopState, type Loops } from './loops.ts'
 
@@ -47,10 +46,22 @@ export interface Health {
   readonly set_back: { store: string; noticed_at: string; detail: string }[]
 }
 
+/** A log that this process writes, and how far it is loaded into ClickHouse. */
+export interface OwnedLog {
+  readonly id: number
+  readonly generation: number
+  readonly journal: {
+    readonly epoch: string
+    readonly endSeq: number
+    readonly gaps: readonly { readonly afterSeq: number; readonly throughSeq: number }[]
+  }
+  readonly sink: { loadedSeq(): number }
+}
+
 export interface HealthDeps {
   readonly dependencies: readonly Dependency[]
   readonly consumers: readonly Consumer[]
-  readonly owned: () => readonly Pick<OwnedPartition, 'id' | 'generation' | 'journal' | 'sink'>[]
+  readonly owned: () => readonly OwnedLog[]
   readonly loops: Pick<Loops, 'states'>
   readonly setBack: () => readonly SetBack[]
   /** Whether the service has begun to stop. */
@@ -96,7 +107,7 @@ export async function checkHealth({
   }
 }
 
-function journalOf({ journal }: Pick<OwnedPartition, 'journal'>) {
+function journalOf({ journal }: OwnedLog) {
   return {
     epoch: journal.epoch,
     end_seq: journal.endSeq,

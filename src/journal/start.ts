@@ -52,7 +52,8 @@ export async function decideStart(found: FoundJournal, deps: StartDeps): Promise
   return { afterSeq: Math.max(storedSeq, inFlightSeq, countedSeq), loadedSeq: storedSeq, newEpoch: false }
 }
 
-async function lastCountedSeq(sql: Sql, epoch: string): Promise<number> {
+/** The last position of an epoch that the run statistics have counted. */
+export async function lastCountedSeq(sql: Sql, epoch: string): Promise<number> {
   const [{ seq }] = await sql<{ seq: number }[]>`
     select coalesce(max(seq), 0) as seq from journal_consumers where epoch = ${epoch}`
   return seq
