@@ -1,5 +1,4 @@
-import type { RunIdentity } from '../base/ids.ts'
-import type { EventBatch } from '../journal/event-batch.ts'
+import type { RunIdentity, RunRef } from '../base/ids.ts'
 
 /** Which events of a call are new. */
 export interface Claim {
@@ -33,7 +32,7 @@ export interface EventIds {
    * events without an id are always fresh. Appends at once when the run is in memory.
    */
   claim<Result>(
-    run: EventBatch['run'],
+    run: RunRef,
     ids: readonly (string | undefined)[],
     append: Append<Result>,
   ): Claimed<Result> | Promise<Claimed<Result>>

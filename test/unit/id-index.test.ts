@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
+import type { RunRef } from '../../src/base/ids.ts'
 import { EventIdIndex, type EventIdSource } from '../../src/events/id-index.ts'
-import type { RunRef } from '../../src/events/schema.ts'
 import type { Claim } from '../../src/partitions/event-ids.ts'
 import { runRef } from '../support/events.ts'
 

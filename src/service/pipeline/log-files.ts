@@ -41,6 +41,7 @@ export async function openLogFiles(
   const dir = join(dataDir, name)
   await mkdir(dir, { recursive: true, mode: 0o700 })
   const onSetBack = metrics.storeSetBack
+  const sinkPosition = () => SinkPositionFile.read(dir)
   const watermarks = await Watermarks.open({
     ...{ sql, columnar, dataDir, name, intervalMs, clock, log, loops, onSetBack },
   })
@@ -49,7 +50,7 @@ export async function openLogFiles(
       dir,
       maxBytes,
       keepBytes,
-      decideStart: (found) => decideStart(found, { dir, sql, storedSeq, watermarks }),
+      decideStart: (found) => decideStart(found, { sinkPosition, sql, storedSeq, watermarks }),
       clock,
       log,
       onCommit: metrics.journalCommitted,
