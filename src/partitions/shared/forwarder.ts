@@ -11,7 +11,7 @@ export interface ForwarderDeps {
   readonly partitions: Partitions
   readonly signature: NodeSignature
   readonly addresses: Addresses
-  /** The node that owns a partition, as far as is known; null when nobody does. */
+  /** The node that owns a partition, as far as is known; null when none does. */
   readonly ownerOf: (partition: number) => string | null
   /** Reads who owns what, now. */
   readonly refresh: () => Promise<void>

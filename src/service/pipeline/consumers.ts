@@ -1,6 +1,6 @@
 import { EventIdIndex } from '../../events/id-index.ts'
-import { createEventIdSource, type KnownMark } from '../../events/id-source.ts'
-import type { Journal, JournalReader } from '../../journal/journal.ts'
+import { createEventIdSource } from '../../events/id-source.ts'
+import type { JournalReader } from '../../journal/journal.ts'
 import { startOutboxRelay } from '../../journal/outbox-relay.ts'
 import type { FeedSource } from '../../live/feed-source.ts'
 import { withGaps } from '../../live/gaps.ts'
@@ -8,48 +8,41 @@ import { createHistory } from '../../live/history.ts'
 import { Hub } from '../../live/hub.ts'
 import { createPrices } from '../../model/prices.ts'
 import type { SourceLifetime } from '../../partitions/feeds.ts'
-import type { OwnedPartition } from '../../partitions/partition.ts'
 import { type RetentionWatermarks, withinRetention } from '../../retention/retention-watermarks.ts'
 import { startRunStatistics } from '../../runs/statistics.ts'
 import { startUsageChanges } from '../../runs/usage-changes.ts'
-import type { SinkPositionStore } from '../../sink/position.ts'
 import { loadIntervalMs, Sink } from '../../sink/sink.ts'
 import { clearRows } from '../../store-marks/columnar-marks.ts'
 import type { ServiceContext } from '../context.ts'
 import type { PipelineContext } from './pipeline.ts'
+import type { AnyClaim, Consumers, PartitionLog, Topology } from './topology.ts'
 
-/** A log that this process writes, and what its consumers need. */
-export interface ConsumedLog {
-  readonly id: number
-  readonly generation: number
-  readonly journal: Journal
-  readonly position: SinkPositionStore
-  readonly columnarMark: () => KnownMark
-  /** How many partitions there are. */
-  readonly count: number
-  /** Whether other processes own some of them, and relay their part of the outbox. */
-  readonly isShared: boolean
-  /** Called after each commit of run statistics with usage. */
-  readonly onUsage: () => void
-  /** How long a stop waits for the last rows to be loaded; the next owner or start loads the rest. */
-  readonly lastLoadMs: () => number
-}
+/** How long a stop waits for the last rows to be loaded; the next owner or start loads the rest. */
+const LAST_LOAD_MS = 1_500
 
-export interface Consumers extends OwnedPartition {
-  readonly sink: Sink
-  readonly ids: EventIdIndex
+export interface OpenedPartition<Log> extends Consumers {
+  readonly log: Log
+  /** Completes accepted appends and stops. @param isLost whether another process may own the partition already */
+  stop(isLost: boolean): Promise<void>
 }
 
 /**
- * Starts the sink and the run statistics, which consume a log, and the outbox relay, which appends to it.
- * @param opened gets how they are stopped
+ * Opens the log of a partition and starts the sink and the run statistics, which consume it, and the outbox relay, which
+ * appends to it. A failure closes what was opened.
+ * @param onUsage called after each commit of run statistics with usage
  */
-export async function startConsumers(
+export async function openPartition<Log extends PartitionLog, Claimed extends AnyClaim>(
   { config, sql, columnar, log, loops, metrics }: ServiceContext,
-  consumed: ConsumedLog,
-  opened: AsyncDisposableStack,
-): Promise<Consumers> {
-  const { id, generation, journal, position, columnarMark, count, isShared, onUsage, lastLoadMs } = consumed
+  topology: Topology<Log, Claimed>,
+  claimed: Claimed,
+  onLost: (reason: string) => void,
+  onUsage: () => void,
+): Promise<OpenedPartition<Log>> {
+  await using opened = new AsyncDisposableStack()
+  const { partition: id, generation } = claimed
+  const { count, isShared } = topology
+  const opening = await topology.openLog(claimed, opened, onLost)
+  const { journal, position, columnarMark } = opening
   const sink = new Sink({
     journal,
     client: columnar,
@@ -60,14 +53,25 @@ export async function startConsumers(
     onLoaded: metrics.sinkLoaded,
     intervalMs: loadIntervalMs(count),
   })
-  opened.defer(() => sink.stop(lastLoadMs()))
+  let lastLoadMs = 0
+  opened.defer(() => sink.stop(lastLoadMs))
   const relay = startOutboxRelay({ sql, journal, partition: isShared ? id : undefined, log, loops })
   opened.defer(() => relay.stop())
   const prices = createPrices(config.hosted.modelPrices)
   const statistics = await startRunStatistics({ sql, journal, log, loops, prices, onUsage })
   opened.defer(() => statistics.stop())
   const ids = new EventIdIndex(createEventIdSource({ loading: sink, client: columnar, columnarMark }))
-  return { id, generation, journal, sink, relay, statistics, ids }
+  const consumers: Consumers = { id, generation, journal, sink, relay, statistics, ids }
+  await opening.watch?.(consumers, opened)
+  const parts = opened.move()
+  return {
+    ...consumers,
+    log: opening,
+    stop(isLost) {
+      lastLoadMs = isLost ? 0 : LAST_LOAD_MS
+      return parts.disposeAsync()
+    },
+  }
 }
 
 /** Starts the loop that shows changes of usage. @returns a function to call after each commit of run statistics with usage */

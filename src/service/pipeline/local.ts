@@ -7,10 +7,9 @@ import { describeSingle } from '../../partitions/shared/describe.ts'
 import { onePartition } from '../../partitions/single.ts'
 import type { Sql } from '../../postgres/connect.ts'
 import { JOURNAL_NAME } from '../../store-marks/watermark-file.ts'
-import { openFeedSource, startUsage } from './consumers.ts'
+import { openFeedSource, openPartition, startUsage } from './consumers.ts'
 import { openLogFiles } from './log-files.ts'
 import type { Pipeline, PipelineContext } from './pipeline.ts'
-import { openPartition } from './topology.ts'
 
 /** The only partition, which no other process can claim. */
 const ONLY = { partition: 0, generation: 0 }
@@ -35,8 +34,8 @@ export async function startLocalPipeline(context: PipelineContext, intervalMs: n
     isShared: false,
     openLog: (_: typeof ONLY, opened: AsyncDisposableStack) => openLogFiles(context, files, opened),
   }
-  const events = { onLost: () => {}, onUsage: startUsage(context, onChange) }
-  const owned = await openPartition(context, topology, ONLY, events)
+  const onUsage = startUsage(context, onChange)
+  const owned = await openPartition(context, topology, ONLY, () => {}, onUsage)
   teardown.add('partition', () => owned.stop(false))
   relay = owned.relay
   const { log, sink } = owned

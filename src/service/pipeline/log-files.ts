@@ -26,7 +26,6 @@ export interface LogFiles extends PartitionLog {
   readonly journal: LocalJournal
   readonly retentionWatermarks: RetentionWatermarks
   readonly watermarks: Watermarks
-  watch(...args: Parameters<NonNullable<PartitionLog['watch']>>): Promise<void>
 }
 
 /** Compares the stores, then opens the log, whose positions continue after every position that a store has seen. */

@@ -1,5 +1,4 @@
 import packageJson from '../../../package.json' with { type: 'json' }
-import type { FeedSource } from '../../live/feed-source.ts'
 import { Addresses } from '../../partitions/shared/addresses.ts'
 import { describeCluster } from '../../partitions/shared/describe.ts'
 import { SharedFeeds, type SharedReader } from '../../partitions/shared/feeds.ts'
@@ -14,9 +13,9 @@ import { NodeSignature } from '../../partitions/shared/signature.ts'
 import { singleConnection } from '../../postgres/connect.ts'
 import { RetentionWatermarks } from '../../retention/retention-watermarks.ts'
 import type { ServiceContext } from '../context.ts'
-import { openFeedSource, startUsage } from './consumers.ts'
+import { openFeedSource, openPartition, startUsage } from './consumers.ts'
 import type { Pipeline, PipelineContext } from './pipeline.ts'
-import { openPartition, type Topology } from './topology.ts'
+import type { Topology } from './topology.ts'
 
 /** The least that a partition's log may hold before appends are refused. */
 const PARTITION_BYTES_MIN = 64 << 20
@@ -48,7 +47,16 @@ export async function startSharedPipeline(context: PipelineContext, topology: Sh
   const { instanceId, previousInstanceId } = dataDir
   if (previousInstanceId !== undefined) await tables.nodes.remove(previousInstanceId)
   const signals = new Signals(bus)
-  const feeds = createFeeds(context, topology)
+  const feeds = new SharedFeeds({
+    openReader: topology.openReader,
+    async openSource(reader, life) {
+      const retentionWatermarks = new RetentionWatermarks(sql, reader.epoch)
+      await retentionWatermarks.load()
+      return openFeedSource(context, reader, retentionWatermarks, life)
+    },
+    log,
+    loops,
+  })
   teardown.add('live feeds', () => feeds.stop())
   const onChange = () => signals.outboxChanged()
   const onUsage = startUsage(context, onChange)
@@ -59,7 +67,7 @@ export async function startSharedPipeline(context: PipelineContext, topology: Sh
     open(claimed, onLost) {
       // The feeds of this process may have read past the end that the last owner stored. Their positions must not get other rows.
       const endSeq = Math.max(claimed.endSeq, feeds.seenSeq(claimed.partition, claimed.epoch))
-      return openPartition(context, topology, { ...claimed, endSeq }, { onLost, onUsage })
+      return openPartition(context, topology, { ...claimed, endSeq }, onLost, onUsage)
     },
     isConnected,
     onReleased: () => signals.partitionReleased(),
@@ -113,18 +121,4 @@ export function partitionLimits({ journalMaxBytes, journalKeepBytes }: ServiceCo
     maxBytes: Math.max(PARTITION_BYTES_MIN, Math.floor(journalMaxBytes / count)),
     keepBytes: Math.floor(journalKeepBytes / count),
   }
-}
-
-function createFeeds(context: PipelineContext, { openReader }: SharedTopology): SharedFeeds<FeedSource> {
-  const { sql, log, loops } = context
-  return new SharedFeeds({
-    openReader,
-    async openSource(reader, life) {
-      const retentionWatermarks = new RetentionWatermarks(sql, reader.epoch)
-      await retentionWatermarks.load()
-      return openFeedSource(context, reader, retentionWatermarks, life)
-    },
-    log,
-    loops,
-  })
 }
