@@ -1,5 +1,5 @@
-import { invalid } from '../http/errors.ts'
-import { EMPTY_OBJECT, encodeJson, RawJson } from '../http/raw-json.ts'
+import { invalid } from '../base/errors.ts'
+import { EMPTY_OBJECT, encodeJson, RawJson } from '../base/raw-json.ts'
 import { checkJsonSchema } from './json-schema.ts'
 import { type AgentRow, type CreateAgent, type EditAgent, EXTERNAL_FIELDS, HOSTED_FIELDS } from './schema.ts'
 import { checkTools } from './tools.ts'

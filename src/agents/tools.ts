@@ -1,7 +1,7 @@
 import { Kind, Type, TypeRegistry } from '@sinclair/typebox'
 import { Value } from '@sinclair/typebox/value'
 import { t } from 'elysia'
-import { ApiError, invalid } from '../http/errors.ts'
+import { ApiError, invalid } from '../base/errors.ts'
 import { Body, Described, Named, Text, Uuid } from '../http/schema.ts'
 import { type Finding, shown, validationMessage } from '../http/validation-message.ts'
 import { checkJsonSchema } from './json-schema.ts'

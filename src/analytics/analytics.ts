@@ -1,5 +1,5 @@
-import { type ColumnarClient, ColumnarError, RESTART_PATIENCE_MS } from '../columnar/client.ts'
-import { DEFAULT_QUERY_CAPS, type QueryCaps } from '../config.ts'
+import { type ColumnarClient, ColumnarError, RESTART_PATIENCE_MS } from '../clickhouse/client.ts'
+import { DEFAULT_QUERY_CAPS, type QueryCaps } from '../config/config.ts'
 import { encodeCursor } from '../journal/cursor.ts'
 import type { Caller } from '../keys/schema.ts'
 import type { Partitions } from '../partitions/partition.ts'

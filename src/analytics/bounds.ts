@@ -3,7 +3,7 @@ import { type AstNode, textOf } from './ast.ts'
 /**
  * Functions whose run time grows with the product of their argument sizes. The engine checks its time limit only between
  * blocks of rows, so one such call on long arrays can take hours that only a restart of the engine ends. They are allowed
- * if one argument is known to be short. For queries that exceed their limit anyway, see `columnar/engine/statements.ts`.
+ * if one argument is known to be short. For queries that exceed their limit anyway, see `clickhouse/engine/statements.ts`.
  */
 
 const ELEMENTS_MAX = 1_000

@@ -1,4 +1,4 @@
-import { ApiError } from '../http/errors.ts'
+import { ApiError } from '../base/errors.ts'
 
 const PENALTY_GROWTH = 4
 const PENALTY_SECONDS_MAX = 3_600

@@ -1,5 +1,5 @@
 import { gzipSync } from 'node:zlib'
-import { EXCEPTION_TAG_HEADER, exceptionBlock, mintExceptionTag } from '../columnar/exception-block.ts'
+import { EXCEPTION_TAG_HEADER, exceptionBlock, mintExceptionTag } from '../clickhouse/exception-block.ts'
 import {
   acceptsGzip,
   answerHeaders,
@@ -8,9 +8,9 @@ import {
   readCredentials,
   readStatement,
   type Statement,
-} from '../columnar/protocol.ts'
+} from '../clickhouse/protocol.ts'
 import type { BodyReader } from '../http/body.ts'
-import { ApiError } from '../http/errors.ts'
+import { ApiError } from '../base/errors.ts'
 import type { Guards } from '../keys/guards.ts'
 import type { Caller } from '../keys/schema.ts'
 import type { Analytics, StreamQuery } from './analytics.ts'

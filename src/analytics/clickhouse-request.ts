@@ -1,4 +1,4 @@
-import { ClickHouseFailure, type Statement } from '../columnar/protocol.ts'
+import { ClickHouseFailure, type Statement } from '../clickhouse/protocol.ts'
 import type { StreamQuery } from './analytics.ts'
 import { readSettings, takenSettings } from './clickhouse-settings.ts'
 import { emulateServer } from './introspection.ts'

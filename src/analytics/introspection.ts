@@ -1,4 +1,4 @@
-import { lookup } from '../lookup.ts'
+import { lookup } from '../base/lookup.ts'
 import type { TakenSetting } from './clickhouse-settings.ts'
 import { replaceUnquoted } from './quoting.ts'
 import { SYSTEM_TABLES, systemTable } from './system-tables.ts'

@@ -1,5 +1,5 @@
 import { setImmediate as nextIteration } from 'node:timers/promises'
-import { RawJson } from '../http/raw-json.ts'
+import { RawJson } from '../base/raw-json.ts'
 
 /** Line breaks are escaped inside strings, so these match only layout: rows are indented by two tabs, their members by more. */
 const DATA_HEAD = '\t"data":\n\t['

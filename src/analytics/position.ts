@@ -1,5 +1,5 @@
-import type { LoadProgress } from '../columnar/sink.ts'
-import { ApiError, invalid } from '../http/errors.ts'
+import type { LoadProgress } from '../sink/sink.ts'
+import { ApiError, invalid } from '../base/errors.ts'
 import { parseCursor } from '../journal/cursor.ts'
 
 export const WAIT_MAX_MS = 10_000

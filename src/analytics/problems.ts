@@ -1,6 +1,6 @@
-import { ColumnarError } from '../columnar/client.ts'
-import type { QueryCaps } from '../config.ts'
-import { ApiError } from '../http/errors.ts'
+import { ColumnarError } from '../clickhouse/client.ts'
+import type { QueryCaps } from '../config/config.ts'
+import { ApiError } from '../base/errors.ts'
 
 const TIMEOUT_EXCEEDED = 159
 const MEMORY_LIMIT_EXCEEDED = 241

@@ -1,4 +1,4 @@
-import { ApiError } from '../http/errors.ts'
+import { ApiError } from '../base/errors.ts'
 import type { EngineTime } from './caps.ts'
 
 export interface ResultStreamOptions {

@@ -1,5 +1,5 @@
 import { t } from 'elysia'
-import type { RawJson } from '../http/raw-json.ts'
+import type { RawJson } from '../base/raw-json.ts'
 import { Body, Described, FreeForm, Named, Nullable, Page, PageQuery, Text, Timestamp, Uuid } from '../http/schema.ts'
 import { RunQuery } from './schema.ts'
 

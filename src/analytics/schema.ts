@@ -1,6 +1,6 @@
 import { Kind, Type, TypeRegistry } from '@sinclair/typebox'
 import { t } from 'elysia'
-import { RawJson } from '../http/raw-json.ts'
+import { RawJson } from '../base/raw-json.ts'
 import { Body, Count, Int, Named, Text } from '../http/schema.ts'
 
 /** In characters. */

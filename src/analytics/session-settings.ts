@@ -1,5 +1,5 @@
-import { TENANT_WORKLOAD } from '../columnar/protocol.ts'
-import { DEFAULT_QUERY_CAPS, type QueryCaps } from '../config.ts'
+import { TENANT_WORKLOAD } from '../clickhouse/protocol.ts'
+import { DEFAULT_QUERY_CAPS, type QueryCaps } from '../config/config.ts'
 import { STATEMENT_BYTES_MAX } from './guard.ts'
 import { workspaceFilters } from './views.ts'
 

@@ -1,4 +1,4 @@
-import { lookup } from '../lookup.ts'
+import { lookup } from '../base/lookup.ts'
 import type { TakenSetting } from './clickhouse-settings.ts'
 import { quote } from './quoting.ts'
 import { TABLES } from './tables.ts'

@@ -1,4 +1,4 @@
-import { lookup } from '../lookup.ts'
+import { lookup } from '../base/lookup.ts'
 
 /** A column of a table that SQL can query. */
 export interface TableColumn {

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import { pipeline, type Transform } from 'node:stream'
 import { createBrotliDecompress, createGunzip, createInflate, createZstdDecompress } from 'node:zlib'
-import { lookup } from '../lookup.ts'
+import { lookup } from '../base/lookup.ts'
 import { EgressFailed } from './errors.ts'
 
 /** The encodings that {@link decode} supports. */

@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http'
-import { orAborted } from '../abort.ts'
+import { orAborted } from '../base/abort.ts'
 import { readAddress } from './addresses.ts'
 import { withoutRoot } from './allow-list.ts'
 import { ACCEPT_ENCODING, type BodyOptions, bodyOf } from './body.ts'

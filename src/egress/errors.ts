@@ -1,4 +1,4 @@
-import { lookup } from '../lookup.ts'
+import { lookup } from '../base/lookup.ts'
 
 /** Descriptions by error code, because Node's own messages would reveal internal addresses. */
 const MEANING = lookup<string>({

@@ -1,4 +1,4 @@
-import { type RunIdentity, runKey } from '../ids.ts'
+import { type RunIdentity, runKey } from '../base/ids.ts'
 import type { RunRef } from './schema.ts'
 
 /** Looks up the event ids of runs that are not in memory. */

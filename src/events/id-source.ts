@@ -1,12 +1,12 @@
-import type { ColumnarClient } from '../columnar/client.ts'
-import type { LoadProgress } from '../columnar/sink.ts'
-import { ApiError } from '../http/errors.ts'
+import type { ColumnarClient } from '../clickhouse/client.ts'
+import type { LoadProgress } from '../sink/sink.ts'
+import { ApiError } from '../base/errors.ts'
 import type { EventIdSource } from './id-index.ts'
 import type { RunRef } from './schema.ts'
 
 const CATCH_UP_MS = 5_000
 
-/** Identifies the newest progress that ClickHouse is known to have stored, see `watermarks/`. */
+/** Identifies the newest progress that ClickHouse is known to have stored, see `store-marks/`. */
 export interface KnownMark {
   readonly journal: string
   readonly beat: number

@@ -1,10 +1,10 @@
 import { Elysia, t } from 'elysia'
 import type { BodyReader } from '../http/body.ts'
 import type { BodyHold } from '../http/body-budget.ts'
-import type { Idempotency } from '../http/idempotency.ts'
+import type { Idempotency } from '../idempotency/store.ts'
 import type { Guards } from '../keys/guards.ts'
 import { SECURITY } from '../keys/security.ts'
-import type { Forwarder } from '../partitions/forward.ts'
+import type { Forwarder } from '../keys/forward.ts'
 import type { EventIngest } from './ingest.ts'
 import { AppendEvents, EventsAccepted } from './schema.ts'
 

@@ -1,7 +1,7 @@
 import { promisify } from 'node:util'
 import { gzip } from 'node:zlib'
-import { ApiError } from './errors.ts'
-import { encodeJson } from './raw-json.ts'
+import { ApiError } from '../base/errors.ts'
+import { encodeJson } from '../base/raw-json.ts'
 
 /** Headers and status of the response so far, as Elysia holds them. */
 export interface ResponseSet {

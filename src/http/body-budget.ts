@@ -1,4 +1,4 @@
-import { ApiError } from './errors.ts'
+import { ApiError } from '../base/errors.ts'
 
 /** Bytes of one body that count as in flight, from before the first is read until the request has been answered. */
 export interface BodyHold {

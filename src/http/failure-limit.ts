@@ -1,5 +1,5 @@
 import { Buckets } from './buckets.ts'
-import { ApiError } from './errors.ts'
+import { ApiError } from '../base/errors.ts'
 
 export interface FailureLimitOptions {
   /** What failed, in the plural, for the message: `wrong operator tokens`. */

@@ -1,7 +1,7 @@
 import type { Readable } from 'node:stream'
 import { setImmediate as nextIteration } from 'node:timers/promises'
 import { createGunzip, createZstdDecompress, gunzipSync, zstdDecompressSync } from 'node:zlib'
-import { ApiError, invalid } from './errors.ts'
+import { ApiError, invalid } from '../base/errors.ts'
 
 /** A body that is at most this, and inflates to at most this, is inflated on the event loop: that takes less than a hop. */
 const SMALL_COMPRESSED_BYTES = 16 * 1024

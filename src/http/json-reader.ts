@@ -1,4 +1,4 @@
-import { ApiError } from './errors.ts'
+import { ApiError } from '../base/errors.ts'
 import {
   CLOSE_BRACE,
   CLOSE_BRACKET,
@@ -14,7 +14,7 @@ import {
   skipValue,
   terminated,
 } from './json-scan.ts'
-import { RawJson } from './raw-json.ts'
+import { RawJson } from '../base/raw-json.ts'
 
 /** Members whose free-form objects are kept as text. */
 const FREE_FORM = new Set(['input', 'edited_input', 'output', 'payload', 'error_detail', 'metadata'])

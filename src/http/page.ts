@@ -1,6 +1,6 @@
 import type { Static, TSchema } from '@sinclair/typebox'
 import { Value } from '@sinclair/typebox/value'
-import { invalid } from './errors.ts'
+import { invalid } from '../base/errors.ts'
 
 /** Page size without `?limit=` (docs/specification.md#lists). */
 export const PAGE_LIMIT_DEFAULT = 50

@@ -1,9 +1,9 @@
 import { Kind, type Static, type TSchema, Type, TypeRegistry } from '@sinclair/typebox'
 import { Value } from '@sinclair/typebox/value'
 import { t } from 'elysia'
-import { codePoints } from './code-points.ts'
-import { RawJson } from './raw-json.ts'
-import { parseTimestamp } from './timestamp.ts'
+import { codePoints } from '../base/code-points.ts'
+import { RawJson } from '../base/raw-json.ts'
+import { parseTimestamp } from '../base/timestamp.ts'
 
 /**
  * Shared wire types. Every schema of the service is built from these, so that type, validation and documentation of an

@@ -1,9 +1,9 @@
 import { Kind, type TSchema } from '@sinclair/typebox'
 import { ValueErrorType } from '@sinclair/typebox/errors'
 import { Value } from '@sinclair/typebox/value'
-import { lookup } from '../lookup.ts'
-import { isObject } from './json-object.ts'
-import { RawJson } from './raw-json.ts'
+import { lookup } from '../base/lookup.ts'
+import { isObject } from '../base/json-object.ts'
+import { RawJson } from '../base/raw-json.ts'
 import { textProblem } from './schema.ts'
 
 /** The parts of Elysia's `ValidationError` that a message uses. */

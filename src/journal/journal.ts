@@ -1,4 +1,4 @@
-import type { EventBatch } from '../events/batch.ts'
+import type { EventBatch } from './event-batch.ts'
 import type { RunRow, SystemEventRow, TaskRow } from './rows.ts'
 
 /**

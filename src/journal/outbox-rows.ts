@@ -1,4 +1,4 @@
-import type { RawJson } from '../http/raw-json.ts'
+import type { RawJson } from '../base/raw-json.ts'
 import type { Sql } from '../postgres/connect.ts'
 
 export const ROWS_PER_ROUND = 1_000

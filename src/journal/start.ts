@@ -1,5 +1,5 @@
-import type { ColumnarClient } from '../columnar/client.ts'
-import { SinkPositionFile } from '../columnar/sink-position.ts'
+import type { ColumnarClient } from '../clickhouse/client.ts'
+import { SinkPositionFile } from '../sink/position.ts'
 import type { Sql } from '../postgres/connect.ts'
 
 /** The state of a journal's directory before anything is appended. */

@@ -1,6 +1,6 @@
-import { ApiError } from '../http/errors.ts'
-import type { Log } from '../log.ts'
-import { type Loop, Loops } from '../ops/supervise.ts'
+import { ApiError } from '../base/errors.ts'
+import type { Log } from '../base/log.ts'
+import { type Loop, Loops } from '../base/loops.ts'
 import type { Sql, TransactionSql } from '../postgres/connect.ts'
 
 /** A change of credentials, after which caches must read them again: one key, the keys of an agent or of a workspace. */

@@ -1,4 +1,4 @@
-import { ApiError } from '../http/errors.ts'
+import { ApiError } from '../base/errors.ts'
 import { type Channel, type Subscription, WorkspaceChannels } from './channel.ts'
 import type { Filter } from './filter.ts'
 

@@ -1,4 +1,4 @@
-import type { ApiError } from '../http/errors.ts'
+import type { ApiError } from '../base/errors.ts'
 import { BoundedEventStream, type EventStreamLimits } from '../http/event-stream.ts'
 import { encodeCursor } from '../journal/cursor.ts'
 import type { FeedCaller } from '../keys/schema.ts'

@@ -1,6 +1,6 @@
 import { Elysia } from 'elysia'
-import type { Clock } from '../clock.ts'
-import { ApiError, invalid } from '../http/errors.ts'
+import type { Clock } from '../base/clock.ts'
+import { ApiError, invalid } from '../base/errors.ts'
 import type { Guards } from '../keys/guards.ts'
 import type { KeyRing } from '../keys/key-ring.ts'
 import type { Caller } from '../keys/schema.ts'

@@ -1,4 +1,4 @@
-import { NativeBlock, type NumberColumn, type StringColumn } from '../columnar/native-reader.ts'
+import { NativeBlock, type NumberColumn, type StringColumn } from '../clickhouse/native-reader.ts'
 import { type Frame, lastSeqOf, type Span } from '../journal/journal.ts'
 import type { RunRow, TaskRow } from '../journal/rows.ts'
 import { type Activity, eventActivity, runActivity, taskActivity } from './activity.ts'

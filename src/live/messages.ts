@@ -1,6 +1,6 @@
 import type { Static } from '@sinclair/typebox'
-import { invalid } from '../http/errors.ts'
-import { isObject } from '../http/json-object.ts'
+import { invalid } from '../base/errors.ts'
+import { isObject } from '../base/json-object.ts'
 import { hasMoreValues } from '../http/json-scan.ts'
 import type { FilterInput } from './filter.ts'
 import {

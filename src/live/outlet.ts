@@ -1,4 +1,4 @@
-import type { ApiError } from '../http/errors.ts'
+import type { ApiError } from '../base/errors.ts'
 import type { Packet } from './packet.ts'
 
 /** The part of a connection that receives a subscription's activities. Calls come one at a time, in order. */

@@ -1,5 +1,5 @@
 import { Elysia } from 'elysia'
-import { ApiError, invalid } from '../http/errors.ts'
+import { ApiError, invalid } from '../base/errors.ts'
 import { eventStreamResponse } from '../http/event-stream.ts'
 import type { Guards } from '../keys/guards.ts'
 import type { FeedCaller } from '../keys/schema.ts'

@@ -1,4 +1,4 @@
-import { invalid } from '../http/errors.ts'
+import { invalid } from '../base/errors.ts'
 import { parseCursor } from '../journal/cursor.ts'
 import type { FeedSource } from '../partitions/partition.ts'
 

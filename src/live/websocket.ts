@@ -1,5 +1,5 @@
 import type { Server, ServerWebSocket } from 'bun'
-import { ApiError } from '../http/errors.ts'
+import { ApiError } from '../base/errors.ts'
 import { encodeCursor } from '../journal/cursor.ts'
 import type { Caller, FeedCaller } from '../keys/schema.ts'
 import type { FeedSource } from '../partitions/partition.ts'

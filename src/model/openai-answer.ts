@@ -1,4 +1,4 @@
-import { isObject } from '../http/json-object.ts'
+import { isObject } from '../base/json-object.ts'
 import type { ModelAnswer, ModelMessage, ModelRequest, ModelToolCall, ModelUsage } from './model.ts'
 import { brokenAnswer, Fault, faultInBody, plainText } from './openai-failure.ts'
 import { EventTooLong, readEvents, StreamCut } from './sse.ts'

@@ -1,5 +1,5 @@
 import type OpenAI from 'openai'
-import { isObject } from '../http/json-object.ts'
+import { isObject } from '../base/json-object.ts'
 import type { ModelMessage, ModelRequest, ModelToolCall } from './model.ts'
 import type { Fault } from './openai-failure.ts'
 import { isStrictSchema } from './strict-schema.ts'

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { LRUCache } from 'lru-cache'
 import OpenAI from 'openai'
-import type { Log } from '../log.ts'
+import type { Log } from '../base/log.ts'
 import type { Model, ModelAnswer, ModelRequest } from './model.ts'
 import { readStream, readWhole } from './openai-answer.ts'
 import { createRedact, Fault, failureOf, unanswered } from './openai-failure.ts'

@@ -2,7 +2,7 @@ import Ajv, { _, type CodeKeywordDefinition, type ErrorObject, type Options, typ
 import Ajv2019 from 'ajv/dist/2019.js'
 import Ajv2020 from 'ajv/dist/2020.js'
 import { LRUCache } from 'lru-cache'
-import { isObject } from '../http/json-object.ts'
+import { isObject } from '../base/json-object.ts'
 import { hasMoreValues, JSON_VALUES_MAX } from '../http/json-scan.ts'
 import { shown } from '../http/validation-message.ts'
 import { inexactIn } from './exact-json.ts'

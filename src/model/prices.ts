@@ -1,4 +1,4 @@
-import { isObject } from '../http/json-object.ts'
+import { isObject } from '../base/json-object.ts'
 import type { ModelUsage } from './model.ts'
 
 /** In USD per million tokens. */

@@ -1,4 +1,4 @@
-import { isObject } from '../http/json-object.ts'
+import { isObject } from '../base/json-object.ts'
 
 /** Slightly more levels of nesting than OpenAI accepts: beyond its own limit, its error says so. */
 const DEPTH_MAX = 16

@@ -1,7 +1,7 @@
 import { setImmediate as nextIteration } from 'node:timers/promises'
 import { LRUCache } from 'lru-cache'
 import type { AgentStore } from '../agents/store.ts'
-import { ApiError } from '../http/errors.ts'
+import { ApiError } from '../base/errors.ts'
 import { namedAgentId } from './ids.ts'
 import { createKeyedMutex } from './keyed-mutex.ts'
 

@@ -1,4 +1,4 @@
-import { numberIn } from '../model/usage-names.ts'
+import { numberIn } from '../conventions/usage-names.ts'
 import type { AnyValue, Attributes, Resource } from './telemetry.ts'
 
 /** The first of these attributes that is a non-empty string, or a number, as a string. */

@@ -1,5 +1,5 @@
-import { lookup } from '../lookup.ts'
-import { USAGE_NAMES } from '../model/usage-names.ts'
+import { lookup } from '../base/lookup.ts'
+import { USAGE_NAMES } from '../conventions/usage-names.ts'
 import { firstNumber, firstText } from './attributes.ts'
 import type { Attributes } from './telemetry.ts'
 

@@ -1,5 +1,5 @@
-import { Bytes } from '../columnar/bytes.ts'
-import type { EventColumns } from '../events/batch.ts'
+import { Bytes } from '../clickhouse/bytes.ts'
+import type { EventColumns } from '../journal/event-batch.ts'
 import { levelNumber } from '../events/schema.ts'
 import type { MappedEvent } from './mapping.ts'
 

@@ -1,4 +1,4 @@
-import { ApiError } from '../http/errors.ts'
+import { ApiError } from '../base/errors.ts'
 import type { Appended } from '../journal/journal.ts'
 import { isBadData } from '../postgres/connect.ts'
 import type { Refusal } from './outline.ts'

@@ -1,4 +1,4 @@
-import { isObject } from '../http/json-object.ts'
+import { isObject } from '../base/json-object.ts'
 import type { Steps } from '../http/shared-slice.ts'
 import { JsonOutlineReader, type JsonRange, type OutlineNames } from './json-outline.ts'
 import { type ItemDecoder, type OpenedExport, opened } from './outline.ts'

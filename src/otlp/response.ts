@@ -1,4 +1,4 @@
-import { type ApiError, type ErrorCode, STATUS_OF } from '../http/errors.ts'
+import { type ApiError, type ErrorCode, STATUS_OF } from '../base/errors.ts'
 
 /** Responses of OTLP/HTTP: an export response, or a `google.rpc.Status`, in the encoding of the request. */
 

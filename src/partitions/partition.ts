@@ -1,6 +1,6 @@
-import type { LoadProgress } from '../columnar/sink.ts'
+import type { LoadProgress } from '../sink/sink.ts'
 import type { EventIdIndex } from '../events/id-index.ts'
-import { ApiError } from '../http/errors.ts'
+import { ApiError } from '../base/errors.ts'
 import type { Journal, JournalReader } from '../journal/journal.ts'
 import type { OutboxRelay } from '../journal/outbox-relay.ts'
 import type { Hub } from '../live/hub.ts'

@@ -1,4 +1,4 @@
-import { ApiError } from '../http/errors.ts'
+import { ApiError } from '../base/errors.ts'
 
 /**
  * SQLSTATE classes of statements that were rolled back because of their items: invalid data, a violated constraint, a

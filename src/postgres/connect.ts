@@ -1,8 +1,8 @@
 import { Socket } from 'node:net'
 import postgres from 'postgres'
-import { ApiError } from '../http/errors.ts'
-import { encodeJson, RawJson } from '../http/raw-json.ts'
-import type { Log } from '../log.ts'
+import { ApiError } from '../base/errors.ts'
+import { encodeJson, RawJson } from '../base/raw-json.ts'
+import type { Log } from '../base/log.ts'
 
 const FOREIGN_KEY_VIOLATION = '23503'
 

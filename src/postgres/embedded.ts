@@ -2,8 +2,8 @@ import { existsSync } from 'node:fs'
 import { chmod, chown, mkdir, mkdtemp, readFile, rename, rm, stat, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
-import type { Log } from '../log.ts'
-import { StartError } from '../ops/start-error.ts'
+import type { Log } from '../base/log.ts'
+import { StartError } from '../base/start-error.ts'
 import {
   endWithService,
   killGroupWithService,

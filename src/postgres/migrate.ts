@@ -1,7 +1,7 @@
 import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { Log } from '../log.ts'
-import { StartError } from '../ops/start-error.ts'
+import type { Log } from '../base/log.ts'
+import { StartError } from '../base/start-error.ts'
 import { connectPostgres } from './connect.ts'
 
 /** The directory of the migrations. */

@@ -1,6 +1,6 @@
 import { readdir, readFile, readlink, realpath, rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { Log } from '../log.ts'
+import type { Log } from '../base/log.ts'
 
 /** A running server process of Postgres. */
 export interface Postmaster {

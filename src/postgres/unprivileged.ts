@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs'
-import { StartError } from '../ops/start-error.ts'
+import { StartError } from '../base/start-error.ts'
 
 /** How to run a program that refuses to run as root, and which user must own its files. */
 export interface ProcessOwner {

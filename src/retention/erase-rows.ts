@@ -1,4 +1,4 @@
-import type { ColumnarClient } from '../columnar/client.ts'
+import type { ColumnarClient } from '../clickhouse/client.ts'
 
 /** The mutation rewrites every part that has rows of the workspace. */
 const MUTATION_TIMEOUT_MS = 90_000

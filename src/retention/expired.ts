@@ -1,4 +1,4 @@
-import type { ColumnarClient } from '../columnar/client.ts'
+import type { ColumnarClient } from '../clickhouse/client.ts'
 import type { RetentionWatermark } from './retention-watermarks.ts'
 
 /**

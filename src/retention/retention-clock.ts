@@ -1,6 +1,6 @@
-import type { Clock } from '../clock.ts'
-import type { Log } from '../log.ts'
-import type { Metrics } from '../ops/metrics.ts'
+import type { Clock } from '../base/clock.ts'
+import type { Log } from '../base/log.ts'
+import type { Metrics } from '../base/metrics.ts'
 import type { Sql } from '../postgres/connect.ts'
 
 export interface RetentionClockDeps {

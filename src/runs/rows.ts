@@ -1,4 +1,4 @@
-import type { RawJson } from '../http/raw-json.ts'
+import type { RawJson } from '../base/raw-json.ts'
 import type { RunRecord } from './schema.ts'
 import type { RunStatus } from './state.ts'
 

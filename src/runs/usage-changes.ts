@@ -1,5 +1,5 @@
-import type { Log } from '../log.ts'
-import { Loops } from '../ops/supervise.ts'
+import type { Log } from '../base/log.ts'
+import { Loops } from '../base/loops.ts'
 import type { Sql } from '../postgres/connect.ts'
 import { RUN_ROW, RUN_ROW_COLUMNS } from './rows.ts'
 

@@ -1,4 +1,4 @@
-import { isObject } from '../http/json-object.ts'
+import { isObject } from '../base/json-object.ts'
 import { readString } from '../http/json-reader.ts'
 import {
   BACKSLASH,
@@ -14,7 +14,7 @@ import {
 } from '../http/json-scan.ts'
 import type { ModelUsage } from '../model/model.ts'
 import type { Prices } from '../model/prices.ts'
-import { numberIn, USAGE_NAMES } from '../model/usage-names.ts'
+import { numberIn, USAGE_NAMES } from '../conventions/usage-names.ts'
 
 /** The tokens and cost of one or more model calls. */
 export interface UsageWithCost extends ModelUsage {

@@ -1,6 +1,6 @@
 import { t } from 'elysia'
-import type { Clock } from '../clock.ts'
-import { ApiError, invalid } from '../http/errors.ts'
+import type { Clock } from '../base/clock.ts'
+import { ApiError, invalid } from '../base/errors.ts'
 import { cursorCodec, PAGE_LIMIT_DEFAULT, pageOf } from '../http/page.ts'
 import { CursorMs } from '../http/schema.ts'
 import type { Caller } from '../keys/schema.ts'

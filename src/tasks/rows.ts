@@ -1,4 +1,4 @@
-import type { RawJson } from '../http/raw-json.ts'
+import type { RawJson } from '../base/raw-json.ts'
 import { isoOrNull, unixMs } from '../runs/rows.ts'
 import type { TaskRecord } from './schema.ts'
 import type { TaskStatus } from './state.ts'

@@ -1,5 +1,5 @@
-import { type ApiError, invalid } from '../http/errors.ts'
-import { parseTimestamp } from '../http/timestamp.ts'
+import { type ApiError, invalid } from '../base/errors.ts'
+import { parseTimestamp } from '../base/timestamp.ts'
 import { shown } from '../http/validation-message.ts'
 import type { ReportTask } from './schema.ts'
 import { isFinal } from './state.ts'

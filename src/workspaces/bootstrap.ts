@@ -1,5 +1,5 @@
-import type { Clock } from '../clock.ts'
-import type { Mint } from '../ids.ts'
+import type { Clock } from '../base/clock.ts'
+import type { Mint } from '../base/ids.ts'
 import { describeToken, mintToken } from '../keys/token.ts'
 import { inTransaction, type Sql } from '../postgres/connect.ts'
 import { insertWorkspace } from './store.ts'

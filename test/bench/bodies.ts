@@ -1,4 +1,4 @@
-import { createRandom } from '../../src/demo/random.ts'
+import { createRandom } from '../../src/cli/demo/random.ts'
 
 /**
  * The content of the load: events like those of agents, about 180 bytes each on the wire. Many different bodies, created

@@ -1,4 +1,4 @@
-import { createLog } from '../../src/log.ts'
+import { createLog } from '../../src/base/log.ts'
 import { connectPostgres, type Sql } from '../../src/postgres/connect.ts'
 import { freshDatabase } from '../support/postgres.ts'
 import { invoking } from './invokes.ts'

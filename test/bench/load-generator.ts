@@ -1,4 +1,4 @@
-import { LatencyHistogram } from '../../src/demo/latency.ts'
+import { LatencyHistogram } from '../../src/cli/demo/latency.ts'
 import { connect, wireRequest } from './connection.ts'
 import type { Load, LoadResult, WireRequest } from './load.ts'
 

@@ -1,4 +1,4 @@
-import { createLog } from '../../src/log.ts'
+import { createLog } from '../../src/base/log.ts'
 import { connectPostgres } from '../../src/postgres/connect.ts'
 import { startEmbeddedPostgres } from '../../src/postgres/embedded.ts'
 import { migratePostgres } from '../../src/postgres/migrate.ts'

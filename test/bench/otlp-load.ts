@@ -1,5 +1,5 @@
 import { randomFillSync } from 'node:crypto'
-import { LatencyHistogram } from '../../src/demo/latency.ts'
+import { LatencyHistogram } from '../../src/cli/demo/latency.ts'
 import { connect, wireRequest } from './connection.ts'
 import type { Load, LoadResult } from './load.ts'
 import { otlpBody, type Signal } from './otlp-bodies.ts'

@@ -1,5 +1,5 @@
 import { pathExpression } from '../../src/analytics/json-paths.ts'
-import type { ColumnarClient } from '../../src/columnar/client.ts'
+import type { ColumnarClient } from '../../src/clickhouse/client.ts'
 import { freshColumnarDatabase } from '../support/columnar.ts'
 import { eventBodies } from './bodies.ts'
 import { runLoad } from './load.ts'

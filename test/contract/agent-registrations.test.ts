@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
 import { AgentStore } from '../../src/agents/store.ts'
-import { systemClock } from '../../src/clock.ts'
+import { systemClock } from '../../src/base/clock.ts'
 import type { KeyRing } from '../../src/keys/key-ring.ts'
 import { freshDatabase } from '../support/postgres.ts'
 

@@ -1,12 +1,12 @@
 import { beforeAll, describe, expect, test } from 'bun:test'
 import { join } from 'node:path'
-import { remoteClickHouse } from '../../src/columnar/backend.ts'
+import { remoteClickHouse } from '../../src/clickhouse/backend.ts'
 import {
   type ColumnarClient,
   ColumnarError,
   createColumnarClient,
   type StreamOptions,
-} from '../../src/columnar/client.ts'
+} from '../../src/clickhouse/client.ts'
 import { freshColumnarDatabase, runningStatements } from '../support/columnar.ts'
 import { countingProxy } from '../support/counting-proxy.ts'
 import { eventually } from '../support/eventually.ts'

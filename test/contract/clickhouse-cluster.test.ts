@@ -2,10 +2,10 @@ import { expect, test } from 'bun:test'
 import { readdirSync, readFileSync } from 'node:fs'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { createColumnarClient } from '../../src/columnar/client.ts'
-import { onCluster } from '../../src/columnar/cluster.ts'
-import { migrateClickHouse } from '../../src/columnar/migrate.ts'
-import { createLog } from '../../src/log.ts'
+import { createColumnarClient } from '../../src/clickhouse/client.ts'
+import { onCluster } from '../../src/clickhouse/cluster.ts'
+import { migrateClickHouse } from '../../src/clickhouse/migrate.ts'
+import { createLog } from '../../src/base/log.ts'
 import { withMigrationLock } from '../../src/postgres/migrate.ts'
 import { freshColumnarDatabase } from '../support/columnar.ts'
 import { emptyDatabase } from '../support/postgres.ts'
@@ -18,7 +18,7 @@ import { temporaryDirectory } from '../support/teardown.ts'
 
 const log = createLog('silent')
 const MIGRATIONS = join(import.meta.dir, '..', '..', 'sql', 'clickhouse')
-const ADDON = join(import.meta.dir, '..', '..', 'src', 'columnar', 'engine', 'addon.ts')
+const ADDON = join(import.meta.dir, '..', '..', 'src', 'clickhouse', 'engine', 'addon.ts')
 const ON_CLUSTER = / on cluster 'main'/
 const WITH_KEEPER = `<clickhouse>
   <zookeeper><implementation>testkeeper</implementation></zookeeper>

@@ -2,19 +2,19 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { readdirSync, readFileSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { type ColumnarBackend, remoteClickHouse } from '../../src/columnar/backend.ts'
+import { type ColumnarBackend, remoteClickHouse } from '../../src/clickhouse/backend.ts'
 import {
   type ColumnarClient,
   ColumnarError,
   ColumnarUnavailable,
   createColumnarClient,
-} from '../../src/columnar/client.ts'
-import { LOW_NICE } from '../../src/columnar/engine/nice.ts'
-import { type EmbeddedClickHouse, startEmbeddedClickHouse } from '../../src/columnar/engine/supervisor.ts'
-import { migrateClickHouse } from '../../src/columnar/migrate.ts'
-import { blockHead, columnHead } from '../../src/columnar/native.ts'
-import { TENANT_WORKLOAD } from '../../src/columnar/protocol.ts'
-import { createLog } from '../../src/log.ts'
+} from '../../src/clickhouse/client.ts'
+import { LOW_NICE } from '../../src/clickhouse/engine/nice.ts'
+import { type EmbeddedClickHouse, startEmbeddedClickHouse } from '../../src/clickhouse/engine/supervisor.ts'
+import { migrateClickHouse } from '../../src/clickhouse/migrate.ts'
+import { blockHead, columnHead } from '../../src/clickhouse/native.ts'
+import { TENANT_WORKLOAD } from '../../src/clickhouse/protocol.ts'
+import { createLog } from '../../src/base/log.ts'
 import { runningStatements } from '../support/columnar.ts'
 import { eventually } from '../support/eventually.ts'
 import { temporaryDirectory } from '../support/teardown.ts'
@@ -155,8 +155,8 @@ describe('embedded ClickHouse', () => {
   test('an engine whose service was killed exits by itself and releases its directory', async () => {
     const orphanDir = await temporaryDirectory()
     const script = `
-      const { startEmbeddedClickHouse } = await import(${JSON.stringify(join(import.meta.dir, '../../src/columnar/engine/supervisor.ts'))})
-      const { createLog } = await import(${JSON.stringify(join(import.meta.dir, '../../src/log.ts'))})
+      const { startEmbeddedClickHouse } = await import(${JSON.stringify(join(import.meta.dir, '../../src/clickhouse/engine/supervisor.ts'))})
+      const { createLog } = await import(${JSON.stringify(join(import.meta.dir, '../../src/base/log.ts'))})
       const backend = await startEmbeddedClickHouse({ dataDir: ${JSON.stringify(orphanDir)}, log: createLog('silent') })
       console.log(backend.pid)
       setInterval(() => {}, 1000)`

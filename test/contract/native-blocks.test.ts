@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
-import { EventBlock } from '../../src/columnar/event-block.ts'
-import { RecordBlock } from '../../src/columnar/record-block.ts'
+import { EventBlock } from '../../src/journal/blocks/event-block.ts'
+import { RecordBlock } from '../../src/journal/blocks/record-block.ts'
 import { EventScan } from '../../src/events/scan.ts'
 import type { RunRow, TaskRow } from '../../src/journal/rows.ts'
 import { freshColumnarDatabase } from '../support/columnar.ts'

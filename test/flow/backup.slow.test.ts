@@ -11,14 +11,14 @@ import {
   symlinkSync,
 } from 'node:fs'
 import { join } from 'node:path'
-import { createLog } from '../../src/log.ts'
+import { createLog } from '../../src/base/log.ts'
 import { newAgent } from '../support/api.ts'
 import { eventually } from '../support/eventually.ts'
 import { LiveSocket } from '../support/feeds.ts'
 import { type SpawnedService, spawnService } from '../support/service.ts'
 import { temporaryDirectory } from '../support/teardown.ts'
 
-const MAIN = join(import.meta.dir, '..', '..', 'src', 'backup', 'main.ts')
+const MAIN = join(import.meta.dir, '..', '..', 'src', 'cli', 'backup', 'main.ts')
 
 async function command(args: readonly string[], dataDir: string) {
   const child = Bun.spawn([process.execPath, MAIN, ...args], {

@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { runFleet } from '../../src/demo/fleet.ts'
+import { runFleet } from '../../src/cli/demo/fleet.ts'
 import { startTestService } from '../support/service.ts'
 
 test('the demo reports realistic runs, and SQL contains exactly what was acknowledged', async () => {

@@ -1,6 +1,6 @@
 import { heapStats } from 'bun:jsc'
 import { expect, test } from 'bun:test'
-import { createLog } from '../../src/log.ts'
+import { createLog } from '../../src/base/log.ts'
 import { connectPostgres, type Sql } from '../../src/postgres/connect.ts'
 import { eventually } from '../support/eventually.ts'
 import { untilStatus } from '../support/hosted.ts'

@@ -8,7 +8,7 @@ import { atEnd, temporaryDirectory } from '../support/teardown.ts'
 
 /** `bun run keys` as a real process: beside a running service, without one, and on an external database. */
 
-const MAIN = join(import.meta.dir, '..', '..', 'src', 'key-admin', 'main.ts')
+const MAIN = join(import.meta.dir, '..', '..', 'src', 'cli', 'keys', 'main.ts')
 
 async function runKeys(env: Record<string, string>, ...args: string[]) {
   const child = Bun.spawn([process.execPath, MAIN, ...args], {

@@ -1,6 +1,6 @@
 import { beforeAll, expect, test } from 'bun:test'
 import { connect } from 'node:net'
-import { parseConfig } from '../../src/config.ts'
+import { parseConfig } from '../../src/config/config.ts'
 import { TICK_MS } from '../../src/live/connections.ts'
 import { eventually } from '../support/eventually.ts'
 import { LiveSocket, LiveStream, newReporter, newTenant, numbered, numbersOf } from '../support/feeds.ts'

@@ -1,5 +1,5 @@
 import { beforeAll, expect, test } from 'bun:test'
-import { createLog } from '../../src/log.ts'
+import { createLog } from '../../src/base/log.ts'
 import { newAgent } from '../support/api.ts'
 import { freshColumnarDatabase } from '../support/columnar.ts'
 import { eventually } from '../support/eventually.ts'

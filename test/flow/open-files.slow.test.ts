@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
-import { createLog } from '../../src/log.ts'
-import { withinOpenFiles } from '../../src/ops/open-files.ts'
+import { createLog } from '../../src/base/log.ts'
+import { withinOpenFiles } from '../../src/service/ops/open-files.ts'
 import { newAgent } from '../support/api.ts'
 import { freshColumnarDatabase } from '../support/columnar.ts'
 import { LiveSocket } from '../support/feeds.ts'

@@ -5,7 +5,7 @@ import { eventually } from '../support/eventually.ts'
 import { childrenOf } from '../support/processes.ts'
 import { atEnd, temporaryDirectory } from '../support/teardown.ts'
 
-const SETUP = join(import.meta.dir, '..', '..', 'src', 'setup', 'main.ts')
+const SETUP = join(import.meta.dir, '..', '..', 'src', 'cli', 'setup', 'main.ts')
 
 /** A platform that needs no lockfile. */
 const UNLOCKED = ['--os', 'darwin']

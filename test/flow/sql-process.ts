@@ -15,7 +15,7 @@ export interface Ran {
   readonly bytes: Uint8Array
 }
 
-const MAIN = join(import.meta.dir, '..', '..', 'src', 'sql', 'main.ts')
+const MAIN = join(import.meta.dir, '..', '..', 'src', 'cli', 'sql', 'main.ts')
 
 function environment({ url, workspaceKey }: Target): Record<string, string> {
   return { PATH: process.env.PATH ?? '', AGENT_RUN_URL: url, AGENT_RUN_KEY: workspaceKey }

@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { type FollowTiming, follow } from '../../src/tail/follow.ts'
+import { type FollowTiming, follow } from '../../src/cli/tail/follow.ts'
 import { eventually } from '../support/eventually.ts'
 import { freePort } from '../support/service.ts'
 import { activity, type Script, type ScriptedFeed, serveFeed, subscribedAt } from './scripted-feed.ts'

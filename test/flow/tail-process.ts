@@ -11,7 +11,7 @@ export interface TailProcess {
   readonly exited: Promise<number>
 }
 
-const MAIN = join(import.meta.dir, '..', '..', 'src', 'tail', 'main.ts')
+const MAIN = join(import.meta.dir, '..', '..', 'src', 'cli', 'tail', 'main.ts')
 
 /** `bun run tail` as a real process. */
 export function spawnTail(url: string, key: string, ...args: string[]): TailProcess {

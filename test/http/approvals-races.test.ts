@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, test } from 'bun:test'
-import { createLog } from '../../src/log.ts'
+import { createLog } from '../../src/base/log.ts'
 import { connectPostgres, type Sql } from '../../src/postgres/connect.ts'
 import { eventually } from '../support/eventually.ts'
 import { LiveStream } from '../support/feeds.ts'

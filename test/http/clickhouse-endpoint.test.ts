@@ -7,8 +7,8 @@ import {
   type ClickHouseSettings,
   createClient,
 } from '@clickhouse/client'
-import { remoteClickHouse } from '../../src/columnar/backend.ts'
-import { type ColumnarClient, createColumnarClient } from '../../src/columnar/client.ts'
+import { remoteClickHouse } from '../../src/clickhouse/backend.ts'
+import { type ColumnarClient, createColumnarClient } from '../../src/clickhouse/client.ts'
 import { newAgent } from '../support/api.ts'
 import { runningStatements, untilRunning } from '../support/columnar.ts'
 import { eventually } from '../support/eventually.ts'

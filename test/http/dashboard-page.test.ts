@@ -25,7 +25,7 @@ import {
 } from '../../src/dashboard/page/sql/sql-state.ts'
 import { diffLines, readArguments } from '../../src/dashboard/page/waiting/decision.ts'
 import { fillPrompt, placeholdersOf } from '../../src/hosted/invoke/prompt.ts'
-import { visible } from '../../src/visible.ts'
+import { visible } from '../../src/base/visible.ts'
 import { seededRandom } from '../support/random.ts'
 
 /** The parts of the dashboard page that can be tested without a browser. */

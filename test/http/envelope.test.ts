@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test'
-import { ApiError } from '../../src/http/errors.ts'
+import { ApiError } from '../../src/base/errors.ts'
 import { converse, errorOf, post, startHttpApp } from '../support/http-app.ts'
 
 const app = startHttpApp({

@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, test } from 'bun:test'
-import { createLog } from '../../src/log.ts'
+import { createLog } from '../../src/base/log.ts'
 import { connectPostgres } from '../../src/postgres/connect.ts'
 import { eventually } from '../support/eventually.ts'
 import { attributesOf, inProtobuf, logsOf, randomHex, sendExport, span, tracesOf } from '../support/otlp.ts'

@@ -1,4 +1,4 @@
-import type { ColumnarClient } from '../../src/columnar/client.ts'
+import type { ColumnarClient } from '../../src/clickhouse/client.ts'
 import type { Caller } from '../../src/keys/schema.ts'
 import type { Partitions } from '../../src/partitions/partition.ts'
 import { partitionWith } from '../support/partitions.ts'

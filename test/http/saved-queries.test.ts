@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import { SAVED_QUERIES_MAX } from '../../src/analytics/saved-store.ts'
-import { createLog } from '../../src/log.ts'
+import { createLog } from '../../src/base/log.ts'
 import { connectPostgres } from '../../src/postgres/connect.ts'
 import { type Answer, type Api, createApi, newAgent } from '../support/api.ts'
 import { eventually } from '../support/eventually.ts'

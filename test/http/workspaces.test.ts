@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, test } from 'bun:test'
-import { systemClock } from '../../src/clock.ts'
-import { mint } from '../../src/ids.ts'
+import { systemClock } from '../../src/base/clock.ts'
+import { mint } from '../../src/base/ids.ts'
 import { hashKey, isWellFormedKey, mintToken } from '../../src/keys/token.ts'
 import { bootstrapWorkspace } from '../../src/workspaces/bootstrap.ts'
 import { freshDatabase } from '../support/postgres.ts'

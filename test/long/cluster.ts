@@ -1,4 +1,4 @@
-import { createLog } from '../../src/log.ts'
+import { createLog } from '../../src/base/log.ts'
 import { startEmbeddedPostgres } from '../../src/postgres/embedded.ts'
 import { createWorld, startApprover } from '../crash/hosted-life.ts'
 import { expectAcknowledged, Reporting } from '../crash/reporting.ts'

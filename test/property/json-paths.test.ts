@@ -1,7 +1,7 @@
 import { beforeAll, expect, test } from 'bun:test'
 import { createGuard, type SqlGuard } from '../../src/analytics/guard.ts'
 import { scopeDatabase, scopedStatement } from '../../src/analytics/views.ts'
-import type { ColumnarClient } from '../../src/columnar/client.ts'
+import type { ColumnarClient } from '../../src/clickhouse/client.ts'
 import { freshColumnarDatabase } from '../support/columnar.ts'
 import { seededRandom } from '../support/random.ts'
 

@@ -1,6 +1,6 @@
 import { scopeDatabase } from '../../src/analytics/views.ts'
-import { type ColumnarBackend, remoteClickHouse } from '../../src/columnar/backend.ts'
-import { type ColumnarClient, createColumnarClient } from '../../src/columnar/client.ts'
+import { type ColumnarBackend, remoteClickHouse } from '../../src/clickhouse/backend.ts'
+import { type ColumnarClient, createColumnarClient } from '../../src/clickhouse/client.ts'
 import { eventually } from './eventually.ts'
 import { newDatabaseName, SHARED_CLICKHOUSE, startClickHouseTemplate } from './stores.ts'
 import { atEnd, shared } from './teardown.ts'

@@ -1,5 +1,5 @@
-import type { Limits } from '../../src/config.ts'
-import type { EventBatch } from '../../src/events/batch.ts'
+import type { Limits } from '../../src/config/config.ts'
+import type { EventBatch } from '../../src/journal/event-batch.ts'
 import { EventScan } from '../../src/events/scan.ts'
 import type { RunRef } from '../../src/events/schema.ts'
 

@@ -1,5 +1,5 @@
 import { crc32 } from 'node:zlib'
-import { uuidFromWords } from '../../src/columnar/bytes.ts'
+import { uuidFromWords } from '../../src/clickhouse/bytes.ts'
 import { frameBytes, writeFrame } from '../../src/journal/log/frame.ts'
 import { type FrameSeal, NO_CHECK } from '../../src/journal/log/seal.ts'
 import { runRef } from './events.ts'

@@ -1,5 +1,5 @@
 import { expect } from 'bun:test'
-import { ApiError } from '../../src/http/errors.ts'
+import { ApiError } from '../../src/base/errors.ts'
 import { type JournalReader, lastSeqOf } from '../../src/journal/journal.ts'
 import type { LogJournal } from '../../src/journal/log/log-journal.ts'
 import { runRef } from './events.ts'

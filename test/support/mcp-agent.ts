@@ -1,5 +1,5 @@
 import type { McpTool } from '../../src/agents/tools.ts'
-import { systemClock } from '../../src/clock.ts'
+import { systemClock } from '../../src/base/clock.ts'
 import { parseEgressAllow } from '../../src/egress/allow-list.ts'
 import { createEgress } from '../../src/egress/egress.ts'
 import { McpLists } from '../../src/hosted/tools/mcp-lists.ts'

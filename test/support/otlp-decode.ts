@@ -1,4 +1,4 @@
-import { parseConfig } from '../../src/config.ts'
+import { parseConfig } from '../../src/config/config.ts'
 import type { Steps } from '../../src/http/shared-slice.ts'
 import type { OpenedExport } from '../../src/otlp/outline.ts'
 import { type DecodeLimits, decodeLimits } from '../../src/otlp/telemetry.ts'

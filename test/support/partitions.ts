@@ -1,4 +1,4 @@
-import type { LoadProgress } from '../../src/columnar/sink.ts'
+import type { LoadProgress } from '../../src/sink/sink.ts'
 import type { OwnedPartition, Partitions } from '../../src/partitions/partition.ts'
 import { onePartition } from '../../src/partitions/single.ts'
 

@@ -1,4 +1,4 @@
-import { createLog } from '../../src/log.ts'
+import { createLog } from '../../src/base/log.ts'
 import { connectPostgres, type Sql } from '../../src/postgres/connect.ts'
 import { newDatabaseName, SHARED_POSTGRES, startPostgresTemplate } from './stores.ts'
 import { atEnd, shared } from './teardown.ts'

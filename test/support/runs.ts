@@ -1,4 +1,4 @@
-import { RawJson } from '../../src/http/raw-json.ts'
+import { RawJson } from '../../src/base/raw-json.ts'
 import type { Journal } from '../../src/journal/journal.ts'
 import type { RunRow, TaskRow } from '../../src/journal/rows.ts'
 import type { Caller } from '../../src/keys/schema.ts'

@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { Bytes } from '../../src/columnar/bytes.ts'
+import { Bytes } from '../../src/clickhouse/bytes.ts'
 
 test('a String has its length in bytes before it, also where that takes more room than the number of units', () => {
   for (const unit of ['a', 'é', '漢', '😀', '\ud800']) {

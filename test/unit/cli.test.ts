@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'bun:test'
 import { join } from 'node:path'
-import { CliError } from '../../src/cli/error.ts'
-import { readArgs as readDemo } from '../../src/demo/args.ts'
-import { readArgs as readSql } from '../../src/sql/args.ts'
-import { readArgs as readTail } from '../../src/tail/args.ts'
+import { CliError } from '../../src/cli/shared/error.ts'
+import { readArgs as readDemo } from '../../src/cli/demo/args.ts'
+import { readArgs as readSql } from '../../src/cli/sql/args.ts'
+import { readArgs as readTail } from '../../src/cli/tail/args.ts'
 
 /** What `bun run demo`, `tail` and `sql` share. */
 
@@ -53,9 +53,9 @@ test('demo and sql need a workspace key; tail accepts an agent key', () => {
 
 test.each([
   ['src/main.ts', ['--prot', '3001'], 'unknown option --prot. Try --help.'],
-  ['src/backup/main.ts', ['backup', 'x', '--no-chekc'], 'unknown option --no-chekc. Did you mean'],
-  ['src/backup/main.ts', ['restore', 'x', '--no-check'], 'unknown option --no-check. Try --help.'],
-  ['src/setup/main.ts', ['--servcie'], 'setup: Unknown option'],
+  ['src/cli/backup/main.ts', ['backup', 'x', '--no-chekc'], 'unknown option --no-chekc. Did you mean'],
+  ['src/cli/backup/main.ts', ['restore', 'x', '--no-check'], 'unknown option --no-check. Try --help.'],
+  ['src/cli/setup/main.ts', ['--servcie'], 'setup: Unknown option'],
   ['test/main.ts', ['--onyl'], 'unknown option --onyl. Did you mean --only?'],
   ['test/bench/main.ts', ['--onyl', 'ingest'], 'unknown option --onyl. Did you mean'],
   ['test/bench/main.ts', ['--only', 'ingset'], 'unknown part ingset.'],

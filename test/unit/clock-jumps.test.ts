@@ -1,7 +1,7 @@
 import { afterEach, expect, setSystemTime, test } from 'bun:test'
 import { Penalties } from '../../src/analytics/caps.ts'
-import { systemClock } from '../../src/clock.ts'
-import { ApiError } from '../../src/http/errors.ts'
+import { systemClock } from '../../src/base/clock.ts'
+import { ApiError } from '../../src/base/errors.ts'
 import { FailureLimit } from '../../src/http/failure-limit.ts'
 import { RateLimiter } from '../../src/http/rate-limit.ts'
 

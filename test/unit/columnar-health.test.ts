@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
 import { columnarHealth } from '../../src/analytics/health.ts'
-import type { ColumnarClient } from '../../src/columnar/client.ts'
+import type { ColumnarClient } from '../../src/clickhouse/client.ts'
 
 /** The ClickHouse checks of `/readyz`. */
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
-import { parseConfig } from '../../src/config.ts'
-import { ConfigError } from '../../src/config-reader.ts'
+import { parseConfig } from '../../src/config/config.ts'
+import { ConfigError } from '../../src/config/reader.ts'
 import { mintToken } from '../../src/keys/token.ts'
 
 function problemsOf(env: Record<string, string>): readonly string[] {

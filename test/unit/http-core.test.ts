@@ -1,12 +1,12 @@
 import { describe, expect, test } from 'bun:test'
 import { t } from 'elysia'
 import { allowedMethods } from '../../src/http/allowed-methods.ts'
-import { ApiError } from '../../src/http/errors.ts'
+import { ApiError } from '../../src/base/errors.ts'
 import { cursorCodec, pageOf } from '../../src/http/page.ts'
 import { requestIdOf } from '../../src/http/request-id.ts'
 import { textProblem, Uuid } from '../../src/http/schema.ts'
-import { open, seal } from '../../src/http/seal.ts'
-import { seededMint } from '../../src/http/seeded-mint.ts'
+import { open, seal } from '../../src/idempotency/seal.ts'
+import { seededMint } from '../../src/idempotency/seeded-mint.ts'
 
 describe('page cursors', () => {
   const codec = cursorCodec(t.Tuple([t.Integer(), Uuid]))

@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { parseTimestamp } from '../../src/http/timestamp.ts'
+import { parseTimestamp } from '../../src/base/timestamp.ts'
 import { seededRandom } from '../support/random.ts'
 
 const at = (text: string) => Date.parse(text)

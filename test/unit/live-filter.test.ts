@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test'
-import { ApiError } from '../../src/http/errors.ts'
+import { ApiError } from '../../src/base/errors.ts'
 import { type FilterInput, parseFilter, type Scope } from '../../src/live/filter.ts'
 
 const ALL: Scope = { agentId: null, runId: null }

@@ -7,7 +7,7 @@ import { toneOf } from '../../src/dashboard/page/parts/status.tsx'
 import { summaryOf } from '../../src/dashboard/page/run/event-summary.ts'
 import { bodyOf } from '../../src/egress/body.ts'
 import { EgressFailed } from '../../src/egress/errors.ts'
-import { lookup } from '../../src/lookup.ts'
+import { lookup } from '../../src/base/lookup.ts'
 
 /** Words from outside that are members of every object. */
 const INHERITED = ['constructor', 'toString', 'hasOwnProperty', 'valueOf', '__proto__']

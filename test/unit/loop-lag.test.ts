@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { watchLoopLag } from '../../src/ops/loop-lag.ts'
+import { watchLoopLag } from '../../src/service/ops/loop-lag.ts'
 import { eventually } from '../support/eventually.ts'
 
 const PAUSE_MS = 150

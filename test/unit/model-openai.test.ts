@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test'
-import { createLog } from '../../src/log.ts'
+import { createLog } from '../../src/base/log.ts'
 import { type ModelAnswer, ModelFailure, type ModelRequest } from '../../src/model/model.ts'
 import { createOpenAiModel } from '../../src/model/openai.ts'
 import { eventually } from '../support/eventually.ts'

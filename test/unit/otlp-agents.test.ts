@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
 import type { AgentStore, Registration } from '../../src/agents/store.ts'
-import { ApiError } from '../../src/http/errors.ts'
+import { ApiError } from '../../src/base/errors.ts'
 import { createAgentNames } from '../../src/otlp/agents.ts'
 import { eventually } from '../support/eventually.ts'
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test'
-import { parseConfig } from '../../src/config.ts'
+import { parseConfig } from '../../src/config/config.ts'
 import { kindOf, tagsOf, usageOf } from '../../src/otlp/conventions.ts'
 import { hashedId, spanTaskIds } from '../../src/otlp/ids.ts'
 import { mapLog, runOfLog } from '../../src/otlp/log-mapping.ts'

@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
-import { createLog } from '../../src/log.ts'
-import { createProgressLine } from '../../src/ops/progress.ts'
+import { createLog } from '../../src/base/log.ts'
+import { createProgressLine } from '../../src/base/progress.ts'
 
 test('on a terminal, everything in progress shares one line, which disappears at the end', async () => {
   let shown = ''

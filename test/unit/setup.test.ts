@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { ensureStores, type StoresDeps } from '../../src/setup/stores.ts'
+import { ensureStores, type StoresDeps } from '../../src/cli/setup/stores.ts'
 import { temporaryDirectory } from '../support/teardown.ts'
 
 /** A project with its packages, but without those for any platform. */

@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import type { Caller } from '../../src/keys/schema.ts'
-import { SeenCalls } from '../../src/partitions/cluster/seen-calls.ts'
-import { ClusterSignature } from '../../src/partitions/cluster/signature.ts'
+import { SeenCalls } from '../../src/partitions/shared/seen-calls.ts'
+import { ClusterSignature } from '../../src/partitions/shared/signature.ts'
 import { seededRandom } from '../support/random.ts'
 
 /** Calls that nodes of a cluster sign. */

@@ -1,10 +1,10 @@
 import { expect, test } from 'bun:test'
 import fs from 'node:fs'
 import { join } from 'node:path'
-import { SinkPositionFile } from '../../src/columnar/sink-position.ts'
+import { SinkPositionFile } from '../../src/sink/position.ts'
 import { AcknowledgedFile } from '../../src/journal/local/acknowledged.ts'
-import { createLog } from '../../src/log.ts'
-import { WatermarkFile } from '../../src/watermarks/watermark-file.ts'
+import { createLog } from '../../src/base/log.ts'
+import { WatermarkFile } from '../../src/store-marks/watermark-file.ts'
 import { temporaryDirectory } from '../support/teardown.ts'
 
 /** Fails writes after some bytes, as a full or broken disk does. */

@@ -11,7 +11,7 @@ const LINES_MAX = 400
 const TEST_LINES_MAX = 500
 
 interface Source {
-  /** From the root of the project, as in `src/http/errors.ts`. */
+  /** From the root of the project, as in `src/base/errors.ts`. */
   readonly path: string
   readonly text: string
   /** Its imports: our own files as paths from the root, packages by name. */
@@ -50,16 +50,16 @@ function offenders(of: readonly Source[], pattern: RegExp): string[] {
 /** Only these name a backend; everything else receives one as an argument. */
 const COMPOSITION = [
   'src/main.ts',
-  'src/service.ts',
-  'src/pipeline.ts',
-  'src/cluster-pipeline.ts',
-  'src/shared-pipeline.ts',
-  'src/workers-pipeline.ts',
-  'src/workers/supervisor.ts',
-  'src/stores.ts',
-  'src/backup/embedded.ts',
-  'src/backup/backup.ts',
-  'src/backup/restore.ts',
+  'src/service/service.ts',
+  'src/service/pipeline/local.ts',
+  'src/service/pipeline/cluster.ts',
+  'src/service/pipeline/shared.ts',
+  'src/service/pipeline/workers.ts',
+  'src/service/workers/supervisor.ts',
+  'src/service/stores.ts',
+  'src/cli/backup/embedded.ts',
+  'src/cli/backup/backup.ts',
+  'src/cli/backup/restore.ts',
 ]
 
 test('finds the sources', () => {
@@ -105,13 +105,13 @@ test('imports have no cycles, type-only imports included', () => {
   expect(rest.map(({ path }) => path)).toEqual([])
 })
 
-const MAIN = ['src/main.ts', 'src/workers/worker.ts', 'src/key-admin/main.ts', 'src/backup/main.ts']
+const MAIN = ['src/main.ts', 'src/service/workers/worker.ts', 'src/cli/keys/main.ts', 'src/cli/backup/main.ts']
 
 /** A file may import only from its own rank or below. Type-only imports are exempt: they do not exist at run time. */
 function rank(path: string): number {
   if (MAIN.includes(path)) return 5
   if (COMPOSITION.includes(path)) return 4
-  if (path === 'src/app.ts' || path === 'src/app-deps.ts') return 3
+  if (path === 'src/service/app.ts' || path === 'src/service/app-deps.ts') return 3
   const folder = path.split('/')[1] ?? ''
   if (
     [
@@ -167,7 +167,7 @@ test('only the configuration reads the environment', () => {
 
 /** TypeScript refuses a string as the index of any other object literal. */
 test('what is looked up by a word from outside is a map: every object has `constructor` and `__proto__`', () => {
-  // `const A: Record<string, B> = {` of a module; use `lookup` of src/lookup.ts.
+  // `const A: Record<string, B> = {` of a module; use `lookup` of src/base/lookup.ts.
   expect(offenders(product, /^(?:export )?const \w+:.*Record<string,.*= \{/)).toEqual([])
   // `name in members`; use `Object.hasOwn`.
   expect(offenders(product, /[(!&|]\s*[a-z]\w* in \w+\b(?! of)/)).toEqual([])

@@ -1,4 +1,4 @@
-import { runKey } from '../../ids.ts'
+import { runKey } from '../../base/ids.ts'
 import type { ModelAnswer, ModelUsage } from '../../model/model.ts'
 import type { Prices } from '../../model/prices.ts'
 import { inTransaction, type Sql, type TransactionSql } from '../../postgres/connect.ts'

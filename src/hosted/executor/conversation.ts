@@ -1,4 +1,4 @@
-import type { RawJson } from '../../http/raw-json.ts'
+import type { RawJson } from '../../base/raw-json.ts'
 import type { ModelMessage } from '../../model/model.ts'
 import type { RunProgress } from '../store/rows.ts'
 

@@ -1,4 +1,4 @@
-import type { RawJson } from '../../http/raw-json.ts'
+import type { RawJson } from '../../base/raw-json.ts'
 import type { SystemEventRow } from '../../journal/rows.ts'
 import type { ModelAnswer } from '../../model/model.ts'
 import type { TerminalStatus } from '../../runs/state.ts'

@@ -1,5 +1,5 @@
-import { ApiError } from '../../http/errors.ts'
-import type { RawJson } from '../../http/raw-json.ts'
+import { ApiError } from '../../base/errors.ts'
+import type { RawJson } from '../../base/raw-json.ts'
 import { budgetsOver } from '../executor/budget.ts'
 import type { Children } from '../executor/call-maker.ts'
 import { storable } from '../executor/tool-calls.ts'

@@ -1,5 +1,5 @@
-import { codePoints } from '../../http/code-points.ts'
-import { invalid } from '../../http/errors.ts'
+import { codePoints } from '../../base/code-points.ts'
+import { invalid } from '../../base/errors.ts'
 
 /** A placeholder, as in `{{CUSTOMER}}`. */
 const PLACEHOLDER = /\{\{\s*([A-Za-z_][A-Za-z0-9_.-]*)\s*\}\}/g

@@ -1,4 +1,4 @@
-import { encodeJson } from '../../http/raw-json.ts'
+import { encodeJson } from '../../base/raw-json.ts'
 import type { Call, PendingPause, RunOutcome, RunProgress } from '../store/rows.ts'
 
 /**

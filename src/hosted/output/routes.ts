@@ -1,5 +1,5 @@
 import { Elysia, NotFoundError } from 'elysia'
-import type { Forwarder } from '../../partitions/forward.ts'
+import type { Forwarder } from '../../keys/forward.ts'
 import { COPY_ROUTE } from './output-copy.ts'
 import type { ServedOutputs } from './served-outputs.ts'
 

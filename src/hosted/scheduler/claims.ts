@@ -1,4 +1,4 @@
-import type { RunIdentity } from '../../ids.ts'
+import type { RunIdentity } from '../../base/ids.ts'
 import type { SystemEventRow } from '../../journal/rows.ts'
 import { inTransaction, type Sql } from '../../postgres/connect.ts'
 import { RUN_ROW_COLUMNS } from '../../runs/rows.ts'

@@ -1,4 +1,4 @@
-import { RawJson } from '../../http/raw-json.ts'
+import { RawJson } from '../../base/raw-json.ts'
 import type { SystemEventRow } from '../../journal/rows.ts'
 import type { Sql } from '../../postgres/connect.ts'
 import { type Call, type HostedRun, insertOutbox, insertStep, type Pause, type Step } from './rows.ts'

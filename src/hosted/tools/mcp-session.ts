@@ -3,7 +3,7 @@ import { StreamableHTTPError } from '@modelcontextprotocol/sdk/client/streamable
 import type { AnySchema, SchemaOutput } from '@modelcontextprotocol/sdk/server/zod-compat.js'
 import { type ClientRequest, ToolListChangedNotificationSchema } from '@modelcontextprotocol/sdk/types.js'
 import packageJson from '../../../package.json' with { type: 'json' }
-import { orAborted } from '../../abort.ts'
+import { orAborted } from '../../base/abort.ts'
 import type { Egress } from '../../egress/egress.ts'
 import { McpTransport } from './mcp-transport.ts'
 

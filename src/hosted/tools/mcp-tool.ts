@@ -1,5 +1,5 @@
 import { CallToolResultSchema, ListToolsResultSchema, type Tool } from '@modelcontextprotocol/sdk/types.js'
-import { orAborted } from '../../abort.ts'
+import { orAborted } from '../../base/abort.ts'
 import type { McpTool } from '../../agents/tools.ts'
 import type { Egress } from '../../egress/egress.ts'
 import { type FilledHeaders, HeadersNotFilled, type Secrets } from '../../secrets/store.ts'

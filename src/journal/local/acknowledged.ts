@@ -1,7 +1,7 @@
 import fs from 'node:fs'
 import { promisify } from 'node:util'
-import type { Log } from '../../log.ts'
-import { SlotFile, type WriteSlot } from '../../slot-file.ts'
+import type { Log } from '../../base/log.ts'
+import { SlotFile, type WriteSlot } from '../../base/slot-file.ts'
 
 /** The name of the file in the journal's directory. */
 export const ACKNOWLEDGED_NAME = 'acknowledged'

@@ -1,6 +1,6 @@
 import fs from 'node:fs'
 import { join } from 'node:path'
-import type { Log } from '../../log.ts'
+import type { Log } from '../../base/log.ts'
 import type { Gap } from '../journal.ts'
 import { GapList } from '../log/gaps.ts'
 import { replaceFile } from './files.ts'

@@ -1,6 +1,6 @@
 import fs from 'node:fs'
 import { join } from 'node:path'
-import type { Log } from '../../log.ts'
+import type { Log } from '../../base/log.ts'
 import { Consumers, SINK } from '../log/consumers.ts'
 import type { GapList } from '../log/gaps.ts'
 import type { FoundJournal, StartDecision } from '../start.ts'

@@ -1,6 +1,6 @@
 import fs from 'node:fs'
 import { join } from 'node:path'
-import type { Log } from '../../log.ts'
+import type { Log } from '../../base/log.ts'
 import type { AppendPoint, StoredFrame } from '../log/frame.ts'
 import { PAGE_BYTES } from '../log/pages.ts'
 import { type FrameSeal, NO_CHECK } from '../log/seal.ts'

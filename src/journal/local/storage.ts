@@ -1,4 +1,4 @@
-import type { ApiError } from '../../http/errors.ts'
+import type { ApiError } from '../../base/errors.ts'
 import type { Epoch, Frame, Gap } from '../journal.ts'
 import type { AppendPoint } from '../log/frame.ts'
 import { PagePool } from '../log/pages.ts'

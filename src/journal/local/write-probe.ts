@@ -1,6 +1,6 @@
 import { open, rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import { ApiError } from '../../http/errors.ts'
+import { ApiError } from '../../base/errors.ts'
 
 const PROBE_BYTES = 64 * 1024
 const PROBE_BYTES_MAX = 16 * 1024 * 1024

@@ -1,5 +1,5 @@
 import { crc32 } from 'node:zlib'
-import { spanWords, uuidFromWords } from '../../columnar/bytes.ts'
+import { spanWords, uuidFromWords } from '../../clickhouse/bytes.ts'
 import type { ActivityKind, Frame, Span } from '../journal.ts'
 import { CHECK_BYTES, type FrameSeal, MARKER_BYTES } from './seal.ts'
 

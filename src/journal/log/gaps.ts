@@ -1,4 +1,4 @@
-import type { Log } from '../../log.ts'
+import type { Log } from '../../base/log.ts'
 import type { Gap } from '../journal.ts'
 
 /** The assigned positions whose rows are missing in a log: in order, adjacent ones merged. */

@@ -1,5 +1,5 @@
-import { ApiError } from '../../http/errors.ts'
-import type { Log } from '../../log.ts'
+import { ApiError } from '../../base/errors.ts'
+import type { Log } from '../../base/log.ts'
 import { LogReader } from './log-reader.ts'
 import { shuttingDown } from './refusals.ts'
 import type { StoredLog } from './storage.ts'

@@ -1,5 +1,5 @@
-import { EventBlock } from '../../columnar/event-block.ts'
-import { RecordBlock } from '../../columnar/record-block.ts'
+import { EventBlock } from '../blocks/event-block.ts'
+import { RecordBlock } from '../blocks/record-block.ts'
 import type { Frame } from '../journal.ts'
 import { type AppendPoint, type FrameDraft, frameBytes, writeFrame } from './frame.ts'
 

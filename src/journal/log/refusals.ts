@@ -1,4 +1,4 @@
-import { ApiError } from '../../http/errors.ts'
+import { ApiError } from '../../base/errors.ts'
 
 /** Refuses calls of a journal that is being closed. */
 export function shuttingDown(): ApiError {

@@ -1,4 +1,4 @@
-import type { ApiError } from '../../http/errors.ts'
+import type { ApiError } from '../../base/errors.ts'
 import type { Epoch, Frame, Gap } from '../journal.ts'
 import type { AppendPoint } from './frame.ts'
 import type { BufferPool, Commit } from './pending.ts'

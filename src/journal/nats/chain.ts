@@ -1,4 +1,4 @@
-import type { Log } from '../../log.ts'
+import type { Log } from '../../base/log.ts'
 import type { Epoch, Gap } from '../journal.ts'
 import { epochAt } from '../log/epochs.ts'
 import { readFrame, type StoredFrame } from '../log/frame.ts'

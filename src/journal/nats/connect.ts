@@ -1,5 +1,5 @@
 import { AuthorizationError, type ConnectionOptions, connect, type NatsConnection } from '@nats-io/transport-node'
-import { StartError } from '../../ops/start-error.ts'
+import { StartError } from '../../base/start-error.ts'
 
 const CONNECT_PATIENCE_MS = 30_000
 const CONNECT_RETRY_MS = 250

@@ -1,4 +1,4 @@
-import { ApiError } from '../../http/errors.ts'
+import { ApiError } from '../../base/errors.ts'
 import type { Epoch, Frame } from '../journal.ts'
 import { Consumers, SINK } from '../log/consumers.ts'
 import { withEpoch } from '../log/epochs.ts'

@@ -1,4 +1,4 @@
-import type { Log } from '../../log.ts'
+import type { Log } from '../../base/log.ts'
 import type { Epoch, Frame, Gap } from '../journal.ts'
 import { withEpoch } from '../log/epochs.ts'
 import { GapList } from '../log/gaps.ts'

@@ -1,5 +1,5 @@
 import { JetStreamApiError } from '@nats-io/jetstream'
-import type { ApiError } from '../../http/errors.ts'
+import type { ApiError } from '../../base/errors.ts'
 import { journalFull } from '../log/refusals.ts'
 import { FencedError, type Outgoing, type Stream } from './stream.ts'
 

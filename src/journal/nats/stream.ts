@@ -12,8 +12,8 @@ import {
   type StreamInfo,
 } from '@nats-io/jetstream'
 import { headers, type MsgHdrs, type NatsConnection } from '@nats-io/transport-node'
-import { ApiError } from '../../http/errors.ts'
-import { StartError } from '../../ops/start-error.ts'
+import { ApiError } from '../../base/errors.ts'
+import { StartError } from '../../base/start-error.ts'
 import { type MessageHead, NO_OUTBOX, readHead, type StreamMessage, writeHead } from './message.ts'
 
 const REQUEST_TIMEOUT_MS = 2_000

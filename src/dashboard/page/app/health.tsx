@@ -1,5 +1,5 @@
 import type { Static } from '@sinclair/typebox'
-import type { Ready } from '../../../ops/schema.ts'
+import type { Ready } from '../../../service/ops/schema.ts'
 import { useLoad } from '../data/use-load.ts'
 import { counted, duration, words } from '../parts/format.ts'
 import { Backlog } from './backlog.ts'

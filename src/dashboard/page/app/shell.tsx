@@ -1,6 +1,6 @@
 import type { ComponentType } from 'preact'
 import { useEffect, useRef } from 'preact/hooks'
-import { visible } from '../../../visible.ts'
+import { visible } from '../../../base/visible.ts'
 import { AgentsView } from '../agents/agents-view.tsx'
 import { KeysView } from '../agents/keys-view.tsx'
 import { LiveView } from '../live/live-view.tsx'

@@ -1,5 +1,5 @@
 import { options, type VNode } from 'preact'
-import { visible } from '../../../visible.ts'
+import { visible } from '../../../base/visible.ts'
 
 /** Attributes that browsers show or read out. */
 const SHOWN = ['title', 'aria-label', 'placeholder', 'alt', 'label'] as const

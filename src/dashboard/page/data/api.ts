@@ -1,4 +1,4 @@
-import type { RawJson } from '../../../http/raw-json.ts'
+import type { RawJson } from '../../../base/raw-json.ts'
 import { parseIntact } from './json.ts'
 
 /** A record of the API as the page receives it: free-form members are plain JSON. */

@@ -1,4 +1,4 @@
-import { allVisible } from '../../../visible.ts'
+import { allVisible } from '../../../base/visible.ts'
 
 /**
  * A number that may print differently than it is written: 16 digits, a last zero after the point, an exponent, almost zero,

@@ -1,4 +1,4 @@
-import { script } from '../../../cli/script.ts'
+import { script } from '../../../base/script.ts'
 import { CopyButton } from './copy.tsx'
 
 /** Hints for an empty workspace. The user fills in the parts marked with an ellipsis. */

@@ -1,4 +1,4 @@
-import { lookup } from '../../../lookup.ts'
+import { lookup } from '../../../base/lookup.ts'
 
 /** Time ranges of the page, as they are in its address. */
 

@@ -1,4 +1,4 @@
-import { lookup } from '../../../lookup.ts'
+import { lookup } from '../../../base/lookup.ts'
 import { words } from './format.ts'
 
 const TONES = lookup<string>({

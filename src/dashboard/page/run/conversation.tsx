@@ -1,5 +1,5 @@
 import type { ComponentChildren } from 'preact'
-import { lookup } from '../../../lookup.ts'
+import { lookup } from '../../../base/lookup.ts'
 import type { TranscriptEntry } from '../data/transcript.ts'
 import { Json } from '../parts/code.tsx'
 import { duration } from '../parts/format.ts'

@@ -1,4 +1,4 @@
-import { lookup } from '../../../lookup.ts'
+import { lookup } from '../../../base/lookup.ts'
 import { textOf } from '../data/json.ts'
 import { count, dollars, duration } from '../parts/format.ts'
 import { finishReasonOf, firstOf, latencyOf, modelOf, toolOf, usageOf } from './payload.ts'

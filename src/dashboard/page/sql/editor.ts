@@ -6,7 +6,7 @@ import { type Diagnostic, setDiagnostics } from '@codemirror/lint'
 import { Compartment, EditorState } from '@codemirror/state'
 import { drawSelection, EditorView, highlightSpecialChars, keymap, lineNumbers, placeholder } from '@codemirror/view'
 import { tags } from '@lezer/highlight'
-import { allVisible, visible } from '../../../visible.ts'
+import { allVisible, visible } from '../../../base/visible.ts'
 
 /** The SQL editor. It is a chunk of its own, which is loaded with the SQL view. */
 

@@ -1,0 +1,151 @@
+import type { Log } from './log.ts'
+
+/** How a loop reports its state. Both calls are cheap. */
+export interface Loop {
+  /** A round succeeded, or there was nothing to do. */
+  succeeded(): void
+  /** A round failed and will be retried. */
+  failed(error: unknown): void
+}
+
+export interface LoopState {
+  readonly name: string
+  /** Milliseconds since it began to fail; 0 while it works. */
+  readonly failingMs: number
+  /** Failed rounds since the start of the process. */
+  readonly failures: number
+  /** How often the loop itself was restarted. */
+  readonly restarts: number
+  readonly lastError: unknown
+}
+
+const RETRY_MS_MIN = 50
+const RETRY_MS_MAX = 5_000
+/** A loop that fails for longer than this is reported by readiness and logged as a warning. */
+export const FAILING_MS = 5_000
+const WARN_EVERY_MS = 60_000
+
+/**
+ * All background loops of the service. Failures are logged, retried with backoff, and visible in `GET /readyz` and
+ * `GET /metrics`; no failure ends a loop.
+ */
+export class Loops {
+  private readonly all: SupervisedLoop[] = []
+
+  constructor(private readonly log: Log) {}
+
+  states(): LoopState[] {
+    return this.all.map((loop) => loop.state)
+  }
+
+  /** Adds a loop that runs by itself and reports its state. */
+  add(name: string): Loop {
+    return this.register(name)
+  }
+
+  /**
+   * Runs `work` until `signal` aborts, and restarts it when it throws. Resolves once it has ended. After a failure the loop
+   * counts as failing until `work` reports a success, so `work` must report each, even when it had nothing to do.
+   */
+  async run(name: string, signal: AbortSignal, work: (loop: Loop) => Promise<void>): Promise<void> {
+    const loop = this.register(name)
+    while (!signal.aborted) {
+      try {
+        await work(loop)
+        if (!signal.aborted) throw new Error('the loop ended without being stopped')
+      } catch (error) {
+        if (signal.aborted) return
+        loop.failed(error)
+        loop.restarts++
+        await pause(Math.min(RETRY_MS_MAX, RETRY_MS_MIN * 2 ** (loop.inARow - 1)), signal)
+      }
+    }
+  }
+
+  /**
+   * Calls `work` every `intervalMs`, never twice at the same time.
+   * @param options.atOnce makes the first call immediately
+   * @returns a function that stops the calls; it resolves once a running call has ended
+   */
+  repeat(name: string, intervalMs: number, work: () => Promise<unknown>, { atOnce = false } = {}): () => Promise<void> {
+    const loop = this.register(name)
+    let running: Promise<void> | undefined
+    const attempt = async () => {
+      try {
+        await work()
+        loop.succeeded()
+      } catch (error) {
+        if (!isStopped) loop.failed(error)
+      }
+      running = undefined
+    }
+    let isStopped = false
+    const startRound = () => {
+      running ??= attempt()
+    }
+    const timer = setInterval(startRound, intervalMs)
+    if (atOnce) startRound()
+    return async () => {
+      isStopped = true
+      clearInterval(timer)
+      await running
+    }
+  }
+
+  private register(name: string): SupervisedLoop {
+    const loop = new SupervisedLoop(name, this.log)
+    this.all.push(loop)
+    return loop
+  }
+}
+
+class SupervisedLoop implements Loop {
+  restarts = 0
+  /** Consecutive failures. */
+  inARow = 0
+  private failures = 0
+  private sinceMs = 0
+  private warnedAtMs = Number.NEGATIVE_INFINITY
+  private lastError: unknown
+
+  constructor(
+    private readonly name: string,
+    private readonly log: Log,
+  ) {}
+
+  get state(): LoopState {
+    const failingMs = this.inARow === 0 ? 0 : Math.max(1, performance.now() - this.sinceMs)
+    const { name, failures, restarts, lastError } = this
+    return { name, failingMs, failures, restarts, lastError }
+  }
+
+  succeeded(): void {
+    if (this.inARow === 0) return
+    this.log.info(`${this.name}: recovered`, { failures: this.inARow, after_ms: Math.round(this.state.failingMs) })
+    this.inARow = 0
+    this.warnedAtMs = Number.NEGATIVE_INFINITY
+  }
+
+  failed(error: unknown): void {
+    const now = performance.now()
+    if (this.inARow === 0) this.sinceMs = now
+    this.inARow++
+    this.failures++
+    this.lastError = error
+    const details = { failures: this.inARow, error }
+    if (this.inARow === 1) this.log.info(`${this.name}: failed; retrying`, details)
+    else if (now - this.sinceMs > FAILING_MS && now - this.warnedAtMs > WARN_EVERY_MS) {
+      this.warnedAtMs = now
+      this.log.warn(`${this.name}: still failing; retrying`, details)
+    }
+  }
+}
+
+/** Resolves after the time, or when `signal` aborts. */
+async function pause(milliseconds: number, signal: AbortSignal): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>()
+  const timer = setTimeout(resolve, milliseconds)
+  signal.addEventListener('abort', () => resolve(), { once: true })
+  await promise
+  clearTimeout(timer)
+}

@@ -1,0 +1,124 @@
+import { type Environment, readKey, readUrl, URL_OPTION, WORKSPACE_KEY_OPTION } from '../shared/connection.ts'
+import { CliError } from '../shared/error.ts'
+import { isColorOff } from '../shared/main.ts'
+import { HELP_OPTION, helpText, parseOptions } from '../shared/options.ts'
+import { script } from '../../base/script.ts'
+
+/** Formats for people, in the order in which completion offers them. */
+export const TEXT_FORMATS = ['table', 'vertical', 'json', 'ndjson', 'csv'] as const
+/** Formats that a terminal cannot show. */
+const BINARY_FORMATS = ['parquet', 'arrow'] as const
+const FORMATS = [...TEXT_FORMATS, ...BINARY_FORMATS] as const
+export type Format = (typeof FORMATS)[number]
+
+export function isBinary(format: Format): boolean {
+  return BINARY_FORMATS.some((each) => each === format)
+}
+
+export interface SqlOptions {
+  /** Base URL of the service, without a trailing slash. */
+  readonly url: string
+  /** A workspace key. */
+  readonly key: string
+  /** Undefined: the query comes from `file`, standard input or the prompt. */
+  readonly query: string | undefined
+  /** Path of a file with queries. */
+  readonly file: string | undefined
+  readonly format: Format
+  /** Path of the file for the result; undefined: standard output. */
+  readonly output: string | undefined
+  /** Values of `{name:Type}` placeholders, as text; the service converts them to the type. */
+  readonly params: Readonly<Record<string, string>>
+  readonly waitFor: string | number | undefined
+  readonly noColor: boolean
+}
+
+const OPTIONS = {
+  key: WORKSPACE_KEY_OPTION,
+  url: URL_OPTION,
+  file: {
+    type: 'string',
+    short: 'f',
+    value: '<path>',
+    help: 'reads the query from this file; separate several queries by semicolons',
+  },
+  format: {
+    type: 'string',
+    value: '<format>',
+    help: 'table, vertical, json, ndjson, csv, parquet or arrow (default: table)',
+  },
+  output: { type: 'string', value: '<path>', help: 'writes the result to this file' },
+  param: {
+    type: 'string',
+    multiple: true,
+    value: '<name=value>',
+    help: 'value of {name:Type} in the query; can be repeated',
+  },
+  'wait-for': {
+    type: 'string',
+    value: '<position>',
+    help: 'waits until this seq, or "complete_through" of an earlier result, can be queried',
+  },
+  'no-color': { type: 'boolean', help: 'no colors; or set NO_COLOR' },
+  help: HELP_OPTION,
+} as const
+
+export const HELP = helpText({
+  summary: 'Queries the events, runs and tasks of a workspace in ClickHouse SQL.',
+  usage: [
+    `${script('sql "SELECT …" [options]')}     runs one query`,
+    `${script('sql -f report.sql')}            runs the queries of a file, or of standard input`,
+    `${script('sql')}                          opens a prompt; \\? there lists its commands`,
+  ],
+  options: OPTIONS,
+  notes: `
+The format json is the exact response of the service; ndjson has one row per line.
+`,
+})
+
+/**
+ * @param argv the arguments after the script's name
+ * @returns 'help' if help was requested
+ * @throws CliError (exit code 2) that names the option and what it takes
+ */
+export function readArgs(argv: readonly string[], env: Environment): SqlOptions | 'help' {
+  const { values, positionals } = parseOptions(argv, OPTIONS, { allowPositionals: true })
+  if (values.help === true) return 'help'
+  const [query] = positionals
+  if (positionals.length > 1) throw new CliError(`put the query in quotes: "${positionals.join(' ')}"`, 2)
+  if (query !== undefined && values.file !== undefined) throw new CliError('give a query or --file, not both', 2)
+  return {
+    url: readUrl(values.url, env),
+    key: readKey(values.key, env, 'SQL'),
+    query,
+    file: values.file,
+    format: readFormat(values.format ?? 'table'),
+    output: values.output,
+    params: Object.fromEntries((values.param ?? []).map(readParam)),
+    waitFor: values['wait-for'] === undefined ? undefined : readPosition(values['wait-for']),
+    noColor: values['no-color'] === true || isColorOff(env),
+  }
+}
+
+function readFormat(given: string): Format {
+  const format = FORMATS.find((each) => each === given)
+  if (format !== undefined) return format
+  throw new CliError(`--format must be one of ${FORMATS.join(', ')}; got "${given}"`, 2)
+}
+
+/** Splits `name=value`; null if the text does not have that form. */
+export function parseParam(given: string): [name: string, value: string] | null {
+  const [, name, value] = /^(\w+)=([\s\S]*)$/.exec(given) ?? []
+  return name === undefined || value === undefined ? null : [name, value]
+}
+
+function readParam(given: string): [name: string, value: string] {
+  const param = parseParam(given)
+  if (param !== null) return param
+  throw new CliError(`--param takes name=value; got "${given}"`, 2)
+}
+
+function readPosition(given: string): string | number {
+  if (given === '') throw new CliError('--wait-for takes a seq, or "complete_through" of an earlier result', 2)
+  return /^\d+$/.test(given) ? Number(given) : given
+}

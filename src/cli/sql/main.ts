@@ -1,0 +1,120 @@
+import { CliError } from '../shared/error.ts'
+import { createNote, runMain } from '../shared/main.ts'
+import type { TableLook } from '../shared/table.ts'
+import { createPaint } from '../shared/terminal.ts'
+import { type Format, HELP, isBinary, readArgs, type SqlOptions } from './args.ts'
+import { historyPath, openHistory } from './history.ts'
+import { type FileOutput, type Output, ReaderGone, toFile, toStream } from './output.ts'
+import { runPrompt } from './prompt.ts'
+import { rowsOfParquet } from './row-count.ts'
+import { createSqlService } from './service.ts'
+import { createSession, rowsText, type Session, size } from './session.ts'
+import { splitStatements } from './statements.ts'
+
+const { stdin, stdout } = process
+
+/** `bun run sql`: see {@link HELP}. */
+async function main(): Promise<number> {
+  const options = readArgs(Bun.argv.slice(2), process.env)
+  if (options === 'help') {
+    stdout.write(HELP)
+    return 0
+  }
+  const { query, file } = options
+  const isTerminal = stdin.isTTY === true && stdout.isTTY === true
+  const run = query === undefined && file === undefined && isTerminal ? openPrompt : runQueries
+  try {
+    await run(options)
+  } catch (error) {
+    // The reader closed the pipe: `bun run sql … | head`.
+    if (!(error instanceof ReaderGone)) throw error
+  }
+  return 0
+}
+
+async function runQueries(options: SqlOptions): Promise<void> {
+  const { format, output, params, noColor } = options
+  if (output === undefined && stdout.isTTY === true && isBinary(format))
+    throw new CliError(`${format} is a binary format: use --output <path>`, 2)
+  const written = output === undefined ? undefined : toFile(output)
+  const target = written ?? toStream(stdout)
+  const note = createNote(noColor)
+  const session = createSession({
+    service: createSqlService(options),
+    output: target,
+    note,
+    look: () => lookOf(output === undefined && stdout.isTTY === true, noColor),
+    view: { format, timing: false, params },
+  })
+  const rows = await runAll(await readQuery(options), session, target)
+  await target.end()
+  if (written !== undefined) note(await describe(written, format, rows), 'dim')
+}
+
+/** Describes a written file, because its contents are not shown. */
+async function describe({ path, bytes }: FileOutput, format: Format, rows: number | undefined): Promise<string> {
+  const counted = format === 'parquet' ? await rowsOfParquet(path) : rows
+  return `wrote ${counted === undefined ? '' : `${rowsText(counted)}, `}${size(bytes)} to ${path}`
+}
+
+async function openPrompt(options: SqlOptions): Promise<void> {
+  const { url, format, output, params, noColor } = options
+  if (output !== undefined || isBinary(format))
+    throw new CliError('--output, parquet and arrow cannot be combined with the prompt: pass a query', 2)
+  const note = createNote(noColor)
+  const service = createSqlService(options)
+  const schema = await service.schema()
+  const history = await openHistory(historyPath(process.env), (problem) => note(problem, 'yellowBold'))
+  const look = () => lookOf(true, noColor)
+  const session = createSession({
+    service,
+    output: toStream(stdout),
+    note,
+    look,
+    view: { format, timing: false, params },
+  })
+  const stop = new AbortController()
+  // The prompt must restore the terminal before the process exits.
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => stop.abort())
+  note(`${url}: end statements with a semicolon; \\? shows help, Ctrl-D exits`, 'dim')
+  await runPrompt({ input: stdin, output: stdout, session, schema, history, note }, stop.signal)
+}
+
+/** @returns the number of rows of all results; undefined if they cannot be counted while they arrive */
+async function runAll(text: string, session: Session, output: Output): Promise<number | undefined> {
+  const { complete, rest } = splitStatements(text)
+  const statements = rest === '' ? complete : [...complete, rest]
+  const { format } = session.view
+  if (statements.length === 0) throw new CliError('no query: pass one in quotes, with --file or through a pipe', 2)
+  if (statements.length > 1 && isBinary(format))
+    throw new CliError(`a ${format} file holds the result of one query; got ${statements.length} queries`, 2)
+  let rows: number | undefined = 0
+  for (const [i, statement] of statements.entries()) {
+    if (i > 0 && (format === 'table' || format === 'vertical')) await output.write('\n')
+    const more = await session.run(statement)
+    rows = rows === undefined || more === undefined ? undefined : rows + more
+  }
+  return rows
+}
+
+async function readQuery({ query, file }: SqlOptions): Promise<string> {
+  if (query !== undefined) return query
+  if (file === undefined) return stdin.isTTY === true ? '' : Bun.stdin.text()
+  try {
+    return await Bun.file(file).text()
+  } catch (error) {
+    throw new CliError(`cannot read ${file}: ${error instanceof Error ? error.message : error}`, 2, { cause: error })
+  }
+}
+
+function lookOf(isTerminal: boolean, noColor: boolean): TableLook {
+  const paint = createPaint(isTerminal && !noColor)
+  if (!isTerminal) return { paint, width: Number.POSITIVE_INFINITY, frame: 'plain' }
+  const { LC_ALL, LC_CTYPE, LANG } = process.env
+  const locale = LC_ALL || LC_CTYPE || LANG || ''
+  const frame = /utf-?8/i.test(locale) ? 'box' : 'ascii'
+  // A terminal of unknown width reports 0.
+  return { paint, width: stdout.columns || Number.POSITIVE_INFINITY, frame }
+}
+
+await runMain(main)

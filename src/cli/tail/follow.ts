@@ -1,0 +1,186 @@
+import { CliError } from '../shared/error.ts'
+import { keyRejected } from '../shared/failures.ts'
+import { NoResponseError, ServiceError } from '../../client/errors.ts'
+import { readServiceError } from '../../client/http.ts'
+import type { FeedMessage } from '../../live/wire.ts'
+import { type Connection, connect, type Disconnect, type Timing } from './connection.ts'
+import type { Received, Subscribe } from './protocol.ts'
+
+export interface FollowTiming extends Timing {
+  /** The wait after the first failure; it doubles with each further failure. */
+  readonly backoffMinMs: number
+  readonly backoffMaxMs: number
+}
+
+export const TIMING: FollowTiming = {
+  pingEveryMs: 15_000,
+  silenceMaxMs: 30_000,
+  backoffMinMs: 250,
+  backoffMaxMs: 10_000,
+}
+
+export interface FollowOptions {
+  /** Base URL of the service, without a trailing slash. */
+  readonly url: string
+  readonly key: string
+  readonly filter: Subscribe['filter']
+  readonly maxPerSecond?: number | undefined
+  /** The cursor to start after, called once the connection is open; undefined for new activity only. */
+  readonly start: () => Promise<string | undefined>
+  /** Ends the tail. */
+  readonly signal: AbortSignal
+  readonly timing?: FollowTiming
+}
+
+export interface Listener {
+  /** Called with each activity once, in order. `skipped`: how many the service skipped to stay within the rate. */
+  take(items: readonly Received[], skipped: number): void
+  /** Null, or a promise that resolves when there is room again. Until then the feed is disconnected; it resumes afterwards. */
+  full(): Promise<void> | null
+  /** Called with messages about the connection. */
+  note(text: string): void
+}
+
+/** Close codes after which reconnecting is pointless. */
+const KEY_DEAD = 4001
+const FORBIDDEN = 4003
+/** Temporary errors; any other would recur on every attempt. */
+const TEMPORARY = ['RATE_LIMITED', 'UNAVAILABLE', 'INTERNAL']
+const EXPLANATION_TIMEOUT_MS = 10_000
+
+/**
+ * Follows a live feed until `signal` aborts. It reconnects as often as needed, and each connection resumes after the last
+ * activity received.
+ *
+ * @throws CliError for permanent errors: the key, the filter, a URL without feeds
+ */
+export async function follow(options: FollowOptions, listener: Listener): Promise<void> {
+  const { signal } = options
+  const aborted = Promise.withResolvers<void>()
+  signal.addEventListener('abort', () => aborted.resolve(), { once: true })
+  if (!signal.aborted) await Promise.race([new Follower(options, listener).run(), aborted.promise])
+}
+
+class Follower {
+  /** Everything up to here has been received. Undefined until `start` or the service has given a start position. */
+  private position: string | undefined
+  /** Whether the service has ever accepted the subscription. */
+  private hasBegun = false
+  /** Whether the feed is interrupted; reported once per outage, not per attempt. */
+  private isInterrupted = false
+  /** Consecutive connections without any activity or pong. */
+  private failures = 0
+  /** Set when a connection was ended because the listener was full. */
+  private pause: Promise<void> | null = null
+
+  constructor(
+    private readonly options: FollowOptions,
+    private readonly listener: Listener,
+    private readonly timing = options.timing ?? TIMING,
+  ) {}
+
+  async run(): Promise<void> {
+    const { signal } = this.options
+    while (!signal.aborted) {
+      const connection = this.connect()
+      const close = () => connection.end('stopped')
+      signal.addEventListener('abort', close, { once: true })
+      const disconnect = await connection.ended.catch(toDisconnect)
+      signal.removeEventListener('abort', close)
+      if (signal.aborted) return
+      if (this.pause === null) await this.waitToReconnect(disconnect)
+      await this.pause
+      this.pause = null
+    }
+  }
+
+  private connect(): Connection {
+    const { url, key, filter, maxPerSecond } = this.options
+    const connection: Connection = connect({
+      address: `${url.replace(/^http/, 'ws')}/api/v1/live`,
+      key,
+      timing: this.timing,
+      subscription: async () => {
+        if (!this.hasBegun) this.position = await this.options.start()
+        return { filter, max_per_second: maxPerSecond, after: this.position }
+      },
+      onMessage: (message, items) => this.handle(message, items, connection),
+    })
+    return connection
+  }
+
+  private handle(message: FeedMessage, items: readonly Received[], connection: Connection): void {
+    if (message.op === 'activity') {
+      this.failures = 0
+      this.listener.take(items, message.skipped ?? 0)
+      this.position = items.at(-1)?.activity.cursor ?? this.position
+      this.pause = this.listener.full()
+      if (this.pause !== null) connection.end('the output is full')
+    } else if (message.op === 'subscribed') {
+      // Keeps an existing position: the one in the message may be ahead of what has been received.
+      this.position ??= message.cursor
+      if (this.isInterrupted) {
+        const how = message.recovered ? 'resumed, nothing missed' : 'resumed'
+        this.listener.note(this.hasBegun ? how : 'connected')
+      }
+      this.isInterrupted = false
+      this.hasBegun = true
+    } else if (message.op === 'gap') {
+      this.listener.note(`gap: activities between ${message.after} and ${message.resumed_at} are lost`)
+      this.position = message.resumed_at
+    } else if (message.op === 'pong') {
+      this.failures = 0
+    } else if (message.op === 'error') {
+      if (!TEMPORARY.includes(message.code)) throw new CliError(`${message.code}: ${message.message}`)
+      connection.end(message.message)
+    }
+  }
+
+  /** Reports that the feed was lost, and waits before the next connection. */
+  private async waitToReconnect(disconnect: Disconnect): Promise<void> {
+    if (disconnect.code === KEY_DEAD) throw new CliError('the key was revoked or expired')
+    if (disconnect.code === FORBIDDEN) throw new CliError(`the key may no longer use this feed: ${disconnect.reason}`)
+    const { reason, retryAfterMs } = disconnect.opened ? disconnect : await this.explain()
+    if (!this.isInterrupted)
+      this.listener.note(this.hasBegun ? `disconnected (${reason}); reconnecting …` : `${reason}; retrying …`)
+    this.isInterrupted = true
+    const { backoffMinMs, backoffMaxMs } = this.timing
+    const backoff = Math.min(backoffMaxMs, backoffMinMs * 2 ** this.failures++)
+    // Half of the wait is random, so that clients do not all reconnect at the same moment.
+    await Bun.sleep(retryAfterMs + backoff * (0.5 + Math.random() / 2))
+  }
+
+  /** A WebSocket client cannot read why a handshake failed, so a plain request to the same URL finds out. */
+  private async explain(): Promise<Pick<Disconnect, 'reason' | 'retryAfterMs'>> {
+    const { url, key } = this.options
+    const refusal = await askForReason(`${url}/api/v1/live`, key)
+    if (refusal === null) return { reason: `no service responds at ${url}`, retryAfterMs: 0 }
+    const { status, reason, retryAfterMs = 0 } = refusal
+    if (status === 401 || status === 403) throw keyRejected(url, refusal)
+    if (status === 404) throw new CliError(`there are no live feeds at ${url}: is it the URL of the service?`)
+    // The request itself was acceptable: a proxy in between may not support WebSockets.
+    if (status < 429) return { reason: `${url} opened no WebSocket`, retryAfterMs }
+    return { reason: reason || `status ${status} from ${url}`, retryAfterMs }
+  }
+}
+
+/** A temporary failure of `start` ends a connection like any other temporary error. */
+function toDisconnect(error: unknown): Disconnect {
+  if (!(error instanceof NoResponseError)) throw error
+  const { cause, message } = error
+  return { opened: true, code: 0, reason: cause instanceof ServiceError ? cause.message : message, retryAfterMs: 0 }
+}
+
+/** The response to an incomplete handshake; null if there is none. */
+async function askForReason(address: string, key: string): Promise<ServiceError | null> {
+  try {
+    const response = await fetch(address, {
+      headers: { authorization: `Bearer ${key}`, upgrade: 'websocket' },
+      redirect: 'manual',
+      signal: AbortSignal.timeout(EXPLANATION_TIMEOUT_MS),
+    })
+    return await readServiceError(response)
+  } catch {
+    return null
+  }
+}

@@ -1,0 +1,84 @@
+import { CliError } from '../shared/error.ts'
+import { createNote, runMain } from '../shared/main.ts'
+import { Client } from '../../client/client.ts'
+import { HELP, readArgs, type TailOptions } from './args.ts'
+import { follow } from './follow.ts'
+import { createFormat } from './format.ts'
+import { createAgentNames } from './names.ts'
+import { createOutput, type Output } from './output.ts'
+import type { Received } from './protocol.ts'
+import { findStart } from './since.ts'
+
+/** `bun run tail`: see {@link HELP}. */
+async function main(): Promise<number> {
+  const options = readArgs(Bun.argv.slice(2), process.env)
+  if (options === 'help') {
+    process.stdout.write(HELP)
+    return 0
+  }
+  const stop = new AbortController()
+  const over = Promise.withResolvers<void>()
+  const end = () => {
+    stop.abort()
+    over.resolve()
+  }
+  process.on('SIGINT', end)
+  process.on('SIGTERM', end)
+  const output = createOutput(process.stdout, (error) => {
+    // The reader closed the pipe: `bun run tail | head`.
+    if (error.code === 'EPIPE') end()
+    else over.reject(new CliError(`cannot write: ${error.message}`))
+  })
+  try {
+    await Promise.race([watch(options, output, stop.signal), over.promise])
+  } catch (error) {
+    await Promise.race([output.flushed(), over.promise])
+    throw error
+  }
+  return 0
+}
+
+async function watch(options: TailOptions, output: Output, signal: AbortSignal): Promise<void> {
+  const { url, key, filter, maxPerSecond, json, noColor } = options
+  // No retries here: the follower retries.
+  const client = new Client({ url, key, retryForMs: 0 })
+  const names = createAgentNames(client, key)
+  const { stdout, stderr } = process
+  const format = createFormat({
+    color: stdout.isTTY === true && !noColor,
+    // A terminal of unknown width reports 0.
+    width: () => (stdout.isTTY === true && stdout.columns) || Number.POSITIVE_INFINITY,
+    agentName: names.of,
+  })
+  const line = json ? ({ json }: Received) => json : format
+  const write = createNote(noColor)
+  const note = (text: string) => write(text, 'dim')
+  if (stderr.isTTY === true) note(`watching ${url}; Ctrl-C ends it`)
+  let notBefore = ''
+  await follow(
+    {
+      url,
+      key,
+      filter,
+      maxPerSecond,
+      signal,
+      async start() {
+        if (!json) await names.load()
+        const start = await findStart(options.since, client, key)
+        notBefore = start.notBefore ?? ''
+        return start.after
+      },
+    },
+    {
+      take(items, skipped) {
+        if (skipped > 0) note(`${skipped} more skipped (limit of ${maxPerSecond} per second)`)
+        const wanted = items.filter(({ activity }) => activity.received_at >= notBefore)
+        if (wanted.length > 0) output.print(wanted.map((item) => `${line(item)}\n`).join(''))
+      },
+      full: output.full,
+      note,
+    },
+  )
+}
+
+await runMain(main)

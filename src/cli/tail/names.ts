@@ -1,0 +1,44 @@
+import type { Client } from '../../client/client.ts'
+import { isCallFailure } from '../../client/errors.ts'
+
+/** Names of the workspace's agents, if the key may read them. */
+export interface AgentNames {
+  /** Fetches all names. There are none with an agent key, or if the call fails. */
+  load(): Promise<void>
+  /** Returns a known name; starts to fetch an unknown one for the next call. */
+  of(agentId: string): string | undefined
+}
+
+/** Names beyond this many are fetched one by one when needed. */
+const LOADED_MAX = 2_000
+
+export function createAgentNames(client: Client, key: string): AgentNames {
+  const known = new Map<string, string | undefined>()
+  const mayRead = !key.startsWith('svc_agent_')
+  const load = async () => {
+    for await (const { agent_id, name } of client.agents()) {
+      known.set(agent_id, name)
+      if (known.size === LOADED_MAX) return
+    }
+  }
+  const fetchName = async (agentId: string) => {
+    const { name } = await client.request('GET', '/api/v1/agents/{agent_id}', { path: { agent_id: agentId } })
+    known.set(agentId, name)
+  }
+  return {
+    async load() {
+      if (mayRead) await load().catch(ignoreCallFailure)
+    },
+    of(agentId) {
+      if (mayRead && !known.has(agentId)) {
+        known.set(agentId, undefined)
+        void fetchName(agentId).catch(ignoreCallFailure)
+      }
+      return known.get(agentId)
+    },
+  }
+}
+
+function ignoreCallFailure(error: unknown): void {
+  if (!isCallFailure(error)) throw error
+}

@@ -1,0 +1,167 @@
+import { runKey } from '../base/ids.ts'
+import type { Span } from '../journal/journal.ts'
+
+const VARINT_BYTES_MAX = 10
+const KEPT_BYTES_MAX = 16 * 1024 * 1024
+const RUNS_REMEMBERED = 10_000
+
+/** By character code. */
+const HEX_VALUES = new Uint8Array(128)
+
+/** A growing byte buffer for building `Native` blocks. Little-endian, as ClickHouse requires. */
+export class Bytes {
+  buffer: Buffer<ArrayBuffer>
+  length = 0
+
+  constructor(private readonly initialBytes = 64 * 1024) {
+    this.buffer = Buffer.allocUnsafeSlow(initialBytes)
+  }
+
+  /** Ensures capacity for `more` bytes after `length`; call before writing to `buffer` directly. */
+  reserve(more: number): void {
+    const need = this.length + more
+    if (need <= this.buffer.length) return
+    const larger = Buffer.allocUnsafeSlow(Math.max(need, this.buffer.length * 2))
+    this.buffer.copy(larger, 0, 0, this.length)
+    this.buffer = larger
+  }
+
+  /** Empties the buffer. An oversized one is released. */
+  clear(): void {
+    this.length = 0
+    if (this.buffer.length > KEPT_BYTES_MAX) this.buffer = Buffer.allocUnsafeSlow(this.initialBytes)
+  }
+
+  view(): Buffer {
+    return this.buffer.subarray(0, this.length)
+  }
+
+  /** Appends `count` 32-bit words for the caller to fill. Only for buffers that contain nothing but words. */
+  addWords(count: number): Uint32Array {
+    this.reserve(count * 4)
+    const place = new Uint32Array(this.buffer.buffer, this.length, count)
+    this.length += count * 4
+    return place
+  }
+
+  byte(value: number): void {
+    this.reserve(1)
+    this.buffer[this.length++] = value
+  }
+
+  varint(value: number): void {
+    this.reserve(VARINT_BYTES_MAX)
+    while (value >= 0x80) {
+      this.buffer[this.length++] = (value % 0x80) | 0x80
+      value = Math.floor(value / 0x80)
+    }
+    this.buffer[this.length++] = value
+  }
+
+  /** A `String`: its length in bytes, then its UTF-8. */
+  string(text: string): void {
+    // A UTF-16 unit takes at most 3 bytes.
+    this.reserve(VARINT_BYTES_MAX + text.length * 3)
+    // The length comes first, but is known last: most texts have as many bytes as units.
+    const expected = this.length + varintBytes(text.length)
+    const bytes = this.buffer.write(text, expected)
+    const start = this.length + varintBytes(bytes)
+    if (start !== expected) this.buffer.copyWithin(start, expected, expected + bytes)
+    this.varint(bytes)
+    this.length += bytes
+  }
+
+  /** The UTF-8 of the text, without its length. */
+  text(text: string): void {
+    // A UTF-16 unit takes at most 3 bytes.
+    this.reserve(text.length * 3)
+    this.length += this.buffer.write(text, this.length)
+  }
+
+  /** A `String` copied from `source`. */
+  slice(source: Buffer, start: number, end: number): void {
+    const bytes = end - start
+    this.varint(bytes)
+    this.reserve(bytes)
+    source.copy(this.buffer, this.length, start, end)
+    this.length += bytes
+  }
+
+  /** `Int64` or `DateTime64` from a whole number within ±2^53. */
+  int64(value: number): void {
+    this.reserve(8)
+    this.buffer.writeInt32LE(value | 0, this.length)
+    this.buffer.writeInt32LE(Math.floor(value / 2 ** 32) | 0, this.length + 4)
+    this.length += 8
+  }
+
+  float64(value: number): void {
+    this.reserve(8)
+    this.buffer.writeDoubleLE(value, this.length)
+    this.length += 8
+  }
+
+  /** Words of 32 bits, for example a UUID from {@link uuidWords}. */
+  words(words: Uint32Array): void {
+    this.reserve(words.length * 4)
+    for (const word of words) {
+      this.buffer.writeUInt32LE(word, this.length)
+      this.length += 4
+    }
+  }
+}
+
+function varintBytes(value: number): number {
+  let bytes = 1
+  for (let rest = value; rest >= 0x80; rest = Math.floor(rest / 0x80)) bytes++
+  return bytes
+}
+
+/** A UUID as ClickHouse lays it out: its two halves as little-endian 64-bit integers, here as four 32-bit words. */
+export function uuidWords(uuid: string): Uint32Array {
+  return Uint32Array.of(
+    (hexAt(uuid, 9) << 16) | hexAt(uuid, 14),
+    (hexAt(uuid, 0) << 16) | hexAt(uuid, 4),
+    (hexAt(uuid, 28) << 16) | hexAt(uuid, 32),
+    (hexAt(uuid, 19) << 16) | hexAt(uuid, 24),
+  )
+}
+
+/** Four hexadecimal digits as a number. */
+function hexAt(text: string, at: number): number {
+  return (
+    (HEX_VALUES[text.charCodeAt(at)] << 12) |
+    (HEX_VALUES[text.charCodeAt(at + 1)] << 8) |
+    (HEX_VALUES[text.charCodeAt(at + 2)] << 4) |
+    HEX_VALUES[text.charCodeAt(at + 3)]
+  )
+}
+
+for (const [value, digit] of [...'0123456789abcdef'].entries()) {
+  HEX_VALUES[digit.charCodeAt(0)] = HEX_VALUES[digit.toUpperCase().charCodeAt(0)] = value
+}
+
+/** The inverse of {@link uuidWords}, from four words at `at`. */
+export function uuidFromWords(words: Uint32Array, at: number): string {
+  const hex = [words[at + 1], words[at], words[at + 3], words[at + 2]]
+    .map((word) => word.toString(16).padStart(8, '0'))
+    .join('')
+  return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`
+}
+
+const wordsOfRun = new Map<string, Uint32Array>()
+
+/** The ids of a span as words (see {@link uuidWords}): workspace, agent, run. Cached for active runs. */
+export function spanWords(span: Omit<Span, 'rows'>): Uint32Array {
+  const key = runKey(span.workspaceId, span.runId)
+  let words = wordsOfRun.get(key)
+  if (words === undefined) {
+    if (wordsOfRun.size >= RUNS_REMEMBERED) wordsOfRun.clear()
+    words = new Uint32Array(12)
+    words.set(uuidWords(span.workspaceId), 0)
+    words.set(uuidWords(span.agentId), 4)
+    words.set(uuidWords(span.runId), 8)
+    wordsOfRun.set(key, words)
+  }
+  return words
+}

@@ -1,0 +1,325 @@
+import { resolve } from 'node:path'
+import { ConfigReader } from './reader.ts'
+import { type EgressAllowList, parseEgressAllow } from '../egress/allow-list.ts'
+import { type ProxyRanges, parseProxyRanges } from '../http/client-address.ts'
+import { LIMITS, type Limits } from '../base/limits.ts'
+import { type PriceTable, parseModelPrices } from '../model/prices.ts'
+import { parseSecretsKey } from '../secrets/vault.ts'
+
+const MIB = 1024 * 1024
+const GIB = 1024 * MIB
+
+export const DEFAULT_QUERY_CAPS: QueryCaps = {
+  atOnce: 3,
+  seconds: 10,
+  memoryBytes: GIB,
+  rows: 10_000,
+  resultBytes: 32 * MIB,
+  streamBytes: 4 * GIB,
+  streamSeconds: 600,
+  penaltySeconds: 30,
+}
+
+/** A connection is silent while a query runs, and Bun closes it after 255 s at most. */
+const QUERY_SECONDS_MAX = 240
+
+const LOG_LEVELS = ['debug', 'info', 'warn', 'error', 'silent'] as const
+const RATE_MAX = 1_000_000_000
+/** Fits a few segments: with less, events would be refused although ClickHouse keeps up. */
+const JOURNAL_BYTES_MIN = 128 * MIB
+
+export type { Limits }
+
+/** Budgets per key; 0 means unlimited (docs/specification.md#rate-limits). */
+export interface RateLimits {
+  readonly ingestRequestsPerMinute: number
+  readonly eventsPerSecond: number
+  readonly invokesPerMinute: number
+  readonly readsPerMinute: number
+  readonly queriesPerMinute: number
+}
+
+/** Failures that one address may have in a minute; 0 means unlimited. */
+export interface GuessingLimits {
+  readonly operatorTokensPerMinute: number
+  /** Lookups of keys that do not exist. */
+  readonly unknownKeysPerMinute: number
+}
+
+/** Bounds of live feeds. */
+export interface FeedLimits {
+  /** Open feeds of all workspaces. */
+  readonly connections: number
+  /** Whether the operator has set it. */
+  readonly connectionsGiven: boolean
+  readonly connectionsPerWorkspace: number
+  /** Distinct filters of the open feeds of a workspace. */
+  readonly filtersPerWorkspace: number
+  /** A feed whose queue has been full for this long is closed. */
+  readonly slowConsumerMs: number
+  /** An event stream without activity sends a comment this often; clients are promised 10 s at most. */
+  readonly heartbeatMs: number
+}
+
+/** What queries of a workspace may use (docs/specification.md#query-caps). */
+export interface QueryCaps {
+  /** Queries of a workspace that may run at once. */
+  readonly atOnce: number
+  /** Processing time of a query. Waiting for a slow reader of its answer does not count. */
+  readonly seconds: number
+  readonly memoryBytes: number
+  /** Rows of a JSON answer; further rows are omitted, and `truncated` is set. */
+  readonly rows: number
+  /** Size of a JSON answer. */
+  readonly resultBytes: number
+  /** Size of a streamed answer, in another format. */
+  readonly streamBytes: number
+  /** Total time of a streamed answer, including its reader. */
+  readonly streamSeconds: number
+  /** How long queries of a workspace are refused after one that forced a restart of the engine; longer each time. */
+  readonly penaltySeconds: number
+}
+
+/** How hosted agents are run (docs/specification.md#hosted-agents). */
+export interface HostedConfig {
+  /** Without a key and an address no agent can be invoked. */
+  readonly openAiApiKey: string | undefined
+  readonly openAiBaseUrl: string | undefined
+  readonly modelPrices: PriceTable
+  /** What tools may access besides public addresses. */
+  readonly egressAllow: EgressAllowList
+  /** Encrypts the secrets of workspaces; undefined: use a key file in `dataDir`. */
+  readonly secretsKey: Uint8Array | undefined
+  /** Concurrent runs of this process, in total and per workspace. */
+  readonly runsAtOnce: number
+  readonly runsAtOncePerWorkspace: number
+  /** Queued runs of a workspace. */
+  readonly queuedRuns: number
+  /** How long invoke waits for a run. */
+  readonly waitMs: number
+  /** How long a paused run waits for a decision; null: forever. */
+  readonly pauseMs: number | null
+}
+
+/** What a node of a cluster needs (docs/architecture.md#several-nodes). */
+export interface ClusterConfig {
+  /** NATS servers with JetStream. Contain credentials. */
+  readonly natsUrls: readonly string[]
+  /** Shared by all nodes: signs what they send each other, and encrypts secrets unless `secretsKey` is set. */
+  readonly secret: string
+  /** Where other nodes reach this one; undefined: where it listens. */
+  readonly instanceUrl: string | undefined
+  /** Copies of each partition's log. */
+  readonly natsReplicas: number
+}
+
+export type LogLevel = 'debug' | 'info' | 'warn' | 'error' | 'silent'
+
+/** The configuration from the environment, parsed once. Nothing else in the service reads `process.env`. */
+export interface Config {
+  readonly port: number
+  readonly host: string
+  /** Absolute. Contains the lock, the journal and the embedded stores. */
+  readonly dataDir: string
+  /** Undefined: embedded Postgres in `dataDir`. */
+  readonly databaseUrl: string | undefined
+  /** Undefined: embedded ClickHouse in `dataDir`. */
+  readonly clickhouseUrl: string | undefined
+  /** The cluster on whose servers tables are replicated; undefined: a single server, or a managed service. */
+  readonly clickhouseCluster: string | undefined
+  /** Undefined: this process keeps its journal in `dataDir`. */
+  readonly cluster: ClusterConfig | undefined
+  /** Processes of this machine that share the work (docs/architecture.md#several-processes-on-one-machine). */
+  readonly workers: number
+  /** Partitions of the journal, where several processes share it. Counts at the very first start only. */
+  readonly partitions: number
+  readonly operatorToken: string | undefined
+  readonly guessing: GuessingLimits
+  /** Proxies whose `X-Forwarded-For` is trusted. */
+  readonly trustedProxies: ProxyRanges
+  readonly bootstrapWorkspaceKey: string | undefined
+  readonly logLevel: LogLevel
+  readonly limits: Limits
+  readonly rateLimits: RateLimits
+  /** The journal refuses appends (503) when more bytes than this are not yet loaded into ClickHouse. */
+  readonly journalMaxBytes: number
+  /** Bytes of loaded journal segments that are kept, for feeds that resume. */
+  readonly journalKeepBytes: number
+  /** How long events are kept; undefined: forever. A workspace may have a shorter limit of its own. */
+  readonly eventRetentionDays: number | undefined
+  /** Origins whose web pages may open feeds; undefined: any. */
+  readonly feedOrigins: readonly string[] | undefined
+  readonly feeds: FeedLimits
+  readonly queries: QueryCaps
+  readonly hosted: HostedConfig
+  /** Maximum time for a request body to arrive. */
+  readonly bodyTimeoutMs: number
+  /**
+   * A connection that is silent for this long is closed; a WebSocket after twice that without an answer to pings.
+   */
+  readonly idleSeconds: number
+  /** Maximum bytes of request bodies in flight, for all callers together. */
+  readonly bodyBytesInFlight: number
+}
+
+/** The configuration of this process (docs/specification.md#start-and-stop). @throws ConfigError */
+export function readConfig({ isTerminal = false }: { readonly isTerminal?: boolean } = {}): Config {
+  // On a terminal, a log line for each step would be clutter.
+  return parseConfig(isTerminal ? { ...process.env, LOG_LEVEL: process.env.LOG_LEVEL || 'warn' } : process.env)
+}
+
+/**
+ * @param env an empty variable is the same as an unset one
+ * @param cwd the base of a relative `DATA_DIR`
+ * @throws ConfigError that lists all problems, never the value of a secret
+ */
+export function parseConfig(env: Readonly<Record<string, string | undefined>>, cwd = process.cwd()): Config {
+  const read = new ConfigReader(env)
+  const given = readLimits(read)
+  const bodyBytesInFlight = readBodyBytesInFlight(read, given)
+  const limits = Object.freeze({ ...given, otlp_bytes: Math.min(given.otlp_bytes, Math.floor(bodyBytesInFlight / 4)) })
+  const config: Config = {
+    port: read.integer('PORT', 3000, 0, 65_535),
+    host: read.matching('HOST', /^[\w.:-]+$/, 'a host name or an address') ?? '127.0.0.1',
+    dataDir: resolve(cwd, read.text('DATA_DIR') ?? './data'),
+    databaseUrl: read.url('DATABASE_URL', ['postgres:', 'postgresql:']),
+    clickhouseUrl: read.url('CLICKHOUSE_URL', ['http:', 'https:']),
+    clickhouseCluster: readClickHouseCluster(read),
+    cluster: readCluster(read),
+    workers: readWorkers(read),
+    partitions: read.integer('JOURNAL_PARTITIONS', 12, 1, 1_024),
+    operatorToken: read.matching(
+      'OPERATOR_TOKEN',
+      /^(?!svc_)[!-~]{16,}$/,
+      'at least 16 characters of printable ASCII that do not begin with svc_',
+    ),
+    guessing: {
+      operatorTokensPerMinute: read.integer('RATE_LIMIT_OPERATOR_ATTEMPTS_PER_MINUTE', 10, 0, RATE_MAX),
+      unknownKeysPerMinute: read.integer('RATE_LIMIT_UNKNOWN_KEYS_PER_MINUTE', 300, 0, RATE_MAX),
+    },
+    trustedProxies: read.parsed('TRUSTED_PROXIES', parseProxyRanges) ?? [],
+    bootstrapWorkspaceKey: read.workspaceKey('BOOTSTRAP_WORKSPACE_KEY'),
+    logLevel: read.oneOf('LOG_LEVEL', LOG_LEVELS, 'info'),
+    limits,
+    rateLimits: {
+      ingestRequestsPerMinute: read.integer('RATE_LIMIT_INGEST_REQUESTS_PER_MINUTE', 60_000, 0, RATE_MAX),
+      eventsPerSecond: read.integer('RATE_LIMIT_EVENTS_PER_SECOND', 100_000, 0, RATE_MAX),
+      invokesPerMinute: read.integer('RATE_LIMIT_INVOKES_PER_MINUTE', 600, 0, RATE_MAX),
+      readsPerMinute: read.integer('RATE_LIMIT_READS_PER_MINUTE', 3_000, 0, RATE_MAX),
+      queriesPerMinute: read.integer('RATE_LIMIT_QUERIES_PER_MINUTE', 300, 0, RATE_MAX),
+    },
+    journalMaxBytes: read.integer('JOURNAL_MAX_BYTES', 16 * GIB, JOURNAL_BYTES_MIN, 1024 * GIB),
+    journalKeepBytes: read.integer('JOURNAL_KEEP_BYTES', GIB, 0, 1024 * GIB),
+    eventRetentionDays: read.days('EVENT_RETENTION_DAYS'),
+    feedOrigins: read.origins('FEED_ORIGINS'),
+    feeds: {
+      connections: read.integer('FEED_CONNECTIONS', 50_000, 1, 1_000_000),
+      connectionsGiven: read.text('FEED_CONNECTIONS') !== undefined,
+      connectionsPerWorkspace: read.integer('FEED_CONNECTIONS_PER_WORKSPACE', 10_000, 1, 1_000_000),
+      filtersPerWorkspace: read.integer('FEED_FILTERS_PER_WORKSPACE', 10_000, 1, 1_000_000),
+      slowConsumerMs: read.integer('FEED_SLOW_CONSUMER_SECONDS', 10, 1, 3_600) * 1000,
+      heartbeatMs: read.integer('FEED_HEARTBEAT_SECONDS', 8, 1, 8) * 1000,
+    },
+    queries: {
+      atOnce: read.integer('QUERIES_AT_ONCE', DEFAULT_QUERY_CAPS.atOnce, 1, 100),
+      seconds: read.integer('QUERY_SECONDS', DEFAULT_QUERY_CAPS.seconds, 1, QUERY_SECONDS_MAX),
+      memoryBytes: read.integer('QUERY_MEMORY_BYTES', DEFAULT_QUERY_CAPS.memoryBytes, 16 * MIB, 1024 * GIB),
+      rows: read.integer('QUERY_ROWS', DEFAULT_QUERY_CAPS.rows, 1, 1_000_000),
+      resultBytes: read.integer('QUERY_RESULT_BYTES', DEFAULT_QUERY_CAPS.resultBytes, 64 * 1024, 256 * MIB),
+      streamBytes: read.integer('QUERY_STREAM_BYTES', DEFAULT_QUERY_CAPS.streamBytes, MIB, 1024 * GIB),
+      streamSeconds: read.integer('QUERY_STREAM_SECONDS', DEFAULT_QUERY_CAPS.streamSeconds, 1, 86_400),
+      penaltySeconds: read.integer('QUERY_PENALTY_SECONDS', DEFAULT_QUERY_CAPS.penaltySeconds, 0, 3_600),
+    },
+    hosted: {
+      openAiApiKey: read.matching('OPENAI_API_KEY', /^[!-~]+$/, 'printable ASCII without spaces'),
+      openAiBaseUrl: read.url('OPENAI_BASE_URL', ['http:', 'https:']),
+      modelPrices: read.parsed('MODEL_PRICES', pricesOf) ?? {},
+      egressAllow: read.parsed('EGRESS_ALLOW', parseEgressAllow) ?? parseEgressAllow(''),
+      secretsKey: read.parsed('SECRETS_KEY', parseSecretsKey),
+      runsAtOnce: read.integer('HOSTED_RUNS_AT_ONCE', 1_000, 1, 100_000),
+      runsAtOncePerWorkspace: read.integer('HOSTED_RUNS_AT_ONCE_PER_WORKSPACE', 600, 1, 100_000),
+      queuedRuns: read.integer('HOSTED_RUNS_QUEUED', 10_000, 0, 10_000_000),
+      waitMs: read.integer('INVOKE_WAIT_SECONDS', 900, 1, 86_400) * 1000,
+      pauseMs: read.secondsOrNever('PAUSE_EXPIRES_SECONDS'),
+    },
+    bodyTimeoutMs: read.integer('BODY_TIMEOUT_SECONDS', 30, 1, 3_600) * 1000,
+    idleSeconds: read.integer('IDLE_TIMEOUT_SECONDS', 30, 10, 255),
+    bodyBytesInFlight,
+  }
+  read.finish()
+  return Object.freeze(config)
+}
+
+function readClickHouseCluster(read: ConfigReader): string | undefined {
+  const name = read.matching(
+    'CLICKHOUSE_CLUSTER',
+    /^([\w.-]+|\{\w+\})$/,
+    'the name of a cluster, or a macro such as {cluster}',
+  )
+  if (name !== undefined && read.text('CLICKHOUSE_URL') === undefined)
+    read.problem('CLICKHOUSE_CLUSTER', 'needs CLICKHOUSE_URL: the embedded ClickHouse is a single server')
+  return name
+}
+
+const CLUSTER_VARIABLES = ['CLUSTER_SECRET', 'INSTANCE_URL', 'NATS_REPLICAS']
+const NATS_SERVERS_OF_A_QUORUM = 3
+const WORKERS_MAX = 64
+
+/** Several machines share external stores, so these must be given. */
+function readCluster(read: ConfigReader): ClusterConfig | undefined {
+  const natsUrls = read.urls('NATS_URL', ['nats:', 'tls:'])
+  if (natsUrls === undefined) {
+    for (const name of CLUSTER_VARIABLES) if (read.text(name) !== undefined) read.problem(name, 'needs NATS_URL')
+    return undefined
+  }
+  for (const name of ['DATABASE_URL', 'CLICKHOUSE_URL', 'CLUSTER_SECRET'])
+    if (read.text(name) === undefined) read.problem(name, 'must be set together with NATS_URL: all nodes share it')
+  return {
+    natsUrls,
+    secret: read.matching('CLUSTER_SECRET', /^[!-~]{16,}$/, 'at least 16 characters of printable ASCII') ?? '',
+    instanceUrl: read.url('INSTANCE_URL', ['http:', 'https:'])?.replace(/\/+$/, ''),
+    natsReplicas: read.integer('NATS_REPLICAS', natsUrls.length >= NATS_SERVERS_OF_A_QUORUM ? 3 : 1, 1, 5),
+  }
+}
+
+function readWorkers(read: ConfigReader): number {
+  const workers = read.integer('WORKERS', 1, 1, WORKERS_MAX)
+  if (workers > 1 && read.text('NATS_URL') !== undefined)
+    read.problem('WORKERS', 'cannot be set together with NATS_URL: start more nodes instead')
+  if (
+    read.text('JOURNAL_PARTITIONS') !== undefined &&
+    read.text('WORKERS') === undefined &&
+    read.text('NATS_URL') === undefined
+  )
+    read.problem('JOURNAL_PARTITIONS', 'needs WORKERS or NATS_URL')
+  return workers
+}
+
+/** @throws Error whose message continues after the name of the variable */
+function pricesOf(text: string): PriceTable {
+  const parsed = parseModelPrices(text)
+  if ('problem' in parsed) throw new Error(parsed.problem)
+  return parsed.prices
+}
+
+/** Limits of parts of a body are capped at the limit of the body. An export is a body with a limit of its own. */
+function readLimits(read: ConfigReader): Limits {
+  const limits: Record<string, number> = {}
+  for (const [name, [fallback, min, max]] of Object.entries(LIMITS)) {
+    const variable = `LIMIT_${name.toUpperCase()}`
+    const value = read.integer(variable, fallback, min, max)
+    const bodyBytes = limits.body_bytes ?? value
+    const isPart = name.endsWith('_bytes') && name !== 'otlp_bytes'
+    if (isPart && value > bodyBytes && read.text(variable) !== undefined) {
+      read.problem(variable, `is more than LIMIT_BODY_BYTES (${bodyBytes})`)
+    }
+    limits[name] = isPart ? Math.min(value, bodyBytes) : value
+  }
+  return limits as Record<keyof Limits, number>
+}
+
+/** The half that one workspace may use fits at least the largest body, compressed and decompressed. */
+function readBodyBytesInFlight(read: ConfigReader, { body_bytes, otlp_bytes }: Limits): number {
+  const min = 4 * body_bytes
+  return read.integer('BODY_BYTES_IN_FLIGHT', Math.max(512 * MIB, min, 4 * otlp_bytes), min, 1024 * GIB)
+}

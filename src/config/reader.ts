@@ -1,0 +1,116 @@
+import { isWellFormedKey } from '../keys/token.ts'
+import { StartError } from '../base/start-error.ts'
+import { RETENTION_DAYS_MAX } from '../workspaces/schema.ts'
+
+/** All problems of the environment, one per line. */
+export class ConfigError extends StartError {
+  constructor(readonly problems: readonly string[]) {
+    super(problems.join('\n'))
+    this.name = 'ConfigError'
+  }
+}
+
+/** Reads variables and collects their problems, so that all are reported at once. */
+export class ConfigReader {
+  private readonly problems: string[] = []
+
+  constructor(private readonly env: Readonly<Record<string, string | undefined>>) {}
+
+  problem(name: string, what: string): void {
+    this.problems.push(`${name} ${what}`)
+  }
+
+  finish(): void {
+    if (this.problems.length > 0) throw new ConfigError(this.problems)
+  }
+
+  text(name: string): string | undefined {
+    const value = this.env[name]?.trim()
+    return value === '' ? undefined : value
+  }
+
+  integer(name: string, fallback: number, min: number, max: number): number {
+    const text = this.text(name)
+    if (text === undefined) return fallback
+    const value = /^\d+$/.test(text) ? Number(text) : Number.NaN
+    if (value >= min && value <= max) return value
+    this.problem(name, `must be a whole number from ${min} to ${max}; got "${text}"`)
+    return fallback
+  }
+
+  /** Whole days; undefined unless it is set. */
+  days(name: string): number | undefined {
+    return this.text(name) === undefined ? undefined : this.integer(name, RETENTION_DAYS_MAX, 1, RETENTION_DAYS_MAX)
+  }
+
+  /** Milliseconds; null unless it is set. */
+  secondsOrNever(name: string): number | null {
+    return this.text(name) === undefined ? null : this.integer(name, 1, 1, 100 * 366 * 86_400) * 1000
+  }
+
+  /** @param parse throws an Error whose message continues after the name of the variable */
+  parsed<T>(name: string, parse: (text: string) => T): T | undefined {
+    const text = this.text(name)
+    if (text === undefined) return undefined
+    try {
+      return parse(text)
+    } catch (error) {
+      this.problem(name, (error as Error).message)
+      return undefined
+    }
+  }
+
+  oneOf<T extends string>(name: string, values: readonly T[], fallback: T): T {
+    const text = this.text(name)
+    const value = text === undefined ? fallback : values.find((each) => each === text)
+    if (value === undefined) this.problem(name, `must be one of ${values.join(', ')}; got "${text}"`)
+    return value ?? fallback
+  }
+
+  /** Does not repeat the value: it may be a secret. */
+  matching(name: string, pattern: RegExp, expected: string): string | undefined {
+    const text = this.text(name)
+    if (text !== undefined && !pattern.test(text)) this.problem(name, `must be ${expected}`)
+    return text
+  }
+
+  /** Does not repeat the value: it may contain a password. */
+  url(name: string, protocols: readonly string[]): string | undefined {
+    const text = this.text(name)
+    if (text !== undefined && !protocols.includes(URL.parse(text)?.protocol ?? '')) {
+      this.problem(name, `must be a URL that begins with ${protocols.map((each) => `${each}//`).join(' or ')}`)
+    }
+    return text
+  }
+
+  /** A comma-separated list of addresses. Does not repeat them: they may contain passwords. */
+  urls(name: string, protocols: readonly string[]): string[] | undefined {
+    const urls = this.text(name)
+      ?.split(',')
+      .map((each) => each.trim())
+    if (urls?.some((each) => !protocols.includes(URL.parse(each)?.protocol ?? '')))
+      this.problem(
+        name,
+        `must be comma-separated URLs that begin with ${protocols.map((each) => `${each}//`).join(' or ')}`,
+      )
+    return urls
+  }
+
+  /** A comma-separated list. */
+  origins(name: string): string[] | undefined {
+    const origins = this.text(name)
+      ?.split(',')
+      .map((each) => each.trim().toLowerCase().replace(/\/$/, ''))
+    if (origins?.some((each) => URL.parse(each)?.origin !== each))
+      this.problem(name, 'must be comma-separated origins like https://app.example.com')
+    return origins
+  }
+
+  workspaceKey(name: string): string | undefined {
+    const text = this.text(name)
+    if (text !== undefined && isWellFormedKey(text) !== 'workspace') {
+      this.problem(name, 'must be svc_ws_ followed by 43 base62 characters and their 6-character CRC-32 checksum')
+    }
+    return text
+  }
+}

@@ -1,0 +1,188 @@
+import type { EventBatch } from '../event-batch.ts'
+import { LEVELS, type RunRef } from '../../events/schema.ts'
+import type { Span } from '../journal.ts'
+import type { SystemEventRow } from '../rows.ts'
+import { Bytes, spanWords } from '../../clickhouse/bytes.ts'
+import { addConstantInt64, addRisingUInt64, blockHead, columnHead, constantLowCardinality } from '../../clickhouse/native.ts'
+import { UlidWriter } from './ulid-writer.ts'
+
+const EMPTY_PAYLOAD = Buffer.from('{}')
+const FIXED_BYTES_PER_ROW = 80
+const LEVEL_ENUM = `Enum8(${LEVELS.map((level, index) => `'${level}' = ${index + 1}`).join(', ')})`
+const COLUMN_HEADS = [
+  ['workspace_id', 'UUID'],
+  ['agent_id', 'UUID'],
+  ['run_id', 'UUID'],
+  ['seq', 'UInt64'],
+  ['event_id', 'String'],
+  ['type', 'String'],
+  ['level', LEVEL_ENUM],
+  ['payload', 'String'],
+  ['occurred_at', "DateTime64(3, 'UTC')"],
+  ['received_at', "DateTime64(3, 'UTC')"],
+  ['epoch', 'LowCardinality(String)'],
+].map(([name, type]) => columnHead(name, type))
+
+/**
+ * Collects events, column by column, for one block of the `events` table in ClickHouse's `Native` format. Values are
+ * copied directly from the request's bytes. Shared values (ids of the run, positions, time of acceptance) are written
+ * when the block is built.
+ */
+export class EventBlock {
+  rows = 0
+  spans: Span[] = []
+  /** Outbox ids of the rows from the outbox; the frame stores them for recovery. */
+  readonly outboxIds: string[] = []
+  private readonly eventId = new Bytes()
+  private readonly type = new Bytes()
+  private readonly level = new Bytes()
+  private readonly payload = new Bytes()
+  private readonly occurredAt = new Bytes()
+  /** Workspace, agent and run of every row, then position and time of acceptance: filled when the block is built. */
+  private readonly ids = [new Bytes(), new Bytes(), new Bytes()]
+  private readonly seq = new Bytes()
+  private readonly receivedAt = new Bytes()
+  private readonly ulids = new UlidWriter()
+
+  /** Approximate size of the collected rows. */
+  get bytes(): number {
+    return this.payload.length + this.type.length + this.eventId.length + this.rows * FIXED_BYTES_PER_ROW
+  }
+
+  /**
+   * Adds the rows of a batch: all, or none if it throws.
+   * @param now Unix milliseconds, for minted ids and for events without `occurred_at`
+   * @throws RangeError for a level that the enum lacks
+   */
+  add(batch: EventBatch, now: number): void {
+    const [eventIds, types, payloads] = [this.eventId.length, this.type.length, this.payload.length]
+    try {
+      this.addRows(batch, now)
+    } catch (error) {
+      this.undo(eventIds, types, payloads)
+      throw error
+    }
+  }
+
+  private addRows({ run, scan, rows, ids }: EventBatch, now: number): void {
+    const count = rows?.length ?? scan.count
+    this.ulids.tick(now)
+    this.level.reserve(count)
+    this.occurredAt.reserve(count * 8)
+    for (let i = 0; i < count; i++) {
+      const row = rows === undefined ? i : rows[i]
+      const id = ids?.[row]
+      if (id === undefined) this.ulids.write(this.eventId)
+      else this.eventId.string(id)
+      const decoded = scan.decodedTypes.size === 0 ? undefined : scan.decodedTypes.get(row)
+      if (decoded === undefined) this.type.slice(scan.text, scan.typeStart[row], scan.typeEnd[row])
+      else this.type.slice(decoded, 0, decoded.length)
+      requireLevel(scan.level[row])
+      this.level.buffer[this.level.length++] = scan.level[row]
+      const payload = scan.payloadStart[row]
+      if (payload < 0) this.payload.slice(EMPTY_PAYLOAD, 0, EMPTY_PAYLOAD.length)
+      else this.payload.slice(scan.text, payload, scan.payloadEnd[row])
+      const occurredAt = scan.occurredAt[row]
+      this.occurredAt.int64(Number.isNaN(occurredAt) ? now : occurredAt)
+    }
+    this.rows += count
+    this.addSpan(run, count)
+  }
+
+  /** Adds system events, which come from the outbox. They are few, so this need not be fast. */
+  addSystemEvents(rows: readonly SystemEventRow[], outboxIds: readonly string[]): void {
+    const [eventIds, types, payloads] = [this.eventId.length, this.type.length, this.payload.length]
+    try {
+      for (const row of rows) {
+        this.eventId.string(row.event_id)
+        this.type.string(row.type)
+        requireLevel(row.level)
+        this.level.byte(row.level)
+        this.payload.string(row.payload)
+        this.occurredAt.int64(row.occurred_at)
+      }
+    } catch (error) {
+      this.undo(eventIds, types, payloads)
+      throw error
+    }
+    for (const row of rows) this.addSpan({ workspaceId: row.workspace_id, agentId: row.agent_id, runId: row.run_id }, 1)
+    this.rows += rows.length
+    this.outboxIds.push(...outboxIds)
+  }
+
+  /** The block, as pieces to be concatenated. They are views: use them before {@link clear}. */
+  build(firstSeq: number, receivedAt: number, epoch: string): Buffer[] {
+    this.fillIds()
+    this.seq.clear()
+    addRisingUInt64(this.seq, firstSeq, this.rows)
+    this.receivedAt.clear()
+    addConstantInt64(this.receivedAt, receivedAt, this.rows)
+    const values = [
+      ...this.ids.map((column) => column.view()),
+      this.seq.view(),
+      this.eventId.view(),
+      this.type.view(),
+      this.level.view(),
+      this.payload.view(),
+      this.occurredAt.view(),
+      this.receivedAt.view(),
+      constantLowCardinality(epoch, this.rows),
+    ]
+    const pieces = [blockHead(values.length, this.rows)]
+    for (let column = 0; column < values.length; column++) pieces.push(COLUMN_HEADS[column], values[column])
+    return pieces
+  }
+
+  clear(): void {
+    this.rows = 0
+    this.spans = []
+    this.outboxIds.length = 0
+    for (const column of [this.eventId, this.type, this.level, this.payload, this.occurredAt]) column.clear()
+  }
+
+  /**
+   * Removes what a failed batch has written. Columns of different lengths would give every later row the values of
+   * another one.
+   */
+  private undo(eventIds: number, types: number, payloads: number): void {
+    this.eventId.length = eventIds
+    this.type.length = types
+    this.payload.length = payloads
+    this.level.length = this.rows
+    this.occurredAt.length = this.rows * 8
+  }
+
+  /** Consecutive calls of one run share a span. */
+  private addSpan({ workspaceId, agentId, runId }: Omit<RunRef, 'runtimeType'>, rows: number): void {
+    const last = this.spans[this.spans.length - 1]
+    if (last?.runId === runId && last.workspaceId === workspaceId)
+      this.spans[this.spans.length - 1] = { ...last, rows: last.rows + rows }
+    else this.spans.push({ workspaceId, agentId, runId, rows })
+  }
+
+  private fillIds(): void {
+    for (let column = 0; column < this.ids.length; column++) {
+      this.ids[column].clear()
+      const target = this.ids[column].addWords(this.rows * 4)
+      let at = 0
+      for (const span of this.spans) {
+        const words = spanWords(span)
+        const a = words[column * 4]
+        const b = words[column * 4 + 1]
+        const c = words[column * 4 + 2]
+        const d = words[column * 4 + 3]
+        for (const end = at + span.rows * 4; at < end; at += 4) {
+          target[at] = a
+          target[at + 1] = b
+          target[at + 2] = c
+          target[at + 3] = d
+        }
+      }
+    }
+  }
+}
+
+/** ClickHouse stores any byte as an enum, and then fails every query that reads the column. */
+function requireLevel(level: number): void {
+  if (!(level >= 1 && level <= LEVELS.length)) throw new RangeError(`an event has no level: ${level}`)
+}

@@ -1,0 +1,171 @@
+import type { Span } from '../journal.ts'
+import type { RunRow, TaskRow } from '../rows.ts'
+import { Bytes, uuidWords } from '../../clickhouse/bytes.ts'
+import { addConstantInt64, addRisingUInt64, blockHead, columnHead, constantLowCardinality } from '../../clickhouse/native.ts'
+
+const FIXED_BYTES_PER_ROW = 400
+const COLUMN_BYTES = 4 * 1024
+const NIL_UUID = new Uint32Array(4)
+
+/** Column types. `Nullable` columns are preceded by a null map. */
+type ColumnType = keyof typeof WRITERS
+
+/** The columns of a table that come from a record: name and type, in the table's order. */
+type Columns<Row> = readonly (readonly [name: keyof Row & string, type: ColumnType, nullable?: 'null'])[]
+
+const RUN_COLUMNS: Columns<RunRow> = [
+  ['workspace_id', 'UUID'],
+  ['agent_id', 'UUID'],
+  ['run_id', 'UUID'],
+  ['agent_name', 'String'],
+  ['agent_version', 'Int64'],
+  ['runtime_type', 'String'],
+  ['status', 'String'],
+  ['trigger_type', 'String'],
+  ['external_run_id', 'String', 'null'],
+  ['parent_run_id', 'UUID', 'null'],
+  ['session_id', 'UUID', 'null'],
+  ['external_user_id', 'String', 'null'],
+  ['tags', 'Array(String)'],
+  ['metadata', 'String'],
+  ['input', 'String'],
+  ['output', 'String', 'null'],
+  ['error_message', 'String', 'null'],
+  ['error_detail', 'String', 'null'],
+  ['created_at', "DateTime64(3, 'UTC')"],
+  ['started_at', "DateTime64(3, 'UTC')", 'null'],
+  ['completed_at', "DateTime64(3, 'UTC')", 'null'],
+  ['duration_ms', 'Int64', 'null'],
+  ['input_tokens', 'Int64'],
+  ['output_tokens', 'Int64'],
+  ['cost_usd', 'Float64'],
+  ['event_count', 'Int64'],
+  ['last_event_at', "DateTime64(3, 'UTC')", 'null'],
+  ['pending', 'String', 'null'],
+]
+
+const TASK_COLUMNS: Columns<TaskRow> = [
+  ['workspace_id', 'UUID'],
+  ['agent_id', 'UUID'],
+  ['run_id', 'UUID'],
+  ['task_id', 'UUID'],
+  ['parent_task_id', 'UUID', 'null'],
+  ['name', 'String'],
+  ['status', 'String'],
+  ['input', 'String', 'null'],
+  ['output', 'String', 'null'],
+  ['error_message', 'String', 'null'],
+  ['created_at', "DateTime64(3, 'UTC')"],
+  ['updated_at', "DateTime64(3, 'UTC')"],
+  ['started_at', "DateTime64(3, 'UTC')", 'null'],
+  ['completed_at', "DateTime64(3, 'UTC')", 'null'],
+]
+
+/** Each writes a whole column. Null or missing values are written as the type's default, as `Nullable` requires. */
+const WRITERS = {
+  UUID: (column: Bytes, values: readonly unknown[]) => {
+    let last: unknown = null
+    let words: Uint32Array = NIL_UUID
+    for (const value of values) {
+      // Neighbouring records are often of one run.
+      if (value !== last) words = value === null ? NIL_UUID : uuidWords(value as string)
+      last = value
+      column.words(words)
+    }
+  },
+  String: each((column, value) => column.string((value ?? '') as string)),
+  Int64: each((column, value) => column.int64((value ?? 0) as number)),
+  Float64: each((column, value) => column.float64((value ?? 0) as number)),
+  "DateTime64(3, 'UTC')": each((column, value) => column.int64((value ?? 0) as number)),
+  'Array(String)': (column: Bytes, values: readonly unknown[]) => {
+    let end = 0
+    for (const value of values as string[][]) {
+      end += value.length
+      column.int64(end)
+    }
+    for (const value of values as string[][]) for (const item of value) column.string(item)
+  },
+}
+
+/**
+ * Collects changes of runs or tasks for one block in ClickHouse's `Native` format. Runs are far rarer than events, and tasks
+ * have many columns, so this class is simple where {@link EventBlock} is optimized.
+ */
+export class RecordBlock<Row extends RunRow | TaskRow> {
+  readonly records: Row[] = []
+  /** Outbox ids of the records: they go into the frame, for recovery. */
+  readonly outboxIds: string[] = []
+  bytes = 0
+  /** The memory of each column and of those that every block has, used again for the next block. */
+  private readonly buffers: Bytes[]
+
+  constructor(private readonly columns: Columns<Row>) {
+    this.buffers = Array.from({ length: columns.length + 2 }, () => new Bytes(COLUMN_BYTES))
+  }
+
+  static ofRuns(): RecordBlock<RunRow> {
+    return new RecordBlock(RUN_COLUMNS)
+  }
+
+  static ofTasks(): RecordBlock<TaskRow> {
+    return new RecordBlock(TASK_COLUMNS)
+  }
+
+  get rows(): number {
+    return this.records.length
+  }
+
+  get spans(): Span[] {
+    const spans: { workspaceId: string; agentId: string; runId: string; rows: number }[] = []
+    for (const { workspace_id: workspaceId, agent_id: agentId, run_id: runId } of this.records) {
+      const last = spans.at(-1)
+      if (last?.runId === runId && last.workspaceId === workspaceId) last.rows++
+      else spans.push({ workspaceId, agentId, runId, rows: 1 })
+    }
+    return spans
+  }
+
+  add(records: readonly Row[], outboxIds: readonly string[]): void {
+    for (const record of records) {
+      this.records.push(record)
+      this.bytes += FIXED_BYTES_PER_ROW + (record.input?.length ?? 0) + (record.output?.length ?? 0)
+    }
+    this.outboxIds.push(...outboxIds)
+  }
+
+  /** The block, as pieces to be concatenated. They are views: use them before the next block is built. */
+  build(firstSeq: number, receivedAt: number, epoch: string): Buffer[] {
+    for (const buffer of this.buffers) buffer.clear()
+    const [seq, received, ...columns] = this.buffers
+    const pieces = [blockHead(this.columns.length + 3, this.rows)]
+    for (const [index, [name, type, nullable]] of this.columns.entries()) {
+      pieces.push(columnHead(name, nullable === undefined ? type : `Nullable(${type})`))
+      this.write(columns[index], name, type, nullable !== undefined)
+      pieces.push(columns[index].view())
+    }
+    addRisingUInt64(seq, firstSeq, this.rows)
+    pieces.push(columnHead('seq', 'UInt64'), seq.view())
+    addConstantInt64(received, receivedAt, this.rows)
+    pieces.push(columnHead('received_at', "DateTime64(3, 'UTC')"), received.view())
+    pieces.push(columnHead('epoch', 'LowCardinality(String)'), constantLowCardinality(epoch, this.rows))
+    return pieces
+  }
+
+  clear(): void {
+    this.records.length = 0
+    this.outboxIds.length = 0
+    this.bytes = 0
+  }
+
+  private write(column: Bytes, name: keyof Row & string, type: ColumnType, nullable: boolean): void {
+    const values = this.records.map((record) => record[name])
+    if (nullable) for (const value of values) column.byte(value === null || value === undefined ? 1 : 0)
+    WRITERS[type](column, values)
+  }
+}
+
+function each(write: (column: Bytes, value: unknown) => void) {
+  return (column: Bytes, values: readonly unknown[]) => {
+    for (const value of values) write(column, value)
+  }
+}

@@ -1,0 +1,48 @@
+import { ulid } from 'ulid'
+import type { Bytes } from '../../clickhouse/bytes.ts'
+
+const ULID_CHARACTERS = 26
+const TIME_CHARACTERS = 10
+const ALPHABET = Buffer.from('0123456789ABCDEFGHJKMNPQRSTVWXYZ')
+const FIRST = ALPHABET[0]
+/** The successor of each character; the first follows the last. */
+const NEXT = new Uint8Array(256)
+ALPHABET.forEach((char, index) => {
+  NEXT[char] = ALPHABET[(index + 1) % ALPHABET.length]
+})
+/** Passed to `ulid`, which would otherwise detect a random source for every id. */
+const random = () => crypto.getRandomValues(new Uint32Array(1))[0] / 2 ** 32
+
+/**
+ * Writes ULIDs as `String` values directly into a column. Within a millisecond each is its predecessor plus one, as the
+ * ULID specification defines for monotonic ids. `ulid`'s own factory does the same at forty times the cost.
+ */
+export class UlidWriter {
+  /** The length byte, then the 26 characters of the last ULID written. */
+  private readonly last = Buffer.alloc(1 + ULID_CHARACTERS, ULID_CHARACTERS)
+  private time = 0
+
+  /** Call before a series of writes. `now` is in Unix milliseconds; the time of ids never goes back. */
+  tick(now: number): void {
+    if (now <= this.time) return
+    this.time = now
+    this.last.write(ulid(now, random), 1)
+  }
+
+  write(target: Bytes): void {
+    this.increment()
+    target.reserve(this.last.length)
+    this.last.copy(target.buffer, target.length)
+    target.length += this.last.length
+  }
+
+  private increment(): void {
+    for (let at = ULID_CHARACTERS; at > TIME_CHARACTERS; at--) {
+      const next = NEXT[this.last[at]]
+      this.last[at] = next
+      if (next !== FIRST) return
+    }
+    // After 2^80 ids in a millisecond the specification continues in the next one.
+    this.tick(this.time + 1)
+  }
+}

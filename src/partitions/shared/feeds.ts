@@ -1,0 +1,131 @@
+import type { JournalReader } from '../../journal/journal.ts'
+import type { Log } from '../../base/log.ts'
+import { Loops } from '../../base/loops.ts'
+import type { FeedSource } from '../partition.ts'
+
+/** Reads the log of a partition, whoever writes it. */
+export interface ClusterReader extends JournalReader {
+  /** Asks for the true end of the log, and resolves once everything up to there can be read. @throws ApiError UNAVAILABLE */
+  refreshEnd(): Promise<number>
+  close(): Promise<void>
+}
+
+/** How long a {@link FeedSource} stays open, and how it catches up. */
+export type FeedLifetime = Pick<FeedSource, 'retain' | 'mayLag' | 'refresh'>
+
+export interface ClusterFeedsDeps {
+  /** @param onEpoch called when the log has begun a new epoch, in which the cursors of open feeds mean nothing */
+  readonly openReader: (partition: number, onEpoch: () => void) => Promise<ClusterReader>
+  readonly openSource: (reader: ClusterReader, life: FeedLifetime) => Promise<FeedSource>
+  readonly log: Log
+  readonly loops?: Loops
+}
+
+interface Opened {
+  readonly reader: ClusterReader
+  readonly source: FeedSource
+  /** The `end` functions of what is open. */
+  readonly users: Set<() => void>
+  /** When the last one was closed, on the monotonic clock. */
+  idleSinceMs: number
+}
+
+const SWEEP_MS = 10_000
+/** A reader without feeds is kept for this long. */
+const IDLE_MS = 60_000
+
+/**
+ * The logs that this node reads for feeds, opened with the first feed of a partition and closed some time after the last.
+ * Feeds read the replicated log on every node, also on the partition's owner, so a change of owner does not concern them.
+ */
+export class ClusterFeeds {
+  private readonly opening = new Map<number, Promise<Opened>>()
+  private readonly opened = new Map<number, Opened>()
+  private readonly endSweep: () => Promise<void>
+
+  constructor(private readonly deps: ClusterFeedsDeps) {
+    const { log, loops = new Loops(log) } = deps
+    this.endSweep = loops.repeat('readers of feeds', SWEEP_MS, () => this.sweep())
+  }
+
+  /** The log of a partition, with everything that was acknowledged before the call. @throws ApiError UNAVAILABLE */
+  async of(partition: number): Promise<FeedSource> {
+    const { source } = await this.open(partition)
+    await source.refresh()
+    return source
+  }
+
+  /** The true end of a partition's log. @throws ApiError UNAVAILABLE */
+  async endSeq(partition: number): Promise<number> {
+    return (await this.open(partition)).reader.refreshEnd()
+  }
+
+  /** The last position of an epoch that this process has read; 0 when it reads another one, or nothing. */
+  seenSeq(partition: number, epoch: string): number {
+    const reader = this.opened.get(partition)?.reader
+    return reader?.epoch === epoch ? reader.endSeq : 0
+  }
+
+  /** What is open at the moment. */
+  all(): readonly FeedSource[] {
+    return [...this.opened.values()].map(({ source }) => source)
+  }
+
+  /** Ends all feeds and closes their readers. */
+  async stop(): Promise<void> {
+    await this.endSweep()
+    await Promise.allSettled(this.opening.values())
+    await Promise.all([...this.opened.keys()].map((partition) => this.close(partition)))
+  }
+
+  private open(partition: number): Promise<Opened> {
+    let opening = this.opening.get(partition)
+    if (opening === undefined) {
+      opening = this.openNow(partition)
+      this.opening.set(partition, opening)
+      opening.catch(() => this.opening.delete(partition))
+    }
+    return opening
+  }
+
+  private async openNow(partition: number): Promise<Opened> {
+    const users = new Set<() => void>()
+    const reader = await this.deps.openReader(partition, () => void this.close(partition))
+    const life: FeedLifetime = {
+      mayLag: true,
+      refresh: async () => void (await reader.refreshEnd()),
+      retain: (end) => {
+        users.add(end)
+        return () => {
+          users.delete(end)
+          opened.idleSinceMs = performance.now()
+        }
+      },
+    }
+    const opened: Opened = {
+      reader,
+      source: await this.deps.openSource(reader, life),
+      users,
+      idleSinceMs: performance.now(),
+    }
+    this.opened.set(partition, opened)
+    return opened
+  }
+
+  private async sweep(): Promise<void> {
+    const now = performance.now()
+    for (const [partition, { users, idleSinceMs }] of this.opened)
+      if (users.size === 0 && now - idleSinceMs > IDLE_MS) await this.close(partition)
+  }
+
+  /** Closes a reader and ends its feeds; their clients reconnect. */
+  private async close(partition: number): Promise<void> {
+    const opened = this.opened.get(partition)
+    if (opened === undefined) return
+    this.opened.delete(partition)
+    this.opening.delete(partition)
+    for (const end of [...opened.users]) end()
+    await opened.source.hub.stop()
+    await opened.reader.close()
+  }
+}

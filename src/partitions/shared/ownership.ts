@@ -1,0 +1,298 @@
+import type { Log } from '../../base/log.ts'
+import { type Loop, Loops } from '../../base/loops.ts'
+import type { OwnedPartition } from '../partition.ts'
+import { oldestUnloadedOf } from '../partition.ts'
+import type { Claim, ClusterNode, ClusterStore, PartitionRow } from './store.ts'
+
+/** A partition that this node owns and has opened. */
+export interface OpenPartition extends OwnedPartition {
+  /** Completes accepted appends and stops. @param isLost whether another node may own the partition already */
+  stop(isLost: boolean): Promise<void>
+}
+
+export interface OwnershipDeps {
+  readonly store: ClusterStore
+  readonly node: Pick<ClusterNode, 'instanceId' | 'url' | 'version'>
+  /**
+   * Opens the log of a claimed partition and starts its consumers.
+   * @param onLost to be called once when another node has taken the partition over, or its log cannot be written
+   */
+  readonly open: (claimed: PartitionRow, onLost: (reason: string) => void) => Promise<OpenPartition>
+  /** Whether this node reaches the logs. While it does not, it counts as dead: the others can write its partitions. */
+  readonly isConnected: () => boolean
+  /** Tells the other nodes that a partition is free. */
+  readonly onReleased: () => void
+  readonly log: Log
+  readonly loops?: Loops
+  readonly times?: Partial<OwnershipTimes>
+}
+
+/** Milliseconds. */
+export interface OwnershipTimes {
+  /** Time between two rounds. */
+  readonly roundMs: number
+  /** A node that has not completed a round for this long counts as dead. */
+  readonly aliveMs: number
+}
+
+const TIMES: OwnershipTimes = { roundMs: 500, aliveMs: 2_000 }
+
+interface Held {
+  readonly claim: Claim
+  /** Undefined while it is being opened. */
+  open: OpenPartition | undefined
+  isClosing: boolean
+  /** Why it was lost while it was being opened. */
+  lostBecause: string | undefined
+}
+
+/**
+ * Decides which partitions this node owns. Each round writes a heartbeat, reads what the others own, claims partitions
+ * whose owner is dead up to an even share, and gives a surplus up. That two nodes never write the same log does not depend
+ * on these rounds or on clocks: every claim has a generation, and a log accepts only the newest.
+ */
+export class Ownership {
+  private readonly held = new Map<number, Held>()
+  private owned: readonly OpenPartition[] = []
+  private rows: readonly PartitionRow[] = []
+  private liveNodes: readonly ClusterNode[] = []
+  private readonly times: OwnershipTimes
+  private readonly stopping = new AbortController()
+  private wake = Promise.withResolvers<void>()
+  private finished: Promise<void> = Promise.resolve()
+  private refreshing: Promise<void> | undefined
+  /** The opening and closing of partitions. */
+  private readonly underway = new Set<Promise<void>>()
+  private isDraining = false
+  /** When this node last wrote its heartbeat, on the monotonic clock; undefined before the first time. */
+  private beatMs: number | undefined
+  /** No partition is claimed before this time, on the monotonic clock. */
+  private claimAfterMs = 0
+
+  constructor(private readonly deps: OwnershipDeps) {
+    this.times = { ...TIMES, ...deps.times }
+  }
+
+  /** Runs the first round, then continues in the background. Does not wait until claimed partitions are open. */
+  async start(): Promise<void> {
+    await this.round()
+    const { loops = new Loops(this.deps.log) } = this.deps
+    this.finished = loops.run('cluster', this.stopping.signal, (loop) => this.run(loop))
+  }
+
+  /** The partitions that this node owns and has opened, in order. */
+  all(): readonly OpenPartition[] {
+    return this.owned
+  }
+
+  /** The partition, if this node owns it and has opened it. */
+  get(partition: number): OpenPartition | undefined {
+    const held = this.held.get(partition)
+    return held === undefined || held.isClosing ? undefined : held.open
+  }
+
+  /** All partitions, as of the last round. */
+  get partitions(): readonly PartitionRow[] {
+    return this.rows
+  }
+
+  /** The live nodes, as of the last round. */
+  get nodes(): readonly ClusterNode[] {
+    return this.liveNodes
+  }
+
+  /** The node that owned the partition at the last round; null when nobody did. */
+  ownerOf(partition: number): string | null {
+    return this.rows.find((row) => row.partition === partition)?.owner ?? null
+  }
+
+  /** Where a node is reached, if it was alive at the last round. */
+  urlOf(instanceId: string): string | null {
+    // Empty while the node starts.
+    return this.liveNodes.find((node) => node.instanceId === instanceId)?.url || null
+  }
+
+  /** Begins the next round now. */
+  hurry(): void {
+    this.wake.resolve()
+  }
+
+  /** Reads who owns what, now. Concurrent calls share one reading. */
+  refresh(): Promise<void> {
+    this.refreshing ??= this.read().finally(() => {
+      this.refreshing = undefined
+    })
+    return this.refreshing
+  }
+
+  /** Gives all partitions up, in order, and leaves the cluster. */
+  async stop(): Promise<void> {
+    this.isDraining = true
+    this.stopping.abort()
+    this.hurry()
+    await this.finished
+    for (const held of this.held.values()) this.begin(this.giveUp(held, false))
+    while (this.underway.size > 0) await Promise.all(this.underway)
+    const { store, node } = this.deps
+    await store.removeNode(node.instanceId).catch(() => {})
+  }
+
+  private async run(loop: Loop): Promise<void> {
+    const { signal } = this.stopping
+    while (!signal.aborted) {
+      const timer = setTimeout(() => this.hurry(), this.times.roundMs)
+      await this.wake.promise
+      clearTimeout(timer)
+      this.wake = Promise.withResolvers()
+      if (signal.aborted) return
+      await this.round()
+      loop.succeeded()
+    }
+  }
+
+  private async round(): Promise<void> {
+    const isConnected = this.deps.isConnected()
+    if (isConnected) await this.beat()
+    await this.read()
+    this.dropLost()
+    if (!isConnected) return
+    const { store, node } = this.deps
+    const { fair, surplus } = this.share()
+    const wanted = fair - this.held.size
+    if (wanted > 0 && !this.isDraining && performance.now() >= this.claimAfterMs) {
+      const claimed = await store.claim(node.instanceId, wanted, [...this.held.keys()])
+      for (const row of claimed) this.begin(this.take(row))
+    }
+    for (const held of surplus) this.begin(this.giveUp(held, false))
+    await this.report()
+  }
+
+  /**
+   * Writes this node's heartbeat. After an outage of the database or of NATS for all nodes, the first one to return would
+   * see all others as dead: it gives them time to return, too, before it claims their partitions.
+   */
+  private async beat(): Promise<void> {
+    const { store, node } = this.deps
+    const { aliveMs } = this.times
+    await store.beat(node, aliveMs)
+    const now = performance.now()
+    if (this.beatMs !== undefined && now - this.beatMs > aliveMs) this.claimAfterMs = now + aliveMs
+    this.beatMs = now
+  }
+
+  private async read(): Promise<void> {
+    const { store } = this.deps
+    const [nodes, rows] = await Promise.all([store.nodes(), store.partitions()])
+    this.liveNodes = nodes.filter(({ isAlive }) => isAlive)
+    this.rows = rows
+  }
+
+  private begin(work: Promise<void>): void {
+    this.underway.add(work)
+    void work.finally(() => this.underway.delete(work))
+  }
+
+  /** Stops the partitions that another node owns according to the database. */
+  private dropLost(): void {
+    const { instanceId } = this.deps.node
+    for (const held of this.held.values()) {
+      const row = this.rows.find(({ partition }) => partition === held.claim.partition)
+      const isOurs = row?.owner === instanceId && row.generation === held.claim.generation
+      // A claim of this round may be newer than the rows that were read.
+      const isNewer = row !== undefined && row.generation < held.claim.generation
+      if (!isOurs && !isNewer && held.open !== undefined) this.begin(this.lose(held, 'another node owns it'))
+    }
+  }
+
+  /** How many partitions this node may own, and which of them it has to give up. */
+  private share(): { fair: number; surplus: readonly Held[] } {
+    const nodes = Math.max(1, this.liveNodes.length)
+    const total = this.rows.length
+    const least = Math.floor(total / nodes)
+    const most = Math.ceil(total / nodes)
+    const counts = this.liveNodes.map(({ instanceId }) => this.rows.filter(({ owner }) => owner === instanceId).length)
+    const isSomeoneShort = counts.some((count) => count < least)
+    const held = [...this.held.values()].filter(({ isClosing }) => !isClosing)
+    const keep = isSomeoneShort ? least : most
+    return { fair: most, surplus: held.filter(({ open }) => open !== undefined).slice(keep) }
+  }
+
+  private async take(claimed: PartitionRow): Promise<void> {
+    const { log, open } = this.deps
+    const { partition, generation } = claimed
+    const { instanceId: owner } = this.deps.node
+    const held: Held = {
+      claim: { partition, owner, generation },
+      open: undefined,
+      isClosing: false,
+      lostBecause: undefined,
+    }
+    this.held.set(partition, held)
+    const startedAt = performance.now()
+    try {
+      held.open = await open(claimed, (reason) => this.begin(this.lose(held, reason)))
+      if (held.lostBecause !== undefined) return await this.lose(held, held.lostBecause)
+      this.update()
+      const fields = { partition, generation, ms: Math.round(performance.now() - startedAt) }
+      log.info('cluster: this node owns a partition', fields)
+      if (this.isDraining) await this.giveUp(held, false)
+    } catch (error) {
+      log.warn('cluster: cannot open a partition; trying again', { partition, generation, error })
+      this.held.delete(partition)
+      await this.release(held)
+    }
+  }
+
+  private async lose(held: Held, reason: string): Promise<void> {
+    const { partition, generation } = held.claim
+    if (held.isClosing) return
+    held.lostBecause = reason
+    if (held.open === undefined) return
+    this.deps.log.warn('cluster: this node has lost a partition', { partition, generation, reason })
+    await this.giveUp(held, true)
+  }
+
+  private async giveUp(held: Held, isLost: boolean): Promise<void> {
+    if (held.isClosing || held.open === undefined) return
+    held.isClosing = true
+    this.update()
+    const { partition, generation } = held.claim
+    await held.open.stop(isLost).catch((error) => {
+      this.deps.log.warn('cluster: cannot close a partition', { partition, error })
+    })
+    this.held.delete(partition)
+    await this.release(held)
+    this.deps.log.info('cluster: this node has given up a partition', { partition, generation })
+  }
+
+  private async release({ claim }: Held): Promise<void> {
+    await this.deps.store.release(claim).catch((error) => {
+      // The next round claims it again, or others do once this node counts as dead.
+      this.deps.log.warn('cluster: cannot release a partition', { partition: claim.partition, error })
+    })
+    this.deps.onReleased()
+  }
+
+  private async report(): Promise<void> {
+    const reports = await Promise.all(
+      [...this.held.values()].flatMap(({ claim, open }) =>
+        open === undefined
+          ? []
+          : [
+              oldestUnloadedOf(open).then((oldestUnloadedMs) => ({
+                ...claim,
+                endSeq: open.journal.endSeq,
+                oldestUnloadedMs,
+              })),
+            ],
+      ),
+    )
+    await this.deps.store.report(reports)
+  }
+
+  private update(): void {
+    this.owned = [...this.held.values()]
+      .flatMap(({ open, isClosing }) => (open === undefined || isClosing ? [] : [open]))
+      .sort((a, b) => a.id - b.id)
+  }
+}

@@ -1,0 +1,39 @@
+import type { LoadProgress } from '../../sink/sink.ts'
+import type { ClusterStore } from './store.ts'
+
+export interface RemoteLoadDeps {
+  readonly store: ClusterStore
+  readonly partition: number
+  /** The epoch and position as of the last round. */
+  readonly known: () => { readonly epoch: string; readonly loadedSeq: number }
+  /** The true end of the log now. */
+  readonly endSeq: () => Promise<number>
+}
+
+const POLL_MS = 25
+
+/** How far a partition that another node owns is loaded into ClickHouse: its owner stores that in Postgres. */
+export class RemoteLoad implements LoadProgress {
+  constructor(private readonly deps: RemoteLoadDeps) {}
+
+  get epoch(): string {
+    return this.deps.known().epoch
+  }
+
+  loadedSeq(): number {
+    return this.deps.known().loadedSeq
+  }
+
+  async waitFor(seq: number, timeoutMs: number): Promise<boolean> {
+    const deadline = performance.now() + timeoutMs
+    for (;;) {
+      if ((await this.deps.store.loadedSeq(this.deps.partition)) >= seq) return true
+      if (performance.now() > deadline) return false
+      await Bun.sleep(POLL_MS)
+    }
+  }
+
+  async waitForAll(timeoutMs: number): Promise<boolean> {
+    return this.waitFor(await this.deps.endSeq(), timeoutMs)
+  }
+}

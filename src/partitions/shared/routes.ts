@@ -1,0 +1,40 @@
+import { Elysia, NotFoundError } from 'elysia'
+import type { Guards } from '../../keys/guards.ts'
+import { SECURITY } from '../../keys/security.ts'
+import type { Forwarder } from '../../keys/forward.ts'
+import { PROOF_PATH } from './addresses.ts'
+import { Cluster } from './schema.ts'
+
+export interface ClusterRoutesDeps {
+  readonly guards: Guards
+  /** Describes the nodes and partitions. */
+  readonly cluster: () => Promise<Cluster>
+}
+
+/** `GET /api/v1/cluster`: the nodes and partitions, for the operator. */
+export function clusterRoutes({ guards, cluster }: ClusterRoutesDeps) {
+  return new Elysia({ prefix: '/api/v1/cluster', detail: { security: SECURITY.operator } })
+    .use(guards.operator)
+    .get('', () => cluster(), {
+      response: Cluster,
+      detail: {
+        tags: ['Operation'],
+        operationId: 'getCluster',
+        summary: 'Read the state of the cluster',
+        description:
+          'The nodes, and the partitions of the journal with their owners and lags (docs/architecture.md#several-nodes).',
+      },
+    })
+}
+
+const CHALLENGE = /^[0-9a-f-]{36}$/
+
+/** Proves to other nodes which one this is. For everybody else there is no such route. */
+export function proofRoute(forwarder: Pick<Forwarder, 'prove'>) {
+  return new Elysia({ detail: { hide: true } }).get(PROOF_PATH, ({ request }) => {
+    const challenge = new URL(request.url).searchParams.get('challenge') ?? ''
+    const proof = CHALLENGE.test(challenge) ? forwarder.prove(challenge) : null
+    if (proof === null) throw new NotFoundError()
+    return new Response(proof)
+  })
+}

@@ -1,0 +1,85 @@
+import { createHmac, randomUUID, timingSafeEqual } from 'node:crypto'
+import { ApiError } from '../../base/errors.ts'
+import type { Caller } from '../../keys/schema.ts'
+import type { ForwardedCall } from '../../keys/forward.ts'
+import { SeenCalls } from './seen-calls.ts'
+
+/** Names the caller of a forwarded request, and signs it. */
+export const FORWARDED_HEADER = 'x-cluster-forwarded'
+
+interface Content extends ForwardedCall {
+  /** When it was signed, Unix milliseconds. */
+  readonly at: number
+  /** The process that it is for. */
+  readonly to: string
+  /** Who signed it, and its number there: every call is accepted once. */
+  readonly from: string
+  readonly number: number
+}
+
+const WRONG_NODE = 'a call for another node arrived here: check the INSTANCE_URL of the nodes'
+/** How much the clocks of two nodes may differ, and how long a request may be on its way. */
+const VALID_MS = 60_000
+
+/** Signs the requests that nodes send each other, with a key derived from `CLUSTER_SECRET`. */
+export class ClusterSignature {
+  private readonly key: Buffer
+  /** Not the instance: one that starts again counts anew. */
+  private readonly from = randomUUID()
+  private number = 0
+  private readonly seen = new SeenCalls(VALID_MS)
+
+  /** @param instanceId of this process */
+  constructor(
+    secret: string,
+    private readonly instanceId: string,
+    private readonly now: () => number = Date.now,
+  ) {
+    this.key = createHmac('sha256', secret).update('forwarded requests').digest()
+  }
+
+  /** The value of {@link FORWARDED_HEADER}. It is valid once, for this process, method, path, caller and body only. */
+  sign(to: string, method: string, path: string, caller: Caller, body: Uint8Array): string {
+    const { from } = this
+    const content: Content = { caller, bodyDigest: digestOf(body), at: this.now(), to, from, number: ++this.number }
+    const text = Buffer.from(JSON.stringify(content)).toString('base64url')
+    return `${text}.${this.check(method, path, text).toString('base64url')}`
+  }
+
+  /**
+   * Checks the header, before the body is read.
+   * @throws ApiError UNAUTHENTICATED when it was not signed by a node, or is old or repeated; UNAVAILABLE when it is for another node
+   */
+  verify(header: string, method: string, path: string): ForwardedCall {
+    const [text = '', check = ''] = header.split('.')
+    const expected = this.check(method, path, text)
+    const given = Buffer.from(check, 'base64url')
+    if (given.length !== expected.length || !timingSafeEqual(given, expected)) throw notSigned()
+    const content: Content = JSON.parse(Buffer.from(text, 'base64url').toString())
+    const { caller, bodyDigest, at, to } = content
+    const now = this.now()
+    if (Math.abs(now - at) > VALID_MS) throw notSigned()
+    if (to !== this.instanceId) throw new ApiError('UNAVAILABLE', WRONG_NODE, { retryAfterSeconds: 1 })
+    if (!this.seen.add(content, now)) throw notSigned()
+    return { caller, bodyDigest }
+  }
+
+  /** What only a process of this cluster can answer to a challenge: that it is this instance. */
+  prove(challenge: string, instanceId = this.instanceId): string {
+    return createHmac('sha256', this.key).update(`node ${instanceId} ${challenge}`).digest('base64url')
+  }
+
+  private check(method: string, path: string, text: string): Buffer {
+    return createHmac('sha256', this.key).update(`${method} ${path} ${text}`).digest()
+  }
+}
+
+/** Identifies a body by its SHA-256. */
+export function digestOf(body: Uint8Array): string {
+  return Bun.SHA256.hash(body, 'base64')
+}
+
+/** Refuses a request whose signature is wrong or too old. */
+export function notSigned(): ApiError {
+  return new ApiError('UNAUTHENTICATED', `${FORWARDED_HEADER}: not signed by a node of this cluster`)
+}

@@ -1,0 +1,152 @@
+import type { ObserveRequest } from '../../http/envelope.ts'
+import type { Hub } from '../../live/hub.ts'
+import type { OwnedPartition, Partitions } from '../../partitions/partition.ts'
+import { type CounterCell, type HistogramCell, Metrics } from '../../base/metrics.ts'
+import type { Loops } from '../../base/loops.ts'
+
+const REQUEST_SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
+const COMMIT_SECONDS = [0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.1, 0.5, 1]
+const LAG_SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.02, 0.03, 0.04, 0.05, 0.075, 0.1, 0.25, 0.5, 1, 2.5]
+const LOAD_SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
+
+/** The components whose state is read on each scrape. */
+export interface Observed {
+  readonly partitions: Pick<Partitions, 'isOnlyOne' | 'owned' | 'openFeeds'>
+  readonly loops: Pick<Loops, 'states'>
+  readonly connections: { readonly size: number; readonly queuedBytes: number }
+}
+
+export type ServiceMetrics = ReturnType<typeof createServiceMetrics>
+
+/**
+ * The metrics of the service (docs/specification.md#operations): functions that components call when something happens,
+ * and the registry for `GET /metrics`.
+ */
+export function createServiceMetrics() {
+  const registry = new Metrics()
+  registry.gauge('process_resident_memory_bytes', 'Resident memory of the service process, without its stores.', () =>
+    process.memoryUsage.rss(),
+  )
+  registry.gauge('process_uptime_seconds', 'Seconds since the service started.', () => process.uptime())
+  const requests = registry.counter('http_requests_total', 'Answered requests.', ['method', 'route', 'status'])
+  const requestSeconds = registry.histogram('http_request_seconds', 'Time from request to response.', REQUEST_SECONDS, [
+    'route',
+  ])
+  const accepted = registry.counter('events_accepted_total', 'Events made durable and acknowledged.').at()
+  const duplicates = registry
+    .counter('events_duplicate_total', 'Events ignored because their id was already known.')
+    .at()
+  const commitSeconds = registry.histogram(
+    'journal_commit_seconds',
+    'Duration of a journal write, including its sync.',
+    COMMIT_SECONDS,
+  )
+  const written = registry.counter('journal_written_bytes_total', 'Bytes made durable by the journal.')
+  const sinkRows = registry.counter('sink_rows_total', 'Journal rows loaded into ClickHouse.')
+  const sinkSeconds = registry.histogram('sink_load_seconds', 'Duration of a load into ClickHouse.', LOAD_SECONDS)
+  const setBack = registry.counter(
+    'store_set_back_total',
+    'Times that a store was found to have gone back to an earlier state.',
+    ['store'],
+  )
+  for (const store of ['postgres', 'journal', 'clickhouse']) setBack.at(store)
+  const lag = registry.histogram('event_loop_lag_seconds', 'Event loop delay.', LAG_SECONDS).at()
+
+  /** The cells of each route: finding them by their labels on every request would be slow. */
+  const cells = new Map<string, { seconds: HistogramCell; answers: Map<number, Map<string, CounterCell>> }>()
+  const requestAnswered: ObserveRequest = (method, route, status, seconds) => {
+    const ofRoute = getOrCreate(cells, route, () => ({ seconds: requestSeconds.at(route), answers: new Map() }))
+    const ofStatus = getOrCreate(ofRoute.answers, status, () => new Map<string, CounterCell>())
+    getOrCreate(ofStatus, method, () => requests.at(method, route, String(status))).value++
+    ofRoute.seconds.observe(seconds)
+  }
+  return {
+    registry,
+    requestAnswered,
+    eventsTaken(acceptedCount: number, duplicateCount: number) {
+      accepted.value += acceptedCount
+      duplicates.value += duplicateCount
+    },
+    journalCommitted(milliseconds: number, bytes: number) {
+      commitSeconds.observe(milliseconds / 1000)
+      written.add(bytes)
+    },
+    sinkLoaded(rows: number, milliseconds: number) {
+      sinkRows.add(rows)
+      sinkSeconds.observe(milliseconds / 1000)
+    },
+    storeSetBack: (store: string) => setBack.at(store).value++,
+    loopLagged: (seconds: number) => lag.observe(seconds),
+    observe: (observed: Observed) => addGauges(registry, observed),
+  }
+}
+
+/** Rows of the journal that live subscriptions of this process have not been sent yet. */
+export function feedLag(partitions: Pick<Partitions, 'openFeeds'>): number {
+  return partitions.openFeeds().reduce((sum, { hub }) => sum + hub.lag(), 0)
+}
+
+/** Adds the gauges of the parts that have started. */
+function addGauges(registry: Metrics, { partitions, loops, connections }: Observed): void {
+  registry.gauges(
+    'loop_failing_seconds',
+    'Seconds since each background loop began to fail; 0 while it works.',
+    'loop',
+    () => loops.states().map(({ name, failingMs }) => [name, failingMs / 1000] as const),
+  )
+  registry.gauges('loop_failures', 'Failed rounds of each background loop since the service started.', 'loop', () =>
+    loops.states().map(({ name, failures }) => [name, failures] as const),
+  )
+  // A service with one partition has no label.
+  const perPartition = (name: string, help: string, measure: (owned: OwnedPartition) => number) =>
+    partitions.isOnlyOne
+      ? registry.gauge(name, help, () => measure(partitions.owned()[0]))
+      : registry.gauges(name, help, 'partition', () =>
+          partitions.owned().map((owned) => [String(owned.id), measure(owned)] as const),
+        )
+  perPartition('journal_gap_rows', 'Missing journal rows: assigned positions without a row.', ({ journal }) =>
+    journal.gaps.reduce((sum, { afterSeq, throughSeq }) => sum + throughSeq - afterSeq, 0),
+  )
+  perPartition('journal_generation', 'How often the partition was claimed.', ({ generation }) => generation)
+  perPartition('journal_end_seq', 'Position of the last durable row.', ({ journal }) => journal.endSeq)
+  perPartition('journal_disk_bytes', 'Size of the journal on disk.', ({ journal }) => journal.bytes)
+  perPartition('journal_backlog_bytes', 'Journal bytes not yet consumed.', ({ journal }) => journal.backlogBytes)
+  perPartition(
+    'sink_lag_rows',
+    'Journal rows not yet loaded into ClickHouse.',
+    ({ journal, sink }) => journal.endSeq - sink.loadedSeq(),
+  )
+  perPartition('run_statistics_lag_rows', 'Journal rows not yet counted in run statistics.', ({ statistics }) =>
+    statistics.lag(),
+  )
+  const counted = (pick: (counts: ReturnType<Hub['counts']>) => number) => () =>
+    partitions.openFeeds().reduce((sum, { hub }) => sum + pick(hub.counts()), 0)
+  registry.gauge('feed_connections', 'Open feeds.', () => connections.size)
+  registry.gauge('feed_queued_bytes', 'Bytes queued for clients of open feeds.', () => connections.queuedBytes)
+  registry.gauge(
+    'feed_subscriptions',
+    'Subscriptions of open feeds.',
+    counted(({ all }) => all),
+  )
+  registry.gauge(
+    'feed_subscriptions_behind',
+    'Subscriptions that are catching up.',
+    counted(({ behind }) => behind),
+  )
+  registry.gauge(
+    'feed_filters',
+    'Distinct filters of open feeds.',
+    counted(({ filters }) => filters),
+  )
+  registry.gauge('feed_lag_rows', 'Journal rows not yet delivered to live subscriptions.', () => feedLag(partitions))
+}
+
+/** Like `Map.getOrInsertComputed`, which takes 9 ns where this takes 1 to 3; every request needs three. */
+function getOrCreate<K, V>(map: Map<K, V>, key: K, create: () => V): V {
+  let value = map.get(key)
+  if (value === undefined) {
+    value = create()
+    map.set(key, value)
+  }
+  return value
+}

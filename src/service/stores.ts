@@ -1,0 +1,236 @@
+import { type ColumnarBackend, remoteClickHouse } from '../clickhouse/backend.ts'
+import { type ColumnarClient, createColumnarClient } from '../clickhouse/client.ts'
+import { startEmbeddedClickHouse } from '../clickhouse/engine/supervisor.ts'
+import { migrateClickHouse } from '../clickhouse/migrate.ts'
+import type { Config } from '../config/config.ts'
+import type { Log } from '../base/log.ts'
+import { tryDataDir } from '../base/data-dir.ts'
+import type { Metrics } from '../base/metrics.ts'
+import type { Progress } from '../base/progress.ts'
+import { StartError } from '../base/start-error.ts'
+import type { Teardown } from '../base/teardown.ts'
+import { connectPostgres, isUnavailable, type Sql } from '../postgres/connect.ts'
+import { embeddedPostgresBeside, hasEmbeddedPostgres, startEmbeddedPostgres } from '../postgres/embedded.ts'
+import { migratePostgres, withMigrationLock } from '../postgres/migrate.ts'
+
+export interface StoresDeps {
+  readonly log: Log
+  readonly progress: Progress
+  readonly metrics: Metrics
+  readonly teardown: Teardown
+  /** Called with a workspace whose query forced a restart of the embedded ClickHouse. */
+  readonly onStuckQuery: (workspaceId: string) => void
+  /** How many connections the embedded Postgres accepts; enough for one service unless given. */
+  readonly connections?: number
+}
+
+/** Connections to stores that are up and migrated. */
+export interface Stores {
+  readonly sql: Sql
+  /** A connection outside the pool, so that a busy pool does not delay the key lease. */
+  readonly heartbeat: Sql
+  /** For separate connections. Contains a password. */
+  readonly postgresUrl: string
+  /** For other processes of the service. Contains a password. */
+  readonly clickhouseUrl: string
+  readonly columnar: ColumnarClient
+}
+
+/** How long to wait at start for an external server, which may have been started at the same time. */
+const REMOTE_PATIENCE_MS = 30_000
+const RETRY_INTERVAL_MS = 250
+const END_TIMEOUT_SECONDS = 2
+const COMMAND_CONNECTIONS_MAX = 2
+const NEVER = new AbortController().signal
+
+/** Chooses, starts and migrates Postgres and ClickHouse, both at once. @throws StartError */
+export async function startStores(config: Config, deps: StoresDeps): Promise<Stores> {
+  // If one fails to start, do not wait for the other.
+  const failing = new AbortController()
+  const orFail = (error: unknown) => {
+    failing.abort(error)
+    throw error
+  }
+  const starting = startPostgres(config, deps, failing.signal)
+  const results = await Promise.allSettled([
+    starting.catch(orFail),
+    startClickHouse(config, deps, failing.signal, async () => (await starting).clients.postgresUrl).catch(orFail),
+  ] as const)
+  // A store that has started must be stopped, even if the other one fails. Both stop at the same time.
+  deps.teardown.add('stores', () =>
+    Promise.all(results.map((result) => (result.status === 'fulfilled' ? result.value.stop() : undefined))),
+  )
+  const [postgres, clickhouse] = results
+  if (postgres.status === 'rejected' || clickhouse.status === 'rejected') throw failing.signal.reason
+  const { client: columnar, url: clickhouseUrl } = clickhouse.value
+  return { ...postgres.value.clients, columnar, clickhouseUrl }
+}
+
+async function startPostgres(
+  config: Config,
+  { log, progress, metrics, connections: accepted }: StoresDeps,
+  failing: AbortSignal,
+) {
+  const server =
+    config.databaseUrl === undefined
+      ? await progress.during('starting Postgres', (onProgress) =>
+          startEmbeddedPostgres({
+            dataDir: config.dataDir,
+            log,
+            onProgress,
+            ...(accepted === undefined ? {} : { connections: accepted }),
+          }),
+        )
+      : { url: config.databaseUrl, stop: async () => {} }
+  let connections = 0
+  const onConnection = (change: number) => {
+    connections += change
+  }
+  metrics.gauge('postgres_connections', 'Open connections to Postgres.', () => connections)
+  const sql = connectPostgres(server.url, { log, onConnection })
+  const heartbeat = connectPostgres(server.url, { log, max: 1, onConnection })
+  const stop = async () => {
+    await Promise.all([sql, heartbeat].map((pool) => pool.end({ timeout: END_TIMEOUT_SECONDS })))
+    await server.stop()
+  }
+  try {
+    if (config.databaseUrl !== undefined) {
+      await progress.during('waiting for DATABASE_URL', () => reachable(sql, failing))
+    }
+    await progress.during('migrating Postgres', () => migratePostgres(server.url, log))
+    return { clients: { sql, heartbeat, postgresUrl: server.url }, stop }
+  } catch (error) {
+    await stop()
+    throw error
+  }
+}
+
+/** A connection to Postgres for a command. */
+export interface OpenedPostgres {
+  readonly sql: Sql
+  /** Whether no service can be using the database at the same time. */
+  readonly isAlone: boolean
+  close(): Promise<void>
+}
+
+/**
+ * Connects a command on the service's machine to Postgres: to the operator's server, to the embedded server of the running
+ * service, or, if none is running, to an embedded server that runs as long as the command, under the lock of its directory.
+ *
+ * @throws StartError when there is no database, or it was never set up
+ */
+export async function openPostgres(
+  config: Config,
+  { log, progress }: Pick<StoresDeps, 'log' | 'progress'>,
+): Promise<OpenedPostgres> {
+  const { isAlone, url, release } = await locatePostgres(config, { log, progress })
+  const sql = connectPostgres(url, { log, max: COMMAND_CONNECTIONS_MAX })
+  const close = async () => {
+    await sql.end({ timeout: END_TIMEOUT_SECONDS })
+    await release()
+  }
+  try {
+    const what = config.databaseUrl === undefined ? 'the database in DATA_DIR' : 'DATABASE_URL'
+    await progress.during(`waiting for ${what}`, () => reachable(sql, NEVER, what))
+    const [{ exists }] = (await sql`select to_regclass('api_keys') is not null as exists`) as unknown as [
+      { exists: boolean },
+    ]
+    if (!exists) throw new StartError(`${what} has not been set up yet: start the service once`)
+    return { sql, isAlone, close }
+  } catch (error) {
+    await close()
+    throw error
+  }
+}
+
+async function locatePostgres(
+  { databaseUrl, dataDir }: Config,
+  { log, progress }: Pick<StoresDeps, 'log' | 'progress'>,
+) {
+  if (databaseUrl !== undefined) return { isAlone: false, url: databaseUrl, release: async () => {} }
+  if (!hasEmbeddedPostgres(dataDir))
+    throw new StartError(
+      `there is no database in DATA_DIR ${dataDir}: set DATA_DIR or DATABASE_URL as for the service, and start it once`,
+    )
+  const lock = tryDataDir(dataDir)
+  if (lock === null) {
+    const { url, close } = await embeddedPostgresBeside(dataDir)
+    return { isAlone: false, url, release: close }
+  }
+  try {
+    const { url, stop } = await progress.during('starting Postgres', (onProgress) =>
+      startEmbeddedPostgres({ dataDir, log, onProgress }),
+    )
+    return { isAlone: true, url, release: () => stop().finally(lock.release) }
+  } catch (error) {
+    lock.release()
+    throw error
+  }
+}
+
+/** Waits until the server answers. @throws StartError without the URL, which contains a password */
+async function reachable(sql: Sql, failing: AbortSignal, what = 'DATABASE_URL'): Promise<void> {
+  const deadline = performance.now() + REMOTE_PATIENCE_MS
+  for (;;) {
+    try {
+      await sql`select 1`
+      return
+    } catch (cause) {
+      failing.throwIfAborted()
+      if (isUnavailable(cause) && performance.now() < deadline) await Bun.sleep(RETRY_INTERVAL_MS)
+      else throw new StartError(`${what} cannot be used: ${(cause as Error).message}`, { cause })
+    }
+  }
+}
+
+/** @param postgresUrl resolves once Postgres has started */
+async function startClickHouse(
+  config: Config,
+  deps: StoresDeps,
+  failing: AbortSignal,
+  postgresUrl: () => Promise<string>,
+) {
+  const { log, progress } = deps
+  const backend = await progress.during('starting ClickHouse', () => clickHouse(config, deps, failing))
+  const client = createColumnarClient(backend)
+  const stop = async () => {
+    await client.close()
+    await backend.stop()
+  }
+  try {
+    const migrate = () => migrateClickHouse(client, log)
+    await progress.during('migrating ClickHouse', async () =>
+      // Other processes may be starting on the same server.
+      config.clickhouseUrl === undefined ? migrate() : withMigrationLock(await postgresUrl(), log, migrate),
+    )
+    return { client, url: config.clickhouseUrl ?? urlOf(backend), stop }
+  } catch (error) {
+    await stop()
+    throw error
+  }
+}
+
+function urlOf({ url, username, password, database }: ColumnarBackend): string {
+  const withUser = Object.assign(new URL(url), { username, password })
+  return new URL(database, withUser).href
+}
+
+async function clickHouse(config: Config, deps: StoresDeps, failing: AbortSignal): Promise<ColumnarBackend> {
+  const { clickhouseCluster, clickhouseUrl, dataDir, logLevel, queries } = config
+  const { log, metrics, onStuckQuery } = deps
+  if (clickhouseUrl === undefined) {
+    const restarts = metrics.counter('clickhouse_stuck_total', 'Restarts of ClickHouse to stop a query.').at()
+    const onStuck = (workspaceIds: readonly string[]) => {
+      restarts.value++
+      for (const workspaceId of workspaceIds) onStuckQuery(workspaceId)
+    }
+    return startEmbeddedClickHouse({ dataDir, log, logLevel, statementsPerKey: queries.atOnce, onStuck })
+  }
+  const backend = remoteClickHouse(clickhouseUrl, clickhouseCluster)
+  try {
+    await backend.whenReady(AbortSignal.any([failing, AbortSignal.timeout(REMOTE_PATIENCE_MS)]))
+  } catch (cause) {
+    throw new StartError('CLICKHOUSE_URL cannot be used: the server does not answer', { cause })
+  }
+  return backend
+}

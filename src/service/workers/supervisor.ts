@@ -1,0 +1,96 @@
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import packageJson from '../../../package.json' with { type: 'json' }
+import { sweepSnapshots } from '../backup/snapshot.ts'
+import { systemClock } from '../../base/clock.ts'
+import type { Config } from '../../config/config.ts'
+import { mint } from '../../base/ids.ts'
+import { newEpoch } from '../../journal/log/epochs.ts'
+import { markPartitioned, openDataDir } from '../../base/data-dir.ts'
+import { checkPort, urlAt } from '../ops/listen.ts'
+import { Metrics } from '../../base/metrics.ts'
+import { Teardown } from '../../base/teardown.ts'
+import { ClusterStore } from '../../partitions/shared/store.ts'
+import type { Service, ServiceOptions } from '../service.ts'
+import { startStores } from '../stores.ts'
+import { highestSeq } from '../../store-marks/columnar-marks.ts'
+import { isMarkedRestored, journalName, markRestored, readJournalId } from '../../store-marks/watermark-file.ts'
+import { bootstrapWorkspace } from '../../workspaces/bootstrap.ts'
+import { WorkerPool } from './pool.ts'
+
+type Options = Pick<ServiceOptions, 'log' | 'progress'>
+
+/** Connections of each worker to the embedded Postgres, and those of the supervisor and of commands. */
+const CONNECTIONS_PER_WORKER = 24
+const FURTHER_CONNECTIONS = 40
+/** How long a worker may take to start before the others take its partitions over. */
+const STARTING_MS = 30_000
+const SECRET_BYTES = 32
+
+/**
+ * Starts the service as several processes that share a data directory, its stores and a port
+ * (docs/architecture.md#several-processes-on-one-machine). This process has the lock and the stores, and answers nothing.
+ *
+ * @throws StartError for problems that the operator can fix
+ */
+export function startWorkers(config: Config, options: Options): Promise<Service> {
+  return Teardown.ifStartFails(options.log, (teardown) => start(config, options, teardown))
+}
+
+async function start(config: Config, { log, progress }: Options, teardown: Teardown): Promise<Service> {
+  const dataDir = openDataDir(config.dataDir)
+  teardown.add('data directory', dataDir.release)
+  const port = await checkPort(config)
+  await sweepSnapshots(config.dataDir)
+  const outdated = Promise.withResolvers<void>()
+  const count = config.workers
+  const pool = new WorkerPool({
+    register: (instanceId, previousId) => store.replaceNode({ instanceId, url: '', version }, previousId, STARTING_MS),
+    onOutdated: outdated.resolve,
+    log,
+  })
+  const { sql, columnar, postgresUrl, clickhouseUrl } = await startStores(config, {
+    log,
+    progress,
+    metrics: new Metrics(),
+    teardown,
+    onStuckQuery: (workspaceId) => pool.broadcast({ type: 'stuck', workspaceId }),
+    connections: FURTHER_CONNECTIONS + count * CONNECTIONS_PER_WORKER,
+  })
+  const store = new ClusterStore(sql)
+  const home = readJournalId(config.dataDir)
+  const partitions = await store.createPartitions({
+    count: config.partitions,
+    home,
+    epochOf: newEpoch,
+    highestSeq: () => highestSeq(columnar),
+  })
+  markPartitioned(config.dataDir)
+  shareRestoredMark(config.dataDir, partitions)
+  const first = await bootstrapWorkspace({ sql, clock: systemClock, mint, key: config.bootstrapWorkspaceKey })
+  const { version } = packageJson
+  const instanceIds = Array.from({ length: count }, () => crypto.randomUUID())
+  await store.replaceNodes(instanceIds, dataDir.previousInstanceId, version, STARTING_MS)
+  const secret = Buffer.from(crypto.getRandomValues(new Uint8Array(SECRET_BYTES))).toString('base64url')
+  teardown.add('workers', () => pool.stop())
+  await progress.during(`starting ${count} workers`, () =>
+    pool.start({ port, databaseUrl: postgresUrl, clickhouseUrl, partitions, secret }, instanceIds),
+  )
+  return {
+    url: urlAt(config.host, port),
+    isFirstStart: first.workspaceId !== null,
+    freshKey: first.freshKey,
+    isKeyIgnored: first.keyIgnored,
+    outdated: outdated.promise,
+    stop: () => teardown.run(),
+  }
+}
+
+/** Operators mark a directory that they have restored; each log in it then begins a new epoch. */
+function shareRestoredMark(dataDir: string, partitions: number): void {
+  if (!isMarkedRestored(dataDir)) return
+  for (let partition = 1; partition < partitions; partition++) {
+    const name = journalName(partition)
+    if (existsSync(join(dataDir, name))) markRestored(dataDir, name)
+  }
+}
