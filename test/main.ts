@@ -1,6 +1,6 @@
+import { script } from '../src/base/script.ts'
 import { runMain } from '../src/cli/shared/main.ts'
 import { suggest, unknownOption } from '../src/cli/shared/options.ts'
-import { script } from '../src/base/script.ts'
 import { PARALLEL, runTests, SLOW } from './support/run-tests.ts'
 import { endAll } from './support/teardown.ts'
 

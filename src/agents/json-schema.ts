@@ -1,7 +1,7 @@
 import { invalid } from '../base/errors.ts'
 import { isObject } from '../base/json-object.ts'
-import { shown } from '../http/validation-message.ts'
 import { lookup } from '../base/lookup.ts'
+import { shown } from '../http/validation-message.ts'
 
 type Check = (value: unknown, path: string) => void
 

@@ -1,6 +1,6 @@
 import { t } from 'elysia'
-import { Count, Named } from '../http/schema.ts'
 import { lookup } from '../base/lookup.ts'
+import { Count, Named } from '../http/schema.ts'
 import type { PriceTable } from '../model/prices.ts'
 import { EXAMPLES } from './examples.ts'
 import { RunQuery } from './schema.ts'

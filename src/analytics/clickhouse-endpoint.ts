@@ -1,4 +1,5 @@
 import { gzipSync } from 'node:zlib'
+import { ApiError } from '../base/errors.ts'
 import { EXCEPTION_TAG_HEADER, exceptionBlock, mintExceptionTag } from '../clickhouse/exception-block.ts'
 import {
   acceptsGzip,
@@ -10,7 +11,6 @@ import {
   type Statement,
 } from '../clickhouse/protocol.ts'
 import type { BodyReader } from '../http/body.ts'
-import { ApiError } from '../base/errors.ts'
 import type { Guards } from '../keys/guards.ts'
 import type { Caller } from '../keys/schema.ts'
 import type { Analytics, StreamQuery } from './analytics.ts'

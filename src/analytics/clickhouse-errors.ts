@@ -1,6 +1,6 @@
+import type { ApiError, ErrorCode } from '../base/errors.ts'
 import { ColumnarError } from '../clickhouse/client.ts'
 import { ClickHouseFailure } from '../clickhouse/protocol.ts'
-import type { ApiError, ErrorCode } from '../base/errors.ts'
 import { HINT, isWithheld } from './problems.ts'
 
 /** An {@link ApiError} in the form that ClickHouse clients understand. */

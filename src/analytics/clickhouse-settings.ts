@@ -1,5 +1,5 @@
-import { ClickHouseFailure } from '../clickhouse/protocol.ts'
 import { lookup } from '../base/lookup.ts'
+import { ClickHouseFailure } from '../clickhouse/protocol.ts'
 import type { StreamQuery } from './analytics.ts'
 import type { EngineSetting } from './parser.ts'
 import { SESSION_SETTINGS } from './session-settings.ts'

@@ -1,6 +1,6 @@
+import { ApiError } from '../base/errors.ts'
 import { type ColumnarClient, ColumnarError } from '../clickhouse/client.ts'
 import { TENANT_WORKLOAD } from '../clickhouse/protocol.ts'
-import { ApiError } from '../base/errors.ts'
 import { type AstNode, readAst, setTableOf, textOf } from './ast.ts'
 import { unboundedCall } from './bounds.ts'
 import { isAllowedFunction, isAllowedTableFunction, isCallByName, takesFunction } from './functions.ts'

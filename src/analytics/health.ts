@@ -1,5 +1,5 @@
-import type { ColumnarClient } from '../clickhouse/client.ts'
 import { type Dependency, HealthProblem } from '../base/health.ts'
+import type { ColumnarClient } from '../clickhouse/client.ts'
 import { sessionSettings } from './session-settings.ts'
 import { scopeDatabase, scopedStatement } from './views.ts'
 

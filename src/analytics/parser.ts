@@ -1,6 +1,6 @@
+import { ApiError } from '../base/errors.ts'
 import { type ColumnarClient, ColumnarError, ColumnarUnavailable } from '../clickhouse/client.ts'
 import type { QueryCaps } from '../config/config.ts'
-import { ApiError } from '../base/errors.ts'
 import { type CheckedQuery, createGuard, normalFormOf, PARSER_SETTINGS } from './guard.ts'
 import { atCharacters, explainFailure } from './problems.ts'
 import { TextCache } from './text-cache.ts'

@@ -1,6 +1,6 @@
-import type { LoadProgress } from '../sink/sink.ts'
 import { ApiError, invalid } from '../base/errors.ts'
 import { parseCursor } from '../journal/cursor.ts'
+import type { LoadProgress } from '../sink/sink.ts'
 
 export const WAIT_MAX_MS = 10_000
 

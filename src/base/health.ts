@@ -1,5 +1,5 @@
-import { ApiError } from './errors.ts'
 import type { OwnedPartition } from '../partitions/partition.ts'
+import { ApiError } from './errors.ts'
 import { FAILING_MS, type LoopState, type Loops } from './loops.ts'
 
 const CHECK_TIMEOUT_MS = 2_000

@@ -1,10 +1,10 @@
 import { resolve } from 'node:path'
-import { ConfigReader } from './reader.ts'
+import { LIMITS, type Limits } from '../base/limits.ts'
 import { type EgressAllowList, parseEgressAllow } from '../egress/allow-list.ts'
 import { type ProxyRanges, parseProxyRanges } from '../http/client-address.ts'
-import { LIMITS, type Limits } from '../base/limits.ts'
 import { type PriceTable, parseModelPrices } from '../model/prices.ts'
 import { parseSecretsKey } from '../secrets/vault.ts'
+import { ConfigReader } from './reader.ts'
 
 const MIB = 1024 * 1024
 const GIB = 1024 * MIB

@@ -1,5 +1,5 @@
-import { isWellFormedKey } from '../keys/token.ts'
 import { StartError } from '../base/start-error.ts'
+import { isWellFormedKey } from '../keys/token.ts'
 import { RETENTION_DAYS_MAX } from '../workspaces/schema.ts'
 
 /** All problems of the environment, one per line. */

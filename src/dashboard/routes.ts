@@ -1,6 +1,6 @@
 import { Elysia } from 'elysia'
-import { preferredEncoding } from '../http/answer.ts'
 import { ApiError } from '../base/errors.ts'
+import { preferredEncoding } from '../http/answer.ts'
 import { bundlePage, type PageFile } from './bundle.ts'
 
 /** Nothing is loaded from other origins, no inline script runs, and no reported text becomes markup. */

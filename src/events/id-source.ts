@@ -1,6 +1,6 @@
+import { ApiError } from '../base/errors.ts'
 import type { ColumnarClient } from '../clickhouse/client.ts'
 import type { LoadProgress } from '../sink/sink.ts'
-import { ApiError } from '../base/errors.ts'
 import type { EventIdSource } from './id-index.ts'
 import type { RunRef } from './schema.ts'
 

@@ -1,5 +1,6 @@
-import type { Limits } from '../config/config.ts'
 import { invalid } from '../base/errors.ts'
+import { CANONICAL_BYTES, parseCanonicalBytes, parseTimestamp } from '../base/timestamp.ts'
+import type { Limits } from '../config/config.ts'
 import { jsonError, readString } from '../http/json-reader.ts'
 import {
   BACKSLASH,
@@ -16,7 +17,6 @@ import {
   skipValue,
   startsWith,
 } from '../http/json-scan.ts'
-import { CANONICAL_BYTES, parseCanonicalBytes, parseTimestamp } from '../base/timestamp.ts'
 import { BYTES_KEPT, NO_MEMORY, ScanMemory } from './scan-memory.ts'
 import { LEVELS, RESERVED_TYPE_PREFIXES } from './schema.ts'
 

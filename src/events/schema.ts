@@ -1,6 +1,6 @@
 import { t } from 'elysia'
-import { Count, Described, FreeForm, Named, Nullable, Timestamp, Uuid } from '../http/schema.ts'
 import type { RunIdentity } from '../base/ids.ts'
+import { Count, Described, FreeForm, Named, Nullable, Timestamp, Uuid } from '../http/schema.ts'
 
 /** Event levels in ascending order; their 1-based indexes are the values of the `level` enum in ClickHouse. */
 export const LEVELS = ['debug', 'info', 'warn', 'error'] as const

@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer'
+import { ApiError, invalid } from '../base/errors.ts'
 import type { Limits } from '../config/config.ts'
 import { BodyBudget, type BodyHold } from './body-budget.ts'
-import { ApiError, invalid } from '../base/errors.ts'
 import { inflate, inflateAsync, join, tooLarge } from './inflate.ts'
 import { parseJson } from './json-reader.ts'
 import { shown } from './validation-message.ts'

@@ -1,5 +1,5 @@
-import { Buckets } from './buckets.ts'
 import { ApiError } from '../base/errors.ts'
+import { Buckets } from './buckets.ts'
 
 export interface FailureLimitOptions {
   /** What failed, in the plural, for the message: `wrong operator tokens`. */

@@ -1,4 +1,5 @@
 import { ApiError } from '../base/errors.ts'
+import { RawJson } from '../base/raw-json.ts'
 import {
   CLOSE_BRACE,
   CLOSE_BRACKET,
@@ -14,7 +15,6 @@ import {
   skipValue,
   terminated,
 } from './json-scan.ts'
-import { RawJson } from '../base/raw-json.ts'
 
 /** Members whose free-form objects are kept as text. */
 const FREE_FORM = new Set(['input', 'edited_input', 'output', 'payload', 'error_detail', 'metadata'])

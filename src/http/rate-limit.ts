@@ -1,7 +1,7 @@
 import type { Clock } from '../base/clock.ts'
+import { ApiError } from '../base/errors.ts'
 import type { RateLimits } from '../config/config.ts'
 import { type Bucket, Buckets } from './buckets.ts'
-import { ApiError } from '../base/errors.ts'
 
 /** The budgets of a key, counted separately, so that batching is not penalized (docs/specification.md#rate-limits). */
 export type Budget = 'ingest' | 'events' | 'invokes' | 'reads' | 'queries'

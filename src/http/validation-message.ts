@@ -1,8 +1,8 @@
 import { Kind, type TSchema } from '@sinclair/typebox'
 import { ValueErrorType } from '@sinclair/typebox/errors'
 import { Value } from '@sinclair/typebox/value'
-import { lookup } from '../base/lookup.ts'
 import { isObject } from '../base/json-object.ts'
+import { lookup } from '../base/lookup.ts'
 import { RawJson } from '../base/raw-json.ts'
 import { textProblem } from './schema.ts'
 

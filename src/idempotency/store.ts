@@ -1,10 +1,10 @@
 import type { Clock } from '../base/clock.ts'
+import { ApiError, invalid } from '../base/errors.ts'
 import type { Mint } from '../base/ids.ts'
 import type { Log } from '../base/log.ts'
-import { type Sql, unavailableOf } from '../postgres/connect.ts'
 import { dataText } from '../http/answer.ts'
 import { bearerToken } from '../http/bearer.ts'
-import { ApiError, invalid } from '../base/errors.ts'
+import { type Sql, unavailableOf } from '../postgres/connect.ts'
 import { open, seal } from './seal.ts'
 import { seededMint } from './seeded-mint.ts'
 

@@ -1,6 +1,6 @@
 import type { ColumnarClient } from '../clickhouse/client.ts'
-import { SinkPositionFile } from '../sink/position.ts'
 import type { Sql } from '../postgres/connect.ts'
+import { SinkPositionFile } from '../sink/position.ts'
 
 /** The state of a journal's directory before anything is appended. */
 export interface FoundJournal {

@@ -1,8 +1,8 @@
 import { Elysia } from 'elysia'
-import type { BodyHold } from '../http/body-budget.ts'
-import type { Idempotency, Reservation } from '../idempotency/store.ts'
-import type { Budget } from '../http/rate-limit.ts'
 import { type Mint, mint } from '../base/ids.ts'
+import type { BodyHold } from '../http/body-budget.ts'
+import type { Budget } from '../http/rate-limit.ts'
+import type { Idempotency, Reservation } from '../idempotency/store.ts'
 import { type AdmissionDeps, type Audience, createAdmission } from './admission.ts'
 import type { Caller } from './schema.ts'
 

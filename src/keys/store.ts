@@ -1,9 +1,9 @@
 import type { Clock } from '../base/clock.ts'
 import { ApiError, invalid } from '../base/errors.ts'
+import type { Mint } from '../base/ids.ts'
+import { parseTimestamp } from '../base/timestamp.ts'
 import { cursorCodec, PAGE_LIMIT_DEFAULT, pageOf } from '../http/page.ts'
 import { Uuid } from '../http/schema.ts'
-import { parseTimestamp } from '../base/timestamp.ts'
-import type { Mint } from '../base/ids.ts'
 import { inTransaction, type Sql, type TransactionSql } from '../postgres/connect.ts'
 import type { KeyRing } from './key-ring.ts'
 import {

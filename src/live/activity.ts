@@ -1,5 +1,5 @@
-import { LEVELS } from '../events/schema.ts'
 import { encodeJson, RawJson } from '../base/raw-json.ts'
+import { LEVELS } from '../events/schema.ts'
 import { encodeCursor } from '../journal/cursor.ts'
 import type { ActivityKind } from '../journal/journal.ts'
 import type { EventRow, RunRow, TaskRow } from '../journal/rows.ts'

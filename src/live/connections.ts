@@ -1,8 +1,8 @@
 import { ApiError } from '../base/errors.ts'
-import type { InvalidReasonOf, KeyRing } from '../keys/key-ring.ts'
-import type { FeedCaller } from '../keys/schema.ts'
 import type { Log } from '../base/log.ts'
 import { Loops } from '../base/loops.ts'
+import type { InvalidReasonOf, KeyRing } from '../keys/key-ring.ts'
+import type { FeedCaller } from '../keys/schema.ts'
 
 /** Why the service ends a connection. */
 export type CloseReason = 'key_dead' | 'forbidden' | 'slow_consumer' | 'unavailable' | 'shutdown'

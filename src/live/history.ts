@@ -1,5 +1,5 @@
-import { type ColumnarClient, ColumnarUnavailable } from '../clickhouse/client.ts'
 import { ApiError } from '../base/errors.ts'
+import { type ColumnarClient, ColumnarUnavailable } from '../clickhouse/client.ts'
 import type { ActivityKind } from '../journal/journal.ts'
 import type { EventRow, RunRow, TaskRow } from '../journal/rows.ts'
 import { type Activity, eventActivity, type RowPosition, runActivity, taskActivity } from './activity.ts'

@@ -1,6 +1,6 @@
-import type { Frame, JournalReader } from '../journal/journal.ts'
 import type { Log } from '../base/log.ts'
 import { type Loop, Loops } from '../base/loops.ts'
+import type { Frame, JournalReader } from '../journal/journal.ts'
 import type { Activity } from './activity.ts'
 import type { Channel, ChannelSet, Subscription, WorkspaceChannels } from './channel.ts'
 import { Channels } from './channels.ts'

@@ -1,6 +1,6 @@
 import { t } from 'elysia'
-import { EventLevel } from '../events/schema.ts'
 import { ERROR_CODES } from '../base/errors.ts'
+import { EventLevel } from '../events/schema.ts'
 import { Count, Described, Named, Uuid } from '../http/schema.ts'
 import { Activity, gapFields } from './schema.ts'
 

@@ -1,7 +1,7 @@
 import { ApiError } from '../base/errors.ts'
-import { type Frame, type JournalReader, lastSeqOf } from '../journal/journal.ts'
 import type { Log } from '../base/log.ts'
 import type { Loop } from '../base/loops.ts'
+import { type Frame, type JournalReader, lastSeqOf } from '../journal/journal.ts'
 import type { Activity } from './activity.ts'
 import { ChannelSet, type Subscription, type WorkspaceChannels } from './channel.ts'
 import type { Channels } from './channels.ts'

@@ -1,5 +1,5 @@
-import { skipValue } from '../http/json-scan.ts'
 import { RawJson } from '../base/raw-json.ts'
+import { skipValue } from '../http/json-scan.ts'
 import { encodeValue, firstText, firstValue } from './attributes.ts'
 import type { AnyValue, Attributes } from './telemetry.ts'
 

@@ -1,6 +1,6 @@
+import type { RawJson } from '../base/raw-json.ts'
 import type { Limits } from '../config/config.ts'
 import { type LEVELS, RESERVED_TYPE_PREFIXES } from '../events/schema.ts'
-import type { RawJson } from '../base/raw-json.ts'
 import { exceptionMessage, inputOf, outputOf } from './content.ts'
 import { EVENT_TYPES, kindOf, type SpanKind, usageOf } from './conventions.ts'
 import { type ExtraMembers, encodePayload } from './payload.ts'

@@ -1,10 +1,10 @@
-import type { LoadProgress } from '../sink/sink.ts'
-import type { EventIdIndex } from '../events/id-index.ts'
 import { ApiError } from '../base/errors.ts'
+import type { EventIdIndex } from '../events/id-index.ts'
 import type { Journal, JournalReader } from '../journal/journal.ts'
 import type { OutboxRelay } from '../journal/outbox-relay.ts'
 import type { Hub } from '../live/hub.ts'
 import type { RunStatistics } from '../runs/statistics.ts'
+import type { LoadProgress } from '../sink/sink.ts'
 
 /**
  * A partition of the journal: one ordered log with one writer. A workspace belongs to one partition, so it has one order of

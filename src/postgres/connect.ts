@@ -1,8 +1,8 @@
 import { Socket } from 'node:net'
 import postgres from 'postgres'
 import { ApiError } from '../base/errors.ts'
-import { encodeJson, RawJson } from '../base/raw-json.ts'
 import type { Log } from '../base/log.ts'
+import { encodeJson, RawJson } from '../base/raw-json.ts'
 
 const FOREIGN_KEY_VIOLATION = '23503'
 

@@ -1,5 +1,5 @@
-import type { ColumnarClient } from '../clickhouse/client.ts'
 import { ApiError } from '../base/errors.ts'
+import type { ColumnarClient } from '../clickhouse/client.ts'
 import type { OwnedPartition, Partitions } from '../partitions/partition.ts'
 import type { Sql } from '../postgres/connect.ts'
 import { countRows, eraseRows } from './erase-rows.ts'

@@ -1,5 +1,5 @@
-import type { RunRef } from '../events/schema.ts'
 import { ApiError } from '../base/errors.ts'
+import type { RunRef } from '../events/schema.ts'
 import type { Caller } from '../keys/schema.ts'
 
 /**

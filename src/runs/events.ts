@@ -1,8 +1,8 @@
+import { ApiError, invalid } from '../base/errors.ts'
+import { RawJson } from '../base/raw-json.ts'
 import { type ColumnarClient, ColumnarUnavailable } from '../clickhouse/client.ts'
 import { levelNumber, type RunRef } from '../events/schema.ts'
-import { ApiError, invalid } from '../base/errors.ts'
 import { PAGE_LIMIT_DEFAULT } from '../http/page.ts'
-import { RawJson } from '../base/raw-json.ts'
 import type { PartitionRef, Partitions } from '../partitions/partition.ts'
 import type { EventPage, EventRecord, ListEvents } from './schema.ts'
 

@@ -1,6 +1,6 @@
 import { ApiError } from '../base/errors.ts'
-import type { RawJson } from '../base/raw-json.ts'
 import { runKey } from '../base/ids.ts'
+import type { RawJson } from '../base/raw-json.ts'
 import { type Batcher, createBatcher } from '../postgres/batcher.ts'
 import type { Sql } from '../postgres/connect.ts'
 import { durationMs, RUN_ROW, RUN_ROW_COLUMNS } from './rows.ts'

@@ -1,4 +1,5 @@
 import { isObject } from '../base/json-object.ts'
+import { numberIn, USAGE_NAMES } from '../conventions/usage-names.ts'
 import { readString } from '../http/json-reader.ts'
 import {
   BACKSLASH,
@@ -14,7 +15,6 @@ import {
 } from '../http/json-scan.ts'
 import type { ModelUsage } from '../model/model.ts'
 import type { Prices } from '../model/prices.ts'
-import { numberIn, USAGE_NAMES } from '../conventions/usage-names.ts'
 
 /** The tokens and cost of one or more model calls. */
 export interface UsageWithCost extends ModelUsage {

@@ -1,7 +1,7 @@
-import { type ActivityKind, type Frame, type Journal, lastSeqOf } from '../journal/journal.ts'
-import type { Log } from '../base/log.ts'
 import { Holds } from '../base/holds.ts'
+import type { Log } from '../base/log.ts'
 import { type Loop, Loops } from '../base/loops.ts'
+import { type ActivityKind, type Frame, type Journal, lastSeqOf } from '../journal/journal.ts'
 import { SinkPositionFile, type SinkPositionStore } from './position.ts'
 
 /**

@@ -1,5 +1,5 @@
-import type { RawJson } from '../base/raw-json.ts'
 import { runKey } from '../base/ids.ts'
+import type { RawJson } from '../base/raw-json.ts'
 import { type Batcher, createBatcher } from '../postgres/batcher.ts'
 import type { Sql } from '../postgres/connect.ts'
 import { TASK_ROW } from './rows.ts'

@@ -1,8 +1,8 @@
 import packageJson from '../../package.json' with { type: 'json' }
+import { script } from '../../src/base/script.ts'
 import { CliError } from '../../src/cli/shared/error.ts'
 import { runMain } from '../../src/cli/shared/main.ts'
 import { HELP_OPTION, helpText, parseOptions, readNames } from '../../src/cli/shared/options.ts'
-import { script } from '../../src/base/script.ts'
 import { useRealNode } from '../support/node-path.ts'
 import { endAll } from '../support/teardown.ts'
 import { memoryOf } from './memory.ts'

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { readdirSync, readFileSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { createLog } from '../../src/base/log.ts'
 import { type ColumnarBackend, remoteClickHouse } from '../../src/clickhouse/backend.ts'
 import {
   type ColumnarClient,
@@ -14,7 +15,6 @@ import { type EmbeddedClickHouse, startEmbeddedClickHouse } from '../../src/clic
 import { migrateClickHouse } from '../../src/clickhouse/migrate.ts'
 import { blockHead, columnHead } from '../../src/clickhouse/native.ts'
 import { TENANT_WORKLOAD } from '../../src/clickhouse/protocol.ts'
-import { createLog } from '../../src/base/log.ts'
 import { runningStatements } from '../support/columnar.ts'
 import { eventually } from '../support/eventually.ts'
 import { temporaryDirectory } from '../support/teardown.ts'

@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
+import { EventScan } from '../../src/events/scan.ts'
 import { EventBlock } from '../../src/journal/blocks/event-block.ts'
 import { RecordBlock } from '../../src/journal/blocks/record-block.ts'
-import { EventScan } from '../../src/events/scan.ts'
 import type { RunRow, TaskRow } from '../../src/journal/rows.ts'
 import { freshColumnarDatabase } from '../support/columnar.ts'
 import { batchOf, LIMITS, runRef } from '../support/events.ts'

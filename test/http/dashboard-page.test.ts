@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import type { Token, Tokens } from 'marked'
+import { visible } from '../../src/base/visible.ts'
 import { Backlog } from '../../src/dashboard/page/app/backlog.ts'
 import { hrefOf, parseAddress } from '../../src/dashboard/page/app/router.ts'
 import { parseIntact, plain, pretty, textOf } from '../../src/dashboard/page/data/json.ts'
@@ -25,7 +26,6 @@ import {
 } from '../../src/dashboard/page/sql/sql-state.ts'
 import { diffLines, readArguments } from '../../src/dashboard/page/waiting/decision.ts'
 import { fillPrompt, placeholdersOf } from '../../src/hosted/invoke/prompt.ts'
-import { visible } from '../../src/base/visible.ts'
 import { seededRandom } from '../support/random.ts'
 
 /** The parts of the dashboard page that can be tested without a browser. */

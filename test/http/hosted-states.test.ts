@@ -1,4 +1,5 @@
 import { beforeAll, expect, test } from 'bun:test'
+import { createLog } from '../../src/base/log.ts'
 import {
   CALL_STATUSES,
   HOSTED_PHASES,
@@ -7,7 +8,6 @@ import {
   PAUSE_STATUSES,
   STATUSES_OF_PHASE,
 } from '../../src/hosted/state.ts'
-import { createLog } from '../../src/base/log.ts'
 import { connectPostgres, type Sql } from '../../src/postgres/connect.ts'
 import { NEXT as NEXT_STATUSES, RUN_STATUSES } from '../../src/runs/state.ts'
 import { untilStatus } from '../support/hosted.ts'

@@ -1,7 +1,7 @@
 import { beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import { ApiError } from '../../src/base/errors.ts'
-import { createIdempotency, OPERATOR_KEY_ID, sweepIdempotencyKeys } from '../../src/idempotency/store.ts'
 import { createLog } from '../../src/base/log.ts'
+import { createIdempotency, OPERATOR_KEY_ID, sweepIdempotencyKeys } from '../../src/idempotency/store.ts'
 import type { Sql } from '../../src/postgres/connect.ts'
 import { eventually } from '../support/eventually.ts'
 import { errorOf, type HttpApp, post, startHttpApp } from '../support/http-app.ts'

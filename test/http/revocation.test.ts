@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
-import type { LeaseTimes } from '../../src/keys/lease.ts'
 import { createLog } from '../../src/base/log.ts'
+import type { LeaseTimes } from '../../src/keys/lease.ts'
 import { connectPostgres } from '../../src/postgres/connect.ts'
 import { eventually } from '../support/eventually.ts'
 import { freshDatabase } from '../support/postgres.ts'

@@ -1,7 +1,7 @@
+import { script } from '../../src/base/script.ts'
 import { CliError } from '../../src/cli/shared/error.ts'
 import { runMain } from '../../src/cli/shared/main.ts'
 import { HELP_OPTION, helpText, parseOptions, readNames } from '../../src/cli/shared/options.ts'
-import { script } from '../../src/base/script.ts'
 import { seededRandom } from '../support/random.ts'
 import { endAll } from '../support/teardown.ts'
 import type { Campaign } from './campaign.ts'

@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { EventBlock } from '../../src/journal/blocks/event-block.ts'
+import { ApiError } from '../../src/base/errors.ts'
 import { EventScan, ScanPool } from '../../src/events/scan.ts'
 import { LEVELS } from '../../src/events/schema.ts'
-import { ApiError } from '../../src/base/errors.ts'
+import { EventBlock } from '../../src/journal/blocks/event-block.ts'
 import { LIMITS, runRef } from '../support/events.ts'
 
 const SEED = Number(process.env.SEED ?? Date.now() % 2 ** 31)

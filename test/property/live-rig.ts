@@ -1,8 +1,8 @@
 import { join } from 'node:path'
 import type { Server, ServerWebSocket } from 'bun'
 import { systemClock } from '../../src/base/clock.ts'
+import { createLog } from '../../src/base/log.ts'
 import type { ColumnarClient } from '../../src/clickhouse/client.ts'
-import { startSink } from '../../src/sink/sink.ts'
 import { serverOptions } from '../../src/http/server-options.ts'
 import { type LocalJournal, openLocalJournal } from '../../src/journal/local/journal.ts'
 import { Connections } from '../../src/live/connections.ts'
@@ -12,7 +12,7 @@ import { createHistory } from '../../src/live/history.ts'
 import { Hub } from '../../src/live/hub.ts'
 import { startOf } from '../../src/live/start.ts'
 import { WebSocketConnection } from '../../src/live/websocket.ts'
-import { createLog } from '../../src/base/log.ts'
+import { startSink } from '../../src/sink/sink.ts'
 
 /** Sizes in bytes that decide where a feed is read from: memory, the journal's files, or ClickHouse. */
 export interface RigSizes {

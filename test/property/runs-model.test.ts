@@ -1,7 +1,7 @@
 import { beforeAll, expect, test } from 'bun:test'
 import { ApiError } from '../../src/base/errors.ts'
-import { RawJson } from '../../src/base/raw-json.ts'
 import { mint } from '../../src/base/ids.ts'
+import { RawJson } from '../../src/base/raw-json.ts'
 import { NEXT as RUN_NEXT, RUN_STATUSES, type RunStatus, type TerminalStatus } from '../../src/runs/state.ts'
 import { NEXT as TASK_NEXT, TASK_STATUSES, type TaskStatus } from '../../src/tasks/state.ts'
 import { freshDatabase } from '../support/postgres.ts'

@@ -1,5 +1,5 @@
-import { NEXT_CALL_STATUSES, NEXT_PAUSE_STATUSES, NEXT_PHASES } from '../../src/hosted/state.ts'
 import { createLog } from '../../src/base/log.ts'
+import { NEXT_CALL_STATUSES, NEXT_PAUSE_STATUSES, NEXT_PHASES } from '../../src/hosted/state.ts'
 import { connectPostgres } from '../../src/postgres/connect.ts'
 
 const MACHINES: readonly { table: string; column: string; next: Record<string, readonly string[]> }[] = [

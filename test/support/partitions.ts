@@ -1,6 +1,6 @@
-import type { LoadProgress } from '../../src/sink/sink.ts'
 import type { OwnedPartition, Partitions } from '../../src/partitions/partition.ts'
 import { onePartition } from '../../src/partitions/single.ts'
+import type { LoadProgress } from '../../src/sink/sink.ts'
 
 /** One partition that has only the parts that a test needs. */
 export function partitionWith(

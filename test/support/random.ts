@@ -1,5 +1,5 @@
-import { createRandom } from '../../src/cli/demo/random.ts'
 import { createLog } from '../../src/base/log.ts'
+import { createRandom } from '../../src/cli/demo/random.ts'
 
 /** Reproducible random choices: the seed is printed, and read from the environment variable SEED. */
 export interface Random {

@@ -2,10 +2,10 @@ import { expect, test } from 'bun:test'
 import { createHash } from 'node:crypto'
 import { existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
+import { createLog } from '../../src/base/log.ts'
 import { createReport } from '../../src/cli/backup/report.ts'
 import { restoreBackup } from '../../src/cli/backup/restore.ts'
 import { Identity } from '../../src/journal/local/identity.ts'
-import { createLog } from '../../src/base/log.ts'
 import { temporaryDirectory } from '../support/teardown.ts'
 
 /** What `restore` refuses before it opens a store. `test/flow/backup.test.ts` restores real backups. */

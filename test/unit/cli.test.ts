@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import { join } from 'node:path'
-import { CliError } from '../../src/cli/shared/error.ts'
 import { readArgs as readDemo } from '../../src/cli/demo/args.ts'
+import { CliError } from '../../src/cli/shared/error.ts'
 import { readArgs as readSql } from '../../src/cli/sql/args.ts'
 import { readArgs as readTail } from '../../src/cli/tail/args.ts'
 

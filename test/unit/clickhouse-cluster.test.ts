@@ -1,11 +1,11 @@
 import { describe, expect, test } from 'bun:test'
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { createLog } from '../../src/base/log.ts'
 import { remoteClickHouse } from '../../src/clickhouse/backend.ts'
 import { type ColumnarClient, ColumnarUnavailable, createColumnarClient } from '../../src/clickhouse/client.ts'
 import { onCluster, refuseOtherTables } from '../../src/clickhouse/cluster.ts'
 import { migrateClickHouse } from '../../src/clickhouse/migrate.ts'
-import { createLog } from '../../src/base/log.ts'
 import { atEnd, temporaryDirectory } from '../support/teardown.ts'
 
 /** What the service sends to a ClickHouse cluster. A cluster itself is not available to the tests. */

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import { t } from 'elysia'
-import { allowedMethods } from '../../src/http/allowed-methods.ts'
 import { ApiError } from '../../src/base/errors.ts'
+import { allowedMethods } from '../../src/http/allowed-methods.ts'
 import { cursorCodec, pageOf } from '../../src/http/page.ts'
 import { requestIdOf } from '../../src/http/request-id.ts'
 import { textProblem, Uuid } from '../../src/http/schema.ts'

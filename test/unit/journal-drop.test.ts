@@ -1,8 +1,8 @@
 import { expect, test } from 'bun:test'
 import fs from 'node:fs'
 import { join } from 'node:path'
-import { type LocalJournal, openLocalJournal } from '../../src/journal/local/journal.ts'
 import { createLog } from '../../src/base/log.ts'
+import { type LocalJournal, openLocalJournal } from '../../src/journal/local/journal.ts'
 import { batchOf, runRef } from '../support/events.ts'
 import { temporaryDirectory } from '../support/teardown.ts'
 

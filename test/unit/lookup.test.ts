@@ -3,11 +3,11 @@ import type { IncomingMessage } from 'node:http'
 import { PassThrough } from 'node:stream'
 import { refuseTypes } from '../../src/analytics/guard.ts'
 import { emulateServer } from '../../src/analytics/introspection.ts'
+import { lookup } from '../../src/base/lookup.ts'
 import { toneOf } from '../../src/dashboard/page/parts/status.tsx'
 import { summaryOf } from '../../src/dashboard/page/run/event-summary.ts'
 import { bodyOf } from '../../src/egress/body.ts'
 import { EgressFailed } from '../../src/egress/errors.ts'
-import { lookup } from '../../src/base/lookup.ts'
 
 /** Words from outside that are members of every object. */
 const INHERITED = ['constructor', 'toString', 'hasOwnProperty', 'valueOf', '__proto__']

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import { gzipSync, zstdCompressSync } from 'node:zlib'
-import { parseConfig } from '../../src/config/config.ts'
 import { ApiError } from '../../src/base/errors.ts'
+import { parseConfig } from '../../src/config/config.ts'
 import { inflateAsync } from '../../src/http/inflate.ts'
 import { inSlices, SharedSlice } from '../../src/http/shared-slice.ts'
 import { openLogsJson, openTracesJson } from '../../src/otlp/json.ts'

@@ -1,11 +1,11 @@
 import { afterEach, describe, expect, test } from 'bun:test'
+import { type RunIdentity, runKey } from '../../src/base/ids.ts'
+import { createLog } from '../../src/base/log.ts'
 import { FollowedOutputs as Followed, type FollowedOutputsDeps } from '../../src/hosted/output/followed-outputs.ts'
 import { framesAfter, OUTPUT_START, OutputLog } from '../../src/hosted/output/output-log.ts'
 import { ServedOutputs } from '../../src/hosted/output/served-outputs.ts'
-import { type RunIdentity, runKey } from '../../src/base/ids.ts'
 import type { Caller } from '../../src/keys/schema.ts'
 import { Connections } from '../../src/live/connections.ts'
-import { createLog } from '../../src/base/log.ts'
 import { eventually } from '../support/eventually.ts'
 import { type Random, seededRandom } from '../support/random.ts'
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test'
+import { RawJson } from '../../src/base/raw-json.ts'
 import { endOf, framesAfter, OUTPUT_START, OutputLog, parseOutputId } from '../../src/hosted/output/output-log.ts'
 import type { Call, HostedRun, RunOutcome, Step } from '../../src/hosted/store/rows.ts'
-import { RawJson } from '../../src/base/raw-json.ts'
 import { type Random, seededRandom } from '../support/random.ts'
 
 /** A run's output stream, for readers that start anywhere, before and after a restart (docs/specification.md#hosted-agents). */

@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
+import { createLog } from '../../src/base/log.ts'
 import { Scheduler, type SchedulerDeps } from '../../src/hosted/scheduler/scheduler.ts'
 import type { RunProgress } from '../../src/hosted/store/rows.ts'
-import { createLog } from '../../src/base/log.ts'
 import { eventually } from '../support/eventually.ts'
 
 /** A run without tools, budget or session that has just begun. */

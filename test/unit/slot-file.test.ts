@@ -1,9 +1,9 @@
 import { expect, test } from 'bun:test'
 import fs from 'node:fs'
 import { join } from 'node:path'
-import { SinkPositionFile } from '../../src/sink/position.ts'
-import { AcknowledgedFile } from '../../src/journal/local/acknowledged.ts'
 import { createLog } from '../../src/base/log.ts'
+import { AcknowledgedFile } from '../../src/journal/local/acknowledged.ts'
+import { SinkPositionFile } from '../../src/sink/position.ts'
 import { WatermarkFile } from '../../src/store-marks/watermark-file.ts'
 import { temporaryDirectory } from '../support/teardown.ts'
 

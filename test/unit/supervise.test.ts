@@ -1,8 +1,8 @@
 import { expect, test } from 'bun:test'
-import type { Journal } from '../../src/journal/journal.ts'
-import { createLog } from '../../src/base/log.ts'
 import { checkHealth, type HealthDeps } from '../../src/base/health.ts'
+import { createLog } from '../../src/base/log.ts'
 import { FAILING_MS, type LoopState, Loops } from '../../src/base/loops.ts'
+import type { Journal } from '../../src/journal/journal.ts'
 import { eventually } from '../support/eventually.ts'
 import { partitionWith } from '../support/partitions.ts'
 

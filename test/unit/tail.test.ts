@@ -2,10 +2,10 @@ import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { CliError } from '../../src/cli/shared/error.ts'
 import { elements, members } from '../../src/cli/shared/json-parts.ts'
-import type { ActivityItem } from '../../src/live/wire.ts'
 import { readArgs } from '../../src/cli/tail/args.ts'
 import { createFormat } from '../../src/cli/tail/format.ts'
 import { parseSince } from '../../src/cli/tail/since.ts'
+import type { ActivityItem } from '../../src/live/wire.ts'
 import { seededRandom } from '../support/random.ts'
 
 /** The parts of `bun run tail` that need no service. */

@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
-import { EventBlock } from '../../src/journal/blocks/event-block.ts'
 import { visitPayloads } from '../../src/clickhouse/event-rows.ts'
+import { EventBlock } from '../../src/journal/blocks/event-block.ts'
 import { createPrices } from '../../src/model/prices.ts'
 import { UsageReader } from '../../src/runs/usage-reader.ts'
 import { batchOf, runRef } from '../support/events.ts'

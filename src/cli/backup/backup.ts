@@ -1,18 +1,18 @@
 import { existsSync } from 'node:fs'
 import { chmod, mkdir, mkdtemp, readdir, readFile, realpath, rm } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
-import type { Config } from '../../config/config.ts'
-import type { Log } from '../../base/log.ts'
 import { isPartitioned } from '../../base/data-dir.ts'
+import type { Log } from '../../base/log.ts'
 import { StartError } from '../../base/start-error.ts'
+import type { Config } from '../../config/config.ts'
 import { askForSnapshot } from '../../service/backup/control.ts'
+import { type Snapshot, takeSnapshot } from '../../service/backup/snapshot.ts'
 import { openStopped, postgresBeside } from './embedded.ts'
 import { copyFile } from './files.ts'
 import { type BackupFile, FORMAT, type Manifest, type SignedManifest, writeManifest } from './manifest.ts'
 import { dumpPostgres } from './postgres-dump.ts'
 import type { ReportProgress } from './report.ts'
 import { restoreBackup, signerOf } from './restore.ts'
-import { type Snapshot, takeSnapshot } from '../../service/backup/snapshot.ts'
 
 export interface BackupOptions {
   readonly config: Pick<Config, 'dataDir' | 'databaseUrl' | 'clickhouseUrl'>

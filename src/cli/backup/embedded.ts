@@ -1,13 +1,13 @@
 import { join } from 'node:path'
 import packageJson from '../../../package.json' with { type: 'json' }
 import { systemClock } from '../../base/clock.ts'
+import { tryDataDir } from '../../base/data-dir.ts'
+import type { Log } from '../../base/log.ts'
+import { StartError } from '../../base/start-error.ts'
+import { Teardown } from '../../base/teardown.ts'
 import { type ColumnarClient, createColumnarClient } from '../../clickhouse/client.ts'
 import { startEmbeddedClickHouse } from '../../clickhouse/engine/supervisor.ts'
 import { type LocalJournal, openLocalJournal } from '../../journal/local/journal.ts'
-import type { Log } from '../../base/log.ts'
-import { tryDataDir } from '../../base/data-dir.ts'
-import { StartError } from '../../base/start-error.ts'
-import { Teardown } from '../../base/teardown.ts'
 import {
   type EmbeddedPostgres,
   embeddedPostgresBeside,

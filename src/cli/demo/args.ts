@@ -1,7 +1,7 @@
+import { script } from '../../base/script.ts'
 import { type Environment, readKey, readUrl, URL_OPTION, WORKSPACE_KEY_OPTION } from '../shared/connection.ts'
 import { CliError } from '../shared/error.ts'
 import { HELP_OPTION, helpText, parseOptions } from '../shared/options.ts'
-import { script } from '../../base/script.ts'
 
 export interface DemoOptions {
   /** Base URL of the service, without a trailing slash. */

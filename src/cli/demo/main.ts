@@ -1,5 +1,5 @@
-import { runMain } from '../shared/main.ts'
 import { NoResponseError, ServiceError } from '../../client/errors.ts'
+import { runMain } from '../shared/main.ts'
 import { HELP, readArgs } from './args.ts'
 import { createDisplay, summary } from './display.ts'
 import { runFleet } from './fleet.ts'

@@ -1,7 +1,7 @@
-import { keyRejected, unreachable } from '../shared/failures.ts'
 import { Client } from '../../client/client.ts'
 import { isCallFailure, NoResponseError, ServiceError } from '../../client/errors.ts'
 import type { ClientOptions } from '../../client/options.ts'
+import { keyRejected, unreachable } from '../shared/failures.ts'
 import type { DemoOptions } from './args.ts'
 import type { Member } from './run.ts'
 import { coding } from './scripts/coding.ts'

@@ -1,6 +1,6 @@
+import { script } from '../../base/script.ts'
 import { CliError } from '../shared/error.ts'
 import { HELP_OPTION, helpText, parseOptions, readNames } from '../shared/options.ts'
-import { script } from '../../base/script.ts'
 
 /** Ids are in lower case. */
 export type KeysCommand =

@@ -1,9 +1,9 @@
-import { CliError } from '../shared/error.ts'
 import type { Clock } from '../../base/clock.ts'
 import type { Mint } from '../../base/ids.ts'
 import { type KeyRecord, type KeyRow, type NewKey, toKeyRecord } from '../../keys/schema.ts'
 import type { KeyStore } from '../../keys/store.ts'
 import type { Sql } from '../../postgres/connect.ts'
+import { CliError } from '../shared/error.ts'
 import type { KeysCommand } from './args.ts'
 
 export interface KeyCommandDeps {

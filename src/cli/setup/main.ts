@@ -1,8 +1,8 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
-import { onLauncherGone } from '../../service/ops/launcher.ts'
 import { createProgressLine, type Progress } from '../../base/progress.ts'
+import { onLauncherGone } from '../../service/ops/launcher.ts'
 import { ensureStores } from './stores.ts'
 
 /**

@@ -1,5 +1,5 @@
-import { CliError } from './error.ts'
 import { script } from '../../base/script.ts'
+import { CliError } from './error.ts'
 
 /** The URL and key that commands use: from options first, then from the environment. */
 

@@ -1,7 +1,7 @@
+import { script } from '../../base/script.ts'
 import { NoResponseError, type ServiceError } from '../../client/errors.ts'
 import { KEY_SOURCE } from './connection.ts'
 import { CliError } from './error.ts'
-import { script } from '../../base/script.ts'
 
 /** What commands say about calls that fail. */
 

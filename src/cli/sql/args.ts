@@ -1,8 +1,8 @@
+import { script } from '../../base/script.ts'
 import { type Environment, readKey, readUrl, URL_OPTION, WORKSPACE_KEY_OPTION } from '../shared/connection.ts'
 import { CliError } from '../shared/error.ts'
 import { isColorOff } from '../shared/main.ts'
 import { HELP_OPTION, helpText, parseOptions } from '../shared/options.ts'
-import { script } from '../../base/script.ts'
 
 /** Formats for people, in the order in which completion offers them. */
 export const TEXT_FORMATS = ['table', 'vertical', 'json', 'ndjson', 'csv'] as const

@@ -1,8 +1,8 @@
+import { Client } from '../../client/client.ts'
+import { ServiceError } from '../../client/errors.ts'
 import { CliError } from '../shared/error.ts'
 import { keyRejected, unreachable } from '../shared/failures.ts'
 import type { Column } from '../shared/table.ts'
-import { Client } from '../../client/client.ts'
-import { ServiceError } from '../../client/errors.ts'
 import type { Format } from './args.ts'
 import { type QueryResult, readResult } from './result.ts'
 

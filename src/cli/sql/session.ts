@@ -1,6 +1,6 @@
+import { count, duration } from '../../dashboard/page/parts/format.ts'
 import { renderTable, renderVertical, type TableLook } from '../shared/table.ts'
 import type { Note } from '../shared/terminal.ts'
-import { count, duration } from '../../dashboard/page/parts/format.ts'
 import type { Format } from './args.ts'
 import type { Output } from './output.ts'
 import type { QueryResult } from './result.ts'

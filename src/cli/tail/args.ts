@@ -1,8 +1,8 @@
+import { script } from '../../base/script.ts'
 import { type Environment, readKey, readUrl, URL_OPTION } from '../shared/connection.ts'
 import { CliError } from '../shared/error.ts'
 import { isColorOff } from '../shared/main.ts'
 import { HELP_OPTION, helpText, optionLine, parseOptions } from '../shared/options.ts'
-import { script } from '../../base/script.ts'
 import { parseSince, type Since } from './since.ts'
 
 /** The options of the tail command. */

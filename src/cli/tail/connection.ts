@@ -1,5 +1,5 @@
-import { elements, member } from '../shared/json-parts.ts'
 import type { FeedMessage } from '../../live/wire.ts'
+import { elements, member } from '../shared/json-parts.ts'
 import type { Received, Subscribe } from './protocol.ts'
 
 /** How a connection ended. */

@@ -1,8 +1,8 @@
-import { CliError } from '../shared/error.ts'
-import { keyRejected } from '../shared/failures.ts'
 import { NoResponseError, ServiceError } from '../../client/errors.ts'
 import { readServiceError } from '../../client/http.ts'
 import type { FeedMessage } from '../../live/wire.ts'
+import { CliError } from '../shared/error.ts'
+import { keyRejected } from '../shared/failures.ts'
 import { type Connection, connect, type Disconnect, type Timing } from './connection.ts'
 import type { Received, Subscribe } from './protocol.ts'
 

@@ -1,8 +1,8 @@
-import { member, members } from '../shared/json-parts.ts'
-import { createPaint, cut, pad, printable, type Style } from '../shared/terminal.ts'
+import { lookup } from '../../base/lookup.ts'
 import { clockText, duration, shortId, words } from '../../dashboard/page/parts/format.ts'
 import type { ActivityItem } from '../../live/wire.ts'
-import { lookup } from '../../base/lookup.ts'
+import { member, members } from '../shared/json-parts.ts'
+import { createPaint, cut, pad, printable, type Style } from '../shared/terminal.ts'
 import type { Received } from './protocol.ts'
 
 export interface LineOptions {

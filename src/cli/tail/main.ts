@@ -1,6 +1,6 @@
+import { Client } from '../../client/client.ts'
 import { CliError } from '../shared/error.ts'
 import { createNote, runMain } from '../shared/main.ts'
-import { Client } from '../../client/client.ts'
 import { HELP, readArgs, type TailOptions } from './args.ts'
 import { follow } from './follow.ts'
 import { createFormat } from './format.ts'

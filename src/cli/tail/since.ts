@@ -1,6 +1,6 @@
-import { CliError } from '../shared/error.ts'
 import type { Client } from '../../client/client.ts'
 import { ServiceError } from '../../client/errors.ts'
+import { CliError } from '../shared/error.ts'
 
 /** The requested start of a tail. */
 export type Since =

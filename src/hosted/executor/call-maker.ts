@@ -1,6 +1,6 @@
 import type { Clock } from '../../base/clock.ts'
-import { RawJson } from '../../base/raw-json.ts'
 import type { RunIdentity } from '../../base/ids.ts'
+import { RawJson } from '../../base/raw-json.ts'
 import type { SchemaChecks } from '../../model/output-schema.ts'
 import type { Sql } from '../../postgres/connect.ts'
 import type { OutputLog } from '../output/output-log.ts'

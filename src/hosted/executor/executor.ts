@@ -1,7 +1,7 @@
 import type { Clock } from '../../base/clock.ts'
+import type { Log } from '../../base/log.ts'
 import { RawJson } from '../../base/raw-json.ts'
 import type { SystemEventRow } from '../../journal/rows.ts'
-import type { Log } from '../../base/log.ts'
 import { type Model, type ModelAnswer, ModelFailure } from '../../model/model.ts'
 import type { SchemaChecks } from '../../model/output-schema.ts'
 import { isUnavailable } from '../../postgres/connect.ts'

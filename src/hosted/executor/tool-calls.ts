@@ -1,6 +1,6 @@
+import { mint } from '../../base/ids.ts'
 import { RawJson } from '../../base/raw-json.ts'
 import { shown } from '../../http/validation-message.ts'
-import { mint } from '../../base/ids.ts'
 import type { ModelAnswer, ModelToolCall } from '../../model/model.ts'
 import type { SchemaChecks } from '../../model/output-schema.ts'
 import type { OutputLog } from '../output/output-log.ts'

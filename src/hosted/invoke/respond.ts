@@ -1,7 +1,7 @@
 import { orAborted } from '../../base/abort.ts'
 import { ApiError } from '../../base/errors.ts'
-import { eventStreamResponse } from '../../http/event-stream.ts'
 import type { RunIdentity } from '../../base/ids.ts'
+import { eventStreamResponse } from '../../http/event-stream.ts'
 import type { KeyRing } from '../../keys/key-ring.ts'
 import type { FeedCaller } from '../../keys/schema.ts'
 import { type CloseReason, type FeedReservation, refusalOf } from '../../live/connections.ts'

@@ -1,5 +1,5 @@
-import { BoundedEventStream, type EventStreamLimits } from '../../http/event-stream.ts'
 import type { RunIdentity } from '../../base/ids.ts'
+import { BoundedEventStream, type EventStreamLimits } from '../../http/event-stream.ts'
 import type { FeedCaller } from '../../keys/schema.ts'
 import type { CloseReason, Connection, Connections } from '../../live/connections.ts'
 import type { Sql } from '../../postgres/connect.ts'

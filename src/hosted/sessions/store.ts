@@ -1,7 +1,7 @@
 import { ApiError } from '../../base/errors.ts'
+import type { RunIdentity } from '../../base/ids.ts'
 import { cursorCodec, PAGE_LIMIT_DEFAULT, pageOf } from '../../http/page.ts'
 import { Int, Uuid } from '../../http/schema.ts'
-import type { RunIdentity } from '../../base/ids.ts'
 import type { Caller } from '../../keys/schema.ts'
 import { inTransaction, type Sql } from '../../postgres/connect.ts'
 import {

@@ -1,5 +1,5 @@
-import type { RawJson } from '../../base/raw-json.ts'
 import type { RunIdentity } from '../../base/ids.ts'
+import type { RawJson } from '../../base/raw-json.ts'
 import type { SystemEventRow } from '../../journal/rows.ts'
 import { inTransaction, type Sql, type TransactionSql } from '../../postgres/connect.ts'
 import { RUN_ROW_COLUMNS } from '../../runs/rows.ts'

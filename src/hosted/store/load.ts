@@ -1,5 +1,5 @@
-import type { RawJson } from '../../base/raw-json.ts'
 import type { RunIdentity } from '../../base/ids.ts'
+import type { RawJson } from '../../base/raw-json.ts'
 import type { ModelToolCall } from '../../model/model.ts'
 import type { Sql, TransactionSql } from '../../postgres/connect.ts'
 import type { HistoryMessage, RunPlan } from '../invoke/plan.ts'

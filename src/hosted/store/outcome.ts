@@ -1,5 +1,5 @@
-import type { RawJson } from '../../base/raw-json.ts'
 import { type RunIdentity, runKey } from '../../base/ids.ts'
+import type { RawJson } from '../../base/raw-json.ts'
 import type { Sql } from '../../postgres/connect.ts'
 import { isTerminal, type RunStatus } from '../../runs/state.ts'
 import type { HostedPhase } from '../state.ts'

@@ -1,6 +1,6 @@
-import { parseJson } from '../../http/json-reader.ts'
-import { encodeJson, RawJson } from '../../base/raw-json.ts'
 import type { RunIdentity } from '../../base/ids.ts'
+import { encodeJson, RawJson } from '../../base/raw-json.ts'
+import { parseJson } from '../../http/json-reader.ts'
 import type { SystemEventRow } from '../../journal/rows.ts'
 import type { ModelToolCall } from '../../model/model.ts'
 import type { Sql, TransactionSql } from '../../postgres/connect.ts'

@@ -1,6 +1,6 @@
 import { CallToolResultSchema, ListToolsResultSchema, type Tool } from '@modelcontextprotocol/sdk/types.js'
-import { orAborted } from '../../base/abort.ts'
 import type { McpTool } from '../../agents/tools.ts'
+import { orAborted } from '../../base/abort.ts'
 import type { Egress } from '../../egress/egress.ts'
 import { type FilledHeaders, HeadersNotFilled, type Secrets } from '../../secrets/store.ts'
 import type { McpLists, McpToolList } from './mcp-lists.ts'

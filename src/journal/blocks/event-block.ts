@@ -1,9 +1,15 @@
-import type { EventBatch } from '../event-batch.ts'
+import { Bytes, spanWords } from '../../clickhouse/bytes.ts'
+import {
+  addConstantInt64,
+  addRisingUInt64,
+  blockHead,
+  columnHead,
+  constantLowCardinality,
+} from '../../clickhouse/native.ts'
 import { LEVELS, type RunRef } from '../../events/schema.ts'
+import type { EventBatch } from '../event-batch.ts'
 import type { Span } from '../journal.ts'
 import type { SystemEventRow } from '../rows.ts'
-import { Bytes, spanWords } from '../../clickhouse/bytes.ts'
-import { addConstantInt64, addRisingUInt64, blockHead, columnHead, constantLowCardinality } from '../../clickhouse/native.ts'
 import { UlidWriter } from './ulid-writer.ts'
 
 const EMPTY_PAYLOAD = Buffer.from('{}')

@@ -1,7 +1,13 @@
+import { Bytes, uuidWords } from '../../clickhouse/bytes.ts'
+import {
+  addConstantInt64,
+  addRisingUInt64,
+  blockHead,
+  columnHead,
+  constantLowCardinality,
+} from '../../clickhouse/native.ts'
 import type { Span } from '../journal.ts'
 import type { RunRow, TaskRow } from '../rows.ts'
-import { Bytes, uuidWords } from '../../clickhouse/bytes.ts'
-import { addConstantInt64, addRisingUInt64, blockHead, columnHead, constantLowCardinality } from '../../clickhouse/native.ts'
 
 const FIXED_BYTES_PER_ROW = 400
 const COLUMN_BYTES = 4 * 1024

@@ -1,7 +1,7 @@
 import type { Clock } from '../../base/clock.ts'
 import { ApiError } from '../../base/errors.ts'
-import type { Log } from '../../base/log.ts'
 import { Holds } from '../../base/holds.ts'
+import type { Log } from '../../base/log.ts'
 import type { Appended, Frame } from '../journal.ts'
 import { type Commit, PendingRows } from './pending.ts'
 import type { LogStorage } from './storage.ts'

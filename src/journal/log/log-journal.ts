@@ -1,6 +1,6 @@
+import { ApiError } from '../../base/errors.ts'
 import type { RecordBlock } from '../blocks/record-block.ts'
 import type { EventBatch } from '../event-batch.ts'
-import { ApiError } from '../../base/errors.ts'
 import type { Appended, Frame, Journal } from '../journal.ts'
 import type { RunRow, SystemEventRow, TaskRow } from '../rows.ts'
 import type { Consumers } from './consumers.ts'

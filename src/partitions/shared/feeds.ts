@@ -1,6 +1,6 @@
-import type { JournalReader } from '../../journal/journal.ts'
 import type { Log } from '../../base/log.ts'
 import { Loops } from '../../base/loops.ts'
+import type { JournalReader } from '../../journal/journal.ts'
 import type { FeedSource } from '../partition.ts'
 
 /** Reads the log of a partition, whoever writes it. */

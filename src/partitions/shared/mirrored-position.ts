@@ -1,5 +1,5 @@
-import type { SinkPosition, SinkPositionStore } from '../../sink/position.ts'
 import type { Log } from '../../base/log.ts'
+import type { SinkPosition, SinkPositionStore } from '../../sink/position.ts'
 
 const RETRY_MS = 250
 

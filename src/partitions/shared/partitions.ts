@@ -1,5 +1,5 @@
-import type { LoadProgress } from '../../sink/sink.ts'
 import { ApiError } from '../../base/errors.ts'
+import type { LoadProgress } from '../../sink/sink.ts'
 import { checkJournals, type FeedSource, oldestUnloadedOf, type Partition, type Partitions } from '../partition.ts'
 import type { ClusterFeeds } from './feeds.ts'
 import type { OpenPartition, Ownership } from './ownership.ts'

@@ -1,7 +1,7 @@
 import { Elysia, NotFoundError } from 'elysia'
+import type { Forwarder } from '../../keys/forward.ts'
 import type { Guards } from '../../keys/guards.ts'
 import { SECURITY } from '../../keys/security.ts'
-import type { Forwarder } from '../../keys/forward.ts'
 import { PROOF_PATH } from './addresses.ts'
 import { Cluster } from './schema.ts'
 

@@ -1,7 +1,7 @@
 import { createHmac, randomUUID, timingSafeEqual } from 'node:crypto'
 import { ApiError } from '../../base/errors.ts'
-import type { Caller } from '../../keys/schema.ts'
 import type { ForwardedCall } from '../../keys/forward.ts'
+import type { Caller } from '../../keys/schema.ts'
 import { SeenCalls } from './seen-calls.ts'
 
 /** Names the caller of a forwarded request, and signs it. */

@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto'
-import type { SinkPosition } from '../../sink/position.ts'
-import type { Epoch, Gap } from '../../journal/journal.ts'
 import { StartError } from '../../base/start-error.ts'
+import type { Epoch, Gap } from '../../journal/journal.ts'
 import { inTransaction, type Sql, type TransactionSql } from '../../postgres/connect.ts'
+import type { SinkPosition } from '../../sink/position.ts'
 
 /** A node of the cluster. */
 export interface ClusterNode {

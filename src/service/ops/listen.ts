@@ -1,7 +1,7 @@
-import type { App } from '../app.ts'
+import { StartError } from '../../base/start-error.ts'
 import type { Config } from '../../config/config.ts'
 import { serverOptions } from '../../http/server-options.ts'
-import { StartError } from '../../base/start-error.ts'
+import type { App } from '../app.ts'
 
 /** The service, listening on its port. */
 export interface Listener {

@@ -1,9 +1,9 @@
 import { type AnyElysia, Elysia } from 'elysia'
-import type { Config } from '../../config/config.ts'
 import { ApiError } from '../../base/errors.ts'
-import { DOCS_ASSETS, DOCS_PAGE, DOCS_SCRIPT, docsHeaders } from '../../openapi/docs-page.ts'
 import { checkHealth, type Health, type HealthDeps } from '../../base/health.ts'
 import type { MetricsText } from '../../base/metrics.ts'
+import type { Config } from '../../config/config.ts'
+import { DOCS_ASSETS, DOCS_PAGE, DOCS_SCRIPT, docsHeaders } from '../../openapi/docs-page.ts'
 import { Alive, PublishedLimits, publishedLimits, Ready } from './schema.ts'
 
 const METRICS_HEADERS = { 'content-type': 'text/plain; version=0.0.4; charset=utf-8' }

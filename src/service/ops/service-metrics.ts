@@ -1,8 +1,8 @@
+import type { Loops } from '../../base/loops.ts'
+import { type CounterCell, type HistogramCell, Metrics } from '../../base/metrics.ts'
 import type { ObserveRequest } from '../../http/envelope.ts'
 import type { Hub } from '../../live/hub.ts'
 import type { OwnedPartition, Partitions } from '../../partitions/partition.ts'
-import { type CounterCell, type HistogramCell, Metrics } from '../../base/metrics.ts'
-import type { Loops } from '../../base/loops.ts'
 
 const REQUEST_SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
 const COMMIT_SECONDS = [0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.1, 0.5, 1]

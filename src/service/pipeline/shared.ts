@@ -9,9 +9,9 @@ import { createPeers } from '../../partitions/shared/peers.ts'
 import { type SignalBus, Signals } from '../../partitions/shared/signals.ts'
 import { ClusterSignature } from '../../partitions/shared/signature.ts'
 import { ClusterStore, type PartitionRow } from '../../partitions/shared/store.ts'
-import { openFeedSource, type Pipeline, type PipelineContext, type ServiceContext, startUsage } from './local.ts'
 import { singleConnection } from '../../postgres/connect.ts'
 import { RetentionWatermarks } from '../../retention/retention-watermarks.ts'
+import { openFeedSource, type Pipeline, type PipelineContext, type ServiceContext, startUsage } from './local.ts'
 
 /** The least that a partition's log may hold before appends are refused. */
 const PARTITION_BYTES_MIN = 64 << 20

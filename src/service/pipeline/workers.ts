@@ -1,13 +1,16 @@
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
-import { loadIntervalMs } from '../../sink/sink.ts'
-import { SinkPositionFile } from '../../sink/position.ts'
-import { openLocalReader } from '../../journal/local/reader.ts'
 import { takeFileLock } from '../../base/data-dir.ts'
+import { openLocalReader } from '../../journal/local/reader.ts'
 import { MirroredPosition } from '../../partitions/shared/mirrored-position.ts'
 import type { OpenPartition } from '../../partitions/shared/ownership.ts'
 import type { SignalBus } from '../../partitions/shared/signals.ts'
 import type { Claim, ClusterStore, PartitionRow } from '../../partitions/shared/store.ts'
+import { SinkPositionFile } from '../../sink/position.ts'
+import { loadIntervalMs } from '../../sink/sink.ts'
+import { journalName } from '../../store-marks/watermark-file.ts'
+import type { Watermarks } from '../../store-marks/watermarks.ts'
+import { WorkerMetrics } from '../workers/metrics.ts'
 import {
   LAST_LOAD_MS,
   openLocalLog,
@@ -17,9 +20,6 @@ import {
   startWatermarks,
 } from './local.ts'
 import { openClusterStore, partitionLimits, startSharedPipeline } from './shared.ts'
-import { journalName } from '../../store-marks/watermark-file.ts'
-import type { Watermarks } from '../../store-marks/watermarks.ts'
-import { WorkerMetrics } from '../workers/metrics.ts'
 
 /** What the supervisor tells a worker, and how they communicate. */
 export interface WorkerContext {

@@ -1,10 +1,10 @@
-import { readConfig } from '../../config/config.ts'
 import { createLog } from '../../base/log.ts'
 import { createProgress } from '../../base/progress.ts'
 import { StartError } from '../../base/start-error.ts'
+import { readConfig } from '../../config/config.ts'
 import type { Signal } from '../../partitions/shared/signals.ts'
-import { startService } from '../service.ts'
 import type { WorkerContext } from '../pipeline/workers.ts'
+import { startService } from '../service.ts'
 import type { FromWorker, ToWorker, WorkerStart } from './messages.ts'
 
 /** Maximum duration of an orderly stop. The stores stop after it, within the limit of the whole service. */

@@ -1,5 +1,5 @@
-import { createPrices, type Prices, type PriceTable } from '../../../model/prices.ts'
 import { USAGE_NAMES } from '../../../conventions/usage-names.ts'
+import { createPrices, type Prices, type PriceTable } from '../../../model/prices.ts'
 import type { Params, Queries, Result } from '../data/query.ts'
 import { bucketsOf, completeBuckets, refreshMsOf, type TimeRange } from '../parts/range.ts'
 import { type EventCounts, sampleOf, totalOf } from './call-sample.ts'
