@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import { join } from 'node:path'
-import { DEFAULT_QUERY_CAPS, parseConfig } from '../../src/config/config.ts'
+import { DEFAULT_QUERY_CAPS } from '../../src/analytics/query-caps.ts'
+import { parseConfig } from '../../src/config/config.ts'
 import { ConfigError } from '../../src/config/reader.ts'
 import { mintToken } from '../../src/keys/token.ts'
 

@@ -1,3 +1,4 @@
+import type { RunRef } from '../../base/ids.ts'
 import { Bytes, spanWords } from '../../clickhouse/bytes.ts'
 import {
   addConstantInt64,
@@ -6,9 +7,9 @@ import {
   columnHead,
   constantLowCardinality,
 } from '../../clickhouse/native.ts'
-import { LEVELS, type RunRef } from '../../events/schema.ts'
 import type { EventBatch } from '../event-batch.ts'
 import type { Span } from '../journal.ts'
+import { LEVELS } from '../levels.ts'
 import type { SystemEventRow } from '../rows.ts'
 import { UlidWriter } from './ulid-writer.ts'
 
