@@ -9,6 +9,7 @@ import { temporaryDirectory } from '../support/teardown.ts'
 /** What `npm pack` makes of this repository works in a plain Node project. */
 
 const ROOT = join(import.meta.dir, '..', '..')
+const PACKAGE = join(ROOT, 'src', 'client')
 
 const STRICT = {
   compilerOptions: {
@@ -32,12 +33,12 @@ async function run(command: readonly string[], cwd: string, env: Record<string, 
 test('the packed package installs offline without dependencies, compiles under strict and works in Node', async () => {
   const [service, project, packed] = await Promise.all([startTestService(), temporaryDirectory(), temporaryDirectory()])
   const { agentId, agentKey } = await newAgent(service.api)
-  await run(['npm', 'pack', '--pack-destination', packed], ROOT)
+  await run(['npm', 'pack', '--pack-destination', packed], PACKAGE)
   const [tarball] = await readdir(packed)
   await Bun.write(join(project, 'package.json'), JSON.stringify({ name: 'project', private: true, type: 'module' }))
   await run(['npm', 'install', '--offline', '--no-audit', '--no-fund', join(packed, tarball!)], project)
   const installed = (await readdir(join(project, 'node_modules'))).filter((name) => !name.startsWith('.'))
-  expect(installed).toEqual(['agent-run-service'])
+  expect(installed).toEqual(['agent-run-service-client'])
 
   await cp(join(import.meta.dir, 'project', 'use.ts'), join(project, 'use.ts'))
   const [, snippet = ''] = /^```ts\n([\s\S]*?)^```$/m.exec(await readFile(join(ROOT, 'README.md'), 'utf8')) ?? []

@@ -201,7 +201,16 @@ print(json.dumps([listed == ids[::-1], events, tasks, agent["agent_id"], refused
                   list(owner.approvals.list()), list(owner.input_requests.list(status="pending"))]))`,
       { WORKSPACE_KEY: service.workspaceKey },
     )
-    expect(JSON.parse(output)).toEqual([true, [0, 1], ['one'], agent.agentId, [400, 'VALIDATION_ERROR', true], true, [], []])
+    expect(JSON.parse(output)).toEqual([
+      true,
+      [0, 1],
+      ['one'],
+      agent.agentId,
+      [400, 'VALIDATION_ERROR', true],
+      true,
+      [],
+      [],
+    ])
   })
 
   test('hosted agents are invoked, approved, rejected and answered', async () => {
