@@ -77,9 +77,11 @@ export function createOtlpRuns({ directory, upserts, transitions, agents, clock,
     }
     if (outcome === 'created') directory.started(caller, ref)
     if (outcome !== 'unchanged') onChange()
-    written.set(key, { startedAt: Math.min(startedAt, before?.startedAt ?? startedAt), reported })
-    const stored = outcome === 'unchanged' ? await directory.find(workspaceId, runId) : ref
-    return stored ?? ref
+    const stored = (outcome === 'unchanged' && (await directory.find(workspaceId, runId))) || ref
+    // Of another agent's run nothing was written.
+    if (stored.agentId === agentId)
+      written.set(key, { startedAt: Math.min(startedAt, before?.startedAt ?? startedAt), reported })
+    return stored
   }
 
   /** Ends the run, unless it has ended. @throws ApiError UNAVAILABLE */
