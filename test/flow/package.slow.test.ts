@@ -10,7 +10,7 @@ import { atEnd, temporaryDirectory } from '../support/teardown.ts'
 
 const ROOT = join(import.meta.dir, '..', '..')
 /** Hundreds of megabytes are copied, or downloaded where npm has not cached them. */
-const INSTALL_MS = 600_000
+const INSTALL_MS = 900_000
 
 /** With the variables that npm needs only, as a newcomer's shell would have it. */
 async function run(command: readonly string[], cwd: string): Promise<string> {
