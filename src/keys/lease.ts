@@ -1,3 +1,4 @@
+import { withTimeout } from '../base/abort.ts'
 import { ApiError } from '../base/errors.ts'
 import type { Log } from '../base/log.ts'
 import { type Loop, Loops } from '../base/loops.ts'
@@ -290,14 +291,4 @@ export class CredentialLease {
     if (failing) this.loop.failed(error)
     else this.loop.succeeded()
   }
-}
-
-async function withTimeout(work: Promise<void>, limitMs: number): Promise<void> {
-  let timer: Timer | undefined
-  const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new Error(`no answer from Postgres within ${limitMs} ms`)), limitMs)
-  })
-  // Errors after the timeout are ignored.
-  work.catch(() => {})
-  await Promise.race([work, late]).finally(() => clearTimeout(timer))
 }

@@ -1,6 +1,6 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import { LRUCache } from 'lru-cache'
 import OpenAI from 'openai'
+import { sleep } from '../base/abort.ts'
 import type { Log } from '../base/log.ts'
 import type { Model, ModelAnswer, ModelRequest } from './model.ts'
 import { readStream, readWhole } from './openai-answer.ts'
@@ -60,7 +60,8 @@ export function createOpenAiModel({ apiKey, baseUrl, log, backoffMs = BACKOFF_MS
           throw failureOf(outcome, attempts, redact)
         attempts += 1
         warn(request, outcome, { attempt: attempts, wait_ms: Math.round(waitMs) })
-        await sleep(waitMs, undefined, { signal }).catch(() => signal.throwIfAborted())
+        await sleep(waitMs, signal)
+        signal.throwIfAborted()
       }
       dialect = fallback ?? dialect
       asking.restart()

@@ -6,10 +6,10 @@ import { createLog } from '../../src/base/log.ts'
 import { type LocalJournal, type LocalJournalOptions, openLocalJournal } from '../../src/journal/local/journal.ts'
 import { FrameSeal } from '../../src/journal/log/seal.ts'
 import type { NativeInserter } from '../../src/sink/sink.ts'
-import { startSink } from '../../src/sink/sink.ts'
 import { batchOf, runRef } from '../support/events.ts'
 import { forgedFrame, oldFrame, runIdsOf } from '../support/forged-frames.ts'
 import { runRow } from '../support/rows.ts'
+import { startSink } from '../support/sink.ts'
 import { temporaryDirectory } from '../support/teardown.ts'
 
 /** How a journal recovers files left behind by a crash, a disk error or an attacker. */

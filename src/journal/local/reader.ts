@@ -101,7 +101,7 @@ export class LocalReader extends LogFollower {
     await this.log.close()
   }
 
-  protected restMs(): number {
+  protected intervalMs(): number {
     return this.stuckSinceMs > 0 ? RETRY_MS : INSPECT_MS
   }
 

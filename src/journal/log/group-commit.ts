@@ -21,7 +21,7 @@ export interface Committed {
   readonly epoch: string
   readonly endSeq: number
   /** How long to wait before the next commit, in milliseconds. */
-  restMs(): number
+  pauseMs(): number
   /** Makes a durable commit visible to consumers, before its calls resolve. */
   publish(commit: Commit): void
 }
@@ -91,8 +91,8 @@ export class GroupCommit {
       await this.holds.grant()
       const cuts = this.cuts
       this.cuts = []
-      const restMs = this.journal.restMs()
-      if (restMs > 0) await Bun.sleep(restMs)
+      const pauseMs = this.journal.pauseMs()
+      if (pauseMs > 0) await Bun.sleep(pauseMs)
       if (this.waiting.length > 0) await this.commit()
       if (cuts.length > 0) await this.serve(cuts)
       // Wait a tick for requests that have arrived meanwhile: fewer, larger commits.

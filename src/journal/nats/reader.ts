@@ -81,7 +81,7 @@ export class NatsReader extends LogFollower implements JournalReader {
     await this.end()
   }
 
-  protected restMs(): number {
+  protected intervalMs(): number {
     return INSPECT_MS
   }
 

@@ -105,7 +105,7 @@ export async function startLocalPipeline(context: PipelineContext, intervalMs: n
     ...{ name: JOURNAL_NAME, maxBytes, keepBytes, storedSeq, intervalMs },
   })
   teardown.add('journal', () => journal.close())
-  const usage = startUsage(context, () => owned.relay.poke())
+  const usage = startUsage(context, () => owned.relay.wake())
   const owned = await startConsumers(context, {
     id: 0,
     generation: 0,
@@ -129,7 +129,7 @@ export async function startLocalPipeline(context: PipelineContext, intervalMs: n
     partitions: onePartition(owned, feeds),
     forwarder: noForwarding,
     retentionWatermarks,
-    onChange: () => owned.relay.poke(),
+    onChange: () => owned.relay.wake(),
     incidents: () => watermarks.incidents,
     outdated: outdated.promise,
     cluster: async () => describeSingle({ ...node, url }, owned),
@@ -209,7 +209,7 @@ export async function startWatermarks(
 export function startUsage({ sql, log, loops, teardown }: ServiceContext, onChange: () => void): () => void {
   const usage = startUsageChanges({ sql, log, loops, onChange })
   teardown.add('run usage', () => usage.stop())
-  return usage.poke
+  return usage.wake
 }
 
 /** What {@link startConsumers} needs of a log that this process writes. */

@@ -71,8 +71,8 @@ export async function startSharedPipeline(context: PipelineContext, logs: Shared
   const partitions = new ClusterPartitions({ count, store, ownership, feeds, isConnected })
   await ownership.refresh()
   bus.listen((signal) => {
-    if (signal === 'cluster') ownership.hurry()
-    else for (const { relay } of ownership.all()) relay.poke()
+    if (signal === 'cluster') ownership.wake()
+    else for (const { relay } of ownership.all()) relay.wake()
   })
   const signature = new ClusterSignature(secret, instanceId)
   const addresses = new Addresses({ signature, urlOf: (instance) => ownership.urlOf(instance), log })
