@@ -8,13 +8,13 @@ import { runRef } from './events.ts'
 export function forgedFrame(seal: FrameSeal | 'old', firstSeq: number): Buffer {
   const block = Buffer.from('a block that was never reported')
   if (seal === 'old') return oldFrame('event', firstSeq, [{ ...runRef(), rows: 1 }], block)
-  const spans = [{ ...runRef(), rows: 1 }]
+  const runs = [{ ...runRef(), rows: 1 }]
   const draft = {
     kind: 'event',
     firstSeq,
     rows: 1,
     receivedAt: 1,
-    spans,
+    runs,
     outboxIds: [],
     blockBytes: block.length,
   } as const
@@ -37,27 +37,27 @@ const KINDS = ['event', 'task', 'run']
 export function oldFrame(
   kind: string,
   firstSeq: number,
-  spans: readonly OldSpan[],
+  runs: readonly OldSpan[],
   block: Uint8Array,
   outboxIds: readonly number[] = [],
   receivedAt = 1_700_000_000_000,
 ): Buffer {
-  const head = Buffer.alloc(56 + spans.length * 52 + outboxIds.length * 8)
+  const head = Buffer.alloc(56 + runs.length * 52 + outboxIds.length * 8)
   head.write('ARJ1')
   head.writeUInt32LE(head.length, 4)
   head.writeUInt32LE(block.length, 8)
   head.writeUInt32LE(crc32(block), 16)
   head.writeUInt32LE(KINDS.indexOf(kind), 20)
   head.writeUInt32LE(
-    spans.reduce((sum, span) => sum + span.rows, 0),
+    runs.reduce((sum, span) => sum + span.rows, 0),
     24,
   )
-  head.writeUInt32LE(spans.length, 28)
+  head.writeUInt32LE(runs.length, 28)
   head.writeUInt32LE(outboxIds.length, 32)
   head.writeDoubleLE(firstSeq, 40)
   head.writeDoubleLE(receivedAt, 48)
   let at = 56
-  for (const { workspaceId, agentId, runId, rows } of spans) {
+  for (const { workspaceId, agentId, runId, rows } of runs) {
     for (const id of [workspaceId, agentId, runId]) at += storedUuid(id).copy(head, at)
     at = head.writeUInt32LE(rows, at)
   }

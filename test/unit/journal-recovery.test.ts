@@ -33,7 +33,7 @@ async function spansOf(journal: LocalJournal): Promise<[number, string][]> {
     if (frames.length === 0) return spans
     for (const frame of frames) {
       position = frame.firstSeq
-      for (const { runId, rows } of frame.spans) {
+      for (const { runId, rows } of frame.runs) {
         spans.push([position, runId])
         position += rows
       }
@@ -130,7 +130,7 @@ test('reads a journal of the old format and continues in the current one', async
   const frames = await source.read(0, 1e6)
   await source.close()
   const outboxIds = [41, 42]
-  const old = frames.map(({ firstSeq, spans, block }) => oldFrame('event', firstSeq, spans, block, outboxIds))
+  const old = frames.map(({ firstSeq, runs, block }) => oldFrame('event', firstSeq, runs, block, outboxIds))
   fs.writeFileSync(join(dir, '0000000000000001.segment'), Buffer.concat(old.slice(0, 2)))
   fs.writeFileSync(join(dir, '0000000000000005.segment'), Buffer.concat([...old.slice(2), Buffer.alloc(700)]))
   fs.writeFileSync(join(dir, 'epoch'), '0123456789ab')

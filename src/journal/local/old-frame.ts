@@ -1,6 +1,6 @@
 import { crc32 } from 'node:zlib'
 import type { StoredFrame } from '../log/frame.ts'
-import { KINDS, readSpans, SPAN_BYTES, uuidOf } from '../log/frame.ts'
+import { KINDS, readRuns, RUN_BYTES, uuidOf } from '../log/frame.ts'
 
 /**
  * Frames in the format before "ARJ2", read only. Their checks are not keyed, so they are read in order and never
@@ -9,7 +9,7 @@ import { KINDS, readSpans, SPAN_BYTES, uuidOf } from '../log/frame.ts'
  * ```
  *  0  magic "ARJ1"            20  kind (u8), 3 bytes zero      40  first seq (f64)
  *  4  head length (u32)       24  rows (u32)                   48  received at, Unix ms (f64)
- *  8  block length (u32)      28  spans (u32)                  56  spans: 12 words of ids, rows (u32) each
+ *  8  block length (u32)      28  runs (u32)                  56  runs: 12 words of ids, rows (u32) each
  * 12  CRC-32 of the head      32  outbox ids (u32)                 outbox ids (f64 each)
  *     (bytes 4–11, then 20–)  36  padding after the block (u32)    then the block, then padding
  * 16  CRC-32 of the block
@@ -44,9 +44,9 @@ export function readOldFrame(bytes: Buffer, at: number): OldFrameRead {
   if (left < HEAD_BYTES_MIN) return { status: 'short', need: HEAD_BYTES_MIN }
   if (bytes.compare(MAGIC, 0, 4, at, at + 4) !== 0) return { status: 'none' }
   const length = bytes.readUInt32LE(at + 4)
-  const spans = bytes.readUInt32LE(at + 28)
+  const runs = bytes.readUInt32LE(at + 28)
   const outboxIds = bytes.readUInt32LE(at + 32)
-  if (length !== HEAD_BYTES_MIN + spans * SPAN_BYTES + outboxIds * ID_BYTES) return { status: 'none' }
+  if (length !== HEAD_BYTES_MIN + runs * RUN_BYTES + outboxIds * ID_BYTES) return { status: 'none' }
   if (left < length) return { status: 'short', need: length }
   const check = crc32(bytes.subarray(at + 20, at + length), crc32(bytes.subarray(at + 4, at + 12)))
   if (bytes.readUInt32LE(at + 12) !== check) return { status: 'none' }
@@ -62,8 +62,8 @@ export function readOldFrame(bytes: Buffer, at: number): OldFrameRead {
     firstSeq: head.firstSeq,
     rows: head.rows,
     receivedAt,
-    spans: readSpans(bytes, at + HEAD_BYTES_MIN, spans),
-    outboxIds: readIds(bytes, at + HEAD_BYTES_MIN + spans * SPAN_BYTES, outboxIds),
+    runs: readRuns(bytes, at + HEAD_BYTES_MIN, runs),
+    outboxIds: readIds(bytes, at + HEAD_BYTES_MIN + runs * RUN_BYTES, outboxIds),
   }
   return { status: 'frame', head, frame: { ...described, block } }
 }

@@ -56,9 +56,9 @@ export class PendingRows {
     let at = 0
     let { before: check } = point
     for (const { draft, pieces } of drafts) {
-      const { kind, rows, spans } = draft
+      const { kind, rows, runs } = draft
       const written = writeFrame(buffer, at, draft, pieces, { seal: point.seal, at: point.at + at, before: check })
-      frames.push({ kind, firstSeq: draft.firstSeq, rows, receivedAt, spans, block: written.block })
+      frames.push({ kind, firstSeq: draft.firstSeq, rows, receivedAt, runs, block: written.block })
       check = written.check
       at += frameBytes(draft)
     }
@@ -82,7 +82,7 @@ export class PendingRows {
           firstSeq: first[kind],
           rows: block.rows,
           receivedAt,
-          spans: block.spans,
+          runs: block.runs,
           outboxIds: [...block.outboxIds],
           blockBytes: pieces.reduce((sum, piece) => sum + piece.length, 0),
           padding: 0,
