@@ -3,7 +3,7 @@ import { readServiceError } from '../../client/http.ts'
 import type { FeedMessage } from '../../live/wire.ts'
 import { CliError } from '../shared/error.ts'
 import { keyRejected } from '../shared/failures.ts'
-import { type Connection, connect, type Disconnect, type Timing } from './connection.ts'
+import { connect, type Disconnect, type TailConnection, type Timing } from './connection.ts'
 import type { Received, Subscribe } from './protocol.ts'
 
 export interface FollowTiming extends Timing {
@@ -94,9 +94,9 @@ class Follower {
     }
   }
 
-  private connect(): Connection {
+  private connect(): TailConnection {
     const { url, key, filter, maxPerSecond } = this.options
-    const connection: Connection = connect({
+    const connection: TailConnection = connect({
       address: `${url.replace(/^http/, 'ws')}/api/v1/live`,
       key,
       timing: this.timing,
@@ -109,7 +109,7 @@ class Follower {
     return connection
   }
 
-  private handle(message: FeedMessage, items: readonly Received[], connection: Connection): void {
+  private handle(message: FeedMessage, items: readonly Received[], connection: TailConnection): void {
     if (message.op === 'activity') {
       this.failures = 0
       this.listener.take(items, message.skipped ?? 0)

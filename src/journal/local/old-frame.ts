@@ -1,6 +1,6 @@
 import { crc32 } from 'node:zlib'
 import type { StoredFrame } from '../log/frame.ts'
-import { KINDS, readRuns, RUN_BYTES, uuidOf } from '../log/frame.ts'
+import { KINDS, RUN_BYTES, readRuns, uuidOf } from '../log/frame.ts'
 
 /**
  * Frames in the format before "ARJ2", read only. Their checks are not keyed, so they are read in order and never

@@ -19,7 +19,7 @@ export interface PartsOptions {
 }
 
 /** The parts of a journal on disk, and its consumers. */
-export interface Parts {
+export interface LogParts {
   readonly identity: Identity
   readonly gaps: GapList
   readonly acknowledged: AcknowledgedFile
@@ -28,7 +28,7 @@ export interface Parts {
 }
 
 /** Opens the directory and decides where positions continue: after all that were ever assigned. */
-export async function openParts(options: PartsOptions): Promise<{ parts: Parts; endSeq: number }> {
+export async function openParts(options: PartsOptions): Promise<{ parts: LogParts; endSeq: number }> {
   const { dir, segmentBytes, log } = options
   fs.mkdirSync(dir, { recursive: true })
   const identity = Identity.open(dir, segmentNames(dir).length > 0)
