@@ -131,7 +131,7 @@ export interface Config {
   readonly cluster: ClusterConfig | undefined
   /** Processes of this machine that share the work (docs/architecture.md#several-processes-on-one-machine). */
   readonly workers: number
-  /** Partitions of the journal, where several processes share it. Counts at the very first start only. */
+  /** Partitions of the journal, where several processes share it. Used at the first start only. */
   readonly partitions: number
   readonly operatorToken: string | undefined
   readonly guessing: GuessingLimits

@@ -3,7 +3,7 @@ import { ApiError } from '../base/errors.ts'
 import { type Mint, mint } from '../base/ids.ts'
 import type { Log } from '../base/log.ts'
 import type { Limits } from '../config/config.ts'
-import { giveUp, type Reservation } from '../idempotency/store.ts'
+import { type Reservation, settleFailed } from '../idempotency/store.ts'
 import { allowedMethods } from './allowed-methods.ts'
 import { type Begun, dataText, errorText, jsonResponse, ownResponse } from './answer.ts'
 import { HangUp } from './body.ts'
@@ -68,7 +68,7 @@ export function createEnvelope(deps: EnvelopeDeps) {
       if (bodyHold !== undefined || refused.code === 'PAYLOAD_TOO_LARGE') markRefused(begun, refused)
       const response = errorResponse(begun, refused, deps.limits.body_bytes)
       if (reservation === undefined) return response
-      return giveUp(reservation, refused).then(() => response)
+      return settleFailed(reservation, refused).then(() => response)
     })
     .mapResponse(({ responseValue, request, startedMs, route, set, reservation, bodyHold }) => {
       bodyHold?.release()
@@ -139,7 +139,7 @@ function asApiError(
   if (thrown instanceof ApiError) return thrown.code === 'INTERNAL' ? internal(requestId, thrown) : thrown
   if (thrown instanceof ValidationError && thrown.type !== 'response')
     return new ApiError('VALIDATION_ERROR', validationMessage(thrown as unknown as ValidationFailure))
-  // The client has disconnected, which cancelled the work. Nobody reads this response.
+  // The client has disconnected, which cancelled the work. No client reads this response.
   if (request.signal.aborted) return new ApiError('VALIDATION_ERROR', 'the client closed the connection')
   return unavailableOf?.(thrown) ?? internal(requestId, thrown)
 }

@@ -18,7 +18,7 @@ const ANSWER_LENGTH_MAX = 1 << 20
 const PRINTABLE = /^[\x20-\x7e]{1,255}$/
 const ROWS_PER_SWEEP = 10_000
 /** The owner of a row that no process works on. */
-const NOBODY = '00000000-0000-0000-0000-000000000000'
+const NO_PROCESS = '00000000-0000-0000-0000-000000000000'
 const HAND_OVER_ATTEMPTS = 120
 const HAND_OVER_RETRY_MS = 500
 
@@ -167,7 +167,7 @@ export function createIdempotency(deps: IdempotencyDeps): Idempotency {
         await reservation.finish(200, dataText(data))
         return data
       } catch (error) {
-        await giveUp(reservation, error instanceof ApiError ? error : { hasEffect: true })
+        await settleFailed(reservation, error instanceof ApiError ? error : { hasEffect: true })
         throw error
       }
     },
@@ -184,7 +184,10 @@ export function createIdempotency(deps: IdempotencyDeps): Idempotency {
 }
 
 /** Settles a failed request. After a refusal the key is free again; after any other failure the outcome is unknown. */
-export async function giveUp(reservation: Reservation, { hasEffect }: Pick<ApiError, 'hasEffect'>): Promise<void> {
+export async function settleFailed(
+  reservation: Reservation,
+  { hasEffect }: Pick<ApiError, 'hasEffect'>,
+): Promise<void> {
   if (hasEffect) await reservation.suspend()
   else await reservation.release()
 }
@@ -299,7 +302,7 @@ function reservation(
 /** Lets any process run the request again: others cannot know that this one has stopped working on it. */
 async function handOver({ sql, instanceId }: IdempotencyDeps, { keyId, idemKey }: IdempotentCall): Promise<void> {
   await sql`
-    update idempotency_keys set owner = ${NOBODY}
+    update idempotency_keys set owner = ${NO_PROCESS}
     where key_id = ${keyId} and idem_key = ${idemKey} and status is null and owner = ${instanceId}`
 }
 

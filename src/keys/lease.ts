@@ -21,7 +21,7 @@ export interface LeaseDeps {
   readonly instanceId: string
   /**
    * No other process of the service can use this database (the embedded one, in a locked directory): the lease never ends.
-   * Commands beside the service (`bun run keys`) may still change credentials; they wait until the service has applied the
+   * Commands alongside the service (`bun run keys`) may still change credentials; they wait until the service has applied the
    * change.
    */
   readonly exclusive: boolean
@@ -31,7 +31,7 @@ export interface LeaseDeps {
    */
   readonly isNode?: boolean
   /**
-   * The previous instance on the same data directory. Its lock has been released, so nobody needs to wait for its
+   * The previous instance on the same data directory. Its lock has been released, so no process needs to wait for its
    * lease.
    */
   readonly supersedes?: string | undefined
@@ -130,7 +130,7 @@ export class CredentialLease {
     this.schedule()
   }
 
-  /** Releases the lease, so that nobody waits for it. */
+  /** Releases the lease, so that no process waits for it. */
   async stop(): Promise<void> {
     this.stopped = true
     clearTimeout(this.timer)

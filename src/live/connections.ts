@@ -105,7 +105,7 @@ export class Connections {
   }
 
   /**
-   * Registers a waiting call, if its credential is valid at this very moment. `call.end` is called if that changes.
+   * Registers a waiting call, if its credential is valid now. `call.end` is called if that changes.
    * @returns a function to call once the call is answered
    * @throws ApiError UNAUTHENTICATED, FORBIDDEN, UNAVAILABLE as {@link admit}
    */
@@ -116,7 +116,7 @@ export class Connections {
     })
   }
 
-  /** @throws ApiError UNAUTHENTICATED, FORBIDDEN, UNAVAILABLE unless the credential is known to be valid at this very moment */
+  /** @throws ApiError UNAUTHENTICATED, FORBIDDEN, UNAVAILABLE unless the credential is known to be valid now */
   checkAlive(feed: FeedCaller): Promise<void> {
     return this.whileAlive(feed, () => undefined)
   }

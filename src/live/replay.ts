@@ -177,7 +177,7 @@ export class Replay {
       // The file was dropped before it could be opened.
       if (position + 1 < journal.startSeq) return null
       for (const subscription of this.waiting)
-        if (subscription.position === position && this.isReady(subscription)) this.giveUp(subscription, error)
+        if (subscription.position === position && this.isReady(subscription)) this.fail(subscription, error)
       return null
     }
   }
@@ -220,7 +220,7 @@ export class Replay {
       await matching.run()
     } catch (error) {
       // The chunk cannot be read: without this, it would be tried again forever.
-      for (const subscription of served) if (this.waiting.has(subscription)) this.giveUp(subscription, error)
+      for (const subscription of served) if (this.waiting.has(subscription)) this.fail(subscription, error)
     }
   }
 
@@ -260,7 +260,7 @@ export class Replay {
         }
         if (this.waiting.has(subscription)) subscription.position = throughSeq
       } catch (error) {
-        this.giveUp(subscription, error)
+        this.fail(subscription, error)
       }
     }
   }
@@ -330,7 +330,7 @@ export class Replay {
         if (signal.aborted || !this.reading.has(subscription)) break
         deadline ??= this.now() + HISTORY_TIMEOUT_MS
         if (this.now() >= deadline) {
-          this.giveUp(subscription, error)
+          this.fail(subscription, error)
           break
         }
         await sleep(HISTORY_RETRY_MS, signal)
@@ -339,7 +339,7 @@ export class Replay {
     this.wakeup.wake()
   }
 
-  private giveUp(subscription: Subscription, cause: unknown): void {
+  private fail(subscription: Subscription, cause: unknown): void {
     this.deps.log.warn('live feeds: a replay failed', { error: cause })
     this.remove(subscription)
     const unreadable = new ApiError('INTERNAL', 'the feed cannot be replayed', { cause })

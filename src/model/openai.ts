@@ -115,16 +115,16 @@ class RequestAttempts {
   }
 
   private async read(response: Response, onText: (delta: string) => void): Promise<ModelAnswer> {
-    const tell = (delta: string) => {
+    const emit = (delta: string) => {
       this.signal.throwIfAborted()
       this.hasStreamed = true
       onText(delta)
     }
     // Some servers cannot stream and send a whole answer; proxies send HTML pages.
     if (!/application\/json|text\/html/.test(response.headers.get('content-type') ?? ''))
-      return await readStream(response, this.request, tell)
+      return await readStream(response, this.request, emit)
     const answer = await readWhole(response, this.request)
-    if (answer.content !== null) tell(answer.content)
+    if (answer.content !== null) emit(answer.content)
     return answer
   }
 }

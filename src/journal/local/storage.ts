@@ -62,7 +62,7 @@ export class LocalStorage implements LogStorage {
 
   async write({ buffer, endSeq, check }: Commit, receivedAt: number): Promise<void> {
     await this.segments.write(buffer, endSeq, receivedAt, check)
-    this.parts.acknowledged.note(endSeq)
+    this.parts.acknowledged.set(endSeq)
     this.probe.succeeded()
   }
 

@@ -49,7 +49,7 @@ export class NatsLog implements StoredLog {
       sealKey,
       epochs: () => this.epochs,
       loadedSeq,
-      onGap: (gap) => this.gapList.note(gap),
+      onGap: (gap) => this.gapList.add(gap),
       onEpoch: (epoch) => this.adopt(epoch),
       log,
     })

@@ -58,7 +58,7 @@ export async function publishAll(stream: Stream, messages: readonly Outgoing[], 
 }
 
 /**
- * `duplicate`: an earlier attempt has arrived. `unreachable`: not sent, or nobody can store it at the moment. `unknown`:
+ * `duplicate`: an earlier attempt has arrived. `unreachable`: not sent, or no server can store it at the moment. `unknown`:
  * sent, no answer.
  */
 type PublishResult = 'stored' | 'duplicate' | 'wrong sequence' | 'full' | 'unreachable' | 'unknown'

@@ -24,7 +24,7 @@ export interface NatsReaderOptions extends NatsLogOptions {
 
 /**
  * Opens a journal in a JetStream stream for reading, as any number of nodes may do.
- * @throws ApiError UNAVAILABLE when NATS does not answer, or nobody has created the stream yet
+ * @throws ApiError UNAVAILABLE when NATS does not answer, or no process has created the stream yet
  */
 export async function openNatsReader(options: NatsReaderOptions): Promise<NatsReader> {
   const log = await NatsLog.open(options, options.loadedSeq ?? (() => 0), options.onEpoch)
