@@ -1,3 +1,4 @@
+import { assert } from '../base/assert.ts'
 import { Holds } from '../base/holds.ts'
 import type { Log } from '../base/log.ts'
 import { type Loop, Loops } from '../base/loops.ts'
@@ -217,6 +218,7 @@ export class Sink implements LoadProgress {
       for (const frame of frames) {
         // A batch has rows of one epoch only, because its token contains the epoch.
         if (batch.length > 0 && journal.epochAt(frame.firstSeq) !== journal.epochAt(batch[0].firstSeq)) return batch
+        assert(frame.firstSeq > position, 'the journal returns each row once, in order')
         batch.push(frame)
         bytes += frame.block.length
         rows += frame.rows
@@ -253,6 +255,9 @@ export class Sink implements LoadProgress {
   private async load(batch: readonly Frame[], inFlightSeq: number, loop: Loop): Promise<void> {
     if (batch.length === 0) return
     const { loadedSeq, reloads } = this.position.get()
+    // The token of an insert is made of these: with wrong ones rows would be missing, or stored twice.
+    assert(loadedSeq < inFlightSeq, 'a batch comes after what has been loaded')
+    assert(inFlightSeq <= this.options.journal.endSeq, 'a batch ends before the journal does')
     await this.position.set({ inFlightSeq })
     const started = performance.now()
     const epoch = this.options.journal.epochAt(batch[0].firstSeq)

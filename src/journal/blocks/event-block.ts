@@ -1,3 +1,4 @@
+import { assert } from '../../base/assert.ts'
 import { Bytes } from '../../clickhouse/bytes.ts'
 import {
   addConstantInt64,
@@ -109,6 +110,8 @@ export class EventBlock {
 
   /** The block, as pieces to be concatenated. They are views: use them before {@link clear}. */
   build(firstSeq: number, receivedAt: number, epoch: string): Buffer[] {
+    const { rows } = this
+    assert(this.level.length === rows && this.occurredAt.length === rows * 8, 'every event has a value in each column')
     this.fillIds()
     this.seq.clear()
     addRisingUInt64(this.seq, firstSeq, this.rows)
@@ -181,6 +184,7 @@ export class EventBlock {
           target[at + 3] = d
         }
       }
+      assert(at === target.length, 'every event belongs to a run')
     }
   }
 }

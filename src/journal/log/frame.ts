@@ -1,4 +1,5 @@
 import { crc32 } from 'node:zlib'
+import { assert } from '../../base/assert.ts'
 import { uuidFromWords } from '../../clickhouse/bytes.ts'
 import { runWords } from '../blocks/run-words.ts'
 import type { ActivityKind, Frame, RunRows } from '../journal.ts'
@@ -88,6 +89,8 @@ export function writeFrame(
   let end = FRAME_HEAD_BYTES_MIN
   for (const run of draft.runs) end = writeRun(head, end, run)
   for (const id of draft.outboxIds) end += head.write(id.replaceAll('-', ''), end, 'hex')
+  // The rest of pooled memory holds rows of other workspaces.
+  assert(filled === draft.blockBytes && end === head.length, 'a frame fills its place')
   const check = checkOf(seal, offset, head)
   check.copy(head, CHECK_AT)
   return { block, check }

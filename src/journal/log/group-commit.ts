@@ -1,3 +1,4 @@
+import { assert } from '../../base/assert.ts'
 import type { Clock } from '../../base/clock.ts'
 import { ApiError } from '../../base/errors.ts'
 import { Holds } from '../../base/holds.ts'
@@ -126,6 +127,9 @@ export class GroupCommit {
       waiting = this.takeWaiting()
       const commit = pending.build(firstSeq, receivedAt, journal.epoch, known, storage.pool)
       bytes = commit.buffer.length
+      assert(firstSeq === journal.endSeq + 1, 'a commit continues where the log ends')
+      const acknowledged = waiting.reduce((sum, { rows }) => sum + rows, 0)
+      assert(firstSeq + acknowledged === commit.endSeq + 1, 'every row of a commit belongs to a call that waits for it')
       const started = performance.now()
       await storage.write(commit, receivedAt)
       onCommit?.(performance.now() - started, bytes)
