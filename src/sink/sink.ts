@@ -218,7 +218,9 @@ export class Sink implements LoadProgress {
       for (const frame of frames) {
         // A batch has rows of one epoch only, because its token contains the epoch.
         if (batch.length > 0 && journal.epochAt(frame.firstSeq) !== journal.epochAt(batch[0].firstSeq)) return batch
-        assert(frame.firstSeq > position, 'the journal returns each row once, in order')
+        // Only the first frame may begin with rows that are loaded.
+        const from = batch.length === 0 ? lastSeqOf(frame) : frame.firstSeq
+        assert(from > position, 'the journal returns each row once, in order')
         batch.push(frame)
         bytes += frame.block.length
         rows += frame.rows
