@@ -22,12 +22,6 @@ export interface Native {
   CloseConnection(connection: EngineConnection): void
   QueryWithConnection(connection: EngineConnection, text: string, format: string): string
   QueryAsyncConnection(connection: EngineConnection, text: string, format: string): Promise<NativeResult>
-  InsertRawAsyncConnection(
-    connection: EngineConnection,
-    prefix: string,
-    data: Buffer,
-    countLines: boolean,
-  ): Promise<{ elapsed: number; rowsWritten: number; bytesWritten: number }>
   DurableClassifyAsync(
     connection: EngineConnection,
     text: string,
