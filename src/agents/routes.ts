@@ -1,7 +1,8 @@
 import { Elysia } from 'elysia'
+import { AgentParams } from '../http/schema.ts'
 import type { Guards } from '../keys/guards.ts'
 import { SECURITY } from '../keys/security.ts'
-import { AgentPage, AgentParams, AgentRecord, ArchivedAgent, CreateAgent, EditAgent, ListAgents } from './schema.ts'
+import { AgentPage, AgentRecord, ArchivedAgent, CreateAgent, EditAgent, ListAgents } from './schema.ts'
 import type { AgentStore } from './store.ts'
 
 export interface AgentRoutesDeps {

@@ -186,9 +186,6 @@ export type ListAgents = typeof ListAgents.static
 export const AgentPage = Page('AgentPage', AgentRecord)
 export type AgentPage = typeof AgentPage.static
 
-/** `:agent_id` of a path. */
-export const AgentParams = t.Object({ agent_id: Described(Uuid, 'The agent.') })
-
 /** A row of `agents`. */
 export interface AgentRow extends Omit<AgentRecord, 'created_at' | 'updated_at'> {
   readonly created_at: Date

@@ -1,8 +1,8 @@
 import { ApiError } from '../base/errors.ts'
 import { type ColumnarClient, ColumnarError, ColumnarUnavailable } from '../clickhouse/client.ts'
-import type { QueryCaps } from '../config/config.ts'
 import { type CheckedQuery, createGuard, normalFormOf, PARSER_SETTINGS } from './guard.ts'
 import { atCharacters, explainFailure } from './problems.ts'
+import type { QueryCaps } from './query-caps.ts'
 import { TextCache } from './text-cache.ts'
 
 /** A setting of the engine. */

@@ -1,6 +1,6 @@
 import { ApiError } from '../base/errors.ts'
 import { ColumnarError } from '../clickhouse/client.ts'
-import type { QueryCaps } from '../config/config.ts'
+import type { QueryCaps } from './query-caps.ts'
 
 const TIMEOUT_EXCEEDED = 159
 const MEMORY_LIMIT_EXCEEDED = 241

@@ -1,6 +1,6 @@
 import { TENANT_WORKLOAD } from '../clickhouse/protocol.ts'
-import { DEFAULT_QUERY_CAPS, type QueryCaps } from '../config/config.ts'
 import { STATEMENT_BYTES_MAX } from './guard.ts'
+import { DEFAULT_QUERY_CAPS, type QueryCaps } from './query-caps.ts'
 import { workspaceFilters } from './views.ts'
 
 const DISK_BYTES_MAX = 2 * 2 ** 30

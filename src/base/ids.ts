@@ -14,6 +14,12 @@ export interface RunIdentity {
   readonly runId: string
 }
 
+/** The run that events belong to. It never changes, so it can be cached. */
+export interface RunRef extends RunIdentity {
+  readonly agentId: string
+  readonly runtimeType: 'external' | 'hosted'
+}
+
 /** A {@link RunIdentity} as the key of a map. */
 export function runKey(workspaceId: string, runId: string): string {
   return workspaceId + runId

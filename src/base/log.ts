@@ -1,4 +1,5 @@
-import type { LogLevel } from '../config/config.ts'
+export const LOG_LEVELS = ['debug', 'info', 'warn', 'error', 'silent'] as const
+export type LogLevel = (typeof LOG_LEVELS)[number]
 
 /** Structured log on standard error. Never give it a key, a body or a secret. */
 export interface Log {
@@ -11,17 +12,15 @@ export interface Log {
 /** `json`: one JSON object a line, for machines; `text`: for a person at a terminal. */
 export type LogLayout = 'json' | 'text'
 
-const LEVELS: readonly LogLevel[] = ['debug', 'info', 'warn', 'error', 'silent']
-
 export function createLog(
   level: LogLevel,
   write: (line: string) => void = (line) => process.stderr.write(line),
   layout: LogLayout = 'json',
 ): Log {
-  const threshold = LEVELS.indexOf(level)
+  const threshold = LOG_LEVELS.indexOf(level)
   const lineOf = layout === 'json' ? jsonLine : textLine
   const at = (name: Exclude<LogLevel, 'silent'>) => {
-    if (LEVELS.indexOf(name) < threshold) return () => {}
+    if (LOG_LEVELS.indexOf(name) < threshold) return () => {}
     return (message: string, fields: object = {}) => write(lineOf(name, message, fields))
   }
   return { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') }

@@ -1,7 +1,10 @@
 import { resolve } from 'node:path'
+import { DEFAULT_QUERY_CAPS, type QueryCaps } from '../analytics/query-caps.ts'
 import { LIMITS, type Limits } from '../base/limits.ts'
+import { LOG_LEVELS, type LogLevel } from '../base/log.ts'
 import { type EgressAllowList, parseEgressAllow } from '../egress/allow-list.ts'
 import { type ProxyRanges, parseProxyRanges } from '../http/client-address.ts'
+import type { RateLimits } from '../http/rate-limit.ts'
 import { type PriceTable, parseModelPrices } from '../model/prices.ts'
 import { parseSecretsKey } from '../secrets/vault.ts'
 import { ConfigReader } from './reader.ts'
@@ -9,35 +12,12 @@ import { ConfigReader } from './reader.ts'
 const MIB = 1024 * 1024
 const GIB = 1024 * MIB
 
-export const DEFAULT_QUERY_CAPS: QueryCaps = {
-  atOnce: 3,
-  seconds: 10,
-  memoryBytes: GIB,
-  rows: 10_000,
-  resultBytes: 32 * MIB,
-  streamBytes: 4 * GIB,
-  streamSeconds: 600,
-  penaltySeconds: 30,
-}
-
 /** A connection is silent while a query runs, and Bun closes it after 255 s at most. */
 const QUERY_SECONDS_MAX = 240
 
-const LOG_LEVELS = ['debug', 'info', 'warn', 'error', 'silent'] as const
 const RATE_MAX = 1_000_000_000
 /** Fits a few segments: with less, events would be refused although ClickHouse keeps up. */
 const JOURNAL_BYTES_MIN = 128 * MIB
-
-export type { Limits }
-
-/** Budgets per key; 0 means unlimited (docs/specification.md#rate-limits). */
-export interface RateLimits {
-  readonly ingestRequestsPerMinute: number
-  readonly eventsPerSecond: number
-  readonly invokesPerMinute: number
-  readonly readsPerMinute: number
-  readonly queriesPerMinute: number
-}
 
 /** Failures that one address may have in a minute; 0 means unlimited. */
 export interface GuessingLimits {
@@ -59,25 +39,6 @@ export interface FeedLimits {
   readonly slowConsumerMs: number
   /** An event stream without activity sends a comment this often; clients are promised 10 s at most. */
   readonly heartbeatMs: number
-}
-
-/** What queries of a workspace may use (docs/specification.md#query-caps). */
-export interface QueryCaps {
-  /** Queries of a workspace that may run at once. */
-  readonly atOnce: number
-  /** Processing time of a query. Waiting for a slow reader of its answer does not count. */
-  readonly seconds: number
-  readonly memoryBytes: number
-  /** Rows of a JSON answer; further rows are omitted, and `truncated` is set. */
-  readonly rows: number
-  /** Size of a JSON answer. */
-  readonly resultBytes: number
-  /** Size of a streamed answer, in another format. */
-  readonly streamBytes: number
-  /** Total time of a streamed answer, including its reader. */
-  readonly streamSeconds: number
-  /** How long queries of a workspace are refused after one that forced a restart of the engine; longer each time. */
-  readonly penaltySeconds: number
 }
 
 /** How hosted agents are run (docs/specification.md#hosted-agents). */
@@ -112,8 +73,6 @@ export interface ClusterConfig {
   /** Copies of each partition's log. */
   readonly natsReplicas: number
 }
-
-export type LogLevel = 'debug' | 'info' | 'warn' | 'error' | 'silent'
 
 /** The configuration from the environment, parsed once. Nothing else in the service reads `process.env`. */
 export interface Config {

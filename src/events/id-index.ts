@@ -1,5 +1,5 @@
+import type { RunRef } from '../base/ids.ts'
 import { type RunIdentity, runKey } from '../base/ids.ts'
-import type { RunRef } from './schema.ts'
 
 /** Looks up the event ids of runs that are not in memory. */
 export interface EventIdSource {

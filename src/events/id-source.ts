@@ -1,8 +1,8 @@
 import { ApiError } from '../base/errors.ts'
+import type { RunRef } from '../base/ids.ts'
 import type { ColumnarClient } from '../clickhouse/client.ts'
 import type { LoadProgress } from '../sink/sink.ts'
 import type { EventIdSource } from './id-index.ts'
-import type { RunRef } from './schema.ts'
 
 const CATCH_UP_MS = 5_000
 

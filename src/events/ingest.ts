@@ -1,6 +1,6 @@
 import { ApiError } from '../base/errors.ts'
-import type { Mint } from '../base/ids.ts'
-import type { Limits } from '../config/config.ts'
+import type { Mint, RunRef } from '../base/ids.ts'
+import type { Limits } from '../base/limits.ts'
 import type { EventBatch } from '../journal/event-batch.ts'
 import type { Appended } from '../journal/journal.ts'
 import type { Caller } from '../keys/schema.ts'
@@ -8,7 +8,7 @@ import { type Partitions, writerOf } from '../partitions/partition.ts'
 import type { RunDirectory } from '../runs/directory.ts'
 import type { Claim } from './id-index.ts'
 import { type EventScan, ScanPool } from './scan.ts'
-import type { EventsAccepted, RunRef } from './schema.ts'
+import type { EventsAccepted } from './schema.ts'
 
 export interface EventIngestDeps {
   readonly runs: RunDirectory

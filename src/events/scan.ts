@@ -1,6 +1,6 @@
 import { invalid } from '../base/errors.ts'
+import type { Limits } from '../base/limits.ts'
 import { CANONICAL_BYTES, parseCanonicalBytes, parseTimestamp } from '../base/timestamp.ts'
-import type { Limits } from '../config/config.ts'
 import { jsonError, readString } from '../http/json-reader.ts'
 import {
   BACKSLASH,
@@ -17,8 +17,9 @@ import {
   skipValue,
   startsWith,
 } from '../http/json-scan.ts'
+import { LEVELS } from '../journal/levels.ts'
 import { BYTES_KEPT, NO_MEMORY, ScanMemory } from './scan-memory.ts'
-import { LEVELS, RESERVED_TYPE_PREFIXES } from './schema.ts'
+import { RESERVED_TYPE_PREFIXES } from './schema.ts'
 
 const SCANS_KEPT = 16
 const SHOWN_BYTES_MAX = 80

@@ -1,31 +1,9 @@
 import { t } from 'elysia'
-import type { RunIdentity } from '../base/ids.ts'
 import { Count, Described, FreeForm, Named, Nullable, Timestamp, Uuid } from '../http/schema.ts'
-
-/** Event levels in ascending order; their 1-based indexes are the values of the `level` enum in ClickHouse. */
-export const LEVELS = ['debug', 'info', 'warn', 'error'] as const
-
-/** The value of a level in the enum. @throws RangeError for a value that is no level: stored, it could not be read */
-export function levelNumber(level: (typeof LEVELS)[number]): number {
-  const index = LEVELS.indexOf(level)
-  if (index < 0) throw new RangeError(`no level: ${String(level)}`)
-  return index + 1
-}
+import { LEVELS } from '../journal/levels.ts'
 
 /** Types of system events, which callers must not report (docs/specification.md#events). */
 export const RESERVED_TYPE_PREFIXES = ['run.', 'task.', 'approval.', 'input.'] as const
-
-/** The run that events belong to. It never changes, so it can be cached. */
-export interface RunRef extends RunIdentity {
-  readonly agentId: string
-  readonly runtimeType: 'external' | 'hosted'
-}
-
-// Elysia would fill a missing optional enum with its first value, hence the explicit default.
-export const EventLevel = Named(
-  'EventLevel',
-  t.UnionEnum(LEVELS, { default: undefined, description: 'How severe the event is.' }),
-)
 
 /** An event as callers send it (docs/specification.md#events). Checked by `scan.ts`; here for the documentation. */
 export const NewEvent = Named(

@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer'
 import { ApiError, invalid } from '../base/errors.ts'
-import type { Limits } from '../config/config.ts'
+import type { Limits } from '../base/limits.ts'
 import { BodyBudget, type BodyHold } from './body-budget.ts'
 import { inflate, inflateAsync, join, tooLarge } from './inflate.ts'
 import { parseJson } from './json-reader.ts'

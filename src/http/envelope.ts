@@ -1,14 +1,14 @@
 import { Elysia, NotFoundError, ParseError, ValidationError } from 'elysia'
 import { ApiError } from '../base/errors.ts'
 import { type Mint, mint } from '../base/ids.ts'
+import type { Limits } from '../base/limits.ts'
 import type { Log } from '../base/log.ts'
-import type { Limits } from '../config/config.ts'
-import { type Reservation, settleFailed } from '../idempotency/store.ts'
 import { allowedMethods } from './allowed-methods.ts'
 import { type Begun, dataText, errorText, jsonResponse, ownResponse } from './answer.ts'
 import { HangUp } from './body.ts'
 import type { BodyHold } from './body-budget.ts'
 import { requestIdOf } from './request-id.ts'
+import { type Reservation, settle } from './reservation.ts'
 import { shown, type ValidationFailure, validationMessage } from './validation-message.ts'
 
 /** Called for each answered request. `route` is the pattern (`/api/v1/runs/:run_id`), to keep its cardinality low. */
@@ -68,7 +68,7 @@ export function createEnvelope(deps: EnvelopeDeps) {
       if (bodyHold !== undefined || refused.code === 'PAYLOAD_TOO_LARGE') markRefused(begun, refused)
       const response = errorResponse(begun, refused, deps.limits.body_bytes)
       if (reservation === undefined) return response
-      return settleFailed(reservation, refused).then(() => response)
+      return settle(reservation, refused).then(() => response)
     })
     .mapResponse(({ responseValue, request, startedMs, route, set, reservation, bodyHold }) => {
       bodyHold?.release()

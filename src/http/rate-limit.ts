@@ -1,7 +1,15 @@
 import type { Clock } from '../base/clock.ts'
 import { ApiError } from '../base/errors.ts'
-import type { RateLimits } from '../config/config.ts'
 import { type Bucket, Buckets } from './buckets.ts'
+
+/** Budgets per key; 0 means unlimited (docs/specification.md#rate-limits). */
+export interface RateLimits {
+  readonly ingestRequestsPerMinute: number
+  readonly eventsPerSecond: number
+  readonly invokesPerMinute: number
+  readonly readsPerMinute: number
+  readonly queriesPerMinute: number
+}
 
 /** The budgets of a key, counted separately, so that batching is not penalized (docs/specification.md#rate-limits). */
 export type Budget = 'ingest' | 'events' | 'invokes' | 'reads' | 'queries'

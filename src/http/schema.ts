@@ -179,3 +179,6 @@ export function Page<T extends TSchema>(name: string, item: T, order = 'newest f
   )
   return Named(name, page)
 }
+
+/** `:agent_id` of a path. */
+export const AgentParams = t.Object({ agent_id: Described(Uuid, 'The agent.') })

@@ -4,6 +4,7 @@ import type { Mint } from '../base/ids.ts'
 import type { Log } from '../base/log.ts'
 import { dataText } from '../http/answer.ts'
 import { bearerToken } from '../http/bearer.ts'
+import { type Reservation, settle } from '../http/reservation.ts'
 import { type Sql, unavailableOf } from '../postgres/connect.ts'
 import { open, seal } from './seal.ts'
 import { seededMint } from './seeded-mint.ts'
@@ -52,18 +53,6 @@ export interface Replay {
   readonly status: number
   /** The whole envelope. */
   readonly text: string
-}
-
-/** A request that is being processed. Exactly one of `finish`, `release` and `suspend` must be called. */
-export interface Reservation {
-  /** Mints the same ids again when the request is retried after a crash between its effect and {@link finish}. */
-  readonly mint: Mint
-  /** Stores a 2xx response. A failure to store it is logged, and the response is sent anyway. */
-  finish(status: number, text: string): Promise<void>
-  /** The request had no effect: the key may be used for another request. */
-  release(): Promise<void>
-  /** The outcome is unknown: only the same request may use the key again, and it mints the same ids. */
-  suspend(): Promise<void>
 }
 
 export interface Idempotency {
@@ -167,7 +156,7 @@ export function createIdempotency(deps: IdempotencyDeps): Idempotency {
         await reservation.finish(200, dataText(data))
         return data
       } catch (error) {
-        await settleFailed(reservation, error instanceof ApiError ? error : { hasEffect: true })
+        await settle(reservation, error instanceof ApiError ? error : { hasEffect: true })
         throw error
       }
     },
@@ -181,15 +170,6 @@ export function createIdempotency(deps: IdempotencyDeps): Idempotency {
       return
     },
   }
-}
-
-/** Settles a failed request. After a refusal the key is free again; after any other failure the outcome is unknown. */
-export async function settleFailed(
-  reservation: Reservation,
-  { hasEffect }: Pick<ApiError, 'hasEffect'>,
-): Promise<void> {
-  if (hasEffect) await reservation.suspend()
-  else await reservation.release()
 }
 
 export function replayResponse({ status, text }: Replay): Response {

@@ -1,11 +1,22 @@
-import type { EventScan } from '../events/scan.ts'
-import type { RunRef } from '../events/schema.ts'
+import type { RunRef } from '../base/ids.ts'
 
 /** Validated events as columns; texts are ranges of `text`. */
-export type EventColumns = Pick<
-  EventScan,
-  'text' | 'count' | 'typeStart' | 'typeEnd' | 'level' | 'payloadStart' | 'payloadEnd' | 'occurredAt' | 'decodedTypes'
->
+export interface EventColumns {
+  readonly text: Buffer
+  /** Number of events; the arrays have an entry for each. */
+  readonly count: number
+  readonly typeStart: Int32Array
+  readonly typeEnd: Int32Array
+  /** Numbers of levels: `levels.ts`. */
+  readonly level: Int8Array
+  /** -1: no payload given. */
+  readonly payloadStart: Int32Array
+  readonly payloadEnd: Int32Array
+  /** Unix milliseconds; NaN: none given. */
+  readonly occurredAt: Float64Array
+  /** Decoded types of the events whose type contains escapes. */
+  readonly decodedTypes: ReadonlyMap<number, Buffer>
+}
 
 /** The validated events of one call, for the journal: which rows of a scan to store, and their ids. */
 export interface EventBatch {

@@ -1,6 +1,5 @@
 import type { ColumnarClient } from '../clickhouse/client.ts'
 import type { Sql } from '../postgres/connect.ts'
-import { SinkPositionFile } from '../sink/position.ts'
 
 /** The state of a journal's directory before anything is appended. */
 export interface FoundJournal {
@@ -21,8 +20,8 @@ export interface StartDecision {
 }
 
 export interface StartDeps {
-  /** The journal's directory. The sink keeps its position there, too. */
-  readonly dir: string
+  /** How far the sink has come: positions that ClickHouse has, and those that it may have. */
+  readonly sinkPosition: () => Promise<{ readonly loadedSeq: number; readonly inFlightSeq: number }>
   readonly sql: Sql
   /** The highest position that other stores have of a journal without files. */
   readonly storedSeq: () => Promise<number>
@@ -45,7 +44,7 @@ export async function decideStart(found: FoundJournal, deps: StartDeps): Promise
   const { epoch, endSeq, acknowledgedSeq } = found
   // An empty journal has a new epoch already.
   if (back !== undefined) return { ...back, newEpoch: Math.max(endSeq, acknowledgedSeq) > 0 }
-  const { loadedSeq, inFlightSeq } = await SinkPositionFile.read(deps.dir)
+  const { loadedSeq, inFlightSeq } = await deps.sinkPosition()
   const countedSeq = await lastCountedSeq(deps.sql, epoch)
   if (endSeq > 0) return { afterSeq: Math.max(loadedSeq, inFlightSeq, countedSeq), loadedSeq, newEpoch: false }
   const storedSeq = await deps.storedSeq()

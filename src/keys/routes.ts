@@ -1,5 +1,5 @@
 import { Elysia } from 'elysia'
-import { AgentParams } from '../agents/schema.ts'
+import { AgentParams } from '../http/schema.ts'
 import type { Guards } from './guards.ts'
 import {
   CreateAgentKey,

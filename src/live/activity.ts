@@ -1,7 +1,7 @@
 import { encodeJson, RawJson } from '../base/raw-json.ts'
-import { LEVELS } from '../events/schema.ts'
 import { encodeCursor } from '../journal/cursor.ts'
 import type { ActivityKind } from '../journal/journal.ts'
+import { LEVELS } from '../journal/levels.ts'
 import type { EventRow, RunRow, TaskRow } from '../journal/rows.ts'
 import { isTerminal, type RunStatus } from '../runs/state.ts'
 

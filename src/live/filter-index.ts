@@ -1,5 +1,5 @@
-import { LEVELS } from '../events/schema.ts'
 import type { ActivityKind } from '../journal/journal.ts'
+import { LEVELS } from '../journal/levels.ts'
 import { Bits } from './bits.ts'
 import type { Filter } from './filter.ts'
 

@@ -1,6 +1,6 @@
 import { ApiError, invalid } from '../base/errors.ts'
-import { LEVELS } from '../events/schema.ts'
 import type { ActivityKind } from '../journal/journal.ts'
+import { LEVELS } from '../journal/levels.ts'
 import { RUN_STATUSES } from '../runs/state.ts'
 import { TASK_STATUSES } from '../tasks/state.ts'
 

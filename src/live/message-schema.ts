@@ -1,7 +1,7 @@
 import { t } from 'elysia'
 import { ERROR_CODES } from '../base/errors.ts'
-import { EventLevel } from '../events/schema.ts'
 import { Count, Described, Named, Uuid } from '../http/schema.ts'
+import { EventLevel } from '../journal/levels.ts'
 import { Activity, gapFields } from './schema.ts'
 
 /** Messages of the WebSocket (docs/specification.md#websocket). `messages.ts` checks those of clients by hand, with better errors. */

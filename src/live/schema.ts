@@ -1,6 +1,6 @@
 import { t } from 'elysia'
-import { EventLevel } from '../events/schema.ts'
 import { Described, Named, Timestamp, Uuid } from '../http/schema.ts'
+import { EventLevel } from '../journal/levels.ts'
 import { EventOfFeed, RunOfFeed } from '../runs/schema.ts'
 import { TaskRecord } from '../tasks/schema.ts'
 

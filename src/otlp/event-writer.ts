@@ -1,4 +1,4 @@
-import type { RunRef } from '../events/schema.ts'
+import type { RunRef } from '../base/ids.ts'
 import type { Appended } from '../journal/journal.ts'
 import type { TaskRow } from '../journal/rows.ts'
 import { type PartitionRef, type Partitions, writerOf } from '../partitions/partition.ts'

@@ -1,5 +1,5 @@
 import { lookup } from '../base/lookup.ts'
-import type { LEVELS } from '../events/schema.ts'
+import type { LEVELS } from '../journal/levels.ts'
 import { resourceText } from './attributes.ts'
 import { sessionOf } from './conventions.ts'
 import { contentId, hashedId, traceRunId } from './ids.ts'

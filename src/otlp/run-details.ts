@@ -1,5 +1,5 @@
+import type { Limits } from '../base/limits.ts'
 import { RawJson } from '../base/raw-json.ts'
-import type { Limits } from '../config/config.ts'
 import { firstText, resourceText } from './attributes.ts'
 import { inputOf, outputOf } from './content.ts'
 import { agentNameOf, sessionOf, tagsOf, userOf } from './conventions.ts'

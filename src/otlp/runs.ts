@@ -1,8 +1,8 @@
 import { LRUCache } from 'lru-cache'
 import type { Clock } from '../base/clock.ts'
 import { ApiError } from '../base/errors.ts'
+import type { RunRef } from '../base/ids.ts'
 import { runKey } from '../base/ids.ts'
-import type { RunRef } from '../events/schema.ts'
 import type { Caller } from '../keys/schema.ts'
 import type { Batcher } from '../postgres/batcher.ts'
 import type { RunDirectory } from '../runs/directory.ts'
@@ -77,9 +77,11 @@ export function createOtlpRuns({ directory, upserts, transitions, agents, clock,
     }
     if (outcome === 'created') directory.started(caller, ref)
     if (outcome !== 'unchanged') onChange()
-    written.set(key, { startedAt: Math.min(startedAt, before?.startedAt ?? startedAt), reported })
-    const stored = outcome === 'unchanged' ? await directory.find(workspaceId, runId) : ref
-    return stored ?? ref
+    const stored = (outcome === 'unchanged' && (await directory.find(workspaceId, runId))) || ref
+    // Of another agent's run nothing was written.
+    if (stored.agentId === agentId)
+      written.set(key, { startedAt: Math.min(startedAt, before?.startedAt ?? startedAt), reported })
+    return stored
   }
 
   /** Ends the run, unless it has ended. @throws ApiError UNAVAILABLE */

@@ -1,5 +1,5 @@
 import { ApiError } from '../base/errors.ts'
-import type { Limits } from '../config/config.ts'
+import type { Limits } from '../base/limits.ts'
 
 /** A decoded OTLP export. Both encodings, protobuf and JSON, decode to these types. */
 

@@ -1,5 +1,5 @@
 import { ApiError } from '../base/errors.ts'
-import type { RunRef } from '../events/schema.ts'
+import type { RunRef } from '../base/ids.ts'
 import type { Caller } from '../keys/schema.ts'
 
 /**

@@ -1,6 +1,6 @@
 import { LRUCache } from 'lru-cache'
+import type { RunRef } from '../base/ids.ts'
 import { type RunIdentity, runKey } from '../base/ids.ts'
-import type { RunRef } from '../events/schema.ts'
 import type { PartitionRef } from '../partitions/partition.ts'
 import { createBatcher } from '../postgres/batcher.ts'
 import type { Sql } from '../postgres/connect.ts'

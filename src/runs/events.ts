@@ -1,8 +1,9 @@
 import { ApiError, invalid } from '../base/errors.ts'
+import type { RunRef } from '../base/ids.ts'
 import { RawJson } from '../base/raw-json.ts'
 import { type ColumnarClient, ColumnarUnavailable } from '../clickhouse/client.ts'
-import { levelNumber, type RunRef } from '../events/schema.ts'
 import { PAGE_LIMIT_DEFAULT } from '../http/page.ts'
+import { levelNumber } from '../journal/levels.ts'
 import type { PartitionRef, Partitions } from '../partitions/partition.ts'
 import type { EventPage, EventRecord, ListEvents } from './schema.ts'
 

@@ -1,6 +1,6 @@
 import { ApiError, invalid } from '../base/errors.ts'
+import type { Limits } from '../base/limits.ts'
 import type { RawJson } from '../base/raw-json.ts'
-import type { Limits } from '../config/config.ts'
 import { textProblem } from '../http/schema.ts'
 import { shown } from '../http/validation-message.ts'
 

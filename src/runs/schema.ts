@@ -1,6 +1,5 @@
 import { Type } from '@sinclair/typebox'
 import { t } from 'elysia'
-import { EventLevel } from '../events/schema.ts'
 import {
   Body,
   Count,
@@ -20,6 +19,7 @@ import {
   Uuid,
 } from '../http/schema.ts'
 import { SEQ_MAX } from '../journal/cursor.ts'
+import { EventLevel } from '../journal/levels.ts'
 import { RUN_STATUSES } from './state.ts'
 
 /** Wire types of runs (docs/specification.md#runs). */

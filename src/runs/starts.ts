@@ -1,7 +1,7 @@
 import { ApiError } from '../base/errors.ts'
+import type { RunRef } from '../base/ids.ts'
 import { runKey } from '../base/ids.ts'
 import type { RawJson } from '../base/raw-json.ts'
-import type { RunRef } from '../events/schema.ts'
 import { type Batcher, createBatcher } from '../postgres/batcher.ts'
 import type { Sql } from '../postgres/connect.ts'
 import { arrayLiteral, RUN_ROW, RUN_ROW_COLUMNS } from './rows.ts'

@@ -1,7 +1,7 @@
 import { t } from 'elysia'
 import type { Clock } from '../base/clock.ts'
 import { isDerivedId } from '../base/ids.ts'
-import type { Limits } from '../config/config.ts'
+import type { Limits } from '../base/limits.ts'
 import { cursorCodec, PAGE_LIMIT_DEFAULT } from '../http/page.ts'
 import { CursorMs, Uuid } from '../http/schema.ts'
 import type { Caller } from '../keys/schema.ts'

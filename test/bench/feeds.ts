@@ -3,7 +3,7 @@ import { runLoad } from './load.ts'
 import type { Bench } from './parts.ts'
 import { quiet } from './quiet.ts'
 import { median, ms, percentile, type Report, whole } from './report.ts'
-import { eventsLoad, startScript } from './servers.ts'
+import { type BenchService, eventsLoad, startScript } from './servers.ts'
 import { barePlan, type FeedKind, planOf, subscribe, type Watchers } from './watchers.ts'
 
 const SUBSCRIBERS = 1_000
@@ -30,19 +30,13 @@ async function deliveries(
   kind: FeedKind,
 ): Promise<void> {
   report.heading(`feeds: ${NAME[kind]} deliveries to ${whole(SUBSCRIBERS)} subscribers`)
-  const load = eventsLoad(service, service.port, EVENTS_PER_CALL, { connections: REPORTERS, seconds })
   const ours: number[] = []
   const theirs: number[] = []
   let frameBytes = 0
   for (let round = 0; round <= rounds; round++) {
     await quiet(service)
-    const watchers = await subscribe(await planOf(service, kind, SUBSCRIBERS))
-    const before = await watchers.count()
-    await runLoad(load)
-    const after = await watchers.count()
-    const bytes = after.bytes - before.bytes
-    await watchers.stop()
-    frameBytes = Math.round(bytes / SUBSCRIBERS / (after.frames - before.frames))
+    const { bytes, frames } = await delivered(service, kind, seconds)
+    frameBytes = Math.round(bytes / SUBSCRIBERS / frames)
     await quiet(service)
     const bare = await flood(barePort, kind, frameBytes, seconds)
     // The first round only warms up the compilers.
@@ -54,6 +48,16 @@ async function deliveries(
   report.line(`bare     ${whole(median(theirs)).padStart(9)} deliveries/s of ${whole(frameBytes)} bytes`)
   report.line(`service  ${whole(median(ours)).padStart(9)} deliveries/s, reported by ${REPORTERS} connections`)
   target(report, `${NAME[kind]} deliveries: ${ratio.toFixed(2)} of bare Bun`, ratio, TARGETS[kind])
+}
+
+/** What the subscribers received while events were reported. */
+export async function delivered(service: BenchService, kind: FeedKind, seconds: number) {
+  const watchers = await subscribe(await planOf(service, kind, SUBSCRIBERS))
+  const before = await watchers.count()
+  await runLoad(eventsLoad(service, service.port, EVENTS_PER_CALL, { connections: REPORTERS, seconds }))
+  const after = await watchers.count()
+  await watchers.stop()
+  return { bytes: after.bytes - before.bytes, frames: after.frames - before.frames }
 }
 
 /** The bytes that the subscribers of the bare server received. */

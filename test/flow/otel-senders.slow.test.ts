@@ -13,7 +13,8 @@ beforeAll(async () => {
   service = await startTestService()
 })
 
-async function send(name: string, env: Record<string, string> = {}): Promise<void> {
+/** @returns what the program printed as errors */
+async function send(name: string, env: Record<string, string> = {}): Promise<string> {
   const child = Bun.spawn([process.execPath, PROGRAM, name], {
     env: {
       PATH: process.env.PATH ?? '',
@@ -28,21 +29,26 @@ async function send(name: string, env: Record<string, string> = {}): Promise<voi
   })
   const printed = await new Response(child.stderr).text()
   expect(await child.exited, printed).toBe(0)
+  return printed
 }
 
 interface Ended {
+  readonly agent_id: string
   readonly completed_at: string | null
   readonly usage: { readonly total_tokens: number }
 }
 
-/** Waits until the newest run of an agent has ended and its tokens are counted; returns it with its tasks and events. */
-async function seenOf(agentName: string) {
-  const { data } = await service.api('GET', '/api/v1/agents?limit=200')
-  const agent = data.items.find(({ name }: { name: string }) => name === agentName)
-  expect(agent, JSON.stringify(data.items.map(({ name }: { name: string }) => name))).toBeDefined()
+/** Runs a program, and waits until its run has ended and its tokens are counted; returns it with its tasks and events. */
+async function reportOf(program: string, env: Record<string, string> = {}, agentName = program) {
+  const printed = await send(program, env)
+  const agents = (await service.api('GET', '/api/v1/agents?limit=200')).data.items
+  const agent = agents.find(({ name }: { name: string }) => name === agentName)
   const run = await eventually(async () => {
-    const runs = await service.api('GET', `/api/v1/runs?agent_id=${agent.agent_id}`)
-    return runs.data.items.find((some: Ended) => some.completed_at !== null && some.usage.total_tokens > 0) ?? false
+    const runs = (await service.api('GET', '/api/v1/runs?limit=200')).data.items
+    const isWanted = ({ agent_id, completed_at, usage }: Ended) =>
+      agent_id === agent?.agent_id && completed_at !== null && usage.total_tokens > 0
+    const seen = () => JSON.stringify({ agents, runs, printed }, null, 1)
+    return runs.find(isWanted) ?? Promise.reject(new Error(`no ended run of ${agentName} with tokens: ${seen()}`))
   })
   const tasks = (await service.api('GET', `/api/v1/runs/${run.run_id}/tasks`)).data.items
   const events = (await service.api('GET', `/api/v1/runs/${run.run_id}/events`)).data.items
@@ -80,8 +86,9 @@ describe('@opentelemetry/sdk-node', () => {
       const fresh = await startTestService()
       const shared = service
       service = fresh
-      await send('manual', { OTEL_EXPORTER_OTLP_PROTOCOL: protocol })
-      const { run, tasks, events } = await seenOf('planner')
+      // The service has the agent's name, because the log records of the trace may arrive before its spans.
+      const env = { OTEL_EXPORTER_OTLP_PROTOCOL: protocol, OTEL_SERVICE_NAME: 'planner' }
+      const { run, tasks, events } = await reportOf('manual', env, 'planner')
       service = shared
       await fresh.stop()
       expect(run).toMatchObject({ status: 'completed', input: { messages: [{ content: 'Where is my order?' }] } })
@@ -109,11 +116,15 @@ describe('@opentelemetry/sdk-node', () => {
       })
     })
   }
+
+  test('the agent is named by the root span rather than by the service', async () => {
+    const { run } = await reportOf('manual', { OTEL_LOGS_EXPORTER: 'none' }, 'planner')
+    expect(run.metadata.resource).toMatchObject({ 'service.name': 'manual' })
+  })
 })
 
 test('the Vercel AI SDK: a tree of model and tool calls, with the tokens counted once', async () => {
-  await send('vercel')
-  const { run, tasks, events } = await seenOf('vercel')
+  const { run, tasks, events } = await reportOf('vercel')
   expect(run).toMatchObject({
     status: 'completed',
     input: { messages: [{ role: 'user', parts: [{ content: 'What is the weather in Rome?' }] }] },
@@ -141,9 +152,8 @@ test('the Vercel AI SDK: a tree of model and tool calls, with the tokens counted
 for (const name of ['openinference', 'traceloop']) {
   test(`openai instrumented by ${name}: one model call with its tokens and messages`, async () => {
     const model = startModelServer({ text: 'Hello', usage: [11, 3] })
-    await send(name, { OPENAI_API_KEY: 'none', OPENAI_BASE_URL: model.url })
+    const { run, tasks, events } = await reportOf(name, { OPENAI_API_KEY: 'none', OPENAI_BASE_URL: model.url })
     await model.stop()
-    const { run, tasks, events } = await seenOf(name)
     expect(run.status).toBe('completed')
     expect(tasks).toHaveLength(1)
     expect(JSON.stringify(run.input)).toContain('Say hello.')
@@ -155,8 +165,7 @@ for (const name of ['openinference', 'traceloop']) {
 }
 
 test('LangChain: the chain with its model call and a failed tool', async () => {
-  await send('langchain')
-  const { run, tasks, events } = await seenOf('langchain')
+  const { run, tasks, events } = await reportOf('langchain')
   expect(run).toMatchObject({
     status: 'completed',
     input: { text: 'What is the weather in Rome?' },

@@ -1,22 +1,21 @@
 import { beforeAll, describe, expect, test } from 'bun:test'
 import { join } from 'node:path'
 import { createAnalytics } from '../../src/analytics/analytics.ts'
-import { isAllowedFunction, isAllowedTableFunction } from '../../src/analytics/functions.ts'
 import { createGuard, type SqlGuard } from '../../src/analytics/guard.ts'
 import { explainFailure } from '../../src/analytics/problems.ts'
+import { DEFAULT_QUERY_CAPS } from '../../src/analytics/query-caps.ts'
 import type { RunQuery } from '../../src/analytics/schema.ts'
 import { sessionSettings } from '../../src/analytics/session-settings.ts'
 import { scopeDatabase, scopedStatement } from '../../src/analytics/views.ts'
 import { ApiError } from '../../src/base/errors.ts'
 import { encodeJson } from '../../src/base/raw-json.ts'
 import type { ColumnarClient } from '../../src/clickhouse/client.ts'
-import { DEFAULT_QUERY_CAPS } from '../../src/config/config.ts'
 import { freshColumnarDatabase } from '../support/columnar.ts'
 import { inParallel } from '../support/in-parallel.ts'
 import { temporaryDirectory } from '../support/teardown.ts'
 import { BOMBS, FORBIDDEN_PARTS, HARMLESS, PLACEHOLDER_ATTACKS, POSITIONS } from './query-attack-parts.ts'
 import { attacks, namesUnknownInScope, ORACLES } from './query-attacks.ts'
-import { caller, fill, loadedThrough, NEW, OURS, THEIRS } from './query-tenants.ts'
+import { caller, failure, fill, loadedThrough, NEW, OURS, THEIRS } from './query-tenants.ts'
 
 /** Tenant SQL reads only its own rows: through the endpoint, and with each layer of protection alone. */
 
@@ -69,53 +68,6 @@ describe('tenant isolation', () => {
       expect(answer, query).not.toMatch(LEAKS)
       expect(JSON.parse(answer).rows, query).toEqual(rows)
     })
-  })
-
-  test('rejects every engine function that is not allowed, including future ones', async () => {
-    const functions = await client.query<{ name: string }>('select name from system.functions')
-    const tables = await client.query<{ name: string }>('select name from system.table_functions')
-    const scalar = functions.map(({ name }) => name).filter((name) => !isAllowedFunction(name))
-    const table = tables.map(({ name }) => name).filter((name) => !isAllowedTableFunction(name))
-    expect(scalar.length).toBeGreaterThan(300)
-    // The allowed table functions only generate rows.
-    expect(tables.length - table.length).toBe(4)
-    const calls = [
-      ...[...scalar, 'aFunctionOfTomorrow'].map((name) => `select \`${name}\`(seq) from events`),
-      ...[...table, 'aTableOfTomorrow'].map((name) => `select * from \`${name}\`('a', 'b')`),
-    ]
-    await inParallel(calls, async (query) => {
-      const error = await failure(guard.check(query))
-      expect((error as Error).message, query).toMatch(/not allowed|yntax error/)
-    })
-  })
-
-  test('rejects names that the engine treats as function calls without parentheses', async () => {
-    const names = await client.query<{ name: string }>('select name from system.functions')
-    const calls: string[] = []
-    const forbidden = names.map(({ name }) => name).filter((name) => !isAllowedFunction(name))
-    await inParallel(forbidden, (name) =>
-      client.statementText(`select \`${name}\``).then(
-        () => calls.push(name),
-        () => {},
-      ),
-    )
-    expect(calls).toContain('currentUser')
-    for (const name of calls) await expectRejected({ query: `select \`${name}\` from events` }, 'a call by name')
-  })
-
-  test('rejects forbidden functions passed by name to higher-order functions', async () => {
-    const names = await client.query<{ name: string }>('select name from system.functions')
-    const higherOrder: string[] = []
-    await inParallel(names.map(({ name }) => name).filter(isAllowedFunction), async (name) => {
-      const rest = name.startsWith('map') ? "map('a', 'b')" : "['a']"
-      const tree = await client.statementText(`explain query tree select \`${name}\`(file, ${rest})`).catch(String)
-      if (/function_ref|function file\b|'file'|Expression for function/.test(tree)) higherOrder.push(name)
-    })
-    expect(higherOrder).toContain('arrayMap')
-    for (const name of higherOrder) {
-      const error = await failure(guard.check(`select ${name}(file, ['/etc/passwd'], '')`))
-      expect((error as Error).message, name).toContain('not allowed')
-    }
   })
 
   test('errors, sort orders and aggregates reveal nothing about rows of another tenant', async () => {
@@ -290,13 +242,6 @@ function alone(statement: string): Promise<void> {
 
 function run(request: Pick<RunQuery, 'query' | 'params'>, workspaceId = OURS) {
   return createAnalytics({ client, partitions: loadedThrough(7) }).run(caller(workspaceId), request, NEVER)
-}
-
-async function failure(promise: Promise<unknown>): Promise<unknown> {
-  return promise.then(
-    (value) => new Error(`did not fail: ${encodeJson(value).slice(0, 200)}`),
-    (error) => error,
-  )
 }
 
 function stored() {

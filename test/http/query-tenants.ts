@@ -1,3 +1,4 @@
+import { encodeJson } from '../../src/base/raw-json.ts'
 import type { ColumnarClient } from '../../src/clickhouse/client.ts'
 import type { Caller } from '../../src/keys/schema.ts'
 import type { Partitions } from '../../src/partitions/partition.ts'
@@ -48,4 +49,12 @@ export async function fill(target: ColumnarClient, workspace: string, word: stri
       { params: { ...params, seq, status } },
     )
   }
+}
+
+/** Why it failed; an error that says so when it did not. */
+export async function failure(promise: Promise<unknown>): Promise<unknown> {
+  return promise.then(
+    (value) => new Error(`did not fail: ${encodeJson(value).slice(0, 200)}`),
+    (error) => error,
+  )
 }

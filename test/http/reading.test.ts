@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, test } from 'bun:test'
-import type { RunRef } from '../../src/events/schema.ts'
+import type { RunRef } from '../../src/base/ids.ts'
 import { batchOf } from '../support/events.ts'
 import { verdict } from './auth-app.ts'
 import { type RunsApp, runsApp } from './runs-app.ts'

@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { mint } from '../../src/base/ids.ts'
+import type { Limits } from '../../src/base/limits.ts'
 import { createLog } from '../../src/base/log.ts'
-import type { Limits } from '../../src/config/config.ts'
 import { bodyReader } from '../../src/http/body.ts'
 import { createEnvelope } from '../../src/http/envelope.ts'
 import { FailureLimit } from '../../src/http/failure-limit.ts'

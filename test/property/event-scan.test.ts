@@ -2,8 +2,8 @@ import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { ApiError } from '../../src/base/errors.ts'
 import { EventScan, ScanPool } from '../../src/events/scan.ts'
-import { LEVELS } from '../../src/events/schema.ts'
 import { EventBlock } from '../../src/journal/blocks/event-block.ts'
+import { LEVELS } from '../../src/journal/levels.ts'
 import { LIMITS, runRef } from '../support/events.ts'
 
 const SEED = Number(process.env.SEED ?? Date.now() % 2 ** 31)

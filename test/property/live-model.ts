@@ -1,5 +1,5 @@
-import { LEVELS } from '../../src/events/schema.ts'
 import type { ActivityKind, Journal } from '../../src/journal/journal.ts'
+import { LEVELS } from '../../src/journal/levels.ts'
 import type { RunRow, TaskRow } from '../../src/journal/rows.ts'
 import { RUN_STATUSES } from '../../src/runs/state.ts'
 import { TASK_STATUSES } from '../../src/tasks/state.ts'

@@ -1,6 +1,6 @@
-import type { Limits } from '../../src/config/config.ts'
+import type { RunRef } from '../../src/base/ids.ts'
+import type { Limits } from '../../src/base/limits.ts'
 import { EventScan } from '../../src/events/scan.ts'
-import type { RunRef } from '../../src/events/schema.ts'
 import type { EventBatch } from '../../src/journal/event-batch.ts'
 
 /** The default limits, for code that is tested below the HTTP layer. */

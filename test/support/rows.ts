@@ -1,4 +1,4 @@
-import type { RunRef } from '../../src/events/schema.ts'
+import type { RunRef } from '../../src/base/ids.ts'
 import type { RunRow, TaskRow } from '../../src/journal/rows.ts'
 
 /** A change of a run, as the outbox relays it to the journal. */

@@ -111,13 +111,15 @@ export interface RunOptions {
   readonly openFiles?: number
   /** A module that the process loads before the service. */
   readonly preload?: string
+  /** The program; by default that of the work tree. */
+  readonly main?: string
 }
 
 /** Runs `main.ts` with these variables only; also for tests of failing starts. */
-export function runMain(env: Record<string, string>, { openFiles, preload }: RunOptions = {}) {
+export function runMain(env: Record<string, string>, { openFiles, preload, main = MAIN }: RunOptions = {}) {
   const limited = openFiles === undefined ? [] : ['sh', '-c', `ulimit -n ${openFiles}; exec "$0" "$@"`]
   const preloaded = preload === undefined ? [] : ['--preload', preload]
-  const child = Bun.spawn([...limited, process.execPath, ...preloaded, MAIN], {
+  const child = Bun.spawn([...limited, process.execPath, ...preloaded, main], {
     env: { PATH: process.env.PATH ?? '', ...env },
     stdin: 'ignore',
     stdout: 'pipe',

@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
 import { ApiError } from '../../src/base/errors.ts'
-import type { RateLimits } from '../../src/config/config.ts'
+import type { RateLimits } from '../../src/http/rate-limit.ts'
 import { type Budget, RateLimiter } from '../../src/http/rate-limit.ts'
 import { seededRandom } from '../support/random.ts'
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
+import type { RunRef } from '../../src/base/ids.ts'
 import { type Claim, EventIdIndex, type EventIdSource } from '../../src/events/id-index.ts'
-import type { RunRef } from '../../src/events/schema.ts'
 import { runRef } from '../support/events.ts'
 
 const done = async () => {}

@@ -1,6 +1,6 @@
 import { mint, type RunIdentity } from '../../base/ids.ts'
 import { encodeJson } from '../../base/raw-json.ts'
-import { type LEVELS, levelNumber } from '../../events/schema.ts'
+import { type LEVELS, levelNumber } from '../../journal/levels.ts'
 import type { SystemEventRow } from '../../journal/rows.ts'
 
 /**

@@ -1,4 +1,5 @@
 import { assert } from '../../base/assert.ts'
+import type { RunRef } from '../../base/ids.ts'
 import { Bytes } from '../../clickhouse/bytes.ts'
 import {
   addConstantInt64,
@@ -7,9 +8,9 @@ import {
   columnHead,
   constantLowCardinality,
 } from '../../clickhouse/native.ts'
-import { LEVELS, type RunRef } from '../../events/schema.ts'
 import type { EventBatch } from '../event-batch.ts'
 import type { RunRows } from '../journal.ts'
+import { LEVELS } from '../levels.ts'
 import type { SystemEventRow } from '../rows.ts'
 import { runWords } from './run-words.ts'
 import { UlidWriter } from './ulid-writer.ts'

@@ -183,7 +183,8 @@ export async function openLocalLog(context: ServiceContext, options: LocalLogOpt
       dir,
       maxBytes,
       keepBytes,
-      decideStart: (found) => decideStart(found, { dir, sql, storedSeq, watermarks }),
+      decideStart: (found) =>
+        decideStart(found, { sinkPosition: () => SinkPositionFile.read(dir), sql, storedSeq, watermarks }),
       clock,
       log,
       onCommit: metrics.journalCommitted,

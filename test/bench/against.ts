@@ -1,0 +1,140 @@
+import { join } from 'node:path'
+import { CliError } from '../../src/cli/shared/error.ts'
+import type { SpawnedService } from '../support/service.ts'
+import { atEnd, temporaryDirectory } from '../support/teardown.ts'
+import { delivered } from './feeds.ts'
+import { runLoad } from './load.ts'
+import { memoryOf } from './memory.ts'
+import { otlpLoad, runOtlpLoad } from './otlp.ts'
+import { quiet } from './quiet.ts'
+import { median, type Report } from './report.ts'
+import { type BenchService, benchServiceOf, eventsLoad, runsLoad, spawnForBench, startBenchService } from './servers.ts'
+
+const ROOT = join(import.meta.dir, '..', '..')
+/** What a change may cost. */
+const LOSS_MAX = 0.03
+
+/** One of the two versions. */
+interface Side {
+  readonly service: BenchService
+  /** Its program. */
+  readonly main: string
+}
+
+interface Row {
+  readonly title: string
+  readonly unit: string
+  readonly isLessBetter?: boolean
+  measure(side: Side, seconds: number): Promise<number>
+}
+
+const calls = (title: string, measure: (service: BenchService, seconds: number) => Promise<number>): Row => ({
+  title,
+  unit: 'calls/s',
+  measure: ({ service }, seconds) => measure(service, seconds),
+})
+const events = (title: string, eventsPerCall: number, connections: number) =>
+  calls(title, async (service, seconds) => {
+    const load = eventsLoad(service, service.port, eventsPerCall, { connections, seconds })
+    return (await runLoad(load)).callsPerSecond
+  })
+const otlp = (signal: 'traces' | 'logs') =>
+  calls(`OTLP ${signal}`, async (service, seconds) => {
+    return (await runOtlpLoad(otlpLoad(service, signal, service.port, seconds))).callsPerSecond
+  })
+const deliveries = (title: string, kind: 'ws' | 'sse'): Row => ({
+  title,
+  unit: 'MB/s',
+  measure: async ({ service }, seconds) => (await delivered(service, kind, seconds)).bytes / seconds / 1e6,
+})
+
+/** What is measured, by the name of its part. */
+export const ROWS: Readonly<Record<string, readonly Row[]>> = {
+  ingest: [events('100 events a call, 64 connections', 100, 64), events('100 events a call, 16 connections', 100, 16)],
+  single: [events('one event a call, 64 connections', 1, 64)],
+  runs: [
+    calls('run start and complete, 64 connections', async (service, seconds) => {
+      return (await runLoad(runsLoad(service, service.port, { connections: 64, seconds }))).callsPerSecond
+    }),
+  ],
+  otlp: [otlp('traces'), otlp('logs')],
+  feeds: [deliveries('WebSocket to 1,000 subscribers', 'ws'), deliveries('SSE to 1,000 subscribers', 'sse')],
+  start: [{ title: 'start with an empty folder, idle', unit: 's', isLessBetter: true, measure: startSeconds }],
+  memory: [{ title: 'memory of a new service, idle', unit: 'MiB', isLessBetter: true, measure: idleMiB }],
+}
+
+export interface Against {
+  readonly names: readonly string[]
+  readonly rounds: number
+  /** The duration of one measurement. */
+  readonly seconds: number
+  readonly report: Report
+}
+
+/** Measures a commit and the work tree alternately: what has a change cost? @throws CliError for an unknown commit */
+export async function measureAgainst(commit: string, { names, rounds, seconds, report }: Against): Promise<void> {
+  const mains = { before: join(await checkOut(commit), 'src', 'main.ts'), after: join(ROOT, 'src', 'main.ts') }
+  const before: Side = { main: mains.before, service: await startBenchService({}, mains.before) }
+  const after: Side = { main: mains.after, service: await startBenchService({}, mains.after) }
+  for (const row of names.flatMap((name) => ROWS[name]!)) {
+    report.heading(row.title)
+    const figures: { before: number; after: number }[] = []
+    const measure = async (side: Side) => {
+      await quiet(before.service)
+      await quiet(after.service)
+      return row.measure(side, seconds)
+    }
+    for (let round = 0; round <= rounds; round++) {
+      // Who goes first alternates, too: the first one often finds the machine cooler.
+      const sides = round % 2 === 0 ? [before, after] : [after, before]
+      const [first, second] = [await measure(sides[0]!), await measure(sides[1]!)]
+      // The first round only warms up the compilers.
+      if (round > 0) figures.push(round % 2 === 0 ? { before: first, after: second } : { before: second, after: first })
+    }
+    const ratios = figures.map((figure) => figure.after / figure.before)
+    const [was, is] = [median(figures.map((each) => each.before)), median(figures.map((each) => each.after))]
+    report.line(`before ${shown(was)}, now ${shown(is)} ${row.unit}`)
+    const ratio = median(ratios)
+    const loss = row.isLessBetter === true ? ratio - 1 : 1 - ratio
+    const spread = `${Math.min(...ratios).toFixed(2)} to ${Math.max(...ratios).toFixed(2)}`
+    report.target(`${row.title}: ${ratio.toFixed(2)} of ${commit} (${spread}), target at most 3 % worse`, loss <= LOSS_MAX)
+  }
+}
+
+/** @returns the folder of a work tree of the commit, with its packages */
+async function checkOut(commit: string): Promise<string> {
+  const dir = join(await temporaryDirectory(), 'commit')
+  const git = (...args: string[]) => Bun.spawn(['git', ...args], { cwd: ROOT, stdout: 'ignore', stderr: 'pipe' })
+  const added = git('worktree', 'add', '--detach', dir, commit)
+  const problem = await new Response(added.stderr).text()
+  if ((await added.exited) !== 0) throw new CliError(`cannot check out ${commit}: ${problem.trim()}`, 2)
+  atEnd(async () => void (await git('worktree', 'remove', '--force', dir).exited))
+  const setup = Bun.spawn([process.execPath, 'run', 'setup'], { cwd: dir, stdout: 'inherit', stderr: 'inherit' })
+  if ((await setup.exited) !== 0) throw new CliError(`the packages of ${commit} cannot be installed`, 1)
+  return dir
+}
+
+async function startSeconds({ main }: Side): Promise<number> {
+  const began = performance.now()
+  const service = await spawnForBench({}, main)
+  const seconds = (performance.now() - began) / 1000
+  await stop(service)
+  return seconds
+}
+
+async function idleMiB({ main }: Side): Promise<number> {
+  const service = await spawnForBench({}, main)
+  await quiet(await benchServiceOf(service))
+  const { residentMiB } = await memoryOf(service.pid)
+  await stop(service)
+  return residentMiB
+}
+
+async function stop(service: SpawnedService): Promise<void> {
+  service.kill('SIGTERM')
+  await service.exited
+}
+
+function shown(value: number): string {
+  return value.toLocaleString('en-US', { maximumSignificantDigits: 4 })
+}
