@@ -1,6 +1,6 @@
 const BACKOFF_MIN_MS = 50
 const BACKOFF_MAX_MS = 5_000
-/** Timers take no longer time: they fire at once instead. */
+/** Timers of a longer time fire at once. */
 export const TIMER_MAX_MS = 2 ** 31 - 1
 
 /** How long to wait after a number of consecutive failures. Random, so that clients do not all return at the same moment. */
@@ -11,7 +11,7 @@ export function backoff(failures: number, maxMs = BACKOFF_MAX_MS): number {
 
 /**
  * Resolves after that time, or as soon as `signal` aborts.
- * @param keepsAlive whether the process may not end before
+ * @param keepsAlive whether the timer keeps the process alive
  */
 export function sleep(ms: number, signal?: AbortSignal, keepsAlive = true): Promise<void> {
   if (signal?.aborted === true) return Promise.resolve()

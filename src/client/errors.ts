@@ -1,26 +1,49 @@
+/** What is known about a response that is an error. */
+export interface ErrorResponse {
+  readonly status: number
+  /** A code of docs/specification.md#error-codes; undefined when the response is not an error envelope of the service. */
+  readonly code?: string | undefined
+  /** The message of the envelope; without one, what else is known, or empty. */
+  readonly reason?: string | undefined
+  /** From `Retry-After`, at most a minute; undefined without that header. */
+  readonly retryAfterMs?: number | undefined
+  /** Identifies the request in the log of the service; undefined when another server answered. */
+  readonly requestId?: string | undefined
+  /** Whether the service says that this very request can never be accepted (docs/specification.md#refused-requests). */
+  readonly isFinal?: boolean | undefined
+}
+
 /** An error response of the service, or a response that is not the service's. */
-export class ServiceError extends Error {
-  constructor(
-    readonly status: number,
-    /** A code of docs/specification.md#error-codes; undefined when the response is not an error envelope of the service. */
-    readonly code: string | undefined,
-    /** The message of the envelope; without one, what else is known, or empty. */
-    readonly reason: string,
-    /** From `Retry-After`, at most a minute; undefined without that header. */
-    readonly retryAfterMs: number | undefined,
-    /** Whether the service says that this very request can never be accepted (docs/specification.md#refused-requests). */
-    readonly isFinal = false,
-  ) {
+export class ServiceError extends Error implements ErrorResponse {
+  readonly status: number
+  readonly code: string | undefined
+  readonly reason: string
+  readonly retryAfterMs: number | undefined
+  readonly requestId: string | undefined
+  readonly isFinal: boolean
+
+  constructor({ status, code, reason = '', retryAfterMs, requestId, isFinal = false }: ErrorResponse) {
     super(code === undefined ? `status ${status}, not a response of the service${reason}` : `${code}: ${reason}`)
     this.name = 'ServiceError'
+    this.status = status
+    this.code = code
+    this.reason = reason
+    this.retryAfterMs = retryAfterMs
+    this.requestId = requestId
+    this.isFinal = isFinal
   }
 }
 
-/** The service did not respond, or could not serve the call, before the deadline. Whether it had any effect is unknown. */
+/** The service did not respond, or could not serve the call, in any attempt. Whether it had any effect is unknown. */
 export class NoResponseError extends Error {
   constructor(path: string, cause: unknown) {
     super(`the call to ${path} failed: ${cause instanceof Error ? cause.message : cause}`, { cause })
     this.name = 'NoResponseError'
+  }
+
+  /** Of the last attempt, if the service responded to it. */
+  get requestId(): string | undefined {
+    return this.cause instanceof ServiceError ? this.cause.requestId : undefined
   }
 }
 

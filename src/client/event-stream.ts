@@ -1,126 +1,99 @@
 import { backoff, sleep } from './backoff.ts'
+import { Deadline } from './deadline.ts'
 import { type Http, isTemporary, retryAfterOf } from './http.ts'
 
-/** A frame of an event stream. Frames without data only say what position the stream has reached. */
-export interface Frame {
+/** An event of an event stream. Those without data only move the position from which the stream is resumed. */
+export interface SseEvent {
   readonly id: string | undefined
   readonly event: string
   readonly data: string | undefined
 }
 
-export interface StreamOptions {
+interface StreamOptions {
   /** Without the query that says where to start. */
   readonly path: string
-  /** Start after the frame with this id. */
+  /** Start after the event with this id. */
   readonly after: string | undefined
   readonly signal: AbortSignal | undefined
-  /** Whether a stream that ended after this frame is over; otherwise it is opened again. */
-  readonly isOver: (last: Frame | undefined) => boolean | Promise<boolean>
+  /** Whether a stream that ended after this event is over; otherwise it is opened again. */
+  readonly isOver: (last: SseEvent | undefined) => boolean | Promise<boolean>
 }
 
 /** The service sends something at least every 10 s, so a longer silence is a lost connection. */
 const SILENCE_MAX_MS = 30_000
 const BACKOFF_MAX_MS = 10_000
+const NO_CONTENT = 204
 
 /**
- * The frames with data of an event stream. After a lost connection it continues after the last frame received; nothing is
+ * The events with data of an event stream. After a lost connection it continues after the last event received; nothing is
  * missed or repeated.
  *
  * @throws ServiceError when the service refuses the stream
  */
-export async function* frames(http: Http, options: StreamOptions): AsyncGenerator<Frame & { readonly data: string }> {
+export async function* sseEvents(
+  http: Http,
+  options: StreamOptions,
+): AsyncGenerator<SseEvent & { readonly data: string }> {
   let { after } = options
-  let last: Frame | undefined
+  let last: SseEvent | undefined
   for (let failures = 0; ; failures++) {
-    const connection = new Connection(http, options.signal)
+    const deadline = new Deadline(options.signal, SILENCE_MAX_MS)
     let delayMs = backoff(failures, BACKOFF_MAX_MS)
     try {
-      for await (const frame of connection.open(options.path, after)) {
+      const headers = { accept: 'text/event-stream', ...(after !== undefined && { 'last-event-id': after }) }
+      const response = await http.send({ path: options.path, headers, signal: deadline.controller.signal })
+      // The service has nothing left to send.
+      if (response.status === NO_CONTENT || response.body === null) return
+      for await (const event of read(response.body, deadline)) {
         failures = 0
-        after = frame.id ?? after
-        if (frame.data === undefined) continue
-        last = frame
-        yield { ...frame, data: frame.data }
+        after = event.id ?? after
+        if (event.data === undefined) continue
+        last = event
+        yield { ...event, data: event.data }
       }
-      if (connection.isOver || (await options.isOver(last))) return
+      if (await options.isOver(last)) return
     } catch (error) {
       if (options.signal?.aborted === true) return
       if (!isTemporary(error)) throw error
       delayMs = Math.max(delayMs, retryAfterOf(error))
     } finally {
-      connection.close()
+      deadline.close()
+      deadline.controller.abort()
     }
     if (options.signal?.aborted === true) return
     await sleep(delayMs, options.signal)
   }
 }
 
-/** One response of a stream. */
-class Connection {
-  /** The service says that there is nothing left to send. */
-  isOver = false
-  private readonly abort = new AbortController()
-  private readonly onAbort = () => this.abort.abort()
-  private silence: ReturnType<typeof setTimeout> | undefined
-
-  constructor(
-    private readonly http: Http,
-    private readonly signal: AbortSignal | undefined,
-  ) {
-    signal?.addEventListener('abort', this.onAbort)
-    if (signal?.aborted === true) this.onAbort()
-  }
-
-  async *open(path: string, after: string | undefined): AsyncGenerator<Frame> {
-    this.heard()
-    const headers = { accept: 'text/event-stream', ...(after !== undefined && { 'last-event-id': after }) }
-    const response = await this.http.send({ path, headers, signal: this.abort.signal })
-    if (response.status === NO_CONTENT || response.body === null) {
-      this.isOver = true
-      return
-    }
-    const reader = response.body.getReader()
-    const decoder = new TextDecoder()
-    const parser = new FrameParser()
-    for (;;) {
-      const { done, value } = await reader.read()
-      if (done) return
-      this.heard()
-      yield* parser.push(decoder.decode(value, { stream: true }))
-    }
-  }
-
-  close(): void {
-    clearTimeout(this.silence)
-    this.signal?.removeEventListener('abort', this.onAbort)
-    this.abort.abort()
-  }
-
-  private heard(): void {
-    clearTimeout(this.silence)
-    this.silence = setTimeout(() => this.abort.abort(), SILENCE_MAX_MS)
+async function* read(body: ReadableStream<Uint8Array>, deadline: Deadline): AsyncGenerator<SseEvent> {
+  const reader = body.getReader()
+  const decoder = new TextDecoder()
+  const parser = new SseParser()
+  for (;;) {
+    const { done, value } = await reader.read()
+    if (done) return
+    deadline.restart()
+    yield* parser.push(decoder.decode(value, { stream: true }))
   }
 }
 
-const NO_CONTENT = 204
-
-/** Splits the text of an event stream into frames. */
-export class FrameParser {
+/** Splits the text of an event stream into events. */
+export class SseParser {
   private rest = ''
   private id: string | undefined
   private event = ''
   private data: string | undefined;
 
-  *push(text: string): Generator<Frame> {
+  *push(text: string): Generator<SseEvent> {
     const lines = (this.rest + text).split('\n')
     this.rest = lines.pop() ?? ''
     for (const line of lines) {
-      const frame = this.line(line.endsWith('\r') ? line.slice(0, -1) : line)
-      if (frame !== undefined) yield frame
+      const event = this.line(line.endsWith('\r') ? line.slice(0, -1) : line)
+      if (event !== undefined) yield event
     }
   }
 
-  private line(line: string): Frame | undefined {
+  private line(line: string): SseEvent | undefined {
     if (line === '') return this.end()
     const colon = line.indexOf(':')
     const name = colon === -1 ? line : line.slice(0, colon)
@@ -131,7 +104,7 @@ export class FrameParser {
     return undefined
   }
 
-  private end(): Frame | undefined {
+  private end(): SseEvent | undefined {
     const { id, event, data } = this
     this.id = undefined
     this.event = ''

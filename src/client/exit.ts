@@ -35,8 +35,8 @@ async function finishAll(): Promise<void> {
 }
 
 /**
- * A process that handles the signal itself decides when to end. Otherwise it ends of the signal, as it would without us, and
- * at once when the signal comes a second time.
+ * A process that handles the signal itself decides when to end. Otherwise the signal terminates it as usual; a second one
+ * terminates it immediately.
  */
 async function finishAndEnd(signal: NodeJS.Signals): Promise<void> {
   const isOurs = process.listenerCount(signal) === 1

@@ -1,4 +1,4 @@
-import { frames } from './event-stream.ts'
+import { sseEvents } from './event-stream.ts'
 import type { components } from './generated/api.ts'
 import type { Http } from './http.ts'
 import { queryString } from './request.ts'
@@ -49,7 +49,7 @@ export function follow(http: Http, runId: string, options: FeedOptions): AsyncGe
 
 async function* activities(http: Http, path: string, { after, signal }: FeedOptions): AsyncGenerator<Activity | Gap> {
   // The service answers 204 when a run has ended and everything was received.
-  for await (const { event, data } of frames(http, { path, after, signal, isOver: () => false })) {
+  for await (const { event, data } of sseEvents(http, { path, after, signal, isOver: () => false })) {
     const parsed = JSON.parse(data) as Activity | Omit<Gap, 'kind'>
     yield event === 'gap' ? { ...(parsed as Omit<Gap, 'kind'>), kind: 'gap' } : (parsed as Activity)
   }

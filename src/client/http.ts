@@ -1,7 +1,19 @@
 import { backoff, sleep } from './backoff.ts'
+import { Deadline } from './deadline.ts'
 import { NoResponseError, ServiceError } from './errors.ts'
+import { uuidv7 } from './ids.ts'
+import {
+  type CallOptions,
+  type DataOf,
+  fillPath,
+  type InputOf,
+  type Method,
+  type OperationOf,
+  type PathOf,
+  queryString,
+} from './request.ts'
 
-/** A call of the service. */
+/** One request. */
 export interface Call {
   readonly path: string
   /** Default: GET without a body, else POST. */
@@ -12,8 +24,6 @@ export interface Call {
   readonly idempotencyKey?: string | undefined
   readonly headers?: Readonly<Record<string, string>>
   readonly signal?: AbortSignal | undefined
-  /** The service responds only when something is done that may take long. */
-  readonly mayTakeLong?: boolean
 }
 
 /** What {@link Http.attempt} needs of a response. */
@@ -39,10 +49,12 @@ export type Transport = (url: string, request: OutgoingRequest) => Promise<Small
 export interface HttpOptions {
   /** Base URL of the service, without a trailing slash. */
   readonly url: string
-  /** The header that carries the key. A function, so that no dump of an object shows it. */
-  readonly authorization: () => string
-  /** How long a call that fails temporarily is repeated, in milliseconds. */
-  readonly retryForMs: number
+  /** Headers of every request. A function, so that no dump of an object shows the key. */
+  readonly headers: () => Readonly<Record<string, string>>
+  /** How long an attempt may take, in milliseconds. */
+  readonly timeoutMs: number
+  /** How often a call is repeated that fails temporarily. */
+  readonly maxRetries: number
   /** Whether to compress bodies of requests. */
   readonly compress: boolean
   /** For responses that are streamed. */
@@ -53,8 +65,9 @@ export interface HttpOptions {
   readonly onResponse?: ((path: string, ms: number) => void) | undefined
 }
 
-const ATTEMPT_TIMEOUT_MS = 30_000
-/** A service that says more is asked again after this time. */
+/** For calls that the service answers only when something is done that may take any time. */
+export const NO_TIMEOUT = Number.POSITIVE_INFINITY
+/** A service that asks for a longer wait is asked again after this time. */
 const RETRY_AFTER_MAX_MS = 60_000
 const REDIRECT_LENGTH_MAX = 200
 /** Smaller bodies fit into one packet anyway. */
@@ -64,6 +77,25 @@ const ENCODER = new TextEncoder()
 /** Calls the service over HTTP with one key. */
 export class Http {
   constructor(readonly options: HttpOptions) {}
+
+  /**
+   * Calls an operation of the OpenAPI document; repeats it after temporary failures.
+   *
+   * @returns `data` of the response
+   * @throws as {@link call}
+   */
+  async request<M extends Method, P extends PathOf<M>>(
+    method: M,
+    path: P,
+    input: InputOf<OperationOf<M, P>> & CallOptions,
+  ): Promise<DataOf<OperationOf<M, P>>> {
+    const { path: values, query, body, signal, timeoutMs, maxRetries, ...given } = input as GivenInput
+    // Repeating a POST must not have a second effect.
+    const { idempotencyKey = method === 'POST' ? uuidv7() : null } = given
+    const call = { method, path: fillPath(path, values) + queryString(query), body, signal, timeoutMs, maxRetries }
+    const data = await this.call({ ...call, idempotencyKey: idempotencyKey ?? undefined })
+    return data as DataOf<OperationOf<M, P>>
+  }
 
   /**
    * Sends a call once.
@@ -80,7 +112,7 @@ export class Http {
 
   private async toRequest(call: Call): Promise<OutgoingRequest> {
     const method = call.method ?? (call.body === undefined ? 'GET' : 'POST')
-    const headers: Record<string, string> = { ...call.headers, authorization: this.options.authorization() }
+    const headers: Record<string, string> = { ...call.headers, ...this.options.headers() }
     if (call.idempotencyKey !== undefined) headers['idempotency-key'] = call.idempotencyKey
     const signal = call.signal ?? null
     if (call.body === undefined) return { method, headers, body: null, signal }
@@ -92,24 +124,18 @@ export class Http {
   }
 
   /** Sends a call once. @returns `data` of the envelope @throws as {@link send}, or when the response is not complete */
-  async attempt(call: Call): Promise<unknown> {
+  async attempt(call: Call, timeoutMs = this.options.timeoutMs): Promise<unknown> {
     const startedAt = performance.now()
-    const timeout = new AbortController()
-    const stop = () => timeout.abort(call.signal?.reason)
-    const giveUp = () => timeout.abort(new Error('the service did not respond in time'))
-    const timer = call.mayTakeLong === true ? undefined : setTimeout(giveUp, ATTEMPT_TIMEOUT_MS)
-    call.signal?.addEventListener('abort', stop)
-    if (call.signal?.aborted === true) stop()
+    const deadline = new Deadline(call.signal, timeoutMs)
     try {
-      const request = await this.toRequest({ ...call, signal: timeout.signal })
+      const request = await this.toRequest({ ...call, signal: deadline.controller.signal })
       const response = await this.options.transport(this.options.url + call.path, request)
       if (!response.ok) throw await readServiceError(response)
-      const data = readData(response.status, await response.json())
+      const data = readData(response, await response.json())
       this.options.onResponse?.(call.path, performance.now() - startedAt)
       return data
     } finally {
-      clearTimeout(timer)
-      call.signal?.removeEventListener('abort', stop)
+      deadline.close()
     }
   }
 
@@ -119,23 +145,29 @@ export class Http {
    * @returns `data` of the envelope
    * @throws ServiceError, NoResponseError; the reason of `signal` when it aborts
    */
-  async call(call: Call): Promise<unknown> {
-    const deadline = performance.now() + this.options.retryForMs
+  async call({ timeoutMs, maxRetries = this.options.maxRetries, ...call }: RepeatedCall): Promise<unknown> {
     const sent = { ...call, body: call.body === undefined ? undefined : toBytes(call.body) }
     for (let failures = 1; ; failures++) {
       try {
-        return await this.attempt(sent)
+        return await this.attempt(sent, timeoutMs)
       } catch (error) {
         call.signal?.throwIfAborted()
         if (!isTemporary(error)) throw error
-        const delay = Math.max(retryAfterOf(error), backoff(failures))
-        if (performance.now() + delay > deadline) throw new NoResponseError(call.path, error)
+        if (failures > maxRetries) throw new NoResponseError(call.path, error)
         this.options.onRetry?.()
-        await sleep(delay, call.signal)
+        await sleep(Math.max(retryAfterOf(error), backoff(failures)), call.signal)
         call.signal?.throwIfAborted()
       }
     }
   }
+}
+
+type RepeatedCall = Call & Pick<CallOptions, 'timeoutMs' | 'maxRetries'>
+
+interface GivenInput extends CallOptions {
+  readonly path?: Readonly<Record<string, unknown>>
+  readonly query?: object
+  readonly body?: object
 }
 
 function toBytes(body: object | string): Uint8Array<ArrayBuffer> {
@@ -148,23 +180,23 @@ export async function readServiceError(response: SmallResponse): Promise<Service
   const { status, headers } = response
   const retryAfter = headers.get('retry-after')
   const retryAfterMs = retryAfter === null ? undefined : Math.min(Number(retryAfter) * 1000 || 0, RETRY_AFTER_MAX_MS)
+  const known = { status, retryAfterMs, requestId: requestIdOf(response) }
   const body: unknown = await response.json().catch(() => null)
   const { code, message } = (body as Partial<Envelope> | null)?.error ?? {}
-  if (typeof code !== 'string') return new ServiceError(status, undefined, redirectOf(response), retryAfterMs)
+  if (typeof code !== 'string') return new ServiceError({ ...known, reason: redirectOf(response) })
   const isFinal = status < 500 && retryAfterMs === undefined && headers.get('x-refused') === 'request'
-  return new ServiceError(status, code, typeof message === 'string' ? message : '', retryAfterMs, isFinal)
+  return new ServiceError({ ...known, code, reason: typeof message === 'string' ? message : '', isFinal })
 }
 
 /** `data` of a successful response. @throws ServiceError when it is not one of the service */
-function readData(status: number, body: unknown): unknown {
+function readData(response: SmallResponse, body: unknown): unknown {
   const { data, error } = (body ?? {}) as { data?: unknown; error?: unknown }
-  if (data === undefined || error !== null) throw notOurs(status)
-  return data
+  if (data !== undefined && error === null) return data
+  throw new ServiceError({ status: response.status, requestId: requestIdOf(response) })
 }
 
-/** The error for a successful response that the service would not give. */
-export function notOurs(status: number): ServiceError {
-  return new ServiceError(status, undefined, '', undefined)
+function requestIdOf({ headers }: SmallResponse): string | undefined {
+  return headers.get('x-request-id') ?? undefined
 }
 
 function redirectOf({ headers }: SmallResponse): string {

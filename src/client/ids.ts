@@ -15,6 +15,11 @@ export function uuidv7(): string {
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`
 }
 
+/** Whether it is a UUID of any version. */
+export function isUuid(text: string): boolean {
+  return /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/i.test(text)
+}
+
 /** Makes ids of events: random digits that this process shares with no other, and a number. */
 export function createEventIds(): () => string {
   const prefix = Array.from(crypto.getRandomValues(new Uint8Array(PREFIX_BYTES)), (byte) => HEX[byte]).join('')

@@ -1,9 +1,26 @@
-export { Client, type QueryOptions, type QueryParams, type QueryResult } from './client.ts'
+import { BaseClient } from './client.ts'
+import type { ClientOptions } from './options.ts'
+import { WEB } from './platform.ts'
+
+export type { Agents, InvokeOptions, Outcome } from './agents.ts'
+export type { QueryOptions, QueryParams, QueryResult } from './client.ts'
+export type { Approvals, ApproveOptions, DecisionOptions, InputRequests, RejectOptions } from './decisions.ts'
 export { NoResponseError, ReportError, ServiceError } from './errors.ts'
 export type { Activity, FeedFilter, FeedOptions, Gap } from './feed.ts'
 export type { components, paths } from './generated/api.ts'
 export type { Call } from './http.ts'
-export type { DecisionOptions, InvokeOptions, Outcome, OutputFrame, OutputOptions } from './invoke.ts'
 export type { ClientOptions } from './options.ts'
+export type { OutputFrame, OutputOptions } from './output.ts'
+export type { Page, PagePromise } from './page.ts'
 export type { ReportStats } from './reporter.ts'
+export type { CallOptions } from './request.ts'
 export type { EndOptions, EventOptions, Level, Run, RunOptions, Task, TaskOptions } from './run.ts'
+export type { CancelOptions, Runs } from './runs.ts'
+
+/** A client of the Agent Run Service, for browsers: docs/client.md. */
+export class Client extends BaseClient {
+  /** @throws Error when an option is missing or wrong */
+  constructor(options: ClientOptions = {}) {
+    super(options, WEB)
+  }
+}

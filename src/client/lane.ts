@@ -2,13 +2,15 @@ import { deferred } from './deferred.ts'
 import { EventBatch } from './event-batch.ts'
 import type { Report } from './spool.ts'
 
-/** A report with its number in order of arrival. */
-export interface Queued extends Report {
+/** The start or end of a run, with its number in order of arrival. */
+export interface Queued {
+  readonly report: Report
   readonly mark: number
 }
 
 /** The reports of a task that are sent as one, because later ones say everything that earlier ones do. */
 export interface QueuedTask {
+  readonly taskId: string
   readonly texts: string[]
   readonly marks: number[]
 }
@@ -21,8 +23,6 @@ export interface Batch {
   readonly end: Queued | undefined
 }
 
-const TASK_ID_AT = '{"id":"'.length
-const UUID_LENGTH = 36
 /** With so many bytes, events are sent without waiting for more. */
 const ENOUGH_BYTES = 128 * 1024
 
@@ -56,15 +56,14 @@ export class Lane {
   }
 
   /** @returns how much memory the report takes */
-  add(report: Queued, eventsMax: number): number {
-    const { kind, text, mark } = report
-    if (kind === 'e') return this.addEvent(text, mark, eventsMax)
-    if (kind === 't') this.addTask(text, mark)
-    else if (kind === 's') {
-      this.start = report
+  add(report: Report, mark: number, eventsMax: number): number {
+    if (report.kind === 'event') return this.addEvent(report.text, mark, eventsMax)
+    if (report.kind === 'task') this.addTask(report.taskId, report.text, mark)
+    else if (report.kind === 'start') {
+      this.start = { report, mark }
       this.isStarting = true
-    } else this.end = report
-    return text.length
+    } else this.end = { report, mark }
+    return report.text.length
   }
 
   private addEvent(text: string, mark: number, eventsMax: number): number {
@@ -76,14 +75,11 @@ export class Lane {
     return last.add(text, mark)
   }
 
-  private addTask(text: string, mark: number): void {
-    const id = taskIdOf(text)
-    const known = this.tasks.get(id)
-    if (known === undefined) this.tasks.set(id, { texts: [text], marks: [mark] })
-    else {
-      known.texts.push(text)
-      known.marks.push(mark)
-    }
+  private addTask(taskId: string, text: string, mark: number): void {
+    const task = this.tasks.get(taskId) ?? { taskId, texts: [], marks: [] }
+    this.tasks.set(taskId, task)
+    task.texts.push(text)
+    task.marks.push(mark)
   }
 
   /** Removes what can be sent in one go. The end is only part of it when nothing else is left. */
@@ -108,9 +104,4 @@ export class Lane {
     this.isStarting = false
     this.started.resolve()
   }
-}
-
-/** The id of a task is the first member of its report. */
-export function taskIdOf(text: string): string {
-  return text.slice(TASK_ID_AT, TASK_ID_AT + UUID_LENGTH)
 }

@@ -1,5 +1,11 @@
 import { ReportError } from './errors.ts'
 
+export interface LossesOptions {
+  readonly onError: (error: ReportError) => void
+  /** Why the service does not take reports now, if it does not. */
+  readonly lastFailure: () => unknown
+}
+
 /** Counts lost reports, and reports them to the program. */
 export class Losses {
   /** Lost because there was no room or no time left. */
@@ -9,11 +15,7 @@ export class Losses {
   /** Drops since the last call of {@link reportDrops}, by reason. */
   private readonly unreported = new Map<string, number>()
 
-  constructor(
-    private readonly onError: (error: ReportError) => void,
-    /** Why the service does not take reports at the moment, if it does not. */
-    private readonly lastFailure: () => unknown,
-  ) {}
+  constructor(private readonly options: LossesOptions) {}
 
   drop(reports: number, detail: string): void {
     this.dropped += reports
@@ -29,19 +31,19 @@ export class Losses {
 
   /** For reports that are lost because the program ends; they are not counted. */
   reportDrop(reports: number, detail: string): void {
-    const cause = this.lastFailure()
+    const cause = this.options.lastFailure()
     const because = cause instanceof Error ? `${detail}; the last failure: ${cause.message}` : detail
-    this.onError(new ReportError({ reason: 'dropped', reports }, because, cause))
+    this.options.onError(new ReportError({ reason: 'dropped', reports }, because, cause))
   }
 
   reject(error: unknown, runId: string): void {
     this.invalid++
     const detail = error instanceof Error ? error.message : String(error)
-    this.onError(new ReportError({ reason: 'invalid', reports: 1, runId }, detail, error))
+    this.options.onError(new ReportError({ reason: 'invalid', reports: 1, runId }, detail, error))
   }
 
   damaged(reports: number, detail: string): void {
     this.invalid += reports
-    this.onError(new ReportError({ reason: 'invalid', reports }, detail))
+    this.options.onError(new ReportError({ reason: 'invalid', reports }, detail))
   }
 }

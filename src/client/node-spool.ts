@@ -1,6 +1,7 @@
 import { appendFileSync, closeSync, ftruncateSync, openSync, readSync, renameSync, rmSync, writeSync } from 'node:fs'
+import { isUuid } from './ids.ts'
 import { lock } from './node-lock.ts'
-import { DAMAGED, type Damage, type Report, type ReportKind, type Spool } from './spool.ts'
+import { DAMAGED, type Damage, type Report, type Spool } from './spool.ts'
 
 const CHUNK_BYTES = 256 * 1024
 /** Acknowledged reports at the beginning of the file are removed when there are this many bytes of them. */
@@ -18,7 +19,7 @@ const BASE_LINE = /^b (\d{1,15})$/
 const OFFSET_LINE_LENGTH_MAX = 24
 /** An offset, or the beginning of one. When it is wrong, reports are sent again, which changes nothing. */
 const OFFSET_LINE = /^[ab](?: \d*(?: \d*)?)?$/
-const RUN_ID = /^[0-9a-fA-F-]{36}$/
+const LETTERS = { start: 's', event: 'e', task: 't', complete: 'c', fail: 'f' } as const
 const UTF8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
 /** A spool in a file, to which reports and acknowledgements are appended. */
@@ -53,8 +54,8 @@ class FileSpool implements Spool {
   }
 
   append({ kind, runId, text }: Report): void {
-    if (!RUN_ID.test(runId)) throw new Error('the id of the run is no UUID')
-    this.write(`${kind} ${runId} ${text}\n`)
+    if (!isUuid(runId)) throw new Error('the id of the run is no UUID')
+    this.write(`${LETTERS[kind]} ${runId} ${text}\n`)
     this.unread++
   }
 
@@ -304,10 +305,13 @@ function hasReport(line: Buffer): boolean {
 
 function parseReport(line: Buffer): Report | undefined {
   try {
-    const [, kind, runId = '', text = ''] = REPORT_LINE.exec(UTF8.decode(line)) ?? []
-    if (kind === undefined) return undefined
-    JSON.parse(text)
-    return { kind: kind as ReportKind, runId, text }
+    const [, letter, runId = '', text = ''] = REPORT_LINE.exec(UTF8.decode(line)) ?? []
+    if (letter === undefined) return undefined
+    const { id, parent_run_id } = JSON.parse(text) as { id?: string; parent_run_id?: string }
+    const about = { runId, text }
+    if (letter === LETTERS.start) return { kind: 'start', ...about, parentRunId: parent_run_id }
+    if (letter === LETTERS.task) return { kind: 'task', ...about, taskId: String(id) }
+    return { kind: letter === LETTERS.event ? 'event' : letter === LETTERS.complete ? 'complete' : 'fail', ...about }
   } catch {
     return undefined
   }

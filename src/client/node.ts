@@ -1,14 +1,16 @@
-import { Client as UniversalClient } from './client.ts'
+import { BaseClient } from './client.ts'
 import { onExit } from './exit.ts'
 import { sendWithNode } from './node-http.ts'
 import { openSpool } from './node-spool.ts'
 import type { ClientOptions } from './options.ts'
 import type { Platform } from './platform.ts'
+import { VERSION } from './version.ts'
 
 export * from './index.ts'
 
 const NODE: Platform = {
   env: (name) => process.env[name],
+  userAgent: `agent-run-service-js/${VERSION}`,
   warn: (error) => process.emitWarning(error),
   onExit,
   // Bun and Deno have a fetch that is faster than their node:http.
@@ -16,8 +18,8 @@ const NODE: Platform = {
   openSpool,
 }
 
-/** A client of the Agent Run Service: docs/client.md. */
-export class Client extends UniversalClient {
+/** A client of the Agent Run Service, for Node, Bun and Deno: docs/client.md. */
+export class Client extends BaseClient {
   /** @throws Error when an option is missing or wrong, or the spool cannot be used */
   constructor(options: ClientOptions = {}) {
     super(options, NODE)

@@ -28,8 +28,10 @@ export interface ClientOptions {
   readonly flushAtExit?: boolean | undefined
   /** How long `close` and the end of the program wait for what is left. Default: 5 s. */
   readonly closeTimeoutMs?: number | undefined
-  /** How long calls other than reports are repeated after temporary failures. Default: 30 s. */
-  readonly retryForMs?: number | undefined
+  /** How long one attempt of a call may take; calls that last as long as a run or a query have no limit. Default: 30 s. */
+  readonly timeoutMs?: number | undefined
+  /** How often calls other than reports, which are always repeated, are repeated after temporary failures. Default: 10. */
+  readonly maxRetries?: number | undefined
   readonly fetch?: Fetch | undefined
   /** Called before a call is repeated. */
   readonly onRetry?: (() => void) | undefined
@@ -41,7 +43,7 @@ type Optional = 'agentId' | 'spool' | 'onRetry' | 'onResponse'
 
 /** Options with their defaults. */
 export interface Settings extends Required<Omit<ClientOptions, Optional | 'key'>>, Pick<ClientOptions, Optional> {
-  readonly authorization: () => string
+  readonly headers: () => Readonly<Record<string, string>>
   readonly transport: Transport
 }
 
@@ -50,7 +52,9 @@ const BUFFER_BYTES = 2 * 2 ** 20
 const FLUSH_INTERVAL_MS = 150
 const SPOOL_BYTES = 2 ** 30
 const CLOSE_TIMEOUT_MS = 5_000
-const RETRY_FOR_MS = 30_000
+const TIMEOUT_MS = 30_000
+/** With backoff, these take about 20 s: a restart of the service. */
+const MAX_RETRIES = 10
 const WARNING_INTERVAL_MS = 5_000
 
 /** Fills in the defaults. @throws Error that says what is missing or wrong */
@@ -60,13 +64,14 @@ export function readOptions(options: ClientOptions, platform: Platform): Setting
   if (key === '') throw new Error('no key: pass key to the client, or set AGENT_RUN_KEY')
   // Errors of HTTP clients would show it.
   if (!/^[\x21-\x7e]+$/.test(key)) throw new Error('key must consist of printable ASCII characters')
+  const { userAgent } = platform
   const warn = throttled(platform.warn)
   // Called as a function of its own, which browsers require.
   const fetch: Fetch = options.fetch ?? ((input, init) => globalThis.fetch(input, init))
   const transport = options.fetch === undefined ? platform.transport : undefined
   return {
     url,
-    authorization: () => `Bearer ${key}`,
+    headers: () => ({ authorization: `Bearer ${key}`, ...(userAgent !== undefined && { 'user-agent': userAgent }) }),
     agentId: options.agentId ?? (platform.env('AGENT_RUN_AGENT_ID') || undefined),
     whenFull: options.whenFull ?? 'wait',
     bufferBytes: positive('bufferBytes', options.bufferBytes ?? BUFFER_BYTES),
@@ -77,7 +82,8 @@ export function readOptions(options: ClientOptions, platform: Platform): Setting
     onError: options.onError === undefined ? warn : guarded(options.onError, warn),
     flushAtExit: options.flushAtExit ?? true,
     closeTimeoutMs: options.closeTimeoutMs ?? CLOSE_TIMEOUT_MS,
-    retryForMs: options.retryForMs ?? RETRY_FOR_MS,
+    timeoutMs: positive('timeoutMs', options.timeoutMs ?? TIMEOUT_MS),
+    maxRetries: options.maxRetries ?? MAX_RETRIES,
     fetch,
     transport: transport ?? ((target, request) => fetch(target, { ...request, redirect: 'manual' })),
     onRetry: options.onRetry,

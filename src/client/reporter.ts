@@ -5,8 +5,8 @@ import type { Http } from './http.ts'
 import { Lane } from './lane.ts'
 import { Losses } from './losses.ts'
 import { Abandoned, Sender } from './sender.ts'
-import { DAMAGED, type Report, type ReportKind, type Spool } from './spool.ts'
-import { Watermark } from './watermark.ts'
+import { SettledMark } from './settled-mark.ts'
+import { DAMAGED, type Report, type Spool } from './spool.ts'
 
 export interface ReporterOptions {
   readonly http: Http
@@ -46,8 +46,6 @@ const OVERFLOW = 2
 /** Callers that wait continue when the buffer is this full. */
 const ROOM_AT = 3 / 4
 const READY = Promise.resolve()
-const CLOSED = 'the client is closed'
-const LONG_MS = 2 ** 30
 
 /** Takes reports without waiting for the network, and sends them in the background: in order for each run, each exactly once. */
 export class Reporter {
@@ -55,7 +53,7 @@ export class Reporter {
   /** Lanes with reports that wait for the next tick. */
   private readonly waiting = new Set<Lane>()
   private readonly turn: Lane[] = []
-  private readonly marks = new Watermark()
+  private readonly marks = new SettledMark()
   private readonly sender: Sender
   private readonly losses: Losses
   /** Runs whose start was dropped, so that the rest is dropped, too. */
@@ -72,13 +70,13 @@ export class Reporter {
   private isClosed = false
 
   constructor(private readonly options: ReporterOptions) {
-    this.losses = new Losses(options.onError, () => this.sender.lastFailure)
-    this.sender = new Sender(
-      options.http,
-      options.onError,
-      (batch) => this.settle(batch),
-      (cause) => this.reportOutage(cause),
-    )
+    this.losses = new Losses({ onError: options.onError, lastFailure: () => this.sender.lastFailure })
+    this.sender = new Sender({
+      http: options.http,
+      onError: options.onError,
+      onSettled: (batch) => this.settle(batch),
+      onOutage: (cause) => this.reportOutage(cause),
+    })
     if (options.spool !== undefined) this.schedule()
   }
 
@@ -95,42 +93,36 @@ export class Reporter {
     }
   }
 
-  /**
-   * Takes a report.
-   *
-   * @param parentRunId the run that started this one, so that its start is sent first
-   * @returns a promise that resolves when there is room for more
-   */
-  add(kind: ReportKind, runId: string, text: string, parentRunId?: string): Promise<void> {
-    if (this.isRefused(kind, runId, text)) return READY
-    const { spool } = this.options
-    const report = { kind, runId, text }
-    if (spool === undefined) this.enqueue(report, parentRunId)
-    else this.store(spool, report, parentRunId)
-    return this.isFull ? this.room() : READY
+  /** Takes a report. @returns a promise that resolves when there is room for more */
+  add(report: Report): Promise<void> {
+    const refusal = this.refusalOf(report)
+    if (refusal !== undefined) this.dropReport(report, refusal)
+    else if (this.options.spool === undefined) this.enqueue(report)
+    else this.store(this.options.spool, report)
+    return refusal === undefined && this.fill >= 1 ? this.waitForRoom() : READY
   }
 
-  private store(spool: Spool, report: Report, parentRunId: string | undefined): void {
-    const { kind, runId, text } = report
+  private store(spool: Spool, report: Report): void {
+    const fits = this.hasMemoryFor(report.text)
     let isStored = true
     try {
       spool.append(report)
     } catch (error) {
       // A full disk: what memory can hold is sent without the file, unless it would overtake what waits there.
-      if (spool.unread > 0 || !this.hasMemoryFor(text)) {
-        this.loseRun(kind, runId, `the spool cannot be written: ${error}`)
+      if (spool.unread > 0 || !fits) {
+        this.dropReport(report, `the spool cannot be written: ${error}`)
         return
       }
       isStored = false
     }
     // Reports that follow unread ones in the file must wait for their turn there.
-    if (isStored && (spool.unread > 1 || !this.hasMemoryFor(text))) {
+    if (isStored && (spool.unread > 1 || !fits)) {
       this.schedule()
       return
     }
     if (isStored) spool.skip()
     else spool.appendNothing()
-    this.enqueue(report, parentRunId)
+    this.enqueue(report)
     if (!isStored) this.unstored.add(this.marks.end)
   }
 
@@ -155,7 +147,7 @@ export class Reporter {
     // Unread reports get the next numbers.
     const target = this.marks.end + this.unread
     if (this.marks.through >= target) return true
-    const release = this.hold()
+    const release = keepAlive()
     this.flushes++
     const settled = deferred()
     this.settledWaiters.set(settled, target)
@@ -189,7 +181,7 @@ export class Reporter {
     this.sender.abandon()
     clearTimeout(this.timer as number)
     this.roomWaiters?.resolve()
-    if (this.unsafe > 0) this.lose(this.unsafe, 'the service did not take them in time')
+    if (this.unsafe > 0) this.drop(this.unsafe, 'the service did not take them in time')
     this.losses.reportDrops()
     this.options.spool?.close()
     return isDone
@@ -205,10 +197,6 @@ export class Reporter {
     return this.options.spool?.unread ?? 0
   }
 
-  private get isFull(): boolean {
-    return this.fill >= 1
-  }
-
   /** How full the buffer is: the file, if there is one. */
   private get fill(): number {
     const { spool } = this.options
@@ -221,26 +209,23 @@ export class Reporter {
   }
 
   /** Starts of runs and events need room. States of tasks and ends of runs are few, and are always taken. */
-  private isRefused(kind: ReportKind, runId: string, text: string): boolean {
-    const needsRoom = kind === 's' || kind === 'e'
-    const isOver = this.fill >= (this.options.whenFull === 'drop' ? 1 : OVERFLOW)
+  private refusalOf({ kind, runId, text }: Report): string | undefined {
+    if (this.isClosed) return 'the client is closed'
+    const needsRoom = kind === 'start' || kind === 'event'
     // It would take the room of all others.
-    const isTooLarge = text.length > this.capacity
-    const isDropped = this.droppedRuns.has(runId)
-    if (!this.isClosed && !isDropped && !(needsRoom && (isOver || isTooLarge))) return false
-    const detail = isTooLarge ? 'one is larger than the whole buffer' : 'the buffer is full'
-    this.loseRun(kind, runId, this.isClosed ? CLOSED : detail)
-    return true
+    if (needsRoom && text.length > this.capacity) return 'one is larger than the whole buffer'
+    const isOver = this.fill >= (this.options.whenFull === 'drop' ? 1 : OVERFLOW)
+    return (needsRoom && isOver) || this.droppedRuns.has(runId) ? 'the buffer is full' : undefined
   }
 
   /** Drops a report, and what follows if it is the start of a run. */
-  private loseRun(kind: ReportKind, runId: string, detail: string): void {
-    if (kind === 's') this.droppedRuns.add(runId)
-    if (kind === 'c' || kind === 'f') this.droppedRuns.delete(runId)
-    this.lose(1, detail)
+  private dropReport({ kind, runId }: Report, detail: string): void {
+    if (kind === 'start') this.droppedRuns.add(runId)
+    if (kind === 'complete' || kind === 'fail') this.droppedRuns.delete(runId)
+    this.drop(1, detail)
   }
 
-  private lose(reports: number, detail: string): void {
+  private drop(reports: number, detail: string): void {
     this.losses.drop(reports, detail)
     if (this.isClosed) this.losses.reportDrops()
     else this.schedule()
@@ -251,16 +236,16 @@ export class Reporter {
     this.options.onError(new ReportError({ reason: 'delayed', reports: this.stats.queued }, detail, cause))
   }
 
-  private enqueue(report: Report, parentRunId?: string): void {
-    const { kind, runId, text } = report
+  private enqueue(report: Report): void {
+    const { runId } = report
     let lane = this.lanes.get(runId)
     if (lane === undefined) {
       lane = new Lane(runId)
       this.lanes.set(runId, lane)
     }
-    this.queuedBytes += lane.add({ kind, runId, text, mark: this.marks.next() }, this.sender.eventsMax)
-    if (parentRunId !== undefined) {
-      const parent = this.lanes.get(parentRunId)
+    this.queuedBytes += lane.add(report, this.marks.next(), this.sender.eventsMax)
+    if (report.kind === 'start' && report.parentRunId !== undefined) {
+      const parent = this.lanes.get(report.parentRunId)
       if (parent?.isStarting === true) lane.parent = parent
     }
     if (lane.isActive) return
@@ -305,7 +290,7 @@ export class Reporter {
       const marks: number[] = []
       for (const report of spool.read(bufferBytes / 4)) {
         if (report === DAMAGED) marks.push(this.marks.next())
-        else this.enqueue(report, parentOf(report))
+        else this.enqueue(report)
       }
       if (marks.length > 0) this.settle({ length: 0, marks })
     }
@@ -371,25 +356,20 @@ export class Reporter {
   }
 
   /** Resolves when there is some room again. Nothing is left waiting for the next tick meanwhile. */
-  private room(): Promise<void> {
+  private waitForRoom(): Promise<void> {
     if (this.options.whenFull === 'drop') return READY
     if (this.roomWaiters === undefined) {
-      const release = this.hold()
+      const release = keepAlive()
       this.roomWaiters = deferred()
       void this.roomWaiters.promise.then(release)
       this.tick()
     }
     return this.roomWaiters.promise
   }
-
-  /** Keeps the process alive, because somebody waits. */
-  private hold(): () => void {
-    const timer = setInterval(() => {}, LONG_MS)
-    return () => clearInterval(timer)
-  }
 }
 
-/** The parent of a run that starts, by its body. */
-function parentOf({ kind, text }: Report): string | undefined {
-  return kind === 's' ? (JSON.parse(text) as { parent_run_id?: string }).parent_run_id : undefined
+/** Keeps the process alive while a caller waits. @returns a function that ends it */
+function keepAlive(): () => void {
+  const timer = setInterval(() => {}, TIMER_MAX_MS)
+  return () => clearInterval(timer)
 }

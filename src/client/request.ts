@@ -20,7 +20,10 @@ export type DataOf<Operation> = Operation extends { responses: infer Responses }
   ? { [S in keyof Responses]: S extends 200 | 201 | 202 ? JsonOf<Responses[S]> : never }[keyof Responses]
   : never
 
-type Parameters<Operation, Place extends string> = Operation extends { parameters: { [N in Place]?: infer Given } }
+/** What an operation takes in its path or its query. */
+export type ParametersOf<Operation, Place extends string> = Operation extends {
+  parameters: { [N in Place]?: infer Given }
+}
   ? Exclude<Given, undefined>
   : never
 
@@ -36,13 +39,19 @@ type Part<Name extends string, Value> = [Value] extends [never] ? unknown : { re
 type OptionalPart<Name extends string, Value> = [Value] extends [never] ? unknown : { readonly [N in Name]?: Value }
 
 /** What a call of an operation takes, beside what every call takes. */
-export type InputOf<Operation> = Part<'path', Parameters<Operation, 'path'>> &
-  OptionalPart<'query', Parameters<Operation, 'query'>> &
+export type InputOf<Operation> = Part<'path', ParametersOf<Operation, 'path'>> &
+  OptionalPart<'query', ParametersOf<Operation, 'query'>> &
   Part<'body', BodyOf<Operation>>
 
+/** What every call takes. */
 export interface CallOptions {
+  /** How long one attempt may take. Default: that of the client; none for calls that last as long as a run or a query. */
+  readonly timeoutMs?: number | undefined
+  /** How often the call is repeated after temporary failures. Default: that of the client. */
+  readonly maxRetries?: number | undefined
   /** Makes a POST repeatable. Default: a new one for each call. Null: none, because ids in the body make it so. */
   readonly idempotencyKey?: string | null | undefined
+  /** Ends the call. */
   readonly signal?: AbortSignal | undefined
 }
 

@@ -54,48 +54,65 @@ export function startRun(reporting: Reporting, options: RunOptions): Run {
     throw new Error('no agent: pass agentId to the client or to the run, or set AGENT_RUN_AGENT_ID')
   const known = { run_id: runId, agent_id: agentId, trigger_type: triggerType, tags }
   const fields = JSON.stringify({ ...known, external_run_id: externalRunId, parent_run_id: parentRunId })
-  const run = new Run(reporting, runId)
   const start = (textOf: TextOf) => {
     const input = `,"input":${textOf(options.input)}`
     const metadata = options.metadata === undefined ? '' : `,"metadata":${textOf(options.metadata)}`
     return `${fields.slice(0, -1)}${input}${metadata}}`
   }
-  report(reporting, runId, 's', start, parentRunId)
-  return run
+  const text = textWith(reporting, runId, start)
+  void reporting.reporter.add({ kind: 'start', runId, text, parentRunId })
+  return new Run(reporting, runId)
 }
 
 /** The JSON object of a value that the caller gave. */
 type TextOf = (value: unknown) => string
 
 /**
- * Reports the start or end of a run or task. A value in it that JSON cannot express is counted and reported to `onError`, and
- * replaced by an object that says so: the run starts or ends all the same.
+ * The text of the start or end of a run or task. A value in it that JSON cannot express is counted and reported to `onError`,
+ * and replaced by an object that says so: the run starts or ends all the same.
  */
-function report(
-  { reporter }: Reporting,
-  runId: string,
-  kind: Parameters<Reporter['add']>[0],
-  make: (textOf: TextOf) => string,
-  parentRunId?: string,
-): void {
-  let text: string
+function textWith({ reporter }: Reporting, runId: string, make: (textOf: TextOf) => string): string {
   try {
-    text = make(objectText)
+    return make(objectText)
   } catch (error) {
     void reporter.reject(error, runId)
-    text = make(objectTextOrProblem)
+    return make(objectTextOrProblem)
   }
-  void reporter.add(kind, runId, text, parentRunId)
+}
+
+type Work<T> = (task: Task) => T | Promise<T>
+
+/** What tasks are part of: a run or another task. */
+abstract class TaskParent {
+  /** Reports that a task has begun. End it with `complete`, `fail` or `skip`. */
+  abstract startTask(name: string, options?: TaskOptions): Task
+
+  /** Reports a task around `work`: it completes with what `work` returns, or fails with what it throws. */
+  task<T>(name: string, work: Work<T>): Promise<T>
+  task<T>(name: string, options: TaskOptions, work: Work<T>): Promise<T>
+  async task<T>(name: string, ...rest: [Work<T>] | [TaskOptions, Work<T>]): Promise<T> {
+    const task = this.startTask(name, rest.length === 2 ? rest[0] : {})
+    try {
+      const output = await (rest.at(-1) as Work<T>)(task)
+      task.complete(output)
+      return output
+    } catch (error) {
+      task.fail(error)
+      throw error
+    }
+  }
 }
 
 /** A run that this process reports. Its methods return at once; the promise of `event` says when there is room for more. */
-export class Run {
+export class Run extends TaskParent {
   private hasEnded = false
 
   constructor(
     private readonly reporting: Reporting,
     readonly runId: string,
-  ) {}
+  ) {
+    super()
+  }
 
   /** Reports an event. */
   event(type: string, payload?: unknown, options: EventOptions = {}): Promise<void> {
@@ -104,32 +121,27 @@ export class Run {
       const { level = 'info', id = newEventId(), occurredAt } = options
       const at = occurredAt === undefined ? now() : occurredAt.toISOString()
       const head = `{"id":${JSON.stringify(id)},"type":${JSON.stringify(type)},"level":"${level}","occurred_at":"${at}"`
-      return reporter.add('e', this.runId, `${head},"payload":${objectText(payload)}}`)
+      return reporter.add({ kind: 'event', runId: this.runId, text: `${head},"payload":${objectText(payload)}}` })
     } catch (error) {
       return reporter.reject(error, this.runId)
     }
   }
 
-  /** Reports a task around `work`: it completes with what `work` returns, or fails with what it throws. */
-  task<T>(name: string, work: (task: Task) => T | Promise<T>): Promise<T>
-  task<T>(name: string, options: TaskOptions, work: (task: Task) => T | Promise<T>): Promise<T>
-  task<T>(name: string, ...rest: TaskArguments<T>): Promise<T> {
-    return performTask(this.startTask(name, rest.length === 2 ? rest[0] : {}), rest.at(-1) as Work<T>)
-  }
-
-  /** Reports that a task has begun. End it with `complete`, `fail` or `skip`. */
-  startTask(name: string, options: TaskOptions = {}): Task {
+  override startTask(name: string, options: TaskOptions = {}): Task {
     return new Task(this.reporting, this, name, options, undefined)
   }
 
   /** Reports that the run is complete. Anything but an object becomes `{ value }`. */
   complete(output?: unknown, options: EndOptions = {}): void {
-    this.end('c', (textOf) => `{"run_id":"${this.runId}","output":${textOf(output)}${usageText(options, textOf)}}`)
+    this.end(
+      'complete',
+      (textOf) => `{"run_id":"${this.runId}","output":${textOf(output)}${usageText(options, textOf)}}`,
+    )
   }
 
   /** Reports that the run has failed. */
   fail(error: unknown, options: EndOptions = {}): void {
-    this.end('f', (textOf) => {
+    this.end('fail', (textOf) => {
       const { message, detail } = describeError(error)
       const fields = `"error_message":${JSON.stringify(message)},"error_detail":${detail}${usageText(options, textOf)}`
       return `{"run_id":"${this.runId}",${fields}}`
@@ -142,10 +154,11 @@ export class Run {
   }
 
   /** The first end counts. */
-  private end(kind: 'c' | 'f', make: (textOf: TextOf) => string): void {
+  private end(kind: 'complete' | 'fail', make: (textOf: TextOf) => string): void {
     if (this.hasEnded) return
     this.hasEnded = true
-    report(this.reporting, this.runId, kind, make)
+    const { reporting, runId } = this
+    void reporting.reporter.add({ kind, runId, text: textWith(reporting, runId, make) })
   }
 }
 
@@ -153,22 +166,8 @@ function usageText({ usage }: EndOptions, textOf: TextOf): string {
   return usage === undefined ? '' : `,"usage":${textOf(usage)}`
 }
 
-type Work<T> = (task: Task) => T | Promise<T>
-type TaskArguments<T> = [Work<T>] | [TaskOptions, Work<T>]
-
-async function performTask<T>(task: Task, work: Work<T>): Promise<T> {
-  try {
-    const output = await work(task)
-    task.complete(output)
-    return output
-  } catch (error) {
-    task.fail(error)
-    throw error
-  }
-}
-
 /** A task of a run: a step with a beginning and an end. Tasks can contain tasks. */
-export class Task {
+export class Task extends TaskParent {
   readonly taskId = uuidv7()
   private readonly startedAt: string
   private hasEnded = false
@@ -180,6 +179,7 @@ export class Task {
     { input }: TaskOptions,
     parentTaskId: string | undefined,
   ) {
+    super()
     const parent = parentTaskId === undefined ? '' : `,"parent_task_id":"${parentTaskId}"`
     this.startedAt = reporting.now()
     const times = `,"started_at":"${this.startedAt}"`
@@ -191,14 +191,8 @@ export class Task {
     return this.run.event(type, payload, options)
   }
 
-  /** Reports a task that is part of this one. */
-  task<T>(name: string, work: (task: Task) => T | Promise<T>): Promise<T>
-  task<T>(name: string, options: TaskOptions, work: (task: Task) => T | Promise<T>): Promise<T>
-  task<T>(name: string, ...rest: TaskArguments<T>): Promise<T> {
-    return performTask(this.startTask(name, rest.length === 2 ? rest[0] : {}), rest.at(-1) as Work<T>)
-  }
-
-  startTask(name: string, options: TaskOptions = {}): Task {
+  /** Reports that a part of this task has begun. */
+  override startTask(name: string, options: TaskOptions = {}): Task {
     return new Task(this.reporting, this.run, name, options, this.taskId)
   }
 
@@ -226,11 +220,12 @@ export class Task {
     this.report(status, (textOf) => `${more(textOf)},"completed_at":"${at}"`)
   }
 
-  /** The id comes first: reports of the same task are sent as one. */
   private report(status: string, more: (textOf: TextOf) => string): void {
+    const { reporting, taskId } = this
+    const { runId } = this.run
     const name = JSON.stringify(this.name)
-    const make = (textOf: TextOf) => `{"id":"${this.taskId}","name":${name},"status":"${status}"${more(textOf)}}`
-    report(this.reporting, this.run.runId, 't', make)
+    const make = (textOf: TextOf) => `{"id":"${taskId}","name":${name},"status":"${status}"${more(textOf)}}`
+    void reporting.reporter.add({ kind: 'task', runId, taskId, text: textWith(reporting, runId, make) })
   }
 
   /** Without its client. */

@@ -1,8 +1,10 @@
 import { backoff, sleep } from './backoff.ts'
 import { ReportError, ServiceError } from './errors.ts'
 import type { EventBatch } from './event-batch.ts'
-import { type Http, notOurs, retryAfterOf } from './http.ts'
-import { type Batch, type Lane, type Queued, type QueuedTask, taskIdOf } from './lane.ts'
+import type { components } from './generated/api.ts'
+import { type Http, retryAfterOf } from './http.ts'
+import { isUuid } from './ids.ts'
+import type { Batch, Lane, Queued, QueuedTask } from './lane.ts'
 
 /** Thrown when the client is closed before the service answered. */
 export class Abandoned extends Error {}
@@ -14,14 +16,21 @@ export interface Settled {
   readonly marks: readonly number[]
 }
 
+export interface SenderOptions {
+  readonly http: Http
+  readonly onError: (error: ReportError) => void
+  readonly onSettled: (settled: Settled) => void
+  /** Called once when the service has not been usable for long. */
+  readonly onOutage: (cause: unknown) => void
+}
+
 /** The most events that the service takes in one call, unless it is configured otherwise. */
 const EVENTS_MAX = 5_000
 const TASKS_AT_ONCE = 8
 /** An outage is reported when it has lasted this long. */
 const OUTAGE_REPORTED_MS = 10_000
-/** Before a body of this size is sent, the limit of the service is read, which is hardly lower. */
+/** Before a body of this size is sent, the limits of the service are read; they are hardly lower. */
 const LARGE_LENGTH = 2 ** 20
-const PATHS = { s: '/api/ingest/v1/run/start', c: '/api/ingest/v1/run/complete', f: '/api/ingest/v1/run/fail' } as const
 
 /** Sends batches of reports, each until the service has acknowledged or refused it. */
 export class Sender {
@@ -29,10 +38,10 @@ export class Sender {
   rejected = 0
   retries = 0
   lastSeq = 0
-  /** Falls when the service says that it takes fewer. */
+  /** Falls to the limit of the service once that is known. */
   eventsMax = EVENTS_MAX
   private readonly deliveries = new Set<Delivery>()
-  private isAbandoned = false
+  private readonly abandoned = new AbortController()
   /** Consecutive failures of any call, because they have one cause. */
   private failures = 0
   /** No call before this time. */
@@ -42,24 +51,22 @@ export class Sender {
   private succeededAt = Number.NEGATIVE_INFINITY
   private outageReportedAt = Number.NEGATIVE_INFINITY
   /** The largest body that the service takes; unknown until it matters. */
-  private bodyBytesMax = Number.POSITIVE_INFINITY
+  private bodyBytesMax: number | undefined
 
-  constructor(
-    private readonly http: Http,
-    private readonly onError: (error: ReportError) => void,
-    private readonly onSettled: (settled: Settled) => void,
-    /** Called once when the service has not been usable for long. */
-    private readonly onOutage: (cause: unknown) => void,
-  ) {}
+  constructor(private readonly options: SenderOptions) {}
 
   /** Why reports wait; undefined while calls succeed. */
   get lastFailure(): unknown {
     return this.failure
   }
 
+  private get isAbandoned(): boolean {
+    return this.abandoned.signal.aborted
+  }
+
   /** Ends all calls; what they carried is not settled. */
   abandon(): void {
-    this.isAbandoned = true
+    this.abandoned.abort()
     for (const { abort } of this.deliveries) abort.abort()
   }
 
@@ -68,7 +75,7 @@ export class Sender {
     if (lane.parent !== undefined) await lane.parent.startSettled
     lane.parent = undefined
     const batch = lane.take()
-    if (batch.start !== undefined) await this.start(lane, batch.start)
+    if (batch.start !== undefined) lane.settleStart(await this.single(batch.start))
     if (lane.refusal !== undefined) return this.refuse(lane, batch)
     const { events } = batch
     const sending = events === undefined ? undefined : this.events(lane.runId, events)
@@ -76,16 +83,11 @@ export class Sender {
     if (batch.end !== undefined) await this.single(batch.end)
   }
 
-  private async start(lane: Lane, start: Queued): Promise<void> {
-    lane.settleStart(await this.single(start))
-  }
-
   /** @returns why the service refused it, if it did */
-  private async single(report: Queued): Promise<unknown> {
-    const { kind, runId, text, mark } = report
+  private async single({ report: { kind, runId, text }, mark }: Queued): Promise<unknown> {
     const settled = { length: text.length, marks: [mark] }
     try {
-      await this.deliver(PATHS[kind as keyof typeof PATHS], text, isAnswerFor('run_id', runId))
+      await this.deliver(`/api/ingest/v1/run/${kind}`, text, isAnswerFor('run_id', runId))
       this.settle(settled)
       return undefined
     } catch (error) {
@@ -100,11 +102,11 @@ export class Sender {
       await Promise.all(tasks.slice(at, at + TASKS_AT_ONCE).map((task) => this.task(runId, task)))
   }
 
-  private async task(runId: string, { texts, marks }: QueuedTask): Promise<void> {
+  private async task(runId: string, { taskId, texts, marks }: QueuedTask): Promise<void> {
     const settled = { length: lengthOf(texts), marks }
     try {
       const body = `{"run_id":"${runId}","task":${merged(texts)}}`
-      await this.deliver('/api/ingest/v1/tasks', body, isAnswerFor('task_id', taskIdOf(texts[0]!)))
+      await this.deliver('/api/ingest/v1/tasks', body, isAnswerFor('task_id', taskId))
       this.settle(settled)
     } catch (error) {
       if (error instanceof Abandoned) throw error
@@ -126,15 +128,14 @@ export class Sender {
       this.refuseInvalid(runId, rejected)
     } catch (error) {
       if (error instanceof Abandoned) throw error
-      if (batch.count > 1 && isOfSomeEvents(error)) await this.halves(runId, batch, error)
+      if (batch.count > 1 && isOfSomeEvents(error, runId)) await this.sendHalves(runId, batch)
       else this.reject(settled, runId, error)
     }
   }
 
-  /** So that an event that the service does not take does not take others with it. */
-  private async halves(runId: string, batch: EventBatch, error: unknown): Promise<void> {
-    const limit = Number(/at most (\d+) events/.exec(String(error))?.[1])
-    if (limit >= 1) this.eventsMax = Math.min(this.eventsMax, limit)
+  /** Splits the batch, so that one refused event does not fail the others. */
+  private async sendHalves(runId: string, batch: EventBatch): Promise<void> {
+    await this.readLimits()
     for (const half of batch.halves()) await this.events(runId, half)
   }
 
@@ -142,27 +143,27 @@ export class Sender {
     if (rejected.length === 0) return
     this.rejected += rejected.length
     const details = rejected.map(({ message }) => message).slice(0, 3)
-    this.onError(new ReportError({ reason: 'rejected', reports: rejected.length, runId }, details.join('; ')))
+    this.options.onError(new ReportError({ reason: 'rejected', reports: rejected.length, runId }, details.join('; ')))
   }
 
   private refuse(lane: Lane, { events, tasks, end }: Batch): void {
     const marks = [...(events?.marks ?? []), ...tasks.flatMap((task) => task.marks)]
     if (end !== undefined) marks.push(end.mark)
     if (marks.length === 0) return
-    const length = (events?.size ?? 0) + lengthOf(tasks.flatMap(({ texts }) => texts)) + (end?.text.length ?? 0)
+    const length = (events?.size ?? 0) + lengthOf(tasks.flatMap(({ texts }) => texts)) + (end?.report.text.length ?? 0)
     this.reject({ length, marks }, lane.runId, lane.refusal)
   }
 
   private settle(settled: Settled): void {
     this.acknowledged += settled.marks.length
-    this.onSettled(settled)
+    this.options.onSettled(settled)
   }
 
   private reject(settled: Settled, runId: string, error: unknown): void {
     this.rejected += settled.marks.length
     const detail = error instanceof Error ? error.message : String(error)
-    this.onError(new ReportError({ reason: 'rejected', reports: settled.marks.length, runId }, detail, error))
-    this.onSettled(settled)
+    this.options.onError(new ReportError({ reason: 'rejected', reports: settled.marks.length, runId }, detail, error))
+    this.options.onSettled(settled)
   }
 
   /**
@@ -200,8 +201,8 @@ export class Sender {
     if (this.isAbandoned) return undefined
     try {
       if (body.length >= LARGE_LENGTH) await this.checkLength(body)
-      const data = await this.http.attempt({ path, body, signal: abort.signal })
-      if (!delivery.isAnswer(data)) throw notOurs(200)
+      const data = await this.options.http.attempt({ path, body, signal: abort.signal })
+      if (!delivery.isAnswer(data)) throw new ServiceError({ status: 200 })
       this.failures = 0
       this.failure = undefined
       this.succeededAt = performance.now()
@@ -214,7 +215,7 @@ export class Sender {
       this.failures++
       this.failure = error
       this.notBefore = performance.now() + Math.max(retryAfterOf(error), backoff(this.failures))
-      this.noteOutage(delivery, error)
+      this.reportOutage(delivery, error)
       return undefined
     }
   }
@@ -224,24 +225,31 @@ export class Sender {
    * is not sent. @throws ServiceError
    */
   private async checkLength(body: Body): Promise<void> {
-    if (this.bodyBytesMax === Number.POSITIVE_INFINITY) {
-      const limits = (await this.http.attempt({ path: '/api/v1/limits' }).catch(() => null)) as Limits | null
-      if (typeof limits?.body_bytes === 'number') this.bodyBytesMax = limits.body_bytes
-    }
-    if (body.length <= this.bodyBytesMax) return
+    await this.readLimits()
+    if (this.bodyBytesMax === undefined || body.length <= this.bodyBytesMax) return
     const reason = `the service takes at most ${this.bodyBytesMax} bytes in one call`
-    throw new ServiceError(413, 'PAYLOAD_TOO_LARGE', reason, undefined, true)
+    throw new ServiceError({ status: 413, code: 'PAYLOAD_TOO_LARGE', reason, isFinal: true })
+  }
+
+  /** Reads the limits of the service, unless they are known. Without them, what it refuses is sent in parts. */
+  private async readLimits(): Promise<void> {
+    if (this.bodyBytesMax !== undefined) return
+    const call = { path: '/api/v1/limits', signal: this.abandoned.signal }
+    const limits = (await this.options.http.attempt(call).catch(() => null)) as Limits | null
+    if (typeof limits?.body_bytes === 'number') this.bodyBytesMax = limits.body_bytes
+    const eventsMax = Number(limits?.events_per_call)
+    if (eventsMax >= 1) this.eventsMax = Math.min(this.eventsMax, eventsMax)
   }
 
   /** Once per outage, and once per call that is held up while others succeed. */
-  private noteOutage(delivery: Delivery, error: unknown): void {
+  private reportOutage(delivery: Delivery, error: unknown): void {
     const now = performance.now()
     delivery.failingSince ??= now
     if (delivery.isReported || now - delivery.failingSince < OUTAGE_REPORTED_MS) return
     delivery.isReported = true
     if (delivery.failingSince <= this.outageReportedAt || this.succeededAt < this.outageReportedAt) return
     this.outageReportedAt = now
-    this.onOutage(error)
+    this.options.onOutage(error)
   }
 }
 
@@ -258,9 +266,8 @@ interface Delivery {
   isReported: boolean
 }
 
-interface Limits {
-  readonly body_bytes?: unknown
-}
+/** As the service answers; a proxy may answer anything. */
+type Limits = Partial<components['schemas']['Limits']>
 
 interface Accepted {
   readonly accepted: number
@@ -288,9 +295,9 @@ function isAnswerFor(member: string, id: string): (data: unknown) => boolean {
 }
 
 /** Whether a refusal may be about only some of the events: about their content, and not about their run. */
-function isOfSomeEvents(error: unknown): boolean {
+function isOfSomeEvents(error: unknown, runId: string): boolean {
   if (!(error instanceof ServiceError)) return false
-  return error.status === 413 || (error.status === 400 && !error.reason.startsWith('run_id'))
+  return error.status === 413 || (error.code === 'VALIDATION_ERROR' && isUuid(runId))
 }
 
 /** Later reports of a task override the members of earlier ones. */

@@ -1,12 +1,14 @@
-/** What a report is: the start of a run, an event, the state of a task, the completion or the failure of a run. */
-export type ReportKind = 's' | 'e' | 't' | 'c' | 'f'
-
-/** A report as text: the body of the call, or the part of it that is the event or the task. */
-export interface Report {
-  readonly kind: ReportKind
+interface ReportText {
   readonly runId: string
+  /** The body of the call, or the part of it that is the event or the task. */
   readonly text: string
 }
+
+/** What a program reports: the start of a run, an event, the state of a task, the completion or the failure of a run. */
+export type Report =
+  | (ReportText & { readonly kind: 'start'; readonly parentRunId: string | undefined })
+  | (ReportText & { readonly kind: 'task'; readonly taskId: string })
+  | (ReportText & { readonly kind: 'event' | 'complete' | 'fail' })
 
 /** Stands for a report that cannot be read any more. */
 export const DAMAGED = Symbol('damaged report')

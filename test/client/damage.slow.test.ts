@@ -22,7 +22,7 @@ interface Sent {
 
 async function fillWithNode(spool: string): Promise<void> {
   const client = new Client({ url: NOWHERE, key: 'k', agentId: AGENT, spool, flushAtExit: false, onError: () => {} })
-  const run = client.start()
+  const run = client.startRun()
   for (let i = 0; i < 10; i++) void run.event('step', { i })
   run.complete()
   await client.close(1)

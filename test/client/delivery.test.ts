@@ -26,7 +26,7 @@ describe('delivery', () => {
       accept,
     )
     const { client } = newClient(url)
-    const run = client.start({ input: { a: 1 } })
+    const run = client.startRun({ input: { a: 1 } })
     run.event('step', { b: 2 })
     run.complete({ c: 3 })
     expect(await client.close()).toBe(true)
@@ -39,8 +39,8 @@ describe('delivery', () => {
   test('waits for as long as Retry-After says', async () => {
     const { url, received } = serve(refuse(429, 'RATE_LIMITED', { 'retry-after': '1' }), accept)
     const { client } = newClient(url)
-    client.start()
-    client.start()
+    client.startRun()
+    client.startRun()
     expect(await client.close()).toBe(true)
     // The second start may have been sent before the answer to the first one.
     expect(received.at(-1)!.atMs - received[0]!.atMs).toBeGreaterThanOrEqual(990)
@@ -49,7 +49,7 @@ describe('delivery', () => {
   test('sends events together after a short time, and at once when there are many', async () => {
     const { url, received } = serve(accept)
     const { client } = newClient(url, { flushIntervalMs: 60_000 })
-    const run = client.start()
+    const run = client.startRun()
     for (let i = 0; i < 10; i++) run.event('step', { i })
     await Bun.sleep(1)
     expect(received).toEqual([])
@@ -64,7 +64,7 @@ describe('delivery', () => {
   test('reports of a task are sent as one while the first has not been sent', async () => {
     const { url, received } = serve(accept)
     const { client } = newClient(url)
-    const task = client.start().startTask('search', { input: { q: 'x' } })
+    const task = client.startRun().startTask('search', { input: { q: 'x' } })
     task.complete({ hits: 1 })
     await client.close()
     expect(pathsOf(received)).toEqual(['start', 'tasks'])
@@ -78,7 +78,7 @@ describe('delivery', () => {
     const { url, received } = serve(accept)
     for (const compress of [undefined, true]) {
       const { client } = newClient(url, { compress })
-      client.start({ input: { text: 'x'.repeat(5_000) } }).complete()
+      client.startRun({ input: { text: 'x'.repeat(5_000) } }).complete()
       await client.close()
     }
     expect(received.map(({ encoding }) => encoding)).toEqual([null, null, 'gzip', null])
@@ -89,7 +89,7 @@ describe('delivery', () => {
     let isDown = true
     const { url } = serve((call) => (isDown ? new Response('', { status: 503 }) : accept(call)))
     const { client } = newClient(url)
-    client.start().complete()
+    client.startRun().complete()
     expect(await client.flush(200)).toBe(false)
     expect(client.stats).toMatchObject({ queued: 2, acknowledged: 0 })
     isDown = false
@@ -105,9 +105,9 @@ describe('delivery', () => {
         throw new Error('handler')
       },
     })
-    client.start()
+    client.startRun()
     await client.flush()
-    client.start()
+    client.startRun()
     await client.close()
     expect(client.stats).toMatchObject({ rejected: 1, acknowledged: 1 })
     expect((await warned).message).toBe('1 report rejected: FORBIDDEN: why')
@@ -128,9 +128,9 @@ describe('at the bound of the buffer', () => {
   test('"drop" drops events and new runs, and counts and reports them', async () => {
     const { url, open } = stalled()
     const { client, errors } = newClient(url, { whenFull: 'drop', bufferBytes: 50_000, flushIntervalMs: 5 })
-    const run = client.start()
+    const run = client.startRun()
     for (let i = 0; i < 200; i++) await run.event('step', payload)
-    const late = client.start()
+    const late = client.startRun()
     late.event('step')
     late.complete()
     run.complete()
@@ -147,7 +147,7 @@ describe('at the bound of the buffer', () => {
   test('"wait" makes the caller wait until there is room, and loses nothing', async () => {
     const { url, open } = stalled()
     const { client, errors } = newClient(url, { bufferBytes: 50_000, flushIntervalMs: 5 })
-    const run = client.start()
+    const run = client.startRun()
     let reported = 0
     const reporting = (async () => {
       for (; reported < 500; reported++) await run.event('step', payload)
@@ -166,7 +166,7 @@ describe('at the bound of the buffer', () => {
   test('"wait" keeps twice the bound of a caller that does not wait, then drops and reports', async () => {
     const { url, open } = stalled()
     const { client, errors } = newClient(url, { bufferBytes: 50_000, flushIntervalMs: 5 })
-    const run = client.start()
+    const run = client.startRun()
     for (let i = 0; i < 200; i++) void run.event('step', payload)
     const { dropped, queuedBytes } = client.stats
     expect(queuedBytes).toBeLessThan(105_000)
@@ -180,7 +180,7 @@ describe('at the bound of the buffer', () => {
   test('close ends the wait of callers', async () => {
     const { url } = stalled()
     const { client } = newClient(url, { bufferBytes: 5_000 })
-    const run = client.start()
+    const run = client.startRun()
     const reporting = (async () => {
       for (let i = 0; i < 100 && client.stats.dropped === 0; i++) await run.event('step', payload)
     })()
@@ -193,7 +193,7 @@ describe('at the bound of the buffer', () => {
   test('close waits for as long as it is told, and reports what is left', async () => {
     const { url } = stalled()
     const { client, errors } = newClient(url)
-    const run = client.start()
+    const run = client.startRun()
     run.event('step')
     expect(await client.close(300)).toBe(false)
     run.event('late')
@@ -209,6 +209,7 @@ test.each([
   [{ url: 'localhost:3000' }, 'url must begin with http:// or https://'],
   [{ key: '' }, 'no key: pass key to the client, or set AGENT_RUN_KEY'],
   [{ bufferBytes: 0 }, 'bufferBytes must be greater than 0; got 0'],
+  [{ timeoutMs: 0 }, 'timeoutMs must be greater than 0; got 0'],
 ])('rejects the options %j', (options, message) => {
   expect(() => newClient('http://127.0.0.1:1', options)).toThrow(message)
 })

@@ -14,7 +14,7 @@ beforeAll(async () => {
   env = { AGENT_RUN_URL: service.url, AGENT_RUN_KEY: agentKey, AGENT_RUN_AGENT_ID: agentId }
   head = `import { Client } from ${JSON.stringify(await builtClient())}
 const client = new Client({ flushIntervalMs: 60_000 })
-const run = client.start({ externalRunId: process.env.NAME })
+const run = client.startRun({ externalRunId: process.env.NAME })
 for (let i = 0; i < 10; i++) run.event('step', { i })
 `
 })
@@ -59,7 +59,7 @@ test('without the service, the program ends after a limited time and says what w
 
 test('a program that waits for flush or room does not end before', async () => {
   const code = `${head} await client.flush(); console.log(client.stats.acknowledged)
-const small = new Client({ bufferBytes: 1000 }); const other = small.start()
+const small = new Client({ bufferBytes: 1000 }); const other = small.startRun()
 for (let i = 0; i < 100; i++) await other.event('step', { text: 'x'.repeat(50) })
 console.log('reported'); await client.close(); await small.close(); console.log(small.stats.acknowledged)`
   const program = runNode(code, { ...env, NAME: 'waits' })

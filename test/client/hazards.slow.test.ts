@@ -42,13 +42,13 @@ describe('a value that JSON cannot express is reported, and the run or task star
     const client = new Client({ url, key, agentId, flushAtExit: false, onError: (error) => errors.push(error) })
     const circular: Record<string, unknown> = {}
     circular.self = circular
-    const run = client.start({ input: circular })
+    const run = client.startRun({ input: circular })
     const task = run.startTask('one', { input: { big: 1n } })
     task.complete(circular)
     run.complete(circular)
-    const failed = client.start()
+    const failed = client.startRun()
     failed.fail(Object.create(null))
-    await client.close()
+    await client.close(60_000)
     expect(await read(run.runId)).toMatchObject({ status: 'completed', input: {}, output: {} })
     expect((await read(run.runId)).output.invalid_json ?? '').toMatch(/circular|cyclic/i)
     expect((await read(`${run.runId}/tasks`)).items).toMatchObject([{ status: 'completed' }])
@@ -90,9 +90,9 @@ describe('no log shows the key', () => {
   test('TypeScript', async () => {
     const options = { url: `http://127.0.0.1:${freePort()}`, key, agentId: crypto.randomUUID(), flushAtExit: false }
     const errors: ReportError[] = []
-    const client = new Client({ ...options, retryForMs: 0, onError: (error) => errors.push(error) })
-    const run = client.start()
-    const failure = await client.getRun(run.runId).catch((error: unknown) => error)
+    const client = new Client({ ...options, maxRetries: 0, onError: (error) => errors.push(error) })
+    const run = client.startRun()
+    const failure = await client.runs.get(run.runId).catch((error: unknown) => error)
     await client.close(100)
     const shown = [client, run, run.startTask('one'), failure, ...errors].flatMap((each) => [
       ...[inspect(each, { depth: 20, showHidden: true }), Bun.inspect(each, { depth: 20 }), JSON.stringify(each)],
@@ -104,9 +104,9 @@ describe('no log shows the key', () => {
     expect(told).toThrow('key must consist of printable ASCII characters')
     const inNode = await node(
       `import { inspect } from 'node:util'
-const client = new Client({ key: '${key}', url: '${options.url}', retryForMs: 0, closeTimeoutMs: 50 })
-const run = client.start()
-const failure = await client.getRun(run.runId).catch((error) => error)
+const client = new Client({ key: '${key}', url: '${options.url}', maxRetries: 0, closeTimeoutMs: 50 })
+const run = client.startRun()
+const failure = await client.runs.get(run.runId).catch((error) => error)
 console.log(client, run, failure)
 console.log(inspect([client, run, failure], { depth: 20, showHidden: true }), JSON.stringify([client, run, failure]))`,
     )
@@ -171,7 +171,7 @@ print(json.dumps([closed, s.acknowledged, s.dropped, s.queued, sorted({e.reason 
   const inNode = (events: number) => `
 const errors = []
 const client = new Client({ spool: process.env.SPOOL, onError: (error) => errors.push(error), flushAtExit: false })
-const run = client.start()
+const run = client.startRun()
 for (let i = 0; i < ${events}; i++) await run.event('step', { text: 'x'.repeat(1000) })
 run.complete()
 const closed = await client.close(Number(process.env.CLOSE) * 1000)
@@ -227,7 +227,7 @@ const real = Date.now, started = performance.now()
 let shift = 0
 Date.now = () => real() + shift
 const client = new Client({ flushIntervalMs: 5 })
-const run = client.start()
+const run = client.startRun()
 for (const years of [0, -40, 40, -1, 0]) {
   shift = years * 31_557_600_000
   run.event('step', { years })

@@ -17,27 +17,30 @@ const payer = () => rig.agent(rig.service, paying(), { tools: [rig.tools.tool('p
 
 test('an invocation pauses for an approval, and a decision continues it', async () => {
   const { agentId } = await payer()
-  const paused = await client.invoke(agentId, { message: 'Pay.' })
+  const paused = await client.agents.invoke(agentId, { message: 'Pay.' })
   expect(paused.status).toBe('awaiting_approval')
   if (!('awaiting_approval' in paused)) throw new Error('no approval')
-  const done = await client.approve(paused.awaiting_approval.approval_id, { comment: 'go on', editedInput: { n: 8 } })
+  const done = await client.approvals.approve(paused.awaiting_approval.approval_id, {
+    comment: 'go on',
+    editedInput: { n: 8 },
+  })
   expect(done).toMatchObject({ run_id: paused.run_id, status: 'completed', output: { text: 'paid' } })
   expect(rig.tools.of('pay').at(-1)).toMatchObject({ input: { n: 8 } })
 })
 
 test('a rejection and an answer continue a run, too', async () => {
   const { agentId } = await payer()
-  const paused = await client.invoke(agentId, {})
+  const paused = await client.agents.invoke(agentId, {})
   if (!('awaiting_approval' in paused)) throw new Error('no approval')
-  const rejected = await client.reject(paused.awaiting_approval.approval_id, { comment: 'too much' })
+  const rejected = await client.approvals.reject(paused.awaiting_approval.approval_id, { comment: 'too much' })
   expect(rejected).toMatchObject({ status: 'completed' })
 
   const asks = [callTurn(['request_input', { question: 'Which?', options: ['a', 'b'] }]), { text: 'Thanks.' }]
   const curious = await rig.agent(rig.service, asks, { allow_input_requests: true })
-  const asked = await client.invoke(curious.agentId, {})
+  const asked = await client.agents.invoke(curious.agentId, {})
   if (!('awaiting_input' in asked)) throw new Error('no question')
   expect(asked.awaiting_input).toMatchObject({ question: 'Which?', options: ['a', 'b'] })
-  const answered = await client.answer(asked.awaiting_input.request_id, 'a')
+  const answered = await client.inputRequests.answer(asked.awaiting_input.request_id, 'a')
   expect(answered).toMatchObject({ status: 'completed', output: { text: 'Thanks.' } })
 })
 
@@ -46,20 +49,20 @@ test('a stream goes on after a pause that was decided, and ends at one that was 
   const events: string[] = []
   let text = ''
   let runId = ''
-  for await (const { event, data } of client.invoke(agentId, {}, { stream: true })) {
+  for await (const { event, data } of client.agents.invoke(agentId, {}, { stream: true })) {
     events.push(event)
     if (event === 'chunk') text += data.delta
     if (event === 'awaiting_approval') {
       runId = data.run_id
-      await client.approve(data.approval_id, { background: true })
+      await client.approvals.approve(data.approval_id, { background: true })
     }
   }
   expect(text).toBe('paid')
   expect([events[0], events.at(-1)]).toEqual(['awaiting_approval', 'done'])
-  const again = await Array.fromAsync(client.output(runId), ({ event }) => event)
+  const again = await Array.fromAsync(client.runs.output(runId), ({ event }) => event)
   expect(again.at(-1)).toBe('done')
 
-  const undecided = await Array.fromAsync(client.invoke(agentId, {}, { stream: true }), ({ event }) => event)
+  const undecided = await Array.fromAsync(client.agents.invoke(agentId, {}, { stream: true }), ({ event }) => event)
   expect(undecided).toEqual(['awaiting_approval'])
 })
 
@@ -90,9 +93,9 @@ test('a stream whose connection breaks continues after the last frame', async ()
       return new Response(body, response)
     },
   })
-  const frames: OutputFrame[] = await Array.fromAsync(cut.invoke(agentId, {}, { stream: true }))
+  const frames: OutputFrame[] = await Array.fromAsync(cut.agents.invoke(agentId, {}, { stream: true }))
   expect(connections).toBeGreaterThan(1)
   expect(frames.map((frame) => (frame.event === 'chunk' ? frame.data.delta : '')).join('')).toBe(pieces.join(''))
   const { id } = frames.at(-1)!
-  expect(await Array.fromAsync(cut.output(frames[0]!.data.run_id, { after: id }))).toEqual([])
+  expect(await Array.fromAsync(cut.runs.output(frames[0]!.data.run_id, { after: id }))).toEqual([])
 })

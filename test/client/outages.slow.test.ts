@@ -29,7 +29,7 @@ const client = new Client({ spool: process.env.SPOOL, flushIntervalMs: 5, flushA
   onError: ({ reason, reports, message }) => errors.push({ reason, reports, text: message }) })
 let runId = ''
 if (process.env.REPORT !== 'no') {
-  const run = client.start()
+  const run = client.startRun()
   runId = run.runId
   ${before}
   for (let i = 0; i < 10; i++) run.event('step', { i })

@@ -6,9 +6,15 @@ import { compile } from '../support/client-build.ts'
 import { startTestService } from '../support/service.ts'
 import { temporaryDirectory } from '../support/teardown.ts'
 
-/** What `npm pack` makes of this repository works in a plain Node project. */
+/** What `npm pack` makes of the client library works in a plain Node project, and the guides show code that compiles. */
 
 const ROOT = join(import.meta.dir, '..', '..')
+const PACKAGE = join(ROOT, 'src', 'client')
+const GUIDES = ['README.md', 'docs/client.md', 'src/client/README.md']
+/** What the examples of the guides do not define themselves. */
+const GIVEN = `declare const client: import('agent-run-service-client').Client
+declare const agentId: string, runId: string, cursor: string
+`
 
 const STRICT = {
   compilerOptions: {
@@ -29,18 +35,31 @@ async function run(command: readonly string[], cwd: string, env: Record<string, 
   return output
 }
 
+/** The TypeScript examples of a guide. */
+async function examplesOf(guide: string): Promise<string[]> {
+  const text = await readFile(join(ROOT, guide), 'utf8')
+  return [...text.matchAll(/^```ts\n([\s\S]*?)^```$/gm)].map(([, code]) => code!)
+}
+
 test('the packed package installs offline without dependencies, compiles under strict and works in Node', async () => {
   const [service, project, packed] = await Promise.all([startTestService(), temporaryDirectory(), temporaryDirectory()])
   const { agentId, agentKey } = await newAgent(service.api)
-  await run(['npm', 'pack', '--pack-destination', packed], ROOT)
+  await run(['npm', 'pack', '--pack-destination', packed], PACKAGE)
   const [tarball] = await readdir(packed)
   await Bun.write(join(project, 'package.json'), JSON.stringify({ name: 'project', private: true, type: 'module' }))
   await run(['npm', 'install', '--offline', '--no-audit', '--no-fund', join(packed, tarball!)], project)
   const installed = (await readdir(join(project, 'node_modules'))).filter((name) => !name.startsWith('.'))
-  expect(installed).toEqual(['agent-run-service'])
+  expect(installed).toEqual(['agent-run-service-client'])
 
   await cp(join(import.meta.dir, 'project', 'use.ts'), join(project, 'use.ts'))
-  const [, snippet = ''] = /^```ts\n([\s\S]*?)^```$/m.exec(await readFile(join(ROOT, 'README.md'), 'utf8')) ?? []
+  await Bun.write(join(project, 'given.d.ts'), GIVEN)
+  for (const [number, guide] of GUIDES.entries()) {
+    const examples = await examplesOf(guide)
+    expect(examples.length).toBeGreaterThan(0)
+    for (const [i, code] of examples.entries())
+      await Bun.write(join(project, `guide-${number}-${i}.ts`), `${code}export {}\n`)
+  }
+  const [snippet] = await examplesOf('README.md')
   await Bun.write(join(project, 'readme.ts'), `${snippet}console.log(result)\n`)
   await Bun.write(join(project, 'tsconfig.json'), JSON.stringify(STRICT))
   await symlink(join(ROOT, 'node_modules', '@types'), join(project, 'node_modules', '@types'))

@@ -104,7 +104,7 @@ describe('a run', () => {
 
   test('can be started and ended without a function; the first end counts', async () => {
     const { client } = newClient()
-    const run = client.start({ runId: crypto.randomUUID() })
+    const run = client.startRun({ runId: crypto.randomUUID() })
     const [done, skipped] = [run.startTask('one'), run.startTask('two')]
     done.complete('a text')
     skipped.skip()
@@ -121,8 +121,8 @@ describe('a run', () => {
 
   test('can be the child of another run that starts in the same moment', async () => {
     const { client, errors } = newClient({ bufferBytes: 2 ** 26 })
-    const parent = client.start()
-    const children = Array.from({ length: 40 }, () => client.start({ parentRunId: parent.runId }))
+    const parent = client.startRun()
+    const children = Array.from({ length: 40 }, () => client.startRun({ parentRunId: parent.runId }))
     for (const child of children) {
       for (let i = 0; i < 500; i++) child.event('step', { text: 'x'.repeat(600) })
       child.complete()
@@ -136,7 +136,7 @@ describe('a run', () => {
 
   test('keeps the order of its events across batches', async () => {
     const { client } = newClient({ flushIntervalMs: 1 })
-    const run = client.start()
+    const run = client.startRun()
     const count = 30_000
     for (let i = 0; i < count; i++) await run.event('step', { i })
     expect(await client.flush()).toBe(true)
@@ -152,14 +152,14 @@ describe('a run', () => {
 
   test('needs an agent', () => {
     const { client } = newClient({ agentId: undefined })
-    expect(() => client.start()).toThrow('AGENT_RUN_AGENT_ID')
+    expect(() => client.startRun()).toThrow('AGENT_RUN_AGENT_ID')
   })
 })
 
 describe('what the service refuses', () => {
   test('is reported and counted, and takes nothing else with it', async () => {
     const { client, errors } = newClient()
-    const run = client.start()
+    const run = client.startRun()
     run.event('good', { n: 1 })
     run.event('run.started')
     run.event('', {})
@@ -181,7 +181,7 @@ describe('what the service refuses', () => {
 
   test('a run whose start is refused is reported with everything that belongs to it', async () => {
     const { client, errors } = newClient({ agentId: crypto.randomUUID() })
-    const run = client.start()
+    const run = client.startRun()
     run.event('step')
     run.startTask('task')
     run.complete()
@@ -198,7 +198,7 @@ describe('what the service refuses', () => {
     const strict = await startTestService({ LIMIT_EVENTS_PER_CALL: '10', LIMIT_BODY_BYTES: '20000' })
     const { agentId, agentKey } = await newAgent(strict.api)
     const { client, errors } = newClient({ url: strict.url, key: agentKey, agentId })
-    const run = client.start()
+    const run = client.startRun()
     for (let i = 0; i < 100; i++) run.event('step', { i, text: 'x'.repeat(i === 50 ? 30_000 : i * 30) })
     run.complete()
     await client.close(60_000)

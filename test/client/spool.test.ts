@@ -51,7 +51,7 @@ describe('the spool of a client', () => {
     const program = runNode(
       `import { Client } from ${JSON.stringify(await builtClient())}
 const client = new Client({ spool: ${JSON.stringify(path)}, flushIntervalMs: 20 })
-const run = client.start()
+const run = client.startRun()
 console.log(run.runId)
 for (let i = 0; ; i++) {
   await run.event('step', { i })
@@ -75,7 +75,7 @@ for (let i = 0; ; i++) {
   test('holds what memory does not during an outage, and sends it in order afterwards', async () => {
     const path = await newPath()
     const { client, errors } = newClient(path, { ...nowhere(), bufferBytes: 20_000 })
-    const run = client.start()
+    const run = client.startRun()
     for (let i = 0; i < 3_000; i++) await run.event('step', { i, text: 'x'.repeat(100) })
     run.complete()
     expect(client.stats.queuedBytes).toBeLessThanOrEqual(20_000)
@@ -86,7 +86,7 @@ for (let i = 0; ; i++) {
 
     const next = newClient(path, { bufferBytes: 20_000 })
     expect(next.client.stats.queued).toBe(3_002)
-    const other = next.client.start()
+    const other = next.client.startRun()
     other.event('step', { i: 0 })
     expect(await next.client.close(60_000)).toBe(true)
     expect(await payloadsOf(run.runId)).toEqual(upTo(3_000))
@@ -97,7 +97,7 @@ for (let i = 0; ; i++) {
   test('keeps reports while the key is refused; a client with the right key sends them', async () => {
     const path = await newPath()
     const { client, errors } = newClient(path, { key: 'svc_agent_wrong' })
-    const run = client.start()
+    const run = client.startRun()
     run.event('step', { i: 0 })
     await eventually(() => client.stats.retries > 0)
     expect(await client.close(10)).toBe(false)
@@ -108,14 +108,14 @@ for (let i = 0; ; i++) {
 
   test('is bounded: "drop" drops and counts, "wait" waits', async () => {
     const dropping = newClient(await newPath(), { ...nowhere(), spoolBytes: 5_000, whenFull: 'drop' })
-    const run = dropping.client.start()
+    const run = dropping.client.startRun()
     for (let i = 0; i < 100; i++) await run.event('step', { text: 'x'.repeat(100) })
     const { dropped, queued } = dropping.client.stats
     expect(dropped).toBeGreaterThan(50)
     expect(dropped + queued).toBe(101)
     await dropping.client.close(1)
     const waiting = newClient(await newPath(), { spoolBytes: 5_000 })
-    const other = waiting.client.start()
+    const other = waiting.client.startRun()
     for (let i = 0; i < 300; i++) await other.event('step', { i, text: 'x'.repeat(100) })
     await waiting.client.close(60_000)
     expect(waiting.client.stats).toMatchObject({ dropped: 0, acknowledged: 301 })
@@ -141,7 +141,7 @@ catch (error) { console.log(error.message) }`
 
 describe('the file of a spool', () => {
   const report = (i: number): Report => ({
-    ...{ kind: 'e', runId: '018f0000-0000-7000-8000-000000000000' },
+    ...{ kind: 'event', runId: '018f0000-0000-7000-8000-000000000000' },
     text: `{"i":${i},"text":"${'ä'.repeat(i % 50)}"}`,
   })
 

@@ -32,18 +32,22 @@ export function refuseRequest(status: number, code: string): Answer {
   return refuse(status, code, { 'x-refused': 'request' })
 }
 
-/** A service that gives these responses, one after the other, and repeats the last one. */
+const LIMITS = { body_bytes: 10 * 2 ** 20, events_per_call: 5_000 }
+
+/** A service that gives these responses to reports, one after the other, and repeats the last one. */
 export function serveReports(...answers: readonly Answer[]) {
   const received: ReceivedCall[] = []
   const server = Bun.serve({
     hostname: '127.0.0.1',
     port: 0,
     async fetch(request) {
+      const path = new URL(request.url).pathname
+      if (path === '/api/v1/limits') return Response.json({ data: LIMITS, error: null })
       const nth = received.length
       const encoding = request.headers.get('content-encoding')
       const bytes = new Uint8Array(await request.arrayBuffer())
       const text = (encoding === null ? Buffer.from(bytes) : gunzipSync(bytes)).toString()
-      const call = { path: new URL(request.url).pathname, atMs: performance.now(), encoding, text }
+      const call = { path, atMs: performance.now(), encoding, text }
       received.push(call)
       return answers[Math.min(nth, answers.length - 1)]!(call)
     },

@@ -18,7 +18,7 @@ interface Source {
 }
 
 const sources: Source[] = [...new Bun.Glob('{src,test}/**/*.{ts,tsx}').scanSync(ROOT)]
-  .filter((path) => !path.startsWith('src/client/generated/'))
+  .filter((path) => !/^src\/client\/(generated|dist)\//.test(path))
   .sort()
   .map(readSource)
 const product = sources.filter(({ path }) => path.startsWith('src/'))

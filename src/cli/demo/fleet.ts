@@ -1,5 +1,5 @@
 import { sleep } from '../../base/abort.ts'
-import { Client } from '../../client/client.ts'
+import { Client } from '../../client/index.ts'
 import type { DemoOptions } from './args.ts'
 import { Counters } from './counters.ts'
 import { type FleetMember, provision } from './provision.ts'
@@ -31,10 +31,10 @@ export interface FleetReport {
 const TICK_MS = 10
 /** With this many runs in progress the next ones wait: the service is down, or slower than the fleet. */
 const CONCURRENT_RUNS_MAX = 5_000
-/** How long a call is retried: long enough for a service that is killed and restarted. */
-const CALL_TIMEOUT_MS = 60_000
-const SETUP_TIMEOUT_MS = 1_500
-const QUERY_TIMEOUT_MS = 10_000
+/** These take about a minute: long enough for a service that is killed and restarted. */
+const CALL_RETRIES = 20
+const SETUP_RETRIES = 4
+const QUERY_RETRIES = 8
 const VERIFY_TIMEOUT_MS = 15_000
 
 /**
@@ -47,9 +47,9 @@ export async function runFleet(options: DemoOptions, { stop, onReady, onDrain }:
   const session = `demo-${new Date().toISOString().replace(/\.\d+Z$/, 'Z')}-${crypto.randomUUID().slice(0, 4)}`
   const sessionTag = `session:${session}`
   const { url, key } = options
-  const setupClient = new Client({ url, key, retryForMs: SETUP_TIMEOUT_MS })
+  const setupClient = new Client({ url, key, maxRetries: SETUP_RETRIES })
   const agents = await provision(setupClient, options, session, {
-    retryForMs: CALL_TIMEOUT_MS,
+    maxRetries: CALL_RETRIES,
     onRetry: () => counters.retries++,
     onResponse: (path, ms) => {
       if (path.endsWith('/events')) counters.ackLatency.add(ms)
@@ -60,7 +60,7 @@ export async function runFleet(options: DemoOptions, { stop, onReady, onDrain }:
   const startedAt = performance.now()
   await startRuns({ options, counters, sessionTag, members: agents.members, stop, onDrain })
   const seconds = (performance.now() - startedAt) / 1000
-  const queryClient = new Client({ url, key, retryForMs: QUERY_TIMEOUT_MS })
+  const queryClient = new Client({ url, key, maxRetries: QUERY_RETRIES })
   const verification = await verify(queryClient, { sessionTag, counters, timeoutMs: VERIFY_TIMEOUT_MS })
   const keysRevoked = await agents.revokeKeys()
   return { counters, verification, seconds, sessionTag, keysRevoked }

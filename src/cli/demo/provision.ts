@@ -1,5 +1,5 @@
-import { Client } from '../../client/client.ts'
 import { isCallFailure, NoResponseError, ServiceError } from '../../client/errors.ts'
+import { Client } from '../../client/index.ts'
 import type { ClientOptions } from '../../client/options.ts'
 import { keyRejected, unreachable } from '../shared/failures.ts'
 import type { DemoOptions } from './args.ts'
@@ -65,13 +65,14 @@ export async function provision(
 /** The ids of the workspace's external agents, by name. */
 async function findAgents(client: Client): Promise<Map<string, string>> {
   const found = new Map<string, string>()
-  for await (const { name, agent_id } of client.agents({ runtime_type: 'external' })) found.set(name, agent_id)
+  for await (const { name, agent_id } of client.agents.list({ runtime_type: 'external' })) found.set(name, agent_id)
   return found
 }
 
 async function createAgent(client: Client, name: string, profile: Profile): Promise<string> {
-  const body = { name, description: profile.description, stale_after_seconds: 3_600, metadata: { demo: true } }
-  return (await client.request('POST', '/api/v1/agents', { body })).agent_id
+  const { description } = profile
+  const agent = { name, description, stale_after_seconds: 3_600, metadata: { demo: true } }
+  return (await client.agents.create(agent)).agent_id
 }
 
 /** Explains the failures that a first call meets: no service, or a key that it rejects. */

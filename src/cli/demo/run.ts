@@ -1,6 +1,6 @@
-import type { Client } from '../../client/client.ts'
 import { NoResponseError, ServiceError } from '../../client/errors.ts'
 import type { components } from '../../client/generated/api.ts'
+import type { Client } from '../../client/index.ts'
 import type { JsonObject } from '../../client/json.ts'
 import type { Counters } from './counters.ts'
 import type { DelegateStep, Failure, RunPlan, Step, TaskPlan } from './scripts/plan.ts'

@@ -1,5 +1,5 @@
-import type { Client } from '../../client/client.ts'
 import { isCallFailure } from '../../client/errors.ts'
+import type { Client } from '../../client/index.ts'
 import type { Counters } from './counters.ts'
 
 /** One figure, as acknowledged and as in SQL. */

@@ -1,5 +1,5 @@
-import { Client } from '../../client/client.ts'
 import { ServiceError } from '../../client/errors.ts'
+import { Client } from '../../client/index.ts'
 import { CliError } from '../shared/error.ts'
 import { keyRejected, unreachable } from '../shared/failures.ts'
 import type { Column } from '../shared/table.ts'

@@ -1,4 +1,4 @@
-import { Client } from '../../client/client.ts'
+import { Client } from '../../client/index.ts'
 import { CliError } from '../shared/error.ts'
 import { createNote, runMain } from '../shared/main.ts'
 import { HELP, readArgs, type TailOptions } from './args.ts'
@@ -41,7 +41,7 @@ async function main(): Promise<number> {
 async function watch(options: TailOptions, output: Output, signal: AbortSignal): Promise<void> {
   const { url, key, filter, maxPerSecond, json, noColor } = options
   // No retries here: the follower retries.
-  const client = new Client({ url, key, retryForMs: 0 })
+  const client = new Client({ url, key, maxRetries: 0 })
   const names = createAgentNames(client, key)
   const { stdout, stderr } = process
   const format = createFormat({

@@ -1,5 +1,5 @@
-import type { Client } from '../../client/client.ts'
 import { isCallFailure } from '../../client/errors.ts'
+import type { Client } from '../../client/index.ts'
 
 /** Names of the workspace's agents, if the key may read them. */
 export interface AgentNames {
@@ -16,13 +16,13 @@ export function createAgentNames(client: Client, key: string): AgentNames {
   const known = new Map<string, string | undefined>()
   const mayRead = !key.startsWith('svc_agent_')
   const load = async () => {
-    for await (const { agent_id, name } of client.agents()) {
+    for await (const { agent_id, name } of client.agents.list()) {
       known.set(agent_id, name)
       if (known.size === LOADED_MAX) return
     }
   }
   const fetchName = async (agentId: string) => {
-    const { name } = await client.request('GET', '/api/v1/agents/{agent_id}', { path: { agent_id: agentId } })
+    const { name } = await client.agents.get(agentId)
     known.set(agentId, name)
   }
   return {

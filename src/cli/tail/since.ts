@@ -1,5 +1,5 @@
-import type { Client } from '../../client/client.ts'
 import { ServiceError } from '../../client/errors.ts'
+import type { Client } from '../../client/index.ts'
 import { CliError } from '../shared/error.ts'
 
 /** The requested start of a tail. */

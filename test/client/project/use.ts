@@ -1,4 +1,4 @@
-import { Client, type ReportError } from 'agent-run-service/client'
+import { Client, type ReportError } from 'agent-run-service-client'
 
 /** A program that uses the package: `package.slow.test.ts` compiles it under `strict` and runs it in Node. */
 

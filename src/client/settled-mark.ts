@@ -1,7 +1,7 @@
 const SMALLEST = 1_024
 
 /** Numbers reports in order, and knows up to which number all are settled: acknowledged, refused or dropped. */
-export class Watermark {
+export class SettledMark {
   private last = 0
   private settledThrough = 0
   /** A ring with a flag for each number that is settled although one before it is not. A Set would take much more memory. */
