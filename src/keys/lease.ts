@@ -165,7 +165,7 @@ export class CredentialLease {
     await sql`lock table credential_changes in exclusive mode`
     await sql`delete from credential_changes where change_id <= (select min(applied) from instances)`
     const [row] = await sql<{ change_id: number }[]>`
-      insert into credential_changes (scope, id, dead) values (${change.scope}, ${change.id}, ${change.invalidates})
+      insert into credential_changes (scope, id, invalidates) values (${change.scope}, ${change.id}, ${change.invalidates})
       returning change_id`
     this.own.add(row!.change_id)
     return row!.change_id
@@ -215,7 +215,7 @@ export class CredentialLease {
 
   private readChanges() {
     return this.deps.heartbeat<(CredentialChange & { change_id: number })[]>`
-      select change_id, scope, id, dead as invalidates from credential_changes where change_id > ${this.applied} order by change_id`
+      select change_id, scope, id, invalidates from credential_changes where change_id > ${this.applied} order by change_id`
   }
 
   private async beat(round: number): Promise<void> {

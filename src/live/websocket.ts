@@ -34,7 +34,7 @@ const RECONNECT_SPREAD_MS = 2_000
 const RECONNECT_MIN_MS = 250
 
 const CLOSE_CODE: Record<CloseReason, number> = {
-  key_dead: 4001,
+  key_invalid: 4001,
   forbidden: 4003,
   slow_consumer: 4008,
   unavailable: 1013,
@@ -117,7 +117,7 @@ export class WebSocketConnection implements Connection {
   end(reason: CloseReason): void {
     const { socket } = this
     if (this.isEnded || socket === undefined) return
-    if (reason !== 'key_dead' && reason !== 'forbidden') this.send(this.closing(reason))
+    if (reason !== 'key_invalid' && reason !== 'forbidden') this.send(this.closing(reason))
     this.release()
     // Bun drops a client that has not read this, and everything queued before it, after about 15 s.
     socket.close(CLOSE_CODE[reason], reason)

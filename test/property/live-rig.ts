@@ -60,7 +60,7 @@ export async function startRig(columnar: ColumnarClient, dir: string, sizes: Rig
   const source = {
     hub,
     journal,
-    retentionWatermarkOf: () => 0,
+    retentionFloorOf: () => 0,
     retain: () => () => {},
     mayLag: false,
     refresh: async () => {},

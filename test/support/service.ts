@@ -41,7 +41,7 @@ export interface TestService {
  */
 export async function startTestService(
   env: Record<string, string> = {},
-  options: Pick<ServiceOptions, 'clock' | 'watermarkIntervalMs'> = {},
+  options: Pick<ServiceOptions, 'clock' | 'storeMarkIntervalMs'> = {},
 ): Promise<TestService> {
   const [dataDir, databaseUrl, clickhouseUrl] = await Promise.all([
     env.DATA_DIR ?? temporaryDirectory(),

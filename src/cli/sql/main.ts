@@ -1,3 +1,4 @@
+import { bytes } from '../../base/format.ts'
 import { CliError } from '../shared/error.ts'
 import { createNote, runMain } from '../shared/main.ts'
 import type { TableLook } from '../shared/table.ts'
@@ -7,7 +8,7 @@ import { historyPath, openHistory } from './history.ts'
 import { type Output, ReaderGone, toFile, toStream } from './output.ts'
 import { runPrompt } from './prompt.ts'
 import { createSqlService } from './service.ts'
-import { createSession, type Session, size } from './session.ts'
+import { createSession, type Session } from './session.ts'
 import { splitStatements } from './statements.ts'
 
 const { stdin, stdout } = process
@@ -47,7 +48,7 @@ async function runQueries(options: SqlOptions): Promise<void> {
   })
   await runAll(await readQuery(options), session, target)
   await target.end()
-  if (written !== undefined) note(`wrote ${size(written.bytes)} to ${written.path}`, 'dim')
+  if (written !== undefined) note(`wrote ${bytes(written.bytes)} to ${written.path}`, 'dim')
 }
 
 async function openPrompt(options: SqlOptions): Promise<void> {

@@ -1,4 +1,4 @@
-import { count, duration } from '../../dashboard/page/parts/format.ts'
+import { bytes, count, duration } from '../../base/format.ts'
 import { renderTable, renderVertical, type TableLook } from '../shared/table.ts'
 import type { Note } from '../shared/terminal.ts'
 import type { Format } from './args.ts'
@@ -68,13 +68,7 @@ function summary({ rows, statistics, complete_through }: QueryResult): string {
   return [
     `${count(rows.length)} ${rows.length === 1 ? 'row' : 'rows'}`,
     duration(statistics.elapsed_ms),
-    size(statistics.bytes_read),
+    bytes(statistics.bytes_read),
     `complete through ${complete_through}`,
   ].join(', ')
-}
-
-/** `73 bytes`, `1.2 kB` */
-export function size(bytes: number): string {
-  if (bytes < 1_000) return `${bytes} bytes`
-  return bytes < 1_000_000 ? `${(bytes / 1_000).toFixed(1)} kB` : `${(bytes / 1_000_000).toFixed(1)} MB`
 }

@@ -42,7 +42,7 @@ export interface Listener {
 }
 
 /** Close codes after which reconnecting is pointless. */
-const KEY_DEAD = 4001
+const KEY_INVALID = 4001
 const FORBIDDEN = 4003
 /** Temporary errors; any other would recur on every attempt. */
 const TEMPORARY = ['RATE_LIMITED', 'UNAVAILABLE', 'INTERNAL']
@@ -138,7 +138,7 @@ class Follower {
 
   /** Reports that the feed was lost, and waits before the next connection. */
   private async waitToReconnect(disconnect: Disconnect): Promise<void> {
-    if (disconnect.code === KEY_DEAD) throw new CliError('the key was revoked or expired')
+    if (disconnect.code === KEY_INVALID) throw new CliError('the key was revoked or expired')
     if (disconnect.code === FORBIDDEN) throw new CliError(`the key may no longer use this feed: ${disconnect.reason}`)
     const { reason, retryAfterMs } = disconnect.opened ? disconnect : await this.explain()
     if (!this.isInterrupted)

@@ -67,7 +67,7 @@ const TASK_COLUMNS: Columns<TaskRow> = [
   ['completed_at', "DateTime64(3, 'UTC')", 'null'],
 ]
 
-/** Each writes a whole column. Null or missing values are written as the type's default, as `Nullable` requires. */
+/** Each writes a whole column. Nulls are written as the type's default, as `Nullable` requires. */
 const WRITERS = {
   UUID: (column: Bytes, values: readonly unknown[]) => {
     let last: unknown = null
@@ -165,7 +165,7 @@ export class RecordBlock<Row extends RunRow | TaskRow> {
 
   private write(column: Bytes, name: keyof Row & string, type: ColumnType, nullable: boolean): void {
     const values = this.records.map((record) => record[name])
-    if (nullable) for (const value of values) column.byte(value === null || value === undefined ? 1 : 0)
+    if (nullable) for (const value of values) column.byte(value === null ? 1 : 0)
     WRITERS[type](column, values)
   }
 }

@@ -9,7 +9,7 @@ import { CHECK_BYTES, type FrameSeal, MARKER_BYTES } from './seal.ts'
  * The layout of a frame. All integers are little-endian.
  *
  * ```
- *  0  marker: "ARJ2", epoch (8 bytes, keyed)   56  kind (u8), 3 bytes zero       80  first seq (f64)
+ *  0  marker: "ARJ1", epoch (8 bytes, keyed)   56  kind (u8), 3 bytes zero       80  first seq (f64)
  * 12  head length (u32)                        60  rows (u32)                    88  received at, Unix ms (f64)
  * 16  check of this head (16 bytes, keyed)     64  runs (u32)                   96  runs: 12 words of ids, rows (u32)
  * 32  check of the frame before (16 bytes)     68  outbox ids (u32)                  outbox ids (16 bytes each)
@@ -22,9 +22,9 @@ import { CHECK_BYTES, type FrameSeal, MARKER_BYTES } from './seal.ts'
  */
 
 export const FRAME_HEAD_BYTES_MIN = 96
-export const RUN_BYTES = 52
+const RUN_BYTES = 52
 const UUID_BYTES = 16
-export const KINDS: readonly ActivityKind[] = ['event', 'task', 'run']
+const KINDS: readonly ActivityKind[] = ['event', 'task', 'run']
 const HEAD_LENGTH_AT = MARKER_BYTES
 const CHECK_AT = 16
 const BEFORE_AT = CHECK_AT + CHECK_BYTES
@@ -166,8 +166,7 @@ function readHead(head: Buffer, runs: number, outboxIds: number): Omit<StoredFra
   }
 }
 
-/** Reads `count` runs from byte `at` on. */
-export function readRuns(bytes: Buffer, at: number, count: number): RunRows[] {
+function readRuns(bytes: Buffer, at: number, count: number): RunRows[] {
   const words = new Uint32Array(12)
   return Array.from({ length: count }, (_, index) => {
     const start = at + index * RUN_BYTES
@@ -189,6 +188,6 @@ function readIds(bytes: Buffer, at: number, count: number): string[] {
 }
 
 /** A UUID from its 32 hexadecimal digits. */
-export function uuidOf(hex: string): string {
+function uuidOf(hex: string): string {
   return hex.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5')
 }

@@ -6,7 +6,6 @@ import { Directory } from '../data/directory.ts'
 import { Feed } from '../data/feed.ts'
 import { Queries } from '../data/query.ts'
 import { Retries } from '../data/retries.ts'
-import { exchangeOf, SharedResults } from '../data/shared-results.ts'
 import { Waiting } from '../data/waiting.ts'
 
 /** What the page shares while one key is in use. */
@@ -55,7 +54,7 @@ export function createSession(key: string, signal: AbortSignal, leave: Session['
     feed,
     directory,
     waiting: new Waiting(api, feed, signal),
-    queries: new Queries(api, retries, new SharedResults(exchangeOf(key, signal))),
+    queries: new Queries(api),
     trouble: computed(() => unreachable.value ?? retries.waiting.value),
     signal,
     leave,

@@ -1,5 +1,4 @@
 import { isObject } from '../base/json-object.ts'
-import type { ModelUsage } from './model.ts'
 
 /** In USD per million tokens. */
 export interface Price {
@@ -13,7 +12,7 @@ export type PriceTable = Readonly<Record<string, Price>>
 /** Prices of models (docs/specification.md#budgets: `budget_usd`, `cost_usd`). */
 export interface Prices {
   /** In USD; null if the price of the model is unknown. */
-  costUsd(model: string, usage: ModelUsage): number | null
+  costUsd(model: string, usage: { readonly inputTokens: number; readonly outputTokens: number }): number | null
   /** The highest prices of all models: assumed for a model of unknown price when a budget applies. */
   highest(): Price
 }

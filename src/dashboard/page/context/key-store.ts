@@ -17,7 +17,7 @@ export class KeyStore {
   /** @param onForgotten another tab has forgotten the key */
   constructor(onForgotten: () => void) {
     this.channel.addEventListener('message', ({ data }: MessageEvent<Message>) => {
-      if (data.type === 'ask' && this.current !== null) this.say({ type: 'key', key: this.current })
+      if (data.type === 'ask' && this.current !== null) this.broadcast({ type: 'key', key: this.current })
       if (data.type === 'forget' && this.current !== null) {
         this.erase()
         onForgotten()
@@ -46,7 +46,7 @@ export class KeyStore {
   /** Removes it from all tabs. */
   forget(): void {
     this.erase()
-    this.say({ type: 'forget' })
+    this.broadcast({ type: 'forget' })
   }
 
   private erase(): void {
@@ -55,7 +55,7 @@ export class KeyStore {
     localStorage.removeItem(NAME)
   }
 
-  private say(message: Message): void {
+  private broadcast(message: Message): void {
     this.channel.postMessage(message)
   }
 
@@ -71,7 +71,7 @@ export class KeyStore {
       }
       const timer = setTimeout(done, ANSWER_MS_MAX, null)
       this.channel.addEventListener('message', take)
-      this.say({ type: 'ask' })
+      this.broadcast({ type: 'ask' })
     })
   }
 }

@@ -7,14 +7,14 @@ import { migrateClickHouse } from '../clickhouse/migrate.ts'
 import type { Journal } from '../journal/journal.ts'
 import type { FoundJournal } from '../journal/start.ts'
 import type { Sql } from '../postgres/connect.ts'
-import type { RetentionWatermarks } from '../retention/retention-watermarks.ts'
+import type { RetentionFloors } from '../retention/retention-floors.ts'
 import type { Sink } from '../sink/sink.ts'
 import { highestSeq, noteColumnarMark, readColumnarMark } from './columnar-marks.ts'
 import { type ColumnarMark, type Marks, type PostgresMark, type Store, setBack } from './compare.ts'
 import { noteGap, shareGaps } from './gaps.ts'
-import { isMarkedRestored, readJournalId, unmarkRestored, WatermarkFile } from './watermark-file.ts'
+import { isMarkedRestored, readJournalId, StoreMarkFile, unmarkRestored } from './mark-file.ts'
 
-export interface WatermarkDeps {
+export interface StoreMarksDeps {
   readonly sql: Sql
   readonly columnar: ColumnarClient
   readonly dataDir: string
@@ -31,10 +31,10 @@ export interface WatermarkDeps {
 }
 
 /** The components that must react when a store has gone back. */
-export interface WatermarkParts {
+export interface StoreMarksParts {
   readonly journal: Journal
   readonly sink: Pick<Sink, 'loadedSeq' | 'reload'>
-  readonly retentionWatermarks: Pick<RetentionWatermarks, 'raise'>
+  readonly retentionFloors: Pick<RetentionFloors, 'raise'>
   /** Clears caches of ClickHouse data. */
   readonly forgetColumnar: () => void
   /** Called when Postgres went back while the service runs. Memory then holds a later state, so the service must restart. */
@@ -70,9 +70,9 @@ const NOTHING_LOADED: ColumnarMark = { beat: 0, loadedSeq: 0, settledSeq: 0 }
  * Detects when Postgres, the journal or ClickHouse has gone back to an earlier state (a restored backup, a lost disk).
  * Each stores how far the others had come, see {@link Marks}. They are compared at the start and every few seconds.
  */
-export class Watermarks {
+export class StoreMarks {
   readonly incidents: Incident[] = []
-  private parts: WatermarkParts | undefined
+  private parts: StoreMarksParts | undefined
   private endLoop: (() => Promise<void>) | undefined
   private beat = 0
   private columnarBeat = 0
@@ -82,9 +82,9 @@ export class Watermarks {
   private journalBack: JournalBack | undefined
 
   private constructor(
-    private readonly deps: WatermarkDeps,
+    private readonly deps: StoreMarksDeps,
     private readonly journalId: string,
-    private readonly file: WatermarkFile,
+    private readonly file: StoreMarkFile,
     private readonly marks: Marks,
     /** The stores that had gone back when the service started. */
     private readonly found: ReadonlySet<Store>,
@@ -93,16 +93,16 @@ export class Watermarks {
   ) {}
 
   /** Compares the stores. Must be called before anything writes to them. */
-  static async open(deps: WatermarkDeps): Promise<Watermarks> {
+  static async open(deps: StoreMarksDeps): Promise<StoreMarks> {
     const { dataDir, name } = deps
     const journalId = readJournalId(dataDir, name)
-    const file = WatermarkFile.read(join(dataDir, name))
+    const file = StoreMarkFile.read(join(dataDir, name))
     const [postgres, columnar] = await Promise.all([
       readPostgresMark(deps.sql, journalId),
       readColumnarMark(deps.columnar, journalId),
     ])
     const marks: Marks = { postgres, file: file.get(), columnar }
-    return new Watermarks(deps, journalId, file, marks, setBack(marks), isMarkedRestored(dataDir, name))
+    return new StoreMarks(deps, journalId, file, marks, setBack(marks), isMarkedRestored(dataDir, name))
   }
 
   /**
@@ -130,7 +130,7 @@ export class Watermarks {
   }
 
   /** Handles stores that had gone back at the start, then keeps comparing. */
-  async start(parts: WatermarkParts): Promise<void> {
+  async start(parts: StoreMarksParts): Promise<void> {
     this.parts = parts
     const { postgres, file, columnar } = this.marks
     this.columnarBeat = Math.max(file.columnarBeat, postgres.columnarBeat, columnar.beat)
@@ -141,7 +141,7 @@ export class Watermarks {
     // Written after everything above is handled: from here on the three stores agree.
     this.beat = Math.max(postgres.beat, file.beat, columnar.beat)
     await this.deps.sql`
-      insert into journal_watermarks (journal_id, beat, columnar_beat, epoch, end_seq, loaded_seq, seen_at)
+      insert into store_marks (journal_id, beat, columnar_beat, epoch, end_seq, loaded_seq, seen_at)
       values (${this.journalId}, ${this.beat}, ${this.columnarBeat}, ${parts.journal.epoch}, 0, 0, ${this.now()})
       on conflict (journal_id) do update set beat = excluded.beat, columnar_beat = excluded.columnar_beat`
     await this.attempt()
@@ -163,7 +163,7 @@ export class Watermarks {
 
   /** A round outside the loop. If it fails, the next round makes up for it. */
   private async attempt(): Promise<void> {
-    await this.round().catch((error) => this.deps.log.info('watermarks: cannot compare the stores', { error }))
+    await this.round().catch((error) => this.deps.log.info('store marks: cannot compare the stores', { error }))
   }
 
   private async beatOnce(): Promise<void> {
@@ -179,7 +179,7 @@ export class Watermarks {
     const next = this.beat + 1
     // A previous attempt may have been written although its response was lost.
     const written = await sql`
-      update journal_watermarks set beat = ${next}, columnar_beat = ${this.columnarBeat}, epoch = ${journal.epoch},
+      update store_marks set beat = ${next}, columnar_beat = ${this.columnarBeat}, epoch = ${journal.epoch},
         end_seq = ${journal.endSeq}, loaded_seq = ${loadedSeq}, seen_at = ${this.now()}
       where journal_id = ${this.journalId} and beat in (${this.beat}, ${next})`
     if (written.count === 0) return this.handleChangedRow()
@@ -232,17 +232,17 @@ export class Watermarks {
       this.report('journal', `a new epoch begins; what came after position ${loadedSeq} of ${epoch} is lost`)
   }
 
-  /** Postgres has lost retention watermarks, so feeds of older positions get a gap. */
+  /** Postgres has lost retention floors, so feeds of older positions get a gap. */
   private async handlePostgresBack(): Promise<void> {
-    const { journal, retentionWatermarks } = this.parts!
-    await retentionWatermarks.raise([{ epoch: journal.epoch, workspaceId: null, seq: journal.startSeq - 1 }])
+    const { journal, retentionFloors } = this.parts!
+    await retentionFloors.raise([{ epoch: journal.epoch, workspaceId: null, seq: journal.startSeq - 1 }])
     this.report('postgres', 'everything created, changed, revoked or erased since then must be done again')
   }
 
   /** Loads the rows again that the journal still has; the others are lost. */
   private async handleColumnarBack(mark: ColumnarMark): Promise<void> {
     const { sql, columnar, clock } = this.deps
-    const { journal, sink, retentionWatermarks, forgetColumnar } = this.parts!
+    const { journal, sink, retentionFloors, forgetColumnar } = this.parts!
     this.isReloading = true
     try {
       const [first] = await journal.read(0, 1)
@@ -250,7 +250,7 @@ export class Watermarks {
       if (mark.loadedSeq < keptFrom) {
         const epoch = journal.epochAt(mark.loadedSeq + 1)
         const lost = { epoch, afterSeq: mark.loadedSeq, throughSeq: keptFrom, reason: 'clickhouse' }
-        await retentionWatermarks.raise([{ epoch: journal.epoch, workspaceId: null, seq: keptFrom }])
+        await retentionFloors.raise([{ epoch: journal.epoch, workspaceId: null, seq: keptFrom }])
         await noteGap({ sql, columnar, now: clock.now() }, lost)
       }
       const fromSeq = Math.min(Math.max(mark.settledSeq, keptFrom), sink.loadedSeq())
@@ -277,7 +277,7 @@ export class Watermarks {
 
 async function readPostgresMark(sql: Sql, journalId: string): Promise<PostgresMark> {
   const [mark] = await sql<PostgresMark[]>`
-    select beat, columnar_beat as "columnarBeat", epoch, end_seq as "endSeq" from journal_watermarks
+    select beat, columnar_beat as "columnarBeat", epoch, end_seq as "endSeq" from store_marks
     where journal_id = ${journalId}`
   return mark ?? { beat: 0, columnarBeat: 0, epoch: '', endSeq: 0 }
 }

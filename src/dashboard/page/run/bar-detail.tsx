@@ -1,29 +1,30 @@
 import { useMemo } from 'preact/hooks'
-import { hrefOfRun, setQuery } from '../app/router.ts'
-import { useSession } from '../app/session.ts'
+import { count, dollars, duration } from '../../../base/format.ts'
+import { TOOL } from '../../../conventions/names.ts'
+import { hrefOfRun, setQuery } from '../context/router.ts'
+import { useSession } from '../context/session.ts'
 import { Json } from '../parts/code.tsx'
 import { Facts } from '../parts/facts.tsx'
-import { count, dollars, duration } from '../parts/format.ts'
 import { Icon } from '../parts/icons.tsx'
 import { useNow } from '../parts/now.ts'
 import { Status } from '../parts/status.tsx'
 import { ClockTime } from '../parts/time.tsx'
+import type { Bar } from './bars.ts'
 import { Conversation } from './conversation.tsx'
 import { messagesOf } from './messages.ts'
-import { fieldOf, finishReasonOf } from './payload.ts'
-import type { Span } from './spans.ts'
+import { finishReasonOf, firstOf } from './payload.ts'
 import { KIND_ICONS } from './waterfall.tsx'
 
 /** What is known of one step: a model call as a conversation, a tool call with arguments and result, a task, a wait. */
-export function SpanDetail({ span, agentId }: { readonly span: Span; readonly agentId: string }) {
+export function BarDetail({ bar, agentId }: { readonly bar: Bar; readonly agentId: string }) {
   const { directory } = useSession()
   const isHosted = directory.find(agentId)?.runtime_type === 'hosted'
   return (
     <section class="panel detail" aria-label="Selected step">
       <div class="detail-head">
-        <Icon name={KIND_ICONS[span.kind]} />
-        <h2>{span.name}</h2>
-        <Status name={span.status} />
+        <Icon name={KIND_ICONS[bar.kind]} />
+        <h2>{bar.name}</h2>
+        <Status name={bar.status} />
         <button
           type="button"
           class="icon-only"
@@ -34,26 +35,26 @@ export function SpanDetail({ span, agentId }: { readonly span: Span; readonly ag
           <Icon name="close" />
         </button>
       </div>
-      <SpanFacts span={span} />
-      {span.task?.error_message && <p class="problem">{span.task.error_message}</p>}
-      {span.run && (
+      <BarFacts bar={bar} />
+      {bar.task?.error_message && <p class="problem">{bar.task.error_message}</p>}
+      {bar.run && (
         <p>
-          <a class="button small" href={hrefOfRun(span.run.run_id)}>
+          <a class="button small" href={hrefOfRun(bar.run.run_id)}>
             Open the child run
           </a>
         </p>
       )}
-      <SpanBody span={span} isHosted={isHosted} />
+      <BarBody bar={bar} isHosted={isHosted} />
     </section>
   )
 }
 
-function SpanFacts({ span }: { readonly span: Span }) {
+function BarFacts({ bar }: { readonly bar: Bar }) {
   const now = useNow()
-  const { usage } = span
+  const { usage } = bar
   const facts: readonly (readonly [string, preact.ComponentChildren])[] = [
-    ['Started', <ClockTime key="start" at={new Date(span.startMs).toISOString()} />],
-    ['Duration', duration((span.endMs ?? now) - span.startMs)],
+    ['Started', <ClockTime key="start" at={new Date(bar.startMs).toISOString()} />],
+    ['Duration', duration((bar.endMs ?? now) - bar.startMs)],
     ['Model', usage?.model],
     [
       'Tokens',
@@ -62,14 +63,14 @@ function SpanFacts({ span }: { readonly span: Span }) {
         : null,
     ],
     ['Cost', usage && usage.costUsd > 0 ? dollars(usage.costUsd) : null],
-    ['Finish reason', span.kind === 'model' ? finishReasonOf(span.events.at(-1)?.payload) : null],
+    ['Finish reason', bar.kind === 'model' ? finishReasonOf(bar.events.at(-1)?.payload) : null],
   ]
   return <Facts facts={facts} />
 }
 
-function SpanBody({ span, isHosted }: { readonly span: Span; readonly isHosted: boolean }) {
-  const payload = span.events.at(-1)?.payload
-  const messages = useMemo(() => (span.kind === 'model' ? messagesOf(payload) : []), [span.kind, payload])
+function BarBody({ bar, isHosted }: { readonly bar: Bar; readonly isHosted: boolean }) {
+  const payload = bar.events.at(-1)?.payload
+  const messages = useMemo(() => (bar.kind === 'model' ? messagesOf(payload) : []), [bar.kind, payload])
   if (messages.length > 0) {
     return (
       <>
@@ -78,7 +79,7 @@ function SpanBody({ span, isHosted }: { readonly span: Span; readonly isHosted: 
       </>
     )
   }
-  if (span.kind === 'model' && isHosted) {
+  if (bar.kind === 'model' && isHosted) {
     return (
       <>
         <p class="hint">The events of hosted runs have no messages; the conversation of the run does.</p>
@@ -92,16 +93,16 @@ function SpanBody({ span, isHosted }: { readonly span: Span; readonly isHosted: 
       </>
     )
   }
-  if (span.kind === 'tool' && span.task === undefined) return <ToolBody span={span} />
+  if (bar.kind === 'tool' && bar.task === undefined) return <ToolBody bar={bar} />
   return (
     <>
-      {span.task && (
+      {bar.task && (
         <>
-          {span.task.input !== null && <Json title="Input" value={span.task.input} />}
-          {span.task.output !== null && <Json title="Output" value={span.task.output} />}
+          {bar.task.input !== null && <Json title="Input" value={bar.task.input} />}
+          {bar.task.output !== null && <Json title="Output" value={bar.task.output} />}
         </>
       )}
-      {span.events.map((event) => (
+      {bar.events.map((event) => (
         <Json key={event.seq} title={event.type} value={event.payload} />
       ))}
     </>
@@ -117,18 +118,18 @@ function Reported({ payload }: { readonly payload: unknown }) {
   )
 }
 
-function ToolBody({ span }: { readonly span: Span }) {
-  const [first] = span.events
-  const last = span.events.at(-1)
-  const input = fieldOf(first?.payload, 'input') ?? fieldOf(last?.payload, 'gen_ai.tool.call.arguments')
-  const output = fieldOf(last?.payload, 'output') ?? fieldOf(last?.payload, 'gen_ai.tool.call.result')
+function ToolBody({ bar }: { readonly bar: Bar }) {
+  const [first] = bar.events
+  const last = bar.events.at(-1)
+  const input = firstOf(first?.payload, TOOL.arguments) ?? firstOf(last?.payload, TOOL.arguments)
+  const output = firstOf(last?.payload, TOOL.result)
   return (
     <>
       {input !== undefined && <Json title="Arguments" value={input} isExact />}
       {output !== undefined && <Json title="Result" value={output} />}
       <details open={input === undefined && output === undefined}>
         <summary>Everything reported</summary>
-        {span.events.map((event) => (
+        {bar.events.map((event) => (
           <Json key={event.seq} title={event.type} value={event.payload} />
         ))}
       </details>

@@ -3,7 +3,7 @@ import { open } from 'node:fs/promises'
 import { join } from 'node:path'
 import { SlotFile, type WriteSlot } from '../base/slot-file.ts'
 
-const LAYOUT = { slotBytes: 32, numbers: 3, checkAt: 24 }
+const LAYOUT = { slotBytes: 32, numbers: 3 }
 const RESTORED_NAME = 'restored'
 
 /** The mark that is stored beside the journal. */
@@ -14,16 +14,16 @@ export interface FileMark {
 }
 
 /** The mark in the journal's directory: if the directory is restored, the mark goes back with it. */
-export class WatermarkFile {
+export class StoreMarkFile {
   private constructor(
     private readonly slots: SlotFile,
     private readonly write: WriteSlot<Promise<number>>,
   ) {}
 
   /** Reads the file in the journal's directory. Without a file all values are 0. */
-  static read(dir: string, write = durably(join(dir, 'watermark'))): WatermarkFile {
-    const path = join(dir, 'watermark')
-    return new WatermarkFile(SlotFile.of(fs.existsSync(path) ? fs.readFileSync(path) : Buffer.alloc(0), LAYOUT), write)
+  static read(dir: string, write = durably(join(dir, 'store-mark'))): StoreMarkFile {
+    const path = join(dir, 'store-mark')
+    return new StoreMarkFile(SlotFile.of(fs.existsSync(path) ? fs.readFileSync(path) : Buffer.alloc(0), LAYOUT), write)
   }
 
   get(): FileMark {

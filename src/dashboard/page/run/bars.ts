@@ -1,13 +1,13 @@
 import type { Event, RunSummary, Task } from '../data/records.ts'
 import { type CallUsage, childRunOf, fieldOf, latencyOf, modelOf, toolOf, usageOf } from './payload.ts'
 
-export type SpanKind = 'run' | 'child' | 'task' | 'model' | 'tool' | 'wait'
+export type BarKind = 'run' | 'child' | 'task' | 'model' | 'tool' | 'wait'
 
 /** A bar of the waterfall. */
-export interface Span {
+export interface Bar {
   readonly id: string
   readonly parentId: string | null
-  readonly kind: SpanKind
+  readonly kind: BarKind
   readonly name: string
   readonly startMs: number
   /** Null while it is under way. */
@@ -21,7 +21,7 @@ export interface Span {
   readonly run?: RunSummary
 }
 
-export interface SpanSources {
+export interface BarSources {
   readonly run: RunSummary
   readonly tasks: readonly Task[]
   readonly children: readonly RunSummary[]
@@ -29,24 +29,24 @@ export interface SpanSources {
   readonly events: readonly Event[]
 }
 
-/** Everything that took time in a run. A span that has not begun, or was skipped, is none. */
-export function spansOf({ run, tasks, children, events }: SpanSources): Span[] {
+/** Everything that took time in a run. Omits tasks that have not begun or were skipped. */
+export function barsOf({ run, tasks, children, events }: BarSources): Bar[] {
   const taskIds = new Set(tasks.map(({ id }) => id))
-  // An OpenTelemetry span is a task and an event of the same id, which are one span here.
+  // An OpenTelemetry span is a task and an event of the same id, which are one bar here.
   const ofTasks = new Map(events.filter(({ id }) => taskIds.has(id)).map((event) => [event.id, event]))
   const others = events.filter(({ id }) => !taskIds.has(id))
-  const tools = toolSpans(others, run)
+  const tools = toolBars(others, run)
   const byChild = new Map(tools.flatMap(({ id, events: own }) => own.map((event) => [childRunOf(event.payload), id])))
   return [
-    ...tasks.flatMap((task) => taskSpan(task, ofTasks.get(task.id), run)),
-    ...others.filter(({ type }) => type === 'llm.call').map(modelSpan),
+    ...tasks.flatMap((task) => taskBar(task, ofTasks.get(task.id), run)),
+    ...others.filter(({ type }) => type === 'llm.call').map(modelBar),
     ...tools,
-    ...waitSpans(others, run),
-    ...children.map((child) => childSpan(child, byChild.get(child.run_id) ?? null)),
+    ...waitBars(others, run),
+    ...children.map((child) => childBar(child, byChild.get(child.run_id) ?? null)),
   ]
 }
 
-function taskSpan(task: Task, event: Event | undefined, run: RunSummary): Span[] {
+function taskBar(task: Task, event: Event | undefined, run: RunSummary): Bar[] {
   if (task.started_at === null || task.status === 'pending' || task.status === 'skipped') return []
   const kind = event?.type === 'llm.call' ? 'model' : event?.type === 'tool.call.finished' ? 'tool' : 'task'
   return [
@@ -71,7 +71,7 @@ function endOf(completedAt: string | null, run: RunSummary): number | null {
   return at === null ? null : Date.parse(at)
 }
 
-function modelSpan(event: Event): Span {
+function modelBar(event: Event): Bar {
   const endMs = Date.parse(event.occurred_at)
   return {
     id: `event ${event.seq}`,
@@ -86,9 +86,9 @@ function modelSpan(event: Event): Span {
   }
 }
 
-/** `tool.call.started` and `tool.call.finished` with the same call id are one span. */
-function toolSpans(events: readonly Event[], run: RunSummary): Span[] {
-  const spans: Span[] = []
+/** `tool.call.started` and `tool.call.finished` with the same call id are one bar. */
+function toolBars(events: readonly Event[], run: RunSummary): Bar[] {
+  const bars: Bar[] = []
   const open = new Map<string, number>()
   for (const event of events) {
     if (event.type !== 'tool.call.started' && event.type !== 'tool.call.finished') continue
@@ -96,23 +96,23 @@ function toolSpans(events: readonly Event[], run: RunSummary): Span[] {
     const at = Date.parse(event.occurred_at)
     const begun = callId === null ? undefined : open.get(callId)
     if (event.type === 'tool.call.started') {
-      if (callId !== null) open.set(callId, spans.length)
-      spans.push({ ...toolSpan(event, name), startMs: at, endMs: endOf(null, run), status: 'running' })
+      if (callId !== null) open.set(callId, bars.length)
+      bars.push({ ...toolBar(event, name), startMs: at, endMs: endOf(null, run), status: 'running' })
       continue
     }
     const status = failed(event) ? 'failed' : 'completed'
-    const started = begun === undefined ? undefined : spans[begun]
+    const started = begun === undefined ? undefined : bars[begun]
     if (begun === undefined || started === undefined) {
-      spans.push({ ...toolSpan(event, name), startMs: at - latencyOf(event.payload), endMs: at, status })
+      bars.push({ ...toolBar(event, name), startMs: at - latencyOf(event.payload), endMs: at, status })
       continue
     }
     open.delete(callId as string)
-    spans[begun] = { ...started, endMs: Math.max(at, started.startMs), status, events: [...started.events, event] }
+    bars[begun] = { ...started, endMs: Math.max(at, started.startMs), status, events: [...started.events, event] }
   }
-  return spans
+  return bars
 }
 
-function toolSpan(event: Event, name: string) {
+function toolBar(event: Event, name: string) {
   return { id: `event ${event.seq}`, parentId: null, kind: 'tool' as const, name, events: [event] }
 }
 
@@ -126,7 +126,7 @@ const WAITS = {
 }
 
 /** From a request to what answered it. */
-function waitSpans(events: readonly Event[], run: RunSummary): Span[] {
+function waitBars(events: readonly Event[], run: RunSummary): Bar[] {
   return Object.values(WAITS).flatMap(({ requested, ended, id }) => {
     const ends = new Map(
       events
@@ -135,7 +135,7 @@ function waitSpans(events: readonly Event[], run: RunSummary): Span[] {
     )
     return events
       .filter(({ type }) => type === requested)
-      .map((event): Span => {
+      .map((event): Bar => {
         const end = ends.get(String(fieldOf(event.payload, id)))
         const tool = fieldOf(event.payload, 'tool')
         return {
@@ -155,7 +155,7 @@ function waitSpans(events: readonly Event[], run: RunSummary): Span[] {
   })
 }
 
-function childSpan(child: RunSummary, parentId: string | null): Span {
+function childBar(child: RunSummary, parentId: string | null): Bar {
   return {
     id: child.run_id,
     parentId,
@@ -175,9 +175,9 @@ function childSpan(child: RunSummary, parentId: string | null): Span {
   }
 }
 
-/** Types of the events that {@link spansOf} needs. */
-export const SPAN_EVENT_TYPES = ['llm.call', 'tool.call.*', 'approval.*', 'input.*'] as const
+/** Types of the events that {@link barsOf} needs. */
+export const BAR_EVENT_TYPES = ['llm.call', 'tool.call.*', 'approval.*', 'input.*'] as const
 
-export function isSpanEvent({ type }: Pick<Event, 'type'>): boolean {
+export function isBarEvent({ type }: Pick<Event, 'type'>): boolean {
   return type === 'llm.call' || /^(tool\.call|approval|input)\./.test(type)
 }
