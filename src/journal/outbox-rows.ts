@@ -23,7 +23,7 @@ export interface OutboxRow {
 export interface RelayedRows {
   /** Whether there are any. */
   some(): Promise<boolean>
-  /** The oldest rows, which nobody else appends until {@link done}; or why there are none to append now. */
+  /** The oldest rows, which no other process appends until {@link done}; or why there are none to append now. */
   take(): Promise<readonly OutboxRow[] | 'elsewhere' | 'more'>
   remove(rows: readonly OutboxRow[]): Promise<void>
   done(): Promise<void>

@@ -41,7 +41,7 @@ export interface FeedSource {
   readonly journal: JournalReader
   readonly hub: Hub
   /** The position up to which retention may have deleted activity of a workspace. */
-  retentionWatermarkOf(workspaceId: string): number
+  retentionFloorOf(workspaceId: string): number
   /** Keeps the source open until the returned function is called. Calls `end` if it has to close anyway. */
   retain(end: () => void): () => void
   /** Whether `journal` may lack what was acknowledged a moment ago, in another process. */

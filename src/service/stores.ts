@@ -132,7 +132,7 @@ export async function openPostgres(
   try {
     const what = config.databaseUrl === undefined ? 'the database in DATA_DIR' : 'DATABASE_URL'
     await progress.during(`waiting for ${what}`, () => reachable(sql, NEVER, what))
-    const [{ exists }] = (await sql`select to_regclass('api_keys') is not null as exists`) as unknown as [
+    const [{ exists }] = (await sql`select to_regclass('store_marks') is not null as exists`) as unknown as [
       { exists: boolean },
     ]
     if (!exists) throw new StartError(`${what} has not been set up yet: start the service once`)

@@ -42,7 +42,7 @@ export interface TestService {
  */
 export async function startTestService(
   env: Record<string, string> = {},
-  { bounds = {}, ...options }: Pick<ServiceOptions, 'clock' | 'watermarkIntervalMs'> & { bounds?: Bounds } = {},
+  { bounds = {}, ...options }: Pick<ServiceOptions, 'clock' | 'storeMarkIntervalMs'> & { bounds?: Bounds } = {},
 ): Promise<TestService> {
   const [dataDir, databaseUrl, clickhouseUrl] = await Promise.all([
     env.DATA_DIR ?? temporaryDirectory(),

@@ -1,5 +1,6 @@
 import type { Log } from '../../base/log.ts'
 import { type Loop, Loops } from '../../base/loops.ts'
+import { Wakeup } from '../../base/wakeup.ts'
 import type { OwnedPartition } from '../partition.ts'
 import { oldestUnloadedOf } from '../partition.ts'
 import type { Claim, ClusterNode, ClusterStore, PartitionRow } from './store.ts'
@@ -58,7 +59,7 @@ export class Ownership {
   private liveNodes: readonly ClusterNode[] = []
   private readonly times: OwnershipTimes
   private readonly stopping = new AbortController()
-  private wake = Promise.withResolvers<void>()
+  private readonly wakeup = new Wakeup()
   private finished: Promise<void> = Promise.resolve()
   private refreshing: Promise<void> | undefined
   /** The opening and closing of partitions. */
@@ -113,8 +114,8 @@ export class Ownership {
   }
 
   /** Begins the next round now. */
-  hurry(): void {
-    this.wake.resolve()
+  wake(): void {
+    this.wakeup.wake()
   }
 
   /** Reads who owns what, now. Concurrent calls share one reading. */
@@ -129,7 +130,6 @@ export class Ownership {
   async stop(): Promise<void> {
     this.isDraining = true
     this.stopping.abort()
-    this.hurry()
     await this.finished
     for (const held of this.held.values()) this.begin(this.giveUp(held, false))
     while (this.underway.size > 0) await Promise.all(this.underway)
@@ -140,10 +140,7 @@ export class Ownership {
   private async run(loop: Loop): Promise<void> {
     const { signal } = this.stopping
     while (!signal.aborted) {
-      const timer = setTimeout(() => this.hurry(), this.times.roundMs)
-      await this.wake.promise
-      clearTimeout(timer)
-      this.wake = Promise.withResolvers()
+      await this.wakeup.next(this.times.roundMs, signal)
       if (signal.aborted) return
       await this.round()
       loop.succeeded()

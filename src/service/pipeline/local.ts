@@ -11,6 +11,7 @@ import type { Progress } from '../../base/progress.ts'
 import { StartError } from '../../base/start-error.ts'
 import type { Teardown } from '../../base/teardown.ts'
 import type { Config } from '../../config/config.ts'
+import { createPrices } from '../../conventions/prices.ts'
 import { EventIdIndex } from '../../events/id-index.ts'
 import { createEventIdSource, type KnownMark } from '../../events/id-source.ts'
 import type { Journal, JournalReader } from '../../journal/journal.ts'
@@ -22,21 +23,20 @@ import type { KeyRing } from '../../keys/key-ring.ts'
 import { withGaps } from '../../live/gaps.ts'
 import { createHistory } from '../../live/history.ts'
 import { Hub } from '../../live/hub.ts'
-import { createPrices } from '../../model/prices.ts'
 import type { FeedSource, OwnedPartition, Partitions } from '../../partitions/partition.ts'
 import type { Peers } from '../../partitions/peers.ts'
 import { describeSingle } from '../../partitions/shared/describe.ts'
 import type { Cluster } from '../../partitions/shared/schema.ts'
 import { onePartition } from '../../partitions/single.ts'
 import type { Sql } from '../../postgres/connect.ts'
-import { RetentionWatermarks, withinRetention } from '../../retention/retention-watermarks.ts'
+import { RetentionFloors, withinRetention } from '../../retention/retention-floors.ts'
 import { startRunStatistics } from '../../runs/statistics.ts'
 import { startUsageChanges } from '../../runs/usage-changes.ts'
 import { SinkPositionFile, type SinkPositionStore } from '../../sink/position.ts'
 import { Sink } from '../../sink/sink.ts'
 import { clearRows } from '../../store-marks/columnar-marks.ts'
-import { JOURNAL_NAME } from '../../store-marks/watermark-file.ts'
-import { type Incident, Watermarks } from '../../store-marks/watermarks.ts'
+import { JOURNAL_NAME } from '../../store-marks/mark-file.ts'
+import { type Incident, StoreMarks } from '../../store-marks/store-marks.ts'
 import type { PrivateRoutes } from '../ops/listen.ts'
 import type { ServiceMetrics } from '../ops/service-metrics.ts'
 import type { Stores } from '../stores.ts'
@@ -66,7 +66,7 @@ export interface Pipeline {
   readonly forwarder: Forwarder
   /** The other processes that share the partitions; undefined in a process that works alone. */
   readonly peers?: Peers
-  readonly retentionWatermarks: Pick<RetentionWatermarks, 'raise'>
+  readonly retentionFloors: Pick<RetentionFloors, 'raise'>
   /** Call after each commit that wrote to the outbox. Cheap. */
   readonly onChange: () => void
   /** Stores that have gone back to an earlier state. */
@@ -101,25 +101,25 @@ export async function startLocalPipeline(context: PipelineContext, intervalMs: n
   await refuseOtherWriters(sql)
   const { journalMaxBytes: maxBytes, journalKeepBytes: keepBytes } = context.config
   const storedSeq = () => lastStoredSeq(context.columnar)
-  const { dir, journal, watermarks } = await openLocalLog(context, {
+  const { dir, journal, storeMarks } = await openLocalLog(context, {
     ...{ name: JOURNAL_NAME, maxBytes, keepBytes, storedSeq, intervalMs },
   })
   teardown.add('journal', () => journal.close())
-  const usage = startUsage(context, () => owned.relay.poke())
+  const usage = startUsage(context, () => owned.relay.wake())
   const owned = await startConsumers(context, {
     id: 0,
     generation: 0,
     journal,
     position: await SinkPositionFile.open(dir),
-    columnarMark: () => watermarks.columnarMark(),
+    columnarMark: () => storeMarks.columnarMark(),
     onUsage: usage,
     isOneOfMany: false,
   })
   teardown.add('consumers of the journal', () => owned.stop(LAST_LOAD_MS))
   const outdated = Promise.withResolvers<void>()
-  const retentionWatermarks = await startWatermarks(context, { journal, watermarks, owned }, outdated.resolve)
-  teardown.add('watermarks', () => watermarks.stop())
-  const feeds = openFeedSource(context, journal, retentionWatermarks, ALWAYS_OPEN)
+  const retentionFloors = await startStoreMarks(context, { journal, storeMarks, owned }, outdated.resolve)
+  teardown.add('store marks', () => storeMarks.stop())
+  const feeds = openFeedSource(context, journal, retentionFloors, ALWAYS_OPEN)
   teardown.add('live feeds', () => feeds.hub.stop())
   let url = ''
   const now = new Date(context.clock.now())
@@ -128,9 +128,9 @@ export async function startLocalPipeline(context: PipelineContext, intervalMs: n
   return {
     partitions: onePartition(owned, feeds),
     forwarder: noForwarding,
-    retentionWatermarks,
-    onChange: () => owned.relay.poke(),
-    incidents: () => watermarks.incidents,
+    retentionFloors,
+    onChange: () => owned.relay.wake(),
+    incidents: () => storeMarks.incidents,
     outdated: outdated.promise,
     cluster: async () => describeSingle({ ...node, url }, owned),
     async join(at) {
@@ -157,14 +157,14 @@ export interface LocalLogOptions {
   readonly keepBytes: number
   /** The highest position that other stores have of it, if its files are empty. */
   readonly storedSeq: () => Promise<number>
-  /** See {@link Watermarks}. */
+  /** See {@link StoreMarks}. */
   readonly intervalMs?: number | undefined
 }
 
 export interface LocalLog {
   readonly dir: string
   readonly journal: LocalJournal
-  readonly watermarks: Watermarks
+  readonly storeMarks: StoreMarks
 }
 
 /** Compares the stores, then opens the journal, whose positions continue after every position that a store has seen. */
@@ -175,7 +175,7 @@ export async function openLocalLog(context: ServiceContext, options: LocalLogOpt
   const dir = join(dataDir, name)
   await mkdir(dir, { recursive: true, mode: 0o700 })
   const onSetBack = metrics.storeSetBack
-  const watermarks = await Watermarks.open({
+  const storeMarks = await StoreMarks.open({
     ...{ sql, columnar, dataDir, name, intervalMs, clock, log, loops, onSetBack },
   })
   const journal = await progress.during('opening the journal', () =>
@@ -184,33 +184,33 @@ export async function openLocalLog(context: ServiceContext, options: LocalLogOpt
       maxBytes,
       keepBytes,
       decideStart: (found) =>
-        decideStart(found, { sinkPosition: () => SinkPositionFile.read(dir), sql, storedSeq, watermarks }),
+        decideStart(found, { sinkPosition: () => SinkPositionFile.read(dir), sql, storedSeq, storeMarks }),
       clock,
       log,
       onCommit: metrics.journalCommitted,
     }),
   )
-  return { dir, journal, watermarks }
+  return { dir, journal, storeMarks }
 }
 
-/** Handles stores that had gone back, and keeps comparing them. @returns the retention watermarks of the log */
-export async function startWatermarks(
+/** Handles stores that had gone back, and keeps comparing them. @returns the retention floors of the log */
+export async function startStoreMarks(
   { sql }: ServiceContext,
-  { journal, watermarks, owned }: Pick<LocalLog, 'journal' | 'watermarks'> & { readonly owned: StartedConsumers },
+  { journal, storeMarks, owned }: Pick<LocalLog, 'journal' | 'storeMarks'> & { readonly owned: StartedConsumers },
   onPostgresBack: () => void,
-): Promise<RetentionWatermarks> {
-  const retentionWatermarks = new RetentionWatermarks(sql, journal.epoch)
-  await retentionWatermarks.load()
+): Promise<RetentionFloors> {
+  const retentionFloors = new RetentionFloors(sql, journal.epoch)
+  await retentionFloors.load()
   const forgetColumnar = () => owned.ids.forgetFetched()
-  await watermarks.start({ journal, sink: owned.sink, retentionWatermarks, forgetColumnar, onPostgresBack })
-  return retentionWatermarks
+  await storeMarks.start({ journal, sink: owned.sink, retentionFloors, forgetColumnar, onPostgresBack })
+  return retentionFloors
 }
 
 /** Starts the loop that shows changes of usage. @returns a function to call after each commit of run statistics with usage */
 export function startUsage({ sql, log, loops, teardown }: ServiceContext, onChange: () => void): () => void {
   const usage = startUsageChanges({ sql, log, loops, onChange })
   teardown.add('run usage', () => usage.stop())
-  return usage.poke
+  return usage.wake
 }
 
 /** What {@link startConsumers} needs of a log that this process writes. */
@@ -265,15 +265,15 @@ export async function startConsumers(context: ServiceContext, owned: OwnedLog): 
 export function openFeedSource(
   { config, columnar, log, loops, ring }: PipelineContext,
   journal: JournalReader,
-  retentionWatermarks: RetentionWatermarks,
+  retentionFloors: RetentionFloors,
   life: Pick<FeedSource, 'retain' | 'mayLag' | 'refresh'>,
 ): FeedSource {
   const stored = createHistory({ columnar, epoch: journal.epoch })
-  const history = withinRetention(withGaps(stored, journal), retentionWatermarks)
+  const history = withinRetention(withGaps(stored, journal), retentionFloors)
   const hub = new Hub({
     ...{ journal, history, log, loops },
     filtersPerWorkspace: config.feeds.filtersPerWorkspace,
     areRevocationsKnown: () => ring.areRevocationsKnown(),
   })
-  return { journal, hub, retentionWatermarkOf: (workspaceId) => retentionWatermarks.known(workspaceId), ...life }
+  return { journal, hub, retentionFloorOf: (workspaceId) => retentionFloors.known(workspaceId), ...life }
 }

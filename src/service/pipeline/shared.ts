@@ -10,7 +10,7 @@ import { type SignalBus, Signals } from '../../partitions/shared/signals.ts'
 import { ClusterSignature } from '../../partitions/shared/signature.ts'
 import { ClusterStore, type PartitionRow } from '../../partitions/shared/store.ts'
 import { singleConnection } from '../../postgres/connect.ts'
-import { RetentionWatermarks } from '../../retention/retention-watermarks.ts'
+import { RetentionFloors } from '../../retention/retention-floors.ts'
 import { openFeedSource, type Pipeline, type PipelineContext, type ServiceContext, startUsage } from './local.ts'
 
 /** The least that a partition's log may hold before appends are refused. */
@@ -71,8 +71,8 @@ export async function startSharedPipeline(context: PipelineContext, logs: Shared
   const partitions = new ClusterPartitions({ count, store, ownership, feeds, isConnected })
   await ownership.refresh()
   bus.listen((signal) => {
-    if (signal === 'cluster') ownership.hurry()
-    else for (const { relay } of ownership.all()) relay.poke()
+    if (signal === 'cluster') ownership.wake()
+    else for (const { relay } of ownership.all()) relay.wake()
   })
   const signature = new ClusterSignature(secret, instanceId)
   const addresses = new Addresses({ signature, urlOf: (instance) => ownership.urlOf(instance), log })
@@ -86,7 +86,7 @@ export async function startSharedPipeline(context: PipelineContext, logs: Shared
       ownerOf: (partition) => ownership.ownerOf(partition),
       refresh: () => ownership.refresh(),
     }),
-    retentionWatermarks: new RetentionWatermarks(sql, ''),
+    retentionFloors: new RetentionFloors(sql, ''),
     onChange: () => signals.outboxChanged(),
     incidents: logs.incidents,
     outdated: logs.outdated,
@@ -120,9 +120,9 @@ function createFeeds(context: PipelineContext, { openReader }: SharedLogs): Clus
   return new ClusterFeeds({
     openReader,
     async openSource(reader, life) {
-      const retentionWatermarks = new RetentionWatermarks(sql, reader.epoch)
-      await retentionWatermarks.load()
-      return openFeedSource(context, reader, retentionWatermarks, life)
+      const retentionFloors = new RetentionFloors(sql, reader.epoch)
+      await retentionFloors.load()
+      return openFeedSource(context, reader, retentionFloors, life)
     },
     log,
     loops,

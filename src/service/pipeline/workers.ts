@@ -8,8 +8,8 @@ import type { SignalBus } from '../../partitions/shared/signals.ts'
 import type { Claim, ClusterStore, PartitionRow } from '../../partitions/shared/store.ts'
 import { SinkPositionFile } from '../../sink/position.ts'
 import { loadIntervalMs } from '../../sink/sink.ts'
-import { journalName } from '../../store-marks/watermark-file.ts'
-import type { Watermarks } from '../../store-marks/watermarks.ts'
+import { journalName } from '../../store-marks/mark-file.ts'
+import type { StoreMarks } from '../../store-marks/store-marks.ts'
 import { WorkerMetrics } from '../workers/metrics.ts'
 import {
   LAST_LOAD_MS,
@@ -17,7 +17,7 @@ import {
   type Pipeline,
   type PipelineContext,
   startConsumers,
-  startWatermarks,
+  startStoreMarks,
 } from './local.ts'
 import { openClusterStore, partitionLimits, startSharedPipeline } from './shared.ts'
 
@@ -49,7 +49,7 @@ export async function startWorkerPipeline(
   const { log, config } = context
   const store = openClusterStore(context)
   const outdated = Promise.withResolvers<void>()
-  const opened = new Set<Watermarks>()
+  const opened = new Set<StoreMarks>()
   const parts = { context, worker, store, opened, onPostgresBack: outdated.resolve, intervalMs }
   const metrics = new WorkerMetrics({
     index: worker.index,
@@ -83,8 +83,8 @@ interface Parts {
   readonly context: PipelineContext
   readonly worker: WorkerContext
   readonly store: ClusterStore
-  /** The watermarks of the open partitions. */
-  readonly opened: Set<Watermarks>
+  /** The store marks of the open partitions. */
+  readonly opened: Set<StoreMarks>
   readonly onPostgresBack: () => void
   readonly intervalMs: number | undefined
 }
@@ -109,7 +109,7 @@ async function openLocked(parts: Parts, claimed: PartitionRow, onUsage: () => vo
   const { log } = context
   const { partition: id, generation, owner } = claimed
   const claim: Claim = { partition: id, generation, owner: owner! }
-  const { dir, journal, watermarks } = await openLocalLog(context, {
+  const { dir, journal, storeMarks } = await openLocalLog(context, {
     name: journalName(id),
     ...partitionLimits(context.config, worker.partitions),
     // ClickHouse has the rows of all partitions.
@@ -121,25 +121,25 @@ async function openLocked(parts: Parts, claimed: PartitionRow, onUsage: () => vo
     if (journal.epoch !== claimed.epoch) await store.beginEpoch(claim, journal.epochs)
     const file = await SinkPositionFile.open(dir)
     const position = new MirroredPosition(file, (at) => store.setPosition(claim, at), log)
-    const columnarMark = () => watermarks.columnarMark()
+    const columnarMark = () => storeMarks.columnarMark()
     const owned = await startConsumers(context, {
       ...{ id, generation, journal, position, columnarMark, onUsage },
       isOneOfMany: true,
       loadIntervalMs: loadIntervalMs(worker.partitions),
     })
     const stop = async (isLost: boolean) => {
-      opened.delete(watermarks)
-      await watermarks.stop()
+      opened.delete(storeMarks)
+      await storeMarks.stop()
       await owned.stop(isLost ? 0 : LAST_LOAD_MS)
       await journal.close()
     }
     try {
-      await startWatermarks(context, { journal, watermarks, owned }, onPostgresBack)
+      await startStoreMarks(context, { journal, storeMarks, owned }, onPostgresBack)
     } catch (error) {
       await stop(true)
       throw error
     }
-    opened.add(watermarks)
+    opened.add(storeMarks)
     return { ...owned, stop }
   } catch (error) {
     await journal.close()
