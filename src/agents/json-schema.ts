@@ -130,7 +130,7 @@ const KEYWORDS = lookup<Check>({
   oneOf: schemas,
   not: schema,
   if: schema,
-  // biome-ignore lint/suspicious/noThenProperty: the keyword of JSON Schema; nobody awaits this table.
+  // biome-ignore lint/suspicious/noThenProperty: the keyword of JSON Schema; no code awaits this table.
   then: schema,
   else: schema,
   properties: schemaMap,

@@ -1,7 +1,7 @@
 import { Elysia } from 'elysia'
+import type { PriceTable } from '../conventions/prices.ts'
 import type { Guards } from '../keys/guards.ts'
 import { SECURITY } from '../keys/security.ts'
-import type { PriceTable } from '../model/prices.ts'
 import type { Analytics } from './analytics.ts'
 import { QueryCatalogue, queryCatalogue } from './catalogue.ts'
 

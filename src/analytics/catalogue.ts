@@ -1,7 +1,7 @@
 import { t } from 'elysia'
 import { lookup } from '../base/lookup.ts'
+import type { PriceTable } from '../conventions/prices.ts'
 import { Count, Named } from '../http/schema.ts'
-import type { PriceTable } from '../model/prices.ts'
 import { EXAMPLES } from './examples.ts'
 import { RunQuery } from './schema.ts'
 import { TABLES } from './tables.ts'

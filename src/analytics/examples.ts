@@ -1,3 +1,5 @@
+import { LATENCY_MS, TOOL } from '../conventions/names.ts'
+import { REQUESTED_MODEL, USAGE_NAMES } from '../conventions/usage-names.ts'
 import type { RunQuery } from './schema.ts'
 
 /** An example query. It runs unchanged on any workspace. */
@@ -46,10 +48,10 @@ LIMIT 168`,
     title: 'Tokens and cost by model',
     description:
       'Totals of model calls, from the gen_ai.* keys of their payloads. Values that are not numbers are ignored.',
-    query: `SELECT payload.gen_ai.request.model::String AS model, count() AS calls,
-  sum(payload.gen_ai.usage.input_tokens) AS input_tokens,
-  sum(payload.gen_ai.usage.output_tokens) AS output_tokens,
-  round(sum(payload.cost_usd), 4) AS cost_usd
+    query: `SELECT payload.${REQUESTED_MODEL}::String AS model, count() AS calls,
+  sum(payload.${USAGE_NAMES.inputTokens[0]}) AS input_tokens,
+  sum(payload.${USAGE_NAMES.outputTokens[0]}) AS output_tokens,
+  round(sum(payload.${USAGE_NAMES.costUsd[0]}), 4) AS cost_usd
 FROM events
 WHERE type = 'llm.call' AND received_at > now() - toIntervalDay({days:UInt16})
 GROUP BY model
@@ -60,10 +62,10 @@ LIMIT 50`,
   {
     title: 'Slowest tools',
     description: 'Tools by the 95th percentile of their latency.',
-    query: `SELECT payload.gen_ai.tool.name::String AS tool, count() AS calls,
+    query: `SELECT payload.${TOOL.name[0]}::String AS tool, count() AS calls,
   countIf(payload.error.type IS NOT NULL) AS failed,
-  round(quantile(0.5)(payload.latency_ms)) AS p50_ms,
-  round(quantile(0.95)(payload.latency_ms)) AS p95_ms
+  round(quantile(0.5)(payload.${LATENCY_MS[0]})) AS p50_ms,
+  round(quantile(0.95)(payload.${LATENCY_MS[0]})) AS p95_ms
 FROM events
 WHERE type = 'tool.call.finished' AND received_at > now() - toIntervalDay({days:UInt16})
 GROUP BY tool
@@ -205,8 +207,8 @@ LIMIT 100`,
     query: `SELECT run_id, agent_name, status, calls, tokens, cost_usd
 FROM (
   SELECT run_id, count() AS calls,
-    sum(payload.gen_ai.usage.input_tokens + payload.gen_ai.usage.output_tokens) AS tokens,
-    round(sum(payload.cost_usd), 6) AS cost_usd
+    sum(payload.${USAGE_NAMES.inputTokens[0]} + payload.${USAGE_NAMES.outputTokens[0]}) AS tokens,
+    round(sum(payload.${USAGE_NAMES.costUsd[0]}), 6) AS cost_usd
   FROM events
   WHERE type = 'llm.call' AND received_at > now() - toIntervalDay({days:UInt16})
   GROUP BY run_id

@@ -1,5 +1,5 @@
 import { Database } from 'bun:sqlite'
-import { existsSync, mkdirSync, readFileSync, statfsSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, renameSync, statfsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { StartError } from './start-error.ts'
 
@@ -21,6 +21,12 @@ interface Holder {
 
 /** A file that exists while a backup is being restored into the directory. */
 export const RESTORING_NAME = 'restoring'
+
+/** The version of everything in the directory except the databases, which count their migrations. It is in this file. */
+const FORMAT = 1
+const FORMAT_NAME = 'format'
+/** What a service leaves in its directory. */
+const CONTENTS = ['holder', 'journal', 'postgres', 'clickhouse']
 
 /** A file that exists once several processes have shared the directory. */
 const PARTITIONED_NAME = 'partitioned'
@@ -50,8 +56,10 @@ export function tryDataDir(path: string): DataDir | null {
     if (bavail * bsize < FREE_BYTES_MIN) throw new StartError(`the disk of DATA_DIR ${path} is full`)
     if (existsSync(join(path, RESTORING_NAME)))
       throw new StartError(`DATA_DIR ${path} contains an incomplete restore: empty it and restore again`)
+    const isNew = refuseOtherFormat(path)
     const lock = takeFileLock(join(path, 'lock'))
     if (lock === null) return null
+    if (isNew) writeFormat(path)
     const { instance_id } = readHolder(file)
     const instanceId = crypto.randomUUID()
     writeFileSync(file, JSON.stringify({ pid: process.pid, instance_id: instanceId } satisfies Holder))
@@ -60,6 +68,30 @@ export function tryDataDir(path: string): DataDir | null {
     if (error instanceof StartError) throw error
     throw new StartError(`DATA_DIR ${path} cannot be used: ${reason(error)}`, { cause: error })
   }
+}
+
+/** Marks a directory as one that this version can open. */
+export function writeFormat(path: string): void {
+  const file = join(path, FORMAT_NAME)
+  writeFileSync(`${file}.new`, `${FORMAT}\n`, { mode: 0o600, flush: true })
+  renameSync(`${file}.new`, file)
+}
+
+/** @returns whether the directory has no format yet. @throws StartError, before anything in the directory is changed */
+function refuseOtherFormat(path: string): boolean {
+  // Read before the format: a process that starts at the same time writes the format first.
+  const isUsed = CONTENTS.some((name) => existsSync(join(path, name)))
+  const file = join(path, FORMAT_NAME)
+  if (!existsSync(file)) {
+    if (!isUsed) return true
+    throw new StartError(
+      `DATA_DIR ${path} was written by an earlier, unreleased version: move it away or start with an empty directory. Nothing was changed.`,
+    )
+  }
+  const format = readFileSync(file, 'utf8').trim()
+  if (format !== String(FORMAT))
+    throw new StartError(`DATA_DIR ${path} has format ${format}, of a newer version: start that version or a later one`)
+  return false
 }
 
 /** Whether the journal in a data directory has partitions, which only workers can write (`WORKERS`). */

@@ -1,3 +1,4 @@
+import { withTimeout } from './abort.ts'
 import { ApiError } from './errors.ts'
 import { FAILING_MS, type LoopState, type Loops } from './loops.ts'
 
@@ -119,7 +120,7 @@ function journalOf({ journal }: OwnedLog) {
 
 async function checkOne(dependency: Dependency) {
   const startedAt = performance.now()
-  const problem = await inTime(dependency.check()).then(() => null, shortReason)
+  const problem = await withTimeout(dependency.check(), CHECK_TIMEOUT_MS).then(() => null, shortReason)
   return { ok: problem === null, latency_ms: Math.round((performance.now() - startedAt) * 10) / 10, problem }
 }
 
@@ -129,13 +130,7 @@ function healthOf({ failingMs, failures, lastError }: LoopState) {
 }
 
 async function lagOf(consumer: Consumer): Promise<number | null> {
-  return inTime(Promise.resolve(consumer.lag())).catch(() => null)
-}
-
-async function inTime<T>(work: Promise<T>): Promise<T> {
-  const { promise, reject } = Promise.withResolvers<never>()
-  const timer = setTimeout(() => reject(new Error(`no answer for ${CHECK_TIMEOUT_MS} ms`)), CHECK_TIMEOUT_MS)
-  return Promise.race([work, promise]).finally(() => clearTimeout(timer))
+  return withTimeout(Promise.resolve(consumer.lag()), CHECK_TIMEOUT_MS).catch(() => null)
 }
 
 /** A general description without addresses, names or paths, because `/readyz` is public. */

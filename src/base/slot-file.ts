@@ -1,15 +1,14 @@
 import { crc32 } from 'node:zlib'
 
 const SLOTS = 2
+const NUMBER_BYTES = 8
 const CHECK_BYTES = 4
 
-/** How numbers lie in a slot. */
+/** How numbers lie in a slot: a CRC-32 follows them. */
 export interface SlotLayout {
   readonly slotBytes: number
   /** How many numbers. The first one grows with every write, and tells which slot is the newer one. */
   readonly numbers: number
-  /** Offset of the CRC-32 of all bytes before it. */
-  readonly checkAt: number
 }
 
 /** Writes a slot at an offset of the file. @returns how many bytes were written */
@@ -62,8 +61,8 @@ export class SlotFile {
 
   private fill(numbers: readonly number[]): Buffer {
     const { slot } = this
-    const { checkAt } = this.layout
-    for (let i = 0; i < numbers.length; i++) slot.writeDoubleLE(numbers[i], i * 8)
+    let checkAt = 0
+    for (const number of numbers) checkAt = slot.writeDoubleLE(number, checkAt)
     slot.writeUInt32LE(crc32(slot.subarray(0, checkAt)), checkAt)
     return slot
   }
@@ -77,8 +76,9 @@ export class SlotFile {
 }
 
 /** Undefined for a slot that was never written, or torn. */
-function readSlot(slot: Buffer, { numbers, checkAt }: SlotLayout): number[] | undefined {
+function readSlot(slot: Buffer, { numbers }: SlotLayout): number[] | undefined {
+  const checkAt = numbers * NUMBER_BYTES
   if (slot.length < checkAt + CHECK_BYTES || slot.readDoubleLE(0) <= 0) return undefined
   if (slot.readUInt32LE(checkAt) !== crc32(slot.subarray(0, checkAt))) return undefined
-  return Array.from({ length: numbers }, (_, i) => slot.readDoubleLE(i * 8))
+  return Array.from({ length: numbers }, (_, i) => slot.readDoubleLE(i * NUMBER_BYTES))
 }

@@ -7,9 +7,8 @@ import type { ColumnarClient } from './client.ts'
  */
 const DEDUPLICATION_SECONDS = 366 * 86_400
 
-const DEFINITION = /^(create (?:table|database) if not exists|alter table) (\w+(?:\.\w+)?)/m
+const DEFINITION = /^(create (?:table|database) if not exists) (\w+(?:\.\w+)?)/m
 const ENGINE = /\bengine = ((?:Replacing)?MergeTree)(?:\((\w+)\))?/
-const DATA = /^insert into /m
 
 /**
  * A statement of a migration, for a cluster: DDL runs on every replica, and tables are replicated. A table's path in
@@ -20,7 +19,6 @@ const DATA = /^insert into /m
  */
 export function onCluster(statement: string, cluster: string): string {
   const text = statement.replace(/^\s*--.*\n/gm, '').trim()
-  if (DATA.test(text)) return text
   const [definition, action, name] = DEFINITION.exec(text) ?? []
   if (definition === undefined || action === undefined || name === undefined)
     throw new Error(`no rule how to run this statement on a cluster: ${text}`)

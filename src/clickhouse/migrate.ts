@@ -1,7 +1,7 @@
-import { readdir, readFile } from 'node:fs/promises'
+import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Log } from '../base/log.ts'
-import { StartError } from '../base/start-error.ts'
+import { listMigrations, missingMigrations } from '../base/migrations.ts'
 import type { ColumnarClient } from './client.ts'
 import { onCluster, refuseOtherTables } from './cluster.ts'
 
@@ -29,7 +29,7 @@ settings fsync_after_insert = 1, fsync_part_directory = 1`
  *   client's cluster
  */
 export async function migrateClickHouse(client: ColumnarClient, log: Log, directory = MIGRATIONS_DIR): Promise<void> {
-  const known = (await readdir(directory)).filter((name) => /^\d{4}_\w+\.sql$/.test(name)).sort()
+  const known = await listMigrations(directory)
   const { cluster, database } = client
   const options = { database: 'default', timeoutMs: MIGRATION_TIMEOUT_MS }
   const run = (sql: string) =>
@@ -44,8 +44,7 @@ export async function migrateClickHouse(client: ColumnarClient, log: Log, direct
   await refuseOtherTables(client)
   const rows = await client.query<{ name: string }>('select distinct name from schema_migrations order by name')
   const applied = rows.map((row) => row.name)
-  refuseUnknown(applied, known)
-  for (const name of known.slice(applied.length)) {
+  for (const name of missingMigrations(`the ClickHouse database ${database}`, applied, known)) {
     const text = await readFile(join(directory, name), 'utf8')
     for (const statement of statementsOf(text.replaceAll('{database}', database))) await run(statement)
     await client.command('insert into schema_migrations select {name:String}, now64(3)', { params: { name } })
@@ -67,14 +66,4 @@ function statementsOf(text: string): string[] {
     .split(/;[ \t]*(?:\n|$)/)
     .map((statement) => statement.trim())
     .filter((statement) => statement.replace(/^\s*--.*$/gm, '').trim() !== '')
-}
-
-function refuseUnknown(applied: readonly string[], known: readonly string[]): void {
-  const unexpected = applied.find((name, i) => known[i] !== name)
-  if (unexpected === undefined) return
-  throw new StartError(
-    known.includes(unexpected)
-      ? `ClickHouse has migration ${unexpected} but lacks an earlier one: a different version migrated it`
-      : `ClickHouse was migrated by a newer version (migration ${unexpected} is unknown): start that version or a later one`,
-  )
 }

@@ -1,3 +1,6 @@
+/** The model that a call asked for; the one that responds may be a snapshot of it. */
+export const REQUESTED_MODEL = 'gen_ai.request.model'
+
 /**
  * The names under which instrumentations report the usage of a model call (docs/specification.md#usage), in order of
  * preference: those of this service and OpenTelemetry, then those of OpenInference, Traceloop and the Vercel AI SDK.
@@ -23,7 +26,7 @@ export const USAGE_NAMES = {
   costUsd: ['cost_usd', 'gen_ai.usage.cost', 'llm.cost.total'],
   model: [
     'gen_ai.response.model',
-    'gen_ai.request.model',
+    REQUESTED_MODEL,
     'model',
     'llm.model_name',
     'embedding.model_name',
@@ -31,6 +34,18 @@ export const USAGE_NAMES = {
     'ai.model.id',
   ],
 } as const
+
+export type UsageField = keyof typeof USAGE_NAMES
+export type UsageNumber = Exclude<UsageField, 'model'>
+
+/** Larger numbers are taken for mistakes and ignored, so that they do not make the sums useless. */
+const TOKENS_MAX = 1e12
+const COST_USD_MAX = 1e9
+
+export function isPlausible(field: UsageNumber, value: number): boolean {
+  if (field === 'costUsd') return value >= 0 && value <= COST_USD_MAX
+  return Number.isInteger(value) && value >= 0 && value <= TOKENS_MAX
+}
 
 const NUMERIC = /^(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/
 

@@ -33,7 +33,7 @@ export interface ExchangeOptions {
 /** Shorter than the 5 s after which many servers close: a request on a connection that is being closed is lost. */
 const IDLE_MS = 4_000
 const HEADER_BYTES_MAX = 32 * 1024
-/** Methods that may be sent again when nobody knows whether they arrived (RFC 9110, 9.2.2). */
+/** Methods that may be sent again when it is unknown whether they arrived (RFC 9110, 9.2.2). */
 const REPEATABLE = new Set(['GET', 'HEAD', 'OPTIONS', 'PUT', 'DELETE'])
 
 /** The connection failed, so another address of the host may be tried. */

@@ -14,7 +14,7 @@ export interface KnownMark {
 
 /** Fails when ClickHouse has been set back to an earlier state, where a missing id is not necessarily new. */
 const HAS_IT_ALL = `(
-  select throwIf(max(beat) < {beat:UInt64}, 'ClickHouse has gone back') from journal_watermarks
+  select throwIf(max(beat) < {beat:UInt64}, 'ClickHouse has gone back') from store_marks
   where journal_id = {journal:UUID}
 ) = 0`
 

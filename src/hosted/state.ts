@@ -7,43 +7,43 @@ import type { RunStatus } from '../runs/state.ts'
  * A run has a `phase` in `hosted_runs`, which says who acts on it next, and a `status` in `runs`, which clients see:
  *
  * ```
- *             session is free         claimed             every call waits
- *   waiting ──────────────────► queued ──────────► driven ─────────────────► paused
- *      │                         │  ▲ ▲    released  │ │                      │ │
- *      │                         │  │ └──────────────┘ │       decided        │ │
- *      │                         │  └──────────────────┼──────────────────────┘ │
- *      └─────────────────────────┴──────────┬──────────┴────────────────────────┘
+ *             session is free         claimed                every call waits
+ *   waiting ──────────────────► queued ──────────► executing ─────────────────► paused
+ *      │                         │  ▲ ▲    released  │ │                         │ │
+ *      │                         │  │ └──────────────┘ │         decided         │ │
+ *      │                         │  └──────────────────┼─────────────────────────┘ │
+ *      └─────────────────────────┴──────────┬──────────┴───────────────────────────┘
  *                                           ▼  completed, failed, cancelled, timed out
- *                                          over
+ *                                         ended
  * ```
  */
-export const HOSTED_PHASES = ['waiting', 'queued', 'driven', 'paused', 'over'] as const
+export const HOSTED_PHASES = ['waiting', 'queued', 'executing', 'paused', 'ended'] as const
 
 /**
  * - `waiting`: another run of the same session comes first
  * - `queued`: any process may claim it
- * - `driven`: the process in `owner` executes it
+ * - `executing`: the process in `owner` executes it
  * - `paused`: it waits for a person, or for a child run that does; no process spends anything on it
- * - `over`: it has ended
+ * - `ended`: it is completed, failed, cancelled or timed out
  */
 export type HostedPhase = (typeof HOSTED_PHASES)[number]
 
 export const NEXT_PHASES: Record<HostedPhase, readonly HostedPhase[]> = {
-  waiting: ['queued', 'over'],
-  queued: ['driven', 'over'],
+  waiting: ['queued', 'ended'],
+  queued: ['executing', 'ended'],
   // Back to `queued` when its process stops.
-  driven: ['queued', 'paused', 'over'],
-  paused: ['queued', 'over'],
-  over: [],
+  executing: ['queued', 'paused', 'ended'],
+  paused: ['queued', 'ended'],
+  ended: [],
 }
 
 /** The statuses that clients may see in each phase. A queued run is `running` once it has been executed before. */
 export const STATUSES_OF_PHASE: Record<HostedPhase, readonly RunStatus[]> = {
   waiting: ['queued'],
   queued: ['queued', 'running'],
-  driven: ['running'],
+  executing: ['running'],
   paused: ['awaiting_approval', 'awaiting_input'],
-  over: ['completed', 'failed', 'cancelled', 'timed_out'],
+  ended: ['completed', 'failed', 'cancelled', 'timed_out'],
 }
 
 export const CALL_STATUSES = ['held', 'rejected', 'answered', 'ready', 'started', 'finished', 'failed'] as const

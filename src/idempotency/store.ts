@@ -19,7 +19,7 @@ const ANSWER_LENGTH_MAX = 1 << 20
 const PRINTABLE = /^[\x20-\x7e]{1,255}$/
 const ROWS_PER_SWEEP = 10_000
 /** The owner of a row that no process works on. */
-const NOBODY = '00000000-0000-0000-0000-000000000000'
+const NO_OWNER = '00000000-0000-0000-0000-000000000000'
 const HAND_OVER_ATTEMPTS = 120
 const HAND_OVER_RETRY_MS = 500
 
@@ -282,7 +282,7 @@ function reservation(
 /** Lets any process run the request again: others cannot know that this one has stopped working on it. */
 async function handOver({ sql, instanceId }: IdempotencyDeps, { keyId, idemKey }: IdempotentCall): Promise<void> {
   await sql`
-    update idempotency_keys set owner = ${NOBODY}
+    update idempotency_keys set owner = ${NO_OWNER}
     where key_id = ${keyId} and idem_key = ${idemKey} and status is null and owner = ${instanceId}`
 }
 

@@ -29,11 +29,11 @@ export interface RunRow {
   readonly input_tokens: number
   readonly output_tokens: number
   readonly cost_usd: number
-  /** Events counted at the time of the change. This field and the next two are missing in rows of earlier versions. */
-  readonly event_count?: number
-  readonly last_event_at?: number | null
+  /** Events counted at the time of the change. */
+  readonly event_count: number
+  readonly last_event_at: number | null
   /** What a paused run waits for, JSON text. */
-  readonly pending?: string | null
+  readonly pending: string | null
 }
 
 /** An event as the journal and ClickHouse hold it. Times are Unix milliseconds, `payload` is the JSON text of an object. */
@@ -66,7 +66,6 @@ export interface TaskRow {
   readonly error_message: string | null
   readonly created_at: number
   readonly updated_at: number
-  /** This field and the next are missing in rows of earlier versions. */
-  readonly started_at?: number | null
-  readonly completed_at?: number | null
+  readonly started_at: number | null
+  readonly completed_at: number | null
 }

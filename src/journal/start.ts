@@ -25,7 +25,7 @@ export interface StartDeps {
   readonly sql: Sql
   /** The highest position that other stores have of a journal without files. */
   readonly storedSeq: () => Promise<number>
-  readonly watermarks: JournalCheck
+  readonly storeMarks: JournalCheck
 }
 
 /** What other stores know about the journal. */
@@ -40,7 +40,7 @@ export interface JournalCheck {
  * highest `seq` wins. A journal that other stores show to have gone back begins a new epoch.
  */
 export async function decideStart(found: FoundJournal, deps: StartDeps): Promise<StartDecision> {
-  const back = await deps.watermarks.checkJournal(found)
+  const back = await deps.storeMarks.checkJournal(found)
   const { epoch, endSeq, acknowledgedSeq } = found
   // An empty journal has a new epoch already.
   if (back !== undefined) return { ...back, newEpoch: Math.max(endSeq, acknowledgedSeq) > 0 }

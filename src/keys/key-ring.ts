@@ -233,7 +233,7 @@ export class KeyRing {
     if (found.revoked) throw new ApiError('UNAUTHENTICATED', `the ${what} has been revoked`)
     if (found.expiresAt <= now) throw new ApiError('UNAUTHENTICATED', `the ${what} has expired`)
     if (found.suspended) throw new ApiError('FORBIDDEN', `no workspace: the workspace of this ${what} is suspended`)
-    this.uses.note(found.caller, now)
+    this.uses.record(found.caller, now)
     return found.caller
   }
 
@@ -294,17 +294,17 @@ export class KeyRing {
     this.forgotten++
     if (changes === 'everything') {
       this.credentials.clear()
-      this.tell(() => 'unknown')
+      this.notify(() => 'unknown')
       return
     }
     const touched = matcherOf(changes)
     const stale = [...this.credentials.entries()].filter(([, { caller }]) => touched(caller) !== null)
     for (const [hash] of stale) this.credentials.delete(hash)
     const invalidating = changes.filter((change) => change.invalidates)
-    if (invalidating.length > 0) this.tell(matcherOf(invalidating))
+    if (invalidating.length > 0) this.notify(matcherOf(invalidating))
   }
 
-  private tell(reasonOf: InvalidReasonOf): void {
+  private notify(reasonOf: InvalidReasonOf): void {
     for (const listener of this.listeners) listener(reasonOf)
   }
 }

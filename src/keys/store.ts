@@ -199,7 +199,7 @@ export interface KeyToInsert {
 }
 
 /**
- * Stores a new key. If the request is a retry because the response was lost, `key_id` exists already. Its text, which nobody
+ * Stores a new key. If the request is a retry because the response was lost, `key_id` exists already. Its text, which no client
  * has seen, is replaced by the new one.
  */
 export async function insertKey(sql: Sql | TransactionSql, token: Token, key: KeyToInsert): Promise<KeyRow> {

@@ -35,7 +35,6 @@ export function eventActivity(position: RowPosition, row: EventRow): Activity {
 
 /** The task record of `GET /api/v1/runs/:run_id/tasks`. */
 export function taskActivity(position: RowPosition, row: TaskRow): Activity {
-  const { started_at = formerStart(row), completed_at = formerEnd(row) } = row
   const task = {
     id: row.task_id,
     run_id: row.run_id,
@@ -48,19 +47,10 @@ export function taskActivity(position: RowPosition, row: TaskRow): Activity {
     error_message: row.error_message,
     created_at: iso(row.created_at),
     updated_at: iso(row.updated_at),
-    started_at: isoOrNull(started_at),
-    completed_at: isoOrNull(completed_at),
+    started_at: isoOrNull(row.started_at),
+    completed_at: isoOrNull(row.completed_at),
   }
   return activity('task', position, row, encodeJson(task), false)
-}
-
-/** When a task of an earlier version began: as the migrations of both stores take it. */
-function formerStart({ status, created_at }: TaskRow): number | null {
-  return status === 'pending' || status === 'skipped' ? null : created_at
-}
-
-function formerEnd({ status, updated_at }: TaskRow): number | null {
-  return status === 'pending' || status === 'running' ? null : updated_at
 }
 
 /** The run record of `GET /api/v1/runs/:run_id`, without `input` and `output`, which may be megabytes. */
@@ -86,10 +76,9 @@ export function runActivity(position: RowPosition, row: Omit<RunRow, 'input' | '
     duration_ms: row.duration_ms,
     usage: { input_tokens, output_tokens, total_tokens: input_tokens + output_tokens },
     cost_usd: row.cost_usd,
-    // Absent in rows that an earlier version wrote.
-    event_count: row.event_count ?? 0,
-    last_event_at: isoOrNull(row.last_event_at ?? null),
-    pending: rawOrNull(row.pending ?? null),
+    event_count: row.event_count,
+    last_event_at: isoOrNull(row.last_event_at),
+    pending: rawOrNull(row.pending),
   }
   return activity('run', position, row, encodeJson(run), isTerminal(row.status as RunStatus))
 }

@@ -5,7 +5,7 @@ import type { InvalidReasonOf, KeyRing } from '../keys/key-ring.ts'
 import type { FeedCaller } from '../keys/schema.ts'
 
 /** Why the service ends a connection. */
-export type CloseReason = 'key_dead' | 'forbidden' | 'slow_consumer' | 'unavailable' | 'shutdown'
+export type CloseReason = 'key_invalid' | 'forbidden' | 'slow_consumer' | 'unavailable' | 'shutdown'
 
 /** An open feed: one WebSocket or one event stream. */
 export interface Connection {
@@ -47,11 +47,11 @@ export const TICK_MS = 1_000
 /** Attempts at a key check that a concurrent key change invalidates. */
 const CHECKS_MAX = 5
 /** `unknown`: the key can no longer be trusted, but may be valid, so the client should try again later. */
-const REASON_OF = { key: 'key_dead', agent: 'key_dead', workspace: 'forbidden', unknown: 'unavailable' } as const
+const REASON_OF = { key: 'key_invalid', agent: 'key_invalid', workspace: 'forbidden', unknown: 'unavailable' } as const
 
 /** The error for a call that ends for this reason. */
 export function refusalOf(reason: CloseReason): ApiError {
-  if (reason === 'key_dead') return new ApiError('UNAUTHENTICATED', 'the key or feed token is no longer valid')
+  if (reason === 'key_invalid') return new ApiError('UNAUTHENTICATED', 'the key or feed token is no longer valid')
   if (reason === 'forbidden') return new ApiError('FORBIDDEN', 'the workspace is suspended')
   return new ApiError('UNAVAILABLE', 'keys cannot be checked right now; try again')
 }
@@ -105,7 +105,7 @@ export class Connections {
   }
 
   /**
-   * Registers a waiting call, if its credential is valid at this very moment. `call.end` is called if that changes.
+   * Registers a waiting call, if its credential is valid now. `call.end` is called if that changes.
    * @returns a function to call once the call is answered
    * @throws ApiError UNAUTHENTICATED, FORBIDDEN, UNAVAILABLE as {@link admit}
    */
@@ -116,7 +116,7 @@ export class Connections {
     })
   }
 
-  /** @throws ApiError UNAUTHENTICATED, FORBIDDEN, UNAVAILABLE unless the credential is known to be valid at this very moment */
+  /** @throws ApiError UNAUTHENTICATED, FORBIDDEN, UNAVAILABLE unless the credential is known to be valid now */
   checkAlive(feed: FeedCaller): Promise<void> {
     return this.whileAlive(feed, () => undefined)
   }
@@ -156,7 +156,7 @@ export class Connections {
       const state = this.deps.ring.credentialState(credential)
       if (state === 'valid') return then()
       const known = await state
-      if (known !== 'valid') throw refusalOf(known === 'invalid' ? 'key_dead' : 'forbidden')
+      if (known !== 'valid') throw refusalOf(known === 'invalid' ? 'key_invalid' : 'forbidden')
     }
     throw refusalOf('unavailable')
   }
@@ -236,7 +236,7 @@ export class Connections {
     try {
       const state = await this.deps.ring.credentialState(credential)
       if (state === 'valid') return null
-      return state === 'invalid' ? 'key_dead' : 'forbidden'
+      return state === 'invalid' ? 'key_invalid' : 'forbidden'
     } catch (error) {
       if (!(error instanceof ApiError)) this.deps.log.warn('live feeds: a key could not be checked', { error })
       return 'unavailable'

@@ -85,7 +85,7 @@ export class EventStream implements Connection, Outlet {
     this.stream.close()
   }
 
-  /** Cut, so that nobody takes it for complete. The client resumes with the id of the last event that it received. */
+  /** Cut, so that no client takes it for complete. The client resumes with the id of the last event that it received. */
   failed(error: ApiError): void {
     this.stream.cut(error)
   }

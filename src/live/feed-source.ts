@@ -7,5 +7,5 @@ export interface FeedSource extends SourceLifetime {
   readonly journal: JournalReader
   readonly hub: Hub
   /** The position up to which retention may have deleted activity of a workspace. */
-  retentionWatermarkOf(workspaceId: string): number
+  retentionFloorOf(workspaceId: string): number
 }

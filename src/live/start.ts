@@ -18,19 +18,19 @@ export interface Start {
  * @throws ApiError VALIDATION_ERROR for text that is not a cursor
  */
 export function startOf(
-  { journal, retentionWatermarkOf }: Pick<FeedSource, 'journal' | 'retentionWatermarkOf'>,
+  { journal, retentionFloorOf }: Pick<FeedSource, 'journal' | 'retentionFloorOf'>,
   workspaceId: string,
   cursor: string | undefined,
   path: string,
 ): Start {
   if (cursor === undefined) return { afterSeq: journal.endSeq, isLost: false }
-  const retentionWatermark = retentionWatermarkOf(workspaceId)
+  const retentionFloor = retentionFloorOf(workspaceId)
   const parsed = parseCursor(cursor)
   if (parsed === null) throw invalid(path, 'expected the cursor of an activity, or 0 for the oldest retained activity')
-  if (parsed.epoch !== null && parsed.epoch !== journal.epoch) return { afterSeq: retentionWatermark, isLost: true }
+  if (parsed.epoch !== null && parsed.epoch !== journal.epoch) return { afterSeq: retentionFloor, isLost: true }
   // The journal went back to an earlier state, for example after a restore from a backup.
   if (parsed.seq > journal.endSeq) return { afterSeq: journal.endSeq, isLost: true }
-  if (parsed.seq >= retentionWatermark) return { afterSeq: parsed.seq, isLost: false }
+  if (parsed.seq >= retentionFloor) return { afterSeq: parsed.seq, isLost: false }
   const isBeginning = parsed.epoch === null && parsed.seq === 0
-  return { afterSeq: retentionWatermark, isLost: !isBeginning }
+  return { afterSeq: retentionFloor, isLost: !isBeginning }
 }

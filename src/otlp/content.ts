@@ -1,48 +1,27 @@
 import { RawJson } from '../base/raw-json.ts'
+import { CONTENT, ERROR } from '../conventions/names.ts'
 import { skipValue } from '../http/json-scan.ts'
 import { encodeValue, firstText, firstValue } from './attributes.ts'
 import type { AnyValue, Attributes } from './telemetry.ts'
 
 /** The input and output of a span, from its content attributes, as free-form JSON objects. */
 
-const INPUTS = [
-  'gen_ai.input.messages',
-  'gen_ai.tool.call.arguments',
-  'input.value',
-  'ai.prompt.messages',
-  'ai.prompt',
-  'ai.toolCall.args',
-  'ai.value',
-  'traceloop.entity.input',
-  'gen_ai.prompt',
-]
-const OUTPUTS = [
-  'gen_ai.output.messages',
-  'gen_ai.tool.call.result',
-  'output.value',
-  'ai.response.text',
-  'ai.response.object',
-  'ai.response.toolCalls',
-  'ai.toolCall.result',
-  'traceloop.entity.output',
-  'gen_ai.completion',
-]
 /** How deep JSON in a string may be nested; a string with deeper JSON stays a string. */
 const JSON_DEPTH_MAX = 100
 
 export function inputOf(attributes: Attributes, bytesMax: number): RawJson | null {
-  const value = firstValue(attributes, INPUTS) ?? mastraAttribute(attributes, 'input')
+  const value = firstValue(attributes, CONTENT.input) ?? mastraAttribute(attributes, 'input')
   return asObject(value ?? indexedMessages(attributes, 'gen_ai.prompt.'), bytesMax)
 }
 
 export function outputOf(attributes: Attributes, bytesMax: number): RawJson | null {
-  const value = firstValue(attributes, OUTPUTS) ?? mastraAttribute(attributes, 'output')
+  const value = firstValue(attributes, CONTENT.output) ?? mastraAttribute(attributes, 'output')
   return asObject(value ?? indexedMessages(attributes, 'gen_ai.completion.'), bytesMax)
 }
 
 /** The error message in the attributes of a span or of its exception event. */
 export function exceptionMessage(attributes: Attributes): string | null {
-  return firstText(attributes, ['exception.message', 'error.message', 'exception.type', 'error.type'])
+  return firstText(attributes, ERROR)
 }
 
 /** An attribute such as `mastra.agent_run.input`. */

@@ -1,4 +1,5 @@
 import { lookup } from '../base/lookup.ts'
+import { AGENT, SESSION, TAGS, USER } from '../conventions/names.ts'
 import { USAGE_NAMES } from '../conventions/usage-names.ts'
 import { firstNumber, firstText } from './attributes.ts'
 import type { Attributes } from './telemetry.ts'
@@ -77,10 +78,6 @@ export function usageOf(attributes: Attributes): Attributes {
   return usage
 }
 
-const SESSION = ['session.id', 'gen_ai.conversation.id', 'ai.telemetry.metadata.sessionId', 'langfuse.session.id']
-const USER = ['user.id', 'enduser.id', 'ai.telemetry.metadata.userId', 'langfuse.user.id']
-const TAGS = ['langfuse.trace.tags', 'tag.tags', 'ai.telemetry.metadata.tags']
-
 export function sessionOf(attributes: Attributes): string | null {
   return firstText(attributes, SESSION)
 }
@@ -99,7 +96,7 @@ export function tagsOf(attributes: Attributes): string[] {
 }
 
 export function agentNameOf(attributes: Attributes): string | null {
-  return firstText(attributes, ['gen_ai.agent.name', 'agent.name'])
+  return firstText(attributes, AGENT)
 }
 
 function textAt(attributes: Attributes, name: string): string {

@@ -1,3 +1,4 @@
+import { assert } from '../base/assert.ts'
 import { ApiError } from '../base/errors.ts'
 
 /**
@@ -133,6 +134,7 @@ async function settle<Item, Result>(
 ): Promise<void> {
   try {
     const results = await run(batch.map((entry) => entry.item))
+    assert(results.length === batch.length, 'a statement has a result for each item')
     batch.forEach((entry, index) => {
       const result = results[index]
       if (result instanceof Error) entry.reject(result)

@@ -1,7 +1,7 @@
-import { readdir, readFile } from 'node:fs/promises'
+import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Log } from '../base/log.ts'
-import { StartError } from '../base/start-error.ts'
+import { listMigrations, missingMigrations } from '../base/migrations.ts'
 import { connectPostgres } from './connect.ts'
 
 /** The directory of the migrations. */
@@ -23,7 +23,7 @@ const MIGRATION_TIMEOUT_MS = 600_000
  * @throws StartError when the database has migrations that this version does not know
  */
 export async function migratePostgres(url: string, log: Log, directory = MIGRATIONS_DIR): Promise<void> {
-  const known = (await readdir(directory)).filter((name) => /^\d{4}_\w+\.sql$/.test(name)).sort()
+  const known = await listMigrations(directory)
   const sql = connectPostgres(url, { log, max: 1, statementTimeoutMs: MIGRATION_TIMEOUT_MS })
   try {
     await sql.begin(async (tx) => {
@@ -31,8 +31,7 @@ export async function migratePostgres(url: string, log: Log, directory = MIGRATI
       await tx`create table if not exists migrations (name text primary key, applied_at timestamptz(3) not null)`
       const rows = await tx<{ name: string }[]>`select name from migrations order by name`
       const applied = rows.map((row) => row.name)
-      refuseUnknown(applied, known)
-      for (const name of known.slice(applied.length)) {
+      for (const name of missingMigrations('the Postgres database', applied, known)) {
         await tx.unsafe(await readFile(join(directory, name), 'utf8'))
         await tx`insert into migrations (name, applied_at) values (${name}, now())`
         log.info('migrated Postgres', { name })
@@ -54,14 +53,4 @@ export async function withMigrationLock(url: string, log: Log, work: () => Promi
   } finally {
     await sql.end()
   }
-}
-
-function refuseUnknown(applied: readonly string[], known: readonly string[]): void {
-  const unexpected = applied.find((name, i) => known[i] !== name)
-  if (unexpected === undefined) return
-  throw new StartError(
-    known.includes(unexpected)
-      ? `the database has migration ${unexpected} but lacks an earlier one: a different version migrated it`
-      : `the database was migrated by a newer version (migration ${unexpected} is unknown): start that version or a later one`,
-  )
 }

@@ -37,7 +37,7 @@ async function eraseFromPartition(deps: EraseActivityDeps, owned: OwnedPartition
       where instance_id = ${instanceId} and epoch is distinct from ${epoch} and not exists (select from journal_partitions)
     )
     select workspace_id from erasures
-    where state_gone_at is not null and partition = ${partition} and not ${epoch} = any(let_go)`
+    where state_gone_at is not null and partition = ${partition} and not ${epoch} = any(released_epochs)`
   if (due.length === 0) return
   const workspaceIds = due.map((row) => row.workspace_id)
   for (const id of workspaceIds) journal.refuse(id)
@@ -50,8 +50,8 @@ async function eraseFromPartition(deps: EraseActivityDeps, owned: OwnedPartition
   for (const id of workspaceIds) await eraseFromColumnar(deps, id, signal)
   if (!(await journal.drop(seq))) throw new ApiError('UNAVAILABLE', 'the journal is still being read; try again')
   await sql`
-    update erasures set let_go = array_append(let_go, ${epoch})
-    where workspace_id = any(${workspaceIds}::uuid[]) and not ${epoch} = any(let_go)`
+    update erasures set released_epochs = array_append(released_epochs, ${epoch})
+    where workspace_id = any(${workspaceIds}::uuid[]) and not ${epoch} = any(released_epochs)`
 }
 
 /** Waits until every consumer has processed everything up to `seq`. */

@@ -22,7 +22,7 @@ const TABLES: readonly { readonly table: string; readonly counted?: string }[] =
   { table: 'api_keys', counted: 'keys' },
   { table: 'agents', counted: 'agents' },
   { table: 'outbox' },
-  { table: 'retention_horizons' },
+  { table: 'retention_floors' },
 ]
 
 /**
@@ -69,8 +69,8 @@ export async function tablesHolding(sql: Sql, workspaceId: string): Promise<stri
 /** Takes the workspace's runs away from their executors, which then store nothing more. */
 async function stopExecutors(sql: Sql, workspaceId: string): Promise<void> {
   await sql`
-    update hosted_runs set phase = 'over', owner = null
-    where workspace_id = ${workspaceId} and phase in ('waiting', 'queued', 'driven') and run_id = any(array(
+    update hosted_runs set phase = 'ended', owner = null
+    where workspace_id = ${workspaceId} and phase in ('waiting', 'queued', 'executing') and run_id = any(array(
       select run_id from runs
       where workspace_id = ${workspaceId} and runtime_type = 'hosted' and status in ${sql(LIVE_RUN_STATUSES)}
     ))`

@@ -134,7 +134,7 @@ async function waitForOtherProcesses({ sql }: ErasureDeps, workspaceId: string, 
         union all
         select epoch from journal_partitions p where p.partition = e.partition
       ) as logs
-      where e.workspace_id = ${workspaceId} and (logs.epoch is null or not logs.epoch = any(e.let_go))`
+      where e.workspace_id = ${workspaceId} and (logs.epoch is null or not logs.epoch = any(e.released_epochs))`
     if (waiting === 0) return
     signal.throwIfAborted()
     if (performance.now() > deadline)

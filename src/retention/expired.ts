@@ -1,5 +1,5 @@
 import type { ColumnarClient } from '../clickhouse/client.ts'
-import type { RetentionWatermark } from './retention-watermarks.ts'
+import type { RetentionFloor } from './retention-floors.ts'
 
 /**
  * The tables subject to retention: events, and the changes that feeds replay. They are partitioned by UTC day of
@@ -33,20 +33,20 @@ export async function oldPartitions(client: ColumnarClient, before: string, sign
 }
 
 /** The highest position of each epoch in partitions older than `before`. */
-export async function watermarksBefore(
+export async function floorsBefore(
   client: ColumnarClient,
   before: string,
   signal: AbortSignal,
-): Promise<RetentionWatermark[]> {
+): Promise<RetentionFloor[]> {
   const rows = TABLES.map((table) => `select epoch, seq from ${table} where _partition_id < {before:String}`)
-  return client.query<RetentionWatermark>(
+  return client.query<RetentionFloor>(
     `select epoch, null as workspaceId, max(seq) as seq from (${rows.join(' union all ')}) group by epoch`,
     { params: { before }, signal },
   )
 }
 
 /** Rows of one workspace and epoch in one partition. */
-export interface OldRows extends Partition, RetentionWatermark {
+export interface OldRows extends Partition, RetentionFloor {
   readonly rows: number
 }
 

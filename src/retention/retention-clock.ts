@@ -68,16 +68,16 @@ export class RetentionClock implements Clock {
     const { sql, clock } = this.deps
     const advancedAtMs = this.monotonic
     const now = clock.now()
-    const [row] = await sql<[{ watermark_ms: number }]>`
-      insert into retention_watermark as w (watermark_ms, observed_ms) values (${now}, ${now})
+    const [row] = await sql<[{ now_ms: number }]>`
+      insert into retention_clock as c (now_ms, observed_ms) values (${now}, ${now})
       on conflict (only_row) do update set
-        watermark_ms = greatest(w.watermark_ms, least(
+        now_ms = greatest(c.now_ms, least(
           excluded.observed_ms,
-          w.watermark_ms + least(${Math.round(byAtMostMs)}, greatest(0, ${CATCH_UP} * (excluded.observed_ms - w.observed_ms)))
+          c.now_ms + least(${Math.round(byAtMostMs)}, greatest(0, ${CATCH_UP} * (excluded.observed_ms - c.observed_ms)))
         )),
         observed_ms = excluded.observed_ms
-      returning watermark_ms`
-    this.storedMs = row.watermark_ms
+      returning now_ms`
+    this.storedMs = row.now_ms
     this.advancedAtMs = advancedAtMs
     this.logWhetherBehind()
   }

@@ -5,15 +5,15 @@ import type { ColumnarClient } from '../clickhouse/client.ts'
 import type { Partitions } from '../partitions/partition.ts'
 import type { Sql } from '../postgres/connect.ts'
 import { RETENTION_DAYS_MAX } from '../workspaces/schema.ts'
-import { deleteRows, dropPartition, oldPartitions, oldRowsOf, partitionOf, watermarksBefore } from './expired.ts'
+import { deleteRows, dropPartition, floorsBefore, oldPartitions, oldRowsOf, partitionOf } from './expired.ts'
 import type { RetentionClock } from './retention-clock.ts'
-import type { RetentionWatermarks } from './retention-watermarks.ts'
+import type { RetentionFloors } from './retention-floors.ts'
 
 export interface RetentionDeps {
   readonly sql: Sql
   readonly columnar: ColumnarClient
   readonly partitions: Pick<Partitions, 'owned' | 'oldestUnloaded'>
-  readonly retentionWatermarks: Pick<RetentionWatermarks, 'raise'>
+  readonly retentionFloors: Pick<RetentionFloors, 'raise'>
   readonly clock: Pick<RetentionClock, 'advance'>
   readonly log: Log
   readonly metrics: Metrics
@@ -102,33 +102,33 @@ async function readShorterLimits({ sql, days }: RetentionDeps): Promise<Map<numb
   return new Map(rows.map((row) => [row.retention_days, row.workspace_ids]))
 }
 
-/** Expired rows that are not loaded yet would reach ClickHouse after the watermark was stored. */
+/** Expired rows that are not loaded yet would reach ClickHouse after the floor was stored. */
 async function hasUnloadedBefore({ partitions }: RetentionDeps, ms: number): Promise<boolean> {
   const oldest = await partitions.oldestUnloaded()
   return oldest !== null && partitionOf(oldest) < partitionOf(ms)
 }
 
 async function dropDays(
-  { columnar, retentionWatermarks }: RetentionDeps,
+  { columnar, retentionFloors }: RetentionDeps,
   before: string,
   signal: AbortSignal,
 ): Promise<number> {
   const partitions = await oldPartitions(columnar, before, signal)
   if (partitions.length === 0) return 0
-  await retentionWatermarks.raise(await watermarksBefore(columnar, before, signal))
+  await retentionFloors.raise(await floorsBefore(columnar, before, signal))
   for (const partition of partitions) await dropPartition(columnar, partition, signal)
   return partitions.length
 }
 
 async function deleteOf(
-  { columnar, retentionWatermarks }: RetentionDeps,
+  { columnar, retentionFloors }: RetentionDeps,
   workspaceIds: readonly string[],
   before: string,
   signal: AbortSignal,
 ): Promise<number> {
   const found = await oldRowsOf(columnar, workspaceIds, before, signal)
   if (found.length === 0) return 0
-  await retentionWatermarks.raise(found)
+  await retentionFloors.raise(found)
   const partitions = new Map(found.map(({ table, id }) => [`${table} ${id}`, { table, id }]))
   for (const partition of partitions.values()) await deleteRows(columnar, partition, workspaceIds, signal)
   return found.reduce((sum, { rows }) => sum + rows, 0)

@@ -13,8 +13,8 @@ export interface UsageChangesDeps {
 }
 
 export interface UsageChanges {
-  /** Tells that run statistics have written to `run_usage_changes`. Cheap. */
-  poke(): void
+  /** Run statistics have written to `run_usage_changes`. Cheap. */
+  wake(): void
   stop(): Promise<void>
 }
 
@@ -48,7 +48,7 @@ export function startUsageChanges({ sql, log, loops = new Loops(log), onChange }
 
   const stop = loops.repeat('run usage', INTERVAL_MS, sweep)
   return {
-    poke() {
+    wake() {
       hasChanges = true
     },
     stop,

@@ -1,5 +1,6 @@
 import { isObject } from '../base/json-object.ts'
-import { numberIn, USAGE_NAMES } from '../conventions/usage-names.ts'
+import type { Prices } from '../conventions/prices.ts'
+import { isPlausible, numberIn, USAGE_NAMES, type UsageField, type UsageNumber } from '../conventions/usage-names.ts'
 import { readString } from '../http/json-reader.ts'
 import {
   BACKSLASH,
@@ -14,7 +15,6 @@ import {
   startsWith,
 } from '../http/json-scan.ts'
 import type { ModelUsage } from '../model/model.ts'
-import type { Prices } from '../model/prices.ts'
 
 /** The tokens and cost of one or more model calls. */
 export interface UsageWithCost extends ModelUsage {
@@ -24,12 +24,6 @@ export interface UsageWithCost extends ModelUsage {
 /** Type of the events that report model calls. */
 export const MODEL_CALL = 'llm.call'
 
-/** Larger numbers are taken for mistakes and ignored, so that they do not make the sums useless. */
-const TOKENS_MAX = 1e12
-const COST_USD_MAX = 1e9
-
-type UsageField = keyof typeof USAGE_NAMES
-type NumericField = Exclude<UsageField, 'model'>
 interface Member {
   readonly name: Uint8Array
   readonly field: UsageField
@@ -56,7 +50,7 @@ const MINUS = 0x2d
 /** 1 for the bytes of numbers, `true`, `false` and `null`. */
 const IN_LITERAL = new Uint8Array(256)
 for (const char of '+-.0123456789Eaeflnrstu') IN_LITERAL[char.charCodeAt(0)] = 1
-/** Longer strings are no numbers that anybody reports. */
+/** No reported number is longer. */
 const NUMERIC_TEXT_MAX = 32
 /** Integers with at most this many digits are exact. */
 const DIGITS_MAX = 15
@@ -149,7 +143,7 @@ export class UsageReader {
     }
   }
 
-  private keep(field: NumericField, rank: number, value: number): void {
+  private keep(field: UsageNumber, rank: number, value: number): void {
     if (rank > this.ranks[field] || !isPlausible(field, value)) return
     this.ranks[field] = rank
     this.values[field] = value
@@ -178,11 +172,6 @@ export class UsageReader {
 /** Whether a block of events may report usage. A native search, because every usage name contains one of a few parts. */
 export function mayReportUsage(block: Buffer): boolean {
   return PARTS_OF_NAMES.some((part) => block.includes(part))
-}
-
-function isPlausible(field: NumericField, value: number): boolean {
-  if (field === 'costUsd') return value >= 0 && value <= COST_USD_MAX
-  return Number.isInteger(value) && value >= 0 && value <= TOKENS_MAX
 }
 
 /** The number from `start` to `end`, or in the string there; NaN for any other value. */

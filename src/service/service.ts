@@ -63,8 +63,8 @@ export interface ServiceOptions {
   readonly log: Log
   readonly progress: Progress
   readonly clock?: Clock
-  /** See {@link Watermarks}. */
-  readonly watermarkIntervalMs?: number
+  /** See {@link StoreMarks}. */
+  readonly storeMarkIntervalMs?: number
   /** This process is one of several that share a data directory, which is locked already, and a port. */
   readonly worker?: WorkerContext
 }
@@ -180,14 +180,14 @@ function nameOf({ cluster }: Config, { instanceId }: DataDir, worker: WorkerCont
 /** Loads what only a cluster or several workers need when it is needed: most services are a single process. */
 async function startPipeline(
   context: PipelineContext,
-  { worker, watermarkIntervalMs }: ServiceOptions,
+  { worker, storeMarkIntervalMs }: ServiceOptions,
 ): Promise<Pipeline> {
   const { cluster } = context.config
   if (worker !== undefined) {
     const { startWorkerPipeline } = await import('./pipeline/workers.ts')
-    return startWorkerPipeline(context, worker, watermarkIntervalMs)
+    return startWorkerPipeline(context, worker, storeMarkIntervalMs)
   }
-  if (cluster === undefined) return startLocalPipeline(context, watermarkIntervalMs)
+  if (cluster === undefined) return startLocalPipeline(context, storeMarkIntervalMs)
   const { startClusterPipeline } = await import('./pipeline/cluster.ts')
   return startClusterPipeline(context, cluster)
 }
@@ -215,7 +215,7 @@ async function startKeyRing(context: ServiceContext): Promise<KeyRing> {
 /** Starts the loops that end stale runs, delete expired keys, tokens and events, and erase workspaces. */
 async function startMaintenance(context: ServiceContext, pipeline: Pipeline, ring: KeyRing) {
   const { config, sql, columnar, clock, log, loops, metrics, dataDir, teardown } = context
-  const { partitions, retentionWatermarks, onChange } = pipeline
+  const { partitions, retentionFloors, onChange } = pipeline
   const { instanceId } = dataDir
   const stale = startStaleRuns({ sql, partitions, clock, log, loops, onChange })
   teardown.add('stale runs', () => stale.stop())
@@ -229,7 +229,7 @@ async function startMaintenance(context: ServiceContext, pipeline: Pipeline, rin
     sql,
     columnar,
     partitions,
-    retentionWatermarks,
+    retentionFloors,
     days: config.eventRetentionDays,
     clock: retentionClock,
     log,

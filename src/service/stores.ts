@@ -124,7 +124,7 @@ export async function openPostgres(
   opened.defer(() => sql.end({ timeout: END_TIMEOUT_SECONDS }))
   const what = config.databaseUrl === undefined ? 'the database in DATA_DIR' : 'DATABASE_URL'
   await progress.during(`waiting for ${what}`, () => reachable(sql, NEVER, what))
-  const [{ exists }] = await sql<[{ exists: boolean }]>`select to_regclass('api_keys') is not null as exists`
+  const [{ exists }] = await sql<[{ exists: boolean }]>`select to_regclass('store_marks') is not null as exists`
   if (!exists) throw new StartError(`${what} has not been set up yet: start the service once`)
   const parts = opened.move()
   return { sql, isAlone, close: () => parts.disposeAsync() }

@@ -3,7 +3,7 @@ import { type FileHandle, open } from 'node:fs/promises'
 import { join } from 'node:path'
 import { SlotFile, type WriteSlot } from '../base/slot-file.ts'
 
-const LAYOUT = { slotBytes: 64, numbers: 5, checkAt: 60 }
+const LAYOUT = { slotBytes: 64, numbers: 5 }
 
 /** The sink's progress: rows up to `loadedSeq` are in ClickHouse; rows up to `inFlightSeq` may be. */
 export interface SinkPosition {

@@ -14,8 +14,8 @@ export async function readColumnarMark(client: ColumnarClient, journalId: string
   const [mark] = await client.query<ColumnarMark>(
     `select max(beat) as beat, argMax(loaded_seq, m.beat) as loadedSeq,
        maxIf(loaded_seq, noted_at <= newest - interval ${SETTLED_SECONDS} second) as settledSeq
-     from journal_watermarks m,
-       (select max(noted_at) as newest from journal_watermarks where journal_id = {journal:UUID}) as n
+     from store_marks m,
+       (select max(noted_at) as newest from store_marks where journal_id = {journal:UUID}) as n
      where journal_id = {journal:UUID}`,
     { params: { journal: journalId } },
   )
@@ -27,7 +27,7 @@ export async function noteColumnarMark(
   mark: { journalId: string; beat: number; epoch: string; loadedSeq: number },
 ): Promise<void> {
   await client.command(
-    `insert into journal_watermarks (journal_id, beat, epoch, loaded_seq, noted_at)
+    `insert into store_marks (journal_id, beat, epoch, loaded_seq, noted_at)
      select {journalId:UUID}, {beat:UInt64}, {epoch:String}, {loadedSeq:UInt64}, now64(3)`,
     { params: mark },
   )

@@ -220,9 +220,9 @@ describe.skipIf(chromium === null)('the dashboard (needs a Chromium)', () => {
     const day = 86_400_000
     await page.go('#/overview?range=24h')
     await page.shows('.failures .row-title', 'it broke')
-    await page.until(`document.querySelector('.u-over')?.clientWidth > 0`)
     const drag = `(({ left, top, width }) => ({ left, top, width }))(document.querySelector('.u-over').getBoundingClientRect())`
     const zoom = async () => {
+      await page.until(`document.querySelector('.u-over')?.clientWidth > 0`)
       const { left, top, width } = await page.evaluate<{ left: number; top: number; width: number }>(drag)
       const at = (share: number) => ({ x: left + width * share, y: top + 20, button: 'left', clickCount: 1 })
       await page.send('Input.dispatchMouseEvent', { type: 'mouseMoved', ...at(0.2) })

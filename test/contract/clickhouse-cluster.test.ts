@@ -19,7 +19,6 @@ import { temporaryDirectory } from '../support/teardown.ts'
 const log = createLog('silent')
 const MIGRATIONS = join(import.meta.dir, '..', '..', 'sql', 'clickhouse')
 const ADDON = join(import.meta.dir, '..', '..', 'src', 'clickhouse', 'engine', 'addon.ts')
-const ON_CLUSTER = / on cluster 'main'/
 const WITH_KEEPER = `<clickhouse>
   <zookeeper><implementation>testkeeper</implementation></zookeeper>
   <macros><shard>1</shard><replica>a</replica></macros>
@@ -28,17 +27,17 @@ const WITH_KEEPER = `<clickhouse>
 const statements = readdirSync(MIGRATIONS)
   .sort()
   .flatMap((name) => readFileSync(join(MIGRATIONS, name), 'utf8').split(/;[ \t]*(?:\n|$)/))
-  .filter((text) => /^(create|alter|insert)/m.test(text))
+  .filter((text) => /^create/m.test(text))
   .map((text) => onCluster(text.replaceAll('{database}', 'ars').trim(), 'main'))
 
 test('the engine parses every statement of a cluster', async () => {
   const { client } = await freshColumnarDatabase()
-  expect(statements.length).toBeGreaterThan(20)
+  expect(statements).toHaveLength(8)
   for (const sql of statements) {
     const [{ text }] = await client.query<{ text: string }>('select formatQuery({sql:String}) as text', {
       params: { sql },
     })
-    expect(text.includes('ON CLUSTER main')).toBe(ON_CLUSTER.test(sql))
+    expect(text).toContain('ON CLUSTER main')
   }
 })
 
@@ -46,7 +45,7 @@ test('the engine creates every table as a replica, with its definition and setti
   const directory = await temporaryDirectory()
   const configFile = join(directory, 'server.xml')
   await writeFile(configFile, WITH_KEEPER)
-  const created = statements.filter((sql) => sql.startsWith('create')).map((sql) => sql.replace(ON_CLUSTER, ''))
+  const created = statements.map((sql) => sql.replace(" on cluster 'main'", ''))
   // A process of its own, because an engine ends with its process.
   const script = `
     const { loadAddon } = await import(${JSON.stringify(ADDON)})
@@ -67,7 +66,7 @@ test('the engine creates every table as a replica, with its definition and setti
   ])
   expect({ code, problems }).toEqual({ code: 0, problems: '' })
   const [replicas = '', tables = ''] = output.split('---')
-  const names = ['events', 'gaps', 'journal_watermarks', 'run_changes', 'runs', 'task_changes', 'tasks']
+  const names = ['events', 'gaps', 'run_changes', 'runs', 'store_marks', 'task_changes', 'tasks']
   expect(JSON.parse(replicas).data).toEqual(
     names.map((table) => ({ table, path: `/clickhouse/tables/1/ars/${table}`, replica: 'a' })),
   )
@@ -75,7 +74,7 @@ test('the engine creates every table as a replica, with its definition and setti
   const engines: { name: string; engine_full: string }[] = JSON.parse(tables).data
   for (const { name, engine_full } of engines) {
     expect(engine_full).toContain(`MergeTree('/clickhouse/tables/{shard}/ars/${name}', '{replica}'`)
-    const isLoaded = name !== 'gaps' && name !== 'journal_watermarks'
+    const isLoaded = name !== 'gaps' && name !== 'store_marks'
     expect(engine_full.includes('replicated_deduplication_window = 10000')).toBe(isLoaded)
   }
 })

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { readdirSync, readFileSync } from 'node:fs'
-import { readFile } from 'node:fs/promises'
+import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { createLog } from '../../src/base/log.ts'
 import { type ColumnarBackend, remoteClickHouse } from '../../src/clickhouse/backend.ts'
@@ -397,6 +397,34 @@ function contract(open: () => Promise<ColumnarBackend>) {
     await client.command(
       "alter table schema_migrations delete where name = '9999_future.sql' settings mutations_sync = 1",
     )
+  })
+
+  test('a database of an unreleased version is rejected and not changed', async () => {
+    const old = createColumnarClient(backend, `${DATABASE}_old`)
+    const directory = await temporaryDirectory()
+    await writeFile(
+      join(directory, '0001_init.sql'),
+      'create table if not exists {database}.events (n Int8) engine = MergeTree order by n;',
+    )
+    await migrateClickHouse(old, log, directory)
+    expect(await failure(migrateClickHouse(old, log))).toMatchObject({
+      name: 'StartError',
+      message: `the ClickHouse database ${DATABASE}_old was written by an earlier, unreleased version: name an empty database. Nothing was changed.`,
+    })
+    const tables = await old.query<{ name: string }>(
+      'select name from system.tables where database = currentDatabase() order by name',
+    )
+    expect(tables.map(({ name }) => name)).toEqual(['events', 'schema_migrations'])
+    await old.command(`drop database ${DATABASE}_old`, { database: 'default' })
+    await old.close()
+  })
+
+  test('events have one of the four levels', async () => {
+    const insert = (level: string) =>
+      client.command("insert into events (event_id, level) select 'x', {level:String}", { params: { level } })
+    await insert('error')
+    expect(String(await failure(insert('fatal')))).toContain('fatal')
+    await client.command('truncate table events')
   })
 }
 

@@ -1,14 +1,10 @@
 import { beforeAll, expect, test } from 'bun:test'
-import { cp, mkdir } from 'node:fs/promises'
-import { join } from 'node:path'
 import { systemClock } from '../../src/base/clock.ts'
 import type { RunRef } from '../../src/base/ids.ts'
 import { createLog } from '../../src/base/log.ts'
 import { createColumnarClient } from '../../src/clickhouse/client.ts'
-import { migrateClickHouse } from '../../src/clickhouse/migrate.ts'
 import { EventScan } from '../../src/events/scan.ts'
 import { EventBlock } from '../../src/journal/blocks/event-block.ts'
-import { RecordBlock } from '../../src/journal/blocks/record-block.ts'
 import { LEVELS } from '../../src/journal/levels.ts'
 import { type LocalJournal, openLocalJournal } from '../../src/journal/local/journal.ts'
 import type { RunRow, TaskRow } from '../../src/journal/rows.ts'
@@ -16,13 +12,13 @@ import type { Activity } from '../../src/live/activity.ts'
 import { type FilterInput, parseFilter } from '../../src/live/filter.ts'
 import { createHistory, type History, type HistoryQuery } from '../../src/live/history.ts'
 import { RUN_STATUSES } from '../../src/runs/state.ts'
-import { startSink } from '../../src/sink/sink.ts'
 import { TASK_STATUSES } from '../../src/tasks/state.ts'
 import { type FreshColumnarDatabase, freshColumnarDatabase } from '../support/columnar.ts'
 import { batchOf, LIMITS, runRef } from '../support/events.ts'
 import { matchAll } from '../support/matching.ts'
 import { seededRandom } from '../support/random.ts'
 import { runRow, taskRow } from '../support/rows.ts'
+import { startSink } from '../support/sink.ts'
 import { atEnd, temporaryDirectory } from '../support/teardown.ts'
 
 const log = createLog('silent')
@@ -134,46 +130,6 @@ test('a replay fails as unavailable without ClickHouse, and ends when it is abor
   await away.close()
 })
 
-test('an upgraded installation replays the last states it has, each once, and every later change', async () => {
-  const name = `test_upgrade_${process.pid}`
-  const client = createColumnarClient(database.backend, name)
-  const directory = join(await temporaryDirectory(), 'sql')
-  await mkdir(directory)
-  const migrations = join(import.meta.dir, '..', '..', 'sql', 'clickhouse')
-  const upTo = async (name: string) => {
-    await cp(join(migrations, name), join(directory, name))
-    await migrateClickHouse(client, log, directory)
-  }
-  await upTo('0001_init.sql')
-  const [runBlock, taskBlock] = [RecordBlock.ofRuns(), RecordBlock.ofTasks()]
-  const run = runRow(runs[0], { status: 'completed' })
-  const task = taskRow(runs[0])
-  runBlock.add([{ ...run, status: 'running' }, run], [])
-  taskBlock.add([task], [])
-  const [runPieces, taskPieces] = [runBlock.build(1, NOW, 'old'), taskBlock.build(3, NOW, 'old')]
-  await client.insertNative('runs', runPieces, 'old-0-3', signal)
-  await client.insertNative('tasks', taskPieces, 'old-0-3', signal)
-  await upTo('0002_feed_history.sql')
-  // As after a crash between running the second file and recording it.
-  await client.command("alter table schema_migrations delete where name >= '0002' settings mutations_sync = 1")
-  await migrateClickHouse(client, log)
-  expect(
-    await client.query('select (select count() from run_changes) as runs, (select count() from task_changes) as tasks'),
-  ).toEqual([{ runs: 1, tasks: 1 }])
-  const history = createHistory({ columnar: client, epoch: 'old' })
-  const query = { workspaceId, filter: filterOf({}), afterSeq: 0, untilSeq: 3, signal }
-  expect((await history.read(query)).items.map(({ seq, kind }) => [seq, kind])).toEqual([
-    [2, 'run'],
-    [3, 'task'],
-  ])
-  // The old version ended after loading the batch but before recording it: the sink sends it again, now to all tables.
-  for (const table of ['runs', 'run_changes']) await client.insertNative(table, runPieces, 'old-0-3', signal)
-  for (const table of ['tasks', 'task_changes']) await client.insertNative(table, taskPieces, 'old-0-3', signal)
-  expect((await history.read(query)).items.map(({ seq }) => seq)).toEqual([1, 2, 3])
-  await client.command(`drop database ${name}`, { database: 'default' })
-  await client.close()
-})
-
 function historyOf(bytesMax?: number): History {
   return createHistory({ columnar: database.client, epoch: journal.epoch, bytesMax })
 }
@@ -258,9 +214,8 @@ async function appendTasks(rows: readonly TaskRow[]) {
 }
 
 function randomRun(run: RunRef): RunRow {
-  const { event_count, last_event_at, ...earlier } = runRow(run)
   return {
-    ...earlier,
+    ...runRow(run),
     agent_version: random.int(1, 1e6),
     status: random.pick(RUN_STATUSES),
     external_run_id: orNull(text),
@@ -280,8 +235,8 @@ function randomRun(run: RunRef): RunRow {
     input_tokens: random.int(0, 2 ** 53 - 1),
     output_tokens: random.int(0, 1_000),
     cost_usd: random.pick([0, 0.1, 1e-9, 1 / 3, 1e21, random.next()]),
-    // Rows of an earlier version have neither.
-    ...(random.bool(0.7) && { event_count: random.int(0, 1e9), last_event_at: orNull(time) }),
+    event_count: random.int(0, 1e9),
+    last_event_at: orNull(time),
   }
 }
 

@@ -158,3 +158,29 @@ test('rejects a database of a newer version and says so', async () => {
   const failure = await failureOf(migratePostgres(database.url, log, await migrations({ '0001_a.sql': '' })))
   expect(String(failure)).toContain('migrated by a newer version (migration 0002_newer.sql is unknown)')
 })
+
+test('rejects a database of an unreleased version, and does not change it', async () => {
+  const database = await emptyDatabase()
+  await migratePostgres(database.url, log, await migrations({ '0001_init.sql': 'create table api_keys (id int)' }))
+  expect(await failureOf(migratePostgres(database.url, log))).toMatchObject({
+    name: 'StartError',
+    message:
+      'the Postgres database was written by an earlier, unreleased version: name an empty database. Nothing was changed.',
+  })
+  const tables =
+    await database.sql`select table_name as name from information_schema.tables where table_schema = 'public'`
+  expect(tables.map(({ name }) => name).sort()).toEqual(['api_keys', 'migrations'])
+})
+
+test('a run_id is unique in its workspace, and what belongs to a run refers to the run of its workspace', async () => {
+  const rules = await sql<{ rule: string }[]>`
+    select conrelid::regclass || ' ' || pg_get_constraintdef(oid) as rule from pg_constraint
+    where contype = 'p' and conrelid = 'runs'::regclass or contype = 'f' and confrelid = 'runs'::regclass`
+  const tables = ['hosted_runs', 'pauses', 'run_steps', 'run_usage_changes', 'tasks', 'tool_calls']
+  expect(rules.map(({ rule }) => rule).sort()).toEqual(
+    [
+      ...tables.map((table) => `${table} FOREIGN KEY (run_id, workspace_id) REFERENCES runs(run_id, workspace_id)`),
+      'runs PRIMARY KEY (run_id, workspace_id)',
+    ].sort(),
+  )
+})

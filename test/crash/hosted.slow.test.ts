@@ -101,7 +101,7 @@ class Campaign {
     const ids = (await runs).map(({ runId }) => runId)
     await eventually(async () => {
       const open = await this.sql`
-          select run_id, phase, owner from hosted_runs where phase <> 'over' and root_run_id = any(${ids}::uuid[])`
+          select run_id, phase, owner from hosted_runs where phase <> 'ended' and root_run_id = any(${ids}::uuid[])`
       expect([...open], `after a kill at: ${point}`).toEqual([])
     })
 

@@ -93,7 +93,7 @@ function fetchAnswer(attempt: string, callId: string): StoredAnswer {
 
 const ownersOf = async (runs: readonly string[]) => {
   const rows = await sql<{ owner: string }[]>`
-    select distinct owner from hosted_runs where run_id = any(${[...runs]}::uuid[]) and phase = 'driven'`
+    select distinct owner from hosted_runs where run_id = any(${[...runs]}::uuid[]) and phase = 'executing'`
   return rows.map(({ owner }) => owner)
 }
 const phasesOf = async (runs: readonly string[]) => {
@@ -122,7 +122,7 @@ describe('two processes', () => {
       ).map(({ name }) => name),
     )
     const before = agent.requests().length
-    await eventually(async () => (await phasesOf(runs)).every((phase) => phase === 'over'))
+    await eventually(async () => (await phasesOf(runs)).every((phase) => phase === 'ended'))
     for (const run of runs) await untilStatus(second, run, 'completed')
     const again = agent
       .requests()

@@ -54,7 +54,7 @@ class Lives {
     const env: Record<string, string> = { ...this.env, ...found }
     if (this.workspaceKey !== '') env.BOOTSTRAP_WORKSPACE_KEY = this.workspaceKey
     const clock = { now: () => Date.now() + this.laterMs }
-    this.service = await startTestService(env, { clock, watermarkIntervalMs: 100 })
+    this.service = await startTestService(env, { clock, storeMarkIntervalMs: 100 })
     const { databaseUrl, dataDir, clickhouseUrl, workspaceKey } = this.service
     this.workspaceKey = workspaceKey
     this.stores = { postgres: databaseUrl, journal: dataDir, clickhouse: clickhouseUrl }
@@ -146,7 +146,7 @@ class Lives {
     const { end_seq } = await this.journal()
     await eventually(async () => {
       const rows = await sql`
-          select from journal_watermarks where end_seq >= ${end_seq} and loaded_seq >= ${end_seq} and columnar_beat >= beat - 1`
+          select from store_marks where end_seq >= ${end_seq} and loaded_seq >= ${end_seq} and columnar_beat >= beat - 1`
       return rows.length > 0
     })
     await sql.end()
@@ -319,7 +319,7 @@ test('restarts when Postgres is restored to an earlier state at run time', async
   const { databaseUrl, outdated } = await lives.start()
   await lives.live()
   const sql = connectPostgres(databaseUrl, { log: createLog('silent'), max: 1 })
-  await sql`update journal_watermarks set beat = 0`
+  await sql`update store_marks set beat = 0`
   await outdated
   await sql.end()
   await lives.service.stop()

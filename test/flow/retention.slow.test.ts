@@ -5,7 +5,7 @@ import { createLog } from '../../src/base/log.ts'
 import { Metrics } from '../../src/base/metrics.ts'
 import type { HistoryPage } from '../../src/live/history.ts'
 import { RetentionClock } from '../../src/retention/retention-clock.ts'
-import { RetentionWatermarks, withinRetention } from '../../src/retention/retention-watermarks.ts'
+import { RetentionFloors, withinRetention } from '../../src/retention/retention-floors.ts'
 import { createApi } from '../support/api.ts'
 import { eventually } from '../support/eventually.ts'
 import {
@@ -113,13 +113,13 @@ test('events beyond EVENT_RETENTION_DAYS are deleted from SQL and the journal; r
   const socket = await LiveSocket.open(service)
   const after = `${epoch}.${first.lastSeq - 1}`
   const subscribed = await socket.ask({ op: 'subscribe', id: 'old', filter: { kind: 'event' }, after })
-  const [, watermark] = subscribed[0].cursor!.split('.')
-  expect(Number(watermark)).toBeGreaterThanOrEqual(first.lastSeq)
+  const [, floor] = subscribed[0].cursor!.split('.')
+  expect(Number(floor)).toBeGreaterThanOrEqual(first.lastSeq)
   expect(subscribed).toEqual([
-    { op: 'subscribed', id: 'old', cursor: `${epoch}.${watermark}`, recovered: false },
-    { op: 'gap', id: 'old', after, resumed_at: `${epoch}.${watermark}` },
+    { op: 'subscribed', id: 'old', cursor: `${epoch}.${floor}`, recovered: false },
+    { op: 'gap', id: 'old', after, resumed_at: `${epoch}.${floor}` },
   ])
-  const fresh = await socket.subscribe('fresh', { filter: { kind: 'event' }, after: `${epoch}.${watermark}` })
+  const fresh = await socket.subscribe('fresh', { filter: { kind: 'event' }, after: `${epoch}.${floor}` })
   expect(fresh.recovered).toBe(true)
   const all = await socket.subscribe('all', { filter: { kind: 'event' }, after: 0 })
   expect(all.recovered).toBe(true)
@@ -132,9 +132,9 @@ test('events beyond EVENT_RETENTION_DAYS are deleted from SQL and the journal; r
   await stream.until(() => stream.items.length >= 3)
   expect(stream.frames.filter(({ event }) => event === 'gap')).toEqual([
     {
-      id: `${epoch}.${watermark}`,
+      id: `${epoch}.${floor}`,
       event: 'gap',
-      data: JSON.stringify({ after: `${first.lastSeq}`, resumed_at: `${epoch}.${watermark}` }),
+      data: JSON.stringify({ after: `${first.lastSeq}`, resumed_at: `${epoch}.${floor}` }),
     },
   ])
   await Promise.all([socket.close(), stream.close()])
@@ -147,7 +147,7 @@ test('events beyond EVENT_RETENTION_DAYS are deleted from SQL and the journal; r
   await eventually(async () => expect(await numbersInSql(service)).toEqual([]))
   await eventually(() => filesWith(service, '"n":10}').length === 0)
   const late = await LiveSocket.open(service)
-  const lost = await late.ask({ op: 'subscribe', id: 'late', after: `${epoch}.${watermark}` })
+  const lost = await late.ask({ op: 'subscribe', id: 'late', after: `${epoch}.${floor}` })
   expect(lost.map(({ op, recovered }) => [op, recovered])).toEqual([
     ['subscribed', false],
     ['gap', undefined],
@@ -230,9 +230,9 @@ test('a clock that jumps ahead deletes at most one more day, also for a workspac
   await days.stop()
 })
 
-describe('the watermark', () => {
+describe('the retention clock', () => {
   /** Processes that share a database, each with a clock that can be set and a monotonic one. */
-  async function watermarks() {
+  async function retentionClocks() {
     const { sql } = await freshDatabase()
     const lines: string[] = []
     const log = createLog('info', (line) => lines.push(JSON.parse(line).message))
@@ -247,47 +247,47 @@ describe('the watermark', () => {
   const HOUR_MS = 3_600_000
 
   test('follows the clock at its normal pace, and after a night without the service', async () => {
-    const { open, lines } = await watermarks()
+    const { open, lines } = await retentionClocks()
     const clock = { ms: NOON, monotonicMs: 0 }
-    let watermark = await open(clock)
-    expect(watermark.now()).toBe(NOON)
+    let retentionClock = await open(clock)
+    expect(retentionClock.now()).toBe(NOON)
     for (let hour = 0; hour < 30; hour++) {
       clock.ms += HOUR_MS
       clock.monotonicMs += HOUR_MS
-      expect(watermark.now()).toBe(clock.ms)
-      expect(await watermark.advance()).toBe(clock.ms)
+      expect(retentionClock.now()).toBe(clock.ms)
+      expect(await retentionClock.advance()).toBe(clock.ms)
     }
     clock.ms += 12 * HOUR_MS
-    watermark = await open(clock)
-    expect(watermark.now()).toBe(clock.ms)
+    retentionClock = await open(clock)
+    expect(retentionClock.now()).toBe(clock.ms)
     expect(lines).toEqual([])
   })
 
   test('does not follow a jump at run time, logs it, and catches up slowly if the jump was real', async () => {
-    const { open, lines } = await watermarks()
+    const { open, lines } = await retentionClocks()
     const clock = { ms: NOON, monotonicMs: 0 }
-    const watermark = await open(clock)
+    const retentionClock = await open(clock)
     clock.ms += 10 * DAY_MS
-    expect(watermark.now()).toBe(NOON)
-    expect(await watermark.advance()).toBe(NOON)
+    expect(retentionClock.now()).toBe(NOON)
+    expect(await retentionClock.advance()).toBe(NOON)
     expect(lines).toEqual([expect.stringContaining('the system clock is far ahead')])
     for (let hour = 1; hour <= 24; hour++) {
       clock.ms += HOUR_MS
       clock.monotonicMs += HOUR_MS
-      expect(await watermark.advance()).toBe(NOON + 2 * hour * HOUR_MS)
+      expect(await retentionClock.advance()).toBe(NOON + 2 * hour * HOUR_MS)
     }
     for (let hour = 1; hour <= 10 * 24; hour++) {
       clock.ms += HOUR_MS
       clock.monotonicMs += HOUR_MS
-      await watermark.advance()
+      await retentionClock.advance()
     }
-    expect(watermark.now()).toBe(clock.ms)
+    expect(retentionClock.now()).toBe(clock.ms)
     expect(lines).toHaveLength(2)
     expect(lines[1]).toContain('caught up')
   })
 
   test('moves no faster with many processes, or with one whose clock is wrong', async () => {
-    const { open } = await watermarks()
+    const { open } = await retentionClocks()
     const right = { ms: NOON, monotonicMs: 0 }
     const wrong = { ms: NOON + 1_000 * DAY_MS, monotonicMs: 0 }
     const all = [await open(right), await open(right), await open(wrong)]
@@ -298,26 +298,26 @@ describe('the watermark', () => {
         clock.ms += HOUR_MS
         clock.monotonicMs += HOUR_MS
       }
-      for (const watermark of all) await watermark.advance()
+      for (const retentionClock of all) await retentionClock.advance()
     }
     expect(all[2]!.now()).toBeLessThanOrEqual(afterStart + 2 * DAY_MS)
     expect(all[0]!.now()).toBe(right.ms)
   })
 
   test('never goes back, and never exceeds the clock', async () => {
-    const { open } = await watermarks()
+    const { open } = await retentionClocks()
     const clock = { ms: NOON, monotonicMs: 0 }
-    const watermark = await open(clock)
+    const retentionClock = await open(clock)
     clock.ms -= 5 * DAY_MS
-    expect(await watermark.advance()).toBe(clock.ms)
+    expect(await retentionClock.advance()).toBe(clock.ms)
     clock.ms = NOON
-    expect(await watermark.advance()).toBe(NOON)
+    expect(await retentionClock.advance()).toBe(NOON)
   })
 })
 
 test('a page read while retention deletes reports where the gap ends, and contains nothing below', async () => {
   const { sql } = await freshDatabase()
-  const [own, elsewhere] = [new RetentionWatermarks(sql, 'e'), new RetentionWatermarks(sql, 'e')]
+  const [own, elsewhere] = [new RetentionFloors(sql, 'e'), new RetentionFloors(sql, 'e')]
   const workspaceId = crypto.randomUUID()
   const item = (seq: number) => ({ seq, kind: 'event' as const, text: `${seq}`, endsRun: false })
   // Another process deletes up to 7 while this one reads; 4 and 6 were already deleted then.

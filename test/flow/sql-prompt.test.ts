@@ -1,6 +1,7 @@
 import { beforeAll, describe, expect, test } from 'bun:test'
 import { readFile, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { bytes } from '../../src/base/format.ts'
 import { remoteClickHouse } from '../../src/clickhouse/backend.ts'
 import { type ColumnarClient, createColumnarClient } from '../../src/clickhouse/client.ts'
 import { mintToken } from '../../src/keys/token.ts'
@@ -34,7 +35,7 @@ beforeAll(async () => {
   lastSeq = answer.data.last_seq
 })
 
-const FOOTER = /^\d+ rows?, \d+ ms, \d+ bytes, complete through [\w.]+\n$/
+const FOOTER = /^\d+ rows?, \d+ ms, \d+ B, complete through [\w.]+\n$/
 /** Keeps the engine busy up to the time limit. */
 const ENDLESS = 'SELECT count() FROM numbers(100000000007) WHERE sipHash64(number) = 1'
 
@@ -94,7 +95,7 @@ tool.call  warn   7       NULL
     const asked = [query, '--param', 'level=warn', '--format', format, '--output', path, '--wait-for', String(lastSeq)]
     const { exitCode, stdout, stderr } = await runSql(service, asked)
     expect([exitCode, stdout]).toEqual([0, ''])
-    expect(stderr).toBe(`wrote 1 row, ${shownSize((await stat(path)).size)} to ${path}\n`)
+    expect(stderr).toBe(`wrote ${bytes((await stat(path)).size)} to ${path}\n`)
     const rows = await engine.query(`SELECT * FROM file({path:String}, '${name}')`, { params: { path } })
     expect(rows).toEqual([{ type: 'tool.call', tokens: 7 }])
   })
@@ -116,9 +117,7 @@ tool.call  warn   7       NULL
     const query = `SELECT number, 'two\nlines, "quoted"' AS text FROM numbers(${rows})`
     const { exitCode, stdout, stderr } = await runSql(service, [query, '--format', format, '--output', path])
     expect([exitCode, stdout]).toEqual([0, ''])
-    expect(stderr.split('\n').at(-2)).toBe(
-      `wrote ${rows.toLocaleString()} rows, ${shownSize((await stat(path)).size)} to ${path}`,
-    )
+    expect(stderr.split('\n').at(-2)).toBe(`wrote ${bytes((await stat(path)).size)} to ${path}`)
   })
 
   test('runs statements from an argument, a pipe or a file in order', async () => {
@@ -207,7 +206,7 @@ describe('responses of a service', () => {
     const output = join(await temporaryDirectory(), 'answer.parquet')
     const filed = await runSql(asked, ['SELECT 1', '--format', 'parquet', '--output', output])
     // A file that is not Parquet has no row count to report.
-    expect([filed.exitCode, filed.stdout, filed.stderr]).toEqual([0, '', `wrote 300.0 kB to ${output}\n`])
+    expect([filed.exitCode, filed.stdout, filed.stderr]).toEqual([0, '', `wrote 300 kB to ${output}\n`])
     expect(Buffer.compare(await readFile(output), bytes)).toBe(0)
     expect(asked.queries).toEqual([
       { query: 'SELECT 1', params: { a: '1' }, format: 'arrow', wait_for: 'e.7' },
@@ -414,7 +413,3 @@ describe('the prompt', () => {
     return runningStatements(engine, '%numbers(100000000007)%')
   }
 })
-
-function shownSize(bytes: number): string {
-  return bytes < 1_000 ? `${bytes} bytes` : `${(bytes / 1_000).toFixed(1)} kB`
-}

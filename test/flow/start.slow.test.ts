@@ -156,6 +156,14 @@ test('a second instance on the same data directory exits and names the first; a 
   expect(await second.exited).toBe(0)
 })
 
+test('a data directory of an unreleased version is refused in one line', async () => {
+  const old = await temporaryDirectory()
+  await writeFile(join(old, 'holder'), '{}')
+  expect(await failedStart({ DATA_DIR: old })).toBe(
+    `agent-run-service: DATA_DIR ${old} was written by an earlier, unreleased version: move it away or start with an empty directory. Nothing was changed.\n`,
+  )
+})
+
 test('SIGTERM: accepted requests are answered, acknowledged data is kept, no process is left', async () => {
   const service = await again()
   const { agentId, agentKey } = await newAgent(service.api)

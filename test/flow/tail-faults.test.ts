@@ -196,7 +196,7 @@ test('a stalled reader causes backpressure instead of buffering; it misses nothi
       socket.say(subscribedAt(after))
       const from = Number(after?.slice(2) ?? 0) + 1
       for (let n = from; n <= LAST; n += 100) socket.activities(n, Math.min(LAST, n + 99), payload)
-      socket.close(4001, 'key_dead')
+      socket.close(4001, 'key_invalid')
     },
   })
   const tail = spawnStalled(feed.url, KEY, '--json')

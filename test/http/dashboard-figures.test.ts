@@ -19,7 +19,7 @@ describe('the figures of the overview', () => {
   })
 
   const queries = {
-    async shared(query: string, params: object) {
+    async run(query: string, params: object) {
       const answer = await service.api('POST', '/api/v1/query', { query, params })
       expect(answer).toMatchObject({ status: 200 })
       return answer.data

@@ -1,16 +1,16 @@
 import { describe, expect, test } from 'bun:test'
 import type { Token, Tokens } from 'marked'
+import { compact, dollars, duration, percent } from '../../src/base/format.ts'
+import { placeholdersOf } from '../../src/base/placeholders.ts'
 import { visible } from '../../src/base/visible.ts'
 import { Backlog } from '../../src/dashboard/page/app/backlog.ts'
-import { hrefOf, parseAddress } from '../../src/dashboard/page/app/router.ts'
+import { hrefOf, parseAddress } from '../../src/dashboard/page/context/router.ts'
 import { parseIntact, plain, pretty, textOf } from '../../src/dashboard/page/data/json.ts'
-import { type Exchange, type SharedMessage, SharedResults } from '../../src/dashboard/page/data/shared-results.ts'
 import { feedFilterOf, liveFilterOf } from '../../src/dashboard/page/live/live-filter.ts'
 import { sampleOf } from '../../src/dashboard/page/overview/call-sample.ts'
 import { changeOf } from '../../src/dashboard/page/overview/change.ts'
 import { readCalls, settledOf } from '../../src/dashboard/page/overview/metrics.ts'
 import { ago, ahead } from '../../src/dashboard/page/parts/clock.ts'
-import { compact, dollars, duration, percent } from '../../src/dashboard/page/parts/format.ts'
 import { markdownTokens } from '../../src/dashboard/page/parts/markdown-tokens.ts'
 import { bucketsOf, completeBuckets, linkedRange, rangeOf, zoomOf } from '../../src/dashboard/page/parts/range.ts'
 import { isolated, withSilence } from '../../src/dashboard/page/parts/silence.ts'
@@ -25,7 +25,7 @@ import {
   valuesOf,
 } from '../../src/dashboard/page/sql/sql-state.ts'
 import { diffLines, readArguments } from '../../src/dashboard/page/waiting/decision.ts'
-import { fillPrompt, placeholdersOf } from '../../src/hosted/invoke/prompt.ts'
+import { fillPrompt } from '../../src/hosted/invoke/prompt.ts'
 import { seededRandom } from '../support/random.ts'
 
 /** The parts of the dashboard page that can be tested without a browser. */
@@ -265,14 +265,14 @@ describe('figures of model and tool calls', () => {
       { type: 'tool.call.finished', name: 'search', ...call },
     ]
     const asked: unknown[] = []
-    const shared = async (_query: string, params: unknown) => {
+    const run = async (_query: string, params: unknown) => {
       asked.push(params)
       return { rows }
     }
     const range = rangeOf({ from: '2026-01-01T00:00:00Z', to: '2026-01-02T00:00:00Z' }, 0)
     const counts = [day(0, 40_000, 80, 30)]
     const { models, tools } = await readCalls(
-      { queries: { shared } as never, prices: {} },
+      { queries: { run } as never, prices: {} },
       range,
       counts,
       new AbortController().signal,
@@ -282,68 +282,6 @@ describe('figures of model and tool calls', () => {
     expect(models.calls[0]).toEqual({ name: 'a', calls: 60, failed: 6, p50: 100, p95: 200, tokens: 1_200, cost: 3 })
     expect(tools.share).toBe(1)
     expect(tools.calls[0]?.calls).toBe(30)
-  })
-})
-
-describe('results that tabs share', () => {
-  /** Opens tabs whose messages arrive at once, with one lock. */
-  function tabs(now: () => number) {
-    const listeners: ((message: SharedMessage) => void)[] = []
-    let last: Promise<unknown> = Promise.resolve()
-    return () => {
-      let own: (message: SharedMessage) => void = () => {}
-      const exchange: Exchange = {
-        send: (message) => {
-          for (const take of listeners) if (take !== own) take(message)
-        },
-        listen: (take) => {
-          own = take
-          listeners.push(take)
-        },
-        exclusive: (_name, work) => {
-          const done = last.then(work)
-          last = done.catch(() => {})
-          return done
-        },
-      }
-      return new SharedResults(Promise.resolve(exchange), now)
-    }
-  }
-
-  test('one tab asks, the others get its result with all digits, until it is too old', async () => {
-    let time = 0
-    let asked = 0
-    const open = tabs(() => time)
-    const [first, second] = [open(), open()]
-    const load = async () => parseIntact(`{"n": ${++asked}, "big": 9223372036854775807}`)
-    const [a, b] = await Promise.all([first.get('q', 10, load), second.get('q', 10, load)])
-    expect([textOf(a), textOf(b), asked]).toEqual([textOf(b), '{"n":1,"big":9223372036854775807}', 1])
-    time = 11
-    expect(textOf(await second.get('q', 10, load))).toContain('"n":2')
-    expect(textOf(await first.get('other', 10, load))).toContain('"n":3')
-  })
-
-  test('a tab that is opened later asks the others first', async () => {
-    const open = tabs(() => 0)
-    await open().get('q', 10, async () => 'found')
-    expect(await open().get('q', 10, async () => 'asked the service')).toBe('found')
-  })
-
-  test('a failure is not shared: the next tab asks itself', async () => {
-    const open = tabs(() => 0)
-    const [first, second] = [open(), open()]
-    const results = await Promise.allSettled([
-      first.get('q', 10, () => Promise.reject(new Error('it failed'))),
-      second.get('q', 10, async () => 'found'),
-    ])
-    expect(results.map(({ status }) => status)).toEqual(['rejected', 'fulfilled'])
-  })
-
-  test('without locks, every tab asks', async () => {
-    const alone = new SharedResults(Promise.resolve(null))
-    let asked = 0
-    for (const _ of [1, 2]) await alone.get('q', 10, async () => ++asked)
-    expect(asked).toBe(2)
   })
 })
 

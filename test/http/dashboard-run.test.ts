@@ -1,11 +1,11 @@
 import { describe, expect, test } from 'bun:test'
 import { textOf } from '../../src/dashboard/page/data/json.ts'
 import type { Event, RunSummary, Task } from '../../src/dashboard/page/data/records.ts'
+import { treeOrder } from '../../src/dashboard/page/run/bar-tree.ts'
+import { barsOf } from '../../src/dashboard/page/run/bars.ts'
 import { summaryOf } from '../../src/dashboard/page/run/event-summary.ts'
 import { messagesOf } from '../../src/dashboard/page/run/messages.ts'
 import { fieldOf } from '../../src/dashboard/page/run/payload.ts'
-import { treeOrder } from '../../src/dashboard/page/run/span-tree.ts'
-import { spansOf } from '../../src/dashboard/page/run/spans.ts'
 import { panned, tickLabel, ticksOf, zoomed } from '../../src/dashboard/page/run/time-window.ts'
 import { timelineSummary } from '../../src/dashboard/page/run/timeline-summary.ts'
 import { seededRandom } from '../support/random.ts'
@@ -29,8 +29,8 @@ describe('the timeline of a run', () => {
       completed_at: null,
       ...times,
     }) as Task
-  const spans = (events: readonly Event[], tasks: readonly Task[] = []) =>
-    spansOf({ run: summary, tasks, children: [], events }).map(({ kind, name, startMs, endMs, status }) => {
+  const bars = (events: readonly Event[], tasks: readonly Task[] = []) =>
+    barsOf({ run: summary, tasks, children: [], events }).map(({ kind, name, startMs, endMs, status }) => {
       return `${kind} ${name} ${startMs / 1_000}–${endMs === null ? '' : endMs / 1_000} ${status}`
     })
 
@@ -41,7 +41,7 @@ describe('the timeline of a run', () => {
       task('later', { status: 'pending' }),
       task('never', { status: 'skipped', started_at: at(3), completed_at: at(4) }),
     ]
-    expect(spans([], tasks)).toEqual(['task done 5–10 completed', 'task open 15– running'])
+    expect(bars([], tasks)).toEqual(['task done 5–10 completed', 'task open 15– running'])
   })
 
   test('the start and the end of a tool call are one span; ids of calls may repeat', () => {
@@ -52,7 +52,7 @@ describe('the timeline of a run', () => {
       event('tool.call.started', 4, call),
       event('tool.call.finished', 9, { gen_ai: { tool: { name: 'look' } }, latency_ms: 2_000 }),
     ]
-    expect(spans(events)).toEqual(['tool pay 1–3 failed', 'tool pay 4– running', 'tool look 7–9 completed'])
+    expect(bars(events)).toEqual(['tool pay 1–3 failed', 'tool pay 4– running', 'tool look 7–9 completed'])
   })
 
   test('a model call begins its latency earlier; a wait lasts until its decision', () => {
@@ -62,7 +62,7 @@ describe('the timeline of a run', () => {
       event('approval.decided', 8, { approval_id: '1', status: 'approved' }),
       event('input.requested', 9, { request_id: '2' }),
     ]
-    expect(spans(events)).toEqual([
+    expect(bars(events)).toEqual([
       'model m 3.5–5 completed',
       'wait approval: pay 6–8 approved',
       'wait question 9– awaiting_input',
@@ -71,12 +71,12 @@ describe('the timeline of a run', () => {
 
   test('an OpenTelemetry span, which is a task and an event, is one span', () => {
     const own = { ...event('llm.call', 9, { 'gen_ai.request.model': 'm' }), id: 'span' }
-    expect(spans([own], [task('span', { started_at: at(1), completed_at: at(9) })])).toEqual([
+    expect(bars([own], [task('span', { started_at: at(1), completed_at: at(9) })])).toEqual([
       'model span 1–9 completed',
     ])
   })
 
-  test('lists spans below their parents, siblings by their start, each once, whatever the parents are', () => {
+  test('lists bars below their parents, siblings by their start, each once, whatever the parents are', () => {
     const node = (id: string, parentId: string | null, startMs: number) => ({ id, parentId, startMs })
     const nodes = [node('d', 'a', 3), node('c', null, 2), node('b', 'a', 2), node('a', null, 1)]
     expect(treeOrder(nodes).map(({ node: { id }, depth }) => `${depth}${id}`)).toEqual(['0a', '1b', '1d', '0c'])
@@ -95,8 +95,8 @@ describe('the timeline of a run', () => {
     const types = (type: string, n: number) => Array.from({ length: n }, () => ({ type }))
     const events = [...types('llm.call', 4_000), ...types('tool.call.finished', 3), ...types('tool.call.started', 2)]
     const cost = { cost_usd: 4 }
-    const spans = [...drawn('model', 2_000), ...drawn('tool', 3)]
-    expect(timelineSummary(spans, events, cost)).toBe('2,000 of 4,000 model calls shown · 3 tool calls · $4.00')
+    const bars = [...drawn('model', 2_000), ...drawn('tool', 3)]
+    expect(timelineSummary(bars, events, cost)).toBe('2,000 of 4,000 model calls shown · 3 tool calls · $4.00')
     expect(timelineSummary(drawn('model', 2), types('llm.call', 2), cost)).toBe('2 model calls · $0.002')
     expect(timelineSummary([], [], cost)).toBe('')
   })

@@ -87,7 +87,7 @@ async function hasErasedEverywhere(): Promise<boolean> {
   const left = await stores.sql`
     select 1 from instances i, erasures e
     where i.lease_until > now() and e.state_gone_at is not null
-      and (i.epoch is null or not i.epoch = any(e.let_go))`
+      and (i.epoch is null or not i.epoch = any(e.released_epochs))`
   return left.length === 0
 }
 
@@ -155,7 +155,7 @@ describe('erasing a workspace', () => {
     const [doomed, other] = [await newTenant(service), await newTenant(service)]
     const mark = await fill(doomed)
     await service.api('PATCH', `/api/v1/workspaces/${doomed.workspaceId}`, { retention_days: 9 }, AS_OPERATOR)
-    await stores.sql`insert into retention_horizons (epoch, workspace_id, seq) values ('e', ${doomed.workspaceId}, 1)`
+    await stores.sql`insert into retention_floors (epoch, workspace_id, seq) values ('e', ${doomed.workspaceId}, 1)`
     const watcher = await LiveSocket.open(other)
     await watcher.subscribe('all', { filter: { kind: 'event' } })
     const reporting = reportOn(other)
@@ -315,14 +315,14 @@ test('erasing completes only after every live process has erased its journal', a
     values (${instanceId}, now(), now(), now() + interval '1 minute', ${Number.MAX_SAFE_INTEGER})`
   const erasing = erase(service, doomed.workspaceId)
   const state = async () => {
-    const [row] = await sql`select let_go, erased_at from erasures where workspace_id = ${doomed.workspaceId}`
+    const [row] = await sql`select released_epochs, erased_at from erasures where workspace_id = ${doomed.workspaceId}`
     return row
   }
-  await eventually(async () => (await state())?.let_go.length === 1)
+  await eventually(async () => (await state())?.released_epochs.length === 1)
   await sql`update instances set epoch = 'its journal' where instance_id = ${instanceId}`
   expect(await traces(stores, doomed.workspaceId)).toEqual(['workspaces'])
   expect((await state())!.erased_at).toBeNull()
-  await sql`update erasures set let_go = array_append(let_go, 'its journal') where workspace_id = ${doomed.workspaceId}`
+  await sql`update erasures set released_epochs = array_append(released_epochs, 'its journal') where workspace_id = ${doomed.workspaceId}`
   expect((await erasing).status).toBe(200)
   await sql`delete from instances where instance_id = ${instanceId}`
 })

@@ -231,6 +231,6 @@ describe('the ws package', () => {
     expect(await whole).toBe('subscribed')
     const closed = new Promise((resolve) => socket.on('close', (code, reason) => resolve([code, `${reason}`])))
     await service.api('POST', `/api/v1/keys/${data.key_id}/revoke`, {})
-    expect(await closed).toEqual([4001, 'key_dead'])
+    expect(await closed).toEqual([4001, 'key_invalid'])
   })
 })

@@ -205,7 +205,7 @@ describe('the end of a parent run', () => {
     }
     await eventually(async () => {
       const left = await sql`
-        select run_id from hosted_runs where root_run_id = any(${runs}::uuid[]) and phase <> 'over'`
+        select run_id from hosted_runs where root_run_id = any(${runs}::uuid[]) and phase <> 'ended'`
       expect([...left]).toEqual([])
       const pending = await sql`
         select pause_id from pauses p join hosted_runs h using (run_id)
@@ -225,8 +225,8 @@ describe('the end of a parent run', () => {
     const [run] = await childrenOf(data.run_id)
     expect(run).toMatchObject({ status: 'cancelled', error_message: 'its parent has ended' })
     await eventually(async () => {
-      const driven = await sql`select from hosted_runs where phase = 'driven' and root_run_id = ${data.run_id}`
-      return driven.length === 0
+      const executing = await sql`select from hosted_runs where phase = 'executing' and root_run_id = ${data.run_id}`
+      return executing.length === 0
     })
     for (const open of gates.splice(0)) open()
   })

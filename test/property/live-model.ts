@@ -175,6 +175,7 @@ function runRow({ run, status, tags }: { run: Run; status: string; tags: readonl
     cost_usd: 0,
     event_count: 0,
     last_event_at: null,
+    pending: null,
   }
 }
 
@@ -190,6 +191,8 @@ function taskRow({ run, status }: { run: Run; status: string }): TaskRow {
     error_message: null,
     created_at: NOW,
     updated_at: NOW,
+    started_at: NOW,
+    completed_at: null,
   }
 }
 

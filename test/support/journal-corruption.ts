@@ -9,7 +9,7 @@ import type { Frame } from '../../src/journal/journal.ts'
 import { Identity } from '../../src/journal/local/identity.ts'
 import { type LocalJournal, openLocalJournal } from '../../src/journal/local/journal.ts'
 import { segmentNames } from '../../src/journal/local/segments.ts'
-import { sealedFormat } from '../../src/journal/local/walk.ts'
+import { readFrame } from '../../src/journal/log/frame.ts'
 import { FrameSeal } from '../../src/journal/log/seal.ts'
 import { batchOf, runRef } from './events.ts'
 import { forgedFrame, runIdsOf } from './forged-frames.ts'
@@ -86,10 +86,7 @@ async function buildBase(dir: string, random: Random): Promise<Base> {
 function forgery(journal: LocalJournal, random: Random): Promise<unknown>[] {
   const firstSeq = random.pick([journal.endSeq + 1, journal.endSeq + 2, 1_000_000])
   const seal = new FrameSeal(Buffer.alloc(32), journal.epoch, firstSeq)
-  const runs: RunRef[] = runIdsOf(forgedFrame(random.bool() ? 'old' : seal, firstSeq)).map((runId) => ({
-    ...runRef(),
-    runId,
-  }))
+  const runs: RunRef[] = runIdsOf(forgedFrame(seal, firstSeq)).map((runId) => ({ ...runRef(), runId }))
   return runs.map((run) => journal.appendEvents(batchOf(run, [{ type: 'forged' }])))
 }
 
@@ -98,9 +95,9 @@ function framesOf(dir: string): Map<number, BaseFrame> {
   const frames = new Map<number, BaseFrame>()
   for (const file of segmentNames(dir)) {
     const bytes = fs.readFileSync(join(dir, file))
-    const format = sealedFormat(identity.sealOf(Number.parseInt(file, 10)))
+    const seal = identity.sealOf(Number.parseInt(file, 10))
     for (let at = 0; at < bytes.length; ) {
-      const read = format.read(bytes, at, at)
+      const read = readFrame(bytes, at, seal, at)
       if (read.status !== 'frame') throw new Error(`no frame at ${at} of ${file}`)
       const { head, frame } = read
       const blockEnd = frame.block.byteOffset - bytes.byteOffset + frame.block.length
@@ -113,8 +110,8 @@ function framesOf(dir: string): Map<number, BaseFrame> {
   return frames
 }
 
-function textOf({ kind, firstSeq, rows, spans, receivedAt, block }: Frame): string {
-  return JSON.stringify([kind, firstSeq, rows, spans, receivedAt, Bun.hash(block).toString()])
+function textOf({ kind, firstSeq, rows, runs, receivedAt, block }: Frame): string {
+  return JSON.stringify([kind, firstSeq, rows, runs, receivedAt, Bun.hash(block).toString()])
 }
 
 /** @returns a description for the failure message */

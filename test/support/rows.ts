@@ -31,6 +31,7 @@ export function runRow({ workspaceId, agentId, runId }: RunRef, fields: Partial<
     cost_usd: 0,
     event_count: 0,
     last_event_at: null,
+    pending: null,
     ...fields,
   }
 }

@@ -1,3 +1,4 @@
+import { writeFormat } from '../../src/base/data-dir.ts'
 import { createLog } from '../../src/base/log.ts'
 import { remoteClickHouse } from '../../src/clickhouse/backend.ts'
 import { createColumnarClient } from '../../src/clickhouse/client.ts'
@@ -56,6 +57,7 @@ export async function startClickHouseTemplate(): Promise<string> {
  */
 export async function createDataDirTemplate(): Promise<string> {
   const dataDir = await temporaryDirectory()
+  writeFormat(dataDir)
   const [postgres, clickhouse] = await Promise.all([
     startEmbeddedPostgres({ dataDir, log }),
     startEmbeddedClickHouse({ dataDir, log, logLevel: 'error' }),

@@ -26,7 +26,7 @@ async function backupOf(parent: string, { edit, tamper }: { edit?: Edit; tamper?
   const identity = Identity.open(join(folder, 'journal'), false)
   const journal = readdirSync(join(folder, 'journal')).map((name) => `journal/${name}`)
   const manifest: Loose = {
-    format: 2,
+    format: 1,
     version: '0.0.0',
     taken_at: '2026-01-01T00:00:00.000Z',
     epoch: identity.epoch,

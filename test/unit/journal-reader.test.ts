@@ -135,7 +135,7 @@ test('deleted rows are forgotten, in memory too', async () => {
   expect(await journal.cut()).toBe(4)
   expect(await journal.drop(4)).toBe(true)
   await appendMarks(journal, [5])
-  await eventually(() => reader.startSeq === 5)
+  await eventually(() => reader.startSeq === 5 && reader.endSeq === 5)
   expect([...(await marksAfter(reader)).values()]).toEqual([5])
   expect(reader.gaps).toEqual([])
 })

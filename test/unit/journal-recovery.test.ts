@@ -6,10 +6,10 @@ import { createLog } from '../../src/base/log.ts'
 import { type LocalJournal, type LocalJournalOptions, openLocalJournal } from '../../src/journal/local/journal.ts'
 import { FrameSeal } from '../../src/journal/log/seal.ts'
 import type { NativeInserter } from '../../src/sink/sink.ts'
-import { startSink } from '../../src/sink/sink.ts'
 import { batchOf, runRef } from '../support/events.ts'
-import { forgedFrame, oldFrame, runIdsOf } from '../support/forged-frames.ts'
+import { forgedFrame, runIdsOf } from '../support/forged-frames.ts'
 import { runRow } from '../support/rows.ts'
+import { startSink } from '../support/sink.ts'
 import { temporaryDirectory } from '../support/teardown.ts'
 
 /** How a journal recovers files left behind by a crash, a disk error or an attacker. */
@@ -33,7 +33,7 @@ async function spansOf(journal: LocalJournal): Promise<[number, string][]> {
     if (frames.length === 0) return spans
     for (const frame of frames) {
       position = frame.firstSeq
-      for (const { runId, rows } of frame.spans) {
+      for (const { runId, rows } of frame.runs) {
         spans.push([position, runId])
         position += rows
       }
@@ -51,33 +51,29 @@ function change(path: string, work: (bytes: Buffer) => Buffer | undefined): void
   fs.writeFileSync(path, work(bytes) ?? bytes)
 }
 
-for (const kind of ['in the old format', "in the current format with the attacker's key"] as const) {
-  test(`a frame ${kind} that callers hide in the rows of a real frame is never recovered, wherever that frame is torn`, async () => {
-    const dir = await temporaryDirectory()
-    const journal = await open(dir)
-    await append(journal)
-    const firstSeq = 1_000_000
-    const seal = new FrameSeal(Buffer.alloc(32, 1), journal.epoch, 1)
-    const forged = forgedFrame(kind === 'in the old format' ? 'old' : seal, firstSeq)
-    const victims = runIdsOf(forged)
-    const calls = await Promise.all(victims.map((runId) => append(journal, 1, { ...runRef(), runId })))
-    const { lastSeq } = calls[calls.length - 1]
-    await journal.close()
-    const name = join(dir, segmentsOf(dir)[0])
-    const whole = fs.readFileSync(name)
-    // The column of run ids holds the forged frame, byte for byte.
-    expect(whole.indexOf(forged)).toBeGreaterThan(PAGE_BYTES)
-    for (const damage of DAMAGES) {
-      fs.writeFileSync(name, damage(Buffer.from(whole)))
-      const again = await open(dir)
-      expect(await positionsOf(again)).toEqual([1])
-      expect([again.endSeq, gapsOf(again)]).toEqual([lastSeq, [[1, lastSeq]]])
-      await again.close()
-      for (const file of segmentsOf(dir)) fs.rmSync(join(dir, file))
-      fs.rmSync(join(dir, 'gaps'))
-    }
-  })
-}
+test("a frame with an attacker's key that callers hide in the rows of a real frame is never recovered, wherever that frame is torn", async () => {
+  const dir = await temporaryDirectory()
+  const journal = await open(dir)
+  await append(journal)
+  const forged = forgedFrame(new FrameSeal(Buffer.alloc(32, 1), journal.epoch, 1), 1_000_000)
+  const victims = runIdsOf(forged)
+  const calls = await Promise.all(victims.map((runId) => append(journal, 1, { ...runRef(), runId })))
+  const { lastSeq } = calls[calls.length - 1]
+  await journal.close()
+  const name = join(dir, segmentsOf(dir)[0])
+  const whole = fs.readFileSync(name)
+  // The column of run ids holds the forged frame, byte for byte.
+  expect(whole.indexOf(forged)).toBeGreaterThan(PAGE_BYTES)
+  for (const damage of DAMAGES) {
+    fs.writeFileSync(name, damage(Buffer.from(whole)))
+    const again = await open(dir)
+    expect(await positionsOf(again)).toEqual([1])
+    expect([again.endSeq, gapsOf(again)]).toEqual([lastSeq, [[1, lastSeq]]])
+    await again.close()
+    for (const file of segmentsOf(dir)) fs.rmSync(join(dir, file))
+    fs.rmSync(join(dir, 'gaps'))
+  }
+})
 
 /** Ways to damage the second commit. */
 const DAMAGES: ((bytes: Buffer) => Buffer)[] = [
@@ -120,48 +116,6 @@ test('a recovery that ends within a page starts a new segment, and the first app
   const third = await open(dir)
   expect(await positionsOf(third)).toEqual([1, 2])
   await third.close()
-})
-
-test('reads a journal of the old format and continues in the current one', async () => {
-  const dir = await temporaryDirectory()
-  const source = await open(await temporaryDirectory())
-  const runs = [runRef(), runRef(), runRef(), runRef()]
-  for (const run of runs) await append(source, 2, run)
-  const frames = await source.read(0, 1e6)
-  await source.close()
-  const outboxIds = [41, 42]
-  const old = frames.map(({ firstSeq, spans, block }) => oldFrame('event', firstSeq, spans, block, outboxIds))
-  fs.writeFileSync(join(dir, '0000000000000001.segment'), Buffer.concat(old.slice(0, 2)))
-  fs.writeFileSync(join(dir, '0000000000000005.segment'), Buffer.concat([...old.slice(2), Buffer.alloc(700)]))
-  fs.writeFileSync(join(dir, 'epoch'), '0123456789ab')
-
-  const journal = await open(dir)
-  expect([journal.epoch, journal.endSeq, journal.startSeq]).toEqual(['0123456789ab', 8, 1])
-  expect(journal.lastOutboxIds()).toEqual([41, 42].map((id) => `00000000-0000-0000-0000-0000000000${id.toString(16)}`))
-  const next = runRef()
-  expect(await append(journal, 1, next)).toEqual({ firstSeq: 9, lastSeq: 9 })
-  const expected = [...runs, next].map(({ runId }, index) => [index * 2 + 1, runId])
-  expect(await spansOf(journal)).toEqual(expected as [number, string][])
-  await journal.close()
-  expect(fs.statSync(join(dir, 'epoch')).mode & 0o777).toBe(0o600)
-  const again = await open(dir)
-  expect([again.epoch, await spansOf(again), again.gaps]).toEqual(['0123456789ab', expected as [number, string][], []])
-  await again.close()
-})
-
-test('a frame of the old format with a damaged header ends its segment; nothing after it is searched', async () => {
-  const dir = await temporaryDirectory()
-  const frames = [1, 2, 3].map((firstSeq) => oldFrame('event', firstSeq, [{ ...runRef(), rows: 1 }], Buffer.from('x')))
-  frames[1][30] ^= 1
-  fs.writeFileSync(join(dir, '0000000000000001.segment'), Buffer.concat(frames))
-  fs.writeFileSync(
-    join(dir, '0000000000000004.segment'),
-    oldFrame('event', 4, [{ ...runRef(), rows: 1 }], Buffer.from('y')),
-  )
-  fs.writeFileSync(join(dir, 'epoch'), '0123456789ab')
-  const journal = await open(dir)
-  expect([await positionsOf(journal), gapsOf(journal)]).toEqual([[1, 4], [[1, 3]]])
-  await journal.close()
 })
 
 test('a new epoch continues in the same directory: consumers read earlier rows, feeds start at the new epoch', async () => {

@@ -120,7 +120,7 @@ function live(random: Random, onChange: (log: OutputLog, stored: () => OutputLog
       const [ended] = open.splice(random.int(0, open.length - 1), 1)
       const done = call(step, ended!.position, [ended!.startedFrame, log.nextFrameNumber()])
       calls[calls.indexOf(ended!)] = done
-      log.addCall(done, 'over')
+      log.addCall(done, 'ended')
       changed()
     }
   }

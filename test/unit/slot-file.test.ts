@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { createLog } from '../../src/base/log.ts'
 import { AcknowledgedFile } from '../../src/journal/local/acknowledged.ts'
 import { SinkPositionFile } from '../../src/sink/position.ts'
-import { WatermarkFile } from '../../src/store-marks/watermark-file.ts'
+import { StoreMarkFile } from '../../src/store-marks/mark-file.ts'
 import { temporaryDirectory } from '../support/teardown.ts'
 
 /** Fails writes after some bytes, as a full or broken disk does. */
@@ -43,11 +43,11 @@ interface Kind {
 
 const KINDS: Kind[] = [
   {
-    name: 'watermark',
+    name: 'store-mark',
     slotBytes: 32,
     contentBytes: 28,
     open: async (dir, write) => {
-      const file = WatermarkFile.read(dir, async (slot, at) => write(slot, at))
+      const file = StoreMarkFile.read(dir, async (slot, at) => write(slot, at))
       return {
         get value() {
           return file.get().beat
@@ -67,7 +67,7 @@ const KINDS: Kind[] = [
         get value() {
           return file.seq
         },
-        set: async (seq) => file.note(seq),
+        set: async (seq) => file.set(seq),
         close: () => file.close(),
       }
     },
@@ -75,7 +75,7 @@ const KINDS: Kind[] = [
   {
     name: 'sink.position',
     slotBytes: 64,
-    contentBytes: 64,
+    contentBytes: 44,
     open: async (dir, write) => {
       const file = await SinkPositionFile.open(dir, async (slot, at) => write(slot, at))
       return {

@@ -1,6 +1,7 @@
 import { expect, test } from 'bun:test'
 import { existsSync, readFileSync } from 'node:fs'
 import { dirname, join, relative, sep } from 'node:path'
+import packageJson from '../../package.json'
 
 /** The style rules that a machine can check. Each test lists the offenders, so that a failure says what to do. */
 
@@ -252,10 +253,21 @@ function anchorsOf(file: string): string[] {
   )
 }
 
+const { dependencies, devDependencies } = packageJson
+
 test('versions in package.json are exact', () => {
-  const { dependencies, devDependencies } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'))
-  const loose = Object.entries(devDependencies).filter(([, version]) => !/^\d/.test(String(version)))
-  expect(loose).toEqual([])
-  // Programs that install the package get the client library, which needs nothing (docs/decisions.md).
-  expect(dependencies).toBeUndefined()
+  const versions = Object.entries({ ...dependencies, ...devDependencies })
+  expect(versions.filter(([, version]) => !/^\d/.test(version))).toEqual([])
+})
+
+test('what the service imports is installed without the development dependencies', () => {
+  const isOurs = (target: string) => /^(src|test|sql|package\.json)/.test(target) || /^(bun|node):|^bun$/.test(target)
+  const bad = product.flatMap(({ path, imports }) =>
+    imports
+      .filter(({ target }) => !isOurs(target))
+      .map(({ target }) => /^(@[^/]+\/)?[^/]+/.exec(target)?.[0] ?? target)
+      .filter((name) => !Object.hasOwn(dependencies, name))
+      .map((name) => `${path} imports ${name}`),
+  )
+  expect(bad).toEqual([])
 })

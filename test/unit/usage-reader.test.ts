@@ -1,7 +1,10 @@
 import { expect, test } from 'bun:test'
 import { visitPayloads } from '../../src/clickhouse/event-rows.ts'
+import { createPrices } from '../../src/conventions/prices.ts'
+import { USAGE_NAMES } from '../../src/conventions/usage-names.ts'
+import { parseIntact } from '../../src/dashboard/page/data/json.ts'
+import { usageOf } from '../../src/dashboard/page/run/payload.ts'
 import { EventBlock } from '../../src/journal/blocks/event-block.ts'
-import { createPrices } from '../../src/model/prices.ts'
 import { UsageReader } from '../../src/runs/usage-reader.ts'
 import { batchOf, runRef } from '../support/events.ts'
 import { seededRandom } from '../support/random.ts'
@@ -46,6 +49,24 @@ test('the older names of OpenTelemetry, and those of OpenInference and the Verce
   expect(read({ 'ai.usage.promptTokens': 1, 'ai.usage.outputTokens': 2, 'gen_ai.usage.cost': 3 })).toEqual(use(1, 2, 3))
   const both = { 'gen_ai.usage.prompt_tokens': 9, 'gen_ai.usage.input_tokens': 1, 'ai.usage.promptTokens': 9 }
   expect(read(both)).toEqual(use(1, 0, 0))
+})
+
+test('the dashboard shows the tokens and the cost that are counted, under every name and in every form', () => {
+  const shown = (json: string) => {
+    const { model, ...usage } = usageOf(parseIntact(json))
+    return usage
+  }
+  const values = ['7', '"7"', '7.0', '7.5', '"7.5"', '-1', '""', '"x"', 'null', 'true', '[7]', '{"a":7}', '1e13', '1e2']
+  const names = [...USAGE_NAMES.inputTokens, ...USAGE_NAMES.outputTokens, ...USAGE_NAMES.costUsd]
+  for (const name of names) {
+    const nested = name.split('.').reduceRight((inner, part) => `{${JSON.stringify(part)}: ${inner}}`, 'VALUE')
+    for (const form of [`{"${name}": VALUE}`, `{"${name}": VALUE, "ai.usage.promptTokens": 3}`, nested]) {
+      for (const value of values) {
+        const json = form.replace('VALUE', value)
+        expect({ json, ...shown(json) }).toEqual({ json, ...(read(json) ?? use(0, 0, 0)) })
+      }
+    }
+  }
 })
 
 test('values that are not plausible numbers are ignored', () => {

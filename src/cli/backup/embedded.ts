@@ -71,6 +71,6 @@ export function startPostgres(dataDir: string, log: Log): Promise<EmbeddedPostgr
 }
 
 /** The URL of a running service's Postgres. */
-export function postgresBeside(dataDir: string): Promise<{ url: string; close(): Promise<void> }> {
+export function openEmbeddedPostgres(dataDir: string): Promise<{ url: string; close(): Promise<void> }> {
   return embeddedPostgresBeside(dataDir)
 }

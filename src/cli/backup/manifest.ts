@@ -19,7 +19,7 @@ export interface DumpedTable {
 
 /** The contents of a backup. It is written last: a folder without a manifest is not a complete backup. */
 export interface Manifest {
-  readonly format: 2
+  readonly format: 1
   /** Version of the service that was backed up. */
   readonly version: string
   readonly taken_at: string
@@ -45,7 +45,7 @@ export interface SignedManifest extends Manifest {
   readonly signature: string
 }
 
-export const FORMAT = 2
+export const FORMAT = 1
 const NAME = 'manifest.json'
 
 /** What a backup contains. Nothing else may be named, so that no file is read or written outside of the folders. */

@@ -87,7 +87,7 @@ export async function loadPostgres({
           throw new StartError(`the backup is damaged: table ${name} has ${found} rows instead of ${rows}`)
       }
       // As in the file beside the journal: see `forgetColumnarBeat`.
-      await sql`update journal_watermarks set columnar_beat = 0`
+      await sql`update store_marks set columnar_beat = 0`
       for (const [name, value] of Object.entries(dump.sequences)) await sql`select setval(${name}::regclass, ${value})`
     })
   } finally {

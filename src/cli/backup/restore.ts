@@ -1,11 +1,11 @@
 import { existsSync } from 'node:fs'
 import { mkdir, readdir, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { RESTORING_NAME } from '../../base/data-dir.ts'
+import { RESTORING_NAME, writeFormat } from '../../base/data-dir.ts'
 import type { Log } from '../../base/log.ts'
 import { StartError } from '../../base/start-error.ts'
 import { Identity } from '../../journal/local/identity.ts'
-import { markRestored, WatermarkFile } from '../../store-marks/watermark-file.ts'
+import { markRestored, StoreMarkFile } from '../../store-marks/mark-file.ts'
 import { openStores, startPostgres } from './embedded.ts'
 import { copyFile, verifyFile } from './files.ts'
 import { checkSignature, type Manifest, readManifest, type Sign } from './manifest.ts'
@@ -56,6 +56,7 @@ export async function restoreBackup({ folder, dataDir, signature, log, report }:
     await report.during('opening the stores', undefined, () => checkStores(dataDir, manifest, log))
     await forgetColumnarBeat(dataDir)
     markRestored(dataDir)
+    writeFormat(dataDir)
     await rm(marker)
     return manifest
   } catch (error) {
@@ -74,7 +75,7 @@ export function signerOf(folder: string): Sign {
 
 /** ClickHouse was frozen first, so it may lack the last beat that the others know; rows that it lacks are in the journal. */
 async function forgetColumnarBeat(dataDir: string): Promise<void> {
-  const file = WatermarkFile.read(join(dataDir, 'journal'))
+  const file = StoreMarkFile.read(join(dataDir, 'journal'))
   await file.set({ ...file.get(), columnarBeat: 0 })
 }
 

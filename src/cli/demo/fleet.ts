@@ -1,3 +1,4 @@
+import { sleep } from '../../base/abort.ts'
 import { Client } from '../../client/index.ts'
 import type { DemoOptions } from './args.ts'
 import { Counters } from './counters.ts'
@@ -112,18 +113,4 @@ async function delegate(context: RunContext, members: readonly FleetMember[], st
   const member = random.pick(able.length > 0 ? able : members)
   // A child run does not delegate again, so that the depth is bounded.
   await performRun({ ...context, delegate: async () => {} }, member, member.profile.plan(random), parentRunId)
-}
-
-/** Resolves after `ms`, or when `over` aborts. It removes its listener, because the signal lives as long as the session. */
-function sleep(ms: number, over: AbortSignal): Promise<void> {
-  if (over.aborted) return Promise.resolve()
-  return new Promise((resolve) => {
-    const done = () => {
-      clearTimeout(timer)
-      over.removeEventListener('abort', done)
-      resolve()
-    }
-    const timer = setTimeout(done, ms)
-    over.addEventListener('abort', done)
-  })
 }

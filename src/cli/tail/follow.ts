@@ -3,7 +3,7 @@ import { readServiceError } from '../../client/http.ts'
 import type { FeedMessage } from '../../live/wire.ts'
 import { CliError } from '../shared/error.ts'
 import { keyRejected } from '../shared/failures.ts'
-import { type Connection, connect, type Disconnect, type Timing } from './connection.ts'
+import { connect, type Disconnect, type TailConnection, type Timing } from './connection.ts'
 import type { Received, Subscribe } from './protocol.ts'
 
 export interface FollowTiming extends Timing {
@@ -42,7 +42,7 @@ export interface Listener {
 }
 
 /** Close codes after which reconnecting is pointless. */
-const KEY_DEAD = 4001
+const KEY_INVALID = 4001
 const FORBIDDEN = 4003
 /** Temporary errors; any other would recur on every attempt. */
 const TEMPORARY = ['RATE_LIMITED', 'UNAVAILABLE', 'INTERNAL']
@@ -94,9 +94,9 @@ class Follower {
     }
   }
 
-  private connect(): Connection {
+  private connect(): TailConnection {
     const { url, key, filter, maxPerSecond } = this.options
-    const connection: Connection = connect({
+    const connection: TailConnection = connect({
       address: `${url.replace(/^http/, 'ws')}/api/v1/live`,
       key,
       timing: this.timing,
@@ -109,7 +109,7 @@ class Follower {
     return connection
   }
 
-  private handle(message: FeedMessage, items: readonly Received[], connection: Connection): void {
+  private handle(message: FeedMessage, items: readonly Received[], connection: TailConnection): void {
     if (message.op === 'activity') {
       this.failures = 0
       this.listener.take(items, message.skipped ?? 0)
@@ -138,7 +138,7 @@ class Follower {
 
   /** Reports that the feed was lost, and waits before the next connection. */
   private async waitToReconnect(disconnect: Disconnect): Promise<void> {
-    if (disconnect.code === KEY_DEAD) throw new CliError('the key was revoked or expired')
+    if (disconnect.code === KEY_INVALID) throw new CliError('the key was revoked or expired')
     if (disconnect.code === FORBIDDEN) throw new CliError(`the key may no longer use this feed: ${disconnect.reason}`)
     const { reason, retryAfterMs } = disconnect.opened ? disconnect : await this.explain()
     if (!this.isInterrupted)

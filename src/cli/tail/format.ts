@@ -1,5 +1,5 @@
+import { clockText, duration, shortId, words } from '../../base/format.ts'
 import { lookup } from '../../base/lookup.ts'
-import { clockText, duration, shortId, words } from '../../dashboard/page/parts/format.ts'
 import type { ActivityItem } from '../../live/wire.ts'
 import { member, members } from '../shared/json-parts.ts'
 import { createPaint, cut, pad, printable, type Style } from '../shared/terminal.ts'

@@ -1,6 +1,6 @@
 import { runKey } from '../../base/ids.ts'
+import type { Prices } from '../../conventions/prices.ts'
 import type { ModelAnswer, ModelUsage } from '../../model/model.ts'
-import type { Prices } from '../../model/prices.ts'
 import { inTransaction, type Sql, type TransactionSql } from '../../postgres/connect.ts'
 import type { Budget } from '../invoke/plan.ts'
 import type { ChangeSignals } from '../scheduler/change-signals.ts'
@@ -112,7 +112,7 @@ export class RunBudget {
       const verdict = this.judge(sums, atLeast, estimate)
       const { count } = await tx`
         update hosted_runs set reserved_usd = ${verdict === null ? estimate : 0}
-        where workspace_id = ${workspaceId} and run_id = ${runId} and owner = ${owner} and phase = 'driven'`
+        where workspace_id = ${workspaceId} and run_id = ${runId} and owner = ${owner} and phase = 'executing'`
       if (count === 0) throw new OwnershipLost()
       return verdict
     })
@@ -126,7 +126,7 @@ export class RunBudget {
       for no key update`
     const rows = await tx<(Sum & { readonly runId: string })[]>`
       select b.run_id as "runId", sum(h.spent_usd) as spent,
-        coalesce(sum(h.reserved_usd) filter (where h.phase = 'driven' and h.run_id <> ${runId}), 0) as reserved
+        coalesce(sum(h.reserved_usd) filter (where h.phase = 'executing' and h.run_id <> ${runId}), 0) as reserved
       from unnest(${this.budgets.map((budget) => budget.runId)}::uuid[]) as b (run_id) join hosted_runs h
         on h.workspace_id = ${workspaceId} and h.root_run_id = ${rootRunId} and b.run_id = any(h.budgeted_by)
       group by b.run_id`

@@ -140,7 +140,7 @@ export class CallMaker {
       const result = { callId: call.callId, status, output, frame, durationMs, usedMs: usedMs(), at, events }
       await store(() => storeResult(sql, progress.run, owner, result))
       this.replace(done)
-      log.addCall(done, 'over')
+      log.addCall(done, 'ended')
     })
     onChange()
   }

@@ -233,7 +233,7 @@ export class Executor {
     await this.storeStep(step, calls, pauses, cost, events)
     for (const call of calls) {
       if (call.status === 'started') output.addCall(call, 'started')
-      if (call.status === 'failed') output.addCall(call, 'over')
+      if (call.status === 'failed') output.addCall(call, 'ended')
     }
     onChange()
     return null

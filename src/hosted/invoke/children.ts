@@ -69,7 +69,7 @@ export class ChildRuns implements Pick<Children, 'begin'> {
     }
     const result = await beginRun(sql, run, [systemEvent(run, at, 'run.started', { parent_run_id: parent.runId })])
     onChange()
-    if (result === 'driven') void this.deps.scheduler().execute(await loadStarted(sql, run))
+    if (result === 'executing') void this.deps.scheduler().execute(await loadStarted(sql, run))
     return null
   }
 

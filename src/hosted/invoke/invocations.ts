@@ -108,7 +108,7 @@ export class Invocations {
       if (!hasSlot) await checkQueue(sql, workspaceId, waitingMax)
       const events = [systemEvent(run, at, 'run.started', {})]
       result = await beginRun(sql, { ...run, owner: hasSlot ? owner : null, waitingMax, at }, events)
-      if (result === 'driven') progress = await loadStarted(sql, run)
+      if (result === 'executing') progress = await loadStarted(sql, run)
     } finally {
       if (hasSlot && progress === null) scheduler.releaseSlot(workspaceId)
     }

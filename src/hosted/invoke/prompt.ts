@@ -1,16 +1,9 @@
 import { codePoints } from '../../base/code-points.ts'
 import { invalid } from '../../base/errors.ts'
-
-/** A placeholder, as in `{{CUSTOMER}}`. */
-const PLACEHOLDER = /\{\{\s*([A-Za-z_][A-Za-z0-9_.-]*)\s*\}\}/g
+import { PLACEHOLDER } from '../../base/placeholders.ts'
 
 /** How much of a placeholder name messages show. */
 const NAME_SHOWN_MAX = 200
-
-/** The names of the placeholders, each once, in the order of their first use. */
-export function placeholdersOf(prompt: string): string[] {
-  return [...new Set(Array.from(prompt.matchAll(PLACEHOLDER), ([, name]) => name!))]
-}
 
 export interface Filling {
   readonly variables: Readonly<Record<string, string>>

@@ -96,7 +96,7 @@ export class OutputLog {
     this.notify()
   }
 
-  addCall(call: Call, phase: 'started' | 'over'): void {
+  addCall(call: Call, phase: 'started' | 'ended'): void {
     const [started, finished] = toolItems(this.runId, call, true)
     const item = phase === 'started' ? started : finished
     if (item === undefined) return

@@ -88,8 +88,8 @@ export class OutputStream implements Connection {
     const { signal } = this.gone
     try {
       while (!signal.aborted && this.log === undefined) {
-        const driven = scheduler.outputOf(run) ?? followed?.outputOf(run)
-        if (driven !== undefined) return this.take(driven)
+        const executing = scheduler.outputOf(run) ?? followed?.outputOf(run)
+        if (executing !== undefined) return this.take(executing)
         const change = scheduler.change(run, signal)
         const outcome = await readOutcome(sql, run)
         const log = await this.stored(outcome)

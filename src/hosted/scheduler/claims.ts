@@ -70,7 +70,7 @@ export async function claimQueued(
     if (queued.length === 0) return []
     await tx`
       with ours as (
-        update hosted_runs h set phase = 'driven', owner = ${owner}
+        update hosted_runs h set phase = 'executing', owner = ${owner}
         from unnest(
           ${queued.map((run) => run.workspaceId)}::uuid[], ${queued.map((run) => run.runId)}::uuid[]
         ) as i (workspace_id, run_id)
@@ -96,7 +96,7 @@ export async function claimOrphans(sql: Sql, owner: string, limit: number): Prom
     update hosted_runs h set owner = ${owner}
     where (h.workspace_id, h.run_id) in (
       select o.workspace_id, o.run_id from hosted_runs o join workspaces w on w.workspace_id = o.workspace_id
-      where o.phase = 'driven' and o.owner <> ${owner} and w.status = 'active'
+      where o.phase = 'executing' and o.owner <> ${owner} and w.status = 'active'
         and not exists (select from instances i where i.instance_id = o.owner and i.lease_until > now())
       limit ${limit} for update of o skip locked
     )
@@ -106,7 +106,7 @@ export async function claimOrphans(sql: Sql, owner: string, limit: number): Prom
 
 /** Queues the runs of this process again, for another process or for its own next start. */
 export async function releaseAll(sql: Sql, owner: string): Promise<void> {
-  await sql`update hosted_runs set phase = 'queued', owner = null where owner = ${owner} and phase = 'driven'`
+  await sql`update hosted_runs set phase = 'queued', owner = null where owner = ${owner} and phase = 'executing'`
 }
 
 /** The runs that this process owns; those of suspended workspaces are left alone. */
@@ -115,5 +115,5 @@ export async function ownedRuns(sql: Sql, owner: string): Promise<Claimed[]> {
     select h.run_id as "runId", h.workspace_id as "workspaceId", h.agent_id as "agentId", false as "isFirst",
       h.parent_call_id is not null as "isChild"
     from hosted_runs h join workspaces w on w.workspace_id = h.workspace_id
-    where h.owner = ${owner} and h.phase = 'driven' and w.status = 'active'`
+    where h.owner = ${owner} and h.phase = 'executing' and w.status = 'active'`
 }

@@ -24,8 +24,8 @@ export interface NewHostedRun extends HostedRun {
   readonly at: number
 }
 
-/** `driven`: by this process, from now on. `exists`: an earlier attempt of the same call has created it. */
-export type BeginResult = Extract<HostedPhase, 'driven' | 'queued' | 'waiting'> | 'exists'
+/** `executing`: by this process, from now on. `exists`: an earlier attempt of the same call has created it. */
+export type BeginResult = Extract<HostedPhase, 'executing' | 'queued' | 'waiting'> | 'exists'
 
 /**
  * Creates the run of an invocation: its row, its first event, and its turn in the session.
@@ -36,11 +36,16 @@ export type BeginResult = Extract<HostedPhase, 'driven' | 'queued' | 'waiting'> 
  *   for a run_id that is taken; OwnershipLost when its parent has ended or belongs to another process
  */
 export async function beginRun(sql: Sql, run: NewHostedRun, events: readonly SystemEventRow[]): Promise<BeginResult> {
-  if (run.sessionId === null) return insertRun(sql, run, run.owner === null ? 'queued' : 'driven', events)
+  if (run.sessionId === null) return insertRun(sql, run, run.owner === null ? 'queued' : 'executing', events)
   try {
     return await inTransaction(sql, async (tx) => {
       const hasTurn = run.startsSession ? await startSession(tx, run) : await takeSessionTurn(tx, run)
-      const result = await insertRun(tx, run, !hasTurn ? 'waiting' : run.owner === null ? 'queued' : 'driven', events)
+      const result = await insertRun(
+        tx,
+        run,
+        !hasTurn ? 'waiting' : run.owner === null ? 'queued' : 'executing',
+        events,
+      )
       if (result === 'exists') throw new AlreadyExists()
       return result
     })
@@ -111,7 +116,7 @@ async function insertRun(
   phase: Exclude<BeginResult, 'exists'>,
   events: readonly SystemEventRow[],
 ): Promise<BeginResult> {
-  const isDriven = phase === 'driven'
+  const isExecuting = phase === 'executing'
   const at = new Date(run.at)
   const budgets = budgetsOver(run).map(({ runId }) => runId)
   const [outcome] = await sql<BeginRow[]>`
@@ -122,7 +127,7 @@ async function insertRun(
     ), above as (
       select from hosted_runs
       where workspace_id = ${run.workspaceId} and run_id = ${run.parentRunId} and owner = ${run.owner}
-        and phase = 'driven'
+        and phase = 'executing'
       for share
     ), changed as (
       insert into runs as r (
@@ -130,8 +135,8 @@ async function insertRun(
         external_user_id, metadata, input, created_at, started_at
       )
       select ${run.runId}::uuid, ${run.workspaceId}::uuid, ${run.agentId}::uuid, ${run.agentVersion}::int, 'hosted',
-        ${isDriven ? 'running' : 'queued'}, 'sdk', ${run.parentRunId}::uuid, ${run.sessionId}::uuid,
-        ${run.externalUserId}, '{}'::json, ${run.input}::json, ${at}, ${isDriven ? at : null}::timestamptz
+        ${isExecuting ? 'running' : 'queued'}, 'sdk', ${run.parentRunId}::uuid, ${run.sessionId}::uuid,
+        ${run.externalUserId}, '{}'::json, ${run.input}::json, ${at}, ${isExecuting ? at : null}::timestamptz
       from parent where found and (${run.parentCallId}::uuid is null or exists (select from above))
       on conflict (workspace_id, run_id) do nothing
       returning ${sql.unsafe(RUN_ROW_COLUMNS)}
@@ -141,11 +146,11 @@ async function insertRun(
         budgeted_by
       )
       select run_id, workspace_id, agent_id, ${run.rootRunId}::uuid, ${run.parentCallId}::uuid, session_id,
-        ${run.plan}::json, ${phase}, ${isDriven ? run.owner : null}::uuid, ${at},
+        ${run.plan}::json, ${phase}, ${isExecuting ? run.owner : null}::uuid, ${at},
         ${budgets.length === 0 ? null : budgets}::uuid[]
       from changed
     ), logged as (
-      ${insertOutbox(sql, isDriven ? events : [], 'first', 'changed')}
+      ${insertOutbox(sql, isExecuting ? events : [], 'first', 'changed')}
     )
     select (select found from parent) as parent_found, exists (select from changed) as inserted,
       (

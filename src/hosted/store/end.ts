@@ -110,7 +110,7 @@ async function endDescendants(
     select h.run_id as "runId", h.workspace_id as "workspaceId", h.agent_id as "agentId"
     from tool_calls c cross join lateral (
       select run_id, workspace_id, agent_id from hosted_runs
-      where run_id = c.child_run_id and workspace_id = c.workspace_id and phase <> 'over' for update
+      where run_id = c.child_run_id and workspace_id = c.workspace_id and phase <> 'ended' for update
     ) h
     where c.workspace_id = ${workspaceId} and c.run_id = ${runId} order by c.step, c.position`
   const ended: RunIdentity[] = []
@@ -145,14 +145,14 @@ async function updateRun(
   // The calls of a last answer are never made, so they are not part of the step.
   const last = step && { ...step, toolCalls: [], remark: null }
   const [ended] = await sql<Omit<EndedRun, 'descendants'>[]>`
-    with over as (
-      update hosted_runs set phase = 'over', owner = null, used_ms = greatest(used_ms, ${ending.usedMs}),
+    with ended as (
+      update hosted_runs set phase = 'ended', owner = null, used_ms = greatest(used_ms, ${ending.usedMs}),
         spent_usd = spent_usd + ${ending.spentUsd}::float8
-      where workspace_id = ${workspaceId} and run_id = ${runId} and phase <> 'over'
-        and (${owner}::uuid is null or (owner = ${owner} and phase = 'driven'))
+      where workspace_id = ${workspaceId} and run_id = ${runId} and phase <> 'ended'
+        and (${owner}::uuid is null or (owner = ${owner} and phase = 'executing'))
       returning workspace_id
     ), stored as (
-      ${insertStep(sql, runId, last, at, 'over')}
+      ${insertStep(sql, runId, last, at, 'ended')}
     ), changed as (
       update runs r set status = ${status}, output = ${ending.output}::json, error_message = ${ending.errorMessage},
         error_detail = ${ending.errorDetail}::json, pending = null, completed_at = greatest(${at}, r.started_at),
@@ -160,11 +160,11 @@ async function updateRun(
         output_tokens = r.output_tokens + ${step?.outputTokens ?? 0}::bigint,
         cost_usd = round((r.cost_usd + ${ending.costUsd}::float8)::numeric, 10)::float8
       where r.workspace_id = ${workspaceId} and r.run_id = ${runId} and r.completed_at is null
-        and exists (select from over)
+        and exists (select from ended)
       returning ${sql.unsafe(RUN_ROW_COLUMNS)}
     ), unasked as (
       update pauses set status = 'cancelled', decided_at = ${at}
-      where workspace_id = ${workspaceId} and run_id = ${runId} and status = 'pending' and exists (select from over)
+      where workspace_id = ${workspaceId} and run_id = ${runId} and status = 'pending' and exists (select from ended)
     ), logged as (
       ${insertOutbox(sql, ending.events, 'last', 'changed')}
     )

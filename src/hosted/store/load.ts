@@ -53,7 +53,7 @@ export async function loadOwned(sql: Sql, run: RunIdentity, owner: string): Prom
   const progress = await loadProgress(sql, run)
   const [row] = await sql`
     select from hosted_runs
-    where workspace_id = ${run.workspaceId} and run_id = ${run.runId} and owner = ${owner} and phase = 'driven'`
+    where workspace_id = ${run.workspaceId} and run_id = ${run.runId} and owner = ${owner} and phase = 'executing'`
   return row === undefined ? null : progress
 }
 

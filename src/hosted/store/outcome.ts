@@ -37,7 +37,7 @@ export async function readOutcome(sql: Sql, { workspaceId, runId }: RunIdentity)
     }
   }
   if (row.phase === 'paused' && row.pending !== null) return { kind: 'paused', pending: parsePending(row.pending) }
-  return { kind: 'released', status, executor: row.phase === 'driven' ? row.executor : null }
+  return { kind: 'released', status, executor: row.phase === 'executing' ? row.executor : null }
 }
 
 /** The processes that execute these runs, by {@link runKey}. Runs that nobody executes are left out. */
@@ -48,6 +48,6 @@ export async function readExecutors(sql: Sql, runs: readonly RunIdentity[]): Pro
       ${runs.map(({ workspaceId }) => workspaceId)}::uuid[], ${runs.map(({ runId }) => runId)}::uuid[]
     ) as i (workspace_id, run_id)
     join hosted_runs h on h.workspace_id = i.workspace_id and h.run_id = i.run_id
-    where h.phase = 'driven' and h.owner is not null`
+    where h.phase = 'executing' and h.owner is not null`
   return new Map(rows.map(({ workspaceId, runId, executor }) => [runKey(workspaceId, runId), executor]))
 }

@@ -34,11 +34,11 @@ export async function pauseRun(
   details: PauseDetails,
 ): Promise<PendingPause | 'decided' | null> {
   return inTransaction(sql, async (tx) => {
-    const [driven] = await tx`
+    const [executing] = await tx`
       select from hosted_runs
-      where workspace_id = ${run.workspaceId} and run_id = ${run.runId} and owner = ${owner} and phase = 'driven'
+      where workspace_id = ${run.workspaceId} and run_id = ${run.runId} and owner = ${owner} and phase = 'executing'
       for update`
-    if (driven === undefined) return null
+    if (executing === undefined) return null
     const pending = await pendingFor(tx, run)
     if (pending === null) return 'decided'
     const events = details.events(pending)

@@ -32,18 +32,18 @@ export interface StoredAnswer {
 export async function storeAnswer(sql: Sql, run: HostedRun, owner: string, answer: StoredAnswer): Promise<void> {
   const { step, calls, pauses } = answer
   const at = new Date(answer.at)
-  const [outcome] = await sql<{ driven: boolean; inserted: boolean; existing: string | null }[]>`
-    with driven as (
+  const [outcome] = await sql<{ executing: boolean; inserted: boolean; existing: string | null }[]>`
+    with executing as (
       update hosted_runs set used_ms = ${answer.usedMs}, reserved_usd = 0,
         -- Storing may be tried again after it has succeeded.
         spent_usd = spent_usd + case when exists (
           select from run_steps
           where workspace_id = ${run.workspaceId} and run_id = ${run.runId} and step = ${step.step}
         ) then 0 else ${answer.spentUsd}::float8 end
-      where workspace_id = ${run.workspaceId} and run_id = ${run.runId} and owner = ${owner} and phase = 'driven'
+      where workspace_id = ${run.workspaceId} and run_id = ${run.runId} and owner = ${owner} and phase = 'executing'
       returning workspace_id
     ), stored as (
-      ${insertStep(sql, run.runId, step, at, 'driven')}
+      ${insertStep(sql, run.runId, step, at, 'executing')}
     ), called as (
       insert into tool_calls (
         call_id, run_id, workspace_id, step, position, tool_call_id, tool, input, status, child_run_id, output,
@@ -81,11 +81,11 @@ export async function storeAnswer(sql: Sql, run: HostedRun, owner: string, answe
     ), logged as (
       ${insertOutbox(sql, answer.events, 'none', 'stored')}
     )
-    select exists (select from driven) as driven, exists (select from stored) as inserted, (
+    select exists (select from executing) as executing, exists (select from stored) as inserted, (
       select attempt from run_steps
       where workspace_id = ${run.workspaceId} and run_id = ${run.runId} and step = ${step.step}
     ) as existing`
-  if (!outcome!.driven) throw new OwnershipLost()
+  if (!outcome!.executing) throw new OwnershipLost()
   if (!outcome!.inserted && outcome!.existing !== step.attempt) throw new OwnershipLost()
 }
 
@@ -101,21 +101,21 @@ export async function storeStart(
     readonly events: readonly SystemEventRow[]
   },
 ): Promise<void> {
-  const [outcome] = await sql<{ driven: boolean }[]>`
-    with driven as (
+  const [outcome] = await sql<{ executing: boolean }[]>`
+    with executing as (
       select from hosted_runs
-      where workspace_id = ${run.workspaceId} and run_id = ${run.runId} and owner = ${owner} and phase = 'driven'
+      where workspace_id = ${run.workspaceId} and run_id = ${run.runId} and owner = ${owner} and phase = 'executing'
       for update
     ), started as (
       update tool_calls set status = 'started', started_at = ${new Date(start.at)}, started_frame = ${start.frame}
       where workspace_id = ${run.workspaceId} and call_id = ${start.callId} and status = 'ready'
-        and exists (select from driven)
+        and exists (select from executing)
       returning call_id
     ), logged as (
       ${insertOutbox(sql, start.events, 'none', 'started')}
     )
-    select exists (select from driven) as driven`
-  if (!outcome!.driven) throw new OwnershipLost()
+    select exists (select from executing) as executing`
+  if (!outcome!.executing) throw new OwnershipLost()
 }
 
 export interface StoredResult {
@@ -132,20 +132,20 @@ export interface StoredResult {
 
 /** Stores the result of a call, which is never made again. @throws OwnershipLost */
 export async function storeResult(sql: Sql, run: HostedRun, owner: string, result: StoredResult): Promise<void> {
-  const [outcome] = await sql<{ driven: boolean }[]>`
-    with driven as (
+  const [outcome] = await sql<{ executing: boolean }[]>`
+    with executing as (
       update hosted_runs set used_ms = ${result.usedMs}
-      where workspace_id = ${run.workspaceId} and run_id = ${run.runId} and owner = ${owner} and phase = 'driven'
+      where workspace_id = ${run.workspaceId} and run_id = ${run.runId} and owner = ${owner} and phase = 'executing'
       returning run_id
     ), done as (
       update tool_calls set status = ${result.status}, output = ${result.output}::json,
         finished_at = ${new Date(result.at)}, duration_ms = ${result.durationMs}, finished_frame = ${result.frame}
       where workspace_id = ${run.workspaceId} and call_id = ${result.callId} and status not in ('finished', 'failed')
-        and exists (select from driven)
+        and exists (select from executing)
       returning call_id
     ), logged as (
       ${insertOutbox(sql, result.events, 'none', 'done')}
     )
-    select exists (select from driven) as driven`
-  if (!outcome!.driven) throw new OwnershipLost()
+    select exists (select from executing) as executing`
+  if (!outcome!.executing) throw new OwnershipLost()
 }

@@ -6,7 +6,7 @@ import { SlotFile, type WriteSlot } from '../../base/slot-file.ts'
 /** The name of the file in the journal's directory. */
 export const ACKNOWLEDGED_NAME = 'acknowledged'
 const fdatasync = promisify(fs.fdatasync)
-const LAYOUT = { slotBytes: 16, numbers: 1, checkAt: 8 }
+const LAYOUT = { slotBytes: 16, numbers: 1 }
 const SYNC_INTERVAL_MS = 1_000
 
 /**
@@ -44,7 +44,7 @@ export class AcknowledgedFile {
   }
 
   /** Records that everything up to `seq` is durable and about to be acknowledged. */
-  note(seq: number): void {
+  set(seq: number): void {
     try {
       this.slots.setNow([seq], this.write)
       this.failing = false

@@ -12,7 +12,7 @@ import { readGaps } from './gaps.ts'
 import { Identity } from './identity.ts'
 import { type FramesRead, type ReadableSegment, readFrames } from './segment-frames.ts'
 import { SegmentReader } from './segment-reader.ts'
-import { firstSeqOf, formatOf, segmentNames } from './segments.ts'
+import { firstSeqOf, segmentNames } from './segments.ts'
 import { type ResumePoint, walk } from './walk.ts'
 
 /** A segment that another process may be writing. */
@@ -43,7 +43,7 @@ export class FollowedLog implements StoredLog {
     })
   }
 
-  /** Opens the files in `dir`. @throws ApiError UNAVAILABLE when nobody has created them yet */
+  /** Opens the files in `dir`. @throws ApiError UNAVAILABLE when no process has created them yet */
   static open(dir: string, log: Log): FollowedLog {
     const identity = fs.existsSync(dir) ? Identity.read(dir) : undefined
     const path = join(dir, ACKNOWLEDGED_NAME)
@@ -87,9 +87,9 @@ export class FollowedLog implements StoredLog {
   /** Looks for new and deleted segments. */
   readSegments(): void {
     const known = new Map(this.list.map((segment) => [segment.path, segment]))
-    const found = segmentNames(this.dir).flatMap((name) => {
+    const found = segmentNames(this.dir).map((name) => {
       const path = join(this.dir, name)
-      return known.get(path) ?? this.openSegment(path) ?? []
+      return known.get(path) ?? this.openSegment(path)
     })
     this.list.splice(0, this.list.length, ...found)
     // An open file would keep what was deleted on the disk.
@@ -101,12 +101,12 @@ export class FollowedLog implements StoredLog {
   /** Reads the epochs and the gaps, which change when a process begins to write. */
   private readState(): void {
     this.identity = Identity.read(this.dir) ?? this.identity
-    for (const gap of readGaps(this.dir, this.log)) this.gapList.note(gap)
+    for (const gap of readGaps(this.dir, this.log)) this.gapList.add(gap)
   }
 
   /** Records rows that this reader has found missing. */
-  noteGap(afterSeq: number, throughSeq: number): void {
-    this.gapList.note({ afterSeq, throughSeq, loadedSeq: 0 })
+  addGap(afterSeq: number, throughSeq: number): void {
+    this.gapList.add({ afterSeq, throughSeq, loadedSeq: 0 })
   }
 
   /**
@@ -114,15 +114,15 @@ export class FollowedLog implements StoredLog {
    * @param throughSeq positions after it are not acknowledged
    * @returns null when the segment was deleted
    */
-  async walk({ path, format }: FollowedSegment, point: ResumePoint, limit: number, throughSeq: number) {
+  async walk({ path, seal }: FollowedSegment, point: ResumePoint, limit: number, throughSeq: number) {
     const file = await ifExists(() => this.openCurrent(path))
     if (file === null) return null
     const rest = fs.fstatSync(file.fd).size - point.at
     const memory = await readBytes(file, point.at, Math.min(limit, rest))
-    const found = walk(format, memory, point, throughSeq)
+    const found = walk(seal, memory, point, throughSeq)
     if (found.frames.length > 0 || found.stop !== 'short' || found.need > rest) return { ...found, memory }
     const whole = await readBytes(file, point.at, found.need)
-    return { ...walk(format, whole, point, throughSeq), memory: whole }
+    return { ...walk(seal, whole, point, throughSeq), memory: whole }
   }
 
   /** Like {@link walk}, but continues after what is damaged. */
@@ -158,20 +158,15 @@ export class FollowedLog implements StoredLog {
     const read = await ifExists(() => readFrames(segment, point, limit))
     // Deleted: its rows are in ClickHouse.
     if (read === null) return { frames: [], point: { ...point, at: segment.bytes } }
-    for (const { afterSeq, throughSeq } of read.missing) this.noteGap(afterSeq, throughSeq)
+    for (const { afterSeq, throughSeq } of read.missing) this.addGap(afterSeq, throughSeq)
     return read
   }
 
-  private openSegment(path: string): FollowedSegment | undefined {
+  private openSegment(path: string): FollowedSegment {
     const firstSeq = firstSeqOf(path)
     // It may be the first one of a new epoch.
     this.readState()
-    try {
-      return { path, firstSeq, lastSeq: 0, bytes: 0, format: formatOf(path, this.identity.sealOf(firstSeq)) }
-    } catch (error) {
-      if (isMissing(error)) return undefined
-      throw error
-    }
+    return { path, firstSeq, lastSeq: 0, bytes: 0, seal: this.identity.sealOf(firstSeq) }
   }
 
   /** A segment that has a successor is complete. */
@@ -186,11 +181,7 @@ async function ifExists<T>(work: () => Promise<T>): Promise<T | null> {
   try {
     return await work()
   } catch (error) {
-    if (isMissing(error)) return null
+    if ((error as { code?: unknown }).code === 'ENOENT') return null
     throw error
   }
-}
-
-function isMissing(error: unknown): boolean {
-  return (error as { code?: unknown }).code === 'ENOENT'
 }

@@ -8,8 +8,6 @@ import { epochAt, newEpoch, withEpoch } from '../log/epochs.ts'
 import { FrameSeal } from '../log/seal.ts'
 import { replaceFile } from './files.ts'
 
-const OLD_CONTENT = /^[\da-f]{12}$/
-
 interface Stored {
   /** Hexadecimal; see {@link FrameSeal}. Secret. */
   readonly key: string
@@ -102,7 +100,5 @@ function newKey(): string {
 function readStored(path: string): Stored | undefined {
   if (!fs.existsSync(path)) return undefined
   const [text, check] = fs.readFileSync(path, 'utf8').split('\n')
-  // Earlier versions stored only the epoch.
-  if (OLD_CONTENT.test(text)) return { key: newKey(), epochs: [{ epoch: text, firstSeq: 1 }] }
   return check !== undefined && Number(check) === crc32(text) ? JSON.parse(text) : undefined
 }

@@ -1,7 +1,8 @@
 import { open } from 'node:fs/promises'
 import type { StoredFrame } from '../log/frame.ts'
+import type { FrameSeal } from '../log/seal.ts'
 import { readBytes } from './files.ts'
-import { type FrameFormat, type ResumePoint, resume, walk } from './walk.ts'
+import { type ResumePoint, resume, walk } from './walk.ts'
 
 /** A segment file, as far as it may be read. */
 export interface ReadableSegment {
@@ -11,7 +12,7 @@ export interface ReadableSegment {
   readonly lastSeq: number
   /** Anything after these was never acknowledged. */
   readonly bytes: number
-  readonly format: FrameFormat
+  readonly seal: FrameSeal
 }
 
 /** Positions after `afterSeq`, up to `throughSeq`. */
@@ -33,7 +34,7 @@ export interface FramesRead {
 /** Reads the frames of a segment from `point` on, in order, up to `limit` bytes or its end. Skips what is damaged. */
 export async function readFrames(segment: ReadableSegment, point: ResumePoint, limit: number): Promise<FramesRead> {
   // Rows may be appended while this reads.
-  const { lastSeq, bytes: end, format } = segment
+  const { lastSeq, bytes: end, seal } = segment
   const rest = end - point.at
   const upTo = (expectedSeq: number, foundSeq: number): Range => ({
     afterSeq: expectedSeq - 1,
@@ -42,11 +43,11 @@ export async function readFrames(segment: ReadableSegment, point: ResumePoint, l
   const file = await open(segment.path, 'r')
   try {
     let bytes = await readBytes(file, point.at, Math.min(limit, rest))
-    let found = walk(format, bytes, point)
+    let found = walk(seal, bytes, point)
     if (found.frames.length === 0 && found.stop === 'short' && found.need <= rest) {
       // The frame is larger than the limit: read all of it.
       bytes = await readBytes(file, point.at, found.need)
-      found = walk(format, bytes, point)
+      found = walk(seal, bytes, point)
     }
     const [first] = found.frames
     if (first !== undefined) {
@@ -57,7 +58,7 @@ export async function readFrames(segment: ReadableSegment, point: ResumePoint, l
     }
     // Damage, or a truncated file.
     const toEnd = await readBytes(file, point.at, rest)
-    const next = found.afterDamage ?? resume(format, toEnd, point) ?? { at: end, nextSeq: lastSeq + 1, before: null }
+    const next = found.afterDamage ?? resume(seal, toEnd, point) ?? { at: end, nextSeq: lastSeq + 1, before: null }
     const damage = { at: point.at, bytes: toEnd.subarray(0, next.at - point.at) }
     return {
       frames: [],

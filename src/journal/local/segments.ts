@@ -1,14 +1,13 @@
 import fs from 'node:fs'
 import { join } from 'node:path'
 import type { Log } from '../../base/log.ts'
-import type { AppendPoint, StoredFrame } from '../log/frame.ts'
+import { type AppendPoint, readFrame, type StoredFrame } from '../log/frame.ts'
 import { PAGE_BYTES } from '../log/pages.ts'
 import { type FrameSeal, NO_CHECK } from '../log/seal.ts'
 import { dayOf } from '../log/storage.ts'
 import { openForWrites, readStart, syncDir, truncate, writeAll } from './files.ts'
-import { isOldSegment } from './old-frame.ts'
 import { type ReadableSegment, readFrames } from './segment-frames.ts'
-import { type FrameFormat, OLD_FORMAT, type ResumePoint, resume, sealedFormat, startOf, walk } from './walk.ts'
+import { type ResumePoint, resume, startOf, walk } from './walk.ts'
 
 const SEGMENT_NAME = /^\d{16}\.segment$/
 /** Copies of quarantined frames. */
@@ -22,7 +21,6 @@ export interface Segment extends ReadableSegment {
   bytes: number
   /** The day on which its rows were accepted, see {@link dayOf}; undefined for an empty segment. */
   day: number | undefined
-  readonly seal: FrameSeal
   /** The check of its last frame; the next frame includes it. */
   check: Buffer
 }
@@ -214,7 +212,7 @@ export class Segments {
     let damaged: ResumePoint | undefined
     let valid = point
     for (;;) {
-      const found = walk(segment.format, bytes.subarray(point.at), point)
+      const found = walk(segment.seal, bytes.subarray(point.at), point)
       if (found.frames.length > 0) {
         this.recovered.push(...found.frames)
         if (damaged !== undefined) this.quarantine(segment, bytes.subarray(damaged.at, point.at), damaged.at)
@@ -224,7 +222,7 @@ export class Segments {
       }
       if (found.stop === 'end') break
       damaged ??= found.point
-      const next = found.afterDamage ?? resume(segment.format, bytes.subarray(found.point.at), found.point)
+      const next = found.afterDamage ?? resume(segment.seal, bytes.subarray(found.point.at), found.point)
       if (next === undefined) break
       point = next
     }
@@ -236,8 +234,8 @@ export class Segments {
 
   private async truncateTail(segment: Segment, bytes: Buffer, valid: number): Promise<void> {
     segment.bytes = valid
-    // Writes start at page boundaries, and segments of the old format are read only.
-    if (valid % PAGE_BYTES !== 0 || segment.format === OLD_FORMAT) this.sealed = true
+    // Writes start at page boundaries.
+    if (valid % PAGE_BYTES !== 0) this.sealed = true
     if (valid === bytes.length) return
     if (this.endSeq < this.options.acknowledgedSeq) this.quarantine(segment, bytes.subarray(valid), valid)
     else {
@@ -252,9 +250,8 @@ export class Segments {
   private openSegment(path: string): Segment {
     const firstSeq = firstSeqOf(path)
     const seal = this.options.sealOf(firstSeq)
-    const format = formatOf(path, seal)
-    const day = readDay(path, format)
-    return { path, firstSeq, lastSeq: 0, bytes: fs.statSync(path).size, day, seal, format, check: NO_CHECK }
+    const day = readDay(path, seal)
+    return { path, firstSeq, lastSeq: 0, bytes: fs.statSync(path).size, day, seal, check: NO_CHECK }
   }
 
   private async create(firstSeq: number): Promise<Segment> {
@@ -266,9 +263,8 @@ export class Segments {
     const path = join(dir, `${String(firstSeq).padStart(16, '0')}.segment`)
     this.file = await openForWrites(path, fs.constants.O_CREAT | fs.constants.O_TRUNC)
     await syncDir(dir)
-    const seal = sealOf(firstSeq)
     const empty = { lastSeq: 0, bytes: 0, day: undefined, check: NO_CHECK }
-    const segment: Segment = { path, firstSeq, ...empty, seal, format: sealedFormat(seal) }
+    const segment: Segment = { path, firstSeq, ...empty, seal: sealOf(firstSeq) }
     this.list.push(segment)
     this.sealed = false
     return segment
@@ -291,21 +287,16 @@ export function firstSeqOf(path: string): number {
   return Number.parseInt(path.slice(path.lastIndexOf('/') + 1), 10)
 }
 
-/** How the frames of the segment at `path` are read. */
-export function formatOf(path: string, seal: FrameSeal): FrameFormat {
-  return isOldSegment(readStart(path, FIRST_BYTES)) ? OLD_FORMAT : sealedFormat(seal)
-}
-
 function appendPointOf({ seal, bytes, check }: Segment): AppendPoint {
   return { seal, at: bytes, before: check }
 }
 
 /** The day of the first frame, for retention; undefined when its head is damaged. */
-function readDay(path: string, format: FrameFormat): number | undefined {
-  let read = format.read(readStart(path, FIRST_BYTES), 0, 0)
+function readDay(path: string, seal: FrameSeal): number | undefined {
+  let read = readFrame(readStart(path, FIRST_BYTES), 0, seal, 0)
   const isHeadShort = read.status === 'short' && read.receivedAt === undefined
   if (read.status === 'short' && isHeadShort)
-    read = format.read(readStart(path, Math.min(read.need, fs.statSync(path).size)), 0, 0)
+    read = readFrame(readStart(path, Math.min(read.need, fs.statSync(path).size)), 0, seal, 0)
   if (read.status === 'none') return undefined
   const receivedAt = read.status === 'short' ? read.receivedAt : read.head.receivedAt
   return receivedAt === undefined ? undefined : dayOf(receivedAt)

@@ -1,6 +1,5 @@
-import { type FrameRead, readFrame, type StoredFrame } from '../log/frame.ts'
+import { readFrame, type StoredFrame, type ValidHead } from '../log/frame.ts'
 import { type FrameSeal, NO_CHECK } from '../log/seal.ts'
-import { type OldFrameRead, readOldFrame } from './old-frame.ts'
 
 /** Where reading of a segment can resume. */
 export interface ResumePoint {
@@ -14,27 +13,9 @@ export interface ResumePoint {
 
 const NO_END = Number.POSITIVE_INFINITY
 
-/** Reads and finds the frames of one segment format. */
-export interface FrameFormat {
-  /** Reads the frame at `at` of `bytes`, which is byte `offset` of the segment. */
-  read(bytes: Buffer, at: number, offset: number): FrameRead | OldFrameRead
-  /** The next index at or after `from` where a valid frame may start; -1 when there is none or the format cannot tell. */
-  find(bytes: Buffer, from: number): number
-}
-
-/** Old frames can be forged, so reading does not resume after damage. */
-export const OLD_FORMAT: FrameFormat = { read: readOldFrame, find: () => -1 }
-
 /** The beginning of a segment. */
 export function startOf(firstSeq: number): ResumePoint {
   return { at: 0, nextSeq: firstSeq, before: NO_CHECK }
-}
-
-export function sealedFormat(seal: FrameSeal): FrameFormat {
-  return {
-    read: (bytes, at, offset) => readFrame(bytes, at, seal, offset),
-    find: (bytes, from) => bytes.indexOf(seal.marker, from),
-  }
 }
 
 export interface Walk {
@@ -52,7 +33,7 @@ export interface Walk {
  * Reads consecutive valid frames of `bytes`, which begin at `start` of a segment.
  * @param throughSeq where to stop: frames that begin after it count as the end
  */
-export function walk(format: FrameFormat, bytes: Buffer, start: ResumePoint, throughSeq = NO_END): Walk {
+export function walk(seal: FrameSeal, bytes: Buffer, start: ResumePoint, throughSeq = NO_END): Walk {
   const frames: StoredFrame[] = []
   let point = start
   const stopped = (stop: Walk['stop'], need = 0, afterDamage?: ResumePoint): Walk => ({
@@ -65,13 +46,12 @@ export function walk(format: FrameFormat, bytes: Buffer, start: ResumePoint, thr
   for (;;) {
     const at = point.at - start.at
     if (at >= bytes.length) return stopped('end')
-    const read = format.read(bytes, at, point.at)
+    const read = readFrame(bytes, at, seal, point.at)
     if (read.status === 'short') return stopped('short', read.need)
     if (read.status === 'none' || !follows(read.head, point)) return stopped('damage')
     const { head } = read
     if (head.firstSeq > throughSeq) return stopped('end')
-    const before = 'check' in head ? head.check : NO_CHECK
-    const next = { at: start.at + head.end, nextSeq: head.firstSeq + head.rows, before }
+    const next = { at: start.at + head.end, nextSeq: head.firstSeq + head.rows, before: head.check }
     if (read.status === 'damaged') return stopped('damage', 0, next)
     frames.push(read.frame)
     point = next
@@ -82,21 +62,16 @@ export function walk(format: FrameFormat, bytes: Buffer, start: ResumePoint, thr
  * Where the next valid frame after the damage at `point` begins; undefined when there is none.
  * @param bytes of the segment from `point` on, to its end
  */
-export function resume(format: FrameFormat, bytes: Buffer, point: ResumePoint): ResumePoint | undefined {
-  for (let at = format.find(bytes, 1); at >= 0; at = format.find(bytes, at + 1)) {
-    const read = format.read(bytes, at, point.at + at)
+export function resume(seal: FrameSeal, bytes: Buffer, point: ResumePoint): ResumePoint | undefined {
+  for (let at = bytes.indexOf(seal.marker, 1); at >= 0; at = bytes.indexOf(seal.marker, at + 1)) {
+    const read = readFrame(bytes, at, seal, point.at + at)
     const isValid = read.status === 'frame' || read.status === 'damaged'
     if (isValid && read.head.firstSeq >= point.nextSeq) return { ...point, at: point.at + at, before: null }
   }
   return undefined
 }
 
-interface Head {
-  readonly firstSeq: number
-  readonly before?: Buffer
-}
-
-function follows({ firstSeq, before }: Head, point: ResumePoint): boolean {
+function follows({ firstSeq, before }: ValidHead, point: ResumePoint): boolean {
   if (point.before === null) return firstSeq >= point.nextSeq
-  return firstSeq === point.nextSeq && (before === undefined || before.equals(point.before))
+  return firstSeq === point.nextSeq && before.equals(point.before)
 }

@@ -154,7 +154,7 @@ export class LogJournal extends LogReader implements Journal {
    * consumers, so that the backlog stays constant instead of growing until calls are refused. Consumers that make no
    * progress, because their store is unavailable, do not slow down commits.
    */
-  restMs(): number {
+  pauseMs(): number {
     if (performance.now() - this.consumers.slowest.atMs > PACED_WITHIN_MS) return 0
     const over = this.backlogBytes / (this.options.paceBytes ?? PACE_BYTES) - 1
     return over > 0 ? Math.min(REST_MS_MAX, over * REST_MS_PER_PACE) : 0

@@ -5,7 +5,7 @@ export const CHECK_BYTES = 16
 /** The previous check of the first frame of a segment or stream. */
 export const NO_CHECK = Buffer.alloc(CHECK_BYTES)
 
-const MAGIC = Buffer.from('ARJ2')
+const MAGIC = Buffer.from('ARJ1')
 const LOCATION_BYTES = 16
 
 /**

@@ -1,6 +1,7 @@
 import { assert } from '../../base/assert.ts'
 import type { Log } from '../../base/log.ts'
 import { type Loop, Loops } from '../../base/loops.ts'
+import { Wakeup } from '../../base/wakeup.ts'
 import { type OwnedPartition, oldestUnloadedOf } from '../partition.ts'
 import type { NodeRow, OwnNode } from './nodes.ts'
 import type { ClaimedRow, PartitionRow, SharedTables } from './partition-rows.ts'
@@ -61,7 +62,7 @@ export class Ownership {
   private liveNodes: readonly NodeRow[] = []
   private readonly times: OwnershipTimes
   private readonly stopping = new AbortController()
-  private wake = Promise.withResolvers<void>()
+  private readonly wakeup = new Wakeup()
   private finished: Promise<void> = Promise.resolve()
   private refreshing: Promise<void> | undefined
   /** The opening and closing of partitions. */
@@ -116,8 +117,8 @@ export class Ownership {
   }
 
   /** Begins the next round now. */
-  hurry(): void {
-    this.wake.resolve()
+  wake(): void {
+    this.wakeup.wake()
   }
 
   /** Reads who owns what, now. Concurrent calls share one reading. */
@@ -132,7 +133,6 @@ export class Ownership {
   async stop(): Promise<void> {
     this.isDraining = true
     this.stopping.abort()
-    this.hurry()
     await this.finished
     for (const held of this.held.values()) this.begin(this.giveUp(held, false))
     while (this.underway.size > 0) await Promise.all(this.underway)
@@ -143,10 +143,7 @@ export class Ownership {
   private async run(loop: Loop): Promise<void> {
     const { signal } = this.stopping
     while (!signal.aborted) {
-      const timer = setTimeout(() => this.hurry(), this.times.roundMs)
-      await this.wake.promise
-      clearTimeout(timer)
-      this.wake = Promise.withResolvers()
+      await this.wakeup.next(this.times.roundMs, signal)
       if (signal.aborted) return
       await this.round()
       loop.succeeded()

@@ -1,3 +1,4 @@
+import { createPrices } from '../../conventions/prices.ts'
 import { EventIdIndex } from '../../events/id-index.ts'
 import { createEventIdSource } from '../../events/id-source.ts'
 import type { JournalReader } from '../../journal/journal.ts'
@@ -6,9 +7,8 @@ import type { FeedSource } from '../../live/feed-source.ts'
 import { withGaps } from '../../live/gaps.ts'
 import { createHistory } from '../../live/history.ts'
 import { Hub } from '../../live/hub.ts'
-import { createPrices } from '../../model/prices.ts'
 import type { SourceLifetime } from '../../partitions/feeds.ts'
-import { type RetentionWatermarks, withinRetention } from '../../retention/retention-watermarks.ts'
+import { type RetentionFloors, withinRetention } from '../../retention/retention-floors.ts'
 import { startRunStatistics } from '../../runs/statistics.ts'
 import { startUsageChanges } from '../../runs/usage-changes.ts'
 import { loadIntervalMs, Sink } from '../../sink/sink.ts'
@@ -78,22 +78,22 @@ export async function openPartition<Log extends PartitionLog, Claimed extends An
 export function startUsage({ sql, log, loops, teardown }: ServiceContext, onChange: () => void): () => void {
   const usage = startUsageChanges({ sql, log, loops, onChange })
   teardown.add('run usage', () => usage.stop())
-  return usage.poke
+  return usage.wake
 }
 
 /** Starts the hub, which delivers a log to open feeds. */
 export function openFeedSource(
   { config, columnar, log, loops, ring }: PipelineContext,
   journal: JournalReader,
-  retentionWatermarks: RetentionWatermarks,
+  retentionFloors: RetentionFloors,
   life: SourceLifetime,
 ): FeedSource {
   const stored = createHistory({ columnar, epoch: journal.epoch })
-  const history = withinRetention(withGaps(stored, journal), retentionWatermarks)
+  const history = withinRetention(withGaps(stored, journal), retentionFloors)
   const hub = new Hub({
     ...{ journal, history, log, loops },
     filtersPerWorkspace: config.feeds.filtersPerWorkspace,
     areRevocationsKnown: () => ring.areRevocationsKnown(),
   })
-  return { journal, hub, retentionWatermarkOf: (workspaceId) => retentionWatermarks.known(workspaceId), ...life }
+  return { journal, hub, retentionFloorOf: (workspaceId) => retentionFloors.known(workspaceId), ...life }
 }

@@ -6,7 +6,7 @@ import { noForwarding } from '../../keys/forward.ts'
 import { describeSingle } from '../../partitions/shared/describe.ts'
 import { onePartition } from '../../partitions/single.ts'
 import type { Sql } from '../../postgres/connect.ts'
-import { JOURNAL_NAME } from '../../store-marks/watermark-file.ts'
+import { JOURNAL_NAME } from '../../store-marks/mark-file.ts'
 import { openFeedSource, openPartition, startUsage } from './consumers.ts'
 import { openLogFiles } from './log-files.ts'
 import type { Pipeline, PipelineContext } from './pipeline.ts'
@@ -28,7 +28,7 @@ export async function startLocalPipeline(context: PipelineContext, intervalMs: n
     onPostgresBack: outdated.resolve,
   }
   let relay: OutboxRelay | undefined
-  const onChange = () => relay?.poke()
+  const onChange = () => relay?.wake()
   const topology = {
     count: 1,
     isShared: false,
@@ -39,8 +39,8 @@ export async function startLocalPipeline(context: PipelineContext, intervalMs: n
   teardown.add('partition', () => owned.stop(false))
   relay = owned.relay
   const { log, sink } = owned
-  const { journal, retentionWatermarks, watermarks } = log
-  const source = openFeedSource(context, journal, retentionWatermarks, ALWAYS_OPEN)
+  const { journal, retentionFloors, storeMarks } = log
+  const source = openFeedSource(context, journal, retentionFloors, ALWAYS_OPEN)
   teardown.add('live feeds', () => source.hub.stop())
   const startedAt = new Date(context.clock.now())
   const { instanceId } = context.dataDir
@@ -49,9 +49,9 @@ export async function startLocalPipeline(context: PipelineContext, intervalMs: n
     partitions: onePartition(owned),
     feeds: { of: async () => source, open: () => [source] },
     forwarder: noForwarding,
-    retentionWatermarks,
+    retentionFloors,
     onChange,
-    incidents: () => watermarks.incidents,
+    incidents: () => storeMarks.incidents,
     outdated: outdated.promise,
     cluster: async () => describeSingle(node, owned),
     async join(url) {

@@ -2,9 +2,9 @@ import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type LocalJournal, openLocalJournal } from '../../journal/local/journal.ts'
 import { decideStart } from '../../journal/start.ts'
-import { RetentionWatermarks } from '../../retention/retention-watermarks.ts'
+import { RetentionFloors } from '../../retention/retention-floors.ts'
 import { SinkPositionFile } from '../../sink/position.ts'
-import { Watermarks } from '../../store-marks/watermarks.ts'
+import { StoreMarks } from '../../store-marks/store-marks.ts'
 import type { ServiceContext } from '../context.ts'
 import type { PartitionLog } from './topology.ts'
 
@@ -15,7 +15,7 @@ export interface LogFilesOptions {
   readonly keepBytes: number
   /** The highest position that other stores have of the log, if its files are empty. */
   readonly storedSeq: () => Promise<number>
-  /** See {@link Watermarks}. */
+  /** See {@link StoreMarks}. */
   readonly intervalMs: number | undefined
   /** Called when Postgres has gone back to an earlier state. */
   readonly onPostgresBack: () => void
@@ -24,8 +24,8 @@ export interface LogFilesOptions {
 /** A log in local files. */
 export interface LogFiles extends PartitionLog {
   readonly journal: LocalJournal
-  readonly retentionWatermarks: RetentionWatermarks
-  readonly watermarks: Watermarks
+  readonly retentionFloors: RetentionFloors
+  readonly storeMarks: StoreMarks
 }
 
 /** Compares the stores, then opens the log, whose positions continue after every position that a store has seen. */
@@ -41,7 +41,7 @@ export async function openLogFiles(
   await mkdir(dir, { recursive: true, mode: 0o700 })
   const onSetBack = metrics.storeSetBack
   const sinkPosition = () => SinkPositionFile.read(dir)
-  const watermarks = await Watermarks.open({
+  const storeMarks = await StoreMarks.open({
     ...{ sql, columnar, dataDir, name, intervalMs, clock, log, loops, onSetBack },
   })
   const journal = await progress.during('opening the journal', () =>
@@ -49,25 +49,25 @@ export async function openLogFiles(
       dir,
       maxBytes,
       keepBytes,
-      decideStart: (found) => decideStart(found, { sinkPosition, sql, storedSeq, watermarks }),
+      decideStart: (found) => decideStart(found, { sinkPosition, sql, storedSeq, storeMarks }),
       clock,
       log,
       onCommit: metrics.journalCommitted,
     }),
   )
   opened.defer(() => journal.close())
-  const retentionWatermarks = new RetentionWatermarks(sql, journal.epoch)
-  await retentionWatermarks.load()
+  const retentionFloors = new RetentionFloors(sql, journal.epoch)
+  await retentionFloors.load()
   return {
     journal,
     position: await SinkPositionFile.open(dir),
-    columnarMark: () => watermarks.columnarMark(),
-    retentionWatermarks,
-    watermarks,
+    columnarMark: () => storeMarks.columnarMark(),
+    retentionFloors,
+    storeMarks,
     async watch({ sink, ids }, opened) {
-      opened.defer(() => watermarks.stop())
+      opened.defer(() => storeMarks.stop())
       const forgetColumnar = () => ids.forgetFetched()
-      await watermarks.start({ journal, sink, retentionWatermarks, forgetColumnar, onPostgresBack })
+      await storeMarks.start({ journal, sink, retentionFloors, forgetColumnar, onPostgresBack })
     },
   }
 }

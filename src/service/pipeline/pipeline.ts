@@ -7,9 +7,9 @@ import type { Feeds } from '../../partitions/feeds.ts'
 import type { Partitions } from '../../partitions/partition.ts'
 import type { Peers } from '../../partitions/peers.ts'
 import type { Cluster } from '../../partitions/shared/schema.ts'
-import type { RetentionWatermarks } from '../../retention/retention-watermarks.ts'
+import type { RetentionFloors } from '../../retention/retention-floors.ts'
 import type { Sink } from '../../sink/sink.ts'
-import type { Incident } from '../../store-marks/watermarks.ts'
+import type { Incident } from '../../store-marks/store-marks.ts'
 import type { ServiceContext } from '../context.ts'
 import type { PrivateRoutes } from '../ops/listen.ts'
 
@@ -25,7 +25,7 @@ export interface Pipeline {
   readonly forwarder: Forwarder
   /** The other processes that share the partitions; undefined in a process that works alone. */
   readonly peers?: Peers
-  readonly retentionWatermarks: Pick<RetentionWatermarks, 'raise'>
+  readonly retentionFloors: Pick<RetentionFloors, 'raise'>
   /** Call after each commit that wrote to the outbox. Cheap. */
   readonly onChange: () => void
   /** Stores that have gone back to an earlier state. */

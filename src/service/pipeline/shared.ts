@@ -11,7 +11,7 @@ import { createPeers } from '../../partitions/shared/peers.ts'
 import { type SignalBus, Signals } from '../../partitions/shared/signals.ts'
 import { NodeSignature } from '../../partitions/shared/signature.ts'
 import { singleConnection } from '../../postgres/connect.ts'
-import { RetentionWatermarks } from '../../retention/retention-watermarks.ts'
+import { RetentionFloors } from '../../retention/retention-floors.ts'
 import type { ServiceContext } from '../context.ts'
 import { openFeedSource, openPartition, startUsage } from './consumers.ts'
 import type { Pipeline, PipelineContext } from './pipeline.ts'
@@ -50,9 +50,9 @@ export async function startSharedPipeline(context: PipelineContext, topology: Sh
   const feeds = new SharedFeeds({
     openReader: topology.openReader,
     async openSource(reader, life) {
-      const retentionWatermarks = new RetentionWatermarks(sql, reader.epoch)
-      await retentionWatermarks.load()
-      return openFeedSource(context, reader, retentionWatermarks, life)
+      const retentionFloors = new RetentionFloors(sql, reader.epoch)
+      await retentionFloors.load()
+      return openFeedSource(context, reader, retentionFloors, life)
     },
     log,
     loops,
@@ -78,8 +78,8 @@ export async function startSharedPipeline(context: PipelineContext, topology: Sh
   const partitions = new SharedPartitions({ count, sql, rows: tables.partitions, ownership, feeds, isConnected })
   await ownership.refresh()
   bus.listen((signal) => {
-    if (signal === 'cluster') ownership.hurry()
-    else for (const { relay } of ownership.all()) relay.poke()
+    if (signal === 'cluster') ownership.wake()
+    else for (const { relay } of ownership.all()) relay.wake()
   })
   const signature = new NodeSignature(secret, instanceId)
   const addresses = new Addresses({ signature, urlOf: (instance) => ownership.urlOf(instance), log })
@@ -94,7 +94,7 @@ export async function startSharedPipeline(context: PipelineContext, topology: Sh
       ownerOf: (partition) => ownership.ownerOf(partition),
       refresh: () => ownership.refresh(),
     }),
-    retentionWatermarks: new RetentionWatermarks(sql, ''),
+    retentionFloors: new RetentionFloors(sql, ''),
     onChange,
     incidents: topology.incidents,
     outdated: topology.outdated,

@@ -6,8 +6,8 @@ import { MirroredPosition } from '../../partitions/shared/mirrored-position.ts'
 import type { NodeStore } from '../../partitions/shared/nodes.ts'
 import type { SignalBus } from '../../partitions/shared/signals.ts'
 import type { SinkPosition } from '../../sink/position.ts'
-import { journalName } from '../../store-marks/watermark-file.ts'
-import type { Watermarks } from '../../store-marks/watermarks.ts'
+import { journalName } from '../../store-marks/mark-file.ts'
+import type { StoreMarks } from '../../store-marks/store-marks.ts'
 import type { WorkerStart } from '../workers/messages.ts'
 import { WorkerMetrics } from '../workers/metrics.ts'
 import { openLogFiles } from './log-files.ts'
@@ -36,7 +36,7 @@ export async function startWorkerPipeline(
   const { index, instanceId, partitions: count, bus, secret } = worker
   const tables = openTables(context)
   const outdated = Promise.withResolvers<void>()
-  const watched = new Set<Watermarks>()
+  const watched = new Set<StoreMarks>()
   const limits = { ...partitionLimits(config, count), intervalMs, onPostgresBack: outdated.resolve }
   const dirOf = (partition: number) => join(config.dataDir, journalName(partition))
   const openLog: Topology['openLog'] = async (claimed, opened) => {
@@ -45,12 +45,12 @@ export async function startWorkerPipeline(
     // ClickHouse has the rows of all partitions.
     const options = { ...limits, name: journalName(partition), storedSeq: async () => claimed.endSeq }
     const files = await openLogFiles(context, options, opened)
-    const { journal, watermarks } = files
+    const { journal, storeMarks } = files
     // The files decide; the database tells the other workers.
     if (journal.epoch !== claimed.epoch) await tables.partitions.beginEpoch(claimed, journal.epochs)
     const mirror = (at: SinkPosition) => tables.partitions.setPosition(claimed, at)
-    watched.add(watermarks)
-    opened.defer(() => void watched.delete(watermarks))
+    watched.add(storeMarks)
+    opened.defer(() => void watched.delete(storeMarks))
     return { ...files, position: new MirroredPosition(files.position, mirror, log) }
   }
   const others = () => urlsOfOthers(tables.nodes, instanceId)

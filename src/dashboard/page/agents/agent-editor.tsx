@@ -1,22 +1,29 @@
 import { useState } from 'preact/hooks'
-import { placeholdersOf } from '../../../hosted/invoke/prompt.ts'
-import { hrefOf, navigate } from '../app/router.ts'
-import { useSession } from '../app/session.ts'
+import { placeholdersOf } from '../../../base/placeholders.ts'
+import { hrefOf, navigate } from '../context/router.ts'
+import { useSession } from '../context/session.ts'
 import { parseIntact, pretty } from '../data/json.ts'
-import type { Agent } from '../data/records.ts'
+import type { Agent, Schemas } from '../data/records.ts'
 import { failureOf } from '../data/use-load.ts'
 import { Field } from '../parts/field.tsx'
 
-/** The fields as texts, as they are edited. */
-type Draft = Readonly<Record<string, string | boolean>>
+type Fields = Omit<Schemas['CreateAgent'], 'status' | 'metadata'>
 
-const NUMBERS = {
-  temperature: 'Temperature',
-  max_output_tokens: 'Output tokens at most',
-  max_steps: 'Steps at most',
-  timeout_seconds: 'Timeout (seconds)',
-  budget_usd: 'Budget (USD)',
-} as const
+/** The fields as they are edited: numbers and JSON as texts. */
+type Draft = {
+  readonly [Name in keyof Fields]-?: Name extends 'runtime_type' | 'allow_input_requests'
+    ? NonNullable<Fields[Name]>
+    : string
+}
+type SetField = <Name extends keyof Draft>(name: Name) => (value: Draft[Name]) => void
+
+const NUMBERS = [
+  ['temperature', 'Temperature'],
+  ['max_output_tokens', 'Output tokens at most'],
+  ['max_steps', 'Steps at most'],
+  ['timeout_seconds', 'Timeout (seconds)'],
+  ['budget_usd', 'Budget (USD)'],
+] as const
 
 /** Creates an agent, or edits one: each edit that changes something is a new version. */
 export function AgentEditor({ agent }: { readonly agent: Agent | null }) {
@@ -24,7 +31,7 @@ export function AgentEditor({ agent }: { readonly agent: Agent | null }) {
   const [draft, setDraft] = useState<Draft>(() => draftOf(agent))
   const [message, setMessage] = useState({ text: '', isProblem: false })
   const isHosted = draft.runtime_type === 'hosted'
-  const set = (name: string) => (value: string | boolean) => setDraft({ ...draft, [name]: value })
+  const set: SetField = (name) => (value) => setDraft({ ...draft, [name]: value })
   const problems = { tools: jsonProblem(draft.tools, '['), output_schema: jsonProblem(draft.output_schema, '{') }
   const isBroken = isHosted && Object.values(problems).some((problem) => problem !== '')
   const save = async (event: Event) => {
@@ -52,8 +59,8 @@ export function AgentEditor({ agent }: { readonly agent: Agent | null }) {
           hint="An external agent reports what it does; a hosted one is run by this service. It cannot be changed later."
         >
           <select
-            value={String(draft.runtime_type)}
-            onChange={({ currentTarget }) => set('runtime_type')(currentTarget.value)}
+            value={draft.runtime_type}
+            onChange={({ currentTarget }) => set('runtime_type')(currentTarget.value as Draft['runtime_type'])}
           >
             <option value="external">elsewhere, and reports here (external)</option>
             <option value="hosted">in this service (hosted)</option>
@@ -83,12 +90,12 @@ export function AgentEditor({ agent }: { readonly agent: Agent | null }) {
 
 interface HostedFieldsProps {
   readonly draft: Draft
-  readonly set: (name: string) => (value: string | boolean) => void
+  readonly set: SetField
   readonly problems: { readonly tools: string; readonly output_schema: string }
 }
 
 function HostedFields({ draft, set, problems }: HostedFieldsProps) {
-  const found = placeholdersOf(String(draft.prompt))
+  const found = placeholdersOf(draft.prompt)
   return (
     <>
       <TextField label="Model" value={draft.model} set={set('model')} isRequired />
@@ -107,7 +114,7 @@ function HostedFields({ draft, set, problems }: HostedFieldsProps) {
         <textarea
           rows={8}
           required
-          value={String(draft.prompt)}
+          value={draft.prompt}
           onInput={({ currentTarget }) => set('prompt')(currentTarget.value)}
         />
       </Field>
@@ -126,14 +133,14 @@ function HostedFields({ draft, set, problems }: HostedFieldsProps) {
         problem={problems.output_schema}
       />
       <div class="field-grid">
-        {Object.entries(NUMBERS).map(([name, label]) => (
+        {NUMBERS.map(([name, label]) => (
           <TextField key={name} label={label} value={draft[name]} set={set(name)} />
         ))}
       </div>
       <label class="check">
         <input
           type="checkbox"
-          checked={draft.allow_input_requests === true}
+          checked={draft.allow_input_requests}
           onChange={({ currentTarget }) => set('allow_input_requests')(currentTarget.checked)}
         />
         The model may ask its caller a question
@@ -144,17 +151,17 @@ function HostedFields({ draft, set, problems }: HostedFieldsProps) {
 
 interface TextFieldProps {
   readonly label: string
-  readonly value: string | boolean | undefined
+  readonly value: string
   readonly set: (value: string) => void
   readonly isRequired?: boolean
 }
 
-function TextField({ label, value = '', set, isRequired = false }: TextFieldProps) {
+function TextField({ label, value, set, isRequired = false }: TextFieldProps) {
   return (
     <Field label={label}>
       <input
         required={isRequired}
-        value={String(value)}
+        value={value}
         onInput={({ currentTarget }) => set(currentTarget.value)}
         autocomplete="off"
       />
@@ -169,15 +176,14 @@ function JsonField({
   set,
   problem,
 }: TextFieldProps & { readonly hint: string; readonly problem: string }) {
-  const text = String(value)
   return (
     <Field label={label} hint={hint} problem={problem}>
       <textarea
         class="mono"
-        rows={Math.min(16, text.split('\n').length + 1)}
+        rows={Math.min(16, value.split('\n').length + 1)}
         spellcheck={false}
         aria-invalid={problem !== ''}
-        value={text}
+        value={value}
         onInput={({ currentTarget }) => set(currentTarget.value)}
       />
     </Field>
@@ -197,40 +203,44 @@ function draftOf(agent: Agent | null): Draft {
     output_schema: json(agent?.output_schema),
     allow_input_requests: agent?.allow_input_requests ?? false,
     stale_after_seconds: text(agent?.stale_after_seconds),
-    ...Object.fromEntries(Object.keys(NUMBERS).map((name) => [name, text(agent?.[name as keyof typeof NUMBERS])])),
+    temperature: text(agent?.temperature),
+    max_output_tokens: text(agent?.max_output_tokens),
+    max_steps: text(agent?.max_steps),
+    timeout_seconds: text(agent?.timeout_seconds),
+    budget_usd: text(agent?.budget_usd),
   }
 }
 
 /** What the API takes: a field that is left empty is cleared, or takes its default when the agent is new. */
 function bodyOf(draft: Draft, agent: Agent | null): object {
-  const number = (name: string) => (draft[name] === '' ? null : Number(draft[name]))
-  const given = (fields: Readonly<Record<string, unknown>>) =>
-    Object.fromEntries(Object.entries(fields).filter(([, value]) => agent !== null || value !== null))
-  const common = { name: draft.name, ...given({ description: draft.description === '' ? null : draft.description }) }
+  const number = (text: string) => (text === '' ? null : Number(text))
+  const clearable = <T extends Partial<Fields>>(fields: T) =>
+    agent !== null ? fields : Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== null))
+  const common = { name: draft.name, ...clearable({ description: draft.description || null }) }
   if (draft.runtime_type !== 'hosted')
-    return { ...common, ...given({ stale_after_seconds: number('stale_after_seconds') }) }
-  const numbers = Object.fromEntries(Object.keys(NUMBERS).map((name) => [name, number(name)]))
-  // These two always have a value.
-  const { max_steps, timeout_seconds, ...clearable } = numbers
+    return { ...common, ...clearable({ stale_after_seconds: number(draft.stale_after_seconds) }) }
   return {
     ...common,
     ...(agent === null && { runtime_type: 'hosted' }),
     model: draft.model,
     prompt: draft.prompt,
-    tools: draft.tools === '' ? [] : parseIntact(String(draft.tools)),
+    tools: draft.tools === '' ? [] : parseIntact(draft.tools),
     allow_input_requests: draft.allow_input_requests,
-    ...given({
-      output_schema: draft.output_schema === '' ? null : parseIntact(String(draft.output_schema)),
-      ...clearable,
+    ...clearable({
+      output_schema: draft.output_schema === '' ? null : (parseIntact(draft.output_schema) as Fields['output_schema']),
+      temperature: number(draft.temperature),
+      max_output_tokens: number(draft.max_output_tokens),
+      budget_usd: number(draft.budget_usd),
     }),
-    ...(max_steps !== null && { max_steps }),
-    ...(timeout_seconds !== null && { timeout_seconds }),
+    // These two always have a value.
+    ...(draft.max_steps !== '' && { max_steps: Number(draft.max_steps) }),
+    ...(draft.timeout_seconds !== '' && { timeout_seconds: Number(draft.timeout_seconds) }),
   }
 }
 
 /** Why a text is not JSON that begins with `start`; empty if it is, or if there is none. */
-function jsonProblem(text: string | boolean | undefined, start: '[' | '{'): string {
-  if (typeof text !== 'string' || text.trim() === '') return ''
+function jsonProblem(text: string, start: '[' | '{'): string {
+  if (text.trim() === '') return ''
   try {
     parseIntact(text)
     return text.trim().startsWith(start) ? '' : `expected JSON that begins with ${start}`

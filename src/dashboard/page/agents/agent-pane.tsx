@@ -1,8 +1,8 @@
 import { useState } from 'preact/hooks'
-import { address, hrefOf, navigate } from '../app/router.ts'
-import { useSession } from '../app/session.ts'
+import { address, hrefOf, navigate } from '../context/router.ts'
+import { useSession } from '../context/session.ts'
 import type { Agent } from '../data/records.ts'
-import { failureOf } from '../data/use-load.ts'
+import { useAttempt } from '../data/use-attempt.ts'
 import { Id } from '../parts/copy.tsx'
 import { Dialog } from '../parts/dialog.tsx'
 import { Icon } from '../parts/icons.tsx'
@@ -44,15 +44,8 @@ export function AgentPane({ agent }: { readonly agent: Agent }) {
 function AgentActions({ agent }: { readonly agent: Agent }) {
   const { api, directory } = useSession()
   const [isArchiving, setArchiving] = useState(false)
-  const [problem, setProblem] = useState('')
+  const { problem, attempt } = useAttempt()
   const { agent_id: id, status } = agent
-  const attempt = async (change: () => Promise<void>) => {
-    try {
-      await change()
-    } catch (error) {
-      setProblem(failureOf(error).message)
-    }
-  }
   const toggle = () =>
     attempt(async () => {
       directory.put(

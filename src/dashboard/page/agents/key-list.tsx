@@ -1,16 +1,17 @@
 import { useState } from 'preact/hooks'
-import type { KeyRecord } from '../../../keys/schema.ts'
-import { address, setQuery } from '../app/router.ts'
-import { useSession } from '../app/session.ts'
-import type { Listed, OnWire } from '../data/api.ts'
-import { failureOf, useLoad } from '../data/use-load.ts'
+import { address, setQuery } from '../context/router.ts'
+import { useSession } from '../context/session.ts'
+import type { Listed } from '../data/api.ts'
+import type { Schemas } from '../data/records.ts'
+import { useAttempt } from '../data/use-attempt.ts'
+import { useLoad } from '../data/use-load.ts'
 import { Select } from '../parts/field.tsx'
 import { Command } from '../parts/hints.tsx'
 import { Icon } from '../parts/icons.tsx'
 import { Problem, Skeleton } from '../parts/states.tsx'
 import { Ago, Moment } from '../parts/time.tsx'
 
-type Key = OnWire<KeyRecord>
+type Key = Schemas['Key']
 type NewKey = Key & { readonly key: string }
 
 const LIST_LIMIT = 100
@@ -28,25 +29,21 @@ export function KeyList({ agentId }: { readonly agentId: string | null }) {
   const where = { status, agent_id: agentId, limit: LIST_LIMIT }
   const { data, problem, reload } = useLoad((signal) => api.get<Listed<Key>>('/api/v1/keys', where, signal), [where])
   const [made, setMade] = useState<NewKey | null>(null)
-  const [failure, setFailure] = useState('')
-  const attempt = async (change: () => Promise<NewKey | null>) => {
-    try {
-      setFailure('')
-      setMade(await change())
+  const { problem: failure, attempt } = useAttempt()
+  const change = (work: () => Promise<NewKey | null>) =>
+    attempt(async () => {
+      setMade(await work())
       reload()
-    } catch (error) {
-      setFailure(failureOf(error).message)
-    }
-  }
+    })
   const create = (name: string) =>
-    attempt(() =>
+    change(() =>
       api.post<NewKey>(
         agentId === null ? '/api/v1/keys' : `/api/v1/agents/${agentId}/keys`,
         name === '' ? {} : { name },
       ),
     )
-  const rotate = (key: Key) => attempt(() => api.post<NewKey>(`/api/v1/keys/${key.key_id}/rotate`, {}))
-  const revoke = (key: Key) => attempt(() => api.post(`/api/v1/keys/${key.key_id}/revoke`, {}).then(() => null))
+  const rotate = (key: Key) => change(() => api.post<NewKey>(`/api/v1/keys/${key.key_id}/rotate`, {}))
+  const revoke = (key: Key) => change(() => api.post(`/api/v1/keys/${key.key_id}/revoke`, {}).then(() => null))
   return (
     <div class="keys">
       <div class="filters">

@@ -1,9 +1,9 @@
 import { useEffect, useMemo, useState } from 'preact/hooks'
+import { KeyStore } from '../context/key-store.ts'
+import { followAddress } from '../context/router.ts'
+import { createSession, SessionContext } from '../context/session.ts'
 import { Problem } from '../parts/states.tsx'
 import { KeyPrompt } from './key-prompt.tsx'
-import { KeyStore } from './key-store.ts'
-import { followAddress } from './router.ts'
-import { createSession, SessionContext } from './session.ts'
 import { Shell } from './shell.tsx'
 
 type State =

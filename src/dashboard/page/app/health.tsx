@@ -1,11 +1,8 @@
-import type { Static } from '@sinclair/typebox'
-import type { Ready } from '../../../service/ops/schema.ts'
+import { counted, duration, words } from '../../../base/format.ts'
+import { useSession } from '../context/session.ts'
+import type { Schemas } from '../data/records.ts'
 import { useLoad } from '../data/use-load.ts'
-import { counted, duration, words } from '../parts/format.ts'
 import { Backlog } from './backlog.ts'
-import { useSession } from './session.ts'
-
-type Readiness = Static<typeof Ready>
 
 interface Health {
   readonly state: 'good' | 'wait' | 'bad'
@@ -36,7 +33,10 @@ export function HealthLine() {
 async function readHealth(): Promise<Health> {
   try {
     const answer = await fetch('/readyz', { cache: 'no-store', credentials: 'omit' })
-    const { data, error } = (await answer.json()) as { data: Readiness | null; error: { message: string } | null }
+    const { data, error } = (await answer.json()) as {
+      data: Schemas['Ready'] | null
+      error: { message: string } | null
+    }
     if (data !== null) return healthOf(data)
     return { state: 'bad', text: error?.message ?? 'The service is not ready', details: [] }
   } catch {
@@ -44,7 +44,7 @@ async function readHealth(): Promise<Health> {
   }
 }
 
-function healthOf(readiness: Readiness): Health {
+function healthOf(readiness: Schemas['Ready']): Health {
   const { dependencies, consumers } = readiness
   const lags = Object.entries(consumers)
   const details = [

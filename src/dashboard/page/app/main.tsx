@@ -1,7 +1,7 @@
 import { render } from 'preact'
+import { applyTheme } from '../context/theme.ts'
+import { showAllText } from '../context/visible-text.ts'
 import { App } from './app.tsx'
-import { applyTheme } from './theme.ts'
-import { showAllText } from './visible-text.ts'
 
 applyTheme()
 showAllText()

@@ -1,8 +1,8 @@
 import type { ComponentChildren } from 'preact'
 import { useEffect, useErrorBoundary } from 'preact/hooks'
+import { address } from '../context/router.ts'
 import { failureOf } from '../data/use-load.ts'
 import { Problem } from '../parts/states.tsx'
-import { address } from './router.ts'
 
 /** Shows what is wrong in place of a view that failed, so that the others stay. The next address is another attempt. */
 export function ViewBoundary({ children }: { readonly children: ComponentChildren }) {

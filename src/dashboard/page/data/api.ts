@@ -1,14 +1,4 @@
-import type { RawJson } from '../../../base/raw-json.ts'
 import { parseIntact } from './json.ts'
-
-/** A record of the API as the page receives it: free-form members are plain JSON. */
-export type OnWire<T> = T extends RawJson
-  ? unknown
-  : T extends readonly (infer Item)[]
-    ? readonly OnWire<Item>[]
-    : T extends object
-      ? { readonly [Name in keyof T]: OnWire<T[Name]> }
-      : T
 
 /** A page of a list. */
 export interface Listed<T> {
@@ -22,6 +12,8 @@ export type Query = Readonly<Record<string, string | number | null | undefined>>
 export interface Api {
   get<T>(path: string, query?: Query, signal?: AbortSignal): Promise<T>
   post<T>(path: string, body: object, signal?: AbortSignal): Promise<T>
+  /** A POST that changes nothing, such as a query. */
+  read<T>(path: string, body: object, signal?: AbortSignal): Promise<T>
   patch<T>(path: string, body: object): Promise<T>
   delete<T>(path: string): Promise<T>
   /** For answers without an envelope: streams and files. */
@@ -49,7 +41,7 @@ export class ApiFailure extends Error {
   }
 }
 
-/** Told the outcome of each call: null for a response that is no failure. */
+/** Called after each call; null on success. */
 export type Observe = (failure: ApiFailure | null) => void
 
 /** @param signal ends all calls in flight: nothing may be shown for a key that was forgotten */
@@ -73,7 +65,7 @@ export function createApi(key: string, signal: AbortSignal, observe: Observe = (
       observe(null)
       return value as T
     } catch (error) {
-      // Nobody waits for it any more.
+      // Its result is no longer wanted.
       if (either.aborted) throw error
       const failure = error instanceof ApiFailure ? error : unreachable()
       observe(failure)
@@ -81,9 +73,12 @@ export function createApi(key: string, signal: AbortSignal, observe: Observe = (
     }
   }
 
+  const post: Api['post'] = (path, body, aborted) =>
+    call(path, { method: 'POST', body: JSON.stringify(body), signal: aborted }, dataOf)
   return {
     get: (path, query = {}, aborted) => call(path + searchOf(query), { method: 'GET', signal: aborted }, dataOf),
-    post: (path, body, aborted) => call(path, { method: 'POST', body: JSON.stringify(body), signal: aborted }, dataOf),
+    post,
+    read: post,
     patch: (path, body) => call(path, { method: 'PATCH', body: JSON.stringify(body) }, dataOf),
     delete: (path) => call(path, { method: 'DELETE' }, dataOf),
     raw: (path, body, aborted) =>
@@ -91,6 +86,26 @@ export function createApi(key: string, signal: AbortSignal, observe: Observe = (
         response.ok ? response : dataOf(response),
       ),
   }
+}
+
+/** The most that a page of a list may have. */
+const PAGE_LIMIT = 200
+
+/** The items of a list from the first on, page by page, until there are `max`. @throws ApiFailure */
+export async function listAll<T>(
+  api: Api,
+  path: string,
+  max: number,
+  signal?: AbortSignal,
+): Promise<{ readonly items: T[]; readonly isPartial: boolean }> {
+  const items: T[] = []
+  let cursor: string | null = null
+  do {
+    const page: Listed<T> = await api.get(path, { limit: PAGE_LIMIT, cursor }, signal)
+    items.push(...page.items)
+    cursor = page.next_cursor
+  } while (cursor !== null && items.length < max)
+  return { items, isPartial: cursor !== null }
 }
 
 interface Envelope {

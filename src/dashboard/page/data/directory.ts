@@ -1,8 +1,7 @@
 import { signal } from '@preact/signals'
-import type { Api, Listed } from './api.ts'
+import { type Api, listAll } from './api.ts'
 import type { Agent } from './records.ts'
 
-const PAGE_LIMIT = 200
 /** Agents beyond this number are shown by id. */
 const AGENTS_MAX = 2_000
 /** An agent that is not listed may be new. */
@@ -42,14 +41,8 @@ export class Directory {
   /** @throws ApiFailure */
   async refresh(): Promise<void> {
     this.askedAtMs = performance.now()
-    const agents: Agent[] = []
-    let cursor: string | null = null
-    do {
-      const page: Listed<Agent> = await this.api.get('/api/v1/agents', { limit: PAGE_LIMIT, cursor })
-      agents.push(...page.items)
-      cursor = page.next_cursor
-    } while (cursor !== null && agents.length < AGENTS_MAX)
-    this.show(agents, cursor !== null)
+    const { items, isPartial } = await listAll<Agent>(this.api, '/api/v1/agents', AGENTS_MAX)
+    this.show(items, isPartial)
   }
 
   /** Shows an agent that was just created or edited. */

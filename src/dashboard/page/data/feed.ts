@@ -69,7 +69,7 @@ export class Feed {
     return {
       cursor: () => subscription.cursor,
       stop: () => {
-        if (this.open.delete(id)) this.say({ op: 'unsubscribe', id })
+        if (this.open.delete(id)) this.send({ op: 'unsubscribe', id })
       },
     }
   }
@@ -108,10 +108,10 @@ export class Feed {
   }
 
   private request(id: string, { filter, cursor, maxPerSecond }: Open): void {
-    this.say({ op: 'subscribe', id, filter, after: cursor, max_per_second: maxPerSecond })
+    this.send({ op: 'subscribe', id, filter, after: cursor, max_per_second: maxPerSecond })
   }
 
-  private say(message: object): void {
+  private send(message: object): void {
     if (this.socket?.readyState === WebSocket.OPEN) this.socket.send(JSON.stringify(message))
   }
 

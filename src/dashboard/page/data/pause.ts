@@ -1,16 +1,15 @@
-import type { ApprovalRecord, InputRequestRecord } from '../../../hosted/pauses/schema.ts'
-import type { PendingPause as StoredPause } from '../../../hosted/store/rows.ts'
-import { type Api, ApiFailure, type Listed, type OnWire } from './api.ts'
+import { type Api, ApiFailure, type Listed } from './api.ts'
+import type { Schemas } from './records.ts'
 
 /** What hosted runs wait for. Kinds are named as in the URLs of the API and of this page. */
 export type Pause = Approval | InputRequest
-export type Approval = OnWire<ApprovalRecord> & { readonly kind: 'approvals'; readonly id: string }
-export type InputRequest = OnWire<InputRequestRecord> & { readonly kind: 'input-requests'; readonly id: string }
+export type Approval = Schemas['Approval'] & { readonly kind: 'approvals'; readonly id: string }
+export type InputRequest = Schemas['InputRequest'] & { readonly kind: 'input-requests'; readonly id: string }
 export type PauseKind = Pause['kind']
 /** A pause in the record of a run. */
-export type PendingPause = OnWire<StoredPause>
+export type PendingPause = Schemas['PendingPause']
 
-type PauseRecord = OnWire<ApprovalRecord> | OnWire<InputRequestRecord>
+type PauseRecord = Schemas['Approval'] | Schemas['InputRequest']
 
 /** Per kind; there may be more. */
 const LISTED_MAX = 50

@@ -1,15 +1,12 @@
-import type { AgentRecord } from '../../../agents/schema.ts'
-import type { SessionRecord } from '../../../hosted/sessions/schema.ts'
-import type { EventRecord, RunRecord } from '../../../runs/schema.ts'
-import type { TaskRecord } from '../../../tasks/schema.ts'
-import type { OnWire } from './api.ts'
+import type { components } from '../../../client/generated/api.ts'
 
-/** Records of the API, as this page receives them. */
-export type Agent = OnWire<AgentRecord>
-export type Run = OnWire<RunRecord>
-export type Task = OnWire<TaskRecord>
-export type Event = Omit<OnWire<EventRecord>, 'received_at'>
-export type Session = OnWire<SessionRecord>
+/** The schemas of the API document. */
+export type Schemas = components['schemas']
+export type Agent = Schemas['Agent']
+export type Run = Schemas['Run']
+export type Task = Schemas['Task']
+export type Event = Schemas['EventOfFeed']
+export type Session = Schemas['Session']
 /** A run as lists and feeds show it. */
 export type RunSummary = Omit<Run, 'input' | 'output'>
 
@@ -25,11 +22,12 @@ export interface Activity {
   readonly run?: RunSummary
 }
 
-const LIVE: readonly string[] = ['queued', 'running', 'awaiting_approval', 'awaiting_input']
+const LIVE = ['queued', 'running', 'awaiting_approval', 'awaiting_input'] as const
+export const RUN_STATUSES: readonly Run['status'][] = [...LIVE, 'completed', 'failed', 'cancelled', 'timed_out']
 
 /** The run can still change. */
 export function isLive({ status }: { readonly status: string }): boolean {
-  return LIVE.includes(status)
+  return LIVE.some((live) => live === status)
 }
 
 /** How long a run took, or has taken so far; null before it starts. @param now Unix milliseconds */

@@ -3,7 +3,7 @@ import { type Api, ApiFailure } from './api.ts'
 
 /** Between two attempts, unless the service says how long to wait. */
 const RETRY_MS = 3_000
-/** Nobody needs to know of a single wait up to this. */
+/** A single wait up to this is not shown. */
 const SHORT_MS = 1_000
 
 /**
@@ -18,23 +18,16 @@ export class Retries {
   /** @param signal ends all retries */
   constructor(private readonly signal: AbortSignal) {}
 
-  /** The same API, whose `get` is retried. */
+  /** The same API, whose `get` and `read` are repeated while they fail transiently. */
   applyTo(api: Api): Api {
-    const get: Api['get'] = (path, query, signal) =>
-      this.run(
-        () => api.get(path, query, signal),
-        ({ isTransient }) => isTransient,
-        signal,
-      )
-    return { ...api, get }
+    return {
+      ...api,
+      get: (path, query, signal) => this.repeat(() => api.get(path, query, signal), signal),
+      read: (path, body, signal) => this.repeat(() => api.read(path, body, signal), signal),
+    }
   }
 
-  /** The result of `read`, which is repeated while its failure is transient. @throws ApiFailure for any other failure */
-  async run<T>(
-    read: () => Promise<T>,
-    isTransient: (failure: ApiFailure) => boolean,
-    aborted?: AbortSignal,
-  ): Promise<T> {
+  private async repeat<T>(read: () => Promise<T>, aborted?: AbortSignal): Promise<T> {
     const signal = aborted === undefined ? this.signal : AbortSignal.any([this.signal, aborted])
     const own = Symbol('read')
     try {
@@ -42,18 +35,18 @@ export class Retries {
         try {
           return await read()
         } catch (error) {
-          if (!(error instanceof ApiFailure) || !isTransient(error)) throw error
+          if (!(error instanceof ApiFailure) || !error.isTransient) throw error
           const ms = error.retryAfterSeconds * 1_000 || RETRY_MS
-          if (!isFirst || ms > SHORT_MS) this.tell(own, error)
+          if (!isFirst || ms > SHORT_MS) this.explain(own, error)
           await pause(ms, signal)
         }
       }
     } finally {
-      this.tell(own, null)
+      this.explain(own, null)
     }
   }
 
-  private tell(read: symbol, reason: ApiFailure | null): void {
+  private explain(read: symbol, reason: ApiFailure | null): void {
     this.reasons.delete(read)
     if (reason !== null) this.reasons.set(read, reason)
     this.waiting.value = [...this.reasons.values()].at(-1) ?? null

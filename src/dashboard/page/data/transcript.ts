@@ -23,7 +23,7 @@ export interface Wait extends NamedPause {
 }
 
 /** A frame of the output of a run (docs/specification.md#output-streams). */
-interface Frame {
+interface OutputFrame {
   readonly step?: number
   readonly delta?: string
   readonly offset?: number
@@ -78,7 +78,7 @@ export class Transcript {
     this.runId.value = runId
     // Browsers cannot send headers with an event stream.
     const request = { run_id: runId, ttl_seconds: FOLLOWED_SECONDS_MAX }
-    const { token } = await api.post<{ token: string }>('/api/v1/feed-tokens', request)
+    const { token } = await api.read<{ token: string }>('/api/v1/feed-tokens', request, signal)
     if (signal.aborted) return
     const query = new URLSearchParams({ token, ...(this.lastFrame !== '' && { after: this.lastFrame }) })
     const source = new EventSource(`/api/v1/runs/${runId}/output-stream?${query}`)
@@ -93,7 +93,7 @@ export class Transcript {
   }
 
   private take(event: string, data: string): void {
-    const frame = parseIntact(data) as Frame
+    const frame = parseIntact(data) as OutputFrame
     batch(() => {
       this.runId.value = frame.run_id
       if (frame.session_id) this.sessionId.value = frame.session_id
@@ -126,7 +126,7 @@ export class Transcript {
   }
 
   /** A smaller offset retracts the text from there on: the model was asked again. */
-  private write({ step = 0, offset, delta = '' }: Frame): void {
+  private write({ step = 0, offset, delta = '' }: OutputFrame): void {
     const key = `text ${step}`
     const at = this.entries.value.findIndex((entry) => entry.key === key)
     const known = this.entries.value[at]

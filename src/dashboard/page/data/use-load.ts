@@ -18,12 +18,7 @@ export interface LoadOptions {
   readonly subject?: string
 }
 
-const RETRY_MS = 3_000
-
-/**
- * Reads data when the component appears and when `inputs` change; answers for earlier inputs are dropped. A transient
- * failure is tried again.
- */
+/** Reads data when the component appears and when `inputs` change; answers for earlier inputs are dropped. */
 export function useLoad<T>(
   load: (signal: AbortSignal) => Promise<T>,
   inputs: readonly unknown[],
@@ -45,20 +40,15 @@ export function useLoad<T>(
     const isNew = shown.current !== about
     shown.current = about
     setState(({ data }) => ({ data: isNew ? undefined : data, isLoading: true }))
+    const show = (next: (data: T | undefined) => { data?: T; problem?: ApiFailure }) => {
+      if (signal.aborted) return
+      setState(({ data }) => ({ ...next(data), isLoading: false }))
+      // Also after a failure: a query that took too long may be faster the next time.
+      if (everyMs > 0) later(everyMs)
+    }
     load(signal)
-      .then((data) => {
-        if (signal.aborted) return
-        setState({ data, isLoading: false })
-        if (everyMs > 0) later(everyMs)
-      })
-      .catch((error: unknown) => {
-        if (signal.aborted) return
-        const problem = failureOf(error)
-        setState(({ data }) => ({ data, problem, isLoading: false }))
-        if (problem.isTransient) later(Math.max(RETRY_MS, problem.retryAfterSeconds * 1_000))
-        // A query that took too long may be faster the next time.
-        else if (everyMs > 0) later(everyMs)
-      })
+      .then((data) => show(() => ({ data })))
+      .catch((error: unknown) => show((data) => ({ data, problem: failureOf(error) })))
     return () => {
       aborting.abort()
       clearTimeout(timer)

@@ -1,6 +1,7 @@
 import { computed, signal } from '@preact/signals'
 import type { Api } from './api.ts'
 import type { Feed } from './feed.ts'
+import { LiveResource } from './live-resource.ts'
 import { listPauses, newestFirst, type Pause, type PauseKind, readPause } from './pause.ts'
 
 /** A pause that a link names. */
@@ -21,71 +22,62 @@ const REFRESH_MS = 30_000
  * remain listed with their outcome.
  */
 export class Waiting {
-  readonly pending = signal<readonly Pause[]>([])
   readonly hasMore = signal(false)
-  readonly isLoaded = signal(false)
   /** The link names an item that does not exist. */
   readonly isMissing = signal(false)
+  readonly pending: LiveResource<readonly Pause[]>
   readonly shown = computed(() => {
     const all = new Map(this.pending.value.map((pause) => [pause.id, pause]))
     for (const pause of this.watched.value.values()) if ('status' in pause) all.set(pause.id, pause)
     return [...all.values()].sort(newestFirst)
   })
   private readonly watched = signal<ReadonlyMap<string, Pause | NamedPause>>(new Map())
-  private timer: ReturnType<typeof setTimeout> | undefined
-  private refreshing = new AbortController()
-  /** The last refresh that the feed has caused. */
-  private noticedAtMs = Number.NEGATIVE_INFINITY
+  /** When the last refresh that the feed has caused is, or was, due. */
+  private refreshMs = Number.NEGATIVE_INFINITY
 
+  /** @param closing ends it */
   constructor(
     private readonly api: Api,
     feed: Feed,
-    signal: AbortSignal,
+    closing: AbortSignal,
   ) {
+    this.pending = new LiveResource<readonly Pause[]>(
+      [],
+      { load: (signal) => this.read(signal), everyMs: REFRESH_MS },
+      closing,
+    )
+    const notice = () => this.refreshSoon()
     const waits = { kind: 'run', status: ['awaiting_approval', 'awaiting_input'] }
-    feed.subscribe(waits, { onItems: () => this.refreshSoon(), onGap: () => this.refreshSoon() }, { maxPerSecond: 1 })
-    signal.addEventListener('abort', () => clearTimeout(this.timer))
-    void this.refresh()
+    feed.subscribe(waits, { onItems: notice, onGap: notice }, { maxPerSecond: 1 })
+    void this.pending.load()
   }
 
   /** Lists an item, also after it has been decided. */
   watch(pause: Pause): void {
     this.watched.value = new Map(this.watched.value).set(pause.id, pause)
-    if (pause.status !== 'pending') this.pending.value = this.pending.value.filter(({ id }) => id !== pause.id)
+    if (pause.status !== 'pending') this.pending.update((pending) => pending.filter(({ id }) => id !== pause.id))
   }
 
   /** The user opens the view. @param named the item that the link names */
-  async openView(named: NamedPause | null): Promise<void> {
+  openView(named: NamedPause | null): void {
     const kept = [...this.watched.value].filter(([, pause]) => 'status' in pause && !isDecided(pause))
     this.watched.value = new Map(kept)
     if (named !== null && !this.watched.value.has(named.id))
       this.watched.value = new Map(this.watched.value).set(named.id, named)
     this.isMissing.value = false
-    await this.refresh()
+    void this.pending.load()
   }
 
-  async refresh(): Promise<void> {
-    clearTimeout(this.timer)
-    // A later refresh knows better: what an earlier one lists may have been decided.
-    this.refreshing.abort()
-    this.refreshing = new AbortController()
-    const { signal } = this.refreshing
-    try {
-      const { pauses, hasMore } = await listPauses(this.api, { status: 'pending' }, signal)
-      this.pending.value = pauses.filter(({ id }) => !isDecided(this.watched.value.get(id)))
-      this.hasMore.value = hasMore
-      this.isLoaded.value = true
-      await this.readWatched()
-    } catch {
-      // The session shows what is wrong; the next refresh tries again.
-    }
-    if (signal.aborted) return
-    this.timer = setTimeout(() => void this.refresh(), REFRESH_MS)
+  private async read(signal: AbortSignal): Promise<readonly Pause[]> {
+    const { pauses, hasMore } = await listPauses(this.api, { status: 'pending' }, signal)
+    this.hasMore.value = hasMore
+    await this.readWatched(pauses)
+    return pauses
   }
 
   /** Reads watched items that are not pending: they were decided, are older, or do not exist. */
-  private async readWatched(): Promise<void> {
-    const listed = new Map(this.pending.value.map((pause) => [pause.id, pause]))
+  private async readWatched(pending: readonly Pause[]): Promise<void> {
+    const listed = new Map(pending.map((pause) => [pause.id, pause]))
     // Decided by the user, or no longer watched, in the meantime.
     const isOpen = (id: string) => this.watched.value.has(id) && !isDecided(this.watched.value.get(id))
     for (const [id, { kind }] of this.watched.value) {
@@ -105,12 +97,9 @@ export class Waiting {
   }
 
   private refreshSoon(): void {
-    clearTimeout(this.timer)
-    const waitMs = Math.max(0, this.noticedAtMs + REFRESH_MS_MIN - performance.now())
-    this.timer = setTimeout(() => {
-      this.noticedAtMs = performance.now()
-      void this.refresh()
-    }, waitMs)
+    const nowMs = performance.now()
+    if (nowMs >= this.refreshMs) this.refreshMs = Math.max(nowMs, this.refreshMs + REFRESH_MS_MIN)
+    this.pending.loadSoon(this.refreshMs - nowMs)
   }
 }
 

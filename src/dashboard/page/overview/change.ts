@@ -1,4 +1,4 @@
-import { counted, percent } from '../parts/format.ts'
+import { counted, percent } from '../../../base/format.ts'
 
 export interface Change {
   readonly now: number

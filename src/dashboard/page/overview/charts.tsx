@@ -1,5 +1,5 @@
+import { compact, dollars, duration, percent } from '../../../base/format.ts'
 import { TimeChart } from '../parts/chart.tsx'
-import { compact, dollars, duration, percent } from '../parts/format.ts'
 import type { RunMetrics } from './metrics.ts'
 
 interface ChartsProps {

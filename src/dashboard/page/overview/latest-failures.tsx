@@ -1,9 +1,9 @@
-import { signal } from '@preact/signals'
 import { useEffect, useState } from 'preact/hooks'
-import { hrefOf, hrefOfRun } from '../app/router.ts'
-import { type Session, useSession } from '../app/session.ts'
+import { hrefOf, hrefOfRun } from '../context/router.ts'
+import { useSession } from '../context/session.ts'
 import type { Listed } from '../data/api.ts'
-import type { Run, RunSummary } from '../data/records.ts'
+import { LiveResource } from '../data/live-resource.ts'
+import type { Activity, RunSummary } from '../data/records.ts'
 import { Icon } from '../parts/icons.tsx'
 import type { TimeRange } from '../parts/range.ts'
 import { Skeleton } from '../parts/states.tsx'
@@ -21,17 +21,14 @@ interface LatestFailuresProps {
 
 /** The runs of the range that failed last; the feed brings new ones. */
 export function LatestFailures({ range, link }: LatestFailuresProps) {
-  const session = useSession()
-  const { directory } = session
-  const [failures] = useState(() => new Failures(session, range))
-  useEffect(() => failures.follow(), [failures])
-  const runs = failures.runs.value?.filter((run) => isWithin(run, range)) ?? null
+  const { directory } = useSession()
+  const runs = useFailures(range)?.filter((run) => isWithin(run, range))
   return (
     <section class="panel failures">
       <h2>
         Latest failures <a href={hrefOf('runs', [], { status: 'failed', ...link })}>All</a>
       </h2>
-      {runs === null && <Skeleton />}
+      {runs === undefined && <Skeleton />}
       {runs?.length === 0 && (
         <p class="hint quiet-note">
           <Icon name="check" /> No run of this range has failed.
@@ -53,43 +50,43 @@ export function LatestFailures({ range, link }: LatestFailuresProps) {
   )
 }
 
-class Failures {
-  readonly runs = signal<readonly RunSummary[] | null>(null)
-
-  constructor(
-    private readonly session: Session,
-    private readonly range: TimeRange,
-  ) {}
-
-  /** @returns stops it */
-  follow(): () => void {
-    const { api, feed } = this.session
-    const subscription = feed.subscribe(
-      { kind: 'run', status: [...FAILED] },
-      { onItems: (items) => this.add(items.flatMap(({ run }) => (run === undefined ? [] : [run]))) },
-      { maxPerSecond: SHOWN },
-    )
-    const read = (status: string) => api.get<Listed<Run>>('/api/v1/runs', { status, ...this.bounds(), limit: SHOWN })
-    Promise.all(FAILED.map(read)).then(
-      (pages) => this.add(pages.flatMap(({ items }) => items)),
-      () => {},
-    )
-    return () => subscription.stop()
-  }
-
-  private bounds() {
-    const { fromMs, toMs, isMoving } = this.range
+/** Null until they are read. */
+function useFailures(range: TimeRange): readonly RunSummary[] | null {
+  const { api, feed } = useSession()
+  const [closing] = useState(() => new AbortController())
+  const [failures] = useState(() => {
+    const { fromMs, toMs, isMoving } = range
     // The end of a moving range is now.
-    return { from: new Date(fromMs).toISOString(), to: isMoving ? null : new Date(toMs).toISOString() }
-  }
+    const bounds = { from: new Date(fromMs).toISOString(), to: isMoving ? null : new Date(toMs).toISOString() }
+    const load = async (signal: AbortSignal) => {
+      const read = (status: string) =>
+        api.get<Listed<RunSummary>>('/api/v1/runs', { status, ...bounds, limit: SHOWN }, signal)
+      return latest(
+        (await Promise.all(FAILED.map(read))).flatMap(({ items }) => items),
+        range,
+      )
+    }
+    return new LiveResource<readonly RunSummary[] | null>(null, { load }, closing.signal)
+  })
+  useEffect(() => {
+    const onItems = (items: readonly Activity[]) =>
+      failures.update((runs) => runs && latest([...runs, ...items.flatMap(({ run }) => run ?? [])], range))
+    const subscription = feed.subscribe({ kind: 'run', status: [...FAILED] }, { onItems }, { maxPerSecond: SHOWN })
+    void failures.load()
+    return () => {
+      subscription.stop()
+      closing.abort()
+    }
+  }, [failures])
+  return failures.value
+}
 
-  private add(runs: readonly RunSummary[]): void {
-    const all = new Map([...(this.runs.value ?? []), ...runs].map((run) => [run.run_id, run]))
-    this.runs.value = [...all.values()]
-      .filter((run) => isWithin(run, this.range))
-      .sort((a, b) => endOf(b).localeCompare(endOf(a)))
-      .slice(0, SHOWN)
-  }
+/** The runs of a range that ended last, each in its last state. */
+function latest(runs: readonly RunSummary[], range: TimeRange): readonly RunSummary[] {
+  return [...new Map(runs.map((run) => [run.run_id, run])).values()]
+    .filter((run) => isWithin(run, range))
+    .sort((a, b) => endOf(b).localeCompare(endOf(a)))
+    .slice(0, SHOWN)
 }
 
 /** By the start, as in all figures and lists of runs. */

@@ -1,7 +1,8 @@
+import { LATENCY_MS, TOOL } from '../../../conventions/names.ts'
+import { createPrices, type Prices, type PriceTable } from '../../../conventions/prices.ts'
 import { USAGE_NAMES } from '../../../conventions/usage-names.ts'
-import { createPrices, type Prices, type PriceTable } from '../../../model/prices.ts'
 import type { Params, Queries, Result } from '../data/query.ts'
-import { bucketsOf, completeBuckets, refreshMsOf, type TimeRange } from '../parts/range.ts'
+import { bucketsOf, completeBuckets, type TimeRange } from '../parts/range.ts'
 import { type EventCounts, sampleOf, totalOf } from './call-sample.ts'
 
 /** The figures of the overview, by a few SQL queries of the public API. */
@@ -103,10 +104,9 @@ function callsQuery(days: readonly string[] | null): string {
   sumIf(ifNull(tokens_in, 0), usd IS NULL) AS unpriced_input, sumIf(ifNull(tokens_out, 0), usd IS NULL) AS unpriced_output
 FROM (
   SELECT type, if(type = 'llm.call', arrayFilter(x -> x != '', [${models}]), []) AS models,
-    payload.gen_ai.request.model::String AS requested,
-    if(type = 'llm.call', if(requested != '', requested, models[1]), payload.gen_ai.tool.name::String) AS name,
+    if(type = 'llm.call', models[1], payload.${TOOL.name[0]}::String) AS name,
     level = 'error' OR payload.error.type IS NOT NULL OR payload.status::String = 'failed' AS is_failed,
-    toFloat64OrNull(payload.latency_ms::String) AS latency,
+    toFloat64OrNull(payload.${LATENCY_MS[0]}::String) AS latency,
     ${firstNumber(USAGE_NAMES.inputTokens)} AS tokens_in,
     ${firstNumber(USAGE_NAMES.outputTokens)} AS tokens_out,
     ${firstNumber(USAGE_NAMES.costUsd)} AS usd
@@ -125,7 +125,7 @@ WHERE status IN ('queued', 'running', 'awaiting_approval', 'awaiting_input') GRO
 /** @throws ApiFailure */
 export async function readRuns(queries: Queries, range: TimeRange, signal: AbortSignal): Promise<RunMetrics> {
   const before = range.fromMs - (range.toMs - range.fromMs)
-  const { rows } = await queries.shared(RUNS_QUERY, { ...paramsOf(range), before }, refreshMsOf(range), signal)
+  const { rows } = await queries.run(RUNS_QUERY, { ...paramsOf(range), before }, signal)
   const figures = rows.map((row) => ({ row, figures: figuresOf(row) }))
   const isTotal = ({ row }: (typeof figures)[number]) => num(row.of_bucket) === 1 && num(row.of_agent) === 1
   const isNow = ({ row }: (typeof figures)[number]) => num(row.is_now) === 1
@@ -156,7 +156,7 @@ export async function readRuns(queries: Queries, range: TimeRange, signal: Abort
 export function settledOf(series: readonly Pick<RunFigures, 'runs' | 'ended'>[], complete: number): number {
   const newest = series.slice(0, complete).slice(-UNSETTLED_MAX)
   const settled = newest.findLastIndex(({ runs, ended }) => ended >= runs * SETTLED_SHARE)
-  // Runs that wait for people, or were cancelled, are no reason to show nothing.
+  // A range with only waiting or cancelled runs still shows the charts.
   return settled === -1 ? complete : complete - newest.length + settled + 1
 }
 
@@ -166,7 +166,7 @@ export async function readEventCounts(
   range: TimeRange,
   signal: AbortSignal,
 ): Promise<readonly EventCounts[]> {
-  const { rows } = await queries.shared(EVENTS_QUERY, paramsOf(range), refreshMsOf(range), signal)
+  const { rows } = await queries.run(EVENTS_QUERY, paramsOf(range), signal)
   const byBucket = new Map(rows.map((row) => [num(row.bucket), row]))
   return bucketsOf(range).map((time) => {
     const { events, model_calls, tool_calls } = byBucket.get(time) ?? {}
@@ -194,8 +194,7 @@ export async function readCalls(
   const { from, to } = paramsOf(range)
   const { every, days } = sampleOf(counts)
   const query = callsQuery(days)
-  const everyMs = Math.max(CALLS_REFRESH_MS_MIN, refreshMsOf(range))
-  const { rows } = await queries.shared(query, { from, to, every }, everyMs, signal)
+  const { rows } = await queries.run(query, { from, to, every }, signal)
   const all = totalOf(counts)
   const computed = computedCosts(rows, createPrices(prices))
   const ofType = (type: string, count: number) => {
@@ -228,7 +227,7 @@ export const STATES_REFRESH_MS = 15_000
 
 /** Runs that can still change, by status. @throws ApiFailure */
 export async function readStates(queries: Queries, signal: AbortSignal): Promise<ReadonlyMap<string, number>> {
-  const { rows } = await queries.shared(STATES_QUERY, {}, STATES_REFRESH_MS, signal)
+  const { rows } = await queries.run(STATES_QUERY, {}, signal)
   return new Map(rows.map((row) => [String(row.status), num(row.runs)]))
 }
 

@@ -1,5 +1,5 @@
-import { address, pushQuery, setQuery } from '../app/router.ts'
-import { useSession } from '../app/session.ts'
+import { address, pushQuery, setQuery } from '../context/router.ts'
+import { useSession } from '../context/session.ts'
 import { useLoad } from '../data/use-load.ts'
 import { noRunsYet } from '../parts/hints.tsx'
 import { Icon } from '../parts/icons.tsx'

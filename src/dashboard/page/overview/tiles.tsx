@@ -1,4 +1,4 @@
-import { compact, count, dollars, duration, percent } from '../parts/format.ts'
+import { compact, count, dollars, duration, percent } from '../../../base/format.ts'
 import type { TimeRange } from '../parts/range.ts'
 import { type EventCounts, totalOf } from './call-sample.ts'
 import { type Change, changeOf } from './change.ts'

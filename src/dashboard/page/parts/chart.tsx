@@ -1,6 +1,6 @@
 import { useEffect, useRef, useState } from 'preact/hooks'
 import uPlot from 'uplot'
-import { isDark } from '../app/theme.ts'
+import { isDark } from '../context/theme.ts'
 import { dateAndTime, hourAndMinute, timeOfDay, zone } from './clock.ts'
 import { isolated } from './silence.ts'
 

@@ -1,5 +1,5 @@
 import { signal } from '@preact/signals'
-import { clockText } from './format.ts'
+import { clockText } from '../../../base/format.ts'
 
 /** Times for people. All clocks of the page are alike: 24 hours, in the zone that the user chose. */
 

@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks'
-import { address, setQuery } from '../app/router.ts'
+import { address, setQuery } from '../context/router.ts'
 import { dateAndTime, zone, zoneName } from './clock.ts'
 import { DEFAULT_PRESET, PRESETS } from './range.ts'
 

@@ -1,5 +1,5 @@
+import { words } from '../../../base/format.ts'
 import { lookup } from '../../../base/lookup.ts'
-import { words } from './format.ts'
 
 const TONES = lookup<string>({
   completed: 'good',

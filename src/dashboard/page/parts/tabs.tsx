@@ -1,4 +1,4 @@
-import { address, setQuery } from '../app/router.ts'
+import { address, setQuery } from '../context/router.ts'
 
 interface TabsProps {
   readonly label: string

@@ -1,5 +1,5 @@
+import { duration } from '../../../base/format.ts'
 import { ago, ahead, dateAndTime, fullTime, timeOfDay } from './clock.ts'
-import { duration } from './format.ts'
 import { useNow } from './now.ts'
 
 interface TimeProps {

@@ -1,5 +1,7 @@
-import { computed, signal } from '@preact/signals'
-import type { Api, Listed } from '../data/api.ts'
+import { signal } from '@preact/signals'
+import type { Session } from '../context/session.ts'
+import type { Listed } from '../data/api.ts'
+import { LiveResource } from '../data/live-resource.ts'
 import type { Event } from '../data/records.ts'
 
 /** An event of a long run is known by its line in the list; its payload is read when it comes into view. */
@@ -18,46 +20,54 @@ const MATCH_QUERY = `SELECT seq FROM events WHERE run_id = {run:UUID}
 
 /** The events of a run in their order: those already reported, and new ones as the feed brings them. */
 export class EventLog {
-  readonly events = signal<readonly LoggedEvent[]>([])
-  readonly isLoaded = signal(false)
+  readonly events: LiveResource<readonly LoggedEvent[]>
   /** Changes when payloads have been read. */
   readonly payloadVersion = signal(0)
-  readonly lastSeq = computed(() => this.events.value.at(-1)?.seq ?? 0)
+  /** The events that were read, from the first on; the feed may have brought others. */
+  private known: readonly LoggedEvent[] = []
   private readonly payloads = new Map<number, unknown>()
   private readonly asked = new Set<number>()
-  private early: Event[] = []
 
   constructor(
-    private readonly api: Api,
+    private readonly session: Pick<Session, 'api' | 'queries'>,
     private readonly runId: string,
     private readonly signal: AbortSignal,
-  ) {}
+  ) {
+    this.events = new LiveResource<readonly LoggedEvent[]>([], { load: async () => this.known }, signal)
+  }
 
   payloadOf(event: LoggedEvent): unknown {
     return event.payload ?? this.payloads.get(event.seq)
   }
 
-  /** @param countHint how many events the run has, about */
-  async load(countHint: number): Promise<void> {
-    if (countHint > PAGED_MAX) {
-      // Without SQL, all pages are read.
-      await this.loadIndex().catch(() => this.signal.throwIfAborted())
-    }
-    await this.loadPages()
-    this.isLoaded.value = true
-    this.add(this.early)
-    this.early = []
+  /** @param countHint how many events the run has, about; null: the run could not be read */
+  load(countHint: Promise<number | null>): Promise<void> {
+    return this.events.load(async (signal, show) => {
+      const count = await countHint
+      if (count === null) return this.known
+      if (count > PAGED_MAX && this.known.length === 0) {
+        // Without SQL, all pages are read.
+        this.known = await this.index(signal).catch(() => [])
+        signal.throwIfAborted()
+      }
+      for (let hasMore = true; hasMore; ) {
+        const page = await this.page(this.known.at(-1)?.seq ?? 0, signal)
+        signal.throwIfAborted()
+        this.known = [...this.known, ...page.items]
+        show(this.known)
+        hasMore = page.next_cursor !== null
+      }
+      return this.known
+    })
   }
 
   /** New events of the feed; those that are known already are left out. */
   add(events: readonly Event[]): void {
-    if (!this.isLoaded.value) {
-      this.early.push(...events)
-      return
-    }
-    const last = this.lastSeq.value
-    const added = events.filter(({ seq }) => seq > last)
-    if (added.length > 0) this.events.value = [...this.events.value, ...added]
+    this.events.update((known) => {
+      const last = known.at(-1)?.seq ?? 0
+      const added = events.filter(({ seq }) => seq > last)
+      return added.length === 0 ? known : [...known, ...added]
+    })
   }
 
   /** Reads the payloads of a part of the list. */
@@ -77,10 +87,7 @@ export class EventLog {
 
   /** The events whose payload contains a text, by `seq`. @throws ApiFailure */
   async search(text: string): Promise<ReadonlySet<number>> {
-    const { rows } = await this.api.post<{ rows: readonly { seq: number }[] }>('/api/v1/query', {
-      query: MATCH_QUERY,
-      params: { run: this.runId, text },
-    })
+    const { rows } = await this.session.queries.run(MATCH_QUERY, { run: this.runId, text }, this.signal)
     return new Set(rows.map(({ seq }) => Number(seq)))
   }
 
@@ -88,31 +95,23 @@ export class EventLog {
   async ofType(type: string, max: number): Promise<Event[]> {
     const found: Event[] = []
     for (let after: number | null = 0; after !== null && found.length < max; ) {
-      const page: Listed<Event> = await this.page(after, type)
+      const page: Listed<Event> = await this.page(after, this.signal, type)
       found.push(...page.items)
       after = page.next_cursor === null ? null : (page.items.at(-1)?.seq ?? null)
     }
     return found
   }
 
-  private async loadPages(): Promise<void> {
-    for (let hasMore = true; hasMore; ) {
-      const page = await this.page(this.lastSeq.value)
-      if (page.items.length > 0) this.events.value = [...this.events.value, ...page.items]
-      hasMore = page.next_cursor !== null
-    }
-  }
-
-  private page(after: number, type?: string): Promise<Listed<Event>> {
+  private page(after: number, signal = this.signal, type?: string): Promise<Listed<Event>> {
     const query = { after_seq: after, type, limit: PAGE_LIMIT }
-    return this.api.get(`/api/v1/runs/${this.runId}/events`, query, this.signal)
+    return this.session.api.get(`/api/v1/runs/${this.runId}/events`, query, signal)
   }
 
-  private async loadIndex(): Promise<void> {
+  private async index(signal: AbortSignal): Promise<LoggedEvent[]> {
     const body = { query: INDEX_QUERY, params: { run: this.runId }, format: 'ndjson' }
-    const response = await this.api.raw('/api/v1/query', body, this.signal)
+    const response = await this.session.api.raw('/api/v1/query', body, signal)
     const lines = (await response.text()).split('\n')
-    this.events.value = lines.filter((line) => line !== '').map(indexed)
+    return lines.filter((line) => line !== '').map(indexed)
   }
 }
 

@@ -1,10 +1,10 @@
+import { count, dollars, duration } from '../../../base/format.ts'
 import { lookup } from '../../../base/lookup.ts'
+import { TOOL } from '../../../conventions/names.ts'
 import { textOf } from '../data/json.ts'
-import { count, dollars, duration } from '../parts/format.ts'
 import { finishReasonOf, firstOf, latencyOf, modelOf, toolOf, usageOf } from './payload.ts'
 
-const ARGUMENTS = ['gen_ai.tool.call.arguments', 'input', 'arguments', 'args']
-const RESULTS = ['error_message', 'error.message', 'gen_ai.tool.call.result', 'output', 'result']
+const RESULTS = ['error_message', 'error.message', ...TOOL.result]
 const TEXTS = ['message', 'text', 'body', 'question']
 
 /** One line on what an event says: the figures of a model call, the arguments or the result of a tool call, a message. */
@@ -16,9 +16,9 @@ export function summaryOf({ type, payload }: { readonly type: string; readonly p
 
 const SUMMARIES = lookup<(payload: unknown) => string>({
   'llm.call': callSummary,
-  'tool.call.started': (payload) => toolSummary(payload, ARGUMENTS),
+  'tool.call.started': (payload) => toolSummary(payload, TOOL.arguments),
   'tool.call.finished': (payload) => toolSummary(payload, RESULTS),
-  'approval.requested': (payload) => toolSummary(payload, ARGUMENTS),
+  'approval.requested': (payload) => toolSummary(payload, TOOL.arguments),
 })
 
 /** `gpt-5 · 1,204 in, 88 out · $0.02 · 1.49 s · tool calls`. */

@@ -1,12 +1,12 @@
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
-import { address, setQuery } from '../app/router.ts'
+import { count, counted } from '../../../base/format.ts'
+import { address, setQuery } from '../context/router.ts'
 import { textOf } from '../data/json.ts'
 import { isLive, type Run } from '../data/records.ts'
 import { failureOf } from '../data/use-load.ts'
 import { timeOfDay } from '../parts/clock.ts'
 import { Json } from '../parts/code.tsx'
 import { Select } from '../parts/field.tsx'
-import { count, counted } from '../parts/format.ts'
 import { Icon } from '../parts/icons.tsx'
 import { FilterField } from '../parts/search-field.tsx'
 import { Empty, Skeleton } from '../parts/states.tsx'
@@ -48,8 +48,8 @@ export function EventsPanel({ model, run }: { readonly model: RunModel; readonly
           <span>{isLive(run) ? 'Follow' : 'End'}</span>
         </button>
       </EventFilters>
-      {!log.isLoaded.value && all.length === 0 && <Skeleton lines={6} />}
-      {log.isLoaded.value && shown.length === 0 && (
+      {!log.events.isLoaded.value && all.length === 0 && <Skeleton lines={6} />}
+      {log.events.isLoaded.value && shown.length === 0 && (
         <Empty title={all.length === 0 ? 'No events yet.' : 'No event matches.'} />
       )}
       <div class={`events-body ${selected === -1 ? '' : 'with-event'}`}>

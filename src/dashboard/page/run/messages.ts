@@ -1,3 +1,4 @@
+import { MESSAGES, SPREAD_MESSAGES } from '../../../conventions/names.ts'
 import { fieldOf, firstOf } from './payload.ts'
 
 /** A message of a conversation with a model. */
@@ -12,29 +13,29 @@ export type ChatPart =
   | { readonly type: 'result'; readonly value: unknown }
   | { readonly type: 'other'; readonly value: unknown }
 
-const INPUT_PATHS = ['gen_ai.input.messages', 'ai.prompt.messages', 'messages', 'input.messages', 'input.value']
-const OUTPUT_PATHS = ['gen_ai.output.messages', 'output.messages', 'choices', 'output.value']
-const TEXT_OUTPUT_PATHS = ['ai.response.text', 'response.text', 'completion', 'output']
-const SYSTEM_PATHS = ['gen_ai.system_instructions', 'system', 'system_prompt']
-/** Keys of messages that are spread over an attribute each, as in `gen_ai.prompt.0.role`. */
-const SPREAD_INPUT = ['gen_ai.prompt', 'llm.input_messages']
-const SPREAD_OUTPUT = ['gen_ai.completion', 'llm.output_messages']
-
 const DEPTH_MAX = 500
 
 /** The conversation that the payload of an `llm.call` contains, in any of the usual conventions; empty if it has none. */
 export function messagesOf(payload: unknown): ChatMessage[] {
-  const system = partsOf(parsed(firstOf(payload, SYSTEM_PATHS)))
-  const input = listed(firstOf(payload, INPUT_PATHS)) ?? spread(payload, SPREAD_INPUT)
-  const output = listed(firstOf(payload, OUTPUT_PATHS)) ?? spread(payload, SPREAD_OUTPUT)
+  const system = partsOf(parsed(firstOf(payload, MESSAGES.system)))
+  const input = firstListed(payload, MESSAGES.input) ?? spread(payload, SPREAD_MESSAGES.input)
+  const output = firstListed(payload, MESSAGES.output) ?? spread(payload, SPREAD_MESSAGES.output)
   const answer = output.length > 0 ? output : answerOf(payload)
   return [...(system.length > 0 ? [{ role: 'system', parts: system }] : []), ...input, ...answer]
 }
 
 function answerOf(payload: unknown): ChatMessage[] {
-  const text = partsOf(firstOf(payload, TEXT_OUTPUT_PATHS))
-  const calls = listOf(parsed(firstOf(payload, ['ai.response.toolCalls', 'tool_calls']))).map(callPart)
+  const text = partsOf(firstOf(payload, MESSAGES.text))
+  const calls = listOf(parsed(firstOf(payload, MESSAGES.calls))).map(callPart)
   return text.length + calls.length === 0 ? [] : [{ role: 'assistant', parts: [...text, ...calls] }]
+}
+
+function firstListed(payload: unknown, paths: readonly string[]): ChatMessage[] | undefined {
+  for (const path of paths) {
+    const messages = listed(fieldOf(payload, path))
+    if (messages !== undefined) return messages
+  }
+  return undefined
 }
 
 /** A list of messages, or the text of one. */

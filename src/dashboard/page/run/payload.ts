@@ -1,9 +1,9 @@
-import { words } from '../parts/format.ts'
+import { words } from '../../../base/format.ts'
+import { FINISH_REASON, LATENCY_MS, TOOL } from '../../../conventions/names.ts'
+import { isPlausible, numberIn, USAGE_NAMES, type UsageNumber } from '../../../conventions/usage-names.ts'
 
-/**
- * What payloads of events say, in the conventions of OpenTelemetry (`gen_ai.*`), OpenInference (`llm.*`), the Vercel AI SDK
- * (`ai.*`) and Traceloop (`gen_ai.prompt.N`), with flat or nested keys.
- */
+/** What payloads of events say under the names of src/conventions, with flat or nested keys. */
+const NESTED = 'gen_ai.'
 
 export interface CallUsage {
   readonly model: string | null
@@ -35,41 +35,47 @@ export function firstOf(value: unknown, paths: readonly string[]): unknown {
 }
 
 export function modelOf(payload: unknown): string | null {
-  const model = firstOf(payload, [
-    'gen_ai.request.model',
-    'gen_ai.response.model',
-    'llm.model_name',
-    'ai.model.id',
-    'model',
-  ])
+  const model = firstOf(payload, USAGE_NAMES.model)
   return typeof model === 'string' ? model : null
 }
 
+/** What the service counts for the run: docs/specification.md#usage. */
 export function usageOf(payload: unknown): CallUsage {
   return {
     model: modelOf(payload),
-    inputTokens: numberOf(fieldOf(payload, 'gen_ai.usage.input_tokens')),
-    outputTokens: numberOf(fieldOf(payload, 'gen_ai.usage.output_tokens')),
-    costUsd: numberOf(fieldOf(payload, 'cost_usd')),
+    inputTokens: usageNumber(payload, 'inputTokens'),
+    outputTokens: usageNumber(payload, 'outputTokens'),
+    costUsd: usageNumber(payload, 'costUsd'),
   }
+}
+
+function usageNumber(payload: unknown, field: UsageNumber): number {
+  for (const name of USAGE_NAMES[field]) {
+    const value = usageField(payload, name)
+    const number = typeof value === 'string' ? numberIn(value) : numberOf(value)
+    if (isPlausible(field, number)) return number
+  }
+  return 0
+}
+
+/** Usage is nested only below `gen_ai`. */
+function usageField(payload: unknown, name: string): unknown {
+  if (typeof payload !== 'object' || payload === null) return undefined
+  const members = payload as Readonly<Record<string, unknown>>
+  if (Object.hasOwn(members, name) || !name.startsWith(NESTED)) return members[name]
+  return fieldOf(members.gen_ai, name.slice(NESTED.length))
 }
 
 /** Why a model stopped: `stop`, `length`, `tool_calls`, … */
 export function finishReasonOf(payload: unknown): string | null {
-  const reasons = firstOf(payload, [
-    'gen_ai.response.finish_reasons',
-    'ai.response.finishReason',
-    'gen_ai.completion.0.finish_reason',
-    'finish_reason',
-    'stop_reason',
-  ])
+  const reasons = firstOf(payload, FINISH_REASON)
   const [first] = Array.isArray(reasons) ? reasons : [reasons]
   return typeof first === 'string' && first !== '' ? words(first) : null
 }
 
 /** In milliseconds; 0 if unknown. */
 export function latencyOf(payload: unknown): number {
-  return Math.max(0, numberOf(firstOf(payload, ['latency_ms', 'duration_ms'])))
+  return Math.max(0, numberOf(firstOf(payload, LATENCY_MS)) || 0)
 }
 
 export interface ToolCall {
@@ -80,8 +86,8 @@ export interface ToolCall {
 }
 
 export function toolOf(payload: unknown): ToolCall {
-  const name = firstOf(payload, ['gen_ai.tool.name', 'tool.name', 'tool', 'name'])
-  const callId = firstOf(payload, ['gen_ai.tool.call.id', 'tool_call_id', 'tool_call.id'])
+  const name = firstOf(payload, TOOL.name)
+  const callId = firstOf(payload, TOOL.callId)
   // Models reuse the ids of calls in later steps.
   const step = fieldOf(payload, 'step')
   return {
@@ -96,8 +102,12 @@ export function childRunOf(payload: unknown): string | null {
   return typeof id === 'string' ? id : null
 }
 
+/** NaN for what is no number. */
 function numberOf(value: unknown): number {
   // A number whose digits were kept is an object that prints as them.
-  const number = typeof value === 'object' && value !== null ? Number(JSON.stringify(value)) : Number(value ?? 0)
-  return Number.isFinite(number) ? number : 0
+  return typeof value === 'object' && value !== null
+    ? Number(JSON.stringify(value))
+    : typeof value === 'number'
+      ? value
+      : Number.NaN
 }

@@ -1,10 +1,10 @@
 import { useState } from 'preact/hooks'
-import { placeholdersOf } from '../../../hosted/invoke/prompt.ts'
-import { hrefOfRun, navigate } from '../app/router.ts'
-import { useSession } from '../app/session.ts'
+import { placeholdersOf } from '../../../base/placeholders.ts'
+import { hrefOfRun, navigate } from '../context/router.ts'
+import { useSession } from '../context/session.ts'
 import { pretty } from '../data/json.ts'
 import { isLive, type Run } from '../data/records.ts'
-import { failureOf } from '../data/use-load.ts'
+import { useAttempt } from '../data/use-attempt.ts'
 import { CopyButton } from '../parts/copy.tsx'
 import { Dialog } from '../parts/dialog.tsx'
 import { Field } from '../parts/field.tsx'
@@ -61,17 +61,12 @@ interface CancelDialogProps {
 function CancelDialog({ run, model, close }: CancelDialogProps) {
   const { api } = useSession()
   const [reason, setReason] = useState('')
-  const [problem, setProblem] = useState('')
-  const cancel = async (event: Event) => {
-    event.preventDefault()
-    try {
-      await api.post(`/api/v1/runs/${run.run_id}/cancel`, reason.trim() === '' ? {} : { reason: reason.trim() })
-      await model.reload()
-      close()
-    } catch (error) {
-      setProblem(failureOf(error).message)
-    }
-  }
+  const { problem, submit } = useAttempt()
+  const cancel = submit(async () => {
+    await api.post(`/api/v1/runs/${run.run_id}/cancel`, reason.trim() === '' ? {} : { reason: reason.trim() })
+    await model.reload()
+    close()
+  })
   return (
     <Dialog title="Cancel this run?" close={close}>
       <form onSubmit={cancel}>
@@ -101,21 +96,16 @@ interface AgainDialogProps {
 function AgainDialog({ run, prompt, close }: AgainDialogProps) {
   const { api } = useSession()
   const [values, setValues] = useState<Readonly<Record<string, string>>>({})
-  const [problem, setProblem] = useState('')
+  const { problem, submit } = useAttempt()
   const names = placeholdersOf(prompt)
-  const invoke = async (event: Event) => {
-    event.preventDefault()
-    try {
-      const { run_id } = await api.post<{ run_id: string }>(`/api/v1/agents/${run.agent_id}/invoke`, {
-        input: run.input,
-        prompt_variables: Object.fromEntries(names.map((name) => [name, values[name] ?? ''])),
-        background: true,
-      })
-      navigate(hrefOfRun(run_id))
-    } catch (error) {
-      setProblem(failureOf(error).message)
-    }
-  }
+  const invoke = submit(async () => {
+    const { run_id } = await api.post<{ run_id: string }>(`/api/v1/agents/${run.agent_id}/invoke`, {
+      input: run.input,
+      prompt_variables: Object.fromEntries(names.map((name) => [name, values[name] ?? ''])),
+      background: true,
+    })
+    navigate(hrefOfRun(run_id))
+  })
   return (
     <Dialog title="Invoke again with the same input" close={close}>
       <form onSubmit={invoke}>

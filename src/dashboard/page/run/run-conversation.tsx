@@ -1,5 +1,5 @@
 import { useMemo, useState } from 'preact/hooks'
-import { useSession } from '../app/session.ts'
+import { useSession } from '../context/session.ts'
 import { isLive, type Run } from '../data/records.ts'
 import { Transcript } from '../data/transcript.ts'
 import { useLoad } from '../data/use-load.ts'
@@ -17,7 +17,7 @@ import type { RunModel } from './run-model.ts'
  */
 export function RunConversation({ model, run }: { readonly model: RunModel; readonly run: Run }) {
   const { directory } = useSession()
-  const events = model.spanEvents.value
+  const events = model.barEvents.value
   const messages = useMemo(() => {
     const call = events.findLast((event) => event.type === 'llm.call' && messagesOf(event.payload).length > 1)
     return call === undefined ? [] : messagesOf(call.payload)

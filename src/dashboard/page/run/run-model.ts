@@ -1,15 +1,14 @@
-import { computed, signal } from '@preact/signals'
-import type { Session } from '../app/session.ts'
-import { ApiFailure, type Listed } from '../data/api.ts'
+import { computed } from '@preact/signals'
+import type { Session } from '../context/session.ts'
+import { listAll } from '../data/api.ts'
 import type { Subscription } from '../data/feed.ts'
+import { LiveResource, type Source } from '../data/live-resource.ts'
 import { type Activity, type Event, isLive, type Run, type RunSummary, type Task } from '../data/records.ts'
-import { failureOf } from '../data/use-load.ts'
+import { treeOrder } from './bar-tree.ts'
+import { BAR_EVENT_TYPES, barsOf, isBarEvent } from './bars.ts'
 import { EventLog } from './event-log.ts'
 import { childRunOf } from './payload.ts'
-import { treeOrder } from './span-tree.ts'
-import { isSpanEvent, SPAN_EVENT_TYPES, spansOf } from './spans.ts'
 
-const LIST_LIMIT = 200
 /** More tasks, child runs or calls than this are not drawn. */
 const LISTED_MAX = 2_000
 /** Without a connection to the feed, the run is read after this time, and again when there is one. */
@@ -19,37 +18,48 @@ const RELOAD_MS = 150
 
 /** One run with everything below it, kept up to date by the feed. */
 export class RunModel {
-  readonly run = signal<Run | null>(null)
-  readonly isMissing = signal(false)
-  /** Everything that was reported before is there. */
-  readonly isLoaded = signal(false)
-  readonly problem = signal<ApiFailure | null>(null)
-  readonly tasks = signal<ReadonlyMap<string, Task>>(new Map())
-  readonly children = signal<ReadonlyMap<string, RunSummary>>(new Map())
-  readonly spanEvents = signal<readonly Event[]>([])
+  private readonly closing = new AbortController()
+  readonly run = this.resource<Run | null>(null, (signal) => this.session.api.get(this.path, {}, signal))
+  readonly tasks = this.resource<ReadonlyMap<string, Task>>(new Map(), async (signal) => {
+    const { items } = await listAll<Task>(this.session.api, `${this.path}/tasks`, LISTED_MAX, signal)
+    return byId(items, ({ id }) => id)
+  })
+  readonly children = this.resource<ReadonlyMap<string, RunSummary>>(new Map(), async (signal) => {
+    const { items } = await listAll<RunSummary>(this.session.api, `${this.path}/children`, LISTED_MAX, signal)
+    this.followChildren(items)
+    return byId(items, ({ run_id }) => run_id)
+  })
+  readonly barEvents = this.resource<readonly Event[]>([], () => this.readBarEvents())
   readonly log: EventLog
+  readonly isMissing = computed(() => this.run.problem.value?.code === 'NOT_FOUND')
+  /** Everything that was reported before is there. */
+  readonly isLoaded = computed(() => this.parts.every(({ isLoaded }) => isLoaded.value))
+  readonly problem = computed(() => {
+    const problems = [...this.parts, this.log.events].map(({ problem }) => problem.value)
+    return problems.find((each) => each !== null) ?? null
+  })
   /** The rows of the waterfall. */
   readonly rows = computed(() => {
     if (this.run.value === null) return []
     return treeOrder(
-      spansOf({
+      barsOf({
         run: this.run.value,
         tasks: [...this.tasks.value.values()],
         children: [...this.children.value.values()],
-        events: this.spanEvents.value,
+        events: this.barEvents.value,
       }),
     )
   })
-  private readonly closing = new AbortController()
+  private readonly parts = [this.run, this.tasks, this.children, this.barEvents]
   private readonly subscriptions: Subscription[] = []
-  private loading = Promise.resolve()
-  private reloadTimer: ReturnType<typeof setTimeout> | undefined
+  /** The child runs whose changes the feed brings. */
+  private readonly followed = new Set<string>()
 
   constructor(
     private readonly session: Session,
     readonly runId: string,
   ) {
-    this.log = new EventLog(session.api, runId, this.closing.signal)
+    this.log = new EventLog(session, runId, this.closing.signal)
     // Read after the subscription has started, so that nothing is missed in between.
     const timer = setTimeout(() => void this.load(), UNCONNECTED_MS)
     this.closing.signal.addEventListener('abort', () => clearTimeout(timer))
@@ -61,48 +71,25 @@ export class RunModel {
 
   close(): void {
     this.closing.abort()
-    clearTimeout(this.reloadTimer)
     for (const subscription of this.subscriptions) subscription.stop()
   }
 
-  /** Reads everything, after an earlier call has done so. */
-  load(): Promise<void> {
-    this.loading = this.loading.then(() => this.readAll())
-    return this.loading
-  }
-
-  private async readAll(): Promise<void> {
-    const { signal } = this.closing
-    try {
-      this.run.value = await this.session.api.get<Run>(this.path(), {}, signal)
-      await Promise.all([this.loadTasks(), this.loadChildren(), this.loadEvents(this.run.value)])
-      this.problem.value = null
-      this.isLoaded.value = true
-    } catch (error) {
-      if (signal.aborted) return
-      if (error instanceof ApiFailure && error.code === 'NOT_FOUND') {
-        this.isMissing.value = true
-        return
-      }
-      this.problem.value = failureOf(error)
-    }
+  /** Reads everything. */
+  async load(): Promise<void> {
+    const reading = this.run.load()
+    const events = this.log.load(reading.then(() => this.run.value?.event_count ?? null))
+    await reading
+    if (this.run.value === null) return
+    await Promise.all([this.tasks.load(), this.children.load(), events.then(() => this.barEvents.load())])
   }
 
   /** Reads the run and its child runs again. */
   async reload(): Promise<void> {
-    const { signal } = this.closing
-    if (this.run.value === null) return this.load()
-    try {
-      this.run.value = await this.session.api.get<Run>(this.path(), {}, signal)
-      await this.loadChildren()
-    } catch (error) {
-      if (!signal.aborted) this.problem.value = failureOf(error)
-    }
+    await Promise.all([this.run.load(), this.children.load()])
   }
 
-  private reloadSoon(ms = RELOAD_MS): void {
-    clearTimeout(this.reloadTimer)
-    this.reloadTimer = setTimeout(() => void this.reload(), ms)
+  private resource<T>(initial: T, load: Source<T>['load']): LiveResource<T> {
+    return new LiveResource(initial, { load }, this.closing.signal)
   }
 
   private follow(filter: object, onStart?: () => void): void {
@@ -111,80 +98,61 @@ export class RunModel {
     this.subscriptions.push(this.session.feed.subscribe(filter, handlers))
   }
 
+  private followChildren(children: readonly RunSummary[]): void {
+    const added = children.filter((child) => !this.followed.has(child.run_id) && isLive(child)).slice(0, 100)
+    for (const { run_id } of added) this.followed.add(run_id)
+    if (added.length > 0) this.follow({ kind: 'run', run_id: added.map(({ run_id }) => run_id) })
+  }
+
   private take(items: readonly Activity[]): void {
     const own = items.filter(({ run_id }) => run_id === this.runId)
-    const events = own.flatMap(({ event }) => (event === undefined ? [] : [event]))
-    const tasks = own.flatMap(({ task }) => (task === undefined ? [] : [task]))
+    const events = own.flatMap(({ event }) => event ?? [])
+    const tasks = own.flatMap(({ task }) => task ?? [])
     if (events.length > 0) this.takeEvents(events)
-    if (tasks.length > 0)
-      this.tasks.value = new Map([...this.tasks.value, ...tasks.map((task) => [task.id, task] as const)])
+    if (tasks.length > 0) this.tasks.update((known) => new Map([...known, ...byId(tasks, ({ id }) => id)]))
     for (const { run } of own) if (run !== undefined) this.takeRun(run)
     const children = items.flatMap(({ run, run_id }) => (run !== undefined && run_id !== this.runId ? [run] : []))
-    if (children.length > 0) this.addChildren(children)
+    if (children.length === 0) return
+    this.children.update((known) => new Map([...known, ...byId(children, ({ run_id }) => run_id)]))
   }
 
   private takeEvents(events: readonly Event[]): void {
     this.log.add(events)
-    const last = this.spanEvents.value.at(-1)?.seq ?? 0
-    const added = events.filter((event) => isSpanEvent(event) && event.seq > last)
-    if (added.length > 0) this.spanEvents.value = [...this.spanEvents.value, ...added]
-    const { run } = this
-    if (run.value !== null && isLive(run.value))
-      run.value = { ...run.value, event_count: Math.max(run.value.event_count, this.log.events.value.length) }
+    this.barEvents.update((known) => {
+      const last = known.at(-1)?.seq ?? 0
+      const added = events.filter((event) => isBarEvent(event) && event.seq > last)
+      return added.length === 0 ? known : [...known, ...added]
+    })
+    const count = this.log.events.value.length
+    this.run.update((run) =>
+      run !== null && isLive(run) ? { ...run, event_count: Math.max(run.event_count, count) } : run,
+    )
     const isNewChild = (event: Event) => {
       const id = childRunOf(event.payload)
       return id !== null && !this.children.value.has(id)
     }
-    if (events.some(isNewChild)) this.reloadSoon()
+    if (events.some(isNewChild)) this.children.loadSoon(RELOAD_MS)
   }
 
   private takeRun(summary: RunSummary): void {
-    const { run } = this
-    if (run.value === null) return
-    const hadEnded = !isLive(run.value)
-    run.value = { ...run.value, ...summary }
+    const run = this.run.value
+    this.run.update((known) => known && { ...known, ...summary })
     // The feed leaves out the output.
-    if (!isLive(summary) && !hadEnded) this.reloadSoon()
+    if (run !== null && isLive(run) && !isLive(summary)) this.run.loadSoon(RELOAD_MS)
   }
 
-  private async loadTasks(): Promise<void> {
-    const tasks = await this.listAll<Task>('tasks')
-    // What the feed has brought in the meantime is newer.
-    this.tasks.value = new Map([...tasks.map((task) => [task.id, task] as const), ...this.tasks.value])
+  private async readBarEvents(): Promise<readonly Event[]> {
+    const events = this.log.events.value
+    if (events.every(({ payload }) => payload !== undefined)) return (events as readonly Event[]).filter(isBarEvent)
+    const found = await Promise.all(BAR_EVENT_TYPES.map((type) => this.log.ofType(type, LISTED_MAX)))
+    return found.flat().sort((a, b) => a.seq - b.seq)
   }
 
-  private async loadChildren(): Promise<void> {
-    this.addChildren(await this.listAll<Run>('children'))
-  }
-
-  private addChildren(children: readonly RunSummary[]): void {
-    const added = children.filter((child) => !this.children.value.has(child.run_id) && isLive(child))
-    this.children.value = new Map([...this.children.value, ...children.map((child) => [child.run_id, child] as const)])
-    if (added.length > 0) this.follow({ kind: 'run', run_id: added.slice(0, 100).map(({ run_id }) => run_id) })
-  }
-
-  private async loadEvents({ event_count }: Run): Promise<void> {
-    await this.log.load(event_count)
-    const isWhole = this.log.events.value.every(({ payload }) => payload !== undefined)
-    const events = isWhole
-      ? (this.log.events.value as readonly Event[]).filter(isSpanEvent)
-      : (await Promise.all(SPAN_EVENT_TYPES.map((type) => this.log.ofType(type, LISTED_MAX)))).flat()
-    const all = new Map([...events, ...this.spanEvents.value].map((event) => [event.seq, event]))
-    this.spanEvents.value = [...all.values()].sort((a, b) => a.seq - b.seq)
-  }
-
-  private async listAll<T>(what: string): Promise<T[]> {
-    const found: T[] = []
-    for (let cursor: string | null | undefined; cursor !== null && found.length < LISTED_MAX; ) {
-      const query = { limit: LIST_LIMIT, cursor }
-      const page: Listed<T> = await this.session.api.get(`${this.path()}/${what}`, query, this.closing.signal)
-      found.push(...page.items)
-      cursor = page.next_cursor
-    }
-    return found
-  }
-
-  private path(): string {
+  private get path(): string {
     return `/api/v1/runs/${this.runId}`
   }
+}
+
+function byId<T>(items: readonly T[], idOf: (item: T) => string): ReadonlyMap<string, T> {
+  return new Map(items.map((item) => [idOf(item), item]))
 }

@@ -1,20 +1,20 @@
 import { useEffect, useState } from 'preact/hooks'
-import { address, hrefOf, navigate, runsHref, setQuery } from '../app/router.ts'
-import { useSession } from '../app/session.ts'
+import { compact } from '../../../base/format.ts'
+import { address, hrefOf, navigate, runsHref, setQuery } from '../context/router.ts'
+import { useSession } from '../context/session.ts'
 import { kindOfPending, type PendingPause, readPause } from '../data/pause.ts'
 import { isUuid, type Run } from '../data/records.ts'
 import { useLoad } from '../data/use-load.ts'
 import { Json } from '../parts/code.tsx'
-import { compact } from '../parts/format.ts'
 import { isTyping, useKeys } from '../parts/keyboard.ts'
 import { Empty, Problem, Skeleton } from '../parts/states.tsx'
 import { openTab, Tabs } from '../parts/tabs.tsx'
 import { PauseCard } from '../waiting/pause-card.tsx'
+import { BarDetail } from './bar-detail.tsx'
 import { EventsPanel } from './events-panel.tsx'
 import { RunConversation } from './run-conversation.tsx'
 import { RunHead } from './run-head.tsx'
 import { RunModel } from './run-model.ts'
-import { SpanDetail } from './span-detail.tsx'
 import { Waterfall } from './waterfall.tsx'
 
 const TABS = { events: 'Events', conversation: 'Conversation', data: 'Input and output' }
@@ -36,7 +36,7 @@ export function RunView({ runId }: { readonly runId: string }) {
     )
   }
   const { span: selected = null } = address.value.query
-  const span = model.rows.value.find(({ node }) => node.id === selected)?.node
+  const bar = model.rows.value.find(({ node }) => node.id === selected)?.node
   return (
     <section class="view run" aria-label="Run">
       <RunHead model={model} run={run} />
@@ -45,7 +45,7 @@ export function RunView({ runId }: { readonly runId: string }) {
       <div class="run-columns">
         <Waterfall model={model} run={run} selected={selected} />
         <div class="run-side">
-          {span === undefined ? <Side model={model} run={run} /> : <SpanDetail span={span} agentId={run.agent_id} />}
+          {bar === undefined ? <Side model={model} run={run} /> : <BarDetail bar={bar} agentId={run.agent_id} />}
         </div>
       </div>
     </section>
@@ -74,7 +74,9 @@ function Side({ model, run }: { readonly model: RunModel; readonly run: Run }) {
         label="Parts of the run"
         name="tab"
         tabs={TABS}
-        badge={{ events: model.log.isLoaded.value ? compact(model.log.events.value.length) : compact(run.event_count) }}
+        badge={{
+          events: model.log.events.isLoaded.value ? compact(model.log.events.value.length) : compact(run.event_count),
+        }}
       />
       {tab === 'events' && <EventsPanel model={model} run={run} />}
       {tab === 'conversation' && <RunConversation model={model} run={run} />}

@@ -1,14 +1,14 @@
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
-import { setQuery } from '../app/router.ts'
+import { duration, words } from '../../../base/format.ts'
+import { setQuery } from '../context/router.ts'
 import { isLive, type Run } from '../data/records.ts'
-import { duration, words } from '../parts/format.ts'
 import { Icon, type IconName } from '../parts/icons.tsx'
 import { useNow } from '../parts/now.ts'
 import { Skeleton } from '../parts/states.tsx'
 import { toneOf } from '../parts/status.tsx'
 import { VirtualList } from '../parts/virtual-list.tsx'
+import type { Bar, BarKind } from './bars.ts'
 import type { RunModel } from './run-model.ts'
-import type { Span, SpanKind } from './spans.ts'
 import { panned, placeOf, type TimeWindow, tickLabel, ticksOf, zoomed } from './time-window.ts'
 import { timelineSummary } from './timeline-summary.ts'
 
@@ -25,7 +25,7 @@ const WIDTH_PERCENT_MIN = 0.4
 const ZOOM_STEP = 0.6
 const PAN_STEP = 0.25
 
-export const KIND_ICONS: Readonly<Record<SpanKind, IconName>> = {
+export const KIND_ICONS: Readonly<Record<BarKind, IconName>> = {
   run: 'runs',
   child: 'agents',
   task: 'task',
@@ -33,7 +33,7 @@ export const KIND_ICONS: Readonly<Record<SpanKind, IconName>> = {
   tool: 'tool',
   wait: 'person',
 }
-const KIND_NAMES: Readonly<Record<SpanKind, string>> = {
+const KIND_NAMES: Readonly<Record<BarKind, string>> = {
   run: 'run',
   child: 'child run',
   task: 'task',
@@ -53,7 +53,7 @@ export function Waterfall({ model, run, selected }: WaterfallProps) {
     live ? now : null,
   )
   const [zoom, setZoom] = useState<TimeWindow | null>(null)
-  const window = zoom ?? whole
+  const shownRange = zoom ?? whole
   const events = model.log.events.value
   const summary = useMemo(
     () =>
@@ -74,7 +74,7 @@ export function Waterfall({ model, run, selected }: WaterfallProps) {
           <ZoomButton
             label="Zoom in"
             icon="plus"
-            onClick={() => setZoom(zoomed(window, whole, middle(window), ZOOM_STEP))}
+            onClick={() => setZoom(zoomed(shownRange, whole, middle(shownRange), ZOOM_STEP))}
           />
           <button type="button" class="small" disabled={zoom === null} onClick={() => setZoom(null)}>
             Fit
@@ -86,8 +86,8 @@ export function Waterfall({ model, run, selected }: WaterfallProps) {
           {model.isLoaded.value ? <p class="hint">No tasks, calls or child runs{live ? ' yet' : ''}.</p> : <Skeleton />}
         </div>
       ) : (
-        <Zoomable window={window} whole={whole} onZoom={(to) => setZoom(sameAs(to, whole) ? null : to)}>
-          <Axis window={window} whole={whole} />
+        <Zoomable shownRange={shownRange} whole={whole} onZoom={(to) => setZoom(sameAs(to, whole) ? null : to)}>
+          <Axis shownRange={shownRange} whole={whole} />
           <VirtualList
             class="waterfall-rows"
             count={rows.length}
@@ -99,9 +99,9 @@ export function Waterfall({ model, run, selected }: WaterfallProps) {
               return (
                 <Row
                   key={node.id}
-                  span={node}
+                  bar={node}
                   depth={depth}
-                  window={window}
+                  shownRange={shownRange}
                   now={now}
                   isSelected={node.id === selected}
                 />
@@ -131,29 +131,29 @@ function ZoomButton({
 }
 
 interface ZoomableProps {
-  readonly window: TimeWindow
+  readonly shownRange: TimeWindow
   readonly whole: TimeWindow
   readonly onZoom: (to: TimeWindow) => void
   readonly children: preact.ComponentChildren
 }
 
 /** Ctrl and the wheel zoom around the pointer, Shift and the wheel move the window. */
-function Zoomable({ window, whole, onZoom, children }: ZoomableProps) {
+function Zoomable({ shownRange, whole, onZoom, children }: ZoomableProps) {
   const element = useRef<HTMLDivElement>(null)
-  const current = useRef({ window, whole, onZoom })
-  current.current = { window, whole, onZoom }
+  const current = useRef({ shownRange, whole, onZoom })
+  current.current = { shownRange, whole, onZoom }
   useEffect(() => {
     const box = element.current as HTMLDivElement
     const turn = (event: WheelEvent) => {
-      const { window: shown, whole: all, onZoom: tell } = current.current
+      const { shownRange: shown, whole: all, onZoom: zoom } = current.current
       const track = box.querySelector('.axis-track')?.getBoundingClientRect()
       if (track === undefined || !(event.ctrlKey || event.metaKey || event.shiftKey)) return
       event.preventDefault()
       const direction = Math.sign(event.deltaY || event.deltaX)
-      if (event.shiftKey) return tell(panned(shown, all, direction * PAN_STEP))
+      if (event.shiftKey) return zoom(panned(shown, all, direction * PAN_STEP))
       const share = Math.min(1, Math.max(0, (event.clientX - track.left) / track.width))
       const at = shown.fromMs + share * (shown.toMs - shown.fromMs)
-      tell(zoomed(shown, all, at, direction > 0 ? 1 / ZOOM_STEP : ZOOM_STEP))
+      zoom(zoomed(shown, all, at, direction > 0 ? 1 / ZOOM_STEP : ZOOM_STEP))
     }
     box.addEventListener('wheel', turn, { passive: false })
     return () => box.removeEventListener('wheel', turn)
@@ -165,13 +165,13 @@ function Zoomable({ window, whole, onZoom, children }: ZoomableProps) {
   )
 }
 
-function Axis({ window, whole }: { readonly window: TimeWindow; readonly whole: TimeWindow }) {
+function Axis({ shownRange, whole }: { readonly shownRange: TimeWindow; readonly whole: TimeWindow }) {
   return (
     <div class="axis" aria-hidden="true">
       <span />
       <div class="axis-track">
-        {ticksOf(window, whole).map((at) => (
-          <span key={at} style={{ left: `${placeOf(whole.fromMs + at, window)}%` }}>
+        {ticksOf(shownRange, whole).map((at) => (
+          <span key={at} style={{ left: `${placeOf(whole.fromMs + at, shownRange)}%` }}>
             {tickLabel(at)}
           </span>
         ))}
@@ -182,36 +182,36 @@ function Axis({ window, whole }: { readonly window: TimeWindow; readonly whole: 
 }
 
 interface RowProps {
-  readonly span: Span
+  readonly bar: Bar
   readonly depth: number
-  readonly window: TimeWindow
+  readonly shownRange: TimeWindow
   readonly now: number
   readonly isSelected: boolean
 }
 
-function Row({ span, depth, window, now, isSelected }: RowProps) {
-  const endMs = span.endMs ?? now
-  const from = placeOf(span.startMs, window)
-  const to = placeOf(endMs, window)
+function Row({ bar, depth, shownRange, now, isSelected }: RowProps) {
+  const endMs = bar.endMs ?? now
+  const from = placeOf(bar.startMs, shownRange)
+  const to = placeOf(endMs, shownRange)
   const left = Math.min(100 - WIDTH_PERCENT_MIN, Math.max(0, from))
   const width = Math.max(WIDTH_PERCENT_MIN, Math.min(100, to) - left)
   const isOutside = to < 0 || from > 100
-  const took = duration(endMs - span.startMs)
-  const choose = () => setQuery({ span: isSelected ? null : span.id, event: null })
+  const took = duration(endMs - bar.startMs)
+  const choose = () => setQuery({ span: isSelected ? null : bar.id, event: null })
   return (
-    <button type="button" class={`span-row ${span.kind}`} aria-pressed={isSelected} onClick={choose}>
+    <button type="button" class={`span-row ${bar.kind}`} aria-pressed={isSelected} onClick={choose}>
       <span class="span-name" style={{ paddingLeft: `${Math.min(depth, DEPTH_MAX) * 14}px` }}>
-        <Icon name={KIND_ICONS[span.kind]} />
+        <Icon name={KIND_ICONS[bar.kind]} />
         <span>
-          <span class="unseen">{KIND_NAMES[span.kind]} </span>
-          {span.name}
-          <span class="unseen"> {words(span.status)}</span>
+          <span class="unseen">{KIND_NAMES[bar.kind]} </span>
+          {bar.name}
+          <span class="unseen"> {words(bar.status)}</span>
         </span>
       </span>
       <span class="span-track">
         {!isOutside && (
           <span
-            class={`span-bar ${span.kind} ${toneOf(span.status)} ${span.endMs === null ? 'is-open' : ''}`}
+            class={`span-bar ${bar.kind} ${toneOf(bar.status)} ${bar.endMs === null ? 'is-open' : ''}`}
             style={{ left: `${left}%`, width: `${width}%` }}
           />
         )}
@@ -221,14 +221,14 @@ function Row({ span, depth, window, now, isSelected }: RowProps) {
   )
 }
 
-function extent(run: Run, spans: readonly Span[], now: number | null): TimeWindow {
+function extent(run: Run, bars: readonly Bar[], now: number | null): TimeWindow {
   const start = Date.parse(run.started_at ?? run.created_at)
   const end = now ?? Date.parse(run.completed_at ?? run.last_event_at ?? run.created_at)
   let fromMs = start
   let toMs = Math.max(end, start + 1)
-  for (const span of spans) {
-    fromMs = Math.min(fromMs, span.startMs)
-    toMs = Math.max(toMs, span.endMs ?? toMs)
+  for (const bar of bars) {
+    fromMs = Math.min(fromMs, bar.startMs)
+    toMs = Math.max(toMs, bar.endMs ?? toMs)
   }
   return { fromMs, toMs }
 }

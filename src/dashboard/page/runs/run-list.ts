@@ -1,9 +1,9 @@
 import { batch, computed, signal } from '@preact/signals'
-import type { Session } from '../app/session.ts'
-import type { ApiFailure, Listed } from '../data/api.ts'
+import type { Session } from '../context/session.ts'
+import type { Listed } from '../data/api.ts'
 import type { Subscription } from '../data/feed.ts'
-import type { Activity, Run, RunSummary } from '../data/records.ts'
-import { failureOf } from '../data/use-load.ts'
+import { LiveResource } from '../data/live-resource.ts'
+import type { Activity, RunSummary } from '../data/records.ts'
 import { isPlain, matches, type RunFilter } from './filters.ts'
 import { FOUND_MAX, findRuns } from './run-search.ts'
 
@@ -17,88 +17,56 @@ const RELOAD_MS = 15_000
  * them, so that nothing moves under the pointer. It outlives the view, so that the way back leads to the same list.
  */
 export class RunList {
-  readonly runs = signal<readonly RunSummary[]>([])
+  readonly runs: LiveResource<readonly RunSummary[]>
   /** Started since the list was read. */
   readonly newIds = signal<ReadonlySet<string>>(new Set())
   readonly hasMore = signal(false)
-  readonly isLoading = signal(true)
-  readonly problem = signal<ApiFailure | null>(null)
-  readonly isEmpty = computed(
-    () => !this.isLoading.value && this.problem.value === null && this.runs.value.length === 0,
-  )
+  readonly isEmpty = computed(() => {
+    const { isLoading, problem, value } = this.runs
+    return !isLoading.value && problem.value === null && value.length === 0
+  })
   /** The run that was opened last. */
   lastOpened: string | null = null
   scrollTop = 0
   private filter: RunFilter | null = null
-  private filterKey = ''
   private cursor: string | null = null
-  private loading = new AbortController()
   private subscription: Subscription | undefined
   private resumeAfter: string | undefined
-  private reloadTimer: ReturnType<typeof setTimeout> | undefined
 
-  constructor(private readonly session: Session) {}
+  constructor(private readonly session: Session) {
+    const isWanted = () => this.subscription !== undefined && this.newIds.value.size === 0 && !document.hidden
+    this.runs = new LiveResource<readonly RunSummary[]>(
+      [],
+      { load: (signal) => this.read(null, signal), isWanted },
+      session.signal,
+    )
+  }
 
   /** Follows the runs of a filter until `close`. The list of the same filter stays as it is. */
   open(filter: RunFilter): void {
-    // The end of a moving range is now: it must not start the list over.
-    const key = JSON.stringify({
-      ...filter,
-      fromMs: filter.fromMs === null ? null : Math.floor(filter.fromMs / 60_000),
-    })
-    const isSame = key === this.filterKey
     this.filter = filter
-    this.filterKey = key
-    this.follow(filter, isSame ? this.resumeAfter : undefined)
-    if (!isSame) void this.reload()
+    // The end of a moving range is now: it must not start the list over.
+    const fromMs = filter.fromMs === null ? null : Math.floor(filter.fromMs / 60_000)
+    const isNew = this.runs.open(JSON.stringify({ ...filter, fromMs }))
+    this.follow(filter, isNew ? undefined : this.resumeAfter)
   }
 
   close(): void {
     this.resumeAfter = this.subscription?.cursor()
     this.subscription?.stop()
-    clearTimeout(this.reloadTimer)
+    this.subscription = undefined
   }
 
-  async reload(): Promise<void> {
-    this.loading.abort()
-    this.loading = new AbortController()
-    const { signal } = this.loading
-    this.isLoading.value = true
-    try {
-      await this.read(null, signal)
-    } catch (error) {
-      if (!signal.aborted) this.fail(error)
-    }
+  reload(): Promise<void> {
+    return this.runs.load()
   }
 
   async loadMore(): Promise<void> {
-    if (this.isLoading.value || this.cursor === null) return
-    this.isLoading.value = true
-    const { signal } = this.loading
-    try {
-      await this.read(this.cursor, signal)
-    } catch (error) {
-      if (!signal.aborted) this.fail(error)
-    }
-  }
-
-  private async read(cursor: string | null, signal: AbortSignal): Promise<void> {
-    const filter = this.filter as RunFilter
-    const { items, next_cursor } = isPlain(filter)
-      ? await this.session.api.get<Listed<Run>>(
-          '/api/v1/runs',
-          { ...queryOf(filter), cursor, limit: PAGE_LIMIT },
-          signal,
-        )
-      : { items: await findRuns(this.session.queries, filter, signal), next_cursor: null }
-    if (signal.aborted) return
-    batch(() => {
-      this.runs.value = cursor === null ? items : [...this.runs.value, ...items]
-      if (cursor === null) this.newIds.value = new Set()
-      this.cursor = next_cursor
-      this.hasMore.value = next_cursor !== null
-      this.isLoading.value = false
-      this.problem.value = null
+    const { cursor } = this
+    if (this.runs.isLoading.value || cursor === null) return
+    await this.runs.load(async (signal) => {
+      const older = await this.read(cursor, signal)
+      return [...this.runs.value, ...older]
     })
   }
 
@@ -107,11 +75,18 @@ export class RunList {
     return this.filter !== null && !isPlain(this.filter) && this.runs.value.length === FOUND_MAX
   }
 
-  private fail(error: unknown): void {
-    const problem = failureOf(error)
-    this.problem.value = problem
-    this.isLoading.value = false
-    if (problem.isTransient) this.reloadSoon(Math.max(3_000, problem.retryAfterSeconds * 1_000))
+  /** Reads a page of the list. @param cursor null: the first page */
+  private async read(cursor: string | null, signal: AbortSignal): Promise<readonly RunSummary[]> {
+    const { api, queries } = this.session
+    const filter = this.filter as RunFilter
+    const { items, next_cursor }: Listed<RunSummary> = isPlain(filter)
+      ? await api.get('/api/v1/runs', { ...queryOf(filter), cursor, limit: PAGE_LIMIT }, signal)
+      : { items: await findRuns(queries, filter, signal), next_cursor: null }
+    signal.throwIfAborted()
+    if (cursor === null) this.newIds.value = new Set()
+    this.cursor = next_cursor
+    this.hasMore.value = next_cursor !== null
+    return items
   }
 
   private follow(filter: RunFilter, after: string | undefined): void {
@@ -121,26 +96,16 @@ export class RunList {
       ...(filter.agent && { agent_id: filter.agent }),
       ...(filter.tag && { tag: filter.tag }),
     }
+    const onItems = (items: readonly Activity[], skipped: number) => {
+      this.take(items)
+      // Only what is listed is read again: rows of new runs still wait for the user.
+      if (skipped > 0) this.runs.loadSoon(RELOAD_MS)
+    }
     this.subscription = this.session.feed.subscribe(
       wanted,
-      {
-        onItems: (items, skipped) => {
-          this.take(items)
-          if (skipped > 0) this.reloadSoon(RELOAD_MS)
-        },
-        onGap: () => void this.reload(),
-      },
+      { onItems, onGap: () => void this.reload() },
       { after, maxPerSecond: UPDATES_PER_SECOND_MAX },
     )
-  }
-
-  /** Only what is listed is read again: rows of new runs still wait for the user. */
-  private reloadSoon(ms: number): void {
-    if (this.reloadTimer !== undefined) return
-    this.reloadTimer = setTimeout(() => {
-      this.reloadTimer = undefined
-      if (this.newIds.value.size === 0 && !document.hidden) void this.reload()
-    }, ms)
   }
 
   private take(items: readonly Activity[]): void {
@@ -152,8 +117,10 @@ export class RunList {
       ? [...changed.values()].filter((run) => !listed.has(run.run_id) && isNewer(run) && matches(run, filter))
       : []
     batch(() => {
-      if (this.runs.value.some(({ run_id }) => changed.has(run_id)))
-        this.runs.value = this.runs.value.map((run) => changed.get(run.run_id) ?? run)
+      this.runs.update((runs) => {
+        const isChanged = runs.some(({ run_id }) => changed.has(run_id))
+        return isChanged ? runs.map((run) => changed.get(run.run_id) ?? run) : runs
+      })
       if (added.length > 0) this.newIds.value = new Set([...this.newIds.value, ...added.map(({ run_id }) => run_id)])
     })
     // Nothing can move in an empty list.

@@ -75,7 +75,7 @@ interface Row {
   readonly external_run_id: string | null
   readonly parent_run_id: string | null
   readonly session_id: string | null
-  readonly tags: readonly string[]
+  readonly tags: string[]
   readonly error_message: string | null
   readonly created: number
   readonly started: number | null

@@ -1,5 +1,5 @@
-import { hrefOfRun, setQuery } from '../app/router.ts'
-import { useSession } from '../app/session.ts'
+import { hrefOfRun, setQuery } from '../context/router.ts'
+import { useSession } from '../context/session.ts'
 import type { RunSummary } from '../data/records.ts'
 import { Status } from '../parts/status.tsx'
 import { COLUMNS, type ColumnDef, shownColumns } from './columns.tsx'

@@ -1,7 +1,7 @@
 import { useEffect, useLayoutEffect, useRef } from 'preact/hooks'
-import { address } from '../app/router.ts'
-import { type Session, useSession } from '../app/session.ts'
-import { counted } from '../parts/format.ts'
+import { counted } from '../../../base/format.ts'
+import { address } from '../context/router.ts'
+import { type Session, useSession } from '../context/session.ts'
 import { noRunsYet } from '../parts/hints.tsx'
 import { isTyping, useKeys } from '../parts/keyboard.ts'
 import { Empty, Problem, Skeleton } from '../parts/states.tsx'
@@ -44,9 +44,11 @@ export function RunsView() {
         <NewRuns list={list} />
       </div>
       <RunFilters filter={filter} search={search} />
-      {list.problem.value !== null && <Problem problem={list.problem.value} retry={() => void list.reload()} />}
+      {list.runs.problem.value !== null && (
+        <Problem problem={list.runs.problem.value} retry={() => void list.reload()} />
+      )}
       {list.runs.value.length > 0 && <RunTable runs={list.runs.value} filter={filter} onOpen={onOpen} />}
-      {list.isLoading.value && list.runs.value.length === 0 && <Skeleton lines={8} />}
+      {list.runs.isLoading.value && list.runs.value.length === 0 && <Skeleton lines={8} />}
       {list.isEmpty.value &&
         (isFiltered(filter) ? <Empty title="No run matches these filters." icon="filter" /> : noRunsYet())}
       <ListEnd list={list} isSearch={!isPlain(filter)} />

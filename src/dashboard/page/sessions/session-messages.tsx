@@ -1,16 +1,15 @@
-import type { MessageRecord } from '../../../hosted/sessions/schema.ts'
-import { hrefOfRun } from '../app/router.ts'
-import { useSession } from '../app/session.ts'
-import type { Listed } from '../data/api.ts'
+import { hrefOfRun } from '../context/router.ts'
+import { useSession } from '../context/session.ts'
+import { listAll } from '../data/api.ts'
+import type { Schemas } from '../data/records.ts'
 import { useLoad } from '../data/use-load.ts'
 import { Markdown } from '../parts/markdown.tsx'
 import { Empty, Problem, Skeleton } from '../parts/states.tsx'
 import { ClockTime } from '../parts/time.tsx'
 import { Message } from '../run/conversation.tsx'
 
-const PAGE_LIMIT = 200
 /** A longer conversation is shown in part. */
-const PAGES_MAX = 10
+const MESSAGES_MAX = 2_000
 
 interface SessionMessagesProps {
   readonly sessionId: string
@@ -22,29 +21,15 @@ interface SessionMessagesProps {
 export function SessionMessages({ sessionId, version }: SessionMessagesProps) {
   const { api } = useSession()
   const { data, problem } = useLoad(
-    async (signal) => {
-      const messages: MessageRecord[] = []
-      let cursor: string | null = null
-      for (let page = 0; page < PAGES_MAX; page++) {
-        const answer: Listed<MessageRecord> = await api.get(
-          `/api/v1/sessions/${sessionId}/messages`,
-          { limit: PAGE_LIMIT, cursor },
-          signal,
-        )
-        messages.push(...answer.items)
-        cursor = answer.next_cursor
-        if (cursor === null) break
-      }
-      return messages
-    },
+    (signal) => listAll<Schemas['Message']>(api, `/api/v1/sessions/${sessionId}/messages`, MESSAGES_MAX, signal),
     [sessionId, version],
   )
   if (problem !== undefined) return <Problem problem={problem} />
   if (data === undefined) return <Skeleton lines={5} />
-  if (data.length === 0) return <Empty title="No messages yet." />
+  if (data.items.length === 0) return <Empty title="No messages yet." />
   return (
     <ol class="conversation" aria-label="Messages">
-      {data.map(({ position, role, content, run_id, created_at }) => (
+      {data.items.map(({ position, role, content, run_id, created_at }) => (
         <Message key={position} from={role}>
           <Markdown text={content} />
           <p class="hint message-foot">

@@ -1,8 +1,7 @@
-import type { QueryCatalogue } from '../../../analytics/catalogue.ts'
-import type { OnWire } from '../data/api.ts'
+import type { Schemas } from '../data/records.ts'
 
 /** The answer of `GET /api/v1/query/schema`. */
-export type Catalogue = OnWire<QueryCatalogue>
+export type Catalogue = Schemas['QueryCatalogue']
 
 /** Values of placeholders as the fields show them. */
 export function textsOf(params: Catalogue['examples'][number]['params']): Readonly<Record<string, string>> {

@@ -1,7 +1,8 @@
 import { useState } from 'preact/hooks'
-import type { SavedQuery } from '../../../analytics/saved-schema.ts'
-import { useSession } from '../app/session.ts'
-import type { Listed, OnWire } from '../data/api.ts'
+import { useSession } from '../context/session.ts'
+import type { Listed } from '../data/api.ts'
+import type { Schemas } from '../data/records.ts'
+import { useAttempt } from '../data/use-attempt.ts'
 import { failureOf, useLoad } from '../data/use-load.ts'
 import { CopyButton } from '../parts/copy.tsx'
 import { Dialog } from '../parts/dialog.tsx'
@@ -10,7 +11,7 @@ import { type Catalogue, textsOf } from './catalogue.ts'
 import { paramsOf, readHistory } from './sql-state.ts'
 import type { SqlState } from './use-sql.ts'
 
-type Saved = OnWire<SavedQuery>
+type Saved = Schemas['SavedQuery']
 
 const LIST_LIMIT = 200
 const HISTORY_TITLE_LENGTH_MAX = 80
@@ -102,16 +103,11 @@ function PickMenu({ label, entries }: PickMenuProps) {
 function SaveDialog({ sql, close }: { readonly sql: SqlState; readonly close: () => void }) {
   const { api } = useSession()
   const [name, setName] = useState('')
-  const [problem, setProblem] = useState('')
-  const save = async (event: Event) => {
-    event.preventDefault()
-    try {
-      await api.post('/api/v1/queries', { name: name.trim(), query: sql.text, params: paramsOf(sql.text, sql.values) })
-      close()
-    } catch (error) {
-      setProblem(failureOf(error).message)
-    }
-  }
+  const { problem, submit } = useAttempt()
+  const save = submit(async () => {
+    await api.post('/api/v1/queries', { name: name.trim(), query: sql.text, params: paramsOf(sql.text, sql.values) })
+    close()
+  })
   return (
     <Dialog title="Save this query" close={close}>
       <form onSubmit={save}>

@@ -1,8 +1,8 @@
 import { useMemo } from 'preact/hooks'
+import { compact, count } from '../../../base/format.ts'
 import { textOf } from '../data/json.ts'
 import type { Result } from '../data/query.ts'
 import { type Colour, type Series, TimeChart } from '../parts/chart.tsx'
-import { compact, count } from '../parts/format.ts'
 import { withSilence } from '../parts/silence.ts'
 import { isNumeric, isTime, timeOf } from './sql-state.ts'
 

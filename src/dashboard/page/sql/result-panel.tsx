@@ -1,6 +1,6 @@
 import { useMemo } from 'preact/hooks'
+import { count, duration } from '../../../base/format.ts'
 import type { Result } from '../data/query.ts'
-import { count, duration } from '../parts/format.ts'
 import { Icon } from '../parts/icons.tsx'
 import { openTab, Tabs } from '../parts/tabs.tsx'
 import { ResultChart } from './result-chart.tsx'

@@ -1,6 +1,6 @@
 import { useEffect, useRef } from 'preact/hooks'
-import { address } from '../app/router.ts'
-import { useSession } from '../app/session.ts'
+import { address } from '../context/router.ts'
+import { useSession } from '../context/session.ts'
 import { useLoad } from '../data/use-load.ts'
 import { Icon } from '../parts/icons.tsx'
 import { type Catalogue, textsOf } from './catalogue.ts'
@@ -16,8 +16,7 @@ export function SqlView() {
   const sql = useSql()
   const { data: catalogue } = useLoad((signal) => api.get<Catalogue>('/api/v1/query/schema', {}, signal), [])
   const first = catalogue?.examples[0]
-  // An empty view begins with an example.
-  // Once, when the examples are known.
+  // An empty view begins with an example, once the examples are known.
   useEffect(() => {
     if (first !== undefined && sql.text === '' && address.peek().query.q === undefined) {
       sql.replace(first.query, textsOf(first.params))

@@ -1,6 +1,6 @@
 import { useEffect, useRef, useState } from 'preact/hooks'
-import { address, setQuery } from '../app/router.ts'
-import { useSession } from '../app/session.ts'
+import { address, setQuery } from '../context/router.ts'
+import { useSession } from '../context/session.ts'
 import type { Params, Result } from '../data/query.ts'
 import { failureOf } from '../data/use-load.ts'
 import { saveFile } from '../parts/save-file.ts'

@@ -1,6 +1,6 @@
 import { type Signal, signal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
-import { useSession } from '../app/session.ts'
+import { useSession } from '../context/session.ts'
 import type { Api, Listed } from '../data/api.ts'
 
 interface KeyName {

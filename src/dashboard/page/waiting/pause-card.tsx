@@ -1,6 +1,6 @@
 import { useEffect, useRef, useState } from 'preact/hooks'
-import { hrefOfRun } from '../app/router.ts'
-import { useSession } from '../app/session.ts'
+import { hrefOfRun } from '../context/router.ts'
+import { useSession } from '../context/session.ts'
 import { plain } from '../data/json.ts'
 import { type Pause, readPause } from '../data/pause.ts'
 import { failureOf } from '../data/use-load.ts'

@@ -1,6 +1,6 @@
 import { useEffect } from 'preact/hooks'
-import { address } from '../app/router.ts'
-import { useSession } from '../app/session.ts'
+import { address } from '../context/router.ts'
+import { useSession } from '../context/session.ts'
 import { isPauseKind, type Pause } from '../data/pause.ts'
 import { isUuid } from '../data/records.ts'
 import { Empty, Skeleton } from '../parts/states.tsx'
@@ -12,10 +12,10 @@ export function WaitingView() {
   const [kind, givenId = ''] = address.value.path
   const id = givenId.toLowerCase()
   useEffect(() => {
-    void waiting.openView(isPauseKind(kind) && isUuid(id) ? { kind, id } : null)
+    waiting.openView(isPauseKind(kind) && isUuid(id) ? { kind, id } : null)
   }, [waiting, kind, id])
   const isNamed = (pause: Pause) => pause.id === id
-  // Nobody should decide on another one by mistake.
+  // First, so that another one is not decided by mistake.
   const shown = waiting.shown.value.toSorted((a, b) => Number(isNamed(b)) - Number(isNamed(a)))
   const note = waiting.isMissing.value
     ? 'This link refers to something that is not in this workspace.'
@@ -30,8 +30,8 @@ export function WaitingView() {
           {note}
         </span>
       </div>
-      {!waiting.isLoaded.value && <Skeleton lines={6} />}
-      {waiting.isLoaded.value && shown.length === 0 && (
+      {!waiting.pending.isLoaded.value && <Skeleton lines={6} />}
+      {waiting.pending.isLoaded.value && shown.length === 0 && (
         <Empty title="Nothing is waiting for a person." icon="check">
           <p>Approvals of tool calls, and questions of hosted agents, appear here.</p>
         </Empty>

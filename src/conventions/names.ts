@@ -1,0 +1,79 @@
+/**
+ * The names under which instrumentations report what agents do, each list in order of preference: OpenTelemetry
+ * (`gen_ai.*`), OpenInference (`llm.*`, `input.value`), the Vercel AI SDK (`ai.*`), Traceloop, Langfuse, and then the plain
+ * names of payloads that people write themselves. `usage-names.ts` has those of tokens, cost and model.
+ */
+
+/** Messages for a model, or from it, and what else a span was given and returned. */
+export const CONTENT = {
+  input: [
+    'gen_ai.input.messages',
+    'gen_ai.tool.call.arguments',
+    'input.value',
+    'ai.prompt.messages',
+    'ai.prompt',
+    'ai.toolCall.args',
+    'ai.value',
+    'traceloop.entity.input',
+    'gen_ai.prompt',
+  ],
+  output: [
+    'gen_ai.output.messages',
+    'gen_ai.tool.call.result',
+    'output.value',
+    'ai.response.text',
+    'ai.response.object',
+    'ai.response.toolCalls',
+    'ai.toolCall.result',
+    'traceloop.entity.output',
+    'gen_ai.completion',
+  ],
+} as const
+
+/** Messages of a model call, as payloads of events have them. */
+export const MESSAGES = {
+  system: ['gen_ai.system_instructions', 'system', 'system_prompt'],
+  input: ['gen_ai.input.messages', 'input.value', 'ai.prompt.messages', 'messages', 'input.messages'],
+  output: ['gen_ai.output.messages', 'output.value', 'output.messages', 'choices'],
+  /** An answer that is only text, or only calls of tools. */
+  text: ['ai.response.text', 'response.text', 'completion', 'output'],
+  calls: ['ai.response.toolCalls', 'tool_calls'],
+} as const
+
+/** Messages that are spread over an attribute for each part, as in `gen_ai.prompt.0.role`. */
+export const SPREAD_MESSAGES = {
+  input: ['gen_ai.prompt', 'llm.input_messages'],
+  output: ['gen_ai.completion', 'llm.output_messages'],
+} as const
+
+export const FINISH_REASON = [
+  'gen_ai.response.finish_reasons',
+  'ai.response.finishReason',
+  'gen_ai.completion.0.finish_reason',
+  'finish_reason',
+  'stop_reason',
+] as const
+
+export const LATENCY_MS = ['latency_ms', 'duration_ms'] as const
+
+/** A call of a tool. */
+export const TOOL = {
+  name: ['gen_ai.tool.name', 'tool.name', 'tool', 'name'],
+  callId: ['gen_ai.tool.call.id', 'tool_call_id', 'tool_call.id'],
+  arguments: ['gen_ai.tool.call.arguments', 'ai.toolCall.args', 'input', 'arguments', 'args'],
+  result: ['gen_ai.tool.call.result', 'ai.toolCall.result', 'output', 'result'],
+} as const
+
+/** What went wrong, in the attributes of a span or of its exception event. */
+export const ERROR = ['exception.message', 'error.message', 'exception.type', 'error.type'] as const
+
+/** Whom a span is about. */
+export const AGENT = ['gen_ai.agent.name', 'agent.name'] as const
+export const SESSION = [
+  'session.id',
+  'gen_ai.conversation.id',
+  'ai.telemetry.metadata.sessionId',
+  'langfuse.session.id',
+] as const
+export const USER = ['user.id', 'enduser.id', 'ai.telemetry.metadata.userId', 'langfuse.user.id'] as const
+export const TAGS = ['langfuse.trace.tags', 'tag.tags', 'ai.telemetry.metadata.tags'] as const

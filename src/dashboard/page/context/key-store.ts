@@ -1,0 +1,77 @@
+/**
+ * Where the workspace key is kept. Never in a URL or a cookie. Without "remember", it lasts as long as a tab of this page is
+ * open: each tab has it in its session storage, and a new tab asks the open ones for it.
+ */
+
+const NAME = 'workspace-key'
+const CHANNEL = 'agent-run-dashboard'
+/** Other tabs answer within a few milliseconds; a first tab waits this long. */
+const ANSWER_MS_MAX = 150
+
+type Message = { readonly type: 'ask' } | { readonly type: 'key'; readonly key: string } | { readonly type: 'forget' }
+
+export class KeyStore {
+  private readonly channel = new BroadcastChannel(CHANNEL)
+  private current: string | null = null
+
+  /** @param onForgotten another tab has forgotten the key */
+  constructor(onForgotten: () => void) {
+    this.channel.addEventListener('message', ({ data }: MessageEvent<Message>) => {
+      if (data.type === 'ask' && this.current !== null) this.broadcast({ type: 'key', key: this.current })
+      if (data.type === 'forget' && this.current !== null) {
+        this.erase()
+        onForgotten()
+      }
+    })
+  }
+
+  get isRemembered(): boolean {
+    return localStorage.getItem(NAME) !== null
+  }
+
+  /** The key of this tab, of the remembered one, or of another open tab; null if there is none. */
+  async find(): Promise<string | null> {
+    const key = sessionStorage.getItem(NAME) ?? localStorage.getItem(NAME) ?? (await this.askOthers())
+    if (key !== null) this.keep(key, this.isRemembered)
+    return key
+  }
+
+  /** @param remember also after all tabs are closed, until the user forgets it */
+  keep(key: string, remember: boolean): void {
+    this.current = key
+    sessionStorage.setItem(NAME, key)
+    if (remember) localStorage.setItem(NAME, key)
+  }
+
+  /** Removes it from all tabs. */
+  forget(): void {
+    this.erase()
+    this.broadcast({ type: 'forget' })
+  }
+
+  private erase(): void {
+    this.current = null
+    sessionStorage.removeItem(NAME)
+    localStorage.removeItem(NAME)
+  }
+
+  private broadcast(message: Message): void {
+    this.channel.postMessage(message)
+  }
+
+  private askOthers(): Promise<string | null> {
+    return new Promise((resolve) => {
+      const done = (key: string | null) => {
+        clearTimeout(timer)
+        this.channel.removeEventListener('message', take)
+        resolve(key)
+      }
+      const take = ({ data }: MessageEvent<Message>) => {
+        if (data.type === 'key') done(data.key)
+      }
+      const timer = setTimeout(done, ANSWER_MS_MAX, null)
+      this.channel.addEventListener('message', take)
+      this.broadcast({ type: 'ask' })
+    })
+  }
+}

@@ -1,0 +1,62 @@
+import { computed, type ReadonlySignal, signal as state } from '@preact/signals'
+import { createContext } from 'preact'
+import { useContext } from 'preact/hooks'
+import { type Api, type ApiFailure, createApi } from '../data/api.ts'
+import { Directory } from '../data/directory.ts'
+import { Feed } from '../data/feed.ts'
+import { Queries } from '../data/query.ts'
+import { Retries } from '../data/retries.ts'
+import { Waiting } from '../data/waiting.ts'
+
+/** What the page shares while one key is in use. */
+export interface Session {
+  readonly api: Api
+  readonly feed: Feed
+  readonly directory: Directory
+  readonly waiting: Waiting
+  readonly queries: Queries
+  /** Why the page has to wait for the service. */
+  readonly trouble: ReadonlySignal<ApiFailure | null>
+  /** Aborted when the key is forgotten, to stop everything. */
+  readonly signal: AbortSignal
+  /** Forgets the key in all tabs. `problem` says why, unless the user requested it. */
+  readonly leave: (problem?: string) => void
+}
+
+export const SessionContext = createContext<Session | null>(null)
+
+/** @throws Error outside of a session */
+export function useSession(): Session {
+  const session = useContext(SessionContext)
+  if (session === null) throw new Error('this component needs a session')
+  return session
+}
+
+export function createSession(key: string, signal: AbortSignal, leave: Session['leave']): Session {
+  const unreachable = state<ApiFailure | null>(null)
+  const retries = new Retries(signal)
+  const plainApi = createApi(key, signal, (failure) => {
+    if (signal.aborted) return
+    if (failure?.isKeyRefused) leave(`The service no longer accepts this key: ${failure.message}`)
+    // Other failures are shown where they belong.
+    else unreachable.value = failure?.code === 'UNREACHABLE' ? failure : null
+  })
+  const api = retries.applyTo(plainApi)
+  const feed = new Feed(api, signal)
+  const directory = new Directory(api)
+  const stopRefreshing = feed.isConnected.subscribe((isConnected) => {
+    // Also after an interruption, when agents may have changed.
+    if (isConnected) void directory.refresh().catch(() => {})
+  })
+  signal.addEventListener('abort', stopRefreshing)
+  return {
+    api,
+    feed,
+    directory,
+    waiting: new Waiting(api, feed, signal),
+    queries: new Queries(api),
+    trouble: computed(() => unreachable.value ?? retries.waiting.value),
+    signal,
+    leave,
+  }
+}
