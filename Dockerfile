@@ -7,7 +7,7 @@ WORKDIR /app
 COPY . .
 RUN --mount=type=cache,target=/root/.npm \
     --mount=type=cache,target=/root/.bun/install/cache \
-    npx --yes bun run setup --service
+    npx --yes bun run setup --production --service
 
 FROM node:24-bookworm-slim
 WORKDIR /app

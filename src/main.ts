@@ -27,7 +27,7 @@ const HELP = helpText({
 async function main(): Promise<void> {
   // The reader of our output may exit at any time: `| head`, a closed terminal, a Ctrl-C that ends `| tee` first.
   for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {})
-  if (readArgs().help === true) return say(HELP)
+  if (readArgs().help === true) return print(HELP)
   const config = configOrExit()
   const { progress, log } = createDisplay(config)
   const stopped = Promise.withResolvers<void>()
@@ -40,7 +40,7 @@ async function main(): Promise<void> {
       // An interrupted start has nothing to save, and its child processes end with this one.
       const service = await Promise.race([starting, stopped.promise])
       if (service === undefined) break
-      say(welcome(service, config))
+      print(welcome(service, config))
       const isOutdated = await Promise.race([stopped.promise.then(() => false), service.outdated.then(() => true)])
       if (isOutdated) log.error('Postgres has been reset to an earlier state; restarting the service')
       await service.stop()
@@ -75,8 +75,8 @@ function createDisplay({ logLevel }: Config): { progress: Progress & Partial<Pro
   const { stdout, stderr } = process
   const progress: Progress & Partial<ProgressLine> =
     stdout.isTTY === true
-      ? createProgressLine({ write: say, columns: () => stdout.columns || COLUMNS })
-      : createProgress(say)
+      ? createProgressLine({ write: print, columns: () => stdout.columns || COLUMNS })
+      : createProgress(print)
   const write = (line: string) => {
     progress.clear?.()
     stderr.write(line)
@@ -102,7 +102,7 @@ function onStopSignal(log: Log, clearProgress: () => void, stop: () => void): vo
     if (isStopping) return
     isStopping = true
     clearProgress()
-    if (process.stdout.isTTY === true) say('Stopping …\n')
+    if (process.stdout.isTTY === true) print('Stopping …\n')
     log.info('stopping', { reason })
     setTimeout(() => {
       log.error('shutdown timed out; exiting', { after_ms: STOP_MS })
@@ -151,7 +151,7 @@ function welcome({ url, isFirstStart, freshKey, isKeyIgnored }: Service, { dataD
 }
 
 /** Messages for people go to standard output; the log goes to standard error. */
-function say(text: string): void {
+function print(text: string): void {
   process.stdout.write(text)
 }
 

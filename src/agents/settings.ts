@@ -5,7 +5,7 @@ import { type AgentRow, type CreateAgent, type EditAgent, EXTERNAL_FIELDS, HOSTE
 import { checkTools } from './tools.ts'
 
 /** The fields of an agent that its owner sets: the row without ids, version and times. */
-export type Settings = Omit<AgentRow, 'agent_id' | 'version' | 'created_at' | 'updated_at'>
+type Settings = Omit<AgentRow, 'agent_id' | 'version' | 'created_at' | 'updated_at'>
 
 const MAX_STEPS_DEFAULT = 20
 const TIMEOUT_SECONDS_DEFAULT = 300

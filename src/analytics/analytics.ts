@@ -60,14 +60,14 @@ export interface StreamQuery extends JsonQuery {
   readonly seconds?: number
 }
 
-export interface StreamedAnswer {
+interface StreamedAnswer {
   /** Everything accepted up to this position was readable by the query. */
   readonly completeThrough: string
   /** Errors with an ApiError when the query fails midway. */
   readonly body: ReadableStream<Uint8Array>
 }
 
-export interface AnalyticsDeps {
+interface AnalyticsDeps {
   readonly client: ColumnarClient
   readonly partitions: Partitions
   /** Defaults to the configuration's defaults. */

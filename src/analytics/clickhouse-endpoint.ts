@@ -32,7 +32,7 @@ export interface ClickHouseEndpointDeps {
  *
  * @param headers the response headers; rate limit headers are added to them
  */
-export type ClickHouseEndpoint = (request: Request, headers: Record<string, string | number>) => Promise<Response>
+type ClickHouseEndpoint = (request: Request, headers: Record<string, string | number>) => Promise<Response>
 
 const LINGER_MS = 2_000
 

@@ -4,7 +4,7 @@ import { ClickHouseFailure } from '../clickhouse/protocol.ts'
 import { HINT, isWithheld } from './problems.ts'
 
 /** An {@link ApiError} in the form that ClickHouse clients understand. */
-export interface Refusal {
+interface Refusal {
   readonly failure: ClickHouseFailure
   readonly status: number
   readonly headers: Readonly<Record<string, string>>

@@ -5,7 +5,7 @@ import { emulateServer } from './introspection.ts'
 import type { EngineSetting } from './parser.ts'
 
 /** Properties of the engine. */
-export interface KnownEngine {
+interface KnownEngine {
   readonly version: string
   readonly settings: ReadonlyMap<string, EngineSetting>
 }

@@ -29,7 +29,7 @@ export function clickHouseRoutes(deps: ClickHouseEndpointDeps) {
         '/',
         async ({ request, set, server }) => {
           server?.timeout(request, idleSeconds)
-          return isGreeting(request) ? alive() : inert(await endpoint(request, set.headers as RateHeaders))
+          return isGreeting(request) ? alive() : asAttachment(await endpoint(request, set.headers as RateHeaders))
         },
         { detail: { ...DETAIL, operationId: 'clickHouseGet', summary: 'Query as a ClickHouse client (GET)' } },
       )
@@ -37,7 +37,7 @@ export function clickHouseRoutes(deps: ClickHouseEndpointDeps) {
         '/',
         async ({ request, set, server }) => {
           server?.timeout(request, idleSeconds)
-          return inert(await endpoint(request, set.headers as RateHeaders))
+          return asAttachment(await endpoint(request, set.headers as RateHeaders))
         },
         {
           parse: 'none',
@@ -53,21 +53,21 @@ function isGreeting(request: Request): boolean {
 }
 
 function alive(): Response {
-  return inert(new Response('Ok.\n', { headers: { 'content-type': 'text/plain; charset=UTF-8' } }))
+  return asAttachment(new Response('Ok.\n', { headers: { 'content-type': 'text/plain; charset=UTF-8' } }))
 }
 
 /**
  * The rows are words of agents, in a format and under a URL that whoever wrote the link chose. A browser that follows it
  * saves them, and neither runs nor shows them.
  */
-const INERT_HEADERS = {
+const ATTACHMENT_HEADERS = {
   'content-disposition': 'attachment',
   'content-security-policy': "default-src 'none'; sandbox; frame-ancestors 'none'",
   'x-content-type-options': 'nosniff',
 }
 
-function inert(response: Response): Response {
-  for (const [name, value] of Object.entries(INERT_HEADERS)) response.headers.set(name, value)
+function asAttachment(response: Response): Response {
+  for (const [name, value] of Object.entries(ATTACHMENT_HEADERS)) response.headers.set(name, value)
   return response
 }
 

@@ -29,7 +29,7 @@ export interface CheckedQuery {
 }
 
 /** Turns an engine error into the caller's error. */
-export type Explain = (error: ColumnarError) => ApiError
+type Explain = (error: ColumnarError) => ApiError
 
 /** Bytes of a statement: a query and the scope around it. */
 export const STATEMENT_BYTES_MAX = 2_000_000

@@ -4,13 +4,13 @@ import { sessionSettings } from './session-settings.ts'
 import { scopeDatabase, scopedStatement } from './views.ts'
 
 /** A log and how far it has been loaded. */
-export interface LoadedLog {
+interface LoadedLog {
   readonly id: number
   readonly journal: { readonly endSeq: number }
   readonly sink: { loadedSeq(): number }
 }
 
-export interface ColumnarHealthDeps {
+interface ColumnarHealthDeps {
   readonly client: ColumnarClient
   readonly owned: () => readonly LoadedLog[]
   /** Milliseconds, monotonic. */

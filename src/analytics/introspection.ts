@@ -5,7 +5,7 @@ import { SYSTEM_TABLES, systemTable } from './system-tables.ts'
 import { TABLES } from './tables.ts'
 
 /** The server that a ClickHouse client sees. */
-export interface EmulatedServer {
+interface EmulatedServer {
   readonly version: string
   /** `default` or `system`: the database of unqualified names. */
   readonly database: string

@@ -4,7 +4,7 @@ const FORMATS = new Set(['JSON', 'JSONStrings', 'JSONCompact', 'JSONCompactStrin
 /** Longer than the end of any such document. */
 const TAIL_BYTES = 256
 
-export interface JsonTail {
+interface JsonTail {
   readonly format: string
   /** The query in the engine's normal form. */
   readonly query: string

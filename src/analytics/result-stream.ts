@@ -1,7 +1,7 @@
 import { ApiError } from '../base/errors.ts'
 import type { EngineTime } from './caps.ts'
 
-export interface ResultStreamOptions {
+interface ResultStreamOptions {
   /** Starts the query; aborting the signal ends it. */
   readonly open: (signal: AbortSignal) => Promise<AsyncGenerator<Uint8Array, void, void>>
   /** Aborted when the client disconnects. */

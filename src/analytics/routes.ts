@@ -5,7 +5,7 @@ import type { Analytics } from './analytics.ts'
 import { answerQuery, STREAMED_MEDIA } from './formats.ts'
 import { QueryAnswer, RunQuery } from './schema.ts'
 
-export interface QueryRoutesDeps {
+interface QueryRoutesDeps {
   readonly guards: Guards
   readonly analytics: Analytics
 }

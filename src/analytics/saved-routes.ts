@@ -16,7 +16,7 @@ import {
 import type { SavedQueries } from './saved-store.ts'
 import { QueryAnswer } from './schema.ts'
 
-export interface SavedQueryRoutesDeps {
+interface SavedQueryRoutesDeps {
   readonly guards: Guards
   readonly savedQueries: SavedQueries
   readonly analytics: Analytics

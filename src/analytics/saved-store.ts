@@ -18,7 +18,7 @@ import type {
 } from './saved-schema.ts'
 import type { RunQuery } from './schema.ts'
 
-export interface SavedQueriesDeps {
+interface SavedQueriesDeps {
   readonly sql: Sql
   readonly clock: Clock
   readonly analytics: Analytics

@@ -10,7 +10,7 @@ export interface TableColumn {
 }
 
 /** A table that SQL can query: see `scopedStatement`. */
-export interface ScopedTable {
+interface ScopedTable {
   /** Read with FINAL: only the latest state of each row. */
   readonly final: boolean
   /** Contains no tenant data; the same for all tenants. */
@@ -18,83 +18,75 @@ export interface ScopedTable {
   readonly columns: readonly TableColumn[]
 }
 
+const TIME = "DateTime64(3, 'UTC')"
+const NULLABLE_TIME = `Nullable(${TIME})`
+
 /** The tables that SQL can query (docs/specification.md#tables). */
 export const TABLES = lookup<ScopedTable>({
   events: {
     final: false,
     columns: [
-      { name: 'seq', type: 'UInt64' },
-      { name: 'event_id', type: 'String' },
-      { name: 'run_id', type: 'UUID' },
-      { name: 'agent_id', type: 'UUID' },
-      text('type'),
-      text('level'),
-      json('payload'),
-      { name: 'occurred_at', type: "DateTime64(3, 'UTC')" },
-      { name: 'received_at', type: "DateTime64(3, 'UTC')" },
-    ],
+      columns('UInt64', 'seq'),
+      columns('String', 'event_id'),
+      columns('UUID', 'run_id', 'agent_id'),
+      texts('type', 'level'),
+      jsons('payload'),
+      columns(TIME, 'occurred_at', 'received_at'),
+    ].flat(),
   },
   runs: {
     final: true,
     columns: [
-      { name: 'run_id', type: 'UUID' },
-      { name: 'agent_id', type: 'UUID' },
-      { name: 'agent_name', type: 'String' },
-      text('status'),
-      text('trigger_type'),
-      { name: 'external_run_id', type: 'Nullable(String)' },
-      { name: 'parent_run_id', type: 'Nullable(UUID)' },
-      { name: 'session_id', type: 'Nullable(UUID)' },
-      { name: 'tags', type: 'Array(String)' },
-      json('input'),
-      json('output'),
-      { name: 'error_message', type: 'Nullable(String)' },
-      { name: 'created_at', type: "DateTime64(3, 'UTC')" },
-      { name: 'started_at', type: "Nullable(DateTime64(3, 'UTC'))" },
-      { name: 'completed_at', type: "Nullable(DateTime64(3, 'UTC'))" },
-      { name: 'duration_ms', type: 'Nullable(Int64)' },
-      { name: 'input_tokens', type: 'Int64' },
-      { name: 'output_tokens', type: 'Int64' },
-      { name: 'cost_usd', type: 'Float64' },
-    ],
+      columns('UUID', 'run_id', 'agent_id'),
+      columns('String', 'agent_name'),
+      texts('status', 'trigger_type'),
+      columns('Nullable(String)', 'external_run_id'),
+      columns('Nullable(UUID)', 'parent_run_id', 'session_id'),
+      columns('Array(String)', 'tags'),
+      jsons('input', 'output'),
+      columns('Nullable(String)', 'error_message'),
+      columns(TIME, 'created_at'),
+      columns(NULLABLE_TIME, 'started_at', 'completed_at'),
+      columns('Nullable(Int64)', 'duration_ms'),
+      columns('Int64', 'input_tokens', 'output_tokens'),
+      columns('Float64', 'cost_usd'),
+    ].flat(),
   },
   tasks: {
     final: true,
     columns: [
-      { name: 'task_id', type: 'UUID' },
-      { name: 'run_id', type: 'UUID' },
-      { name: 'agent_id', type: 'UUID' },
-      { name: 'name', type: 'String' },
-      text('status'),
-      json('input'),
-      json('output'),
-      { name: 'created_at', type: "DateTime64(3, 'UTC')" },
-      { name: 'updated_at', type: "DateTime64(3, 'UTC')" },
-      { name: 'started_at', type: "Nullable(DateTime64(3, 'UTC'))" },
-      { name: 'completed_at', type: "Nullable(DateTime64(3, 'UTC'))" },
-    ],
+      columns('UUID', 'task_id', 'run_id', 'agent_id'),
+      columns('String', 'name'),
+      texts('status'),
+      jsons('input', 'output'),
+      columns(TIME, 'created_at', 'updated_at'),
+      columns(NULLABLE_TIME, 'started_at', 'completed_at'),
+    ].flat(),
   },
   // Positions whose rows were lost with a store.
   gaps: {
     final: true,
     isForAll: true,
     columns: [
-      { name: 'after_seq', type: 'UInt64' },
-      { name: 'through_seq', type: 'UInt64' },
-      { name: 'reason', type: 'String' },
-      { name: 'noticed_at', type: "DateTime64(3, 'UTC')" },
-    ],
+      columns('UInt64', 'after_seq', 'through_seq'),
+      columns('String', 'reason'),
+      columns(TIME, 'noticed_at'),
+    ].flat(),
   },
 })
 
-function text(name: string): TableColumn {
-  return { name, type: 'String', from: `CAST(${name}, 'String')` }
+function columns(type: string, ...names: readonly string[]): TableColumn[] {
+  return names.map((name) => ({ name, type }))
+}
+
+function texts(...names: readonly string[]): TableColumn[] {
+  return names.map((name) => ({ name, type: 'String', from: `CAST(${name}, 'String')` }))
 }
 
 /**
  * Parsed only if a query uses the column. Null for values that ClickHouse's JSON type cannot represent (a lone surrogate, a
  * number too large for any type): one such payload must not break every query.
  */
-function json(name: string): TableColumn {
-  return { name, type: 'Nullable(JSON)', from: `accurateCastOrNull(${name}, 'JSON')` }
+function jsons(...names: readonly string[]): TableColumn[] {
+  return names.map((name) => ({ name, type: 'Nullable(JSON)', from: `accurateCastOrNull(${name}, 'JSON')` }))
 }

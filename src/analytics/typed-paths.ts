@@ -5,7 +5,7 @@ import { TABLES } from './tables.ts'
 import { type ExpectedType, TypedContexts } from './typed-contexts.ts'
 
 /** Prints the tree of a query in the engine's normal form: see {@link readAst}. */
-export type PrintTree = (text: string) => Promise<string>
+type PrintTree = (text: string) => Promise<string>
 
 const ALL_COLUMNS = [...TABLES.values()].flatMap(({ columns }) => columns)
 const NUMERIC_COLUMNS = new Set(

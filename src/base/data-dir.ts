@@ -105,7 +105,7 @@ export function markPartitioned(path: string): void {
 }
 
 /** A lock that its process holds until it closes it or ends. */
-export interface FileLock {
+interface FileLock {
   close(): void
 }
 

@@ -18,7 +18,7 @@ export type ErrorCode = keyof typeof STATUS_OF
 
 export const ERROR_CODES = Object.keys(STATUS_OF) as [ErrorCode, ...ErrorCode[]]
 
-export interface ApiErrorOptions {
+interface ApiErrorOptions {
   /** The original error, for the log only; never sent to a client. */
   cause?: unknown
   /** Seconds until a retry may succeed; sent as `Retry-After`. UNAVAILABLE defaults to 1. */

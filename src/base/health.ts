@@ -1,4 +1,4 @@
-import type { OwnedPartition } from '../partitions/partition.ts'
+import { withTimeout } from './abort.ts'
 import { ApiError } from './errors.ts'
 import { FAILING_MS, type LoopState, type Loops } from './loops.ts'
 
@@ -19,14 +19,14 @@ export interface Dependency {
 export class HealthProblem extends Error {}
 
 /** A component that reads the journal or the outbox asynchronously. */
-export interface Consumer {
+interface Consumer {
   readonly name: string
   /** Rows not yet read. */
   lag(): number | Promise<number>
 }
 
 /** A store that went back to an earlier state. */
-export interface SetBack {
+interface SetBack {
   readonly store: string
   readonly noticedAt: number
   readonly detail: string
@@ -47,10 +47,22 @@ export interface Health {
   readonly set_back: { store: string; noticed_at: string; detail: string }[]
 }
 
+/** A log that this process writes, and how far it is loaded into ClickHouse. */
+interface OwnedLog {
+  readonly id: number
+  readonly generation: number
+  readonly journal: {
+    readonly epoch: string
+    readonly endSeq: number
+    readonly gaps: readonly { readonly afterSeq: number; readonly throughSeq: number }[]
+  }
+  readonly sink: { loadedSeq(): number }
+}
+
 export interface HealthDeps {
   readonly dependencies: readonly Dependency[]
   readonly consumers: readonly Consumer[]
-  readonly owned: () => readonly Pick<OwnedPartition, 'id' | 'generation' | 'journal' | 'sink'>[]
+  readonly owned: () => readonly OwnedLog[]
   readonly loops: Pick<Loops, 'states'>
   readonly setBack: () => readonly SetBack[]
   /** Whether the service has begun to stop. */
@@ -96,7 +108,7 @@ export async function checkHealth({
   }
 }
 
-function journalOf({ journal }: Pick<OwnedPartition, 'journal'>) {
+function journalOf({ journal }: OwnedLog) {
   return {
     epoch: journal.epoch,
     end_seq: journal.endSeq,
@@ -108,7 +120,7 @@ function journalOf({ journal }: Pick<OwnedPartition, 'journal'>) {
 
 async function checkOne(dependency: Dependency) {
   const startedAt = performance.now()
-  const problem = await inTime(dependency.check()).then(() => null, shortReason)
+  const problem = await withTimeout(dependency.check(), CHECK_TIMEOUT_MS).then(() => null, shortReason)
   return { ok: problem === null, latency_ms: Math.round((performance.now() - startedAt) * 10) / 10, problem }
 }
 
@@ -118,13 +130,7 @@ function healthOf({ failingMs, failures, lastError }: LoopState) {
 }
 
 async function lagOf(consumer: Consumer): Promise<number | null> {
-  return inTime(Promise.resolve(consumer.lag())).catch(() => null)
-}
-
-async function inTime<T>(work: Promise<T>): Promise<T> {
-  const { promise, reject } = Promise.withResolvers<never>()
-  const timer = setTimeout(() => reject(new Error(`no answer for ${CHECK_TIMEOUT_MS} ms`)), CHECK_TIMEOUT_MS)
-  return Promise.race([work, promise]).finally(() => clearTimeout(timer))
+  return withTimeout(Promise.resolve(consumer.lag()), CHECK_TIMEOUT_MS).catch(() => null)
 }
 
 /** A general description without addresses, names or paths, because `/readyz` is public. */

@@ -24,20 +24,20 @@ export interface Limits {
 
 const MIB = 1024 * 1024
 
-/** Default and bounds of each limit; its variable is `LIMIT_` and the name in capitals. */
-export const LIMITS: Record<keyof Limits, readonly [fallback: number, min: number, max: number]> = {
+/** Default and bounds of each limit, whose variable is `LIMIT_` and the name in capitals. Without bounds it is fixed. */
+export const LIMITS: Record<keyof Limits, readonly [fallback: number, min?: number, max?: number]> = {
   body_bytes: [10 * MIB, 1024, 256 * MIB],
   events_per_call: [5_000, 1, 100_000],
   event_payload_bytes: [512 * 1024, 2, 256 * MIB],
   run_input_bytes: [3 * MIB, 2, 256 * MIB],
   run_output_bytes: [10 * MIB, 2, 256 * MIB],
-  prompt_length: [1_000_000, 1_000, 100_000_000],
+  prompt_length: [1_000_000],
   type_length: [200, 1, 10_000],
   task_name_length: [200, 1, 10_000],
   external_id_length: [255, 1, 2_000],
   tags: [20, 0, 1_000],
   tag_length: [128, 1, 2_000],
-  json_depth: [128, 4, 1_000],
-  otlp_bytes: [64 * MIB, 1024, 256 * MIB],
-  otlp_agents: [1_000, 0, 1_000_000],
+  json_depth: [128],
+  otlp_bytes: [64 * MIB],
+  otlp_agents: [1_000],
 }

@@ -10,7 +10,7 @@ export interface Log {
 }
 
 /** `json`: one JSON object a line, for machines; `text`: for a person at a terminal. */
-export type LogLayout = 'json' | 'text'
+type LogLayout = 'json' | 'text'
 
 export function createLog(
   level: LogLevel,

@@ -1,3 +1,4 @@
+import { sleep } from './abort.ts'
 import type { Log } from './log.ts'
 
 /** How a loop reports its state. Both calls are cheap. */
@@ -57,7 +58,7 @@ export class Loops {
         if (signal.aborted) return
         loop.failed(error)
         loop.restarts++
-        await pause(Math.min(RETRY_MS_MAX, RETRY_MS_MIN * 2 ** (loop.inARow - 1)), signal)
+        await sleep(Math.min(RETRY_MS_MAX, RETRY_MS_MIN * 2 ** (loop.inARow - 1)), signal)
       }
     }
   }
@@ -139,13 +140,4 @@ class SupervisedLoop implements Loop {
       this.log.warn(`${this.name}: still failing; retrying`, details)
     }
   }
-}
-
-/** Resolves after the time, or when `signal` aborts. */
-async function pause(milliseconds: number, signal: AbortSignal): Promise<void> {
-  const { promise, resolve } = Promise.withResolvers<void>()
-  const timer = setTimeout(resolve, milliseconds)
-  signal.addEventListener('abort', () => resolve(), { once: true })
-  await promise
-  clearTimeout(timer)
 }

@@ -52,7 +52,7 @@ interface Metric {
   lines(): string
 }
 
-export class Counter implements Metric {
+class Counter implements Metric {
   readonly type = 'counter'
   private readonly cells = new Map<string, CounterCell>()
 
@@ -113,7 +113,7 @@ class Gauges implements Metric {
   }
 }
 
-export class Histogram implements Metric {
+class Histogram implements Metric {
   readonly type = 'histogram'
   private readonly cells = new Map<string, HistogramCell>()
 

@@ -5,7 +5,7 @@ const NUMBER_BYTES = 8
 const CHECK_BYTES = 4
 
 /** How numbers lie in a slot: a CRC-32 follows them. */
-export interface SlotLayout {
+interface SlotLayout {
   readonly slotBytes: number
   /** How many numbers. The first one grows with every write, and tells which slot is the newer one. */
   readonly numbers: number

@@ -19,7 +19,7 @@ export const CANONICAL_BYTES = 24
 const CANONICAL_MARKS = Uint8Array.from('0000-00-00T00:00:00.000Z', (char) => (char === '0' ? 0 : char.charCodeAt(0)))
 
 /** A row as clients see it: its dates are text. */
-export type WithIsoTimes<T> = {
+type WithIsoTimes<T> = {
   [K in keyof T]: T[K] extends Date ? string : T[K] extends Date | null ? string | null : T[K]
 }
 

@@ -1,9 +1,5 @@
-import { runKey } from '../base/ids.ts'
-import type { Span } from '../journal/journal.ts'
-
 const VARINT_BYTES_MAX = 10
 const KEPT_BYTES_MAX = 16 * 1024 * 1024
-const RUNS_REMEMBERED = 10_000
 
 /** By character code. */
 const HEX_VALUES = new Uint8Array(128)
@@ -147,21 +143,4 @@ export function uuidFromWords(words: Uint32Array, at: number): string {
     .map((word) => word.toString(16).padStart(8, '0'))
     .join('')
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`
-}
-
-const wordsOfRun = new Map<string, Uint32Array>()
-
-/** The ids of a span as words (see {@link uuidWords}): workspace, agent, run. Cached for active runs. */
-export function spanWords(span: Omit<Span, 'rows'>): Uint32Array {
-  const key = runKey(span.workspaceId, span.runId)
-  let words = wordsOfRun.get(key)
-  if (words === undefined) {
-    if (wordsOfRun.size >= RUNS_REMEMBERED) wordsOfRun.clear()
-    words = new Uint32Array(12)
-    words.set(uuidWords(span.workspaceId), 0)
-    words.set(uuidWords(span.agentId), 4)
-    words.set(uuidWords(span.runId), 8)
-    wordsOfRun.set(key, words)
-  }
-  return words
 }

@@ -94,7 +94,7 @@ export interface ColumnarClient {
    * available; ending the iteration early ends the query. The iteration throws like every call here if the result is
    * interrupted. The caller sets the deadline with the signal.
    */
-  stream(sql: string, format: string, options: StreamOptions): Promise<AsyncGenerator<Uint8Array, void, void>>
+  stream(sql: string, format: string, options: StreamedQueryOptions): Promise<AsyncGenerator<Uint8Array, void, void>>
   /** The unparsed result of any statement, tab-separated unless the statement names a format. */
   statementText(sql: string, options?: QueryOptions): Promise<string>
   /** A statement without a result, such as DDL. */
@@ -105,7 +105,7 @@ export interface ColumnarClient {
   close(): Promise<void>
 }
 
-export interface QueryOptions {
+interface QueryOptions {
   /** Values of `{name:Type}` placeholders. */
   readonly params?: Readonly<Record<string, unknown>>
   readonly settings?: Readonly<Record<string, string | number>>
@@ -117,7 +117,7 @@ export interface QueryOptions {
   readonly quotaKey?: string
 }
 
-export interface StreamOptions extends Omit<QueryOptions, 'timeoutMs'> {
+export interface StreamedQueryOptions extends Omit<QueryOptions, 'timeoutMs'> {
   readonly signal: AbortSignal
   /** Additional placeholder values, already in ClickHouse's text form. */
   readonly parameters?: StreamedStatement['parameters']

@@ -57,7 +57,7 @@ export interface Statement {
 }
 
 /** Statistics of a statement for the `X-ClickHouse-Summary` header. */
-export interface Summary {
+interface Summary {
   readonly readRows: number
   readonly readBytes: number
   readonly writtenRows: number
@@ -96,7 +96,7 @@ export class ClickHouseFailure extends Error {
   }
 }
 
-export interface Credentials {
+interface Credentials {
   readonly username: string
   readonly password: string
 }
@@ -197,7 +197,7 @@ export function resultTooLarge(bytesMax: number): ClickHouseFailure {
   return new ClickHouseFailure(396, 'TOO_MANY_ROWS_OR_BYTES', `Limit for result exceeded, max bytes: ${bytesMax}.`)
 }
 
-export function notImplemented(what: string): ClickHouseFailure {
+function notImplemented(what: string): ClickHouseFailure {
   return new ClickHouseFailure(48, 'NOT_IMPLEMENTED', `${what} is not supported by this server.`)
 }
 

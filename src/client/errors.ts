@@ -1,5 +1,5 @@
 /** What is known about a response that is an error. */
-export interface ErrorResponse {
+interface ErrorResponse {
   readonly status: number
   /** A code of docs/specification.md#error-codes; undefined when the response is not an error envelope of the service. */
   readonly code?: string | undefined
@@ -53,7 +53,7 @@ export function isCallFailure(error: unknown): error is ServiceError | NoRespons
 }
 
 /** What {@link ReportError} is about. */
-export interface ReportProblem {
+interface ReportProblem {
   /**
    * `rejected`: the service refused it, sending it again is pointless. `dropped`: there was no room for it, or no time left
    * at the end. `invalid`: JSON cannot express it, or it is damaged in the spool. `delayed`: the service cannot be used; nothing is lost yet.

@@ -78,7 +78,7 @@ async function* read(body: ReadableStream<Uint8Array>, deadline: Deadline): Asyn
 }
 
 /** Splits the text of an event stream into events. */
-export class SseParser {
+class SseParser {
   private rest = ''
   private id: string | undefined
   private event = ''

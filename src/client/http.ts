@@ -46,7 +46,7 @@ export type Fetch = (url: string, init: RequestInit) => Promise<Response>
 /** Sends a request whose response is small. It follows no redirects, so that the key is sent to no other server. */
 export type Transport = (url: string, request: OutgoingRequest) => Promise<SmallResponse>
 
-export interface HttpOptions {
+interface HttpOptions {
   /** Base URL of the service, without a trailing slash. */
   readonly url: string
   /** Headers of every request. A function, so that no dump of an object shows the key. */

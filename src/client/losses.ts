@@ -1,6 +1,6 @@
 import { ReportError } from './errors.ts'
 
-export interface LossesOptions {
+interface LossesOptions {
   readonly onError: (error: ReportError) => void
   /** Why the service does not take reports now, if it does not. */
   readonly lastFailure: () => unknown

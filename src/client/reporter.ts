@@ -8,7 +8,7 @@ import { Abandoned, Sender } from './sender.ts'
 import { SettledMark } from './settled-mark.ts'
 import { DAMAGED, type Report, type Spool } from './spool.ts'
 
-export interface ReporterOptions {
+interface ReporterOptions {
   readonly http: Http
   /** What happens to events and new runs when the buffer is full (docs/client.md#bounds). */
   readonly whenFull: 'wait' | 'drop'

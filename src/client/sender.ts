@@ -10,13 +10,13 @@ import type { Batch, Lane, Queued, QueuedTask } from './lane.ts'
 export class Abandoned extends Error {}
 
 /** Reports that the service has acknowledged or refused. */
-export interface Settled {
+interface Settled {
   /** Characters. */
   readonly length: number
   readonly marks: readonly number[]
 }
 
-export interface SenderOptions {
+interface SenderOptions {
   readonly http: Http
   readonly onError: (error: ReportError) => void
   readonly onSettled: (settled: Settled) => void

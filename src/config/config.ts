@@ -16,12 +16,24 @@ const GIB = 1024 * MIB
 /** A connection is silent while a query runs, and Bun closes it after 255 s at most. */
 const QUERY_SECONDS_MAX = 240
 
+/** Bounds that suit every deployment, so that no variable sets them. Tests start the service with others. */
+const GUESSING: GuessingLimits = { operatorTokensPerMinute: 10, unknownKeysPerMinute: 300 }
+const BODY_TIMEOUT_MS = 30_000
+const IDLE_SECONDS = 30
+const BODY_BYTES_IN_FLIGHT_MIN = 512 * MIB
+const FEED_FILTERS_PER_WORKSPACE = 10_000
+const SLOW_CONSUMER_MS = 10_000
+const HEARTBEAT_MS = 8_000
+const RUNS_AT_ONCE_PER_WORKSPACE = 600
+const QUEUED_RUNS = 10_000
+const INVOKE_WAIT_MS = 900_000
+
 const RATE_MAX = 1_000_000_000
 /** Fits a few segments: with less, events would be refused although ClickHouse keeps up. */
 const JOURNAL_BYTES_MIN = 128 * MIB
 
 /** Failures that one address may have in a minute; 0 means unlimited. */
-export interface GuessingLimits {
+interface GuessingLimits {
   readonly operatorTokensPerMinute: number
   /** Lookups of keys that do not exist. */
   readonly unknownKeysPerMinute: number
@@ -70,7 +82,7 @@ export interface Config {
   readonly cluster: ClusterConfig | undefined
   /** Processes of this machine that share the work (docs/architecture.md#several-processes-on-one-machine). */
   readonly workers: number
-  /** Partitions of the journal, where several processes share it. Counts at the very first start only. */
+  /** Partitions of the journal, where several processes share it. Used at the first start only. */
   readonly partitions: number
   readonly operatorToken: string | undefined
   readonly guessing: GuessingLimits
@@ -114,31 +126,30 @@ export function readConfig({ isTerminal = false }: { readonly isTerminal?: boole
  */
 export function parseConfig(env: Readonly<Record<string, string | undefined>>, cwd = process.cwd()): Config {
   const read = new ConfigReader(env)
-  const given = readLimits(read)
-  const bodyBytesInFlight = readBodyBytesInFlight(read, given)
-  const limits = Object.freeze({ ...given, otlp_bytes: Math.min(given.otlp_bytes, Math.floor(bodyBytesInFlight / 4)) })
+  const limits = readLimits(read)
   const config: Config = {
+    // Start
     port: read.integer('PORT', 3000, 0, 65_535),
     host: read.matching('HOST', /^[\w.:-]+$/, 'a host name or an address') ?? '127.0.0.1',
     dataDir: resolve(cwd, read.text('DATA_DIR') ?? './data'),
-    databaseUrl: read.url('DATABASE_URL', ['postgres:', 'postgresql:']),
-    clickhouseUrl: read.url('CLICKHOUSE_URL', ['http:', 'https:']),
-    clickhouseCluster: readClickHouseCluster(read),
-    cluster: readCluster(read),
     workers: readWorkers(read),
     partitions: read.integer('JOURNAL_PARTITIONS', 12, 1, 1_024),
+    bootstrapWorkspaceKey: read.workspaceKey('BOOTSTRAP_WORKSPACE_KEY'),
     operatorToken: read.matching(
       'OPERATOR_TOKEN',
       /^(?!svc_)[!-~]{16,}$/,
       'at least 16 characters of printable ASCII that do not begin with svc_',
     ),
-    guessing: {
-      operatorTokensPerMinute: read.integer('RATE_LIMIT_OPERATOR_ATTEMPTS_PER_MINUTE', 10, 0, RATE_MAX),
-      unknownKeysPerMinute: read.integer('RATE_LIMIT_UNKNOWN_KEYS_PER_MINUTE', 300, 0, RATE_MAX),
-    },
     trustedProxies: read.parsed('TRUSTED_PROXIES', parseProxyRanges) ?? [],
-    bootstrapWorkspaceKey: read.workspaceKey('BOOTSTRAP_WORKSPACE_KEY'),
     logLevel: read.oneOf('LOG_LEVEL', LOG_LEVELS, 'info'),
+    // Stores
+    databaseUrl: read.url('DATABASE_URL', ['postgres:', 'postgresql:']),
+    clickhouseUrl: read.url('CLICKHOUSE_URL', ['http:', 'https:']),
+    clickhouseCluster: readClickHouseCluster(read),
+    journalMaxBytes: read.integer('JOURNAL_MAX_BYTES', 16 * GIB, JOURNAL_BYTES_MIN, 1024 * GIB),
+    journalKeepBytes: read.integer('JOURNAL_KEEP_BYTES', GIB, 0, 1024 * GIB),
+    eventRetentionDays: read.days('EVENT_RETENTION_DAYS'),
+    // Limits
     limits,
     rateLimits: {
       ingestRequestsPerMinute: read.integer('RATE_LIMIT_INGEST_REQUESTS_PER_MINUTE', 60_000, 0, RATE_MAX),
@@ -147,28 +158,23 @@ export function parseConfig(env: Readonly<Record<string, string | undefined>>, c
       readsPerMinute: read.integer('RATE_LIMIT_READS_PER_MINUTE', 3_000, 0, RATE_MAX),
       queriesPerMinute: read.integer('RATE_LIMIT_QUERIES_PER_MINUTE', 300, 0, RATE_MAX),
     },
-    journalMaxBytes: read.integer('JOURNAL_MAX_BYTES', 16 * GIB, JOURNAL_BYTES_MIN, 1024 * GIB),
-    journalKeepBytes: read.integer('JOURNAL_KEEP_BYTES', GIB, 0, 1024 * GIB),
-    eventRetentionDays: read.days('EVENT_RETENTION_DAYS'),
+    guessing: GUESSING,
+    queries: readQueryCaps(read),
+    bodyTimeoutMs: BODY_TIMEOUT_MS,
+    idleSeconds: IDLE_SECONDS,
+    // The half that one workspace may use fits the largest body, compressed and decompressed.
+    bodyBytesInFlight: Math.max(BODY_BYTES_IN_FLIGHT_MIN, 4 * limits.body_bytes),
+    // Feeds
     feedOrigins: read.origins('FEED_ORIGINS'),
     feeds: {
       connections: read.integer('FEED_CONNECTIONS', 50_000, 1, 1_000_000),
       connectionsGiven: read.text('FEED_CONNECTIONS') !== undefined,
       connectionsPerWorkspace: read.integer('FEED_CONNECTIONS_PER_WORKSPACE', 10_000, 1, 1_000_000),
-      filtersPerWorkspace: read.integer('FEED_FILTERS_PER_WORKSPACE', 10_000, 1, 1_000_000),
-      slowConsumerMs: read.integer('FEED_SLOW_CONSUMER_SECONDS', 10, 1, 3_600) * 1000,
-      heartbeatMs: read.integer('FEED_HEARTBEAT_SECONDS', 8, 1, 8) * 1000,
+      filtersPerWorkspace: FEED_FILTERS_PER_WORKSPACE,
+      slowConsumerMs: SLOW_CONSUMER_MS,
+      heartbeatMs: HEARTBEAT_MS,
     },
-    queries: {
-      atOnce: read.integer('QUERIES_AT_ONCE', DEFAULT_QUERY_CAPS.atOnce, 1, 100),
-      seconds: read.integer('QUERY_SECONDS', DEFAULT_QUERY_CAPS.seconds, 1, QUERY_SECONDS_MAX),
-      memoryBytes: read.integer('QUERY_MEMORY_BYTES', DEFAULT_QUERY_CAPS.memoryBytes, 16 * MIB, 1024 * GIB),
-      rows: read.integer('QUERY_ROWS', DEFAULT_QUERY_CAPS.rows, 1, 1_000_000),
-      resultBytes: read.integer('QUERY_RESULT_BYTES', DEFAULT_QUERY_CAPS.resultBytes, 64 * 1024, 256 * MIB),
-      streamBytes: read.integer('QUERY_STREAM_BYTES', DEFAULT_QUERY_CAPS.streamBytes, MIB, 1024 * GIB),
-      streamSeconds: read.integer('QUERY_STREAM_SECONDS', DEFAULT_QUERY_CAPS.streamSeconds, 1, 86_400),
-      penaltySeconds: read.integer('QUERY_PENALTY_SECONDS', DEFAULT_QUERY_CAPS.penaltySeconds, 0, 3_600),
-    },
+    // Hosted agents
     hosted: {
       openAiApiKey: read.matching('OPENAI_API_KEY', /^[!-~]+$/, 'printable ASCII without spaces'),
       openAiBaseUrl: read.url('OPENAI_BASE_URL', ['http:', 'https:']),
@@ -176,14 +182,12 @@ export function parseConfig(env: Readonly<Record<string, string | undefined>>, c
       egressAllow: read.parsed('EGRESS_ALLOW', parseEgressAllow) ?? parseEgressAllow(''),
       secretsKey: read.parsed('SECRETS_KEY', parseSecretsKey),
       runsAtOnce: read.integer('HOSTED_RUNS_AT_ONCE', 1_000, 1, 100_000),
-      runsAtOncePerWorkspace: read.integer('HOSTED_RUNS_AT_ONCE_PER_WORKSPACE', 600, 1, 100_000),
-      queuedRuns: read.integer('HOSTED_RUNS_QUEUED', 10_000, 0, 10_000_000),
-      waitMs: read.integer('INVOKE_WAIT_SECONDS', 900, 1, 86_400) * 1000,
+      runsAtOncePerWorkspace: RUNS_AT_ONCE_PER_WORKSPACE,
+      queuedRuns: QUEUED_RUNS,
+      waitMs: INVOKE_WAIT_MS,
       pauseMs: read.secondsOrNever('PAUSE_EXPIRES_SECONDS'),
     },
-    bodyTimeoutMs: read.integer('BODY_TIMEOUT_SECONDS', 30, 1, 3_600) * 1000,
-    idleSeconds: read.integer('IDLE_TIMEOUT_SECONDS', 30, 10, 255),
-    bodyBytesInFlight,
+    cluster: readCluster(read),
   }
   read.finish()
   return Object.freeze(config)
@@ -246,7 +250,7 @@ function readLimits(read: ConfigReader): Limits {
   const limits: Record<string, number> = {}
   for (const [name, [fallback, min, max]] of Object.entries(LIMITS)) {
     const variable = `LIMIT_${name.toUpperCase()}`
-    const value = read.integer(variable, fallback, min, max)
+    const value = min === undefined || max === undefined ? fallback : read.integer(variable, fallback, min, max)
     const bodyBytes = limits.body_bytes ?? value
     const isPart = name.endsWith('_bytes') && name !== 'otlp_bytes'
     if (isPart && value > bodyBytes && read.text(variable) !== undefined) {
@@ -254,11 +258,31 @@ function readLimits(read: ConfigReader): Limits {
     }
     limits[name] = isPart ? Math.min(value, bodyBytes) : value
   }
-  return limits as Record<keyof Limits, number>
+  return Object.freeze(limits) as Record<keyof Limits, number>
 }
 
-/** The half that one workspace may use fits at least the largest body, compressed and decompressed. */
-function readBodyBytesInFlight(read: ConfigReader, { body_bytes, otlp_bytes }: Limits): number {
-  const min = 4 * body_bytes
-  return read.integer('BODY_BYTES_IN_FLIGHT', Math.max(512 * MIB, min, 4 * otlp_bytes), min, 1024 * GIB)
+/** One variable for all of them: `{"seconds": 30, "rows": 50000}`. */
+function readQueryCaps(read: ConfigReader): QueryCaps {
+  const { atOnce, seconds, memoryBytes, rows, resultBytes, streamBytes, streamSeconds, penaltySeconds } =
+    DEFAULT_QUERY_CAPS
+  const caps = read.integers('QUERY_CAPS', {
+    at_once: [atOnce, 1, 100],
+    seconds: [seconds, 1, QUERY_SECONDS_MAX],
+    memory_bytes: [memoryBytes, 16 * MIB, 1024 * GIB],
+    rows: [rows, 1, 1_000_000],
+    result_bytes: [resultBytes, 64 * 1024, 256 * MIB],
+    stream_bytes: [streamBytes, MIB, 1024 * GIB],
+    stream_seconds: [streamSeconds, 1, 86_400],
+    penalty_seconds: [penaltySeconds, 0, 3_600],
+  })
+  return {
+    atOnce: caps.at_once,
+    seconds: caps.seconds,
+    memoryBytes: caps.memory_bytes,
+    rows: caps.rows,
+    resultBytes: caps.result_bytes,
+    streamBytes: caps.stream_bytes,
+    streamSeconds: caps.stream_seconds,
+    penaltySeconds: caps.penalty_seconds,
+  }
 }

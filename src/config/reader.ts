@@ -1,3 +1,4 @@
+import { isObject } from '../base/json-object.ts'
 import { StartError } from '../base/start-error.ts'
 import { isWellFormedKey } from '../keys/token.ts'
 import { RETENTION_DAYS_MAX } from '../workspaces/schema.ts'
@@ -9,6 +10,8 @@ export class ConfigError extends StartError {
     this.name = 'ConfigError'
   }
 }
+
+type Bounds = readonly [fallback: number, min: number, max: number]
 
 /** Reads variables and collects their problems, so that all are reported at once. */
 export class ConfigReader {
@@ -36,6 +39,25 @@ export class ConfigReader {
     if (value >= min && value <= max) return value
     this.problem(name, `must be a whole number from ${min} to ${max}; got "${text}"`)
     return fallback
+  }
+
+  /**
+   * A JSON object of whole numbers, such as `{"rows": 500}`. What it leaves out has its default.
+   *
+   * @param bounds default, least and greatest value of each member
+   */
+  integers<Name extends string>(name: string, bounds: Readonly<Record<Name, Bounds>>): Record<Name, number> {
+    const given = this.parsed(name, parseObject) ?? {}
+    const members = new Map(Object.entries<Bounds>(bounds))
+    for (const key of Object.keys(given))
+      if (!members.has(key)) this.problem(name, `has no member "${key}"; it has ${[...members.keys()].join(', ')}`)
+    const values = [...members].map(([key, [fallback, min, max]]) => {
+      const value = given[key] ?? fallback
+      if (Number.isInteger(value) && Number(value) >= min && Number(value) <= max) return [key, value]
+      this.problem(`${name}.${key}`, `must be a whole number from ${min} to ${max}; got ${JSON.stringify(value)}`)
+      return [key, fallback]
+    })
+    return Object.fromEntries(values)
   }
 
   /** Whole days; undefined unless it is set. */
@@ -113,4 +135,16 @@ export class ConfigReader {
     }
     return text
   }
+}
+
+/** @throws Error whose message continues after the name of the variable */
+function parseObject(text: string): Record<string, unknown> {
+  let value: unknown
+  try {
+    value = JSON.parse(text)
+  } catch {
+    // Reported below.
+  }
+  if (!isObject(value)) throw new Error('must be a JSON object of whole numbers')
+  return value
 }

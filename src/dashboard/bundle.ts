@@ -11,7 +11,7 @@ export interface PageFile {
   readonly zstd: Uint8Array<ArrayBuffer>
 }
 
-export interface PageBundle {
+interface PageBundle {
   readonly page: PageFile
   /** By the last segment of their URL, which contains a hash of their content. */
   readonly assets: ReadonlyMap<string, PageFile>

@@ -3,7 +3,7 @@ import { orAborted } from '../base/abort.ts'
 import { readAddress } from './addresses.ts'
 import { withoutRoot } from './allow-list.ts'
 import { ACCEPT_ENCODING, type BodyOptions, bodyOf } from './body.ts'
-import { EgressFailed, EgressRefused, failureOf } from './errors.ts'
+import { EgressFailed, EgressRefused, egressFailureOf } from './errors.ts'
 import { createExchange, type Message, NotConnected } from './exchange.ts'
 import { addressesOf, type GuardOptions, type Target, targetOf } from './guard.ts'
 
@@ -92,7 +92,7 @@ export function createEgress(options: EgressOptions): Egress {
       return toResponse(incoming, message.method, { host: target.host, maxBytes, signal, onEnd: release })
     } catch (error) {
       release()
-      throw signal.aborted ? signal.reason : failureOf(error, target.host)
+      throw signal.aborted ? signal.reason : egressFailureOf(error, target.host)
     }
   }
 

@@ -33,7 +33,7 @@ export class EgressFailed extends Error {
 }
 
 /** Describes a failure of sockets, TLS or HTTP. @param host as the caller wrote it */
-export function failureOf(cause: unknown, host: string): EgressRefused | EgressFailed {
+export function egressFailureOf(cause: unknown, host: string): EgressRefused | EgressFailed {
   if (cause instanceof EgressRefused || cause instanceof EgressFailed) return cause
   const code = String((cause as { code?: unknown } | null)?.code ?? 'no code')
   const meaning = MEANING.get(code) ?? (code.startsWith('HPE_') ? `does not speak HTTP (${code})` : `failed (${code})`)

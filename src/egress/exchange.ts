@@ -19,7 +19,7 @@ export interface Message {
   readonly body: string | Uint8Array | null
 }
 
-export interface Exchange {
+interface Exchange {
   /** @throws NotConnected when nothing was sent; the signal's reason; any error of sockets, TLS or HTTP */
   send(message: Message, signal: AbortSignal): Promise<IncomingMessage>
 }

@@ -1,5 +1,5 @@
-import type { RunRef } from '../base/ids.ts'
-import { type RunIdentity, runKey } from '../base/ids.ts'
+import { type RunIdentity, type RunRef, runKey } from '../base/ids.ts'
+import type { Append, Claim, Claimed, EventIds } from '../partitions/event-ids.ts'
 
 /** Looks up the event ids of runs that are not in memory. */
 export interface EventIdSource {
@@ -15,29 +15,6 @@ export interface EventIdSource {
   among(run: RunRef, ids: readonly string[]): Promise<string[]>
 }
 
-/** Which events of a call are new. */
-export interface Claim {
-  /** The ids as the caller gave them. */
-  readonly ids: readonly (string | undefined)[]
-  /** For each event, whether to store it. */
-  readonly fresh: readonly boolean[]
-  readonly duplicates: number
-}
-
-/**
- * Appends the fresh events of a call. Runs in the same tick as the claim, so that a repeat of the call never finds ids
- * without the append that it must wait for.
- */
-export type Append<Result> = (claim: Claim) => Promise<Result>
-
-export interface Claimed<Result> extends Claim {
-  /**
-   * What the append resolves with, once all events of the call are durable: the fresh ones and the originals of the
-   * duplicates. Rejects when one of them has failed; then the ids of the failed one are free again.
-   */
-  readonly durable: Promise<Result>
-}
-
 const BOUNDS = { ids: 500_000, idsPerRun: 100_000, runs: 50_000 }
 
 /**
@@ -45,7 +22,7 @@ const BOUNDS = { ids: 500_000, idsPerRun: 100_000, runs: 50_000 }
  * bounded memory. All ids of a run that this process saw start are known. The ids of other runs are fetched from
  * ClickHouse on first use, once it has everything acknowledged so far. The least recently used runs are evicted.
  */
-export class EventIdIndex {
+export class EventIdIndex implements EventIds {
   /** In order of use, oldest first. All maps are keyed by {@link runKey}. */
   private readonly runs = new Map<string, KnownRun>()
   private readonly loading = new Map<string, Promise<void>>()
@@ -58,15 +35,10 @@ export class EventIdIndex {
     private readonly bounds: { ids: number; idsPerRun: number; runs: number } = BOUNDS,
   ) {}
 
-  /** Records a run that this process created: it has no events yet. */
   runStarted({ workspaceId, runId }: RunIdentity): void {
     this.remember(runKey(workspaceId, runId), new Set())
   }
 
-  /**
-   * Claims the ids of one call and appends its fresh events. The second occurrence of an id within the call is a duplicate;
-   * events without an id are always fresh. Appends at once when the run is in memory.
-   */
   claim<Result>(
     run: RunRef,
     ids: readonly (string | undefined)[],

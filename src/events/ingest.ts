@@ -4,13 +4,13 @@ import type { Limits } from '../base/limits.ts'
 import type { EventBatch } from '../journal/event-batch.ts'
 import type { Appended } from '../journal/journal.ts'
 import type { Caller } from '../keys/schema.ts'
+import type { Claim } from '../partitions/event-ids.ts'
 import { type Partitions, writerOf } from '../partitions/partition.ts'
 import type { RunDirectory } from '../runs/directory.ts'
-import type { Claim } from './id-index.ts'
 import { type EventScan, ScanPool } from './scan.ts'
 import type { EventsAccepted } from './schema.ts'
 
-export interface EventIngestDeps {
+interface EventIngestDeps {
   readonly runs: RunDirectory
   readonly partitions: Partitions
   readonly limits: Limits
@@ -20,7 +20,7 @@ export interface EventIngestDeps {
   readonly onAccepted: (accepted: number, duplicates: number) => void
 }
 
-export interface AppendOptions {
+interface AppendOptions {
   /** Store the valid events and list the invalid ones, instead of refusing the call. */
   readonly partial: boolean
   /**

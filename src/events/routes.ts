@@ -9,7 +9,7 @@ import { SECURITY } from '../keys/security.ts'
 import type { EventIngest } from './ingest.ts'
 import { AppendEvents, EventsAccepted } from './schema.ts'
 
-export interface EventRoutesDeps {
+interface EventRoutesDeps {
   readonly guards: Guards
   readonly reader: BodyReader
   readonly idempotency: Idempotency

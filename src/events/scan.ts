@@ -348,7 +348,7 @@ export class EventScan {
 }
 
 /** An event that a `partial` call did not store: its index in the request and the problem. */
-export interface Rejected {
+interface Rejected {
   readonly index: number
   readonly message: string
 }

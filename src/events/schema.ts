@@ -6,7 +6,7 @@ import { LEVELS } from '../journal/levels.ts'
 export const RESERVED_TYPE_PREFIXES = ['run.', 'task.', 'approval.', 'input.'] as const
 
 /** An event as callers send it (docs/specification.md#events). Checked by `scan.ts`; here for the documentation. */
-export const NewEvent = Named(
+const NewEvent = Named(
   'NewEvent',
   t.Object({
     id: t.Optional(

@@ -1,5 +1,5 @@
 /** The part of Elysia's `routes` that is used here. */
-export type RouteTable = readonly { readonly method: string; readonly path: string }[]
+type RouteTable = readonly { readonly method: string; readonly path: string }[]
 
 /** The methods that a path has routes for, in alphabetical order; empty if it has no route. */
 export function allowedMethods(routes: RouteTable, path: string): string[] {

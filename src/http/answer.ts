@@ -4,7 +4,7 @@ import { ApiError } from '../base/errors.ts'
 import { encodeJson } from '../base/raw-json.ts'
 
 /** Headers and status of the response so far, as Elysia holds them. */
-export interface ResponseSet {
+interface ResponseSet {
   headers: Record<string, string | number>
   status?: number | string
 }

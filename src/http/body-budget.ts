@@ -19,7 +19,7 @@ export class BodyBudget {
   private total = 0
   private readonly byOwner = new Map<string, number>()
 
-  /** @param limit bytes (`BODY_BYTES_IN_FLIGHT`) */
+  /** @param limit bytes */
   constructor(private readonly limit: number) {}
 
   /**

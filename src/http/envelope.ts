@@ -139,7 +139,7 @@ function asApiError(
   if (thrown instanceof ApiError) return thrown.code === 'INTERNAL' ? internal(requestId, thrown) : thrown
   if (thrown instanceof ValidationError && thrown.type !== 'response')
     return new ApiError('VALIDATION_ERROR', validationMessage(thrown as unknown as ValidationFailure))
-  // The client has disconnected, which cancelled the work. Nobody reads this response.
+  // The client has disconnected, which cancelled the work. No client reads this response.
   if (request.signal.aborted) return new ApiError('VALIDATION_ERROR', 'the client closed the connection')
   return unavailableOf?.(thrown) ?? internal(requestId, thrown)
 }

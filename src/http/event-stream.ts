@@ -3,7 +3,7 @@ const QUEUE_BYTES = 64 * 1024
 const ENCODER = new TextEncoder()
 
 /** What a {@link BoundedEventStream} calls back. */
-export interface EventStreamOwner {
+interface EventStreamOwner {
   /** The stream was full and has room again. */
   drained(): void
   /** The stream is over: the client left, or one of the methods below ended it. Called once. */

@@ -13,7 +13,7 @@ export interface FailureLimitOptions {
 }
 
 /** An attempt in progress. It counts as a failure until {@link forgive} is called. */
-export interface Attempt {
+interface Attempt {
   forgive(): void
 }
 

@@ -16,7 +16,7 @@ export interface PageOf<T> {
  * A position in a list. Opaque to clients, but neither secret nor signed: a query with a forged cursor still returns only
  * the caller's own rows.
  */
-export interface CursorCodec<T> {
+interface CursorCodec<T> {
   encode(position: T): string
   /** @throws ApiError VALIDATION_ERROR if the text is not a cursor of this list */
   decode(cursor: string): T

@@ -1,6 +1,6 @@
 import { answerOutside } from './answer.ts'
 
-export interface ServerOptionsInput {
+interface ServerOptionsInput {
   readonly host: string
   /** 0 picks a free one. */
   readonly port: number

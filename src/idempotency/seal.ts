@@ -2,7 +2,7 @@ import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:cr
 import { ApiError } from '../base/errors.ts'
 
 /** The key that a text is encrypted with. Whoever reads the database lacks the secret, so cannot decrypt it. */
-export interface SealKey {
+interface SealKey {
   /** High entropy: an API key. */
   readonly secret: string
   /** Binds the sealed text to its row, so that it cannot be moved to another. */

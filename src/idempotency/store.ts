@@ -23,7 +23,7 @@ const NO_OWNER = '00000000-0000-0000-0000-000000000000'
 const HAND_OVER_ATTEMPTS = 120
 const HAND_OVER_RETRY_MS = 500
 
-export interface IdempotencyDeps {
+interface IdempotencyDeps {
   readonly sql: Sql
   readonly clock: Clock
   /**
@@ -36,7 +36,7 @@ export interface IdempotencyDeps {
 }
 
 /** A request with an `Idempotency-Key`. */
-export interface IdempotentCall {
+interface IdempotentCall {
   /** `api_keys.key_id`, or {@link OPERATOR_KEY_ID}. */
   readonly keyId: string
   /** The caller's bearer token. The stored response is sealed with it, because it may contain a secret. */
@@ -49,7 +49,7 @@ export interface IdempotentCall {
 }
 
 /** A stored response, to be sent again. */
-export interface Replay {
+interface Replay {
   readonly status: number
   /** The whole envelope. */
   readonly text: string
@@ -74,7 +74,7 @@ export interface Idempotency {
 }
 
 /** A request with an `Idempotency-Key`, before its headers have been read. */
-export interface BareCall {
+interface BareCall {
   readonly request: Request
   readonly caller: { readonly keyId: string } | undefined
   /** The decompressed body. */
@@ -172,7 +172,7 @@ export function createIdempotency(deps: IdempotencyDeps): Idempotency {
   }
 }
 
-export function replayResponse({ status, text }: Replay): Response {
+function replayResponse({ status, text }: Replay): Response {
   return new Response(text, {
     status,
     headers: { 'content-type': 'application/json', 'idempotent-replayed': 'true' },

@@ -10,7 +10,7 @@ export function encodeCursor(epoch: string, seq: number): string {
   return `${epoch}.${seq}`
 }
 
-export interface ParsedCursor {
+interface ParsedCursor {
   /** Null for a bare position, which refers to the current journal. */
   readonly epoch: string | null
   readonly seq: number

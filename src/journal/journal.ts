@@ -134,8 +134,8 @@ export interface Frame {
   readonly rows: number
   /** When the service accepted the rows, Unix milliseconds; the same for all rows of the frame. */
   readonly receivedAt: number
-  /** The runs that the rows belong to, in row order: the rows of `spans[0]` come first. */
-  readonly spans: readonly Span[]
+  /** The runs that the rows belong to, in row order: the rows of `runs[0]` come first. */
+  readonly runs: readonly RunRows[]
   /** The rows in ClickHouse's `Native` format. */
   readonly block: Uint8Array
 }
@@ -146,7 +146,7 @@ export function lastSeqOf(frame: Frame): number {
 }
 
 /** Adjacent rows of the same run. */
-export interface Span {
+export interface RunRows {
   readonly workspaceId: string
   readonly agentId: string
   readonly runId: string

@@ -1,8 +1,10 @@
 import { setImmediate as nextIteration } from 'node:timers/promises'
+import { sleep } from '../base/abort.ts'
 import { ApiError } from '../base/errors.ts'
 import { runKey } from '../base/ids.ts'
 import type { Log } from '../base/log.ts'
 import { type Loop, Loops } from '../base/loops.ts'
+import { Wakeup } from '../base/wakeup.ts'
 import { type Sql, singleConnection } from '../postgres/connect.ts'
 import type { Journal } from './journal.ts'
 import { LockedRows, type OutboxRow, PartitionRows, type RelayedRows, ROWS_PER_ROUND } from './outbox-rows.ts'
@@ -18,14 +20,14 @@ const PARSED_PER_SLICE = 1 << 20
 const DEFERRED = Number.POSITIVE_INFINITY
 
 /** Counting beyond this would cost more than it is worth. */
-export const LAG_ROWS_MAX = 100_000
-/** Delay after a poke, so that one round covers several commits of a busy service. */
+const LAG_ROWS_MAX = 100_000
+/** Delay after a wakeup, so that one round covers several commits of a busy service. */
 const LINGER_MS = 10
-/** Polling finds rows of other processes, and rows whose poke was lost in a failure. */
+/** Polling finds rows of other processes, and rows whose wakeup was lost in a failure. */
 const POLL_MS = 250
 const END_TIMEOUT_SECONDS = 1
 
-export interface OutboxRelayDeps {
+interface OutboxRelayDeps {
   readonly sql: Sql
   readonly journal: Journal
   /**
@@ -40,7 +42,7 @@ export interface OutboxRelayDeps {
 
 export interface OutboxRelay {
   /** Signals that this process has committed rows to the outbox. Cheap. */
-  poke(): void
+  wake(): void
   /** Resolves once every row committed before the call is in the journal. Rejects if the relay stops first. */
   flush(): Promise<void>
   /** Stops after the current append. Remaining rows wait for the next start. */
@@ -63,51 +65,42 @@ export function startOutboxRelay(deps: OutboxRelayDeps): OutboxRelay {
   // Advisory locks belong to a connection.
   const locking = partition === undefined ? singleConnection(pool) : undefined
   const work = partition === undefined ? new LockedRows(locking ?? pool) : new PartitionRows(pool, partition)
-  let wake = Promise.withResolvers<void>()
-  let poked = true
+  const wakeup = new Wakeup()
   const stopping = new AbortController()
+  const { signal } = stopping
   let flushes: PromiseWithResolvers<void>[] = []
 
-  function poke(): void {
-    if (poked) return
-    poked = true
-    wake.resolve()
-  }
-
   async function run(loop: Loop): Promise<void> {
-    let outcome: Outcome = 'more'
-    while (!stopping.signal.aborted) {
-      await rest(outcome)
+    let drain: Drain = 'more'
+    while (!signal.aborted) {
+      const isDue = await pauseAfter(drain)
+      wakeup.clear()
       const served = flushes
       flushes = []
-      const due = poked || served.length > 0 || outcome !== 'drained'
-      poked = false
-      wake = Promise.withResolvers()
-      outcome = await attempt(due, loop)
-      if (outcome === 'drained') for (const flush of served) flush.resolve()
+      drain = await attempt(isDue || served.length > 0, loop)
+      if (drain === 'drained') for (const flush of served) flush.resolve()
       else flushes = [...served, ...flushes]
     }
   }
 
-  async function rest(after: Outcome): Promise<void> {
-    if (after === 'more') return
-    if (after !== 'drained') return Bun.sleep(POLL_MS)
-    if (!poked) await wakeOrPoll()
-    if (poked && flushes.length === 0) await Bun.sleep(LINGER_MS)
+  /** @returns whether there is probably something to do */
+  async function pauseAfter(drain: Drain): Promise<boolean> {
+    if (drain === 'more') return true
+    if (drain === 'drained') {
+      const isWoken = await wakeup.next(POLL_MS, signal)
+      if (isWoken && flushes.length === 0) await sleep(LINGER_MS, signal)
+      return isWoken
+    }
+    await sleep(POLL_MS, signal)
+    return true
   }
 
-  async function wakeOrPoll(): Promise<void> {
-    const timer = setTimeout(wake.resolve, POLL_MS)
-    await wake.promise
-    clearTimeout(timer)
-  }
-
-  /** @param due false for a poll, which first checks whether there are rows at all */
-  async function attempt(due: boolean, loop: Loop): Promise<Outcome> {
+  /** @param isDue false for a poll, which first checks whether there are rows at all */
+  async function attempt(isDue: boolean, loop: Loop): Promise<Drain> {
     try {
-      const outcome = due || (await work.some()) ? await relayRound(work, journal) : 'drained'
+      const drain = isDue || (await work.some()) ? await relayRound(work, journal) : 'drained'
       loop.succeeded()
-      return outcome
+      return drain
     } catch (error) {
       loop.failed(error)
       return 'failed'
@@ -115,21 +108,20 @@ export function startOutboxRelay(deps: OutboxRelayDeps): OutboxRelay {
   }
 
   const name = partition === undefined ? 'outbox relay' : `outbox relay ${partition}`
-  const finished = loops.run(name, stopping.signal, run).then(() => {
+  const finished = loops.run(name, signal, run).then(() => {
     for (const flush of flushes) flush.reject(new ApiError('UNAVAILABLE', 'the service is shutting down'))
   })
   return {
-    poke,
+    wake: () => wakeup.wake(),
     flush() {
       const flush = Promise.withResolvers<void>()
-      if (stopping.signal.aborted) flush.reject(new ApiError('UNAVAILABLE', 'the service is shutting down'))
+      if (signal.aborted) flush.reject(new ApiError('UNAVAILABLE', 'the service is shutting down'))
       else flushes.push(flush)
-      poke()
+      wakeup.wake()
       return flush.promise
     },
     async stop() {
       stopping.abort()
-      wake.resolve()
       await finished
       await locking?.end({ timeout: END_TIMEOUT_SECONDS })
     },
@@ -144,9 +136,9 @@ export async function outboxLag(sql: Sql): Promise<number> {
 }
 
 /** `elsewhere`: another process holds the lock. */
-type Outcome = 'drained' | 'more' | 'elsewhere' | 'failed'
+type Drain = 'drained' | 'more' | 'elsewhere' | 'failed'
 
-async function relayRound(work: RelayedRows, journal: Journal): Promise<Outcome> {
+async function relayRound(work: RelayedRows, journal: Journal): Promise<Drain> {
   const rows = await work.take()
   if (typeof rows === 'string') return rows
   try {

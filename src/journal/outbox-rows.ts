@@ -3,6 +3,7 @@ import type { Sql } from '../postgres/connect.ts'
 
 export const ROWS_PER_ROUND = 1_000
 const BYTES_PER_ROUND = 16 << 20
+const DRAIN_POLL_MS = 20
 /** Advisory lock of the relay; any number that nothing else uses. */
 const RELAY_LOCK = 4_706_131
 
@@ -23,7 +24,7 @@ export interface OutboxRow {
 export interface RelayedRows {
   /** Whether there are any. */
   some(): Promise<boolean>
-  /** The oldest rows, which nobody else appends until {@link done}; or why there are none to append now. */
+  /** The oldest rows, which no other process appends until {@link done}; or why there are none to append now. */
   take(): Promise<readonly OutboxRow[] | 'elsewhere' | 'more'>
   remove(rows: readonly OutboxRow[]): Promise<void>
   done(): Promise<void>
@@ -82,10 +83,25 @@ export class PartitionRows implements RelayedRows {
   async done(): Promise<void> {}
 
   private rows(): Fragment {
-    const { sql } = this
-    return sql`
-      outbox join (select workspace_id from workspaces where partition = ${this.partition}) as own using (workspace_id)`
+    return ofPartition(this.sql, this.partition)
   }
+}
+
+/** Waits until the relay has appended what the outbox has of a partition now. False after `timeoutMs`. */
+export async function isOutboxDrained(sql: Sql, partition: number, timeoutMs: number): Promise<boolean> {
+  const deadline = performance.now() + timeoutMs
+  const [{ last }] = await sql<[{ last: number }]>`
+    select coalesce(max(outbox_id), 0) as last from ${ofPartition(sql, partition)}`
+  for (;;) {
+    const [waiting] = await sql`select from ${ofPartition(sql, partition)} where outbox_id <= ${last} limit 1`
+    if (waiting === undefined) return true
+    if (performance.now() > deadline) return false
+    await Bun.sleep(DRAIN_POLL_MS)
+  }
+}
+
+function ofPartition(sql: Sql, partition: number): Fragment {
+  return sql`outbox join (select workspace_id from workspaces where partition = ${partition}) as own using (workspace_id)`
 }
 
 /** Part of a statement. */

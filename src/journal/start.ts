@@ -19,7 +19,7 @@ export interface StartDecision {
   readonly newEpoch: boolean
 }
 
-export interface StartDeps {
+interface StartDeps {
   /** How far the sink has come: positions that ClickHouse has, and those that it may have. */
   readonly sinkPosition: () => Promise<{ readonly loadedSeq: number; readonly inFlightSeq: number }>
   readonly sql: Sql
@@ -29,7 +29,7 @@ export interface StartDeps {
 }
 
 /** What other stores know about the journal. */
-export interface JournalCheck {
+interface JournalCheck {
   /** @returns where the positions must continue when the journal lacks some that another store has seen */
   checkJournal(found: FoundJournal): Promise<Omit<StartDecision, 'newEpoch'> | undefined>
 }
@@ -51,7 +51,8 @@ export async function decideStart(found: FoundJournal, deps: StartDeps): Promise
   return { afterSeq: Math.max(storedSeq, inFlightSeq, countedSeq), loadedSeq: storedSeq, newEpoch: false }
 }
 
-async function lastCountedSeq(sql: Sql, epoch: string): Promise<number> {
+/** The last position of an epoch that the run statistics have counted. */
+export async function lastCountedSeq(sql: Sql, epoch: string): Promise<number> {
   const [{ seq }] = await sql<{ seq: number }[]>`
     select coalesce(max(seq), 0) as seq from journal_consumers where epoch = ${epoch}`
   return seq

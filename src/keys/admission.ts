@@ -29,7 +29,7 @@ export interface AdmissionDeps {
 /** Which keys a route takes. */
 export type Audience = 'agent' | 'workspace' | 'any'
 
-export interface AdmitOptions {
+interface AdmitOptions {
   /** The only agent whose key is taken, besides workspace keys. */
   readonly agentId?: string | undefined
   /** The key, if it is not in the Authorization header. */
@@ -39,7 +39,7 @@ export interface AdmitOptions {
 }
 
 /** An authenticated request with its body, which has not been validated yet. */
-export interface Received {
+interface Received {
   readonly caller: Caller
   readonly body: RawBody
 }

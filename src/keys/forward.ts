@@ -9,7 +9,7 @@ export interface ForwardedCall {
 }
 
 /**
- * Passes requests that append on to the owner of the caller's partition, unopened, in one hop
+ * Forwards appending requests to the owner of the caller's partition, unopened, in one hop
  * (docs/architecture.md#several-nodes).
  */
 export interface Forwarder {
@@ -25,7 +25,7 @@ export interface Forwarder {
   checkBody(call: ForwardedCall, body: Uint8Array): void
   /**
    * Carries out a request: `here`, or in the process that owns the partition.
-   * @throws ApiError UNAVAILABLE when nobody owns it for too long, or its owner does not answer; what `here` throws
+   * @throws ApiError UNAVAILABLE when no process owns it for too long, or its owner does not answer; what `here` throws
    */
   carryOut<T>(request: Request, caller: Caller, body: RawBody, here: () => Promise<T>): Promise<T | Response>
 }

@@ -21,9 +21,9 @@ export interface KeyRingDeps extends LeaseDeps {
 }
 
 /** Returns the client address, by which failures are counted. Called only if Postgres must be queried. */
-export type Source = () => string
+type Source = () => string
 
-export interface KeyRingLimits {
+interface KeyRingLimits {
   /** Cached keys and feed tokens, about 300 bytes each. */
   readonly keys: number
   /** Entries of the negative cache. */
@@ -43,7 +43,7 @@ const ISSUED_HASHES_LOADED = 20_000
  * Why a caller is no longer valid: its key was revoked, its agent archived, or its workspace suspended. `unknown`: the
  * lease has ended, so its state is not known.
  */
-export type InvalidReason = CredentialChange['scope'] | 'unknown'
+type InvalidReason = CredentialChange['scope'] | 'unknown'
 /** Returns null if the caller is still valid. */
 export type InvalidReasonOf = (caller: Caller) => InvalidReason | null
 
@@ -233,7 +233,7 @@ export class KeyRing {
     if (found.revoked) throw new ApiError('UNAUTHENTICATED', `the ${what} has been revoked`)
     if (found.expiresAt <= now) throw new ApiError('UNAUTHENTICATED', `the ${what} has expired`)
     if (found.suspended) throw new ApiError('FORBIDDEN', `no workspace: the workspace of this ${what} is suspended`)
-    this.uses.note(found.caller, now)
+    this.uses.record(found.caller, now)
     return found.caller
   }
 
@@ -294,17 +294,17 @@ export class KeyRing {
     this.forgotten++
     if (changes === 'everything') {
       this.credentials.clear()
-      this.tell(() => 'unknown')
+      this.notify(() => 'unknown')
       return
     }
     const touched = matcherOf(changes)
     const stale = [...this.credentials.entries()].filter(([, { caller }]) => touched(caller) !== null)
     for (const [hash] of stale) this.credentials.delete(hash)
     const invalidating = changes.filter((change) => change.invalidates)
-    if (invalidating.length > 0) this.tell(matcherOf(invalidating))
+    if (invalidating.length > 0) this.notify(matcherOf(invalidating))
   }
 
-  private tell(reasonOf: InvalidReasonOf): void {
+  private notify(reasonOf: InvalidReasonOf): void {
     for (const listener of this.listeners) listener(reasonOf)
   }
 }

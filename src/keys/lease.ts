@@ -1,3 +1,4 @@
+import { withTimeout } from '../base/abort.ts'
 import { ApiError } from '../base/errors.ts'
 import type { Log } from '../base/log.ts'
 import { type Loop, Loops } from '../base/loops.ts'
@@ -20,7 +21,7 @@ export interface LeaseDeps {
   readonly instanceId: string
   /**
    * No other process of the service can use this database (the embedded one, in a locked directory): the lease never ends.
-   * Commands beside the service (`bun run keys`) may still change credentials; they wait until the service has applied the
+   * Commands alongside the service (`bun run keys`) may still change credentials; they wait until the service has applied the
    * change.
    */
   readonly exclusive: boolean
@@ -30,7 +31,7 @@ export interface LeaseDeps {
    */
   readonly isNode?: boolean
   /**
-   * The previous instance on the same data directory. Its lock has been released, so nobody needs to wait for its
+   * The previous instance on the same data directory. Its lock has been released, so no process needs to wait for its
    * lease.
    */
   readonly supersedes?: string | undefined
@@ -129,7 +130,7 @@ export class CredentialLease {
     this.schedule()
   }
 
-  /** Releases the lease, so that nobody waits for it. */
+  /** Releases the lease, so that no process waits for it. */
   async stop(): Promise<void> {
     this.stopped = true
     clearTimeout(this.timer)
@@ -290,14 +291,4 @@ export class CredentialLease {
     if (failing) this.loop.failed(error)
     else this.loop.succeeded()
   }
-}
-
-async function withTimeout(work: Promise<void>, limitMs: number): Promise<void> {
-  let timer: Timer | undefined
-  const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new Error(`no answer from Postgres within ${limitMs} ms`)), limitMs)
-  })
-  // Errors after the timeout are ignored.
-  work.catch(() => {})
-  await Promise.race([work, late]).finally(() => clearTimeout(timer))
 }

@@ -15,7 +15,7 @@ import {
 import { SECURITY } from './security.ts'
 import type { KeyStore } from './store.ts'
 
-export interface KeyRoutesDeps {
+interface KeyRoutesDeps {
   readonly guards: Guards
   readonly keys: KeyStore
 }

@@ -21,7 +21,7 @@ import {
 } from './schema.ts'
 import { mintToken, type Token } from './token.ts'
 
-export interface KeyStoreDeps {
+interface KeyStoreDeps {
   readonly sql: Sql
   readonly ring: KeyRing
   readonly clock: Clock
@@ -191,7 +191,7 @@ export class KeyStore {
   }
 }
 
-export interface KeyToInsert {
+interface KeyToInsert {
   readonly key_id: string
   readonly workspace_id: string
   /** Null for a workspace key. */
@@ -202,7 +202,7 @@ export interface KeyToInsert {
 }
 
 /**
- * Stores a new key. If the request is a retry because the response was lost, `key_id` exists already. Its text, which nobody
+ * Stores a new key. If the request is a retry because the response was lost, `key_id` exists already. Its text, which no client
  * has seen, is replaced by the new one.
  */
 export async function insertKey(sql: Sql | TransactionSql, token: Token, key: KeyToInsert): Promise<KeyRow> {

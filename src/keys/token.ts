@@ -7,7 +7,7 @@ import type { Caller } from './schema.ts'
  */
 
 export type KeyType = Caller['type']
-export type TokenType = KeyType | 'feed'
+type TokenType = KeyType | 'feed'
 
 /** A new key. `text` is shown once to its owner; the database stores the rest. */
 export interface Token {

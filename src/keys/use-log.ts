@@ -25,7 +25,7 @@ export class UseLog {
 
   constructor(private readonly deps: { readonly sql: Sql; readonly log: Log; readonly loops?: Loops | undefined }) {}
 
-  note(caller: Caller, now: number): void {
+  record(caller: Caller, now: number): void {
     const use = this.uses.get(caller.keyId)
     if (use !== undefined) {
       if (now - use.at >= PRECISION_MS) use.at = now

@@ -16,7 +16,7 @@ let topics = 0
  * - `full`: the queue of its outlet is full
  * - `ended`: unsubscribed
  */
-export type SubscriptionState = 'live' | 'behind' | 'reading' | 'full' | 'ended'
+type SubscriptionState = 'live' | 'behind' | 'reading' | 'full' | 'ended'
 
 /** One filter on one connection, and its position in the journal. Only the hub and its replay modify it. */
 export interface Subscription {
@@ -155,7 +155,7 @@ export class WorkspaceChannels {
  * Live subscriptions of a channel that receive the same bytes in one publish call, so that the text is encoded only once.
  * Only subscriptions whose queue has room are members, so that nothing is dropped.
  */
-export class Shard {
+class Shard {
   readonly members = new Set<Subscription>()
   private readonly topic = `feed ${++topics}`
 

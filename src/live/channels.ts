@@ -67,6 +67,6 @@ export class Channels {
 }
 
 function tooManyFilters(max: number): ApiError {
-  const message = `the open feeds of a workspace may use at most ${max} distinct filters (FEED_FILTERS_PER_WORKSPACE)`
+  const message = `the open feeds of a workspace may use at most ${max} distinct filters`
   return new ApiError('RATE_LIMITED', message, { retryAfterSeconds: 10 })
 }

@@ -26,15 +26,15 @@ export interface FeedReservation {
 }
 
 /** A waiting call. It does not count as a feed, but ends with its key as feeds do. */
-export type HeldCall = Pick<Connection, 'caller' | 'end'>
+type HeldCall = Pick<Connection, 'caller' | 'end'>
 
-export interface ConnectionLimits {
+interface ConnectionLimits {
   /** Maximum of open feeds, all workspaces together. */
   readonly connections: number
   readonly connectionsPerWorkspace: number
 }
 
-export interface ConnectionsDeps {
+interface ConnectionsDeps {
   readonly ring: Pick<KeyRing, 'credentialState' | 'onKeysInvalidated'>
   readonly limits: ConnectionLimits
   readonly log: Log
@@ -105,7 +105,7 @@ export class Connections {
   }
 
   /**
-   * Registers a waiting call, if its credential is valid at this very moment. `call.end` is called if that changes.
+   * Registers a waiting call, if its credential is valid now. `call.end` is called if that changes.
    * @returns a function to call once the call is answered
    * @throws ApiError UNAUTHENTICATED, FORBIDDEN, UNAVAILABLE as {@link admit}
    */
@@ -116,7 +116,7 @@ export class Connections {
     })
   }
 
-  /** @throws ApiError UNAUTHENTICATED, FORBIDDEN, UNAVAILABLE unless the credential is known to be valid at this very moment */
+  /** @throws ApiError UNAUTHENTICATED, FORBIDDEN, UNAVAILABLE unless the credential is known to be valid now */
   checkAlive(feed: FeedCaller): Promise<void> {
     return this.whileAlive(feed, () => undefined)
   }

@@ -2,9 +2,9 @@ import type { ApiError } from '../base/errors.ts'
 import { BoundedEventStream, type EventStreamLimits } from '../http/event-stream.ts'
 import { encodeCursor } from '../journal/cursor.ts'
 import type { FeedCaller } from '../keys/schema.ts'
-import type { FeedSource } from '../partitions/partition.ts'
 import type { Subscription } from './channel.ts'
 import type { CloseReason, Connection, Connections } from './connections.ts'
+import type { FeedSource } from './feed-source.ts'
 import type { Filter } from './filter.ts'
 import type { Outlet } from './outlet.ts'
 import type { Packet } from './packet.ts'
@@ -85,7 +85,7 @@ export class EventStream implements Connection, Outlet {
     this.stream.close()
   }
 
-  /** Cut, so that nobody takes it for complete. The client resumes with the id of the last event that it received. */
+  /** Cut, so that no client takes it for complete. The client resumes with the id of the last event that it received. */
   failed(error: ApiError): void {
     this.stream.cut(error)
   }

@@ -11,7 +11,7 @@ import { readable } from '../runs/access.ts'
 import type { RunDirectory } from '../runs/directory.ts'
 import { CreateFeedToken, FeedToken, TTL_SECONDS_DEFAULT } from './feed-token-schema.ts'
 
-export interface FeedTokensDeps {
+interface FeedTokensDeps {
   readonly sql: Sql
   readonly clock: Clock
   readonly directory: RunDirectory
@@ -69,7 +69,7 @@ export class FeedTokens {
   }
 }
 
-export interface FeedTokenRoutesDeps {
+interface FeedTokenRoutesDeps {
   readonly guards: Guards
   readonly feedTokens: FeedTokens
 }

@@ -23,7 +23,7 @@ export class FilterIndex {
   private readonly levels = [new Bits(), ...LEVELS.map(() => new Bits())]
   private readonly statuses = new ValueIndex()
   private readonly tags = new ValueIndex()
-  /** The slots with conditions on values that differ between the rows of a span. */
+  /** The slots with conditions on values that differ between the rows of a run. */
   readonly perRow = new Bits()
   /** The slots with a condition on the type. */
   readonly perType = new Bits()
@@ -54,7 +54,7 @@ export class FilterIndex {
   }
 
   /** Keeps the slots that can match rows of this kind, agent and run. */
-  narrowToSpan(slots: Bits, kind: ActivityKind, agentId: string, runId: string): void {
+  narrowToRun(slots: Bits, kind: ActivityKind, agentId: string, runId: string): void {
     slots.intersect(this.kinds[kind])
     this.agents.narrow(slots, [agentId])
     this.runs.narrow(slots, [runId])

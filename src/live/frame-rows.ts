@@ -1,5 +1,5 @@
 import { NativeBlock, type NumberColumn, type StringColumn } from '../clickhouse/native-reader.ts'
-import { type Frame, lastSeqOf, type Span } from '../journal/journal.ts'
+import { type Frame, lastSeqOf, type RunRows } from '../journal/journal.ts'
 import type { RunRow, TaskRow } from '../journal/rows.ts'
 import { type Activity, eventActivity, runActivity, taskActivity } from './activity.ts'
 
@@ -67,15 +67,15 @@ export class FrameRows {
     return this.lastRun
   }
 
-  activity(row: number, span: Span): Activity {
+  activity(row: number, run: RunRows): Activity {
     const { kind, firstSeq, receivedAt } = this.frame
     const position = { epoch: this.epoch, seq: firstSeq + row, receivedAt }
     if (kind === 'run') return runActivity(position, this.run(row))
     if (kind === 'task') return taskActivity(position, this.columns.row(row) as unknown as TaskRow)
     const { id, level, payload, occurredAt } = this.events
     return eventActivity(position, {
-      agent_id: span.agentId,
-      run_id: span.runId,
+      agent_id: run.agentId,
+      run_id: run.runId,
       event_id: id.at(row),
       type: this.type(row),
       level: level.at(row),

@@ -34,7 +34,7 @@ export interface HistoryPage {
   readonly resumedSeq?: number
 }
 
-export interface HistoryDeps {
+interface HistoryDeps {
   readonly columnar: Pick<ColumnarClient, 'query'>
   /** The journal's. Rows of other epochs are excluded: their positions belong to another journal. */
   readonly epoch: string

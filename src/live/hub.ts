@@ -1,5 +1,6 @@
 import type { Log } from '../base/log.ts'
 import { type Loop, Loops } from '../base/loops.ts'
+import { Wakeup } from '../base/wakeup.ts'
 import type { Frame, JournalReader } from '../journal/journal.ts'
 import type { Activity } from './activity.ts'
 import type { Channel, ChannelSet, Subscription, WorkspaceChannels } from './channel.ts'
@@ -12,7 +13,7 @@ import { Replay, type ReplayDeps } from './replay.ts'
 import { Share } from './share.ts'
 import { TimeSlice } from './time-slice.ts'
 
-export interface HubDeps extends Pick<ReplayDeps, 'history' | 'areRevocationsKnown'> {
+interface HubDeps extends Pick<ReplayDeps, 'history' | 'areRevocationsKnown'> {
   readonly journal: JournalReader
   readonly log: Log
   /** Distinct filters that a workspace may have at the same time. */
@@ -23,7 +24,7 @@ export interface HubDeps extends Pick<ReplayDeps, 'history' | 'areRevocationsKno
   readonly loops?: Loops
 }
 
-export interface SubscribeOptions {
+interface SubscribeOptions {
   readonly workspaceId: string
   readonly filter: Filter
   /** Starts after this position; `journal.endSeq` for new activity only. */
@@ -53,7 +54,7 @@ export class Hub {
   /** No joins during delivery; otherwise what a subscriber gets would depend on timing. */
   private isHandingOut = false
   private readonly slice: TimeSlice
-  private someoneLive = Promise.withResolvers<void>()
+  private readonly wakeup = new Wakeup()
   private readonly finished: Promise<unknown>
 
   constructor(private readonly deps: HubDeps) {
@@ -119,7 +120,6 @@ export class Hub {
 
   async stop(): Promise<void> {
     this.stopping.abort()
-    this.someoneLive.resolve()
     await this.finished
   }
 
@@ -135,7 +135,7 @@ export class Hub {
     if (channel.liveMembers === 0) this.channels.activate(channel)
     channel.addLive(subscription)
     this.liveMembers++
-    this.someoneLive.resolve()
+    this.wakeup.wake()
     outlet.caughtUp()
     return true
   }
@@ -154,8 +154,7 @@ export class Hub {
     while (!signal.aborted) {
       if (this.liveMembers === 0 || this.position >= journal.endSeq) loop.succeeded()
       if (this.liveMembers === 0) {
-        this.someoneLive = Promise.withResolvers()
-        await this.someoneLive.promise
+        await this.wakeup.next(undefined, signal)
         continue
       }
       if (this.position >= journal.endSeq) {

@@ -1,4 +1,4 @@
-import type { Frame, Span } from '../journal/journal.ts'
+import type { Frame, RunRows } from '../journal/journal.ts'
 import type { Activity } from './activity.ts'
 import { Bits } from './bits.ts'
 import type { Channel, ChannelSet, WorkspaceChannels } from './channel.ts'
@@ -9,7 +9,7 @@ import type { TimeSlice } from './time-slice.ts'
 /** The matches of each channel, in order. */
 export type Found = ReadonlyMap<Channel, readonly Activity[]>
 
-export interface MatchingOptions {
+interface MatchingOptions {
   readonly epoch: string
   /** Rows up to this position are skipped. */
   readonly afterSeq: number
@@ -31,16 +31,16 @@ export const MATCHES_MAX = 100_000
 
 /**
  * Matches frames against many channels in one pass. A row that matches is decoded once; index lookups are shared by the rows
- * of a span that all filters treat alike. Yields to the event loop whenever the time slice is over.
+ * of a run that all filters treat alike. Yields to the event loop whenever the time slice is over.
  */
 export class Matching {
   private readonly rows: readonly FrameRows[]
   private found = new Map<Channel, Activity[]>()
   private matches = 0
   private work = 0
-  private readonly ofSpan = new Bits()
+  private readonly ofRun = new Bits()
   private readonly ofRow = new Bits()
-  /** Scratch space, reused for each span. */
+  /** Scratch space, reused for each run. */
   private readonly few: Channel[] = []
 
   /** @param frames their memory may be reused after the first yield: {@link pause} copies what is still needed */
@@ -55,13 +55,13 @@ export class Matching {
   async run(): Promise<void> {
     let throughSeq = this.options.afterSeq
     for (const rows of this.rows) {
-      const { firstSeq, spans } = rows.frame
+      const { firstSeq, runs } = rows.frame
       let from = 0
-      for (const span of spans) {
-        const to = from + span.rows
+      for (const run of runs) {
+        const to = from + run.rows
         let row = Math.max(from, this.options.afterSeq + 1 - firstSeq)
         while (row < to) {
-          row = this.matchSpan(rows, span, row, to)
+          row = this.matchRun(rows, run, row, to)
           throughSeq = firstSeq + row - 1
           if (this.isTimeToPause && !(await this.pause(throughSeq))) return
         }
@@ -71,25 +71,25 @@ export class Matching {
     await this.handOut(throughSeq)
   }
 
-  /** Matches rows of a span until it is time to check the clock. @returns the next row */
-  private matchSpan(rows: FrameRows, span: Span, from: number, to: number): number {
+  /** Matches rows of a run until it is time to check the clock. @returns the next row */
+  private matchRun(rows: FrameRows, run: RunRows, from: number, to: number): number {
     this.work++
-    const wanted = this.options.wantedOf(span.workspaceId)
+    const wanted = this.options.wantedOf(run.workspaceId)
     if (wanted === undefined) return to
-    if (wanted.members.size <= FEW) return this.matchFew(rows, span, from, to, wanted.members)
+    if (wanted.members.size <= FEW) return this.matchFew(rows, run, from, to, wanted.members)
     const { workspace } = wanted
     const { index } = workspace
-    this.ofSpan.assign(wanted.slots)
-    index.narrowToSpan(this.ofSpan, rows.frame.kind, span.agentId, span.runId)
-    if (this.ofSpan.isEmpty) return to
-    const listsOf = this.ofSpan.intersects(index.perRow) ? this.perRow(rows, workspace) : this.all(workspace)
+    this.ofRun.assign(wanted.slots)
+    index.narrowToRun(this.ofRun, rows.frame.kind, run.agentId, run.runId)
+    if (this.ofRun.isEmpty) return to
+    const listsOf = this.ofRun.intersects(index.perRow) ? this.perRow(rows, workspace) : this.all(workspace)
     let row = from
     do {
       const lists = listsOf(row)
       this.work += 1 + lists.length
       if (lists.length > 0) {
         this.matches += lists.length
-        const activity = rows.activity(row, span)
+        const activity = rows.activity(row, run)
         for (const list of lists) list.push(activity)
       }
       row++
@@ -97,18 +97,18 @@ export class Matching {
     return row
   }
 
-  /** Like {@link matchSpan}, but compares each channel's filter with each row. */
-  private matchFew(rows: FrameRows, span: Span, from: number, to: number, channels: ReadonlySet<Channel>): number {
+  /** Like {@link matchRun}, but compares each channel's filter with each row. */
+  private matchFew(rows: FrameRows, run: RunRows, from: number, to: number, channels: ReadonlySet<Channel>): number {
     const { few } = this
     few.length = 0
-    for (const channel of channels) if (matchesSpan(channel.filter, rows.frame.kind, span)) few.push(channel)
+    for (const channel of channels) if (matchesRun(channel.filter, rows.frame.kind, run)) few.push(channel)
     if (few.length === 0) return to
     let row = from
     do {
       let activity: Activity | undefined
       for (const channel of few)
         if (matchesRow(channel.filter, rows, row)) {
-          activity ??= rows.activity(row, span)
+          activity ??= rows.activity(row, run)
           this.listOf(channel).push(activity)
           this.matches++
         }
@@ -118,9 +118,9 @@ export class Matching {
     return row
   }
 
-  /** For filters without per-row conditions: all rows of the span match the same channels. */
+  /** For filters without per-row conditions: all rows of the run match the same channels. */
   private all(channels: WorkspaceChannels): ListsOf {
-    const lists = this.listsOf(channels, this.ofSpan)
+    const lists = this.listsOf(channels, this.ofRun)
     return () => lists
   }
 
@@ -128,13 +128,13 @@ export class Matching {
   private perRow(rows: FrameRows, channels: WorkspaceChannels): ListsOf {
     const { index } = channels
     const known = new Map<string, readonly Activity[][]>()
-    const looksAtType = this.ofSpan.intersects(index.perType)
-    const looksAtTags = this.ofSpan.intersects(index.perTags)
+    const looksAtType = this.ofRun.intersects(index.perType)
+    const looksAtTags = this.ofRun.intersects(index.perTags)
     const isEvent = rows.frame.kind === 'event'
     const lookUp = (key: string, narrow: () => void) => {
       let lists = known.get(key)
       if (lists === undefined) {
-        this.ofRow.assign(this.ofSpan)
+        this.ofRow.assign(this.ofRun)
         narrow()
         lists = this.listsOf(channels, this.ofRow)
         known.set(key, lists)
@@ -199,15 +199,15 @@ export class Matching {
 type ListsOf = (row: number) => readonly Activity[][]
 
 /** Whether rows of this kind and run can match at all. */
-function matchesSpan({ kinds, agentIds, runIds }: Filter, kind: Frame['kind'], span: Span): boolean {
+function matchesRun({ kinds, agentIds, runIds }: Filter, kind: Frame['kind'], run: RunRows): boolean {
   return (
     kinds.has(kind) &&
-    (agentIds === undefined || agentIds.has(span.agentId)) &&
-    (runIds === undefined || runIds.has(span.runId))
+    (agentIds === undefined || agentIds.has(run.agentId)) &&
+    (runIds === undefined || runIds.has(run.runId))
   )
 }
 
-/** The remaining conditions, for a row whose span passed {@link matchesSpan}. */
+/** The remaining conditions, for a row whose run passed {@link matchesRun}. */
 function matchesRow({ types, level, statuses, tags }: Filter, rows: FrameRows, row: number): boolean {
   if (level !== undefined && rows.level(row) < level) return false
   if (types !== undefined && !matchesType(types, rows.type(row))) return false

@@ -24,16 +24,16 @@ export interface Subscribe {
   readonly maxPerSecond: number | undefined
 }
 
-export interface Unsubscribe {
+interface Unsubscribe {
   readonly op: 'unsubscribe'
   readonly id: string
 }
 
-export interface Ping {
+interface Ping {
   readonly op: 'ping'
 }
 
-export type ClientMessage = Subscribe | Unsubscribe | Ping
+type ClientMessage = Subscribe | Unsubscribe | Ping
 
 /** Messages that the service sends, except for `activity`, which {@link Packet} encodes. */
 export type ServerMessage = Static<

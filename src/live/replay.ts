@@ -1,6 +1,8 @@
+import { sleep } from '../base/abort.ts'
 import { ApiError } from '../base/errors.ts'
 import type { Log } from '../base/log.ts'
 import type { Loop } from '../base/loops.ts'
+import { Wakeup } from '../base/wakeup.ts'
 import { type Frame, type JournalReader, lastSeqOf } from '../journal/journal.ts'
 import type { Activity } from './activity.ts'
 import { ChannelSet, type Subscription, type WorkspaceChannels } from './channel.ts'
@@ -53,7 +55,7 @@ export class Replay {
   private sweepEnd = 0
   /** Whether the current chunk serves the subscription closest to the end. */
   private isForNewest = false
-  private woken = Promise.withResolvers<void>()
+  private readonly wakeup = new Wakeup()
   private readonly slice: TimeSlice
   private readonly now: () => number
 
@@ -65,7 +67,7 @@ export class Replay {
   /** @param subscription in state `behind` */
   add(subscription: Subscription): void {
     this.waiting.add(subscription)
-    this.woken.resolve()
+    this.wakeup.wake()
   }
 
   remove(subscription: Subscription): void {
@@ -75,19 +77,18 @@ export class Replay {
 
   /** Checks again whether subscriptions can go live. */
   wake(): void {
-    if (this.waiting.size > 0) this.woken.resolve()
+    if (this.waiting.size > 0) this.wakeup.wake()
   }
 
   async run(signal: AbortSignal, loop: Loop): Promise<void> {
-    signal.addEventListener('abort', () => this.woken.resolve(), { once: true })
     while (!signal.aborted) {
-      this.woken = Promise.withResolvers()
+      this.wakeup.clear()
       for (const subscription of this.waiting)
         if (this.isReady(subscription) && this.deps.join(subscription)) this.waiting.delete(subscription)
       const next = this.nextUp()
       loop.succeeded()
       if (next === undefined && this.sending.size === 0) {
-        await this.woken.promise
+        await this.wakeup.next(undefined, signal)
         continue
       }
       await this.slice.yield()
@@ -176,7 +177,7 @@ export class Replay {
       // The file was dropped before it could be opened.
       if (position + 1 < journal.startSeq) return null
       for (const subscription of this.waiting)
-        if (subscription.position === position && this.isReady(subscription)) this.giveUp(subscription, error)
+        if (subscription.position === position && this.isReady(subscription)) this.fail(subscription, error)
       return null
     }
   }
@@ -219,7 +220,7 @@ export class Replay {
       await matching.run()
     } catch (error) {
       // The chunk cannot be read: without this, it would be tried again forever.
-      for (const subscription of served) if (this.waiting.has(subscription)) this.giveUp(subscription, error)
+      for (const subscription of served) if (this.waiting.has(subscription)) this.fail(subscription, error)
     }
   }
 
@@ -259,7 +260,7 @@ export class Replay {
         }
         if (this.waiting.has(subscription)) subscription.position = throughSeq
       } catch (error) {
-        this.giveUp(subscription, error)
+        this.fail(subscription, error)
       }
     }
   }
@@ -329,16 +330,16 @@ export class Replay {
         if (signal.aborted || !this.reading.has(subscription)) break
         deadline ??= this.now() + HISTORY_TIMEOUT_MS
         if (this.now() >= deadline) {
-          this.giveUp(subscription, error)
+          this.fail(subscription, error)
           break
         }
-        await Bun.sleep(HISTORY_RETRY_MS)
+        await sleep(HISTORY_RETRY_MS, signal)
       }
     }
-    this.woken.resolve()
+    this.wakeup.wake()
   }
 
-  private giveUp(subscription: Subscription, cause: unknown): void {
+  private fail(subscription: Subscription, cause: unknown): void {
     this.deps.log.warn('live feeds: a replay failed', { error: cause })
     this.remove(subscription)
     const unreadable = new ApiError('INTERNAL', 'the feed cannot be replayed', { cause })

@@ -4,11 +4,13 @@ import { eventStreamResponse } from '../http/event-stream.ts'
 import type { Guards } from '../keys/guards.ts'
 import type { FeedCaller } from '../keys/schema.ts'
 import { SECURITY } from '../keys/security.ts'
+import type { Feeds } from '../partitions/feeds.ts'
 import type { Partitions } from '../partitions/partition.ts'
 import { RunParams } from '../runs/schema.ts'
 import { isTerminal } from '../runs/state.ts'
 import type { RunStore } from '../runs/store.ts'
 import { EventStream, type EventStreamDeps, type EventStreamOptions } from './event-stream.ts'
+import type { FeedSource } from './feed-source.ts'
 import { FILTER_FIELDS, type FilterInput, parseFilter } from './filter.ts'
 import { WEBSOCKET } from './message-schema.ts'
 import { ACTIVITY_STREAM, LiveQuery, RunStreamQuery, StreamQuery } from './schema.ts'
@@ -16,11 +18,12 @@ import { startOf } from './start.ts'
 import { WebSocketConnection, type WebSocketDeps } from './websocket.ts'
 
 export interface LiveDeps extends Omit<EventStreamDeps & WebSocketDeps, 'source'> {
-  readonly partitions: Partitions
+  readonly feeds: Feeds<FeedSource>
+  readonly partitions: Pick<Partitions, 'of'>
   readonly runs: Pick<RunStore, 'status'>
 }
 
-export interface LiveRoutesDeps {
+interface LiveRoutesDeps {
   readonly guards: Guards
   readonly live: LiveDeps
 }
@@ -84,7 +87,7 @@ export function liveRoutes({ guards, live }: LiveRoutesDeps) {
         if (request.headers.get('upgrade')?.toLowerCase() !== 'websocket')
           throw new ApiError('VALIDATION_ERROR', 'connect to this URL with a WebSocket client')
         if (server === null) throw new Error('no server')
-        const source = await live.partitions.of(feed.caller).feeds()
+        const source = await live.feeds.of(feed.caller)
         const data = new WebSocketConnection({ ...live, source }, feed, server)
         // Bun opens the connection before `upgrade` returns.
         if (await live.connections.admit(feed, () => server.upgrade(request, { data: data as never }))) return
@@ -99,7 +102,7 @@ export function liveRoutes({ guards, live }: LiveRoutesDeps) {
 async function streamAll(live: LiveDeps, feed: FeedCaller, request: Request, keepOpen: () => void): Promise<Response> {
   const { fields, after, path } = readQuery(request, FILTER_FIELDS)
   const filter = parseFilter(fields, 'query', feed)
-  const source = await live.partitions.of(feed.caller).feeds()
+  const source = await live.feeds.of(feed.caller)
   const start = startOf(source, feed.caller.workspaceId, after, path)
   return respond({ ...live, source }, { caller: feed, filter, after, start, until: 'closed' }, keepOpen)
 }
@@ -112,13 +115,12 @@ async function streamRun(
   keepOpen: () => void,
 ): Promise<Response> {
   const { after, path } = readQuery(request, [])
-  const partition = live.partitions.of(feed.caller)
-  const source = await partition.feeds()
+  const source = await live.feeds.of(feed.caller)
   // Taken before the status is read: a run that ends later does so after this position.
   const start = startOf(source, feed.caller.workspaceId, after, path)
   const isOver = isTerminal(await live.runs.status(feed.caller, runId))
   const filter = parseFilter({ run_id: runId }, 'path', feed)
-  if (isOver) await partition.flushChanges()
+  if (isOver) await live.partitions.of(feed.caller).flushChanges()
   const options = { caller: feed, filter, after, start, until: isOver ? 'caught-up' : 'run-end' } as const
   return respond({ ...live, source }, options, keepOpen)
 }

@@ -47,21 +47,21 @@ const activityFields = {
   received_at: Described(Timestamp, 'When the service accepted it.'),
 }
 
-export const EventActivity = Named(
+const EventActivity = Named(
   'EventActivity',
   t.Object(
     { ...activityFields, kind: t.Literal('event', { description: 'An event was reported.' }), event: EventOfFeed },
     { description: 'An event was reported.' },
   ),
 )
-export const TaskActivity = Named(
+const TaskActivity = Named(
   'TaskActivity',
   t.Object(
     { ...activityFields, kind: t.Literal('task', { description: 'A task changed.' }), task: TaskRecord },
     { description: 'A task was created or changed.' },
   ),
 )
-export const RunActivity = Named(
+const RunActivity = Named(
   'RunActivity',
   t.Object(
     { ...activityFields, kind: t.Literal('run', { description: 'A run changed.' }), run: RunOfFeed },

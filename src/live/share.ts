@@ -1,7 +1,7 @@
 import type { TimeSlice } from './time-slice.ts'
 
 /** What a workspace may send before the next one has its turn: about ten milliseconds of system calls. */
-export const QUANTUM_BYTES = 1024 * 1024
+const QUANTUM_BYTES = 1024 * 1024
 
 /**
  * What one workspace's subscriptions have yet to be sent. Workspaces take turns (deficit round robin): each turn adds a

@@ -1,6 +1,6 @@
 import { invalid } from '../base/errors.ts'
 import { parseCursor } from '../journal/cursor.ts'
-import type { FeedSource } from '../partitions/partition.ts'
+import type { FeedSource } from './feed-source.ts'
 
 /** Where a feed starts. */
 export interface Start {

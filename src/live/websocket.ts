@@ -2,9 +2,9 @@ import type { Server, ServerWebSocket } from 'bun'
 import { ApiError } from '../base/errors.ts'
 import { encodeCursor } from '../journal/cursor.ts'
 import type { Caller, FeedCaller } from '../keys/schema.ts'
-import type { FeedSource } from '../partitions/partition.ts'
 import type { Subscription } from './channel.ts'
 import type { CloseReason, Connection, Connections } from './connections.ts'
+import type { FeedSource } from './feed-source.ts'
 import { parseFilter } from './filter.ts'
 import { idOf, parseClientMessage, type ServerMessage, type Subscribe } from './messages.ts'
 import type { Outlet, Sharing } from './outlet.ts'
@@ -99,7 +99,7 @@ export class WebSocketConnection implements Connection {
     } catch (error) {
       if (!(error instanceof ApiError)) throw error
       const id = typeof message === 'string' ? idOf(message) : undefined
-      this.say({ op: 'error', ...(id !== undefined && { id }), code: error.code, message: error.message })
+      this.send({ op: 'error', ...(id !== undefined && { id }), code: error.code, message: error.message })
     }
     if (this.queuedBytes > UNREAD_BYTES_MAX) this.end('slow_consumer')
   }
@@ -117,7 +117,7 @@ export class WebSocketConnection implements Connection {
   end(reason: CloseReason): void {
     const { socket } = this
     if (this.isEnded || socket === undefined) return
-    if (reason !== 'key_invalid' && reason !== 'forbidden') this.say(this.closing(reason))
+    if (reason !== 'key_invalid' && reason !== 'forbidden') this.send(this.closing(reason))
     this.release()
     // Bun drops a client that has not read this, and everything queued before it, after about 15 s.
     socket.close(CLOSE_CODE[reason], reason)
@@ -147,7 +147,7 @@ export class WebSocketConnection implements Connection {
     this.socket?.unsubscribe(topic)
   }
 
-  say(message: ServerMessage): void {
+  send(message: ServerMessage): void {
     this.transmit(JSON.stringify(message))
   }
 
@@ -166,7 +166,7 @@ export class WebSocketConnection implements Connection {
 
   private handle(text: string): void {
     const message = parseClientMessage(text)
-    if (message.op === 'ping') this.say({ op: 'pong' })
+    if (message.op === 'ping') this.send({ op: 'pong' })
     else if (message.op === 'subscribe') this.subscribe(message)
     else {
       const subscription = this.subscriptions.get(message.id)
@@ -193,8 +193,8 @@ export class WebSocketConnection implements Connection {
     outlet.subscription = hub.subscribe({ workspaceId, filter, afterSeq: start.afterSeq, outlet })
     this.subscriptions.set(id, outlet)
     const cursor = encodeCursor(journal.epoch, start.afterSeq)
-    this.say({ op: 'subscribed', id, cursor, recovered: after !== undefined && !start.isLost })
-    if (start.isLost) this.say({ op: 'gap', id, after: after ?? '0', resumed_at: cursor })
+    this.send({ op: 'subscribed', id, cursor, recovered: after !== undefined && !start.isLost })
+    if (start.isLost) this.send({ op: 'gap', id, after: after ?? '0', resumed_at: cursor })
   }
 
   private closing(reason: CloseReason): ServerMessage {
@@ -272,7 +272,7 @@ class SocketSubscription implements Outlet, Sharing {
 
   gap(afterSeq: number, resumedSeq: number): void {
     const { id, epoch } = this
-    this.connection.say({
+    this.connection.send({
       op: 'gap',
       id,
       after: encodeCursor(epoch, afterSeq),
@@ -284,7 +284,7 @@ class SocketSubscription implements Outlet, Sharing {
 
   failed({ code, message }: ApiError): void {
     this.connection.unsubscribe(this)
-    this.connection.say({ op: 'error', id: this.id, code, message })
+    this.connection.send({ op: 'error', id: this.id, code, message })
   }
 
   /** Reports skipped activities even if no further activity follows. */

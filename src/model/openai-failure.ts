@@ -59,7 +59,7 @@ export function faultInBody(reported: unknown): Fault {
 }
 
 /** The failure for the caller; `attempts` is the number of requests made. */
-export function failureOf(fault: Fault, attempts: number, redact: (text: string) => string): ModelFailure {
+export function modelFailureOf(fault: Fault, attempts: number, redact: (text: string) => string): ModelFailure {
   const times = attempts > 1 ? ` (asked ${attempts} times)` : ''
   return new ModelFailure(`${shortened(redact(fault.message), MESSAGE_LENGTH_MAX)}${times}`, {
     status: fault.status,

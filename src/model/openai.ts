@@ -1,10 +1,10 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import { LRUCache } from 'lru-cache'
 import OpenAI from 'openai'
+import { sleep } from '../base/abort.ts'
 import type { Log } from '../base/log.ts'
 import type { Model, ModelAnswer, ModelRequest } from './model.ts'
 import { readStream, readWhole } from './openai-answer.ts'
-import { createRedact, Fault, failureOf, unanswered } from './openai-failure.ts'
+import { createRedact, Fault, modelFailureOf, unanswered } from './openai-failure.ts'
 import { type Dialect, fallBack, firstDialect, toBody } from './openai-request.ts'
 
 export interface OpenAiOptions {
@@ -57,10 +57,11 @@ export function createOpenAiModel({ apiKey, baseUrl, log, backoffMs = BACKOFF_MS
       if (fallback === undefined) {
         const waitMs = outcome.retryAfterMs ?? backoff(backoffMs, attempts)
         if (!outcome.isTransient || attempts === ATTEMPTS_MAX || waitMs > RETRY_AFTER_MAX_MS)
-          throw failureOf(outcome, attempts, redact)
+          throw modelFailureOf(outcome, attempts, redact)
         attempts += 1
         warn(request, outcome, { attempt: attempts, wait_ms: Math.round(waitMs) })
-        await sleep(waitMs, undefined, { signal }).catch(() => signal.throwIfAborted())
+        await sleep(waitMs, signal)
+        signal.throwIfAborted()
       }
       dialect = fallback ?? dialect
       asking.restart()

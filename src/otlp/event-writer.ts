@@ -5,7 +5,7 @@ import { type PartitionRef, type Partitions, writerOf } from '../partitions/part
 import { createColumns } from './event-columns.ts'
 import type { MappedEvent } from './mapping.ts'
 
-export interface EventWriterDeps {
+interface EventWriterDeps {
   readonly partitions: Partitions
   /** Called with the result of each append, for the metrics. */
   readonly onAccepted: (accepted: number, duplicates: number) => void

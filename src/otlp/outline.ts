@@ -53,7 +53,7 @@ export interface Refusal {
   readonly problem: string
 }
 
-export interface Decoded<Item> {
+interface Decoded<Item> {
   readonly items: readonly Item[]
   readonly refusals: readonly Refusal[]
 }

@@ -18,7 +18,7 @@ import type { TraceIngest } from './trace-ingest.ts'
 
 export interface OtlpRoutesDeps {
   readonly guards: Guards
-  /** With the limit of exports (`LIMIT_OTLP_BYTES`). */
+  /** With the limit of exports (`otlp_bytes`). */
   readonly reader: BodyReader
   readonly forwarder: Forwarder
   readonly traces: Pick<TraceIngest, 'store'>

@@ -13,7 +13,7 @@ import { partRunId } from './ids.ts'
 import type { RunDetails, RunEnd } from './run-details.ts'
 import type { RunReport, RunUpserted } from './run-upserts.ts'
 
-export interface OtlpRunsDeps {
+interface OtlpRunsDeps {
   readonly directory: RunDirectory
   readonly upserts: Batcher<RunReport, RunUpserted>
   readonly transitions: Batcher<RunTransition, RunEnded>
@@ -24,7 +24,7 @@ export interface OtlpRunsDeps {
 }
 
 /** Identifies the run that an export reports. */
-export interface NamedRun {
+interface NamedRun {
   readonly runId: string
   readonly externalRunId: string
   readonly parentRunId: string | null

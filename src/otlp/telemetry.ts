@@ -119,7 +119,7 @@ export function decodeLimits(limits: Pick<Limits, 'event_payload_bytes' | 'run_i
 
 /** What a resource, scope, span or log record costs. */
 export const ITEM_PARTS = 16
-export const SPAN_EVENT_PARTS = 8
+const SPAN_EVENT_PARTS = 8
 /** Fields that an item may have for each of its parts, with those that OTLP does not have. A power of two. */
 const FIELDS_PER_PART = 4
 const NAME_LENGTH_MAX = 64 * 1024
@@ -208,7 +208,7 @@ export class DecodeBudget {
   }
 }
 
-export const TOO_MANY = 'too many spans, events, attributes and values for one export; send several'
+const TOO_MANY = 'too many spans, events, attributes and values for one export; send several'
 
 /** A double as a value: NaN and the infinities become strings. */
 export function fromDouble(value: number): number | string {

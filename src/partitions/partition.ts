@@ -1,10 +1,8 @@
 import { ApiError } from '../base/errors.ts'
-import type { EventIdIndex } from '../events/id-index.ts'
-import type { Journal, JournalReader } from '../journal/journal.ts'
+import type { Journal } from '../journal/journal.ts'
 import type { OutboxRelay } from '../journal/outbox-relay.ts'
-import type { Hub } from '../live/hub.ts'
-import type { RunStatistics } from '../runs/statistics.ts'
 import type { LoadProgress } from '../sink/sink.ts'
+import type { EventIds } from './event-ids.ts'
 
 /**
  * A partition of the journal: one ordered log with one writer. A workspace belongs to one partition, so it has one order of
@@ -19,35 +17,30 @@ export interface Partition {
   readonly loading: LoadProgress
   /** Resolves once every state change that was committed before the call is in the log. */
   flushChanges(): Promise<void>
-  /** What feeds of the partition's workspaces are read from. @throws ApiError UNAVAILABLE */
-  feeds(): Promise<FeedSource>
+}
+
+/** What appends need of a partition. */
+interface PartitionWriter {
+  readonly journal: Journal
+  readonly ids: EventIds
+}
+
+/** A consumer that counts the events of each run. */
+interface EventCounts {
+  /** Resolves once every event now in the journal has been counted. */
+  flush(): Promise<void>
+  /** Journal rows not yet counted. */
+  lag(): number
 }
 
 /** The parts of a partition that exist in its owner's process only. */
-export interface OwnedPartition {
+export interface OwnedPartition extends PartitionWriter {
   readonly id: number
   /** How often the partition was claimed; the log accepts appends of the newest claim only. 0 in an embedded service. */
   readonly generation: number
-  readonly journal: Journal
   readonly sink: LoadProgress
   readonly relay: OutboxRelay
-  readonly statistics: RunStatistics
-  /** Detects duplicate events. */
-  readonly ids: EventIdIndex
-}
-
-/** What feeds need of a partition's log. */
-export interface FeedSource {
-  readonly journal: JournalReader
-  readonly hub: Hub
-  /** The position up to which retention may have deleted activity of a workspace. */
-  retentionFloorOf(workspaceId: string): number
-  /** Keeps the source open until the returned function is called. Calls `end` if it has to close anyway. */
-  retain(end: () => void): () => void
-  /** Whether `journal` may lack what was acknowledged a moment ago, in another process. */
-  readonly mayLag: boolean
-  /** Waits until everything that was acknowledged before the call can be read. @throws ApiError UNAVAILABLE */
-  refresh(): Promise<void>
+  readonly statistics: EventCounts
 }
 
 /** Names a partition: every caller belongs to one, that of its workspace. */
@@ -65,8 +58,6 @@ export interface Partitions {
   owned(): readonly OwnedPartition[]
   /** @throws ApiError UNAVAILABLE when appends or feeds would fail */
   check(): Promise<void>
-  /** What open feeds of this process are read from. */
-  openFeeds(): readonly FeedSource[]
   /**
    * When the oldest row of any partition was accepted that ClickHouse lacks, Unix milliseconds; null when it has all; 0 while
    * that is unknown.
@@ -78,7 +69,7 @@ export interface Partitions {
  * The parts of a partition that appends need.
  * @throws NotOwner when this process does not own the partition
  */
-export function writerOf(partitions: Partitions, ref: PartitionRef): OwnedPartition {
+export function writerOf(partitions: Pick<Partitions, 'of'>, ref: PartitionRef): PartitionWriter {
   const { owned } = partitions.of(ref)
   if (owned === undefined) throw new NotOwner()
   return owned

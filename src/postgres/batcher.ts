@@ -1,3 +1,4 @@
+import { assert } from '../base/assert.ts'
 import { ApiError } from '../base/errors.ts'
 
 /**
@@ -19,7 +20,7 @@ const DEFAULT_LIMITS: BatcherLimits = {
   bytesQueued: 64 << 20,
 }
 
-export interface BatcherOptions<Item, Result> {
+interface BatcherOptions<Item, Result> {
   /** Serves many items with one statement. Returns results in order of the items, an `Error` for a failed item. */
   readonly run: (items: readonly Item[]) => Promise<readonly (Result | Error)[]>
   /** Items with equal keys are served in order of arrival, by separate statements. */
@@ -133,6 +134,7 @@ async function settle<Item, Result>(
 ): Promise<void> {
   try {
     const results = await run(batch.map((entry) => entry.item))
+    assert(results.length === batch.length, 'a statement has a result for each item')
     batch.forEach((entry, index) => {
       const result = results[index]
       if (result instanceof Error) entry.reject(result)

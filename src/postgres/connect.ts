@@ -51,7 +51,7 @@ interface Types extends Record<string, unknown> {
 export type Sql = postgres.Sql<Types>
 export type TransactionSql = postgres.TransactionSql<Types>
 
-export interface ConnectOptions {
+interface ConnectOptions {
   readonly log: Log
   /** Maximum number of connections. */
   readonly max?: number

@@ -22,7 +22,7 @@ export interface EmbeddedPostgres {
   stop(): Promise<void>
 }
 
-export interface EmbeddedPostgresOptions {
+interface EmbeddedPostgresOptions {
   /** Absolute. The cluster is in `<dataDir>/postgres`. The caller holds the lock on `dataDir`. */
   readonly dataDir: string
   readonly log: Log
@@ -78,7 +78,7 @@ export function hasEmbeddedPostgres(dataDir: string): boolean {
 }
 
 /**
- * The URL of the embedded Postgres of another process, for commands that run beside the service.
+ * The URL of the embedded Postgres of another process, for commands that run alongside the service.
  * @throws StartError when its password cannot be read
  */
 export async function embeddedPostgresBeside(dataDir: string): Promise<{ url: string; close(): Promise<void> }> {

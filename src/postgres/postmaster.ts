@@ -31,7 +31,7 @@ export async function stopPostmaster(server: Postmaster): Promise<void> {
 /**
  * A killed service leaves its server running for a moment, and a killed server its backends. This waits for all of them
  * to end, then removes stale lock files: the pid in one may belong to any process after a reboot, or to a zombie that
- * nobody has reaped, and Postgres would refuse to start. The caller holds the lock on the data directory, so no other
+ * no parent has reaped, and Postgres would refuse to start. The caller holds the lock on the data directory, so no other
  * service can own the server.
  */
 export async function stopOrphans(home: string, cluster: string, log: Log, onProgress: (step: string) => void) {

@@ -9,7 +9,7 @@ export interface ProcessOwner {
   spawn(command: readonly string[], options: SpawnOptions): Bun.Subprocess<'ignore', 'pipe', 'pipe'>
 }
 
-export interface SpawnOptions {
+interface SpawnOptions {
   readonly env: Record<string, string>
 }
 

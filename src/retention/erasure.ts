@@ -10,7 +10,7 @@ import { countRows } from './erase-rows.ts'
 import { eraseState, tablesHolding } from './erase-state.ts'
 import type { ErasedWorkspace } from './schema.ts'
 
-export interface ErasureDeps extends EraseActivityDeps {
+interface ErasureDeps extends EraseActivityDeps {
   readonly ring: Pick<KeyRing, 'change'>
   readonly clock: Clock
   readonly log: Log

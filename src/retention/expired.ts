@@ -11,7 +11,7 @@ const TABLES = ['events', 'run_changes', 'task_changes'] as const
 const DELETE_TIMEOUT_MS = 100_000
 
 /** One day of one table. */
-export interface Partition {
+interface Partition {
   readonly table: string
   /** The day, as `20260131`. */
   readonly id: string
@@ -46,7 +46,7 @@ export async function floorsBefore(
 }
 
 /** Rows of one workspace and epoch in one partition. */
-export interface OldRows extends Partition, RetentionFloor {
+interface OldRows extends Partition, RetentionFloor {
   readonly rows: number
 }
 

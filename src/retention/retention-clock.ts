@@ -3,7 +3,7 @@ import type { Log } from '../base/log.ts'
 import type { Metrics } from '../base/metrics.ts'
 import type { Sql } from '../postgres/connect.ts'
 
-export interface RetentionClockDeps {
+interface RetentionClockDeps {
   readonly sql: Sql
   readonly clock: Clock
   readonly log: Log

@@ -9,7 +9,7 @@ import { deleteRows, dropPartition, floorsBefore, oldPartitions, oldRowsOf, part
 import type { RetentionClock } from './retention-clock.ts'
 import type { RetentionFloors } from './retention-floors.ts'
 
-export interface RetentionDeps {
+interface RetentionDeps {
   readonly sql: Sql
   readonly columnar: ColumnarClient
   readonly partitions: Pick<Partitions, 'owned' | 'oldestUnloaded'>

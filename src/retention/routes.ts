@@ -5,7 +5,7 @@ import { WorkspaceParams } from '../workspaces/schema.ts'
 import type { Erasure } from './erasure.ts'
 import { ErasedWorkspace } from './schema.ts'
 
-export interface ErasureRoutesDeps {
+interface ErasureRoutesDeps {
   readonly guards: Guards
   readonly erasure: Erasure
 }

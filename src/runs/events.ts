@@ -7,7 +7,7 @@ import { levelNumber } from '../journal/levels.ts'
 import type { PartitionRef, Partitions } from '../partitions/partition.ts'
 import type { EventPage, EventRecord, ListEvents } from './schema.ts'
 
-export interface EventReaderDeps {
+interface EventReaderDeps {
   readonly columnar: Pick<ColumnarClient, 'query'>
   readonly partitions: Partitions
 }

@@ -19,7 +19,7 @@ import {
 } from './schema.ts'
 import type { RunStore } from './store.ts'
 
-export interface RunRoutesDeps {
+interface RunRoutesDeps {
   readonly guards: Guards
   readonly runs: RunStore
   readonly events: EventReader

@@ -6,7 +6,7 @@ import type { Sql } from '../postgres/connect.ts'
 import { RUN_ROW, RUN_ROW_COLUMNS } from './rows.ts'
 import { LIVE_RUN_STATUSES, RUN_TRANSITIONS } from './state.ts'
 
-export interface StaleRunsDeps {
+interface StaleRunsDeps {
   readonly sql: Sql
   readonly partitions: Pick<Partitions, 'owned'>
   readonly clock: Clock
@@ -19,7 +19,7 @@ export interface StaleRunsDeps {
   readonly intervalMs?: number
 }
 
-export interface StaleRuns {
+interface StaleRuns {
   /** Times out runs that have been silent for too long. Resolves with their number. */
   sweep(): Promise<number>
   stop(): Promise<void>

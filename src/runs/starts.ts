@@ -7,7 +7,7 @@ import type { Sql } from '../postgres/connect.ts'
 import { arrayLiteral, RUN_ROW, RUN_ROW_COLUMNS } from './rows.ts'
 
 /** A run to be created, all defaults filled in. */
-export interface NewRun {
+interface NewRun {
   readonly runId: string
   readonly workspaceId: string
   readonly agentId: string
@@ -22,7 +22,7 @@ export interface NewRun {
 }
 
 /** The run after the request; `created` is false if the same start was processed before. */
-export interface StartedRun {
+interface StartedRun {
   readonly ref: RunRef
   readonly created: boolean
 }

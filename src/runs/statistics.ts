@@ -1,6 +1,7 @@
 import { ApiError } from '../base/errors.ts'
 import type { Log } from '../base/log.ts'
 import { type Loop, Loops } from '../base/loops.ts'
+import { Wakeup } from '../base/wakeup.ts'
 import { createPrices, type Prices } from '../conventions/prices.ts'
 import { type Journal, lastSeqOf } from '../journal/journal.ts'
 import type { Sql } from '../postgres/connect.ts'
@@ -9,7 +10,7 @@ import { LIVE_RUN_STATUSES } from './state.ts'
 import { Tallies, type Tally } from './tallies.ts'
 import { UsageReader } from './usage-reader.ts'
 
-export interface RunStatisticsDeps {
+interface RunStatisticsDeps {
   readonly sql: Sql
   readonly journal: Journal
   readonly log: Log
@@ -23,7 +24,7 @@ export interface RunStatisticsDeps {
   readonly intervalMs?: number
 }
 
-export interface RunStatistics {
+interface RunStatistics {
   /** Resolves once every event now in the journal has been counted. Rejects if the statistics are stopped before. */
   flush(): Promise<void>
   /** Stops after the current write. The rest is counted after the next start. */
@@ -54,9 +55,8 @@ export async function startRunStatistics(deps: RunStatisticsDeps): Promise<RunSt
   const stopping = new AbortController()
   const { signal } = stopping
   let position = await openPosition(sql, journal)
-  let woken = Promise.withResolvers<void>()
+  const wakeup = new Wakeup()
   let flushes: { seq: number; done: PromiseWithResolvers<void> }[] = []
-  signal.addEventListener('abort', () => woken.resolve())
   journal.release(CONSUMER, position)
 
   let isUnsure = false
@@ -73,7 +73,8 @@ export async function startRunStatistics(deps: RunStatisticsDeps): Promise<RunSt
       answerFlushes()
       if (position >= journal.endSeq) loop.succeeded()
       if (seen === position) await journal.waitPast(seen, signal)
-      await rest(GATHER_MS)
+      // Gathers more events, unless a flush is pending.
+      if (flushes.length === 0) await wakeup.next(GATHER_MS, signal)
       if (signal.aborted) break
       seen = await gather(journal, seen, tallies)
       const isDue = performance.now() >= dueMs || flushes.length > 0 || tallies.size >= RUNS_PER_WRITE_MAX
@@ -96,14 +97,6 @@ export async function startRunStatistics(deps: RunStatisticsDeps): Promise<RunSt
     for (const { done } of counted) done.resolve()
   }
 
-  /** Waits for more events, unless a flush is pending. */
-  async function rest(milliseconds: number): Promise<void> {
-    const timer = setTimeout(() => woken.resolve(), milliseconds)
-    if (flushes.length === 0) await woken.promise
-    clearTimeout(timer)
-    woken = Promise.withResolvers()
-  }
-
   const finished = loops.run('run statistics', signal, run).then(() => {
     for (const { done } of flushes) done.reject(new ApiError('UNAVAILABLE', 'the service is shutting down'))
   })
@@ -114,7 +107,7 @@ export async function startRunStatistics(deps: RunStatisticsDeps): Promise<RunSt
       const done = Promise.withResolvers<void>()
       if (signal.aborted) done.reject(new ApiError('UNAVAILABLE', 'the service is shutting down'))
       else flushes.push({ seq, done })
-      woken.resolve()
+      wakeup.wake()
       return done.promise
     },
     async stop() {

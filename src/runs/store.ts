@@ -182,7 +182,7 @@ interface RunResult {
 }
 
 /**
- * FORBIDDEN for another agent of the workspace, NOT_FOUND for any other, so that nobody learns of agents elsewhere
+ * FORBIDDEN for another agent of the workspace, NOT_FOUND for any other, so that no caller learns of agents elsewhere
  * (docs/specification.md#key-scope).
  */
 async function refusalOfAgent(sql: Sql, caller: Caller, agentId: string): Promise<ApiError> {

@@ -27,23 +27,23 @@ export class Tallies {
     return [...this.byRun.values()]
   }
 
-  add({ kind, spans, block, receivedAt }: Frame): void {
+  add({ kind, runs, block, receivedAt }: Frame): void {
     if (kind !== 'event') return
-    const tallies = spans.map(({ runId, workspaceId, rows }) => {
+    const tallies = runs.map(({ runId, workspaceId, rows }) => {
       const tally = this.of({ runId, workspaceId })
       tally.events += rows
       tally.lastAt = Math.max(tally.lastAt, receivedAt)
       return tally
     })
-    let span = 0
-    let spanEnd = spans.length === 0 ? 0 : spans[0].rows
+    let run = 0
+    let runEnd = runs.length === 0 ? 0 : runs[0].rows
     const bytes = Buffer.from(block.buffer, block.byteOffset, block.byteLength)
     if (!mayReportUsage(bytes)) return
     visitPayloads(bytes, MODEL_CALL_BYTES, (row, start) => {
-      while (row >= spanEnd) spanEnd += spans[++span].rows
+      while (row >= runEnd) runEnd += runs[++run].rows
       const usage = this.reader.read(bytes, start)
       if (usage === null) return
-      const tally = tallies[span]
+      const tally = tallies[run]
       tally.inputTokens += usage.inputTokens
       tally.outputTokens += usage.outputTokens
       tally.costUsd += usage.costUsd

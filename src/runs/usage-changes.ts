@@ -3,7 +3,7 @@ import { Loops } from '../base/loops.ts'
 import type { Sql } from '../postgres/connect.ts'
 import { RUN_ROW, RUN_ROW_COLUMNS } from './rows.ts'
 
-export interface UsageChangesDeps {
+interface UsageChangesDeps {
   readonly sql: Sql
   readonly log: Log
   /** Supervises the loop. */
@@ -12,9 +12,9 @@ export interface UsageChangesDeps {
   readonly onChange: () => void
 }
 
-export interface UsageChanges {
-  /** Tells that run statistics have written to `run_usage_changes`. Cheap. */
-  poke(): void
+interface UsageChanges {
+  /** Run statistics have written to `run_usage_changes`. Cheap. */
+  wake(): void
   stop(): Promise<void>
 }
 
@@ -48,7 +48,7 @@ export function startUsageChanges({ sql, log, loops = new Loops(log), onChange }
 
   const stop = loops.repeat('run usage', INTERVAL_MS, sweep)
   return {
-    poke() {
+    wake() {
       hasChanges = true
     },
     stop,

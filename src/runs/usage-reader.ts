@@ -50,7 +50,7 @@ const MINUS = 0x2d
 /** 1 for the bytes of numbers, `true`, `false` and `null`. */
 const IN_LITERAL = new Uint8Array(256)
 for (const char of '+-.0123456789Eaeflnrstu') IN_LITERAL[char.charCodeAt(0)] = 1
-/** Longer strings are no numbers that anybody reports. */
+/** No reported number is longer. */
 const NUMERIC_TEXT_MAX = 32
 /** Integers with at most this many digits are exact. */
 const DIGITS_MAX = 15

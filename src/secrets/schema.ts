@@ -12,7 +12,7 @@ export const SECRET_NAME = '^[A-Z][A-Z0-9_]{0,63}$'
 const NAME_IN_WORDS = 'at most 64 capital letters, digits and "_", a letter first'
 /** Redacting a shorter value would remove unrelated parts of a response. */
 const VALUE_LENGTH_MIN = 4
-export const VALUE_LENGTH_MAX = 8_192
+const VALUE_LENGTH_MAX = 8_192
 
 TypeRegistry.Set('JudgedLater', () => true)
 

@@ -37,11 +37,12 @@ import { TaskStore } from '../tasks/store.ts'
 import { TelemetryTasks } from '../tasks/telemetry-tasks.ts'
 import { WorkspaceStore } from '../workspaces/store.ts'
 import type { AppDeps } from './app.ts'
+import type { ServiceContext } from './context.ts'
 import { feedLag } from './ops/service-metrics.ts'
-import type { Pipeline, ServiceContext } from './pipeline/local.ts'
+import type { Pipeline } from './pipeline/pipeline.ts'
 
 /** The started parts of the service. */
-export interface AppParts {
+interface AppParts {
   readonly context: ServiceContext
   readonly ring: KeyRing
   readonly pipeline: Pipeline
@@ -173,7 +174,7 @@ function guardsDeps(
 
 function opsDeps(parts: AppParts): AppDeps['ops'] {
   const { context, isStopping } = parts
-  const { partitions, incidents } = parts.pipeline
+  const { partitions, feeds, incidents } = parts.pipeline
   const { config, sql, columnar, loops, metrics } = context
   return {
     config,
@@ -189,7 +190,7 @@ function opsDeps(parts: AppParts): AppDeps['ops'] {
         { name: 'clickhouse', lag: () => sumOf(partitions, ({ journal, sink }) => journal.endSeq - sink.loadedSeq()) },
         { name: 'run_statistics', lag: () => sumOf(partitions, ({ statistics }) => statistics.lag()) },
         { name: 'outbox', lag: () => outboxLag(sql) },
-        { name: 'live_feeds', lag: () => feedLag(partitions) },
+        { name: 'live_feeds', lag: () => feedLag(feeds) },
       ],
       owned: () => partitions.owned(),
       setBack: incidents,
@@ -204,6 +205,7 @@ function liveDeps(parts: AppParts, limiter: RateLimiter): Omit<AppDeps['live'], 
   const { slowConsumerMs, heartbeatMs } = context.config.feeds
   return {
     partitions: pipeline.partitions,
+    feeds: pipeline.feeds,
     connections,
     takeBudget: (caller) => limiter.take(caller.keyId, 'reads', 1),
     slowConsumerMs,

@@ -30,11 +30,13 @@ import { type App, createApp } from './app.ts'
 import { appDeps } from './app-deps.ts'
 import { startControl } from './backup/control.ts'
 import { sweepSnapshots, takeSnapshot } from './backup/snapshot.ts'
+import type { ServiceContext } from './context.ts'
 import { checkPort, listen, listenPrivately } from './ops/listen.ts'
 import { watchLoopLag } from './ops/loop-lag.ts'
 import { readOpenFilesLimit, withinOpenFiles } from './ops/open-files.ts'
 import { createServiceMetrics } from './ops/service-metrics.ts'
-import { type Pipeline, type PipelineContext, type ServiceContext, startLocalPipeline } from './pipeline/local.ts'
+import { startLocalPipeline } from './pipeline/local.ts'
+import type { Pipeline, PipelineContext } from './pipeline/pipeline.ts'
 import type { WorkerContext } from './pipeline/workers.ts'
 import { startStores } from './stores.ts'
 
@@ -88,13 +90,13 @@ async function start(config: Config, options: ServiceOptions, teardown: Teardown
 
   const ring = await startKeyRing(context)
   const pipeline = await startPipeline({ ...context, ring }, options)
-  const { partitions, onChange } = pipeline
+  const { partitions, feeds, onChange } = pipeline
   const maintenance = await startMaintenance(context, pipeline, ring)
   const directory = createRunDirectory({ sql })
   directory.onRunStarted((caller, run) => partitions.of(caller).owned?.ids.runStarted(run))
   const limits = withinOpenFiles(config.feeds, readOpenFilesLimit(), log)
   const connections = new Connections({ ring, limits, log, loops })
-  metrics.observe({ partitions, loops, connections })
+  metrics.observe({ partitions, feeds, loops, connections })
   const vault = createVault({
     key: config.hosted.secretsKey ?? sharedSecretsKey(config.cluster),
     dataDir: config.dataDir,

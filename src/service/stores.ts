@@ -13,7 +13,7 @@ import { connectPostgres, isUnavailable, type Sql } from '../postgres/connect.ts
 import { embeddedPostgresBeside, hasEmbeddedPostgres, startEmbeddedPostgres } from '../postgres/embedded.ts'
 import { migratePostgres, withMigrationLock } from '../postgres/migrate.ts'
 
-export interface StoresDeps {
+interface StoresDeps {
   readonly log: Log
   readonly progress: Progress
   readonly metrics: Metrics
@@ -71,6 +71,7 @@ async function startPostgres(
   { log, progress, metrics, connections: accepted }: StoresDeps,
   failing: AbortSignal,
 ) {
+  await using opened = new AsyncDisposableStack()
   const server =
     config.databaseUrl === undefined
       ? await progress.during('starting Postgres', (onProgress) =>
@@ -82,6 +83,7 @@ async function startPostgres(
           }),
         )
       : { url: config.databaseUrl, stop: async () => {} }
+  opened.defer(() => server.stop())
   let connections = 0
   const onConnection = (change: number) => {
     connections += change
@@ -89,24 +91,17 @@ async function startPostgres(
   metrics.gauge('postgres_connections', 'Open connections to Postgres.', () => connections)
   const sql = connectPostgres(server.url, { log, onConnection })
   const heartbeat = connectPostgres(server.url, { log, max: 1, onConnection })
-  const stop = async () => {
+  opened.defer(async () => {
     await Promise.all([sql, heartbeat].map((pool) => pool.end({ timeout: END_TIMEOUT_SECONDS })))
-    await server.stop()
-  }
-  try {
-    if (config.databaseUrl !== undefined) {
-      await progress.during('waiting for DATABASE_URL', () => reachable(sql, failing))
-    }
-    await progress.during('migrating Postgres', () => migratePostgres(server.url, log))
-    return { clients: { sql, heartbeat, postgresUrl: server.url }, stop }
-  } catch (error) {
-    await stop()
-    throw error
-  }
+  })
+  if (config.databaseUrl !== undefined) await progress.during('waiting for DATABASE_URL', () => reachable(sql, failing))
+  await progress.during('migrating Postgres', () => migratePostgres(server.url, log))
+  const started = opened.move()
+  return { clients: { sql, heartbeat, postgresUrl: server.url }, stop: () => started.disposeAsync() }
 }
 
 /** A connection to Postgres for a command. */
-export interface OpenedPostgres {
+interface OpenedPostgres {
   readonly sql: Sql
   /** Whether no service can be using the database at the same time. */
   readonly isAlone: boolean
@@ -123,31 +118,24 @@ export async function openPostgres(
   config: Config,
   { log, progress }: Pick<StoresDeps, 'log' | 'progress'>,
 ): Promise<OpenedPostgres> {
-  const { isAlone, url, release } = await locatePostgres(config, { log, progress })
+  await using opened = new AsyncDisposableStack()
+  const { isAlone, url } = await locatePostgres(config, { log, progress }, opened)
   const sql = connectPostgres(url, { log, max: COMMAND_CONNECTIONS_MAX })
-  const close = async () => {
-    await sql.end({ timeout: END_TIMEOUT_SECONDS })
-    await release()
-  }
-  try {
-    const what = config.databaseUrl === undefined ? 'the database in DATA_DIR' : 'DATABASE_URL'
-    await progress.during(`waiting for ${what}`, () => reachable(sql, NEVER, what))
-    const [{ exists }] = (await sql`select to_regclass('store_marks') is not null as exists`) as unknown as [
-      { exists: boolean },
-    ]
-    if (!exists) throw new StartError(`${what} has not been set up yet: start the service once`)
-    return { sql, isAlone, close }
-  } catch (error) {
-    await close()
-    throw error
-  }
+  opened.defer(() => sql.end({ timeout: END_TIMEOUT_SECONDS }))
+  const what = config.databaseUrl === undefined ? 'the database in DATA_DIR' : 'DATABASE_URL'
+  await progress.during(`waiting for ${what}`, () => reachable(sql, NEVER, what))
+  const [{ exists }] = await sql<[{ exists: boolean }]>`select to_regclass('store_marks') is not null as exists`
+  if (!exists) throw new StartError(`${what} has not been set up yet: start the service once`)
+  const parts = opened.move()
+  return { sql, isAlone, close: () => parts.disposeAsync() }
 }
 
 async function locatePostgres(
   { databaseUrl, dataDir }: Config,
   { log, progress }: Pick<StoresDeps, 'log' | 'progress'>,
+  opened: AsyncDisposableStack,
 ) {
-  if (databaseUrl !== undefined) return { isAlone: false, url: databaseUrl, release: async () => {} }
+  if (databaseUrl !== undefined) return { isAlone: false, url: databaseUrl }
   if (!hasEmbeddedPostgres(dataDir))
     throw new StartError(
       `there is no database in DATA_DIR ${dataDir}: set DATA_DIR or DATABASE_URL as for the service, and start it once`,
@@ -155,17 +143,15 @@ async function locatePostgres(
   const lock = tryDataDir(dataDir)
   if (lock === null) {
     const { url, close } = await embeddedPostgresBeside(dataDir)
-    return { isAlone: false, url, release: close }
+    opened.defer(close)
+    return { isAlone: false, url }
   }
-  try {
-    const { url, stop } = await progress.during('starting Postgres', (onProgress) =>
-      startEmbeddedPostgres({ dataDir, log, onProgress }),
-    )
-    return { isAlone: true, url, release: () => stop().finally(lock.release) }
-  } catch (error) {
-    lock.release()
-    throw error
-  }
+  opened.defer(() => lock.release())
+  const { url, stop } = await progress.during('starting Postgres', (onProgress) =>
+    startEmbeddedPostgres({ dataDir, log, onProgress }),
+  )
+  opened.defer(stop)
+  return { isAlone: true, url }
 }
 
 /** Waits until the server answers. @throws StartError without the URL, which contains a password */
@@ -191,23 +177,18 @@ async function startClickHouse(
   postgresUrl: () => Promise<string>,
 ) {
   const { log, progress } = deps
+  await using opened = new AsyncDisposableStack()
   const backend = await progress.during('starting ClickHouse', () => clickHouse(config, deps, failing))
+  opened.defer(() => backend.stop())
   const client = createColumnarClient(backend)
-  const stop = async () => {
-    await client.close()
-    await backend.stop()
-  }
-  try {
-    const migrate = () => migrateClickHouse(client, log)
-    await progress.during('migrating ClickHouse', async () =>
-      // Other processes may be starting on the same server.
-      config.clickhouseUrl === undefined ? migrate() : withMigrationLock(await postgresUrl(), log, migrate),
-    )
-    return { client, url: config.clickhouseUrl ?? urlOf(backend), stop }
-  } catch (error) {
-    await stop()
-    throw error
-  }
+  opened.defer(() => client.close())
+  const migrate = () => migrateClickHouse(client, log)
+  await progress.during('migrating ClickHouse', async () =>
+    // Other processes may be starting on the same server.
+    config.clickhouseUrl === undefined ? migrate() : withMigrationLock(await postgresUrl(), log, migrate),
+  )
+  const started = opened.move()
+  return { client, url: config.clickhouseUrl ?? urlOf(backend), stop: () => started.disposeAsync() }
 }
 
 function urlOf({ url, username, password, database }: ColumnarBackend): string {

@@ -1,8 +1,10 @@
+import { assert } from '../base/assert.ts'
 import { Holds } from '../base/holds.ts'
 import type { Log } from '../base/log.ts'
 import { type Loop, Loops } from '../base/loops.ts'
+import { Wakeup } from '../base/wakeup.ts'
 import { type ActivityKind, type Frame, type Journal, lastSeqOf } from '../journal/journal.ts'
-import { SinkPositionFile, type SinkPositionStore } from './position.ts'
+import type { SinkPositionStore } from './position.ts'
 
 /**
  * The tables to load, in this order: events before runs, so that a run that appears as completed has all its earlier
@@ -65,9 +67,10 @@ export interface LoadProgress {
 }
 
 /**
- * Loads the journal into ClickHouse, exactly once, beginning with the batch that a previous process left unfinished. Before a batch is sent, its bounds are written to stable storage. After
- * a crash the same batch is sent again with the same deduplication token, so it is stored once in any case. While
- * ClickHouse is unavailable the sink retries, and the journal keeps the rows.
+ * Loads the journal into ClickHouse, exactly once, beginning with the batch that a previous process left unfinished.
+ * Before a batch is sent, its bounds are written to stable storage. After a crash the same batch is sent again with the
+ * same deduplication token, so it is stored once in any case. While ClickHouse is unavailable the sink retries, and the
+ * journal keeps the rows.
  *
  * When ClickHouse has gone back to an earlier state, rows are loaded again, after deleting those that still exist.
  */
@@ -76,7 +79,7 @@ export class Sink implements LoadProgress {
   private readonly stopping = new AbortController()
   private readonly finished: Promise<void>
   private waiters: { seq: number; resolve: () => void }[] = []
-  private hurry = Promise.withResolvers<void>()
+  private readonly wakeup = new Wakeup()
   private pendingReload: Reload | undefined
   private readonly holds = new Holds()
   private readonly stopped = Promise.withResolvers<void>()
@@ -100,7 +103,7 @@ export class Sink implements LoadProgress {
 
   async waitFor(seq: number, timeoutMs: number): Promise<boolean> {
     if (seq <= this.loadedSeq()) return true
-    this.hurry.resolve()
+    this.wakeup.wake()
     const { promise, resolve } = Promise.withResolvers<boolean>()
     const waiter = { seq, resolve: () => resolve(true) }
     this.waiters.push(waiter)
@@ -128,7 +131,7 @@ export class Sink implements LoadProgress {
     // Keeps the rows in the journal.
     this.options.journal.release('sink', Math.min(afterSeq, this.loadedSeq()))
     this.waiting.abort()
-    this.hurry.resolve()
+    this.wakeup.wake()
     return stored.promise
   }
 
@@ -139,7 +142,7 @@ export class Sink implements LoadProgress {
   hold(signal: AbortSignal): Promise<() => void> {
     const hold = this.holds.request(signal)
     this.waiting.abort()
-    this.hurry.resolve()
+    this.wakeup.wake()
     return hold
   }
 
@@ -175,8 +178,8 @@ export class Sink implements LoadProgress {
       if (batch.length === 0) await this.skipTo(endSeq)
       else await this.load(batch, lastSeqOf(batch[batch.length - 1]), loop)
       loop.succeeded()
-      const rest = (this.options.intervalMs ?? INTERVAL_MS) - (performance.now() - started)
-      if (rest > 0) await this.pause(rest)
+      const pauseMs = (this.options.intervalMs ?? INTERVAL_MS) - (performance.now() - started)
+      if (pauseMs > 0) await this.wakeup.next(pauseMs, signal)
     }
   }
 
@@ -215,6 +218,9 @@ export class Sink implements LoadProgress {
       for (const frame of frames) {
         // A batch has rows of one epoch only, because its token contains the epoch.
         if (batch.length > 0 && journal.epochAt(frame.firstSeq) !== journal.epochAt(batch[0].firstSeq)) return batch
+        // Only the first frame may begin with rows that are loaded.
+        const from = batch.length === 0 ? lastSeqOf(frame) : frame.firstSeq
+        assert(from > position, 'the journal returns each row once, in order')
         batch.push(frame)
         bytes += frame.block.length
         rows += frame.rows
@@ -241,7 +247,7 @@ export class Sink implements LoadProgress {
   private async skipTo(seq: number): Promise<void> {
     await this.position.set({ loadedSeq: seq, inFlightSeq: seq })
     this.options.journal.release('sink', seq)
-    this.wake(seq)
+    this.resolveWaiters(seq)
   }
 
   /**
@@ -251,6 +257,9 @@ export class Sink implements LoadProgress {
   private async load(batch: readonly Frame[], inFlightSeq: number, loop: Loop): Promise<void> {
     if (batch.length === 0) return
     const { loadedSeq, reloads } = this.position.get()
+    // The token of an insert is made of these: with wrong ones rows would be missing, or stored twice.
+    assert(loadedSeq < inFlightSeq, 'a batch comes after what has been loaded')
+    assert(inFlightSeq <= this.options.journal.endSeq, 'a batch ends before the journal does')
     await this.position.set({ inFlightSeq })
     const started = performance.now()
     const epoch = this.options.journal.epochAt(batch[0].firstSeq)
@@ -263,7 +272,7 @@ export class Sink implements LoadProgress {
       batch.reduce((sum, frame) => sum + frame.rows, 0),
       performance.now() - started,
     )
-    this.wake(inFlightSeq)
+    this.resolveWaiters(inFlightSeq)
   }
 
   /** Retries until it succeeds. False when the sink was stopped or has to rewind first. */
@@ -276,7 +285,7 @@ export class Sink implements LoadProgress {
       } catch (error) {
         if (signal.aborted) return false
         loop.failed(error)
-        await this.pause(Math.min(RETRY_MS_MAX, RETRY_MS_MIN * 2 ** attempt))
+        await this.wakeup.next(Math.min(RETRY_MS_MAX, RETRY_MS_MIN * 2 ** attempt), signal)
       }
     }
     return false
@@ -297,24 +306,12 @@ export class Sink implements LoadProgress {
     }
   }
 
-  private wake(loadedSeq: number): void {
+  private resolveWaiters(loadedSeq: number): void {
     const ready = this.waiters.filter(({ seq }) => seq <= loadedSeq)
     this.waiters = this.waiters.filter(({ seq }) => seq > loadedSeq)
     for (const { resolve } of ready) resolve()
-    // Someone waits for later rows: continue without a pause.
-    if (this.waiters.length > 0) this.hurry.resolve()
-  }
-
-  /** A pause that ends early when the sink is stopped or someone waits for rows. */
-  private async pause(milliseconds: number): Promise<void> {
-    const { promise, resolve } = Promise.withResolvers<void>()
-    const timer = setTimeout(resolve, milliseconds)
-    const { signal } = this.stopping
-    signal.addEventListener('abort', () => resolve(), { once: true })
-    this.hurry.promise.then(resolve)
-    await promise
-    clearTimeout(timer)
-    this.hurry = Promise.withResolvers<void>()
+    // Callers wait for later rows: continue without a pause.
+    if (this.waiters.length > 0) this.wakeup.wake()
   }
 }
 
@@ -322,12 +319,4 @@ interface Reload {
   readonly afterSeq: number
   readonly throughSeq: number
   readonly stored: PromiseWithResolvers<void>
-}
-
-/** Starts a sink whose position is in a file in `dir`. */
-export async function startSink({
-  dir,
-  ...options
-}: Omit<SinkOptions, 'position'> & { readonly dir: string }): Promise<Sink> {
-  return new Sink({ ...options, position: await SinkPositionFile.open(dir) })
 }

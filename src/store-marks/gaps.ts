@@ -2,7 +2,7 @@ import type { ColumnarClient } from '../clickhouse/client.ts'
 import type { Sql } from '../postgres/connect.ts'
 
 /** Positions whose rows are permanently lost. */
-export interface LostRows {
+interface LostRows {
   readonly epoch: string
   readonly afterSeq: number
   readonly throughSeq: number

@@ -7,7 +7,7 @@ const LAYOUT = { slotBytes: 32, numbers: 3 }
 const RESTORED_NAME = 'restored'
 
 /** The mark that is stored beside the journal. */
-export interface FileMark {
+interface FileMark {
   readonly beat: number
   /** The newest beat that ClickHouse is known to have stored. */
   readonly columnarBeat: number

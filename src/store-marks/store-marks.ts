@@ -14,7 +14,7 @@ import { type ColumnarMark, type Marks, type PostgresMark, type Store, setBack }
 import { noteGap, shareGaps } from './gaps.ts'
 import { isMarkedRestored, readJournalId, StoreMarkFile, unmarkRestored } from './mark-file.ts'
 
-export interface StoreMarksDeps {
+interface StoreMarksDeps {
   readonly sql: Sql
   readonly columnar: ColumnarClient
   readonly dataDir: string
@@ -31,7 +31,7 @@ export interface StoreMarksDeps {
 }
 
 /** The components that must react when a store has gone back. */
-export interface StoreMarksParts {
+interface StoreMarksParts {
   readonly journal: Journal
   readonly sink: Pick<Sink, 'loadedSeq' | 'reload'>
   readonly retentionFloors: Pick<RetentionFloors, 'raise'>
@@ -49,7 +49,7 @@ export interface Incident {
 }
 
 /** A journal that went back. */
-export interface JournalBack {
+interface JournalBack {
   /** The epoch before. */
   readonly epoch: string
   /** The last position of its files. */

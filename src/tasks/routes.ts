@@ -6,7 +6,7 @@ import { RunParams } from '../runs/schema.ts'
 import { ReportTask, TaskPage, TaskReported } from './schema.ts'
 import type { TaskStore } from './store.ts'
 
-export interface TaskRoutesDeps {
+interface TaskRoutesDeps {
   readonly guards: Guards
   readonly tasks: TaskStore
 }

@@ -15,7 +15,7 @@ import type { TelemetryTasks } from './telemetry-tasks.ts'
 import { timesOf } from './times.ts'
 import { createTaskUpserts } from './upserts.ts'
 
-export interface TaskStoreDeps {
+interface TaskStoreDeps {
   readonly sql: Sql
   readonly clock: Clock
   readonly limits: Limits

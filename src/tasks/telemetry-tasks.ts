@@ -9,7 +9,7 @@ import type { PartitionRef, Partitions } from '../partitions/partition.ts'
 import { isoOrNull } from '../runs/rows.ts'
 import type { TaskPage, TaskRecord } from './schema.ts'
 
-export interface TelemetryTasksDeps {
+interface TelemetryTasksDeps {
   readonly columnar: Pick<ColumnarClient, 'query'>
   readonly partitions: Partitions
 }

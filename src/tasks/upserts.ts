@@ -14,7 +14,7 @@ import {
 } from './times.ts'
 
 /** A reported task; null for omitted fields. */
-export interface TaskReport extends ReportedTimes {
+interface TaskReport extends ReportedTimes {
   readonly runId: string
   readonly taskId: string
   readonly workspaceId: string

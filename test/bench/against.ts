@@ -97,7 +97,10 @@ export async function measureAgainst(commit: string, { names, rounds, seconds, r
     const ratio = median(ratios)
     const loss = row.isLessBetter === true ? ratio - 1 : 1 - ratio
     const spread = `${Math.min(...ratios).toFixed(2)} to ${Math.max(...ratios).toFixed(2)}`
-    report.target(`${row.title}: ${ratio.toFixed(2)} of ${commit} (${spread}), target at most 3 % worse`, loss <= LOSS_MAX)
+    report.target(
+      `${row.title}: ${ratio.toFixed(2)} of ${commit} (${spread}), target at most 3 % worse`,
+      loss <= LOSS_MAX,
+    )
   }
 }
 

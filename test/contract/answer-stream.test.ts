@@ -5,7 +5,7 @@ import {
   type ColumnarClient,
   ColumnarError,
   createColumnarClient,
-  type StreamOptions,
+  type StreamedQueryOptions,
 } from '../../src/clickhouse/client.ts'
 import { freshColumnarDatabase, runningStatements } from '../support/columnar.ts'
 import { countingProxy } from '../support/counting-proxy.ts'
@@ -183,15 +183,15 @@ test('passes parameters of every kind as values', async () => {
   expect(JSON.parse(answer.toString())).toEqual(params)
 })
 
-function open(sql: string, format: string, options: Partial<StreamOptions> = {}) {
+function open(sql: string, format: string, options: Partial<StreamedQueryOptions> = {}) {
   return client.stream(sql, format, { signal, ...options })
 }
 
-async function whole(sql: string, format: string, options?: Partial<StreamOptions>): Promise<Buffer> {
+async function whole(sql: string, format: string, options?: Partial<StreamedQueryOptions>): Promise<Buffer> {
   return Buffer.concat(await Array.fromAsync(await open(sql, format, options)))
 }
 
-async function takeAll(sql: string, format: string, options?: Partial<StreamOptions>) {
+async function takeAll(sql: string, format: string, options?: Partial<StreamedQueryOptions>) {
   let taken = 0
   try {
     for await (const piece of await open(sql, format, options)) taken += piece.length

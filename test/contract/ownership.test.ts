@@ -1,7 +1,8 @@
 import { expect, spyOn, test } from 'bun:test'
 import { createLog } from '../../src/base/log.ts'
+import { NodeStore } from '../../src/partitions/shared/nodes.ts'
 import { type OpenPartition, Ownership } from '../../src/partitions/shared/ownership.ts'
-import { ClusterStore } from '../../src/partitions/shared/store.ts'
+import { PartitionStore } from '../../src/partitions/shared/partition-rows.ts'
 import { eventually } from '../support/eventually.ts'
 import { freshDatabase } from '../support/postgres.ts'
 import { atEnd } from '../support/teardown.ts'
@@ -12,21 +13,21 @@ const PARTITIONS = 6
 const TIMES = { roundMs: 20, aliveMs: 2_500 }
 const log = createLog('silent')
 
-async function startNodes(count: number) {
+async function createTables(count: number) {
   const { sql } = await freshDatabase()
-  const store = new ClusterStore(sql)
-  await store.createPartitions({
-    count: PARTITIONS,
-    home: null,
-    epochOf: () => crypto.randomUUID(),
-    highestSeq: async () => 0,
-  })
+  const partitions = new PartitionStore(sql)
+  await partitions.create({ count, home: null, epochOf: () => crypto.randomUUID(), highestSeq: async () => 0 })
+  return { sql, tables: { nodes: new NodeStore(sql), partitions } }
+}
+
+async function startNodes(count: number) {
+  const { tables } = await createTables(PARTITIONS)
   let isAway = false
   const nodes = await Promise.all(
     Array.from({ length: count }, async (_, index) => {
       const instanceId = crypto.randomUUID()
       const ownership = new Ownership({
-        store,
+        tables,
         node: { instanceId, url: `http://node-${index}`, version: '1' },
         open: async ({ partition }) => partitionWithoutLog(partition),
         isConnected: () => !isAway,
@@ -39,12 +40,12 @@ async function startNodes(count: number) {
       return { instanceId, ownership }
     }),
   )
-  const generations = async () => (await store.partitions()).map(({ generation }) => generation)
-  const aliveCount = async () => (await store.nodes()).filter(({ isAlive }) => isAlive).length
+  const generations = async () => (await tables.partitions.all()).map(({ generation }) => generation)
+  const aliveCount = async () => (await tables.nodes.all()).filter(({ isAlive }) => isAlive).length
   const setAway = (now: boolean) => {
     isAway = now
   }
-  return { nodes, store, generations, aliveCount, setAway }
+  return { nodes, generations, aliveCount, setAway }
 }
 
 /** What `Ownership` uses of a partition. */
@@ -72,13 +73,11 @@ test('an outage that all nodes have changes no owner', async () => {
 })
 
 test('a partition that could not be released, or was lost while it was being opened, is claimed again', async () => {
-  const { sql } = await freshDatabase()
-  const store = new ClusterStore(sql)
-  await store.createPartitions({ count: 2, home: null, epochOf: () => crypto.randomUUID(), highestSeq: async () => 0 })
-  const releaseFails = spyOn(store, 'release').mockRejectedValueOnce(new Error('the database is away'))
+  const { tables } = await createTables(2)
+  const releaseFails = spyOn(tables.partitions, 'release').mockRejectedValueOnce(new Error('the database is away'))
   const opened: number[] = []
   const ownership = new Ownership({
-    store,
+    tables,
     node: { instanceId: crypto.randomUUID(), url: 'http://node', version: '1' },
     open: async ({ partition }, onLost) => {
       opened.push(partition)
@@ -98,4 +97,37 @@ test('a partition that could not be released, or was lost while it was being ope
   await eventually(() => ownership.all().length === 2)
   expect(opened.toSorted()).toEqual([0, 0, 1, 1])
   expect(releaseFails).toHaveBeenCalledTimes(2)
+})
+
+test('a partition that was lost is not claimed again before it is closed', async () => {
+  const { sql, tables } = await createTables(1)
+  const closing = Promise.withResolvers<void>()
+  const ended: number[] = []
+  const ownership = new Ownership({
+    tables,
+    node: { instanceId: crypto.randomUUID(), url: 'http://node', version: '1' },
+    open: async ({ partition, generation }) => ({
+      ...partitionWithoutLog(partition),
+      async stop() {
+        if (generation === 1) await closing.promise
+        ended.push(generation)
+      },
+    }),
+    isConnected: () => true,
+    onReleased: () => {},
+    log,
+    times: TIMES,
+  })
+  await ownership.start()
+  await eventually(() => ownership.all().length === 1)
+  // Another node takes it over, and dies.
+  await sql`update journal_partitions set owner = ${crypto.randomUUID()}, generation = generation + 1`
+  await eventually(() => ownership.all().length === 0)
+  await Bun.sleep(TIMES.roundMs * 5)
+  const [row] = await tables.partitions.all()
+  expect(row.generation).toBe(2)
+  closing.resolve()
+  await eventually(() => ownership.all().length === 1)
+  await ownership.stop()
+  expect(ended).toEqual([1, 3])
 })

@@ -5,10 +5,10 @@ import { createColumnarClient } from '../../src/clickhouse/client.ts'
 import { startEmbeddedClickHouse } from '../../src/clickhouse/engine/supervisor.ts'
 import { migrateClickHouse } from '../../src/clickhouse/migrate.ts'
 import { openLocalJournal } from '../../src/journal/local/journal.ts'
-import { startSink } from '../../src/sink/sink.ts'
 import { batchOf, runRef } from '../support/events.ts'
 import { seededRandom } from '../support/random.ts'
 import { runRow, taskRow } from '../support/rows.ts'
+import { startSink } from '../support/sink.ts'
 import { atEnd, temporaryDirectory } from '../support/teardown.ts'
 
 const log = createLog('silent')

@@ -22,8 +22,7 @@ beforeAll(async () => {
   service = await spawnService({
     DATABASE_URL,
     LOG_LEVEL: 'silent',
-    QUERY_SECONDS: String(SECONDS),
-    QUERY_PENALTY_SECONDS: '600',
+    QUERY_CAPS: JSON.stringify({ seconds: SECONDS, penalty_seconds: 600 }),
   })
   rogueKey = (await newWorkspace('rogue')).key
 })

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'bun:test'
+import type { Config } from '../../src/config/config.ts'
 import { eventually } from '../support/eventually.ts'
 import { newTenant } from '../support/feeds.ts'
 import { untilStatus } from '../support/hosted.ts'
@@ -18,7 +19,8 @@ const openGates = () => {
 const backends: Backends = startBackends(
   (call) => new Promise((resolve) => gates.push(() => resolve({ took: call.input }))),
 )
-const start = (env: Record<string, string> = {}) => startTestService({ ...backends.env, ...env })
+const start = (env: Record<string, string> = {}, hosted: Partial<Config['hosted']> = {}) =>
+  startTestService({ ...backends.env, ...env }, { bounds: { hosted } })
 const atWork = new Map<string, number>()
 let mostOfOne = 0
 let mostOfAll = 0
@@ -97,8 +99,8 @@ describe('the queue', () => {
     await service.stop()
   })
 
-  test('more than HOSTED_RUNS_QUEUED runs of a workspace are RATE_LIMITED, without effects on other workspaces', async () => {
-    const service = await start({ HOSTED_RUNS_AT_ONCE: '1', HOSTED_RUNS_QUEUED: '3' })
+  test('more queued runs of a workspace than it may have are RATE_LIMITED, without effects on other workspaces', async () => {
+    const service = await start({ HOSTED_RUNS_AT_ONCE: '1' }, { queuedRuns: 3 })
     const hanging = await backends.agent(service, [{ hangs: true }])
     const tenant = await newTenant(service)
     const other = await backends.agent(tenant, [{ text: 'done' }])
@@ -115,7 +117,7 @@ describe('the queue', () => {
   })
 
   test('the same limit applies to runs that wait for one session', async () => {
-    const service = await start({ HOSTED_RUNS_QUEUED: '2' })
+    const service = await start({}, { queuedRuns: 2 })
     const hanging = await backends.agent(service, [{ hangs: true }])
     const first = await hanging.invoke({ background: true, start_session: true })
     const turn = { background: true, session_id: first.data.session_id }
@@ -130,8 +132,8 @@ describe('the queue', () => {
     await service.stop()
   })
 
-  test('no workspace executes more runs at once than HOSTED_RUNS_AT_ONCE_PER_WORKSPACE', async () => {
-    const service = await start({ HOSTED_RUNS_AT_ONCE: '10', HOSTED_RUNS_AT_ONCE_PER_WORKSPACE: '2' })
+  test('no workspace executes more runs at once than its share', async () => {
+    const service = await start({ HOSTED_RUNS_AT_ONCE: '10' }, { runsAtOncePerWorkspace: 2 })
     const begin = Promise.withResolvers<void>()
     const one = await busy(service, begin.promise)
     const tenant = await newTenant(service)

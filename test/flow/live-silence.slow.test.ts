@@ -17,11 +17,8 @@ const SILENCE_MS = 26_000
 
 let service: TestService
 beforeAll(async () => {
-  service = await startTestService({
-    BODY_TIMEOUT_SECONDS: '1',
-    IDLE_TIMEOUT_SECONDS: String(IDLE_SECONDS),
-    FEED_HEARTBEAT_SECONDS: String(HEARTBEAT_SECONDS),
-  })
+  const bounds = { bodyTimeoutMs: 1_000, idleSeconds: IDLE_SECONDS, feeds: { heartbeatMs: HEARTBEAT_SECONDS * 1000 } }
+  service = await startTestService({}, { bounds })
 })
 
 async function newRun() {

@@ -34,7 +34,6 @@ test(
   async () => {
     const service = await spawnService({
       ...urls,
-      FEED_SLOW_CONSUMER_SECONDS: '5',
       RATE_LIMIT_EVENTS_PER_SECOND: '0',
       LOG_LEVEL: 'warn',
     })

@@ -16,7 +16,7 @@ let service: TestService
 let client: ClickHouseClient
 
 beforeAll(async () => {
-  service = await startTestService({ QUERIES_AT_ONCE: '8' })
+  service = await startTestService({}, { bounds: { queries: { atOnce: 8 } } })
   client = connect()
 })
 

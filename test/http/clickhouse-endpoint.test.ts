@@ -34,7 +34,7 @@ let otherKey: string
 let runId: string
 
 beforeAll(async () => {
-  service = await startTestService({ QUERIES_AT_ONCE: '4', QUERY_ROWS: '1000' })
+  service = await startTestService({}, { bounds: { queries: { atOnce: 4, rows: 1000 } } })
   engine = createColumnarClient(remoteClickHouse(service.clickhouseUrl))
   atEnd(() => engine.close())
   client = connectAs(service.workspaceKey)

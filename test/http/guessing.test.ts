@@ -146,11 +146,9 @@ async function lookups(app: AuthApp): Promise<number> {
 }
 
 test('the service counts by the address of the connection, or the one a trusted proxy reports', async () => {
-  const direct = await startTestService({ RATE_LIMIT_OPERATOR_ATTEMPTS_PER_MINUTE: '1' })
-  const proxied = await startTestService({
-    RATE_LIMIT_OPERATOR_ATTEMPTS_PER_MINUTE: '1',
-    TRUSTED_PROXIES: '127.0.0.1,::1',
-  })
+  const bounds = { guessing: { operatorTokensPerMinute: 1 } }
+  const direct = await startTestService({}, { bounds })
+  const proxied = await startTestService({ TRUSTED_PROXIES: '127.0.0.1,::1' }, { bounds })
   const ask = async (url: string, token: string, forwardedFor: string) =>
     (
       await fetch(`${url}/api/v1/workspaces`, {

@@ -178,8 +178,8 @@ describe('a caller', () => {
     expect(model.aborted).toBe(0)
   })
 
-  test('that waits longer than INVOKE_WAIT_SECONDS gets 202 while the run continues', async () => {
-    const impatient = await startTestService({ OPENAI_BASE_URL: model.url, INVOKE_WAIT_SECONDS: '1' })
+  test('that waits longer than its caller may gets 202 while the run continues', async () => {
+    const impatient = await startTestService({ OPENAI_BASE_URL: model.url }, { bounds: { hosted: { waitMs: 1_000 } } })
     const hosted = await newHostedAgent(impatient)
     model.script({ delayMs: 1_300 })
     const { status, data } = await hosted.invoke()
@@ -287,8 +287,8 @@ describe('cancelling', () => {
 
 describe('slots', () => {
   test('limit concurrent runs; the others are queued, run in order, and can be cancelled in the queue', async () => {
-    const env = { OPENAI_BASE_URL: model.url, HOSTED_RUNS_AT_ONCE: '1', HOSTED_RUNS_QUEUED: '3' }
-    const narrow = await startTestService(env)
+    const env = { OPENAI_BASE_URL: model.url, HOSTED_RUNS_AT_ONCE: '1' }
+    const narrow = await startTestService(env, { bounds: { hosted: { queuedRuns: 3 } } })
     const hosted = await newHostedAgent(narrow)
     const gate = Promise.withResolvers<void>()
     model.script(async () => {

@@ -6,13 +6,13 @@ import { startTestService, type TestService } from '../support/service.ts'
 /** The limit on distinct filters of the open feeds of a workspace. */
 
 const MAX = 3
-const MESSAGE = `the open feeds of a workspace may use at most ${MAX} distinct filters (FEED_FILTERS_PER_WORKSPACE)`
+const MESSAGE = `the open feeds of a workspace may use at most ${MAX} distinct filters`
 
 let service: TestService
 let tenant: Tenant
 
 beforeAll(async () => {
-  service = await startTestService({ FEED_FILTERS_PER_WORKSPACE: `${MAX}` })
+  service = await startTestService({}, { bounds: { feeds: { filtersPerWorkspace: MAX } } })
   tenant = await newTenant(service)
 })
 

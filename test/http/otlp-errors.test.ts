@@ -86,8 +86,8 @@ describe('a body', () => {
     }
   })
 
-  test('above LIMIT_OTLP_BYTES is rejected with 413, also after decompression', async () => {
-    const small = await startTestService({ LIMIT_OTLP_BYTES: '20000' })
+  test('above the limit of an export is rejected with 413, also after decompression', async () => {
+    const small = await startTestService({}, { bounds: { limits: { otlp_bytes: 20_000 } } })
     const data = inProtobuf(tracesOf([span({ attributes: attributesOf({ big: 'x'.repeat(30_000) }) })]))
     const sent = [
       await sendExport(small, 'traces', data),

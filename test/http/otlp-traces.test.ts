@@ -241,7 +241,7 @@ describe('agents', () => {
   })
 
   test('above the limit are rejected with the reason, while existing ones still report', async () => {
-    const small = await startTestService({ LIMIT_OTLP_AGENTS: '1' })
+    const small = await startTestService({}, { bounds: { limits: { otlp_agents: 1 } } })
     const send = (name: string) => sendExport(small, 'traces', tracesOf([span()], { 'service.name': name }))
     expect((await send('one')).body).toEqual({})
     expect((await send('two')).body).toMatchObject({

@@ -62,7 +62,7 @@ class SetClock implements Clock {
 
 export async function reportDemo(random: Random): Promise<Demo> {
   const clock = new SetClock()
-  const service = await startTestService({ QUERY_SECONDS: String(QUERY_SECONDS) }, { clock })
+  const service = await startTestService({}, { clock, bounds: { queries: { seconds: QUERY_SECONDS } } })
   const agents = new Map<string, Member>()
   for (const profile of Object.values(PROFILES))
     agents.set(profile.name, { ...(await newAgent(service.api, { name: profile.name })), profile })

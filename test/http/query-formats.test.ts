@@ -25,16 +25,9 @@ const MIB = 2 ** 20
 const IN_TRANSIT_MAX = 64 * MIB
 
 beforeAll(async () => {
-  const caps = {
-    QUERY_SECONDS: '200',
-    QUERY_MEMORY_BYTES: String(256 * MIB),
-    QUERY_ROWS: '1000',
-    QUERY_RESULT_BYTES: String(2 * MIB),
-    QUERY_STREAM_BYTES: String(400 * MIB),
-    QUERIES_AT_ONCE: '2',
-  }
-  service = await startTestService(caps)
-  shortDeadline = await startTestService({ ...caps, QUERY_SECONDS: '1' })
+  const caps = { memory_bytes: 256 * MIB, rows: 1000, result_bytes: 2 * MIB, stream_bytes: 400 * MIB, at_once: 2 }
+  service = await startTestService({ QUERY_CAPS: JSON.stringify({ ...caps, seconds: 200 }) })
+  shortDeadline = await startTestService({ QUERY_CAPS: JSON.stringify({ ...caps, seconds: 1 }) })
   engine = createColumnarClient(remoteClickHouse(service.clickhouseUrl))
   atEnd(() => engine.close())
 })
@@ -168,7 +161,7 @@ describe('limits', () => {
       'query: its result is too large, more than 2 MiB: select fewer columns or rows',
     )
     // Small enough to be reached before the query deadline on any machine.
-    const small = await startTestService({ QUERY_STREAM_BYTES: String(32 * MIB) })
+    const small = await startTestService({}, { bounds: { queries: { streamBytes: 32 * MIB } } })
     const { bytes, hasEnd } = await takeFromSocket(small, "select repeat('x', 1000) from numbers(1000000)")
     expect(hasEnd).toBe(false)
     expect(bytes).toBeGreaterThan(16 * MIB)
@@ -240,7 +233,7 @@ describe('a client that disconnects', () => {
 test('a slow reader of a large result causes backpressure: no more is fetched than fits in transit', async () => {
   const { url, client } = await freshColumnarDatabase()
   const proxy = await countingProxy(url)
-  const slow = await startTestService({ CLICKHOUSE_URL: proxy.url, QUERY_SECONDS: '200' })
+  const slow = await startTestService({ CLICKHOUSE_URL: proxy.url, QUERY_CAPS: '{"seconds": 200}' })
   const reader = slowReader(slow, "select number, repeat('x', 100) as of_formats from numbers(3500000)")
   for (let i = 0; i < 5; i++) {
     if (i > 0) reader.take(10 * MIB)

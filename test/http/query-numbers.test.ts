@@ -7,7 +7,7 @@ import { startTestService, type TestService } from '../support/service.ts'
 let service: TestService
 
 beforeAll(async () => {
-  service = await startTestService({ QUERIES_AT_ONCE: '8' })
+  service = await startTestService({}, { bounds: { queries: { atOnce: 8 } } })
   const { api } = service
   const { agentId: agent_id, agentKey: key } = await newAgent(api)
   const { data } = await api('POST', '/api/ingest/v1/run/start', { agent_id, input: { n: 5 } }, { key })

@@ -20,7 +20,6 @@ import { runRoutes } from '../../src/runs/routes.ts'
 import { startStaleRuns } from '../../src/runs/stale.ts'
 import { startRunStatistics } from '../../src/runs/statistics.ts'
 import { RunStore } from '../../src/runs/store.ts'
-import { startSink } from '../../src/sink/sink.ts'
 import { taskRoutes } from '../../src/tasks/routes.ts'
 import { TaskStore } from '../../src/tasks/store.ts'
 import { TelemetryTasks } from '../../src/tasks/telemetry-tasks.ts'
@@ -28,6 +27,7 @@ import { freshColumnarDatabase } from '../support/columnar.ts'
 import { LIMITS } from '../support/events.ts'
 import { partitionWith } from '../support/partitions.ts'
 import { freshDatabase } from '../support/postgres.ts'
+import { startSink } from '../support/sink.ts'
 import { atEnd, temporaryDirectory } from '../support/teardown.ts'
 import { type Answer, type CallOptions, MovableClock } from './auth-app.ts'
 
@@ -57,7 +57,7 @@ export async function runsApp(limits: Partial<Limits> = {}) {
   const statistics = await startRunStatistics({ sql, journal, log, intervalMs: 3_600_000 })
   // Tests run the sweep themselves.
   const partitions = partitionWith({ journal, sink, relay, statistics })
-  const stale = startStaleRuns({ sql, partitions, clock, log, onChange: relay.poke, intervalMs: 3_600_000 })
+  const stale = startStaleRuns({ sql, partitions, clock, log, onChange: relay.wake, intervalMs: 3_600_000 })
   const ring = new KeyRing({ sql, heartbeat, clock, log, instanceId, exclusive: false })
   await ring.start()
   const guards = createGuards({
@@ -71,7 +71,7 @@ export async function runsApp(limits: Partial<Limits> = {}) {
     feedOrigins: undefined,
   })
   const directory = createRunDirectory({ sql })
-  const stores = { sql, clock, limits: allLimits, directory, cancelHosted: async () => false, onChange: relay.poke }
+  const stores = { sql, clock, limits: allLimits, directory, cancelHosted: async () => false, onChange: relay.wake }
   const runs = new RunStore(stores)
   const telemetry = new TelemetryTasks({ columnar: client, partitions })
   const tasks = new TaskStore({ ...stores, telemetry })

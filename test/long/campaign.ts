@@ -1,4 +1,6 @@
+import { readdirSync, readFileSync } from 'node:fs'
 import type { Random } from '../support/random.ts'
+import type { SpawnedService } from '../support/service.ts'
 
 /** The parameters of a campaign. */
 export interface CampaignOptions {
@@ -54,3 +56,52 @@ export class Failures {
 }
 
 const LINES_MAX = 50
+
+/** Variables that lift the limits of keys. */
+export const UNLIMITED = {
+  RATE_LIMIT_INGEST_REQUESTS_PER_MINUTE: '0',
+  RATE_LIMIT_EVENTS_PER_SECOND: '0',
+  RATE_LIMIT_INVOKES_PER_MINUTE: '0',
+  RATE_LIMIT_READS_PER_MINUTE: '0',
+  RATE_LIMIT_QUERIES_PER_MINUTE: '0',
+}
+
+/** A campaign against one service, which must stop in order at the end. */
+export abstract class ServiceCampaign {
+  protected readonly failures = new Failures()
+  protected service!: SpawnedService
+  /** How many responses had each status. */
+  protected readonly statuses = new Map<number, number>()
+
+  constructor(protected readonly options: CampaignOptions) {}
+
+  async run(): Promise<CampaignResult> {
+    this.service = await this.start()
+    const figures = await this.act()
+    this.service.kill('SIGTERM')
+    this.failures.expect('exit code at the end', await this.service.exited, 0)
+    return { figures, failures: this.failures.result }
+  }
+
+  protected abstract start(): Promise<SpawnedService>
+  /** Does what the campaign is about. @returns its figures */
+  protected abstract act(): Promise<CampaignResult['figures']>
+
+  protected countStatus(status: number): void {
+    this.statuses.set(status, (this.statuses.get(status) ?? 0) + 1)
+  }
+
+  protected statusesText(): string {
+    return [...this.statuses]
+      .sort(([a], [b]) => a - b)
+      .map(([status, times]) => `${status}: ${times}`)
+      .join(', ')
+  }
+
+  /** The memory and the open files of the service's own process, without the stores. */
+  protected resources() {
+    const { pid } = this.service
+    const kib = /^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]
+    return { residentMiB: Number(kib) / 1024, descriptors: readdirSync(`/proc/${pid}/fd`).length }
+  }
+}

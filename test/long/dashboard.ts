@@ -2,8 +2,8 @@ import { chromium, type DashboardPage, openDashboard } from '../browser/dashboar
 import { eventually } from '../support/eventually.ts'
 import { newReporter, type Reporter } from '../support/feeds.ts'
 import type { Random } from '../support/random.ts'
-import { type SpawnedService, spawnService } from '../support/service.ts'
-import { type Campaign, type CampaignOptions, type CampaignResult, Failures } from './campaign.ts'
+import { spawnService } from '../support/service.ts'
+import { type Campaign, type CampaignResult, ServiceCampaign } from './campaign.ts'
 
 /** The events of the run that is opened. */
 const RUN_EVENTS = 50_000
@@ -27,7 +27,10 @@ export const dashboard: Campaign = {
   shortRounds: 1,
   minutes: 10,
   shortMinutes: 0.2,
-  run: (options) => new DashboardCampaign(options).run(),
+  async run(options) {
+    if (chromium === null) return { figures: { skipped: 'there is no Chromium on this machine' }, failures: [] }
+    return new DashboardCampaign(options).run()
+  },
 }
 
 interface Frames {
@@ -40,18 +43,16 @@ interface Sample extends Frames {
   readonly heapMB: number
 }
 
-class DashboardCampaign {
-  private readonly failures = new Failures()
-  private service!: SpawnedService
+class DashboardCampaign extends ServiceCampaign {
   private page!: DashboardPage
   private reporter!: Reporter
 
-  constructor(private readonly options: CampaignOptions) {}
+  protected start() {
+    return spawnService({ LOG_LEVEL: 'warn' })
+  }
 
-  async run(): Promise<CampaignResult> {
-    if (chromium === null) return { figures: { skipped: 'there is no Chromium on this machine' }, failures: [] }
+  protected async act(): Promise<CampaignResult['figures']> {
     const { rounds, minutes, random } = this.options
-    this.service = await spawnService({ LOG_LEVEL: 'warn' })
     this.reporter = await newReporter(this.service.api)
     const runId = await this.reporter.start()
     await this.reportRun(runId, random)
@@ -61,17 +62,12 @@ class DashboardCampaign {
     const opened = await this.openings(runId, rounds)
     const scrolled = [await this.scroll('.event-rows'), await this.scroll('.waterfall-rows')]
     const samples = await this.tail(minutes * 60_000)
-    this.service.kill('SIGTERM')
-    this.failures.expect('exit code at the end', await this.service.exited, 0)
     const [events, timeline] = scrolled.map(framesText)
     return {
-      figures: {
-        ...opened,
-        'scrolling the events': events!,
-        'scrolling the timeline': timeline!,
-        ...tailFigures(samples),
-      },
-      failures: this.failures.result,
+      ...opened,
+      'scrolling the events': events!,
+      'scrolling the timeline': timeline!,
+      ...tailFigures(samples),
     }
   }
 

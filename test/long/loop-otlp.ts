@@ -1,7 +1,7 @@
 import { gzipSync, zstdCompressSync } from 'node:zlib'
 import { type LoopCase, MIB } from './loop-case.ts'
 
-/** `LIMIT_OTLP_BYTES`, with room for the frame around the repeated part. */
+/** The limit of an export, with room for the frame around the repeated part. */
 const FULL = 64 * MIB - 4_096
 
 type Signal = 'traces' | 'logs' | 'metrics'

@@ -1,9 +1,9 @@
 import { join } from 'node:path'
 import { newAgent } from '../support/api.ts'
 import { startModelServer } from '../support/model-server.ts'
-import { freePort, OPERATOR_TOKEN, type SpawnedService, spawnService } from '../support/service.ts'
+import { OPERATOR_TOKEN, spawnService } from '../support/service.ts'
 import { temporaryDirectory } from '../support/teardown.ts'
-import { type Campaign, type CampaignOptions, type CampaignResult, Failures } from './campaign.ts'
+import { type Campaign, type CampaignResult, ServiceCampaign, UNLIMITED } from './campaign.ts'
 import type { AnyLoopCase, LoopCase, LoopContext, LoopRequest } from './loop-case.ts'
 import { documentedCases, type Operation, operationsOf } from './loop-documented.ts'
 import { HEAVIEST } from './loop-heaviest.ts'
@@ -47,19 +47,23 @@ interface Row {
   readonly stopMs: number
 }
 
-class LoopCampaign {
-  private readonly failures = new Failures()
+class LoopCampaign extends ServiceCampaign {
   private readonly rows: Row[] = []
-  private service!: SpawnedService
   private operations!: readonly Operation[]
   private agentKey!: string
   private probe!: string
+  private readonly model = startModelServer()
   /** Found by making a request, which may be large. */
   private readonly routes = new Map<AnyLoopCase, string>()
 
-  constructor(private readonly options: CampaignOptions) {}
+  protected async start() {
+    this.probe = join(await temporaryDirectory(), 'probe')
+    const model = { OPENAI_API_KEY: 'sk-test', OPENAI_BASE_URL: this.model.url }
+    const env = { LOG_LEVEL: 'error', LOOP_PROBE: this.probe, ...model, ...UNLIMITED }
+    return spawnService(env, { preload: join(import.meta.dir, 'loop-probe.ts') })
+  }
 
-  async run(): Promise<CampaignResult> {
+  protected async act(): Promise<CampaignResult['figures']> {
     const cases = await this.prepare()
     this.expectEveryRoute(cases)
     const chosen = this.choose(cases)
@@ -68,40 +72,21 @@ class LoopCampaign {
       if ((index + 1) % PROGRESS_CASES === 0) this.options.progress(`${index + 1} of ${chosen.length} cases`)
     }
     this.print()
-    this.service.kill('SIGTERM')
-    this.failures.expect('exit code at the end', await this.service.exited, 0)
     return {
-      figures: {
-        routes: new Set(this.rows.map(({ route }) => route)).size,
-        cases: chosen.length,
-        [`over ${STOP_WANTED_MS} ms`]: this.rows.filter(({ stopMs }) => stopMs > STOP_WANTED_MS).length,
-        'longest stop, ms': Math.round(Math.max(...this.rows.map(({ stopMs }) => stopMs))),
-      },
-      failures: this.failures.result,
+      routes: new Set(this.rows.map(({ route }) => route)).size,
+      cases: chosen.length,
+      [`over ${STOP_WANTED_MS} ms`]: this.rows.filter(({ stopMs }) => stopMs > STOP_WANTED_MS).length,
+      'longest stop, ms': Math.round(Math.max(...this.rows.map(({ stopMs }) => stopMs))),
     }
   }
 
   private async prepare(): Promise<readonly AnyLoopCase[]> {
-    this.probe = join(await temporaryDirectory(), 'probe')
-    const model = startModelServer()
-    const budgets = ['INGEST_REQUESTS', 'INVOKES', 'READS', 'QUERIES'].map((name) => `${name}_PER_MINUTE`)
-    const unlimited = [...budgets, 'EVENTS_PER_SECOND'].map((name) => [`RATE_LIMIT_${name}`, '0'])
-    this.service = await spawnService(
-      {
-        PORT: String(freePort()),
-        LOG_LEVEL: 'error',
-        OPENAI_API_KEY: 'sk-test',
-        OPENAI_BASE_URL: model.url,
-        LOOP_PROBE: this.probe,
-        ...Object.fromEntries(unlimited),
-      },
-      { preload: join(import.meta.dir, 'loop-probe.ts') },
-    )
     const { api } = this.service
     const { agentId, agentKey } = await newAgent(api)
     this.agentKey = agentKey
     const run = await api('POST', '/api/ingest/v1/run/start', { agent_id: agentId }, { key: agentKey })
-    const context: LoopContext = { service: this.service, model, agentId, agentKey, runId: run.data.run_id }
+    const { service, model } = this
+    const context: LoopContext = { service, model, agentId, agentKey, runId: run.data.run_id }
     this.operations = operationsOf(JSON.parse((await api('GET', '/docs/json', undefined, { key: null })).text))
     return [
       ...(await readCases(context)),

@@ -1,9 +1,7 @@
-import { readdirSync, readFileSync } from 'node:fs'
 import { gzipSync } from 'node:zlib'
 import { newAgent } from '../support/api.ts'
-import type { Random } from '../support/random.ts'
-import { freePort, OPERATOR_TOKEN, type SpawnedService, spawnService } from '../support/service.ts'
-import { type Campaign, type CampaignOptions, type CampaignResult, Failures } from './campaign.ts'
+import { OPERATOR_TOKEN, spawnService } from '../support/service.ts'
+import { type Campaign, type CampaignResult, ServiceCampaign, UNLIMITED } from './campaign.ts'
 import { hostileText, hostileValue, type Json, sampleOf } from './malformed.ts'
 
 const CONNECTIONS = 24
@@ -34,31 +32,18 @@ interface Made {
   readonly body: BodyInit | undefined
 }
 
-class RequestCampaign {
-  private readonly failures = new Failures()
-  private readonly random: Random
-  private readonly statuses = new Map<number, number>()
-  private service!: SpawnedService
+class RequestCampaign extends ServiceCampaign {
+  private readonly random = this.options.random
   private operations!: readonly Operation[]
   /** Existing ids, so that requests get past the first checks. */
   private known: readonly string[] = []
   private agentKey!: string
 
-  constructor(private readonly options: CampaignOptions) {
-    this.random = options.random
+  protected start() {
+    return spawnService({ LOG_LEVEL: 'error', ...UNLIMITED })
   }
 
-  async run(): Promise<CampaignResult> {
-    const unlimited = Object.fromEntries(
-      [
-        'INGEST_REQUESTS_PER_MINUTE',
-        'EVENTS_PER_SECOND',
-        'INVOKES_PER_MINUTE',
-        'READS_PER_MINUTE',
-        'QUERIES_PER_MINUTE',
-      ].map((name) => [`RATE_LIMIT_${name}`, '0']),
-    )
-    this.service = await spawnService({ PORT: String(freePort()), LOG_LEVEL: 'error', ...unlimited })
+  protected async act(): Promise<CampaignResult['figures']> {
     await this.prepare()
     const before = this.resources()
     const startedAt = performance.now()
@@ -76,21 +61,13 @@ class RequestCampaign {
     const after = this.resources()
     const alive = await this.service.api('GET', '/readyz')
     this.failures.expect('/readyz at the end', alive.status, 200)
-    this.service.kill('SIGTERM')
-    this.failures.expect('exit code at the end', await this.service.exited, 0)
     return {
-      figures: {
-        operations: this.operations.length,
-        requests: sent,
-        'requests/s': Math.round(sent / seconds),
-        'responses by status': [...this.statuses]
-          .sort(([a], [b]) => a - b)
-          .map(([status, times]) => `${status}: ${times}`)
-          .join(', '),
-        'memory before and after, MiB': `${before.residentMiB}, ${after.residentMiB}`,
-        'open files before and after': `${before.descriptors}, ${after.descriptors}`,
-      },
-      failures: this.failures.result,
+      operations: this.operations.length,
+      requests: sent,
+      'requests/s': Math.round(sent / seconds),
+      'responses by status': this.statusesText(),
+      'memory before and after, MiB': `${Math.round(before.residentMiB)}, ${Math.round(after.residentMiB)}`,
+      'open files before and after': `${before.descriptors}, ${after.descriptors}`,
     }
   }
 
@@ -104,12 +81,6 @@ class RequestCampaign {
     this.agentKey = agentKey
   }
 
-  private resources() {
-    const { pid } = this.service
-    const kib = /^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]
-    return { residentMiB: Math.round(Number(kib) / 1024), descriptors: readdirSync(`/proc/${pid}/fd`).length }
-  }
-
   private async sendOne(): Promise<void> {
     const made = this.make()
     try {
@@ -119,7 +90,7 @@ class RequestCampaign {
         ...(made.body !== undefined && { body: made.body }),
         signal: AbortSignal.timeout(TIMEOUT_MS),
       })
-      this.statuses.set(response.status, (this.statuses.get(response.status) ?? 0) + 1)
+      this.countStatus(response.status)
       const isStream = response.headers.get('content-type')?.startsWith('text/event-stream') === true
       if (isStream) return await response.body?.cancel()
       const text = await response.text()

@@ -1,8 +1,7 @@
-import { readdirSync, readFileSync } from 'node:fs'
 import { newAgent } from '../support/api.ts'
 import { eventually } from '../support/eventually.ts'
-import { freePort, type SpawnedService, spawnService } from '../support/service.ts'
-import { type Campaign, type CampaignOptions, type CampaignResult, Failures } from './campaign.ts'
+import { spawnService } from '../support/service.ts'
+import { type Campaign, type CampaignResult, ServiceCampaign, UNLIMITED } from './campaign.ts'
 import { Watching } from './watching.ts'
 
 const CLIENTS = 16
@@ -33,28 +32,20 @@ interface Sample {
   readonly lag: number
 }
 
-class Soak {
-  private readonly failures = new Failures()
-  private service!: SpawnedService
+class Soak extends ServiceCampaign {
   private agentId!: string
   private agentKey!: string
   private acknowledged = 0
   private runs = 0
   private calls = 0
   private queries = 0
-  private readonly statuses = new Map<number, number>()
 
-  constructor(private readonly options: CampaignOptions) {}
+  protected start() {
+    return spawnService({ LOG_LEVEL: 'warn', ...UNLIMITED })
+  }
 
-  async run(): Promise<CampaignResult> {
+  protected async act(): Promise<CampaignResult['figures']> {
     const { minutes, progress } = this.options
-    this.service = await spawnService({
-      PORT: String(freePort()),
-      LOG_LEVEL: 'warn',
-      RATE_LIMIT_INGEST_REQUESTS_PER_MINUTE: '0',
-      RATE_LIMIT_EVENTS_PER_SECOND: '0',
-      RATE_LIMIT_QUERIES_PER_MINUTE: '0',
-    })
     const { agentId, agentKey } = await newAgent(this.service.api)
     this.agentId = agentId
     this.agentKey = agentKey
@@ -65,10 +56,7 @@ class Soak {
     progress(`${Math.round(highest * EVENTS_PER_CALL).toLocaleString('en')} events/s at most; goes on at 70 % of it`)
     const samples = await this.load(perSecond, minutes * 60_000)
     await this.checkCounts(watching)
-    const figures = this.figures(perSecond, samples)
-    this.service.kill('SIGTERM')
-    this.failures.expect('exit code at the end', await this.service.exited, 0)
-    return { figures, failures: this.failures.result }
+    return this.figures(perSecond, samples)
   }
 
   /** @returns calls per second without pauses between them */
@@ -119,7 +107,7 @@ class Soak {
   private async call(path: string, body: unknown): Promise<boolean> {
     const { status, text } = await this.service.api('POST', `/api/ingest/v1/${path}`, body, { key: this.agentKey })
     this.calls++
-    this.statuses.set(status, (this.statuses.get(status) ?? 0) + 1)
+    this.countStatus(status)
     if (status !== 200) this.failures.add(`${path}: ${status} ${text.slice(0, 200)}`)
     return status === 200
   }
@@ -140,13 +128,8 @@ class Soak {
     const startedAt = performance.now()
     while (!isOver()) {
       await Bun.sleep(SAMPLE_MS)
-      const { pid, api } = this.service
-      const { data } = await api('GET', '/readyz')
-      samples.push({
-        residentMiB: residentMiBOf(pid),
-        descriptors: readdirSync(`/proc/${pid}/fd`).length,
-        lag: data?.consumers?.clickhouse?.lag ?? -1,
-      })
+      const { data } = await this.service.api('GET', '/readyz')
+      samples.push({ ...this.resources(), lag: data?.consumers?.clickhouse?.lag ?? -1 })
       if (samples.length % 6 === 0) {
         const { residentMiB, lag } = samples.at(-1)!
         const minutes = Math.round((performance.now() - startedAt) / 60_000)
@@ -185,7 +168,7 @@ class Soak {
       'events acknowledged': this.acknowledged,
       runs: this.runs,
       queries: this.queries,
-      'responses by status': [...this.statuses].map(([status, times]) => `${status}: ${times}`).join(', '),
+      'responses by status': this.statusesText(),
       'memory after a quarter, MiB': Math.round(warm?.residentMiB ?? 0),
       'memory at the end, MiB': Math.round(last?.residentMiB ?? 0),
       'open files after a quarter': warm?.descriptors ?? 0,
@@ -193,10 +176,4 @@ class Soak {
       'most rows behind in SQL': Math.max(0, ...samples.map(({ lag }) => lag)),
     }
   }
-}
-
-/** The memory of the service's own process, without the stores. */
-function residentMiBOf(pid: number): number {
-  const kib = /^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]
-  return Number(kib) / 1024
 }

@@ -165,7 +165,7 @@ test('an index after removals equals one that never had these filters', () => {
     const fact = randomFact(random, runs)
     const left = new Bits()
     left.assign(slots)
-    index.narrowToSpan(left, fact.kind, fact.run.agentId, fact.run.runId)
+    index.narrowToRun(left, fact.kind, fact.run.agentId, fact.run.runId)
     if (fact.kind === 'event') index.narrowToEvent(left, fact.type!, LEVELS.indexOf(fact.level as 'info') + 1)
     else index.narrowToState(left, fact.status!, fact.tags ?? [])
     const passing: number[] = []

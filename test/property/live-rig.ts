@@ -12,7 +12,7 @@ import { createHistory } from '../../src/live/history.ts'
 import { Hub } from '../../src/live/hub.ts'
 import { startOf } from '../../src/live/start.ts'
 import { WebSocketConnection } from '../../src/live/websocket.ts'
-import { startSink } from '../../src/sink/sink.ts'
+import { startSink } from '../support/sink.ts'
 
 /** Sizes in bytes that decide where a feed is read from: memory, the journal's files, or ClickHouse. */
 export interface RigSizes {

@@ -102,14 +102,14 @@ export interface ClusterState {
 }
 
 /** What a node says about the cluster. */
-export async function stateOf(node: SpawnedService): Promise<ClusterState> {
+export async function stateOf(node: Pick<SpawnedService, 'api'>): Promise<ClusterState> {
   const { data, text } = await node.api('GET', '/api/v1/cluster', undefined, { key: OPERATOR_TOKEN })
   if (data === null) throw new Error(text)
   return data
 }
 
 /** Waits until the live nodes own all partitions, evenly. */
-export function ownedEvenly(node: SpawnedService, nodes: number): Promise<ClusterState> {
+export function ownedEvenly(node: Pick<SpawnedService, 'api'>, nodes: number): Promise<ClusterState> {
   return eventually(async () => {
     const state = await stateOf(node)
     const live = state.nodes.filter(({ alive }) => alive)

@@ -6,13 +6,13 @@ import { runRef } from './events.ts'
 /** A frame written by an attacker, whose seal has another key. */
 export function forgedFrame(seal: FrameSeal, firstSeq: number): Buffer {
   const block = Buffer.from('a block that was never reported')
-  const spans = [{ ...runRef(), rows: 1 }]
+  const runs = [{ ...runRef(), rows: 1 }]
   const draft = {
     kind: 'event',
     firstSeq,
     rows: 1,
     receivedAt: 1,
-    spans,
+    runs,
     outboxIds: [],
     blockBytes: block.length,
   } as const

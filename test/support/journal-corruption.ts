@@ -110,8 +110,8 @@ function framesOf(dir: string): Map<number, BaseFrame> {
   return frames
 }
 
-function textOf({ kind, firstSeq, rows, spans, receivedAt, block }: Frame): string {
-  return JSON.stringify([kind, firstSeq, rows, spans, receivedAt, Bun.hash(block).toString()])
+function textOf({ kind, firstSeq, rows, runs, receivedAt, block }: Frame): string {
+  return JSON.stringify([kind, firstSeq, rows, runs, receivedAt, Bun.hash(block).toString()])
 }
 
 /** @returns a description for the failure message */

@@ -135,7 +135,7 @@ export function appendMarks(journal: LogJournal, marks: readonly number[], run =
 export function marksOf(frame: Frame): number[] {
   const text = Buffer.from(frame.block).toString('latin1')
   const marks = [...text.matchAll(/"mark":"<(\d+)>"/g)].map(([, mark]) => Number(mark))
-  const spanned = frame.spans.reduce((sum, { rows }) => sum + rows, 0)
+  const spanned = frame.runs.reduce((sum, { rows }) => sum + rows, 0)
   if (marks.length !== frame.rows || spanned !== frame.rows) throw new Error(`frame ${frame.firstSeq} is not whole`)
   return marks
 }

@@ -6,13 +6,5 @@ import type { LoadProgress } from '../../src/sink/sink.ts'
 export function partitionWith(
   parts: Partial<Omit<OwnedPartition, 'sink'>> & { sink?: Partial<LoadProgress> },
 ): Partitions {
-  const none = new Error('the test has no feeds')
-  return onePartition(
-    { id: 0, generation: 0, ...parts } as OwnedPartition,
-    {
-      retain: () => {
-        throw none
-      },
-    } as never,
-  )
+  return onePartition({ id: 0, generation: 0, ...parts } as OwnedPartition)
 }

@@ -2,8 +2,15 @@ import { cp } from 'node:fs/promises'
 import { join } from 'node:path'
 import { atEnd, shared, temporaryDirectory } from './teardown.ts'
 
-const PACKAGE = join(import.meta.dir, '..', '..', 'src', 'client', 'python')
+export const PACKAGE = join(import.meta.dir, '..', '..', 'src', 'client', 'python')
 export const python = Bun.which('python3')
+/** A Python that can build packages: the one of the system, where another one is first on the PATH. */
+export const packagingPython = [python, '/usr/bin/python3'].find(canBuild) ?? null
+
+function canBuild(path: string | null): path is string {
+  if (path === null) return false
+  return Bun.spawnSync([path, '-c', 'import ensurepip, setuptools, venv, wheel']).success
+}
 
 /** The Python client. A copy, because Python writes its bytecode beside it. */
 const library = shared(async () => {
@@ -33,4 +40,12 @@ export async function runPython(code: string, env: Record<string, string> = {}):
   const exit = await child.exited
   if (exit !== 0) throw new Error(`ended with ${exit}:\n${output}${problems}`)
   return output + problems
+}
+
+/** Runs a program in a directory. @returns what it printed @throws Error with that when it fails */
+export async function runTool(command: readonly string[], cwd: string, env: Record<string, string> = {}) {
+  const child = Bun.spawn([...command], { cwd, env: { ...process.env, ...env }, stdout: 'pipe', stderr: 'pipe' })
+  const [output, problems] = await Promise.all([new Response(child.stdout).text(), new Response(child.stderr).text()])
+  if ((await child.exited) !== 0) throw new Error(`${command.join(' ')} failed:\n${output}${problems}`)
+  return output
 }

@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { createLog } from '../../src/base/log.ts'
 import { createProgress } from '../../src/base/progress.ts'
-import { parseConfig } from '../../src/config/config.ts'
+import { type Config, parseConfig } from '../../src/config/config.ts'
 import { mintToken } from '../../src/keys/token.ts'
 import { type ServiceOptions, startService } from '../../src/service/service.ts'
 import { type Api, createApi } from './api.ts'
@@ -16,7 +16,7 @@ export const OPERATOR_TOKEN = 'operator-token-of-the-tests'
  * condition does not use up the budget of the key.
  */
 const GENEROUS = {
-  QUERY_SECONDS: '120',
+  QUERY_CAPS: '{"seconds": 120}',
   RATE_LIMIT_QUERIES_PER_MINUTE: '600000',
   RATE_LIMIT_READS_PER_MINUTE: '600000',
 }
@@ -38,10 +38,11 @@ export interface TestService {
  * 200 ms. Stopped after the last test file at the latest.
  *
  * @param env variables to set, as `config.ts` names them
+ * @param bounds replace those of the configuration, also ones that no variable sets
  */
 export async function startTestService(
   env: Record<string, string> = {},
-  options: Pick<ServiceOptions, 'clock' | 'storeMarkIntervalMs'> = {},
+  { bounds = {}, ...options }: Pick<ServiceOptions, 'clock' | 'storeMarkIntervalMs'> & { bounds?: Bounds } = {},
 ): Promise<TestService> {
   const [dataDir, databaseUrl, clickhouseUrl] = await Promise.all([
     env.DATA_DIR ?? temporaryDirectory(),
@@ -49,7 +50,7 @@ export async function startTestService(
     env.CLICKHOUSE_URL ?? freshColumnarDatabase().then(({ url }) => url),
   ])
   const workspaceKey = env.BOOTSTRAP_WORKSPACE_KEY ?? mintToken('workspace').text
-  const config = parseConfig({
+  const parsed = parseConfig({
     PORT: '0',
     LOG_LEVEL: 'error',
     ...GENEROUS,
@@ -60,12 +61,28 @@ export async function startTestService(
     CLICKHOUSE_URL: clickhouseUrl,
     BOOTSTRAP_WORKSPACE_KEY: workspaceKey,
   })
+  const config = withBounds(parsed, bounds)
   const progress = createProgress(() => {})
   const service = await startService(config, { log: createLog(config.logLevel), progress, ...options })
   atEnd(() => service.stop())
   const api = createApi(service.url, workspaceKey)
   const { url, outdated, stop } = service
   return { url, workspaceKey, dataDir, databaseUrl, clickhouseUrl, api, outdated, stop }
+}
+
+type Section = 'feeds' | 'guessing' | 'hosted' | 'limits' | 'queries'
+type Bounds = Partial<Pick<Config, 'bodyTimeoutMs' | 'idleSeconds'>> & { [Name in Section]?: Partial<Config[Name]> }
+
+function withBounds(config: Config, { feeds, guessing, hosted, limits, queries, ...rest }: Bounds): Config {
+  return {
+    ...config,
+    ...rest,
+    feeds: { ...config.feeds, ...feeds },
+    guessing: { ...config.guessing, ...guessing },
+    hosted: { ...config.hosted, ...hosted },
+    limits: { ...config.limits, ...limits },
+    queries: { ...config.queries, ...queries },
+  }
 }
 
 export interface SpawnedService {

@@ -68,8 +68,8 @@ async function buildBase(rig: NatsRig, random: Random): Promise<Base> {
   return { messages: await storedMessages(rig), endSeq, commits, frames }
 }
 
-function textOf({ kind, firstSeq, rows, spans, receivedAt, block }: Frame): string {
-  return JSON.stringify([kind, firstSeq, rows, spans, receivedAt, Bun.hash(block).toString()])
+function textOf({ kind, firstSeq, rows, runs, receivedAt, block }: Frame): string {
+  return JSON.stringify([kind, firstSeq, rows, runs, receivedAt, Bun.hash(block).toString()])
 }
 
 const DAMAGES: Record<string, (messages: StoredMessage[], random: Random) => StoredMessage[]> = {

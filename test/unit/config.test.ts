@@ -1,4 +1,6 @@
 import { describe, expect, test } from 'bun:test'
+import { join } from 'node:path'
+import { DEFAULT_QUERY_CAPS } from '../../src/analytics/query-caps.ts'
 import { parseConfig } from '../../src/config/config.ts'
 import { ConfigError } from '../../src/config/reader.ts'
 import { mintToken } from '../../src/keys/token.ts'
@@ -106,7 +108,6 @@ test('reads every variable', () => {
     LIMIT_EVENTS_PER_CALL: '7',
     RATE_LIMIT_READS_PER_MINUTE: '0',
     JOURNAL_MAX_BYTES: '1000000000',
-    BODY_TIMEOUT_SECONDS: '2',
     EVENT_RETENTION_DAYS: '30',
   })
   expect(config).toMatchObject({ port: 0, host: '::1', dataDir: '/x', databaseUrl: 'postgresql://u:p@h:1/db' })
@@ -115,7 +116,7 @@ test('reads every variable', () => {
     operatorToken: 'sixteen-letters!',
     bootstrapWorkspaceKey: key,
   })
-  expect(config).toMatchObject({ logLevel: 'silent', journalMaxBytes: 1e9, bodyTimeoutMs: 2_000 })
+  expect(config).toMatchObject({ logLevel: 'silent', journalMaxBytes: 1e9 })
   expect(config.limits.events_per_call).toBe(7)
   expect(config.eventRetentionDays).toBe(30)
   expect(config.rateLimits.readsPerMinute).toBe(0)
@@ -130,16 +131,36 @@ test('reports every problem at once, by the name of its variable', () => {
   expect(problemsOf({ PORT: '70000', LOG_LEVEL: 'loud', DATABASE_URL: 'mysql://h', LIMIT_TAGS: '-1' })).toEqual([
     'LIMIT_TAGS must be a whole number from 0 to 1000; got "-1"',
     'PORT must be a whole number from 0 to 65535; got "70000"',
-    'DATABASE_URL must be a URL that begins with postgres:// or postgresql://',
     'LOG_LEVEL must be one of debug, info, warn, error, silent; got "loud"',
+    'DATABASE_URL must be a URL that begins with postgres:// or postgresql://',
   ])
 })
 
-test('BODY_BYTES_IN_FLIGHT fits the largest body, sent and inflated, within one workspace', () => {
+test('the bodies in flight fit the largest body, sent and inflated, within one workspace', () => {
   expect(parseConfig({ LIMIT_BODY_BYTES: '268435456' }, '/').bodyBytesInFlight).toBe(1024 ** 3)
-  expect(problemsOf({ BODY_BYTES_IN_FLIGHT: '1000000' })).toEqual([
-    'BODY_BYTES_IN_FLIGHT must be a whole number from 41943040 to 1099511627776; got "1000000"',
+})
+
+test('QUERY_CAPS sets some caps, and the others keep their defaults', () => {
+  const { queries } = parseConfig({ QUERY_CAPS: '{"seconds": 60, "at_once": 8, "penalty_seconds": 0}' }, '/')
+  expect(queries).toEqual({ ...DEFAULT_QUERY_CAPS, seconds: 60, atOnce: 8, penaltySeconds: 0 })
+  expect(problemsOf({ QUERY_CAPS: '60' })).toEqual(['QUERY_CAPS must be a JSON object of whole numbers'])
+  expect(problemsOf({ QUERY_CAPS: '{"rows": "many", "minutes": 1}' })).toEqual([
+    'QUERY_CAPS has no member "minutes"; it has at_once, seconds, memory_bytes, rows, result_bytes, stream_bytes, stream_seconds, penalty_seconds',
+    'QUERY_CAPS.rows must be a whole number from 1 to 1000000; got "many"',
   ])
+})
+
+test('the guide lists every variable, and no other', async () => {
+  const names = new Set<string>()
+  const record = (_: object, name: string | symbol) => void names.add(String(name))
+  parseConfig(new Proxy({}, { get: record }), '/')
+  // Those of a cluster are read if there is one.
+  names.add('NATS_REPLICAS')
+  expect(names.size).toBeLessThanOrEqual(45)
+  const guide = await Bun.file(join(import.meta.dir, '..', '..', 'docs', 'operations.md')).text()
+  const [, section = ''] = /^## Configuration$([\s\S]*?)^## /m.exec(guide) ?? []
+  const firstColumn = [...section.matchAll(/^\| (`.*?) \|/gm)].flatMap(([, cell = '']) => cell.match(/[A-Z_]+/g) ?? [])
+  expect([...firstColumn].sort()).toEqual([...names].sort())
 })
 
 test('a cluster needs stores and a secret that all nodes share', () => {
@@ -150,8 +171,8 @@ test('a cluster needs stores and a secret that all nodes share', () => {
     'CLUSTER_SECRET must be set together with NATS_URL: all nodes share it',
   ])
   expect(problemsOf({ CLUSTER_SECRET: 'x'.repeat(16), JOURNAL_PARTITIONS: '4' })).toEqual([
-    'CLUSTER_SECRET needs NATS_URL',
     'JOURNAL_PARTITIONS needs WORKERS or NATS_URL',
+    'CLUSTER_SECRET needs NATS_URL',
   ])
 })
 
@@ -251,14 +272,10 @@ describe('hosted agents', () => {
       EGRESS_ALLOW: 'localhost, 10.0.0.0/8',
       SECRETS_KEY: key,
       HOSTED_RUNS_AT_ONCE: '7',
-      HOSTED_RUNS_AT_ONCE_PER_WORKSPACE: '6',
-      HOSTED_RUNS_QUEUED: '0',
-      INVOKE_WAIT_SECONDS: '5',
       PAUSE_EXPIRES_SECONDS: '60',
     })
     expect(hosted).toMatchObject({ openAiApiKey: 'sk-x', openAiBaseUrl: 'http://localhost:11434/v1' })
-    expect(hosted).toMatchObject({ runsAtOnce: 7, runsAtOncePerWorkspace: 6, queuedRuns: 0 })
-    expect(hosted).toMatchObject({ waitMs: 5_000, pauseMs: 60_000, modelPrices: { 'm*': { input: 1, output: 2.5 } } })
+    expect(hosted).toMatchObject({ runsAtOnce: 7, pauseMs: 60_000, modelPrices: { 'm*': { input: 1, output: 2.5 } } })
     expect(Buffer.from(hosted.secretsKey!).toString('hex')).toBe(key)
     expect(hosted.egressAllow.hasHost('localhost', 80)).toBe(true)
   })
@@ -275,9 +292,6 @@ describe('hosted agents', () => {
     ['EGRESS_ALLOW', 'localhost,10.0.0.0/40', 'has the entry "10.0.0.0/40": expected hosts'],
     ['SECRETS_KEY', 'too-short-a-secret', 'must be 32 bytes as base64 or as 64 hexadecimal digits'],
     ['HOSTED_RUNS_AT_ONCE', '0', 'must be a whole number from 1 to 100000'],
-    ['HOSTED_RUNS_AT_ONCE_PER_WORKSPACE', 'many', 'must be a whole number from 1 to 100000'],
-    ['HOSTED_RUNS_QUEUED', '-1', 'must be a whole number from 0 to 10000000'],
-    ['INVOKE_WAIT_SECONDS', '0', 'must be a whole number from 1 to 86400'],
     ['PAUSE_EXPIRES_SECONDS', '0', 'must be a whole number from 1 to '],
   ])('reject %s=%s', (name, value, problem) => {
     const problems = problemsOf({ [name]: value })

@@ -23,6 +23,13 @@ test('the container starts the program that `bun run start` starts, with the sam
   for (const variable of environment.split(' ')) expect(instruction('ENV')?.split(/\s+/)).toContain(variable)
 })
 
+test('the command of the package sets what `bun run start` sets', async () => {
+  const [, environment = ''] = /exec env (.*) bun/.exec(packageJson.scripts.start) ?? []
+  const command = await Bun.file(join(ROOT, packageJson.bin['agent-run-service'])).text()
+  for (const [name, value] of environment.split(' ').map((each) => each.split('=')))
+    expect(command).toContain(`${name}: '${value}'`)
+})
+
 test('the container runs as an unprivileged user that owns the data, which is a volume', () => {
   expect(instruction('USER')).toBe('node')
   expect(instruction('VOLUME')).toBe('/data')

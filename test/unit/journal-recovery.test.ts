@@ -6,10 +6,10 @@ import { createLog } from '../../src/base/log.ts'
 import { type LocalJournal, type LocalJournalOptions, openLocalJournal } from '../../src/journal/local/journal.ts'
 import { FrameSeal } from '../../src/journal/log/seal.ts'
 import type { NativeInserter } from '../../src/sink/sink.ts'
-import { startSink } from '../../src/sink/sink.ts'
 import { batchOf, runRef } from '../support/events.ts'
 import { forgedFrame, runIdsOf } from '../support/forged-frames.ts'
 import { runRow } from '../support/rows.ts'
+import { startSink } from '../support/sink.ts'
 import { temporaryDirectory } from '../support/teardown.ts'
 
 /** How a journal recovers files left behind by a crash, a disk error or an attacker. */
@@ -33,7 +33,7 @@ async function spansOf(journal: LocalJournal): Promise<[number, string][]> {
     if (frames.length === 0) return spans
     for (const frame of frames) {
       position = frame.firstSeq
-      for (const { runId, rows } of frame.spans) {
+      for (const { runId, rows } of frame.runs) {
         spans.push([position, runId])
         position += rows
       }

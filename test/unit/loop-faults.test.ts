@@ -11,11 +11,12 @@ import { Hub } from '../../src/live/hub.ts'
 import type { Outlet } from '../../src/live/outlet.ts'
 import { startRunStatistics } from '../../src/runs/statistics.ts'
 import { SinkPositionFile } from '../../src/sink/position.ts'
-import { loadIntervalMs, type NativeInserter, Sink, startSink } from '../../src/sink/sink.ts'
+import { loadIntervalMs, type NativeInserter, Sink } from '../../src/sink/sink.ts'
 import { batchOf, runRef } from '../support/events.ts'
 import { eventually } from '../support/eventually.ts'
 import { freshDatabase } from '../support/postgres.ts'
 import { runRow } from '../support/rows.ts'
+import { startSink } from '../support/sink.ts'
 import { atEnd, temporaryDirectory } from '../support/teardown.ts'
 
 /** Faults of files and callees in the real loops: no loop stops, and each catches up afterwards. */

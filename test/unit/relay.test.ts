@@ -49,7 +49,7 @@ describe('the outbox relay', () => {
     const { journal } = await openJournal()
     const changes: Change[] = []
     const relay = startOutboxRelay({ sql: database.sql, journal: recordingJournal(journal, changes), log })
-    const { runs, tasks, caller } = await fixture(relay.poke)
+    const { runs, tasks, caller } = await fixture(relay.wake)
     const ids = await Promise.all(
       Array.from({ length: 20 }, async (_, index) => {
         const { run_id } = await runs.start(caller, { agent_id: caller.agentId, external_run_id: `${index}` }, mint)
@@ -205,7 +205,7 @@ describe('the outbox relay', () => {
     const relays = Array.from({ length: 3 }, () =>
       startOutboxRelay({ sql: database.sql, journal: recordingJournal(journal, changes), log }),
     )
-    const { runs, caller } = await fixture(() => random.pick(relays).poke())
+    const { runs, caller } = await fixture(() => random.pick(relays).wake())
     const ids = await Promise.all(
       Array.from({ length: 60 }, async () => {
         const { run_id } = await runs.start(caller, { agent_id: caller.agentId }, mint)

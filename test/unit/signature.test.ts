@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import type { Caller } from '../../src/keys/schema.ts'
 import { SeenCalls } from '../../src/partitions/shared/seen-calls.ts'
-import { ClusterSignature } from '../../src/partitions/shared/signature.ts'
+import { NodeSignature } from '../../src/partitions/shared/signature.ts'
 import { seededRandom } from '../support/random.ts'
 
 /** Calls that nodes of a cluster sign. */
@@ -13,7 +13,7 @@ const VALID_MS = 60_000
 
 test('a signed call is accepted once, by the node that it is for, within a minute', () => {
   let nowMs = 1_000_000
-  const [a, b, c] = ['a', 'b', 'c'].map((id) => new ClusterSignature(SECRET, id, () => nowMs))
+  const [a, b, c] = ['a', 'b', 'c'].map((id) => new NodeSignature(SECRET, id, () => nowMs))
   const sign = () => a.sign('b', 'POST', PATH, CALLER, new Uint8Array([1]))
   const header = sign()
   expect(() => c.verify(header, 'POST', PATH)).toThrow('INSTANCE_URL')
@@ -24,9 +24,7 @@ test('a signed call is accepted once, by the node that it is for, within a minut
   const late = sign()
   nowMs += VALID_MS + 1
   expect(() => b.verify(late, 'POST', PATH)).toThrow('not signed')
-  expect(() => new ClusterSignature('another secret', 'b', () => nowMs).verify(sign(), 'POST', PATH)).toThrow(
-    'not signed',
-  )
+  expect(() => new NodeSignature('another secret', 'b', () => nowMs).verify(sign(), 'POST', PATH)).toThrow('not signed')
 })
 
 test('calls that overtake each other are each accepted once, and memory is bounded', () => {

@@ -67,7 +67,7 @@ const KINDS: Kind[] = [
         get value() {
           return file.seq
         },
-        set: async (seq) => file.note(seq),
+        set: async (seq) => file.set(seq),
         close: () => file.close(),
       }
     },

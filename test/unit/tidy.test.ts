@@ -1,6 +1,7 @@
 import { expect, test } from 'bun:test'
 import { existsSync, readFileSync } from 'node:fs'
 import { dirname, join, relative, sep } from 'node:path'
+import packageJson from '../../package.json'
 
 /** The style rules that a machine can check. Each test lists the offenders, so that a failure says what to do. */
 
@@ -69,46 +70,66 @@ test('imports of our files name the file with its extension', () => {
 })
 
 /**
- * The folders of src, from the foundations up. A file imports from its own folder and from those before it, types
- * included, so that the folders form no circle.
+ * The folders within a folder, from the foundations up. A file imports from its own folder and from those before it,
+ * types included, so that the folders form no circle. Files beside the folders come last.
  */
-const FOLDERS = [
-  ['base', 'conventions', 'http'],
-  // Stores.
-  ['postgres', 'clickhouse', 'journal', 'sink', 'idempotency', 'egress', 'model'],
-  // Who calls, and which log that concerns.
-  ['keys', 'openapi', 'partitions'],
-  // Features.
-  ['workspaces', 'agents', 'secrets', 'runs', 'events', 'tasks', 'live'],
-  ['hosted', 'retention', 'store-marks', 'otlp', 'analytics', 'config'],
-  ['client', 'dashboard'],
-  // Programs.
-  ['service', 'cli', 'main.ts'],
-].flat()
+const FOLDERS = new Map([
+  [
+    'src',
+    [
+      ['base', 'conventions', 'http'],
+      // Stores.
+      ['postgres', 'clickhouse', 'journal', 'sink', 'idempotency', 'egress', 'model'],
+      // Who calls, and which log that concerns.
+      ['keys', 'openapi', 'partitions'],
+      // Features.
+      ['workspaces', 'agents', 'secrets', 'runs', 'events', 'tasks', 'live'],
+      ['hosted', 'retention', 'store-marks', 'otlp', 'analytics', 'config'],
+      ['client', 'dashboard'],
+      // Programs.
+      ['service', 'cli'],
+    ].flat(),
+  ],
+  ['src/hosted', ['run', 'store', 'tools', 'output', 'executor', 'scheduler', 'invoke', 'pauses', 'sessions']],
+  [
+    'src/dashboard/page',
+    [
+      ['style', 'data', 'context', 'parts'],
+      ['sql', 'runs', 'waiting', 'run', 'overview', 'live', 'sessions', 'agents', 'app'],
+    ].flat(),
+  ],
+])
 
-/** Cut next; nothing may be added. */
-const PENDING = [
-  'src/base/health.ts imports src/partitions/partition.ts',
-  'src/clickhouse/bytes.ts imports src/journal/journal.ts',
-  'src/dashboard/page/app/health.tsx imports src/service/ops/schema.ts',
-  'src/partitions/partition.ts imports src/events/id-index.ts',
-  'src/partitions/partition.ts imports src/live/hub.ts',
-  'src/partitions/partition.ts imports src/runs/statistics.ts',
-]
+for (const [parent, folders] of FOLDERS)
+  test(`imports in ${parent} go one way: each folder imports only from those before it, types included`, () => {
+    const rank = (path: string) => {
+      const [folder = '', file] = path.slice(parent.length + 1).split('/')
+      return file === undefined ? folders.length : folders.indexOf(folder)
+    }
+    const inside = product.filter(({ path }) => path.startsWith(`${parent}/`))
+    expect(inside.filter(({ path }) => rank(path) < 0).map(({ path }) => path)).toEqual([])
+    const bad = inside.flatMap(({ path, imports }) =>
+      imports
+        .filter(({ target }) => target.startsWith(`${parent}/`) && rank(target) > rank(path))
+        .map(({ target }) => `${path} imports ${target}`),
+    )
+    expect(bad).toEqual([])
+  })
 
-test('imports go one way: each folder imports only from those before it, types included', () => {
-  const folderOf = (path: string) => path.split('/')[1] ?? ''
-  const unknown = product.filter(({ path }) => !FOLDERS.includes(folderOf(path)))
-  expect(unknown.map(({ path }) => path)).toEqual([])
-  const bad = product.flatMap(({ path, imports }) =>
-    imports
-      .filter(
-        ({ target }) =>
-          target.startsWith('src/') && FOLDERS.indexOf(folderOf(target)) > FOLDERS.indexOf(folderOf(path)),
-      )
-      .map(({ target }) => `${path} imports ${target}`),
+test('the root of src holds the program alone', () => {
+  expect(product.map(({ path }) => path).filter((path) => path.split('/').length === 2)).toEqual(['src/main.ts'])
+})
+
+test('what is exported is used by another file', () => {
+  const importers = new Map<string, Source[]>()
+  for (const source of sources)
+    for (const { target } of source.imports) importers.set(target, [...(importers.get(target) ?? []), source])
+  const bad = product.flatMap(({ path, text }) =>
+    [...text.matchAll(/^export (?:async |abstract )*(?:const|let|function\*?|class|interface|type) (\w+)/gm)]
+      .filter(([, name]) => !(importers.get(path) ?? []).some((other) => new RegExp(`\\b${name}\\b`).test(other.text)))
+      .map(([, name]) => `${path} exports ${name}`),
   )
-  expect(bad.filter((line) => !PENDING.includes(line))).toEqual([])
+  expect([...new Set(bad)]).toEqual([])
 })
 
 test('imports have no cycles, type-only imports included', () => {
@@ -244,10 +265,21 @@ function anchorsOf(file: string): string[] {
   )
 }
 
+const { dependencies, devDependencies } = packageJson
+
 test('versions in package.json are exact', () => {
-  const { dependencies, devDependencies } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'))
-  const loose = Object.entries(devDependencies).filter(([, version]) => !/^\d/.test(String(version)))
-  expect(loose).toEqual([])
-  // Programs that install the package get the client library, which needs nothing (docs/decisions.md).
-  expect(dependencies).toBeUndefined()
+  const versions = Object.entries({ ...dependencies, ...devDependencies })
+  expect(versions.filter(([, version]) => !/^\d/.test(version))).toEqual([])
+})
+
+test('what the service imports is installed without the development dependencies', () => {
+  const isOurs = (target: string) => /^(src|test|sql|package\.json)/.test(target) || /^(bun|node):|^bun$/.test(target)
+  const bad = product.flatMap(({ path, imports }) =>
+    imports
+      .filter(({ target }) => !isOurs(target))
+      .map(({ target }) => /^(@[^/]+\/)?[^/]+/.exec(target)?.[0] ?? target)
+      .filter((name) => !Object.hasOwn(dependencies, name))
+      .map((name) => `${path} imports ${name}`),
+  )
+  expect(bad).toEqual([])
 })

@@ -7,14 +7,14 @@ import { StartError } from '../../base/start-error.ts'
 import type { Config } from '../../config/config.ts'
 import { askForSnapshot } from '../../service/backup/control.ts'
 import { type Snapshot, takeSnapshot } from '../../service/backup/snapshot.ts'
-import { openStopped, postgresBeside } from './embedded.ts'
+import { openEmbeddedPostgres, openStopped } from './embedded.ts'
 import { copyFile } from './files.ts'
 import { type BackupFile, FORMAT, type Manifest, type SignedManifest, writeManifest } from './manifest.ts'
 import { dumpPostgres } from './postgres-dump.ts'
 import type { ReportProgress } from './report.ts'
 import { restoreBackup, signerOf } from './restore.ts'
 
-export interface BackupOptions {
+interface BackupOptions {
   readonly config: Pick<Config, 'dataDir' | 'databaseUrl' | 'clickhouseUrl'>
   /** Target folder; it must be missing or empty. */
   readonly folder: string
@@ -69,7 +69,7 @@ async function hold(dataDir: string, log: Log): Promise<HeldStores> {
   const takenAt = new Date()
   const running = await askForSnapshot(dataDir)
   if (running !== undefined) {
-    const postgres = await postgresBeside(dataDir)
+    const postgres = await openEmbeddedPostgres(dataDir)
     const release = () => running.release().finally(postgres.close)
     return { snapshot: running.snapshot, postgresUrl: postgres.url, takenAt, release }
   }

@@ -17,7 +17,7 @@ import {
 import type { SnapshotDeps } from '../../service/backup/snapshot.ts'
 
 /** The stores of a data directory, opened without migrating, loading or appending anything. */
-export interface OpenedStores {
+interface OpenedStores {
   readonly postgresUrl: string
   readonly columnar: ColumnarClient
   readonly journal: LocalJournal
@@ -71,6 +71,6 @@ export function startPostgres(dataDir: string, log: Log): Promise<EmbeddedPostgr
 }
 
 /** The URL of a running service's Postgres. */
-export function postgresBeside(dataDir: string): Promise<{ url: string; close(): Promise<void> }> {
+export function openEmbeddedPostgres(dataDir: string): Promise<{ url: string; close(): Promise<void> }> {
   return embeddedPostgresBeside(dataDir)
 }

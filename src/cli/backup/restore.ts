@@ -12,7 +12,7 @@ import { checkSignature, type Manifest, readManifest, type Sign } from './manife
 import { loadPostgres } from './postgres-dump.ts'
 import type { ReportProgress } from './report.ts'
 
-export interface RestoreOptions {
+interface RestoreOptions {
   readonly folder: string
   readonly dataDir: string
   /** The signature that `backup` printed; undefined accepts any backup that is sound in itself. */

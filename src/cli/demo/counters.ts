@@ -1,6 +1,6 @@
 import { LatencyHistogram } from './latency.ts'
 
-export type RunState = 'running' | 'completed' | 'failed'
+type RunState = 'running' | 'completed' | 'failed'
 
 /**
  * Counts what the service has acknowledged. Only totals are kept, so that a demo can run for days; ids are added to

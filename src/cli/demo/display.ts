@@ -2,13 +2,13 @@ import type { Counters } from './counters.ts'
 import type { FleetReport } from './fleet.ts'
 
 /** The demo's output. A terminal shows one line that is updated; a file or pipe gets a line every few seconds. */
-export interface Terminal {
+interface Terminal {
   readonly isTTY: boolean
   readonly columns: number
   write(text: string): void
 }
 
-export interface Display {
+interface Display {
   /** Prints text above the line that is updated. */
   print(text: string): void
   watch(counters: Counters): void

@@ -1,3 +1,4 @@
+import { sleep } from '../../base/abort.ts'
 import { Client } from '../../client/index.ts'
 import type { DemoOptions } from './args.ts'
 import { Counters } from './counters.ts'
@@ -7,7 +8,7 @@ import { performRun, type RunContext } from './run.ts'
 import type { DelegateStep } from './scripts/plan.ts'
 import { type Verification, verify } from './verify.ts'
 
-export interface FleetHooks {
+interface FleetHooks {
   /** When it aborts, no more runs start and those in progress finish without delays. */
   readonly stop: AbortSignal
   /** Called when the agents are ready. The counters change while the fleet runs. */
@@ -112,18 +113,4 @@ async function delegate(context: RunContext, members: readonly FleetMember[], st
   const member = random.pick(able.length > 0 ? able : members)
   // A child run does not delegate again, so that the depth is bounded.
   await performRun({ ...context, delegate: async () => {} }, member, member.profile.plan(random), parentRunId)
-}
-
-/** Resolves after `ms`, or when `over` aborts. It removes its listener, because the signal lives as long as the session. */
-function sleep(ms: number, over: AbortSignal): Promise<void> {
-  if (over.aborted) return Promise.resolve()
-  return new Promise((resolve) => {
-    const done = () => {
-      clearTimeout(timer)
-      over.removeEventListener('abort', done)
-      resolve()
-    }
-    const timer = setTimeout(done, ms)
-    over.addEventListener('abort', done)
-  })
 }

@@ -13,7 +13,7 @@ export interface FleetMember extends Member {
   readonly profile: Profile
 }
 
-export interface ProvisionedAgents {
+interface ProvisionedAgents {
   readonly members: readonly FleetMember[]
   /** Revokes the session's agent keys. @returns false if the service did not respond */
   revokeKeys(): Promise<boolean>

@@ -3,7 +3,7 @@ import type { Client } from '../../client/index.ts'
 import type { Counters } from './counters.ts'
 
 /** One figure, as acknowledged and as in SQL. */
-export interface Comparison {
+interface Comparison {
   readonly what: string
   readonly acknowledged: string
   readonly inSql: string

@@ -15,7 +15,7 @@ export type KeysCommand =
   | { readonly name: 'revoke'; readonly keyId: string }
   | { readonly name: 'rotate'; readonly keyId: string; readonly graceSeconds: number }
 
-export interface KeysOptions {
+interface KeysOptions {
   readonly command: KeysCommand
   readonly json: boolean
 }

@@ -6,14 +6,14 @@ import type { Sql } from '../../postgres/connect.ts'
 import { CliError } from '../shared/error.ts'
 import type { KeysCommand } from './args.ts'
 
-export interface KeyCommandDeps {
+interface KeyCommandDeps {
   readonly sql: Sql
   readonly keys: KeyStore
   readonly clock: Clock
   readonly mint: Mint
 }
 
-export interface ListedWorkspace {
+interface ListedWorkspace {
   readonly workspace_id: string
   readonly name: string
   readonly status: string

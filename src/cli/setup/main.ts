@@ -7,10 +7,16 @@ import { ensureStores } from './stores.ts'
 
 /**
  * `bun run setup`, and the first step of most other scripts: installs packages. Nothing outside of Bun may be imported
- * here. `--service` also checks that the embedded stores can run, unless external servers are configured. `--os` and
- * `--cpu` install for another platform, to check what is available for it.
+ * here. `--production` leaves out the packages that only tests and checks need; those that are there already stay.
+ * `--service` also checks that the embedded stores can run, unless external servers are configured. `--os` and `--cpu`
+ * install for another platform, to check what is available for it.
  */
-const OPTIONS = { service: { type: 'boolean' }, os: { type: 'string' }, cpu: { type: 'string' } } as const
+const OPTIONS = {
+  production: { type: 'boolean' },
+  service: { type: 'boolean' },
+  os: { type: 'string' },
+  cpu: { type: 'string' },
+} as const
 
 /** The platform whose packages are all in `bun.lock`. */
 const LOCKED_PLATFORM = 'linux-x64'
@@ -28,7 +34,7 @@ function readArgs() {
   try {
     return parseArgs({ args: Bun.argv.slice(2), options: OPTIONS }).values
   } catch (error) {
-    stderr.write(`setup: ${(error as Error).message}; options: --service, --os <name>, --cpu <name>\n`)
+    stderr.write(`setup: ${(error as Error).message}; options: --production, --service, --os <name>, --cpu <name>\n`)
     return process.exit(2)
   }
 }
@@ -38,7 +44,7 @@ async function main(): Promise<number> {
   const progress = createDisplay()
   const isFrozen = `${os}-${cpu}` === LOCKED_PLATFORM
   const installed = await progress.during('Installing packages', () =>
-    run([process.execPath, 'install', isFrozen ? '--frozen-lockfile' : '--no-save', '--no-progress', ...platform()]),
+    run([process.execPath, 'install', isFrozen ? '--frozen-lockfile' : '--no-save', '--no-progress', ...selection()]),
   )
   if (!installed.isDone) {
     stderr.write(`${installed.output}setup: the packages could not be installed\n`)
@@ -63,14 +69,19 @@ async function checkStores(): Promise<string[]> {
     env: process.env,
     run: async (command) => existsSync(command[0] ?? '') && (await run(command)).isDone,
     add: async (each) =>
-      (await run([process.execPath, 'add', '--no-save', '--no-progress', ...platform(), each])).isDone,
+      (await run([process.execPath, 'add', '--no-save', '--no-progress', ...selection(), each])).isDone,
   })
   if (problems.length === 0) writeFileSync(stamp, wanted)
   return problems
 }
 
-function platform(): string[] {
-  return [...(values.os ? ['--os', values.os] : []), ...(values.cpu ? ['--cpu', values.cpu] : [])]
+/** Which packages to install. `--production` would refuse to add one that the lockfile does not list. */
+function selection(): string[] {
+  return [
+    ...(values.production ? ['--omit', 'dev'] : []),
+    ...(values.os ? ['--os', values.os] : []),
+    ...(values.cpu ? ['--cpu', values.cpu] : []),
+  ]
 }
 
 /** On a terminal, a line that disappears when the work is done. Elsewhere, one line if there is much to install. */

@@ -3,7 +3,7 @@ import { closest, distance } from 'fastest-levenshtein'
 import { CliError } from './error.ts'
 
 /** An option of a command. */
-export interface Option {
+interface Option {
   readonly type: 'string' | 'boolean'
   readonly short?: string
   readonly multiple?: boolean
@@ -17,7 +17,7 @@ export type Options = Readonly<Record<string, Option>>
 export const HELP_OPTION = { type: 'boolean', short: 'h', help: 'shows this help' } as const
 
 /** The parts of a `--help` text, in the order in which they are shown. */
-export interface HelpParts {
+interface HelpParts {
   /** What the command does, in one sentence. */
   readonly summary: string
   /** One line for each form of the command. */

@@ -25,7 +25,7 @@ export interface TableLook {
 const COLUMN_WIDTH_MIN = 6
 const NULL = 'NULL'
 
-interface Frame {
+interface TableChrome {
   /** The text before, between and after the cells of a row. */
   readonly cells: Edges
   readonly top: Edges | null
@@ -36,7 +36,7 @@ interface Frame {
 }
 type Edges = readonly [left: string, between: string, right: string]
 
-const FRAMES: Readonly<Record<TableLook['frame'], Frame>> = {
+const FRAMES: Readonly<Record<TableLook['frame'], TableChrome>> = {
   box: {
     cells: ['│ ', ' │ ', ' │'],
     top: ['┌─', '─┬─', '─┐'],

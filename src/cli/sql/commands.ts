@@ -4,7 +4,7 @@ import { listColumns, listExamples, listTables } from './catalog.ts'
 import type { Schema } from './service.ts'
 import type { Session } from './session.ts'
 
-export interface CommandDeps {
+interface CommandDeps {
   readonly schema: Schema | null
   readonly session: Session
   readonly note: Note

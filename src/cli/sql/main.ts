@@ -3,13 +3,12 @@ import { CliError } from '../shared/error.ts'
 import { createNote, runMain } from '../shared/main.ts'
 import type { TableLook } from '../shared/table.ts'
 import { createPaint } from '../shared/terminal.ts'
-import { type Format, HELP, isBinary, readArgs, type SqlOptions } from './args.ts'
+import { HELP, isBinary, readArgs, type SqlOptions } from './args.ts'
 import { historyPath, openHistory } from './history.ts'
-import { type FileOutput, type Output, ReaderGone, toFile, toStream } from './output.ts'
+import { type Output, ReaderGone, toFile, toStream } from './output.ts'
 import { runPrompt } from './prompt.ts'
-import { rowsOfParquet } from './row-count.ts'
 import { createSqlService } from './service.ts'
-import { createSession, rowsText, type Session } from './session.ts'
+import { createSession, type Session } from './session.ts'
 import { splitStatements } from './statements.ts'
 
 const { stdin, stdout } = process
@@ -47,15 +46,9 @@ async function runQueries(options: SqlOptions): Promise<void> {
     look: () => lookOf(output === undefined && stdout.isTTY === true, noColor),
     view: { format, timing: false, params },
   })
-  const rows = await runAll(await readQuery(options), session, target)
+  await runAll(await readQuery(options), session, target)
   await target.end()
-  if (written !== undefined) note(await describe(written, format, rows), 'dim')
-}
-
-/** Describes a written file, because its contents are not shown. */
-async function describe(file: FileOutput, format: Format, rows: number | undefined): Promise<string> {
-  const counted = format === 'parquet' ? await rowsOfParquet(file.path) : rows
-  return `wrote ${counted === undefined ? '' : `${rowsText(counted)}, `}${bytes(file.bytes)} to ${file.path}`
+  if (written !== undefined) note(`wrote ${bytes(written.bytes)} to ${written.path}`, 'dim')
 }
 
 async function openPrompt(options: SqlOptions): Promise<void> {
@@ -81,21 +74,17 @@ async function openPrompt(options: SqlOptions): Promise<void> {
   await runPrompt({ input: stdin, output: stdout, session, schema, history, note }, stop.signal)
 }
 
-/** @returns the number of rows of all results; undefined if they cannot be counted while they arrive */
-async function runAll(text: string, session: Session, output: Output): Promise<number | undefined> {
+async function runAll(text: string, session: Session, output: Output): Promise<void> {
   const { complete, rest } = splitStatements(text)
   const statements = rest === '' ? complete : [...complete, rest]
   const { format } = session.view
   if (statements.length === 0) throw new CliError('no query: pass one in quotes, with --file or through a pipe', 2)
   if (statements.length > 1 && isBinary(format))
     throw new CliError(`a ${format} file holds the result of one query; got ${statements.length} queries`, 2)
-  let rows: number | undefined = 0
   for (const [i, statement] of statements.entries()) {
     if (i > 0 && (format === 'table' || format === 'vertical')) await output.write('\n')
-    const more = await session.run(statement)
-    rows = rows === undefined || more === undefined ? undefined : rows + more
+    await session.run(statement)
   }
-  return rows
 }
 
 async function readQuery({ query, file }: SqlOptions): Promise<string> {

@@ -18,7 +18,7 @@ export function toStream(stream: NodeJS.WriteStream): Output {
   }
 }
 
-export interface FileOutput extends Output {
+interface FileOutput extends Output {
   readonly path: string
   /** Bytes written so far. */
   readonly bytes: number

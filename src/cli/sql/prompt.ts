@@ -8,7 +8,7 @@ import type { Schema } from './service.ts'
 import type { Session } from './session.ts'
 import { onOneLine, splitStatements } from './statements.ts'
 
-export interface PromptDeps {
+interface PromptDeps {
   readonly input: NodeJS.ReadStream
   readonly output: NodeJS.WriteStream
   readonly session: Session

@@ -40,7 +40,7 @@ export interface SqlService {
   schema(): Promise<Schema | null>
 }
 
-export interface SqlServiceOptions {
+interface SqlServiceOptions {
   readonly url: string
   readonly key: string
   readonly waitFor: string | number | undefined

@@ -4,18 +4,17 @@ import type { Note } from '../shared/terminal.ts'
 import type { Format } from './args.ts'
 import type { Output } from './output.ts'
 import type { QueryResult } from './result.ts'
-import { createRowCount } from './row-count.ts'
 import type { Params, QueryRequest, SqlService } from './service.ts'
 
 /** Settings that commands of the prompt can change. */
-export interface View {
+interface View {
   format: Format
   /** Whether to show how long each query takes. */
   timing: boolean
   params: Params
 }
 
-export interface SessionDeps {
+interface SessionDeps {
   readonly service: SqlService
   readonly output: Output
   readonly note: Note
@@ -27,11 +26,8 @@ export interface SessionDeps {
 /** Runs queries and shows their results. */
 export interface Session {
   readonly view: View
-  /**
-   * @returns the number of rows; undefined if they cannot be counted while they arrive
-   * @throws CliError, ReaderGone; the reason of `signal` when it aborts
-   */
-  run(statement: string, signal?: AbortSignal): Promise<number | undefined>
+  /** @throws CliError, ReaderGone; the reason of `signal` when it aborts */
+  run(statement: string, signal?: AbortSignal): Promise<void>
   /** Shows text that is not a result. */
   print(text: (look: TableLook) => string): Promise<void>
 }
@@ -49,18 +45,12 @@ export function createSession({ service, output, note, look, view }: SessionDeps
     else await showRows(result)
     if (result.truncated)
       note(`TRUNCATED to ${count(result.rows.length)} rows. Aggregate, or filter more.`, 'yellowBold')
-    return result.rows.length
   }
   const download = async (request: QueryRequest, signal?: AbortSignal) => {
     const chunks = await service.download(request, view.format, signal)
     // Creates the file even if the result is empty.
     await output.write('')
-    const counted = createRowCount(view.format)
-    for await (const chunk of chunks) {
-      counted?.add(chunk)
-      await output.write(chunk)
-    }
-    return counted?.rows
+    for await (const chunk of chunks) await output.write(chunk)
   }
   return {
     view,
@@ -68,23 +58,17 @@ export function createSession({ service, output, note, look, view }: SessionDeps
     async run(statement, signal) {
       const startedAt = performance.now()
       const run = ['table', 'vertical', 'json'].includes(view.format) ? query : download
-      const rows = await run({ query: statement, params: view.params }, signal)
+      await run({ query: statement, params: view.params }, signal)
       if (view.timing) note(`${(performance.now() - startedAt).toFixed(1)} ms until the result was complete`, 'dim')
-      return rows
     },
   }
 }
 
 function summary({ rows, statistics, complete_through }: QueryResult): string {
   return [
-    rowsText(rows.length),
+    `${count(rows.length)} ${rows.length === 1 ? 'row' : 'rows'}`,
     duration(statistics.elapsed_ms),
     bytes(statistics.bytes_read),
     `complete through ${complete_through}`,
   ].join(', ')
-}
-
-/** `1 row`, `1,204 rows` */
-export function rowsText(rows: number): string {
-  return `${count(rows)} ${rows === 1 ? 'row' : 'rows'}`
 }

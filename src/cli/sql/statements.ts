@@ -1,6 +1,6 @@
 /** Splits text into statements like ClickHouse: semicolons in strings, names and comments do not end a statement. */
 
-export interface Statements {
+interface Statements {
   /** Statements that end with a semicolon, without it. Empty ones and those with only comments are left out. */
   readonly complete: readonly string[]
   /** The text after the last semicolon; empty if it is only white space and closed comments. */

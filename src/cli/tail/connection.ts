@@ -19,7 +19,7 @@ export interface Timing {
   readonly silenceMaxMs: number
 }
 
-export interface ConnectionOptions {
+interface ConnectionOptions {
   /** A ws:// or wss:// URL. */
   readonly address: string
   readonly key: string
@@ -30,7 +30,7 @@ export interface ConnectionOptions {
   readonly onMessage: (message: FeedMessage, items: readonly Received[]) => void
 }
 
-export interface Connection {
+export interface TailConnection {
   /** Rejects with an error thrown by `subscription` or `onMessage`. */
   readonly ended: Promise<Disconnect>
   /** Ends the connection immediately; no more callbacks follow. */
@@ -43,7 +43,7 @@ const NO_CLOSING_FRAME = 1006
 const BunWebSocket = WebSocket as unknown as new (address: string, options: Bun.WebSocketOptions) => Bun.WebSocket
 
 /** One connection with one subscription. It sends pings, and ends when the service is silent for too long. */
-export function connect({ address, key, timing, subscription, onMessage }: ConnectionOptions): Connection {
+export function connect({ address, key, timing, subscription, onMessage }: ConnectionOptions): TailConnection {
   const { promise: ended, resolve, reject } = Promise.withResolvers<Disconnect>()
   const socket = new BunWebSocket(address, { headers: { authorization: `Bearer ${key}` } })
   let opened = false

@@ -3,7 +3,7 @@ import { readServiceError } from '../../client/http.ts'
 import type { FeedMessage } from '../../live/wire.ts'
 import { CliError } from '../shared/error.ts'
 import { keyRejected } from '../shared/failures.ts'
-import { type Connection, connect, type Disconnect, type Timing } from './connection.ts'
+import { connect, type Disconnect, type TailConnection, type Timing } from './connection.ts'
 import type { Received, Subscribe } from './protocol.ts'
 
 export interface FollowTiming extends Timing {
@@ -12,14 +12,14 @@ export interface FollowTiming extends Timing {
   readonly backoffMaxMs: number
 }
 
-export const TIMING: FollowTiming = {
+const TIMING: FollowTiming = {
   pingEveryMs: 15_000,
   silenceMaxMs: 30_000,
   backoffMinMs: 250,
   backoffMaxMs: 10_000,
 }
 
-export interface FollowOptions {
+interface FollowOptions {
   /** Base URL of the service, without a trailing slash. */
   readonly url: string
   readonly key: string
@@ -32,7 +32,7 @@ export interface FollowOptions {
   readonly timing?: FollowTiming
 }
 
-export interface Listener {
+interface Listener {
   /** Called with each activity once, in order. `skipped`: how many the service skipped to stay within the rate. */
   take(items: readonly Received[], skipped: number): void
   /** Null, or a promise that resolves when there is room again. Until then the feed is disconnected; it resumes afterwards. */
@@ -94,9 +94,9 @@ class Follower {
     }
   }
 
-  private connect(): Connection {
+  private connect(): TailConnection {
     const { url, key, filter, maxPerSecond } = this.options
-    const connection: Connection = connect({
+    const connection: TailConnection = connect({
       address: `${url.replace(/^http/, 'ws')}/api/v1/live`,
       key,
       timing: this.timing,
@@ -109,7 +109,7 @@ class Follower {
     return connection
   }
 
-  private handle(message: FeedMessage, items: readonly Received[], connection: Connection): void {
+  private handle(message: FeedMessage, items: readonly Received[], connection: TailConnection): void {
     if (message.op === 'activity') {
       this.failures = 0
       this.listener.take(items, message.skipped ?? 0)

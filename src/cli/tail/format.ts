@@ -5,7 +5,7 @@ import { member, members } from '../shared/json-parts.ts'
 import { createPaint, cut, pad, printable, type Style } from '../shared/terminal.ts'
 import type { Received } from './protocol.ts'
 
-export interface LineOptions {
+interface LineOptions {
   readonly color: boolean
   /** Width of the terminal, read for each line because windows are resized; infinite if lines need not be cut. */
   readonly width: () => number

@@ -2,7 +2,7 @@ import { isCallFailure } from '../../client/errors.ts'
 import type { Client } from '../../client/index.ts'
 
 /** Names of the workspace's agents, if the key may read them. */
-export interface AgentNames {
+interface AgentNames {
   /** Fetches all names. There are none with an agent key, or if the call fails. */
   load(): Promise<void>
   /** Returns a known name; starts to fetch an unknown one for the next call. */

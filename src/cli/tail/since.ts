@@ -9,7 +9,7 @@ export type Since =
   | { readonly kind: 'ago'; readonly seconds: number }
 
 /** The start of a tail, resolved to a position. */
-export interface Start {
+interface Start {
   /** Undefined: starts with new activity. */
   readonly after: string | undefined
   /** Activity received before this time is not shown; a timestamp in the format of activities. */

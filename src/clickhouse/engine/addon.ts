@@ -4,10 +4,10 @@ import { dirname, join } from 'node:path'
 import { resolveLibchdb } from 'chdb/libchdb'
 
 /** A session of the engine: settings, parameters and a current database. */
-export type Connection = { readonly brand: unique symbol }
+export type EngineConnection = { readonly brand: unique symbol }
 export type Cursor = { readonly brand: unique symbol }
 /** Settings are passed like on the command line of `clickhouse local`. */
-export type Connect = (settings: Readonly<Record<string, string>>) => Connection
+export type Connect = (settings: Readonly<Record<string, string>>) => EngineConnection
 
 export interface NativeResult {
   readonly bytes: Buffer<ArrayBuffer>
@@ -18,23 +18,17 @@ export interface NativeResult {
 
 /** The addon's functions in use. Promises settle when the engine is done; the work runs on a pool thread. */
 export interface Native {
-  CreateConnection(path: string, args: readonly string[]): Connection
-  CloseConnection(connection: Connection): void
-  QueryWithConnection(connection: Connection, text: string, format: string): string
-  QueryAsyncConnection(connection: Connection, text: string, format: string): Promise<NativeResult>
-  InsertRawAsyncConnection(
-    connection: Connection,
-    prefix: string,
-    data: Buffer,
-    countLines: boolean,
-  ): Promise<{ elapsed: number; rowsWritten: number; bytesWritten: number }>
+  CreateConnection(path: string, args: readonly string[]): EngineConnection
+  CloseConnection(connection: EngineConnection): void
+  QueryWithConnection(connection: EngineConnection, text: string, format: string): string
+  QueryAsyncConnection(connection: EngineConnection, text: string, format: string): Promise<NativeResult>
   DurableClassifyAsync(
-    connection: Connection,
+    connection: EngineConnection,
     text: string,
     database: string,
   ): Promise<{ statementCount: number; queryClass: number }>
   /** Plans the query on the calling thread: its scalar subqueries have run when this returns. */
-  StreamQuery(connection: Connection, text: string, format: string): Cursor
+  StreamQuery(connection: EngineConnection, text: string, format: string): Cursor
   /** The next block of the result, a complete document in the format. Must not be called while another call is pending. */
   StreamFetch(cursor: Cursor): Promise<{ readonly done: boolean; readonly bytes: Buffer<ArrayBuffer> }>
   /**

@@ -21,12 +21,12 @@ import {
 import type { Engine } from './chdb.ts'
 import type { Lanes } from './lanes.ts'
 import { QueryDeadline, type StuckAfter } from './query-deadline.ts'
-import { failureOf, type Job, type Lane } from './session.ts'
+import { engineFailureOf, type Job, type Lane } from './session.ts'
 import type { Statements } from './statements.ts'
 import { createStitcher } from './stitch.ts'
 import type { EngineStream } from './threads.ts'
 
-export interface AnswerContext {
+interface AnswerContext {
   readonly engine: Engine
   readonly lanes: Lanes
   readonly statements: Statements
@@ -60,7 +60,7 @@ export async function answer(request: Request, context: AnswerContext): Promise<
     return await context.statements.during(statement.quotaKey, () => carryOut(request, statement, context))
   } catch (error) {
     if (!(error instanceof ClickHouseFailure)) context.log.error('engine request failed', { error })
-    return failureResponse(failureOf(error), context.engine.version, queryId)
+    return failureResponse(engineFailureOf(error), context.engine.version, queryId)
   }
 }
 
@@ -99,18 +99,18 @@ async function execute(
     deadline.limit(secondsOf(statement))
     // An INSERT with received data continues after its client disconnects: a repeat is then recognised and cheap.
     if (data === undefined) deadline.follow(request.signal)
-    const outcome = await deadline.during(() => engine.run({ ...jobOf(statement, format), data }))
+    const result = await deadline.during(() => engine.run({ ...jobOf(statement, format), data }))
     // The engine enforces this limit only when it serves clients directly.
-    refuseTooLarge(statement, outcome.bytes.length)
+    refuseTooLarge(statement, result.bytes.length)
     const headers = answerHeaders(statement.queryId, format, {
-      readRows: outcome.rowsRead,
-      readBytes: outcome.bytesRead,
+      readRows: result.rowsRead,
+      readBytes: result.bytesRead,
       writtenRows: 0,
       writtenBytes: 0,
-      elapsedSeconds: outcome.elapsedSeconds,
+      elapsedSeconds: result.elapsedSeconds,
     })
-    if (!statement.acceptsGzip) return new Response(outcome.bytes, { headers })
-    return new Response(await compress(outcome.bytes), { headers: { ...headers, 'Content-Encoding': 'gzip' } })
+    if (!statement.acceptsGzip) return new Response(result.bytes, { headers })
+    return new Response(await compress(result.bytes), { headers: { ...headers, 'Content-Encoding': 'gzip' } })
   } finally {
     deadline.end()
     if (data !== undefined) rmSync(data.file, { force: true })
@@ -207,7 +207,7 @@ class Sender {
       this.finish()
     } catch (error) {
       // The exception block marks the result as incomplete. Aborting the connection as well could lose the block.
-      const failure = failureOf(error)
+      const failure = engineFailureOf(error)
       controller.enqueue(exceptionBlock(this.tag, failure, this.version))
       controller.close()
       this.finish(failure)

@@ -16,7 +16,7 @@ export interface Engine {
    * Runs exactly one statement.
    * @throws ClickHouseFailure with the engine's code and message
    */
-  run(job: Job): Promise<Outcome>
+  run(job: Job): Promise<ChdbResult>
   /**
    * Runs exactly one statement and streams its result.
    * @returns undefined, without having run anything, if its result cannot be streamed: use {@link run}
@@ -27,7 +27,7 @@ export interface Engine {
   kill(queryId: string): Promise<void>
 }
 
-export interface Outcome {
+interface ChdbResult {
   readonly bytes: Uint8Array<ArrayBuffer>
   /** Statistics for tenants' responses; 0 for statements of the service. */
   readonly rowsRead: number
@@ -75,7 +75,7 @@ export function openEngine(place: EngineLocation): Engine {
     for (const name of Object.keys(settings)) if (!settingNames.has(name)) throw unknownSetting(name)
   }
 
-  const runOnPool = async (job: Job): Promise<Outcome> => {
+  const runOnPool = async (job: Job): Promise<ChdbResult> => {
     const { connection } = await openSession(native, connect, job, onPool(native))
     try {
       const { bytes, rowsRead, bytesRead, elapsed } = await query(native, connection, job.text, job.format)

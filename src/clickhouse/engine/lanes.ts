@@ -13,7 +13,7 @@ export interface Lanes {
   idle(): Promise<unknown>
 }
 
-export interface LaneRequest {
+interface LaneRequest {
   readonly lane: Lane | 'stream'
   /** See `Statement.quotaKey`. */
   readonly quotaKey: string | undefined

@@ -1,4 +1,4 @@
-import { type Field, type List, ThriftReader, ThriftWriter, TYPE, type Value } from '../thrift.ts'
+import { type Field, type List, ThriftReader, ThriftWriter, TYPE, type Value } from './thrift.ts'
 
 const MAGIC = Buffer.from('PAR1')
 /** Length of the footer and the magic. */

@@ -1,5 +1,5 @@
 import { ClickHouseFailure } from '../protocol.ts'
-import type { Connect, Connection, Native, NativeResult } from './addon.ts'
+import type { Connect, EngineConnection, Native, NativeResult } from './addon.ts'
 
 /**
  * The class of a statement. The service's statements (`load`: INSERTs with data, `service`: all others) have their own
@@ -39,7 +39,7 @@ const CLASS_CONTROL = 3
  * Runs one statement in a session and gives its result.
  * @throws ClickHouseFailure
  */
-export type Ask = (connection: Connection, text: string, format: string) => Promise<Uint8Array<ArrayBuffer>>
+export type Ask = (connection: EngineConnection, text: string, format: string) => Promise<Uint8Array<ArrayBuffer>>
 
 /** Runs statements on a pool thread. */
 export function onPool(native: Native): Ask {
@@ -52,7 +52,7 @@ export function onThisThread(native: Native): Ask {
     try {
       return new Uint8Array(Buffer.from(native.QueryWithConnection(connection, text, format), 'utf8'))
     } catch (error) {
-      throw failureOf(error)
+      throw engineFailureOf(error)
     }
   }
 }
@@ -69,7 +69,7 @@ export async function openSession(
   connect: Connect,
   job: Job,
   ask: Ask,
-): Promise<{ connection: Connection; isRead: boolean }> {
+): Promise<{ connection: EngineConnection; isRead: boolean }> {
   const connection = await connectWith(connect, job, native, ask)
   try {
     const isRead = await refuseBadStatement(native, connection, job.text)
@@ -85,7 +85,12 @@ export async function openSession(
  * Like {@link openSession}, for statements written by the service. The classifier runs on the pool that tenants'
  * statements use, so it is called only if the text might contain a second statement or OUTFILE.
  */
-export async function openServiceSession(native: Native, connect: Connect, job: Job, ask: Ask): Promise<Connection> {
+export async function openServiceSession(
+  native: Native,
+  connect: Connect,
+  job: Job,
+  ask: Ask,
+): Promise<EngineConnection> {
   if (!isPlain(job.text)) return (await openSession(native, connect, job, ask)).connection
   const connection = await connectWith(connect, job, native, ask)
   try {
@@ -101,7 +106,7 @@ function isPlain(text: string): boolean {
   return /^\s*\w/.test(text) && !/;\s*\S|\bOUTFILE\b/i.test(text)
 }
 
-async function connectWith(connect: Connect, job: Job, native: Native, ask: Ask): Promise<Connection> {
+async function connectWith(connect: Connect, job: Job, native: Native, ask: Ask): Promise<EngineConnection> {
   try {
     return connect({ ...SESSION_SETTINGS, ...job.settings, log_comment: job.queryId })
   } catch (cause) {
@@ -118,7 +123,7 @@ async function connectWith(connect: Connect, job: Job, native: Native, ask: Ask)
 }
 
 /** Refuses multiple statements and INTO OUTFILE, which the engine would execute although a server must not. */
-async function refuseBadStatement(native: Native, connection: Connection, text: string): Promise<boolean> {
+async function refuseBadStatement(native: Native, connection: EngineConnection, text: string): Promise<boolean> {
   const { statementCount, queryClass } = await native.DurableClassifyAsync(connection, text, 'default')
   if (statementCount > 1) {
     throw new ClickHouseFailure(62, 'SYNTAX_ERROR', 'Syntax error (Multi-statements are not allowed).')
@@ -132,7 +137,7 @@ async function refuseBadStatement(native: Native, connection: Connection, text: 
   return statementCount === 1 && queryClass === CLASS_READ
 }
 
-async function useAndBind(connection: Connection, job: Job, ask: Ask): Promise<void> {
+async function useAndBind(connection: EngineConnection, job: Job, ask: Ask): Promise<void> {
   const parameters = Object.entries(job.parameters).map(([name, value]) => {
     if (!/^\w+$/.test(name)) throw new ClickHouseFailure(36, 'BAD_ARGUMENTS', `Bad parameter name: ${name}`)
     return `param_${name} = ${quote(value)}`
@@ -147,18 +152,18 @@ async function useAndBind(connection: Connection, job: Job, ask: Ask): Promise<v
 /** @throws ClickHouseFailure */
 export async function query(
   native: Native,
-  connection: Connection,
+  connection: EngineConnection,
   text: string,
   format: string,
 ): Promise<NativeResult> {
   try {
     return await native.QueryAsyncConnection(connection, text, format)
   } catch (error) {
-    throw failureOf(error)
+    throw engineFailureOf(error)
   }
 }
 
-export function failureOf(error: unknown): ClickHouseFailure {
+export function engineFailureOf(error: unknown): ClickHouseFailure {
   if (error instanceof ClickHouseFailure) return error
   return ClickHouseFailure.fromText(error instanceof Error ? error.message : String(error))
 }

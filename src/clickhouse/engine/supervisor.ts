@@ -10,7 +10,7 @@ import { linesOf } from './lines.ts'
 import type { StuckAfter } from './query-deadline.ts'
 import type { ServerOptions, ServerReady, ServerStuck } from './server.ts'
 
-export interface EmbeddedClickHouseOptions {
+interface EmbeddedClickHouseOptions {
   /** Absolute. The engine's data is in `<dataDir>/clickhouse`. The caller holds the lock on `dataDir`. */
   readonly dataDir: string
   readonly log: Log

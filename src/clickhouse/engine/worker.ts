@@ -1,8 +1,8 @@
-import { type Connection, type Cursor, loadAddon } from './addon.ts'
+import { type Cursor, type EngineConnection, loadAddon } from './addon.ts'
 import { setThreadNice } from './nice.ts'
 import {
   type Ask,
-  failureOf,
+  engineFailureOf,
   type Job,
   onPool,
   onThisThread,
@@ -21,7 +21,7 @@ import type { ThreadReply, ThreadRequest, ThreadStart } from './threads.ts'
 declare const self: Worker
 
 interface Open {
-  readonly connection: Connection
+  readonly connection: EngineConnection
   readonly cursor: Cursor
   readonly stitcher: Stitcher
   hasEnded: boolean
@@ -41,7 +41,7 @@ self.onmessage = async ({ data }: MessageEvent<ThreadStart | ThreadRequest>) => 
   try {
     reply(await carryOut(data))
   } catch (error) {
-    const { code, type, message } = failureOf(error)
+    const { code, type, message } = engineFailureOf(error)
     reply({ kind: 'failed', code, type, message })
   }
 }
@@ -81,7 +81,7 @@ async function run({ native, connect, ask }: Started, job: Job): Promise<Uint8Ar
 
 /** Inserts a file like a ClickHouse client with `FROM INFILE`: any format, defaults for missing columns, block by block. */
 async function insertFile(
-  connection: Connection,
+  connection: EngineConnection,
   text: string,
   file: string,
   ask: Ask,
@@ -90,7 +90,7 @@ async function insertFile(
   const statement = Buffer.from(normal).toString('utf8').trim()
   const match = /^(.*?)( SETTINGS (?:(?!.* SETTINGS ).*?))? FORMAT (\w+)$/s.exec(statement)
   if (match === null)
-    throw failureOf('Code: 62. DB::Exception: Syntax error: expected INSERT … FORMAT name. (SYNTAX_ERROR)')
+    throw engineFailureOf('Code: 62. DB::Exception: Syntax error: expected INSERT … FORMAT name. (SYNTAX_ERROR)')
   const [, into, settings = '', format] = match
   return ask(connection, `${into} FROM INFILE ${quote(file)} COMPRESSION 'none'${settings} FORMAT ${format}`, 'Null')
 }
@@ -116,7 +116,7 @@ async function openStream({ native, connect }: Started, job: Job): Promise<Threa
     }
   } catch (error) {
     // SHOW, DESCRIBE and similar statements.
-    if (!/Streaming query is not supported/.test(failureOf(error).message)) {
+    if (!/Streaming query is not supported/.test(engineFailureOf(error).message)) {
       native.CloseConnection(connection)
       throw error
     }

@@ -1440,7 +1440,7 @@ export interface components {
                 partition: number;
                 /**
                  * Format: uuid
-                 * @description The instance that writes it; null while nobody does.
+                 * @description The instance that writes it; null while no process does.
                  */
                 owner: string | null;
                 /** @description How often it was claimed. */

@@ -54,7 +54,7 @@ export function requestedEvent(run: HostedRun, at: number, pause: Pause): System
   return systemEvent(run, at, 'input.requested', { request_id, question, options, expires_at })
 }
 
-export interface RunSummary {
+interface RunSummary {
   readonly steps: number
   readonly toolCalls: number
   readonly costUsd: number

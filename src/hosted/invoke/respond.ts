@@ -32,7 +32,7 @@ export interface ResponseMode {
 }
 
 /** A run that a request has started or resumed. */
-export interface StartedRun extends Pick<Invoked, keyof RunIdentity | 'sessionId' | 'outcome'> {
+interface StartedRun extends Pick<Invoked, keyof RunIdentity | 'sessionId' | 'outcome'> {
   /** Where its output stream begins. */
   readonly after?: OutputPosition | undefined
 }

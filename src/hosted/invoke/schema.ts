@@ -61,7 +61,7 @@ function answerOf<T extends TProperties, D extends TProperties>(
 
 const NoOutput = t.Null({ description: 'There is no output.' })
 
-export const RunCompleted = answerOf(
+const RunCompleted = answerOf(
   'RunCompleted',
   'The run is over.',
   {
@@ -72,7 +72,7 @@ export const RunCompleted = answerOf(
 )
 
 /** A run that ended in another way while its caller waited. */
-export const RunFailed = answerOf(
+const RunFailed = answerOf(
   'RunFailed',
   'The run ended without an output.',
   { status: Described(RunStatus, '`failed`, `cancelled` or `timed_out`.'), output: NoOutput },
@@ -83,20 +83,20 @@ export const RunFailed = answerOf(
   },
 )
 
-export const AwaitingApproval = answerOf('AwaitingApproval', 'The run waits for a person to approve a call.', {
+const AwaitingApproval = answerOf('AwaitingApproval', 'The run waits for a person to approve a call.', {
   status: t.Literal('awaiting_approval', { description: 'The run waits for an approval.' }),
   awaiting_approval: t.Object(ApprovalWait, { description: 'What it waits for.' }),
   output: NoOutput,
 })
 
-export const AwaitingInput = answerOf('AwaitingInput', 'The run waits for an answer to its question.', {
+const AwaitingInput = answerOf('AwaitingInput', 'The run waits for an answer to its question.', {
   status: t.Literal('awaiting_input', { description: 'The run waits for an answer.' }),
   awaiting_input: t.Object(InputWait, { description: 'What it waits for.' }),
   output: NoOutput,
 })
 
 /** A run that continues without its caller. */
-export const RunContinues = answerOf('RunContinues', 'The run continues without its caller.', {
+const RunContinues = answerOf('RunContinues', 'The run continues without its caller.', {
   status: RunStatus,
   output: NoOutput,
 })

@@ -1,5 +1,6 @@
+import { assert } from '../../base/assert.ts'
 import type { RunRef } from '../../base/ids.ts'
-import { Bytes, spanWords } from '../../clickhouse/bytes.ts'
+import { Bytes } from '../../clickhouse/bytes.ts'
 import {
   addConstantInt64,
   addRisingUInt64,
@@ -8,9 +9,10 @@ import {
   constantLowCardinality,
 } from '../../clickhouse/native.ts'
 import type { EventBatch } from '../event-batch.ts'
-import type { Span } from '../journal.ts'
+import type { RunRows } from '../journal.ts'
 import { LEVELS } from '../levels.ts'
 import type { SystemEventRow } from '../rows.ts'
+import { runWords } from './run-words.ts'
 import { UlidWriter } from './ulid-writer.ts'
 
 const EMPTY_PAYLOAD = Buffer.from('{}')
@@ -37,7 +39,7 @@ const COLUMN_HEADS = [
  */
 export class EventBlock {
   rows = 0
-  spans: Span[] = []
+  runs: RunRows[] = []
   /** Outbox ids of the rows from the outbox; the frame stores them for recovery. */
   readonly outboxIds: string[] = []
   private readonly eventId = new Bytes()
@@ -62,13 +64,7 @@ export class EventBlock {
    * @throws RangeError for a level that the enum lacks
    */
   add(batch: EventBatch, now: number): void {
-    const [eventIds, types, payloads] = [this.eventId.length, this.type.length, this.payload.length]
-    try {
-      this.addRows(batch, now)
-    } catch (error) {
-      this.undo(eventIds, types, payloads)
-      throw error
-    }
+    this.allOrNothing(() => this.addRows(batch, now))
   }
 
   private addRows({ run, scan, rows, ids }: EventBatch, now: number): void {
@@ -93,13 +89,12 @@ export class EventBlock {
       this.occurredAt.int64(Number.isNaN(occurredAt) ? now : occurredAt)
     }
     this.rows += count
-    this.addSpan(run, count)
+    this.addRun(run, count)
   }
 
   /** Adds system events, which come from the outbox. They are few, so this need not be fast. */
   addSystemEvents(rows: readonly SystemEventRow[], outboxIds: readonly string[]): void {
-    const [eventIds, types, payloads] = [this.eventId.length, this.type.length, this.payload.length]
-    try {
+    this.allOrNothing(() => {
       for (const row of rows) {
         this.eventId.string(row.event_id)
         this.type.string(row.type)
@@ -108,17 +103,16 @@ export class EventBlock {
         this.payload.string(row.payload)
         this.occurredAt.int64(row.occurred_at)
       }
-    } catch (error) {
-      this.undo(eventIds, types, payloads)
-      throw error
-    }
-    for (const row of rows) this.addSpan({ workspaceId: row.workspace_id, agentId: row.agent_id, runId: row.run_id }, 1)
+    })
+    for (const row of rows) this.addRun({ workspaceId: row.workspace_id, agentId: row.agent_id, runId: row.run_id }, 1)
     this.rows += rows.length
     this.outboxIds.push(...outboxIds)
   }
 
   /** The block, as pieces to be concatenated. They are views: use them before {@link clear}. */
   build(firstSeq: number, receivedAt: number, epoch: string): Buffer[] {
+    const { rows } = this
+    assert(this.level.length === rows && this.occurredAt.length === rows * 8, 'every event has a value in each column')
     this.fillIds()
     this.seq.clear()
     addRisingUInt64(this.seq, firstSeq, this.rows)
@@ -142,29 +136,35 @@ export class EventBlock {
 
   clear(): void {
     this.rows = 0
-    this.spans = []
+    this.runs = []
     this.outboxIds.length = 0
     for (const column of [this.eventId, this.type, this.level, this.payload, this.occurredAt]) column.clear()
   }
 
   /**
-   * Removes what a failed batch has written. Columns of different lengths would give every later row the values of
+   * Removes what a failed `add` has written. Columns of different lengths would give every later row the values of
    * another one.
    */
-  private undo(eventIds: number, types: number, payloads: number): void {
-    this.eventId.length = eventIds
-    this.type.length = types
-    this.payload.length = payloads
-    this.level.length = this.rows
-    this.occurredAt.length = this.rows * 8
+  private allOrNothing(add: () => void): void {
+    const [eventIds, types, payloads] = [this.eventId.length, this.type.length, this.payload.length]
+    try {
+      add()
+    } catch (error) {
+      this.eventId.length = eventIds
+      this.type.length = types
+      this.payload.length = payloads
+      this.level.length = this.rows
+      this.occurredAt.length = this.rows * 8
+      throw error
+    }
   }
 
-  /** Consecutive calls of one run share a span. */
-  private addSpan({ workspaceId, agentId, runId }: Omit<RunRef, 'runtimeType'>, rows: number): void {
-    const last = this.spans[this.spans.length - 1]
+  /** Adds to the last entry if that is of the same run. */
+  private addRun({ workspaceId, agentId, runId }: Omit<RunRef, 'runtimeType'>, rows: number): void {
+    const last = this.runs[this.runs.length - 1]
     if (last?.runId === runId && last.workspaceId === workspaceId)
-      this.spans[this.spans.length - 1] = { ...last, rows: last.rows + rows }
-    else this.spans.push({ workspaceId, agentId, runId, rows })
+      this.runs[this.runs.length - 1] = { ...last, rows: last.rows + rows }
+    else this.runs.push({ workspaceId, agentId, runId, rows })
   }
 
   private fillIds(): void {
@@ -172,19 +172,20 @@ export class EventBlock {
       this.ids[column].clear()
       const target = this.ids[column].addWords(this.rows * 4)
       let at = 0
-      for (const span of this.spans) {
-        const words = spanWords(span)
+      for (const run of this.runs) {
+        const words = runWords(run)
         const a = words[column * 4]
         const b = words[column * 4 + 1]
         const c = words[column * 4 + 2]
         const d = words[column * 4 + 3]
-        for (const end = at + span.rows * 4; at < end; at += 4) {
+        for (const end = at + run.rows * 4; at < end; at += 4) {
           target[at] = a
           target[at + 1] = b
           target[at + 2] = c
           target[at + 3] = d
         }
       }
+      assert(at === target.length, 'every event belongs to a run')
     }
   }
 }

@@ -6,7 +6,7 @@ import {
   columnHead,
   constantLowCardinality,
 } from '../../clickhouse/native.ts'
-import type { Span } from '../journal.ts'
+import type { RunRows } from '../journal.ts'
 import type { RunRow, TaskRow } from '../rows.ts'
 
 const FIXED_BYTES_PER_ROW = 400
@@ -121,14 +121,14 @@ export class RecordBlock<Row extends RunRow | TaskRow> {
     return this.records.length
   }
 
-  get spans(): Span[] {
-    const spans: { workspaceId: string; agentId: string; runId: string; rows: number }[] = []
+  get runs(): RunRows[] {
+    const runs: { workspaceId: string; agentId: string; runId: string; rows: number }[] = []
     for (const { workspace_id: workspaceId, agent_id: agentId, run_id: runId } of this.records) {
-      const last = spans.at(-1)
+      const last = runs.at(-1)
       if (last?.runId === runId && last.workspaceId === workspaceId) last.rows++
-      else spans.push({ workspaceId, agentId, runId, rows: 1 })
+      else runs.push({ workspaceId, agentId, runId, rows: 1 })
     }
-    return spans
+    return runs
   }
 
   add(records: readonly Row[], outboxIds: readonly string[]): void {

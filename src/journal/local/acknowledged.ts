@@ -44,7 +44,7 @@ export class AcknowledgedFile {
   }
 
   /** Records that everything up to `seq` is durable and about to be acknowledged. */
-  note(seq: number): void {
+  set(seq: number): void {
     try {
       this.slots.setNow([seq], this.write)
       this.failing = false

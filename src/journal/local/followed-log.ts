@@ -43,7 +43,7 @@ export class FollowedLog implements StoredLog {
     })
   }
 
-  /** Opens the files in `dir`. @throws ApiError UNAVAILABLE when nobody has created them yet */
+  /** Opens the files in `dir`. @throws ApiError UNAVAILABLE when no process has created them yet */
   static open(dir: string, log: Log): FollowedLog {
     const identity = fs.existsSync(dir) ? Identity.read(dir) : undefined
     const path = join(dir, ACKNOWLEDGED_NAME)
@@ -101,12 +101,12 @@ export class FollowedLog implements StoredLog {
   /** Reads the epochs and the gaps, which change when a process begins to write. */
   private readState(): void {
     this.identity = Identity.read(this.dir) ?? this.identity
-    for (const gap of readGaps(this.dir, this.log)) this.gapList.note(gap)
+    for (const gap of readGaps(this.dir, this.log)) this.gapList.add(gap)
   }
 
   /** Records rows that this reader has found missing. */
-  noteGap(afterSeq: number, throughSeq: number): void {
-    this.gapList.note({ afterSeq, throughSeq, loadedSeq: 0 })
+  addGap(afterSeq: number, throughSeq: number): void {
+    this.gapList.add({ afterSeq, throughSeq, loadedSeq: 0 })
   }
 
   /**
@@ -158,7 +158,7 @@ export class FollowedLog implements StoredLog {
     const read = await ifExists(() => readFrames(segment, point, limit))
     // Deleted: its rows are in ClickHouse.
     if (read === null) return { frames: [], point: { ...point, at: segment.bytes } }
-    for (const { afterSeq, throughSeq } of read.missing) this.noteGap(afterSeq, throughSeq)
+    for (const { afterSeq, throughSeq } of read.missing) this.addGap(afterSeq, throughSeq)
     return read
   }
 

@@ -19,7 +19,7 @@ export interface PartsOptions {
 }
 
 /** The parts of a journal on disk, and its consumers. */
-export interface Parts {
+export interface LogParts {
   readonly identity: Identity
   readonly gaps: GapList
   readonly acknowledged: AcknowledgedFile
@@ -28,7 +28,7 @@ export interface Parts {
 }
 
 /** Opens the directory and decides where positions continue: after all that were ever assigned. */
-export async function openParts(options: PartsOptions): Promise<{ parts: Parts; endSeq: number }> {
+export async function openParts(options: PartsOptions): Promise<{ parts: LogParts; endSeq: number }> {
   const { dir, segmentBytes, log } = options
   fs.mkdirSync(dir, { recursive: true })
   const identity = Identity.open(dir, segmentNames(dir).length > 0)
@@ -39,7 +39,7 @@ export async function openParts(options: PartsOptions): Promise<{ parts: Parts; 
     dir,
     segmentBytes,
     sealOf: (firstSeq) => identity.sealOf(firstSeq),
-    onGap: (afterSeq, throughSeq) => gaps.note({ afterSeq, throughSeq, loadedSeq: consumers.seqOf(SINK) }),
+    onGap: (afterSeq, throughSeq) => gaps.add({ afterSeq, throughSeq, loadedSeq: consumers.seqOf(SINK) }),
     acknowledgedSeq: acknowledged.seq,
     log,
   })
@@ -50,10 +50,10 @@ export async function openParts(options: PartsOptions): Promise<{ parts: Parts; 
   if (endSeq > found.endSeq || decision.newEpoch) {
     // A journal that has never assigned a position has no gap: earlier positions belong to another journal.
     if (Math.max(found.endSeq, found.acknowledgedSeq) > 0)
-      gaps.note({ afterSeq: found.endSeq, throughSeq: endSeq, loadedSeq: decision.loadedSeq })
+      gaps.add({ afterSeq: found.endSeq, throughSeq: endSeq, loadedSeq: decision.loadedSeq })
     await segments.begin(endSeq + 1)
   }
   // Rows that were durable, but not acknowledged, before a crash are part of the journal now: readers may have them.
-  if (segments.endSeq > acknowledged.seq) acknowledged.note(segments.endSeq)
+  if (segments.endSeq > acknowledged.seq) acknowledged.set(segments.endSeq)
   return { parts: { identity, gaps, acknowledged, consumers, segments }, endSeq }
 }

@@ -23,7 +23,7 @@ export interface LocalReaderOptions extends LogFollowerOptions {
 
 /**
  * Opens a journal in local files for reading, while another process writes it.
- * @throws ApiError UNAVAILABLE when nobody has created it yet
+ * @throws ApiError UNAVAILABLE when no process has created it yet
  */
 export async function openLocalReader(options: LocalReaderOptions): Promise<LocalReader> {
   const log = FollowedLog.open(options.dir, options.log)
@@ -101,7 +101,7 @@ export class LocalReader extends LogFollower {
     await this.log.close()
   }
 
-  protected restMs(): number {
+  protected intervalMs(): number {
     return this.stuckSinceMs > 0 ? RETRY_MS : INSPECT_MS
   }
 
@@ -142,7 +142,7 @@ export class LocalReader extends LogFollower {
     const found = await this.log.walk(segment, point, READ_BYTES, throughSeq)
     if (found === null || found.frames.length === 0) return false
     const [first] = found.frames
-    if (first.firstSeq > this.durableSeq + 1) this.lose(first.firstSeq - 1)
+    if (first.firstSeq > this.durableSeq + 1) this.skipTo(first.firstSeq - 1)
     this.at = { segment, point: found.point }
     this.durableSeq = lastSeqOf(found.frames[found.frames.length - 1])
     this.hold(this.durableSeq)
@@ -153,7 +153,7 @@ export class LocalReader extends LogFollower {
 
   /** Goes on to a segment. Rows before it that could not be read are deleted or lost. */
   private enter(segment: FollowedSegment): boolean {
-    if (segment.firstSeq > this.durableSeq + 1) this.lose(segment.firstSeq - 1)
+    if (segment.firstSeq > this.durableSeq + 1) this.skipTo(segment.firstSeq - 1)
     this.at = { segment, point: startOf(segment.firstSeq) }
     this.stuckSinceMs = 0
     this.tail.wake()
@@ -171,16 +171,16 @@ export class LocalReader extends LogFollower {
       at: point.at,
     })
     this.at = { segment, point: read.point }
-    if (read.point.nextSeq > throughSeq) this.lose(throughSeq)
+    if (read.point.nextSeq > throughSeq) this.skipTo(throughSeq)
     this.stuckSinceMs = 0
     return true
   }
 
   /** The rows up to `seq` cannot be read. What is in memory must have no hole. */
-  private lose(seq: number): void {
+  private skipTo(seq: number): void {
     this.tail.forget(Number.POSITIVE_INFINITY)
     const isDeleted = (this.log.startSeq ?? 0) > seq
-    if (!isDeleted) this.log.noteGap(this.durableSeq, seq)
+    if (!isDeleted) this.log.addGap(this.durableSeq, seq)
     this.durableSeq = seq
     this.hold(seq)
     this.tail.wake()

@@ -16,7 +16,7 @@ export interface ReadableSegment {
 }
 
 /** Positions after `afterSeq`, up to `throughSeq`. */
-export interface Range {
+interface Range {
   readonly afterSeq: number
   readonly throughSeq: number
 }

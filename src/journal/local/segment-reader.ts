@@ -6,7 +6,7 @@ const READ_BYTES_MIN = 256 * 1024
 const POINT_DISTANCE_BYTES = 128 * 1024
 
 /** The segment files of a journal, in order. */
-export interface SegmentSource<Segment extends ReadableSegment> {
+interface SegmentSource<Segment extends ReadableSegment> {
   readonly all: readonly Segment[]
   /** Reads the frames of a segment from `point` on, up to `limit` bytes or its end; also returns where to continue. */
   read(segment: Segment, point: ResumePoint, limit: number): Promise<{ frames: Frame[]; point: ResumePoint }>

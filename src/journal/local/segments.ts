@@ -25,7 +25,7 @@ export interface Segment extends ReadableSegment {
   check: Buffer
 }
 
-export interface SegmentsOptions {
+interface SegmentsOptions {
   readonly dir: string
   /** When a segment exceeds this size, the next one is started. */
   readonly segmentBytes: number

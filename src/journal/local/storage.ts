@@ -4,7 +4,7 @@ import type { AppendPoint } from '../log/frame.ts'
 import { PagePool } from '../log/pages.ts'
 import type { Commit } from '../log/pending.ts'
 import { dayOf, type LogStorage } from '../log/storage.ts'
-import type { Parts } from './parts.ts'
+import type { LogParts } from './parts.ts'
 import { SegmentReader } from './segment-reader.ts'
 import type { Segment, Segments } from './segments.ts'
 import { WriteProbe } from './write-probe.ts'
@@ -18,7 +18,7 @@ export class LocalStorage implements LogStorage {
 
   constructor(
     dir: string,
-    private readonly parts: Parts,
+    private readonly parts: LogParts,
   ) {
     this.segments = parts.segments
     this.reader = new SegmentReader(parts.segments)
@@ -62,7 +62,7 @@ export class LocalStorage implements LogStorage {
 
   async write({ buffer, endSeq, check }: Commit, receivedAt: number): Promise<void> {
     await this.segments.write(buffer, endSeq, receivedAt, check)
-    this.parts.acknowledged.note(endSeq)
+    this.parts.acknowledged.set(endSeq)
     this.probe.succeeded()
   }
 

@@ -18,7 +18,7 @@ export function startOf(firstSeq: number): ResumePoint {
   return { at: 0, nextSeq: firstSeq, before: NO_CHECK }
 }
 
-export interface Walk {
+interface Walk {
   readonly frames: readonly StoredFrame[]
   /** Where it stopped: after the last valid frame. */
   readonly point: ResumePoint

@@ -2,7 +2,7 @@
 export const SINK = 'sink'
 
 /** The position that a consumer has released. */
-export interface Released {
+interface Released {
   readonly seq: number
   /** When it last released a position, on the monotonic clock. */
   readonly atMs: number

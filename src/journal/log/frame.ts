@@ -1,6 +1,8 @@
 import { crc32 } from 'node:zlib'
-import { spanWords, uuidFromWords } from '../../clickhouse/bytes.ts'
-import type { ActivityKind, Frame, Span } from '../journal.ts'
+import { assert } from '../../base/assert.ts'
+import { uuidFromWords } from '../../clickhouse/bytes.ts'
+import { runWords } from '../blocks/run-words.ts'
+import type { ActivityKind, Frame, RunRows } from '../journal.ts'
 import { CHECK_BYTES, type FrameSeal, MARKER_BYTES } from './seal.ts'
 
 /**
@@ -9,7 +11,7 @@ import { CHECK_BYTES, type FrameSeal, MARKER_BYTES } from './seal.ts'
  * ```
  *  0  marker: "ARJ1", epoch (8 bytes, keyed)   56  kind (u8), 3 bytes zero       80  first seq (f64)
  * 12  head length (u32)                        60  rows (u32)                    88  received at, Unix ms (f64)
- * 16  check of this head (16 bytes, keyed)     64  spans (u32)                   96  spans: 12 words of ids, rows (u32)
+ * 16  check of this head (16 bytes, keyed)     64  runs (u32)                   96  runs: 12 words of ids, rows (u32)
  * 32  check of the frame before (16 bytes)     68  outbox ids (u32)                  outbox ids (16 bytes each)
  * 48  block length (u32)                       72  padding after the block (u32)     then the block, then padding
  * 52  CRC-32 of the block                      76  4 bytes zero
@@ -19,8 +21,8 @@ import { CHECK_BYTES, type FrameSeal, MARKER_BYTES } from './seal.ts'
  * of the previous frame, and the frame's byte offset in its segment file or its commit's payload, see {@link FrameSeal}.
  */
 
-export const FRAME_HEAD_BYTES_MIN = 96
-const SPAN_BYTES = 52
+const FRAME_HEAD_BYTES_MIN = 96
+const RUN_BYTES = 52
 const UUID_BYTES = 16
 const KINDS: readonly ActivityKind[] = ['event', 'task', 'run']
 const HEAD_LENGTH_AT = MARKER_BYTES
@@ -42,11 +44,11 @@ export interface StoredFrame extends Frame {
 
 /** The length of a frame, with its padding. */
 export function frameBytes(draft: FrameDraft): number {
-  return headBytes(draft.spans.length, draft.outboxIds.length) + draft.blockBytes + draft.padding
+  return headBytes(draft.runs.length, draft.outboxIds.length) + draft.blockBytes + draft.padding
 }
 
-function headBytes(spans: number, outboxIds: number): number {
-  return FRAME_HEAD_BYTES_MIN + spans * SPAN_BYTES + outboxIds * UUID_BYTES
+function headBytes(runs: number, outboxIds: number): number {
+  return FRAME_HEAD_BYTES_MIN + runs * RUN_BYTES + outboxIds * UUID_BYTES
 }
 
 /** Where a frame is written: its byte offset in the segment or payload, and the check of the previous frame. */
@@ -67,7 +69,7 @@ export function writeFrame(
   pieces: readonly Buffer[],
   { seal, at: offset, before }: AppendPoint,
 ): { block: Buffer; check: Buffer } {
-  const head = target.subarray(at, at + headBytes(draft.spans.length, draft.outboxIds.length))
+  const head = target.subarray(at, at + headBytes(draft.runs.length, draft.outboxIds.length))
   const block = target.subarray(at + head.length, at + head.length + draft.blockBytes)
   let filled = 0
   for (const piece of pieces) filled += piece.copy(block, filled)
@@ -78,24 +80,26 @@ export function writeFrame(
   head.writeUInt32LE(crc32(block), 52)
   head.writeUInt32LE(KINDS.indexOf(draft.kind), 56)
   head.writeUInt32LE(draft.rows, 60)
-  head.writeUInt32LE(draft.spans.length, 64)
+  head.writeUInt32LE(draft.runs.length, 64)
   head.writeUInt32LE(draft.outboxIds.length, 68)
   head.writeUInt32LE(draft.padding, 72)
   head.writeUInt32LE(0, 76)
   head.writeDoubleLE(draft.firstSeq, 80)
   head.writeDoubleLE(draft.receivedAt, 88)
   let end = FRAME_HEAD_BYTES_MIN
-  for (const span of draft.spans) end = writeSpan(head, end, span)
+  for (const run of draft.runs) end = writeRun(head, end, run)
   for (const id of draft.outboxIds) end += head.write(id.replaceAll('-', ''), end, 'hex')
+  // The rest of pooled memory holds rows of other workspaces.
+  assert(filled === draft.blockBytes && end === head.length, 'a frame fills its place')
   const check = checkOf(seal, offset, head)
   check.copy(head, CHECK_AT)
   return { block, check }
 }
 
-function writeSpan(target: Buffer, at: number, span: Span): number {
-  const words = spanWords(span)
+function writeRun(target: Buffer, at: number, run: RunRows): number {
+  const words = runWords(run)
   for (let i = 0; i < 12; i++) target.writeUInt32LE(words[i], at + i * 4)
-  return target.writeUInt32LE(span.rows, at + 48)
+  return target.writeUInt32LE(run.rows, at + 48)
 }
 
 function checkOf(seal: FrameSeal, offset: number, head: Buffer): Buffer {
@@ -114,7 +118,7 @@ export interface ValidHead {
   readonly end: number
 }
 
-export type FrameRead =
+type FrameRead =
   | { readonly status: 'frame'; readonly head: ValidHead; readonly frame: StoredFrame }
   /** The bytes end before the frame does; `need` bytes are required. The time is known once the head is complete. */
   | { readonly status: 'short'; readonly need: number; readonly receivedAt?: number }
@@ -132,9 +136,9 @@ export function readFrame(bytes: Buffer, at: number, seal: FrameSeal, offset: nu
   if (left < FRAME_HEAD_BYTES_MIN) return { status: 'short', need: FRAME_HEAD_BYTES_MIN }
   if (bytes.compare(seal.marker, 0, MARKER_BYTES, at, at + MARKER_BYTES) !== 0) return { status: 'none' }
   const length = bytes.readUInt32LE(at + HEAD_LENGTH_AT)
-  const spans = bytes.readUInt32LE(at + 64)
+  const runs = bytes.readUInt32LE(at + 64)
   const outboxIds = bytes.readUInt32LE(at + 68)
-  if (length !== headBytes(spans, outboxIds)) return { status: 'none' }
+  if (length !== headBytes(runs, outboxIds)) return { status: 'none' }
   if (left < length) return { status: 'short', need: length }
   const bytesOfHead = bytes.subarray(at, at + length)
   const check = checkOf(seal, offset, bytesOfHead)
@@ -143,7 +147,7 @@ export function readFrame(bytes: Buffer, at: number, seal: FrameSeal, offset: nu
   const end = blockEnd + bytes.readUInt32LE(at + 72)
   const receivedAt = bytesOfHead.readDoubleLE(88)
   if (bytes.length < blockEnd) return { status: 'short', need: blockEnd - at, receivedAt }
-  const described = readHead(bytesOfHead, spans, outboxIds)
+  const described = readHead(bytesOfHead, runs, outboxIds)
   const before = Buffer.from(bytesOfHead.subarray(BEFORE_AT, BEFORE_AT + CHECK_BYTES))
   const head = { firstSeq: described.firstSeq, rows: described.rows, receivedAt, check, before, end }
   const block = bytes.subarray(at + length, blockEnd)
@@ -151,21 +155,21 @@ export function readFrame(bytes: Buffer, at: number, seal: FrameSeal, offset: nu
   return { status: 'frame', head, frame: { ...described, block } }
 }
 
-function readHead(head: Buffer, spans: number, outboxIds: number): Omit<StoredFrame, 'block'> {
+function readHead(head: Buffer, runs: number, outboxIds: number): Omit<StoredFrame, 'block'> {
   return {
     kind: KINDS[head.readUInt32LE(56)],
     rows: head.readUInt32LE(60),
     firstSeq: head.readDoubleLE(80),
     receivedAt: head.readDoubleLE(88),
-    spans: readSpans(head, FRAME_HEAD_BYTES_MIN, spans),
-    outboxIds: readIds(head, FRAME_HEAD_BYTES_MIN + spans * SPAN_BYTES, outboxIds),
+    runs: readRuns(head, FRAME_HEAD_BYTES_MIN, runs),
+    outboxIds: readIds(head, FRAME_HEAD_BYTES_MIN + runs * RUN_BYTES, outboxIds),
   }
 }
 
-function readSpans(bytes: Buffer, at: number, count: number): Span[] {
+function readRuns(bytes: Buffer, at: number, count: number): RunRows[] {
   const words = new Uint32Array(12)
   return Array.from({ length: count }, (_, index) => {
-    const start = at + index * SPAN_BYTES
+    const start = at + index * RUN_BYTES
     for (let i = 0; i < 12; i++) words[i] = bytes.readUInt32LE(start + i * 4)
     return {
       workspaceId: uuidFromWords(words, 0),

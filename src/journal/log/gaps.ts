@@ -15,7 +15,7 @@ export class GapList {
   }
 
   /** Records a gap, some or all of which may be known already. */
-  note({ afterSeq, throughSeq, loadedSeq }: Gap): void {
+  add({ afterSeq, throughSeq, loadedSeq }: Gap): void {
     if (throughSeq <= afterSeq || this.gaps.some((gap) => gap.afterSeq <= afterSeq && gap.throughSeq >= throughSeq))
       return
     const isApart = (gap: Gap) => gap.throughSeq < afterSeq || gap.afterSeq > throughSeq

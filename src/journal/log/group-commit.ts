@@ -1,3 +1,4 @@
+import { assert } from '../../base/assert.ts'
 import type { Clock } from '../../base/clock.ts'
 import { ApiError } from '../../base/errors.ts'
 import { Holds } from '../../base/holds.ts'
@@ -17,11 +18,11 @@ export interface GroupCommitOptions {
 }
 
 /** The journal whose rows are committed. */
-export interface Committed {
+interface Committed {
   readonly epoch: string
   readonly endSeq: number
   /** How long to wait before the next commit, in milliseconds. */
-  restMs(): number
+  pauseMs(): number
   /** Makes a durable commit visible to consumers, before its calls resolve. */
   publish(commit: Commit): void
 }
@@ -91,8 +92,8 @@ export class GroupCommit {
       await this.holds.grant()
       const cuts = this.cuts
       this.cuts = []
-      const restMs = this.journal.restMs()
-      if (restMs > 0) await Bun.sleep(restMs)
+      const pauseMs = this.journal.pauseMs()
+      if (pauseMs > 0) await Bun.sleep(pauseMs)
       if (this.waiting.length > 0) await this.commit()
       if (cuts.length > 0) await this.serve(cuts)
       // Wait a tick for requests that have arrived meanwhile: fewer, larger commits.
@@ -126,6 +127,9 @@ export class GroupCommit {
       waiting = this.takeWaiting()
       const commit = pending.build(firstSeq, receivedAt, journal.epoch, known, storage.pool)
       bytes = commit.buffer.length
+      assert(firstSeq === journal.endSeq + 1, 'a commit continues where the log ends')
+      const acknowledged = waiting.reduce((sum, { rows }) => sum + rows, 0)
+      assert(firstSeq + acknowledged === commit.endSeq + 1, 'every row of a commit belongs to a call that waits for it')
       const started = performance.now()
       await storage.write(commit, receivedAt)
       onCommit?.(performance.now() - started, bytes)

@@ -1,5 +1,6 @@
 import { ApiError } from '../../base/errors.ts'
 import type { Log } from '../../base/log.ts'
+import { Wakeup } from '../../base/wakeup.ts'
 import { LogReader } from './log-reader.ts'
 import { shuttingDown } from './refusals.ts'
 import type { StoredLog } from './storage.ts'
@@ -15,7 +16,7 @@ export interface LogFollowerOptions {
 
 /** Reads a log while another process writes it: whenever it is woken, and at intervals. */
 export abstract class LogFollower extends LogReader {
-  private woken = Promise.withResolvers<void>()
+  private readonly wakeup = new Wakeup()
   private isFailing = false
   /** Calls that wait until everything before an end has been read. */
   private refreshes: { readonly end: number; readonly settled: PromiseWithResolvers<void> }[] = []
@@ -34,7 +35,7 @@ export abstract class LogFollower extends LogReader {
   /** Whether everything up to `end`, in the storage's own numbers, has been read. */
   protected abstract hasRead(end: number): boolean
   /** How long to wait before reading again without being woken, milliseconds. */
-  protected abstract restMs(): number
+  protected abstract intervalMs(): number
 
   /** Begins to follow. Call at the end of the constructor. */
   protected begin(): void {
@@ -42,7 +43,7 @@ export abstract class LogFollower extends LogReader {
   }
 
   protected wake(): void {
-    this.woken.resolve()
+    this.wakeup.wake()
   }
 
   /** Stops following, and rejects the calls that wait. Resolves once nothing is read any more. */
@@ -67,7 +68,6 @@ export abstract class LogFollower extends LogReader {
 
   private async run(): Promise<void> {
     while (!this.closed) {
-      this.woken = Promise.withResolvers()
       try {
         await this.readAll()
         this.settleRefreshes()
@@ -77,9 +77,7 @@ export abstract class LogFollower extends LogReader {
         this.isFailing = true
       }
       if (this.closed) return
-      const timer = setTimeout(this.woken.resolve, this.restMs())
-      await this.woken.promise
-      clearTimeout(timer)
+      await this.wakeup.next(this.intervalMs())
     }
   }
 

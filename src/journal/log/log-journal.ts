@@ -31,7 +31,7 @@ export interface LogJournalOptions extends Omit<GroupCommitOptions, 'storage'> {
 }
 
 /** Where a journal continues, as its storage has found it. */
-export interface LogStart {
+interface LogStart {
   /** The last position that was assigned. */
   readonly endSeq: number
   /** The outbox ids of the newest frame of each kind. */
@@ -154,7 +154,7 @@ export class LogJournal extends LogReader implements Journal {
    * consumers, so that the backlog stays constant instead of growing until calls are refused. Consumers that make no
    * progress, because their store is unavailable, do not slow down commits.
    */
-  restMs(): number {
+  pauseMs(): number {
     if (performance.now() - this.consumers.slowest.atMs > PACED_WITHIN_MS) return 0
     const over = this.backlogBytes / (this.options.paceBytes ?? PACE_BYTES) - 1
     return over > 0 ? Math.min(REST_MS_MAX, over * REST_MS_PER_PACE) : 0

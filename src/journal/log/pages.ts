@@ -1,4 +1,5 @@
 import { ptr } from 'bun:ffi'
+import { assert } from '../../base/assert.ts'
 
 /** Unit of writes, as direct I/O requires. */
 export const PAGE_BYTES = 4096
@@ -15,7 +16,7 @@ export class PagePool {
   private readonly free = new Map<number, Buffer[]>()
   private freeBytes = 0
   /** The pooled buffer that a returned view belongs to. */
-  private readonly whole = new WeakMap<ArrayBufferLike, Buffer>()
+  private readonly pooled = new WeakMap<ArrayBufferLike, { readonly piece: Buffer; isFree: boolean }>()
 
   /** A buffer of at least `bytes` bytes; the rest of the last page is zero. */
   take(bytes: number): Buffer {
@@ -26,22 +27,24 @@ export class PagePool {
 
   /** Returns a buffer to the pool. It must not be used any more. */
   give(buffer: Buffer): void {
-    const piece = this.whole.get(buffer.buffer)
-    if (piece === undefined || this.freeBytes + piece.length > POOLED_BYTES_MAX) return
+    const owner = this.pooled.get(buffer.buffer)
+    if (owner === undefined) return
+    // Two commits in the same memory would mix the rows of workspaces.
+    assert(!owner.isFree, 'a commit buffer is returned to the pool once')
+    const { piece } = owner
+    if (this.freeBytes + piece.length > POOLED_BYTES_MAX) return
+    owner.isFree = true
     this.freeBytes += piece.length
-    const rest = this.free.get(piece.length)
-    if (rest === undefined) this.free.set(piece.length, [piece])
-    else rest.push(piece)
+    const others = this.free.get(piece.length)
+    if (others === undefined) this.free.set(piece.length, [piece])
+    else others.push(piece)
   }
 
   private takePiece(length: number): Buffer {
-    const rested = this.free.get(length)?.pop()
-    if (rested !== undefined) {
-      this.freeBytes -= length
-      return rested
-    }
-    const piece = allocate(length)
-    this.whole.set(piece.buffer, piece)
+    const known = this.free.get(length)?.pop()
+    const piece = known ?? allocate(length)
+    if (known !== undefined) this.freeBytes -= length
+    this.pooled.set(piece.buffer, { piece, isFree: false })
     return piece
   }
 }

@@ -1,3 +1,4 @@
+import { assert } from '../../base/assert.ts'
 import { EventBlock } from '../blocks/event-block.ts'
 import { RecordBlock } from '../blocks/record-block.ts'
 import type { Frame } from '../journal.ts'
@@ -54,14 +55,18 @@ export class PendingRows {
     drafts[drafts.length - 1].draft.padding = buffer.length - used
     const frames: Frame[] = []
     let at = 0
+    let nextSeq = firstSeq
     let { before: check } = point
     for (const { draft, pieces } of drafts) {
-      const { kind, rows, spans } = draft
+      const { kind, rows, runs } = draft
+      assert(draft.firstSeq === nextSeq, 'the frames of a commit are consecutive')
+      nextSeq += rows
       const written = writeFrame(buffer, at, draft, pieces, { seal: point.seal, at: point.at + at, before: check })
-      frames.push({ kind, firstSeq: draft.firstSeq, rows, receivedAt, spans, block: written.block })
+      frames.push({ kind, firstSeq: draft.firstSeq, rows, receivedAt, runs, block: written.block })
       check = written.check
       at += frameBytes(draft)
     }
+    assert(nextSeq === endSeq + 1, 'a commit ends with its last frame')
     const outboxIds = new Map(drafts.map(({ draft }) => [draft.kind, draft.outboxIds]))
     return { buffer, frames, check, first, endSeq, outboxIds }
   }
@@ -82,7 +87,7 @@ export class PendingRows {
           firstSeq: first[kind],
           rows: block.rows,
           receivedAt,
-          spans: block.spans,
+          runs: block.runs,
           outboxIds: [...block.outboxIds],
           blockBytes: pieces.reduce((sum, piece) => sum + piece.length, 0),
           padding: 0,

@@ -15,7 +15,7 @@ export interface ChainPoint {
   readonly nextSeq: number
   /** The check of the commit or state message before; null when it is unknown: then any genuine message may follow. */
   readonly before: Buffer | null
-  /** Rows up to here were read before the stream was set back: that they come again is no damage. */
+  /** Rows up to here were read before the stream was set back: reading them again is not reported as damage. */
   readonly readSeq?: number
 }
 

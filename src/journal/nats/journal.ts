@@ -67,7 +67,7 @@ export async function openNatsJournal(options: NatsJournalOptions): Promise<LogJ
     await storage.publishState({ foundSeq: found.endSeq, endSeq, loadedSeq })
   }
   // A journal that has never assigned a position has no gap: earlier positions belong to another journal.
-  if (found.endSeq > 0) log.gapList.note({ afterSeq: intactSeq, throughSeq: endSeq, loadedSeq })
+  if (found.endSeq > 0) log.gapList.add({ afterSeq: intactSeq, throughSeq: endSeq, loadedSeq })
   const outboxIds = await answered(settleMs, () => outboxIdsAt(log, outbox))
   return new LogJournal(storage, { endSeq, outboxIds, consumers }, { paceBytes: PACE_BYTES, ...options })
 }

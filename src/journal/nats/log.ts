@@ -5,12 +5,12 @@ import { GapList } from '../log/gaps.ts'
 import type { StoredLog } from '../log/storage.ts'
 import { Chain } from './chain.ts'
 import { Reads } from './reads.ts'
-import { answered, Stream, type StreamOptions } from './stream.ts'
+import { answered, type NatsStreamOptions, Stream } from './stream.ts'
 
 /** How long a read waits for an answer of NATS: elections and restarts take some seconds. */
 const READ_SETTLE_MS = 5_000
 
-export interface NatsLogOptions extends StreamOptions {
+export interface NatsLogOptions extends NatsStreamOptions {
   /** In order; the last one is the current epoch. */
   readonly epochs: readonly Epoch[]
   /** The gaps that are known already. */
@@ -49,7 +49,7 @@ export class NatsLog implements StoredLog {
       sealKey,
       epochs: () => this.epochs,
       loadedSeq,
-      onGap: (gap) => this.gapList.note(gap),
+      onGap: (gap) => this.gapList.add(gap),
       onEpoch: (epoch) => this.adopt(epoch),
       log,
     })

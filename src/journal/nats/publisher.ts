@@ -11,7 +11,7 @@ const WRONG_LAST_SEQUENCE = 10071
 const FULL = [10077, 10023, 10047, 10002, 10028]
 
 /** Whether the messages are stored is unknown. */
-export class UnsettledError extends Error {
+class UnsettledError extends Error {
   override readonly name = 'UnsettledError'
 }
 
@@ -58,12 +58,12 @@ export async function publishAll(stream: Stream, messages: readonly Outgoing[], 
 }
 
 /**
- * `duplicate`: an earlier attempt has arrived. `unreachable`: not sent, or nobody can store it at the moment. `unknown`:
+ * `duplicate`: an earlier attempt has arrived. `unreachable`: not sent, or no server can store it at the moment. `unknown`:
  * sent, no answer.
  */
-type Outcome = 'stored' | 'duplicate' | 'wrong sequence' | 'full' | 'unreachable' | 'unknown'
+type PublishResult = 'stored' | 'duplicate' | 'wrong sequence' | 'full' | 'unreachable' | 'unknown'
 
-async function attempt(stream: Stream, message: Outgoing): Promise<Outcome> {
+async function attempt(stream: Stream, message: Outgoing): Promise<PublishResult> {
   try {
     const { seq, duplicate } = await stream.publish(message, ATTEMPT_MS)
     // Servers remember the id of a message before it is stored. Only the stream tells whether it was.

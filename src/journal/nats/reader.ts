@@ -4,7 +4,7 @@ import { shuttingDown } from '../log/refusals.ts'
 import type { ChainPoint } from './chain.ts'
 import { NatsLog, type NatsLogOptions } from './log.ts'
 import { findEnd } from './log-end.ts'
-import type { Step } from './reads.ts'
+import type { ReadStep } from './reads.ts'
 import { unavailableUnless } from './stream.ts'
 
 /** How often a reader asks for new messages whose announcement was lost, and for deleted ones. */
@@ -24,7 +24,7 @@ export interface NatsReaderOptions extends NatsLogOptions {
 
 /**
  * Opens a journal in a JetStream stream for reading, as any number of nodes may do.
- * @throws ApiError UNAVAILABLE when NATS does not answer, or nobody has created the stream yet
+ * @throws ApiError UNAVAILABLE when NATS does not answer, or no process has created the stream yet
  */
 export async function openNatsReader(options: NatsReaderOptions): Promise<NatsReader> {
   const log = await NatsLog.open(options, options.loadedSeq ?? (() => 0), options.onEpoch)
@@ -81,7 +81,7 @@ export class NatsReader extends LogFollower implements JournalReader {
     await this.end()
   }
 
-  protected restMs(): number {
+  protected intervalMs(): number {
     return INSPECT_MS
   }
 
@@ -144,7 +144,7 @@ export class NatsReader extends LogFollower implements JournalReader {
     this.tail.forget(startSeq - 1)
   }
 
-  private take({ step, next }: Step): void {
+  private take({ step, next }: ReadStep): void {
     this.point = next
     this.log.endStreamSeq = next.streamSeq - 1
     if (step.kind === 'commit') {

@@ -13,7 +13,7 @@ const POINTS_MAX = 4_096
 /** A search ends when this few messages are left: reading them is as fast. */
 const SEARCH_ENDS_AT = 4
 
-export interface ReadsOptions {
+interface ReadsOptions {
   readonly stream: Stream
   readonly chain: Chain
   /** The stream sequence of the last message of a whole commit. */
@@ -55,9 +55,9 @@ export class Reads {
    * Reads the commits and state messages from `point` on, up to the message `throughStreamSeq` or about `maxBytes`, at
    * least one. None when only a part of a group is there.
    */
-  async steps(point: ChainPoint, throughStreamSeq: number, maxBytes: number): Promise<Step[]> {
+  async steps(point: ChainPoint, throughStreamSeq: number, maxBytes: number): Promise<ReadStep[]> {
     const messages = await this.fetch(point.streamSeq, throughStreamSeq, maxBytes)
-    const steps: Step[] = []
+    const steps: ReadStep[] = []
     for (let at = point; at.streamSeq - point.streamSeq < messages.length; ) {
       const rest = messages.slice(at.streamSeq - point.streamSeq)
       if (rest.includes(null)) {
@@ -81,7 +81,7 @@ export class Reads {
     return steps
   }
 
-  private async deleted(): Promise<Step> {
+  private async deleted(): Promise<ReadStep> {
     const next = await this.firstPoint()
     return { step: { kind: 'deleted', next }, next }
   }
@@ -173,7 +173,7 @@ export class Reads {
 }
 
 /** One step of reading, and where the next one begins. */
-export interface Step {
+export interface ReadStep {
   /** `deleted`: the messages up to `next` were deleted. */
   readonly step: ChainStep | { readonly kind: 'deleted'; readonly next: ChainPoint }
   readonly next: ChainPoint

@@ -25,7 +25,7 @@ const CHECK_HOLDS_MS = 1_000
  */
 const COMPRESSED_BYTES_MIN = 4 * 1024
 
-export interface NatsStorageOptions {
+interface NatsStorageOptions {
   /** Rises with each claim of the partition. */
   readonly generation: number
   readonly settleMs: number
@@ -155,7 +155,7 @@ export class NatsStorage implements LogStorage {
     try {
       await publishAll(this.log.stream, messages, this.options.settleMs)
     } catch (error) {
-      if (!(error instanceof RefusedError)) throw this.lose(error)
+      if (!(error instanceof RefusedError)) throw this.closeAfter(error)
       this.end = { ...this.end, streamSeq: this.end.streamSeq + error.stored }
       throw error.refusal
     } finally {
@@ -169,7 +169,7 @@ export class NatsStorage implements LogStorage {
   }
 
   /** From now on everything is refused. */
-  private lose(cause: unknown): ApiError {
+  private closeAfter(cause: unknown): ApiError {
     if (this.lost !== undefined) return this.lost
     const message =
       cause instanceof FencedError
@@ -230,7 +230,7 @@ export class NatsStorage implements LogStorage {
     const { state, config } = await unavailableUnless(this.log.stream.info())
     const isIdle = !this.isPublishing && this.end.streamSeq === streamSeq
     if (isIdle && state.last_seq > streamSeq) {
-      throw this.lose(new FencedError(`another owner has published message ${state.last_seq}`))
+      throw this.closeAfter(new FencedError(`another owner has published message ${state.last_seq}`))
     }
     if (this.failedBytes > 0 && state.bytes + this.failedBytes > config.max_bytes) throw journalFull()
     this.soundAtMs = performance.now()

@@ -29,7 +29,7 @@ const PAUSE_MS = 50
 const STREAM_EXISTS = 10058
 const NO_MESSAGE = 10037
 
-export interface StreamOptions {
+export interface NatsStreamOptions {
   /** Shared by all partitions of the process. */
   readonly nc: NatsConnection
   /** Its name, such as `journal_3`. */
@@ -54,7 +54,7 @@ export class Stream {
   private readonly endSubject: string
 
   private constructor(
-    private readonly options: StreamOptions,
+    private readonly options: NatsStreamOptions,
     private readonly client: JetStreamClient,
     private readonly manager: JetStreamManager,
   ) {
@@ -62,7 +62,7 @@ export class Stream {
   }
 
   /** Uses a stream that may not exist yet, see {@link ensure}. */
-  static async open(options: StreamOptions): Promise<Stream> {
+  static async open(options: NatsStreamOptions): Promise<Stream> {
     const manager = await jetstreamManager(options.nc, { checkAPI: false, timeout: REQUEST_TIMEOUT_MS })
     return new Stream(options, jetstream(options.nc), manager)
   }

@@ -1,8 +1,8 @@
 import type { Log } from '../../base/log.ts'
-import type { ClusterSignature } from './signature.ts'
+import type { NodeSignature } from './signature.ts'
 
-export interface AddressesDeps {
-  readonly signature: ClusterSignature
+interface AddressesDeps {
+  readonly signature: NodeSignature
   /** Where a live node says that it is reached; null when there is no such node. */
   readonly urlOf: (instanceId: string) => string | null
   readonly log: Log

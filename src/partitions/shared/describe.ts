@@ -1,11 +1,16 @@
 import type { OwnedPartition } from '../partition.ts'
+import type { NodeRow } from './nodes.ts'
 import type { Ownership } from './ownership.ts'
+import type { SharedTables } from './partition-rows.ts'
 import type { Cluster } from './schema.ts'
-import type { ClusterNode, ClusterStore } from './store.ts'
 
 /** Describes a cluster: what the database says, and the present ends of the logs that this node writes. */
-export async function describeCluster(store: ClusterStore, ownership: Ownership, instanceId: string): Promise<Cluster> {
-  const [nodes, rows] = await Promise.all([store.nodes(), store.partitions()])
+export async function describeCluster(
+  tables: SharedTables,
+  ownership: Ownership,
+  instanceId: string,
+): Promise<Cluster> {
+  const [nodes, rows] = await Promise.all([tables.nodes.all(), tables.partitions.all()])
   return {
     nodes: nodes.map((node) => nodeOf(node, node.instanceId === instanceId)),
     partitions: rows.map(({ partition, owner, generation, epoch, endSeq, position }) => {
@@ -20,7 +25,7 @@ export async function describeCluster(store: ClusterStore, ownership: Ownership,
 }
 
 /** Describes an embedded service as a cluster of one node with one partition. */
-export function describeSingle(node: ClusterNode, { id, generation, journal, sink }: OwnedPartition): Cluster {
+export function describeSingle(node: NodeRow, { id, generation, journal, sink }: OwnedPartition): Cluster {
   const figures = figuresOf({ endSeq: journal.endSeq, loadedSeq: sink.loadedSeq() })
   const { instanceId: owner } = node
   return {
@@ -29,10 +34,7 @@ export function describeSingle(node: ClusterNode, { id, generation, journal, sin
   }
 }
 
-function nodeOf(
-  { instanceId, url, version, startedAt, isAlive }: ClusterNode,
-  isThis: boolean,
-): Cluster['nodes'][number] {
+function nodeOf({ instanceId, url, version, startedAt, isAlive }: NodeRow, isThis: boolean): Cluster['nodes'][number] {
   const started_at = startedAt.toISOString()
   return { instance_id: instanceId, url, version, started_at, alive: isAlive, is_this: isThis }
 }

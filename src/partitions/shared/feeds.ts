@@ -1,29 +1,32 @@
 import type { Log } from '../../base/log.ts'
 import { Loops } from '../../base/loops.ts'
 import type { JournalReader } from '../../journal/journal.ts'
-import type { FeedSource } from '../partition.ts'
+import type { Feeds, SourceLifetime } from '../feeds.ts'
+import type { PartitionRef } from '../partition.ts'
 
 /** Reads the log of a partition, whoever writes it. */
-export interface ClusterReader extends JournalReader {
+export interface SharedReader extends JournalReader {
   /** Asks for the true end of the log, and resolves once everything up to there can be read. @throws ApiError UNAVAILABLE */
   refreshEnd(): Promise<number>
   close(): Promise<void>
 }
 
-/** How long a {@link FeedSource} stays open, and how it catches up. */
-export type FeedLifetime = Pick<FeedSource, 'retain' | 'mayLag' | 'refresh'>
+/** A source reads a log for feeds. */
+interface Source extends SourceLifetime {
+  readonly hub: { stop(): Promise<void> }
+}
 
-export interface ClusterFeedsDeps {
+interface SharedFeedsDeps<Of extends Source> {
   /** @param onEpoch called when the log has begun a new epoch, in which the cursors of open feeds mean nothing */
-  readonly openReader: (partition: number, onEpoch: () => void) => Promise<ClusterReader>
-  readonly openSource: (reader: ClusterReader, life: FeedLifetime) => Promise<FeedSource>
+  readonly openReader: (partition: number, onEpoch: () => void) => Promise<SharedReader>
+  readonly openSource: (reader: SharedReader, life: SourceLifetime) => Promise<Of>
   readonly log: Log
   readonly loops?: Loops
 }
 
-interface Opened {
-  readonly reader: ClusterReader
-  readonly source: FeedSource
+interface Opened<Of> {
+  readonly reader: SharedReader
+  readonly source: Of
   /** The `end` functions of what is open. */
   readonly users: Set<() => void>
   /** When the last one was closed, on the monotonic clock. */
@@ -35,29 +38,28 @@ const SWEEP_MS = 10_000
 const IDLE_MS = 60_000
 
 /**
- * The logs that this node reads for feeds, opened with the first feed of a partition and closed some time after the last.
- * Feeds read the replicated log on every node, also on the partition's owner, so a change of owner does not concern them.
+ * The logs that this process reads for feeds, opened with the first feed of a partition and closed some time after the last.
+ * Feeds read the shared log in every process, also in the partition's owner, so a change of owner does not concern them.
  */
-export class ClusterFeeds {
-  private readonly opening = new Map<number, Promise<Opened>>()
-  private readonly opened = new Map<number, Opened>()
+export class SharedFeeds<Of extends Source> implements Feeds<Of> {
+  private readonly opening = new Map<number, Promise<Opened<Of>>>()
+  private readonly opened = new Map<number, Opened<Of>>()
   private readonly endSweep: () => Promise<void>
 
-  constructor(private readonly deps: ClusterFeedsDeps) {
+  constructor(private readonly deps: SharedFeedsDeps<Of>) {
     const { log, loops = new Loops(log) } = deps
     this.endSweep = loops.repeat('readers of feeds', SWEEP_MS, () => this.sweep())
   }
 
-  /** The log of a partition, with everything that was acknowledged before the call. @throws ApiError UNAVAILABLE */
-  async of(partition: number): Promise<FeedSource> {
-    const { source } = await this.open(partition)
+  async of({ partition }: PartitionRef): Promise<Of> {
+    const { source } = await this.ensure(partition)
     await source.refresh()
     return source
   }
 
   /** The true end of a partition's log. @throws ApiError UNAVAILABLE */
   async endSeq(partition: number): Promise<number> {
-    return (await this.open(partition)).reader.refreshEnd()
+    return (await this.ensure(partition)).reader.refreshEnd()
   }
 
   /** The last position of an epoch that this process has read; 0 when it reads another one, or nothing. */
@@ -66,8 +68,7 @@ export class ClusterFeeds {
     return reader?.epoch === epoch ? reader.endSeq : 0
   }
 
-  /** What is open at the moment. */
-  all(): readonly FeedSource[] {
+  open(): readonly Of[] {
     return [...this.opened.values()].map(({ source }) => source)
   }
 
@@ -78,7 +79,7 @@ export class ClusterFeeds {
     await Promise.all([...this.opened.keys()].map((partition) => this.close(partition)))
   }
 
-  private open(partition: number): Promise<Opened> {
+  private ensure(partition: number): Promise<Opened<Of>> {
     let opening = this.opening.get(partition)
     if (opening === undefined) {
       opening = this.openNow(partition)
@@ -88,10 +89,10 @@ export class ClusterFeeds {
     return opening
   }
 
-  private async openNow(partition: number): Promise<Opened> {
+  private async openNow(partition: number): Promise<Opened<Of>> {
     const users = new Set<() => void>()
     const reader = await this.deps.openReader(partition, () => void this.close(partition))
-    const life: FeedLifetime = {
+    const life: SourceLifetime = {
       mayLag: true,
       refresh: async () => void (await reader.refreshEnd()),
       retain: (end) => {
@@ -102,7 +103,7 @@ export class ClusterFeeds {
         }
       },
     }
-    const opened: Opened = {
+    const opened: Opened<Of> = {
       reader,
       source: await this.deps.openSource(reader, life),
       users,

@@ -5,13 +5,13 @@ import type { Forwarder } from '../../keys/forward.ts'
 import type { Caller } from '../../keys/schema.ts'
 import { NotOwner, type Partitions } from '../partition.ts'
 import { type Addresses, isUnreached } from './addresses.ts'
-import { type ClusterSignature, digestOf, FORWARDED_HEADER, notSigned } from './signature.ts'
+import { digestOf, FORWARDED_HEADER, type NodeSignature, notSigned } from './signature.ts'
 
-export interface ForwarderDeps {
+interface ForwarderDeps {
   readonly partitions: Partitions
-  readonly signature: ClusterSignature
+  readonly signature: NodeSignature
   readonly addresses: Addresses
-  /** The node that owns a partition, as far as is known; null when nobody does. */
+  /** The node that owns a partition, as far as is known; null when none does. */
   readonly ownerOf: (partition: number) => string | null
   /** Reads who owns what, now. */
   readonly refresh: () => Promise<void>

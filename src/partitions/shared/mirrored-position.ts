@@ -9,7 +9,7 @@ export class MirroredPosition implements SinkPositionStore {
   private isMirroring = false
   private isClosed = false
 
-  /** @param mirror stores a position in Postgres; returns false when nobody needs it any more */
+  /** @param mirror stores a position in Postgres; returns false once no process needs it any more */
   constructor(
     private readonly file: SinkPositionStore,
     private readonly mirror: (position: SinkPosition) => Promise<boolean>,

@@ -1,8 +1,10 @@
+import { assert } from '../../base/assert.ts'
 import type { Log } from '../../base/log.ts'
 import { type Loop, Loops } from '../../base/loops.ts'
-import type { OwnedPartition } from '../partition.ts'
-import { oldestUnloadedOf } from '../partition.ts'
-import type { Claim, ClusterNode, ClusterStore, PartitionRow } from './store.ts'
+import { Wakeup } from '../../base/wakeup.ts'
+import { type OwnedPartition, oldestUnloadedOf } from '../partition.ts'
+import type { NodeRow, OwnNode } from './nodes.ts'
+import type { ClaimedRow, PartitionRow, SharedTables } from './partition-rows.ts'
 
 /** A partition that this node owns and has opened. */
 export interface OpenPartition extends OwnedPartition {
@@ -10,14 +12,14 @@ export interface OpenPartition extends OwnedPartition {
   stop(isLost: boolean): Promise<void>
 }
 
-export interface OwnershipDeps {
-  readonly store: ClusterStore
-  readonly node: Pick<ClusterNode, 'instanceId' | 'url' | 'version'>
+interface OwnershipDeps {
+  readonly tables: SharedTables
+  readonly node: OwnNode
   /**
    * Opens the log of a claimed partition and starts its consumers.
    * @param onLost to be called once when another node has taken the partition over, or its log cannot be written
    */
-  readonly open: (claimed: PartitionRow, onLost: (reason: string) => void) => Promise<OpenPartition>
+  readonly open: (claimed: ClaimedRow, onLost: (reason: string) => void) => Promise<OpenPartition>
   /** Whether this node reaches the logs. While it does not, it counts as dead: the others can write its partitions. */
   readonly isConnected: () => boolean
   /** Tells the other nodes that a partition is free. */
@@ -38,7 +40,7 @@ export interface OwnershipTimes {
 const TIMES: OwnershipTimes = { roundMs: 500, aliveMs: 2_000 }
 
 interface Held {
-  readonly claim: Claim
+  readonly claim: ClaimedRow
   /** Undefined while it is being opened. */
   open: OpenPartition | undefined
   isClosing: boolean
@@ -53,12 +55,14 @@ interface Held {
  */
 export class Ownership {
   private readonly held = new Map<number, Held>()
+  /** The last claim of each partition by this node. */
+  private readonly generations = new Map<number, number>()
   private owned: readonly OpenPartition[] = []
   private rows: readonly PartitionRow[] = []
-  private liveNodes: readonly ClusterNode[] = []
+  private liveNodes: readonly NodeRow[] = []
   private readonly times: OwnershipTimes
   private readonly stopping = new AbortController()
-  private wake = Promise.withResolvers<void>()
+  private readonly wakeup = new Wakeup()
   private finished: Promise<void> = Promise.resolve()
   private refreshing: Promise<void> | undefined
   /** The opening and closing of partitions. */
@@ -97,11 +101,11 @@ export class Ownership {
   }
 
   /** The live nodes, as of the last round. */
-  get nodes(): readonly ClusterNode[] {
+  get nodes(): readonly NodeRow[] {
     return this.liveNodes
   }
 
-  /** The node that owned the partition at the last round; null when nobody did. */
+  /** The node that owned the partition at the last round; null when none did. */
   ownerOf(partition: number): string | null {
     return this.rows.find((row) => row.partition === partition)?.owner ?? null
   }
@@ -113,8 +117,8 @@ export class Ownership {
   }
 
   /** Begins the next round now. */
-  hurry(): void {
-    this.wake.resolve()
+  wake(): void {
+    this.wakeup.wake()
   }
 
   /** Reads who owns what, now. Concurrent calls share one reading. */
@@ -129,21 +133,17 @@ export class Ownership {
   async stop(): Promise<void> {
     this.isDraining = true
     this.stopping.abort()
-    this.hurry()
     await this.finished
     for (const held of this.held.values()) this.begin(this.giveUp(held, false))
     while (this.underway.size > 0) await Promise.all(this.underway)
-    const { store, node } = this.deps
-    await store.removeNode(node.instanceId).catch(() => {})
+    const { tables, node } = this.deps
+    await tables.nodes.remove(node.instanceId).catch(() => {})
   }
 
   private async run(loop: Loop): Promise<void> {
     const { signal } = this.stopping
     while (!signal.aborted) {
-      const timer = setTimeout(() => this.hurry(), this.times.roundMs)
-      await this.wake.promise
-      clearTimeout(timer)
-      this.wake = Promise.withResolvers()
+      await this.wakeup.next(this.times.roundMs, signal)
       if (signal.aborted) return
       await this.round()
       loop.succeeded()
@@ -156,12 +156,15 @@ export class Ownership {
     await this.read()
     this.dropLost()
     if (!isConnected) return
-    const { store, node } = this.deps
+    const { tables, node } = this.deps
     const { fair, surplus } = this.share()
     const wanted = fair - this.held.size
     if (wanted > 0 && !this.isDraining && performance.now() >= this.claimAfterMs) {
-      const claimed = await store.claim(node.instanceId, wanted, [...this.held.keys()])
-      for (const row of claimed) this.begin(this.take(row))
+      const claimed = await tables.partitions.claim(node.instanceId, wanted, [...this.held.keys()])
+      for (const row of claimed) {
+        assert(!this.held.has(row.partition), `partition ${row.partition} is held once`)
+        this.begin(this.take(row))
+      }
     }
     for (const held of surplus) this.begin(this.giveUp(held, false))
     await this.report()
@@ -172,17 +175,17 @@ export class Ownership {
    * see all others as dead: it gives them time to return, too, before it claims their partitions.
    */
   private async beat(): Promise<void> {
-    const { store, node } = this.deps
+    const { tables, node } = this.deps
     const { aliveMs } = this.times
-    await store.beat(node, aliveMs)
+    await tables.nodes.beat(node, aliveMs)
     const now = performance.now()
     if (this.beatMs !== undefined && now - this.beatMs > aliveMs) this.claimAfterMs = now + aliveMs
     this.beatMs = now
   }
 
   private async read(): Promise<void> {
-    const { store } = this.deps
-    const [nodes, rows] = await Promise.all([store.nodes(), store.partitions()])
+    const { tables } = this.deps
+    const [nodes, rows] = await Promise.all([tables.nodes.all(), tables.partitions.all()])
     this.liveNodes = nodes.filter(({ isAlive }) => isAlive)
     this.rows = rows
   }
@@ -211,26 +214,22 @@ export class Ownership {
     const least = Math.floor(total / nodes)
     const most = Math.ceil(total / nodes)
     const counts = this.liveNodes.map(({ instanceId }) => this.rows.filter(({ owner }) => owner === instanceId).length)
-    const isSomeoneShort = counts.some((count) => count < least)
+    const isAnyShort = counts.some((count) => count < least)
     const held = [...this.held.values()].filter(({ isClosing }) => !isClosing)
-    const keep = isSomeoneShort ? least : most
+    const keep = isAnyShort ? least : most
     return { fair: most, surplus: held.filter(({ open }) => open !== undefined).slice(keep) }
   }
 
-  private async take(claimed: PartitionRow): Promise<void> {
+  private async take(claim: ClaimedRow): Promise<void> {
     const { log, open } = this.deps
-    const { partition, generation } = claimed
-    const { instanceId: owner } = this.deps.node
-    const held: Held = {
-      claim: { partition, owner, generation },
-      open: undefined,
-      isClosing: false,
-      lostBecause: undefined,
-    }
+    const { partition, generation } = claim
+    const held: Held = { claim, open: undefined, isClosing: false, lostBecause: undefined }
     this.held.set(partition, held)
     const startedAt = performance.now()
     try {
-      held.open = await open(claimed, (reason) => this.begin(this.lose(held, reason)))
+      assert(generation > (this.generations.get(partition) ?? 0), `generations of partition ${partition} rise`)
+      this.generations.set(partition, generation)
+      held.open = await open(claim, (reason) => this.begin(this.lose(held, reason)))
       if (held.lostBecause !== undefined) return await this.lose(held, held.lostBecause)
       this.update()
       const fields = { partition, generation, ms: Math.round(performance.now() - startedAt) }
@@ -266,7 +265,7 @@ export class Ownership {
   }
 
   private async release({ claim }: Held): Promise<void> {
-    await this.deps.store.release(claim).catch((error) => {
+    await this.deps.tables.partitions.release(claim).catch((error) => {
       // The next round claims it again, or others do once this node counts as dead.
       this.deps.log.warn('cluster: cannot release a partition', { partition: claim.partition, error })
     })
@@ -274,20 +273,12 @@ export class Ownership {
   }
 
   private async report(): Promise<void> {
-    const reports = await Promise.all(
-      [...this.held.values()].flatMap(({ claim, open }) =>
-        open === undefined
-          ? []
-          : [
-              oldestUnloadedOf(open).then((oldestUnloadedMs) => ({
-                ...claim,
-                endSeq: open.journal.endSeq,
-                oldestUnloadedMs,
-              })),
-            ],
-      ),
-    )
-    await this.deps.store.report(reports)
+    const reports = [...this.held.values()].flatMap(({ claim: { partition, generation }, open }) => {
+      if (open === undefined) return []
+      const { endSeq } = open.journal
+      return oldestUnloadedOf(open).then((oldestUnloadedMs) => ({ partition, generation, endSeq, oldestUnloadedMs }))
+    })
+    await this.deps.tables.partitions.report(await Promise.all(reports))
   }
 
   private update(): void {

@@ -1,32 +1,34 @@
 import { ApiError } from '../../base/errors.ts'
+import { isOutboxDrained } from '../../journal/outbox-rows.ts'
+import type { Sql } from '../../postgres/connect.ts'
 import type { LoadProgress } from '../../sink/sink.ts'
-import { checkJournals, type FeedSource, oldestUnloadedOf, type Partition, type Partitions } from '../partition.ts'
-import type { ClusterFeeds } from './feeds.ts'
+import { checkJournals, oldestUnloadedOf, type Partition, type Partitions } from '../partition.ts'
+import type { SharedFeeds } from './feeds.ts'
 import type { OpenPartition, Ownership } from './ownership.ts'
+import type { PartitionStore } from './partition-rows.ts'
 import { RemoteLoad } from './remote.ts'
-import type { ClusterStore } from './store.ts'
 
-export interface ClusterPartitionsDeps {
+interface SharedPartitionsDeps {
   readonly count: number
-  readonly store: ClusterStore
+  readonly sql: Sql
+  readonly rows: PartitionStore
   readonly ownership: Ownership
-  readonly feeds: ClusterFeeds
+  readonly feeds: Pick<SharedFeeds<never>, 'endSeq'>
   /** Whether this node reaches the logs. */
   readonly isConnected: () => boolean
 }
 
-const FLUSH_POLL_MS = 20
 const FLUSH_MS = 10_000
 /** What owners reported longer ago says nothing. */
 const REPORT_VALID_MS = 30_000
 
-/** The partitions of a cluster as one node sees them. */
-export class ClusterPartitions implements Partitions {
+/** The partitions that several processes share, as one of them sees them. */
+export class SharedPartitions implements Partitions {
   readonly isOnlyOne = false
-  private readonly all: readonly ClusterPartition[]
+  private readonly all: readonly SharedPartition[]
 
-  constructor(private readonly deps: ClusterPartitionsDeps) {
-    this.all = Array.from({ length: deps.count }, (_, id) => new ClusterPartition(id, deps))
+  constructor(private readonly deps: SharedPartitionsDeps) {
+    this.all = Array.from({ length: deps.count }, (_, id) => new SharedPartition(id, deps))
   }
 
   of({ partition }: { readonly partition: number }): Partition {
@@ -42,18 +44,13 @@ export class ClusterPartitions implements Partitions {
     await checkJournals(this.owned())
   }
 
-  openFeeds(): readonly FeedSource[] {
-    return this.deps.feeds.all()
-  }
-
   async oldestUnloaded(): Promise<number | null> {
-    const { ownership, store } = this.deps
-    const rows = await store.partitions()
+    const { ownership, rows } = this.deps
     const times = await Promise.all(
-      rows.map(async ({ partition, oldestUnloadedMs, reportAgeMs, endSeq }) => {
+      (await rows.all()).map(async ({ partition, oldestUnloadedMs, reportAgeMs, endSeq }) => {
         const owned = ownership.get(partition)
         if (owned !== undefined) return oldestUnloadedOf(owned)
-        // A partition that nobody has ever written.
+        // A partition that no process has ever written.
         if (reportAgeMs === null && endSeq === 0) return null
         return reportAgeMs === null || reportAgeMs > REPORT_VALID_MS ? 0 : oldestUnloadedMs
       }),
@@ -63,16 +60,16 @@ export class ClusterPartitions implements Partitions {
   }
 }
 
-class ClusterPartition implements Partition {
+class SharedPartition implements Partition {
   private readonly remote: RemoteLoad
 
   constructor(
     readonly id: number,
-    private readonly deps: ClusterPartitionsDeps,
+    private readonly deps: SharedPartitionsDeps,
   ) {
-    const { store, ownership, feeds } = deps
+    const { rows, ownership, feeds } = deps
     this.remote = new RemoteLoad({
-      store,
+      partitions: rows,
       partition: id,
       known: () => {
         const row = ownership.partitions[id]
@@ -90,23 +87,12 @@ class ClusterPartition implements Partition {
     return this.owned?.sink ?? this.remote
   }
 
-  feeds(): Promise<FeedSource> {
-    return this.deps.feeds.of(this.id)
-  }
-
   /** Waits until the owner has appended what the outbox has of this partition. */
   async flushChanges(): Promise<void> {
-    const { store, feeds } = this.deps
+    const { sql, feeds } = this.deps
     if (this.owned !== undefined) await this.owned.relay.flush()
-    else {
-      const last = await store.lastOutboxId(this.id)
-      const deadline = performance.now() + FLUSH_MS
-      while (last > 0 && (await store.hasOutboxRow(this.id, last))) {
-        if (performance.now() > deadline)
-          throw new ApiError('UNAVAILABLE', 'recent changes cannot be read yet; try again')
-        await Bun.sleep(FLUSH_POLL_MS)
-      }
-    }
+    else if (!(await isOutboxDrained(sql, this.id, FLUSH_MS)))
+      throw new ApiError('UNAVAILABLE', 'recent changes cannot be read yet; try again')
     await feeds.endSeq(this.id)
   }
 }

@@ -1,9 +1,9 @@
 import type { Peers } from '../peers.ts'
 import type { Addresses } from './addresses.ts'
-import { type ClusterSignature, FORWARDED_HEADER } from './signature.ts'
+import { FORWARDED_HEADER, type NodeSignature } from './signature.ts'
 
-export interface PeersDeps {
-  readonly signature: ClusterSignature
+interface PeersDeps {
+  readonly signature: NodeSignature
   readonly addresses: Addresses
 }
 

@@ -1,5 +1,6 @@
+import { assert } from '../../base/assert.ts'
 import type { SinkPosition, SinkPositionStore } from '../../sink/position.ts'
-import type { Claim, ClusterStore } from './store.ts'
+import type { ClaimedRow, PartitionStore } from './partition-rows.ts'
 
 /**
  * The sink's position in Postgres, for the node that holds the claim. Once another node has taken the partition over,
@@ -7,11 +8,15 @@ import type { Claim, ClusterStore } from './store.ts'
  * deduplication token, which changes nothing.
  */
 export class ClusterSinkPosition implements SinkPositionStore {
+  private last: SinkPosition
+  private isLost = false
+
   constructor(
-    private readonly store: ClusterStore,
-    private readonly claim: Claim,
-    private last: SinkPosition,
-  ) {}
+    private readonly partitions: PartitionStore,
+    private readonly claim: ClaimedRow,
+  ) {
+    this.last = claim.position
+  }
 
   get(): SinkPosition {
     return this.last
@@ -19,8 +24,10 @@ export class ClusterSinkPosition implements SinkPositionStore {
 
   async set(changes: Partial<SinkPosition>): Promise<void> {
     const position = { ...this.last, ...changes }
-    if (!(await this.store.setPosition(this.claim, position)))
-      throw new Error(`another node has taken partition ${this.claim.partition} over`)
+    const isStored = await this.partitions.setPosition(this.claim, position)
+    assert(!isStored || !this.isLost, 'a claim that was taken over writes nothing more')
+    this.isLost = !isStored
+    if (this.isLost) throw new Error(`another node has taken partition ${this.claim.partition} over`)
     this.last = position
   }
 

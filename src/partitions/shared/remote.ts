@@ -1,8 +1,8 @@
 import type { LoadProgress } from '../../sink/sink.ts'
-import type { ClusterStore } from './store.ts'
+import type { PartitionStore } from './partition-rows.ts'
 
-export interface RemoteLoadDeps {
-  readonly store: ClusterStore
+interface RemoteLoadDeps {
+  readonly partitions: Pick<PartitionStore, 'loadedSeq'>
   readonly partition: number
   /** The epoch and position as of the last round. */
   readonly known: () => { readonly epoch: string; readonly loadedSeq: number }
@@ -27,7 +27,7 @@ export class RemoteLoad implements LoadProgress {
   async waitFor(seq: number, timeoutMs: number): Promise<boolean> {
     const deadline = performance.now() + timeoutMs
     for (;;) {
-      if ((await this.deps.store.loadedSeq(this.deps.partition)) >= seq) return true
+      if ((await this.deps.partitions.loadedSeq(this.deps.partition)) >= seq) return true
       if (performance.now() > deadline) return false
       await Bun.sleep(POLL_MS)
     }

@@ -19,7 +19,7 @@ export const Cluster = Named(
     partitions: t.Array(
       t.Object({
         partition: Count('The number of the partition.'),
-        owner: Described(Nullable(Uuid), 'The instance that writes it; null while nobody does.'),
+        owner: Described(Nullable(Uuid), 'The instance that writes it; null while no process does.'),
         generation: Count('How often it was claimed.'),
         epoch: t.String({ description: 'Identifies its sequence of positions.' }),
         end_seq: Count('Its last position, as its owner has last reported it.'),

@@ -3,7 +3,7 @@ const WINDOW = 65_536
 /** Senders remembered: 8 KiB each. A cluster has far fewer, even when its nodes start again and again. */
 const SENDERS_MAX = 1_024
 
-export interface SentCall {
+interface SentCall {
   readonly from: string
   /** Counts the calls of this sender. */
   readonly number: number

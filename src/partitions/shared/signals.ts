@@ -1,4 +1,4 @@
-/** What nodes tell each other at once, so that nobody has to wait for the next poll. A lost signal costs that wait. */
+/** What nodes send each other at once, so that none has to wait for the next poll. A lost signal costs that wait. */
 export type Signal = 'outbox' | 'cluster'
 
 /** Publishes to all nodes, this one included. */

@@ -22,7 +22,7 @@ const WRONG_NODE = 'a call for another node arrived here: check the INSTANCE_URL
 const VALID_MS = 60_000
 
 /** Signs the requests that nodes send each other, with a key derived from `CLUSTER_SECRET`. */
-export class ClusterSignature {
+export class NodeSignature {
   private readonly key: Buffer
   /** Not the instance: one that starts again counts anew. */
   private readonly from = randomUUID()

@@ -10,7 +10,7 @@ interface Control {
   readonly token: string
 }
 
-export interface ControlDeps {
+interface ControlDeps {
   readonly dataDir: string
   /** @throws Error whose message is for the operator */
   readonly takeSnapshot: () => Promise<{ snapshot: Snapshot; release: () => Promise<void> }>

@@ -18,7 +18,7 @@ export interface Snapshot {
   readonly files: readonly SnapshotFile[]
 }
 
-export interface SnapshotFile {
+interface SnapshotFile {
   readonly from: string
   readonly path: string
   readonly bytes: number

@@ -5,9 +5,10 @@ const POLL_MS = 100
 const LEVELS_MAX = 5
 
 /**
- * Calls `onGone` once the npm (or npx) that started this process has ended. npm does not forward SIGTERM to the processes
- * that it runs, so `npx bun run start` would end and leave the service running. Does nothing when npm did not start this
- * process: a service may outlive the shell that started it. Linux only, where npm's shell does this.
+ * Calls `onGone` once the npm (or npx) that started this process has ended. npm forwards SIGTERM only to the shell that it
+ * starts, and that shell (dash) ends without telling `bun run`, whose child this process is: `npx bun run start` would end and
+ * leave the service running, whatever its script execs. Does nothing when npm did not start this process: a service may
+ * outlive the shell that started it. Linux only, where npm's shell does this.
  *
  * @returns a function that stops watching
  */

@@ -4,7 +4,7 @@ import { serverOptions } from '../../http/server-options.ts'
 import type { App } from '../app.ts'
 
 /** The service, listening on its port. */
-export interface Listener {
+interface Listener {
   /** The URL for clients on this machine. */
   readonly url: string
   /** Stops accepting connections, waits a limited time for pending responses, then closes the rest. */

@@ -1,7 +1,9 @@
 import type { Loops } from '../../base/loops.ts'
 import { type CounterCell, type HistogramCell, Metrics } from '../../base/metrics.ts'
 import type { ObserveRequest } from '../../http/envelope.ts'
+import type { FeedSource } from '../../live/feed-source.ts'
 import type { Hub } from '../../live/hub.ts'
+import type { Feeds } from '../../partitions/feeds.ts'
 import type { OwnedPartition, Partitions } from '../../partitions/partition.ts'
 
 const REQUEST_SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
@@ -10,8 +12,9 @@ const LAG_SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.02, 0.03, 0.04, 0.05, 0.075, 
 const LOAD_SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
 
 /** The components whose state is read on each scrape. */
-export interface Observed {
-  readonly partitions: Pick<Partitions, 'isOnlyOne' | 'owned' | 'openFeeds'>
+interface Observed {
+  readonly partitions: Pick<Partitions, 'isOnlyOne' | 'owned'>
+  readonly feeds: Feeds<FeedSource>
   readonly loops: Pick<Loops, 'states'>
   readonly connections: { readonly size: number; readonly queuedBytes: number }
 }
@@ -82,12 +85,12 @@ export function createServiceMetrics() {
 }
 
 /** Rows of the journal that live subscriptions of this process have not been sent yet. */
-export function feedLag(partitions: Pick<Partitions, 'openFeeds'>): number {
-  return partitions.openFeeds().reduce((sum, { hub }) => sum + hub.lag(), 0)
+export function feedLag(feeds: Feeds<FeedSource>): number {
+  return feeds.open().reduce((sum, { hub }) => sum + hub.lag(), 0)
 }
 
 /** Adds the gauges of the parts that have started. */
-function addGauges(registry: Metrics, { partitions, loops, connections }: Observed): void {
+function addGauges(registry: Metrics, { partitions, feeds, loops, connections }: Observed): void {
   registry.gauges(
     'loop_failing_seconds',
     'Seconds since each background loop began to fail; 0 while it works.',
@@ -120,7 +123,7 @@ function addGauges(registry: Metrics, { partitions, loops, connections }: Observ
     statistics.lag(),
   )
   const counted = (pick: (counts: ReturnType<Hub['counts']>) => number) => () =>
-    partitions.openFeeds().reduce((sum, { hub }) => sum + pick(hub.counts()), 0)
+    feeds.open().reduce((sum, { hub }) => sum + pick(hub.counts()), 0)
   registry.gauge('feed_connections', 'Open feeds.', () => connections.size)
   registry.gauge('feed_queued_bytes', 'Bytes queued for clients of open feeds.', () => connections.queuedBytes)
   registry.gauge(
@@ -138,7 +141,7 @@ function addGauges(registry: Metrics, { partitions, loops, connections }: Observ
     'Distinct filters of open feeds.',
     counted(({ filters }) => filters),
   )
-  registry.gauge('feed_lag_rows', 'Journal rows not yet delivered to live subscriptions.', () => feedLag(partitions))
+  registry.gauge('feed_lag_rows', 'Journal rows not yet delivered to live subscriptions.', () => feedLag(feeds))
 }
 
 /** Like `Map.getOrInsertComputed`, which takes 9 ns where this takes 1 to 3; every request needs three. */

@@ -1,20 +1,21 @@
 import type { NatsConnection } from '@nats-io/transport-node'
 import type { ClusterConfig } from '../../config/config.ts'
-import type { Journal } from '../../journal/journal.ts'
+import type { Gap } from '../../journal/journal.ts'
 import { newEpoch } from '../../journal/log/epochs.ts'
 import { connectNats, watchConnection } from '../../journal/nats/connect.ts'
 import { openNatsJournal } from '../../journal/nats/journal.ts'
 import { openNatsReader } from '../../journal/nats/reader.ts'
-import type { OpenPartition } from '../../partitions/shared/ownership.ts'
+import { type FoundJournal, lastCountedSeq, type StartDecision } from '../../journal/start.ts'
+import type { ClaimedRow, PartitionRow, PartitionStore } from '../../partitions/shared/partition-rows.ts'
 import { ClusterSinkPosition } from '../../partitions/shared/position.ts'
 import type { Signal, SignalBus } from '../../partitions/shared/signals.ts'
-import { decideClusterStart } from '../../partitions/shared/start.ts'
-import type { Claim, ClusterStore, PartitionRow } from '../../partitions/shared/store.ts'
-import { loadIntervalMs } from '../../sink/sink.ts'
+import type { Sql } from '../../postgres/connect.ts'
 import { highestSeq } from '../../store-marks/columnar-marks.ts'
 import { noteGap } from '../../store-marks/gaps.ts'
-import { LAST_LOAD_MS, type Pipeline, type PipelineContext, startConsumers } from './local.ts'
-import { openClusterStore, partitionLimits, startSharedPipeline } from './shared.ts'
+import type { ServiceContext } from '../context.ts'
+import type { Pipeline, PipelineContext } from './pipeline.ts'
+import { openTables, partitionLimits, startSharedPipeline } from './shared.ts'
+import type { PartitionLog } from './topology.ts'
 
 const SIGNAL_PREFIX = 'journal.signal.'
 /** Nothing in ClickHouse says how far a partition was loaded: Postgres does. */
@@ -25,101 +26,91 @@ export async function startClusterPipeline(context: PipelineContext, config: Clu
   const { columnar, log, progress, teardown } = context
   const nc = await progress.during('connecting to NATS', () => connectNats(config.natsUrls))
   teardown.add('NATS', () => nc.close())
-  const store = openClusterStore(context)
-  const count = await store.createPartitions({
+  const tables = openTables(context)
+  const { partitions } = tables
+  const count = await partitions.create({
     count: context.config.partitions,
     home: null,
     epochOf: newEpoch,
     highestSeq: () => highestSeq(columnar),
   })
-  const parts = { context, config, count, nc, store }
+  const nats = { nc, replicas: config.natsReplicas, partitions, ...partitionLimits(context.config, count) }
   return startSharedPipeline(context, {
-    store,
     count,
+    isShared: true,
+    tables,
     bus: natsSignals(nc),
     secret: config.secret,
     isConnected: watchConnection(nc),
     urlOf: (listeningAt) => config.instanceUrl ?? listeningAt,
-    open: (claimed, onLost, onUsage) => openPartition(parts, claimed, onLost, onUsage),
+    openLog: (claimed, opened, onLost) => openNatsLog(context, { ...nats, claimed, onLost }, opened),
     async openReader(partition, onEpoch) {
-      const row = (await store.partitions())[partition]
-      return openNatsReader({ ...logOptions(nc, row), onEpoch, log })
+      const row = (await partitions.all())[partition]
+      return openNatsReader({ ...streamOf(nc, row), onEpoch, log })
     },
     incidents: () => [],
     outdated: new Promise(() => {}),
   })
 }
 
-interface Parts {
-  readonly context: PipelineContext
-  readonly config: ClusterConfig
-  /** The number of partitions. */
-  readonly count: number
+interface NatsLogOptions {
   readonly nc: NatsConnection
-  readonly store: ClusterStore
+  readonly replicas: number
+  readonly partitions: PartitionStore
+  readonly maxBytes: number
+  readonly keepBytes: number
+  readonly claimed: ClaimedRow
+  readonly onLost: (reason: string) => void
 }
 
-/** Opens the log of a partition that this node has claimed, and starts its consumers. */
-async function openPartition(
-  { context, config, count, nc, store }: Parts,
-  claimed: PartitionRow,
-  onLost: (reason: string) => void,
-  onUsage: () => void,
-): Promise<OpenPartition> {
-  const { sql, columnar, clock, log, metrics } = context
-  const { partition: id, generation, owner } = claimed
-  const claim: Claim = { partition: id, generation, owner: owner! }
+/** Opens the stream of a partition that this node has claimed. */
+async function openNatsLog(
+  { sql, columnar, clock, log, metrics }: ServiceContext,
+  { nc, partitions, claimed, ...options }: NatsLogOptions,
+  opened: AsyncDisposableStack,
+): Promise<PartitionLog> {
+  const { partition, generation } = claimed
   const gaps = [...claimed.gaps]
-  const journal: Journal = await openNatsJournal({
-    ...logOptions(nc, claimed),
-    replicas: config.natsReplicas,
+  const storeGap = async (gap: Gap) => {
+    gaps.push(gap)
+    const { afterSeq, throughSeq, loadedSeq } = gap
+    const lost = { epoch: claimed.epoch, afterSeq: Math.max(afterSeq, loadedSeq), throughSeq, reason: 'journal' }
+    await Promise.all([partitions.setGaps(claimed, gaps), noteGap({ sql, columnar, now: clock.now() }, lost)])
+  }
+  const journal = await openNatsJournal({
+    ...streamOf(nc, claimed),
+    ...options,
     generation,
-    ...partitionLimits(context.config, count),
-    decideStart: (found) => decideClusterStart(found, claimed, store),
+    decideStart: (found) => decideStart(sql, found, claimed),
     async beginEpoch(firstSeq) {
       const epoch = { epoch: newEpoch(), firstSeq }
-      await store.beginEpoch(claim, [...claimed.epochs, epoch])
+      await partitions.beginEpoch(claimed, [...claimed.epochs, epoch])
       return epoch
     },
-    onGap(gap) {
-      gaps.push(gap)
-      const { afterSeq, throughSeq } = gap
-      const lost = { epoch: claimed.epoch, afterSeq: Math.max(afterSeq, gap.loadedSeq), throughSeq, reason: 'journal' }
-      const noted = Promise.all([store.setGaps(claim, gaps), noteGap({ sql, columnar, now: clock.now() }, lost)])
-      noted.catch((error) => log.error('cluster: cannot store a gap', { partition: id, error }))
-    },
-    onLost,
+    onGap: (gap) => void storeGap(gap).catch((error) => log.error('cluster: cannot store a gap', { partition, error })),
     clock,
     log,
     onCommit: metrics.journalCommitted,
   })
-  try {
-    const position = new ClusterSinkPosition(store, claim, claimed.position)
-    const columnarMark = () => NO_MARK
-    const consumers = await startConsumers(context, {
-      id,
-      generation,
-      journal,
-      position,
-      columnarMark,
-      onUsage,
-      isOneOfMany: true,
-      loadIntervalMs: loadIntervalMs(count),
-    })
-    return {
-      ...consumers,
-      async stop(isLost) {
-        await consumers.stop(isLost ? 0 : LAST_LOAD_MS)
-        await journal.close()
-      },
-    }
-  } catch (error) {
-    await journal.close()
-    throw error
-  }
+  opened.defer(() => journal.close())
+  const position = new ClusterSinkPosition(partitions, claimed)
+  return { journal, position, columnarMark: () => NO_MARK }
 }
 
-function logOptions(nc: NatsConnection, { partition, sealKey, epochs, gaps }: PartitionRow) {
+/**
+ * Decides where the positions of a partition continue: after every position that any process is known to have seen. A log
+ * that ends earlier has lost rows or was set back, so it begins a new epoch.
+ */
+async function decideStart(
+  sql: Sql,
+  { epoch, endSeq }: FoundJournal,
+  { position: { loadedSeq, inFlightSeq }, endSeq: reportedSeq }: PartitionRow,
+): Promise<StartDecision> {
+  const afterSeq = Math.max(loadedSeq, inFlightSeq, reportedSeq, await lastCountedSeq(sql, epoch))
+  return { afterSeq, loadedSeq, newEpoch: afterSeq > endSeq }
+}
+
+function streamOf(nc: NatsConnection, { partition, sealKey, epochs, gaps }: PartitionRow) {
   return { nc, stream: `journal_${partition}`, subject: `journal.${partition}`, sealKey, epochs, gaps }
 }
 

@@ -41,7 +41,7 @@ interface WorkerText {
   readonly text: string
 }
 
-export interface WorkerMetricsDeps {
+interface WorkerMetricsDeps {
   readonly index: number
   /** The metrics of this worker. */
   readonly own: Metrics

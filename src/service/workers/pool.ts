@@ -4,9 +4,9 @@ import { StartError } from '../../base/start-error.ts'
 import type { FromWorker, ToWorker, WorkerStart } from './messages.ts'
 
 /** What all workers have in common. */
-export type CommonStart = Omit<WorkerStart, 'index' | 'instanceId' | 'previousInstanceId'>
+type CommonStart = Omit<WorkerStart, 'index' | 'instanceId' | 'previousInstanceId'>
 
-export interface WorkerPoolDeps {
+interface WorkerPoolDeps {
   /** Registers a worker that is about to start, instead of the one that it replaces. */
   readonly register: (instanceId: string, previousInstanceId: string) => Promise<void>
   /** Called when Postgres has gone back to an earlier state. */

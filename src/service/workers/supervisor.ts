@@ -8,7 +8,8 @@ import { Metrics } from '../../base/metrics.ts'
 import { Teardown } from '../../base/teardown.ts'
 import type { Config } from '../../config/config.ts'
 import { newEpoch } from '../../journal/log/epochs.ts'
-import { ClusterStore } from '../../partitions/shared/store.ts'
+import { NodeStore } from '../../partitions/shared/nodes.ts'
+import { PartitionStore } from '../../partitions/shared/partition-rows.ts'
 import { highestSeq } from '../../store-marks/columnar-marks.ts'
 import { isMarkedRestored, journalName, markRestored, readJournalId } from '../../store-marks/mark-file.ts'
 import { bootstrapWorkspace } from '../../workspaces/bootstrap.ts'
@@ -45,7 +46,7 @@ async function start(config: Config, { log, progress }: Options, teardown: Teard
   const outdated = Promise.withResolvers<void>()
   const count = config.workers
   const pool = new WorkerPool({
-    register: (instanceId, previousId) => store.replaceNode({ instanceId, url: '', version }, previousId, STARTING_MS),
+    register: (instanceId, previousId) => nodes.replace({ instanceId, url: '', version }, previousId, STARTING_MS),
     onOutdated: outdated.resolve,
     log,
   })
@@ -57,9 +58,9 @@ async function start(config: Config, { log, progress }: Options, teardown: Teard
     onStuckQuery: (workspaceId) => pool.broadcast({ type: 'stuck', workspaceId }),
     connections: FURTHER_CONNECTIONS + count * CONNECTIONS_PER_WORKER,
   })
-  const store = new ClusterStore(sql)
+  const nodes = new NodeStore(sql)
   const home = readJournalId(config.dataDir)
-  const partitions = await store.createPartitions({
+  const partitions = await new PartitionStore(sql).create({
     count: config.partitions,
     home,
     epochOf: newEpoch,
@@ -70,7 +71,8 @@ async function start(config: Config, { log, progress }: Options, teardown: Teard
   const first = await bootstrapWorkspace({ sql, clock: systemClock, mint, key: config.bootstrapWorkspaceKey })
   const { version } = packageJson
   const instanceIds = Array.from({ length: count }, () => crypto.randomUUID())
-  await store.replaceNodes(instanceIds, dataDir.previousInstanceId, version, STARTING_MS)
+  const starting = instanceIds.map((instanceId) => ({ instanceId, url: '', version }))
+  await nodes.replaceAll(starting, dataDir.previousInstanceId, STARTING_MS)
   const secret = Buffer.from(crypto.getRandomValues(new Uint8Array(SECRET_BYTES))).toString('base64url')
   teardown.add('workers', () => pool.stop())
   await progress.during(`starting ${count} workers`, () =>

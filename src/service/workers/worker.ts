@@ -37,8 +37,8 @@ async function main(): Promise<void> {
     // An interrupted start has nothing to save.
     const service = await Promise.race([starting, stopped.promise])
     if (service === undefined) process.exit(0)
-    tell({ type: 'ready' })
-    void service.outdated.then(() => tell({ type: 'outdated' }))
+    sendToParent({ type: 'ready' })
+    void service.outdated.then(() => sendToParent({ type: 'outdated' }))
     await stopped.promise
     setTimeout(() => {
       log.error('shutdown timed out; exiting', { after_ms: STOP_MS })
@@ -47,7 +47,7 @@ async function main(): Promise<void> {
     await service.stop()
     process.exit(0)
   } catch (error) {
-    if (error instanceof StartError) tell({ type: 'failed', message: error.message })
+    if (error instanceof StartError) sendToParent({ type: 'failed', message: error.message })
     else log.error('the worker cannot start', { error })
     process.exit(1)
   }
@@ -68,7 +68,7 @@ async function receiveStart() {
     bus: {
       publish(signal: Signal) {
         for (const listener of onSignal) listener(signal)
-        tell({ type: 'signal', signal })
+        sendToParent({ type: 'signal', signal })
       },
       listen: (listener: (signal: Signal) => void) => void onSignal.push(listener),
     },
@@ -76,7 +76,7 @@ async function receiveStart() {
   }
 }
 
-function tell(message: FromWorker): void {
+function sendToParent(message: FromWorker): void {
   if (process.connected) process.send?.(message)
 }
 

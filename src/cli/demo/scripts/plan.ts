@@ -32,14 +32,14 @@ export interface Failure {
 export type Step = LlmStep | ToolStep | NoteStep | DelegateStep
 
 /** A language model call. */
-export interface LlmStep {
+interface LlmStep {
   readonly kind: 'llm'
   readonly ms: number
   readonly payload: JsonObject
 }
 
 /** A tool call; with `error` it fails. */
-export interface ToolStep {
+interface ToolStep {
   readonly kind: 'tool'
   readonly ms: number
   readonly tool: string
@@ -49,7 +49,7 @@ export interface ToolStep {
 }
 
 /** Another event of the agent. */
-export interface NoteStep {
+interface NoteStep {
   readonly kind: 'note'
   readonly level: 'debug' | 'info' | 'warn' | 'error'
   readonly type: string
@@ -64,7 +64,7 @@ export interface DelegateStep {
   readonly seed: number
 }
 
-export type ProfileName = 'support' | 'coding' | 'research'
+type ProfileName = 'support' | 'coding' | 'research'
 
 /** A kind of agent. */
 export interface Profile {

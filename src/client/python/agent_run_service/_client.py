@@ -2,13 +2,13 @@ import logging
 import os
 import time
 from typing import Any, Callable, Dict, Optional, Sequence
-from urllib.parse import urlencode
 
+from ._api import NO_TIMEOUT, Agents, Approvals, InputRequests, Runs
 from ._errors import ReportError
 from ._exit import on_exit
 from ._http import Http, Secret
-from ._ids import event_ids, uuidv7
-from ._reporter import Reporter, Stats
+from ._ids import event_ids
+from ._reporter import Reporter, ReporterOptions, Stats
 from ._run import Reporting, Run, start_run
 from ._spool import Spool
 
@@ -33,7 +33,8 @@ class Client:
         on_error: Optional[Callable[[ReportError], Any]] = None,
         flush_at_exit: bool = True,
         close_timeout: float = 5.0,
-        retry_for: float = 30.0,
+        timeout: float = 30.0,
+        max_retries: int = 10,
     ):
         url = (url or os.environ.get("AGENT_RUN_URL") or "http://127.0.0.1:3000").strip()
         key = Secret((key or os.environ.get("AGENT_RUN_KEY") or "").strip())
@@ -48,12 +49,15 @@ class Client:
         self._url = url
         self._agent_id = agent_id or os.environ.get("AGENT_RUN_AGENT_ID")
         self._close_timeout = close_timeout
-        self._retry_for = retry_for
-        self._http = Http(url, key, compress)
+        self._http = Http(url, key, compress=compress, timeout=timeout, max_retries=max_retries)
+        self.runs = Runs(self._http)
+        self.agents = Agents(self._http)
+        self.approvals = Approvals(self._http)
+        self.input_requests = InputRequests(self._http)
         self._on_error = _guarded(on_error)
         opened = None if spool is None else Spool(spool)
         self._reporter = Reporter(
-            self._http, self._on_error, when_full, buffer_bytes, flush_interval, opened, spool_bytes
+            ReporterOptions(self._http, self._on_error, when_full, buffer_bytes, flush_interval, opened, spool_bytes)
         )
         self._reporting = Reporting(self._reporter, _per_process(event_ids))
         self._forget_exit = on_exit(self._finish) if flush_at_exit else lambda: None
@@ -90,7 +94,7 @@ class Client:
         }
         return start_run(self._reporting, fields)
 
-    start = run
+    start_run = run
 
     def flush(self, timeout: Optional[float] = None) -> bool:
         """Sends all reports now. Returns whether all that was reported before is acknowledged or refused."""
@@ -102,25 +106,37 @@ class Client:
         return self._reporter.close(self._close_timeout if timeout is None else timeout)
 
     def request(
-        self, method: str, path: str, *, query: Optional[Dict[str, Any]] = None, body: Any = None
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Optional[Dict[str, Any]] = None,
+        body: Any = None,
+        timeout: Optional[float] = None,
+        max_retries: Optional[int] = None,
     ) -> Any:
         """Calls any operation of the API and returns `data`; repeats it after temporary failures.
 
-        Raises ServiceError, NoResponseError.
+        `timeout` is for one attempt. Raises ServiceError, NoResponseError.
         """
-        given = {name: value for name, value in (query or {}).items() if value is not None}
-        target = path + ("?" + urlencode(given, doseq=True) if given else "")
-        headers = {"idempotency-key": uuidv7()} if method == "POST" else {}
-        return self._http.call(method, target, body, headers, self._retry_for)
+        return self._http.call(method, path, query=query, body=body, timeout=timeout, max_retries=max_retries)
 
     def query(
-        self, sql: str, params: Optional[Dict[str, Any]] = None, *, wait_for: Any = None
+        self,
+        sql: str,
+        params: Optional[Dict[str, Any]] = None,
+        *,
+        wait_for: Any = None,
+        timeout: float = NO_TIMEOUT,
+        max_retries: Optional[int] = None,
     ) -> Dict[str, Any]:
         """Runs one SELECT. Needs a workspace key. `rows` of the result are dicts. Raises ServiceError, NoResponseError."""
         body = {"query": sql, "params": params or {}}
         if wait_for is not None:
             body["wait_for"] = wait_for
-        return self._http.call("POST", "/api/v1/query", body, {}, self._retry_for)
+        return self._http.call(  # type: ignore[no-any-return]
+            "POST", "/api/v1/query", body=body, timeout=timeout, max_retries=max_retries, is_repeatable=True
+        )
 
     def __enter__(self) -> "Client":
         return self

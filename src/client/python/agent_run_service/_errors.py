@@ -5,7 +5,14 @@ class ServiceError(Exception):
     """An error response of the service, or a response that is not the service's."""
 
     def __init__(
-        self, status: int, code: Optional[str], reason: str, retry_after: Optional[float], is_final: bool = False
+        self,
+        status: int,
+        *,
+        code: Optional[str] = None,
+        reason: str = "",
+        retry_after: Optional[float] = None,
+        request_id: Optional[str] = None,
+        is_final: bool = False,
     ):
         super().__init__(
             f"status {status}, not a response of the service{reason}" if code is None else f"{code}: {reason}"
@@ -16,6 +23,8 @@ class ServiceError(Exception):
         self.reason = reason
         #: Seconds, from `Retry-After`, at most 60.
         self.retry_after = retry_after
+        #: Identifies the request in the log of the service; None when another server answered.
+        self.request_id = request_id
         #: Whether the service says that this very request can never be accepted.
         self.is_final = is_final
 
@@ -29,7 +38,12 @@ class ServiceError(Exception):
 
 
 class NoResponseError(Exception):
-    """The service did not respond, or could not serve the call, in time. Whether it had any effect is unknown."""
+    """The service did not respond, or could not serve the call, in any attempt. Whether it had any effect is unknown."""
+
+    @property
+    def request_id(self) -> Optional[str]:
+        """Of the last attempt, if the service responded to it."""
+        return getattr(self.__cause__, "request_id", None)
 
 
 class ReportError(Exception):

@@ -59,7 +59,7 @@ def _finish_all() -> None:
 
 
 def _finish_and_end(number: int, _frame: Any) -> None:
-    """The process ends of the signal, as it would without us; at once when the signal comes a second time."""
+    """The signal terminates the process as usual; a second one terminates it immediately."""
     signal.signal(number, signal.SIG_DFL)
     _finish_all()
     os.kill(os.getpid(), number)

@@ -1,5 +1,6 @@
 import itertools
 import os
+import re
 import time
 from typing import Callable
 
@@ -12,6 +13,10 @@ def uuidv7() -> str:
     value = value & ~(0x3 << 62) | 0x2 << 62
     text = f"{value:032x}"
     return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
+
+
+def is_uuid(text: str) -> bool:
+    return re.fullmatch("[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}", text) is not None
 
 
 def event_ids() -> Callable[[], str]:

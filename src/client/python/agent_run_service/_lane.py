@@ -1,17 +1,16 @@
 import json
 from typing import Dict, List, NamedTuple, Optional, Tuple
 
+from ._report import EVENT, START, TASK, Report
+
 #: The most characters of the events of a call.
 BATCH_LENGTH_MAX = 512 * 1024
-_UUID_LENGTH = 36
-_TASK_ID_AT = len('{"id":"')
 
 
 class Queued(NamedTuple):
-    """A report that waits: its JSON, and its number in order of arrival."""
+    """A report that waits, and its number in order of arrival."""
 
-    kind: str
-    text: str
+    report: Report
     mark: int
 
 
@@ -21,7 +20,8 @@ class Batch(NamedTuple):
     run_id: str
     start: Optional[Queued]
     events: List[Queued]
-    tasks: List[List[Queued]]
+    #: By the id of the task.
+    tasks: Dict[str, List[Queued]]
     end: Optional[Queued]
 
 
@@ -35,15 +35,16 @@ class Lane:
         self._events: List[Queued] = []
         self._tasks: Dict[str, List[Queued]] = {}
 
-    def add(self, report: Queued) -> None:
-        if report.kind == "e":
-            self._events.append(report)
-        elif report.kind == "t":
-            self._tasks.setdefault(task_id_of(report.text), []).append(report)
-        elif report.kind == "s":
-            self._start = report
+    def add(self, report: Report, mark: int) -> None:
+        queued = Queued(report, mark)
+        if report.kind == EVENT:
+            self._events.append(queued)
+        elif report.kind == TASK:
+            self._tasks.setdefault(report.task_id or "", []).append(queued)
+        elif report.kind == START:
+            self._start = queued
         else:
-            self._end = report
+            self._end = queued
 
     @property
     def is_empty(self) -> bool:
@@ -53,20 +54,20 @@ class Lane:
         """Removes what can be sent in one go. The end is only part of it when nothing else is left."""
         count, length = 0, 0
         for event in self._events[:events_max]:
-            length += len(event.text)
+            length += len(event.report.text)
             if count > 0 and length > BATCH_LENGTH_MAX:
                 break
             count += 1
         events, self._events = self._events[:count], self._events[count:]
         start, self._start = self._start, None
-        tasks, self._tasks = list(self._tasks.values()), {}
+        tasks, self._tasks = self._tasks, {}
         end = None if self._events else self._end
         if end is not None:
             self._end = None
         return Batch(self.run_id, start, events, tasks, end)
 
 
-class Watermark:
+class SettledMark:
     """Numbers reports in order, and knows up to which number all are settled."""
 
     def __init__(self) -> None:
@@ -85,18 +86,13 @@ class Watermark:
             self._early.remove(self.through)
 
 
-def task_id_of(text: str) -> str:
-    """The id of a task is the first member of its report."""
-    return text[_TASK_ID_AT : _TASK_ID_AT + _UUID_LENGTH]
-
-
 def merged(reports: List[Queued]) -> str:
     """The reports of a task as one: later ones override the members of earlier ones."""
     if len(reports) == 1:
-        return reports[0].text
+        return reports[0].report.text
     members: Dict[str, object] = {}
-    for report in reports:
-        members.update(json.loads(report.text))
+    for queued in reports:
+        members.update(json.loads(queued.report.text))
     return json.dumps(members, separators=(",", ":"))
 
 

@@ -6,8 +6,9 @@ from typing import Callable, Dict, List, NamedTuple, Optional
 
 from ._errors import ReportError
 from ._http import Http
-from ._lane import BATCH_LENGTH_MAX, Lane, Queued, Watermark
-from ._sender import Abandoned, Sender
+from ._lane import BATCH_LENGTH_MAX, Lane, Queued, SettledMark
+from ._report import COMPLETE, EVENT, FAIL, START, Report
+from ._sender import Abandoned, Sender, SenderOptions
 from ._spool import Spool
 
 #: Past this multiple of its limit the buffer takes nothing more, even from callers that may not wait.
@@ -17,6 +18,8 @@ _ROOM_AT = 0.75
 #: A spool that cannot be read is read again after this time.
 _READ_AGAIN_SECONDS = 1.0
 _ENOUGH_LENGTH = BATCH_LENGTH_MAX // 4
+#: Stands for a report of the spool that cannot be read.
+_DAMAGED = Report("", "", "")
 
 
 class Stats(NamedTuple):
@@ -38,26 +41,27 @@ class Stats(NamedTuple):
     last_seq: int
 
 
+class ReporterOptions(NamedTuple):
+    http: Http
+    on_error: Callable[[ReportError], None]
+    #: What happens when the buffer is full: "wait" or "drop".
+    when_full: str
+    #: Of reports in memory.
+    buffer_bytes: int
+    #: Seconds for which reports wait to be sent together.
+    flush_interval: float
+    spool: Optional[Spool]
+    #: Of reports in the spool.
+    spool_bytes: int
+
+
 class Reporter:
     """Takes reports without waiting for the network; a thread sends them, in order for each run, each exactly once."""
 
-    def __init__(
-        self,
-        http: Http,
-        on_error: Callable[[ReportError], None],
-        when_full: str,
-        buffer_bytes: int,
-        flush_interval: float,
-        spool: Optional[Spool],
-        spool_bytes: int,
-    ):
-        self._http = http
-        self._on_error = on_error
-        self._when_full = when_full
-        self._buffer_bytes = buffer_bytes
-        self._flush_interval = flush_interval
-        self._spool = spool
-        self._spool_bytes = spool_bytes
+    def __init__(self, options: ReporterOptions):
+        self._options = options
+        self._on_error = options.on_error
+        self._spool = options.spool
         self._begin()
         _reporters.add(self)
 
@@ -65,9 +69,11 @@ class Reporter:
         # Reentrant: a signal handler may flush while this thread reports.
         self._changed = threading.Condition(threading.RLock())
         self._lanes: Dict[str, Lane] = {}
-        self._marks = Watermark()
+        self._marks = SettledMark()
         self._dropped_runs: set = set()
-        self._sender = Sender(self._http, self._on_error, self._settle, self._report_outage, self._changed)
+        self._sender = Sender(
+            SenderOptions(self._options.http, self._on_error, self._settle, self._report_outage, self._changed)
+        )
         self._thread: Optional[threading.Thread] = None
         #: Reports in memory that the spool could not take.
         self._unstored: set = set()
@@ -91,40 +97,40 @@ class Reporter:
             queued, self._queued_bytes, sender.acknowledged, rejected, self._dropped, sender.retries, sender.last_seq
         )
 
-    def add(self, kind: str, run_id: str, text: str) -> None:
+    def add(self, report: Report) -> None:
         """Takes a report. With `when_full="wait"` it returns when there is room for more."""
         with self._changed:
-            if self._is_refused(kind, run_id, text):
+            if self._is_refused(report):
                 return
             if self._spool is None:
-                self._enqueue(kind, run_id, text)
+                self._enqueue(report)
             else:
-                self._store(self._spool, kind, run_id, text)
+                self._store(self._spool, report)
             self._schedule()
-            if self._fill >= 1 and self._when_full == "wait" and threading.current_thread() is not self._thread:
+            if self._fill >= 1 and self._options.when_full == "wait" and threading.current_thread() is not self._thread:
                 self._due_at = 0
                 self._changed.notify_all()
                 self._changed.wait_for(lambda: self._fill < _ROOM_AT or self._is_closed)
 
-    def _store(self, spool: Spool, kind: str, run_id: str, text: str) -> None:
+    def _store(self, spool: Spool, report: Report) -> None:
         try:
-            spool.append(kind, run_id, text)
+            spool.append(report)
         except (OSError, ValueError) as error:
             # A full disk: what memory can hold is sent without the file, unless it would overtake what waits there.
-            if spool.unread > 0 or not self._has_memory_for(text):
-                self._lose_run(kind, run_id, f"the spool cannot be written: {error}")
+            if spool.unread > 0 or not self._has_memory_for(report):
+                self._lose_run(report, f"the spool cannot be written: {error}")
                 return
             spool.append_nothing()
-            self._enqueue(kind, run_id, text)
+            self._enqueue(report)
             self._unstored.add(self._marks.end)
             return
         # Reports that follow unread ones in the file must wait for their turn there.
-        if spool.unread == 1 and self._has_memory_for(text):
+        if spool.unread == 1 and self._has_memory_for(report):
             spool.skip()
-            self._enqueue(kind, run_id, text)
+            self._enqueue(report)
 
-    def _has_memory_for(self, text: str) -> bool:
-        return self._queued_bytes + len(text) <= self._buffer_bytes
+    def _has_memory_for(self, report: Report) -> bool:
+        return self._queued_bytes + len(report.text) <= self._options.buffer_bytes
 
     def reject(self, error: Exception, run_id: str) -> None:
         """Counts a report that cannot be sent."""
@@ -185,7 +191,7 @@ class Reporter:
         if self._spool is not None:
             self._spool.leave()
         self._spool = None
-        self._http.forget_connections()
+        self._options.http.forget_connections()
         self._begin()
 
     @property
@@ -198,25 +204,26 @@ class Reporter:
 
     @property
     def _capacity(self) -> int:
-        return self._buffer_bytes if self._spool is None else self._spool_bytes
+        return self._options.buffer_bytes if self._spool is None else self._options.spool_bytes
 
-    def _is_refused(self, kind: str, run_id: str, text: str) -> bool:
+    def _is_refused(self, report: Report) -> bool:
         """Starts of runs and events need room. States of tasks and ends of runs are few, and are always taken."""
         # It would take the room of all others.
-        is_too_large = len(text) > self._capacity
-        is_over = self._fill >= (1 if self._when_full == "drop" else _OVERFLOW)
-        if not (self._is_closed or run_id in self._dropped_runs or (kind in "se" and (is_over or is_too_large))):
+        is_too_large = len(report.text) > self._capacity
+        is_over = self._fill >= (1 if self._options.when_full == "drop" else _OVERFLOW)
+        has_no_room = report.kind in (START, EVENT) and (is_over or is_too_large)
+        if not (self._is_closed or report.run_id in self._dropped_runs or has_no_room):
             return False
         detail = "one is larger than the whole buffer" if is_too_large else "the buffer is full"
-        self._lose_run(kind, run_id, "the client is closed" if self._is_closed else detail)
+        self._lose_run(report, "the client is closed" if self._is_closed else detail)
         return True
 
-    def _lose_run(self, kind: str, run_id: str, detail: str) -> None:
+    def _lose_run(self, report: Report, detail: str) -> None:
         """Drops a report, and what follows if it is the start of a run."""
-        if kind == "s":
-            self._dropped_runs.add(run_id)
-        elif kind in "cf":
-            self._dropped_runs.discard(run_id)
+        if report.kind == START:
+            self._dropped_runs.add(report.run_id)
+        elif report.kind in (COMPLETE, FAIL):
+            self._dropped_runs.discard(report.run_id)
         self._lose(1, detail)
 
     def _lose(self, reports: int, detail: str) -> None:
@@ -249,16 +256,16 @@ class Reporter:
             self._invalid += damage[0]
             self._on_error(ReportError("invalid", *damage))
 
-    def _enqueue(self, kind: str, run_id: str, text: str) -> None:
-        lane = self._lanes.get(run_id)
+    def _enqueue(self, report: Report) -> None:
+        lane = self._lanes.get(report.run_id)
         if lane is None:
-            lane = self._lanes[run_id] = Lane(run_id)
-        lane.add(Queued(kind, text, self._marks.next()))
-        self._queued_bytes += len(text)
+            lane = self._lanes[report.run_id] = Lane(report.run_id)
+        lane.add(report, self._marks.next())
+        self._queued_bytes += len(report.text)
 
     def _schedule(self) -> None:
         if self._due_at is None:
-            self._due_at = time.monotonic() + self._flush_interval
+            self._due_at = time.monotonic() + self._options.flush_interval
             self._changed.notify_all()
         elif self._queued_bytes >= _ENOUGH_LENGTH:
             self._due_at = 0
@@ -279,7 +286,7 @@ class Reporter:
         except Abandoned:
             pass
         finally:
-            self._http.close()
+            self._options.http.close()
 
     def _lanes_to_send(self) -> List[Lane]:
         with self._changed:
@@ -317,13 +324,13 @@ class Reporter:
 
     def _read_spool(self) -> None:
         """Continues with the reports that are only in the file, once there is room for them in memory."""
-        while self._spool is not None and self._spool.unread > 0 and self._queued_bytes < self._buffer_bytes / 2:
+        while self._spool is not None and self._spool.unread > 0 and self._queued_bytes < self._options.buffer_bytes / 2:
             damaged: List[Queued] = []
-            for report in self._spool.read(max(1, self._buffer_bytes // 4)):
+            for report in self._spool.read(max(1, self._options.buffer_bytes // 4)):
                 if report is None:
-                    damaged.append(Queued("", "", self._marks.next()))
+                    damaged.append(Queued(_DAMAGED, self._marks.next()))
                 else:
-                    self._enqueue(*report)
+                    self._enqueue(report)
             if damaged:
                 self._settle(damaged)
 
@@ -331,10 +338,10 @@ class Reporter:
         """Called with reports that were acknowledged or refused."""
         with self._changed:
             before = self._marks.through
-            for report in reports:
+            for report, mark in reports:
                 self._queued_bytes -= len(report.text)
-                self._marks.settle(report.mark)
-                self._unstored.discard(report.mark)
+                self._marks.settle(mark)
+                self._unstored.discard(mark)
             if self._spool is not None and self._marks.through > before:
                 self._spool.acknowledge(self._marks.through - before)
             if self._unread > 0 and self._due_at is None:

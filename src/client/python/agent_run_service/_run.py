@@ -3,6 +3,7 @@ from typing import Any, Callable, Dict, NamedTuple, Optional
 
 from ._ids import uuidv7
 from ._json import describe_error, encode, to_object, to_valid_object
+from ._report import COMPLETE, EVENT, FAIL, START, TASK, Report
 from ._reporter import Reporter
 
 
@@ -40,7 +41,7 @@ class Run:
             "occurred_at": _now() if occurred_at is None else _timestamp(occurred_at),
             "payload": to_object(payload),
         }
-        _report(self._reporting, "e", self.run_id, event)
+        _report(self._reporting, EVENT, self.run_id, event)
 
     def task(self, name: str, *, input: Any = None) -> "Task":
         """Reports that a task has begun; `with` ends it. Otherwise end it with `complete`, `fail` or `skip`."""
@@ -50,12 +51,12 @@ class Run:
 
     def complete(self, output: Any = None, *, usage: Optional[Dict[str, Any]] = None) -> None:
         """Reports that the run is complete. Anything but a dict becomes `{"value": …}`."""
-        self._finish("c", {"run_id": self.run_id, "output": to_object(output)}, usage)
+        self._finish(COMPLETE, {"run_id": self.run_id, "output": to_object(output)}, usage)
 
     def fail(self, error: Any, *, usage: Optional[Dict[str, Any]] = None) -> None:
         """Reports that the run has failed."""
         message, detail = describe_error(error)
-        self._finish("f", {"run_id": self.run_id, "error_message": message, "error_detail": detail}, usage)
+        self._finish(FAIL, {"run_id": self.run_id, "error_message": message, "error_detail": detail}, usage)
 
     def _finish(self, kind: str, body: Dict[str, Any], usage: Optional[Dict[str, Any]]) -> None:
         # The first end counts.
@@ -123,9 +124,8 @@ class Task:
         self._report(status, {**more, "completed_at": max(_now(), self._started_at)})
 
     def _report(self, status: str, more: Dict[str, Any]) -> None:
-        # The id comes first: reports of the same task are sent as one.
         task = {"id": self.task_id, "name": self.name, "status": status, **more}
-        _report(self._reporting, "t", self.run.run_id, task)
+        _report(self._reporting, TASK, self.run.run_id, task, self.task_id)
 
     def __enter__(self) -> "Task":
         return self
@@ -145,7 +145,7 @@ def start_run(reporting: Reporting, fields: Dict[str, Any]) -> Run:
     body = {name: value for name, value in fields.items() if value is not None}
     body.update(run_id=run_id, input=to_object(fields["input"]))
     run = Run(reporting, run_id)
-    _report(reporting, "s", run_id, body)
+    _report(reporting, START, run_id, body)
     return run
 
 
@@ -153,7 +153,9 @@ def start_run(reporting: Reporting, fields: Dict[str, Any]) -> Run:
 _FREE_FORM = ("input", "output", "metadata", "usage", "error_detail")
 
 
-def _report(reporting: Reporting, kind: str, run_id: str, report: Dict[str, Any]) -> None:
+def _report(
+    reporting: Reporting, kind: str, run_id: str, report: Dict[str, Any], task_id: Optional[str] = None
+) -> None:
     """A value that JSON cannot express is counted: it must not make the agent fail.
 
     In the start or end of a run or task, it is replaced by an object that says so: the run starts or ends all the same.
@@ -162,7 +164,7 @@ def _report(reporting: Reporting, kind: str, run_id: str, report: Dict[str, Any]
         text = encode(report)
     except Exception as error:
         reporting.reporter.reject(error, run_id)
-        if kind == "e":
+        if kind == EVENT:
             return
         valid = {name: to_valid_object(value) if name in _FREE_FORM else value for name, value in report.items()}
         try:
@@ -170,7 +172,7 @@ def _report(reporting: Reporting, kind: str, run_id: str, report: Dict[str, Any]
         except Exception:
             # The name of a task, for example, which has been counted.
             return
-    reporting.reporter.add(kind, run_id, text)
+    reporting.reporter.add(Report(kind, run_id, text, task_id))
 
 
 def _now() -> str:

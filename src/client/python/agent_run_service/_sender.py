@@ -1,11 +1,11 @@
-import re
 import threading
 import time
-from typing import Any, Callable, Dict, List, Optional, Tuple
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 
 from ._errors import ReportError, ServiceError
 from ._http import Http, backoff, not_ours, retry_after_of
-from ._lane import Batch, Queued, halves, merged, task_id_of
+from ._ids import is_uuid
+from ._lane import Batch, Queued, halves, merged
 
 #: The most events that the service takes in one call, unless it is configured otherwise.
 _EVENTS_MAX = 5_000
@@ -13,33 +13,31 @@ _EVENTS_MAX = 5_000
 _LARGE_BYTES = 2**20
 #: An outage is reported when it has lasted so many seconds.
 _OUTAGE_REPORTED_SECONDS = 10.0
-_PATHS = {"s": "/api/ingest/v1/run/start", "c": "/api/ingest/v1/run/complete", "f": "/api/ingest/v1/run/fail"}
 
 
 class Abandoned(Exception):
     """The client is closed before the service answered."""
 
 
+class SenderOptions(NamedTuple):
+    http: Http
+    on_error: Callable[[ReportError], None]
+    #: Called with reports that were acknowledged or refused.
+    on_settled: Callable[[List[Queued]], None]
+    on_outage: Callable[[Exception], None]
+    #: Interrupts waiting.
+    changed: threading.Condition
+
+
 class Sender:
     """Sends batches of reports, each until the service has acknowledged or refused it."""
 
-    def __init__(
-        self,
-        http: Http,
-        on_error: Callable[[ReportError], None],
-        on_settled: Callable[[List[Queued]], None],
-        on_outage: Callable[[Exception], None],
-        changed: threading.Condition,
-    ):
+    def __init__(self, options: SenderOptions):
         self.acknowledged = self.rejected = self.retries = self.last_seq = 0
-        #: Falls when the service says that it takes fewer.
+        #: Falls to the limit of the service once that is known.
         self.events_max = _EVENTS_MAX
         self.is_abandoned = False
-        self._http = http
-        self._on_error = on_error
-        self._on_settled = on_settled
-        self._on_outage = on_outage
-        self._changed = changed
+        self._http, self._on_error, self._on_settled, self._on_outage, self._changed = options
         self._outage_since: Optional[float] = None
         #: Why reports wait; None while calls succeed.
         self.last_failure: Optional[Exception] = None
@@ -56,24 +54,25 @@ class Sender:
         if batch.start is not None:
             refusal = self._single(batch.run_id, batch.start)
             if refusal is not None:
-                rest = batch.events + [report for task in batch.tasks for report in task]
+                rest = batch.events + [report for task in batch.tasks.values() for report in task]
                 rest += [] if batch.end is None else [batch.end]
                 if rest:
                     self._reject(batch.run_id, rest, refusal)
                 return
         if batch.events:
             self._events(batch.run_id, batch.events)
-        for task in batch.tasks:
-            self._task(batch.run_id, task)
+        for task_id, reports in batch.tasks.items():
+            self._task(batch.run_id, task_id, reports)
         if batch.end is not None:
             self._single(batch.run_id, batch.end)
 
-    def _single(self, run_id: str, report: Queued) -> Optional[ServiceError]:
-        return self._one(run_id, [report], _PATHS[report.kind], report.text, ("run_id", run_id))
+    def _single(self, run_id: str, queued: Queued) -> Optional[ServiceError]:
+        report = queued.report
+        return self._one(run_id, [queued], f"/api/ingest/v1/run/{report.kind}", report.text, ("run_id", run_id))
 
-    def _task(self, run_id: str, reports: List[Queued]) -> None:
+    def _task(self, run_id: str, task_id: str, reports: List[Queued]) -> None:
         body = f'{{"run_id":"{run_id}","task":{merged(reports)}}}'
-        self._one(run_id, reports, "/api/ingest/v1/tasks", body, ("task_id", task_id_of(reports[0].text)))
+        self._one(run_id, reports, "/api/ingest/v1/tasks", body, ("task_id", task_id))
 
     def _one(
         self, run_id: str, reports: List[Queued], path: str, body: str, named: Tuple[str, str]
@@ -89,16 +88,14 @@ class Sender:
         return None
 
     def _events(self, run_id: str, events: List[Queued]) -> None:
-        body = f'{{"run_id":"{run_id}","events":[{",".join(event.text for event in events)}]}}'
+        body = f'{{"run_id":"{run_id}","events":[{",".join(event.report.text for event in events)}]}}'
         try:
             is_answer = lambda data: _is_answer_for_events(data, len(events))  # noqa: E731
             accepted = self._deliver("/api/ingest/v1/events?partial=true", body, is_answer, len(events) > 1)
         except ServiceError as error:
-            # So that an event that the service does not take does not take others with it.
-            if len(events) > 1 and _is_of_some_events(error):
-                limit = re.search(r"at most (\d+) events", error.reason)
-                if limit is not None:
-                    self.events_max = min(self.events_max, int(limit[1]))
+            # Splits the batch, so that one refused event does not fail the others.
+            if len(events) > 1 and _is_of_some_events(error, run_id):
+                self._read_limits()
                 for half in halves(events):
                     self._events(run_id, half)
             else:
@@ -161,14 +158,21 @@ class Sender:
 
         The service may close the connection before its answer about it could be read, so such a body is not sent.
         """
+        self._read_limits()
+        if self._body_bytes_max is not None and len(body) > self._body_bytes_max:
+            reason = f"the service takes at most {self._body_bytes_max} bytes in one call"
+            raise ServiceError(413, code="PAYLOAD_TOO_LARGE", reason=reason, is_final=True)
+
+    def _read_limits(self) -> None:
+        """Reads the limits of the service, unless they are known. Without them, what it refuses is sent in parts."""
+        if self._body_bytes_max is not None:
+            return
         try:
-            if self._body_bytes_max is None:
-                self._body_bytes_max = int(self._http.attempt("GET", "/api/v1/limits")["body_bytes"])
+            limits = self._http.attempt("GET", "/api/v1/limits")
+            events_max, self._body_bytes_max = int(limits["events_per_call"]), int(limits["body_bytes"])
         except Exception:
             return
-        if len(body) > self._body_bytes_max:
-            reason = f"the service takes at most {self._body_bytes_max} bytes in one call"
-            raise ServiceError(413, "PAYLOAD_TOO_LARGE", reason, None, True)
+        self.events_max = max(1, min(self.events_max, events_max))
 
     def _note_outage(self, error: Exception) -> None:
         now = time.monotonic()
@@ -189,6 +193,6 @@ def _is_answer_for_events(data: Dict[str, Any], count: int) -> bool:
     return bool(data["accepted"] + data["duplicates"] + len(rejected) == count)
 
 
-def _is_of_some_events(error: ServiceError) -> bool:
+def _is_of_some_events(error: ServiceError, run_id: str) -> bool:
     """Whether a refusal may be about only some of the events: about their content, and not about their run."""
-    return error.status == 413 or (error.status == 400 and not error.reason.startswith("run_id"))
+    return error.status == 413 or (error.code == "VALIDATION_ERROR" and is_uuid(run_id))

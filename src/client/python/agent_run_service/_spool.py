@@ -4,6 +4,8 @@ import re
 from collections import deque
 from typing import Deque, Iterator, List, Optional, Tuple
 
+from ._report import COMPLETE, EVENT, FAIL, START, TASK, Report
+
 try:
     import fcntl
 except ImportError:  # Windows
@@ -20,8 +22,9 @@ _ACKNOWLEDGED = re.compile(rb"a ([0-9]{1,15})(?: ([0-9]{2}))?")
 _POSITION = re.compile(rb"a( [0-9]*( [0-9]*)?)?")
 _RUN_ID = re.compile(r"[0-9a-fA-F-]{36}")
 
-#: Kind, run and JSON.
-Report = Tuple[str, str, str]
+#: The letter of each kind in the file.
+_LETTERS = {START: "s", EVENT: "e", TASK: "t", COMPLETE: "c", FAIL: "f"}
+_KINDS = {letter: kind for kind, letter in _LETTERS.items()}
 
 
 class Spool:
@@ -59,11 +62,11 @@ class Spool:
         """Bytes of reports that are not acknowledged yet."""
         return self._end - self._acknowledged_to
 
-    def append(self, kind: str, run_id: str, text: str) -> None:
+    def append(self, report: Report) -> None:
         """Stores a report. When it returns, the report survives a crash of this process. Raises OSError, ValueError."""
-        if _RUN_ID.fullmatch(run_id) is None:
-            raise ValueError("the id of the run is no UUID")
-        self._write(f"{kind} {run_id} {text}\n")
+        if _RUN_ID.fullmatch(report.run_id) is None:
+            raise ValueError("the id of the run is not a UUID")
+        self._write(f"{_LETTERS[report.kind]} {report.run_id} {report.text}\n")
         self.unread += 1
 
     def append_nothing(self) -> None:
@@ -264,7 +267,7 @@ def _parse(line: bytes) -> Optional[Report]:
         found = _REPORT.fullmatch(line.decode())
         if found is None:
             return None
-        json.loads(found[3])
-        return found[1], found[2], found[3]
-    except (ValueError, RecursionError):
+        kind, members = _KINDS[found[1]], json.loads(found[3])
+        return Report(kind, found[2], found[3], members["id"] if kind == TASK else None)
+    except (ValueError, KeyError, RecursionError):
         return None

@@ -1,5 +1,5 @@
 /** What `GET /readyz` says of positions. */
-export interface Positions {
+interface Positions {
   readonly partitions: readonly { readonly partition: number; readonly epoch: string; readonly end_seq: number }[]
   readonly consumers: Readonly<Record<string, { readonly lag: number | null }>>
 }

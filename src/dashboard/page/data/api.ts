@@ -6,7 +6,7 @@ export interface Listed<T> {
   readonly next_cursor: string | null
 }
 
-export type Query = Readonly<Record<string, string | number | null | undefined>>
+type Query = Readonly<Record<string, string | number | null | undefined>>
 
 /** The service's API with one key. The calls return the envelope's `data`. All throw {@link ApiFailure}. */
 export interface Api {
@@ -42,7 +42,7 @@ export class ApiFailure extends Error {
 }
 
 /** Called after each call; null on success. */
-export type Observe = (failure: ApiFailure | null) => void
+type Observe = (failure: ApiFailure | null) => void
 
 /** @param signal ends all calls in flight: nothing may be shown for a key that was forgotten */
 export function createApi(key: string, signal: AbortSignal, observe: Observe = () => {}): Api {

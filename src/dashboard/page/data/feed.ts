@@ -3,7 +3,7 @@ import type { Api } from './api.ts'
 import { parseIntact } from './json.ts'
 import type { Activity } from './records.ts'
 
-export interface FeedHandlers {
+interface FeedHandlers {
   /** The service has accepted the subscription: whatever happens from now on will arrive, also after interruptions. */
   readonly onStart?: () => void
   /** `skipped`: how many the service left out to stay within `maxPerSecond`. */
@@ -12,7 +12,7 @@ export interface FeedHandlers {
   readonly onGap?: () => void
 }
 
-export interface FeedOptions {
+interface FeedOptions {
   /** Resume after this cursor; without it, only new activity. */
   readonly after?: string
   readonly maxPerSecond?: number

@@ -9,7 +9,7 @@ export type TranscriptEntry =
   | { readonly type: 'text'; readonly key: string; readonly text: string }
   | ({ readonly type: 'call'; readonly key: string } & ToolFrame)
 
-export interface ToolFrame {
+interface ToolFrame {
   readonly tool_call_id: string
   readonly name: string
   readonly phase: string
@@ -18,7 +18,7 @@ export interface ToolFrame {
   readonly duration_ms?: number
 }
 
-export interface Wait extends NamedPause {
+interface Wait extends NamedPause {
   readonly text: string
 }
 

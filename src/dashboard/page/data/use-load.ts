@@ -11,7 +11,7 @@ export interface Loaded<T> {
   reload(): void
 }
 
-export interface LoadOptions {
+interface LoadOptions {
   /** Reads again after this time, while the page is visible; 0: only when asked. */
   readonly everyMs?: number
   /** What the data is about: an earlier answer about the same stays until the next one. By default, the inputs. */

@@ -1,5 +1,5 @@
 /** The filter of the live view, as the address has it. */
-export interface LiveFilter {
+interface LiveFilter {
   readonly level: string
   readonly agent: string
   readonly kind: string

@@ -13,7 +13,7 @@ export interface EventCounts {
 }
 
 /** Which events are read. */
-export interface CallSample {
+interface CallSample {
   /** One in so many. */
   readonly every: number
   /** Only these UTC days, as `2026-01-31`, because the store keeps each day by itself; null: all. */

@@ -35,7 +35,7 @@ export interface RunMetrics {
   readonly agents: readonly AgentFigures[]
 }
 
-export interface CallFigures {
+interface CallFigures {
   readonly name: string
   readonly calls: number
   readonly failed: number
@@ -52,7 +52,7 @@ export interface CallList {
   readonly share: number
 }
 
-export interface CallMetrics {
+interface CallMetrics {
   readonly models: CallList
   readonly tools: CallList
 }
@@ -178,7 +178,7 @@ export async function readEventCounts(
 export const CALLS_REFRESH_MS_MIN = 60_000
 
 /** What is needed to read calls. */
-export interface CallSources {
+interface CallSources {
   readonly queries: Queries
   /** As the schema of SQL lists them. */
   readonly prices: PriceTable
@@ -237,7 +237,7 @@ function paramsOf({ fromMs, toMs, bucketSeconds }: TimeRange): Params {
 
 type Row = Result['rows'][number]
 
-export const NO_RUNS: RunFigures = { runs: 0, failed: 0, ended: 0, p50: null, p95: null, p99: null, tokens: 0, cost: 0 }
+const NO_RUNS: RunFigures = { runs: 0, failed: 0, ended: 0, p50: null, p95: null, p99: null, tokens: 0, cost: 0 }
 
 export function figuresOf(row: Row): RunFigures {
   const quantiles = num(row.timed) > 0 && Array.isArray(row.quantiles) ? row.quantiles : []

@@ -3,7 +3,7 @@ import { clockText } from '../../../base/format.ts'
 
 /** Times for people. All clocks of the page are alike: 24 hours, in the zone that the user chose. */
 
-export type Zone = 'local' | 'utc'
+type Zone = 'local' | 'utc'
 
 const STORED = 'time-zone'
 
@@ -41,7 +41,7 @@ export function ahead(timestamp: string, now: number): string {
 }
 
 /** `2026-01-31`. */
-export function date(timestamp: string | number): string {
+function date(timestamp: string | number): string {
   return clock(timestamp).slice(0, 10)
 }
 

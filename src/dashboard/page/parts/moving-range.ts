@@ -1,7 +1,7 @@
 import { useEffect, useState } from 'preact/hooks'
 import { rangeOf, refreshMsOf, type TimeRange } from './range.ts'
 
-export interface MovingRange extends TimeRange {
+interface MovingRange extends TimeRange {
   /** Figures are read again when it changes. */
   readonly movedAtMs: number
 }

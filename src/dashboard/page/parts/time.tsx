@@ -1,4 +1,3 @@
-import { duration } from '../../../base/format.ts'
 import { ago, ahead, dateAndTime, fullTime, timeOfDay } from './clock.ts'
 import { useNow } from './now.ts'
 
@@ -43,9 +42,4 @@ export function Moment({ at }: TimeProps) {
       {dateAndTime(at)}
     </time>
   )
-}
-
-/** The time since a moment, counting. */
-export function Since({ at }: TimeProps) {
-  return <span class="number">{duration(useNow() - Date.parse(at))}</span>
 }

@@ -1,5 +1,5 @@
 /** A node of a tree, which names its parent. */
-export interface TreeNode {
+interface TreeNode {
   readonly id: string
   readonly parentId: string | null
   readonly startMs: number

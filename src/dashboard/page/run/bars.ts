@@ -21,7 +21,7 @@ export interface Bar {
   readonly run?: RunSummary
 }
 
-export interface BarSources {
+interface BarSources {
   readonly run: RunSummary
   readonly tasks: readonly Task[]
   readonly children: readonly RunSummary[]

@@ -55,7 +55,7 @@ interface ToolCallProps {
 }
 
 /** A call of a tool: its name, and on demand its arguments and result. */
-export function ToolCall({ name, input, output, phase, durationMs }: ToolCallProps) {
+function ToolCall({ name, input, output, phase, durationMs }: ToolCallProps) {
   return (
     <details class="tool-call">
       <summary>

@@ -78,7 +78,7 @@ export function latencyOf(payload: unknown): number {
   return Math.max(0, numberOf(firstOf(payload, LATENCY_MS)) || 0)
 }
 
-export interface ToolCall {
+interface ToolCall {
   /** `tool` if the payload has no name. */
   readonly name: string
   readonly isNamed: boolean

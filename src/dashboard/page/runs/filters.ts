@@ -19,7 +19,7 @@ export interface RunFilter {
   readonly isAscending: boolean
 }
 
-export const SORT_COLUMNS = ['started', 'agent', 'status', 'duration', 'events', 'tokens', 'cost'] as const
+const SORT_COLUMNS = ['started', 'agent', 'status', 'duration', 'events', 'tokens', 'cost'] as const
 export type SortColumn = (typeof SORT_COLUMNS)[number]
 
 export function filterOf(query: Readonly<Record<string, string>>, nowMs: number): RunFilter {

@@ -10,7 +10,7 @@ import { allVisible, visible } from '../../../base/visible.ts'
 
 /** The SQL editor. It is a chunk of its own, which is loaded with the SQL view. */
 
-export interface EditorOptions {
+interface EditorOptions {
   readonly parent: HTMLElement
   readonly text: string
   readonly onChange: (text: string) => void

@@ -5,7 +5,7 @@ import type { Column } from '../data/query.ts'
 const PARAM = 'p.'
 const PLACEHOLDER = /\{\s*(\w+)\s*:\s*([\w(), ]+?)\s*\}/g
 
-export interface Placeholder {
+interface Placeholder {
   readonly name: string
   readonly type: string
 }

@@ -14,7 +14,7 @@ export function readArguments(text: string): { readonly value: unknown } | { rea
 }
 
 /** A line of a difference between two texts. */
-export interface DiffLine {
+interface DiffLine {
   readonly kind: 'same' | 'removed' | 'added'
   readonly text: string
 }

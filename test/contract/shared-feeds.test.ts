@@ -1,8 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import { createLog } from '../../src/base/log.ts'
 import { newEpoch } from '../../src/journal/log/epochs.ts'
-import type { FeedSource } from '../../src/partitions/partition.ts'
-import { ClusterFeeds } from '../../src/partitions/shared/feeds.ts'
+import { SharedFeeds } from '../../src/partitions/shared/feeds.ts'
 import { appendMarks, NatsRig } from '../support/journals.ts'
 import { hasNats, natsConnection, natsServer } from '../support/nats.ts'
 import { replaceStream } from '../support/stream-damage.ts'
@@ -12,10 +11,9 @@ describe.skipIf(!hasNats)('the logs that a node reads for feeds', () => {
     const rig = new NatsRig(await natsConnection([await natsServer()]))
     const journal = await rig.open()
     for (let mark = 1; mark <= 3; mark++) await appendMarks(journal, [mark])
-    const feeds = new ClusterFeeds({
+    const feeds = new SharedFeeds({
       openReader: () => rig.read(),
-      openSource: async (reader, life) =>
-        ({ ...life, journal: reader, hub: { stop: async () => {} } }) as unknown as FeedSource,
+      openSource: async (_, life) => ({ ...life, hub: { stop: async () => {} } }),
       log: createLog('silent'),
     })
     const { epoch } = journal

@@ -1,22 +1,11 @@
 import { randomBytes } from 'node:crypto'
 import { StartError } from '../../base/start-error.ts'
 import type { Epoch, Gap } from '../../journal/journal.ts'
-import { inTransaction, type Sql, type TransactionSql } from '../../postgres/connect.ts'
+import { inTransaction, type Sql } from '../../postgres/connect.ts'
 import type { SinkPosition } from '../../sink/position.ts'
+import type { NodeStore } from './nodes.ts'
 
-/** A node of the cluster. */
-export interface ClusterNode {
-  readonly instanceId: string
-  /** Where other nodes reach it. */
-  readonly url: string
-  readonly version: string
-  readonly startedAt: Date
-  readonly isAlive: boolean
-}
-
-type BeatingNode = Pick<ClusterNode, 'instanceId' | 'url' | 'version'>
-
-export interface NewPartitions {
+interface NewPartitions {
   readonly count: number
   /** The data directory that stores them (its journal's id); null: NATS servers. */
   readonly home: string | null
@@ -36,7 +25,7 @@ export interface PartitionRow {
   readonly epochs: readonly Epoch[]
   readonly gaps: readonly Gap[]
   readonly sealKey: Buffer
-  /** The owner's instance id; null while nobody owns it. */
+  /** The owner's instance id; null while no process owns it. */
   readonly owner: string | null
   readonly generation: number
   readonly position: SinkPosition
@@ -47,41 +36,35 @@ export interface PartitionRow {
   readonly reportAgeMs: number | null
 }
 
-/** The right to write a partition's log, until a later generation exists. */
-export interface Claim {
-  readonly partition: number
+/** A partition that has just been claimed. Every claim has a higher generation than the one before. */
+export interface ClaimedRow extends PartitionRow {
   readonly owner: string
-  readonly generation: number
 }
 
+/** The right to write a partition's log, until a later generation exists. */
+export type Claim = Pick<ClaimedRow, 'partition' | 'owner' | 'generation'>
+
 /** What an owner reports about its partition. */
-export interface Report extends Claim {
+interface Report extends Omit<Claim, 'owner'> {
   readonly endSeq: number
   readonly oldestUnloadedMs: number | null
 }
 
-interface StoredPartition {
-  readonly partition: number
-  readonly epoch: string
+interface StoredRow extends Omit<PartitionRow, 'epochs' | 'gaps' | 'position'>, SinkPosition {
   readonly epochs: string
   readonly gaps: string
-  readonly seal_key: Buffer
-  readonly owner: string | null
-  readonly generation: number
-  readonly loaded_seq: number
-  readonly in_flight_seq: number
-  readonly reloads: number
-  readonly clear_through_seq: number
-  readonly end_seq: number
-  readonly oldest_unloaded_ms: number | null
-  readonly report_age_ms: number | null
 }
 
 const SEAL_KEY_BYTES = 32
-const FORGET_NODES_AFTER = '1 day'
 
-/** The tables `cluster_nodes` and `journal_partitions`. */
-export class ClusterStore {
+/** The tables that the processes share. */
+export interface SharedTables {
+  readonly nodes: NodeStore
+  readonly partitions: PartitionStore
+}
+
+/** The table `journal_partitions`. */
+export class PartitionStore {
   constructor(private readonly sql: Sql) {}
 
   /**
@@ -89,7 +72,7 @@ export class ClusterStore {
    * @returns how many there are
    * @throws StartError when the partitions are stored elsewhere
    */
-  async createPartitions({ count, home, epochOf, highestSeq }: NewPartitions): Promise<number> {
+  async create({ count, home, epochOf, highestSeq }: NewPartitions): Promise<number> {
     return inTransaction(this.sql, async (tx) => {
       await tx`lock table journal_partitions in share row exclusive mode`
       const rows = await tx<{ home: string | null }[]>`select home from journal_partitions`
@@ -113,77 +96,30 @@ export class ClusterStore {
     })
   }
 
-  /**
-   * Registers the nodes that are about to start, so that each one claims only its share, and removes all earlier ones,
-   * which have ended, so that nobody waits for their leases.
-   * @param endedId a process that was no node, and has ended
-   */
-  async replaceNodes(
-    instanceIds: readonly string[],
-    endedId: string | undefined,
-    version: string,
-    aliveMs: number,
-  ): Promise<void> {
-    await inTransaction(this.sql, async (tx) => {
-      await tx`
-        delete from instances
-        where instance_id in (select instance_id from cluster_nodes) or instance_id = ${endedId ?? null}`
-      await tx`delete from cluster_nodes`
-      for (const instanceId of instanceIds) await beat(tx, { instanceId, url: '', version }, aliveMs)
-    })
-  }
-
-  /** Records that a node is alive for another `aliveMs`, and registers it first if necessary. */
-  async beat(node: BeatingNode, aliveMs: number): Promise<void> {
-    await beat(this.sql, node, aliveMs)
-  }
-
-  /** Registers the node that will replace one that has ended. At no time do both, or neither, count. */
-  async replaceNode(node: BeatingNode, previousId: string, aliveMs: number): Promise<void> {
-    await inTransaction(this.sql, async (tx) => {
-      await tx`delete from cluster_nodes where instance_id = ${previousId}`
-      await beat(tx, node, aliveMs)
-    })
-  }
-
-  /** Removes a node, so that nobody waits until it counts as dead; and nodes that have been dead for long. */
-  async removeNode(instanceId: string): Promise<void> {
-    await this.sql`
-      delete from cluster_nodes
-      where instance_id = ${instanceId} or alive_until < now() - ${FORGET_NODES_AFTER}::interval`
-  }
-
-  /** All nodes that are registered, dead ones included, oldest first. */
-  async nodes(): Promise<ClusterNode[]> {
-    return this.sql<ClusterNode[]>`
-      select instance_id as "instanceId", url, version, started_at as "startedAt", alive_until > now() as "isAlive"
-      from cluster_nodes order by started_at, instance_id`
-  }
-
   /** All partitions, in order. */
-  async partitions(): Promise<PartitionRow[]> {
-    const rows = await this.sql<StoredPartition[]>`
+  async all(): Promise<PartitionRow[]> {
+    const rows = await this.sql<StoredRow[]>`
       select ${this.columns()} from journal_partitions order by partition`
     return rows.map(toRow)
   }
 
   /**
    * Claims up to `count` partitions whose owner is gone, or could not be released by `owner` itself.
-   * @param held what `owner` holds
+   * @param held what `owner` holds, or has lost and is still closing
    * @returns those claimed
    */
-  async claim(owner: string, count: number, held: readonly number[]): Promise<PartitionRow[]> {
-    const rows = await this.sql<StoredPartition[]>`
+  async claim(owner: string, count: number, held: readonly number[]): Promise<ClaimedRow[]> {
+    const rows = await this.sql<StoredRow[]>`
       with free as (
         select p.partition from journal_partitions p
-        where case when p.owner = ${owner} then not p.partition = any(${held as number[]}::int[])
-          else not exists (select from cluster_nodes n where n.instance_id = p.owner and n.alive_until > now()) end
+        where not p.partition = any(${held as number[]}::int[]) and (p.owner = ${owner} or not exists (
+          select from cluster_nodes n where n.instance_id = p.owner and n.alive_until > now()))
         order by p.partition limit ${count} for update skip locked
       )
       update journal_partitions p set owner = ${owner}, generation = generation + 1
       from free where p.partition = free.partition
       returning ${this.columns('p')}`
-    return rows.map(toRow).sort((a, b) => a.partition - b.partition)
+    return rows.map((row) => ({ ...toRow(row), owner })).sort((a, b) => a.partition - b.partition)
   }
 
   /** Gives a claim up, unless it was taken over already. */
@@ -239,68 +175,17 @@ export class ClusterStore {
     return row?.loaded_seq ?? 0
   }
 
-  /** The newest row of a partition in the outbox; 0 when there is none. */
-  async lastOutboxId(partition: number): Promise<number> {
-    const [{ last }] = await this.sql<[{ last: number }]>`
-      select coalesce(max(o.outbox_id), 0) as last from outbox o join workspaces w using (workspace_id)
-      where w.partition = ${partition}`
-    return last
-  }
-
-  /** Whether the outbox still has a row of the partition up to `outboxId`. */
-  async hasOutboxRow(partition: number, outboxId: number): Promise<boolean> {
-    const [{ some }] = await this.sql<[{ some: boolean }]>`
-      select exists (
-        select from outbox o join workspaces w using (workspace_id)
-        where w.partition = ${partition} and o.outbox_id <= ${outboxId}
-      ) as some`
-    return some
-  }
-
-  /** The last position of an epoch that the run statistics have counted. */
-  async countedSeq(epoch: string): Promise<number> {
-    const [{ seq }] = await this.sql<[{ seq: number }]>`
-      select coalesce(max(seq), 0) as seq from journal_consumers where epoch = ${epoch}`
-    return seq
-  }
-
   private columns(table = 'journal_partitions') {
     return this.sql.unsafe(
-      `${table}.partition, epoch, epochs::text as epochs, gaps::text as gaps, seal_key, owner, generation, loaded_seq,
-       in_flight_seq, reloads, clear_through_seq, end_seq, oldest_unloaded_ms,
-       extract(epoch from now() - reported_at)::float8 * 1000 as report_age_ms`,
+      `${table}.partition, epoch, epochs::text as epochs, gaps::text as gaps, seal_key as "sealKey", owner, generation,
+       loaded_seq as "loadedSeq", in_flight_seq as "inFlightSeq", reloads, clear_through_seq as "clearThroughSeq",
+       end_seq as "endSeq", oldest_unloaded_ms as "oldestUnloadedMs",
+       extract(epoch from now() - reported_at)::float8 * 1000 as "reportAgeMs"`,
     )
   }
 }
 
-async function beat(
-  sql: Sql | TransactionSql,
-  { instanceId, url, version }: BeatingNode,
-  aliveMs: number,
-): Promise<void> {
-  await sql`
-    insert into cluster_nodes (instance_id, url, version, started_at, alive_until)
-    values (${instanceId}, ${url}, ${version}, now(), now() + ${aliveMs} * interval '1 millisecond')
-    on conflict (instance_id) do update set url = excluded.url, alive_until = excluded.alive_until`
-}
-
-function toRow(row: StoredPartition): PartitionRow {
-  return {
-    partition: row.partition,
-    epoch: row.epoch,
-    epochs: JSON.parse(row.epochs),
-    gaps: JSON.parse(row.gaps),
-    sealKey: row.seal_key,
-    owner: row.owner,
-    generation: row.generation,
-    position: {
-      loadedSeq: row.loaded_seq,
-      inFlightSeq: row.in_flight_seq,
-      reloads: row.reloads,
-      clearThroughSeq: row.clear_through_seq,
-    },
-    endSeq: row.end_seq,
-    oldestUnloadedMs: row.oldest_unloaded_ms,
-    reportAgeMs: row.report_age_ms,
-  }
+function toRow({ loadedSeq, inFlightSeq, reloads, clearThroughSeq, epochs, gaps, ...row }: StoredRow): PartitionRow {
+  const position = { loadedSeq, inFlightSeq, reloads, clearThroughSeq }
+  return { ...row, epochs: JSON.parse(epochs), gaps: JSON.parse(gaps), position }
 }

@@ -1,0 +1,19 @@
+from typing import NamedTuple, Optional
+
+#: Kinds of reports. Those of a run's start and end name the operation that takes them.
+START = "start"
+EVENT = "event"
+TASK = "task"
+COMPLETE = "complete"
+FAIL = "fail"
+
+
+class Report(NamedTuple):
+    """What is sent about a run."""
+
+    kind: str
+    run_id: str
+    #: JSON, in one line.
+    text: str
+    #: Of a task: its id. Reports of the same task are sent as one.
+    task_id: Optional[str] = None

@@ -1,0 +1,19 @@
+import type { PartitionRef } from './partition.ts'
+
+/** What the feeds of workspaces are read from: one source for each partition, which any process can open. */
+export interface Feeds<Source> {
+  /** The source of a caller's workspace, with everything that was acknowledged before. @throws ApiError UNAVAILABLE */
+  of(ref: PartitionRef): Promise<Source>
+  /** The sources that are open in this process. */
+  open(): readonly Source[]
+}
+
+/** How long a source stays open, and how it catches up with the log's owner. */
+export interface SourceLifetime {
+  /** Keeps the source open until the returned function is called. Calls `end` if it has to close anyway. */
+  retain(end: () => void): () => void
+  /** Whether it may lack what was acknowledged a moment ago, in another process. */
+  readonly mayLag: boolean
+  /** Waits until everything that was acknowledged before the call can be read. @throws ApiError UNAVAILABLE */
+  refresh(): Promise<void>
+}

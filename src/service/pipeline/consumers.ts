@@ -1,0 +1,99 @@
+import { createPrices } from '../../conventions/prices.ts'
+import { EventIdIndex } from '../../events/id-index.ts'
+import { createEventIdSource } from '../../events/id-source.ts'
+import type { JournalReader } from '../../journal/journal.ts'
+import { startOutboxRelay } from '../../journal/outbox-relay.ts'
+import type { FeedSource } from '../../live/feed-source.ts'
+import { withGaps } from '../../live/gaps.ts'
+import { createHistory } from '../../live/history.ts'
+import { Hub } from '../../live/hub.ts'
+import type { SourceLifetime } from '../../partitions/feeds.ts'
+import { type RetentionFloors, withinRetention } from '../../retention/retention-floors.ts'
+import { startRunStatistics } from '../../runs/statistics.ts'
+import { startUsageChanges } from '../../runs/usage-changes.ts'
+import { loadIntervalMs, Sink } from '../../sink/sink.ts'
+import { clearRows } from '../../store-marks/columnar-marks.ts'
+import type { ServiceContext } from '../context.ts'
+import type { PipelineContext } from './pipeline.ts'
+import type { AnyClaim, Consumers, PartitionLog, Topology } from './topology.ts'
+
+/** How long a stop waits for the last rows to be loaded; the next owner or start loads the rest. */
+const LAST_LOAD_MS = 1_500
+
+interface OpenedPartition<Log> extends Consumers {
+  readonly log: Log
+  /** Completes accepted appends and stops. @param isLost whether another process may own the partition already */
+  stop(isLost: boolean): Promise<void>
+}
+
+/**
+ * Opens the log of a partition and starts the sink and the run statistics, which consume it, and the outbox relay, which
+ * appends to it. A failure closes what was opened.
+ * @param onUsage called after each commit of run statistics with usage
+ */
+export async function openPartition<Log extends PartitionLog, Claimed extends AnyClaim>(
+  { config, sql, columnar, log, loops, metrics }: ServiceContext,
+  topology: Topology<Log, Claimed>,
+  claimed: Claimed,
+  onLost: (reason: string) => void,
+  onUsage: () => void,
+): Promise<OpenedPartition<Log>> {
+  await using opened = new AsyncDisposableStack()
+  const { partition: id, generation } = claimed
+  const { count, isShared } = topology
+  const opening = await topology.openLog(claimed, opened, onLost)
+  const { journal, position, columnarMark } = opening
+  const sink = new Sink({
+    journal,
+    client: columnar,
+    clear: (afterSeq, throughSeq, signal) => clearRows(columnar, journal, { afterSeq, throughSeq }, signal),
+    position,
+    log,
+    loops,
+    onLoaded: metrics.sinkLoaded,
+    intervalMs: loadIntervalMs(count),
+  })
+  let lastLoadMs = 0
+  opened.defer(() => sink.stop(lastLoadMs))
+  const relay = startOutboxRelay({ sql, journal, partition: isShared ? id : undefined, log, loops })
+  opened.defer(() => relay.stop())
+  const prices = createPrices(config.hosted.modelPrices)
+  const statistics = await startRunStatistics({ sql, journal, log, loops, prices, onUsage })
+  opened.defer(() => statistics.stop())
+  const ids = new EventIdIndex(createEventIdSource({ loading: sink, client: columnar, columnarMark }))
+  const consumers: Consumers = { id, generation, journal, sink, relay, statistics, ids }
+  await opening.watch?.(consumers, opened)
+  const parts = opened.move()
+  return {
+    ...consumers,
+    log: opening,
+    stop(isLost) {
+      lastLoadMs = isLost ? 0 : LAST_LOAD_MS
+      return parts.disposeAsync()
+    },
+  }
+}
+
+/** Starts the loop that shows changes of usage. @returns a function to call after each commit of run statistics with usage */
+export function startUsage({ sql, log, loops, teardown }: ServiceContext, onChange: () => void): () => void {
+  const usage = startUsageChanges({ sql, log, loops, onChange })
+  teardown.add('run usage', () => usage.stop())
+  return usage.wake
+}
+
+/** Starts the hub, which delivers a log to open feeds. */
+export function openFeedSource(
+  { config, columnar, log, loops, ring }: PipelineContext,
+  journal: JournalReader,
+  retentionFloors: RetentionFloors,
+  life: SourceLifetime,
+): FeedSource {
+  const stored = createHistory({ columnar, epoch: journal.epoch })
+  const history = withinRetention(withGaps(stored, journal), retentionFloors)
+  const hub = new Hub({
+    ...{ journal, history, log, loops },
+    filtersPerWorkspace: config.feeds.filtersPerWorkspace,
+    areRevocationsKnown: () => ring.areRevocationsKnown(),
+  })
+  return { journal, hub, retentionFloorOf: (workspaceId) => retentionFloors.known(workspaceId), ...life }
+}

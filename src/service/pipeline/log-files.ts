@@ -1,0 +1,73 @@
+import { mkdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import { type LocalJournal, openLocalJournal } from '../../journal/local/journal.ts'
+import { decideStart } from '../../journal/start.ts'
+import { RetentionFloors } from '../../retention/retention-floors.ts'
+import { SinkPositionFile } from '../../sink/position.ts'
+import { StoreMarks } from '../../store-marks/store-marks.ts'
+import type { ServiceContext } from '../context.ts'
+import type { PartitionLog } from './topology.ts'
+
+interface LogFilesOptions {
+  /** Their directory in `DATA_DIR`. */
+  readonly name: string
+  readonly maxBytes: number
+  readonly keepBytes: number
+  /** The highest position that other stores have of the log, if its files are empty. */
+  readonly storedSeq: () => Promise<number>
+  /** See {@link StoreMarks}. */
+  readonly intervalMs: number | undefined
+  /** Called when Postgres has gone back to an earlier state. */
+  readonly onPostgresBack: () => void
+}
+
+/** A log in local files. */
+interface LogFiles extends PartitionLog {
+  readonly journal: LocalJournal
+  readonly retentionFloors: RetentionFloors
+  readonly storeMarks: StoreMarks
+}
+
+/** Compares the stores, then opens the log, whose positions continue after every position that a store has seen. */
+export async function openLogFiles(
+  context: ServiceContext,
+  options: LogFilesOptions,
+  opened: AsyncDisposableStack,
+): Promise<LogFiles> {
+  const { config, sql, columnar, clock, log, loops, metrics, progress } = context
+  const { name, maxBytes, keepBytes, intervalMs, storedSeq, onPostgresBack } = options
+  const { dataDir } = config
+  const dir = join(dataDir, name)
+  await mkdir(dir, { recursive: true, mode: 0o700 })
+  const onSetBack = metrics.storeSetBack
+  const sinkPosition = () => SinkPositionFile.read(dir)
+  const storeMarks = await StoreMarks.open({
+    ...{ sql, columnar, dataDir, name, intervalMs, clock, log, loops, onSetBack },
+  })
+  const journal = await progress.during('opening the journal', () =>
+    openLocalJournal({
+      dir,
+      maxBytes,
+      keepBytes,
+      decideStart: (found) => decideStart(found, { sinkPosition, sql, storedSeq, storeMarks }),
+      clock,
+      log,
+      onCommit: metrics.journalCommitted,
+    }),
+  )
+  opened.defer(() => journal.close())
+  const retentionFloors = new RetentionFloors(sql, journal.epoch)
+  await retentionFloors.load()
+  return {
+    journal,
+    position: await SinkPositionFile.open(dir),
+    columnarMark: () => storeMarks.columnarMark(),
+    retentionFloors,
+    storeMarks,
+    async watch({ sink, ids }, opened) {
+      opened.defer(() => storeMarks.stop())
+      const forgetColumnar = () => ids.forgetFetched()
+      await storeMarks.start({ journal, sink, retentionFloors, forgetColumnar, onPostgresBack })
+    },
+  }
+}

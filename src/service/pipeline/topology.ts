@@ -1,0 +1,39 @@
+import type { EventIdIndex } from '../../events/id-index.ts'
+import type { KnownMark } from '../../events/id-source.ts'
+import type { Journal } from '../../journal/journal.ts'
+import type { OwnedPartition } from '../../partitions/partition.ts'
+import type { Claim, ClaimedRow } from '../../partitions/shared/partition-rows.ts'
+import type { SinkPositionStore } from '../../sink/position.ts'
+import type { Sink } from '../../sink/sink.ts'
+
+/** How the logs of partitions are stored: in files of one process, in files of several, or in NATS servers. */
+export interface Topology<Log extends PartitionLog = PartitionLog, Claimed extends AnyClaim = ClaimedRow> {
+  /** How many partitions there are. */
+  readonly count: number
+  /** Whether other processes own some of them, and relay their part of the outbox. */
+  readonly isShared: boolean
+  /**
+   * Opens the log of a partition that this process has claimed.
+   * @param opened gets what is to be closed after the consumers have stopped, also if this fails
+   * @param onLost to be called once when another process has taken the partition over, or its log cannot be written
+   */
+  openLog(claimed: Claimed, opened: AsyncDisposableStack, onLost: (reason: string) => void): Promise<Log>
+}
+
+export type AnyClaim = Pick<Claim, 'partition' | 'generation'>
+
+/** The log of a partition, as its topology has opened it. */
+export interface PartitionLog {
+  readonly journal: Journal
+  readonly position: SinkPositionStore
+  /** The newest progress that ClickHouse is known to have stored. */
+  readonly columnarMark: () => KnownMark
+  /** Begins to watch for stores that go back to an earlier state; ends before the consumers stop. */
+  readonly watch?: (consumers: Consumers, opened: AsyncDisposableStack) => Promise<void>
+}
+
+/** What consumes a log, or appends to it, in its owner's process. */
+export interface Consumers extends OwnedPartition {
+  readonly sink: Sink
+  readonly ids: EventIdIndex
+}
