@@ -25,7 +25,7 @@ export const RESTORING_NAME = 'restoring'
 /** The version of everything in the directory except the databases, which count their migrations. It is in this file. */
 const FORMAT = 1
 const FORMAT_NAME = 'format'
-/** What a service leaves in its directory. */
+/** Entries that show that a service has used the directory. */
 const CONTENTS = ['holder', 'journal', 'postgres', 'clickhouse']
 
 /** A file that exists once several processes have shared the directory. */
@@ -99,7 +99,7 @@ export function isPartitioned(path: string): boolean {
   return existsSync(join(path, PARTITIONED_NAME))
 }
 
-/** From now on, services in this directory are started with workers. */
+/** Records that the journal in this directory has partitions. */
 export function markPartitioned(path: string): void {
   if (!isPartitioned(path)) writeFileSync(join(path, PARTITIONED_NAME), '', { mode: 0o600, flush: true })
 }

@@ -3,13 +3,13 @@ import { ApiError } from './errors.ts'
 import { FAILING_MS, type LoopState, type Loops } from './loops.ts'
 
 const CHECK_TIMEOUT_MS = 2_000
-/** Only the latest gaps are shown. */
+/** Only the newest gaps are shown. */
 const GAPS_SHOWN = 20
 
 /** A component that requests depend on. */
 export interface Dependency {
   readonly name: string
-  /** Without an essential dependency requests cannot be served; without another one the service is only `degraded`. */
+  /** Whether requests cannot be served without it. When another dependency fails, the service is only `degraded`. */
   readonly essential: boolean
   /** Resolves when it works; rejects with the reason when it does not. */
   check(): Promise<unknown>

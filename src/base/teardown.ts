@@ -9,7 +9,7 @@ export class Teardown {
 
   constructor(private readonly log: Log) {}
 
-  /** Runs `start`, which adds how each component it starts is stopped. If it fails, those are stopped; otherwise they keep running. */
+  /** Runs `start`, which adds a step for each component that it starts. If it fails, these components are stopped. */
   static async ifStartFails<Started>(log: Log, start: (teardown: Teardown) => Promise<Started>): Promise<Started> {
     const teardown = new Teardown(log)
     try {
@@ -20,11 +20,12 @@ export class Teardown {
     }
   }
 
+  /** Adds a step that stops a component. Steps run in reverse order. */
   add(name: string, end: () => unknown): void {
     this.steps.push({ name, end })
   }
 
-  /** Stops everything, the latest first. A second call waits for the first. */
+  /** Runs all steps, the newest first. A second call waits for the first. */
   run(): Promise<void> {
     this.running ??= this.runAll()
     return this.running

@@ -4,7 +4,7 @@
  * names of payloads that people write themselves. `usage-names.ts` has those of tokens, cost and model.
  */
 
-/** Messages for a model, or from it, and what else a span was given and returned. */
+/** The input and output of a span: messages of a model, arguments and result of a tool, or other values. */
 export const CONTENT = {
   input: [
     'gen_ai.input.messages',
@@ -67,7 +67,7 @@ export const TOOL = {
 /** What went wrong, in the attributes of a span or of its exception event. */
 export const ERROR = ['exception.message', 'error.message', 'exception.type', 'error.type'] as const
 
-/** Whom a span is about. */
+/** The agent, session and end user of a span, and its tags. */
 export const AGENT = ['gen_ai.agent.name', 'agent.name'] as const
 export const SESSION = [
   'session.id',

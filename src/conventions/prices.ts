@@ -102,31 +102,31 @@ export function createPrices(overrides: PriceTable = {}): Prices {
  * @returns the prices, or the problem, worded to follow the variable's name
  */
 export function parseModelPrices(text: string): { readonly prices: PriceTable } | { readonly problem: string } {
-  const form = 'must be a JSON object like {"gpt-5": {"input": 1.25, "output": 10}}, in USD per million tokens'
+  const expected = 'must be a JSON object like {"gpt-5": {"input": 1.25, "output": 10}}, in USD per million tokens'
   const table = parsedJson(text)
-  if (!isObject(table)) return { problem: form }
+  if (!isObject(table)) return { problem: expected }
   const entries = Object.entries(table)
   if (entries.length > MODELS_MAX) return { problem: `must not name more than ${MODELS_MAX} models` }
   for (const [model, price] of entries) {
     const shown = JSON.stringify(model.slice(0, 100))
     if (model === '' || model.slice(0, -1).includes('*'))
-      return { problem: `${form}; a "*" is allowed only at the end of a name: ${shown}` }
-    if (!isPrice(price)) return { problem: `${form}; ${shown} needs "input" and "output", numbers of at least 0` }
+      return { problem: `${expected}; a "*" is allowed only at the end of a name: ${shown}` }
+    if (!isPrice(price)) return { problem: `${expected}; ${shown} needs "input" and "output", numbers of at least 0` }
   }
   return { prices: Object.fromEntries(entries) as PriceTable }
 }
 
 function lookUpIn(table: PriceTable): (model: string) => Price | undefined {
   const exact = new Map(Object.entries(table))
-  const beginnings = [...exact.keys()]
+  const prefixes = [...exact.keys()]
     .filter((name) => name.endsWith('*'))
     .map((name) => name.slice(0, -1))
     .sort((a, b) => b.length - a.length)
   return (model) => {
     const price = exact.get(model)
     if (price !== undefined) return price
-    const beginning = beginnings.find((each) => model.startsWith(each))
-    return beginning === undefined ? undefined : exact.get(`${beginning}*`)
+    const prefix = prefixes.find((each) => model.startsWith(each))
+    return prefix === undefined ? undefined : exact.get(`${prefix}*`)
   }
 }
 

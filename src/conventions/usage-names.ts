@@ -42,6 +42,7 @@ export type UsageNumber = Exclude<UsageField, 'model'>
 const TOKENS_MAX = 1e12
 const COST_USD_MAX = 1e9
 
+/** Whether a reported number can be right. */
 export function isPlausible(field: UsageNumber, value: number): boolean {
   if (field === 'costUsd') return value >= 0 && value <= COST_USD_MAX
   return Number.isInteger(value) && value >= 0 && value <= TOKENS_MAX

@@ -7,12 +7,12 @@ export interface EventColumns {
   readonly count: number
   readonly typeStart: Int32Array
   readonly typeEnd: Int32Array
-  /** Numbers of levels: `levels.ts`. */
+  /** Level numbers, as in `levels.ts`. */
   readonly level: Int8Array
-  /** -1: no payload given. */
+  /** -1 for an event without a payload. */
   readonly payloadStart: Int32Array
   readonly payloadEnd: Int32Array
-  /** Unix milliseconds; NaN: none given. */
+  /** Unix milliseconds; NaN for an event without a time. */
   readonly occurredAt: Float64Array
   /** Decoded types of the events whose type contains escapes. */
   readonly decodedTypes: ReadonlyMap<number, Buffer>

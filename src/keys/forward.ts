@@ -1,7 +1,7 @@
 import type { RawBody } from '../http/body.ts'
 import type { Caller } from './schema.ts'
 
-/** A request that another node has sent on, after checking the key and its budget of requests. */
+/** A request forwarded by another node, which has checked the key and its request budget. */
 export interface ForwardedCall {
   readonly caller: Caller
   /** Identifies the body that was signed. */
@@ -9,7 +9,7 @@ export interface ForwardedCall {
 }
 
 /**
- * Forwards appending requests to the owner of the caller's partition, unopened, in one hop
+ * Forwards requests that append to the owner of the caller's partition, with their bodies unread, in one hop
  * (docs/architecture.md#several-nodes).
  */
 export interface Forwarder {
@@ -24,10 +24,10 @@ export interface Forwarder {
   /** Checks that the body is the one that was signed. @throws ApiError UNAUTHENTICATED */
   checkBody(call: ForwardedCall, body: Uint8Array): void
   /**
-   * Carries out a request: `here`, or in the process that owns the partition.
-   * @throws ApiError UNAVAILABLE when no process owns it for too long, or its owner does not answer; what `here` throws
+   * Carries out a request with `execute` if this process owns the partition, or else in the process that does.
+   * @throws ApiError UNAVAILABLE when no process owns it for too long, or its owner does not answer; what `execute` throws
    */
-  carryOut<T>(request: Request, caller: Caller, body: RawBody, here: () => Promise<T>): Promise<T | Response>
+  carryOut<T>(request: Request, caller: Caller, body: RawBody, execute: () => Promise<T>): Promise<T | Response>
 }
 
 /** For a service whose process owns every partition. */
@@ -35,5 +35,5 @@ export const noForwarding: Forwarder = {
   receive: () => null,
   prove: () => null,
   checkBody: () => {},
-  carryOut: (_request, _caller, _body, here) => here(),
+  carryOut: (_request, _caller, _body, execute) => execute(),
 }

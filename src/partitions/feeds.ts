@@ -1,11 +1,11 @@
 import type { PartitionRef } from './partition.ts'
 
-/** What the feeds of workspaces are read from: one source for each partition, which any process can open. */
+/** The sources that live feeds read: one for each partition, which any process can open. */
 export interface Feeds<Source> {
-  /** The source of a caller's workspace, with everything that was acknowledged before. @throws ApiError UNAVAILABLE */
+  /** The source of a caller's workspace, with everything that was acknowledged before the call. @throws ApiError UNAVAILABLE */
   of(ref: PartitionRef): Promise<Source>
   /** The sources that are open in this process. */
-  open(): readonly Source[]
+  opened(): readonly Source[]
 }
 
 /** How long a source stays open, and how it catches up with the log's owner. */

@@ -11,15 +11,15 @@ import type { EventIds } from './event-ids.ts'
  */
 export interface Partition {
   readonly id: number
-  /** What only the owner has; undefined while another process owns the partition. */
+  /** The parts that exist in the owner's process only; undefined while another process owns the partition. */
   readonly owned: OwnedPartition | undefined
-  /** How far ClickHouse has the partition's rows. */
+  /** How far the partition is loaded into ClickHouse. */
   readonly loading: LoadProgress
   /** Resolves once every state change that was committed before the call is in the log. */
   flushChanges(): Promise<void>
 }
 
-/** What appends need of a partition. */
+/** The parts of a partition that appends use. */
 interface PartitionWriter {
   readonly journal: Journal
   readonly ids: EventIds
@@ -33,10 +33,10 @@ interface EventCounts {
   lag(): number
 }
 
-/** The parts of a partition that exist in its owner's process only. */
+/** A partition in its owner's process. */
 export interface OwnedPartition extends PartitionWriter {
   readonly id: number
-  /** How often the partition was claimed; the log accepts appends of the newest claim only. 0 in an embedded service. */
+  /** Number of the claim: the log accepts only appends of the newest one. 0 in an embedded service. */
   readonly generation: number
   readonly sink: LoadProgress
   readonly relay: OutboxRelay
@@ -54,13 +54,13 @@ export interface Partitions {
   readonly isOnlyOne: boolean
   /** The partition of a caller's workspace. */
   of(ref: PartitionRef): Partition
-  /** The partitions that this process owns at the moment, in order. */
+  /** The partitions that this process owns now, in order. */
   owned(): readonly OwnedPartition[]
   /** @throws ApiError UNAVAILABLE when appends or feeds would fail */
   check(): Promise<void>
   /**
-   * When the oldest row of any partition was accepted that ClickHouse lacks, Unix milliseconds; null when it has all; 0 while
-   * that is unknown.
+   * When the oldest row that ClickHouse lacks was accepted, of all partitions. Unix milliseconds; null when it has all rows; 0
+   * while that is unknown.
    */
   oldestUnloaded(): Promise<number | null>
 }
@@ -84,12 +84,12 @@ export class NotOwner extends ApiError {
   }
 }
 
-/** @throws ApiError UNAVAILABLE when some log that this process writes does not take appends */
+/** @throws ApiError UNAVAILABLE when a log that this process writes does not accept appends */
 export async function checkJournals(owned: readonly OwnedPartition[]): Promise<void> {
   await Promise.all(owned.map(({ journal }) => journal.check()))
 }
 
-/** When the oldest row was accepted that ClickHouse lacks, Unix milliseconds; null when it has all. */
+/** When the oldest row of a partition that ClickHouse lacks was accepted. Unix milliseconds; null when it has all rows. */
 export async function oldestUnloadedOf({ journal, sink }: OwnedPartition): Promise<number | null> {
   const [next] = await journal.read(sink.loadedSeq(), 1)
   return next?.receivedAt ?? null

@@ -1,6 +1,6 @@
 import type { Caller } from '../keys/schema.ts'
 
-/** The other processes that share the partitions, for what only one of them has in its memory. */
+/** The other processes that share the partitions: for requests about state that only one of them has in memory. */
 export interface Peers {
   /**
    * Sends a GET request to one of them, in one hop, signed in the name of a caller that this process has admitted.

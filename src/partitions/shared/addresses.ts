@@ -3,12 +3,12 @@ import type { NodeSignature } from './signature.ts'
 
 interface AddressesDeps {
   readonly signature: NodeSignature
-  /** Where a live node says that it is reached; null when there is no such node. */
+  /** The URL that a live node states; null when there is no such node. */
   readonly urlOf: (instanceId: string) => string | null
   readonly log: Log
 }
 
-/** Where a node proves which one it is, to whoever knows `CLUSTER_SECRET`. */
+/** The route where a node proves its identity to processes that know `CLUSTER_SECRET`. */
 export const PROOF_PATH = '/internal/node'
 
 const ANSWER_MS = 2_000
@@ -17,19 +17,20 @@ const ANSWER_BYTES_MAX = 1_000
 const KNOWN_MAX = 1_024
 
 /**
- * Where nodes are reached. A node says so itself (`INSTANCE_URL`), and may be wrong, so nothing is sent to an address before
- * the process there has proved that it is that node: calls carry keys and reports.
+ * The URLs of the other nodes. Each node states its own (`INSTANCE_URL`), which may be wrong, so nothing is sent to a URL
+ * until the process there has proved that it is that node: calls carry keys and reports.
  */
 export class Addresses {
-  /** The instance that was found at an address. */
+  /** The proven instance id, by URL. */
   private readonly proved = new Map<string, string>()
-  /** Addresses that are being asked at the moment. */
+  /** Proofs that are being requested, by instance and URL. */
   private readonly asking = new Map<string, Promise<boolean>>()
+  /** URLs whose failure has been logged. */
   private readonly reported = new Set<string>()
 
   constructor(private readonly deps: AddressesDeps) {}
 
-  /** The URL of a node that is really there; null when it is not, or not alive. */
+  /** The URL of a node, once the node has proved that it is there; null when it is not, or is not alive. */
   async of(instanceId: string): Promise<string | null> {
     const url = this.deps.urlOf(instanceId)
     if (url === null || this.proved.get(url) === instanceId) return url

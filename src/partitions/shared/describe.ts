@@ -4,7 +4,7 @@ import type { Ownership } from './ownership.ts'
 import type { SharedTables } from './partition-rows.ts'
 import type { Cluster } from './schema.ts'
 
-/** Describes a cluster: what the database says, and the present ends of the logs that this node writes. */
+/** Describes a cluster from the database, with the current positions of the partitions that this node owns. */
 export async function describeCluster(
   tables: SharedTables,
   ownership: Ownership,

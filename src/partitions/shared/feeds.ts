@@ -4,14 +4,14 @@ import type { JournalReader } from '../../journal/journal.ts'
 import type { Feeds, SourceLifetime } from '../feeds.ts'
 import type { PartitionRef } from '../partition.ts'
 
-/** Reads the log of a partition, whoever writes it. */
+/** Reads the log of a partition, which any process may write. */
 export interface SharedReader extends JournalReader {
-  /** Asks for the true end of the log, and resolves once everything up to there can be read. @throws ApiError UNAVAILABLE */
+  /** Reads the current end of the log, and resolves once everything up to it can be read. @throws ApiError UNAVAILABLE */
   refreshEnd(): Promise<number>
   close(): Promise<void>
 }
 
-/** A source reads a log for feeds. */
+/** Reads a log for feeds. */
 interface Source extends SourceLifetime {
   readonly hub: { stop(): Promise<void> }
 }
@@ -27,9 +27,9 @@ interface SharedFeedsDeps<Of extends Source> {
 interface Opened<Of> {
   readonly reader: SharedReader
   readonly source: Of
-  /** The `end` functions of what is open. */
+  /** The `end` functions of the open feeds. */
   readonly users: Set<() => void>
-  /** When the last one was closed, on the monotonic clock. */
+  /** When the last feed was closed, on the monotonic clock. */
   idleSinceMs: number
 }
 
@@ -39,11 +39,11 @@ const IDLE_MS = 60_000
 
 /**
  * The logs that this process reads for feeds, opened with the first feed of a partition and closed some time after the last.
- * Feeds read the shared log in every process, also in the partition's owner, so a change of owner does not concern them.
+ * Feeds read the shared log in every process, also in the partition's owner, so a change of owner does not affect them.
  */
 export class SharedFeeds<Of extends Source> implements Feeds<Of> {
   private readonly opening = new Map<number, Promise<Opened<Of>>>()
-  private readonly opened = new Map<number, Opened<Of>>()
+  private readonly sources = new Map<number, Opened<Of>>()
   private readonly endSweep: () => Promise<void>
 
   constructor(private readonly deps: SharedFeedsDeps<Of>) {
@@ -57,26 +57,26 @@ export class SharedFeeds<Of extends Source> implements Feeds<Of> {
     return source
   }
 
-  /** The true end of a partition's log. @throws ApiError UNAVAILABLE */
+  /** The current end of a partition's log. @throws ApiError UNAVAILABLE */
   async endSeq(partition: number): Promise<number> {
     return (await this.ensure(partition)).reader.refreshEnd()
   }
 
   /** The last position of an epoch that this process has read; 0 when it reads another one, or nothing. */
   seenSeq(partition: number, epoch: string): number {
-    const reader = this.opened.get(partition)?.reader
+    const reader = this.sources.get(partition)?.reader
     return reader?.epoch === epoch ? reader.endSeq : 0
   }
 
-  open(): readonly Of[] {
-    return [...this.opened.values()].map(({ source }) => source)
+  opened(): readonly Of[] {
+    return [...this.sources.values()].map(({ source }) => source)
   }
 
   /** Ends all feeds and closes their readers. */
   async stop(): Promise<void> {
     await this.endSweep()
     await Promise.allSettled(this.opening.values())
-    await Promise.all([...this.opened.keys()].map((partition) => this.close(partition)))
+    await Promise.all([...this.sources.keys()].map((partition) => this.close(partition)))
   }
 
   private ensure(partition: number): Promise<Opened<Of>> {
@@ -109,21 +109,21 @@ export class SharedFeeds<Of extends Source> implements Feeds<Of> {
       users,
       idleSinceMs: performance.now(),
     }
-    this.opened.set(partition, opened)
+    this.sources.set(partition, opened)
     return opened
   }
 
   private async sweep(): Promise<void> {
     const now = performance.now()
-    for (const [partition, { users, idleSinceMs }] of this.opened)
+    for (const [partition, { users, idleSinceMs }] of this.sources)
       if (users.size === 0 && now - idleSinceMs > IDLE_MS) await this.close(partition)
   }
 
   /** Closes a reader and ends its feeds; their clients reconnect. */
   private async close(partition: number): Promise<void> {
-    const opened = this.opened.get(partition)
+    const opened = this.sources.get(partition)
     if (opened === undefined) return
-    this.opened.delete(partition)
+    this.sources.delete(partition)
     this.opening.delete(partition)
     for (const end of [...opened.users]) end()
     await opened.source.hub.stop()

@@ -13,7 +13,7 @@ interface ForwarderDeps {
   readonly addresses: Addresses
   /** The node that owns a partition, as far as is known; null when none does. */
   readonly ownerOf: (partition: number) => string | null
-  /** Reads who owns what, now. */
+  /** Reads the current owners. */
   readonly refresh: () => Promise<void>
   /** How long to wait for an owner, milliseconds. */
   readonly patienceMs?: number
@@ -34,7 +34,7 @@ const HOP_HEADERS = ['connection', 'keep-alive', 'transfer-encoding', 'date', 'x
 export function createForwarder(deps: ForwarderDeps): Forwarder {
   const { partitions, signature, addresses, ownerOf, refresh, patienceMs = PATIENCE_MS } = deps
 
-  /** Sends a request on. @returns undefined when the owner has not executed it: it may be sent again */
+  /** Sends a request to its owner. @returns undefined when the owner has not executed it, so that it may be sent again */
   async function send(
     owner: string,
     url: string,
@@ -84,16 +84,16 @@ export function createForwarder(deps: ForwarderDeps): Forwarder {
     checkBody({ bodyDigest }, body) {
       if (digestOf(body) !== bodyDigest) throw notSigned()
     },
-    async carryOut(request, caller, body, here) {
+    async carryOut(request, caller, body, execute) {
       const isForwarded = request.headers.has(FORWARDED_HEADER)
       const deadline = performance.now() + patienceMs
       for (;;) {
         try {
-          if (partitions.of(caller).owned !== undefined) return await here()
+          if (partitions.of(caller).owned !== undefined) return await execute()
         } catch (error) {
           if (!(error instanceof NotOwner)) throw error
         }
-        // Never a second hop: the node that sent it asks again.
+        // Never a second hop: the node that sent it tries again.
         if (isForwarded) return new Response(null, { status: MISDIRECTED })
         const response = await forward(request, caller, body)
         if (response !== undefined) return response

@@ -31,7 +31,7 @@ export class NodeStore {
     await beat(this.sql, node, aliveMs)
   }
 
-  /** Registers the node that will replace one that has ended. At no time do both, or neither, count. */
+  /** Registers the node that will replace one that has ended. Exactly one of the two is registered at any time. */
   async replace(node: OwnNode, previousId: string, aliveMs: number): Promise<void> {
     await inTransaction(this.sql, async (tx) => {
       await tx`delete from cluster_nodes where instance_id = ${previousId}`
@@ -42,7 +42,7 @@ export class NodeStore {
   /**
    * Registers the nodes that are about to start, so that each one claims only its share, and removes all earlier ones,
    * which have ended, so that no process waits for their leases.
-   * @param endedId a process that was no node, and has ended
+   * @param endedId the previous holder of the data directory, which has ended: a supervisor, or a service without workers
    */
   async replaceAll(nodes: readonly OwnNode[], endedId: string | undefined, aliveMs: number): Promise<void> {
     await inTransaction(this.sql, async (tx) => {
@@ -54,7 +54,7 @@ export class NodeStore {
     })
   }
 
-  /** Removes a node, so that no process waits until it counts as dead; and nodes that have been dead for long. */
+  /** Removes a node, so that no process waits until it counts as dead, and all nodes that have long been dead. */
   async remove(instanceId: string): Promise<void> {
     await this.sql`
       delete from cluster_nodes

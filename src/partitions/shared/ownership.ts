@@ -17,12 +17,12 @@ interface OwnershipDeps {
   readonly node: OwnNode
   /**
    * Opens the log of a claimed partition and starts its consumers.
-   * @param onLost to be called once when another node has taken the partition over, or its log cannot be written
+   * @param onLost to be called once when another node has taken over the partition, or its log cannot be written
    */
   readonly open: (claimed: ClaimedRow, onLost: (reason: string) => void) => Promise<OpenPartition>
   /** Whether this node reaches the logs. While it does not, it counts as dead: the others can write its partitions. */
   readonly isConnected: () => boolean
-  /** Tells the other nodes that a partition is free. */
+  /** Called when a partition is free, to tell the other nodes. */
   readonly onReleased: () => void
   readonly log: Log
   readonly loops?: Loops
@@ -39,10 +39,11 @@ export interface OwnershipTimes {
 
 const TIMES: OwnershipTimes = { roundMs: 500, aliveMs: 2_000 }
 
+/** A partition that this node has claimed. */
 interface Held {
   readonly claim: ClaimedRow
   /** Undefined while it is being opened. */
-  open: OpenPartition | undefined
+  opened: OpenPartition | undefined
   isClosing: boolean
   /** Why it was lost while it was being opened. */
   lostBecause: string | undefined
@@ -50,12 +51,12 @@ interface Held {
 
 /**
  * Decides which partitions this node owns. Each round writes a heartbeat, reads what the others own, claims partitions
- * whose owner is dead up to an even share, and gives a surplus up. That two nodes never write the same log does not depend
- * on these rounds or on clocks: every claim has a generation, and a log accepts only the newest.
+ * whose owner is dead up to an even share, and gives up any surplus. Correctness does not depend on these rounds or on
+ * clocks: every claim has a generation, and a log accepts only the newest, so two nodes never write the same log.
  */
 export class Ownership {
   private readonly held = new Map<number, Held>()
-  /** The last claim of each partition by this node. */
+  /** The generation of this node's last claim, by partition. */
   private readonly generations = new Map<number, number>()
   private owned: readonly OpenPartition[] = []
   private rows: readonly PartitionRow[] = []
@@ -92,7 +93,7 @@ export class Ownership {
   /** The partition, if this node owns it and has opened it. */
   get(partition: number): OpenPartition | undefined {
     const held = this.held.get(partition)
-    return held === undefined || held.isClosing ? undefined : held.open
+    return held === undefined || held.isClosing ? undefined : held.opened
   }
 
   /** All partitions, as of the last round. */
@@ -121,7 +122,7 @@ export class Ownership {
     this.wakeup.wake()
   }
 
-  /** Reads who owns what, now. Concurrent calls share one reading. */
+  /** Reads the nodes and partitions now. Concurrent calls share one read. */
   refresh(): Promise<void> {
     this.refreshing ??= this.read().finally(() => {
       this.refreshing = undefined
@@ -129,7 +130,7 @@ export class Ownership {
     return this.refreshing
   }
 
-  /** Gives all partitions up, in order, and leaves the cluster. */
+  /** Gives up all partitions and leaves the cluster. */
   async stop(): Promise<void> {
     this.isDraining = true
     this.stopping.abort()
@@ -172,7 +173,7 @@ export class Ownership {
 
   /**
    * Writes this node's heartbeat. After an outage of the database or of NATS for all nodes, the first one to return would
-   * see all others as dead: it gives them time to return, too, before it claims their partitions.
+   * see all others as dead, so it gives them time to return before it claims their partitions.
    */
   private async beat(): Promise<void> {
     const { tables, node } = this.deps
@@ -203,11 +204,11 @@ export class Ownership {
       const isOurs = row?.owner === instanceId && row.generation === held.claim.generation
       // A claim of this round may be newer than the rows that were read.
       const isNewer = row !== undefined && row.generation < held.claim.generation
-      if (!isOurs && !isNewer && held.open !== undefined) this.begin(this.lose(held, 'another node owns it'))
+      if (!isOurs && !isNewer && held.opened !== undefined) this.begin(this.lose(held, 'another node owns it'))
     }
   }
 
-  /** How many partitions this node may own, and which of them it has to give up. */
+  /** How many partitions this node may own, and which ones it has to give up. */
   private share(): { fair: number; surplus: readonly Held[] } {
     const nodes = Math.max(1, this.liveNodes.length)
     const total = this.rows.length
@@ -217,19 +218,19 @@ export class Ownership {
     const isAnyShort = counts.some((count) => count < least)
     const held = [...this.held.values()].filter(({ isClosing }) => !isClosing)
     const keep = isAnyShort ? least : most
-    return { fair: most, surplus: held.filter(({ open }) => open !== undefined).slice(keep) }
+    return { fair: most, surplus: held.filter(({ opened }) => opened !== undefined).slice(keep) }
   }
 
   private async take(claim: ClaimedRow): Promise<void> {
     const { log, open } = this.deps
     const { partition, generation } = claim
-    const held: Held = { claim, open: undefined, isClosing: false, lostBecause: undefined }
+    const held: Held = { claim, opened: undefined, isClosing: false, lostBecause: undefined }
     this.held.set(partition, held)
     const startedAt = performance.now()
     try {
-      assert(generation > (this.generations.get(partition) ?? 0), `generations of partition ${partition} rise`)
+      assert(generation > (this.generations.get(partition) ?? 0), `the generation of partition ${partition} increases`)
       this.generations.set(partition, generation)
-      held.open = await open(claim, (reason) => this.begin(this.lose(held, reason)))
+      held.opened = await open(claim, (reason) => this.begin(this.lose(held, reason)))
       if (held.lostBecause !== undefined) return await this.lose(held, held.lostBecause)
       this.update()
       const fields = { partition, generation, ms: Math.round(performance.now() - startedAt) }
@@ -246,17 +247,17 @@ export class Ownership {
     const { partition, generation } = held.claim
     if (held.isClosing) return
     held.lostBecause = reason
-    if (held.open === undefined) return
+    if (held.opened === undefined) return
     this.deps.log.warn('cluster: this node has lost a partition', { partition, generation, reason })
     await this.giveUp(held, true)
   }
 
   private async giveUp(held: Held, isLost: boolean): Promise<void> {
-    if (held.isClosing || held.open === undefined) return
+    if (held.isClosing || held.opened === undefined) return
     held.isClosing = true
     this.update()
     const { partition, generation } = held.claim
-    await held.open.stop(isLost).catch((error) => {
+    await held.opened.stop(isLost).catch((error) => {
       this.deps.log.warn('cluster: cannot close a partition', { partition, error })
     })
     this.held.delete(partition)
@@ -273,17 +274,17 @@ export class Ownership {
   }
 
   private async report(): Promise<void> {
-    const reports = [...this.held.values()].flatMap(({ claim: { partition, generation }, open }) => {
-      if (open === undefined) return []
-      const { endSeq } = open.journal
-      return oldestUnloadedOf(open).then((oldestUnloadedMs) => ({ partition, generation, endSeq, oldestUnloadedMs }))
+    const reports = [...this.held.values()].flatMap(({ claim: { partition, generation }, opened }) => {
+      if (opened === undefined) return []
+      const { endSeq } = opened.journal
+      return oldestUnloadedOf(opened).then((oldestUnloadedMs) => ({ partition, generation, endSeq, oldestUnloadedMs }))
     })
     await this.deps.tables.partitions.report(await Promise.all(reports))
   }
 
   private update(): void {
     this.owned = [...this.held.values()]
-      .flatMap(({ open, isClosing }) => (open === undefined || isClosing ? [] : [open]))
+      .flatMap(({ opened, isClosing }) => (opened === undefined || isClosing ? [] : [opened]))
       .sort((a, b) => a.id - b.id)
   }
 }

@@ -7,13 +7,13 @@ import type { NodeStore } from './nodes.ts'
 
 interface NewPartitions {
   readonly count: number
-  /** The data directory that stores them (its journal's id); null: NATS servers. */
+  /** The id of the journal in the data directory that stores them; null for NATS servers. */
   readonly home: string | null
   /** Names the first epoch of a partition. */
   readonly epochOf: () => string
   /**
-   * The last position in ClickHouse. Workspaces of an earlier service are in partition 0, whose positions must be above
-   * theirs: the newest state of a run is the one with the highest.
+   * The highest position in ClickHouse. Workspaces of an earlier single-process service belong to partition 0, whose
+   * positions must continue after it: the newest state of a run is the one with the highest position.
    */
   readonly highestSeq: () => Promise<number>
 }
@@ -29,7 +29,7 @@ export interface PartitionRow {
   readonly owner: string | null
   readonly generation: number
   readonly position: SinkPosition
-  /** What the owner has last reported. */
+  /** The end of the log, as its owner last reported it. */
   readonly endSeq: number
   readonly oldestUnloadedMs: number | null
   /** Milliseconds since that report; null when there was none. */
@@ -83,10 +83,10 @@ export class PartitionStore {
         throw new StartError(`the journal of this database is stored ${where}: use another database`)
       }
       if (rows.length > 0) return rows.length
-      const seqOfBefore = await highestSeq()
+      const earlierSeq = await highestSeq()
       for (let partition = 0; partition < count; partition++) {
         const epoch = epochOf()
-        const seq = partition === 0 ? seqOfBefore : 0
+        const seq = partition === 0 ? earlierSeq : 0
         await tx`
           insert into journal_partitions (partition, epoch, epochs, seal_key, home, loaded_seq, in_flight_seq, end_seq)
           values (${partition}, ${epoch}, ${JSON.stringify([{ epoch, firstSeq: 1 }])}::text::json,
@@ -104,8 +104,8 @@ export class PartitionStore {
   }
 
   /**
-   * Claims up to `count` partitions whose owner is gone, or could not be released by `owner` itself.
-   * @param held what `owner` holds, or has lost and is still closing
+   * Claims up to `count` partitions that have no live owner, or that `owner` itself failed to release.
+   * @param held partitions that `owner` holds, or has lost and is still closing
    * @returns those claimed
    */
   async claim(owner: string, count: number, held: readonly number[]): Promise<ClaimedRow[]> {
@@ -122,14 +122,14 @@ export class PartitionStore {
     return rows.map((row) => ({ ...toRow(row), owner })).sort((a, b) => a.partition - b.partition)
   }
 
-  /** Gives a claim up, unless it was taken over already. */
+  /** Gives up a claim, unless it was already taken over. */
   async release({ partition, owner, generation }: Claim): Promise<void> {
     await this.sql`
       update journal_partitions set owner = null
       where partition = ${partition} and owner = ${owner} and generation = ${generation}`
   }
 
-  /** Stores the reports of an owner, apart from those whose claim was taken over. */
+  /** Stores the reports of an owner, except those whose claim was taken over. */
   async report(reports: readonly Report[]): Promise<void> {
     if (reports.length === 0) return
     await this.sql`
@@ -158,7 +158,7 @@ export class PartitionStore {
     const updated = await this.sql`
       update journal_partitions set epoch = ${epochs[epochs.length - 1].epoch}, epochs = ${JSON.stringify(epochs)}::text::json
       where partition = ${partition} and generation = ${generation}`
-    if (updated.count === 0) throw new Error('another node has taken this partition over')
+    if (updated.count === 0) throw new Error('another node has taken over this partition')
   }
 
   /** Stores all gaps of a partition, unless the claim was taken over. */

@@ -19,7 +19,7 @@ interface SharedPartitionsDeps {
 }
 
 const FLUSH_MS = 10_000
-/** What owners reported longer ago says nothing. */
+/** An older report is ignored: the state is then unknown. */
 const REPORT_VALID_MS = 30_000
 
 /** The partitions that several processes share, as one of them sees them. */
@@ -87,7 +87,7 @@ class SharedPartition implements Partition {
     return this.owned?.sink ?? this.remote
   }
 
-  /** Waits until the owner has appended what the outbox has of this partition. */
+  /** Waits until the owner has appended the outbox rows of this partition. */
   async flushChanges(): Promise<void> {
     const { sql, feeds } = this.deps
     if (this.owned !== undefined) await this.owned.relay.flush()

@@ -6,13 +6,13 @@ interface RemoteLoadDeps {
   readonly partition: number
   /** The epoch and position as of the last round. */
   readonly known: () => { readonly epoch: string; readonly loadedSeq: number }
-  /** The true end of the log now. */
+  /** Reads the current end of the log. */
   readonly endSeq: () => Promise<number>
 }
 
 const POLL_MS = 25
 
-/** How far a partition that another node owns is loaded into ClickHouse: its owner stores that in Postgres. */
+/** How far a partition of another node is loaded into ClickHouse, as its owner stores it in Postgres. */
 export class RemoteLoad implements LoadProgress {
   constructor(private readonly deps: RemoteLoadDeps) {}
 

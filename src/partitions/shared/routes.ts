@@ -29,7 +29,7 @@ export function clusterRoutes({ guards, cluster }: ClusterRoutesDeps) {
 
 const CHALLENGE = /^[0-9a-f-]{36}$/
 
-/** Proves to other nodes which one this is. For anything else there is no such route. */
+/** Proves this node's identity to other nodes. A request without a valid challenge gets the usual 404. */
 export function proofRoute(forwarder: Pick<Forwarder, 'prove'>) {
   return new Elysia({ detail: { hide: true } }).get(PROOF_PATH, ({ request }) => {
     const challenge = new URL(request.url).searchParams.get('challenge') ?? ''

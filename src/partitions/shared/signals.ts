@@ -1,4 +1,4 @@
-/** What nodes send each other at once, so that none has to wait for the next poll. A lost signal costs that wait. */
+/** Sent between nodes so that none has to wait for its next poll. A lost signal only costs that wait. */
 export type Signal = 'outbox' | 'cluster'
 
 /** Publishes to all nodes, this one included. */

@@ -10,21 +10,21 @@ export const FORWARDED_HEADER = 'x-cluster-forwarded'
 interface Content extends ForwardedCall {
   /** When it was signed, Unix milliseconds. */
   readonly at: number
-  /** The process that it is for. */
+  /** The instance id of the receiver. */
   readonly to: string
-  /** Who signed it, and its number there: every call is accepted once. */
+  /** The signer, and the number of the call among its calls: every call is accepted once. */
   readonly from: string
   readonly number: number
 }
 
 const WRONG_NODE = 'a call for another node arrived here: check the INSTANCE_URL of the nodes'
-/** How much the clocks of two nodes may differ, and how long a request may be on its way. */
+/** How far the clocks of two nodes may differ, including the time that a request is on its way. */
 const VALID_MS = 60_000
 
 /** Signs the requests that nodes send each other, with a key derived from `CLUSTER_SECRET`. */
 export class NodeSignature {
   private readonly key: Buffer
-  /** Not the instance: one that starts again counts anew. */
+  /** Identifies this signer. Not the instance id, because each signer counts its calls from 1. */
   private readonly from = randomUUID()
   private number = 0
   private readonly seen = new SeenCalls(VALID_MS)
@@ -64,7 +64,7 @@ export class NodeSignature {
     return { caller, bodyDigest }
   }
 
-  /** What only a process of this cluster can answer to a challenge: that it is this instance. */
+  /** The answer to a challenge that only a process of this cluster can compute: proves that it is this instance. */
   prove(challenge: string, instanceId = this.instanceId): string {
     return createHmac('sha256', this.key).update(`node ${instanceId} ${challenge}`).digest('base64url')
   }

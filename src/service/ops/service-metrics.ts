@@ -86,7 +86,7 @@ export function createServiceMetrics() {
 
 /** Rows of the journal that live subscriptions of this process have not been sent yet. */
 export function feedLag(feeds: Feeds<FeedSource>): number {
-  return feeds.open().reduce((sum, { hub }) => sum + hub.lag(), 0)
+  return feeds.opened().reduce((sum, { hub }) => sum + hub.lag(), 0)
 }
 
 /** Adds the gauges of the parts that have started. */
@@ -123,7 +123,7 @@ function addGauges(registry: Metrics, { partitions, feeds, loops, connections }:
     statistics.lag(),
   )
   const counted = (pick: (counts: ReturnType<Hub['counts']>) => number) => () =>
-    feeds.open().reduce((sum, { hub }) => sum + pick(hub.counts()), 0)
+    feeds.opened().reduce((sum, { hub }) => sum + pick(hub.counts()), 0)
   registry.gauge('feed_connections', 'Open feeds.', () => connections.size)
   registry.gauge('feed_queued_bytes', 'Bytes queued for clients of open feeds.', () => connections.queuedBytes)
   registry.gauge(

@@ -47,7 +47,7 @@ export async function startLocalPipeline(context: PipelineContext, intervalMs: n
   const node = { instanceId, url: '', version: packageJson.version, startedAt, isAlive: true }
   return {
     partitions: onePartition(owned),
-    feeds: { of: async () => source, open: () => [source] },
+    feeds: { of: async () => source, opened: () => [source] },
     forwarder: noForwarding,
     retentionFloors,
     onChange,
