@@ -41,8 +41,8 @@ import type { ServiceContext } from './context.ts'
 import { feedLag } from './ops/service-metrics.ts'
 import type { Pipeline } from './pipeline/pipeline.ts'
 
-/** The started parts of the service. */
-interface AppParts {
+/** The started components of the service. */
+interface Components {
   readonly context: ServiceContext
   readonly ring: KeyRing
   readonly pipeline: Pipeline
@@ -57,33 +57,33 @@ interface AppParts {
   readonly peerOf: (request: Request) => string | undefined
 }
 
-/** The total limit of wrong operator tokens, as a multiple of the limit per address. */
+/** The limit of wrong operator tokens from all addresses together, as a multiple of the limit per address. */
 const OPERATOR_ADDRESSES = 10
 
-/** Creates the dependencies of the HTTP routes from the started parts. */
-export function appDeps(parts: AppParts): AppDeps {
-  const { context, ring, directory, secrets, hosted, erasure } = parts
-  const { partitions, onChange } = parts.pipeline
+/** Creates the dependencies of the HTTP routes from the started components. */
+export function appDeps(components: Components): AppDeps {
+  const { context, ring, directory, secrets, hosted, erasure } = components
+  const { partitions, onChange } = components.pipeline
   const { config, sql, columnar, clock, metrics, penalties } = context
   const { limits } = config
-  const limiter = new RateLimiter(config.rateLimits, { clock, nodes: parts.pipeline.nodes })
+  const limiter = new RateLimiter(config.rateLimits, { clock, nodes: components.pipeline.nodes })
   const cancelHosted: RunStoreDeps['cancelHosted'] = (run, reason) => hosted.invocations.cancel(run, reason)
   const runs = new RunStore({ sql, clock, limits, directory, onChange, cancelHosted })
   const telemetry = new TelemetryTasks({ columnar, partitions })
   const tasks = new TaskStore({ sql, clock, limits, directory, telemetry, onChange })
   const agents = new AgentStore({ sql, ring, clock })
-  const guards = guardsDeps(parts, limiter)
+  const guards = guardsDeps(components, limiter)
   const takeBudget = (caller: Caller, events: number) => limiter.take(caller.keyId, 'events', events)
   const analytics = createAnalytics({ client: columnar, partitions, caps: config.queries, penalties })
   return {
     envelope: envelopeDeps(context),
     guards,
-    ops: opsDeps(parts),
+    ops: opsDeps(components),
     workspaces: new WorkspaceStore({ sql, ring, clock }),
     erasure,
     keys: new KeyStore({ sql, ring, clock }),
     feedTokens: new FeedTokens({ sql, clock, directory, ring }),
-    live: { ...liveDeps(parts, limiter), runs },
+    live: { ...liveDeps(components, limiter), runs },
     agents,
     ingest: createEventIngest({
       runs: directory,
@@ -92,8 +92,8 @@ export function appDeps(parts: AppParts): AppDeps {
       takeBudget,
       onAccepted: metrics.eventsTaken,
     }),
-    forwarder: parts.pipeline.forwarder,
-    cluster: parts.pipeline.cluster,
+    forwarder: components.pipeline.forwarder,
+    cluster: components.pipeline.cluster,
     hosted,
     secrets,
     runs,
@@ -102,19 +102,19 @@ export function appDeps(parts: AppParts): AppDeps {
     modelPrices: config.hosted.modelPrices,
     savedQueries: new SavedQueries({ sql, clock, analytics }),
     tasks,
-    otlp: otlpDeps(parts, { agents, tasks: telemetry, takeBudget, reader: guards.reader }),
+    otlp: otlpDeps(components, { agents, tasks: telemetry, takeBudget, reader: guards.reader }),
   }
 }
 
-/** What the routes of OpenTelemetry need that other modules have made. */
-interface OtlpParts extends Pick<OtlpIngestDeps, 'takeBudget'> {
+/** The objects that the OpenTelemetry routes share with other routes. */
+interface SharedWithOtlp extends Pick<OtlpIngestDeps, 'takeBudget'> {
   readonly agents: AgentStore
   readonly tasks: TelemetryTasks
   readonly reader: BodyReader
 }
 
-function otlpDeps(parts: AppParts, { agents, tasks, takeBudget, reader }: OtlpParts): AppDeps['otlp'] {
-  const { context, directory, pipeline } = parts
+function otlpDeps(components: Components, { agents, tasks, takeBudget, reader }: SharedWithOtlp): AppDeps['otlp'] {
+  const { context, directory, pipeline } = components
   const { partitions, onChange } = pipeline
   const { config, sql, clock, metrics } = context
   const { limits } = config
@@ -149,7 +149,7 @@ function envelopeDeps({ config, log, metrics }: ServiceContext): AppDeps['envelo
 }
 
 function guardsDeps(
-  { context, ring, pipeline, retentionClock, peerOf }: AppParts,
+  { context, ring, pipeline, retentionClock, peerOf }: Components,
   limiter: RateLimiter,
 ): AppDeps['guards'] {
   const { config, sql, clock, log, dataDir } = context
@@ -172,14 +172,14 @@ function guardsDeps(
   }
 }
 
-function opsDeps(parts: AppParts): AppDeps['ops'] {
-  const { context, isStopping } = parts
-  const { partitions, feeds, incidents } = parts.pipeline
+function opsDeps(components: Components): AppDeps['ops'] {
+  const { context, isStopping } = components
+  const { partitions, feeds, incidents } = components.pipeline
   const { config, sql, columnar, loops, metrics } = context
   return {
     config,
     version: packageJson.version,
-    metrics: parts.pipeline.metrics ?? metrics.registry,
+    metrics: components.pipeline.metrics ?? metrics.registry,
     health: {
       dependencies: [
         { name: 'postgres', essential: true, check: () => sql`select 1` },
@@ -200,8 +200,8 @@ function opsDeps(parts: AppParts): AppDeps['ops'] {
   }
 }
 
-function liveDeps(parts: AppParts, limiter: RateLimiter): Omit<AppDeps['live'], 'runs'> {
-  const { context, connections, pipeline } = parts
+function liveDeps(components: Components, limiter: RateLimiter): Omit<AppDeps['live'], 'runs'> {
+  const { context, connections, pipeline } = components
   const { slowConsumerMs, heartbeatMs } = context.config.feeds
   return {
     partitions: pipeline.partitions,

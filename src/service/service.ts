@@ -65,14 +65,14 @@ export interface ServiceOptions {
   readonly clock?: Clock
   /** See {@link StoreMarks}. */
   readonly storeMarkIntervalMs?: number
-  /** This process is one of several that share a data directory, which is locked already, and a port. */
+  /** Set if this process is one of several that share a port and a data directory, which the supervisor has locked. */
   readonly worker?: WorkerContext
 }
 
 const SWEEP_INTERVAL_MS = 600_000
 
 /**
- * Starts all parts in the order of their dependencies; {@link Service.stop} stops them in reverse order. A start that
+ * Starts all components in the order of their dependencies; {@link Service.stop} stops them in reverse order. A start that
  * fails leaves nothing running.
  *
  * @throws StartError for problems that the operator can fix
@@ -150,7 +150,7 @@ async function openContext(config: Config, options: ServiceOptions, teardown: Te
   teardown.add('loop lag', watchLoopLag(metrics.loopLagged))
   const dataDir = worker === undefined ? openDataDir(config.dataDir) : sharedDataDir(config.dataDir, worker)
   teardown.add('data directory', dataDir.release)
-  const log = withFields(options.log, nameOf(config, dataDir, worker))
+  const log = withFields(options.log, logFieldsOf(config, dataDir, worker))
   const loops = new Loops(log)
   if (worker === undefined) {
     await checkPort(config)
@@ -166,18 +166,18 @@ async function openContext(config: Config, options: ServiceOptions, teardown: Te
   return { ...stores, config, clock, log, progress, metrics, loops, teardown, dataDir, penalties }
 }
 
-/** The directory as its supervisor has locked it. */
+/** The data directory of a worker, which its supervisor has locked. */
 function sharedDataDir(path: string, { instanceId, previousInstanceId }: WorkerContext): DataDir {
   return { path, instanceId, previousInstanceId, release: () => {} }
 }
 
-/** What distinguishes the log of this process from those of others. */
-function nameOf({ cluster }: Config, { instanceId }: DataDir, worker: WorkerContext | undefined): object {
+/** The fields that tell the log lines of this process from those of others. */
+function logFieldsOf({ cluster }: Config, { instanceId }: DataDir, worker: WorkerContext | undefined): object {
   if (worker !== undefined) return { worker: worker.index }
   return cluster === undefined ? {} : { node: instanceId }
 }
 
-/** Loads what only a cluster or several workers need when it is needed: most services are a single process. */
+/** Starts the pipeline. The modules of clusters and workers are imported only where needed: most services are a single process. */
 async function startPipeline(
   context: PipelineContext,
   { worker, storeMarkIntervalMs }: ServiceOptions,
@@ -192,6 +192,7 @@ async function startPipeline(
   return startClusterPipeline(context, cluster)
 }
 
+/** Starts the cache of keys, which trusts itself only while this process holds its lease. */
 async function startKeyRing(context: ServiceContext): Promise<KeyRing> {
   const { config, sql, heartbeat, clock, log, loops, dataDir, teardown } = context
   const ring = new KeyRing({
@@ -240,7 +241,7 @@ async function startMaintenance(context: ServiceContext, pipeline: Pipeline, rin
   return { retentionClock, erasure }
 }
 
-interface HostedParts {
+interface HostedRunsDeps {
   readonly ring: KeyRing
   readonly connections: Connections
   readonly secrets: SecretStore
@@ -248,7 +249,8 @@ interface HostedParts {
   readonly peers: Peers | undefined
 }
 
-function startHostedRuns(context: ServiceContext, { ring, connections, secrets, onChange, peers }: HostedParts) {
+/** Starts the scheduler and executors of hosted runs. */
+function startHostedRuns(context: ServiceContext, { ring, connections, secrets, onChange, peers }: HostedRunsDeps) {
   const { config, sql, clock, log, loops, dataDir, teardown } = context
   const { openAiApiKey: apiKey, openAiBaseUrl: baseUrl, egressAllow: allow } = config.hosted
   const hosted = startHosted({
@@ -280,7 +282,7 @@ function sharedSecretsKey(cluster: ClusterConfig | undefined): Uint8Array | unde
     : createHmac('sha256', cluster.secret).update('secrets of workspaces').digest()
 }
 
-/** Accepts requests of the backup command, if both stores are embedded. */
+/** Accepts requests of the backup command if both stores are embedded. */
 function allowBackups(context: ServiceContext, { snapshot }: Pipeline): void {
   const { config, postgresUrl, columnar, log, teardown } = context
   if (config.databaseUrl !== undefined || config.clickhouseUrl !== undefined || snapshot === undefined) return
@@ -288,6 +290,6 @@ function allowBackups(context: ServiceContext, { snapshot }: Pipeline): void {
   const { dataDir } = config
   const { version } = packageJson
   const holdSink = (signal: AbortSignal) => sink.hold(signal)
-  const parts = { version, dataDir, postgresUrl, columnar, journal, holdSink, log }
-  teardown.add('control', startControl({ dataDir, takeSnapshot: () => takeSnapshot(parts), log }))
+  const snapshotDeps = { version, dataDir, postgresUrl, columnar, journal, holdSink, log }
+  teardown.add('control', startControl({ dataDir, takeSnapshot: () => takeSnapshot(snapshotDeps), log }))
 }

@@ -20,7 +20,7 @@ interface StoresDeps {
   readonly teardown: Teardown
   /** Called with a workspace whose query forced a restart of the embedded ClickHouse. */
   readonly onStuckQuery: (workspaceId: string) => void
-  /** How many connections the embedded Postgres accepts; enough for one service unless given. */
+  /** How many connections the embedded Postgres accepts. Default: enough for one process. */
   readonly connections?: number
 }
 
@@ -66,6 +66,7 @@ export async function startStores(config: Config, deps: StoresDeps): Promise<Sto
   return { ...postgres.value.clients, columnar, clickhouseUrl }
 }
 
+/** Starts or connects to Postgres, and migrates it. */
 async function startPostgres(
   config: Config,
   { log, progress, metrics, connections: accepted }: StoresDeps,
@@ -94,7 +95,8 @@ async function startPostgres(
   opened.defer(async () => {
     await Promise.all([sql, heartbeat].map((pool) => pool.end({ timeout: END_TIMEOUT_SECONDS })))
   })
-  if (config.databaseUrl !== undefined) await progress.during('waiting for DATABASE_URL', () => reachable(sql, failing))
+  if (config.databaseUrl !== undefined)
+    await progress.during('waiting for DATABASE_URL', () => waitUntilReachable(sql, failing))
   await progress.during('migrating Postgres', () => migratePostgres(server.url, log))
   const started = opened.move()
   return { clients: { sql, heartbeat, postgresUrl: server.url }, stop: () => started.disposeAsync() }
@@ -123,13 +125,14 @@ export async function openPostgres(
   const sql = connectPostgres(url, { log, max: COMMAND_CONNECTIONS_MAX })
   opened.defer(() => sql.end({ timeout: END_TIMEOUT_SECONDS }))
   const what = config.databaseUrl === undefined ? 'the database in DATA_DIR' : 'DATABASE_URL'
-  await progress.during(`waiting for ${what}`, () => reachable(sql, NEVER, what))
+  await progress.during(`waiting for ${what}`, () => waitUntilReachable(sql, NEVER, what))
   const [{ exists }] = await sql<[{ exists: boolean }]>`select to_regclass('store_marks') is not null as exists`
   if (!exists) throw new StartError(`${what} has not been set up yet: start the service once`)
-  const parts = opened.move()
-  return { sql, isAlone, close: () => parts.disposeAsync() }
+  const resources = opened.move()
+  return { sql, isAlone, close: () => resources.disposeAsync() }
 }
 
+/** Finds the server that a command uses, or starts it. What has to be closed afterwards is added to `opened`. */
 async function locatePostgres(
   { databaseUrl, dataDir }: Config,
   { log, progress }: Pick<StoresDeps, 'log' | 'progress'>,
@@ -154,8 +157,8 @@ async function locatePostgres(
   return { isAlone: true, url }
 }
 
-/** Waits until the server answers. @throws StartError without the URL, which contains a password */
-async function reachable(sql: Sql, failing: AbortSignal, what = 'DATABASE_URL'): Promise<void> {
+/** Waits until the server answers. @throws StartError; its message does not contain the URL, which has a password */
+async function waitUntilReachable(sql: Sql, failing: AbortSignal, what = 'DATABASE_URL'): Promise<void> {
   const deadline = performance.now() + REMOTE_PATIENCE_MS
   for (;;) {
     try {
@@ -169,7 +172,7 @@ async function reachable(sql: Sql, failing: AbortSignal, what = 'DATABASE_URL'):
   }
 }
 
-/** @param postgresUrl resolves once Postgres has started */
+/** Starts or connects to ClickHouse, and migrates it. @param postgresUrl resolves once Postgres has started */
 async function startClickHouse(
   config: Config,
   deps: StoresDeps,
@@ -178,7 +181,7 @@ async function startClickHouse(
 ) {
   const { log, progress } = deps
   await using opened = new AsyncDisposableStack()
-  const backend = await progress.during('starting ClickHouse', () => clickHouse(config, deps, failing))
+  const backend = await progress.during('starting ClickHouse', () => openBackend(config, deps, failing))
   opened.defer(() => backend.stop())
   const client = createColumnarClient(backend)
   opened.defer(() => client.close())
@@ -196,7 +199,7 @@ function urlOf({ url, username, password, database }: ColumnarBackend): string {
   return new URL(database, withUser).href
 }
 
-async function clickHouse(config: Config, deps: StoresDeps, failing: AbortSignal): Promise<ColumnarBackend> {
+async function openBackend(config: Config, deps: StoresDeps, failing: AbortSignal): Promise<ColumnarBackend> {
   const { clickhouseCluster, clickhouseUrl, dataDir, logLevel, queries } = config
   const { log, metrics, onStuckQuery } = deps
   if (clickhouseUrl === undefined) {

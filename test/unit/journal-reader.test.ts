@@ -141,7 +141,7 @@ test('deleted rows are forgotten, in memory too', async () => {
 })
 
 test('nobody has written yet', async () => {
-  expect(openLocalReader({ dir: join(await temporaryDirectory(), 'none'), log })).rejects.toThrow('nobody writes')
+  expect(openLocalReader({ dir: join(await temporaryDirectory(), 'none'), log })).rejects.toThrow('no process writes')
 })
 
 describe('damage', () => {

@@ -48,7 +48,7 @@ export class FollowedLog implements StoredLog {
     const identity = fs.existsSync(dir) ? Identity.read(dir) : undefined
     const path = join(dir, ACKNOWLEDGED_NAME)
     if (identity === undefined || !fs.existsSync(path)) {
-      throw new ApiError('UNAVAILABLE', 'nobody writes the journal yet; try again', { retryAfterSeconds: 1 })
+      throw new ApiError('UNAVAILABLE', 'no process writes the journal yet; try again', { retryAfterSeconds: 1 })
     }
     return new FollowedLog(dir, identity, fs.openSync(path, 'r'), log)
   }

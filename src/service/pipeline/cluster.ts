@@ -18,7 +18,7 @@ import { openTables, partitionLimits, startSharedPipeline } from './shared.ts'
 import type { PartitionLog } from './topology.ts'
 
 const SIGNAL_PREFIX = 'journal.signal.'
-/** Nothing in ClickHouse says how far a partition was loaded: Postgres does. */
+/** In a cluster no marks are stored in ClickHouse: how far a partition is loaded is stored in Postgres. */
 const NO_MARK = { journal: '00000000-0000-0000-0000-000000000000', beat: 0 }
 
 /** Joins the cluster: the journal's partitions are replicated by NATS JetStream, and this node owns a share of them. */
@@ -114,7 +114,7 @@ function streamOf(nc: NatsConnection, { partition, sealKey, epochs, gaps }: Part
   return { nc, stream: `journal_${partition}`, subject: `journal.${partition}`, sealKey, epochs, gaps }
 }
 
-/** Signals over NATS's own messages, which are not stored. */
+/** Signals as plain NATS messages, which are not stored. */
 function natsSignals(nc: NatsConnection): SignalBus {
   return {
     publish(signal) {

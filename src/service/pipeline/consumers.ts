@@ -20,6 +20,7 @@ import type { AnyClaim, Consumers, PartitionLog, Topology } from './topology.ts'
 /** How long a stop waits for the last rows to be loaded; the next owner or start loads the rest. */
 const LAST_LOAD_MS = 1_500
 
+/** An open partition, with its log. */
 interface OpenedPartition<Log> extends Consumers {
   readonly log: Log
   /** Completes accepted appends and stops. @param isLost whether another process may own the partition already */
@@ -28,7 +29,7 @@ interface OpenedPartition<Log> extends Consumers {
 
 /**
  * Opens the log of a partition and starts the sink and the run statistics, which consume it, and the outbox relay, which
- * appends to it. A failure closes what was opened.
+ * appends to it. A failure closes everything that was opened.
  * @param onUsage called after each commit of run statistics with usage
  */
 export async function openPartition<Log extends PartitionLog, Claimed extends AnyClaim>(
@@ -41,8 +42,8 @@ export async function openPartition<Log extends PartitionLog, Claimed extends An
   await using opened = new AsyncDisposableStack()
   const { partition: id, generation } = claimed
   const { count, isShared } = topology
-  const opening = await topology.openLog(claimed, opened, onLost)
-  const { journal, position, columnarMark } = opening
+  const partitionLog = await topology.openLog(claimed, opened, onLost)
+  const { journal, position, columnarMark } = partitionLog
   const sink = new Sink({
     journal,
     client: columnar,
@@ -62,19 +63,19 @@ export async function openPartition<Log extends PartitionLog, Claimed extends An
   opened.defer(() => statistics.stop())
   const ids = new EventIdIndex(createEventIdSource({ loading: sink, client: columnar, columnarMark }))
   const consumers: Consumers = { id, generation, journal, sink, relay, statistics, ids }
-  await opening.watch?.(consumers, opened)
-  const parts = opened.move()
+  await partitionLog.watch?.(consumers, opened)
+  const resources = opened.move()
   return {
     ...consumers,
-    log: opening,
+    log: partitionLog,
     stop(isLost) {
       lastLoadMs = isLost ? 0 : LAST_LOAD_MS
-      return parts.disposeAsync()
+      return resources.disposeAsync()
     },
   }
 }
 
-/** Starts the loop that shows changes of usage. @returns a function to call after each commit of run statistics with usage */
+/** Starts the loop that writes changes of usage to the outbox. @returns a function to call after each commit of run statistics with usage */
 export function startUsage({ sql, log, loops, teardown }: ServiceContext, onChange: () => void): () => void {
   const usage = startUsageChanges({ sql, log, loops, onChange })
   teardown.add('run usage', () => usage.stop())

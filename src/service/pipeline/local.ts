@@ -13,7 +13,7 @@ import type { Pipeline, PipelineContext } from './pipeline.ts'
 
 /** The only partition, which no other process can claim. */
 const ONLY = { partition: 0, generation: 0 }
-/** The source of feeds: it reads an append before its caller does. */
+/** The lifetime of the only feed source: always open, and up to date, because feeds read an append before its caller gets the answer. */
 const ALWAYS_OPEN = { retain: () => () => {}, mayLag: false, refresh: async () => {} }
 
 /** Starts a journal in local files, which is one partition, and its consumers. */

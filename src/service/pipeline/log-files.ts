@@ -13,7 +13,7 @@ interface LogFilesOptions {
   readonly name: string
   readonly maxBytes: number
   readonly keepBytes: number
-  /** The highest position that other stores have of the log, if its files are empty. */
+  /** The highest position of the log in other stores; used if its files are empty. */
   readonly storedSeq: () => Promise<number>
   /** See {@link StoreMarks}. */
   readonly intervalMs: number | undefined
@@ -28,7 +28,7 @@ interface LogFiles extends PartitionLog {
   readonly storeMarks: StoreMarks
 }
 
-/** Compares the stores, then opens the log, whose positions continue after every position that a store has seen. */
+/** Compares the stores, then opens the log. Its positions continue after every position that any store has seen. */
 export async function openLogFiles(
   context: ServiceContext,
   options: LogFilesOptions,

@@ -13,37 +13,37 @@ import type { Incident } from '../../store-marks/store-marks.ts'
 import type { ServiceContext } from '../context.ts'
 import type { PrivateRoutes } from '../ops/listen.ts'
 
-/** What a pipeline needs. */
+/** What a pipeline needs from the service. */
 export interface PipelineContext extends ServiceContext {
   readonly ring: Pick<KeyRing, 'areRevocationsKnown'>
 }
 
-/** The journal with everything that reads it. */
+/** The journal with its consumers and feeds. */
 export interface Pipeline {
   readonly partitions: Partitions
   readonly feeds: Feeds<FeedSource>
   readonly forwarder: Forwarder
-  /** The other processes that share the partitions; undefined in a process that works alone. */
+  /** The other processes that share the partitions; undefined if there are none. */
   readonly peers?: Peers
   readonly retentionFloors: Pick<RetentionFloors, 'raise'>
   /** Call after each commit that wrote to the outbox. Cheap. */
   readonly onChange: () => void
   /** Stores that have gone back to an earlier state. */
   readonly incidents: () => readonly Incident[]
-  /** Resolves when Postgres has gone back: memory then holds a later state. */
+  /** Resolves when Postgres has gone back to an earlier state than the one this process has cached. */
   readonly outdated: Promise<void>
   /** Describes the nodes and partitions. */
   readonly cluster: () => Promise<Cluster>
   /** Lets this node own partitions, once it can be reached at `url`. */
   join(url: string): Promise<void>
-  /** Gives its partitions up. */
+  /** Gives up the partitions of this node. */
   leave(): Promise<void>
-  /** What `GET /metrics` answers, where that is not about this process alone. */
+  /** The response of `GET /metrics`, if it covers more than this process. */
   readonly metrics?: MetricsText
   /** Routes for other processes of this machine. */
   readonly privateRoutes?: PrivateRoutes
-  /** How many nodes share the budgets of keys. */
+  /** How many nodes share the rate limits of keys. */
   readonly nodes: () => number
-  /** What a backup stops while it takes a snapshot; undefined where this process cannot stop everything. */
+  /** What a backup holds still while it takes a snapshot; undefined if other processes write, too. */
   readonly snapshot?: { readonly journal: LocalJournal; readonly sink: Sink }
 }

@@ -17,18 +17,18 @@ import { openFeedSource, openPartition, startUsage } from './consumers.ts'
 import type { Pipeline, PipelineContext } from './pipeline.ts'
 import type { Topology } from './topology.ts'
 
-/** The least that a partition's log may hold before appends are refused. */
+/** The minimum for the bytes that a partition's log may hold before it refuses appends. */
 const PARTITION_BYTES_MIN = 64 << 20
 const END_TIMEOUT_SECONDS = 1
 
-/** Logs that several processes share. */
+/** A topology whose logs several processes share. */
 interface SharedTopology extends Topology {
   readonly isShared: true
   readonly tables: SharedTables
   readonly bus: SignalBus
   /** Signs what the processes send each other. */
   readonly secret: string
-  /** Where other processes reach this one, given where it listens. */
+  /** The URL at which other processes reach this one, given the URL at which it listens. */
   readonly urlOf: (listeningAt: string) => string
   /** @param onEpoch to be called when the log has begun a new epoch */
   readonly openReader: (partition: number, onEpoch: () => void) => Promise<SharedReader>
@@ -40,7 +40,7 @@ interface SharedTopology extends Topology {
   readonly outdated: Promise<void>
 }
 
-/** Takes part in the work of several processes: this one owns a share of the journal's partitions. */
+/** Starts the pipeline of one of several processes, which owns a share of the journal's partitions. */
 export async function startSharedPipeline(context: PipelineContext, topology: SharedTopology): Promise<Pipeline> {
   const { sql, log, loops, teardown, dataDir } = context
   const { tables, count, bus, secret, isConnected, times = {} } = topology
@@ -65,7 +65,7 @@ export async function startSharedPipeline(context: PipelineContext, topology: Sh
     tables,
     node,
     open(claimed, onLost) {
-      // The feeds of this process may have read past the end that the last owner stored. Their positions must not get other rows.
+      // The feeds of this process may have read past the end that the last owner stored. Those positions must not be assigned to other rows.
       const endSeq = Math.max(claimed.endSeq, feeds.seenSeq(claimed.partition, claimed.epoch))
       return openPartition(context, topology, { ...claimed, endSeq }, onLost, onUsage)
     },

@@ -14,12 +14,13 @@ export interface Topology<Log extends PartitionLog = PartitionLog, Claimed exten
   readonly isShared: boolean
   /**
    * Opens the log of a partition that this process has claimed.
-   * @param opened gets what is to be closed after the consumers have stopped, also if this fails
+   * @param opened receives the resources of the log; they are closed after the consumers have stopped, or if this call fails
    * @param onLost to be called once when another process has taken the partition over, or its log cannot be written
    */
   openLog(claimed: Claimed, opened: AsyncDisposableStack, onLost: (reason: string) => void): Promise<Log>
 }
 
+/** A claim of any topology. */
 export type AnyClaim = Pick<Claim, 'partition' | 'generation'>
 
 /** The log of a partition, as its topology has opened it. */
@@ -28,11 +29,11 @@ export interface PartitionLog {
   readonly position: SinkPositionStore
   /** The newest progress that ClickHouse is known to have stored. */
   readonly columnarMark: () => KnownMark
-  /** Begins to watch for stores that go back to an earlier state; ends before the consumers stop. */
+  /** Starts watching for stores that go back to an earlier state. The watch is added to `opened`, and ends before the consumers stop. */
   readonly watch?: (consumers: Consumers, opened: AsyncDisposableStack) => Promise<void>
 }
 
-/** What consumes a log, or appends to it, in its owner's process. */
+/** The consumers of a log in its owner's process, and the relay that appends to it. */
 export interface Consumers extends OwnedPartition {
   readonly sink: Sink
   readonly ids: EventIdIndex

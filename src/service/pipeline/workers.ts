@@ -15,7 +15,7 @@ import type { Pipeline, PipelineContext } from './pipeline.ts'
 import { openTables, partitionLimits, startSharedPipeline } from './shared.ts'
 import type { Topology } from './topology.ts'
 
-/** What the supervisor tells a worker, and how they communicate. */
+/** What a worker gets from the supervisor, and how they communicate. */
 export interface WorkerContext extends WorkerStart {
   readonly bus: SignalBus
   /** Calls `listener` with each workspace whose query forced a restart of ClickHouse. */
@@ -23,7 +23,7 @@ export interface WorkerContext extends WorkerStart {
 }
 
 const LOCK_NAME = 'lock'
-/** Long, because the supervisor notices a dead worker at once: one that is only slow keeps its partitions. */
+/** Long, because the supervisor notices at once when a worker ends. So a worker that is only slow keeps its partitions. */
 const ALIVE_MS = 15_000
 
 /** Joins the other workers of this machine: the journal's partitions are in files of one data directory. */
@@ -72,7 +72,7 @@ export async function startWorkerPipeline(
   return { ...pipeline, metrics, privateRoutes: metrics.routes }
 }
 
-/** The lock of a partition's files, in case that their last writer is only slow. */
+/** Locks a partition's files, because their last writer may be slow rather than dead. @throws Error while it still holds the lock */
 async function lockDir(dir: string, opened: AsyncDisposableStack): Promise<void> {
   await mkdir(dir, { recursive: true, mode: 0o700 })
   const lock = takeFileLock(join(dir, LOCK_NAME))

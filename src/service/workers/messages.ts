@@ -1,17 +1,17 @@
 import type { Signal } from '../../partitions/shared/signals.ts'
 
-/** What the supervisor tells a worker, over the channel of a child process. */
+/** Messages from the supervisor to a worker, over the IPC channel of the child process. */
 export type ToWorker =
   | { readonly type: 'start'; readonly start: WorkerStart }
-  /** Another worker has published it. */
+  /** A signal that another worker has published. */
   | { readonly type: 'signal'; readonly signal: Signal }
   /** A query of this workspace forced a restart of ClickHouse. */
   | { readonly type: 'stuck'; readonly workspaceId: string }
 
-/** What a worker tells the supervisor. */
+/** Messages from a worker to the supervisor. */
 export type FromWorker =
   | { readonly type: 'ready' }
-  /** It cannot start, for a reason that the operator can change. */
+  /** The worker cannot start; the operator can fix the problem. */
   | { readonly type: 'failed'; readonly message: string }
   | { readonly type: 'signal'; readonly signal: Signal }
   /** Postgres has gone back to an earlier state, so all workers must be restarted. */

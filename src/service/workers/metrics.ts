@@ -35,7 +35,7 @@ function labelled(series: string, worker: string): string {
   })
 }
 
-/** What workers answer each other. */
+/** The metrics of one worker, as it sends them to another. */
 interface WorkerText {
   readonly worker: number
   readonly text: string

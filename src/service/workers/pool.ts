@@ -3,7 +3,7 @@ import type { Log } from '../../base/log.ts'
 import { StartError } from '../../base/start-error.ts'
 import type { FromWorker, ToWorker, WorkerStart } from './messages.ts'
 
-/** What all workers have in common. */
+/** The part of the start message that is the same for all workers. */
 type CommonStart = Omit<WorkerStart, 'index' | 'instanceId' | 'previousInstanceId'>
 
 interface WorkerPoolDeps {
@@ -60,7 +60,7 @@ export class WorkerPool {
     clearTimeout(timer)
   }
 
-  /** Runs a worker, and starts it again whenever it ends. Resolves after the stop. */
+  /** Keeps a worker running: starts it again whenever it ends. Resolves once the pool has stopped. */
   private async keep(
     index: number,
     firstId: string,
@@ -82,7 +82,7 @@ export class WorkerPool {
       if (wasReady) delay = RESTART_DELAY_MIN_MS
       const previousInstanceId = start.instanceId
       start = { ...start, instanceId: crypto.randomUUID(), previousInstanceId }
-      // If it fails, the others take over once the lease of the previous one is over.
+      // If this fails, the others take over the partitions once the lease of the previous worker has expired.
       await register(start.instanceId, previousInstanceId).catch((error) =>
         log.warn('a worker cannot be registered', { worker: index, error }),
       )
@@ -114,7 +114,7 @@ export class WorkerPool {
   }
 }
 
-/** A worker that has just ended gets nothing. */
+/** Sends a message, unless the worker has just ended. */
 function send(child: Child | undefined, message: ToWorker): void {
   try {
     child?.send(message)

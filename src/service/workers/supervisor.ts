@@ -21,16 +21,17 @@ import { WorkerPool } from './pool.ts'
 
 type Options = Pick<ServiceOptions, 'log' | 'progress'>
 
-/** Connections of each worker to the embedded Postgres, and those of the supervisor and of commands. */
+/** Connections of each worker to the embedded Postgres. */
 const CONNECTIONS_PER_WORKER = 24
+/** Connections of the supervisor and of commands. */
 const FURTHER_CONNECTIONS = 40
-/** How long a worker may take to start before the others take its partitions over. */
+/** How long a worker may take to start before the others take over its partitions. */
 const STARTING_MS = 30_000
 const SECRET_BYTES = 32
 
 /**
  * Starts the service as several processes that share a data directory, its stores and a port
- * (docs/architecture.md#several-processes-on-one-machine). This process has the lock and the stores, and answers nothing.
+ * (docs/architecture.md#several-processes-on-one-machine). This process holds the lock and runs the stores; it serves no requests.
  *
  * @throws StartError for problems that the operator can fix
  */
@@ -88,7 +89,7 @@ async function start(config: Config, { log, progress }: Options, teardown: Teard
   }
 }
 
-/** Operators mark a directory that they have restored; each log in it then begins a new epoch. */
+/** A restored data directory is marked; this marks each partition's log, which then begins a new epoch. */
 function shareRestoredMark(dataDir: string, partitions: number): void {
   if (!isMarkedRestored(dataDir)) return
   for (let partition = 1; partition < partitions; partition++) {

@@ -13,7 +13,7 @@ const STOP_MS = 5_500
 /** Entry point of a worker; `supervisor.ts` is the parent's side. */
 async function main(): Promise<void> {
   for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {})
-  // The supervisor has ended.
+  // The supervisor has ended, so this process ends, too.
   process.on('disconnect', () => process.exit(1))
   // Ctrl-C in a terminal reaches all processes of the service; the supervisor decides when this one ends.
   process.on('SIGINT', () => {})
@@ -53,7 +53,7 @@ async function main(): Promise<void> {
   }
 }
 
-/** Waits for the first message, and passes later ones on. */
+/** Waits for the start message. Later messages go to the listeners. */
 async function receiveStart() {
   const started = Promise.withResolvers<WorkerStart>()
   const onSignal: ((signal: Signal) => void)[] = []
