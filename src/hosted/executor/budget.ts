@@ -18,7 +18,7 @@ export interface BudgetDeps {
   readonly budgetChanges: ChangeSignals
 }
 
-/** Why a run has to end. */
+/** Why a run has to end: it has exceeded a budget, or its next call would. */
 interface Overrun {
   readonly message: string
   readonly detail: Record<string, unknown>
@@ -59,6 +59,7 @@ export class RunBudget {
     this.budgets = budgetsOver(run)
   }
 
+  /** What an answer costs. If the price of its model is unknown, it costs nothing but still counts against budgets. */
   costOf(answer: ModelAnswer): Cost {
     const { prices } = this.deps
     const { model } = this.run.plan.agent
@@ -98,7 +99,7 @@ export class RunBudget {
     return this.ownOverrun('has exceeded', this.spentUsd + this.belowUsd + countedUsd)
   }
 
-  /** A model call has ended and its cost is stored. */
+  /** Call once a model call has ended and its cost is stored. */
   settled(countedUsd: number): void {
     this.spentUsd += countedUsd
     if (this.budgets.length > 0) this.deps.budgetChanges.notify(this.key)
@@ -169,7 +170,7 @@ export class RunBudget {
   }
 }
 
-/** In USD: what the runs under a budget have spent, and what their calls in flight may cost. */
+/** What the runs under a budget have spent, and what their calls in flight have reserved, in USD. */
 interface Sum {
   readonly spent: number
   readonly reserved: number

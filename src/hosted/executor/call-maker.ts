@@ -26,8 +26,9 @@ interface CallMakerDeps {
 }
 
 /** How many calls of one step are made concurrently. */
-const AT_ONCE = 16
-const CAN_BE_MADE: readonly CallStatus[] = ['rejected', 'answered', 'ready', 'started']
+const CONCURRENT_CALLS_MAX = 16
+/** The statuses of calls that can be made, or finished with what a person decided. */
+const CAN_CONTINUE: readonly CallStatus[] = ['rejected', 'answered', 'ready', 'started']
 
 const UNKNOWN_OUTCOME =
   'the service was interrupted during this call; it is unknown whether the call took effect, and it was not repeated'
@@ -41,11 +42,11 @@ export class CallMaker {
   /** Resolves once each call is done, held for a person, or carried out by a paused run. */
   async makeAll(): Promise<void> {
     const { calls } = this.deps.writer.progress
-    const waiting = calls.filter(({ status }) => CAN_BE_MADE.includes(status)).values()
+    const remaining = calls.filter(({ status }) => CAN_CONTINUE.includes(status)).values()
     const work = async () => {
-      for (const call of waiting) await this.settle(call)
+      for (const call of remaining) await this.settle(call)
     }
-    const results = await Promise.allSettled(Array.from({ length: Math.min(AT_ONCE, calls.length) }, work))
+    const results = await Promise.allSettled(Array.from({ length: Math.min(CONCURRENT_CALLS_MAX, calls.length) }, work))
     for (const result of results) if (result.status === 'rejected') throw result.reason
   }
 

@@ -30,12 +30,13 @@ export interface ExecutorDeps extends BudgetDeps {
   readonly onChange: () => void
 }
 
-/** How often a model is told that its output does not match the schema. */
+/** How often a model may correct output that does not match the schema. */
 const REPAIRS_MAX = 2
 
-/** Why an executor stops before its run has ended: the run continues elsewhere, or was ended by someone else. */
+/** Why an executor stops before its run has ended: the run continues in another process, or was ended by one. */
 class Stopped extends Error {}
 
+/** The run has used up its `timeout_seconds`. */
 class TimedOut extends Error {}
 
 /**
@@ -172,7 +173,7 @@ export class Executor {
     return null
   }
 
-  /** Ends the run with this answer. @returns what is wrong with it, for the model to correct, instead of the outcome */
+  /** Ends the run with this answer. @returns the outcome, or a message to the model about what it has to correct */
   private async finalAnswer(last: StoredAnswer): Promise<RunOutcome | string> {
     const { schemas, outputBytesMax } = this.deps
     const { writer } = this

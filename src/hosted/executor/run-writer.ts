@@ -38,7 +38,7 @@ interface EndDetails {
   readonly reason?: string
   readonly message?: string
   readonly detail?: Record<string, unknown>
-  /** Ends the run. */
+  /** The answer that ends the run. */
   readonly last?: StoredAnswer | null
 }
 
@@ -65,7 +65,7 @@ export class RunWriter {
     this.costUsd = progress.costUsd
   }
 
-  /** No longer retries. */
+  /** Ends all retries. */
   stop(): void {
     this.isStopped = true
   }
@@ -75,7 +75,11 @@ export class RunWriter {
     return Math.round(this.baseUsedMs + performance.now() - this.startedMs)
   }
 
-  /** Retries until the run's deadline: a short database outage must not lose an answer of the model. */
+  /**
+   * Repeats `write` while the database is unavailable, until the executor is stopped: an outage must not lose an answer of the
+   * model.
+   * @throws OwnershipLost, after aborting the executor; any other error of `write`
+   */
   async store<T>(write: () => Promise<T>): Promise<T> {
     for (;;) {
       try {
@@ -118,7 +122,7 @@ export class RunWriter {
     this.budget.settled(spentUsd)
   }
 
-  /** Pauses the run: all other calls are done, and the remaining ones wait for people. Null if it can continue. */
+  /** Pauses the run, whose open calls all wait for people. @returns null if it can continue. @throws OwnershipLost */
   async pause(): Promise<RunOutcome | null> {
     const { sql, owner, clock, onChange } = this.deps
     const { run } = this.progress
@@ -141,6 +145,7 @@ export class RunWriter {
     return null
   }
 
+  /** Ends the run as failed. @param reason a code, in `error_detail` */
   fail(
     reason: string,
     message: string,
@@ -150,15 +155,16 @@ export class RunWriter {
     return this.end('failed', { reason, message, last, detail })
   }
 
-  async end(status: TerminalStatus, what: EndDetails): Promise<RunOutcome> {
+  /** Ends the run and its descendants. @throws OwnershipLost */
+  async end(status: TerminalStatus, details: EndDetails): Promise<RunOutcome> {
     const { sql, owner, clock, onChange, children } = this.deps
     const { run, steps, calls } = this.progress
-    const { reason, output = null, remember, last = null, detail = {} } = what
-    const message = what.message === undefined ? null : storable(what.message)
+    const { reason, output = null, remember, last = null, detail = {} } = details
+    const message = details.message === undefined ? null : storable(details.message)
     const at = clock.now()
     const errorDetail = reason === undefined ? null : RawJson.of({ reason, ...detail })
     const { costUsd, countedUsd } = last?.cost ?? NO_COST
-    const hasActiveChildren = calls.some(({ childRunId, status: made }) => childRunId !== null && made === 'started')
+    const hasActiveChildren = calls.some((call) => call.childRunId !== null && call.status === 'started')
     const event = endedEvent(run, at, status, {
       steps: steps.length + (last === null ? 0 : 1),
       toolCalls: calls.length,

@@ -5,8 +5,7 @@ import type { TerminalStatus } from '../../runs/state.ts'
 import type { Call, HostedRun, Pause } from '../run/run.ts'
 import { systemEvent } from '../store/system-event.ts'
 
-/** The events that a run's steps produce. */
-
+/** The event of an answer of the model. */
 export function modelEvent(
   run: HostedRun,
   at: number,
@@ -28,11 +27,12 @@ export function modelEvent(
   })
 }
 
+/** The event of a call that is about to be made. */
 export function startedEvent(run: HostedRun, at: number, call: Call): SystemEventRow {
   return systemEvent(run, at, 'tool.call.started', { ...toolKeys(call), input: call.input })
 }
 
-/** @param latencyMs how long the call took */
+/** The event of a call that has a result. @param latencyMs how long the call took */
 export function finishedEvent(run: HostedRun, at: number, call: Call, latencyMs: number): SystemEventRow {
   const outcome = { status: call.status, output: call.output, latency_ms: Math.round(latencyMs) }
   return systemEvent(
@@ -44,6 +44,7 @@ export function finishedEvent(run: HostedRun, at: number, call: Call, latencyMs:
   )
 }
 
+/** The event of a pause: what a person is asked. */
 export function requestedEvent(run: HostedRun, at: number, pause: Pause): SystemEventRow {
   const expires_at = pause.expiresAt
   if (pause.type === 'approval') {
@@ -54,6 +55,7 @@ export function requestedEvent(run: HostedRun, at: number, pause: Pause): System
   return systemEvent(run, at, 'input.requested', { request_id, question, options, expires_at })
 }
 
+/** What a run has done, as of its end. */
 interface RunSummary {
   readonly steps: number
   readonly toolCalls: number
@@ -62,6 +64,7 @@ interface RunSummary {
   readonly errorDetail: RawJson | null
 }
 
+/** The event of a run that has ended. */
 export function endedEvent(run: HostedRun, at: number, status: TerminalStatus, summary: RunSummary): SystemEventRow {
   const { steps, toolCalls: tool_calls, costUsd: cost_usd, message, errorDetail } = summary
   const error = { error_message: message ?? undefined, error_detail: errorDetail ?? undefined }

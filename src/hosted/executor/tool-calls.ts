@@ -68,8 +68,8 @@ function callOf(asked: ModelToolCall, position: number, options: StepOptions): {
   }
   const childRunId = entry!.kind === 'agent' ? mint.uuid() : null
   if (entry!.tool.requiresApproval) {
-    const shownOnly = { question: null, options: null, frame: log.nextFrameNumber() }
-    const pause: Pause = { ...held, type: 'approval', tool: asked.name, input, ...shownOnly }
+    const noQuestion = { question: null, options: null, frame: log.nextFrameNumber() }
+    const pause: Pause = { ...held, type: 'approval', tool: asked.name, input, ...noQuestion }
     return { call: { ...base, input, childRunId, status: 'held' }, pause }
   }
   return { call: { ...base, input, childRunId, status: 'started', startedFrame: log.nextFrameNumber() }, pause: null }

@@ -83,7 +83,7 @@ export class FollowedOutputs {
 
   /**
    * Begins to follow a run, unless that is impossible at the moment. Never throws or waits: `onAvailable` is called once it has
-   * succeeded, and whoever reads the output may call this again at any time.
+   * succeeded, and this may be called again at any time.
    *
    * @param executor the process that executes it
    * @param caller who reads it

@@ -1,4 +1,4 @@
-/** Waiters check by themselves after this long: changes made by other processes send no signal. */
+/** After this long without a signal, waiters check anyway: changes by other processes send none. */
 const SILENCE_MS = 1_000
 
 /** Wakes waiters in this process when something they wait for may have changed; they then check it themselves. */
@@ -23,6 +23,7 @@ export class ChangeSignals {
     })
   }
 
+  /** Wakes all waiters of the key. */
   notify(key: string): void {
     for (const listener of this.listeners.get(key) ?? []) listener()
   }

@@ -96,7 +96,7 @@ export type RunOutcome =
       readonly outputTokens: number
     }
   | { readonly kind: 'paused'; readonly pending: PendingPause }
-  /** It continues elsewhere. */
+  /** Another process continues it. */
   | {
       readonly kind: 'released'
       readonly status: RunStatus
@@ -111,7 +111,7 @@ export const RELEASED: RunOutcome = { kind: 'released', status: 'running' }
 export interface Children {
   /**
    * Makes sure that the call's run exists. An existing run continues.
-   * @returns why there is none, for the model
+   * @returns null, or why the run cannot be created, for the model
    * @throws OwnershipLost when the parent may no longer start runs
    */
   begin(parent: HostedRun, call: Call, agentId: string): Promise<{ readonly problem: string } | null>
@@ -141,6 +141,7 @@ export type PendingPause =
       readonly expires_at: string | null
     }
 
+/** The `pending` of a run that waits for this pause. */
 export function pendingOf(runId: string, pause: Pause): PendingPause {
   const expires_at = pause.expiresAt?.toISOString() ?? null
   if (pause.type === 'approval')

@@ -133,7 +133,7 @@ export class Scheduler implements LiveOutputs {
     return output?.isClosed === true ? undefined : output
   }
 
-  /** Stops executing a run that someone else has ended. */
+  /** Stops executing a run that was ended elsewhere. */
   stopRun(run: RunIdentity): void {
     this.executionOf(run)?.executor.stop()
     this.notify(run)

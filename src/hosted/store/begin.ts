@@ -9,7 +9,7 @@ import type { HostedPhase } from '../run/state.ts'
 import { executedBy, insertOutbox, phaseIs } from './fragments.ts'
 import { OwnershipLost } from './progress.ts'
 
-/** A run to be created: what it does. */
+/** A run to be created. */
 export interface PlannedRun extends HostedRun {
   readonly agentVersion: number
   readonly parentRunId: string | null
@@ -19,9 +19,9 @@ export interface PlannedRun extends HostedRun {
   readonly startsSession: boolean
 }
 
-/** A run to be created: by which process, and when. */
+/** A run to be created, with the process that creates it and the time. */
 interface NewHostedRun extends PlannedRun {
-  /** This process executes it at once, unless it has to wait for its session. Null: the run is queued. */
+  /** The process that executes it at once, unless it has to wait for its session; null if the run is only queued. */
   readonly owner: string | null
   /** How many runs may wait for its session. */
   readonly waitingMax: number

@@ -60,7 +60,7 @@ export const WITHOUT_ANSWER = {
  * Ends a hosted run: its state, its pauses, its descendants, its turn in the session, and the pause of a parent that
  * waits for it, all or nothing.
  *
- * @param owner only if this process owns it; null: whichever process does
+ * @param owner ends the run only if this process executes it; null: in any state
  * @returns null when the run has already ended, or another process owns it
  */
 export async function endRun(

@@ -120,7 +120,7 @@ export async function lockAncestors(tx: TransactionSql, { workspaceId, runId }: 
   return { workspaceId, runs }
 }
 
-/** Queues the paused runs of a chain again. The rows are locked. */
+/** Queues the paused runs of a chain again. Call with the rows locked. */
 export async function wake(tx: TransactionSql, { workspaceId, runs }: AncestorChain): Promise<void> {
   const paused = runs.filter(({ phase }) => phase === 'paused').map(({ run_id }) => run_id)
   await tx`
@@ -137,7 +137,7 @@ export async function wake(tx: TransactionSql, { workspaceId, runs }: AncestorCh
 }
 
 /**
- * Replaces `decidedId` by the next pause wherever a run shows it as `pending`. The rows are locked. (Postgres cannot
+ * Replaces `decidedId` by the next pause wherever a run shows it as `pending`. Call with the rows locked. (Postgres cannot
  * query JSON that contains `\u0000`, so this matches the text: the id is near its start.)
  */
 export async function showNext(
@@ -160,7 +160,7 @@ function statusOf({ type }: PendingPause): RunStatus {
   return type === 'approval' ? 'awaiting_approval' : 'awaiting_input'
 }
 
-/** Free-form members keep their text. */
+/** The stored form of `pending`; free-form members keep their text. */
 function json(pending: PendingPause): RawJson {
   return new RawJson(encodeJson(pending))
 }

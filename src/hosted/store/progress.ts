@@ -30,7 +30,7 @@ export interface StoredAnswer {
 /**
  * Stores an answer of the model and the calls it requests, before any of them is made. Storing the same answer again
  * changes nothing.
- * @throws OwnershipLost also when another answer is stored for this step: its calls are made, and not those of this one
+ * @throws OwnershipLost, also when another answer is already stored for this step: only the calls of that one are made
  */
 export async function storeAnswer(sql: Sql, run: HostedRun, owner: string, answer: StoredAnswer): Promise<void> {
   const { step, calls, pauses } = answer

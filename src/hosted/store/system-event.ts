@@ -27,7 +27,7 @@ type SystemEventType =
   | 'input.requested'
   | 'input.answered'
 
-/** @param at Unix milliseconds */
+/** A system event of a run. @param at Unix milliseconds */
 export function systemEvent(
   run: EventOwner,
   at: number,
