@@ -7,7 +7,7 @@ import type { CallOptions } from './request.ts'
 
 type Schemas = components['schemas']
 
-/** How a hosted run stands when the call returns: `status` says which it is. */
+/** The state of a hosted run when the call returns; `status` tells the cases apart. */
 export type Outcome =
   | Schemas['RunCompleted']
   | Schemas['RunFailed']
@@ -22,9 +22,9 @@ export interface InvokeOptions extends CallOptions {
   readonly externalUserId?: string | undefined
   readonly history?: readonly Schemas['HistoryMessage'][] | undefined
   readonly parentRunId?: string | undefined
-  /** Return at once; the run continues. */
+  /** Return at once; the run continues in the background. */
   readonly background?: boolean | undefined
-  /** Return the output while it is made. */
+  /** Return the output as it is produced. */
   readonly stream?: boolean | undefined
 }
 
@@ -81,7 +81,7 @@ export class Agents {
     })
   }
 
-  /** The run is started first, so that no lost connection starts two. */
+  /** Starts the run in the background first, so that a lost connection does not start a second one. */
   private async *stream(agentId: string, input: object, options: InvokeOptions): AsyncGenerator<OutputFrame> {
     const { run_id } = await this.start(agentId, input, { ...options, background: true })
     yield* output(this.http, run_id, { signal: options.signal })

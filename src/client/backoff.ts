@@ -1,6 +1,6 @@
 const BACKOFF_MIN_MS = 50
 const BACKOFF_MAX_MS = 5_000
-/** Timers of a longer time fire at once. */
+/** The longest delay of a timer; with a longer one it would fire at once. */
 export const TIMER_MAX_MS = 2 ** 31 - 1
 
 /** How long to wait after a number of consecutive failures. Random, so that clients do not all return at the same moment. */
@@ -27,7 +27,7 @@ export function sleep(ms: number, signal?: AbortSignal, keepsAlive = true): Prom
   })
 }
 
-/** The timer no longer keeps the process alive. Browsers have no such thing. */
+/** The timer no longer keeps the process alive. Does nothing in browsers. */
 export function unref(timer: unknown): void {
   const { unref } = timer as { unref?: () => void }
   unref?.call(timer)

@@ -22,7 +22,7 @@ export class Deadline {
     this.timer = setTimeout(onTimeout, Math.min(this.ms, TIMER_MAX_MS))
   }
 
-  /** Stops the timer. What uses the signal is not aborted. */
+  /** Stops the timer without aborting the signal. */
   close(): void {
     clearTimeout(this.timer)
     this.caller?.removeEventListener('abort', this.onAbort)

@@ -1,7 +1,7 @@
 /** The most bytes of a batch, unless it has only one event. The service takes 10 MiB, unless it is configured otherwise. */
 const BATCH_BYTES = 512 * 1024
 const SMALLEST_BYTES = 2 * 1024
-/** Buffers of full size that wait to be used again: allocating them anew costs more than filling them. */
+/** Buffers of full size kept for reuse: allocating one costs more than filling it. */
 const POOLED_MAX = 24
 /** A UTF-16 unit takes at most three bytes of UTF-8. */
 const BYTES_PER_UNIT_MAX = 3
@@ -16,6 +16,7 @@ const pool: Uint8Array<ArrayBuffer>[] = []
  * several times as much memory and garbage collection.
  */
 export class EventBatch {
+  /** The number of each event, see {@link SettledMark}. */
   readonly marks: number[] = []
   private bytes = new Uint8Array(SMALLEST_BYTES)
   private length: number
@@ -37,7 +38,7 @@ export class EventBatch {
     return this.length - this.headLength - Math.max(0, this.count - 1)
   }
 
-  /** Whether an event of that many characters is still part of this batch. */
+  /** Whether an event of that many characters still fits into this batch. */
   hasRoomFor(characters: number, eventsMax: number): boolean {
     if (this.count === 0) return true
     return this.count < eventsMax && this.length + characters * BYTES_PER_UNIT_MAX + END.length < BATCH_BYTES
@@ -67,7 +68,7 @@ export class EventBatch {
     return [this.slice(0, middle), this.slice(middle, this.count)]
   }
 
-  /** Gives the memory back, once the service has answered. */
+  /** Frees the memory; called once the service has answered. */
   release(): void {
     if (this.bytes.length === BATCH_BYTES && pool.length < POOLED_MAX) pool.push(this.bytes)
     this.bytes = new Uint8Array(0)

@@ -23,7 +23,7 @@ export interface Batch {
   readonly end: Queued | undefined
 }
 
-/** With so many bytes, events are sent without waiting for more. */
+/** With this many bytes, events are sent without waiting for more. */
 const ENOUGH_BYTES = 128 * 1024
 
 /** The reports of one run that wait to be sent. */
@@ -38,7 +38,7 @@ export class Lane {
   refusal: unknown
   private start: Queued | undefined
   private end: Queued | undefined
-  /** Only the last one is not full. */
+  /** All but the last one are full. */
   private events: EventBatch[] = []
   private tasks = new Map<string, QueuedTask>()
   private readonly started = deferred()
@@ -99,6 +99,7 @@ export class Lane {
     return this.started.promise
   }
 
+  /** Call once the start of the run is acknowledged or refused. @param refusal why it was refused */
   settleStart(refusal?: unknown): void {
     this.refusal = refusal
     this.isStarting = false

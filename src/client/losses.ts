@@ -17,6 +17,7 @@ export class Losses {
 
   constructor(private readonly options: LossesOptions) {}
 
+  /** Counts reports that are lost; {@link reportDrops} tells the program. */
   drop(reports: number, detail: string): void {
     this.dropped += reports
     this.unreported.set(detail, (this.unreported.get(detail) ?? 0) + reports)
@@ -36,12 +37,14 @@ export class Losses {
     this.options.onError(new ReportError({ reason: 'dropped', reports }, because, cause))
   }
 
+  /** Counts and reports one that JSON cannot express. */
   reject(error: unknown, runId: string): void {
     this.invalid++
     const detail = error instanceof Error ? error.message : String(error)
     this.options.onError(new ReportError({ reason: 'invalid', reports: 1, runId }, detail, error))
   }
 
+  /** Counts and reports those that are damaged in the spool. */
   damaged(reports: number, detail: string): void {
     this.invalid += reports
     this.options.onError(new ReportError({ reason: 'invalid', reports }, detail))

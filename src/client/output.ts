@@ -22,8 +22,8 @@ export interface OutputOptions {
 }
 
 /**
- * The output of a run, as it is made. A pause is a frame; asked for more, it continues once the pause was decided, and ends
- * if it was not.
+ * The output of a run, as it is produced. A pause is a frame. Reading on after it continues if the pause has been decided by
+ * then, and otherwise ends the stream.
  */
 export async function* output(
   http: Http,

@@ -5,7 +5,7 @@ import type { Spool } from './spool.ts'
 /** What differs between Node (and Bun, Deno) and browsers. */
 export interface Platform {
   readonly env: (name: string) => string | undefined
-  /** Undefined: the platform sends its own. */
+  /** Undefined if the platform sends its own. */
   readonly userAgent?: string | undefined
   /** Called with lost reports when the program does not handle them itself. */
   readonly warn: (error: ReportError) => void

@@ -40,10 +40,11 @@ export interface ReportStats {
   readonly lastSeq: number
 }
 
-const RUNS_AT_ONCE = 16
-/** Past this multiple of its limit the buffer takes nothing more, even from callers that do not wait. */
+/** How many runs are sent concurrently. */
+const CONCURRENT_RUNS_MAX = 16
+/** Callers that do not wait can fill the buffer to this multiple of its limit. */
 const OVERFLOW = 2
-/** Callers that wait continue when the buffer is this full. */
+/** Callers that wait for room continue once the buffer is less full than this. */
 const ROOM_AT = 3 / 4
 const READY = Promise.resolve()
 
@@ -52,14 +53,15 @@ export class Reporter {
   private readonly lanes = new Map<string, Lane>()
   /** Lanes with reports that wait for the next tick. */
   private readonly waiting = new Set<Lane>()
-  private readonly turn: Lane[] = []
+  /** Lanes to be sent next. */
+  private readonly sendQueue: Lane[] = []
   private readonly marks = new SettledMark()
   private readonly sender: Sender
   private readonly losses: Losses
   /** Runs whose start was dropped, so that the rest is dropped, too. */
   private readonly droppedRuns = new Set<string>()
   private readonly settledWaiters = new Map<Deferred<void>, number>()
-  /** Reports in memory that the spool could not take. */
+  /** Reports in memory that could not be written to the spool. */
   private readonly unstored = new Set<number>()
   private hasReadFailed = false
   private roomWaiters: Deferred<void> | undefined
@@ -165,7 +167,7 @@ export class Reporter {
     return this.marks.through >= target
   }
 
-  /** The same at the end of the program, when what is left after that time is lost, unless it is in the spool. */
+  /** Like {@link flush}, at the end of the program: what is left afterwards is lost, unless it is in the spool. */
   async flushAtExit(timeoutMs: number): Promise<void> {
     const isDone = await this.flush(timeoutMs)
     const reports = this.unsafe
@@ -187,17 +189,17 @@ export class Reporter {
     return isDone
   }
 
-  /** Reports that are lost when the process ends. */
+  /** How many reports would be lost if the process ended now. */
   private get unsafe(): number {
     return this.options.spool === undefined ? this.marks.end - this.marks.through : this.unstored.size
   }
 
-  /** Reports that are only in the file. */
+  /** How many reports are only in the spool. */
   private get unread(): number {
     return this.options.spool?.unread ?? 0
   }
 
-  /** How full the buffer is: the file, if there is one. */
+  /** How full the buffer is, or the spool if there is one: 1 is full. */
   private get fill(): number {
     const { spool } = this.options
     return (spool === undefined ? this.queuedBytes : spool.bytes) / this.capacity
@@ -305,14 +307,14 @@ export class Reporter {
     // The service refuses a run whose parent it does not know, so the parent must not wait behind it.
     if (lane.parent !== undefined) this.activate(lane.parent)
     lane.isActive = true
-    this.turn.push(lane)
+    this.sendQueue.push(lane)
     this.pump()
   }
 
   private pump(): void {
-    while (this.active < RUNS_AT_ONCE && this.turn.length > 0) {
+    while (this.active < CONCURRENT_RUNS_MAX && this.sendQueue.length > 0) {
       this.active++
-      void this.drain(this.turn.shift()!)
+      void this.drain(this.sendQueue.shift()!)
     }
   }
 
@@ -355,7 +357,7 @@ export class Reporter {
     for (const [settled, target] of this.settledWaiters) if (this.marks.through >= target) settled.resolve()
   }
 
-  /** Resolves when there is some room again. Nothing is left waiting for the next tick meanwhile. */
+  /** Resolves when there is some room again. Sends at once, so that room is made. */
   private waitForRoom(): Promise<void> {
     if (this.options.whenFull === 'drop') return READY
     if (this.roomWaiters === undefined) {

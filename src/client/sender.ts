@@ -6,7 +6,7 @@ import { type Http, retryAfterOf } from './http.ts'
 import { isUuid } from './ids.ts'
 import type { Batch, Lane, Queued, QueuedTask } from './lane.ts'
 
-/** Thrown when the client is closed before the service answered. */
+/** The client was closed before the service answered. */
 export class Abandoned extends Error {}
 
 /** Reports that the service has acknowledged or refused. */
@@ -26,10 +26,11 @@ interface SenderOptions {
 
 /** The most events that the service takes in one call, unless it is configured otherwise. */
 const EVENTS_MAX = 5_000
-const TASKS_AT_ONCE = 8
+/** How many tasks of a run are sent concurrently. */
+const CONCURRENT_TASKS_MAX = 8
 /** An outage is reported when it has lasted this long. */
 const OUTAGE_REPORTED_MS = 10_000
-/** Before a body of this size is sent, the limits of the service are read; they are hardly lower. */
+/** Before a body of this size is sent, the limits of the service are read; they are rarely lower. */
 const LARGE_LENGTH = 2 ** 20
 
 /** Sends batches of reports, each until the service has acknowledged or refused it. */
@@ -98,8 +99,8 @@ export class Sender {
   }
 
   private async tasks(runId: string, tasks: readonly QueuedTask[]): Promise<void> {
-    for (let at = 0; at < tasks.length; at += TASKS_AT_ONCE)
-      await Promise.all(tasks.slice(at, at + TASKS_AT_ONCE).map((task) => this.task(runId, task)))
+    for (let at = 0; at < tasks.length; at += CONCURRENT_TASKS_MAX)
+      await Promise.all(tasks.slice(at, at + CONCURRENT_TASKS_MAX).map((task) => this.task(runId, task)))
   }
 
   private async task(runId: string, { taskId, texts, marks }: QueuedTask): Promise<void> {
@@ -128,7 +129,7 @@ export class Sender {
       this.refuseInvalid(runId, rejected)
     } catch (error) {
       if (error instanceof Abandoned) throw error
-      if (batch.count > 1 && isOfSomeEvents(error, runId)) await this.sendHalves(runId, batch)
+      if (batch.count > 1 && concernsSomeEvents(error, runId)) await this.sendHalves(runId, batch)
       else this.reject(settled, runId, error)
     }
   }
@@ -170,8 +171,8 @@ export class Sender {
    * Sends a call until the service answers it, however long that takes.
    *
    * @param isAnswer whether `data` can be the service's answer to this call
-   * @param canBeSplit whether what is too large for a proxy may pass in parts
-   * @throws ServiceError when the service can never accept it, or a smaller one may pass; Abandoned
+   * @param canBeSplit whether a body that is too large for a proxy can be sent in parts
+   * @throws ServiceError when the service will never accept the call, or it has to be split; Abandoned
    */
   private async deliver(
     path: string,
@@ -231,7 +232,7 @@ export class Sender {
     throw new ServiceError({ status: 413, code: 'PAYLOAD_TOO_LARGE', reason, isFinal: true })
   }
 
-  /** Reads the limits of the service, unless they are known. Without them, what it refuses is sent in parts. */
+  /** Reads the limits of the service, unless they are known. If that fails, a refused batch is still sent in parts. */
   private async readLimits(): Promise<void> {
     if (this.bodyBytesMax !== undefined) return
     const call = { path: '/api/v1/limits', signal: this.abandoned.signal }
@@ -295,7 +296,7 @@ function isAnswerFor(member: string, id: string): (data: unknown) => boolean {
 }
 
 /** Whether a refusal may be about only some of the events: about their content, and not about their run. */
-function isOfSomeEvents(error: unknown, runId: string): boolean {
+function concernsSomeEvents(error: unknown, runId: string): boolean {
   if (!(error instanceof ServiceError)) return false
   return error.status === 413 || (error.code === 'VALIDATION_ERROR' && isUuid(runId))
 }

@@ -7,7 +7,7 @@ export class SettledMark {
   /** A ring with a flag for each number that is settled although one before it is not. A Set would take much more memory. */
   private early = new Uint8Array(SMALLEST)
 
-  /** The newest number given. */
+  /** The newest number. */
   get end(): number {
     return this.last
   }
@@ -17,12 +17,14 @@ export class SettledMark {
     return this.settledThrough
   }
 
+  /** Numbers the next report. */
   next(): number {
     this.last++
     if (this.last - this.settledThrough > this.early.length) this.grow()
     return this.last
   }
 
+  /** Marks a report as settled. */
   settle(mark: number): void {
     const { early } = this
     early[mark % early.length] = 1

@@ -10,7 +10,7 @@ export type Report =
   | (ReportText & { readonly kind: 'task'; readonly taskId: string })
   | (ReportText & { readonly kind: 'event' | 'complete' | 'fail' })
 
-/** Stands for a report that cannot be read any more. */
+/** Stands for a report that can no longer be read. */
 export const DAMAGED = Symbol('damaged report')
 
 /** What was damaged in the file, and where it is kept. */

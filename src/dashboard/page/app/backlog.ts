@@ -13,8 +13,8 @@ const SAMPLES_MAX = 240
 const SOURCES_MAX = 20
 
 /**
- * How old what consumers of the journal have yet to read is. The service says how many rows; how old they are follows from
- * where the journal ended before: a busy service always has some rows to read, but they are new.
+ * Estimates the age of the oldest row that consumers of the journal have not read yet. The service reports only how many rows
+ * that are; earlier ends of the journal show how old they are. A busy service always has unread rows, but they are new.
  */
 export class Backlog {
   /** By the partitions of the node that answered: others have other positions. */

@@ -5,7 +5,7 @@
 
 const NAME = 'workspace-key'
 const CHANNEL = 'agent-run-dashboard'
-/** Other tabs answer within a few milliseconds; a first tab waits this long. */
+/** Other tabs answer within a few milliseconds; if there are none, a tab waits this long. */
 const ANSWER_MS_MAX = 150
 
 type Message = { readonly type: 'ask' } | { readonly type: 'key'; readonly key: string } | { readonly type: 'forget' }
@@ -14,7 +14,7 @@ export class KeyStore {
   private readonly channel = new BroadcastChannel(CHANNEL)
   private current: string | null = null
 
-  /** @param onForgotten another tab has forgotten the key */
+  /** @param onForgotten called when another tab has forgotten the key */
   constructor(onForgotten: () => void) {
     this.channel.addEventListener('message', ({ data }: MessageEvent<Message>) => {
       if (data.type === 'ask' && this.current !== null) this.broadcast({ type: 'key', key: this.current })
@@ -43,7 +43,7 @@ export class KeyStore {
     if (remember) localStorage.setItem(NAME, key)
   }
 
-  /** Removes it from all tabs. */
+  /** Removes the key from all tabs. */
   forget(): void {
     this.erase()
     this.broadcast({ type: 'forget' })

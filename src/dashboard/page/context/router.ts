@@ -48,7 +48,7 @@ export function hrefOfRun(runId: string, query: Readonly<Record<string, string>>
   return hrefOf('runs', [runId], query)
 }
 
-/** The list of runs as it was shown last, with its filters. */
+/** The link to the list of runs with the filters used last. */
 export const runsHref = signal(hrefOf('runs'))
 
 export const address = signal<Address>(parseAddress(globalThis.location?.hash ?? ''))
@@ -69,7 +69,7 @@ export function setQuery(changes: Readonly<Record<string, string | null>>): void
   address.value = parseAddress(href)
 }
 
-/** The same, as a step that the browser's Back undoes. */
+/** Changes the query as a new entry of the browser's history, which Back undoes. */
 export function pushQuery(changes: Readonly<Record<string, string | null>>): void {
   const { view, path, query } = address.peek()
   navigate(hrefOf(view, path, { ...query, ...changes }))

@@ -15,7 +15,7 @@ export interface Session {
   readonly directory: Directory
   readonly waiting: Waiting
   readonly queries: Queries
-  /** Why the page has to wait for the service. */
+  /** Why the page has to wait for the service; null while it does not. */
   readonly trouble: ReadonlySignal<ApiFailure | null>
   /** Aborted when the key is forgotten, to stop everything. */
   readonly signal: AbortSignal
@@ -32,6 +32,7 @@ export function useSession(): Session {
   return session
 }
 
+/** Starts what the page shares for one key. @param signal ends it */
 export function createSession(key: string, signal: AbortSignal, leave: Session['leave']): Session {
   const unreachable = state<ApiFailure | null>(null)
   const retries = new Retries(signal)

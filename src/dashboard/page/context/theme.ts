@@ -19,6 +19,7 @@ export function applyTheme(): void {
   document.documentElement.dataset.theme = theme.peek()
 }
 
+/** Switches to the next theme and stores the choice. */
 export function nextTheme(): void {
   theme.value = ORDER[(ORDER.indexOf(theme.value) + 1) % ORDER.length] as Theme
   localStorage.setItem(STORED, theme.value)

@@ -30,12 +30,12 @@ export class ApiFailure extends Error {
     super(message)
   }
 
-  /** The key does not work any more, whatever the request. */
+  /** Whether the service no longer accepts the key, for any request. */
   get isKeyRefused(): boolean {
     return this.code === 'UNAUTHENTICATED' || this.code === 'FORBIDDEN'
   }
 
-  /** The same request may succeed later. */
+  /** Whether the same request may succeed later. */
   get isTransient(): boolean {
     return this.code === 'UNREACHABLE' || this.code === 'UNAVAILABLE' || this.code === 'RATE_LIMITED'
   }
@@ -91,7 +91,7 @@ export function createApi(key: string, signal: AbortSignal, observe: Observe = (
 /** The most that a page of a list may have. */
 const PAGE_LIMIT = 200
 
-/** The items of a list from the first on, page by page, until there are `max`. @throws ApiFailure */
+/** Reads a list page by page, until it has at least `max` items. @throws ApiFailure */
 export async function listAll<T>(
   api: Api,
   path: string,

@@ -4,7 +4,7 @@ import { parseIntact } from './json.ts'
 import type { Activity } from './records.ts'
 
 interface FeedHandlers {
-  /** The service has accepted the subscription: whatever happens from now on will arrive, also after interruptions. */
+  /** The service has accepted the subscription: everything from now on will arrive, also after interruptions. */
   readonly onStart?: () => void
   /** `skipped`: how many the service left out to stay within `maxPerSecond`. */
   readonly onItems: (items: readonly Activity[], skipped: number) => void
@@ -31,7 +31,7 @@ type Message =
   | { readonly op: 'closing'; readonly reconnect_after_ms: number; readonly cursors?: Readonly<Record<string, string>> }
   | { readonly op: 'error' | 'pong' }
 
-interface Open extends FeedOptions {
+interface OpenSubscription extends FeedOptions {
   readonly filter: object
   readonly handlers: FeedHandlers
   cursor: string | undefined
@@ -48,7 +48,7 @@ const TOKEN_SECONDS = 3_600
  */
 export class Feed {
   readonly isConnected = state(false)
-  private readonly open = new Map<string, Open>()
+  private readonly subscriptions = new Map<string, OpenSubscription>()
   private socket: WebSocket | undefined
   private retryMs = RETRY_MS_MIN
   private lastId = 0
@@ -63,13 +63,13 @@ export class Feed {
 
   subscribe(filter: object, handlers: FeedHandlers, options: FeedOptions = {}): Subscription {
     const id = String(++this.lastId)
-    const subscription: Open = { filter, handlers, ...options, cursor: options.after }
-    this.open.set(id, subscription)
+    const subscription: OpenSubscription = { filter, handlers, ...options, cursor: options.after }
+    this.subscriptions.set(id, subscription)
     this.request(id, subscription)
     return {
       cursor: () => subscription.cursor,
       stop: () => {
-        if (this.open.delete(id)) this.send({ op: 'unsubscribe', id })
+        if (this.subscriptions.delete(id)) this.send({ op: 'unsubscribe', id })
       },
     }
   }
@@ -93,7 +93,7 @@ export class Feed {
     socket.addEventListener('open', () => {
       this.retryMs = RETRY_MS_MIN
       this.isConnected.value = true
-      for (const [id, subscription] of this.open) this.request(id, subscription)
+      for (const [id, subscription] of this.subscriptions) this.request(id, subscription)
     })
     socket.addEventListener('message', ({ data }) => this.take(parseIntact(data as string) as Message))
     socket.addEventListener('close', () => this.retry())
@@ -107,7 +107,7 @@ export class Feed {
     this.retryMs = Math.min(RETRY_MS_MAX, this.retryMs * 2)
   }
 
-  private request(id: string, { filter, cursor, maxPerSecond }: Open): void {
+  private request(id: string, { filter, cursor, maxPerSecond }: OpenSubscription): void {
     this.send({ op: 'subscribe', id, filter, after: cursor, max_per_second: maxPerSecond })
   }
 
@@ -119,12 +119,12 @@ export class Feed {
     if (message.op === 'closing') {
       this.retryMs = Math.max(RETRY_MS_MIN, message.reconnect_after_ms)
       for (const [id, cursor] of Object.entries(message.cursors ?? {})) {
-        const subscription = this.open.get(id)
+        const subscription = this.subscriptions.get(id)
         if (subscription !== undefined) subscription.cursor = cursor
       }
     }
     if (!('id' in message)) return
-    const subscription = this.open.get(message.id)
+    const subscription = this.subscriptions.get(message.id)
     if (subscription === undefined) return
     if (message.op === 'subscribed') {
       const isFirst = subscription.cursor === undefined || subscription.cursor === subscription.after

@@ -16,8 +16,8 @@ export interface Result {
 
 export type Params = Readonly<Record<string, string | number | boolean | null>>
 
-/** The workspace may run few queries at once, and other people's tabs and programs need some of them. */
-const AT_ONCE_MAX = 2
+/** The workspace may run only a few queries at once, and other tabs and programs need some of them. */
+const CONCURRENT_QUERIES_MAX = 2
 
 /** Runs the SQL behind the page's own views, a few queries at a time. */
 export class Queries {
@@ -28,7 +28,7 @@ export class Queries {
 
   /** @throws ApiFailure */
   async run(query: string, params: Params = {}, signal?: AbortSignal): Promise<Result> {
-    while (this.running >= AT_ONCE_MAX) await new Promise<void>((resolve) => this.queue.push(resolve))
+    while (this.running >= CONCURRENT_QUERIES_MAX) await new Promise<void>((resolve) => this.queue.push(resolve))
     this.running++
     try {
       return await this.api.read<Result>('/api/v1/query', { query, params }, signal)

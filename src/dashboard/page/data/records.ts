@@ -25,7 +25,7 @@ export interface Activity {
 const LIVE = ['queued', 'running', 'awaiting_approval', 'awaiting_input'] as const
 export const RUN_STATUSES: readonly Run['status'][] = [...LIVE, 'completed', 'failed', 'cancelled', 'timed_out']
 
-/** The run can still change. */
+/** Whether the run can still change. */
 export function isLive({ status }: { readonly status: string }): boolean {
   return LIVE.some((live) => live === status)
 }

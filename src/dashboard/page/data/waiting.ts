@@ -14,7 +14,7 @@ export interface NamedPause {
 const DECIDED_SHOWN_MAX = 20
 /** A busy workspace must not cause constant reads. */
 const REFRESH_MS_MIN = 5_000
-/** Decisions of other people are noticed within this time. */
+/** Decisions made elsewhere are noticed within this time. */
 const REFRESH_MS = 30_000
 
 /**
@@ -33,9 +33,9 @@ export class Waiting {
   })
   private readonly watched = signal<ReadonlyMap<string, Pause | NamedPause>>(new Map())
   /** When the last refresh that the feed has caused is, or was, due. */
-  private refreshMs = Number.NEGATIVE_INFINITY
+  private refreshDueMs = Number.NEGATIVE_INFINITY
 
-  /** @param closing ends it */
+  /** @param closing ends all reads */
   constructor(
     private readonly api: Api,
     feed: Feed,
@@ -47,8 +47,8 @@ export class Waiting {
       closing,
     )
     const notice = () => this.refreshSoon()
-    const waits = { kind: 'run', status: ['awaiting_approval', 'awaiting_input'] }
-    feed.subscribe(waits, { onItems: notice, onGap: notice }, { maxPerSecond: 1 })
+    const filter = { kind: 'run', status: ['awaiting_approval', 'awaiting_input'] }
+    feed.subscribe(filter, { onItems: notice, onGap: notice }, { maxPerSecond: 1 })
     void this.pending.load()
   }
 
@@ -98,8 +98,8 @@ export class Waiting {
 
   private refreshSoon(): void {
     const nowMs = performance.now()
-    if (nowMs >= this.refreshMs) this.refreshMs = Math.max(nowMs, this.refreshMs + REFRESH_MS_MIN)
-    this.pending.loadSoon(this.refreshMs - nowMs)
+    if (nowMs >= this.refreshDueMs) this.refreshDueMs = Math.max(nowMs, this.refreshDueMs + REFRESH_MS_MIN)
+    this.pending.loadSoon(this.refreshDueMs - nowMs)
   }
 }
 
