@@ -1,6 +1,6 @@
 #!/usr/bin/env node
-// The command of the package `agent-run-service`. Node runs it, and it runs the programs with Bun, which npm has installed beside
-// it. In a clone the scripts of package.json do the same.
+// The command of the package `agent-run-service`. It runs on Node and starts the programs with Bun, a dependency of the package.
+// In a clone, the scripts of package.json do the same.
 import { spawn } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
@@ -10,7 +10,7 @@ import { fileURLToPath } from 'node:url'
 const ROOT = join(dirname(fileURLToPath(import.meta.url)), '..', '..')
 const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'))
 
-/** Each command, with the program and its first arguments. */
+/** The program of each command, with its first arguments. */
 const PROGRAMS = new Map([
   ['start', ['src/main.ts']],
   ['tail', ['src/cli/tail/main.ts']],
@@ -33,7 +33,7 @@ const HELP = `Starts the Agent Run Service, or one of its programs.
 Environment variables configure the service: https://www.npmjs.com/package/agent-run-service
 `
 
-/** What the script `start` of package.json sets. */
+/** The environment that the script `start` of package.json sets. */
 const START_ENV = { NODE_ENV: 'production', MIMALLOC_PURGE_DELAY: '10000', BUN_CONFIG_MAX_HTTP_REQUESTS: '10000' }
 
 function main() {
@@ -52,7 +52,7 @@ function main() {
   })
 }
 
-/** Removes `--data` from the arguments. */
+/** Removes `--data` from the arguments. @returns its value */
 function takeDataDir(args) {
   const at = args.findIndex((each) => each === '--data' || each.startsWith('--data='))
   if (at < 0) return undefined
@@ -61,7 +61,7 @@ function takeDataDir(args) {
   return value || fail('--data needs a folder')
 }
 
-/** Ends as the program ends. It gets the signals that this process gets; a terminal sends Ctrl-C to both. */
+/** Runs a program and exits with its code. SIGTERM is passed on to it; a terminal sends Ctrl-C to both processes. */
 function run(args, env) {
   const child = spawn(findBun(), args, { env, stdio: 'inherit' })
   process.on('SIGTERM', () => child.kill('SIGTERM'))
@@ -70,7 +70,7 @@ function run(args, env) {
   child.on('exit', (code, signal) => process.exit(code ?? (signal === 'SIGINT' ? 130 : 143)))
 }
 
-/** The binary for this platform, which the package of Bun puts there when it is installed. */
+/** Bun's binary for this platform. Its package stores it as `bun.exe` on all platforms when it is installed. */
 function findBun() {
   const require = createRequire(join(ROOT, 'package.json'))
   return join(dirname(require.resolve('bun/package.json')), 'bin', 'bun.exe')

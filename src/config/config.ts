@@ -16,7 +16,7 @@ const GIB = 1024 * MIB
 /** A connection is silent while a query runs, and Bun closes it after 255 s at most. */
 const QUERY_SECONDS_MAX = 240
 
-/** Bounds that suit every deployment, so that no variable sets them. Tests start the service with others. */
+/** Bounds that suit every deployment, so no variable sets them. Tests use other values. */
 const GUESSING: GuessingLimits = { operatorTokensPerMinute: 10, unknownKeysPerMinute: 300 }
 const BODY_TIMEOUT_MS = 30_000
 const IDLE_SECONDS = 30
@@ -32,7 +32,7 @@ const RATE_MAX = 1_000_000_000
 /** Fits a few segments: with less, events would be refused although ClickHouse keeps up. */
 const JOURNAL_BYTES_MIN = 128 * MIB
 
-/** Failures that one address may have in a minute; 0 means unlimited. */
+/** Failed attempts per address and minute; 0 means unlimited. */
 interface GuessingLimits {
   readonly operatorTokensPerMinute: number
   /** Lookups of keys that do not exist. */
@@ -43,7 +43,7 @@ interface GuessingLimits {
 export interface FeedLimits {
   /** Open feeds of all workspaces. */
   readonly connections: number
-  /** Whether the operator has set it. */
+  /** Whether the operator has set `connections`. */
   readonly connectionsGiven: boolean
   readonly connectionsPerWorkspace: number
   /** Distinct filters of the open feeds of a workspace. */
@@ -60,7 +60,7 @@ export interface ClusterConfig {
   readonly natsUrls: readonly string[]
   /** Shared by all nodes: signs what they send each other, and encrypts secrets unless `secretsKey` is set. */
   readonly secret: string
-  /** Where other nodes reach this one; undefined: where it listens. */
+  /** The URL at which other nodes reach this one; undefined: the one at which it listens. */
   readonly instanceUrl: string | undefined
   /** Copies of each partition's log. */
   readonly natsReplicas: number
@@ -245,7 +245,7 @@ function pricesOf(text: string): PriceTable {
   return parsed.prices
 }
 
-/** Limits of parts of a body are capped at the limit of the body. An export is a body with a limit of its own. */
+/** Limits of parts of a body are capped at the limit of the body. An OTLP export is a body with its own limit. */
 function readLimits(read: ConfigReader): Limits {
   const limits: Record<string, number> = {}
   for (const [name, [fallback, min, max]] of Object.entries(LIMITS)) {
@@ -261,7 +261,7 @@ function readLimits(read: ConfigReader): Limits {
   return Object.freeze(limits) as Record<keyof Limits, number>
 }
 
-/** One variable for all of them: `{"seconds": 30, "rows": 50000}`. */
+/** All caps are set by one variable: `{"seconds": 30, "rows": 50000}`. */
 function readQueryCaps(read: ConfigReader): QueryCaps {
   const { atOnce, seconds, memoryBytes, rows, resultBytes, streamBytes, streamSeconds, penaltySeconds } =
     DEFAULT_QUERY_CAPS

@@ -19,19 +19,23 @@ export class ConfigReader {
 
   constructor(private readonly env: Readonly<Record<string, string | undefined>>) {}
 
+  /** Adds a problem. @param what continues after the name of the variable */
   problem(name: string, what: string): void {
     this.problems.push(`${name} ${what}`)
   }
 
+  /** @throws ConfigError with all problems, if there are any */
   finish(): void {
     if (this.problems.length > 0) throw new ConfigError(this.problems)
   }
 
+  /** The trimmed value; undefined if it is empty or not set. */
   text(name: string): string | undefined {
     const value = this.env[name]?.trim()
     return value === '' ? undefined : value
   }
 
+  /** A whole number within bounds. */
   integer(name: string, fallback: number, min: number, max: number): number {
     const text = this.text(name)
     if (text === undefined) return fallback
@@ -70,7 +74,7 @@ export class ConfigReader {
     return this.text(name) === undefined ? null : this.integer(name, 1, 1, 100 * 366 * 86_400) * 1000
   }
 
-  /** @param parse throws an Error whose message continues after the name of the variable */
+  /** A value that `parse` reads. @param parse throws an Error whose message continues after the name of the variable */
   parsed<T>(name: string, parse: (text: string) => T): T | undefined {
     const text = this.text(name)
     if (text === undefined) return undefined
@@ -82,6 +86,7 @@ export class ConfigReader {
     }
   }
 
+  /** One of the given values. */
   oneOf<T extends string>(name: string, values: readonly T[], fallback: T): T {
     const text = this.text(name)
     const value = text === undefined ? fallback : values.find((each) => each === text)
@@ -89,14 +94,14 @@ export class ConfigReader {
     return value ?? fallback
   }
 
-  /** Does not repeat the value: it may be a secret. */
+  /** A value of a given form. The problem does not repeat it: it may be a secret. */
   matching(name: string, pattern: RegExp, expected: string): string | undefined {
     const text = this.text(name)
     if (text !== undefined && !pattern.test(text)) this.problem(name, `must be ${expected}`)
     return text
   }
 
-  /** Does not repeat the value: it may contain a password. */
+  /** One URL. The problem does not repeat it: it may contain a password. */
   url(name: string, protocols: readonly string[]): string | undefined {
     const text = this.text(name)
     if (text !== undefined && !protocols.includes(URL.parse(text)?.protocol ?? '')) {
@@ -105,7 +110,7 @@ export class ConfigReader {
     return text
   }
 
-  /** A comma-separated list of addresses. Does not repeat them: they may contain passwords. */
+  /** Comma-separated URLs. The problem does not repeat them: they may contain passwords. */
   urls(name: string, protocols: readonly string[]): string[] | undefined {
     const urls = this.text(name)
       ?.split(',')
@@ -118,7 +123,7 @@ export class ConfigReader {
     return urls
   }
 
-  /** A comma-separated list. */
+  /** Comma-separated origins of web pages. */
   origins(name: string): string[] | undefined {
     const origins = this.text(name)
       ?.split(',')
@@ -128,6 +133,7 @@ export class ConfigReader {
     return origins
   }
 
+  /** A workspace key, with a valid checksum. */
   workspaceKey(name: string): string | undefined {
     const text = this.text(name)
     if (text !== undefined && isWellFormedKey(text) !== 'workspace') {

@@ -13,7 +13,7 @@ interface Inexact {
 }
 
 /** An object or array that is still open. */
-interface Open {
+interface OpenValue {
   /** Undefined for an array. */
   readonly names: Set<string> | undefined
   name: string
@@ -32,7 +32,7 @@ const SHOWN_MAX = 60
  * @param root the start of each path
  */
 export function inexactIn(text: string, root = ''): Inexact | undefined {
-  const open: Open[] = []
+  const open: OpenValue[] = []
   const found = (problem: string): Inexact => ({ path: pathOf(open, root), problem })
   let isName = false
   for (let at = nextAt(text, 0); at < text.length; at = nextAt(text, at)) {
@@ -114,7 +114,7 @@ function decimalOf(number: string): string {
 }
 
 /** Well-formed, and short unless the text is nested deeply. */
-function pathOf(open: readonly Open[], root: string): string {
+function pathOf(open: readonly OpenValue[], root: string): string {
   const path = open
     .map(({ names, name, index }) => (names === undefined ? `[${index}]` : `.${shortened(name, SHOWN_MAX)}`))
     .join('')

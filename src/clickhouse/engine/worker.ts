@@ -20,7 +20,8 @@ import type { ThreadReply, ThreadRequest, ThreadStart } from './threads.ts'
  */
 declare const self: Worker
 
-interface Open {
+/** The statement whose result is being streamed. */
+interface OpenStream {
   readonly connection: EngineConnection
   readonly cursor: Cursor
   readonly stitcher: Stitcher
@@ -34,7 +35,7 @@ interface Started {
 }
 
 let started: Started | undefined
-let open: Open | undefined
+let stream: OpenStream | undefined
 
 self.onmessage = async ({ data }: MessageEvent<ThreadStart | ThreadRequest>) => {
   if (data.kind === 'start') return start(data)
@@ -111,7 +112,7 @@ async function openStream({ native, connect }: Started, job: Job): Promise<Threa
   try {
     const cursor = isRead ? native.StreamQuery(connection, job.text, job.format) : undefined
     if (cursor !== undefined) {
-      open = { connection, cursor, stitcher, hasEnded: false }
+      stream = { connection, cursor, stitcher, hasEnded: false }
       return { kind: 'opened' }
     }
   } catch (error) {
@@ -127,11 +128,11 @@ async function openStream({ native, connect }: Started, job: Job): Promise<Threa
 
 /** The next bytes of the stream; blocks without rows are skipped. */
 async function next({ native }: Started): Promise<ThreadReply> {
-  if (open === undefined) throw new Error('no stream is open')
-  while (!open.hasEnded) {
-    const { done, bytes } = await native.StreamFetch(open.cursor)
-    open.hasEnded = done
-    const piece = done ? open.stitcher.end() : open.stitcher.add(bytes)
+  if (stream === undefined) throw new Error('no stream is open')
+  while (!stream.hasEnded) {
+    const { done, bytes } = await native.StreamFetch(stream.cursor)
+    stream.hasEnded = done
+    const piece = done ? stream.stitcher.end() : stream.stitcher.add(bytes)
     // The engine's memory cannot be transferred to another thread, and copying a block is cheap.
     if (piece.length > 0) return { kind: 'piece', bytes: new Uint8Array(piece) }
   }
@@ -139,9 +140,9 @@ async function next({ native }: Started): Promise<ThreadReply> {
 }
 
 function close({ native }: Started): void {
-  if (open === undefined) return
-  const { connection, cursor } = open
-  open = undefined
+  if (stream === undefined) return
+  const { connection, cursor } = stream
+  stream = undefined
   try {
     native.StreamCancel(cursor)
   } finally {
