@@ -11,13 +11,13 @@ import { median, type Report } from './report.ts'
 import { type BenchService, benchServiceOf, eventsLoad, runsLoad, spawnForBench, startBenchService } from './servers.ts'
 
 const ROOT = join(import.meta.dir, '..', '..')
-/** What a change may cost. */
+/** How much slower or larger a change may make a figure, as a fraction. */
 const LOSS_MAX = 0.03
 
-/** One of the two versions. */
+/** One of the two versions that are compared. */
 interface Side {
   readonly service: BenchService
-  /** Its program. */
+  /** The path of its entry point. */
   readonly main: string
 }
 
@@ -48,7 +48,7 @@ const deliveries = (title: string, kind: 'ws' | 'sse'): Row => ({
   measure: async ({ service }, seconds) => (await delivered(service, kind, seconds)).bytes / seconds / 1e6,
 })
 
-/** What is measured, by the name of its part. */
+/** The measurements, by name. */
 export const ROWS: Readonly<Record<string, readonly Row[]>> = {
   ingest: [events('100 events a call, 64 connections', 100, 64), events('100 events a call, 16 connections', 100, 16)],
   single: [events('one event a call, 64 connections', 1, 64)],
@@ -71,7 +71,7 @@ export interface Against {
   readonly report: Report
 }
 
-/** Measures a commit and the work tree alternately: what has a change cost? @throws CliError for an unknown commit */
+/** Compares a commit with the work tree by measuring them alternately. @throws CliError for an unknown commit */
 export async function measureAgainst(commit: string, { names, rounds, seconds, report }: Against): Promise<void> {
   const mains = { before: join(await checkOut(commit), 'src', 'main.ts'), after: join(ROOT, 'src', 'main.ts') }
   const before: Side = { main: mains.before, service: await startBenchService({}, mains.before) }
@@ -85,7 +85,7 @@ export async function measureAgainst(commit: string, { names, rounds, seconds, r
       return row.measure(side, seconds)
     }
     for (let round = 0; round <= rounds; round++) {
-      // Who goes first alternates, too: the first one often finds the machine cooler.
+      // The order alternates, too: the machine is often cooler for the first one.
       const sides = round % 2 === 0 ? [before, after] : [after, before]
       const [first, second] = [await measure(sides[0]!), await measure(sides[1]!)]
       // The first round only warms up the compilers.

@@ -83,7 +83,7 @@ describe.skipIf(!hasNats)('the owner', () => {
     const append = appendMarks(journal, [2])
     const observer = new NatsRig(await natsConnection([await server()]))
     const { nc } = observer
-    // The message is stored, and nobody has told the owner.
+    // The message is stored, and the owner has not been told.
     await eventually(async () => (await (await jetstreamManager(nc)).streams.info(rig.stream)).state.last_seq === 3)
     proxy.cut()
     proxy.heal()
@@ -350,7 +350,7 @@ describe.skipIf(!hasNats)('the chain', () => {
     await journal.close()
   })
 
-  test('rejects a commit of somebody without the key, whatever it claims', async () => {
+  test('rejects a commit of a writer without the key, whatever it claims', async () => {
     const rig = await newRig()
     await fiveCommits(rig)
     const reader = await rig.read()

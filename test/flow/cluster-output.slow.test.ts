@@ -187,7 +187,7 @@ describe.skipIf(!hasNats)('three nodes', () => {
     expect(revoked.textOf(2)).toBe(written(1))
   })
 
-  test('the route between nodes does not exist for anybody else', async () => {
+  test('the route between nodes does not exist for other clients', async () => {
     const run = await startRun(cluster.nodes[0])
     const path = `/internal/runs/${run.runId}/output`
     const plain = await cluster.nodes[0].api('GET', path)

@@ -157,7 +157,7 @@ describe('two processes', () => {
     // The answer of the service's own executor is the second, too.
     openGates()
     await untilStatus(service, data.run_id, 'completed')
-    // That of the first was made by somebody else, as far as the service knows.
+    // As far as the service knows, the first one was made by another process.
     expect(backends.tools.calls.filter(({ input }) => input.tag === 'twice')).toEqual([])
     await service.stop()
   })

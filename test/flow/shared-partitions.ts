@@ -5,12 +5,12 @@ import { eventually } from '../support/eventually.ts'
 import { type Activity, LiveSocket } from '../support/feeds.ts'
 import { OPERATOR_TOKEN } from '../support/service.ts'
 
-/** What holds for all processes that share the partitions: the workers of one machine, and the nodes of a cluster. */
+/** Tests for processes that share the partitions: the workers of one machine, or the nodes of a cluster. */
 
 export interface SharingProcesses {
-  /** A client of each process. */
+  /** An API client of each process. */
   readonly apis: readonly Api[]
-  /** Where feeds are opened: all processes are reached by some of them. */
+  /** URLs at which feeds are opened; together they reach all processes. */
   readonly feedUrls: readonly string[]
   readonly workspaceKey: string
 }
@@ -25,7 +25,7 @@ export interface AgentClient {
   complete(api: Api, run_id: string): ReturnType<Api>
 }
 
-/** Reports as a new agent, through any process. */
+/** A client that reports as a new agent, through any process. */
 export async function newAgentClient(api: Api): Promise<AgentClient> {
   const { agentId, agentKey } = await newAgent(api)
   const key = { key: agentKey }
@@ -41,7 +41,7 @@ export async function newAgentClient(api: Api): Promise<AgentClient> {
   }
 }
 
-/** Adds the tests. @param started the processes, once they own all partitions */
+/** Defines the tests. @param started resolves with the processes once they own all partitions */
 export function sharedPartitionTests(started: () => Promise<SharingProcesses>): void {
   let apis: readonly Api[]
   let sharing: SharingProcesses
@@ -76,7 +76,7 @@ export function sharedPartitionTests(started: () => Promise<SharingProcesses>): 
     }
   })
 
-  test('an event id or an Idempotency-Key is one, whichever process gets it', async () => {
+  test('an event id or an Idempotency-Key counts once, whichever process receives it', async () => {
     const run_id = await agent.startRun(apis[0])
     const accepted = []
     const positions = new Set()

@@ -223,7 +223,7 @@ describe('figures of model and tool calls', () => {
     const series = [bucket(10, 10), bucket(0, 0), bucket(10, 9), bucket(10, 8), bucket(10, 2), bucket(4, 0)]
     expect(settledOf(series, 5)).toBe(3)
     expect(settledOf(series, 3)).toBe(3)
-    // Most runs of this workspace wait for somebody.
+    // Most runs of this workspace wait for a person.
     expect(
       settledOf(
         Array.from({ length: 9 }, () => bucket(10, 5)),

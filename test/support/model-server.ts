@@ -46,7 +46,7 @@ export interface RequestMessage {
 
 /**
  * One turn for every request; a queue with a turn for each, in order of arrival; or a function that chooses.
- * `count` is the number of previous requests. An exhausted queue answers 400, so that nobody retries.
+ * `count` is the number of previous requests. An exhausted queue answers 400, so that no client retries.
  */
 export type Script = Turn | readonly Turn[] | ((request: ModelServerRequest, count: number) => Turn | Promise<Turn>)
 

@@ -140,7 +140,7 @@ test('deleted rows are forgotten, in memory too', async () => {
   expect(reader.gaps).toEqual([])
 })
 
-test('nobody has written yet', async () => {
+test('no process has written yet', async () => {
   expect(openLocalReader({ dir: join(await temporaryDirectory(), 'none'), log })).rejects.toThrow('no process writes')
 })
 

@@ -135,7 +135,7 @@ async function write(log: OutputLog, random: Random): Promise<void> {
       await pause()
     }
   }
-  // Nobody is told of a text before its first piece.
+  // Readers do not see a text before its first piece.
   log.addText('the end')
 }
 
@@ -178,7 +178,7 @@ describe('the copy of an output', () => {
     expect(copyOf('r')).toBeUndefined()
   })
 
-  test('is made once, however many read it, and ends when nobody does', async () => {
+  test('is made once for all readers, and ends with the last one', async () => {
     const { execute, followedCopy, follow, requests, available, round, copyOf } = twoProcesses({ times: { idleMs: 0 } })
     execute('r')
     const copy = await followedCopy('r')
