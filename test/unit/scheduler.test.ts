@@ -8,7 +8,13 @@ import { eventually } from '../support/eventually.ts'
 function begun(): RunProgress {
   const agent = { name: 'a', model: 'm', tools: [], allowInputRequests: false, maxSteps: 20, timeoutSeconds: 300 }
   const run = { runId: crypto.randomUUID(), workspaceId: crypto.randomUUID(), sessionId: null, parentCallId: null }
-  const plan = { agent: { ...agent, outputSchema: null, budgetUsd: null }, system: '', history: [], user: 'hi', budgetsAbove: [] }
+  const plan = {
+    agent: { ...agent, outputSchema: null, budgetUsd: null },
+    system: '',
+    history: [],
+    user: 'hi',
+    budgetsAbove: [],
+  }
   const progress = { history: [], steps: [], calls: [], pauses: [], usedMs: 0, costUsd: 0, spentUsd: 0 }
   return { ...progress, run: { ...run, plan } } as unknown as RunProgress
 }
