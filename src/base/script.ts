@@ -1,5 +1,5 @@
 /** Whether npm has installed the service as a package, where a clone would have its scripts. */
-const IS_PACKAGE = import.meta.dir.includes('/node_modules/')
+export const IS_PACKAGE = import.meta.dir.includes('/node_modules/')
 
 /**
  * A script of package.json as it works wherever it is typed: with Node alone there is no `bun` on the PATH.

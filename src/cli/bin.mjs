@@ -30,7 +30,7 @@ const HELP = `Starts the Agent Run Service, or one of its programs.
   --version        shows the version
   --help           shows this, or the help of a program: npx agent-run-service tail --help
 
-Environment variables configure the service: https://www.npmjs.com/package/agent-run-service
+Environment variables configure the service: docs/operations.md of the package
 `
 
 /** The environment that the script `start` of package.json sets. */

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import { basename, join } from 'node:path'
+import { IS_PACKAGE } from '../base/script.ts'
 
 /** A file of the page, ready to be sent. */
 export interface PageFile {
@@ -29,6 +30,8 @@ export async function bundlePage(): Promise<PageBundle> {
     minify: true,
     // The page must not contain the service's environment.
     env: 'disable',
+    // `base/script.ts` asks for its folder, which the page must not contain either.
+    define: { 'import.meta.dir': JSON.stringify(IS_PACKAGE ? '/node_modules/' : '') },
     // The SQL editor is a chunk that is loaded with its view.
     splitting: true,
   })

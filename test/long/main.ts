@@ -4,7 +4,7 @@ import { runMain } from '../../src/cli/shared/main.ts'
 import { HELP_OPTION, helpText, parseOptions, readNames } from '../../src/cli/shared/options.ts'
 import { seededRandom } from '../support/random.ts'
 import { endAll } from '../support/teardown.ts'
-import type { Campaign } from './campaign.ts'
+import type { Campaign, CampaignOptions, CampaignResult } from './campaign.ts'
 import { cluster } from './cluster.ts'
 import { corruption } from './corruption.ts'
 import { dashboard } from './dashboard.ts'
@@ -52,14 +52,18 @@ async function main(args: string[]): Promise<number> {
   for (const name of names) {
     const campaign = CAMPAIGNS[name]!
     const startedAt = performance.now()
-    const { figures, failures } = await campaign.run({
+    const options: CampaignOptions = {
       random: seededRandom(name, values.seed === undefined ? undefined : Number(values.seed)),
       rounds: Number(values.rounds ?? (values.short ? campaign.shortRounds : campaign.rounds)),
       minutes: Number(values.minutes ?? (values.short ? campaign.shortMinutes : campaign.minutes) ?? 0),
       isShort: values.short === true,
       ...(values.only !== undefined && { only: values.only }),
       progress: (text) => write(`${name}: ${text}\n`),
-    })
+    }
+    // A campaign that breaks off has failed; the others go on.
+    const { figures, failures } = await campaign
+      .run(options)
+      .catch((error: Error): CampaignResult => ({ figures: {}, failures: [`broke off: ${error.stack ?? error}`] }))
     const seconds = Math.round((performance.now() - startedAt) / 1000)
     write(`\n${name}: ${failures.length === 0 ? 'passed' : 'FAILED'} in ${seconds} s\n`)
     for (const [figure, value] of Object.entries(figures)) write(`  ${figure}: ${value.toLocaleString('en')}\n`)

@@ -12,8 +12,8 @@ import { seededRandom } from '../support/random.ts'
 import { corruptStreams } from '../support/stream-corruption.ts'
 
 /** `bun run test:long corruption` has many more. */
-const CORRUPTIONS = 400
-const STREAM_CORRUPTIONS = 60
+const CORRUPTIONS = 150
+const STREAM_CORRUPTIONS = 24
 const SEED = Number(process.env.SEED ?? Date.now() % 2 ** 31)
 const dirs: string[] = []
 afterEach(() => {
