@@ -1,4 +1,5 @@
 import { isPartitioned } from './base/data-dir.ts'
+import { firstError } from './base/errors.ts'
 import { createLog, type Log } from './base/log.ts'
 import { createProgress, createProgressLine, type Progress, type ProgressLine } from './base/progress.ts'
 import { script } from './base/script.ts'
@@ -117,7 +118,8 @@ function onStopSignal(log: Log, clearProgress: () => void, stop: () => void): vo
 }
 
 /** Prints a line for each problem that the operator can fix, and a stack for any other error. */
-function fail(error: unknown): never {
+function fail(thrown: unknown): never {
+  const error = firstError(thrown)
   const isExpected = error instanceof StartError || error instanceof CliError
   const text = isExpected ? error.message : error instanceof Error ? error.stack : String(error)
   process.stderr.write(`agent-run-service: ${text?.replaceAll('\n', '\nagent-run-service: ')}\n`)

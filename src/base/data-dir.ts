@@ -59,11 +59,16 @@ export function tryDataDir(path: string): DataDir | null {
     const isNew = refuseOtherFormat(path)
     const lock = takeFileLock(join(path, 'lock'))
     if (lock === null) return null
-    if (isNew) writeFormat(path)
-    const { instance_id } = readHolder(file)
-    const instanceId = crypto.randomUUID()
-    writeFileSync(file, JSON.stringify({ pid: process.pid, instance_id: instanceId } satisfies Holder))
-    return { path, instanceId, previousInstanceId: instance_id, release: () => lock.close() }
+    try {
+      if (isNew) writeFormat(path)
+      const { instance_id } = readHolder(file)
+      const instanceId = crypto.randomUUID()
+      writeFileSync(file, JSON.stringify({ pid: process.pid, instance_id: instanceId } satisfies Holder))
+      return { path, instanceId, previousInstanceId: instance_id, release: () => lock.close() }
+    } catch (error) {
+      lock.close()
+      throw error
+    }
   } catch (error) {
     if (error instanceof StartError) throw error
     throw new StartError(`DATA_DIR ${path} cannot be used: ${reason(error)}`, { cause: error })

@@ -53,3 +53,8 @@ export class ApiError extends Error {
 export function invalid(path: string, problem: string): ApiError {
   return new ApiError('VALIDATION_ERROR', path === '' ? problem : `${path}: ${problem}`)
 }
+
+/** The error that came first, where closing what was open has failed, too. */
+export function firstError(error: unknown): unknown {
+  return error instanceof SuppressedError ? firstError(error.suppressed) : error
+}

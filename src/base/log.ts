@@ -1,3 +1,5 @@
+import { firstError } from './errors.ts'
+
 export const LOG_LEVELS = ['debug', 'info', 'warn', 'error', 'silent'] as const
 export type LogLevel = (typeof LOG_LEVELS)[number]
 
@@ -38,25 +40,30 @@ function jsonLine(level: string, message: string, fields: object): string {
 
 /** Errors do not survive JSON.stringify; their message, code and stack are what a log reader needs. */
 function plain(fields: object): object {
-  return Object.fromEntries(
-    Object.entries(fields).map(([name, value]) => [
-      name,
-      value instanceof Error ? { message: value.message, stack: value.stack, cause: String(value.cause ?? '') } : value,
-    ]),
-  )
+  return Object.fromEntries(Object.entries(fields).map(([name, value]) => [name, plainError(value) ?? value]))
+}
+
+function plainError(value: unknown): object | undefined {
+  const first = firstError(value)
+  if (!(first instanceof Error)) return undefined
+  const plain = { message: first.message, stack: first.stack, cause: String(first.cause ?? '') }
+  return value instanceof SuppressedError ? { ...plain, while_closing: String(value.error) } : plain
 }
 
 /** Time, level, message, and `name=value` for each field; stacks of errors on the lines below. */
 function textLine(level: string, message: string, fields: object): string {
   const time = new Date().toISOString().slice(11, 23)
   const shown = Object.entries(fields).map(([name, value]) => ` ${name}=${textOf(value)}`)
-  const stacks = Object.values(fields).flatMap((value) => (value instanceof Error ? stackOf(value) : []))
+  const stacks = Object.values(fields).flatMap((value) =>
+    value instanceof Error ? stackOf(firstError(value) as Error) : [],
+  )
   const line = `${time} ${level.padEnd(5)} ${printable(message)}${shown.join('')}`
   return [line, ...stacks].map((each) => `${each}\n`).join('')
 }
 
 function textOf(value: unknown): string {
-  const text = value instanceof Error ? value.message : value
+  const first = firstError(value)
+  const text = first instanceof Error ? first.message : value
   return typeof text === 'string' && /^[\w.:/@+-]+$/.test(text) ? text : String(JSON.stringify(text))
 }
 

@@ -4,6 +4,7 @@
 import { spawn } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
+import { constants } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
@@ -67,7 +68,7 @@ function run(args, env) {
   process.on('SIGTERM', () => child.kill('SIGTERM'))
   process.on('SIGINT', () => {})
   child.on('error', (error) => fail(`bun cannot be run: ${error.message}`))
-  child.on('exit', (code, signal) => process.exit(code ?? (signal === 'SIGINT' ? 130 : 143)))
+  child.on('exit', (code, signal) => process.exit(code ?? 128 + constants.signals[signal]))
 }
 
 /** Bun's binary for this platform. Its package stores it as `bun.exe` on all platforms when it is installed. */

@@ -128,8 +128,8 @@ async function start(config: Config, options: ServiceOptions, teardown: Teardown
   teardown.add('callers that wait for hosted runs', () => hosted.responder.release())
   teardown.add('outputs for other processes', async () => hosted.servedOutputs?.stop())
   teardown.add('open feeds', async () => connections.stop())
-  await pipeline.join(forwarded.url)
   teardown.add('partitions', () => pipeline.leave())
+  await pipeline.join(forwarded.url)
   teardown.add('readiness', () => {
     isStopping = true
   })

@@ -25,6 +25,8 @@ export interface SinkPositionStore {
 
 /** The sink's position in a local file. */
 export class SinkPositionFile implements SinkPositionStore {
+  private closing: Promise<void> | undefined
+
   private constructor(
     private readonly file: FileHandle,
     private readonly slots: SlotFile,
@@ -60,7 +62,9 @@ export class SinkPositionFile implements SinkPositionStore {
     await this.slots.set([generation + 1, loadedSeq, inFlightSeq, reloads, clearThroughSeq], this.write)
   }
 
+  /** May be called again: whoever opened the file closes it if the sink did not come to it. */
   close(): Promise<void> {
-    return this.file.close()
+    this.closing ??= this.file.close()
+    return this.closing
   }
 }

@@ -41,7 +41,7 @@ export async function loadProgress(sql: Sql, identity: RunIdentity): Promise<Run
   ])
   if (row === undefined) return null
   const { usedMs, costUsd, spentUsd, ...run } = row
-  const history = run.sessionId === null ? [] : await loadHistory(sql, run.sessionId)
+  const history = run.sessionId === null ? [] : await loadHistory(sql, run.workspaceId, run.sessionId)
   const plan = run.plan.parse() as RunPlan
   return { run: { ...run, plan }, history, steps, calls, pauses, usedMs, costUsd, spentUsd }
 }
@@ -93,9 +93,9 @@ export async function loadPauses(sql: Sql | TransactionSql, { workspaceId, runId
 }
 
 /** The messages that a session remembers, oldest first. */
-async function loadHistory(sql: Sql, sessionId: string): Promise<HistoryMessage[]> {
+async function loadHistory(sql: Sql, workspaceId: string, sessionId: string): Promise<HistoryMessage[]> {
   const rows = await sql<HistoryMessage[]>`
-    select role, content from session_messages where session_id = ${sessionId}
+    select role, content from session_messages where workspace_id = ${workspaceId} and session_id = ${sessionId}
     order by position desc limit ${SESSION_MESSAGES_MAX}`
   return [...rows].reverse()
 }

@@ -1,3 +1,4 @@
+import { ApiError } from '../../base/errors.ts'
 import type { Log } from '../../base/log.ts'
 import { Loops } from '../../base/loops.ts'
 import type { JournalReader } from '../../journal/journal.ts'
@@ -91,7 +92,11 @@ export class SharedFeeds<Of extends Source> implements Feeds<Of> {
 
   private async openNow(partition: number): Promise<Opened<Of>> {
     const users = new Set<() => void>()
-    const reader = await this.deps.openReader(partition, () => void this.close(partition))
+    let isOutdated = false
+    const reader = await this.deps.openReader(partition, () => {
+      isOutdated = true
+      void this.close(partition)
+    })
     const life: SourceLifetime = {
       mayLag: true,
       refresh: async () => void (await reader.refreshEnd()),
@@ -105,12 +110,20 @@ export class SharedFeeds<Of extends Source> implements Feeds<Of> {
     }
     const opened: Opened<Of> = {
       reader,
-      source: await this.deps.openSource(reader, life),
+      source: await this.deps.openSource(reader, life).catch(async (error) => {
+        await reader.close()
+        throw error
+      }),
       users,
       idleSinceMs: performance.now(),
     }
     this.sources.set(partition, opened)
-    return opened
+    if (!isOutdated) return opened
+    // A new epoch has begun meanwhile.
+    await this.close(partition)
+    throw new ApiError('UNAVAILABLE', 'the log of this workspace begins a new epoch; try again', {
+      retryAfterSeconds: 1,
+    })
   }
 
   private async sweep(): Promise<void> {

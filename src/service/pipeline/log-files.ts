@@ -58,9 +58,11 @@ export async function openLogFiles(
   opened.defer(() => journal.close())
   const retentionFloors = new RetentionFloors(sql, journal.epoch)
   await retentionFloors.load()
+  const position = await SinkPositionFile.open(dir)
+  opened.defer(() => position.close())
   return {
     journal,
-    position: await SinkPositionFile.open(dir),
+    position,
     columnarMark: () => storeMarks.columnarMark(),
     retentionFloors,
     storeMarks,
