@@ -235,10 +235,10 @@ test('all configuration problems are reported at once, one per line, and nothing
   const lines = await failedStart({ DATA_DIR: dataDir, PORT: 'http', LOG_LEVEL: 'loud', NATS_URL: 'nats://localhost' })
   expect(lines.trimEnd().split('\n')).toEqual([
     'agent-run-service: PORT must be a whole number from 0 to 65535; got "http"',
+    'agent-run-service: LOG_LEVEL must be one of debug, info, warn, error, silent; got "loud"',
     'agent-run-service: DATABASE_URL must be set together with NATS_URL: all nodes share it',
     'agent-run-service: CLICKHOUSE_URL must be set together with NATS_URL: all nodes share it',
     'agent-run-service: CLUSTER_SECRET must be set together with NATS_URL: all nodes share it',
-    'agent-run-service: LOG_LEVEL must be one of debug, info, warn, error, silent; got "loud"',
   ])
 })
 
