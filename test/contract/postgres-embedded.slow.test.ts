@@ -180,7 +180,7 @@ async function spawnHolder(directory: string): Promise<Bun.Subprocess> {
   const script = `
     const { startEmbeddedPostgres } = await import(${JSON.stringify(join(root, 'postgres', 'embedded.ts'))})
     const { connectPostgres } = await import(${JSON.stringify(join(root, 'postgres', 'connect.ts'))})
-    const { createLog } = await import(${JSON.stringify(join(root, 'log.ts'))})
+    const { createLog } = await import(${JSON.stringify(join(root, 'base', 'log.ts'))})
     const log = createLog('silent')
     const server = await startEmbeddedPostgres({ dataDir: process.argv[1], log })
     const sql = connectPostgres(server.url, { log })
