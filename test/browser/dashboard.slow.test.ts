@@ -258,7 +258,9 @@ describe.skipIf(chromium === null)('the dashboard (needs a Chromium)', () => {
     expect(page.requests.filter((url) => !url.startsWith(`${service.url}/`))).toEqual([])
     expect(page.requests.filter((url) => url.includes('svc_ws_'))).toEqual([])
     // A query that was given up may still count when the next one begins; the page repeats that one after a 429.
-    const complaints = page.complaintsBeside('(40[01]|429)').filter((complaint) => !complaint.includes('not a constructor'))
+    const complaints = page
+      .complaintsBeside('(40[01]|429)')
+      .filter((complaint) => !complaint.includes('not a constructor'))
     expect(complaints).toEqual([])
     expect(await page.reversed()).toEqual([])
   })
