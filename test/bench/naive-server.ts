@@ -13,7 +13,7 @@ const postgres = await startEmbeddedPostgres({ dataDir, log })
 await migratePostgres(postgres.url, log)
 const sql = connectPostgres(postgres.url, { log, max: Number(connections) })
 const [workspaceId, agentId] = [Bun.randomUUIDv7(), Bun.randomUUIDv7()]
-await sql`insert into workspaces values (${workspaceId}, 'bench', 'active', now(), now())`
+await sql`insert into workspaces (workspace_id, name, created_at, updated_at) values (${workspaceId}, 'bench', now(), now())`
 await sql`insert into agents (agent_id, workspace_id, name, runtime_type, metadata, created_at, updated_at)
   values (${agentId}, ${workspaceId}, 'bench', 'external', '{}', now(), now())`
 
