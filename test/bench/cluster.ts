@@ -2,10 +2,11 @@ import { createApi } from '../support/api.ts'
 import { ownedEvenly, startCluster, stateOf, type TestCluster } from '../support/cluster.ts'
 import { LiveSocket } from '../support/feeds.ts'
 import { hasNats } from '../support/nats.ts'
+import { UNLIMITED } from '../support/service.ts'
 import { compare } from './compare.ts'
 import type { Bench } from './parts.ts'
 import { ms, percentile } from './report.ts'
-import { type BenchService, benchServiceOf, eventsLoad, UNLIMITED } from './servers.ts'
+import { type BenchService, benchServiceOf, eventsLoad } from './servers.ts'
 
 const EVENTS_PER_CALL = 100
 const CONNECTIONS = 64

@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import { type SpawnedService, spawnService } from '../support/service.ts'
+import { type SpawnedService, spawnService, UNLIMITED } from '../support/service.ts'
 import { atEnd, temporaryDirectory } from '../support/teardown.ts'
 import { completeBody, eventBodies, startBodies } from './bodies.ts'
 import type { Load, WireRequest } from './load.ts'
@@ -26,14 +26,6 @@ export interface BenchAgent {
 const AGENTS = 5
 const RUNS_PER_AGENT = 10
 const NAIVE_CONNECTIONS = 10
-
-export const UNLIMITED = {
-  RATE_LIMIT_INGEST_REQUESTS_PER_MINUTE: '0',
-  RATE_LIMIT_EVENTS_PER_SECOND: '0',
-  RATE_LIMIT_INVOKES_PER_MINUTE: '0',
-  RATE_LIMIT_READS_PER_MINUTE: '0',
-  RATE_LIMIT_QUERIES_PER_MINUTE: '0',
-}
 
 /** The environment variables of `bun run start`. */
 const START_ENV = { NODE_ENV: 'production', MIMALLOC_PURGE_DELAY: '10000', BUN_CONFIG_MAX_HTTP_REQUESTS: '10000' }

@@ -8,7 +8,7 @@ import { startTestService } from '../support/service.ts'
 const CALLS = 200
 
 test('overlapping partial=true calls of two workspaces each list their own rejections', async () => {
-  const service = await startTestService({ RATE_LIMIT_INGEST_PER_MINUTE: '0' })
+  const service = await startTestService()
   const wrong: string[] = []
   const asked = ['Alder', 'Birch'].map(async (mark) => {
     const { api } = await newTenant(service)

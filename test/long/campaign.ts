@@ -57,15 +57,6 @@ export class Failures {
 
 const LINES_MAX = 50
 
-/** Variables that lift the limits of keys. */
-export const UNLIMITED = {
-  RATE_LIMIT_INGEST_REQUESTS_PER_MINUTE: '0',
-  RATE_LIMIT_EVENTS_PER_SECOND: '0',
-  RATE_LIMIT_INVOKES_PER_MINUTE: '0',
-  RATE_LIMIT_READS_PER_MINUTE: '0',
-  RATE_LIMIT_QUERIES_PER_MINUTE: '0',
-}
-
 /** A campaign against one service, which must stop in order at the end. */
 export abstract class ServiceCampaign {
   protected readonly failures = new Failures()

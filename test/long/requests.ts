@@ -1,7 +1,7 @@
 import { gzipSync } from 'node:zlib'
 import { newAgent } from '../support/api.ts'
-import { OPERATOR_TOKEN, spawnService } from '../support/service.ts'
-import { type Campaign, type CampaignResult, ServiceCampaign, UNLIMITED } from './campaign.ts'
+import { OPERATOR_TOKEN, spawnService, UNLIMITED } from '../support/service.ts'
+import { type Campaign, type CampaignResult, ServiceCampaign } from './campaign.ts'
 import { hostileText, hostileValue, type Json, sampleOf } from './malformed.ts'
 
 const CONNECTIONS = 24

@@ -1,7 +1,7 @@
 import { newAgent } from '../support/api.ts'
 import { eventually } from '../support/eventually.ts'
-import { spawnService } from '../support/service.ts'
-import { type Campaign, type CampaignResult, ServiceCampaign, UNLIMITED } from './campaign.ts'
+import { spawnService, UNLIMITED } from '../support/service.ts'
+import { type Campaign, type CampaignResult, ServiceCampaign } from './campaign.ts'
 import { Watching } from './watching.ts'
 
 const CLIENTS = 16

@@ -5,7 +5,7 @@ import { OutputReader, untilStatus } from '../support/hosted.ts'
 import { callTurn, type HostedRig, type ScriptedAgent, startHostedRig } from '../support/hosted-rig.ts'
 import { attributesOf, logsOf, randomHex, span, tracesOf } from '../support/otlp.ts'
 import { seededRandom } from '../support/random.ts'
-import { OPERATOR_TOKEN } from '../support/service.ts'
+import { OPERATOR_TOKEN, UNLIMITED } from '../support/service.ts'
 import { Checker, type Document, type Endpoint, readDocument, targetOf } from './document.ts'
 
 /**
@@ -21,7 +21,6 @@ const PLAYS = 2
 const NO_INPUT = ['clickHousePing', 'getHealth', 'getReadiness', 'getMetrics', 'getLimits']
 /** The operator sees the names of all workspaces. */
 const SEES_ALL = ['listWorkspaces']
-const UNLIMITED = ['OPERATOR_ATTEMPTS', 'UNKNOWN_KEYS', 'INGEST_REQUESTS', 'INVOKES', 'READS', 'QUERIES']
 
 interface Side extends Tenant {
   readonly mark: string
@@ -50,8 +49,7 @@ let sides: readonly Side[]
 const wrong: string[] = []
 
 beforeAll(async () => {
-  const limits = UNLIMITED.map((name) => [`RATE_LIMIT_${name}_PER_MINUTE`, '0'])
-  rig = await startHostedRig(Object.fromEntries(limits))
+  rig = await startHostedRig(UNLIMITED)
   document = await readDocument(rig.service)
   checker = new Checker(document)
   sides = await Promise.all(MARKS.map((mark, index) => newSide(mark, MARKS[1 - index])))

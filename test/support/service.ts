@@ -21,6 +21,15 @@ const GENEROUS = {
   RATE_LIMIT_READS_PER_MINUTE: '600000',
 }
 
+/** Variables that lift the limits of keys. */
+export const UNLIMITED = {
+  RATE_LIMIT_INGEST_REQUESTS_PER_MINUTE: '0',
+  RATE_LIMIT_EVENTS_PER_SECOND: '0',
+  RATE_LIMIT_INVOKES_PER_MINUTE: '0',
+  RATE_LIMIT_READS_PER_MINUTE: '0',
+  RATE_LIMIT_QUERIES_PER_MINUTE: '0',
+}
+
 export interface TestService {
   readonly url: string
   readonly workspaceKey: string
