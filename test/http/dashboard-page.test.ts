@@ -8,14 +8,13 @@ import { hrefOf, parseAddress } from '../../src/dashboard/page/context/router.ts
 import { parseIntact, plain, pretty, textOf } from '../../src/dashboard/page/data/json.ts'
 import { feedFilterOf, liveFilterOf } from '../../src/dashboard/page/live/live-filter.ts'
 import { sampleOf } from '../../src/dashboard/page/overview/call-sample.ts'
-import { changeOf } from '../../src/dashboard/page/overview/change.ts'
 import { readCalls, settledOf } from '../../src/dashboard/page/overview/metrics.ts'
+import { changeOf } from '../../src/dashboard/page/overview/tiles.tsx'
 import { ago, ahead } from '../../src/dashboard/page/parts/clock.ts'
 import { markdownTokens } from '../../src/dashboard/page/parts/markdown-tokens.ts'
 import { bucketsOf, completeBuckets, linkedRange, rangeOf, zoomOf } from '../../src/dashboard/page/parts/range.ts'
 import { isolated, withSilence } from '../../src/dashboard/page/parts/silence.ts'
-import { filterOf, isPlain } from '../../src/dashboard/page/runs/filters.ts'
-import { searchQuery } from '../../src/dashboard/page/runs/run-search.ts'
+import { filterOf, isPlain, searchQuery } from '../../src/dashboard/page/runs/filters.ts'
 import {
   addressOf,
   paramsOf,

@@ -9,7 +9,7 @@ import { Icon } from '../parts/icons.tsx'
 import { useNow } from '../parts/now.ts'
 import { Status } from '../parts/status.tsx'
 import { Moment } from '../parts/time.tsx'
-import { Tag } from '../runs/columns.tsx'
+import { Tag } from '../runs/run-table.tsx'
 import { RunActions } from './run-actions.tsx'
 import type { RunModel } from './run-model.ts'
 

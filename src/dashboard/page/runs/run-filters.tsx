@@ -3,13 +3,13 @@ import { words } from '../../../base/format.ts'
 import { address, setQuery } from '../context/router.ts'
 import { useSession } from '../context/session.ts'
 import { isUuid, RUN_STATUSES } from '../data/records.ts'
+import { Button } from '../parts/button.tsx'
 import { Field, Select } from '../parts/field.tsx'
-import { Icon } from '../parts/icons.tsx'
 import { Menu } from '../parts/menu.tsx'
 import { PRESETS } from '../parts/range.ts'
 import { FilterField, useDebounced } from '../parts/search-field.tsx'
-import { COLUMNS, shownColumns, toggleColumn } from './columns.tsx'
-import { isFiltered, type RunFilter } from './filters.ts'
+import { isFiltered, isIdFilter, type RunFilter } from './filters.ts'
+import { COLUMNS, shownColumns, toggleColumn } from './run-table.tsx'
 
 const TRIGGERS = ['manual', 'scheduled', 'webhook', 'sdk']
 /** A chip shows the end of a longer value. */
@@ -75,11 +75,7 @@ export function RunFilters({ filter, search }: RunFiltersProps) {
         <Chip text={`Trigger: ${filter.trigger}`} onRemove={() => setQuery({ trigger: null })} />
       )}
       {query.from !== undefined && <Chip text="Chosen time" onRemove={() => setQuery({ from: null, to: null })} />}
-      {isFiltered(filter) && (
-        <button type="button" class="quiet small" onClick={clearFilters}>
-          Clear
-        </button>
-      )}
+      {isFiltered(filter) && <Button class="quiet small" text="Clear" onClick={clearFilters} />}
       <ColumnMenu />
     </div>
   )
@@ -93,14 +89,13 @@ function clearFilters(): void {
 interface ExactField {
   readonly name: 'tag' | 'external' | 'session' | 'parent'
   readonly title: string
-  readonly isId?: boolean
 }
 
 /** Filters for one exact value. */
 const EXACT_FIELDS: readonly ExactField[] = [
   { name: 'external', title: 'External id' },
-  { name: 'session', title: 'Session', isId: true },
-  { name: 'parent', title: 'Parent run', isId: true },
+  { name: 'session', title: 'Session' },
+  { name: 'parent', title: 'Parent run' },
   { name: 'tag', title: 'Tag' },
 ]
 
@@ -122,10 +117,10 @@ function MoreFilters({ trigger }: { readonly trigger: string }) {
   )
 }
 
-function ExactFilter({ name, title, isId = false }: ExactField) {
+function ExactFilter({ name, title }: ExactField) {
   const value = address.value.query[name] ?? ''
   const [text, setText] = useDebounced(value, (to) => setQuery({ [name]: to }))
-  const isWrong = isId && value !== '' && !isUuid(value)
+  const isWrong = isIdFilter(name) && value !== '' && !isUuid(value)
   return (
     <Field label={title} problem={isWrong ? 'Not an id: it has 32 hexadecimal digits.' : undefined}>
       <input
@@ -148,9 +143,7 @@ function Chip({ text, onRemove }: { readonly text: string; readonly onRemove: ()
   return (
     <span class="chip">
       {text}
-      <button type="button" class="icon-only" aria-label={`Remove the filter ${text}`} onClick={onRemove}>
-        <Icon name="close" />
-      </button>
+      <Button icon="close" label={`Remove the filter ${text}`} onClick={onRemove} />
     </span>
   )
 }

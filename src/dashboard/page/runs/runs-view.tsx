@@ -2,13 +2,13 @@ import { useEffect, useLayoutEffect, useRef } from 'preact/hooks'
 import { counted } from '../../../base/format.ts'
 import { address } from '../context/router.ts'
 import { type Session, useSession } from '../context/session.ts'
+import { Button } from '../parts/button.tsx'
 import { noRunsYet } from '../parts/hints.tsx'
 import { isTyping, useKeys } from '../parts/keyboard.ts'
 import { Empty, Problem, Skeleton } from '../parts/states.tsx'
-import { filterOf, isFiltered, isPlain } from './filters.ts'
+import { FOUND_MAX, filterOf, isFiltered, isPlain } from './filters.ts'
 import { RunFilters } from './run-filters.tsx'
 import { RunList } from './run-list.ts'
-import { FOUND_MAX } from './run-search.ts'
 import { RunTable } from './run-table.tsx'
 
 const lists = new WeakMap<Session, RunList>()
@@ -61,9 +61,7 @@ function NewRuns({ list }: { readonly list: RunList }) {
   return (
     <div role="status" class="new-runs">
       {number > 0 && (
-        <button type="button" class="small" onClick={() => void list.reload()}>
-          ↑ {counted(number, 'new run')}
-        </button>
+        <Button class="small" text={`↑ ${counted(number, 'new run')}`} onClick={() => void list.reload()} />
       )}
     </div>
   )
@@ -81,11 +79,7 @@ function ListEnd({ list, isSearch }: { readonly list: RunList; readonly isSearch
   }, [list])
   return (
     <div ref={end} class="list-end">
-      {list.hasMore.value && (
-        <button type="button" class="quiet" onClick={() => void list.loadMore()}>
-          Older runs
-        </button>
-      )}
+      {list.hasMore.value && <Button class="quiet" text="Older runs" onClick={() => void list.loadMore()} />}
       {isSearch && list.isCut && <p class="hint">The first {FOUND_MAX}. Narrow the filters to see others.</p>}
     </div>
   )
