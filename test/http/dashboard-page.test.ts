@@ -23,7 +23,7 @@ import {
   timeOf,
   valuesOf,
 } from '../../src/dashboard/page/sql/sql-state.ts'
-import { diffLines, readArguments } from '../../src/dashboard/page/waiting/decision.ts'
+import { diffLines, readArguments } from '../../src/dashboard/page/waiting/decision.tsx'
 import { fillPrompt } from '../../src/hosted/invoke/prompt.ts'
 import { seededRandom } from '../support/random.ts'
 

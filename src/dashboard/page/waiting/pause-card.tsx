@@ -1,20 +1,17 @@
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { hrefOfRun } from '../context/router.ts'
 import { useSession } from '../context/session.ts'
+import type { Api, Listed } from '../data/api.ts'
 import { plain } from '../data/json.ts'
 import { type Pause, readPause } from '../data/pause.ts'
-import { failureOf } from '../data/use-load.ts'
+import { failureOf, useLoad } from '../data/use-load.ts'
 import { ago } from '../parts/clock.ts'
 import { Json } from '../parts/code.tsx'
 import { Icon } from '../parts/icons.tsx'
 import { useNow } from '../parts/now.ts'
 import { Status } from '../parts/status.tsx'
 import { Ago, Ahead } from '../parts/time.tsx'
-import { AnswerForm } from './answer-form.tsx'
-import { ApprovalForm } from './approval-form.tsx'
-import type { Decide } from './decision.ts'
-import { Diff } from './diff.tsx'
-import { useKeyNames } from './key-names.ts'
+import { AnswerForm, ApprovalForm, Diff } from './decision.tsx'
 
 interface PauseCardProps {
   readonly pause: Pause
@@ -66,9 +63,9 @@ export function PauseCard({ pause, isNamed = false, isOnRunPage = false }: Pause
       {!isOpen && <Verdict pause={pause} />}
       {isOpen &&
         (isApproval ? (
-          <ApprovalForm approval={pause} decide={decide} isBusy={isBusy} />
+          <ApprovalForm input={pause.input} decide={decide} isBusy={isBusy} />
         ) : (
-          <AnswerForm request={pause} decide={decide} isBusy={isBusy} />
+          <AnswerForm options={pause.options} decide={decide} isBusy={isBusy} />
         ))}
     </article>
   )
@@ -78,7 +75,7 @@ function useDecide(pause: Pause) {
   const { api, waiting } = useSession()
   const [isBusy, setBusy] = useState(false)
   const [problem, setProblem] = useState('')
-  const send = async (...[action, body]: Parameters<Decide>) => {
+  const decide = async (action: string, body: object) => {
     waiting.watch(pause)
     setBusy(true)
     setProblem('')
@@ -98,7 +95,6 @@ function useDecide(pause: Pause) {
       setBusy(false)
     }
   }
-  const decide: Decide = (action, body) => void send(action, body)
   return { decide, isBusy, problem }
 }
 
@@ -152,4 +148,34 @@ function useVerdict(pause: Pause): string {
   const who = decided_by === null ? '' : ` by ${keyName(decided_by)}`
   const said = pause.kind === 'approvals' ? pause.comment : pause.answer
   return `${status.charAt(0).toUpperCase()}${status.slice(1)}${when}${who}${said === null ? '.' : `: ${said}`}`
+}
+
+interface KeyName {
+  readonly key_id: string
+  readonly name: string | null
+}
+
+const KEYS_MAX = 200
+
+const keysOf = new WeakMap<Api, Promise<readonly KeyName[]>>()
+
+/** The name of a key by its id, for who decided. The keys are read once, when a name is first needed. */
+function useKeyNames(): (keyId: string) => string {
+  const { api } = useSession()
+  const { data = [] } = useLoad(() => {
+    const keys = keysOf.get(api) ?? readKeys(api)
+    keysOf.set(api, keys)
+    keys.catch(() => keysOf.delete(api))
+    return keys
+  }, [])
+  return (keyId) => {
+    const name = data.find(({ key_id }) => key_id === keyId)?.name
+    return name ? `the key "${name}"` : `key …${keyId.slice(-8)}`
+  }
+}
+
+/** A decision stays known by its key after that was revoked. */
+async function readKeys(api: Api): Promise<readonly KeyName[]> {
+  const read = (status?: string) => api.get<Listed<KeyName>>('/api/v1/keys', { limit: KEYS_MAX, status })
+  return (await Promise.all([read(), read('revoked')])).flatMap(({ items }) => items)
 }
