@@ -1,13 +1,11 @@
 import { describe, expect, test } from 'bun:test'
 import { textOf } from '../../src/dashboard/page/data/json.ts'
 import type { Event, RunSummary, Task } from '../../src/dashboard/page/data/records.ts'
-import { treeOrder } from '../../src/dashboard/page/run/bar-tree.ts'
-import { barsOf } from '../../src/dashboard/page/run/bars.ts'
+import { barsOf, timelineSummary, treeOrder } from '../../src/dashboard/page/run/bars.ts'
 import { summaryOf } from '../../src/dashboard/page/run/event-summary.ts'
 import { messagesOf } from '../../src/dashboard/page/run/messages.ts'
 import { fieldOf } from '../../src/dashboard/page/run/payload.ts'
 import { panned, tickLabel, ticksOf, zoomed } from '../../src/dashboard/page/run/time-window.ts'
-import { timelineSummary } from '../../src/dashboard/page/run/timeline-summary.ts'
 import { seededRandom } from '../support/random.ts'
 
 /** What the dashboard makes of the events of a run, which can be tested without a browser. */

@@ -1,8 +1,8 @@
 import { address, pushQuery, setQuery } from '../context/router.ts'
 import { useSession } from '../context/session.ts'
 import { useLoad } from '../data/use-load.ts'
+import { Button } from '../parts/button.tsx'
 import { noRunsYet } from '../parts/hints.tsx'
-import { Icon } from '../parts/icons.tsx'
 import { useMovingRange } from '../parts/moving-range.ts'
 import { linkedRange, type TimeRange, zoomOf } from '../parts/range.ts'
 import { RangePicker } from '../parts/range-picker.tsx'
@@ -51,15 +51,13 @@ export function OverviewView() {
         <h1>Overview</h1>
         <div class="view-tools">
           {range.isMoving && (
-            <button
-              type="button"
+            <Button
               class={`small live-toggle ${isStopped ? '' : 'is-live'}`}
+              icon={isStopped ? 'play' : 'live'}
+              text="Live"
               aria-pressed={!isStopped}
               onClick={() => setQuery({ live: isStopped ? null : 'off' })}
-            >
-              <Icon name={isStopped ? 'play' : 'live'} />
-              <span>Live</span>
-            </button>
+            />
           )}
           <RangePicker />
         </div>

@@ -4,10 +4,10 @@ import { address, setQuery } from '../context/router.ts'
 import { textOf } from '../data/json.ts'
 import { isLive, type Run } from '../data/records.ts'
 import { failureOf } from '../data/use-load.ts'
+import { Button } from '../parts/button.tsx'
 import { timeOfDay } from '../parts/clock.ts'
 import { Json } from '../parts/code.tsx'
 import { Select } from '../parts/field.tsx'
-import { Icon } from '../parts/icons.tsx'
 import { FilterField } from '../parts/search-field.tsx'
 import { Empty, Skeleton } from '../parts/states.tsx'
 import { Level } from '../parts/status.tsx'
@@ -43,10 +43,13 @@ export function EventsPanel({ model, run }: { readonly model: RunModel; readonly
             ? counted(all.length, 'event')
             : `${count(shown.length)} of ${counted(all.length, 'event')}`}
         </span>
-        <button type="button" class="small" aria-pressed={isFollowing} onClick={() => setFollowing(!isFollowing)}>
-          <Icon name="end" />
-          <span>{isLive(run) ? 'Follow' : 'End'}</span>
-        </button>
+        <Button
+          class="small"
+          icon="end"
+          text={isLive(run) ? 'Follow' : 'End'}
+          aria-pressed={isFollowing}
+          onClick={() => setFollowing(!isFollowing)}
+        />
       </EventFilters>
       {!log.events.isLoaded.value && all.length === 0 && <Skeleton lines={6} />}
       {log.events.isLoaded.value && shown.length === 0 && (
@@ -180,9 +183,7 @@ function EventDetail({ model, event }: { readonly model: RunModel; readonly even
       <div class="detail-head">
         <h3>{event.type}</h3>
         <Level name={event.level} />
-        <button type="button" class="icon-only" aria-label="Close the event" onClick={() => setQuery({ event: null })}>
-          <Icon name="close" />
-        </button>
+        <Button icon="close" label="Close the event" onClick={() => setQuery({ event: null })} />
       </div>
       <p class="hint">
         {timeOfDay(event.occurred_at)} · event <code>{event.id}</code> · position {count(event.seq)}

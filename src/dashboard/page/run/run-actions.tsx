@@ -5,10 +5,10 @@ import { useSession } from '../context/session.ts'
 import { pretty } from '../data/json.ts'
 import { isLive, type Run } from '../data/records.ts'
 import { useAttempt } from '../data/use-attempt.ts'
+import { Button } from '../parts/button.tsx'
 import { CopyButton } from '../parts/copy.tsx'
 import { Dialog } from '../parts/dialog.tsx'
 import { Field } from '../parts/field.tsx'
-import { Icon } from '../parts/icons.tsx'
 import { saveFile } from '../parts/save-file.ts'
 import type { RunModel } from './run-model.ts'
 
@@ -24,23 +24,12 @@ export function RunActions({ model, run }: { readonly model: RunModel; readonly 
   }
   return (
     <div class="run-actions">
-      {isLive(run) && (
-        <button type="button" class="small" onClick={() => setOpen('cancel')}>
-          <Icon name="stop" />
-          <span>Cancel</span>
-        </button>
-      )}
+      {isLive(run) && <Button class="small" icon="stop" text="Cancel" onClick={() => setOpen('cancel')} />}
       {agent?.runtime_type === 'hosted' && (
-        <button type="button" class="small" onClick={() => setOpen('again')}>
-          <Icon name="retry" />
-          <span>Invoke again</span>
-        </button>
+        <Button class="small" icon="retry" text="Invoke again" onClick={() => setOpen('again')} />
       )}
       <CopyButton text={() => curlOf(run)} label="Copy as curl" icon="terminal" isLabelled />
-      <button type="button" class="small" onClick={download}>
-        <Icon name="download" />
-        <span>Download</span>
-      </button>
+      <Button class="small" icon="download" text="Download" onClick={download} />
       {open === 'cancel' && <CancelDialog run={run} model={model} close={() => setOpen(null)} />}
       {open === 'again' && <AgainDialog run={run} prompt={agent?.prompt ?? ''} close={() => setOpen(null)} />}
     </div>
@@ -74,12 +63,8 @@ function CancelDialog({ run, model, close }: CancelDialogProps) {
           <input value={reason} onInput={({ currentTarget }) => setReason(currentTarget.value)} />
         </Field>
         <div class="actions">
-          <button type="submit" class="danger">
-            Cancel the run
-          </button>
-          <button type="button" onClick={close}>
-            Keep it
-          </button>
+          <Button type="submit" class="danger" text="Cancel the run" />
+          <Button text="Keep it" onClick={close} />
         </div>
       </form>
     </Dialog>
@@ -119,12 +104,8 @@ function AgainDialog({ run, prompt, close }: AgainDialogProps) {
         ))}
         {problem !== '' && <p class="problem">{problem}</p>}
         <div class="actions">
-          <button type="submit" class="primary">
-            Invoke
-          </button>
-          <button type="button" onClick={close}>
-            Close
-          </button>
+          <Button type="submit" class="primary" text="Invoke" />
+          <Button text="Close" onClick={close} />
         </div>
       </form>
     </Dialog>
