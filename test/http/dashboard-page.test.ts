@@ -270,12 +270,7 @@ describe('figures of model and tool calls', () => {
     }
     const range = rangeOf({ from: '2026-01-01T00:00:00Z', to: '2026-01-02T00:00:00Z' }, 0)
     const counts = [day(0, 40_000, 80, 30)]
-    const { models, tools } = await readCalls(
-      { queries: { run } as never, prices: {} },
-      range,
-      counts,
-      new AbortController().signal,
-    )
+    const { models, tools } = await readCalls({ run } as never, {}, range, counts, new AbortController().signal)
     expect(asked).toEqual([{ from: range.fromMs, to: range.toMs, every: 2 }])
     expect(models.share).toBe(0.5)
     expect(models.calls[0]).toEqual({ name: 'a', calls: 60, failed: 6, p50: 100, p95: 200, tokens: 1_200, cost: 3 })

@@ -1,69 +1,44 @@
 import { compact, dollars, duration, percent } from '../../../base/format.ts'
-import { type Series, TimeChart } from '../parts/chart.tsx'
+import { type Colour, type Series, TimeChart } from '../parts/chart.tsx'
 import type { RunFigures, RunMetrics } from './metrics.ts'
 
+/** Figures of a bucket. */
 interface Point extends RunFigures {
-  /** Events per second. */
-  readonly rate: number | null
+  readonly failureRate: number | null
+  readonly eventsPerSecond: number | null
 }
+
+type Line = readonly [label: string, of: keyof Point, colour: Colour, kind?: Series['kind']]
 
 interface Chart {
   readonly title: string
   readonly format: (value: number) => string
+  readonly lines: readonly Line[]
   /** The figures are known when runs end. */
   readonly isOfEnded?: boolean
-  readonly series: readonly (Omit<Series, 'values'> & { readonly value: (point: Point) => number | null })[]
 }
 
+const RUNS: readonly Line[] = [
+  ['all', 'runs', 'chart-1', 'bars'],
+  ['failed', 'failed', 'bad', 'bars'],
+]
+const QUANTILES: readonly Line[] = [
+  ['p50', 'p50', 'chart-2'],
+  ['p95', 'p95', 'chart-1'],
+  ['p99', 'p99', 'chart-3'],
+]
 const CHARTS: readonly Chart[] = [
-  {
-    title: 'Runs',
-    format: compact,
-    series: [
-      { label: 'all', colour: 'chart-1', kind: 'bars', value: ({ runs }) => runs },
-      { label: 'failed', colour: 'bad', kind: 'bars', value: ({ failed }) => failed },
-    ],
-  },
+  { title: 'Runs', format: compact, lines: RUNS },
   {
     title: 'Failure rate',
     format: percent,
+    lines: [['failed of ended', 'failureRate', 'bad', 'area']],
     isOfEnded: true,
-    series: [
-      {
-        label: 'failed of ended',
-        colour: 'bad',
-        kind: 'area',
-        value: ({ failed, ended }) => (ended === 0 ? null : failed / ended),
-      },
-    ],
   },
-  {
-    title: 'Latency',
-    format: duration,
-    isOfEnded: true,
-    series: [
-      { label: 'p50', colour: 'chart-2', value: ({ p50 }) => p50 },
-      { label: 'p95', colour: 'chart-1', value: ({ p95 }) => p95 },
-      { label: 'p99', colour: 'chart-3', value: ({ p99 }) => p99 },
-    ],
-  },
-  {
-    title: 'Events per second',
-    format: compact,
-    series: [{ label: 'events/s', colour: 'chart-2', kind: 'area', value: ({ rate }) => rate }],
-  },
-  {
-    title: 'Tokens',
-    format: compact,
-    isOfEnded: true,
-    series: [{ label: 'tokens', colour: 'chart-4', kind: 'bars', value: ({ tokens }) => tokens }],
-  },
-  {
-    title: 'Cost',
-    format: dollars,
-    isOfEnded: true,
-    series: [{ label: 'USD', colour: 'chart-3', kind: 'bars', value: ({ cost }) => cost }],
-  },
+  { title: 'Latency', format: duration, lines: QUANTILES, isOfEnded: true },
+  { title: 'Events per second', format: compact, lines: [['events/s', 'eventsPerSecond', 'chart-2', 'area']] },
+  { title: 'Tokens', format: compact, lines: [['tokens', 'tokens', 'chart-4', 'bars']], isOfEnded: true },
+  { title: 'Cost', format: dollars, lines: [['USD', 'cost', 'chart-3', 'bars']], isOfEnded: true },
 ]
 
 interface ChartsProps {
@@ -73,11 +48,14 @@ interface ChartsProps {
 }
 
 /** The figures over time. Dragging over a chart selects a shorter range. */
-export function Charts({ metrics: { times, complete, settled, series: figures }, rates, zoom }: ChartsProps) {
-  const points = figures.map((each, index) => ({ ...each, rate: rates[index] ?? null }))
+export function Charts({ metrics: { times, complete, settled, series }, rates, zoom }: ChartsProps) {
+  const points = series.map((figures, index): Point => {
+    const failureRate = figures.ended === 0 ? null : figures.failed / figures.ended
+    return { ...figures, failureRate, eventsPerSecond: rates[index] ?? null }
+  })
   return (
     <div class="charts">
-      {CHARTS.map(({ title, format, isOfEnded, series }) => (
+      {CHARTS.map(({ title, format, lines, isOfEnded }) => (
         <section key={title} class="panel chart-panel">
           <h2>{title}</h2>
           <TimeChart
@@ -85,7 +63,9 @@ export function Charts({ metrics: { times, complete, settled, series: figures },
             times={times}
             complete={isOfEnded ? settled : complete}
             format={format}
-            series={series.map(({ value, ...line }) => ({ ...line, values: points.map(value) }))}
+            series={lines.map(([label, of, colour, kind]) => {
+              return { label, colour, kind, values: points.map((point) => point[of]) }
+            })}
             onZoom={zoom}
           />
         </section>

@@ -10,7 +10,6 @@ import { Problem, Skeleton } from '../parts/states.tsx'
 import type { Catalogue } from '../sql/catalogue.ts'
 import type { EventCounts } from './call-sample.ts'
 import { Charts } from './charts.tsx'
-import { LatestFailures } from './latest-failures.tsx'
 import {
   CALLS_REFRESH_MS_MIN,
   type RunMetrics,
@@ -20,7 +19,7 @@ import {
   readStates,
   STATES_REFRESH_MS,
 } from './metrics.ts'
-import { StatesNow, WaitingNow } from './now-panels.tsx'
+import { LatestFailures, StatesNow, WaitingNow } from './panels.tsx'
 import { AgentTable, ModelTable, ToolTable } from './tables.tsx'
 import { Tiles } from './tiles.tsx'
 
@@ -38,7 +37,7 @@ export function OverviewView() {
   const schema = useLoad((signal) => api.get<Catalogue>('/api/v1/query/schema', {}, signal), [])
   const prices = schema.data?.model_prices
   const calls = useLoad(
-    async (signal) => counts.data && prices && readCalls({ queries, prices }, range, counts.data, signal),
+    async (signal) => counts.data && prices && readCalls(queries, prices, range, counts.data, signal),
     [subject, Math.floor(range.movedAtMs / CALLS_REFRESH_MS_MIN), counts.data !== undefined, prices !== undefined],
     options,
   )
