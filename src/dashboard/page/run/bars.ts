@@ -1,6 +1,15 @@
 import { count, counted, dollars } from '../../../base/format.ts'
 import type { Event, RunSummary, Task } from '../data/records.ts'
-import { type CallUsage, childRunOf, fieldOf, latencyOf, modelOf, toolOf, usageOf } from './payload.ts'
+import {
+  type CallUsage,
+  childRunOf,
+  fieldOf,
+  latencyOf,
+  modelOf,
+  toolCallIdOf,
+  toolNameOf,
+  usageOf,
+} from './payload.ts'
 
 export type BarKind = 'child' | 'task' | 'model' | 'tool' | 'wait'
 
@@ -125,9 +134,9 @@ function pairBar({ begun, ended }: Pair, run: RunSummary) {
 }
 
 function toolBars(events: readonly Event[], run: RunSummary): Bar[] {
-  const pairs = pairsOf(events, 'tool.call.started', 'tool.call.finished', (payload) => toolOf(payload).callId)
+  const pairs = pairsOf(events, 'tool.call.started', 'tool.call.finished', toolCallIdOf)
   return pairs.map((pair) => {
-    const { name } = toolOf((pair.begun ?? pair.ended).payload)
+    const name = toolNameOf((pair.begun ?? pair.ended).payload) ?? 'tool'
     const status = pair.ended === undefined ? 'running' : failed(pair.ended) ? 'failed' : 'completed'
     return { ...pairBar(pair, run), kind: 'tool', name, status }
   })

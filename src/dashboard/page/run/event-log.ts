@@ -70,18 +70,17 @@ export class EventLog {
     })
   }
 
-  /** Reads the payloads of a part of the list. */
-  async read(first: number, last: number): Promise<void> {
-    const wanted = this.events.value.slice(first, last).find((event) => this.payloadOf(event) === undefined)
-    if (wanted === undefined || this.asked.has(wanted.seq)) return
-    this.asked.add(wanted.seq)
+  /** Reads the payload of an event, with those of the next ones. What fails is read when it comes into view again. */
+  async readPayload(event: LoggedEvent): Promise<void> {
+    if (this.payloadOf(event) !== undefined || this.asked.has(event.seq)) return
+    this.asked.add(event.seq)
     try {
-      const page = await this.page(wanted.seq - 1)
+      const page = await this.page(event.seq - 1)
       for (const { seq, payload } of page.items) this.payloads.set(seq, payload)
       this.payloadVersion.value++
-      await this.read(first, last)
+    } catch {
     } finally {
-      this.asked.delete(wanted.seq)
+      this.asked.delete(event.seq)
     }
   }
 

@@ -2,7 +2,7 @@ import { count, dollars, duration } from '../../../base/format.ts'
 import { lookup } from '../../../base/lookup.ts'
 import { TOOL } from '../../../conventions/names.ts'
 import { textOf } from '../data/json.ts'
-import { finishReasonOf, firstOf, latencyOf, modelOf, toolOf, usageOf } from './payload.ts'
+import { finishReasonOf, firstOf, latencyOf, modelOf, toolNameOf, usageOf } from './payload.ts'
 
 const RESULTS = ['error_message', 'error.message', ...TOOL.result]
 const TEXTS = ['message', 'text', 'body', 'question']
@@ -35,10 +35,9 @@ function callSummary(payload: unknown): string {
 }
 
 function toolSummary(payload: unknown, paths: readonly string[]): string {
-  const { name, isNamed } = toolOf(payload)
   const value = firstOf(payload, paths)
   const latencyMs = latencyOf(payload)
-  return joined([isNamed && name, latencyMs > 0 && duration(latencyMs), value !== undefined && textOf(value)])
+  return joined([toolNameOf(payload), latencyMs > 0 && duration(latencyMs), value !== undefined && textOf(value)])
 }
 
 function messageOf(payload: unknown): string {

@@ -1,4 +1,4 @@
-import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
+import { useEffect, useMemo, useState } from 'preact/hooks'
 import { count, counted } from '../../../base/format.ts'
 import { address, setQuery } from '../context/router.ts'
 import { textOf } from '../data/json.ts'
@@ -12,20 +12,18 @@ import { FilterField } from '../parts/search-field.tsx'
 import { Empty, Skeleton } from '../parts/states.tsx'
 import { Level } from '../parts/status.tsx'
 import { VirtualList } from '../parts/virtual-list.tsx'
-import type { LoggedEvent } from './event-log.ts'
+import type { EventLog, LoggedEvent } from './event-log.ts'
 import { summaryOf } from './event-summary.ts'
-import type { RunModel } from './run-model.ts'
 
 const ROW_HEIGHT = 30
 const PREVIEW_LENGTH_MAX = 200
 const LEVELS = ['debug', 'info', 'warn', 'error']
 
 /** The events of a run in their order: filtered by level, searched by type and payload, and one of them in full. */
-export function EventsPanel({ model, run }: { readonly model: RunModel; readonly run: Run }) {
-  const { log } = model
+export function EventsPanel({ log, run }: { readonly log: EventLog; readonly run: Run }) {
   const { query } = address.value
   const all = log.events.value
-  const matching = useSearch(model, query.find ?? '')
+  const matching = useSearch(log, query.find ?? '')
   const level = Math.max(0, LEVELS.indexOf(query.level ?? ''))
   const shown = useMemo(() => {
     if (level === 0 && matching === null) return all
@@ -37,7 +35,7 @@ export function EventsPanel({ model, run }: { readonly model: RunModel; readonly
   log.payloadVersion.value
   return (
     <section class="events" aria-label="Events">
-      <EventFilters level={query.level ?? ''} text={query.find ?? ''}>
+      <EventFilters>
         <span class="hint" role="status">
           {shown.length === all.length
             ? counted(all.length, 'event')
@@ -65,42 +63,26 @@ export function EventsPanel({ model, run }: { readonly model: RunModel; readonly
             isFollowing={isFollowing}
             onFollowing={setFollowing}
             reveal={selected}
-            onRange={(first, last) => readRange(model, shown, first, last)}
+            // Filtered rows may be far apart.
+            onRange={(first, last) => {
+              const missing = shown.slice(first, last).find((event) => log.payloadOf(event) === undefined)
+              if (missing !== undefined) void log.readPayload(missing)
+            }}
             row={(index) => {
               const event = shown[index] as LoggedEvent
-              return (
-                <EventRow
-                  key={event.seq}
-                  event={event}
-                  payload={log.payloadOf(event)}
-                  isSelected={index === selected}
-                />
-              )
+              const payload = log.payloadOf(event)
+              return <EventRow key={event.seq} event={event} payload={payload} isSelected={index === selected} />
             }}
           />
         )}
-        {selected !== -1 && <EventDetail model={model} event={shown[selected] as LoggedEvent} />}
+        {selected !== -1 && <EventDetail log={log} event={shown[selected] as LoggedEvent} />}
       </div>
     </section>
   )
 }
 
-/** Reads the payloads in view; filtered rows may be far apart. */
-function readRange({ log }: RunModel, shown: readonly LoggedEvent[], first: number, last: number): void {
-  const all = log.events.value
-  const missing = shown.slice(first, last).find((event) => log.payloadOf(event) === undefined)
-  if (missing === undefined) return
-  const at = all.indexOf(missing)
-  void log.read(at, at + 1).catch(() => {})
-}
-
-interface EventFiltersProps {
-  readonly level: string
-  readonly text: string
-  readonly children: preact.ComponentChildren
-}
-
-function EventFilters({ level, text, children }: EventFiltersProps) {
+function EventFilters({ children }: { readonly children: preact.ComponentChildren }) {
+  const { level = '', find = '' } = address.value.query
   return (
     <div class="filters" role="search" aria-label="Filter events">
       <FilterField
@@ -108,8 +90,8 @@ function EventFilters({ level, text, children }: EventFiltersProps) {
         class="run-search"
         label="Search events"
         placeholder="Search events"
-        value={text}
-        onChange={(find) => setQuery({ find, event: null })}
+        value={find}
+        onChange={(to) => setQuery({ find: to, event: null })}
       />
       <Select
         label="Level"
@@ -123,7 +105,7 @@ function EventFilters({ level, text, children }: EventFiltersProps) {
 }
 
 /** Matches types and known payloads at once, the others by SQL. */
-function useSearch({ log }: RunModel, text: string): ((event: LoggedEvent) => boolean) | null {
+function useSearch(log: EventLog, text: string): ((event: LoggedEvent) => boolean) | null {
   const [found, setFound] = useState<ReadonlySet<number>>(new Set())
   useEffect(() => {
     setFound(new Set())
@@ -171,15 +153,13 @@ function EventRow({ event, payload, isSelected }: EventRowProps) {
   )
 }
 
-function EventDetail({ model, event }: { readonly model: RunModel; readonly event: LoggedEvent }) {
-  const detail = useRef<HTMLDivElement>(null)
+function EventDetail({ log, event }: { readonly log: EventLog; readonly event: LoggedEvent }) {
   useEffect(() => {
-    const at = model.log.events.value.indexOf(event)
-    void model.log.read(at, at + 1).catch(() => {})
-  }, [model, event])
-  const payload = model.log.payloadOf(event)
+    void log.readPayload(event)
+  }, [log, event])
+  const payload = log.payloadOf(event)
   return (
-    <div ref={detail} class="event-detail">
+    <div class="event-detail">
       <div class="detail-head">
         <h3>{event.type}</h3>
         <Level name={event.level} />

@@ -78,23 +78,16 @@ export function latencyOf(payload: unknown): number {
   return Math.max(0, numberOf(firstOf(payload, LATENCY_MS)) || 0)
 }
 
-interface ToolCall {
-  /** `tool` if the payload has no name. */
-  readonly name: string
-  readonly isNamed: boolean
-  readonly callId: string | null
+export function toolNameOf(payload: unknown): string | null {
+  const name = firstOf(payload, TOOL.name)
+  return typeof name === 'string' ? name : null
 }
 
-export function toolOf(payload: unknown): ToolCall {
-  const name = firstOf(payload, TOOL.name)
+/** Unique within a run while the call is under way. */
+export function toolCallIdOf(payload: unknown): string | null {
   const callId = firstOf(payload, TOOL.callId)
   // Models reuse the ids of calls in later steps.
-  const step = fieldOf(payload, 'step')
-  return {
-    name: typeof name === 'string' ? name : 'tool',
-    isNamed: typeof name === 'string',
-    callId: typeof callId === 'string' ? `${callId} ${step === undefined ? '' : String(step)}` : null,
-  }
+  return typeof callId === 'string' ? `${callId} ${fieldOf(payload, 'step') ?? ''}` : null
 }
 
 export function childRunOf(payload: unknown): string | null {
@@ -102,12 +95,8 @@ export function childRunOf(payload: unknown): string | null {
   return typeof id === 'string' ? id : null
 }
 
-/** NaN for what is no number. */
+/** NaN for what is no number. A number whose digits were kept is an object that prints as them. */
 function numberOf(value: unknown): number {
-  // A number whose digits were kept is an object that prints as them.
-  return typeof value === 'object' && value !== null
-    ? Number(JSON.stringify(value))
-    : typeof value === 'number'
-      ? value
-      : Number.NaN
+  const isKept = typeof value === 'object' && value !== null
+  return isKept ? Number(JSON.stringify(value)) : typeof value === 'number' ? value : Number.NaN
 }

@@ -61,19 +61,9 @@ export function RunFilters({ filter, search }: RunFiltersProps) {
         onChange={(range) => setQuery({ range, from: null, to: null })}
       />
       <MoreFilters trigger={filter.trigger} />
-      {EXACT_FIELDS.map(
-        ({ name, title }) =>
-          filter[name] !== '' && (
-            <Chip
-              key={name}
-              text={`${title}: ${shortened(filter[name])}`}
-              onRemove={() => setQuery({ [name]: null })}
-            />
-          ),
-      )}
-      {filter.trigger !== '' && (
-        <Chip text={`Trigger: ${filter.trigger}`} onRemove={() => setQuery({ trigger: null })} />
-      )}
+      {CHIPS.filter(([name]) => filter[name] !== '').map(([name, title]) => (
+        <Chip key={name} text={`${title}: ${shortened(filter[name])}`} onRemove={() => setQuery({ [name]: null })} />
+      ))}
       {query.from !== undefined && <Chip text="Chosen time" onRemove={() => setQuery({ from: null, to: null })} />}
       {isFiltered(filter) && <Button class="quiet small" text="Clear" onClick={clearFilters} />}
       <ColumnMenu />
@@ -86,18 +76,14 @@ function clearFilters(): void {
   setQuery({ ...Object.fromEntries(Object.keys(address.value.query).map((name) => [name, null])), sort: sort ?? null })
 }
 
-interface ExactField {
-  readonly name: 'tag' | 'external' | 'session' | 'parent'
-  readonly title: string
-}
-
-/** Filters for one exact value. */
-const EXACT_FIELDS: readonly ExactField[] = [
-  { name: 'external', title: 'External id' },
-  { name: 'session', title: 'Session' },
-  { name: 'parent', title: 'Parent run' },
-  { name: 'tag', title: 'Tag' },
-]
+/** Filters for one exact value, which have a field each. */
+const FIELDS = [
+  ['external', 'External id'],
+  ['session', 'Session'],
+  ['parent', 'Parent run'],
+  ['tag', 'Tag'],
+] as const
+const CHIPS = [...FIELDS, ['trigger', 'Trigger']] as const
 
 function MoreFilters({ trigger }: { readonly trigger: string }) {
   return (
@@ -110,14 +96,14 @@ function MoreFilters({ trigger }: { readonly trigger: string }) {
           onChange={(to) => setQuery({ trigger: to })}
         />
       </Field>
-      {EXACT_FIELDS.map((field) => (
-        <ExactFilter key={field.name} {...field} />
+      {FIELDS.map(([name, title]) => (
+        <ExactFilter key={name} name={name} title={title} />
       ))}
     </Menu>
   )
 }
 
-function ExactFilter({ name, title }: ExactField) {
+function ExactFilter({ name, title }: { readonly name: (typeof FIELDS)[number][0]; readonly title: string }) {
   const value = address.value.query[name] ?? ''
   const [text, setText] = useDebounced(value, (to) => setQuery({ [name]: to }))
   const isWrong = isIdFilter(name) && value !== '' && !isUuid(value)
