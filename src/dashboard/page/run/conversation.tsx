@@ -49,7 +49,7 @@ export function Message({ from: role, children }: { readonly from: string; reado
 
 function Part({ part }: { readonly part: ChatPart }) {
   if (part.type === 'text') return <Markdown text={part.text} />
-  if (part.type === 'call') return <ToolCall name={part.name} input={part.input} />
+  if (part.type === 'call') return <ToolCall {...part} />
   return <Json title={part.type === 'result' ? 'Result' : 'Content'} value={part.value} level="h4" />
 }
 
@@ -58,18 +58,18 @@ interface ToolCallProps {
   readonly input?: unknown
   readonly output?: unknown
   readonly phase?: string
-  readonly durationMs?: number
+  readonly duration_ms?: number
 }
 
 /** A call of a tool: its name, and on demand its arguments and result. */
-function ToolCall({ name, input, output, phase, durationMs }: ToolCallProps) {
+function ToolCall({ name, input, output, phase, duration_ms }: ToolCallProps) {
   return (
     <details class="tool-call">
       <summary>
         <Icon name="tool" />
         <code>{name}</code>
         {phase !== undefined && <Status name={phase} />}
-        {durationMs !== undefined && <span class="hint">{duration(durationMs)}</span>}
+        {duration_ms !== undefined && <span class="hint">{duration(duration_ms)}</span>}
       </summary>
       {input !== undefined && <Json title="Arguments" value={input} isExact level="h4" />}
       {output !== undefined && <Json title="Result" value={output} level="h4" />}
@@ -81,23 +81,11 @@ function ToolCall({ name, input, output, phase, durationMs }: ToolCallProps) {
 export function TranscriptEntries({ entries }: { readonly entries: readonly TranscriptEntry[] }) {
   return (
     <>
-      {entries.map((entry) =>
-        entry.type === 'text' ? (
-          <Message key={entry.key} from="assistant">
-            <Markdown text={entry.text} />
-          </Message>
-        ) : (
-          <Message key={entry.key} from="tool">
-            <ToolCall
-              name={entry.name}
-              input={entry.input}
-              output={entry.output}
-              phase={entry.phase}
-              durationMs={entry.duration_ms}
-            />
-          </Message>
-        ),
-      )}
+      {entries.map(({ key, ...entry }) => (
+        <Message key={key} from={entry.type === 'text' ? 'assistant' : 'tool'}>
+          {entry.type === 'text' ? <Markdown text={entry.text} /> : <ToolCall {...entry} />}
+        </Message>
+      ))}
     </>
   )
 }

@@ -1,11 +1,11 @@
 import type { ComponentChildren } from 'preact'
 import { useState } from 'preact/hooks'
-import { compact, count, dollars, duration } from '../../../base/format.ts'
+import { compact, count, dollars } from '../../../base/format.ts'
 import { placeholdersOf } from '../../../base/placeholders.ts'
 import { hrefOf, hrefOfRun, navigate, runsHref } from '../context/router.ts'
 import { useSession } from '../context/session.ts'
 import { pretty } from '../data/json.ts'
-import { durationMs, isLive, type Run } from '../data/records.ts'
+import { isLive, type Run } from '../data/records.ts'
 import { useAttempt } from '../data/use-attempt.ts'
 import { Button } from '../parts/button.tsx'
 import { CopyButton, Id } from '../parts/copy.tsx'
@@ -13,11 +13,10 @@ import { Dialog } from '../parts/dialog.tsx'
 import { Facts } from '../parts/facts.tsx'
 import { Field } from '../parts/field.tsx'
 import { Icon } from '../parts/icons.tsx'
-import { useNow } from '../parts/now.ts'
 import { saveFile } from '../parts/save-file.ts'
 import { Status } from '../parts/status.tsx'
 import { Moment } from '../parts/time.tsx'
-import { Tag } from '../runs/run-table.tsx'
+import { Tag, Took } from '../runs/run-table.tsx'
 import type { RunModel } from './run-model.ts'
 
 /** Who ran, how it went and what it cost. */
@@ -49,7 +48,7 @@ export function RunHead({ model, run }: { readonly model: RunModel; readonly run
 function RunFacts({ run }: { readonly run: Run }) {
   const { usage } = run
   const facts: readonly (readonly [string, ComponentChildren])[] = [
-    ['Duration', <Took key="took" run={run} />],
+    ['Duration', <Took key="took" run={run} soFar=" so far" />],
     ['Created', <Moment key="created" at={run.created_at} />],
     ['Ended', run.completed_at && <Moment key="ended" at={run.completed_at} />],
     ['Events', count(run.event_count)],
@@ -64,13 +63,6 @@ function RunFacts({ run }: { readonly run: Run }) {
     ['Tags', run.tags.length > 0 && run.tags.map((tag) => <Tag key={tag} tag={tag} />)],
   ]
   return <Facts facts={facts} />
-}
-
-function Took({ run }: { readonly run: Run }) {
-  const now = useNow()
-  const ms = durationMs(run, now)
-  if (ms === null) return <>–</>
-  return <>{isLive(run) ? `${duration(ms)} so far` : duration(ms)}</>
 }
 
 /** What can be done with a run. */

@@ -170,14 +170,21 @@ function Session({ id }: { readonly id: string }) {
   )
 }
 
-function Took({ run }: { readonly run: RunSummary }) {
-  return isLive(run) ? <Running run={run} /> : shown(durationMs(run, 0))
+interface TookProps {
+  readonly run: Pick<RunSummary, 'status' | 'duration_ms' | 'started_at' | 'completed_at'>
+  /** Follows the duration of a run that has not ended. */
+  readonly soFar?: string
 }
 
-function Running({ run }: { readonly run: RunSummary }) {
-  return shown(durationMs(run, useNow()))
+/** How long a run took, or has taken so far. */
+export function Took({ run, soFar = '' }: TookProps) {
+  return isLive(run) ? <Running run={run} soFar={soFar} /> : shown(durationMs(run, 0))
 }
 
-function shown(ms: number | null): string {
-  return ms === null ? '–' : duration(ms)
+function Running({ run, soFar }: TookProps) {
+  return shown(durationMs(run, useNow()), soFar)
+}
+
+function shown(ms: number | null, soFar = ''): string {
+  return ms === null ? '–' : duration(ms) + soFar
 }

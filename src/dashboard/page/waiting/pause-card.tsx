@@ -4,7 +4,8 @@ import { useSession } from '../context/session.ts'
 import type { Api, Listed } from '../data/api.ts'
 import { plain } from '../data/json.ts'
 import { type Pause, readPause } from '../data/pause.ts'
-import { failureOf, useLoad } from '../data/use-load.ts'
+import { useAttempt } from '../data/use-attempt.ts'
+import { useLoad } from '../data/use-load.ts'
 import { ago } from '../parts/clock.ts'
 import { Json } from '../parts/code.tsx'
 import { Icon } from '../parts/icons.tsx'
@@ -45,11 +46,8 @@ export function PauseCard({ pause, isNamed = false, isOnRunPage = false }: Pause
       <div class="detail-head">
         <Icon name="person" />
         <h2 tabIndex={-1}>{directory.nameOf(pause.agent_id)}</h2>
-        {isOpen ? (
-          <Status name="awaiting_input" text={isApproval ? 'approval' : 'question'} />
-        ) : (
-          <Status name={pause.status} />
-        )}
+        {isOpen && <Status name="awaiting_input" text={isApproval ? 'approval' : 'question'} />}
+        {!isOpen && <Status name={pause.status} />}
         {!isOnRunPage && <RunLinks pause={pause} />}
         <Ago at={pause.created_at} prefix="asked " />
         {isOpen && pause.expires_at !== null && <Ahead at={pause.expires_at} prefix="expires " />}
@@ -73,27 +71,17 @@ export function PauseCard({ pause, isNamed = false, isOnRunPage = false }: Pause
 
 function useDecide(pause: Pause) {
   const { api, waiting } = useSession()
+  const { problem, attempt } = useAttempt()
   const [isBusy, setBusy] = useState(false)
-  const [problem, setProblem] = useState('')
   const decide = async (action: string, body: object) => {
     waiting.watch(pause)
     setBusy(true)
-    setProblem('')
-    try {
-      // In the background: the run may continue for a long time, and its page shows the progress.
-      await api.post(`/api/v1/${pause.kind}/${pause.id}/${action}`, { ...body, background: true })
-    } catch (error) {
-      // For example, someone else has decided already.
-      setProblem(failureOf(error).message)
-    }
-    try {
-      const stored = await readPause(api, pause.kind, pause.id)
-      if (stored !== null) waiting.watch(stored)
-    } catch {
-      // The next refresh reads it again.
-    } finally {
-      setBusy(false)
-    }
+    // In the background: the run may continue for a long time, and its page shows the progress.
+    await attempt(() => api.post(`/api/v1/${pause.kind}/${pause.id}/${action}`, { ...body, background: true }))
+    // Someone else may have decided already. If this fails, the next refresh reads it again.
+    const stored = await readPause(api, pause.kind, pause.id).catch(() => null)
+    if (stored !== null) waiting.watch(stored)
+    setBusy(false)
   }
   return { decide, isBusy, problem }
 }
@@ -122,16 +110,15 @@ function Question({ pause }: { readonly pause: Pause }) {
 
 function Verdict({ pause }: { readonly pause: Pause }) {
   const text = useVerdict(pause)
-  const edited = pause.kind === 'approvals' ? pause.edited_input : null
   return (
     <>
       <p class="verdict" role="status">
         {text}
       </p>
-      {pause.kind === 'approvals' && edited !== null && (
+      {pause.kind === 'approvals' && pause.edited_input !== null && (
         <>
-          <Diff before={plain(pause.input)} after={plain(edited)} />
-          <Json title="Called with" value={edited} isExact />
+          <Diff before={plain(pause.input)} after={plain(pause.edited_input)} />
+          <Json title="Called with" value={pause.edited_input} isExact />
         </>
       )}
     </>
