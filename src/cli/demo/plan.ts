@@ -1,5 +1,6 @@
 import type { JsonObject } from '../../client/json.ts'
 import type { Level, RunOptions } from '../../client/run.ts'
+import { createPrices } from '../../conventions/prices.ts'
 import type { Random } from './random.ts'
 
 /** A kind of agent. */
@@ -57,12 +58,12 @@ export interface Delegation {
 
 export interface Model {
   readonly provider: string
+  /** One that has a list price. */
   readonly name: string
-  /** US dollars for a million tokens. */
-  readonly inputPrice: number
-  readonly outputPrice: number
   readonly typicalMs: number
 }
+
+const PRICES = createPrices()
 
 /** The actions of an agent that uses a model. */
 export function createActions(random: Random, model: Model) {
@@ -74,7 +75,7 @@ export function createActions(random: Random, model: Model) {
     llm(finish: 'stop' | 'tool_calls', context = 1): Action {
       const inputTokens = random.int(350, 1_800) * context
       const outputTokens = finish === 'tool_calls' ? random.int(25, 140) : random.int(120, 900)
-      const cost = (inputTokens * model.inputPrice + outputTokens * model.outputPrice) / 1e6
+      const cost = PRICES.costUsd(model.name, { inputTokens, outputTokens }) ?? 0
       const ms = random.latencyMs(model.typicalMs)
       const payload = {
         'gen_ai.operation.name': 'chat',

@@ -1,21 +1,9 @@
 import { createActions, type Model, note, type Profile, type Step, type TaskPlan } from './plan.ts'
 import type { Random } from './random.ts'
 
-const GPT: Model = { provider: 'openai', name: 'gpt-5-mini', inputPrice: 0.25, outputPrice: 2, typicalMs: 700 }
-const CLAUDE: Model = {
-  provider: 'anthropic',
-  name: 'claude-sonnet-4-5',
-  inputPrice: 3,
-  outputPrice: 15,
-  typicalMs: 1_400,
-}
-const GEMINI: Model = {
-  provider: 'gcp.gemini',
-  name: 'gemini-2.5-pro',
-  inputPrice: 1.25,
-  outputPrice: 10,
-  typicalMs: 1_100,
-}
+const GPT: Model = { provider: 'openai', name: 'gpt-5-mini', typicalMs: 700 }
+const CLAUDE: Model = { provider: 'anthropic', name: 'claude-sonnet-4-5', typicalMs: 1_400 }
+const GEMINI: Model = { provider: 'gcp.gemini', name: 'gemini-2.5-pro', typicalMs: 1_100 }
 
 const REQUESTS = [
   { intent: 'refund', message: 'The espresso machine arrived with a cracked water tank. I would like my money back.' },
@@ -126,17 +114,15 @@ const coding: Profile = {
   },
 }
 
+const STILL_FAILING = { message: 'the tests still fail', detail: { reason: 'tests_failed', attempts: 2 } }
+
 function runTests(random: Random): TaskPlan {
   const { llm, tool } = createActions(random, CLAUDE)
   const input = { command: 'bun test' }
-  const run = (failed: number) =>
-    tool(
-      'run_tests',
-      1_200,
-      input,
-      { passed: random.int(80, 400), failed },
-      failed > 0 ? `${failed} tests failed` : undefined,
-    )
+  const run = (failed: number) => {
+    const error = failed > 0 ? `${failed} tests failed` : undefined
+    return tool('run_tests', 1_200, input, { passed: random.int(80, 400), failed }, error)
+  }
   const fails = random.chance(0.12)
   const firstTry = fails || random.chance(0.3) ? [run(random.int(1, 4)), llm('tool_calls', 6)] : []
   return {
@@ -144,7 +130,7 @@ function runTests(random: Random): TaskPlan {
     input,
     steps: [...firstTry, run(fails ? random.int(1, 4) : 0)],
     output: { green: true },
-    failure: fails ? { message: 'the tests still fail', detail: { reason: 'tests_failed', attempts: 2 } } : undefined,
+    failure: fails ? STILL_FAILING : undefined,
   }
 }
 
@@ -166,7 +152,8 @@ const research: Profile = {
     const { llm, tool } = createActions(random, GEMINI)
     const question = random.pick(QUESTIONS)
     const sources = random.int(2, 5)
-    const isBlocked = random.chance(0.05)
+    const blocked = { message: 'no source could be read', detail: { reason: 'blocked', tried: sources } }
+    const failure = random.chance(0.05) ? blocked : undefined
     const found = { results: random.int(3, 20) }
     const reads = Array.from({ length: sources }, () => {
       const url = `https://${random.pick(SITES)}/${random.int(1_000, 99_999)}`
@@ -186,15 +173,7 @@ const research: Profile = {
           steps: [llm('tool_calls'), tool('web_search', 400, { query: question.slice(0, 60) }, found)],
           output: { found: true },
         },
-        {
-          name: 'read the sources',
-          input: { sources },
-          steps: reads,
-          output: { read: sources },
-          failure: isBlocked
-            ? { message: 'no source could be read', detail: { reason: 'blocked', tried: sources } }
-            : undefined,
-        },
+        { name: 'read the sources', input: { sources }, steps: reads, output: { read: sources }, failure },
         {
           name: 'write the answer',
           input: { style: 'brief' },

@@ -22,7 +22,7 @@ export function AgentTable({ agents }: { readonly agents: readonly AgentFigures[
       cells={(each) => [
         count(each.runs),
         rate(each.failed, each.ended),
-        latency(each.p95),
+        duration(each.p95),
         each.cost === 0 ? '–' : dollars(each.cost),
       ]}
     />
@@ -40,7 +40,7 @@ export function ModelTable({ models }: { readonly models: CallList | undefined }
       heads={['Model', 'Calls', 'p95', 'Tokens', 'Cost']}
       name={({ name }) => name}
       size={({ cost, calls }) => cost || calls / 1e9}
-      cells={(each) => [compact(each.calls), latency(each.p95), compact(each.tokens), dollars(each.cost)]}
+      cells={(each) => [compact(each.calls), duration(each.p95), compact(each.tokens), dollars(each.cost)]}
     />
   )
 }
@@ -56,7 +56,7 @@ export function ToolTable({ tools }: { readonly tools: CallList | undefined }) {
       heads={['Tool', 'Calls', 'Failed', 'p50', 'p95']}
       name={({ name }) => name}
       size={({ p95 }) => p95 ?? 0}
-      cells={(each) => [compact(each.calls), rate(each.failed, each.calls), latency(each.p50), latency(each.p95)]}
+      cells={(each) => [compact(each.calls), rate(each.failed, each.calls), duration(each.p50), duration(each.p95)]}
     />
   )
 }
@@ -126,10 +126,6 @@ function Share({ name, href, part }: { readonly name: string; readonly href?: st
       <i class="share-bar" style={{ width: `${Math.max(1, part * 100)}%` }} />
     </Element>
   )
-}
-
-function latency(ms: number | null): string {
-  return ms === null ? '–' : duration(ms)
 }
 
 function rate(failed: number, of: number) {

@@ -30,7 +30,6 @@ export function Tiles({ metrics: { total, previous }, counts, range }: TilesProp
   const { events } = totalOf(counts)
   const perSecond = events / ((range.toMs - range.fromMs) / 1_000)
   const [rate, rateBefore] = [total, previous].map(({ failed, ended }) => failed / ended) as [number, number]
-  const [p95 = Number.NaN, p95Before = Number.NaN] = [total.p95 ?? undefined, previous.p95 ?? undefined]
   const tiles: readonly Tile[] = [
     { title: 'Runs', value: count(total.runs), change: { now: total.runs, before: previous.runs } },
     {
@@ -41,8 +40,8 @@ export function Tiles({ metrics: { total, previous }, counts, range }: TilesProp
     },
     {
       title: 'Latency p95',
-      value: total.p95 === null ? '–' : duration(total.p95),
-      change: { now: p95, before: p95Before, isRiseBad: true },
+      value: duration(total.p95),
+      change: { now: total.p95 ?? Number.NaN, before: previous.p95 ?? Number.NaN, isRiseBad: true },
       note: total.p50 === null ? null : `p50 ${duration(total.p50)}`,
     },
     { title: 'Events', value: compact(events), note: `${compact(perSecond)} per second` },

@@ -36,7 +36,7 @@ export function RunView({ runId }: { readonly runId: string }) {
     )
   }
   const { span: selected = null } = address.value.query
-  const bar = model.rows.value.find(({ node }) => node.id === selected)?.node
+  const bar = model.rows.value.find(({ id }) => id === selected)
   return (
     <section class="view run" aria-label="Run">
       <RunHead model={model} run={run} />

@@ -38,12 +38,11 @@ export function Waterfall({ model, run, selected }: WaterfallProps) {
   const rows = model.rows.value
   const live = isLive(run)
   const now = useNow()
-  const bars = useMemo(() => rows.map(({ node }) => node), [rows])
-  const whole = extent(run, bars, live ? now : null)
+  const whole = extent(run, rows, live ? now : null)
   const [zoom, setZoom] = useState<TimeWindow | null>(null)
   const shownRange = zoom ?? whole
   const events = model.log.events.value
-  const summary = useMemo(() => timelineSummary(bars, events, run), [bars, events, run])
+  const summary = useMemo(() => timelineSummary(rows, events, run), [rows, events, run])
   return (
     <section class="waterfall" aria-label="Timeline">
       <div class="waterfall-head">
@@ -70,19 +69,10 @@ export function Waterfall({ model, run, selected }: WaterfallProps) {
             count={rows.length}
             rowHeight={ROW_HEIGHT}
             label="Steps of the run"
-            reveal={bars.findIndex(({ id }) => id === selected)}
+            reveal={rows.findIndex(({ id }) => id === selected)}
             row={(index) => {
-              const { node, depth } = rows[index] as (typeof rows)[number]
-              return (
-                <Row
-                  key={node.id}
-                  bar={node}
-                  depth={depth}
-                  shownRange={shownRange}
-                  now={now}
-                  isSelected={node.id === selected}
-                />
-              )
+              const bar = rows[index] as (typeof rows)[number]
+              return <Row key={bar.id} bar={bar} shownRange={shownRange} now={now} isSelected={bar.id === selected} />
             }}
           />
         </Zoomable>
@@ -143,14 +133,13 @@ function Axis({ shownRange, whole }: { readonly shownRange: TimeWindow; readonly
 }
 
 interface RowProps {
-  readonly bar: Bar
-  readonly depth: number
+  readonly bar: Bar & { readonly depth: number }
   readonly shownRange: TimeWindow
   readonly now: number
   readonly isSelected: boolean
 }
 
-function Row({ bar, depth, shownRange, now, isSelected }: RowProps) {
+function Row({ bar, shownRange, now, isSelected }: RowProps) {
   const endMs = bar.endMs ?? now
   const from = placeOf(bar.startMs, shownRange)
   const to = placeOf(endMs, shownRange)
@@ -161,7 +150,7 @@ function Row({ bar, depth, shownRange, now, isSelected }: RowProps) {
   const choose = () => setQuery({ span: isSelected ? null : bar.id, event: null })
   return (
     <button type="button" class={`span-row ${bar.kind}`} aria-pressed={isSelected} onClick={choose}>
-      <span class="span-name" style={{ paddingLeft: `${Math.min(depth, DEPTH_MAX) * 14}px` }}>
+      <span class="span-name" style={{ paddingLeft: `${Math.min(bar.depth, DEPTH_MAX) * 14}px` }}>
         <Icon name={KINDS[bar.kind].icon} />
         <span>
           <span class="unseen">{KINDS[bar.kind].name} </span>

@@ -25,7 +25,7 @@ const COLUMNS = {
 const COLUMN_FILTERS = Object.entries(COLUMNS) as [keyof typeof COLUMNS, (typeof COLUMNS)[keyof typeof COLUMNS]][]
 
 type ExactName = keyof typeof COLUMNS | 'tag'
-const IDS: readonly ExactName[] = ['agent', 'session', 'parent']
+export const ID_FILTERS: readonly string[] = ['agent', 'session', 'parent'] satisfies ExactName[]
 
 /** What the list can be sorted by, with the expressions of SQL. */
 const SORTS = {
@@ -61,12 +61,8 @@ export function filterOf(query: Readonly<Record<string, string>>, nowMs: number)
 
 /** People paste ids in either case. */
 function exactValue(name: ExactName, text = ''): string {
-  if (!isIdFilter(name)) return text
+  if (!ID_FILTERS.includes(name)) return text
   return isUuid(text) ? text.toLowerCase() : ''
-}
-
-export function isIdFilter(name: ExactName): boolean {
-  return IDS.includes(name)
 }
 
 export function isFiltered(filter: RunFilter): boolean {
@@ -143,7 +139,7 @@ export function searchQuery(filter: RunFilter): { readonly text: string; readonl
     params[name] = value
   }
   for (const [name, column] of COLUMN_FILTERS)
-    add(name, filter[name], `${column} = {${name}:${isIdFilter(name) ? 'UUID' : 'String'}}`)
+    add(name, filter[name], `${column} = {${name}:${ID_FILTERS.includes(name) ? 'UUID' : 'String'}}`)
   add('tag', filter.tag, 'has(tags, {tag:String})')
   add('from', filter.fromMs, 'created_at >= fromUnixTimestamp64Milli({from:Int64})')
   add('to', filter.toMs, 'created_at < fromUnixTimestamp64Milli({to:Int64})')

@@ -8,7 +8,7 @@ import { Field, Select } from '../parts/field.tsx'
 import { Menu } from '../parts/menu.tsx'
 import { PRESETS } from '../parts/range.ts'
 import { FilterField, useDebounced } from '../parts/search-field.tsx'
-import { isFiltered, isIdFilter, type RunFilter } from './filters.ts'
+import { ID_FILTERS, isFiltered, type RunFilter } from './filters.ts'
 import { COLUMNS, shownColumns, toggleColumn } from './run-table.tsx'
 
 const TRIGGERS = ['manual', 'scheduled', 'webhook', 'sdk']
@@ -106,7 +106,7 @@ function MoreFilters({ trigger }: { readonly trigger: string }) {
 function ExactFilter({ name, title }: { readonly name: (typeof FIELDS)[number][0]; readonly title: string }) {
   const value = address.value.query[name] ?? ''
   const [text, setText] = useDebounced(value, (to) => setQuery({ [name]: to }))
-  const isWrong = isIdFilter(name) && value !== '' && !isUuid(value)
+  const isWrong = ID_FILTERS.includes(name) && value !== '' && !isUuid(value)
   return (
     <Field label={title} problem={isWrong ? 'Not an id: it has 32 hexadecimal digits.' : undefined}>
       <input

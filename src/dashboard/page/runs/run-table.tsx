@@ -178,13 +178,10 @@ interface TookProps {
 
 /** How long a run took, or has taken so far. */
 export function Took({ run, soFar = '' }: TookProps) {
-  return isLive(run) ? <Running run={run} soFar={soFar} /> : shown(durationMs(run, 0))
+  return isLive(run) ? <Running run={run} soFar={soFar} /> : duration(durationMs(run, 0))
 }
 
 function Running({ run, soFar }: TookProps) {
-  return shown(durationMs(run, useNow()), soFar)
-}
-
-function shown(ms: number | null, soFar = ''): string {
-  return ms === null ? '–' : duration(ms) + soFar
+  const ms = durationMs(run, useNow())
+  return duration(ms) + (ms === null ? '' : soFar)
 }
