@@ -26,12 +26,7 @@ export interface TaskPlan {
   /** The task is reported as skipped. */
   readonly isSkipped?: boolean
   /** What goes wrong after the last step; the run fails with it. */
-  readonly failure?: Failure | undefined
-}
-
-interface Failure {
-  readonly message: string
-  readonly detail: JsonObject
+  readonly failure?: { readonly message: string; readonly detail: JsonObject } | undefined
 }
 
 export type Step = Action | Delegation

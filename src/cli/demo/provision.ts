@@ -6,17 +6,12 @@ import type { DemoOptions } from './args.ts'
 import { PROFILES } from './profiles.ts'
 import type { Member } from './run.ts'
 
-interface ProvisionedAgents {
-  readonly members: readonly Member[]
-  /** Revokes the session's agent keys. @returns false if the service did not respond */
-  revokeKeys(): Promise<boolean>
-}
-
 /**
  * Finds the fleet's agents by name or creates them. Each gets a key for this session, because existing keys cannot be read.
  *
  * @param session identifies the session; becomes the name of the keys
  * @param reporting options of the clients that report runs
+ * @returns the agents, and a function that ends the session
  * @throws CliError when the service does not respond or rejects the key
  */
 export async function provision(
@@ -24,7 +19,7 @@ export async function provision(
   { url, agents }: DemoOptions,
   session: string,
   reporting: ClientOptions,
-): Promise<ProvisionedAgents> {
+) {
   const known = await findAgents(client, url)
   const keyIds: string[] = []
   const members: Member[] = []
@@ -44,7 +39,8 @@ export async function provision(
   }
   return {
     members,
-    async revokeKeys() {
+    /** Revokes the session's agent keys. @returns false if the service did not respond */
+    async revokeKeys(): Promise<boolean> {
       try {
         for (const key_id of keyIds)
           await client.request('POST', '/api/v1/keys/{key_id}/revoke', { path: { key_id }, body: {} })

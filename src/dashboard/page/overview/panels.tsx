@@ -1,14 +1,14 @@
 import type { ComponentChildren } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
 import { count, words } from '../../../base/format.ts'
-import { hrefOf, hrefOfRun } from '../context/router.ts'
+import { address, hrefOf, hrefOfRun } from '../context/router.ts'
 import { useSession } from '../context/session.ts'
 import type { Listed } from '../data/api.ts'
 import { LiveResource } from '../data/live-resource.ts'
 import { hrefOfPause } from '../data/pause.ts'
 import type { Activity, RunSummary } from '../data/records.ts'
 import { Icon } from '../parts/icons.tsx'
-import type { TimeRange } from '../parts/range.ts'
+import { linkedRange, type TimeRange } from '../parts/range.ts'
 import { Skeleton } from '../parts/states.tsx'
 import { Status } from '../parts/status.tsx'
 import { Ago } from '../parts/time.tsx'
@@ -60,14 +60,8 @@ export function WaitingNow() {
   )
 }
 
-interface LatestFailuresProps {
-  readonly range: TimeRange
-  /** The range, as links have it. */
-  readonly link: Readonly<Record<string, string>>
-}
-
 /** The runs of the range that failed last; the feed brings new ones. */
-export function LatestFailures({ range, link }: LatestFailuresProps) {
+export function LatestFailures({ range }: { readonly range: TimeRange }) {
   const items = useFailures(range)?.map((run) => ({
     href: hrefOfRun(run.run_id),
     title: run.error_message ?? 'no message',
@@ -78,7 +72,7 @@ export function LatestFailures({ range, link }: LatestFailuresProps) {
   return (
     <section class="panel failures">
       <h2>
-        Latest failures <a href={hrefOf('runs', [], { status: 'failed', ...link })}>All</a>
+        Latest failures <a href={hrefOf('runs', [], { status: 'failed', ...linkedRange(address.value.query) })}>All</a>
       </h2>
       {items === undefined ? <Skeleton /> : <Items items={items} none="No run of this range has failed." />}
     </section>

@@ -13,7 +13,7 @@ import { Empty, Skeleton } from '../parts/states.tsx'
 import { Level } from '../parts/status.tsx'
 import { VirtualList } from '../parts/virtual-list.tsx'
 import type { EventLog, LoggedEvent } from './event-log.ts'
-import { summaryOf } from './event-summary.ts'
+import { summaryOf } from './payload.ts'
 
 const ROW_HEIGHT = 30
 const PREVIEW_LENGTH_MAX = 200

@@ -94,13 +94,12 @@ function curlOf({ run_id }: Run): string {
   return `curl -sS ${location.origin}/api/v1/runs/${run_id} -H "Authorization: Bearer $AGENT_RUN_KEY"`
 }
 
-interface CancelDialogProps {
+interface DialogProps {
   readonly run: Run
-  readonly model: RunModel
   readonly close: () => void
 }
 
-function CancelDialog({ run, model, close }: CancelDialogProps) {
+function CancelDialog({ run, model, close }: DialogProps & { readonly model: RunModel }) {
   const { api } = useSession()
   const [reason, setReason] = useState('')
   const { problem, submit } = useAttempt()
@@ -124,14 +123,8 @@ function CancelDialog({ run, model, close }: CancelDialogProps) {
   )
 }
 
-interface AgainDialogProps {
-  readonly run: Run
-  readonly prompt: string
-  readonly close: () => void
-}
-
 /** The same input again; the values of the prompt's placeholders are not stored with a run. */
-function AgainDialog({ run, prompt, close }: AgainDialogProps) {
+function AgainDialog({ run, prompt, close }: DialogProps & { readonly prompt: string }) {
   const { api } = useSession()
   const [values, setValues] = useState<Readonly<Record<string, string>>>({})
   const { problem, submit } = useAttempt()

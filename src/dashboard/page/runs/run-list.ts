@@ -1,4 +1,4 @@
-import { batch, computed, signal } from '@preact/signals'
+import { batch, signal } from '@preact/signals'
 import type { Session } from '../context/session.ts'
 import type { Listed } from '../data/api.ts'
 import type { Subscription } from '../data/feed.ts'
@@ -20,10 +20,6 @@ export class RunList {
   /** Started since the list was read. */
   readonly newIds = signal<ReadonlySet<string>>(new Set())
   readonly hasMore = signal(false)
-  readonly isEmpty = computed(() => {
-    const { isLoading, problem, value } = this.runs
-    return !isLoading.value && problem.value === null && value.length === 0
-  })
   /** The run that was opened last. */
   lastOpened: string | null = null
   scrollTop = 0
