@@ -37,7 +37,7 @@ const SORTS = {
   tokens: 'total_tokens',
   cost: 'cost_usd',
 }
-export type SortColumn = keyof typeof SORTS
+type SortColumn = keyof typeof SORTS
 
 export function isSortable(name: string): name is SortColumn {
   return Object.hasOwn(SORTS, name)
