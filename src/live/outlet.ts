@@ -22,12 +22,16 @@ export interface Outlet {
 export interface Sharing {
   /** Outlets of a channel with the same key receive the same bytes. */
   readonly key: string
+  readonly connection: SharingConnection
+  /** Sends the packet to every outlet in the topic. */
+  publish(topic: string, packet: Packet): void
+}
+
+interface SharingConnection {
   /** The queue is full, as when {@link Outlet.send} returns false: nothing may be sent to it. */
   readonly isFull: boolean
   enter(topic: string): void
   exit(topic: string): void
-  /** Sends the packet to every outlet in the topic. */
-  publish(topic: string, packet: Packet): void
-  /** A packet was published to this outlet; its queue may now be full. */
+  /** A packet was published to it; its queue may now be full. */
   sent(): void
 }

@@ -10,11 +10,10 @@ import { RunParams } from '../runs/schema.ts'
 import { isTerminal } from '../runs/state.ts'
 import type { RunStore } from '../runs/store.ts'
 import { EventStream, type EventStreamDeps, type EventStreamOptions } from './event-stream.ts'
-import type { FeedSource } from './feed-source.ts'
+import { type FeedSource, startOf } from './feed-source.ts'
 import { FILTER_FIELDS, type FilterInput, parseFilter } from './filter.ts'
 import { WEBSOCKET } from './message-schema.ts'
 import { ACTIVITY_STREAM, LiveQuery, RunStreamQuery, StreamQuery } from './schema.ts'
-import { startOf } from './start.ts'
 import { WebSocketConnection, type WebSocketDeps } from './websocket.ts'
 
 export interface LiveDeps extends Omit<EventStreamDeps & WebSocketDeps, 'source'> {

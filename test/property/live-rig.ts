@@ -10,7 +10,7 @@ import { EventStream } from '../../src/live/event-stream.ts'
 import { parseFilter } from '../../src/live/filter.ts'
 import { createHistory } from '../../src/live/history.ts'
 import { Hub } from '../../src/live/hub.ts'
-import { startOf } from '../../src/live/start.ts'
+import { startOf } from '../../src/live/feed-source.ts'
 import { WebSocketConnection } from '../../src/live/websocket.ts'
 import { startSink } from '../support/sink.ts'
 
