@@ -60,16 +60,12 @@ const ExpiresAt = Described(Nullable(TimestampIn), 'When the key expires; null o
 export const CreateKey = Named('CreateKey', Body({ name: KeyName, expires_at: t.Optional(ExpiresAt) }))
 export type CreateKey = typeof CreateKey.static
 
-/** Body of `POST /api/v1/agents/:agent_id/keys`. */
+/** Body of `POST /api/v1/agents/:agent_id/keys` and of `POST /api/v1/workspaces/:workspace_id/keys`. */
 export const CreateAgentKey = Named(
   'CreateAgentKey',
   Body({ name: t.Optional(Nullable(KeyName)), expires_at: t.Optional(ExpiresAt) }),
 )
 export type CreateAgentKey = typeof CreateAgentKey.static
-
-/** Body of `POST /api/v1/workspaces/:workspace_id/keys`. */
-export const CreateOwnerKey = CreateAgentKey
-export type CreateOwnerKey = typeof CreateOwnerKey.static
 
 /** Body of `POST /api/v1/keys/:key_id/revoke`: empty. */
 export const RevokeKey = Named('RevokeKey', Body({}, { description: 'Empty: send `{}`.' }))
