@@ -32,7 +32,7 @@ export class EventIdIndex implements EventIds {
 
   constructor(
     private readonly source: EventIdSource,
-    private readonly bounds: { ids: number; idsPerRun: number; runs: number } = BOUNDS,
+    private readonly bounds = BOUNDS,
   ) {}
 
   runStarted({ workspaceId, runId }: RunIdentity): void {
@@ -50,23 +50,24 @@ export class EventIdIndex implements EventIds {
     this.runs.delete(key)
     this.runs.set(key, known)
     const before = known.ids.size
-    const claimed: string[] = []
-    const claim = claimOf(known.ids, ids, (id) => claimed.push(id))
+    const claim = claimOf(known.ids, ids)
     this.size += known.ids.size - before
     const earlier = known.inFlight
-    const appended = startAppend(append, claim)
-    this.follow(key, known, claimed, appended)
+    const appended = append(claim)
+    this.follow(key, known, claim, appended)
     this.makeRoom()
+    if (claim.duplicates === 0 || earlier === undefined) return { ...claim, durable: appended }
     // The original of a duplicate must be durable before the duplicate is acknowledged.
-    const durable = claim.duplicates === 0 || earlier === undefined ? appended : afterBoth(appended, earlier)
-    return { ...claim, durable }
+    return { ...claim, durable: Promise.all([appended, earlier]).then(([result]) => result) }
   }
 
-  private follow(key: string, known: KnownRun, claimed: readonly string[], append: Promise<unknown>): void {
+  private follow(key: string, known: KnownRun, { ids, fresh }: Claim, append: Promise<unknown>): void {
     const settled = append.then(
       () => {},
       (error) => {
-        for (const id of claimed) if (known.ids.delete(id)) this.size--
+        ids.forEach((id, row) => {
+          if (fresh[row] && id !== undefined && known.ids.delete(id)) this.size--
+        })
         throw error
       },
     )
@@ -118,14 +119,10 @@ export class EventIdIndex implements EventIds {
     }
     try {
       await before
-      const seen = new Set(
-        await this.source.among(
-          run,
-          ids.filter((id) => id !== undefined),
-        ),
-      )
+      const given = ids.filter((id) => id !== undefined)
+      const seen = new Set(await this.source.among(run, given))
       const claim = claimOf(seen, ids)
-      const durable = startAppend(append, claim)
+      const durable = append(claim)
       durable.then(end, end)
       return { ...claim, durable }
     } catch (error) {
@@ -164,26 +161,8 @@ interface KnownRun {
   inFlight: Promise<unknown> | undefined
 }
 
-/** Calls `append` now; whatever it throws becomes a rejection. */
-function startAppend<Result>(append: Append<Result>, claim: Claim): Promise<Result> {
-  try {
-    return append(claim)
-  } catch (error) {
-    return Promise.reject(error)
-  }
-}
-
-async function afterBoth<Result>(appended: Promise<Result>, earlier: Promise<unknown>): Promise<Result> {
-  const [result] = await Promise.all([appended, earlier])
-  return result
-}
-
 /** Adds the new ones of a call to the ids that are known, and says which they are. */
-function claimOf(
-  known: Set<string>,
-  ids: readonly (string | undefined)[],
-  onNew: (id: string) => void = () => {},
-): Claim {
+function claimOf(known: Set<string>, ids: readonly (string | undefined)[]): Claim {
   let duplicates = 0
   const fresh = ids.map((id) => {
     if (id === undefined) return true
@@ -192,7 +171,6 @@ function claimOf(
       return false
     }
     known.add(id)
-    onNew(id)
     return true
   })
   return { ids, fresh, duplicates }

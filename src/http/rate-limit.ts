@@ -2,35 +2,18 @@ import type { Clock } from '../base/clock.ts'
 import { ApiError } from '../base/errors.ts'
 import { type Bucket, Buckets } from './buckets.ts'
 
-/** Budgets per key; 0 means unlimited (docs/specification.md#rate-limits). */
-export interface RateLimits {
-  readonly ingestRequestsPerMinute: number
-  readonly eventsPerSecond: number
-  readonly invokesPerMinute: number
-  readonly readsPerMinute: number
-  readonly queriesPerMinute: number
-}
-
 /** The budgets of a key, counted separately, so that batching is not penalized (docs/specification.md#rate-limits). */
-export type Budget = 'ingest' | 'events' | 'invokes' | 'reads' | 'queries'
+const BUDGETS = {
+  ingest: { limit: 'ingestRequestsPerMinute', windowSeconds: 60, counts: 'ingest requests' },
+  events: { limit: 'eventsPerSecond', windowSeconds: 1, counts: 'events' },
+  invokes: { limit: 'invokesPerMinute', windowSeconds: 60, counts: 'invocations' },
+  reads: { limit: 'readsPerMinute', windowSeconds: 60, counts: 'requests' },
+  queries: { limit: 'queriesPerMinute', windowSeconds: 60, counts: 'queries' },
+} as const
+export type Budget = keyof typeof BUDGETS
 
-const SPENT_ON: Record<Budget, string> = {
-  ingest: 'ingest requests',
-  events: 'events',
-  invokes: 'invocations',
-  reads: 'requests',
-  queries: 'queries',
-}
-
-interface Policy {
-  /** 0: unlimited. */
-  readonly quota: number
-  readonly windowSeconds: number
-  /** `RateLimit-Policy`. */
-  readonly header: string
-  readonly quotaText: string
-  readonly buckets: Buckets
-}
+/** What each key may spend; 0 means unlimited (docs/specification.md#rate-limits). */
+export type RateLimits = Readonly<Record<(typeof BUDGETS)[Budget]['limit'], number>>
 
 export interface RateLimiterOptions {
   readonly clock: Clock
@@ -47,7 +30,7 @@ export interface RateLimiterOptions {
  * leaves it negative; otherwise such a batch could never pass. An unlimited budget (0) sends no headers.
  */
 export class RateLimiter {
-  private readonly policies: Record<Budget, Policy>
+  private readonly policies: Readonly<Record<Budget, Policy>>
   private readonly clock: Clock
   private readonly monotonicMs: () => number
   private readonly nodes: () => number
@@ -59,13 +42,11 @@ export class RateLimiter {
     this.clock = clock
     this.monotonicMs = monotonicMs
     this.nodes = nodes
-    this.policies = {
-      ingest: policy('ingest', limits.ingestRequestsPerMinute, 60),
-      events: policy('events', limits.eventsPerSecond, 1),
-      invokes: policy('invokes', limits.invokesPerMinute, 60),
-      reads: policy('reads', limits.readsPerMinute, 60),
-      queries: policy('queries', limits.queriesPerMinute, 60),
-    }
+    const policies = Object.entries(BUDGETS).map(([name, { limit, windowSeconds }]) => [
+      name,
+      policyOf(name, limits[limit], windowSeconds),
+    ])
+    this.policies = Object.fromEntries(policies)
   }
 
   /**
@@ -88,7 +69,7 @@ export class RateLimiter {
     const retryAfterSeconds = policy.buckets.secondsUntil(bucket, needed)
     throw new ApiError(
       'RATE_LIMITED',
-      `too many ${SPENT_ON[budget]}: the limit is ${policy.quota} per key in ${policy.windowSeconds} s; retry in ${retryAfterSeconds} s`,
+      `too many ${BUDGETS[budget].counts}: the limit is ${policy.quota} per key in ${policy.windowSeconds} s; retry in ${retryAfterSeconds} s`,
       { retryAfterSeconds },
     )
   }
@@ -104,10 +85,14 @@ export class RateLimiter {
   }
 }
 
-function policy(budget: Budget, quota: number, windowSeconds: number): Policy {
+type Policy = ReturnType<typeof policyOf>
+
+function policyOf(budget: string, quota: number, windowSeconds: number) {
   return {
+    /** 0: unlimited. */
     quota,
     windowSeconds,
+    /** `RateLimit-Policy`. */
     header: `"${budget}";q=${quota};w=${windowSeconds}`,
     quotaText: `${quota}`,
     buckets: new Buckets(quota, windowSeconds),
