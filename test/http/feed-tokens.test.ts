@@ -198,13 +198,6 @@ describe('using a feed token', () => {
     for (const expired of [token, unseen])
       expect(await errorOf(app.feed(expired))).toBe('UNAUTHENTICATED: the feed token has expired')
   })
-
-  test('is rejected when invalid', async () => {
-    const token = await app.newToken()
-    const mistyped = token.slice(0, -1) + (token.endsWith('0') ? '1' : '0')
-    for (const text of ['', 'x', mistyped, `${token} `, token.toUpperCase(), OPERATOR_TOKEN, 'x'.repeat(5_000)])
-      expect(await errorOf(app.feed(text))).toBe('UNAUTHENTICATED: the key or feed token is not valid')
-  })
 })
 
 describe('a feed token stops working on the next request', () => {
@@ -217,23 +210,6 @@ describe('a feed token stops working on the next request', () => {
       for (const token of [used, unused])
         expect(await errorOf(app.feed(token))).toBe('UNAUTHENTICATED: the feed token has been revoked')
       expect(verdict(await app.create({}, key))).toBe(INVALID)
-    }
-  })
-
-  test('after its key is rotated and the grace period is over', async () => {
-    for (const grace_seconds of [0, 60]) {
-      const { key, keyId } = await app.newKey()
-      const token = await app.newToken({}, key)
-      expect(verdict(await app.feed(token))).toBe('200')
-      const rotated = await app.call('POST', `/api/v1/keys/${keyId}/rotate`, {
-        key: app.owner.key,
-        body: { grace_seconds },
-      })
-      expect(verdict(await app.feed(token))).toBe(grace_seconds === 0 ? INVALID : '200')
-      app.clock.aheadMs = 61 * SECOND_MS
-      expect(verdict(await app.feed(token))).toBe(INVALID)
-      expect(verdict(await app.feed(await app.newToken({}, rotated.data.key)))).toBe('200')
-      app.clock.aheadMs = 0
     }
   })
 
