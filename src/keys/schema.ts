@@ -133,18 +133,13 @@ export const KeyPage = Page('KeyPage', KeyRecord)
 export const KeyParams = t.Object({ key_id: Described(Uuid, 'The id of the key.') })
 
 /** A row of `api_keys`, without the hash. */
-export interface KeyRow {
-  readonly key_id: string
-  readonly type: Caller['type']
-  readonly name: string | null
-  readonly agent_id: string | null
-  readonly prefix: string
-  readonly last4: string
+export interface KeyRow extends Omit<KeyRecord, 'status' | keyof KeyTimes>, KeyTimes {}
+
+interface KeyTimes {
   readonly created_at: Date
   readonly last_used_at: Date | null
   readonly expires_at: Date | null
   readonly revoked_at: Date | null
-  readonly replaced_by: string | null
 }
 
 /** @param now Unix milliseconds, to determine whether the key has expired */

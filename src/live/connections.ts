@@ -28,15 +28,10 @@ export interface FeedReservation {
 /** A waiting call. It does not count as a feed, but ends with its key as feeds do. */
 type HeldCall = Pick<Connection, 'caller' | 'end'>
 
-interface ConnectionLimits {
-  /** Maximum of open feeds, all workspaces together. */
-  readonly connections: number
-  readonly connectionsPerWorkspace: number
-}
-
 interface ConnectionsDeps {
   readonly ring: Pick<KeyRing, 'credentialState' | 'onKeysInvalidated'>
-  readonly limits: ConnectionLimits
+  /** Maxima of open feeds: of all workspaces together, and of each. */
+  readonly limits: { readonly connections: number; readonly connectionsPerWorkspace: number }
   readonly log: Log
   /** Supervises the periodic check of open feeds. */
   readonly loops?: Loops
