@@ -105,13 +105,12 @@ interface FeedTokenRoutesDeps {
 }
 
 export function feedTokenRoutes({ guards, feedTokens }: FeedTokenRoutesDeps) {
-  return new Elysia({ prefix: '/api/v1', detail: { security: SECURITY.anyKey } })
+  return new Elysia({ prefix: '/api/v1', detail: { security: SECURITY.anyKey, tags: ['Feeds'] } })
     .use(guards.anyKey('reads'))
     .post('/feed-tokens', ({ caller, body }) => feedTokens.create(caller, body), {
       body: CreateFeedToken,
       response: FeedToken,
       detail: {
-        tags: ['Feeds'],
         operationId: 'createFeedToken',
         summary: 'Create a feed token',
         description:

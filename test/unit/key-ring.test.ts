@@ -11,9 +11,9 @@ import { FeedTokens } from '../../src/live/feed-tokens.ts'
 import { connectPostgres, type Sql } from '../../src/postgres/connect.ts'
 import { createRunDirectory } from '../../src/runs/directory.ts'
 import { bootstrapWorkspace } from '../../src/workspaces/bootstrap.ts'
-import { cuttableProxy } from '../http/revocation-proxy.ts'
 import { eventually } from '../support/eventually.ts'
 import { freshDatabase } from '../support/postgres.ts'
+import { postgresProxy } from '../support/tcp-proxy.ts'
 import { atEnd } from '../support/teardown.ts'
 
 // Each test takes its own database, which can take a while on a busy machine.
@@ -293,7 +293,7 @@ describe('lease', () => {
 
   test('a long lease stays in the database even when the response to the statement that shortens it is lost', async () => {
     const { url, sql } = await freshDatabase()
-    const proxy = await cuttableProxy(url)
+    const proxy = await postgresProxy(url)
     const heartbeat = connectPostgres(proxy.url, { log, max: 1 })
     const times = { sharedLeaseMs: 100, aloneLeaseMs: 60_000, aloneBeatMs: 60_000 }
     const instanceId = crypto.randomUUID()
