@@ -1,9 +1,7 @@
 import { ApiError } from '../base/errors.ts'
-import { Bits } from './bits.ts'
 import type { Filter } from './filter.ts'
-import { FilterIndex } from './filter-index.ts'
-import type { Outlet } from './outlet.ts'
-import type { Packet } from './packet.ts'
+import { Bits, FilterIndex } from './filter-index.ts'
+import type { Outlet, Packet } from './packet.ts'
 
 /** Limits one publish so that fan-out cannot block the event loop. */
 const MEMBERS_MAX = 64

@@ -6,8 +6,7 @@ import type { Subscription } from './channel.ts'
 import type { CloseReason, Connection, Connections } from './connections.ts'
 import type { FeedSource, Start } from './feed-source.ts'
 import type { Filter } from './filter.ts'
-import type { Outlet } from './outlet.ts'
-import type { Packet } from './packet.ts'
+import type { Outlet, Packet } from './packet.ts'
 
 export interface EventStreamDeps extends EventStreamLimits {
   readonly source: FeedSource

@@ -8,8 +8,7 @@ import { type FeedSource, startOf } from './feed-source.ts'
 import { parseFilter } from './filter.ts'
 import type { ServerMessage } from './message-schema.ts'
 import { idOf, parseClientMessage, type Subscribe } from './messages.ts'
-import type { Outlet, Sharing } from './outlet.ts'
-import type { Packet } from './packet.ts'
+import type { Outlet, Packet, Sharing } from './packet.ts'
 import { Throttle } from './throttle.ts'
 
 export interface WebSocketDeps {

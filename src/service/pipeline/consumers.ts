@@ -1,6 +1,5 @@
 import { createPrices } from '../../conventions/prices.ts'
-import { EventIdIndex } from '../../events/id-index.ts'
-import { createEventIdSource } from '../../events/id-source.ts'
+import { createEventIdSource, EventIdIndex } from '../../events/id-index.ts'
 import type { JournalReader } from '../../journal/journal.ts'
 import { startOutboxRelay } from '../../journal/outbox-relay.ts'
 import type { FeedSource } from '../../live/feed-source.ts'
