@@ -99,20 +99,7 @@ export class EventIdIndex implements EventIds {
       await loading
       if (this.runs.has(key)) return this.claim(run, ids, append)
     }
-    return this.claimByQuery(key, run, ids, append)
-  }
-
-  private async load(key: string, run: RunRef): Promise<void> {
-    const ids = await this.source.all(run, this.bounds.idsPerRun + 1)
-    if (ids.length <= this.bounds.idsPerRun) this.remember(key, new Set(ids))
-  }
-
-  private async claimByQuery<Result>(
-    key: string,
-    run: RunRef,
-    ids: readonly (string | undefined)[],
-    append: Append<Result>,
-  ): Promise<Claimed<Result>> {
+    // Too large for memory.
     const before = this.lastCalls.get(key)
     const call = Promise.withResolvers<void>()
     this.lastCalls.set(key, call.promise)
@@ -132,6 +119,11 @@ export class EventIdIndex implements EventIds {
       end()
       throw error
     }
+  }
+
+  private async load(key: string, run: RunRef): Promise<void> {
+    const ids = await this.source.all(run, this.bounds.idsPerRun + 1)
+    if (ids.length <= this.bounds.idsPerRun) this.remember(key, new Set(ids))
   }
 
   /** Evicts fetched ids after ClickHouse has lost rows: events with those ids may be reported again. */

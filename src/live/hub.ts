@@ -78,10 +78,8 @@ export class Hub {
   subscribe({ workspaceId, filter, afterSeq, outlet }: SubscribeOptions): Subscription {
     const channel = this.channels.join(workspaceId, filter)
     const promisedSeq = this.deps.journal.endSeq
-    const subscription: Subscription = {
-      ...{ channel, outlet, promisedSeq, state: 'behind', shard: undefined },
-      position: afterSeq,
-    }
+    const position = afterSeq
+    const subscription: Subscription = { channel, outlet, position, promisedSeq, state: 'behind', shard: undefined }
     this.members++
     this.replay.add(subscription)
     return subscription
