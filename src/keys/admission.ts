@@ -37,12 +37,6 @@ interface AdmitOptions {
   readonly reader?: BodyReader
 }
 
-/** An authenticated request with its body, which has not been validated yet. */
-interface Received {
-  readonly caller: Caller
-  readonly body: RawBody
-}
-
 const REFUSALS = {
   agent: 'this route takes an agent key (svc_agent_…), not a workspace key',
   workspace: 'this route takes a workspace key (svc_ws_…), not an agent key',
@@ -99,7 +93,7 @@ export function createAdmission(deps: AdmissionDeps) {
     audience: Audience,
     budget: Budget,
     { agentId, token, reader: own = reader }: AdmitOptions = {},
-  ): Promise<Received> {
+  ): Promise<{ readonly caller: Caller; readonly body: RawBody }> {
     own.checkLength(request)
     const forwarded = forwarder.receive(request)
     const since = ring.generation

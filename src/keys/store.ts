@@ -179,14 +179,8 @@ export class KeyStore {
   }
 }
 
-interface KeyToInsert {
-  readonly key_id: string
+interface KeyToInsert extends Pick<KeyRow, 'key_id' | 'agent_id' | 'name' | 'created_at' | 'expires_at'> {
   readonly workspace_id: string
-  /** Null for a workspace key. */
-  readonly agent_id: string | null
-  readonly name: string | null
-  readonly created_at: Date
-  readonly expires_at: Date | null
 }
 
 /**

@@ -7,7 +7,7 @@ import type { Filter } from './filter.ts'
 import { type Found, Matching } from './matching.ts'
 import { type Outlet, PacketCache } from './packet.ts'
 import { Replay, type ReplayDeps } from './replay.ts'
-import { Share, TimeSlice, takeTurns } from './share.ts'
+import { Share, TimeSlice } from './share.ts'
 
 interface HubDeps extends Omit<ReplayDeps, 'join'> {
   /** Distinct filters that a workspace may have at the same time. */
@@ -198,10 +198,13 @@ export class Hub {
   private async handOut(found: Found, sentBefore: number): Promise<number> {
     let sent = sentBefore
     const shares = new Map<WorkspaceChannels, Share>()
-    for (const [workspace, matches] of Map.groupBy(found, ([channel]) => channel.workspace))
+    for (const [workspace, matches] of Map.groupBy(found, workspaceOf))
       shares.set(workspace, new Share(this.send(matches), this.slice))
     while (shares.size > 0) {
-      sent += await takeTurns(shares)
+      for (const [workspace, share] of shares) {
+        sent += await share.turn()
+        if (share.isEmpty) shares.delete(workspace)
+      }
       if (sent < SENT_BYTES_MAX || !this.channels.isShared) continue
       for (const [workspace] of shares) this.fallBehind(workspace.allLive())
       break
@@ -246,4 +249,8 @@ export class Hub {
       this.replay.add(subscription)
     }
   }
+}
+
+function workspaceOf([channel]: readonly [Channel, unknown]): WorkspaceChannels {
+  return channel.workspace
 }

@@ -9,7 +9,7 @@ import { ChannelSet, type Subscription, type WorkspaceChannels } from './channel
 import type { History } from './history.ts'
 import { type Found, Matching } from './matching.ts'
 import { type Packet, PacketCache, packetsOf } from './packet.ts'
-import { Share, TimeSlice, takeTurns } from './share.ts'
+import { Share, TimeSlice } from './share.ts'
 
 export interface ReplayDeps {
   readonly journal: JournalReader
@@ -89,8 +89,7 @@ export class Replay {
         continue
       }
       await this.slice.yield()
-      // Each workspace that has not sent all of its last chunk sends some more of it.
-      await takeTurns(this.sending)
+      await this.takeTurns()
       if (next !== undefined && (await this.areRevocationsKnown())) await this.advance(next, signal)
     }
   }
@@ -102,6 +101,14 @@ export class Replay {
   /** Whether a waiting subscription has been sent everything up to its position. */
   private isReady({ channel }: Subscription): boolean {
     return !this.sending.has(channel.workspace)
+  }
+
+  /** Each workspace that has not sent all of its last chunk sends some more of it. */
+  private async takeTurns(): Promise<void> {
+    for (const [workspace, share] of this.sending) {
+      await share.turn()
+      if (share.isEmpty) this.sending.delete(workspace)
+    }
   }
 
   /**

@@ -58,13 +58,3 @@ export class Share {
     return sent
   }
 }
-
-/** One turn for each workspace; those with nothing left to send are removed. @returns the bytes sent */
-export async function takeTurns(shares: Map<unknown, Share>): Promise<number> {
-  let sent = 0
-  for (const [workspace, share] of shares) {
-    sent += await share.turn()
-    if (share.isEmpty) shares.delete(workspace)
-  }
-  return sent
-}
