@@ -194,33 +194,28 @@ function validLength(bytes: Uint8Array, length: number): number {
   return -1
 }
 
-interface Waiting {
-  readonly dueMs: number
-  expire(): void
-}
-
 /**
  * One timer for all bodies being read, because a timer for each would cost more than reading most of them. All have the
- * same timeout, so the order of the set is the order of the deadlines.
+ * same timeout, so the order of the map is the order of the deadlines.
  */
 class Deadlines {
-  private readonly waiting = new Set<Waiting>()
+  /** When each body is due, by what rejects its promise. */
+  private readonly waiting = new Map<(error: ApiError) => void, number>()
   private armed = false
 
   constructor(private readonly timeoutMs: number) {}
 
   race(body: Promise<Uint8Array>): Promise<Uint8Array> {
     return new Promise((resolve, reject) => {
-      const entry: Waiting = { dueMs: performance.now() + this.timeoutMs, expire: () => reject(this.late()) }
-      this.waiting.add(entry)
+      this.waiting.set(reject, performance.now() + this.timeoutMs)
       if (!this.armed) this.arm(this.timeoutMs)
       body.then(
         (bytes) => {
-          this.waiting.delete(entry)
+          this.waiting.delete(reject)
           resolve(bytes)
         },
         (error) => {
-          this.waiting.delete(entry)
+          this.waiting.delete(reject)
           reject(error instanceof ApiError ? error : brokenOff(error))
         },
       )
@@ -235,19 +230,15 @@ class Deadlines {
   private sweep(): void {
     this.armed = false
     const now = performance.now()
-    for (const entry of this.waiting) {
+    for (const [reject, dueMs] of this.waiting) {
       // Timers may fire up to a millisecond early.
-      if (entry.dueMs > now + 1) {
-        this.arm(entry.dueMs - now)
+      if (dueMs > now + 1) {
+        this.arm(dueMs - now)
         return
       }
-      this.waiting.delete(entry)
-      entry.expire()
+      this.waiting.delete(reject)
+      reject(new HangUp('VALIDATION_ERROR', `body: did not arrive within ${this.timeoutMs} ms`))
     }
-  }
-
-  private late(): ApiError {
-    return new HangUp('VALIDATION_ERROR', `body: did not arrive within ${this.timeoutMs} ms`)
   }
 }
 
