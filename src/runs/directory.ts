@@ -4,6 +4,7 @@ import { type RunIdentity, runKey } from '../base/ids.ts'
 import type { PartitionRef } from '../partitions/partition.ts'
 import { createBatcher } from '../postgres/batcher.ts'
 import type { Sql } from '../postgres/connect.ts'
+import { findRuns } from './rows.ts'
 
 export interface RunDirectory {
   /**
@@ -72,13 +73,13 @@ export function createRunDirectory({
 }
 
 async function lookUp(sql: Sql, runs: readonly RunIdentity[]): Promise<(RunRef | null)[]> {
-  const rows = await sql<RunRef[]>`
-    select r.run_id as "runId", r.workspace_id as "workspaceId", r.agent_id as "agentId",
-      r.runtime_type as "runtimeType"
-    from unnest(
-      ${runs.map((run) => run.workspaceId)}::uuid[], ${runs.map((run) => run.runId)}::uuid[]
-    ) as i (workspace_id, run_id)
-    join runs r on r.workspace_id = i.workspace_id and r.run_id = i.run_id`
-  const found = new Map(rows.map((row) => [runKey(row.workspaceId, row.runId), row]))
-  return runs.map(({ workspaceId, runId }) => found.get(runKey(workspaceId, runId)) ?? null)
+  const found = await findRuns<Pick<RunRef, 'agentId' | 'runtimeType'>>(
+    sql,
+    runs,
+    'r.agent_id as "agentId", r.runtime_type as "runtimeType"',
+  )
+  return runs.map(({ workspaceId, runId }) => {
+    const run = found.get(runKey(workspaceId, runId))
+    return run === undefined ? null : { runId, workspaceId, agentId: run.agentId, runtimeType: run.runtimeType }
+  })
 }

@@ -3,7 +3,7 @@ import type { Log } from '../base/log.ts'
 import { Loops } from '../base/loops.ts'
 import type { Partitions } from '../partitions/partition.ts'
 import type { Sql } from '../postgres/connect.ts'
-import { RUN_ROW, RUN_ROW_COLUMNS } from './rows.ts'
+import { RUN_ROW_COLUMNS, runsToOutbox } from './rows.ts'
 import { LIVE_RUN_STATUSES, RUN_TRANSITIONS } from './state.ts'
 
 interface StaleRunsDeps {
@@ -95,11 +95,7 @@ async function timeOut(sql: Sql, now: number, partitions: readonly number[]): Pr
       where r.workspace_id = s.workspace_id and r.run_id = s.run_id
         and r.status || '>timed_out' = any(${RUN_TRANSITIONS as string[]}::text[])
       returning ${sql.unsafe(RUN_ROW_COLUMNS)}
-    ), logged as (
-      insert into outbox (workspace_id, kind, body)
-      select r.workspace_id, 'run', ${sql.unsafe(RUN_ROW)}
-      from changed r join agents a on a.agent_id = r.agent_id
-    )
+    ), logged as (${sql.unsafe(runsToOutbox('changed r'))})
     select from changed`
   return rows.length
 }

@@ -216,7 +216,7 @@ async function listRuns(sql: Sql, workspaceId: string, query: ListRuns): Promise
   const last = rows.at(-1)
   const more = last !== undefined && last.found > rows.length
   return {
-    items: rows.map(toRunRecord),
+    items: rows.map(({ found: _, ...run }) => toRunRecord(run)),
     next_cursor: more ? listCursor.encode([last.created_at.getTime(), last.run_id]) : null,
   }
 }

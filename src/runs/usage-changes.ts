@@ -1,7 +1,7 @@
 import type { Log } from '../base/log.ts'
 import { Loops } from '../base/loops.ts'
 import type { Sql } from '../postgres/connect.ts'
-import { RUN_ROW, RUN_ROW_COLUMNS } from './rows.ts'
+import { RUN_ROW_COLUMNS, runsToOutbox } from './rows.ts'
 
 interface UsageChangesDeps {
   readonly sql: Sql
@@ -86,12 +86,7 @@ async function writeRuns(sql: Sql, due: readonly DueRun[]): Promise<number> {
       delete from run_usage_changes c using locked r
       where c.workspace_id = r.workspace_id and c.run_id = r.run_id
       returning c.workspace_id, c.run_id
-    ), logged as (
-      insert into outbox (workspace_id, kind, body)
-      select r.workspace_id, 'run', ${sql.unsafe(RUN_ROW)}
-      from locked r join gone g on g.workspace_id = r.workspace_id and g.run_id = r.run_id
-        join agents a on a.agent_id = r.agent_id
-    )
+    ), logged as (${sql.unsafe(runsToOutbox('locked r join gone using (workspace_id, run_id)'))})
     select from gone`
   return rows.length
 }

@@ -6,7 +6,6 @@ import { type ColumnarClient, ColumnarUnavailable } from '../clickhouse/client.t
 import { cursorCodec, PAGE_LIMIT_DEFAULT } from '../http/page.ts'
 import { CursorMs, type PageQuery, Uuid } from '../http/schema.ts'
 import type { PartitionRef, Partitions } from '../partitions/partition.ts'
-import { isoOrNull } from '../runs/rows.ts'
 import type { TaskPage, TaskRecord } from './schema.ts'
 
 interface TelemetryTasksDeps {
@@ -107,7 +106,7 @@ interface TaskRow extends Pick<TaskRecord, 'agent_id' | 'parent_task_id' | 'name
 
 function toRecord({ runId }: RunRef, row: TaskRow): TaskRecord {
   const { agent_id, parent_task_id, name, status, error_message } = row
-  const at = (ms: number | null) => isoOrNull(ms === null ? null : new Date(ms))
+  const at = (ms: number | null) => (ms === null ? null : new Date(ms).toISOString())
   return {
     id: row.task_id,
     run_id: runId,
