@@ -14,8 +14,8 @@ import { KeyRing } from '../../src/keys/key-ring.ts'
 import { insertKey } from '../../src/keys/store.ts'
 import { mintToken } from '../../src/keys/token.ts'
 import { connectPostgres, unavailableOf } from '../../src/postgres/connect.ts'
-import { createRunDirectory } from '../../src/runs/directory.ts'
-import { createEventReader } from '../../src/runs/events.ts'
+import { RunDirectory } from '../../src/runs/directory.ts'
+import { EventReader } from '../../src/runs/events.ts'
 import { runRoutes } from '../../src/runs/routes.ts'
 import { startStaleRuns } from '../../src/runs/stale.ts'
 import { startRunStatistics } from '../../src/runs/statistics.ts'
@@ -70,13 +70,13 @@ export async function runsApp(limits: Partial<Limits> = {}) {
     addressOf: () => 'test',
     feedOrigins: undefined,
   })
-  const directory = createRunDirectory({ sql })
+  const directory = new RunDirectory(sql)
   const stores = { sql, clock, limits: allLimits, directory, cancelHosted: async () => false, onChange: relay.wake }
   const runs = new RunStore(stores)
   const telemetry = new TelemetryTasks({ columnar: client, partitions })
   const tasks = new TaskStore({ ...stores, telemetry })
   const app = createEnvelope({ log, limits: allLimits, unavailableOf })
-    .use(runRoutes({ guards, runs, events: createEventReader({ columnar: client, partitions }) }))
+    .use(runRoutes({ guards, runs, events: new EventReader({ columnar: client, partitions }) }))
     .use(taskRoutes({ guards, tasks }))
     .listen({ port: 0, hostname: '127.0.0.1' })
   const base = `http://127.0.0.1:${app.server!.port}`
