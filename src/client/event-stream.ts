@@ -1,6 +1,5 @@
-import { backoff, sleep } from './backoff.ts'
-import { Deadline } from './deadline.ts'
 import { type Http, isTemporary, retryAfterOf } from './http.ts'
+import { backoff, Deadline, sleep } from './timing.ts'
 
 /** An event of an event stream. Those without data only move the position from which the stream is resumed. */
 export interface SseEvent {
@@ -23,6 +22,8 @@ interface StreamOptions {
 const SILENCE_MAX_MS = 30_000
 const BACKOFF_MAX_MS = 10_000
 const NO_CONTENT = 204
+/** A line of an event stream: a name and a value. */
+const FIELD = /^([^:\r]*)(?:: ?(.*?))?\r?$/s
 
 /**
  * The events with data of an event stream. After a lost connection it continues after the last event received; nothing is
@@ -68,47 +69,23 @@ export async function* sseEvents(
 async function* read(body: ReadableStream<Uint8Array>, deadline: Deadline): AsyncGenerator<SseEvent> {
   const reader = body.getReader()
   const decoder = new TextDecoder()
-  const parser = new SseParser()
+  let rest = ''
+  /** The fields of the event whose end has not arrived yet. */
+  let fields: { id?: string; event?: string; data?: string } = {}
   for (;;) {
-    const { done, value } = await reader.read()
+    const { done, value: bytes } = await reader.read()
     if (done) return
     deadline.restart()
-    yield* parser.push(decoder.decode(value, { stream: true }))
-  }
-}
-
-/** Splits the text of an event stream into events. */
-class SseParser {
-  private rest = ''
-  private id: string | undefined
-  private event = ''
-  private data: string | undefined;
-
-  *push(text: string): Generator<SseEvent> {
-    const lines = (this.rest + text).split('\n')
-    this.rest = lines.pop() ?? ''
+    const lines = (rest + decoder.decode(bytes, { stream: true })).split('\n')
+    rest = lines.pop() ?? ''
     for (const line of lines) {
-      const event = this.line(line.endsWith('\r') ? line.slice(0, -1) : line)
-      if (event !== undefined) yield event
+      const [text, name, value = ''] = FIELD.exec(line) ?? []
+      if (text === '' || text === '\r') {
+        const { id, event, data } = fields
+        fields = {}
+        if (id !== undefined || data !== undefined) yield { id, event: event || 'message', data }
+      } else if (name === 'id' || name === 'event') fields[name] = value
+      else if (name === 'data') fields.data = fields.data === undefined ? value : `${fields.data}\n${value}`
     }
-  }
-
-  private line(line: string): SseEvent | undefined {
-    if (line === '') return this.end()
-    const colon = line.indexOf(':')
-    const name = colon === -1 ? line : line.slice(0, colon)
-    const value = colon === -1 ? '' : line.slice(line[colon + 1] === ' ' ? colon + 2 : colon + 1)
-    if (name === 'id') this.id = value
-    else if (name === 'event') this.event = value
-    else if (name === 'data') this.data = this.data === undefined ? value : `${this.data}\n${value}`
-    return undefined
-  }
-
-  private end(): SseEvent | undefined {
-    const { id, event, data } = this
-    this.id = undefined
-    this.event = ''
-    this.data = undefined
-    return id === undefined && data === undefined ? undefined : { id, event: event || 'message', data }
   }
 }
