@@ -40,7 +40,7 @@ async function sendWithNode(spool: string, url: string, closeMs = 30_000): Promi
 async function fillWithPython(spool: string): Promise<void> {
   await runPython(
     `client = Client(url=${JSON.stringify(NOWHERE)}, key="k", agent_id="${AGENT}", spool=os.environ["SPOOL"], on_error=lambda _: 0)
-run = client.start_run()
+run = client.run()
 for i in range(10): run.event("step", {"i": i})
 run.complete()
 client.close(0.01)`,

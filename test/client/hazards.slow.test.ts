@@ -65,12 +65,12 @@ errors = []
 client = Client(on_error=errors.append)
 circular = {}
 circular["self"] = circular
-run = client.start_run(input=circular)
+run = client.run(input=circular)
 with run.task("one", input={"x": object()}) as task: task.output = float("nan")
 run.complete(circular)
 class Odd(Exception):
     def __str__(self): raise ValueError("odd")
-failed = client.start_run()
+failed = client.run()
 failed.fail(Odd())
 client.close()
 print(json.dumps([run.run_id, failed.run_id, [[e.reason, e.reports, e.run_id] for e in errors]]))`)
@@ -122,7 +122,7 @@ import pprint, traceback
 errors = []
 client = Client(on_error=errors.append, max_retries=0)
 del os.environ["AGENT_RUN_KEY"]
-run = client.start_run()
+run = client.run()
 def show(value, seen, depth=0):
     print(repr(value))
     if id(value) in seen or depth > 6 or not hasattr(value, "__dict__"): return
@@ -162,7 +162,7 @@ describe('a full disk under a spool', () => {
   const inPython = (events: number) => `
 errors = []
 client = Client(spool=os.environ["SPOOL"], on_error=errors.append, flush_at_exit=False)
-run = client.start_run()
+run = client.run()
 for i in range(${events}): run.event("step", {"text": ${FACTS}})
 run.complete()
 closed = client.close(float(os.environ["CLOSE"]))
@@ -257,7 +257,7 @@ module.datetime = Clock
 real = time.time_ns
 time.time_ns = lambda: real() + shift * 10**9
 client = Client(flush_interval=0.005)
-run = client.start_run()
+run = client.run()
 for years in [0, -40, 40, -60, 0]:
     shift = years * 31_557_600
     run.event("step", {"years": years})
@@ -298,7 +298,7 @@ await client.close()`,
     test('a forked process reports for itself, whatever its parent held, and ends at once', async () => {
       const output = await runPy(`
 client = Client(flush_interval=60)
-run = client.start_run()
+run = client.run()
 run.event("parent")
 client.flush()
 # As if another thread were reporting at the moment of the fork.
@@ -338,7 +338,7 @@ def work(number, run_id):
 if __name__ == "__main__":
     context = multiprocessing.get_context("${method}")
     client = Client(flush_interval=60)
-    run = client.start_run()
+    run = client.run()
     run.event("parent")
     client.flush()
     children = [context.Process(target=work, args=(i, run.run_id)) for i in range(3)]
@@ -359,7 +359,7 @@ if __name__ == "__main__":
       const output = await runPy(
         `
 client = Client(spool=os.environ["SPOOL"], url="http://127.0.0.1:${freePort()}", flush_at_exit=False)
-run = client.start_run()
+run = client.run()
 ready, ends = os.pipe(), os.pipe()
 child = os.fork()
 if child == 0:
@@ -377,7 +377,7 @@ os.close(ends[1]); os.waitpid(child, 0)`,
     test('of two clients on one spool, one is refused until the other is killed', async () => {
       const SPOOL = join(await temporaryDirectory(), 'spool')
       const holds = `client = Client(spool=os.environ["SPOOL"], url="http://127.0.0.1:${freePort()}")
-run = client.start_run()
+run = client.run()
 for i in range(100): run.event("step", {"i": i})
 print("up")
 time.sleep(600)`

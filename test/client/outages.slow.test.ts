@@ -51,7 +51,7 @@ client = Client(spool=os.environ.get("SPOOL"), flush_interval=0.005, flush_at_ex
   on_error=lambda error: errors.append({"reason": error.reason, "reports": error.reports, "text": str(error)}))
 run_id = ""
 if os.environ.get("REPORT") != "no":
-    run = client.start_run()
+    run = client.run()
     run_id = run.run_id
     ${before}
     for i in range(10): run.event("step", {"i": i})
