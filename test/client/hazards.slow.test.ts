@@ -4,9 +4,9 @@ import { join } from 'node:path'
 import { inspect } from 'node:util'
 import { $ } from 'bun'
 import { Client, type ReportError } from '../../src/client/node.ts'
-import { newAgent } from '../support/api.ts'
 import { builtClient, runNode } from '../support/client-build.ts'
-import { python, runPython, startPython } from '../support/python.ts'
+import { python, runPython } from '../support/python.ts'
+import { reporterEnv } from '../support/report-service.ts'
 import { freePort, startTestService, type TestService } from '../support/service.ts'
 import { atEnd, temporaryDirectory } from '../support/teardown.ts'
 
@@ -16,8 +16,7 @@ let service: TestService
 let env: Record<string, string>
 beforeAll(async () => {
   service = await startTestService()
-  const { agentId, agentKey } = await newAgent(service.api)
-  env = { AGENT_RUN_URL: service.url, AGENT_RUN_KEY: agentKey, AGENT_RUN_AGENT_ID: agentId }
+  env = await reporterEnv(service)
 })
 
 const withPython = describe.skipIf(python === null)
@@ -275,28 +274,9 @@ print(run.run_id)`)
   })
 })
 
-describe('processes', () => {
-  test('of Node: one has the spool, another is told who', async () => {
-    const SPOOL = join(await temporaryDirectory(), 'spool')
-    const output = await node(
-      `
-import { spawn } from 'node:child_process'
-const client = new Client({ spool: process.env.SPOOL })
-const code = \`import { Client } from ${JSON.stringify(await builtClient())}
-try { new Client({ spool: process.env.SPOOL }) } catch (error) { console.log(error.message) }\`
-const child = spawn(process.execPath, ['--input-type=module', '-e', code], { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] })
-await new Promise((resolve) => child.once('exit', resolve))
-console.log(process.pid)
-await client.close()`,
-      { SPOOL },
-    )
-    const [refusal, pid] = output.split('\n')
-    expect(refusal).toBe(`the spool ${SPOOL} is in use by process ${pid}`)
-  })
-
-  withPython('in Python', () => {
-    test('a forked process reports for itself, whatever its parent held, and ends at once', async () => {
-      const output = await runPy(`
+withPython('processes of Python', () => {
+  test('a forked process reports for itself, whatever its parent held, and ends at once', async () => {
+    const output = await runPy(`
 client = Client(flush_interval=60)
 run = client.run()
 run.event("parent")
@@ -317,16 +297,16 @@ go.set(); thread.join()
 os.waitpid(child, 0)
 client.close(60)
 print(run.run_id)`)
-      const [child, runId] = output.split('\n')
-      expect(child).toBe('0 True True')
-      expect(await typesOf(runId!)).toEqual(['child', 'parent'])
-    })
+    const [child, runId] = output.split('\n')
+    expect(child).toBe('0 True True')
+    expect(await typesOf(runId!)).toEqual(['child', 'parent'])
+  })
 
-    test.each(['fork', 'spawn'])('of multiprocessing (%s) send what they reported when they end', async (method) => {
-      const path = join(await temporaryDirectory(), 'program.py')
-      await Bun.write(
-        path,
-        `
+  test.each(['fork', 'spawn'])('of multiprocessing (%s) send what they reported when they end', async (method) => {
+    const path = join(await temporaryDirectory(), 'program.py')
+    await Bun.write(
+      path,
+      `
 import multiprocessing, os, sys
 from agent_run_service import Client
 client = None
@@ -347,17 +327,17 @@ if __name__ == "__main__":
     client.close(60)
     print(run.run_id)
 `,
-      )
-      const runId = await runPy(
-        `import runpy; sys.argv = [${JSON.stringify(path)}]; os.execvp(sys.executable, [sys.executable] + sys.argv)`,
-      )
-      expect(await typesOf(runId)).toEqual(['child', 'child', 'child', 'parent'])
-    })
+    )
+    const runId = await runPy(
+      `import runpy; sys.argv = [${JSON.stringify(path)}]; os.execvp(sys.executable, [sys.executable] + sys.argv)`,
+    )
+    expect(await typesOf(runId)).toEqual(['child', 'child', 'child', 'parent'])
+  })
 
-    test('a fork does not keep the spool of its parent locked', async () => {
-      const SPOOL = join(await temporaryDirectory(), 'spool')
-      const output = await runPy(
-        `
+  test('a fork does not keep the spool of its parent locked', async () => {
+    const SPOOL = join(await temporaryDirectory(), 'spool')
+    const output = await runPy(
+      `
 client = Client(spool=os.environ["SPOOL"], url="http://127.0.0.1:${freePort()}", flush_at_exit=False)
 run = client.run()
 ready, ends = os.pipe(), os.pipe()
@@ -369,28 +349,8 @@ client.close(0.01)
 again = Client(spool=os.environ["SPOOL"])
 print(again.stats.queued, again.close(60))
 os.close(ends[1]); os.waitpid(child, 0)`,
-        { SPOOL },
-      )
-      expect(output).toBe('1 True')
-    })
-
-    test('of two clients on one spool, one is refused until the other is killed', async () => {
-      const SPOOL = join(await temporaryDirectory(), 'spool')
-      const holds = `client = Client(spool=os.environ["SPOOL"], url="http://127.0.0.1:${freePort()}")
-run = client.run()
-for i in range(100): run.event("step", {"i": i})
-print("up")
-time.sleep(600)`
-      const first = await startPython(holds, { ...env, SPOOL })
-      const reader = first.stdout.getReader()
-      expect(new TextDecoder().decode((await reader.read()).value).trim()).toBe('up')
-      const next = `
-try: print(Client(spool=os.environ["SPOOL"]).close(60))
-except OSError as error: print(error)`
-      expect(await runPy(next, { SPOOL })).toBe(`the spool ${SPOOL} is in use by another client`)
-      first.kill('SIGKILL')
-      await first.exited
-      expect(await runPy(next, { SPOOL })).toBe('True')
-    })
+      { SPOOL },
+    )
+    expect(output).toBe('1 True')
   })
 })

@@ -161,24 +161,6 @@ print(client.stats.queued, client.close(60), client.stats.acknowledged)`,
     expect((await read(runId!)).status).toBe('completed')
   })
 
-  test('a forked process reports for itself', async () => {
-    const output = await run(`client = Client()
-run = client.run()
-run.event("parent")
-client.flush()
-if os.fork() == 0:
-    run.event("child")
-    print(client.flush(60))
-    os._exit(0)
-os.wait()
-client.close()
-print(run.run_id)`)
-    const [flushed, runId] = output.trim().split('\n')
-    expect(flushed).toBe('True')
-    const types = (await read(`${runId}/events`)).items.map(({ type }: { type: string }) => type)
-    expect(types.sort()).toEqual(['child', 'parent'])
-  })
-
   test('lists are read to their end, runs and agents by id, and a call that fails names its request', async () => {
     const output = await run(
       `client = Client()

@@ -2,6 +2,7 @@ import { agentRoutes } from '../../src/agents/routes.ts'
 import { AgentStore } from '../../src/agents/store.ts'
 import type { Clock } from '../../src/base/clock.ts'
 import { mint } from '../../src/base/ids.ts'
+import type { Limits } from '../../src/base/limits.ts'
 import { createLog } from '../../src/base/log.ts'
 import { bodyReader } from '../../src/http/body.ts'
 import { createEnvelope } from '../../src/http/envelope.ts'
@@ -22,6 +23,8 @@ import { freshDatabase } from '../support/postgres.ts'
 import { atEnd } from '../support/teardown.ts'
 
 /** The routes of keys, workspaces and agents as the service has them, on a real port and a real Postgres. */
+
+type BodyLimits = Pick<Limits, 'body_bytes' | 'json_depth'>
 
 export interface AuthAppOptions {
   readonly databaseUrl?: string
@@ -68,17 +71,15 @@ export class MovableClock implements Clock {
   }
 }
 
-export async function authApp(options: AuthAppOptions = {}) {
-  const url = options.databaseUrl ?? (await freshDatabase()).url
+/** The guards of the service on a database, with what they need. */
+export async function openGuards(url: string, limits: BodyLimits, options: AuthAppOptions, connections: number) {
   const log = createLog('error')
-  const sql = connectPostgres(url, { log, max: 4 })
+  const sql = connectPostgres(url, { log, max: connections })
   const heartbeat = connectPostgres(url, { log, max: 1 })
   const clock = new MovableClock()
   const instanceId = crypto.randomUUID()
-  const bootstrapped = await bootstrapWorkspace({ sql, clock, mint, key: undefined })
   const ring = new KeyRing({ sql, heartbeat, clock, log, instanceId, exclusive: false, ...options.ring })
   await ring.start()
-  const limits = { body_bytes: 1 << 20, json_depth: 64 }
   const guards = createGuards({
     ring,
     limiter: new RateLimiter({ ...UNLIMITED, ...options.rateLimits }, { clock }),
@@ -93,6 +94,34 @@ export async function authApp(options: AuthAppOptions = {}) {
     addressOf: (request) => request.headers.get('x-test-address') ?? 'test',
     feedOrigins: undefined,
   })
+  const close = async () => {
+    await ring.stop()
+    await Promise.all([sql.end({ timeout: 1 }), heartbeat.end({ timeout: 1 })])
+  }
+  return { log, sql, clock, ring, guards, close }
+}
+
+/** Calls an app that listens at `base`. */
+export async function callAt(
+  base: string,
+  method: string,
+  path: string,
+  { key, body, headers = {} }: CallOptions = {},
+): Promise<Answer> {
+  const response = await fetch(base + path, {
+    method,
+    headers: { ...(key === undefined ? {} : { authorization: `Bearer ${key}` }), ...headers },
+    ...(body === undefined ? {} : { body: typeof body === 'string' ? body : JSON.stringify(body) }),
+  })
+  const text = await response.text()
+  return { status: response.status, headers: response.headers, text, ...JSON.parse(text) }
+}
+
+export async function authApp(options: AuthAppOptions = {}) {
+  const url = options.databaseUrl ?? (await freshDatabase()).url
+  const limits = { body_bytes: 1 << 20, json_depth: 64 }
+  const { log, sql, clock, ring, guards, close } = await openGuards(url, limits, options, 4)
+  const bootstrapped = await bootstrapWorkspace({ sql, clock, mint, key: undefined })
   const keys = new KeyStore({ sql, ring, clock })
   const app = createEnvelope({ log, limits, unavailableOf, logRequests: false })
     .use(keyRoutes({ guards, keys }))
@@ -114,19 +143,10 @@ export async function authApp(options: AuthAppOptions = {}) {
   const base = `http://127.0.0.1:${app.server!.port}`
   atEnd(async () => {
     await app.stop(true)
-    await ring.stop()
-    await Promise.all([sql.end({ timeout: 1 }), heartbeat.end({ timeout: 1 })])
+    await close()
   })
 
-  async function call(method: string, path: string, { key, body, headers = {} }: CallOptions = {}): Promise<Answer> {
-    const response = await fetch(base + path, {
-      method,
-      headers: { ...(key === undefined ? {} : { authorization: `Bearer ${key}` }), ...headers },
-      ...(body === undefined ? {} : { body: typeof body === 'string' ? body : JSON.stringify(body) }),
-    })
-    const text = await response.text()
-    return { status: response.status, headers: response.headers, text, ...JSON.parse(text) }
-  }
+  const call = (method: string, path: string, given?: CallOptions) => callAt(base, method, path, given)
 
   /** The bootstrapped workspace and its key; empty for any further app on the same database. */
   const owner = { workspaceId: bootstrapped.workspaceId ?? '', key: bootstrapped.freshKey ?? '' }
