@@ -19,12 +19,6 @@ interface StaleRunsDeps {
   readonly intervalMs?: number
 }
 
-interface StaleRuns {
-  /** Times out runs that have been silent for too long. Resolves with their number. */
-  sweep(): Promise<number>
-  stop(): Promise<void>
-}
-
 const INTERVAL_MS = 5_000
 const RUNS_PER_STATEMENT = 500
 
@@ -44,7 +38,8 @@ export function startStaleRuns({
   loops = new Loops(log),
   onChange,
   intervalMs = INTERVAL_MS,
-}: StaleRunsDeps): StaleRuns {
+}: StaleRunsDeps) {
+  /** Resolves with the number of runs that it has timed out. */
   async function sweep(): Promise<number> {
     const now = clock.now()
     // Events that were acknowledged before `now` but not counted yet must be considered.

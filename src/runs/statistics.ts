@@ -24,15 +24,6 @@ interface RunStatisticsDeps {
   readonly intervalMs?: number
 }
 
-interface RunStatistics {
-  /** Resolves once every event now in the journal has been counted. Rejects if the statistics are stopped before. */
-  flush(): Promise<void>
-  /** Stops after the current write. The rest is counted after the next start. */
-  stop(): Promise<void>
-  /** Journal rows not yet counted. */
-  lag(): number
-}
-
 const CONSUMER = 'run-statistics'
 const INTERVAL_MS = 500
 /** Frames are read after this time, while they are still in memory; reading them from disk costs far more. */
@@ -49,7 +40,7 @@ const LIVE_USAGE_INTERVAL_MS = 5_000
  * together with its position, so each event is counted exactly once, even across crashes. It reads and writes nothing
  * while there are no events.
  */
-export async function startRunStatistics(deps: RunStatisticsDeps): Promise<RunStatistics> {
+export async function startRunStatistics(deps: RunStatisticsDeps) {
   const { sql, journal, log, loops = new Loops(log), intervalMs = INTERVAL_MS } = deps
   const reader = new UsageReader(deps.prices ?? createPrices())
   const stopping = new AbortController()
@@ -101,7 +92,8 @@ export async function startRunStatistics(deps: RunStatisticsDeps): Promise<RunSt
     for (const { done } of flushes) done.reject(new ApiError('UNAVAILABLE', 'the service is shutting down'))
   })
   return {
-    flush() {
+    /** Resolves once every event now in the journal has been counted. Rejects if the statistics are stopped before. */
+    flush(): Promise<void> {
       const seq = journal.endSeq
       if (seq <= position) return Promise.resolve()
       const done = Promise.withResolvers<void>()
@@ -110,10 +102,12 @@ export async function startRunStatistics(deps: RunStatisticsDeps): Promise<RunSt
       wakeup.wake()
       return done.promise
     },
+    /** Stops after the current write. The rest is counted after the next start. */
     async stop() {
       stopping.abort()
       await finished
     },
+    /** Journal rows not yet counted. */
     lag: () => journal.endSeq - position,
   }
 }
@@ -147,24 +141,20 @@ async function gather(journal: Journal, position: number, tallies: Tallies): Pro
   return seq
 }
 
-interface Written {
-  /** False if the position was no longer the expected one, because another process that follows the journal was faster. */
-  readonly isWritten: boolean
-  /** The usage of some run has changed. */
-  readonly hasUsage: boolean
-}
-
 /**
  * Adds the tallies to their runs and advances the position from `from` to `to`, atomically. Usage that the end of a run has
  * reported stays as it is, as does that of hosted runs, which store it themselves. Locks the rows in order of workspace and
  * run_id, as every statement on several runs does, to avoid deadlocks.
+ *
+ * @returns `isWritten` is false if the position was no longer the expected one, because another process that follows the
+ *   journal was faster; `hasUsage`: the usage of some run has changed
  */
 async function write(
   sql: Sql,
   epoch: string,
   { from, to }: { readonly from: number; readonly to: number },
   all: readonly Tally[],
-): Promise<Written> {
+) {
   const [row] = await sql<{ has_usage: boolean }[]>`
     with advanced as (
       update journal_consumers set seq = ${to}

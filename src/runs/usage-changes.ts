@@ -12,12 +12,6 @@ interface UsageChangesDeps {
   readonly onChange: () => void
 }
 
-interface UsageChanges {
-  /** Run statistics have written to `run_usage_changes`. Cheap. */
-  wake(): void
-  stop(): Promise<void>
-}
-
 interface DueRun {
   readonly run_id: string
   readonly workspace_id: string
@@ -31,7 +25,7 @@ const RUNS_PER_STATEMENT = 500
  * intervals. The changes are kept in a table, written in the same commit as the usage, so a crash loses none. Queries
  * Postgres only after a start and while the table may have rows.
  */
-export function startUsageChanges({ sql, log, loops = new Loops(log), onChange }: UsageChangesDeps): UsageChanges {
+export function startUsageChanges({ sql, log, loops = new Loops(log), onChange }: UsageChangesDeps) {
   let hasChanges = true
 
   async function sweep(): Promise<void> {
@@ -39,7 +33,8 @@ export function startUsageChanges({ sql, log, loops = new Loops(log), onChange }
     hasChanges = false
     try {
       if (await writeDue(sql)) onChange()
-      if (await isAnyLeft(sql)) hasChanges = true
+      const [{ some }] = await sql<{ some: boolean }[]>`select exists (select from run_usage_changes) as some`
+      if (some) hasChanges = true
     } catch (error) {
       hasChanges = true
       throw error
@@ -48,6 +43,7 @@ export function startUsageChanges({ sql, log, loops = new Loops(log), onChange }
 
   const stop = loops.repeat('run usage', INTERVAL_MS, sweep)
   return {
+    /** Run statistics have written to `run_usage_changes`. Cheap. */
     wake() {
       hasChanges = true
     },
@@ -89,9 +85,4 @@ async function writeRuns(sql: Sql, due: readonly DueRun[]): Promise<number> {
     ), logged as (${sql.unsafe(runsToOutbox('locked r join gone using (workspace_id, run_id)'))})
     select from gone`
   return rows.length
-}
-
-async function isAnyLeft(sql: Sql): Promise<boolean> {
-  const [{ some }] = await sql<{ some: boolean }[]>`select exists (select from run_usage_changes) as some`
-  return some
 }
