@@ -1,4 +1,3 @@
-import { type Activity, type FeedFilter, type FeedOptions, feed, follow, type Gap } from './feed.ts'
 import type { components } from './generated/api.ts'
 import { type Call, Http, NO_TIMEOUT } from './http.ts'
 import { createEventIds } from './ids.ts'
@@ -7,6 +6,7 @@ import { Reporter, type ReportStats } from './reporter.ts'
 import type { CallOptions, DataOf, InputOf, Method, OperationOf, PathOf } from './request.ts'
 import { Agents, Approvals, InputRequests, Runs } from './resources.ts'
 import { type Reporting, type Run, type RunOptions, startRun } from './run.ts'
+import { type Activity, type FeedFilter, type FeedOptions, feed, follow, type Gap } from './streams.ts'
 
 /** What clients have in common on all platforms. */
 export abstract class BaseClient {

@@ -4,10 +4,11 @@ import { BaseClient } from './client.ts'
 import type { OutgoingRequest, SmallResponse } from './http.ts'
 import { openSpool } from './node-spool.ts'
 import type { ClientOptions, Platform } from './options.ts'
-import { VERSION } from './version.ts'
 
 export * from './index.ts'
 
+/** As in the package.json. */
+const VERSION = '0.1.0'
 const KEEP_ALIVE = { keepAlive: true } as const
 const AGENTS = { http: new HttpAgent(KEEP_ALIVE), https: new HttpsAgent(KEEP_ALIVE) } as const
 

@@ -1,9 +1,9 @@
 import type { components } from './generated/api.ts'
 import { type Http, NO_TIMEOUT } from './http.ts'
 import type { JsonObject } from './json.ts'
-import { type OutputFrame, type OutputOptions, output } from './output.ts'
 import { type ListQuery, list, type PagePromise } from './page.ts'
 import type { CallOptions } from './request.ts'
+import { type OutputFrame, type OutputOptions, output } from './streams.ts'
 
 type Schemas = components['schemas']
 type QueryOfRun<Part extends 'events' | 'tasks' | 'children'> = ListQuery<`/api/v1/runs/{run_id}/${Part}`>
