@@ -1,20 +1,18 @@
 import type { RunIdentity } from '../../base/ids.ts'
-import { BoundedEventStream, type EventStreamLimits } from '../../http/event-stream.ts'
+import { BoundedEventStream } from '../../http/event-stream.ts'
 import type { FeedCaller } from '../../keys/schema.ts'
-import type { CloseReason, Connection, Connections } from '../../live/connections.ts'
-import type { Sql } from '../../postgres/connect.ts'
+import type { CloseReason, Connection } from '../../live/connections.ts'
+import type { HostedContext } from '../run/context.ts'
 import type { RunOutcome } from '../run/run.ts'
-import { loadProgress } from '../store/load.ts'
-import { readOutcome } from '../store/outcome.ts'
+import { loadProgress, readOutcome } from '../store/load.ts'
 import type { FollowedOutputs } from './followed-outputs.ts'
 import { framesAfter, type LiveOutputs, OUTPUT_START, OutputLog, type OutputPosition } from './output-log.ts'
 
-export interface OutputStreamDeps extends EventStreamLimits {
-  readonly sql: Sql
+/** Where the output of a run that is being executed can be read. */
+export interface OutputSources {
   readonly scheduler: LiveOutputs
-  readonly connections: Connections
   /** Runs that other processes execute; undefined in a process that works alone. */
-  readonly followed?: FollowedOutputs | undefined
+  readonly followed: FollowedOutputs | undefined
 }
 
 interface OutputStreamOptions {
@@ -39,16 +37,17 @@ export class OutputStream implements Connection {
   private readonly gone = new AbortController()
 
   constructor(
-    private readonly deps: OutputStreamDeps,
+    private readonly context: Pick<HostedContext, 'sql' | 'connections' | 'slowConsumerMs' | 'heartbeatMs'>,
+    private readonly sources: OutputSources,
     private readonly options: OutputStreamOptions,
   ) {
     this.caller = options.caller
     this.position = options.after ?? OUTPUT_START
     const owner = { drained: () => this.flush(), ended: () => this.release(), heartbeat: () => ': heartbeat\n\n' }
-    this.stream = new BoundedEventStream(owner, deps)
+    this.stream = new BoundedEventStream(owner, context)
     // Sends the headers.
     this.stream.write(': connected\n\n')
-    deps.connections.add(this)
+    context.connections.add(this)
     void this.follow()
   }
 
@@ -82,7 +81,8 @@ export class OutputStream implements Connection {
 
   /** Finds the run: executed here or in another process, ended or paused, or waiting for an executor. */
   private async follow(): Promise<void> {
-    const { sql, scheduler, followed } = this.deps
+    const { sql } = this.context
+    const { scheduler, followed } = this.sources
     const { run } = this.options
     const { signal } = this.gone
     try {
@@ -106,7 +106,7 @@ export class OutputStream implements Connection {
 
   /** The output of a run that is not being executed. */
   private async stored(outcome: RunOutcome | null): Promise<OutputLog | undefined> {
-    const { sql } = this.deps
+    const { sql } = this.context
     const { run, sessionId } = this.options
     if (outcome === null || outcome.kind === 'released') return undefined
     const progress = await loadProgress(sql, run)
@@ -132,6 +132,6 @@ export class OutputStream implements Connection {
   private release(): void {
     this.gone.abort()
     this.stopListening()
-    this.deps.connections.remove(this)
+    this.context.connections.remove(this)
   }
 }

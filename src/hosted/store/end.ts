@@ -13,9 +13,9 @@ import {
   type PauseStatus,
   statesBefore,
 } from '../run/state.ts'
+import { systemEvent } from './events.ts'
 import { insertOutbox, insertStep, phaseIs } from './fragments.ts'
 import { lockAncestors, wake } from './pausing.ts'
-import { systemEvent } from './system-event.ts'
 
 export interface RunEnd {
   readonly status: TerminalStatus
