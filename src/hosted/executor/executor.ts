@@ -6,7 +6,7 @@ import { type Children, RELEASED, type RunOutcome, type RunProgress } from '../r
 import { isDone } from '../run/state.ts'
 import { modelEvent } from '../store/events.ts'
 import { OwnershipLost } from '../store/progress.ts'
-import { McpUnavailable } from '../tools/mcp-unavailable.ts'
+import { McpUnavailable } from '../tools/mcp-lists.ts'
 import { openToolbox, type Toolbox, type ToolContext } from '../tools/toolbox.ts'
 import { CallMaker } from './call-maker.ts'
 import { conversationOf } from './conversation.ts'

@@ -76,6 +76,7 @@ export class McpSessions {
    *   Otherwise what the SDK or the egress throws; `failureText` puts it into words.
    */
   async request<T extends AnySchema>(request: ClientRequest, schema: T, signal: AbortSignal): Promise<SchemaOutput<T>> {
+    // Not `AbortSignal.any`: the SDK would send a cancellation even if the signal aborts after the answer.
     const stop = new AbortController()
     const causes = [signal, this.life]
     for (const cause of causes) cause.throwIfAborted()

@@ -4,9 +4,9 @@ import { orAborted } from '../../base/abort.ts'
 import type { Egress } from '../../egress/egress.ts'
 import { type FilledHeaders, HeadersNotFilled, type Secrets } from '../../secrets/store.ts'
 import type { McpLists, McpToolList } from './mcp-lists.ts'
+import { McpUnavailable } from './mcp-lists.ts'
 import { failureText, outcomeOf } from './mcp-outcome.ts'
 import { MCP_TIMEOUTS, type McpServer, McpSessions, type McpTimeouts } from './mcp-session.ts'
-import { McpUnavailable } from './mcp-unavailable.ts'
 import type { CallableTool, ToolCallContext, ToolOutcome } from './tool.ts'
 
 /** Limits of what an agent takes from one server: tools, and bytes of their descriptions as JSON. */
