@@ -184,8 +184,7 @@ export class Executor {
       }
       if (reason instanceof Stopped || reason instanceof OwnershipLost) return RELEASED
       if (reason instanceof ModelFailure) {
-        const { status, code, message } = reason
-        return await writer.fail('model_failed', message, null, { provider: { status, code } })
+        return await writer.fail('model_failed', reason.message, null, { provider: reason.provider })
       }
       if (reason instanceof McpUnavailable) return await writer.fail('tool_unavailable', reason.message)
       log.error('a hosted run failed with an internal error', { runId: this.progress.run.runId, error: reason })
