@@ -7,7 +7,7 @@ import { type CloseReason, type FeedReservation, refusalOf } from '../../live/co
 import type { OutputPosition } from '../output/output-log.ts'
 import { type OutputSources, OutputStream } from '../output/output-stream.ts'
 import type { HostedContext } from '../run/context.ts'
-import { type PendingPause, RELEASED, type RunOutcome } from '../run/run.ts'
+import { askedOf, pausedStatus, RELEASED, type RunOutcome } from '../run/run.ts'
 import type { Scheduler } from '../scheduler/scheduler.ts'
 import { readOutcome } from '../store/load.ts'
 import type { Invoked } from './invocations.ts'
@@ -177,20 +177,13 @@ function answerOf(
 ): { readonly status: 200 | 202; readonly data: RunResponse } {
   const base = { run_id: runId, session_id: sessionId }
   if (outcome.kind === 'released') return { status: 202, data: { ...base, status: outcome.status, output: null } }
-  if (outcome.kind === 'paused') return { status: 202, data: { ...base, ...waiting(outcome.pending), output: null } }
+  if (outcome.kind === 'paused') {
+    const status = pausedStatus(outcome.pending)
+    return { status: 202, data: { ...base, status, [status]: askedOf(outcome.pending), output: null } as RunResponse }
+  }
   const { status, output, inputTokens, outputTokens } = outcome
   const usage = { input_tokens: inputTokens, output_tokens: outputTokens, total_tokens: inputTokens + outputTokens }
   if (status === 'completed') return { status: 200, data: { ...base, status, output: output!, usage } }
   const { errorMessage: error_message, errorDetail: error_detail } = outcome
   return { status: 200, data: { ...base, status, output: null, error_message, error_detail, usage } }
-}
-
-function waiting(pending: PendingPause) {
-  if (pending.type === 'approval') {
-    const { id: approval_id, tool, input, expires_at } = pending
-    return { status: 'awaiting_approval' as const, awaiting_approval: { approval_id, tool, input, expires_at } }
-  }
-  const { id: request_id, question, options, expires_at } = pending
-  const asked = { request_id, question, ...(options !== undefined && { options: [...options] }), expires_at }
-  return { status: 'awaiting_input' as const, awaiting_input: asked }
 }

@@ -1,6 +1,6 @@
 import type { RunIdentity } from '../../base/ids.ts'
 import { encodeJson } from '../../base/raw-json.ts'
-import type { Call, PendingPause, RunOutcome, RunProgress } from '../run/run.ts'
+import { askedOf, type Call, type PendingPause, pausedStatus, type RunOutcome, type RunProgress } from '../run/run.ts'
 
 /**
  * The output of a hosted run, in order, for streams that may start at any position
@@ -180,14 +180,13 @@ function outcomeItem(log: OutputLog, outcome: RunOutcome, sessionId: string | nu
 /** Has the offset of the last frame, so that every frame after the decision has a higher one. */
 function pauseItem(log: OutputLog, pending: PendingPause): FrameItem {
   const last = log.items.at(-1)
-  const { id, type, run_id: _waiting, ...asked } = pending
   return {
     kind: 'frame',
     step: log.lastStep,
     part: 1,
     offset: last?.kind === 'frame' && last.part === 1 ? last.offset : 0,
-    event: type === 'approval' ? 'awaiting_approval' : 'awaiting_input',
-    data: encodeJson({ run_id: log.runId, [type === 'approval' ? 'approval_id' : 'request_id']: id, ...asked }),
+    event: pausedStatus(pending),
+    data: encodeJson({ run_id: log.runId, ...askedOf(pending) }),
   }
 }
 

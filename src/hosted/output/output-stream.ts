@@ -28,9 +28,8 @@ interface OutputStreamOptions {
  * position, then new output, until the run ends or waits for a person. A client that leaves does not affect the run. A
  * slow client gets everything that has accumulated in one write.
  */
-export class OutputStream implements Connection {
+export class OutputStream extends BoundedEventStream implements Connection {
   readonly caller: FeedCaller
-  private readonly stream: BoundedEventStream
   private position: OutputPosition
   private log: OutputLog | undefined
   private stopListening = () => {}
@@ -41,41 +40,28 @@ export class OutputStream implements Connection {
     private readonly sources: OutputSources,
     private readonly options: OutputStreamOptions,
   ) {
+    const owner = { drained: () => this.flush(), ended: () => this.ended(), heartbeat: () => ': heartbeat\n\n' }
+    super(owner, context)
     this.caller = options.caller
     this.position = options.after ?? OUTPUT_START
-    const owner = { drained: () => this.flush(), ended: () => this.release(), heartbeat: () => ': heartbeat\n\n' }
-    this.stream = new BoundedEventStream(owner, context)
     // Sends the headers.
-    this.stream.write(': connected\n\n')
+    this.write(': connected\n\n')
     context.connections.add(this)
     void this.follow()
   }
 
-  /** The body of the response. */
-  get body(): ReadableStream<Uint8Array> {
-    return this.stream.body
-  }
-
-  get queuedBytes(): number {
-    return this.stream.queuedBytes
-  }
-
   end(reason: CloseReason): void {
-    if (reason === 'slow_consumer') this.stream.cut()
-    else this.stream.close()
-  }
-
-  tick(now: number): void {
-    this.stream.tick(now)
+    if (reason === 'slow_consumer') this.cut()
+    else this.close()
   }
 
   /** Sends all new output, unless the queue is full: then it is called again once there is room. */
   private flush(): void {
-    if (this.log === undefined || this.stream.isEnded || this.stream.isFull) return
+    if (this.log === undefined || this.isEnded || this.isFull) return
     const { text, position, isOver } = framesAfter(this.log, this.position)
     this.position = position
-    if (text !== '') this.stream.write(text)
-    if (isOver) this.stream.close()
+    if (text !== '') this.write(text)
+    if (isOver) this.close()
     else if (this.log.isClosed) this.leave()
   }
 
@@ -100,7 +86,7 @@ export class OutputStream implements Connection {
         await change
       }
     } catch (error) {
-      this.stream.cut(error)
+      this.cut(error)
     }
   }
 
@@ -129,7 +115,7 @@ export class OutputStream implements Connection {
     void this.follow()
   }
 
-  private release(): void {
+  private ended(): void {
     this.gone.abort()
     this.stopListening()
     this.context.connections.remove(this)

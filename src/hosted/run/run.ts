@@ -84,17 +84,19 @@ export interface RunProgress {
   readonly spentUsd: number
 }
 
+export interface EndedOutcome {
+  readonly kind: 'ended'
+  readonly status: TerminalStatus
+  readonly output: RawJson | null
+  readonly errorMessage: string | null
+  readonly errorDetail: RawJson | null
+  readonly inputTokens: number
+  readonly outputTokens: number
+}
+
 /** The state of a run when its executor stopped. */
 export type RunOutcome =
-  | {
-      readonly kind: 'ended'
-      readonly status: TerminalStatus
-      readonly output: RawJson | null
-      readonly errorMessage: string | null
-      readonly errorDetail: RawJson | null
-      readonly inputTokens: number
-      readonly outputTokens: number
-    }
+  | EndedOutcome
   | { readonly kind: 'paused'; readonly pending: PendingPause }
   /** Another process continues it. */
   | {
@@ -148,6 +150,16 @@ export function pendingOf(runId: string, pause: Pause): PendingPause {
     return { type: 'approval', id: pause.pauseId, run_id: runId, tool: pause.tool!, input: pause.input!, expires_at }
   const options = pause.options === null ? {} : { options: pause.options }
   return { type: 'input', id: pause.pauseId, run_id: runId, question: pause.question!, ...options, expires_at }
+}
+
+/** The status of a run that waits for it. */
+export function pausedStatus({ type }: PendingPause) {
+  return type === 'approval' ? 'awaiting_approval' : 'awaiting_input'
+}
+
+/** What callers see of it, in responses and output streams. */
+export function askedOf({ id, type, run_id: _waiting, ...asked }: PendingPause) {
+  return { [type === 'approval' ? 'approval_id' : 'request_id']: id, ...asked }
 }
 
 /** Reads a stored `pending`; the arguments of a call keep their text. */

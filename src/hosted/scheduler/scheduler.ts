@@ -8,7 +8,6 @@ import type { LiveOutputs, OutputLog } from '../output/output-log.ts'
 import { ChangeSignals } from '../run/change-signals.ts'
 import type { HostedContext } from '../run/context.ts'
 import type { Children, HostedRun, RunOutcome, RunProgress } from '../run/run.ts'
-import { systemEvent } from '../store/events.ts'
 import { loadOwned, readOutcome } from '../store/load.ts'
 import { McpLists } from '../tools/mcp-lists.ts'
 import { type Claimed, claimOrphans, claimQueued, ownedRuns, releaseAll, workspacesWithQueuedRuns } from './claims.ts'
@@ -217,10 +216,9 @@ export class Scheduler implements LiveOutputs {
   /** Claims queued runs for the slots that were taken for them, and releases the slots that are left. */
   private async claim(shares: ReadonlyMap<string, number>): Promise<Claimed[]> {
     const { owner, clock } = this.context
-    const at = clock.now()
     const left = new Map(shares)
     try {
-      const claimed = await claimQueued(this.sql, owner, shares, at, (run) => [systemEvent(run, at, 'run.started', {})])
+      const claimed = await claimQueued(this.sql, owner, shares, clock.now())
       for (const { workspaceId, isChild } of claimed)
         if (!isChild) left.set(workspaceId, (left.get(workspaceId) ?? 0) - 1)
       return claimed

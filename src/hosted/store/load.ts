@@ -6,6 +6,7 @@ import { isTerminal, type RunStatus } from '../../runs/state.ts'
 import type { HistoryMessage, RunPlan } from '../run/plan.ts'
 import {
   type Call,
+  type EndedOutcome,
   type HostedRun,
   type HostedRunRef,
   type Pause,
@@ -111,40 +112,25 @@ async function loadHistory(sql: Sql, workspaceId: string, sessionId: string): Pr
   return [...rows].reverse()
 }
 
-interface OutcomeRow {
+interface OutcomeRow extends Omit<EndedOutcome, 'kind' | 'status'> {
   readonly status: RunStatus
   readonly phase: HostedPhase
   readonly executor: string | null
-  readonly output: RawJson | null
-  readonly error_message: string | null
-  readonly error_detail: RawJson | null
   readonly pending: RawJson | null
-  readonly input_tokens: number
-  readonly output_tokens: number
 }
 
 /** The current state of a hosted run; null when it does not exist. */
 export async function readOutcome(sql: Sql, { workspaceId, runId }: RunIdentity): Promise<RunOutcome | null> {
   const [row] = await sql<OutcomeRow[]>`
-    select r.status, h.phase, h.owner as executor, r.output, r.error_message, r.error_detail, r.pending, r.input_tokens,
-      r.output_tokens
+    select r.status, h.phase, h.owner as executor, r.pending, r.output, r.error_message as "errorMessage",
+      r.error_detail as "errorDetail", r.input_tokens as "inputTokens", r.output_tokens as "outputTokens"
     from runs r join hosted_runs h on h.workspace_id = r.workspace_id and h.run_id = r.run_id
     where r.workspace_id = ${workspaceId} and r.run_id = ${runId}`
   if (row === undefined) return null
-  const { status, output } = row
-  if (isTerminal(status)) {
-    return {
-      kind: 'ended',
-      status,
-      output,
-      errorMessage: row.error_message,
-      errorDetail: row.error_detail,
-      inputTokens: row.input_tokens,
-      outputTokens: row.output_tokens,
-    }
-  }
-  if (row.phase === 'paused' && row.pending !== null) return { kind: 'paused', pending: parsePending(row.pending) }
-  return { kind: 'released', status, executor: row.phase === 'executing' ? row.executor : null }
+  const { status, phase, executor, pending, ...ended } = row
+  if (isTerminal(status)) return { kind: 'ended', status, ...ended }
+  if (phase === 'paused' && pending !== null) return { kind: 'paused', pending: parsePending(pending) }
+  return { kind: 'released', status, executor: phase === 'executing' ? executor : null }
 }
 
 /** The processes that execute these runs, by {@link runKey}. Runs that no process executes are left out. */
