@@ -3,7 +3,7 @@ import type { ModelAnswer, ModelUsage } from '../../model/model.ts'
 import { inTransaction, type TransactionSql } from '../../postgres/connect.ts'
 import type { HostedContext } from '../run/context.ts'
 import { type Budget, budgetsOver } from '../run/plan.ts'
-import type { HostedRun, RunProgress } from '../run/run.ts'
+import type { Cost, HostedRun, RunProgress } from '../run/run.ts'
 import { executedBy, phaseIs } from '../store/fragments.ts'
 import { OwnershipLost } from '../store/progress.ts'
 import { conversationOf } from './conversation.ts'
@@ -12,12 +12,6 @@ import { conversationOf } from './conversation.ts'
 interface Overrun {
   readonly message: string
   readonly detail: Record<string, unknown>
-}
-
-/** What an answer costs, and what it counts against budgets. */
-export interface Cost {
-  readonly costUsd: number
-  readonly countedUsd: number
 }
 
 const TOKENS_PER_PRICE = 1_000_000
@@ -55,7 +49,7 @@ export class RunBudget {
     const { model } = this.run.plan.agent
     const costUsd = prices.costUsd(answer.model, answer.usage) ?? prices.costUsd(model, answer.usage) ?? 0
     const isKnown = prices.costUsd(model, answer.usage) !== null
-    return { costUsd, countedUsd: isKnown ? costUsd : Math.max(costUsd, this.priceOf(answer.usage)) }
+    return { costUsd, spentUsd: isKnown ? costUsd : Math.max(costUsd, this.priceOf(answer.usage)) }
   }
 
   /**
@@ -85,13 +79,13 @@ export class RunBudget {
    * Whether an answer of this cost exceeds the run's own budget. Those of its ancestors are checked before the next
    * call.
    */
-  overrunAfter({ countedUsd }: Cost): Overrun | null {
-    return this.ownOverrun('has exceeded', this.spentUsd + this.belowUsd + countedUsd)
+  overrunAfter({ spentUsd }: Cost): Overrun | null {
+    return this.ownOverrun('has exceeded', this.spentUsd + this.belowUsd + spentUsd)
   }
 
   /** Call once a model call has ended and its cost is stored. */
-  settled(countedUsd: number): void {
-    this.spentUsd += countedUsd
+  settled({ spentUsd }: Cost): void {
+    this.spentUsd += spentUsd
     if (this.budgets.length > 0) this.context.budgetChanges.notify(this.key)
   }
 

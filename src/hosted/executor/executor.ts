@@ -5,12 +5,12 @@ import type { HostedContext } from '../run/context.ts'
 import { type Children, RELEASED, type RunOutcome, type RunProgress } from '../run/run.ts'
 import { isDone } from '../run/state.ts'
 import { modelEvent } from '../store/events.ts'
-import { OwnershipLost } from '../store/progress.ts'
+import { OwnershipLost, type PricedAnswer } from '../store/progress.ts'
 import { McpUnavailable } from '../tools/mcp-lists.ts'
 import { openToolbox, type Toolbox, type ToolContext } from '../tools/toolbox.ts'
 import { CallMaker } from './call-maker.ts'
 import { conversationOf } from './conversation.ts'
-import { type ReceivedAnswer, RunWriter } from './run-writer.ts'
+import { RunWriter } from './run-writer.ts'
 import { attemptName, callsOf, storableAnswer } from './tool-calls.ts'
 
 export interface ExecutorContext extends HostedContext, ToolContext {
@@ -151,7 +151,7 @@ export class Executor {
   }
 
   /** Ends the run with this answer. @returns the outcome, or a message to the model about what it has to correct */
-  private async finalAnswer(last: ReceivedAnswer): Promise<RunOutcome | string> {
+  private async finalAnswer(last: PricedAnswer): Promise<RunOutcome | string> {
     const { schemas, limits } = this.context
     const bytesMax = limits.run_output_bytes
     const { writer } = this

@@ -1,25 +1,16 @@
 import { RawJson } from '../../base/raw-json.ts'
-import type { SystemEventRow } from '../../journal/rows.ts'
 import { isUnavailable } from '../../postgres/connect.ts'
 import type { TerminalStatus } from '../../runs/state.ts'
 import type { OutputLog } from '../output/output-log.ts'
 import type { HostedContext } from '../run/context.ts'
-import type { Call, Children, Pause, RunOutcome, RunProgress, Step } from '../run/run.ts'
+import type { Call, Children, Cost, Pause, RunOutcome, RunProgress } from '../run/run.ts'
 import { endRun } from '../store/end.ts'
 import { callEvent, endedEvent, requestedEvent, systemEvent } from '../store/events.ts'
 import { loadProgress } from '../store/load.ts'
 import { pauseRun } from '../store/pausing.ts'
-import { OwnershipLost, storeAnswer, storeCall } from '../store/progress.ts'
-import { type Cost, RunBudget } from './budget.ts'
+import { OwnershipLost, type PricedAnswer, storeAnswer, storeCall } from '../store/progress.ts'
+import { RunBudget } from './budget.ts'
 import { storable } from './tool-calls.ts'
-
-/** An answer of the model that is stored together with what follows from it. */
-export interface ReceivedAnswer {
-  readonly step: Step
-  readonly cost: Cost
-  /** Its `llm.call`. */
-  readonly event: SystemEventRow
-}
 
 interface EndDetails {
   readonly output?: RawJson
@@ -29,11 +20,11 @@ interface EndDetails {
   readonly message?: string
   readonly detail?: Record<string, unknown>
   /** The answer that ends the run. */
-  readonly last?: ReceivedAnswer | null
+  readonly last?: PricedAnswer | null
 }
 
 const STORE_RETRY_MS = 200
-const NO_COST: Cost = { costUsd: 0, countedUsd: 0 }
+const NO_COST: Cost = { costUsd: 0, spentUsd: 0 }
 
 /** Stores what an executor does, and keeps {@link progress} and the output equal to the rows. */
 export class RunWriter {
@@ -87,27 +78,22 @@ export class RunWriter {
   }
 
   /** Stores an answer of the model, with the calls and questions that it asks for. */
-  async storeAnswer(
-    { step, cost, event }: ReceivedAnswer,
-    calls: readonly Call[] = [],
-    pauses: readonly Pause[] = [],
-  ): Promise<void> {
+  async storeAnswer(priced: PricedAnswer, calls: readonly Call[] = [], pauses: readonly Pause[] = []): Promise<void> {
     const { sql, owner, clock, onChange } = this.context
     const { progress } = this
     const { run } = progress
-    const { costUsd, countedUsd: spentUsd } = cost
     const at = clock.now()
     const unheld = calls.filter(({ status }) => status !== 'held')
     const asked = pauses.map((pause) => requestedEvent(run, at, pause))
-    const events = [event, ...asked, ...unheld.map((call) => callEvent(run, at, call))]
-    const answer = { step, calls, pauses, costUsd, spentUsd, usedMs: this.usedMs, at, events }
+    const events = [...asked, ...unheld.map((call) => callEvent(run, at, call))]
+    const answer = { ...priced, calls, pauses, usedMs: this.usedMs, at, events }
     await this.store(() => storeAnswer(sql, run, owner, answer))
-    progress.steps.push(step)
+    progress.steps.push(priced.step)
     progress.calls.push(...calls)
     for (const { callId } of calls) this.fresh.add(callId)
     progress.pauses.push(...pauses)
-    this.costUsd += costUsd
-    this.budget.settled(spentUsd)
+    this.costUsd += priced.cost.costUsd
+    this.budget.settled(priced.cost)
     for (const call of unheld) this.output.addCall(call)
     onChange()
   }
@@ -172,7 +158,7 @@ export class RunWriter {
   fail(
     reason: string,
     message: string,
-    last: ReceivedAnswer | null = null,
+    last: PricedAnswer | null = null,
     detail: Record<string, unknown> = {},
   ): Promise<RunOutcome> {
     return this.end('failed', { reason, message, last, detail })
@@ -186,12 +172,12 @@ export class RunWriter {
     const message = details.message === undefined ? null : storable(details.message)
     const at = clock.now()
     const errorDetail = reason === undefined ? null : RawJson.of({ reason, ...detail })
-    const { costUsd, countedUsd } = last?.cost ?? NO_COST
+    const cost = last?.cost ?? NO_COST
     const hasActiveChildren = calls.some((call) => call.childRunId !== null && call.status === 'started')
     const event = endedEvent(run, at, status, {
       steps: steps.length + (last === null ? 0 : 1),
       toolCalls: calls.length,
-      costUsd: this.costUsd + costUsd,
+      costUsd: this.costUsd + cost.costUsd,
       message,
       errorDetail,
     })
@@ -201,19 +187,17 @@ export class RunWriter {
         output,
         errorMessage: message,
         errorDetail,
-        step: last?.step ?? null,
-        costUsd,
-        spentUsd: countedUsd,
+        last,
         usedMs: this.usedMs,
         remember: remember === undefined ? null : { user: run.plan.user, assistant: remember },
         at,
-        events: last === null ? [event] : [last.event, event],
+        events: [event],
         descendantsReason: hasActiveChildren ? 'its parent has ended' : null,
       }),
     )
     if (ended === null) throw new OwnershipLost()
     onChange()
-    this.budget.settled(countedUsd)
+    this.budget.settled(cost)
     const { descendants, ...usage } = ended
     children.stop(descendants)
     return { kind: 'ended', status, output, errorMessage: message, errorDetail, ...usage }

@@ -10,7 +10,7 @@ import type { HistoryMessage, HostedAgentRow } from '../run/plan.ts'
 import type { RunOutcome, RunProgress } from '../run/run.ts'
 import type { Scheduler } from '../scheduler/scheduler.ts'
 import { type BeginResult, beginRun, type PlannedRun } from '../store/begin.ts'
-import { endRun, WITHOUT_ANSWER } from '../store/end.ts'
+import { endRun } from '../store/end.ts'
 import { systemEvent } from '../store/events.ts'
 import { phaseIs } from '../store/fragments.ts'
 import { findRun, loadStarted } from '../store/load.ts'
@@ -104,7 +104,6 @@ export class Invocations {
     if (run === null) return false
     const at = clock.now()
     const ended = await endRun(sql, run, null, {
-      ...WITHOUT_ANSWER,
       status: 'cancelled',
       errorMessage: reason,
       at,

@@ -4,7 +4,7 @@ import { inTransaction } from '../../postgres/connect.ts'
 import type { HostedContext } from '../run/context.ts'
 import type { HostedRunRef } from '../run/run.ts'
 import { NEXT_PAUSE_STATUSES, type PauseStatus, statesBefore } from '../run/state.ts'
-import { endLocked, lockToEnd, type RunEnd, WITHOUT_ANSWER } from '../store/end.ts'
+import { endLocked, lockToEnd, type RunEnd } from '../store/end.ts'
 import { systemEvent } from '../store/events.ts'
 import { pauseIs } from '../store/fragments.ts'
 import { findRun } from '../store/load.ts'
@@ -65,5 +65,6 @@ function endingOf(run: HostedRunRef, { pauseId, type }: DuePause, at: number): R
   })
   const payload = { error_message: errorMessage, error_detail: errorDetail }
   const events = [systemEvent(run, at, 'run.timed_out', payload, 'error')]
-  return { ...WITHOUT_ANSWER, status: 'timed_out', errorMessage, errorDetail, at, events }
+  const descendantsReason = 'its parent has ended'
+  return { status: 'timed_out', errorMessage, errorDetail, at, events, descendantsReason }
 }

@@ -34,6 +34,13 @@ export interface Step {
   readonly outputTokens: number
 }
 
+/** What an answer of the model costs. */
+export interface Cost {
+  readonly costUsd: number
+  /** What it counts against budgets: a model of unknown price is charged as the most expensive one. */
+  readonly spentUsd: number
+}
+
 /** A call of a tool that the model asked for. */
 export interface Call {
   /** Also sent to the tool as the Idempotency-Key. */
@@ -71,7 +78,7 @@ export interface Pause {
 }
 
 /** A run with everything it has done so far: all that is needed to continue it. */
-export interface RunProgress {
+export interface RunProgress extends Cost {
   readonly run: HostedRun
   readonly history: readonly HistoryMessage[]
   readonly steps: Step[]
@@ -79,9 +86,6 @@ export interface RunProgress {
   /** Only pending ones. */
   readonly pauses: Pause[]
   readonly usedMs: number
-  readonly costUsd: number
-  /** What counts against budgets: a model of unknown price is charged as the most expensive one. */
-  readonly spentUsd: number
 }
 
 export interface EndedOutcome {

@@ -6,6 +6,7 @@ import { isTerminal, type RunStatus } from '../../runs/state.ts'
 import type { HistoryMessage, RunPlan } from '../run/plan.ts'
 import {
   type Call,
+  type Cost,
   type EndedOutcome,
   type HostedRun,
   type HostedRunRef,
@@ -21,12 +22,7 @@ import { executedBy, pauseIs, phaseIs } from './fragments.ts'
 /** How many of the newest messages of a session go to the model; older ones are kept for people to read. */
 const SESSION_MESSAGES_MAX = 400
 
-interface HostedRunRow extends Omit<HostedRun, 'plan'> {
-  readonly plan: RawJson
-  readonly usedMs: number
-  readonly costUsd: number
-  readonly spentUsd: number
-}
+type HostedRunRow = Omit<HostedRun, 'plan'> & { readonly plan: RawJson } & Pick<RunProgress, 'usedMs' | keyof Cost>
 
 /** What never changes about the run, without its plan; null when it is not a hosted run. */
 export async function findRun(sql: Sql, { workspaceId, runId }: RunIdentity): Promise<HostedRunRef | null> {

@@ -1,7 +1,7 @@
 import { RawJson } from '../../base/raw-json.ts'
 import type { SystemEventRow } from '../../journal/rows.ts'
 import type { Sql } from '../../postgres/connect.ts'
-import type { Call, HostedRun, Pause, Step } from '../run/run.ts'
+import type { Call, Cost, HostedRun, Pause, Step } from '../run/run.ts'
 import { NEXT_CALL_STATUSES, type PauseStatus, statesBefore } from '../run/state.ts'
 import { executedBy, insertOutbox, insertStep } from './fragments.ts'
 
@@ -13,17 +13,22 @@ import { executedBy, insertOutbox, insertStep } from './fragments.ts'
 /** Another process owns the run now, or it has ended. */
 export class OwnershipLost extends Error {}
 
-export interface StoredAnswer {
+/** An answer of the model that is stored together with what follows from it. */
+export interface PricedAnswer {
   readonly step: Step
+  readonly cost: Cost
+  /** Its `llm.call`. */
+  readonly event: SystemEventRow
+}
+
+export interface StoredAnswer extends PricedAnswer {
   /** The new calls of this step. */
   readonly calls: readonly Call[]
   readonly pauses: readonly Pause[]
-  readonly costUsd: number
-  /** What the answer counts against budgets. */
-  readonly spentUsd: number
   readonly usedMs: number
   /** Unix milliseconds. */
   readonly at: number
+  /** Those of the calls and pauses. */
   readonly events: readonly SystemEventRow[]
 }
 
@@ -33,7 +38,7 @@ export interface StoredAnswer {
  * @throws OwnershipLost, also when another answer is already stored for this step: only the calls of that one are made
  */
 export async function storeAnswer(sql: Sql, run: HostedRun, owner: string, answer: StoredAnswer): Promise<void> {
-  const { step, calls, pauses } = answer
+  const { step, cost, calls, pauses } = answer
   const at = new Date(answer.at)
   const [outcome] = await sql<{ owned: boolean; inserted: boolean; existing: string | null }[]>`
     with owned as (
@@ -42,7 +47,7 @@ export async function storeAnswer(sql: Sql, run: HostedRun, owner: string, answe
         spent_usd = spent_usd + case when exists (
           select from run_steps
           where workspace_id = ${run.workspaceId} and run_id = ${run.runId} and step = ${step.step}
-        ) then 0 else ${answer.spentUsd}::float8 end
+        ) then 0 else ${cost.spentUsd}::float8 end
       where ${executedBy(sql, run, owner)}
       returning workspace_id
     ), stored as (
@@ -79,10 +84,10 @@ export async function storeAnswer(sql: Sql, run: HostedRun, owner: string, answe
       ) as i (pause_id, call_id, type, tool, input, question, options, expires_at, frame)
     ), counted as (
       update runs set input_tokens = input_tokens + ${step.inputTokens}::bigint,
-        output_tokens = output_tokens + ${step.outputTokens}::bigint, cost_usd = round((cost_usd + ${answer.costUsd}::float8)::numeric, 10)::float8
+        output_tokens = output_tokens + ${step.outputTokens}::bigint, cost_usd = round((cost_usd + ${cost.costUsd}::float8)::numeric, 10)::float8
       where workspace_id = ${run.workspaceId} and run_id = ${run.runId} and exists (select from stored)
     ), logged as (
-      ${insertOutbox(sql, answer.events, 'none', 'stored')}
+      ${insertOutbox(sql, [answer.event, ...answer.events], 'none', 'stored')}
     )
     select exists (select from owned) as owned, exists (select from stored) as inserted, (
       select attempt from run_steps
