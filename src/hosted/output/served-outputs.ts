@@ -1,7 +1,9 @@
+import { Elysia, NotFoundError } from 'elysia'
 import type { RunIdentity } from '../../base/ids.ts'
 import { BoundedEventStream } from '../../http/event-stream.ts'
+import type { Forwarder } from '../../keys/forward.ts'
 import type { HostedContext } from '../run/context.ts'
-import { COPY_START, HEARTBEAT, nextChange } from './output-copy.ts'
+import { COPY_ROUTE, COPY_START, HEARTBEAT, nextChange } from './output-copy.ts'
 import type { LiveOutputs, OutputLog } from './output-log.ts'
 
 const TICK_MS = 1_000
@@ -81,4 +83,22 @@ export class ServedOutputs {
     flush()
     return stream
   }
+}
+
+interface OutputRoutesDeps {
+  readonly forwarder: Pick<Forwarder, 'receive'>
+  /** Undefined in a process that works alone. */
+  readonly servedOutputs: Pick<ServedOutputs, 'open'> | undefined
+}
+
+/** Serves the outputs of runs to other processes. Other callers get NOT_FOUND. */
+export function outputRoutes({ forwarder, servedOutputs }: OutputRoutesDeps) {
+  return new Elysia({ detail: { hide: true } }).get(COPY_ROUTE, async ({ request, params: { runId } }) => {
+    const call = forwarder.receive(request)
+    if (call === null || servedOutputs === undefined) throw new NotFoundError()
+    const { workspaceId } = call.caller
+    const response = await servedOutputs.open({ workspaceId, runId }, request.signal)
+    if (response === null) throw new NotFoundError()
+    return response
+  })
 }

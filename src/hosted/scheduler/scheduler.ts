@@ -1,8 +1,6 @@
 import { orAborted } from '../../base/abort.ts'
 import { ApiError } from '../../base/errors.ts'
 import { type RunIdentity, runKey } from '../../base/ids.ts'
-import type { Log } from '../../base/log.ts'
-import type { Sql } from '../../postgres/connect.ts'
 import { Executor, type ExecutorContext } from '../executor/executor.ts'
 import type { LiveOutputs, OutputLog } from '../output/output-log.ts'
 import { ChangeSignals } from '../run/change-signals.ts'
@@ -39,8 +37,6 @@ export class Scheduler implements LiveOutputs {
   private readonly changes = new ChangeSignals()
   private readonly slots: Slots
   private readonly context: ExecutorContext
-  private readonly sql: Sql
-  private readonly log: Log
   private stopPolling: () => Promise<void> = () => Promise.resolve()
   private polls = 0
   /** Runs that this process owns but does not execute, and how often they were seen so. */
@@ -58,8 +54,6 @@ export class Scheduler implements LiveOutputs {
       settled: (run, signal) => this.settled(run, signal),
     }
     this.context = { ...context, lists: new McpLists(context.clock), children }
-    this.sql = context.sql
-    this.log = context.log
     this.slots = new Slots(context.config.runsAtOnce, context.config.runsAtOncePerWorkspace)
   }
 
@@ -76,8 +70,10 @@ export class Scheduler implements LiveOutputs {
     const executions = [...this.executions.values()]
     for (const { executor } of executions) executor.stop()
     await Promise.race([Promise.all(executions.map(({ done }) => done)), Bun.sleep(STOP_MS)])
-    await releaseAll(this.sql, this.context.owner).catch((error) =>
-      this.log.warn('hosted runs of this process could not be released; they continue after its next start', { error }),
+    await releaseAll(this.context.sql, this.context.owner).catch((error) =>
+      this.context.log.warn('hosted runs of this process could not be released; they continue after its next start', {
+        error,
+      }),
     )
   }
 
@@ -148,7 +144,7 @@ export class Scheduler implements LiveOutputs {
         if (done.kind !== 'released') return done
       }
       const change = this.change(run, signal)
-      const outcome = await readOutcome(this.sql, run)
+      const outcome = await readOutcome(this.context.sql, run)
       if (outcome === null) throw new ApiError('NOT_FOUND', 'run does not exist')
       if (outcome.kind !== 'released') return outcome
       await change
@@ -208,7 +204,7 @@ export class Scheduler implements LiveOutputs {
         if (claimed.length === 0 && shares.size > 0) await Bun.sleep(HELD_RETRY_MS)
         if (claimed.length > 0 || shares.size > 0) this.isDispatchDue = true
       } catch (error) {
-        this.log.warn('queued hosted runs could not be claimed; retrying', { error })
+        this.context.log.warn('queued hosted runs could not be claimed; retrying', { error })
       }
     }
   }
@@ -218,7 +214,7 @@ export class Scheduler implements LiveOutputs {
     const { owner, clock } = this.context
     const left = new Map(shares)
     try {
-      const claimed = await claimQueued(this.sql, owner, shares, clock.now())
+      const claimed = await claimQueued(this.context.sql, owner, shares, clock.now())
       for (const { workspaceId, isChild } of claimed)
         if (!isChild) left.set(workspaceId, (left.get(workspaceId) ?? 0) - 1)
       return claimed
@@ -238,8 +234,8 @@ export class Scheduler implements LiveOutputs {
     await Promise.all(
       claimed.map(async (run) => {
         const { runId, workspaceId, isChild } = run
-        const progress = await loadOwned(this.sql, run, this.context.owner).catch((error) => {
-          this.log.warn('a hosted run could not be read; retrying later', { workspaceId, runId, error })
+        const progress = await loadOwned(this.context.sql, run, this.context.owner).catch((error) => {
+          this.context.log.warn('a hosted run could not be read; retrying later', { workspaceId, runId, error })
           return null
         })
         if (progress !== null) void this.execute(progress)
@@ -254,7 +250,8 @@ export class Scheduler implements LiveOutputs {
     await this.compare()
     if (this.polls++ % ORPHANS_EVERY !== 0) return
     const orphans = await claimOrphans(this.context.patrol, this.context.owner, ORPHANS_MAX)
-    if (orphans.length > 0) this.log.info('taking over hosted runs of a process that is gone', { runs: orphans.length })
+    if (orphans.length > 0)
+      this.context.log.info('taking over hosted runs of a process that is gone', { runs: orphans.length })
     await this.executeUnattended(orphans)
   }
 

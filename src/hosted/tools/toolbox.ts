@@ -1,9 +1,7 @@
 import type { AgentTool, Tool } from '../../agents/tools.ts'
-import type { HostedContext } from '../run/context.ts'
 import type { HostedRun } from '../run/run.ts'
 import { httpTool } from './http-tool.ts'
-import type { McpLists } from './mcp-lists.ts'
-import type { CallableTool, ToolDefinition } from './tool.ts'
+import type { CallableTool, ToolContext, ToolDefinition } from './tool.ts'
 
 /** What the model of a run may call, and how each call is carried out. */
 export type ToolboxEntry =
@@ -12,10 +10,6 @@ export type ToolboxEntry =
   | { readonly kind: 'input'; readonly tool: ToolDefinition }
 
 export type Toolbox = ReadonlyMap<string, ToolboxEntry>
-
-export interface ToolContext extends Pick<HostedContext, 'egress' | 'secrets'> {
-  readonly lists: McpLists
-}
 
 /** Built in, for agents with `allow_input_requests`. */
 const REQUEST_INPUT: ToolDefinition = {
