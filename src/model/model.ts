@@ -75,17 +75,12 @@ export interface ModelUsage {
 
 /** The provider could not be reached, failed or refused. `message` has the provider's explanation, without the key. */
 export class ModelFailure extends Error {
-  /** @param fault `status` of the provider's HTTP response, if there was one; `code`: the provider's own error code */
   constructor(
     message: string,
-    fault: { readonly status?: number | undefined; readonly code?: string | undefined } = {},
+    /** `status` of the provider's HTTP response, if there was one; `code`: the provider's own error code. */
+    readonly provider: { readonly status: number | undefined; readonly code: string | undefined },
   ) {
     super(message)
     this.name = 'ModelFailure'
-    this.status = fault.status
-    this.code = fault.code
   }
-
-  readonly status: number | undefined
-  readonly code: string | undefined
 }

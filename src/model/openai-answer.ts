@@ -1,13 +1,15 @@
+import { createParser } from 'eventsource-parser'
 import { isObject } from '../base/json-object.ts'
 import type { ModelAnswer, ModelMessage, ModelRequest, ModelToolCall, ModelUsage } from './model.ts'
 import { brokenAnswer, Fault, faultInBody, plainText } from './openai-failure.ts'
-import { EventTooLong, readEvents, StreamCut } from './sse.ts'
 
 const TEXT_LENGTH_MAX = 10 * 1024 * 1024
 const TOOL_CALLS_MAX = 128
 const ARGUMENTS_LENGTH_MAX = 1024 * 1024
 /** Fits an answer of the maximum length, escaped. */
 const BODY_BYTES_MAX = 32 * 1024 * 1024
+/** Longest event of a stream, in characters. Bounds the memory used for a server that never ends a line. */
+const EVENT_LENGTH_MAX = 32 * 1024 * 1024
 
 /**
  * Reads a streamed answer. Compatible servers omit different parts, so only the essential ones are required: the answer
@@ -29,16 +31,49 @@ export async function readStream(
     if (delta !== '') onText(delta)
     return false
   }
-  try {
-    if (response.body !== null) await readEvents(response.body, onEvent)
-  } catch (error) {
-    if (error instanceof EventTooLong) throw tooLong('an event')
-    if (!(error instanceof StreamCut)) throw error
-    // A complete answer counts even if the connection broke afterwards.
-    if (!answer.isComplete) throw brokenAnswer(error.cause)
-  }
-  if (!isDone && !answer.isComplete) throw brokenAnswer('the stream ended in the middle of an answer')
+  const cut = response.body === null ? undefined : await readEvents(response.body, onEvent)
+  // A complete answer counts even if the connection broke afterwards.
+  if (!isDone && !answer.isComplete) throw brokenAnswer(cut ?? 'the stream ended in the middle of an answer')
   return answer.finish(request)
+}
+
+/**
+ * Reads an event stream and passes each event on as soon as its bytes have arrived. All events of one read are passed
+ * on synchronously: with hundreds of streams, a promise for each event would be most of the work.
+ *
+ * @param onEvent called with the data and the event name (`message` if it has none); returns true to stop reading
+ * @returns the error that broke the connection, if one did
+ * @throws Fault when an event is too long, and whatever `onEvent` throws
+ */
+export async function readEvents(
+  body: ReadableStream<Uint8Array>,
+  onEvent: (data: string, name: string) => boolean,
+): Promise<unknown> {
+  const reader = body.getReader()
+  const decoder = new TextDecoder()
+  let isDone = false
+  const parser = createParser({
+    maxBufferSize: EVENT_LENGTH_MAX,
+    onEvent: ({ data, event = 'message' }) => {
+      isDone ||= onEvent(data, event)
+    },
+    onError: ({ type }) => {
+      if (type === 'max-buffer-size-exceeded') throw tooLong('an event')
+    },
+  })
+  try {
+    while (!isDone) {
+      const read = await reader.read().catch((error: unknown) => ({ error }))
+      if ('error' in read) return read.error
+      // Some servers omit the empty line after their last event.
+      parser.feed(read.done ? `${decoder.decode()}\n\n` : decoder.decode(read.value, { stream: true }))
+      if (read.done) return undefined
+    }
+    return undefined
+  } finally {
+    // Closes the connection if there is more to come; otherwise does nothing.
+    reader.cancel().catch(() => {})
+  }
 }
 
 /** Reads an answer that is not streamed. @throws Fault */

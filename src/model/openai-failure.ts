@@ -10,27 +10,18 @@ const PERMANENT_CODES = ['insufficient_quota', 'invalid_request_error', 'billing
 
 /** The failure of one attempt: the message, and whether to retry. */
 export class Fault extends Error {
-  readonly status: number | undefined
-  readonly code: string | undefined
-  /** The same request may succeed later. */
-  readonly isTransient: boolean
-  /** From the provider's Retry-After, in milliseconds. */
-  readonly retryAfterMs: number | undefined
-
   constructor(
     message: string,
-    more: {
-      status?: number | undefined
-      code?: string | undefined
-      isTransient?: boolean
-      retryAfterMs?: number | undefined
+    readonly details: {
+      readonly status?: number | undefined
+      readonly code?: string | undefined
+      /** The same request may succeed later. */
+      readonly isTransient?: boolean
+      /** From the provider's Retry-After. */
+      readonly retryAfterMs?: number | undefined
     } = {},
   ) {
     super(message)
-    this.status = more.status
-    this.code = more.code
-    this.isTransient = more.isTransient ?? false
-    this.retryAfterMs = more.retryAfterMs
   }
 }
 
@@ -50,20 +41,18 @@ export function brokenAnswer(error: unknown): Fault {
 /** An error that the provider reports in the body of a successful response. */
 export function faultInBody(reported: unknown): Fault {
   const details = detailsOf(reported)
-  const status = details.status
-  return new Fault(`the model provider reported: ${said(details)}`, {
-    status,
-    code: details.code,
-    isTransient: !isPermanent(details) && (status === undefined || isTransientStatus(status)),
-  })
+  const { status, code } = details
+  const isTransient = !isPermanent(details) && (status === undefined || isTransientStatus(status))
+  return new Fault(`the model provider reported: ${said(details)}`, { status, code, isTransient })
 }
 
 /** The failure for the caller; `attempts` is the number of requests made. */
 export function modelFailureOf(fault: Fault, attempts: number, redact: (text: string) => string): ModelFailure {
   const times = attempts > 1 ? ` (asked ${attempts} times)` : ''
+  const { status, code } = fault.details
   return new ModelFailure(`${shortened(redact(fault.message), MESSAGE_LENGTH_MAX)}${times}`, {
-    status: fault.status,
-    code: fault.code === undefined ? undefined : redact(fault.code),
+    status,
+    code: code && redact(code),
   })
 }
 
@@ -85,13 +74,14 @@ export function plainText(text: string): string {
 
 function faultOfStatus(error: APIError): Fault {
   const status = error.status as number
-  const details = error.error === undefined ? { text: textOfStatus(error) } : detailsOf(error.error)
+  const details: Details = error.error === undefined ? { text: textOfStatus(error) } : detailsOf(error.error)
   const advice = error.headers?.get('x-should-retry')
   const isTransient = advice === 'true' || (advice !== 'false' && isTransientStatus(status) && !isPermanent(details))
   const retryAfterMs = retryAfter(error.headers)
+  const { code } = details
   return new Fault(`the model provider answered ${status}: ${said(details)}`, {
     status,
-    code: details.code,
+    code,
     isTransient,
     retryAfterMs,
   })

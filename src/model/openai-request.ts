@@ -35,7 +35,7 @@ export function firstDialect(isOpenAi: boolean): Dialect {
  * The dialect for a retry after a server refused an optional feature; undefined if it refused something else. Every
  * step gives up one more feature, so there are at most four.
  */
-export function fallBack(dialect: Dialect, sent: Body, { status, message }: Fault): Dialect | undefined {
+export function fallBack(dialect: Dialect, sent: Body, { message, details: { status } }: Fault): Dialect | undefined {
   if (status !== 400 && status !== 422 && status !== 501) return undefined
   if (sent.max_tokens !== undefined && message.includes('max_completion_tokens'))
     return { ...dialect, limitName: 'max_completion_tokens' }

@@ -43,20 +43,27 @@ export function createOpenAiModel({ apiKey, baseUrl, log, backoffMs = BACKOFF_MS
   const dialects = new LRUCache<string, Dialect>({ max: DIALECTS_MAX })
 
   async function ask(request: ModelRequest, signal: AbortSignal): Promise<ModelAnswer> {
-    const asking = new RequestAttempts(client, request, signal)
+    const { onText, onRestart } = request
+    let hasStreamed = false
+    const onDelta = (delta: string) => {
+      signal.throwIfAborted()
+      hasStreamed = true
+      onText?.(delta)
+    }
     const key = dialectKey(request)
     let dialect = dialects.get(key) ?? first
     for (let attempts = 1; ; ) {
       const body = toBody(request, dialect)
-      const outcome = await asking.attempt(body)
+      const outcome = await attempt(client, body, request, onDelta, signal)
       if (!(outcome instanceof Fault)) {
         if (dialect !== first) dialects.set(key, dialect)
         return outcome
       }
       const fallback = fallBack(dialect, body, outcome)
       if (fallback === undefined) {
-        const waitMs = outcome.retryAfterMs ?? backoff(backoffMs, attempts)
-        if (!outcome.isTransient || attempts === ATTEMPTS_MAX || waitMs > RETRY_AFTER_MAX_MS)
+        const { isTransient, retryAfterMs } = outcome.details
+        const waitMs = retryAfterMs ?? backoff(backoffMs, attempts)
+        if (isTransient !== true || attempts === ATTEMPTS_MAX || waitMs > RETRY_AFTER_MAX_MS)
           throw modelFailureOf(outcome, attempts, redact)
         attempts += 1
         warn(request, outcome, { attempt: attempts, wait_ms: Math.round(waitMs) })
@@ -64,11 +71,13 @@ export function createOpenAiModel({ apiKey, baseUrl, log, backoffMs = BACKOFF_MS
         signal.throwIfAborted()
       }
       dialect = fallback ?? dialect
-      asking.restart()
+      if (hasStreamed) onRestart?.()
+      hasStreamed = false
     }
   }
 
-  function warn({ model }: ModelRequest, { message, status, code }: Fault, fields: object): void {
+  function warn({ model }: ModelRequest, { message, details }: Fault, fields: object): void {
+    const { status, code } = details
     const problem = redact(message).slice(0, 200)
     log?.warn('the model provider failed; retrying', { model, status, code, problem, ...fields })
   }
@@ -76,56 +85,30 @@ export function createOpenAiModel({ apiKey, baseUrl, log, backoffMs = BACKOFF_MS
   return { ask }
 }
 
-/** One request of the executor, with all attempts at it. */
-class RequestAttempts {
-  private hasStreamed = false
-
-  constructor(
-    private readonly client: OpenAI,
-    private readonly request: ModelRequest,
-    private readonly signal: AbortSignal,
-  ) {}
-
-  /** @throws what `onText` throws, and any error once the signal has aborted */
-  async attempt(body: OpenAI.Chat.ChatCompletionCreateParams): Promise<ModelAnswer | Fault> {
-    this.signal.throwIfAborted()
-    try {
-      const response = await this.send(body)
-      const { onText } = this.request
-      if (onText === undefined) return await readWhole(response, this.request)
-      return await this.read(response, onText)
-    } catch (error) {
-      this.signal.throwIfAborted()
-      if (error instanceof Fault) return error
-      throw error
-    }
-  }
-
-  restart(): void {
-    if (this.hasStreamed) this.request.onRestart?.()
-    this.hasStreamed = false
-  }
-
-  private async send(body: OpenAI.Chat.ChatCompletionCreateParams): Promise<Response> {
-    try {
-      return await this.client.chat.completions.create(body, { signal: this.signal }).asResponse()
-    } catch (error) {
+/** @throws what `onText` throws, and any error once the signal has aborted */
+async function attempt(
+  client: OpenAI,
+  body: OpenAI.Chat.ChatCompletionCreateParams,
+  request: ModelRequest,
+  onText: (delta: string) => void,
+  signal: AbortSignal,
+): Promise<ModelAnswer | Fault> {
+  signal.throwIfAborted()
+  try {
+    const sent = client.chat.completions.create(body, { signal }).asResponse()
+    const response = await sent.catch((error) => {
       throw unanswered(error)
-    }
-  }
-
-  private async read(response: Response, onText: (delta: string) => void): Promise<ModelAnswer> {
-    const onDelta = (delta: string) => {
-      this.signal.throwIfAborted()
-      this.hasStreamed = true
-      onText(delta)
-    }
+    })
     // Some servers cannot stream and send a whole answer; proxies send HTML pages.
-    if (!/application\/json|text\/html/.test(response.headers.get('content-type') ?? ''))
-      return await readStream(response, this.request, onDelta)
-    const answer = await readWhole(response, this.request)
-    if (answer.content !== null) onDelta(answer.content)
+    const isWhole = /application\/json|text\/html/.test(response.headers.get('content-type') ?? '')
+    if (request.onText !== undefined && !isWhole) return await readStream(response, request, onText)
+    const answer = await readWhole(response, request)
+    if (request.onText !== undefined && answer.content !== null) onText(answer.content)
     return answer
+  } catch (error) {
+    signal.throwIfAborted()
+    if (error instanceof Fault) return error
+    throw error
   }
 }
 

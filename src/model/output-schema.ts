@@ -9,27 +9,7 @@ import { shown } from '../http/validation-message.ts'
 import { inexactIn } from './exact-json.ts'
 import { linearRegExp, PatternUnsupported, type StepBudget, spend, TooCostly } from './linear-regexp.ts'
 
-/**
- * Checks the output of a model against JSON Schemas (docs/specification.md#hosted-agents: `output_schema`, `parameters`
- * of tools).
- */
-export interface SchemaChecks {
-  /**
-   * @param text an answer of a model: JSON, alone or in a code block
-   * @returns the value, or a message that lets the model repair it: paths and expectations, a few hundred characters
-   */
-  checkOutput(schema: Record<string, unknown>, text: string): { readonly value: unknown } | SchemaProblem
-  /**
-   * A value that cannot be passed to a tool exactly is a problem, whatever the schema says.
-   * @param text arguments of a tool call as the model wrote them; empty text means no arguments
-   */
-  checkArguments(
-    schema: Record<string, unknown>,
-    text: string,
-  ): { readonly value: Record<string, unknown> } | SchemaProblem
-  /** Why a schema cannot be used, whatever the text; undefined if it can. */
-  schemaProblem(schema: Record<string, unknown>): string | undefined
-}
+export type SchemaChecks = ReturnType<typeof createSchemaChecks>
 
 interface SchemaProblem {
   readonly problem: string
@@ -63,8 +43,11 @@ const STEPS_MAX = 1_250_000
 const STEPS_PER_REF = 100
 const TOO_COSTLY = 'it is too long to be checked against its schema'
 
-/** One per process, to cache compiled schemas. Schemas are isolated from each other. */
-export function createSchemaChecks(): SchemaChecks {
+/**
+ * Checks the output of a model against JSON Schemas (docs/specification.md#hosted-agents: `output_schema`, `parameters`
+ * of tools). One per process, to cache compiled schemas. Schemas are isolated from each other.
+ */
+export function createSchemaChecks() {
   const checks = new LRUCache<string, Check>({ max: SCHEMAS_KEPT })
 
   function checkFor(schema: Record<string, unknown>): Check {
@@ -75,11 +58,6 @@ export function createSchemaChecks(): SchemaChecks {
       checks.set(text, check)
     }
     return check
-  }
-
-  function schemaProblem(schema: Record<string, unknown>): string | undefined {
-    const check = checkFor(schema)
-    return typeof check === 'function' ? undefined : unusable(check.broken)
   }
 
   function problemOf(schema: Record<string, unknown>, value: unknown, length: number): string | undefined {
@@ -94,15 +72,30 @@ export function createSchemaChecks(): SchemaChecks {
   }
 
   return {
-    schemaProblem,
-    checkOutput(schema, text) {
+    /** Why a schema cannot be used, whatever the text; undefined if it can. */
+    schemaProblem(schema: Record<string, unknown>): string | undefined {
+      const check = checkFor(schema)
+      return typeof check === 'function' ? undefined : unusable(check.broken)
+    },
+    /**
+     * @param text an answer of a model: JSON, alone or in a code block
+     * @returns the value, or a message that lets the model repair it: paths and expectations, a few hundred characters
+     */
+    checkOutput(schema: Record<string, unknown>, text: string): { readonly value: unknown } | SchemaProblem {
       const read = readJson(unfenced(text))
       if ('problem' in read) return read
       // The output of a run is an object (docs/specification.md#outcomes), even if the schema would allow another type.
       const problem = problemOf(schema, read.value, text.length) ?? objectProblem(read.value)
       return problem === undefined ? read : { problem }
     },
-    checkArguments(schema, text) {
+    /**
+     * A value that cannot be passed to a tool exactly is a problem, whatever the schema says.
+     * @param text arguments of a tool call as the model wrote them; empty text means no arguments
+     */
+    checkArguments(
+      schema: Record<string, unknown>,
+      text: string,
+    ): { readonly value: Record<string, unknown> } | SchemaProblem {
       const read = text.trim() === '' ? { value: {} } : readJson(text)
       if ('problem' in read) return read
       const { value } = read

@@ -52,11 +52,6 @@ test('lists its tools with descriptions and schemas', () => {
   expect(echo.requiresApproval).toBe(false)
 })
 
-test('read-only tools are repeatable, others are not', () => {
-  expect(named(tools, 'echo').isRepeatable).toBe(true)
-  expect(named(tools, 'toggle-simulated-logging').isRepeatable).toBe(false)
-})
-
 test('returns text as text', async () => {
   expect(await named(tools, 'echo').call({ message: 'hello' }, callContext())).toEqual({
     ok: true,
@@ -64,48 +59,9 @@ test('returns text as text', async () => {
   })
 })
 
-test('returns structured content unchanged', async () => {
-  expect(await named(tools, 'get-structured-content').call({ location: 'Chicago' }, callContext())).toEqual({
-    ok: true,
-    output: { temperature: 36, conditions: 'Light rain / drizzle', humidity: 82 },
-  })
-})
-
-test('describes an image instead of including it', async () => {
-  const outcome = await named(tools, 'get-tiny-image').call({}, callContext())
-  expect(outcome).toEqual({
-    ok: true,
-    output:
-      "Here's the image you requested:\n[image, image/png, 4033 bytes, left out]\nThe image above is the MCP logo.",
-  })
-})
-
-test('returns the text of a resource and the address of a link', async () => {
-  const resource = { resourceType: 'Text', resourceId: 1 }
-  const embedded = await named(tools, 'get-resource-reference').call(resource, callContext())
-  expect(embedded).toMatchObject({ ok: true, output: expect.stringContaining('Resource 1: This is a plaintext') })
-  const links = await named(tools, 'get-resource-links').call({ count: 1 }, callContext())
-  expect(links).toMatchObject({ ok: true, output: expect.stringContaining('[link to demo://resource/dynamic/') })
-})
-
-test('reports wrong arguments', async () => {
-  const outcome = await named(tools, 'get-sum').call({ a: 1, b: 'two' }, callContext())
-  expect(outcome).toMatchObject({ ok: false, error: expect.stringContaining('expected number, received string') })
-})
-
 test('progress keeps a long call alive', async () => {
   const outcome = await named(tools, 'trigger-long-running-operation').call({ duration: 0.4, steps: 4 }, callContext())
   expect(outcome).toMatchObject({ ok: true, output: expect.stringContaining('completed') })
-})
-
-test('throws the reason of an abort at once', async () => {
-  const stop = new AbortController()
-  const call = named(tools, 'trigger-long-running-operation').call(
-    { duration: 600, steps: 1 },
-    callContext(stop.signal),
-  )
-  stop.abort(new Error('run was cancelled'))
-  await expect(call).rejects.toThrow('run was cancelled')
 })
 
 test('ends the sessions of the listing and of the calls', async () => {

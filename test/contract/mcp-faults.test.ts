@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test'
-import { McpUnavailable } from '../../src/hosted/tools/mcp-unavailable.ts'
+import { McpUnavailable } from '../../src/hosted/tools/mcp-lists.ts'
 import type { CallableTool } from '../../src/hosted/tools/tool.ts'
 import { eventually } from '../support/eventually.ts'
 import { callContext, type ListOptions, mcpAgent } from '../support/mcp-agent.ts'

@@ -134,7 +134,7 @@ describe('@dwmkerr/mock-llm', async () => {
     for (const failing of [ask(url), streamed(url)]) {
       const thrown = await failing.catch((each: unknown) => each)
       expect(thrown).toBeInstanceOf(ModelFailure)
-      expect(thrown).toMatchObject({ code: 'invalid_api_key' })
+      expect(thrown).toMatchObject({ provider: { code: 'invalid_api_key' } })
       expect((thrown as Error).message).toContain('Incorrect API key provided.')
     }
     const busy = { status: 429, content: '{"error": {"message": "Slow down"}}' }

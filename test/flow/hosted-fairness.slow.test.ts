@@ -81,24 +81,6 @@ describe('the queue', () => {
     await service.stop()
   })
 
-  test('a run that has to wait is queued, starts when a slot is free, and reports nothing before', async () => {
-    const service = await start({ HOSTED_RUNS_AT_ONCE: '1' })
-    const slow = await backends.agent(service, [callTurn(['slow', { n: 1 }]), { text: 'done' }], {
-      tools: [backends.tools.tool('slow')],
-    })
-    const [first, second] = await queue(slow, 2)
-    await eventually(() => gates.length === 1)
-    const waiting = (await service.api('GET', `/api/v1/runs/${second}`)).data
-    expect(waiting).toMatchObject({ status: 'queued', started_at: null })
-    openGates()
-    await untilStatus(service, first!, 'completed')
-    await eventually(() => gates.length === 1)
-    openGates()
-    const run = await untilStatus(service, second!, 'completed')
-    expect(Date.parse(run.started_at)).toBeGreaterThan(Date.parse(run.created_at))
-    await service.stop()
-  })
-
   test('more queued runs of a workspace than it may have are RATE_LIMITED, without effects on other workspaces', async () => {
     const service = await start({ HOSTED_RUNS_AT_ONCE: '1' }, { queuedRuns: 3 })
     const hanging = await backends.agent(service, [{ hangs: true }])

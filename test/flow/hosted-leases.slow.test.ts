@@ -1,7 +1,8 @@
 import { beforeAll, describe, expect, test } from 'bun:test'
 import { createLog } from '../../src/base/log.ts'
 import { RawJson } from '../../src/base/raw-json.ts'
-import type { Call } from '../../src/hosted/run/run.ts'
+import type { Call, HostedRun } from '../../src/hosted/run/run.ts'
+import { systemEvent } from '../../src/hosted/store/events.ts'
 import { loadProgress } from '../../src/hosted/store/load.ts'
 import { OwnershipLost, type StoredAnswer, storeAnswer } from '../../src/hosted/store/progress.ts'
 import { mintToken } from '../../src/keys/token.ts'
@@ -71,7 +72,7 @@ const workspaceOf = async (run: string) => {
 }
 
 /** The answer to the first step, with one call that has been started. */
-function fetchAnswer(attempt: string, callId: string): StoredAnswer {
+function fetchAnswer(run: HostedRun, attempt: string, callId: string): StoredAnswer {
   const toolCall = { id: 'a', name: 'fetch', arguments: '{"tag":"twice"}' }
   const call: Call = {
     callId,
@@ -88,7 +89,10 @@ function fetchAnswer(attempt: string, callId: string): StoredAnswer {
     durationMs: null,
   }
   const step = { step: 1, attempt, content: null, toolCalls: [toolCall], remark: null, inputTokens: 1, outputTokens: 1 }
-  return { step, calls: [call], pauses: [], costUsd: 0, spentUsd: 0, usedMs: 1, at: Date.now(), events: [] }
+  const at = Date.now()
+  const event = systemEvent(run, at, 'llm.call', { step: 1 })
+  const cost = { costUsd: 0, spentUsd: 0 }
+  return { step, cost, event, calls: [call], pauses: [], usedMs: 1, at, events: [] }
 }
 
 const ownersOf = async (runs: readonly string[]) => {
@@ -148,7 +152,7 @@ describe('two processes', () => {
     await eventually(() => asked === 1)
     const { run } = (await loadProgress(sql, { workspaceId: await workspaceOf(data.run_id), runId: data.run_id }))!
     const [{ owner }] = await sql<[{ owner: string }]>`select owner from hosted_runs where run_id = ${data.run_id}`
-    const store = (attempt: string, callId: string) => storeAnswer(sql, run, owner, fetchAnswer(attempt, callId))
+    const store = (attempt: string, callId: string) => storeAnswer(sql, run, owner, fetchAnswer(run, attempt, callId))
     const callId = crypto.randomUUID()
     await store('first', callId)
     // The response to the first may have been lost: storing it again changes nothing.

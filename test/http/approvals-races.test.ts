@@ -151,23 +151,6 @@ describe('a run that ends cancels its pauses', () => {
       expect(pending).toBeUndefined()
     }
   })
-
-  test('cancels a queued run, which never starts', async () => {
-    const instance = await startTestService({ ...backends.env, HOSTED_RUNS_AT_ONCE: '1' })
-    const slow = await backends.agent(instance, [callTurn(['slow', { n: 1 }]), { text: 'done' }], { tools: tools() })
-    const first = (await slow.invoke({ background: true })).data.run_id
-    await eventually(() => gates.length > 0)
-    const second = await slow.invoke({ background: true })
-    expect([second.status, second.data.status]).toEqual([202, 'queued'])
-    const path = `/api/v1/runs/${second.data.run_id}`
-    expect((await instance.api('GET', path)).data.status).toBe('queued')
-    expect((await instance.api('POST', `${path}/cancel`)).data.status).toBe('cancelled')
-    releaseCalls()
-    await untilStatus(instance, first, 'completed')
-    expect((await instance.api('GET', path)).data).toMatchObject({ status: 'cancelled', started_at: null })
-    expect(slow.requests()).toHaveLength(2)
-    await instance.stop()
-  })
 })
 
 describe('expiry and timeouts', () => {

@@ -13,7 +13,7 @@ import { NEXT as NEXT_STATUSES, RUN_STATUSES } from '../../src/runs/state.ts'
 import { untilStatus } from '../support/hosted.ts'
 import { callTurn, type HostedRig, startHostedRig } from '../support/hosted-rig.ts'
 
-/** The state machines of `src/hosted/state.ts` match the database constraints and real runs. */
+/** The state machines of `src/hosted/run/state.ts` match the database constraints and real runs. */
 
 let rig: HostedRig
 let sql: Sql

@@ -313,29 +313,3 @@ describe('slots', () => {
     await narrow.stop()
   })
 })
-
-test('the OpenAPI document lists the outcomes of an invocation and the stream', async () => {
-  const { paths, components } = JSON.parse((await service.api('GET', '/docs/json', undefined, { key: null })).text)
-  const { responses } = paths['/api/v1/agents/{agent_id}/invoke'].post
-  const answers = (status: number) =>
-    responses[status].content['application/json'].schema.properties.data.anyOf.map((each: { $ref: string }) =>
-      each.$ref.split('/').at(-1),
-    )
-  expect(answers(200)).toEqual(['RunCompleted', 'RunFailed'])
-  expect(answers(202)).toEqual(['AwaitingApproval', 'AwaitingInput', 'RunContinues'])
-  const { required } = components.schemas.RunCompleted
-  expect(required).toEqual(['run_id', 'status', 'output', 'session_id', 'usage'])
-  expect(Object.keys(components.schemas.InvokeAgent.properties)).toEqual([
-    'input',
-    'prompt_variables',
-    'session_id',
-    'start_session',
-    'external_user_id',
-    'history',
-    'parent_run_id',
-    'stream',
-    'background',
-  ])
-  const { get } = paths['/api/v1/runs/{run_id}/output-stream']
-  expect(Object.keys(get.responses[200].content)).toEqual(['text/event-stream'])
-})

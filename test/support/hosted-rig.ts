@@ -52,7 +52,7 @@ export interface HostedRig extends Backends {
   readonly service: TestService
 }
 
-/** Backends and a service whose database rejects every transition that is not in `src/hosted/state.ts`. */
+/** Backends and a service whose database rejects every transition that is not in `src/hosted/run/state.ts`. */
 export async function startHostedRig(
   env: Record<string, string> = {},
   answer?: (call: ToolServerCall) => unknown,

@@ -1,5 +1,4 @@
 import { describe, expect, test } from 'bun:test'
-import { gzipSync } from 'node:zlib'
 import { mint } from '../../src/base/ids.ts'
 import { parseEgressAllow } from '../../src/egress/allow-list.ts'
 import { createEgress } from '../../src/egress/egress.ts'
@@ -253,11 +252,6 @@ describe('an answer', () => {
     const fine = '['.repeat(90) + ']'.repeat(90)
     expect(JSON.stringify(((await of(fine, 'application/json')) as { output: unknown }).output)).toBe(fine)
   })
-
-  test('that is compressed is inflated', async () => {
-    const headers = { 'content-type': 'application/json', 'content-encoding': 'gzip' }
-    expect(await of(gzipSync('{"a":1}'), { headers })).toEqual({ ok: true, output: { a: 1 } })
-  })
 })
 
 describe('redacts a secret that is sent back', () => {
@@ -310,12 +304,6 @@ describe('an unreachable tool', () => {
     const outcome = await call({ url })
     expect(outcome.ok).toBe(false)
     expect((outcome as { error: string }).error).toContain(reason)
-  })
-
-  test('fails on every redirect', async () => {
-    answer = () => Response.redirect('http://169.254.169.254/', 307)
-    const outcome = (await call()) as { error: string }
-    expect(outcome.error).toContain('127.0.0.1 redirects to http://169.254.169.254/, and redirects are not followed')
   })
 
   test('fails when the server does not answer in time', async () => {

@@ -101,23 +101,23 @@ describe.each([false, true])('streamed: %p', (stream) => {
 
   test('gives up after four attempts and reports the last error', async () => {
     const asked = ask({ status: 503, errorCode: 'overloaded' }, { stream })
-    const { message, status, code } = await failure(asked)
+    const { message, provider } = await failure(asked)
     expect(message).toBe(
       'the model provider answered 503: The script of the test wants this error (overloaded) (asked 4 times)',
     )
-    expect({ status, code }).toEqual({ status: 503, code: 'overloaded' })
+    expect(provider).toEqual({ status: 503, code: 'overloaded' })
     expect(asked.server.requests).toHaveLength(4)
   })
 
   test.each([400, 401, 403, 404])('does not retry status %d', async (status) => {
     const asked = ask({ status }, { stream })
-    expect((await failure(asked)).status).toBe(status)
+    expect((await failure(asked)).provider.status).toBe(status)
     expect(asked.server.requests).toHaveLength(1)
   })
 
   test('does not retry an exhausted quota, although it is a 429', async () => {
     const asked = ask({ status: 429, errorCode: 'insufficient_quota' }, { stream })
-    expect((await failure(asked)).code).toBe('insufficient_quota')
+    expect((await failure(asked)).provider.code).toBe('insufficient_quota')
     expect(asked.server.requests).toHaveLength(1)
   })
 
@@ -129,7 +129,7 @@ describe.each([false, true])('streamed: %p', (stream) => {
 
   test('fails at once when Retry-After is too long', async () => {
     const asked = ask([{ status: 429, headers: { 'retry-after': '3600' } }, {}], { stream })
-    expect((await failure(asked)).status).toBe(429)
+    expect((await failure(asked)).provider.status).toBe(429)
     expect(asked.server.requests).toHaveLength(1)
   })
 
@@ -147,10 +147,10 @@ describe.each([false, true])('streamed: %p', (stream) => {
   test('never repeats the key in an error message', async () => {
     for (const text of [KEY, encodeURIComponent(KEY), `${'x'.repeat(580)}${KEY}`]) {
       const error = { error: { message: `Incorrect API key provided: ${text}.`, code: KEY } }
-      const { message, code } = await failure(ask({ status: 401, body: JSON.stringify(error) }, { stream }))
-      expect(`${message} ${code}`).not.toContain(text)
+      const { message, provider } = await failure(ask({ status: 401, body: JSON.stringify(error) }, { stream }))
+      expect(`${message} ${provider.code}`).not.toContain(text)
       expect(message.length).toBeLessThan(700)
-      expect(code).toBe('•••')
+      expect(provider.code).toBe('•••')
     }
     expect((await failure(ask({ status: 500, body: `no JSON, but ${KEY}` }, { stream }))).message).toContain('but •••')
   })
@@ -160,7 +160,7 @@ describe.each([false, true])('streamed: %p', (stream) => {
     const turn = { body: JSON.stringify(error), events: [error] }
     expect(await failure(ask(stream ? { events: [error] } : turn, { stream }))).toMatchObject({
       message: 'the model provider reported: No credits',
-      status: 402,
+      provider: { status: 402 },
     })
   })
 

@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import { type ModelAnswer, ModelFailure, type ModelRequest } from '../../src/model/model.ts'
 import { createOpenAiModel } from '../../src/model/openai.ts'
-import { readEvents } from '../../src/model/sse.ts'
+import { readEvents } from '../../src/model/openai-answer.ts'
 import { eventually } from '../support/eventually.ts'
 import { type Script, startModelServer, type Turn } from '../support/model-server.ts'
 import { seededRandom } from '../support/random.ts'

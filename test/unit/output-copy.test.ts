@@ -58,7 +58,7 @@ function twoProcesses({
     opened.push(connections)
     return connections
   }
-  const served = new ServedOutputs({ scheduler, connections: connectionsOf('there'), slowConsumerMs, loops })
+  const served = new ServedOutputs({ connections: connectionsOf('there'), slowConsumerMs, loops }, scheduler)
   const followed = new Followed({
     peers: {
       async get(instanceId, path, { workspaceId }, signal) {
@@ -71,7 +71,7 @@ function twoProcesses({
       },
     },
     executorsOf: async () => executors,
-    instanceId: 'here',
+    owner: 'here',
     runsMax: 10,
     connections: connectionsOf('here'),
     onAvailable: ({ runId }) => void available.push(runId),

@@ -114,13 +114,13 @@ function live(random: Random, onChange: (log: OutputLog, stored: () => OutputLog
         : Array.from({ length: random.int(1, 4) }, (_, i) => call(step, i, [log.nextFrameNumber(), null]))
     steps.push(stepOf(step, content, attempt))
     calls.push(...open)
-    for (const each of open) log.addCall(each, 'started')
+    for (const each of open) log.addCall(each)
     changed()
     while (open.length > 0) {
       const [ended] = open.splice(random.int(0, open.length - 1), 1)
       const done = call(step, ended!.position, [ended!.startedFrame, log.nextFrameNumber()])
       calls[calls.indexOf(ended!)] = done
-      log.addCall(done, 'finished')
+      log.addCall(done)
       changed()
     }
   }

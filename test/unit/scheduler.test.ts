@@ -1,7 +1,8 @@
 import { expect, test } from 'bun:test'
 import { createLog } from '../../src/base/log.ts'
+import type { HostedContext } from '../../src/hosted/run/context.ts'
 import type { RunProgress } from '../../src/hosted/run/run.ts'
-import { Scheduler, type SchedulerDeps } from '../../src/hosted/scheduler/scheduler.ts'
+import { Scheduler } from '../../src/hosted/scheduler/scheduler.ts'
 import { eventually } from '../support/eventually.ts'
 
 /** A run without tools, budget or session that has just begun. */
@@ -28,8 +29,9 @@ function schedulerAsking(onAsk: () => void): Scheduler {
     },
   }
   const prices = { costUsd: () => 0 }
-  const deps = { model, prices, tools: {}, runsAtOnce: 2, runsAtOncePerWorkspace: 2, log: createLog('error') }
-  return new Scheduler(deps as unknown as SchedulerDeps)
+  const config = { runsAtOnce: 2, runsAtOncePerWorkspace: 2 }
+  const context = { model, prices, config, clock: { now: () => 0 }, log: createLog('error') }
+  return new Scheduler(context as unknown as HostedContext, async () => null)
 }
 
 test('a run that is executed already gets no second executor, and its second slot is released', async () => {

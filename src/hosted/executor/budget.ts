@@ -1,33 +1,17 @@
 import { runKey } from '../../base/ids.ts'
-import type { Prices } from '../../conventions/prices.ts'
 import type { ModelAnswer, ModelUsage } from '../../model/model.ts'
-import { inTransaction, type Sql, type TransactionSql } from '../../postgres/connect.ts'
-import type { ChangeSignals } from '../run/change-signals.ts'
+import { inTransaction, type TransactionSql } from '../../postgres/connect.ts'
+import type { HostedContext } from '../run/context.ts'
 import { type Budget, budgetsOver } from '../run/plan.ts'
-import type { HostedRun, RunProgress } from '../run/run.ts'
+import type { Cost, HostedRun, RunProgress } from '../run/run.ts'
 import { executedBy, phaseIs } from '../store/fragments.ts'
 import { OwnershipLost } from '../store/progress.ts'
 import { conversationOf } from './conversation.ts'
-
-export interface BudgetDeps {
-  readonly sql: Sql
-  /** This process, in the table `instances`. */
-  readonly owner: string
-  readonly prices: Prices
-  /** Keyed by the root run; notified when a model call has ended. */
-  readonly budgetChanges: ChangeSignals
-}
 
 /** Why a run has to end: it has exceeded a budget, or its next call would. */
 interface Overrun {
   readonly message: string
   readonly detail: Record<string, unknown>
-}
-
-/** What an answer costs, and what it counts against budgets. */
-export interface Cost {
-  readonly costUsd: number
-  readonly countedUsd: number
 }
 
 const TOKENS_PER_PRICE = 1_000_000
@@ -52,7 +36,7 @@ export class RunBudget {
 
   /** @param spentUsd what its answers have cost so far */
   constructor(
-    private readonly deps: BudgetDeps,
+    private readonly context: HostedContext,
     private readonly run: HostedRun,
     private spentUsd: number,
   ) {
@@ -61,11 +45,11 @@ export class RunBudget {
 
   /** What an answer costs. If the price of its model is unknown, it costs nothing but still counts against budgets. */
   costOf(answer: ModelAnswer): Cost {
-    const { prices } = this.deps
+    const { prices } = this.context
     const { model } = this.run.plan.agent
     const costUsd = prices.costUsd(answer.model, answer.usage) ?? prices.costUsd(model, answer.usage) ?? 0
     const isKnown = prices.costUsd(model, answer.usage) !== null
-    return { costUsd, countedUsd: isKnown ? costUsd : Math.max(costUsd, this.priceOf(answer.usage)) }
+    return { costUsd, spentUsd: isKnown ? costUsd : Math.max(costUsd, this.priceOf(answer.usage)) }
   }
 
   /**
@@ -84,7 +68,7 @@ export class RunBudget {
     const estimate = isShared ? Math.max(atLeast, this.priceOf(expectedUsage(progress, known))) : atLeast
     for (;;) {
       signal.throwIfAborted()
-      const change = this.deps.budgetChanges.next(this.key, signal)
+      const change = this.context.budgetChanges.next(this.key, signal)
       const verdict = await this.reserve(atLeast, estimate)
       if (verdict !== 'full') return verdict
       await change
@@ -95,19 +79,19 @@ export class RunBudget {
    * Whether an answer of this cost exceeds the run's own budget. Those of its ancestors are checked before the next
    * call.
    */
-  overrunAfter({ countedUsd }: Cost): Overrun | null {
-    return this.ownOverrun('has exceeded', this.spentUsd + this.belowUsd + countedUsd)
+  overrunAfter({ spentUsd }: Cost): Overrun | null {
+    return this.ownOverrun('has exceeded', this.spentUsd + this.belowUsd + spentUsd)
   }
 
   /** Call once a model call has ended and its cost is stored. */
-  settled(countedUsd: number): void {
-    this.spentUsd += countedUsd
-    if (this.budgets.length > 0) this.deps.budgetChanges.notify(this.key)
+  settled({ spentUsd }: Cost): void {
+    this.spentUsd += spentUsd
+    if (this.budgets.length > 0) this.context.budgetChanges.notify(this.key)
   }
 
   /** @returns `full`: there is room only once calls in flight have ended */
   private async reserve(atLeast: number, estimate: number): Promise<Overrun | 'full' | null> {
-    const { sql, owner } = this.deps
+    const { sql, owner } = this.context
     return inTransaction(sql, async (tx) => {
       const sums = await this.lockedSums(tx)
       const verdict = this.judge(sums, atLeast, estimate)
@@ -158,7 +142,7 @@ export class RunBudget {
 
   /** A model of unknown price is charged as the most expensive one, so that no budget is exceeded unnoticed. */
   private priceOf(usage: ModelUsage): number {
-    const { prices } = this.deps
+    const { prices } = this.context
     const known = prices.costUsd(this.run.plan.agent.model, usage)
     if (known !== null) return known
     const { input, output } = prices.highest()

@@ -1,33 +1,21 @@
-import type { Clock } from '../../base/clock.ts'
-import type { Log } from '../../base/log.ts'
 import { RawJson } from '../../base/raw-json.ts'
-import { type Model, type ModelAnswer, ModelFailure } from '../../model/model.ts'
-import type { SchemaChecks } from '../../model/output-schema.ts'
+import { type ModelAnswer, ModelFailure } from '../../model/model.ts'
 import { OutputLog } from '../output/output-log.ts'
+import type { HostedContext } from '../run/context.ts'
 import { type Children, RELEASED, type RunOutcome, type RunProgress } from '../run/run.ts'
 import { isDone } from '../run/state.ts'
-import { OwnershipLost } from '../store/progress.ts'
-import { McpUnavailable } from '../tools/mcp-unavailable.ts'
-import { openToolbox, type Toolbox, type ToolboxDeps } from '../tools/toolbox.ts'
-import { type BudgetDeps, RunBudget } from './budget.ts'
+import { modelEvent } from '../store/events.ts'
+import { OwnershipLost, type PricedAnswer } from '../store/progress.ts'
+import { McpUnavailable } from '../tools/mcp-lists.ts'
+import type { ToolContext } from '../tools/tool.ts'
+import { openToolbox, type Toolbox } from '../tools/toolbox.ts'
 import { CallMaker } from './call-maker.ts'
 import { conversationOf } from './conversation.ts'
-import { RunWriter, type StoredAnswer } from './run-writer.ts'
-import { finishedEvent, modelEvent, requestedEvent, startedEvent } from './step-events.ts'
+import { RunWriter } from './run-writer.ts'
 import { attemptName, callsOf, storableAnswer } from './tool-calls.ts'
 
-export interface ExecutorDeps extends BudgetDeps {
-  readonly clock: Clock
-  readonly log: Log
-  readonly model: Model
-  readonly schemas: SchemaChecks
-  readonly tools: ToolboxDeps
+export interface ExecutorContext extends HostedContext, ToolContext {
   readonly children: Children
-  /** How long a pause lasts before it expires; null: forever. */
-  readonly pauseMs: number | null
-  readonly outputBytesMax: number
-  /** Called after each commit that has written to the outbox. */
-  readonly onChange: () => void
 }
 
 /** How often a model may correct output that does not match the schema. */
@@ -51,12 +39,12 @@ export class Executor {
   private toolbox: Promise<Toolbox> | undefined
 
   constructor(
-    private readonly deps: ExecutorDeps,
+    private readonly context: ExecutorContext,
     progress: RunProgress,
   ) {
     this.output = OutputLog.of(progress)
     for (const pause of progress.pauses) this.output.skipFrameNumbers(pause.frame)
-    this.writer = new RunWriter(deps, progress, new RunBudget(deps, progress.run, progress.spentUsd), this.abort)
+    this.writer = new RunWriter(context, progress, this.output, this.abort)
   }
 
   /** Whether it still executes its run: false once it is stopped, or has lost or ended the run. */
@@ -97,8 +85,8 @@ export class Executor {
   }
 
   private async makeCalls(): Promise<RunOutcome | null> {
-    const { deps, writer, output } = this
-    await new CallMaker({ ...deps, writer, output, toolbox: await this.tools(), signal: this.abort.signal }).makeAll()
+    const { context, writer } = this
+    await new CallMaker(context, writer, await this.tools(), this.abort.signal).makeAll()
     return this.progress.calls.every(({ status }) => isDone(status)) ? null : writer.pause()
   }
 
@@ -129,7 +117,7 @@ export class Executor {
       outputSchema: agent.outputSchema,
       ...(isStreamed && { onText: (delta: string) => output.addText(delta), onRestart: begin }),
     }
-    const answer = storableAnswer(await this.deps.model.ask(request, signal))
+    const answer = storableAnswer(await this.context.model.ask(request, signal))
     if (!isStreamed && answer.content !== null) output.addText(answer.content)
     return this.takeAnswer(answer, { step, attempt, latencyMs: performance.now() - startedMs, toolbox })
   }
@@ -139,7 +127,7 @@ export class Executor {
     answer: ModelAnswer,
     asked: { readonly step: number; readonly attempt: string; readonly latencyMs: number; readonly toolbox: Toolbox },
   ): Promise<RunOutcome | null> {
-    const { clock, pauseMs, schemas, onChange } = this.deps
+    const { clock, config, schemas } = this.context
     const { writer, output } = this
     const { run } = this.progress
     const { step, attempt, toolbox } = asked
@@ -157,31 +145,22 @@ export class Executor {
       await writer.storeAnswer({ ...last, step: { ...last.step, remark: end } })
       return null
     }
-    const expiresAt = pauseMs === null ? null : new Date(at + pauseMs)
+    const expiresAt = config.pauseMs === null ? null : new Date(at + config.pauseMs)
     const { calls, pauses } = callsOf(answer, { step, toolbox, schemas, log: output, expiresAt })
-    const events = pauses.map((pause) => requestedEvent(run, at, pause))
-    for (const call of calls) {
-      if (call.status === 'started') events.push(startedEvent(run, at, call))
-      if (call.status === 'failed') events.push(finishedEvent(run, at, call, 0))
-    }
-    await writer.storeAnswer(last, calls, pauses, events)
-    for (const call of calls) {
-      if (call.status === 'started') output.addCall(call, 'started')
-      if (call.status === 'failed') output.addCall(call, 'finished')
-    }
-    onChange()
+    await writer.storeAnswer(last, calls, pauses)
     return null
   }
 
   /** Ends the run with this answer. @returns the outcome, or a message to the model about what it has to correct */
-  private async finalAnswer(last: StoredAnswer): Promise<RunOutcome | string> {
-    const { schemas, outputBytesMax } = this.deps
+  private async finalAnswer(last: PricedAnswer): Promise<RunOutcome | string> {
+    const { schemas, limits } = this.context
+    const bytesMax = limits.run_output_bytes
     const { writer } = this
     const { run, steps } = this.progress
     const { outputSchema } = run.plan.agent
     const text = last.step.content ?? ''
-    if (Buffer.byteLength(text) > outputBytesMax)
-      return writer.fail('output_too_large', `the answer of the model has more than ${outputBytesMax} bytes`, last)
+    if (Buffer.byteLength(text) > bytesMax)
+      return writer.fail('output_too_large', `the answer of the model has more than ${bytesMax} bytes`, last)
     if (outputSchema === null) return writer.end('completed', { output: RawJson.of({ text }), remember: text, last })
     const checked = schemas.checkOutput(outputSchema, text)
     if (!('problem' in checked)) {
@@ -197,7 +176,7 @@ export class Executor {
 
   private async endAfter(error: unknown): Promise<RunOutcome> {
     const { writer } = this
-    const { log } = this.deps
+    const { log } = this.context
     const reason = this.abort.signal.aborted ? this.abort.signal.reason : error
     try {
       if (reason instanceof TimedOut) {
@@ -206,8 +185,7 @@ export class Executor {
       }
       if (reason instanceof Stopped || reason instanceof OwnershipLost) return RELEASED
       if (reason instanceof ModelFailure) {
-        const { status, code, message } = reason
-        return await writer.fail('model_failed', message, null, { provider: { status, code } })
+        return await writer.fail('model_failed', reason.message, null, { provider: reason.provider })
       }
       if (reason instanceof McpUnavailable) return await writer.fail('tool_unavailable', reason.message)
       log.error('a hosted run failed with an internal error', { runId: this.progress.run.runId, error: reason })
@@ -220,7 +198,7 @@ export class Executor {
   }
 
   private tools(): Promise<Toolbox> {
-    this.toolbox ??= this.writer.store(() => openToolbox(this.progress.run, this.deps.tools, this.abort.signal))
+    this.toolbox ??= this.writer.store(() => openToolbox(this.progress.run, this.context, this.abort.signal))
     return this.toolbox
   }
 

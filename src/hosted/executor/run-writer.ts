@@ -1,35 +1,16 @@
-import type { Clock } from '../../base/clock.ts'
 import { RawJson } from '../../base/raw-json.ts'
-import type { SystemEventRow } from '../../journal/rows.ts'
-import { isUnavailable, type Sql } from '../../postgres/connect.ts'
+import { isUnavailable } from '../../postgres/connect.ts'
 import type { TerminalStatus } from '../../runs/state.ts'
-import type { Call, Children, Pause, RunOutcome, RunProgress, Step } from '../run/run.ts'
+import type { OutputLog } from '../output/output-log.ts'
+import type { HostedContext } from '../run/context.ts'
+import type { Call, Children, Cost, Pause, RunOutcome, RunProgress } from '../run/run.ts'
 import { endRun } from '../store/end.ts'
+import { callEvent, endedEvent, requestedEvent, systemEvent } from '../store/events.ts'
 import { loadProgress } from '../store/load.ts'
 import { pauseRun } from '../store/pausing.ts'
-import { OwnershipLost, storeAnswer } from '../store/progress.ts'
-import { systemEvent } from '../store/system-event.ts'
-import type { Cost, RunBudget } from './budget.ts'
-import { endedEvent } from './step-events.ts'
+import { OwnershipLost, type PricedAnswer, storeAnswer, storeCall } from '../store/progress.ts'
+import { RunBudget } from './budget.ts'
 import { storable } from './tool-calls.ts'
-
-interface RunWriterDeps {
-  readonly sql: Sql
-  /** This process, in the table `instances`. */
-  readonly owner: string
-  readonly clock: Clock
-  readonly children: Pick<Children, 'stop'>
-  /** Called after each commit that has written to the outbox. */
-  readonly onChange: () => void
-}
-
-/** An answer of the model that is stored together with what follows from it. */
-export interface StoredAnswer {
-  readonly step: Step
-  readonly cost: Cost
-  /** Its `llm.call`. */
-  readonly event: SystemEventRow
-}
 
 interface EndDetails {
   readonly output?: RawJson
@@ -39,28 +20,31 @@ interface EndDetails {
   readonly message?: string
   readonly detail?: Record<string, unknown>
   /** The answer that ends the run. */
-  readonly last?: StoredAnswer | null
+  readonly last?: PricedAnswer | null
 }
 
 const STORE_RETRY_MS = 200
-const NO_COST: Cost = { costUsd: 0, countedUsd: 0 }
+const NO_COST: Cost = { costUsd: 0, spentUsd: 0 }
 
-/** Stores what an executor does, and keeps {@link progress} equal to the rows. */
+/** Stores what an executor does, and keeps {@link progress} and the output equal to the rows. */
 export class RunWriter {
+  readonly budget: RunBudget
   /** Calls stored by this executor: no earlier process can have made them. */
   readonly fresh = new Set<string>()
   private readonly startedMs = performance.now()
   private readonly baseUsedMs: number
   private costUsd: number
   private isStopped = false
+  private storing: Promise<unknown> = Promise.resolve()
 
   constructor(
-    private readonly deps: RunWriterDeps,
+    private readonly context: HostedContext & { readonly children: Pick<Children, 'stop'> },
     public progress: RunProgress,
-    readonly budget: RunBudget,
+    private readonly output: OutputLog,
     /** Aborted when the run turns out to belong to another process. */
     private readonly abort: AbortController,
   ) {
+    this.budget = new RunBudget(context, progress.run, progress.spentUsd)
     this.baseUsedMs = progress.usedMs
     this.costUsd = progress.costUsd
   }
@@ -94,37 +78,62 @@ export class RunWriter {
   }
 
   /** Stores an answer of the model, with the calls and questions that it asks for. */
-  async storeAnswer(
-    { step, cost, event }: StoredAnswer,
-    calls: readonly Call[] = [],
-    pauses: readonly Pause[] = [],
-    events: readonly SystemEventRow[] = [],
-  ): Promise<void> {
-    const { sql, owner, clock } = this.deps
+  async storeAnswer(priced: PricedAnswer, calls: readonly Call[] = [], pauses: readonly Pause[] = []): Promise<void> {
+    const { sql, owner, clock, onChange } = this.context
     const { progress } = this
-    const { costUsd, countedUsd: spentUsd } = cost
-    const answer = {
-      step,
-      calls,
-      pauses,
-      costUsd,
-      spentUsd,
-      usedMs: this.usedMs,
-      at: clock.now(),
-      events: [event, ...events],
-    }
-    await this.store(() => storeAnswer(sql, progress.run, owner, answer))
-    progress.steps.push(step)
+    const { run } = progress
+    const at = clock.now()
+    const unheld = calls.filter(({ status }) => status !== 'held')
+    const asked = pauses.map((pause) => requestedEvent(run, at, pause))
+    const events = [...asked, ...unheld.map((call) => callEvent(run, at, call))]
+    const answer = { ...priced, calls, pauses, usedMs: this.usedMs, at, events }
+    await this.store(() => storeAnswer(sql, run, owner, answer))
+    progress.steps.push(priced.step)
     progress.calls.push(...calls)
     for (const { callId } of calls) this.fresh.add(callId)
     progress.pauses.push(...pauses)
-    this.costUsd += costUsd
-    this.budget.settled(spentUsd)
+    this.costUsd += priced.cost.costUsd
+    this.budget.settled(priced.cost)
+    for (const call of unheld) this.output.addCall(call)
+    onChange()
+  }
+
+  /** Records that a call is about to be made. @throws OwnershipLost */
+  startCall(call: Call): Promise<Call> {
+    return this.changeCall((startedFrame) => ({ ...call, status: 'started', startedFrame }))
+  }
+
+  /** Stores the result of a call. @param output for the model @throws OwnershipLost */
+  async finishCall(call: Call, status: 'finished' | 'failed', output: RawJson, tookMs = 0): Promise<void> {
+    const durationMs = Math.round(tookMs)
+    await this.changeCall((finishedFrame) => ({ ...call, status, output, durationMs, finishedFrame }))
+  }
+
+  /**
+   * Frames are published in the order of their numbers, so that a reader who has seen one has seen those before it.
+   * Calls that end at the same time are therefore stored one after the other; the lock on their run would serialize
+   * them anyway.
+   */
+  private changeCall(change: (frame: number) => Call): Promise<Call> {
+    const { sql, owner, clock, onChange } = this.context
+    const stored = this.storing.then(async () => {
+      const { run, calls } = this.progress
+      const call = change(this.output.nextFrameNumber())
+      const at = clock.now()
+      const stamp = { usedMs: this.usedMs, at, events: [callEvent(run, at, call)] }
+      await this.store(() => storeCall(sql, run, owner, call, stamp))
+      calls[calls.findIndex(({ callId }) => callId === call.callId)] = call
+      this.output.addCall(call)
+      onChange()
+      return call
+    })
+    this.storing = stored.catch(() => undefined)
+    return stored
   }
 
   /** Pauses the run, whose open calls all wait for people. @returns null if it can continue. @throws OwnershipLost */
   async pause(): Promise<RunOutcome | null> {
-    const { sql, owner, clock, onChange } = this.deps
+    const { sql, owner, clock, onChange } = this.context
     const { run } = this.progress
     const at = clock.now()
     const pending = await this.store(() =>
@@ -149,7 +158,7 @@ export class RunWriter {
   fail(
     reason: string,
     message: string,
-    last: StoredAnswer | null = null,
+    last: PricedAnswer | null = null,
     detail: Record<string, unknown> = {},
   ): Promise<RunOutcome> {
     return this.end('failed', { reason, message, last, detail })
@@ -157,18 +166,18 @@ export class RunWriter {
 
   /** Ends the run and its descendants. @throws OwnershipLost */
   async end(status: TerminalStatus, details: EndDetails): Promise<RunOutcome> {
-    const { sql, owner, clock, onChange, children } = this.deps
+    const { sql, owner, clock, onChange, children } = this.context
     const { run, steps, calls } = this.progress
     const { reason, output = null, remember, last = null, detail = {} } = details
     const message = details.message === undefined ? null : storable(details.message)
     const at = clock.now()
     const errorDetail = reason === undefined ? null : RawJson.of({ reason, ...detail })
-    const { costUsd, countedUsd } = last?.cost ?? NO_COST
+    const cost = last?.cost ?? NO_COST
     const hasActiveChildren = calls.some((call) => call.childRunId !== null && call.status === 'started')
     const event = endedEvent(run, at, status, {
       steps: steps.length + (last === null ? 0 : 1),
       toolCalls: calls.length,
-      costUsd: this.costUsd + costUsd,
+      costUsd: this.costUsd + cost.costUsd,
       message,
       errorDetail,
     })
@@ -178,19 +187,17 @@ export class RunWriter {
         output,
         errorMessage: message,
         errorDetail,
-        step: last?.step ?? null,
-        costUsd,
-        spentUsd: countedUsd,
+        last,
         usedMs: this.usedMs,
         remember: remember === undefined ? null : { user: run.plan.user, assistant: remember },
         at,
-        events: last === null ? [event] : [last.event, event],
+        events: [event],
         descendantsReason: hasActiveChildren ? 'its parent has ended' : null,
       }),
     )
     if (ended === null) throw new OwnershipLost()
     onChange()
-    this.budget.settled(countedUsd)
+    this.budget.settled(cost)
     const { descendants, ...usage } = ended
     children.stop(descendants)
     return { kind: 'ended', status, output, errorMessage: message, errorDetail, ...usage }

@@ -2,10 +2,10 @@ import { agentColumns } from '../../agents/store.ts'
 import { invalid } from '../../base/errors.ts'
 import type { RunIdentity } from '../../base/ids.ts'
 import type { RawJson } from '../../base/raw-json.ts'
-import type { SchemaChecks } from '../../model/output-schema.ts'
 import type { Sql } from '../../postgres/connect.ts'
-import { HeadersNotFilled, type Secrets } from '../../secrets/store.ts'
+import { HeadersNotFilled } from '../../secrets/store.ts'
 import { storable } from '../executor/tool-calls.ts'
+import type { HostedContext } from '../run/context.ts'
 import { type HostedAgentRow, plannedAgent, userMessage } from '../run/plan.ts'
 import type { PlannedRun } from '../store/begin.ts'
 
@@ -42,11 +42,6 @@ export function plannedRun(agent: HostedAgentRow, identity: RunIdentity, input: 
   }
 }
 
-interface ToolChecks {
-  readonly secrets: Secrets
-  readonly schemas: SchemaChecks
-}
-
 /**
  * Reports a missing secret before the run starts, not in the middle of it.
  * @throws ApiError VALIDATION_ERROR
@@ -54,7 +49,7 @@ interface ToolChecks {
 export async function checkTools(
   agent: HostedAgentRow,
   workspaceId: string,
-  { secrets, schemas }: ToolChecks,
+  { secrets, schemas }: Pick<HostedContext, 'secrets' | 'schemas'>,
 ): Promise<void> {
   const { tools, outputSchema } = plannedAgent(agent)
   const problem = outputSchema === null ? undefined : schemas.schemaProblem(outputSchema)

@@ -1,40 +1,22 @@
-import type { Clock } from '../../base/clock.ts'
 import { ApiError, invalid } from '../../base/errors.ts'
 import type { Mint, RunIdentity } from '../../base/ids.ts'
 import type { Limits } from '../../base/limits.ts'
 import { EMPTY_OBJECT, RawJson } from '../../base/raw-json.ts'
 import type { Caller } from '../../keys/schema.ts'
-import type { SchemaChecks } from '../../model/output-schema.ts'
 import type { Sql } from '../../postgres/connect.ts'
 import { checkSize, checkText } from '../../runs/limits.ts'
-import type { Secrets } from '../../secrets/store.ts'
+import type { HostedContext } from '../run/context.ts'
 import type { HistoryMessage, HostedAgentRow } from '../run/plan.ts'
 import type { RunOutcome, RunProgress } from '../run/run.ts'
 import type { Scheduler } from '../scheduler/scheduler.ts'
 import { type BeginResult, beginRun, type PlannedRun } from '../store/begin.ts'
-import { endRun, WITHOUT_ANSWER } from '../store/end.ts'
+import { endRun } from '../store/end.ts'
+import { systemEvent } from '../store/events.ts'
 import { phaseIs } from '../store/fragments.ts'
 import { findRun, loadStarted } from '../store/load.ts'
-import { systemEvent } from '../store/system-event.ts'
 import { checkTools, findAgent, plannedRun } from './agent.ts'
 import { fillPrompt } from './prompt.ts'
 import type { InvokeAgent } from './schema.ts'
-
-export interface InvocationsDeps {
-  readonly sql: Sql
-  /** This process, in the table `instances`. */
-  readonly owner: string
-  readonly clock: Clock
-  readonly limits: Limits
-  readonly scheduler: () => Scheduler
-  readonly secrets: Secrets
-  readonly schemas: SchemaChecks
-  /** Without a model no agent can be invoked. */
-  readonly hasModel: boolean
-  /** How many runs of a workspace may be queued. */
-  readonly queuedMax: number
-  readonly onChange: () => void
-}
 
 /** An invoked run, and its outcome if this process executes it. */
 export interface Invoked {
@@ -48,11 +30,14 @@ export interface Invoked {
 
 /** Invoking hosted agents (docs/specification.md#invoke): from a request to a run that is executed or queued. */
 export class Invocations {
-  constructor(private readonly deps: InvocationsDeps) {}
+  constructor(
+    private readonly context: HostedContext,
+    private readonly scheduler: Scheduler,
+  ) {}
 
   /** @throws ApiError VALIDATION_ERROR, PAYLOAD_TOO_LARGE, NOT_FOUND, RATE_LIMITED, UNAVAILABLE */
   async invoke(caller: Caller, agentId: string, body: InvokeAgent, mint: Mint): Promise<Invoked> {
-    const { sql, limits, hasModel } = this.deps
+    const { sql, limits, config } = this.context
     checkBody(body, limits)
     const { workspaceId } = caller
     const agent = await findAgent(sql, workspaceId, agentId)
@@ -60,12 +45,12 @@ export class Invocations {
     checkAgent(agent, body)
     const variables = body.prompt_variables ?? {}
     const system = fillPrompt(agent.prompt, { variables, path: 'prompt_variables', lengthMax: limits.prompt_length })
-    if (!hasModel)
+    if (config.openAiApiKey === undefined && config.openAiBaseUrl === undefined)
       throw new ApiError(
         'UNAVAILABLE',
         'no model is configured: the operator must set OPENAI_API_KEY or OPENAI_BASE_URL',
       )
-    await checkTools(agent, workspaceId, this.deps)
+    await checkTools(agent, workspaceId, this.context)
     const input = body.input ?? EMPTY_OBJECT
     const runId = mint.uuid()
     const sessionId = body.session_id?.toLowerCase() ?? (body.start_session === true ? mint.uuid() : null)
@@ -82,8 +67,9 @@ export class Invocations {
   }
 
   private async begin(run: PlannedRun, isBackground: boolean): Promise<Invoked> {
-    const { sql, owner, clock, queuedMax: waitingMax, onChange } = this.deps
-    const scheduler = this.deps.scheduler()
+    const { scheduler } = this
+    const { sql, owner, clock, config, onChange } = this.context
+    const waitingMax = config.queuedRuns
     const { workspaceId, runId, sessionId } = run
     const at = clock.now()
     const hasSlot = scheduler.takeSlot(workspaceId)
@@ -113,12 +99,11 @@ export class Invocations {
    * @returns false when it had already ended
    */
   async cancel(identity: RunIdentity, reason: string | null): Promise<boolean> {
-    const { sql, clock, onChange } = this.deps
+    const { sql, clock, onChange } = this.context
     const run = await findRun(sql, identity)
     if (run === null) return false
     const at = clock.now()
     const ended = await endRun(sql, run, null, {
-      ...WITHOUT_ANSWER,
       status: 'cancelled',
       errorMessage: reason,
       at,
@@ -127,9 +112,8 @@ export class Invocations {
     })
     if (ended === null) return false
     onChange()
-    const scheduler = this.deps.scheduler()
-    for (const each of [run, ...ended.descendants]) scheduler.stopRun(each)
-    scheduler.dispatchSoon()
+    for (const each of [run, ...ended.descendants]) this.scheduler.stopRun(each)
+    this.scheduler.dispatchSoon()
     return true
   }
 }

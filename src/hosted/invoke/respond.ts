@@ -2,23 +2,16 @@ import { orAborted } from '../../base/abort.ts'
 import { ApiError } from '../../base/errors.ts'
 import type { RunIdentity } from '../../base/ids.ts'
 import { eventStreamResponse } from '../../http/event-stream.ts'
-import type { KeyRing } from '../../keys/key-ring.ts'
 import type { FeedCaller } from '../../keys/schema.ts'
 import { type CloseReason, type FeedReservation, refusalOf } from '../../live/connections.ts'
-import type { LiveOutputs, OutputPosition } from '../output/output-log.ts'
-import { OutputStream, type OutputStreamDeps } from '../output/output-stream.ts'
-import { type PendingPause, RELEASED, type RunOutcome } from '../run/run.ts'
+import type { OutputPosition } from '../output/output-log.ts'
+import { type OutputSources, OutputStream } from '../output/output-stream.ts'
+import type { HostedContext } from '../run/context.ts'
+import { askedOf, pausedStatus, RELEASED, type RunOutcome } from '../run/run.ts'
 import type { Scheduler } from '../scheduler/scheduler.ts'
-import { readOutcome } from '../store/outcome.ts'
+import { readOutcome } from '../store/load.ts'
 import type { Invoked } from './invocations.ts'
 import type { RunResponse } from './schema.ts'
-
-interface ResponderDeps extends OutputStreamDeps {
-  readonly scheduler: Pick<Scheduler, keyof LiveOutputs | 'settled'>
-  readonly ring: Pick<KeyRing, 'authenticateFeed'>
-  /** How long a caller waits; then its run continues without it. */
-  readonly waitMs: number
-}
 
 /** How the caller of a run wants its response. */
 export interface ResponseMode {
@@ -46,7 +39,10 @@ const QUEUED: RunOutcome = { kind: 'released', status: 'queued' }
 export class Responder {
   private readonly stopping = new AbortController()
 
-  constructor(private readonly deps: ResponderDeps) {}
+  constructor(
+    private readonly context: HostedContext,
+    private readonly outputs: OutputSources & { readonly scheduler: Pick<Scheduler, 'settled'> },
+  ) {}
 
   /**
    * Starts a run and responds in the mode that the caller asked for. Capacity for a stream is reserved first: a run
@@ -55,7 +51,7 @@ export class Responder {
    *   FORBIDDEN when the key is revoked or expires while its caller waits
    */
   async respond(workspaceId: string, mode: ResponseMode, start: () => Promise<StartedRun>) {
-    const { connections } = this.deps
+    const { connections } = this.context
     const room = mode.stream === true ? connections.reserve(workspaceId) : undefined
     try {
       return await this.answer(await start(), mode, room)
@@ -65,7 +61,7 @@ export class Responder {
   }
 
   private async answer(run: StartedRun, mode: ResponseMode, room: FeedReservation | undefined) {
-    const { ring } = this.deps
+    const { ring } = this.context
     if (mode.stream === true) {
       mode.keepOpen()
       return afterEffect(async () => this.stream(await ring.authenticateFeed(mode.key), run, run.after, room))
@@ -84,11 +80,11 @@ export class Responder {
   }
 
   /**
-   * Waits up to `waitMs`, then responds with the current state of the run. The wait ends at once when the key becomes
+   * Waits up to `config.waitMs`, then responds with the current state of the run. The wait ends at once when the key becomes
    * invalid.
    */
   private async settled(run: StartedRun, mode: ResponseMode) {
-    const { ring, connections, waitMs } = this.deps
+    const { ring, connections, config } = this.context
     const stopping = this.stopping.signal
     const wait = new AbortController()
     const stopWaiting = () => wait.abort()
@@ -101,7 +97,7 @@ export class Responder {
     }
     const caller = await ring.authenticateFeed(mode.key)
     const unhold = await connections.hold({ caller, end })
-    const timer = setTimeout(stopWaiting, waitMs)
+    const timer = setTimeout(stopWaiting, config.waitMs)
     stopping.addEventListener('abort', stopWaiting)
     if (stopping.aborted) stopWaiting()
     try {
@@ -123,7 +119,7 @@ export class Responder {
   private async untilSettled(run: StartedRun, signal: AbortSignal) {
     let outcome = run.outcome === null ? RELEASED : await orAborted(run.outcome, signal)
     for (;;) {
-      if (outcome.kind === 'released') outcome = await this.deps.scheduler.settled(run, signal)
+      if (outcome.kind === 'released') outcome = await this.outputs.scheduler.settled(run, signal)
       if (outcome.kind !== 'paused') return outcome
       // A decision made while the run was pausing has already resumed it.
       outcome = await this.currentOutcome(run)
@@ -132,7 +128,7 @@ export class Responder {
   }
 
   private async currentOutcome(run: RunIdentity) {
-    const outcome = await readOutcome(this.deps.sql, run)
+    const outcome = await readOutcome(this.context.sql, run)
     if (outcome === null) throw new ApiError('NOT_FOUND', 'run does not exist')
     return outcome
   }
@@ -144,8 +140,9 @@ export class Responder {
     after: OutputPosition | undefined,
     room?: FeedReservation,
   ): Promise<Response> {
-    const open = () => new OutputStream(this.deps, { caller, run: { workspaceId, runId }, sessionId, after })
-    const { body } = await this.deps.connections.admit(caller, open, room)
+    const open = () =>
+      new OutputStream(this.context, this.outputs, { caller, run: { workspaceId, runId }, sessionId, after })
+    const { body } = await this.context.connections.admit(caller, open, room)
     return eventStreamResponse(body)
   }
 
@@ -180,20 +177,13 @@ function answerOf(
 ): { readonly status: 200 | 202; readonly data: RunResponse } {
   const base = { run_id: runId, session_id: sessionId }
   if (outcome.kind === 'released') return { status: 202, data: { ...base, status: outcome.status, output: null } }
-  if (outcome.kind === 'paused') return { status: 202, data: { ...base, ...waiting(outcome.pending), output: null } }
+  if (outcome.kind === 'paused') {
+    const status = pausedStatus(outcome.pending)
+    return { status: 202, data: { ...base, status, [status]: askedOf(outcome.pending), output: null } as RunResponse }
+  }
   const { status, output, inputTokens, outputTokens } = outcome
   const usage = { input_tokens: inputTokens, output_tokens: outputTokens, total_tokens: inputTokens + outputTokens }
   if (status === 'completed') return { status: 200, data: { ...base, status, output: output!, usage } }
   const { errorMessage: error_message, errorDetail: error_detail } = outcome
   return { status: 200, data: { ...base, status, output: null, error_message, error_detail, usage } }
-}
-
-function waiting(pending: PendingPause) {
-  if (pending.type === 'approval') {
-    const { id: approval_id, tool, input, expires_at } = pending
-    return { status: 'awaiting_approval' as const, awaiting_approval: { approval_id, tool, input, expires_at } }
-  }
-  const { id: request_id, question, options, expires_at } = pending
-  const asked = { request_id, question, ...(options !== undefined && { options: [...options] }), expires_at }
-  return { status: 'awaiting_input' as const, awaiting_input: asked }
 }

@@ -1,26 +1,18 @@
 import { type RunIdentity, runKey } from '../../base/ids.ts'
-import type { Log } from '../../base/log.ts'
-import type { Loops } from '../../base/loops.ts'
 import type { Caller } from '../../keys/schema.ts'
-import type { Connections } from '../../live/connections.ts'
 import type { Peers } from '../../partitions/peers.ts'
+import type { HostedContext } from '../run/context.ts'
 import { applyChange, copyPath, linesOf } from './output-copy.ts'
 import { OutputLog } from './output-log.ts'
 
-export interface FollowedOutputsDeps {
+export interface FollowedOutputsDeps extends Pick<HostedContext, 'owner' | 'connections' | 'log' | 'loops'> {
   readonly peers: Peers
   /** The processes that execute these runs at present, by {@link runKey}; called every second. */
   readonly executorsOf: (runs: readonly RunIdentity[]) => Promise<ReadonlyMap<string, string>>
-  /** This process, in the table `instances`. */
-  readonly instanceId: string
   /** Runs followed at once. The clients of any others get the text when the run ends or pauses. */
   readonly runsMax: number
-  /** Connections to executors count as feeds do. */
-  readonly connections: Pick<Connections, 'reserveForPeer'>
   /** Called when the output of a run can be read here. */
   readonly onAvailable: (run: RunIdentity) => void
-  readonly log: Log
-  readonly loops: Pick<Loops, 'repeat'>
   readonly times?: Partial<FollowTimes>
 }
 
@@ -89,10 +81,9 @@ export class FollowedOutputs {
    * @param caller who reads it
    */
   follow(run: RunIdentity, executor: string, caller: Caller): void {
-    const { instanceId, runsMax, connections } = this.deps
+    const { owner, runsMax, connections } = this.deps
     const key = runKey(run.workspaceId, run.runId)
-    if (executor === instanceId || this.copies.has(key) || this.copies.size >= runsMax || this.isAvoided(executor))
-      return
+    if (executor === owner || this.copies.has(key) || this.copies.size >= runsMax || this.isAvoided(executor)) return
     const room = connections.reserveForPeer()
     if (room === null) return
     const copy = new Copy(run, executor)

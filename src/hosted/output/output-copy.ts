@@ -9,7 +9,7 @@ import type { OutputItem, OutputLog } from './output-log.ts'
 type Change = OutputItem | { readonly kind: 'delta'; readonly text: string }
 
 /** How much of a log was sent. */
-export interface CopyPosition {
+interface CopyPosition {
   readonly items: number
   /** The attempt and the length of the last item, if it is a text: it can still grow, or be replaced. */
   readonly attempt: string | undefined

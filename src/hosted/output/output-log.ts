@@ -1,6 +1,6 @@
 import type { RunIdentity } from '../../base/ids.ts'
 import { encodeJson } from '../../base/raw-json.ts'
-import type { Call, PendingPause, RunOutcome, RunProgress } from '../run/run.ts'
+import { askedOf, type Call, type PendingPause, pausedStatus, type RunOutcome, type RunProgress } from '../run/run.ts'
 
 /**
  * The output of a hosted run, in order, for streams that may start at any position
@@ -104,11 +104,9 @@ export class OutputLog {
     this.notify()
   }
 
-  addCall(call: Call, phase: 'started' | 'finished'): void {
-    const [started, finished] = toolItems(this.runId, call, true)
-    const item = phase === 'started' ? started : finished
-    if (item === undefined) return
-    this.items.push(item)
+  /** Appends the last frame that a call has so far. */
+  addCall(call: Call): void {
+    this.items.push(...toolItems(this.runId, call).slice(-1))
     this.notify()
   }
 
@@ -135,8 +133,8 @@ export class OutputLog {
   }
 }
 
-/** The frames that a call has so far. With `both`, the first one stands for the start even if it has no number. */
-function toolItems(runId: string, call: Call, both = false): FrameItem[] {
+/** The frames that a call has so far. */
+function toolItems(runId: string, call: Call): FrameItem[] {
   const about = { run_id: runId, tool_call_id: call.toolCallId, name: call.tool }
   const item = (offset: number, data: object): FrameItem => ({
     kind: 'frame',
@@ -147,8 +145,7 @@ function toolItems(runId: string, call: Call, both = false): FrameItem[] {
     data: encodeJson({ ...about, ...data }),
   })
   const items: FrameItem[] = []
-  if (call.startedFrame !== null || both)
-    items.push(item(call.startedFrame ?? 0, { phase: 'started', input: call.input }))
+  if (call.startedFrame !== null) items.push(item(call.startedFrame, { phase: 'started', input: call.input }))
   if (call.finishedFrame !== null)
     items.push(
       item(call.finishedFrame, {
@@ -183,14 +180,13 @@ function outcomeItem(log: OutputLog, outcome: RunOutcome, sessionId: string | nu
 /** Has the offset of the last frame, so that every frame after the decision has a higher one. */
 function pauseItem(log: OutputLog, pending: PendingPause): FrameItem {
   const last = log.items.at(-1)
-  const { id, type, run_id: _waiting, ...asked } = pending
   return {
     kind: 'frame',
     step: log.lastStep,
     part: 1,
     offset: last?.kind === 'frame' && last.part === 1 ? last.offset : 0,
-    event: type === 'approval' ? 'awaiting_approval' : 'awaiting_input',
-    data: encodeJson({ run_id: log.runId, [type === 'approval' ? 'approval_id' : 'request_id']: id, ...asked }),
+    event: pausedStatus(pending),
+    data: encodeJson({ run_id: log.runId, ...askedOf(pending) }),
   }
 }
 

@@ -1,20 +1,18 @@
 import type { RunIdentity } from '../../base/ids.ts'
-import { BoundedEventStream, type EventStreamLimits } from '../../http/event-stream.ts'
+import { BoundedEventStream } from '../../http/event-stream.ts'
 import type { FeedCaller } from '../../keys/schema.ts'
-import type { CloseReason, Connection, Connections } from '../../live/connections.ts'
-import type { Sql } from '../../postgres/connect.ts'
+import type { CloseReason, Connection } from '../../live/connections.ts'
+import type { HostedContext } from '../run/context.ts'
 import type { RunOutcome } from '../run/run.ts'
-import { loadProgress } from '../store/load.ts'
-import { readOutcome } from '../store/outcome.ts'
+import { loadProgress, readOutcome } from '../store/load.ts'
 import type { FollowedOutputs } from './followed-outputs.ts'
 import { framesAfter, type LiveOutputs, OUTPUT_START, OutputLog, type OutputPosition } from './output-log.ts'
 
-export interface OutputStreamDeps extends EventStreamLimits {
-  readonly sql: Sql
+/** Where the output of a run that is being executed can be read. */
+export interface OutputSources {
   readonly scheduler: LiveOutputs
-  readonly connections: Connections
   /** Runs that other processes execute; undefined in a process that works alone. */
-  readonly followed?: FollowedOutputs | undefined
+  readonly followed: FollowedOutputs | undefined
 }
 
 interface OutputStreamOptions {
@@ -30,59 +28,47 @@ interface OutputStreamOptions {
  * position, then new output, until the run ends or waits for a person. A client that leaves does not affect the run. A
  * slow client gets everything that has accumulated in one write.
  */
-export class OutputStream implements Connection {
+export class OutputStream extends BoundedEventStream implements Connection {
   readonly caller: FeedCaller
-  private readonly stream: BoundedEventStream
   private position: OutputPosition
   private log: OutputLog | undefined
   private stopListening = () => {}
   private readonly gone = new AbortController()
 
   constructor(
-    private readonly deps: OutputStreamDeps,
+    private readonly context: Pick<HostedContext, 'sql' | 'connections' | 'slowConsumerMs' | 'heartbeatMs'>,
+    private readonly sources: OutputSources,
     private readonly options: OutputStreamOptions,
   ) {
+    const owner = { drained: () => this.flush(), ended: () => this.ended(), heartbeat: () => ': heartbeat\n\n' }
+    super(owner, context)
     this.caller = options.caller
     this.position = options.after ?? OUTPUT_START
-    const owner = { drained: () => this.flush(), ended: () => this.release(), heartbeat: () => ': heartbeat\n\n' }
-    this.stream = new BoundedEventStream(owner, deps)
     // Sends the headers.
-    this.stream.write(': connected\n\n')
-    deps.connections.add(this)
+    this.write(': connected\n\n')
+    context.connections.add(this)
     void this.follow()
   }
 
-  /** The body of the response. */
-  get body(): ReadableStream<Uint8Array> {
-    return this.stream.body
-  }
-
-  get queuedBytes(): number {
-    return this.stream.queuedBytes
-  }
-
   end(reason: CloseReason): void {
-    if (reason === 'slow_consumer') this.stream.cut()
-    else this.stream.close()
-  }
-
-  tick(now: number): void {
-    this.stream.tick(now)
+    if (reason === 'slow_consumer') this.cut()
+    else this.close()
   }
 
   /** Sends all new output, unless the queue is full: then it is called again once there is room. */
   private flush(): void {
-    if (this.log === undefined || this.stream.isEnded || this.stream.isFull) return
+    if (this.log === undefined || this.isEnded || this.isFull) return
     const { text, position, isOver } = framesAfter(this.log, this.position)
     this.position = position
-    if (text !== '') this.stream.write(text)
-    if (isOver) this.stream.close()
+    if (text !== '') this.write(text)
+    if (isOver) this.close()
     else if (this.log.isClosed) this.leave()
   }
 
   /** Finds the run: executed here or in another process, ended or paused, or waiting for an executor. */
   private async follow(): Promise<void> {
-    const { sql, scheduler, followed } = this.deps
+    const { sql } = this.context
+    const { scheduler, followed } = this.sources
     const { run } = this.options
     const { signal } = this.gone
     try {
@@ -100,13 +86,13 @@ export class OutputStream implements Connection {
         await change
       }
     } catch (error) {
-      this.stream.cut(error)
+      this.cut(error)
     }
   }
 
   /** The output of a run that is not being executed. */
   private async stored(outcome: RunOutcome | null): Promise<OutputLog | undefined> {
-    const { sql } = this.deps
+    const { sql } = this.context
     const { run, sessionId } = this.options
     if (outcome === null || outcome.kind === 'released') return undefined
     const progress = await loadProgress(sql, run)
@@ -129,9 +115,9 @@ export class OutputStream implements Connection {
     void this.follow()
   }
 
-  private release(): void {
+  private ended(): void {
     this.gone.abort()
     this.stopListening()
-    this.deps.connections.remove(this)
+    this.context.connections.remove(this)
   }
 }

@@ -1,18 +1,10 @@
+import { Elysia, NotFoundError } from 'elysia'
 import type { RunIdentity } from '../../base/ids.ts'
-import type { Loops } from '../../base/loops.ts'
 import { BoundedEventStream } from '../../http/event-stream.ts'
-import type { Connections } from '../../live/connections.ts'
-import { COPY_START, type CopyPosition, HEARTBEAT, nextChange } from './output-copy.ts'
+import type { Forwarder } from '../../keys/forward.ts'
+import type { HostedContext } from '../run/context.ts'
+import { COPY_ROUTE, COPY_START, HEARTBEAT, nextChange } from './output-copy.ts'
 import type { LiveOutputs, OutputLog } from './output-log.ts'
-
-interface ServedOutputsDeps {
-  readonly scheduler: LiveOutputs
-  /** Responses count as feeds do: without a free file descriptor the process could accept no call. */
-  readonly connections: Pick<Connections, 'reserveForPeer'>
-  /** How long a process may read nothing before it is cut off. */
-  readonly slowConsumerMs: number
-  readonly loops: Pick<Loops, 'repeat'>
-}
 
 const TICK_MS = 1_000
 /** Well below the time after which the other side gives up (`followed-outputs.ts`). */
@@ -23,100 +15,90 @@ const HEARTBEAT_MS = 2_000
  * per run, with the bounds of an event stream.
  */
 export class ServedOutputs {
-  private readonly served = new Set<ServedOutput>()
+  private readonly served = new Set<BoundedEventStream>()
   private readonly endTicking: () => Promise<void>
   private isStopped = false
 
-  constructor(private readonly deps: ServedOutputsDeps) {
-    this.endTicking = deps.loops.repeat('outputs for other processes', TICK_MS, async () => this.tick())
+  constructor(
+    private readonly context: Pick<HostedContext, 'connections' | 'slowConsumerMs' | 'loops'>,
+    private readonly scheduler: LiveOutputs,
+  ) {
+    this.endTicking = context.loops.repeat('outputs for other processes', TICK_MS, async () => {
+      const now = performance.now()
+      for (const stream of [...this.served]) stream.tick(now)
+    })
   }
 
   /** The output of a run until its executor stops; null when it is not executed here, or there is no room. */
   async open(run: RunIdentity, signal: AbortSignal): Promise<Response | null> {
-    const { slowConsumerMs, connections } = this.deps
     const output = await this.outputOf(run, signal)
     if (output === undefined || this.isStopped || signal.aborted) return null
-    const room = connections.reserveForPeer()
+    // Responses count as feeds do: without a free file descriptor the process could accept no call.
+    const room = this.context.connections.reserveForPeer()
     if (room === null) return null
-    const limits = { slowConsumerMs, heartbeatMs: HEARTBEAT_MS }
-    const served: ServedOutput = new ServedOutput(output, limits, () => {
-      room.release()
-      this.served.delete(served)
-    })
-    this.served.add(served)
-    served.start()
+    const stream = this.serve(output, () => room.release())
     const headers = { 'content-type': 'application/x-ndjson', 'cache-control': 'no-store, no-transform' }
-    return new Response(served.body, { headers })
+    return new Response(stream.body, { headers })
   }
 
   /** Ends all responses: the process is stopping. */
   async stop(): Promise<void> {
     this.isStopped = true
-    for (const each of [...this.served]) each.close()
+    for (const stream of [...this.served]) stream.close()
     await this.endTicking()
   }
 
   /** The row of a run names its executor a moment before the executor starts. */
   private async outputOf(run: RunIdentity, signal: AbortSignal): Promise<OutputLog | undefined> {
-    const { scheduler } = this.deps
-    const output = scheduler.outputOf(run)
+    const output = this.scheduler.outputOf(run)
     if (output !== undefined) return output
-    await scheduler.change(run, signal)
-    return scheduler.outputOf(run)
+    await this.scheduler.change(run, signal)
+    return this.scheduler.outputOf(run)
   }
 
-  private tick(): void {
-    const now = performance.now()
-    for (const each of [...this.served]) each.tick(now)
+  private serve(output: OutputLog, onEnd: () => void): BoundedEventStream {
+    let position = COPY_START
+    const flush = () => {
+      while (!stream.isEnded && !stream.isFull) {
+        const change = nextChange(output, position)
+        if (change !== null) {
+          position = change.position
+          stream.write(change.line)
+        } else if (output.isClosed) stream.close()
+        else return
+      }
+    }
+    const ended = () => {
+      stopListening()
+      this.served.delete(stream)
+      onEnd()
+    }
+    const { slowConsumerMs } = this.context
+    const owner = { drained: flush, ended, heartbeat: () => HEARTBEAT }
+    const stream = new BoundedEventStream(owner, { slowConsumerMs, heartbeatMs: HEARTBEAT_MS })
+    const stopListening = output.listen(flush)
+    this.served.add(stream)
+    // Sends the headers.
+    stream.write(HEARTBEAT)
+    flush()
+    return stream
   }
 }
 
-class ServedOutput {
-  private readonly stream: BoundedEventStream
-  private stopListening = () => {}
-  private position: CopyPosition = COPY_START
+interface OutputRoutesDeps {
+  readonly forwarder: Pick<Forwarder, 'receive'>
+  /** Undefined in a process that works alone. */
+  readonly servedOutputs: Pick<ServedOutputs, 'open'> | undefined
+}
 
-  constructor(
-    private readonly output: OutputLog,
-    limits: { readonly slowConsumerMs: number; readonly heartbeatMs: number },
-    private readonly onEnd: () => void,
-  ) {
-    const owner = { drained: () => this.flush(), ended: () => this.release(), heartbeat: () => HEARTBEAT }
-    this.stream = new BoundedEventStream(owner, limits)
-  }
-
-  start(): void {
-    this.stopListening = this.output.listen(() => this.flush())
-    // Sends the headers.
-    this.stream.write(HEARTBEAT)
-    this.flush()
-  }
-
-  get body(): ReadableStream<Uint8Array> {
-    return this.stream.body
-  }
-
-  tick(now: number): void {
-    this.stream.tick(now)
-  }
-
-  close(): void {
-    this.stream.close()
-  }
-
-  private flush(): void {
-    while (!this.stream.isEnded && !this.stream.isFull) {
-      const change = nextChange(this.output, this.position)
-      if (change !== null) {
-        this.position = change.position
-        this.stream.write(change.line)
-      } else if (this.output.isClosed) this.stream.close()
-      else return
-    }
-  }
-
-  private release(): void {
-    this.stopListening()
-    this.onEnd()
-  }
+/** Serves the outputs of runs to other processes. Other callers get NOT_FOUND. */
+export function outputRoutes({ forwarder, servedOutputs }: OutputRoutesDeps) {
+  return new Elysia({ detail: { hide: true } }).get(COPY_ROUTE, async ({ request, params: { runId } }) => {
+    const call = forwarder.receive(request)
+    if (call === null || servedOutputs === undefined) throw new NotFoundError()
+    const { workspaceId } = call.caller
+    const response = await servedOutputs.open({ workspaceId, runId }, request.signal)
+    if (response === null) throw new NotFoundError()
+    return response
+  })
 }

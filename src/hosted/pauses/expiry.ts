@@ -1,49 +1,34 @@
-import type { Clock } from '../../base/clock.ts'
 import type { RunIdentity } from '../../base/ids.ts'
-import type { Log } from '../../base/log.ts'
-import { Loops } from '../../base/loops.ts'
 import { RawJson } from '../../base/raw-json.ts'
-import { inTransaction, type Sql } from '../../postgres/connect.ts'
+import { inTransaction } from '../../postgres/connect.ts'
+import type { HostedContext } from '../run/context.ts'
 import type { HostedRunRef } from '../run/run.ts'
 import { NEXT_PAUSE_STATUSES, type PauseStatus, statesBefore } from '../run/state.ts'
-import { endLocked, lockToEnd, type RunEnd, WITHOUT_ANSWER } from '../store/end.ts'
+import { endLocked, lockToEnd, type RunEnd } from '../store/end.ts'
+import { systemEvent } from '../store/events.ts'
 import { pauseIs } from '../store/fragments.ts'
 import { findRun } from '../store/load.ts'
-import { systemEvent } from '../store/system-event.ts'
-
-interface PauseExpiryDeps {
-  readonly sql: Sql
-  /** A connection of its own for the statements that run every second. */
-  readonly patrol: Sql
-  readonly clock: Clock
-  readonly log: Log
-  /** Supervises the polling loop. */
-  readonly loops?: Loops | undefined
-  readonly onChange: () => void
-  /** Called for runs that have ended because no decision came in time. */
-  readonly onEnded: (run: RunIdentity) => void
-}
 
 const POLL_MS = 1_000
 const AT_ONCE = 100
 
 /**
  * Ends runs whose pause has expired: the pause is `expired`, which is not a rejection, and the run `timed_out`.
+ * @param onEnded called for runs that have ended because no decision came in time
  * @returns stops the polling
  */
-export function startPauseExpiry(deps: PauseExpiryDeps): () => Promise<void> {
-  const { loops = new Loops(deps.log) } = deps
-  return loops.repeat('expiry of pauses', POLL_MS, async () => {
-    while ((await expireSome(deps)) === AT_ONCE);
+export function startPauseExpiry(context: HostedContext, onEnded: (run: RunIdentity) => void): () => Promise<void> {
+  return context.loops.repeat('expiry of pauses', POLL_MS, async () => {
+    while ((await expireSome(context, onEnded)) === AT_ONCE);
   })
 }
 
-async function expireSome(deps: PauseExpiryDeps): Promise<number> {
-  const { patrol, clock } = deps
+async function expireSome(context: HostedContext, onEnded: (run: RunIdentity) => void): Promise<number> {
+  const { patrol, clock } = context
   const due = await patrol<DuePause[]>`
     select pause_id as "pauseId", workspace_id as "workspaceId", run_id as "runId", type from pauses
     where ${pauseIs(patrol, 'pending')} and expires_at <= ${new Date(clock.now())} order by expires_at limit ${AT_ONCE}`
-  for (const pause of due) await expire(deps, pause)
+  for (const pause of due) for (const run of await expire(context, pause)) onEnded(run)
   return due.length
 }
 
@@ -52,10 +37,13 @@ interface DuePause extends RunIdentity {
   readonly type: 'approval' | 'input'
 }
 
-/** In one transaction: if the pause expired but its run did not end, the run would wait forever. */
-async function expire({ sql, clock, onChange, onEnded }: PauseExpiryDeps, pause: DuePause): Promise<void> {
+/**
+ * In one transaction: if the pause expired but its run did not end, the run would wait forever.
+ * @returns the runs that have ended
+ */
+async function expire({ sql, clock, onChange }: HostedContext, pause: DuePause): Promise<RunIdentity[]> {
   const run = await findRun(sql, pause)
-  if (run === null) return
+  if (run === null) return []
   const at = clock.now()
   const ended = await inTransaction(sql, async (tx) => {
     await lockToEnd(tx, run)
@@ -64,9 +52,9 @@ async function expire({ sql, clock, onChange, onEnded }: PauseExpiryDeps, pause:
       where pause_id = ${pause.pauseId} and status in ${tx(statesBefore(NEXT_PAUSE_STATUSES, 'expired'))}`
     return count === 0 ? null : endLocked(tx, run, null, endingOf(run, pause, at))
   })
-  if (ended === null) return
-  for (const each of [run, ...ended.descendants]) onEnded(each)
+  if (ended === null) return []
   onChange()
+  return [run, ...ended.descendants]
 }
 
 function endingOf(run: HostedRunRef, { pauseId, type }: DuePause, at: number): RunEnd {
@@ -77,5 +65,6 @@ function endingOf(run: HostedRunRef, { pauseId, type }: DuePause, at: number): R
   })
   const payload = { error_message: errorMessage, error_detail: errorDetail }
   const events = [systemEvent(run, at, 'run.timed_out', payload, 'error')]
-  return { ...WITHOUT_ANSWER, status: 'timed_out', errorMessage, errorDetail, at, events }
+  const descendantsReason = 'its parent has ended'
+  return { status: 'timed_out', errorMessage, errorDetail, at, events, descendantsReason }
 }

@@ -1,35 +1,24 @@
-import type { Clock } from '../../base/clock.ts'
 import { ApiError, invalid } from '../../base/errors.ts'
 import type { RunIdentity } from '../../base/ids.ts'
-import type { Limits } from '../../base/limits.ts'
 import { RawJson } from '../../base/raw-json.ts'
 import { hasMoreValues, JSON_VALUES_MAX } from '../../http/json-scan.ts'
 import { cursorCodec, PAGE_LIMIT_DEFAULT, type PageOf, pageOf } from '../../http/page.ts'
 import { Uuid } from '../../http/schema.ts'
 import type { Caller } from '../../keys/schema.ts'
 import { inexactIn } from '../../model/exact-json.ts'
-import type { SchemaChecks } from '../../model/output-schema.ts'
 import { inTransaction, type Sql, type TransactionSql } from '../../postgres/connect.ts'
 import { checkSize } from '../../runs/limits.ts'
 import { failure } from '../executor/tool-calls.ts'
+import type { HostedContext } from '../run/context.ts'
 import type { RunPlan } from '../run/plan.ts'
 import { pendingOf } from '../run/run.ts'
 import { type CallStatus, NEXT_CALL_STATUSES, NEXT_PAUSE_STATUSES, statesBefore } from '../run/state.ts'
+import { systemEvent } from '../store/events.ts'
 import { insertOutbox } from '../store/fragments.ts'
 import { loadPauses } from '../store/load.ts'
 import { lockAncestors, showNext, wake } from '../store/pausing.ts'
-import { systemEvent } from '../store/system-event.ts'
 import { knownParameters } from '../tools/toolbox.ts'
 import type { ListPauses, PauseRow } from './schema.ts'
-
-interface PausesDeps {
-  readonly sql: Sql
-  readonly clock: Clock
-  readonly limits: Limits
-  readonly schemas: SchemaChecks
-  /** Called after each commit that wrote to the outbox. */
-  readonly onChange: () => void
-}
 
 /** A person's decision about a pause. */
 export type Decision =
@@ -41,7 +30,7 @@ const CURSOR = cursorCodec(Uuid)
 
 /** What runs wait for (docs/specification.md#pauses): a person's approval of one call, or the answer to a question. */
 export class Pauses {
-  constructor(private readonly deps: PausesDeps) {}
+  constructor(private readonly context: HostedContext) {}
 
   /** Newest first; an agent key sees its own agent's. @throws ApiError FORBIDDEN, VALIDATION_ERROR */
   async list<T>(
@@ -50,7 +39,7 @@ export class Pauses {
     query: ListPauses,
     toRecord: (row: PauseRow) => T,
   ): Promise<PageOf<T>> {
-    const { sql } = this.deps
+    const { sql } = this.context
     const { status, run_id, limit = PAGE_LIMIT_DEFAULT, cursor } = query
     const agentId = query.agent_id?.toLowerCase() ?? caller.agentId
     if (caller.agentId !== null && agentId !== caller.agentId)
@@ -67,8 +56,8 @@ export class Pauses {
 
   /** @throws ApiError NOT_FOUND, FORBIDDEN */
   async get(caller: Caller, type: PauseRow['type'], pauseId: string): Promise<PauseRow> {
-    const [row] = await this.deps.sql<PauseRow[]>`
-      ${selected(this.deps.sql)}
+    const [row] = await this.context.sql<PauseRow[]>`
+      ${selected(this.context.sql)}
       where p.workspace_id = ${caller.workspaceId} and p.pause_id = ${pauseId} and p.type = ${type}`
     if (row === undefined)
       throw new ApiError('NOT_FOUND', `${type === 'approval' ? 'approval' : 'input request'} does not exist`)
@@ -82,7 +71,7 @@ export class Pauses {
    * @throws ApiError NOT_FOUND, FORBIDDEN, VALIDATION_ERROR, PAYLOAD_TOO_LARGE; CONFLICT naming the first decision
    */
   async decide(caller: Caller, type: PauseRow['type'], pauseId: string, decision: Decision): Promise<void> {
-    const { sql, clock, onChange } = this.deps
+    const { sql, clock, onChange } = this.context
     const { workspaceId } = caller
     const pause = await this.get(caller, type, pauseId)
     const run = { workspaceId, runId: pause.run_id }
@@ -114,7 +103,7 @@ export class Pauses {
   /** Arguments that a person has edited must match the parameters of the tool, where these are known. */
   private async checkEdited(workspaceId: string, pause: PauseRow, edited: RawJson | null): Promise<void> {
     if (edited === null) return
-    const { sql, limits, schemas } = this.deps
+    const { sql, limits, schemas } = this.context
     checkSize('edited_input', edited, limits.run_input_bytes)
     if (hasMoreValues(edited.text, JSON_VALUES_MAX))
       throw invalid('edited_input', `expected at most ${JSON_VALUES_MAX} values`)

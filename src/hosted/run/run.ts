@@ -34,6 +34,13 @@ export interface Step {
   readonly outputTokens: number
 }
 
+/** What an answer of the model costs. */
+export interface Cost {
+  readonly costUsd: number
+  /** What it counts against budgets: a model of unknown price is charged as the most expensive one. */
+  readonly spentUsd: number
+}
+
 /** A call of a tool that the model asked for. */
 export interface Call {
   /** Also sent to the tool as the Idempotency-Key. */
@@ -71,7 +78,7 @@ export interface Pause {
 }
 
 /** A run with everything it has done so far: all that is needed to continue it. */
-export interface RunProgress {
+export interface RunProgress extends Cost {
   readonly run: HostedRun
   readonly history: readonly HistoryMessage[]
   readonly steps: Step[]
@@ -79,22 +86,21 @@ export interface RunProgress {
   /** Only pending ones. */
   readonly pauses: Pause[]
   readonly usedMs: number
-  readonly costUsd: number
-  /** What counts against budgets: a model of unknown price is charged as the most expensive one. */
-  readonly spentUsd: number
+}
+
+export interface EndedOutcome {
+  readonly kind: 'ended'
+  readonly status: TerminalStatus
+  readonly output: RawJson | null
+  readonly errorMessage: string | null
+  readonly errorDetail: RawJson | null
+  readonly inputTokens: number
+  readonly outputTokens: number
 }
 
 /** The state of a run when its executor stopped. */
 export type RunOutcome =
-  | {
-      readonly kind: 'ended'
-      readonly status: TerminalStatus
-      readonly output: RawJson | null
-      readonly errorMessage: string | null
-      readonly errorDetail: RawJson | null
-      readonly inputTokens: number
-      readonly outputTokens: number
-    }
+  | EndedOutcome
   | { readonly kind: 'paused'; readonly pending: PendingPause }
   /** Another process continues it. */
   | {
@@ -148,6 +154,16 @@ export function pendingOf(runId: string, pause: Pause): PendingPause {
     return { type: 'approval', id: pause.pauseId, run_id: runId, tool: pause.tool!, input: pause.input!, expires_at }
   const options = pause.options === null ? {} : { options: pause.options }
   return { type: 'input', id: pause.pauseId, run_id: runId, question: pause.question!, ...options, expires_at }
+}
+
+/** The status of a run that waits for it. */
+export function pausedStatus({ type }: PendingPause) {
+  return type === 'approval' ? 'awaiting_approval' : 'awaiting_input'
+}
+
+/** What callers see of it, in responses and output streams. */
+export function askedOf({ id, type, run_id: _waiting, ...asked }: PendingPause) {
+  return { [type === 'approval' ? 'approval_id' : 'request_id']: id, ...asked }
 }
 
 /** Reads a stored `pending`; the arguments of a call keep their text. */

@@ -1,9 +1,9 @@
 import type { RunIdentity } from '../../base/ids.ts'
-import type { SystemEventRow } from '../../journal/rows.ts'
 import { inTransaction, type Sql } from '../../postgres/connect.ts'
 import { RUN_ROW_COLUMNS } from '../../runs/rows.ts'
 import { NEXT as NEXT_STATUSES } from '../../runs/state.ts'
 import { type HostedPhase, NEXT_PHASES, nextPhase, statesBefore } from '../run/state.ts'
+import { systemEvent } from '../store/events.ts'
 import { insertOutbox, phaseIs } from '../store/fragments.ts'
 
 /**
@@ -38,16 +38,13 @@ export async function workspacesWithQueuedRuns(sql: Sql): Promise<string[]> {
 
 /**
  * Claims queued runs: the oldest of each workspace, and every child of an active workspace.
- *
  * @param slots how many runs of each workspace
- * @param eventsOf the events of a run that starts
  */
 export async function claimQueued(
   sql: Sql,
   owner: string,
   slots: ReadonlyMap<string, number>,
   at: number,
-  eventsOf: (run: Claimed) => readonly SystemEventRow[],
 ): Promise<Claimed[]> {
   const workspaces = [...slots.keys()]
   return inTransaction(sql, async (tx) => {
@@ -87,8 +84,8 @@ export async function claimQueued(
         returning ${tx.unsafe(RUN_ROW_COLUMNS)}
       )
       ${insertOutbox(tx, [], 'first', 'changed')}`
-    const begun = queued.filter((run) => run.isFirst)
-    for (const run of begun) await tx`${insertOutbox(tx, eventsOf(run), 'none', null)}`
+    for (const run of queued)
+      if (run.isFirst) await tx`${insertOutbox(tx, [systemEvent(run, at, 'run.started', {})], 'none', null)}`
     return [...queued]
   })
 }

@@ -1,29 +1,15 @@
 import { orAborted } from '../../base/abort.ts'
 import { ApiError } from '../../base/errors.ts'
 import { type RunIdentity, runKey } from '../../base/ids.ts'
-import type { Log } from '../../base/log.ts'
-import { Loops } from '../../base/loops.ts'
-import type { Sql } from '../../postgres/connect.ts'
-import { Executor, type ExecutorDeps } from '../executor/executor.ts'
+import { Executor, type ExecutorContext } from '../executor/executor.ts'
 import type { LiveOutputs, OutputLog } from '../output/output-log.ts'
 import { ChangeSignals } from '../run/change-signals.ts'
+import type { HostedContext } from '../run/context.ts'
 import type { Children, HostedRun, RunOutcome, RunProgress } from '../run/run.ts'
-import { loadOwned } from '../store/load.ts'
-import { readOutcome } from '../store/outcome.ts'
-import { systemEvent } from '../store/system-event.ts'
+import { loadOwned, readOutcome } from '../store/load.ts'
+import { McpLists } from '../tools/mcp-lists.ts'
 import { type Claimed, claimOrphans, claimQueued, ownedRuns, releaseAll, workspacesWithQueuedRuns } from './claims.ts'
 import { Slots } from './slots.ts'
-
-export interface SchedulerDeps extends Omit<ExecutorDeps, 'children'> {
-  readonly children: Pick<Children, 'begin'>
-  /** A connection of its own for the statements that run every second. */
-  readonly patrol: Sql
-  /** Runs that this process executes at once; child runs use the slots of their root runs. */
-  readonly runsAtOnce: number
-  readonly runsAtOncePerWorkspace: number
-  /** Supervises the polling loop. */
-  readonly loops?: Loops | undefined
-}
 
 /** How often to look for what sends no signal: runs queued by other processes, runs of processes that are gone. */
 const POLL_MS = 1_000
@@ -50,8 +36,7 @@ export class Scheduler implements LiveOutputs {
   private readonly executions = new Map<string, Execution>()
   private readonly changes = new ChangeSignals()
   private readonly slots: Slots
-  private readonly sql: Sql
-  private readonly log: Log
+  private readonly context: ExecutorContext
   private stopPolling: () => Promise<void> = () => Promise.resolve()
   private polls = 0
   /** Runs that this process owns but does not execute, and how often they were seen so. */
@@ -60,16 +45,21 @@ export class Scheduler implements LiveOutputs {
   private isDispatchDue = false
   private isStopping = false
 
-  constructor(private readonly deps: SchedulerDeps) {
-    this.sql = deps.sql
-    this.log = deps.log
-    this.slots = new Slots(deps.runsAtOnce, deps.runsAtOncePerWorkspace)
+  constructor(context: HostedContext, beginChild: Children['begin']) {
+    const children: Children = {
+      begin: beginChild,
+      stop: (runs) => {
+        for (const run of runs) this.stopRun(run)
+      },
+      settled: (run, signal) => this.settled(run, signal),
+    }
+    this.context = { ...context, lists: new McpLists(context.clock), children }
+    this.slots = new Slots(context.config.runsAtOnce, context.config.runsAtOncePerWorkspace)
   }
 
   /** Takes over the runs that earlier processes have left, and keeps polling. */
   start(): void {
-    const { loops = new Loops(this.log) } = this.deps
-    this.stopPolling = loops.repeat('hosted runs', POLL_MS, () => this.poll(), { atOnce: true })
+    this.stopPolling = this.context.loops.repeat('hosted runs', POLL_MS, () => this.poll(), { atOnce: true })
   }
 
   /** Releases all runs: the next process continues them. */
@@ -80,8 +70,10 @@ export class Scheduler implements LiveOutputs {
     const executions = [...this.executions.values()]
     for (const { executor } of executions) executor.stop()
     await Promise.race([Promise.all(executions.map(({ done }) => done)), Bun.sleep(STOP_MS)])
-    await releaseAll(this.sql, this.deps.owner).catch((error) =>
-      this.log.warn('hosted runs of this process could not be released; they continue after its next start', { error }),
+    await releaseAll(this.context.sql, this.context.owner).catch((error) =>
+      this.context.log.warn('hosted runs of this process could not be released; they continue after its next start', {
+        error,
+      }),
     )
   }
 
@@ -118,7 +110,7 @@ export class Scheduler implements LiveOutputs {
       if (parentCallId === null) this.slots.release(workspaceId)
       return current.done
     }
-    const executor = new Executor({ ...this.deps, children: this.children }, progress)
+    const executor = new Executor(this.context, progress)
     const done = this.supervise(executor, run)
     this.executions.set(runKey(workspaceId, runId), { executor, run, isChild: parentCallId !== null, done })
     // A child that its parent started while the parent was being stopped.
@@ -152,7 +144,7 @@ export class Scheduler implements LiveOutputs {
         if (done.kind !== 'released') return done
       }
       const change = this.change(run, signal)
-      const outcome = await readOutcome(this.sql, run)
+      const outcome = await readOutcome(this.context.sql, run)
       if (outcome === null) throw new ApiError('NOT_FOUND', 'run does not exist')
       if (outcome.kind !== 'released') return outcome
       await change
@@ -179,14 +171,6 @@ export class Scheduler implements LiveOutputs {
     })
   }
 
-  private readonly children: Children = {
-    begin: (...call) => this.deps.children.begin(...call),
-    stop: (runs) => {
-      for (const run of runs) this.stopRun(run)
-    },
-    settled: (run, signal) => this.settled(run, signal),
-  }
-
   private executionOf({ workspaceId, runId }: RunIdentity): Execution | undefined {
     return this.executions.get(runKey(workspaceId, runId))
   }
@@ -206,7 +190,7 @@ export class Scheduler implements LiveOutputs {
     while (this.isDispatchDue && !this.isStopping) {
       this.isDispatchDue = false
       try {
-        const queue = await workspacesWithQueuedRuns(this.deps.patrol)
+        const queue = await workspacesWithQueuedRuns(this.context.patrol)
         if (queue.length === 0) {
           this.slots.setQueue([])
           continue
@@ -214,24 +198,23 @@ export class Scheduler implements LiveOutputs {
         const shares = this.slots.share(queue)
         const claimed = await this.claim(shares)
         this.slots.setQueue(queue)
-        if (claimed.length > 0) this.deps.onChange()
+        if (claimed.length > 0) this.context.onChange()
         await this.executeAll(claimed)
         // There are slots and queued runs, but the rows are locked for a moment, by a decision or a cancellation.
         if (claimed.length === 0 && shares.size > 0) await Bun.sleep(HELD_RETRY_MS)
         if (claimed.length > 0 || shares.size > 0) this.isDispatchDue = true
       } catch (error) {
-        this.log.warn('queued hosted runs could not be claimed; retrying', { error })
+        this.context.log.warn('queued hosted runs could not be claimed; retrying', { error })
       }
     }
   }
 
   /** Claims queued runs for the slots that were taken for them, and releases the slots that are left. */
   private async claim(shares: ReadonlyMap<string, number>): Promise<Claimed[]> {
-    const { owner, clock } = this.deps
-    const at = clock.now()
+    const { owner, clock } = this.context
     const left = new Map(shares)
     try {
-      const claimed = await claimQueued(this.sql, owner, shares, at, (run) => [systemEvent(run, at, 'run.started', {})])
+      const claimed = await claimQueued(this.context.sql, owner, shares, clock.now())
       for (const { workspaceId, isChild } of claimed)
         if (!isChild) left.set(workspaceId, (left.get(workspaceId) ?? 0) - 1)
       return claimed
@@ -251,8 +234,8 @@ export class Scheduler implements LiveOutputs {
     await Promise.all(
       claimed.map(async (run) => {
         const { runId, workspaceId, isChild } = run
-        const progress = await loadOwned(this.sql, run, this.deps.owner).catch((error) => {
-          this.log.warn('a hosted run could not be read; retrying later', { workspaceId, runId, error })
+        const progress = await loadOwned(this.context.sql, run, this.context.owner).catch((error) => {
+          this.context.log.warn('a hosted run could not be read; retrying later', { workspaceId, runId, error })
           return null
         })
         if (progress !== null) void this.execute(progress)
@@ -266,8 +249,9 @@ export class Scheduler implements LiveOutputs {
     if (this.isStopping) return
     await this.compare()
     if (this.polls++ % ORPHANS_EVERY !== 0) return
-    const orphans = await claimOrphans(this.deps.patrol, this.deps.owner, ORPHANS_MAX)
-    if (orphans.length > 0) this.log.info('taking over hosted runs of a process that is gone', { runs: orphans.length })
+    const orphans = await claimOrphans(this.context.patrol, this.context.owner, ORPHANS_MAX)
+    if (orphans.length > 0)
+      this.context.log.info('taking over hosted runs of a process that is gone', { runs: orphans.length })
     await this.executeUnattended(orphans)
   }
 
@@ -277,7 +261,7 @@ export class Scheduler implements LiveOutputs {
    */
   private async compare(): Promise<void> {
     const before = [...this.executions]
-    const ours = await ownedRuns(this.deps.patrol, this.deps.owner)
+    const ours = await ownedRuns(this.context.patrol, this.context.owner)
     const unattended = new Map(ours.map((run) => [runKey(run.workspaceId, run.runId), run]))
     // A run that was stopped in the meantime may have been claimed again.
     for (const [key, execution] of before)

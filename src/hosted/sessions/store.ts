@@ -5,14 +5,9 @@ import { cursorCodec, PAGE_LIMIT_DEFAULT, type PageOf, pageOf } from '../../http
 import { Int, type PageQuery, Uuid } from '../../http/schema.ts'
 import type { Caller } from '../../keys/schema.ts'
 import { inTransaction, type Sql } from '../../postgres/connect.ts'
+import type { HostedContext } from '../run/context.ts'
 import { phaseIs } from '../store/fragments.ts'
 import type { DeletedSession, ListSessions, MessageRecord, SessionRecord } from './schema.ts'
-
-interface SessionsDeps {
-  readonly sql: Sql
-  /** Ends a run that waits for its turn in a session that is deleted. */
-  readonly cancelRun: (run: RunIdentity, reason: string) => Promise<unknown>
-}
 
 const CURSOR = cursorCodec(Uuid)
 /** The maximum of the column's type. */
@@ -21,11 +16,15 @@ const MESSAGE_CURSOR = cursorCodec(Int({ minimum: 0, maximum: POSITION_MAX }))
 
 /** Sessions: what hosted agents remember of conversations (docs/specification.md#sessions). */
 export class Sessions {
-  constructor(private readonly deps: SessionsDeps) {}
+  /** @param cancelRun ends a run that waits for its turn in a session that is deleted */
+  constructor(
+    private readonly context: HostedContext,
+    private readonly cancelRun: (run: RunIdentity, reason: string) => Promise<unknown>,
+  ) {}
 
   /** Newest first; an agent key sees its own agent's. @throws ApiError FORBIDDEN, VALIDATION_ERROR */
   async list(caller: Caller, query: ListSessions): Promise<PageOf<SessionRecord>> {
-    const { sql } = this.deps
+    const { sql } = this.context
     const { external_user_id, limit = PAGE_LIMIT_DEFAULT, cursor } = query
     const agentId = query.agent_id?.toLowerCase() ?? caller.agentId
     if (caller.agentId !== null && agentId !== caller.agentId)
@@ -41,7 +40,7 @@ export class Sessions {
 
   /** @throws ApiError NOT_FOUND, FORBIDDEN */
   async get(caller: Caller, sessionId: string): Promise<SessionRecord> {
-    const { sql } = this.deps
+    const { sql } = this.context
     const [row] = await sql<RowOf<SessionRecord>[]>`
       select ${columns(sql)} from sessions
       where session_id = ${sessionId} and workspace_id = ${caller.workspaceId}`
@@ -53,7 +52,7 @@ export class Sessions {
 
   /** Oldest first. @throws ApiError NOT_FOUND, FORBIDDEN, VALIDATION_ERROR */
   async messages(caller: Caller, sessionId: string, query: PageQuery): Promise<PageOf<MessageRecord>> {
-    const { sql } = this.deps
+    const { sql } = this.context
     const { limit = PAGE_LIMIT_DEFAULT, cursor } = query
     await this.get(caller, sessionId)
     const after = cursor === undefined ? 0 : MESSAGE_CURSOR.decode(cursor)
@@ -68,7 +67,7 @@ export class Sessions {
    * @throws ApiError NOT_FOUND, FORBIDDEN
    */
   async delete(caller: Caller, sessionId: string): Promise<DeletedSession> {
-    const { sql } = this.deps
+    const { sql } = this.context
     const { workspaceId } = caller
     await this.get(caller, sessionId)
     // The session is deleted last: a run that waits for a deleted session would wait forever.
@@ -83,8 +82,7 @@ export class Sessions {
         return [...runs]
       })
       if (waiting.length === 0) return { session_id: sessionId, deleted: true }
-      for (const { run_id } of waiting)
-        await this.deps.cancelRun({ workspaceId, runId: run_id }, 'its session was deleted')
+      for (const { run_id } of waiting) await this.cancelRun({ workspaceId, runId: run_id }, 'its session was deleted')
     }
   }
 }

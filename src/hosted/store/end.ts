@@ -4,7 +4,7 @@ import type { SystemEventRow } from '../../journal/rows.ts'
 import { inTransaction, type Sql, type TransactionSql } from '../../postgres/connect.ts'
 import { RUN_ROW_COLUMNS } from '../../runs/rows.ts'
 import type { TerminalStatus } from '../../runs/state.ts'
-import type { HostedRunRef, Step } from '../run/run.ts'
+import type { HostedRunRef } from '../run/run.ts'
 import {
   type HostedPhase,
   NEXT_PAUSE_STATUSES,
@@ -13,23 +13,21 @@ import {
   type PauseStatus,
   statesBefore,
 } from '../run/state.ts'
+import { systemEvent } from './events.ts'
 import { insertOutbox, insertStep, phaseIs } from './fragments.ts'
 import { lockAncestors, wake } from './pausing.ts'
-import { systemEvent } from './system-event.ts'
+import type { PricedAnswer } from './progress.ts'
 
 export interface RunEnd {
   readonly status: TerminalStatus
-  readonly output: RawJson | null
+  readonly output?: RawJson | null
   readonly errorMessage: string | null
-  readonly errorDetail: RawJson | null
+  readonly errorDetail?: RawJson | null
   /** The last answer of the model, if it is stored together with the end. */
-  readonly step: Step | null
-  readonly costUsd: number
-  /** What that answer counts against budgets. */
-  readonly spentUsd: number
-  readonly usedMs: number
+  readonly last?: PricedAnswer | null
+  readonly usedMs?: number
   /** What the session remembers of this run. */
-  readonly remember: { readonly user: string; readonly assistant: string } | null
+  readonly remember?: { readonly user: string; readonly assistant: string } | null
   /** Unix milliseconds. */
   readonly at: number
   readonly events: readonly SystemEventRow[]
@@ -43,18 +41,6 @@ interface EndedRun {
   /** Descendants that ended with it. */
   readonly descendants: readonly RunIdentity[]
 }
-
-/** For a run that ends without an answer of the model: no output, no cost. */
-export const WITHOUT_ANSWER = {
-  output: null,
-  errorDetail: null,
-  step: null,
-  costUsd: 0,
-  spentUsd: 0,
-  usedMs: 0,
-  remember: null,
-  descendantsReason: 'its parent has ended',
-} as const satisfies Partial<RunEnd>
 
 /**
  * Ends a hosted run: its state, its pauses, its descendants, its turn in the session, and the pause of a parent that
@@ -126,11 +112,11 @@ async function endDescendants(
   const ended: RunIdentity[] = []
   for (const child of children) {
     await updateRun(tx, child, null, {
-      ...WITHOUT_ANSWER,
       status: 'cancelled',
       errorMessage: reason,
       at,
       events: [systemEvent(child, at, 'run.cancelled', { error_message: reason }, 'warn')],
+      descendantsReason: null,
     })
     ended.push(child, ...(await endDescendants(tx, child, reason, at)))
   }
@@ -150,25 +136,27 @@ async function updateRun(
   owner: string | null,
   ending: RunEnd,
 ): Promise<Omit<EndedRun, 'descendants'> | null> {
-  const { step, status } = ending
+  const { status, output = null, errorMessage, errorDetail = null, last, usedMs = 0 } = ending
   const at = new Date(ending.at)
   // The calls of a last answer are never made, so they are not part of the step.
-  const last = step && { ...step, toolCalls: [], remark: null }
+  const step = last ? { ...last.step, toolCalls: [], remark: null } : null
+  const { costUsd, spentUsd } = last?.cost ?? { costUsd: 0, spentUsd: 0 }
+  const events = last ? [last.event, ...ending.events] : ending.events
   const [ended] = await sql<Omit<EndedRun, 'descendants'>[]>`
     with ended as (
-      update hosted_runs set phase = ${'ended' satisfies HostedPhase}, owner = null, used_ms = greatest(used_ms, ${ending.usedMs}),
-        spent_usd = spent_usd + ${ending.spentUsd}::float8
+      update hosted_runs set phase = ${'ended' satisfies HostedPhase}, owner = null, used_ms = greatest(used_ms, ${usedMs}),
+        spent_usd = spent_usd + ${spentUsd}::float8
       where workspace_id = ${workspaceId} and run_id = ${runId} and phase in ${sql(statesBefore(NEXT_PHASES, 'ended'))}
         and (${owner}::uuid is null or (owner = ${owner} and ${phaseIs(sql, 'executing')}))
       returning workspace_id
     ), stored as (
-      ${insertStep(sql, runId, last, at, 'ended')}
+      ${insertStep(sql, runId, step, at, 'ended')}
     ), changed as (
-      update runs r set status = ${status}, output = ${ending.output}::json, error_message = ${ending.errorMessage},
-        error_detail = ${ending.errorDetail}::json, pending = null, completed_at = greatest(${at}, r.started_at),
+      update runs r set status = ${status}, output = ${output}::json, error_message = ${errorMessage},
+        error_detail = ${errorDetail}::json, pending = null, completed_at = greatest(${at}, r.started_at),
         input_tokens = r.input_tokens + ${step?.inputTokens ?? 0}::bigint,
         output_tokens = r.output_tokens + ${step?.outputTokens ?? 0}::bigint,
-        cost_usd = round((r.cost_usd + ${ending.costUsd}::float8)::numeric, 10)::float8
+        cost_usd = round((r.cost_usd + ${costUsd}::float8)::numeric, 10)::float8
       where r.workspace_id = ${workspaceId} and r.run_id = ${runId} and r.completed_at is null
         and exists (select from ended)
       returning ${sql.unsafe(RUN_ROW_COLUMNS)}
@@ -177,7 +165,7 @@ async function updateRun(
       where workspace_id = ${workspaceId} and run_id = ${runId}
         and status in ${sql(statesBefore(NEXT_PAUSE_STATUSES, 'cancelled'))} and exists (select from ended)
     ), logged as (
-      ${insertOutbox(sql, ending.events, 'last', 'changed')}
+      ${insertOutbox(sql, events, 'last', 'changed')}
     )
     select input_tokens as "inputTokens", output_tokens as "outputTokens" from changed`
   return ended ?? null
@@ -191,7 +179,7 @@ async function endSessionTurn(
   ending: RunEnd,
 ): Promise<void> {
   const at = new Date(ending.at)
-  if (ending.remember !== null) {
+  if (ending.remember) {
     const { user, assistant } = ending.remember
     await tx`
       with remembered as (

@@ -1,20 +1,28 @@
-import type { RunIdentity } from '../../base/ids.ts'
+import { type RunIdentity, runKey } from '../../base/ids.ts'
 import type { RawJson } from '../../base/raw-json.ts'
 import type { ModelToolCall } from '../../model/model.ts'
 import type { Sql, TransactionSql } from '../../postgres/connect.ts'
+import { isTerminal, type RunStatus } from '../../runs/state.ts'
 import type { HistoryMessage, RunPlan } from '../run/plan.ts'
-import type { Call, HostedRun, HostedRunRef, Pause, RunProgress, Step } from '../run/run.ts'
-import { executedBy, pauseIs } from './fragments.ts'
+import {
+  type Call,
+  type Cost,
+  type EndedOutcome,
+  type HostedRun,
+  type HostedRunRef,
+  type Pause,
+  parsePending,
+  type RunOutcome,
+  type RunProgress,
+  type Step,
+} from '../run/run.ts'
+import type { HostedPhase } from '../run/state.ts'
+import { executedBy, pauseIs, phaseIs } from './fragments.ts'
 
 /** How many of the newest messages of a session go to the model; older ones are kept for people to read. */
 const SESSION_MESSAGES_MAX = 400
 
-interface HostedRunRow extends Omit<HostedRun, 'plan'> {
-  readonly plan: RawJson
-  readonly usedMs: number
-  readonly costUsd: number
-  readonly spentUsd: number
-}
+type HostedRunRow = Omit<HostedRun, 'plan'> & { readonly plan: RawJson } & Pick<RunProgress, 'usedMs' | keyof Cost>
 
 /** What never changes about the run, without its plan; null when it is not a hosted run. */
 export async function findRun(sql: Sql, { workspaceId, runId }: RunIdentity): Promise<HostedRunRef | null> {
@@ -98,4 +106,37 @@ async function loadHistory(sql: Sql, workspaceId: string, sessionId: string): Pr
     select role, content from session_messages where workspace_id = ${workspaceId} and session_id = ${sessionId}
     order by position desc limit ${SESSION_MESSAGES_MAX}`
   return [...rows].reverse()
+}
+
+interface OutcomeRow extends Omit<EndedOutcome, 'kind' | 'status'> {
+  readonly status: RunStatus
+  readonly phase: HostedPhase
+  readonly executor: string | null
+  readonly pending: RawJson | null
+}
+
+/** The current state of a hosted run; null when it does not exist. */
+export async function readOutcome(sql: Sql, { workspaceId, runId }: RunIdentity): Promise<RunOutcome | null> {
+  const [row] = await sql<OutcomeRow[]>`
+    select r.status, h.phase, h.owner as executor, r.pending, r.output, r.error_message as "errorMessage",
+      r.error_detail as "errorDetail", r.input_tokens as "inputTokens", r.output_tokens as "outputTokens"
+    from runs r join hosted_runs h on h.workspace_id = r.workspace_id and h.run_id = r.run_id
+    where r.workspace_id = ${workspaceId} and r.run_id = ${runId}`
+  if (row === undefined) return null
+  const { status, phase, executor, pending, ...ended } = row
+  if (isTerminal(status)) return { kind: 'ended', status, ...ended }
+  if (phase === 'paused' && pending !== null) return { kind: 'paused', pending: parsePending(pending) }
+  return { kind: 'released', status, executor: phase === 'executing' ? executor : null }
+}
+
+/** The processes that execute these runs, by {@link runKey}. Runs that no process executes are left out. */
+export async function readExecutors(sql: Sql, runs: readonly RunIdentity[]): Promise<Map<string, string>> {
+  const rows = await sql<(RunIdentity & { readonly executor: string })[]>`
+    select h.workspace_id as "workspaceId", h.run_id as "runId", h.owner as executor
+    from unnest(
+      ${runs.map(({ workspaceId }) => workspaceId)}::uuid[], ${runs.map(({ runId }) => runId)}::uuid[]
+    ) as i (workspace_id, run_id)
+    join hosted_runs h on h.workspace_id = i.workspace_id and h.run_id = i.run_id
+    where ${phaseIs(sql, 'executing')} and h.owner is not null`
+  return new Map(rows.map(({ workspaceId, runId, executor }) => [runKey(workspaceId, runId), executor]))
 }

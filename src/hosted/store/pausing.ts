@@ -3,8 +3,8 @@ import { encodeJson, RawJson } from '../../base/raw-json.ts'
 import type { SystemEventRow } from '../../journal/rows.ts'
 import { inTransaction, type Sql, type TransactionSql } from '../../postgres/connect.ts'
 import { RUN_ROW_COLUMNS } from '../../runs/rows.ts'
-import { NEXT as NEXT_STATUSES, type RunStatus } from '../../runs/state.ts'
-import { type HostedRun, type PendingPause, parsePending, pendingOf } from '../run/run.ts'
+import { NEXT as NEXT_STATUSES } from '../../runs/state.ts'
+import { type HostedRun, type PendingPause, parsePending, pausedStatus, pendingOf } from '../run/run.ts'
 import {
   type CallStatus,
   type HostedPhase,
@@ -53,9 +53,9 @@ export async function pauseRun(
         where ${executedBy(tx, run, owner)}
         returning run_id
       ), changed as (
-        update runs r set status = ${statusOf(pending)}, pending = ${json(pending)}::json
+        update runs r set status = ${pausedStatus(pending)}, pending = ${json(pending)}::json
         where r.workspace_id = ${run.workspaceId} and r.run_id = ${run.runId} 
-          and r.status in ${tx(statesBefore(NEXT_STATUSES, statusOf(pending)))} and exists (select from paused)
+          and r.status in ${tx(statesBefore(NEXT_STATUSES, pausedStatus(pending)))} and exists (select from paused)
         returning ${tx.unsafe(RUN_ROW_COLUMNS)}
       )
       ${insertOutbox(tx, events, 'last', 'changed')}`
@@ -148,16 +148,12 @@ export async function showNext(
 ): Promise<void> {
   await tx`
     with changed as (
-      update runs r set status = ${statusOf(next)}, pending = ${json(next)}::json
+      update runs r set status = ${pausedStatus(next)}, pending = ${json(next)}::json
       where r.workspace_id = ${workspaceId} and r.run_id = any(${runs.map(({ run_id }) => run_id)}::uuid[])
         and r.status in ${tx(STATUSES_OF_PHASE.paused)} and left(r.pending::text, 80) like ${`%"id":"${decidedId}"%`}
       returning ${tx.unsafe(RUN_ROW_COLUMNS)}
     )
     ${insertOutbox(tx, [], 'first', 'changed')}`
-}
-
-function statusOf({ type }: PendingPause): RunStatus {
-  return type === 'approval' ? 'awaiting_approval' : 'awaiting_input'
 }
 
 /** The stored form of `pending`; free-form members keep their text. */

@@ -1,8 +1,8 @@
 import { RawJson } from '../../base/raw-json.ts'
 import type { SystemEventRow } from '../../journal/rows.ts'
 import type { Sql } from '../../postgres/connect.ts'
-import type { Call, HostedRun, Pause, Step } from '../run/run.ts'
-import { type CallStatus, NEXT_CALL_STATUSES, type PauseStatus, statesBefore } from '../run/state.ts'
+import type { Call, Cost, HostedRun, Pause, Step } from '../run/run.ts'
+import { NEXT_CALL_STATUSES, type PauseStatus, statesBefore } from '../run/state.ts'
 import { executedBy, insertOutbox, insertStep } from './fragments.ts'
 
 /**
@@ -13,17 +13,22 @@ import { executedBy, insertOutbox, insertStep } from './fragments.ts'
 /** Another process owns the run now, or it has ended. */
 export class OwnershipLost extends Error {}
 
-export interface StoredAnswer {
+/** An answer of the model that is stored together with what follows from it. */
+export interface PricedAnswer {
   readonly step: Step
+  readonly cost: Cost
+  /** Its `llm.call`. */
+  readonly event: SystemEventRow
+}
+
+export interface StoredAnswer extends PricedAnswer {
   /** The new calls of this step. */
   readonly calls: readonly Call[]
   readonly pauses: readonly Pause[]
-  readonly costUsd: number
-  /** What the answer counts against budgets. */
-  readonly spentUsd: number
   readonly usedMs: number
   /** Unix milliseconds. */
   readonly at: number
+  /** Those of the calls and pauses. */
   readonly events: readonly SystemEventRow[]
 }
 
@@ -33,7 +38,7 @@ export interface StoredAnswer {
  * @throws OwnershipLost, also when another answer is already stored for this step: only the calls of that one are made
  */
 export async function storeAnswer(sql: Sql, run: HostedRun, owner: string, answer: StoredAnswer): Promise<void> {
-  const { step, calls, pauses } = answer
+  const { step, cost, calls, pauses } = answer
   const at = new Date(answer.at)
   const [outcome] = await sql<{ owned: boolean; inserted: boolean; existing: string | null }[]>`
     with owned as (
@@ -42,7 +47,7 @@ export async function storeAnswer(sql: Sql, run: HostedRun, owner: string, answe
         spent_usd = spent_usd + case when exists (
           select from run_steps
           where workspace_id = ${run.workspaceId} and run_id = ${run.runId} and step = ${step.step}
-        ) then 0 else ${answer.spentUsd}::float8 end
+        ) then 0 else ${cost.spentUsd}::float8 end
       where ${executedBy(sql, run, owner)}
       returning workspace_id
     ), stored as (
@@ -79,10 +84,10 @@ export async function storeAnswer(sql: Sql, run: HostedRun, owner: string, answe
       ) as i (pause_id, call_id, type, tool, input, question, options, expires_at, frame)
     ), counted as (
       update runs set input_tokens = input_tokens + ${step.inputTokens}::bigint,
-        output_tokens = output_tokens + ${step.outputTokens}::bigint, cost_usd = round((cost_usd + ${answer.costUsd}::float8)::numeric, 10)::float8
+        output_tokens = output_tokens + ${step.outputTokens}::bigint, cost_usd = round((cost_usd + ${cost.costUsd}::float8)::numeric, 10)::float8
       where workspace_id = ${run.workspaceId} and run_id = ${run.runId} and exists (select from stored)
     ), logged as (
-      ${insertOutbox(sql, answer.events, 'none', 'stored')}
+      ${insertOutbox(sql, [answer.event, ...answer.events], 'none', 'stored')}
     )
     select exists (select from owned) as owned, exists (select from stored) as inserted, (
       select attempt from run_steps
@@ -92,62 +97,32 @@ export async function storeAnswer(sql: Sql, run: HostedRun, owner: string, answe
   if (!outcome!.inserted && outcome!.existing !== step.attempt) throw new OwnershipLost()
 }
 
-/** Records that a call is about to be made. @throws OwnershipLost */
-export async function storeStart(
+/** Stores that a call has started, or its result; a call with a result is never made again. @throws OwnershipLost */
+export async function storeCall(
   sql: Sql,
   run: HostedRun,
   owner: string,
-  start: {
-    readonly callId: string
-    readonly frame: number
-    readonly at: number
-    readonly events: readonly SystemEventRow[]
-  },
+  call: Call,
+  change: { readonly usedMs: number; readonly at: number; readonly events: readonly SystemEventRow[] },
 ): Promise<void> {
+  const { status, output, durationMs: duration_ms, startedFrame, finishedFrame: finished_frame } = call
+  const at = new Date(change.at)
+  const update =
+    status === 'started'
+      ? { status, started_at: at, started_frame: startedFrame }
+      : { status, output, finished_at: at, duration_ms, finished_frame }
   const [outcome] = await sql<{ owned: boolean }[]>`
     with owned as (
-      select from hosted_runs
-      where ${executedBy(sql, run, owner)}
-      for update
-    ), started as (
-      update tool_calls set status = ${'started' satisfies CallStatus}, started_at = ${new Date(start.at)}, started_frame = ${start.frame}
-      where workspace_id = ${run.workspaceId} and call_id = ${start.callId}
-        and status in ${sql(statesBefore(NEXT_CALL_STATUSES, 'started'))} and exists (select from owned)
-      returning call_id
-    ), logged as (
-      ${insertOutbox(sql, start.events, 'none', 'started')}
-    )
-    select exists (select from owned) as owned`
-  if (!outcome!.owned) throw new OwnershipLost()
-}
-
-interface StoredResult {
-  readonly callId: string
-  readonly status: 'finished' | 'failed'
-  /** The result for the model. */
-  readonly output: RawJson
-  readonly frame: number
-  readonly durationMs: number
-  readonly usedMs: number
-  readonly at: number
-  readonly events: readonly SystemEventRow[]
-}
-
-/** Stores the result of a call, which is never made again. @throws OwnershipLost */
-export async function storeResult(sql: Sql, run: HostedRun, owner: string, result: StoredResult): Promise<void> {
-  const [outcome] = await sql<{ owned: boolean }[]>`
-    with owned as (
-      update hosted_runs set used_ms = ${result.usedMs}
+      update hosted_runs set used_ms = ${change.usedMs}
       where ${executedBy(sql, run, owner)}
       returning run_id
-    ), done as (
-      update tool_calls set status = ${result.status}, output = ${result.output}::json,
-        finished_at = ${new Date(result.at)}, duration_ms = ${result.durationMs}, finished_frame = ${result.frame}
-      where workspace_id = ${run.workspaceId} and call_id = ${result.callId}
-        and status in ${sql(statesBefore(NEXT_CALL_STATUSES, result.status))} and exists (select from owned)
+    ), changed as (
+      update tool_calls set ${sql(update)}
+      where workspace_id = ${run.workspaceId} and call_id = ${call.callId}
+        and status in ${sql(statesBefore(NEXT_CALL_STATUSES, status))} and exists (select from owned)
       returning call_id
     ), logged as (
-      ${insertOutbox(sql, result.events, 'none', 'done')}
+      ${insertOutbox(sql, change.events, 'none', 'changed')}
     )
     select exists (select from owned) as owned`
   if (!outcome!.owned) throw new OwnershipLost()

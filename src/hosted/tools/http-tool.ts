@@ -1,16 +1,9 @@
 import { isUtf8 } from 'node:buffer'
 import type { HttpTool } from '../../agents/tools.ts'
 import { isDeeper, parsedJson } from '../../base/json-object.ts'
-import type { Egress } from '../../egress/egress.ts'
 import { EgressFailed, EgressRefused } from '../../egress/errors.ts'
-import { type FilledHeaders, HeadersNotFilled, type Secrets } from '../../secrets/store.ts'
-import type { CallableTool, ToolCallContext, ToolOutcome } from './tool.ts'
-
-interface HttpToolDeps {
-  readonly egress: Egress
-  readonly secrets: Secrets
-  readonly workspaceId: string
-}
+import { type FilledHeaders, HeadersNotFilled } from '../../secrets/store.ts'
+import type { CallableTool, ToolCallContext, ToolContext, ToolOutcome } from './tool.ts'
 
 /** Limit of a response body; a larger one is refused. */
 const ANSWER_BYTES_MAX = 1024 * 1024
@@ -35,9 +28,11 @@ const TEXT_TYPE =
  *
  * A call throws only the signal's reason, or an error of our own when one of our stores is unavailable.
  */
-export function httpTool(definition: HttpTool, deps: HttpToolDeps): CallableTool {
+export function httpTool(
+  definition: HttpTool,
+  { egress, secrets, workspaceId }: Omit<ToolContext, 'lists'> & { readonly workspaceId: string },
+): CallableTool {
   const { name, description, parameters, method, headers = {}, requires_approval = false } = definition
-  const { egress, secrets, workspaceId } = deps
   const url = new URL(definition.url)
 
   async function send(input: Record<string, unknown>, filled: FilledHeaders, context: ToolCallContext) {

@@ -48,11 +48,6 @@ export interface McpServer {
   readonly toolsChanged: () => void
 }
 
-interface Session {
-  readonly client: Client
-  readonly transport: McpTransport
-}
-
 /**
  * The sessions of one run with one server. The first request opens a session and all others share it, concurrently too,
  * because servers keep state in it (a browser page, a working directory). It is closed after a while without use or
@@ -60,7 +55,7 @@ interface Session {
  * client (sampling, elicitation, roots) is refused.
  */
 export class McpSessions {
-  private session: Promise<Session> | undefined
+  private session: Promise<Client> | undefined
   private requests = 0
   private idle: ReturnType<typeof setTimeout> | undefined
 
@@ -76,6 +71,7 @@ export class McpSessions {
    *   Otherwise what the SDK or the egress throws; `failureText` puts it into words.
    */
   async request<T extends AnySchema>(request: ClientRequest, schema: T, signal: AbortSignal): Promise<SchemaOutput<T>> {
+    // Not `AbortSignal.any`: the SDK would send a cancellation even if the signal aborts after the answer.
     const stop = new AbortController()
     const causes = [signal, this.life]
     for (const cause of causes) cause.throwIfAborted()
@@ -112,7 +108,7 @@ export class McpSessions {
   private async send<T extends AnySchema>(request: ClientRequest, schema: T, signal: AbortSignal) {
     const isOld = this.session !== undefined
     const opened = this.opened()
-    const { client } = await orAborted(opened, signal)
+    const client = await orAborted(opened, signal)
     const { silenceMs, requestMs } = this.server.timeouts
     const options = {
       signal,
@@ -129,10 +125,10 @@ export class McpSessions {
     // The server has restarted or dropped the session. It has not processed the request, so the request may be sent
     // again.
     if (this.session === opened) this.session = undefined
-    return (await orAborted(this.opened(), signal)).client.request(request, schema, options)
+    return (await orAborted(this.opened(), signal)).request(request, schema, options)
   }
 
-  private opened(): Promise<Session> {
+  private opened(): Promise<Client> {
     if (this.session !== undefined) return this.session
     const opening = openSession(this.server)
     this.life.addEventListener('abort', this.close, { once: true })
@@ -144,18 +140,18 @@ export class McpSessions {
   }
 }
 
-async function openSession(server: McpServer): Promise<Session> {
-  const transport = new McpTransport(new URL(server.url), server.headers, server.egress)
+async function openSession(server: McpServer): Promise<Client> {
   const client = new Client({ name: packageJson.name, version: packageJson.version }, NO_VALIDATION)
   client.setNotificationHandler(ToolListChangedNotificationSchema, server.toolsChanged)
+  const transport = new McpTransport(new URL(server.url), server.headers, server.egress)
   await client.connect(transport, { timeout: server.timeouts.openMs })
-  return { client, transport }
+  return client
 }
 
-async function closeSession({ client, transport }: Session, { closeMs }: McpTimeouts): Promise<void> {
+async function closeSession(client: Client, { closeMs }: McpTimeouts): Promise<void> {
   const patience = setTimeout(() => client.close(), closeMs)
   // A server that is gone has lost the session anyway.
-  await transport.terminateSession().catch(() => {})
+  if (client.transport instanceof McpTransport) await client.transport.terminateSession().catch(() => {})
   clearTimeout(patience)
   await client.close()
 }

@@ -1,13 +1,11 @@
 import { CallToolResultSchema, ListToolsResultSchema, type Tool } from '@modelcontextprotocol/sdk/types.js'
 import type { McpTool } from '../../agents/tools.ts'
 import { orAborted } from '../../base/abort.ts'
-import type { Egress } from '../../egress/egress.ts'
 import { type FilledHeaders, HeadersNotFilled, type Secrets } from '../../secrets/store.ts'
-import type { McpLists, McpToolList } from './mcp-lists.ts'
+import { type McpToolList, McpUnavailable } from './mcp-lists.ts'
 import { failureText, outcomeOf } from './mcp-outcome.ts'
 import { MCP_TIMEOUTS, type McpServer, McpSessions, type McpTimeouts } from './mcp-session.ts'
-import { McpUnavailable } from './mcp-unavailable.ts'
-import type { CallableTool, ToolCallContext, ToolOutcome } from './tool.ts'
+import type { CallableTool, ToolCallContext, ToolContext, ToolOutcome } from './tool.ts'
 
 /** Limits of what an agent takes from one server: tools, and bytes of their descriptions as JSON. */
 const TOOLS_MAX = 500
@@ -18,14 +16,10 @@ const DESCRIPTION_LENGTH_MAX = 10_000
 /** What model providers accept as the name of a function. */
 const NAME_LENGTH_MAX = 64
 
-interface McpDeps {
-  readonly egress: Egress
-  readonly secrets: Secrets
+interface McpDeps extends ToolContext {
   readonly workspaceId: string
   /** Ends the listing, and later the session of the calls: aborts when the run pauses or ends. */
   readonly signal: AbortSignal
-  /** Shared by the whole process. */
-  readonly lists: McpLists
   readonly timeouts?: McpTimeouts
 }
 

@@ -1,6 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
-import type { Transport, TransportSendOptions } from '@modelcontextprotocol/sdk/shared/transport.js'
+import type { TransportSendOptions } from '@modelcontextprotocol/sdk/shared/transport.js'
 import {
   ErrorCode,
   isJSONRPCErrorResponse,
@@ -39,11 +39,7 @@ interface Exchange {
  * time out. The stream for messages outside of requests, which the SDK would keep open, is not opened: an idle session
  * holds no connection.
  */
-export class McpTransport implements Transport {
-  onclose?: Transport['onclose']
-  onerror?: Transport['onerror']
-  onmessage?: Transport['onmessage']
-  private readonly inner: StreamableHTTPClientTransport
+export class McpTransport extends StreamableHTTPClientTransport {
   private readonly exchanges = new Map<RequestId, Exchange>()
   /**
    * The SDK does not say which request a fetch belongs to, and requests run concurrently, so the async context carries
@@ -57,32 +53,19 @@ export class McpTransport implements Transport {
     headers: Readonly<Record<string, string>>,
     private readonly egress: Egress,
   ) {
-    this.inner = new StreamableHTTPClientTransport(url, {
+    super(url, {
       requestInit: { headers: { ...headers } },
       reconnectionOptions: RESUMPTION,
       fetch: (input, init) => this.fetchFor(this.current.getStore(), input, init),
     })
-    this.inner.onclose = () => this.onclose?.()
-    this.inner.onerror = (error) => this.onerror?.(error)
-    this.inner.onmessage = (message) => this.take(message)
+    // The client calls this before its own handler.
+    this.onmessage = (message) => this.noteMessage(message)
   }
 
-  get sessionId(): string | undefined {
-    return this.inner.sessionId
-  }
-
-  setProtocolVersion(version: string): void {
-    this.inner.setProtocolVersion(version)
-  }
-
-  start(): Promise<void> {
-    return this.inner.start()
-  }
-
-  async send(message: JSONRPCMessage, options?: TransportSendOptions): Promise<void> {
+  override async send(message: JSONRPCMessage, options?: TransportSendOptions): Promise<void> {
     if (!isJSONRPCRequest(message)) {
       this.end(cancelledBy(message))
-      return this.current.run(undefined, () => this.inner.send(message, options))
+      return this.current.run(undefined, () => super.send(message, options))
     }
     const exchange: Exchange = {
       id: message.id,
@@ -95,21 +78,16 @@ export class McpTransport implements Transport {
       exchange.isResumable = true
     }
     try {
-      await this.current.run(exchange, () => this.inner.send(message, { ...options, onresumptiontoken }))
+      await this.current.run(exchange, () => super.send(message, { ...options, onresumptiontoken }))
     } catch (error) {
       this.end(message.id)
       throw error
     }
   }
 
-  /** Tells the server that the session is over. */
-  terminateSession(): Promise<void> {
-    return this.inner.terminateSession()
-  }
-
-  async close(): Promise<void> {
+  override async close(): Promise<void> {
     for (const id of [...this.exchanges.keys()]) this.end(id)
-    await this.inner.close()
+    await super.close()
   }
 
   private async fetchFor(exchange: Exchange | undefined, input: string | URL, init: RequestInit = {}) {
@@ -134,14 +112,12 @@ export class McpTransport implements Transport {
     }
   }
 
-  private take(message: JSONRPCMessage): void {
-    if (isJSONRPCResultResponse(message) || isJSONRPCErrorResponse(message)) {
-      const exchange = this.exchanges.get(message.id as RequestId)
-      this.exchanges.delete(message.id as RequestId)
-      // The server ends the stream after the result; aborting at once would cost the connection.
-      if (exchange !== undefined) setTimeout(() => exchange.over.abort(), GRACE_MS).unref()
-    }
-    this.onmessage?.(message)
+  private noteMessage(message: JSONRPCMessage): void {
+    if (!isJSONRPCResultResponse(message) && !isJSONRPCErrorResponse(message)) return
+    const exchange = this.exchanges.get(message.id as RequestId)
+    this.exchanges.delete(message.id as RequestId)
+    // The server ends the stream after the result; aborting at once would cost the connection.
+    if (exchange !== undefined) setTimeout(() => exchange.over.abort(), GRACE_MS).unref()
   }
 
   private noteEnd(exchange: Exchange, error: unknown): void {

@@ -1,4 +1,11 @@
 import type { ModelTool } from '../../model/model.ts'
+import type { HostedContext } from '../run/context.ts'
+import type { McpLists } from './mcp-lists.ts'
+
+/** What tools need of their process. */
+export interface ToolContext extends Pick<HostedContext, 'egress' | 'secrets'> {
+  readonly lists: McpLists
+}
 
 /** What the executor knows of a tool before it calls it. */
 export interface ToolDefinition extends ModelTool {

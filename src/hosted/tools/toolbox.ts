@@ -1,10 +1,7 @@
 import type { AgentTool, Tool } from '../../agents/tools.ts'
-import type { Egress } from '../../egress/egress.ts'
-import type { Secrets } from '../../secrets/store.ts'
 import type { HostedRun } from '../run/run.ts'
 import { httpTool } from './http-tool.ts'
-import type { McpLists } from './mcp-lists.ts'
-import type { CallableTool, ToolDefinition } from './tool.ts'
+import type { CallableTool, ToolContext, ToolDefinition } from './tool.ts'
 
 /** What the model of a run may call, and how each call is carried out. */
 export type ToolboxEntry =
@@ -13,12 +10,6 @@ export type ToolboxEntry =
   | { readonly kind: 'input'; readonly tool: ToolDefinition }
 
 export type Toolbox = ReadonlyMap<string, ToolboxEntry>
-
-export interface ToolboxDeps {
-  readonly egress: Egress
-  readonly secrets: Secrets
-  readonly lists: McpLists
-}
 
 /** Built in, for agents with `allow_input_requests`. */
 const REQUEST_INPUT: ToolDefinition = {
@@ -61,18 +52,18 @@ export function knownParameters(tool: Tool): Record<string, unknown> | undefined
  * @param signal ends the sessions with MCP servers
  * @throws McpUnavailable when a server does not list its tools
  */
-export async function openToolbox(run: HostedRun, deps: ToolboxDeps, signal: AbortSignal): Promise<Toolbox> {
+export async function openToolbox(run: HostedRun, context: ToolContext, signal: AbortSignal): Promise<Toolbox> {
   const { agent } = run.plan
   const toolbox = new Map<string, ToolboxEntry>()
   if (agent.allowInputRequests) toolbox.set(REQUEST_INPUT.name, { kind: 'input', tool: REQUEST_INPUT })
   const own = agent.tools.filter((tool) => tool.type !== 'mcp')
-  for (const tool of own) toolbox.set(tool.name, entryOf(tool, run, deps))
+  for (const tool of own) toolbox.set(tool.name, entryOf(tool, run, context))
   const servers = agent.tools.filter((tool) => tool.type === 'mcp')
   if (servers.length === 0) return toolbox
   // The MCP SDK takes longer to load than the rest of the service; most agents do not use it.
   const { listMcpTools, prefixed } = await import('./mcp-tool.ts')
   const listed = await Promise.all(
-    servers.map((server) => listMcpTools(server, { ...deps, workspaceId: run.workspaceId, signal })),
+    servers.map((server) => listMcpTools(server, { ...context, workspaceId: run.workspaceId, signal })),
   )
   listed.forEach((tools, index) => {
     for (const tool of tools) {
@@ -83,8 +74,8 @@ export async function openToolbox(run: HostedRun, deps: ToolboxDeps, signal: Abo
   return toolbox
 }
 
-function entryOf(tool: Exclude<Tool, { type: 'mcp' }>, run: HostedRun, deps: ToolboxDeps): ToolboxEntry {
-  if (tool.type === 'http') return { kind: 'call', tool: httpTool(tool, { ...deps, workspaceId: run.workspaceId }) }
+function entryOf(tool: Exclude<Tool, { type: 'mcp' }>, run: HostedRun, context: ToolContext): ToolboxEntry {
+  if (tool.type === 'http') return { kind: 'call', tool: httpTool(tool, { ...context, workspaceId: run.workspaceId }) }
   return { kind: 'agent', tool: agentTool(tool), agentId: tool.agent_id.toLowerCase() }
 }
 

@@ -1,9 +1,54 @@
-import type { RawJson } from '../../base/raw-json.ts'
+import { mint, type RunIdentity } from '../../base/ids.ts'
+import { encodeJson, type RawJson } from '../../base/raw-json.ts'
+import { type LEVELS, levelNumber } from '../../journal/levels.ts'
 import type { SystemEventRow } from '../../journal/rows.ts'
 import type { ModelAnswer } from '../../model/model.ts'
 import type { TerminalStatus } from '../../runs/state.ts'
 import type { Call, HostedRun, Pause } from '../run/run.ts'
-import { systemEvent } from '../store/system-event.ts'
+
+/**
+ * The events that hosted runs report about themselves (docs/specification.md#system-events). `gen_ai.*` keys follow
+ * OpenTelemetry's conventions.
+ */
+
+interface EventOwner extends RunIdentity {
+  readonly agentId: string
+}
+
+type SystemEventType =
+  | 'run.started'
+  | 'run.paused'
+  | 'run.completed'
+  | 'run.failed'
+  | 'run.cancelled'
+  | 'run.timed_out'
+  | 'llm.call'
+  | 'tool.call.started'
+  | 'tool.call.finished'
+  | 'approval.requested'
+  | 'approval.decided'
+  | 'input.requested'
+  | 'input.answered'
+
+/** A system event of a run. @param at Unix milliseconds */
+export function systemEvent(
+  run: EventOwner,
+  at: number,
+  type: SystemEventType,
+  payload: Readonly<Record<string, unknown>>,
+  level: (typeof LEVELS)[number] = 'info',
+): SystemEventRow {
+  return {
+    workspace_id: run.workspaceId,
+    agent_id: run.agentId,
+    run_id: run.runId,
+    event_id: mint.ulid(),
+    type,
+    level: levelNumber(level),
+    payload: encodeJson(payload),
+    occurred_at: at,
+  }
+}
 
 /** The event of an answer of the model. */
 export function modelEvent(
@@ -27,21 +72,19 @@ export function modelEvent(
   })
 }
 
-/** The event of a call that is about to be made. */
-export function startedEvent(run: HostedRun, at: number, call: Call): SystemEventRow {
-  return systemEvent(run, at, 'tool.call.started', { ...toolKeys(call), input: call.input })
-}
-
-/** The event of a call that has a result. @param latencyMs how long the call took */
-export function finishedEvent(run: HostedRun, at: number, call: Call, latencyMs: number): SystemEventRow {
-  const outcome = { status: call.status, output: call.output, latency_ms: Math.round(latencyMs) }
-  return systemEvent(
-    run,
-    at,
-    'tool.call.finished',
-    { ...toolKeys(call), ...outcome },
-    call.status === 'failed' ? 'warn' : 'info',
-  )
+/** The event of a call that is about to be made, or that has a result. */
+export function callEvent(run: HostedRun, at: number, call: Call): SystemEventRow {
+  const { status, input, output, durationMs } = call
+  const keys = {
+    'gen_ai.operation.name': 'execute_tool',
+    'gen_ai.tool.name': call.tool,
+    'gen_ai.tool.call.id': call.toolCallId,
+    step: call.step,
+    child_run_id: call.childRunId ?? undefined,
+  }
+  if (status === 'started') return systemEvent(run, at, 'tool.call.started', { ...keys, input })
+  const result = { status, output, latency_ms: durationMs ?? 0 }
+  return systemEvent(run, at, 'tool.call.finished', { ...keys, ...result }, status === 'failed' ? 'warn' : 'info')
 }
 
 /** The event of a pause: what a person is asked. */
@@ -70,14 +113,4 @@ export function endedEvent(run: HostedRun, at: number, status: TerminalStatus, s
   const error = { error_message: message ?? undefined, error_detail: errorDetail ?? undefined }
   const level = status === 'completed' ? 'info' : 'error'
   return systemEvent(run, at, `run.${status}`, { steps, tool_calls, cost_usd, ...error }, level)
-}
-
-function toolKeys(call: Call): Record<string, unknown> {
-  return {
-    'gen_ai.operation.name': 'execute_tool',
-    'gen_ai.tool.name': call.tool,
-    'gen_ai.tool.call.id': call.toolCallId,
-    step: call.step,
-    child_run_id: call.childRunId ?? undefined,
-  }
 }
