@@ -60,7 +60,7 @@ import { workspaceRoutes } from '../workspaces/routes.ts'
 import { WorkspaceStore } from '../workspaces/store.ts'
 import type { ServiceContext } from './context.ts'
 import { type OpsDeps, opsRoutes } from './ops/routes.ts'
-import { feedLag } from './ops/service-metrics.ts'
+import { sumOfHubs } from './ops/service-metrics.ts'
 import type { Pipeline } from './pipeline/pipeline.ts'
 
 /** The started components of the service. */
@@ -207,12 +207,12 @@ function opsDeps(components: Components): Omit<OpsDeps, 'app'> {
         { name: 'journal', essential: true, check: () => partitions.check() },
         ...columnarHealth({ client: columnar, owned: () => partitions.owned() }),
       ],
-      consumers: [
-        { name: 'clickhouse', lag: () => sumOf(partitions, ({ journal, sink }) => journal.endSeq - sink.loadedSeq()) },
-        { name: 'run_statistics', lag: () => sumOf(partitions, ({ statistics }) => statistics.lag()) },
-        { name: 'outbox', lag: () => outboxLag(sql) },
-        { name: 'live_feeds', lag: () => feedLag(feeds) },
-      ],
+      lags: {
+        clickhouse: () => sumOf(partitions, ({ journal, sink }) => journal.endSeq - sink.loadedSeq()),
+        run_statistics: () => sumOf(partitions, ({ statistics }) => statistics.lag()),
+        outbox: () => outboxLag(sql),
+        live_feeds: () => sumOfHubs(feeds, (hub) => hub.lag()),
+      },
       owned: () => partitions.owned(),
       setBack: incidents,
       loops,

@@ -1,8 +1,8 @@
 import { expect, test } from 'bun:test'
-import { checkHealth, type HealthDeps } from '../../src/base/health.ts'
 import { createLog } from '../../src/base/log.ts'
 import { FAILING_MS, type LoopState, Loops } from '../../src/base/loops.ts'
 import type { Journal } from '../../src/journal/journal.ts'
+import { checkHealth, type HealthDeps } from '../../src/service/ops/health.ts'
 import { eventually } from '../support/eventually.ts'
 import { partitionWith } from '../support/partitions.ts'
 
@@ -62,7 +62,7 @@ const journal = { epoch: 'e', endSeq: 9, gaps: [{ afterSeq: 3, throughSeq: 5, lo
 function healthWith(states: LoopState[], check: () => Promise<unknown> = async () => {}) {
   const deps: HealthDeps = {
     dependencies: [{ name: 'journal', essential: true, check }],
-    consumers: [],
+    lags: {},
     owned: () => partitionWith({ journal, sink: { loadedSeq: () => 7 } }).owned(),
     loops: { states: () => states },
     setBack: () => [],
