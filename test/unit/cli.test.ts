@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import { join } from 'node:path'
 import { readArgs as readDemo } from '../../src/cli/demo/args.ts'
-import { CliError } from '../../src/cli/shared/error.ts'
 import { readArgs as readSql } from '../../src/cli/sql/args.ts'
 import { readArgs as readTail } from '../../src/cli/tail/args.ts'
 
@@ -32,15 +31,14 @@ describe.each([
     [[typo, '1'], ENV, new RegExp(`^unknown option ${typo}\\. Did you mean\\n +${meant.source}`)],
     [['--verbose'], ENV, /^unknown option --verbose\. Try --help\.$/],
   ])('rejects %j and says what to do', (args, env, message) => {
-    let error: unknown
-    try {
-      readArgs(args, env)
-    } catch (thrown) {
-      error = thrown
-    }
-    expect(error).toBeInstanceOf(CliError)
-    expect((error as CliError).message).toMatch(message)
-    expect((error as CliError).exitCode).toBe(2)
+    const error = expect.objectContaining({ name: 'CliError', exitCode: 2, message: expect.stringMatching(message) })
+    expect(() => readArgs(args, env)).toThrow(error)
+  })
+
+  test('has a help, which names every option', () => {
+    expect(() => readArgs(['-h'], {})).toThrow(
+      expect.objectContaining({ name: 'HelpRequest', message: expect.stringMatching(meant) }),
+    )
   })
 })
 

@@ -9,17 +9,13 @@ import { KeyRing } from '../../keys/key-ring.ts'
 import { KeyStore } from '../../keys/store.ts'
 import { openPostgres } from '../../service/stores.ts'
 import { runMain } from '../shared/main.ts'
-import { HELP, readArgs } from './args.ts'
+import { readArgs } from './args.ts'
 import { runCommand } from './commands.ts'
 import { shown } from './shown.ts'
 
-/** `bun run keys`: see {@link HELP}. */
-async function main(): Promise<number> {
+/** `bun run keys`: see `args.ts`. */
+async function main(): Promise<void> {
   const options = readArgs(Bun.argv.slice(2))
-  if (options === 'help') {
-    process.stdout.write(HELP)
-    return 0
-  }
   const log = createLog('error')
   const progress = createProgress((line) => void process.stderr.write(line))
   const { sql, isAlone, close } = await openPostgres(readConfig(), { log, progress })
@@ -30,7 +26,6 @@ async function main(): Promise<number> {
     const keys = new KeyStore({ sql, ring, clock: systemClock })
     const answer = await runCommand({ sql, keys, clock: systemClock, mint }, options.command)
     process.stdout.write(options.json ? `${JSON.stringify(Object.values(answer)[0], null, 2)}\n` : shown(answer))
-    return 0
   } finally {
     await close()
   }

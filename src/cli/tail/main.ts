@@ -1,7 +1,7 @@
 import { Client } from '../../client/index.ts'
 import { CliError } from '../shared/error.ts'
 import { createNote, runMain } from '../shared/main.ts'
-import { HELP, readArgs, type TailOptions } from './args.ts'
+import { readArgs, type TailOptions } from './args.ts'
 import { follow } from './follow.ts'
 import { createFormat } from './format.ts'
 import { createAgentNames } from './names.ts'
@@ -9,13 +9,9 @@ import { createOutput, type Output } from './output.ts'
 import type { Received } from './protocol.ts'
 import { findStart } from './since.ts'
 
-/** `bun run tail`: see {@link HELP}. */
-async function main(): Promise<number> {
+/** `bun run tail`: see `args.ts`. */
+async function main(): Promise<void> {
   const options = readArgs(Bun.argv.slice(2), process.env)
-  if (options === 'help') {
-    process.stdout.write(HELP)
-    return 0
-  }
   const stop = new AbortController()
   const over = Promise.withResolvers<void>()
   const end = () => {
@@ -35,7 +31,6 @@ async function main(): Promise<number> {
     await Promise.race([output.flushed(), over.promise])
     throw error
   }
-  return 0
 }
 
 async function watch(options: TailOptions, output: Output, signal: AbortSignal): Promise<void> {
