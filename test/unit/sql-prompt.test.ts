@@ -160,7 +160,7 @@ describe('completion', () => {
   const table = (name: string, ...columns: string[]) => ({
     name,
     description: '',
-    columns: columns.map((column) => ({ name: column, type: 'String', description: '' })),
+    columns: columns.map((column) => ({ name: column, type: 'String', nullable: false, description: '' })),
   })
   const schema: Schema = { tables: [table('events', 'type', 'level'), table('runs', 'tags', 'status')], examples: [] }
 
