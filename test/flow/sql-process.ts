@@ -1,5 +1,6 @@
 import { join } from 'node:path'
 import { eventually } from '../support/eventually.ts'
+import { openTerminal } from '../support/processes.ts'
 import { atEnd } from '../support/teardown.ts'
 
 /** The service to query, and the key. */
@@ -48,18 +49,6 @@ async function finished(command: string[], target: Target, stdin: string): Promi
   return { exitCode, stdout: new TextDecoder().decode(bytes), stderr, bytes }
 }
 
-export interface Terminal {
-  type(keys: string): void
-  /** Everything shown since the last call of `next`, without colours and cursor movements. */
-  shown(): string
-  /** The output up to and including `pattern`, once it is there; the rest is for the next call. */
-  next(pattern: RegExp): Promise<string>
-  /** All output, unchanged. */
-  raw(): string
-  signal(name: NodeJS.Signals): void
-  readonly exited: Promise<number>
-}
-
 export interface TerminalOptions {
   readonly args?: readonly string[]
   readonly columns?: number
@@ -68,34 +57,24 @@ export interface TerminalOptions {
   readonly stateHome: string
 }
 
+export type Terminal = ReturnType<typeof openPrompt>
+
 /** `bun run sql` in a pseudo-terminal. */
-export function openTerminal(
-  target: Target,
-  { args = [], columns = 100, env = {}, stateHome }: TerminalOptions,
-): Terminal {
-  const decoder = new TextDecoder()
-  let raw = ''
+export function openPrompt(target: Target, { args = [], columns = 100, env = {}, stateHome }: TerminalOptions) {
+  const terminal = openTerminal([process.execPath, MAIN, ...args], {
+    env: { ...environment(target), LANG: 'en_US.UTF-8', XDG_STATE_HOME: stateHome, ...env },
+    columns,
+  })
   let seen = 0
-  const plain = () => Bun.stripANSI(raw).replaceAll('\r', '')
-  const child = Bun.spawn([process.execPath, MAIN, ...args], {
-    env: { ...environment(target), TERM: 'xterm-256color', LANG: 'en_US.UTF-8', XDG_STATE_HOME: stateHome, ...env },
-    terminal: {
-      cols: columns,
-      rows: 40,
-      data(_terminal, data) {
-        raw += decoder.decode(data, { stream: true })
-      },
-    },
-  })
-  atEnd(async () => {
-    child.kill('SIGKILL')
-    await child.exited
-    child.terminal?.close()
-  })
+  const plain = () => Bun.stripANSI(terminal.shown()).replaceAll('\r', '')
   return {
-    type: (keys) => child.terminal?.write(keys),
+    ...terminal,
+    /** All output, unchanged. */
+    raw: terminal.shown,
+    /** Everything shown since the last call of `next`, without colours and cursor movements. */
     shown: () => plain().slice(seen),
-    async next(pattern) {
+    /** The output up to and including `pattern`, once it is there; the rest is for the next call. */
+    async next(pattern: RegExp): Promise<string> {
       const found = await eventually(() => {
         const match = pattern.exec(plain().slice(seen))
         if (match === null) throw new Error(`no ${pattern} in: ${plain().slice(seen)}`)
@@ -105,8 +84,5 @@ export function openTerminal(
       seen += text.length
       return text
     },
-    raw: () => raw,
-    signal: (name) => child.kill(name),
-    exited: child.exited,
   }
 }

@@ -10,7 +10,7 @@ import { runningStatements } from '../support/columnar.ts'
 import { eventually } from '../support/eventually.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { atEnd, temporaryDirectory } from '../support/teardown.ts'
-import { openTerminal, runSql, runSqlIntoHead } from './sql-process.ts'
+import { openPrompt, runSql, runSqlIntoHead } from './sql-process.ts'
 
 /** `bun run sql` as a process, against the real service; a scripted server plays faults. */
 
@@ -101,17 +101,9 @@ tool.call  warn   7       NULL
   })
 
   test.each([
-    ['parquet', 20_000],
-    ['arrow', 20_000],
     ['csv', 20_000],
-    ['ndjson', 20_000],
-    ['json', 3],
     ['table', 3],
-    ['vertical', 3],
-    ['csv', 0],
     ['ndjson', 0],
-    ['arrow', 0],
-    ['parquet', 0],
   ])('reports on standard error what was written to a file of %s with %i rows', async (format, rows) => {
     const path = join(await temporaryDirectory(), 'answer')
     const query = `SELECT number, 'two\nlines, "quoted"' AS text FROM numbers(${rows})`
@@ -205,7 +197,6 @@ describe('responses of a service', () => {
     expect(Buffer.compare(piped.bytes, bytes)).toBe(0)
     const output = join(await temporaryDirectory(), 'answer.parquet')
     const filed = await runSql(asked, ['SELECT 1', '--format', 'parquet', '--output', output])
-    // A file that is not Parquet has no row count to report.
     expect([filed.exitCode, filed.stdout, filed.stderr]).toEqual([0, '', `wrote 300 kB to ${output}\n`])
     expect(Buffer.compare(await readFile(output), bytes)).toBe(0)
     expect(asked.queries).toEqual([
@@ -252,7 +243,7 @@ describe('responses of a service', () => {
   })
 
   test('the prompt works without a description of the tables', async () => {
-    const terminal = openTerminal(failing(503, 'UNAVAILABLE', {}), { stateHome: await temporaryDirectory() })
+    const terminal = openPrompt(failing(503, 'UNAVAILABLE', {}), { stateHome: await temporaryDirectory() })
     await terminal.next(/sql> $/)
     terminal.type('\\d\r')
     await terminal.next(/this service does not describe its tables\nsql> $/)
@@ -266,7 +257,7 @@ describe('responses of a service', () => {
 describe('the prompt', () => {
   test('accepts a statement of several lines, and keeps it as one entry of a persistent history', async () => {
     const stateHome = await temporaryDirectory()
-    const terminal = openTerminal(service, { stateHome, args: ['--wait-for', String(lastSeq)] })
+    const terminal = openPrompt(service, { stateHome, args: ['--wait-for', String(lastSeq)] })
     await terminal.next(/sql> $/)
     terminal.type("SELECT type, ';' AS sign -- not yet;\r")
     await terminal.next(/ \.\.\. $/)
@@ -291,7 +282,7 @@ describe('the prompt', () => {
     expect(await readFile(path, 'utf8')).toBe("SELECT type, ';' AS sign FROM events ORDER BY seq;\n\\q\n")
     expect((await stat(path)).mode & 0o777).toBe(0o600)
 
-    const again = openTerminal(service, { stateHome })
+    const again = openPrompt(service, { stateHome })
     await again.next(/sql> $/)
     again.type('\x1b[A\x1b[A\r')
     await again.next(/│ tool\.call │ ; {4}│/)
@@ -301,13 +292,13 @@ describe('the prompt', () => {
 
   test('limits the history', async () => {
     const stateHome = await temporaryDirectory()
-    const first = openTerminal(service, { stateHome })
+    const first = openPrompt(service, { stateHome })
     await first.next(/sql> $/)
     first.type('exit\r')
     await first.exited
     const path = join(stateHome, 'agent-run-service', 'sql_history')
     await writeFile(path, Array.from({ length: 1_500 }, (_, i) => `SELECT ${i};\n`).join(''))
-    const second = openTerminal(service, { stateHome })
+    const second = openPrompt(service, { stateHome })
     await second.next(/sql> $/)
     second.type('\x1b[A')
     await second.next(/SELECT 1499;$/)
@@ -318,7 +309,7 @@ describe('the prompt', () => {
   })
 
   test('commands describe tables and columns, run examples and change the output', async () => {
-    const terminal = openTerminal(service, { stateHome: await temporaryDirectory() })
+    const terminal = openPrompt(service, { stateHome: await temporaryDirectory() })
     const after = async (line: string) => {
       terminal.type(`${line}\r`)
       await terminal.next(/\n/)
@@ -347,7 +338,7 @@ describe('the prompt', () => {
   })
 
   test('Ctrl-C cancels the running query, in the service too, and the statements behind it', async () => {
-    const terminal = openTerminal(service, { stateHome: await temporaryDirectory() })
+    const terminal = openPrompt(service, { stateHome: await temporaryDirectory() })
     await terminal.next(/sql> $/)
     // More than may run at once: earlier ones must have ended in the service.
     for (let i = 0; i < 4; i++) {
@@ -368,7 +359,7 @@ describe('the prompt', () => {
   })
 
   test('Tab completes tables, columns of the tables in the statement, keywords and commands', async () => {
-    const terminal = openTerminal(service, { stateHome: await temporaryDirectory() })
+    const terminal = openPrompt(service, { stateHome: await temporaryDirectory() })
     await terminal.next(/sql> $/)
     for (const [typed, completed] of [
       ['SELE', /SELECT$/],
@@ -391,19 +382,19 @@ describe('the prompt', () => {
   test('results fit the terminal, in the characters and colours it supports', async () => {
     const stateHome = await temporaryDirectory()
     const query = "SELECT 7 AS n, NULL AS none, repeat('界', 100) AS wide"
-    const box = openTerminal(service, { stateHome, columns: 40, args: [query] })
+    const box = openPrompt(service, { stateHome, columns: 40, args: [query] })
     expect(await box.exited).toBe(0)
     expect(box.shown()).toContain('│ 7 │ NULL │ 界界界界界界界界界界界界… │\n')
     expect(box.raw()).toContain('\x1b[2mNULL\x1b[0m')
-    const plain = openTerminal(service, { stateHome, columns: 40, args: [query], env: { LANG: 'C', NO_COLOR: '1' } })
+    const plain = openPrompt(service, { stateHome, columns: 40, args: [query], env: { LANG: 'C', NO_COLOR: '1' } })
     expect(await plain.exited).toBe(0)
     expect(plain.raw()).toContain('| 7 | NULL | 界界界界界界界界界界界... |\r\n')
     expect(plain.raw()).not.toContain('\x1b')
-    const narrow = openTerminal(service, { stateHome, columns: 20, args: [`${query}, repeat('a', 50) AS long`] })
+    const narrow = openPrompt(service, { stateHome, columns: 20, args: [`${query}, repeat('a', 50) AS long`] })
     expect(await narrow.exited).toBe(0)
     expect(narrow.shown()).toContain('too many')
     expect(narrow.shown()).toContain('n     7\n')
-    const binary = openTerminal(service, { stateHome, args: [query, '--format', 'arrow'] })
+    const binary = openPrompt(service, { stateHome, args: [query, '--format', 'arrow'] })
     expect(await binary.exited).toBe(2)
     expect(binary.shown()).toBe('arrow is a binary format: use --output <path>\n')
   })
