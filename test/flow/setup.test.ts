@@ -2,7 +2,7 @@ import { expect, test } from 'bun:test'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { eventually } from '../support/eventually.ts'
-import { descendantsOf, isAlive, openTerminal } from '../support/processes.ts'
+import { descendantsOf, isAlive, openTerminal, runProgram } from '../support/processes.ts'
 import { temporaryDirectory } from '../support/teardown.ts'
 
 const SETUP = join(import.meta.dir, '..', '..', 'src', 'cli', 'setup', 'main.ts')
@@ -31,15 +31,9 @@ test('Ctrl-C during the installation of packages ends all processes, without a s
 })
 
 test('a failed installation prints its error and stops the setup', async () => {
-  const child = Bun.spawn([process.execPath, SETUP, ...UNLOCKED], {
-    cwd: await project('echo no room left >&2; exit 3'),
-    env: { PATH: process.env.PATH ?? '' },
-    stdin: 'ignore',
-    stdout: 'pipe',
-    stderr: 'pipe',
-  })
-  const [stderr, stdout] = await Promise.all([new Response(child.stderr).text(), new Response(child.stdout).text()])
-  expect(await child.exited).toBe(1)
+  const cwd = await project('echo no room left >&2; exit 3')
+  const { code, stdout, stderr } = await runProgram([process.execPath, SETUP, ...UNLOCKED], { cwd })
+  expect(code).toBe(1)
   expect(stderr).toStartWith('Installing packages …\n')
   expect(stderr).toContain('no room left')
   expect(stderr).toEndWith('setup: the packages could not be installed\n')

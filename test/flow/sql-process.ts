@@ -1,7 +1,6 @@
 import { join } from 'node:path'
 import { eventually } from '../support/eventually.ts'
-import { openTerminal } from '../support/processes.ts'
-import { atEnd } from '../support/teardown.ts'
+import { openTerminal, runProgram } from '../support/processes.ts'
 
 /** The service to query, and the key. */
 export interface Target {
@@ -9,44 +8,21 @@ export interface Target {
   readonly workspaceKey: string
 }
 
-export interface Ran {
-  readonly exitCode: number
-  readonly stdout: string
-  readonly stderr: string
-  readonly bytes: Uint8Array
-}
-
 const MAIN = join(import.meta.dir, '..', '..', 'src', 'cli', 'sql', 'main.ts')
 
 function environment({ url, workspaceKey }: Target): Record<string, string> {
-  return { PATH: process.env.PATH ?? '', AGENT_RUN_URL: url, AGENT_RUN_KEY: workspaceKey }
+  return { AGENT_RUN_URL: url, AGENT_RUN_KEY: workspaceKey }
 }
 
-/** `bun run sql` as a real process without a terminal. @param stdin piped into it; empty by default */
-export async function runSql(target: Target, args: readonly string[], stdin = ''): Promise<Ran> {
-  return finished([process.execPath, MAIN, ...args], target, stdin)
+/** `bun run sql` as a real process without a terminal. */
+export async function runSql(target: Target, args: readonly string[], stdin = '') {
+  return runProgram([process.execPath, MAIN, ...args], { env: environment(target), stdin })
 }
 
 /** The same piped to a reader that exits after some lines; the exit code comes last on standard error. */
-export async function runSqlIntoHead(target: Target, lines: number, args: readonly string[]): Promise<Ran> {
+export async function runSqlIntoHead(target: Target, lines: number, args: readonly string[]) {
   const pipe = `{ "$@"; echo "exit code $?" >&2; } | head -n ${lines}`
-  return finished(['sh', '-c', pipe, 'sh', process.execPath, MAIN, ...args], target, '')
-}
-
-async function finished(command: string[], target: Target, stdin: string): Promise<Ran> {
-  const child = Bun.spawn(command, {
-    env: environment(target),
-    stdin: new TextEncoder().encode(stdin),
-    stdout: 'pipe',
-    stderr: 'pipe',
-  })
-  atEnd(async () => child.kill('SIGKILL'))
-  const [bytes, stderr, exitCode] = await Promise.all([
-    Bun.readableStreamToBytes(child.stdout),
-    Bun.readableStreamToText(child.stderr),
-    child.exited,
-  ])
-  return { exitCode, stdout: new TextDecoder().decode(bytes), stderr, bytes }
+  return runProgram(['sh', '-c', pipe, 'sh', process.execPath, MAIN, ...args], { env: environment(target) })
 }
 
 export interface TerminalOptions {

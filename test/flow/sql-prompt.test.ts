@@ -35,16 +35,16 @@ beforeAll(async () => {
   lastSeq = answer.data.last_seq
 })
 
-const FOOTER = /^\d+ rows?, \d+ ms, \d+ B, complete through [\w.]+\n$/
+const FOOTER = /^\d+ rows?, [\d.]+ m?s, \d+ B, complete through [\w.]+\n$/
 /** Keeps the engine busy up to the time limit. */
 const ENDLESS = 'SELECT count() FROM numbers(100000000007) WHERE sipHash64(number) = 1'
 
 describe('a single query', () => {
   test('prints a table to standard output, and the footer to standard error', async () => {
     const query = `SELECT type, level, payload.tokens AS tokens, NULL AS nothing FROM events ORDER BY seq`
-    const { exitCode, stdout, stderr } = await runSql(service, [query, '--wait-for', String(lastSeq)])
+    const { code, stdout, stderr } = await runSql(service, [query, '--wait-for', String(lastSeq)])
     expect(stderr).toMatch(FOOTER)
-    expect([exitCode, stdout]).toEqual([
+    expect([code, stdout]).toEqual([
       0,
       `
 type       level  tokens  nothing
@@ -80,7 +80,7 @@ tool.call  warn   7       NULL
   test('csv and ndjson stream to standard output, with more rows than a table may have', async () => {
     const query = 'SELECT type, payload.tokens AS tokens, NULL AS nothing FROM events ORDER BY seq'
     const csv = await runSql(service, [query, '--format', 'csv', '--wait-for', String(lastSeq)])
-    expect([csv.exitCode, csv.stdout]).toEqual([0, '"type","tokens","nothing"\n"llm.call",12,\n"tool.call",7,\n'])
+    expect([csv.code, csv.stdout]).toEqual([0, '"type","tokens","nothing"\n"llm.call",12,\n"tool.call",7,\n'])
     const long = await runSql(service, ['SELECT number FROM numbers(25000)', '--format', 'ndjson'])
     expect(long.stdout.trimEnd().split('\n')).toHaveLength(25_000)
     expect(long.stdout).toEndWith('{"number":24999}\n')
@@ -93,8 +93,8 @@ tool.call  warn   7       NULL
     const path = join(await temporaryDirectory(), `answer.${format}`)
     const query = 'SELECT type, payload.tokens::Int64 AS tokens FROM events WHERE level = {level:String}'
     const asked = [query, '--param', 'level=warn', '--format', format, '--output', path, '--wait-for', String(lastSeq)]
-    const { exitCode, stdout, stderr } = await runSql(service, asked)
-    expect([exitCode, stdout]).toEqual([0, ''])
+    const { code, stdout, stderr } = await runSql(service, asked)
+    expect([code, stdout]).toEqual([0, ''])
     expect(stderr).toBe(`wrote ${bytes((await stat(path)).size)} to ${path}\n`)
     const rows = await engine.query(`SELECT * FROM file({path:String}, '${name}')`, { params: { path } })
     expect(rows).toEqual([{ type: 'tool.call', tokens: 7 }])
@@ -107,8 +107,8 @@ tool.call  warn   7       NULL
   ])('reports on standard error what was written to a file of %s with %i rows', async (format, rows) => {
     const path = join(await temporaryDirectory(), 'answer')
     const query = `SELECT number, 'two\nlines, "quoted"' AS text FROM numbers(${rows})`
-    const { exitCode, stdout, stderr } = await runSql(service, [query, '--format', format, '--output', path])
-    expect([exitCode, stdout]).toEqual([0, ''])
+    const { code, stdout, stderr } = await runSql(service, [query, '--format', format, '--output', path])
+    expect([code, stdout]).toEqual([0, ''])
     expect(stderr.split('\n').at(-2)).toBe(`wrote ${bytes((await stat(path)).size)} to ${path}`)
   })
 
@@ -121,20 +121,20 @@ tool.call  warn   7       NULL
     expect((await runSql(service, [], text)).stdout).toBe(shown)
     expect((await runSql(service, ['-f', file])).stdout).toBe(shown)
     const none = await runSql(service, [], ' -- nothing\n')
-    expect([none.exitCode, none.stderr]).toEqual([2, 'no query: pass one in quotes, with --file or through a pipe\n'])
+    expect([none.code, none.stderr]).toEqual([2, 'no query: pass one in quotes, with --file or through a pipe\n'])
   })
 
   test('marks the place of an SQL error, and exits with 1', async () => {
-    const { exitCode, stdout, stderr } = await runSql(service, ["SELECT 'ä',\n  count()\nFORM events;\nSELECT 1"])
-    expect([exitCode, stdout]).toEqual([1, ''])
+    const { code, stdout, stderr } = await runSql(service, ["SELECT 'ä',\n  count()\nFORM events;\nSELECT 1"])
+    expect([code, stdout]).toEqual([1, ''])
     const [message, line, mark] = stderr.split('\n')
     expect(message).toMatch(/^Syntax error: failed at position \d+ /)
     expect([line, mark]).toEqual(['  FORM events', '       ^'])
   })
 
   test('warns about a truncated result', async () => {
-    const { exitCode, stderr } = await runSql(service, ['SELECT number FROM numbers(10001)', '--format', 'json'])
-    expect([exitCode, stderr]).toEqual([0, 'TRUNCATED to 10,000 rows. Aggregate, or filter more.\n'])
+    const { code, stderr } = await runSql(service, ['SELECT number FROM numbers(10001)', '--format', 'json'])
+    expect([code, stderr]).toEqual([0, 'TRUNCATED to 10,000 rows. Aggregate, or filter more.\n'])
   })
 
   test('ends quietly when its reader exits', async () => {
@@ -149,19 +149,16 @@ tool.call  warn   7       NULL
     ['--key', 'svc_agent_x', 'this is an agent key; SQL needs a workspace key (svc_ws_…)\n'],
     ['--file', 'no-such-file.sql', /^cannot read no-such-file\.sql: /],
   ])('rejects %s %s with exit code 2', async (option, value, message) => {
-    const { exitCode, stderr } = await runSql(service, [option, value])
-    expect([exitCode, stderr]).toEqual([2, typeof message === 'string' ? message : expect.stringMatching(message)])
+    const { code, stderr } = await runSql(service, [option, value])
+    expect([code, stderr]).toEqual([2, typeof message === 'string' ? message : expect.stringMatching(message)])
   })
 
   test('reports an unknown key, and a service that is not running', async () => {
     const workspaceKey = mintToken('workspace').text
     const unknown = await runSql({ ...service, workspaceKey }, ['SELECT 1'])
-    expect([unknown.exitCode, unknown.stderr]).toEqual([
-      1,
-      expect.stringMatching(/^the service at \S+ rejected the key: /),
-    ])
+    expect([unknown.code, unknown.stderr]).toEqual([1, expect.stringMatching(/^the service at \S+ rejected the key: /)])
     const absent = await runSql({ ...service, url: 'http://127.0.0.1:1' }, ['SELECT 1'])
-    expect([absent.exitCode, absent.stderr]).toEqual([
+    expect([absent.code, absent.stderr]).toEqual([
       1,
       'no service responds at http://127.0.0.1:1 (ECONNREFUSED).\n' +
         'Start one with "npx --yes bun run start", or set --url or AGENT_RUN_URL.\n',
@@ -197,7 +194,7 @@ describe('responses of a service', () => {
     expect(Buffer.compare(piped.bytes, bytes)).toBe(0)
     const output = join(await temporaryDirectory(), 'answer.parquet')
     const filed = await runSql(asked, ['SELECT 1', '--format', 'parquet', '--output', output])
-    expect([filed.exitCode, filed.stdout, filed.stderr]).toEqual([0, '', `wrote 300 kB to ${output}\n`])
+    expect([filed.code, filed.stdout, filed.stderr]).toEqual([0, '', `wrote 300 kB to ${output}\n`])
     expect(Buffer.compare(await readFile(output), bytes)).toBe(0)
     expect(asked.queries).toEqual([
       { query: 'SELECT 1', params: { a: '1' }, format: 'arrow', wait_for: 'e.7' },
@@ -208,8 +205,8 @@ describe('responses of a service', () => {
   test('a failed query leaves the existing output file unchanged', async () => {
     const output = join(await temporaryDirectory(), 'answer.csv')
     await writeFile(output, 'earlier')
-    const { exitCode } = await runSql(service, ['SELECT nonsense', '--format', 'csv', '--output', output])
-    expect([exitCode, await readFile(output, 'utf8')]).toEqual([1, 'earlier'])
+    const { code } = await runSql(service, ['SELECT nonsense', '--format', 'csv', '--output', output])
+    expect([code, await readFile(output, 'utf8')]).toEqual([1, 'earlier'])
   })
 
   test('reports a response that is cut off', async () => {
@@ -220,23 +217,23 @@ describe('responses of a service', () => {
     })
     listener.unref()
     const asked = { ...service, url: `http://127.0.0.1:${listener.port}` }
-    const { exitCode, stderr } = await runSql(asked, ['SELECT 1', '--format', 'csv'])
-    expect([exitCode, stderr]).toEqual([1, expect.stringMatching(/^the connection was lost during the response: /)])
+    const { code, stderr } = await runSql(asked, ['SELECT 1', '--format', 'csv'])
+    expect([code, stderr]).toEqual([1, expect.stringMatching(/^the connection was lost during the response: /)])
   })
 
   test.each([
     [429, 'RATE_LIMITED', { 'retry-after': '7' }, 'not now (RATE_LIMITED)\nTry again in 7 s.\n'],
     [503, 'UNAVAILABLE', { 'retry-after': '1' }, 'not now (UNAVAILABLE)\nTry again in 1 s.\n'],
     [403, 'FORBIDDEN', {}, 'not now (FORBIDDEN)\n'],
-  ])('reports %d, and when to retry', async (status, code, headers, message) => {
-    const { exitCode, stderr } = await runSql(failing(status, code, headers), ['SELECT 1'])
-    expect([exitCode, stderr]).toEqual([1, message])
+  ])('reports %d, and when to retry', async (status, error, headers, message) => {
+    const { code, stderr } = await runSql(failing(status, error, headers), ['SELECT 1'])
+    expect([code, stderr]).toEqual([1, message])
   })
 
   test("reports that the address is not the service's", async () => {
     const other = scripted(() => new Response('<p>', { status: 502 }))
-    const { exitCode, stderr } = await runSql(other, ['SELECT 1'])
-    expect([exitCode, stderr]).toEqual([
+    const { code, stderr } = await runSql(other, ['SELECT 1'])
+    expect([code, stderr]).toEqual([
       1,
       `${other.url.replace(/\/$/, '')} responded with status 502: is it the URL of the service?\n`,
     ])

@@ -30,6 +30,31 @@ export function isAlive(pid: number): boolean {
   }
 }
 
+interface ProgramOptions {
+  readonly env?: Readonly<Record<string, string>>
+  readonly cwd?: string
+  /** Piped into it; empty by default. */
+  readonly stdin?: string
+}
+
+/** Runs a program without a terminal until it ends. */
+export async function runProgram(command: readonly string[], { env = {}, cwd, stdin = '' }: ProgramOptions = {}) {
+  const child = Bun.spawn([...command], {
+    env: { PATH: process.env.PATH ?? '', ...env },
+    ...(cwd !== undefined && { cwd }),
+    stdin: new TextEncoder().encode(stdin),
+    stdout: 'pipe',
+    stderr: 'pipe',
+  })
+  atEnd(async () => child.kill('SIGKILL'))
+  const [bytes, stderr, code] = await Promise.all([
+    new Response(child.stdout).bytes(),
+    new Response(child.stderr).text(),
+    child.exited,
+  ])
+  return { code, stdout: new TextDecoder().decode(bytes), stderr, bytes }
+}
+
 interface TerminalOptions {
   readonly env: Readonly<Record<string, string>>
   readonly cwd?: string

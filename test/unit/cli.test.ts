@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { readArgs as readDemo } from '../../src/cli/demo/args.ts'
 import { readArgs as readSql } from '../../src/cli/sql/args.ts'
 import { readArgs as readTail } from '../../src/cli/tail/args.ts'
+import { runProgram } from '../support/processes.ts'
 
 /** What `bun run demo`, `tail` and `sql` share. */
 
@@ -62,15 +63,8 @@ test.each([
 ])(
   '%s %j says what is wrong, without a stack, and exits with 2',
   async (path, args, message) => {
-    const child = Bun.spawn([process.execPath, join(import.meta.dir, '..', '..', path), ...args], {
-      stdout: 'pipe',
-      stderr: 'pipe',
-    })
-    const [code, stdout, stderr] = await Promise.all([
-      child.exited,
-      new Response(child.stdout).text(),
-      new Response(child.stderr).text(),
-    ])
+    const program = join(import.meta.dir, '..', '..', path)
+    const { code, stdout, stderr } = await runProgram([process.execPath, program, ...args])
     expect({ code, stdout, stderr }).toEqual({ code: 2, stdout: '', stderr: expect.stringContaining(message) })
     expect(stderr).not.toMatch(/^ +at /m)
     expect(stderr.trim().split('\n').length).toBeLessThanOrEqual(2)
