@@ -1,6 +1,6 @@
 import { resolve } from 'node:path'
 import { DEFAULT_QUERY_CAPS, type QueryCaps } from '../analytics/query-caps.ts'
-import { LIMITS, type Limits } from '../base/limits.ts'
+import { LIMITS, type LimitBounds, type Limits } from '../base/limits.ts'
 import { LOG_LEVELS } from '../base/log.ts'
 import { type PriceTable, parseModelPrices } from '../conventions/prices.ts'
 import { parseEgressAllow } from '../egress/allow-list.ts'
@@ -203,7 +203,7 @@ function pricesOf(text: string): PriceTable {
 /** Limits of parts of a body are capped at the limit of the body. An OTLP export is a body with its own limit. */
 function readLimits(read: ConfigReader): Limits {
   const limits: Record<string, number> = {}
-  for (const [name, [fallback, min, max]] of Object.entries(LIMITS)) {
+  for (const [name, [fallback, min, max]] of Object.entries<LimitBounds>(LIMITS)) {
     const variable = `LIMIT_${name.toUpperCase()}`
     const value = min === undefined || max === undefined ? fallback : read.integer(variable, fallback, min, max)
     const bodyBytes = limits.body_bytes ?? value
