@@ -17,7 +17,7 @@ import { ACTIVITY_STREAM, LiveQuery, RunStreamQuery, StreamQuery } from './schem
 import { startOf } from './start.ts'
 import { WebSocketConnection, type WebSocketDeps } from './websocket.ts'
 
-export interface LiveDeps extends Omit<EventStreamDeps & WebSocketDeps, 'source'> {
+interface LiveDeps extends Omit<EventStreamDeps & WebSocketDeps, 'source'> {
   readonly feeds: Feeds<FeedSource>
   readonly partitions: Pick<Partitions, 'of'>
   readonly runs: Pick<RunStore, 'status'>

@@ -7,7 +7,7 @@ export interface Grid {
   readonly rows: readonly (readonly (string | null)[])[]
 }
 
-export interface Column {
+interface Column {
   readonly name: string
   /** The ClickHouse type. Numbers are right-aligned. */
   readonly type: string

@@ -1,7 +1,7 @@
+import type { AnyElysia } from 'elysia'
 import { StartError } from '../../base/start-error.ts'
 import type { Config } from '../../config/config.ts'
 import { serverOptions } from '../../http/server-options.ts'
-import type { App } from '../app.ts'
 
 type Address = Pick<Config, 'host' | 'port'>
 
@@ -23,7 +23,7 @@ export async function checkPort(address: Address): Promise<number> {
 type ListenConfig = Address & Pick<Config, 'bodyTimeoutMs' | 'idleSeconds'>
 
 /** @param isShared whether other processes of the service listen on the same port @throws StartError */
-export function listen(app: App, config: ListenConfig, isShared = false) {
+export function listen(app: AnyElysia, config: ListenConfig, isShared = false) {
   try {
     app.listen({ ...serverOptions(config), reusePort: isShared })
   } catch (error) {
@@ -38,7 +38,7 @@ export function listen(app: App, config: ListenConfig, isShared = false) {
 export type PrivateRoutes = Readonly<Record<string, () => Response>>
 
 /** Serves the same routes, and `more`, on a port of this process alone, for other processes of this machine. */
-export function listenPrivately(app: App, config: ListenConfig, more: PrivateRoutes = {}) {
+export function listenPrivately(app: AnyElysia, config: ListenConfig, more: PrivateRoutes = {}) {
   const { websocket: _, ...options } = serverOptions({ ...config, host: PRIVATE_HOST, port: 0 })
   const server = Bun.serve({ ...options, routes: { ...more }, fetch: (request) => app.fetch(request) })
   return listenerOf(PRIVATE_HOST, server)
