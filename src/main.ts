@@ -4,8 +4,8 @@ import { createLog, type Log } from './base/log.ts'
 import { createProgress, createProgressLine, type Progress, type ProgressLine } from './base/progress.ts'
 import { script } from './base/script.ts'
 import { StartError } from './base/start-error.ts'
-import { CliError } from './cli/shared/error.ts'
-import { HELP_OPTION, helpText, parseOptions } from './cli/shared/options.ts'
+import { CliError, HelpRequest } from './cli/shared/error.ts'
+import { parseOptions } from './cli/shared/options.ts'
 import { type Config, readConfig } from './config/config.ts'
 import { onLauncherGone } from './service/ops/launcher.ts'
 import { type Service, startService } from './service/service.ts'
@@ -16,19 +16,17 @@ const STOP_MS = 9_000
 /** The width of a terminal that does not report it. */
 const COLUMNS = 80
 
-const OPTIONS = { help: HELP_OPTION } as const
-const HELP = helpText({
+const START = {
   summary: 'Starts the service, with all stores that are not configured to be elsewhere.',
   usage: [script('start')],
-  options: OPTIONS,
+  options: {},
   notes: 'Environment variables configure it: see docs/operations.md.',
-})
+}
 
 /** Starts the service, prints how to use it, and stops it in an orderly way on a signal. */
 async function main(): Promise<void> {
   // The reader of our output may exit at any time: `| head`, a closed terminal, a Ctrl-C that ends `| tee` first.
   for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {})
-  if (readArgs().help === true) return print(HELP)
   const config = configOrExit()
   const { progress, log } = createDisplay(config)
   const stopped = Promise.withResolvers<void>()
@@ -50,15 +48,6 @@ async function main(): Promise<void> {
     process.exit(0)
   } catch (error) {
     fail(error)
-  }
-}
-
-/** A misspelt option is refused, because a service that ignored it would not run as meant. */
-function readArgs() {
-  try {
-    return parseOptions(Bun.argv.slice(2), OPTIONS).values
-  } catch (error) {
-    return fail(error)
   }
 }
 
@@ -85,8 +74,10 @@ function createDisplay({ logLevel }: Config): { progress: Progress & Partial<Pro
   return { progress, log: createLog(logLevel, write, stderr.isTTY === true ? 'text' : 'json') }
 }
 
+/** A misspelt option is refused, because a service that ignored it would not run as meant. */
 function configOrExit(): Config {
   try {
+    parseOptions(Bun.argv.slice(2), START)
     return readConfig({ isTerminal: process.stderr.isTTY === true })
   } catch (error) {
     return fail(error)
@@ -117,9 +108,13 @@ function onStopSignal(log: Log, clearProgress: () => void, stop: () => void): vo
   onLauncherGone(() => requestStop('npm has ended'))
 }
 
-/** Prints a line for each problem that the operator can fix, and a stack for any other error. */
+/** Prints the help if that was asked for, else a line for each problem that the operator can fix, and a stack for any other error. */
 function fail(thrown: unknown): never {
   const error = firstError(thrown)
+  if (error instanceof HelpRequest) {
+    print(error.message)
+    process.exit(0)
+  }
   const isExpected = error instanceof StartError || error instanceof CliError
   const text = isExpected ? error.message : error instanceof Error ? error.stack : String(error)
   process.stderr.write(`agent-run-service: ${text?.replaceAll('\n', '\nagent-run-service: ')}\n`)

@@ -5,7 +5,7 @@ import { SECURITY } from '../keys/security.ts'
 import type { Analytics } from './analytics.ts'
 import { QueryCatalogue, queryCatalogue } from './catalogue.ts'
 
-export interface CatalogueRoutesDeps {
+interface CatalogueRoutesDeps {
   readonly guards: Guards
   readonly analytics: Analytics
   readonly modelPrices: PriceTable

@@ -1,31 +1,13 @@
-/**
- * Limits of a request (docs/specification.md#request-limits), published by `GET /api/v1/limits`. Sizes in bytes, lengths
- * in characters.
- */
-export interface Limits {
-  readonly body_bytes: number
-  readonly events_per_call: number
-  readonly event_payload_bytes: number
-  readonly run_input_bytes: number
-  readonly run_output_bytes: number
-  /** The system prompt of a hosted run, its placeholders filled. */
-  readonly prompt_length: number
-  readonly type_length: number
-  readonly task_name_length: number
-  readonly external_id_length: number
-  readonly tags: number
-  readonly tag_length: number
-  readonly json_depth: number
-  /** An OpenTelemetry export. */
-  readonly otlp_bytes: number
-  /** External agents of a workspace beyond which OpenTelemetry exports register none. */
-  readonly otlp_agents: number
-}
-
 const MIB = 1024 * 1024
 
-/** Default and bounds of each limit, whose variable is `LIMIT_` and the name in capitals. Without bounds it is fixed. */
-export const LIMITS: Record<keyof Limits, readonly [fallback: number, min?: number, max?: number]> = {
+/** Default and bounds of a limit. Without bounds it is fixed. */
+export type LimitBounds = readonly [fallback: number, min?: number, max?: number]
+
+/**
+ * Limits of a request (docs/specification.md#request-limits), published by `GET /api/v1/limits`, which describes each. Sizes in
+ * bytes, lengths in characters. The variable of a limit is `LIMIT_` and its name in capitals.
+ */
+export const LIMITS = {
   body_bytes: [10 * MIB, 1024, 256 * MIB],
   events_per_call: [5_000, 1, 100_000],
   event_payload_bytes: [512 * 1024, 2, 256 * MIB],
@@ -40,4 +22,6 @@ export const LIMITS: Record<keyof Limits, readonly [fallback: number, min?: numb
   json_depth: [128],
   otlp_bytes: [64 * MIB],
   otlp_agents: [1_000],
-}
+} as const satisfies Readonly<Record<string, LimitBounds>>
+
+export type Limits = Readonly<Record<keyof typeof LIMITS, number>>

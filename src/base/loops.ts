@@ -15,8 +15,6 @@ export interface LoopState {
   readonly failingMs: number
   /** Failed rounds since the start of the process. */
   readonly failures: number
-  /** How often the loop itself was restarted. */
-  readonly restarts: number
   readonly lastError: unknown
 }
 
@@ -40,8 +38,10 @@ export class Loops {
   }
 
   /** Adds a loop that runs by itself and reports its state. */
-  add(name: string): Loop {
-    return this.register(name)
+  add(name: string): SupervisedLoop {
+    const loop = new SupervisedLoop(name, this.log)
+    this.all.push(loop)
+    return loop
   }
 
   /**
@@ -49,7 +49,7 @@ export class Loops {
    * counts as failing until `work` reports a success, so `work` must report each, even when it had nothing to do.
    */
   async run(name: string, signal: AbortSignal, work: (loop: Loop) => Promise<void>): Promise<void> {
-    const loop = this.register(name)
+    const loop = this.add(name)
     while (!signal.aborted) {
       try {
         await work(loop)
@@ -57,7 +57,6 @@ export class Loops {
       } catch (error) {
         if (signal.aborted) return
         loop.failed(error)
-        loop.restarts++
         await sleep(Math.min(RETRY_MS_MAX, RETRY_MS_MIN * 2 ** (loop.inARow - 1)), signal)
       }
     }
@@ -69,7 +68,7 @@ export class Loops {
    * @returns a function that stops the calls; it resolves once a running call has ended
    */
   repeat(name: string, intervalMs: number, work: () => Promise<unknown>, { atOnce = false } = {}): () => Promise<void> {
-    const loop = this.register(name)
+    const loop = this.add(name)
     let running: Promise<void> | undefined
     const attempt = async () => {
       try {
@@ -92,16 +91,9 @@ export class Loops {
       await running
     }
   }
-
-  private register(name: string): SupervisedLoop {
-    const loop = new SupervisedLoop(name, this.log)
-    this.all.push(loop)
-    return loop
-  }
 }
 
 class SupervisedLoop implements Loop {
-  restarts = 0
   /** Consecutive failures. */
   inARow = 0
   private failures = 0
@@ -116,8 +108,8 @@ class SupervisedLoop implements Loop {
 
   get state(): LoopState {
     const failingMs = this.inARow === 0 ? 0 : Math.max(1, performance.now() - this.sinceMs)
-    const { name, failures, restarts, lastError } = this
-    return { name, failingMs, failures, restarts, lastError }
+    const { name, failures, lastError } = this
+    return { name, failingMs, failures, lastError }
   }
 
   succeeded(): void {

@@ -3,78 +3,79 @@ export interface MetricsText {
   text(): string | Promise<string>
 }
 
-/** Separates the label values of a key. No label value contains it. */
+/** A metric as text: the lines that describe it, and those of its series. */
+export type MetricBlock = readonly [head: string, series: string]
+
+/** One line; the values of its labels are joined by {@link SEPARATOR}. */
+type Series = readonly [name: string, labels: readonly string[], key: string, value: number]
+
+/** No label value contains it. */
 const SEPARATOR = '\u0000'
 
 /**
  * A registry of metrics in the Prometheus text format. Label values are given in the order of the names.
  */
 export class Metrics implements MetricsText {
-  private readonly metrics: Metric[] = []
+  private readonly metrics: { readonly head: string; readonly read: () => Iterable<Series> }[] = []
 
   /** Adds a number that only increases. Without labels it starts at 0. */
-  counter(name: string, help: string, labels: readonly string[] = []): Counter {
-    return this.add(new Counter(name, help, labels))
+  counter(name: string, help: string, labels: readonly string[] = []): Cells<CounterCell> {
+    const cells = new Cells<CounterCell>(() => ({ value: 0 }))
+    if (labels.length === 0) cells.at()
+    this.add('counter', name, help, () => cells.all().map(([key, { value }]) => [name, labels, key, value]))
+    return cells
   }
 
-  /** Adds a number that is read on each scrape. `read` returns undefined if there is no value. */
-  gauge(name: string, help: string, read: () => number | undefined): void {
-    this.add(new Gauge(name, help, read))
+  /** Adds a number that is read on each scrape. */
+  gauge(name: string, help: string, read: () => number): void {
+    this.add('gauge', name, help, () => [[name, [], '', read()]])
   }
 
   /** Adds numbers that are read on each scrape, each with a value of `label`. */
-  gauges(name: string, help: string, label: string, read: () => Iterable<readonly [string, number]>): void {
-    this.add(new Gauges(name, help, label, read))
+  gauges(name: string, help: string, label: string, read: () => readonly (readonly [string, number])[]): void {
+    this.add('gauge', name, help, () => read().map(([key, value]) => [name, [label], key, value]))
   }
 
   /** Adds a distribution. `buckets` are upper bounds, in ascending order. */
-  histogram(name: string, help: string, buckets: readonly number[], labels: readonly string[] = []): Histogram {
-    return this.add(new Histogram(name, help, buckets, labels))
+  histogram(
+    name: string,
+    help: string,
+    buckets: readonly number[],
+    labels: readonly string[] = [],
+  ): Cells<HistogramCell> {
+    const cells = new Cells(() => new HistogramCell(buckets))
+    this.add('histogram', name, help, () => cells.all().flatMap(([key, cell]) => [...cell.series(name, labels, key)]))
+    return cells
   }
 
   /** All metrics, as `GET /metrics` answers them. */
   text(): string {
-    return this.metrics
-      .map((metric) => `# HELP ${metric.name} ${metric.help}\n# TYPE ${metric.name} ${metric.type}\n${metric.lines()}`)
-      .join('')
+    return this.blocks().flat().join('')
   }
 
-  private add<T extends Metric>(metric: T): T {
-    this.metrics.push(metric)
-    return metric
+  /** @param label a label of every series, such as `worker="0"` */
+  blocks(label = ''): MetricBlock[] {
+    return this.metrics.map(({ head, read }) => [head, Array.from(read(), (each) => lineOf(each, label)).join('')])
+  }
+
+  private add(type: string, name: string, help: string, read: () => Iterable<Series>): void {
+    this.metrics.push({ head: `# HELP ${name} ${help}\n# TYPE ${name} ${type}\n`, read })
   }
 }
 
-interface Metric {
-  readonly name: string
-  readonly help: string
-  readonly type: 'counter' | 'gauge' | 'histogram'
-  lines(): string
-}
+/** The values of a metric, one for each set of label values. */
+class Cells<Cell> {
+  private readonly cells = new Map<string, Cell>()
 
-class Counter implements Metric {
-  readonly type = 'counter'
-  private readonly cells = new Map<string, CounterCell>()
+  constructor(private readonly create: () => Cell) {}
 
-  constructor(
-    readonly name: string,
-    readonly help: string,
-    private readonly labels: readonly string[],
-  ) {
-    if (labels.length === 0) this.at()
+  /** Keep the cell if it is used often: the lookup costs more than the count. */
+  at(...labelValues: readonly string[]): Cell {
+    return this.cells.getOrInsertComputed(labelValues.join(SEPARATOR), this.create)
   }
 
-  /** The count for one set of label values. Keep the cell if it is used often: the lookup costs more than the count. */
-  at(...labelValues: readonly string[]): CounterCell {
-    return this.cells.getOrInsertComputed(labelValues.join(SEPARATOR), () => ({ value: 0 }))
-  }
-
-  add(amount: number, ...labelValues: readonly string[]): void {
-    this.at(...labelValues).value += amount
-  }
-
-  lines(): string {
-    return [...this.cells].map(([key, { value }]) => `${this.name}${braces(this.labels, key)} ${value}\n`).join('')
+  all(): [key: string, cell: Cell][] {
+    return [...this.cells]
   }
 }
 
@@ -83,75 +84,10 @@ export interface CounterCell {
   value: number
 }
 
-class Gauge implements Metric {
-  readonly type = 'gauge'
-
-  constructor(
-    readonly name: string,
-    readonly help: string,
-    private readonly read: () => number | undefined,
-  ) {}
-
-  lines(): string {
-    const value = this.read()
-    return value === undefined ? '' : `${this.name} ${value}\n`
-  }
-}
-
-class Gauges implements Metric {
-  readonly type = 'gauge'
-
-  constructor(
-    readonly name: string,
-    readonly help: string,
-    private readonly label: string,
-    private readonly read: () => Iterable<readonly [string, number]>,
-  ) {}
-
-  lines(): string {
-    return [...this.read()].map(([key, value]) => `${this.name}${braces([this.label], key)} ${value}\n`).join('')
-  }
-}
-
-class Histogram implements Metric {
-  readonly type = 'histogram'
-  private readonly cells = new Map<string, HistogramCell>()
-
-  constructor(
-    readonly name: string,
-    readonly help: string,
-    private readonly buckets: readonly number[],
-    private readonly labels: readonly string[],
-  ) {}
-
-  /** The distribution for one set of label values. Keep the cell if it is used often, as for {@link Counter.at}. */
-  at(...labelValues: readonly string[]): HistogramCell {
-    return this.cells.getOrInsertComputed(labelValues.join(SEPARATOR), () => new HistogramCell(this.buckets))
-  }
-
-  observe(value: number, ...labelValues: readonly string[]): void {
-    this.at(...labelValues).observe(value)
-  }
-
-  lines(): string {
-    let text = ''
-    for (const [key, { counts, sum }] of this.cells) {
-      let total = 0
-      for (const [i, count] of counts.entries()) {
-        total += count
-        const bound = this.buckets[i] ?? '+Inf'
-        text += `${this.name}_bucket${braces([...this.labels, 'le'], joined(key, String(bound)))} ${total}\n`
-      }
-      text += `${this.name}_sum${braces(this.labels, key)} ${sum}\n${this.name}_count${braces(this.labels, key)} ${total}\n`
-    }
-    return text
-  }
-}
-
 /** One distribution: the number of values in each bucket, of which the last is unbounded, and their sum. */
 export class HistogramCell {
-  readonly counts: number[]
-  sum = 0
+  private readonly counts: number[]
+  private sum = 0
 
   constructor(private readonly buckets: readonly number[]) {
     this.counts = new Array<number>(buckets.length + 1).fill(0)
@@ -163,17 +99,24 @@ export class HistogramCell {
     this.counts[bucket]++
     this.sum += value
   }
+
+  *series(name: string, labels: readonly string[], key: string): Generator<Series> {
+    const prefix = key === '' ? '' : `${key}${SEPARATOR}`
+    let total = 0
+    for (const [i, count] of this.counts.entries()) {
+      total += count
+      yield [`${name}_bucket`, [...labels, 'le'], `${prefix}${this.buckets[i] ?? '+Inf'}`, total]
+    }
+    yield [`${name}_sum`, labels, key, this.sum]
+    yield [`${name}_count`, labels, key, total]
+  }
 }
 
-function joined(key: string, last: string): string {
-  return key === '' ? last : `${key}${SEPARATOR}${last}`
-}
-
-function braces(names: readonly string[], key: string): string {
-  if (names.length === 0) return ''
+function lineOf([name, labels, key, value]: Series, label: string): string {
   const values = key.split(SEPARATOR)
-  const pairs = names.map((name, i) => `${name}="${escapeLabel(values[i] ?? '')}"`)
-  return `{${pairs.join(',')}}`
+  const pairs = labels.map((each, i) => `${each}="${escapeLabel(values[i] ?? '')}"`)
+  const all = label === '' ? pairs : [label, ...pairs]
+  return `${name}${all.length === 0 ? '' : `{${all.join(',')}}`} ${value}\n`
 }
 
 function escapeLabel(value: string): string {

@@ -175,7 +175,7 @@ function toBytes(body: object | string): Uint8Array<ArrayBuffer> {
 }
 
 /** Reads what an error response says. */
-export async function readServiceError(response: SmallResponse): Promise<ServiceError> {
+async function readServiceError(response: SmallResponse): Promise<ServiceError> {
   const { status, headers } = response
   const retryAfter = headers.get('retry-after')
   const retryAfterMs = retryAfter === null ? undefined : Math.min(Number(retryAfter) * 1000 || 0, RETRY_AFTER_MAX_MS)

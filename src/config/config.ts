@@ -1,12 +1,11 @@
 import { resolve } from 'node:path'
 import { DEFAULT_QUERY_CAPS, type QueryCaps } from '../analytics/query-caps.ts'
-import { LIMITS, type Limits } from '../base/limits.ts'
-import { LOG_LEVELS, type LogLevel } from '../base/log.ts'
+import { LIMITS, type LimitBounds, type Limits } from '../base/limits.ts'
+import { LOG_LEVELS } from '../base/log.ts'
 import { type PriceTable, parseModelPrices } from '../conventions/prices.ts'
 import { parseEgressAllow } from '../egress/allow-list.ts'
 import type { HostedConfig } from '../hosted/run/context.ts'
-import { type ProxyRanges, parseProxyRanges } from '../http/client-address.ts'
-import type { RateLimits } from '../http/rate-limit.ts'
+import { parseProxyRanges } from '../http/client-address.ts'
 import { parseSecretsKey } from '../secrets/vault.ts'
 import { ConfigReader } from './reader.ts'
 
@@ -15,103 +14,12 @@ const GIB = 1024 * MIB
 
 /** A connection is silent while a query runs, and Bun closes it after 255 s at most. */
 const QUERY_SECONDS_MAX = 240
-
-/** Bounds that suit every deployment, so no variable sets them. Tests use other values. */
-const GUESSING: GuessingLimits = { operatorTokensPerMinute: 10, unknownKeysPerMinute: 300 }
-const BODY_TIMEOUT_MS = 30_000
-const IDLE_SECONDS = 30
-const BODY_BYTES_IN_FLIGHT_MIN = 512 * MIB
-const FEED_FILTERS_PER_WORKSPACE = 10_000
-const SLOW_CONSUMER_MS = 10_000
-const HEARTBEAT_MS = 8_000
-const RUNS_AT_ONCE_PER_WORKSPACE = 600
-const QUEUED_RUNS = 10_000
-const INVOKE_WAIT_MS = 900_000
-
 const RATE_MAX = 1_000_000_000
 /** Fits a few segments: with less, events would be refused although ClickHouse keeps up. */
 const JOURNAL_BYTES_MIN = 128 * MIB
 
-/** Failed attempts per address and minute; 0 means unlimited. */
-interface GuessingLimits {
-  readonly operatorTokensPerMinute: number
-  /** Lookups of keys that do not exist. */
-  readonly unknownKeysPerMinute: number
-}
-
-/** Bounds of live feeds. */
-export interface FeedLimits {
-  /** Open feeds of all workspaces. */
-  readonly connections: number
-  /** Whether the operator has set `connections`. */
-  readonly connectionsGiven: boolean
-  readonly connectionsPerWorkspace: number
-  /** Distinct filters of the open feeds of a workspace. */
-  readonly filtersPerWorkspace: number
-  /** A feed whose queue has been full for this long is closed. */
-  readonly slowConsumerMs: number
-  /** An event stream without activity sends a comment this often; clients are promised 10 s at most. */
-  readonly heartbeatMs: number
-}
-
-/** What a node of a cluster needs (docs/architecture.md#several-nodes). */
-export interface ClusterConfig {
-  /** NATS servers with JetStream. Contain credentials. */
-  readonly natsUrls: readonly string[]
-  /** Shared by all nodes: signs what they send each other, and encrypts secrets unless `secretsKey` is set. */
-  readonly secret: string
-  /** The URL at which other nodes reach this one; undefined: the one at which it listens. */
-  readonly instanceUrl: string | undefined
-  /** Copies of each partition's log. */
-  readonly natsReplicas: number
-}
-
 /** The configuration from the environment, parsed once. Nothing else in the service reads `process.env`. */
-export interface Config {
-  readonly port: number
-  readonly host: string
-  /** Absolute. Contains the lock, the journal and the embedded stores. */
-  readonly dataDir: string
-  /** Undefined: embedded Postgres in `dataDir`. */
-  readonly databaseUrl: string | undefined
-  /** Undefined: embedded ClickHouse in `dataDir`. */
-  readonly clickhouseUrl: string | undefined
-  /** The cluster on whose servers tables are replicated; undefined: a single server, or a managed service. */
-  readonly clickhouseCluster: string | undefined
-  /** Undefined: this process keeps its journal in `dataDir`. */
-  readonly cluster: ClusterConfig | undefined
-  /** Processes of this machine that share the work (docs/architecture.md#several-processes-on-one-machine). */
-  readonly workers: number
-  /** Partitions of the journal, where several processes share it. Used at the first start only. */
-  readonly partitions: number
-  readonly operatorToken: string | undefined
-  readonly guessing: GuessingLimits
-  /** Proxies whose `X-Forwarded-For` is trusted. */
-  readonly trustedProxies: ProxyRanges
-  readonly bootstrapWorkspaceKey: string | undefined
-  readonly logLevel: LogLevel
-  readonly limits: Limits
-  readonly rateLimits: RateLimits
-  /** The journal refuses appends (503) when more bytes than this are not yet loaded into ClickHouse. */
-  readonly journalMaxBytes: number
-  /** Bytes of loaded journal segments that are kept, for feeds that resume. */
-  readonly journalKeepBytes: number
-  /** How long events are kept; undefined: forever. A workspace may have a shorter limit of its own. */
-  readonly eventRetentionDays: number | undefined
-  /** Origins whose web pages may open feeds; undefined: any. */
-  readonly feedOrigins: readonly string[] | undefined
-  readonly feeds: FeedLimits
-  readonly queries: QueryCaps
-  readonly hosted: HostedConfig
-  /** Maximum time for a request body to arrive. */
-  readonly bodyTimeoutMs: number
-  /**
-   * A connection that is silent for this long is closed; a WebSocket after twice that without an answer to pings.
-   */
-  readonly idleSeconds: number
-  /** Maximum bytes of request bodies in flight, for all callers together. */
-  readonly bodyBytesInFlight: number
-}
+export type Config = ReturnType<typeof parseConfig>
 
 /** The configuration of this process (docs/specification.md#start-and-stop). @throws ConfigError */
 export function readConfig({ isTerminal = false }: { readonly isTerminal?: boolean } = {}): Config {
@@ -124,15 +32,36 @@ export function readConfig({ isTerminal = false }: { readonly isTerminal?: boole
  * @param cwd the base of a relative `DATA_DIR`
  * @throws ConfigError that lists all problems, never the value of a secret
  */
-export function parseConfig(env: Readonly<Record<string, string | undefined>>, cwd = process.cwd()): Config {
+export function parseConfig(env: Readonly<Record<string, string | undefined>>, cwd = process.cwd()) {
   const read = new ConfigReader(env)
   const limits = readLimits(read)
-  const config: Config = {
-    // Start
+  const config = {
+    ...readStart(read),
+    /** Absolute. Contains the lock, the journal and the embedded stores. */
+    dataDir: resolve(cwd, read.text('DATA_DIR') ?? './data'),
+    ...readStores(read),
+    limits,
+    ...readBounds(read),
+    /** Maximum bytes of request bodies in flight: the half that one workspace may use fits the largest body, compressed and decompressed. */
+    bodyBytesInFlight: Math.max(512 * MIB, 4 * limits.body_bytes),
+    /** Origins whose web pages may open feeds; undefined: any. */
+    feedOrigins: read.origins('FEED_ORIGINS'),
+    feeds: readFeeds(read),
+    hosted: readHosted(read),
+    /** Undefined: this process keeps its journal in `dataDir`. */
+    cluster: readCluster(read),
+  }
+  read.finish()
+  return Object.freeze(config)
+}
+
+function readStart(read: ConfigReader) {
+  return {
     port: read.integer('PORT', 3000, 0, 65_535),
     host: read.matching('HOST', /^[\w.:-]+$/, 'a host name or an address') ?? '127.0.0.1',
-    dataDir: resolve(cwd, read.text('DATA_DIR') ?? './data'),
+    /** Processes of this machine that share the work (docs/architecture.md#several-processes-on-one-machine). */
     workers: readWorkers(read),
+    /** Partitions of the journal, where several processes share it. Used at the first start only. */
     partitions: read.integer('JOURNAL_PARTITIONS', 12, 1, 1_024),
     bootstrapWorkspaceKey: read.workspaceKey('BOOTSTRAP_WORKSPACE_KEY'),
     operatorToken: read.matching(
@@ -140,17 +69,32 @@ export function parseConfig(env: Readonly<Record<string, string | undefined>>, c
       /^(?!svc_)[!-~]{16,}$/,
       'at least 16 characters of printable ASCII that do not begin with svc_',
     ),
+    /** Proxies whose `X-Forwarded-For` is trusted. */
     trustedProxies: read.parsed('TRUSTED_PROXIES', parseProxyRanges) ?? [],
     logLevel: read.oneOf('LOG_LEVEL', LOG_LEVELS, 'info'),
-    // Stores
+  }
+}
+
+function readStores(read: ConfigReader) {
+  return {
+    /** Undefined: embedded Postgres in `dataDir`. */
     databaseUrl: read.url('DATABASE_URL', ['postgres:', 'postgresql:']),
+    /** Undefined: embedded ClickHouse in `dataDir`. */
     clickhouseUrl: read.url('CLICKHOUSE_URL', ['http:', 'https:']),
+    /** The cluster on whose servers tables are replicated; undefined: a single server, or a managed service. */
     clickhouseCluster: readClickHouseCluster(read),
+    /** The journal refuses appends (503) when more bytes than this are not yet loaded into ClickHouse. */
     journalMaxBytes: read.integer('JOURNAL_MAX_BYTES', 16 * GIB, JOURNAL_BYTES_MIN, 1024 * GIB),
+    /** Bytes of loaded journal segments that are kept, for feeds that resume. */
     journalKeepBytes: read.integer('JOURNAL_KEEP_BYTES', GIB, 0, 1024 * GIB),
+    /** How long events are kept; undefined: forever. A workspace may have a shorter limit of its own. */
     eventRetentionDays: read.days('EVENT_RETENTION_DAYS'),
-    // Limits
-    limits,
+  }
+}
+
+/** Those without a variable suit every deployment; tests use other values. */
+function readBounds(read: ConfigReader) {
+  return {
     rateLimits: {
       ingestRequestsPerMinute: read.integer('RATE_LIMIT_INGEST_REQUESTS_PER_MINUTE', 60_000, 0, RATE_MAX),
       eventsPerSecond: read.integer('RATE_LIMIT_EVENTS_PER_SECOND', 100_000, 0, RATE_MAX),
@@ -158,39 +102,46 @@ export function parseConfig(env: Readonly<Record<string, string | undefined>>, c
       readsPerMinute: read.integer('RATE_LIMIT_READS_PER_MINUTE', 3_000, 0, RATE_MAX),
       queriesPerMinute: read.integer('RATE_LIMIT_QUERIES_PER_MINUTE', 300, 0, RATE_MAX),
     },
-    guessing: GUESSING,
+    /** Failed attempts per address and minute; 0 means unlimited. `unknownKeys`: lookups of keys that do not exist. */
+    guessing: { operatorTokensPerMinute: 10, unknownKeysPerMinute: 300 },
     queries: readQueryCaps(read),
-    bodyTimeoutMs: BODY_TIMEOUT_MS,
-    idleSeconds: IDLE_SECONDS,
-    // The half that one workspace may use fits the largest body, compressed and decompressed.
-    bodyBytesInFlight: Math.max(BODY_BYTES_IN_FLIGHT_MIN, 4 * limits.body_bytes),
-    // Feeds
-    feedOrigins: read.origins('FEED_ORIGINS'),
-    feeds: {
-      connections: read.integer('FEED_CONNECTIONS', 50_000, 1, 1_000_000),
-      connectionsGiven: read.text('FEED_CONNECTIONS') !== undefined,
-      connectionsPerWorkspace: read.integer('FEED_CONNECTIONS_PER_WORKSPACE', 10_000, 1, 1_000_000),
-      filtersPerWorkspace: FEED_FILTERS_PER_WORKSPACE,
-      slowConsumerMs: SLOW_CONSUMER_MS,
-      heartbeatMs: HEARTBEAT_MS,
-    },
-    // Hosted agents
-    hosted: {
-      openAiApiKey: read.matching('OPENAI_API_KEY', /^[!-~]+$/, 'printable ASCII without spaces'),
-      openAiBaseUrl: read.url('OPENAI_BASE_URL', ['http:', 'https:']),
-      modelPrices: read.parsed('MODEL_PRICES', pricesOf) ?? {},
-      egressAllow: read.parsed('EGRESS_ALLOW', parseEgressAllow) ?? parseEgressAllow(''),
-      secretsKey: read.parsed('SECRETS_KEY', parseSecretsKey),
-      runsAtOnce: read.integer('HOSTED_RUNS_AT_ONCE', 1_000, 1, 100_000),
-      runsAtOncePerWorkspace: RUNS_AT_ONCE_PER_WORKSPACE,
-      queuedRuns: QUEUED_RUNS,
-      waitMs: INVOKE_WAIT_MS,
-      pauseMs: read.secondsOrNever('PAUSE_EXPIRES_SECONDS'),
-    },
-    cluster: readCluster(read),
+    /** Maximum time for a request body to arrive. */
+    bodyTimeoutMs: 30_000,
+    /** A connection that is silent for this long is closed; a WebSocket after twice that without an answer to pings. */
+    idleSeconds: 30,
   }
-  read.finish()
-  return Object.freeze(config)
+}
+
+/** Bounds of live feeds. */
+function readFeeds(read: ConfigReader) {
+  return {
+    /** Open feeds of all workspaces. */
+    connections: read.integer('FEED_CONNECTIONS', 50_000, 1, 1_000_000),
+    /** Whether the operator has set `connections`. */
+    connectionsGiven: read.text('FEED_CONNECTIONS') !== undefined,
+    connectionsPerWorkspace: read.integer('FEED_CONNECTIONS_PER_WORKSPACE', 10_000, 1, 1_000_000),
+    /** Distinct filters of the open feeds of a workspace. */
+    filtersPerWorkspace: 10_000,
+    /** A feed whose queue has been full for this long is closed. */
+    slowConsumerMs: 10_000,
+    /** An event stream without activity sends a comment this often; clients are promised 10 s at most. */
+    heartbeatMs: 8_000,
+  }
+}
+
+function readHosted(read: ConfigReader): HostedConfig {
+  return {
+    openAiApiKey: read.matching('OPENAI_API_KEY', /^[!-~]+$/, 'printable ASCII without spaces'),
+    openAiBaseUrl: read.url('OPENAI_BASE_URL', ['http:', 'https:']),
+    modelPrices: read.parsed('MODEL_PRICES', pricesOf) ?? {},
+    egressAllow: read.parsed('EGRESS_ALLOW', parseEgressAllow) ?? parseEgressAllow(''),
+    secretsKey: read.parsed('SECRETS_KEY', parseSecretsKey),
+    runsAtOnce: read.integer('HOSTED_RUNS_AT_ONCE', 1_000, 1, 100_000),
+    runsAtOncePerWorkspace: 600,
+    queuedRuns: 10_000,
+    waitMs: 900_000,
+    pauseMs: read.secondsOrNever('PAUSE_EXPIRES_SECONDS'),
+  }
 }
 
 function readClickHouseCluster(read: ConfigReader): string | undefined {
@@ -208,8 +159,8 @@ const CLUSTER_VARIABLES = ['CLUSTER_SECRET', 'INSTANCE_URL', 'NATS_REPLICAS']
 const NATS_SERVERS_OF_A_QUORUM = 3
 const WORKERS_MAX = 64
 
-/** Several machines share external stores, so these must be given. */
-function readCluster(read: ConfigReader): ClusterConfig | undefined {
+/** What a node of a cluster needs (docs/architecture.md#several-nodes). Several machines share external stores, so these must be given. */
+function readCluster(read: ConfigReader) {
   const natsUrls = read.urls('NATS_URL', ['nats:', 'tls:'])
   if (natsUrls === undefined) {
     for (const name of CLUSTER_VARIABLES) if (read.text(name) !== undefined) read.problem(name, 'needs NATS_URL')
@@ -218,9 +169,13 @@ function readCluster(read: ConfigReader): ClusterConfig | undefined {
   for (const name of ['DATABASE_URL', 'CLICKHOUSE_URL', 'CLUSTER_SECRET'])
     if (read.text(name) === undefined) read.problem(name, 'must be set together with NATS_URL: all nodes share it')
   return {
+    /** NATS servers with JetStream. Contain credentials. */
     natsUrls,
+    /** Shared by all nodes: signs what they send each other, and encrypts secrets unless `secretsKey` is set. */
     secret: read.matching('CLUSTER_SECRET', /^[!-~]{16,}$/, 'at least 16 characters of printable ASCII') ?? '',
+    /** The URL at which other nodes reach this one; undefined: the one at which it listens. */
     instanceUrl: read.url('INSTANCE_URL', ['http:', 'https:'])?.replace(/\/+$/, ''),
+    /** Copies of each partition's log. */
     natsReplicas: read.integer('NATS_REPLICAS', natsUrls.length >= NATS_SERVERS_OF_A_QUORUM ? 3 : 1, 1, 5),
   }
 }
@@ -248,7 +203,7 @@ function pricesOf(text: string): PriceTable {
 /** Limits of parts of a body are capped at the limit of the body. An OTLP export is a body with its own limit. */
 function readLimits(read: ConfigReader): Limits {
   const limits: Record<string, number> = {}
-  for (const [name, [fallback, min, max]] of Object.entries(LIMITS)) {
+  for (const [name, [fallback, min, max]] of Object.entries<LimitBounds>(LIMITS)) {
     const variable = `LIMIT_${name.toUpperCase()}`
     const value = min === undefined || max === undefined ? fallback : read.integer(variable, fallback, min, max)
     const bodyBytes = limits.body_bytes ?? value
@@ -263,26 +218,24 @@ function readLimits(read: ConfigReader): Limits {
 
 /** All caps are set by one variable: `{"seconds": 30, "rows": 50000}`. */
 function readQueryCaps(read: ConfigReader): QueryCaps {
-  const { atOnce, seconds, memoryBytes, rows, resultBytes, streamBytes, streamSeconds, penaltySeconds } =
-    DEFAULT_QUERY_CAPS
-  const caps = read.integers('QUERY_CAPS', {
-    at_once: [atOnce, 1, 100],
-    seconds: [seconds, 1, QUERY_SECONDS_MAX],
-    memory_bytes: [memoryBytes, 16 * MIB, 1024 * GIB],
-    rows: [rows, 1, 1_000_000],
-    result_bytes: [resultBytes, 64 * 1024, 256 * MIB],
-    stream_bytes: [streamBytes, MIB, 1024 * GIB],
-    stream_seconds: [streamSeconds, 1, 86_400],
-    penalty_seconds: [penaltySeconds, 0, 3_600],
-  })
-  return {
-    atOnce: caps.at_once,
-    seconds: caps.seconds,
-    memoryBytes: caps.memory_bytes,
-    rows: caps.rows,
-    resultBytes: caps.result_bytes,
-    streamBytes: caps.stream_bytes,
-    streamSeconds: caps.stream_seconds,
-    penaltySeconds: caps.penalty_seconds,
-  }
+  const bounds = Object.entries(QUERY_CAP_BOUNDS) as [keyof QueryCaps, readonly [number, number]][]
+  const members = bounds.map(([cap, [min, max]]) => [memberOf(cap), [DEFAULT_QUERY_CAPS[cap], min, max]] as const)
+  const caps = read.integers('QUERY_CAPS', Object.fromEntries(members))
+  return Object.fromEntries(bounds.map(([cap]) => [cap, caps[memberOf(cap)]])) as Record<keyof QueryCaps, number>
+}
+
+const QUERY_CAP_BOUNDS: Readonly<Record<keyof QueryCaps, readonly [min: number, max: number]>> = {
+  atOnce: [1, 100],
+  seconds: [1, QUERY_SECONDS_MAX],
+  memoryBytes: [16 * MIB, 1024 * GIB],
+  rows: [1, 1_000_000],
+  resultBytes: [64 * 1024, 256 * MIB],
+  streamBytes: [MIB, 1024 * GIB],
+  streamSeconds: [1, 86_400],
+  penaltySeconds: [0, 3_600],
+}
+
+/** `streamBytes` is the member `stream_bytes`. */
+function memberOf(cap: string): string {
+  return cap.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
 }

@@ -112,25 +112,28 @@ export class ConfigReader {
 
   /** Comma-separated URLs. The problem does not repeat them: they may contain passwords. */
   urls(name: string, protocols: readonly string[]): string[] | undefined {
-    const urls = this.text(name)
-      ?.split(',')
-      .map((each) => each.trim())
-    if (urls?.some((each) => !protocols.includes(URL.parse(each)?.protocol ?? '')))
-      this.problem(
-        name,
-        `must be comma-separated URLs that begin with ${protocols.map((each) => `${each}//`).join(' or ')}`,
-      )
-    return urls
+    const expected = `URLs that begin with ${protocols.map((each) => `${each}//`).join(' or ')}`
+    return this.list(name, expected, (each) => protocols.includes(URL.parse(each)?.protocol ?? ''))
   }
 
   /** Comma-separated origins of web pages. */
   origins(name: string): string[] | undefined {
-    const origins = this.text(name)
+    const isOrigin = (each: string) => URL.parse(each)?.origin === each
+    const normalized = (each: string) => each.toLowerCase().replace(/\/$/, '')
+    return this.list(name, 'origins like https://app.example.com', isOrigin, normalized)
+  }
+
+  private list(
+    name: string,
+    expected: string,
+    isValid: (each: string) => boolean,
+    normalized: (each: string) => string = (each) => each,
+  ): string[] | undefined {
+    const values = this.text(name)
       ?.split(',')
-      .map((each) => each.trim().toLowerCase().replace(/\/$/, ''))
-    if (origins?.some((each) => URL.parse(each)?.origin !== each))
-      this.problem(name, 'must be comma-separated origins like https://app.example.com')
-    return origins
+      .map((each) => normalized(each.trim()))
+    if (values?.every(isValid) === false) this.problem(name, `must be comma-separated ${expected}`)
+    return values
   }
 
   /** A workspace key, with a valid checksum. */

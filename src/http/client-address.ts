@@ -1,7 +1,7 @@
 import ipaddr from 'ipaddr.js'
 
 /** Address ranges of proxies whose `X-Forwarded-For` is trusted (`TRUSTED_PROXIES`). */
-export type ProxyRanges = readonly [ipaddr.IPv4 | ipaddr.IPv6, number][]
+type ProxyRanges = readonly [ipaddr.IPv4 | ipaddr.IPv6, number][]
 
 /** The smallest IPv6 network that providers assign to a customer, who can use every address in it. */
 const IPV6_BITS = 64

@@ -16,7 +16,7 @@ import { type Encoding, encodingOf, errorResponse, exportResponse, type PartialS
 import { DecodeError, type DecodeLimits, ItemTooLarge } from './telemetry.ts'
 import type { TraceIngest } from './trace-ingest.ts'
 
-export interface OtlpRoutesDeps {
+interface OtlpRoutesDeps {
   readonly guards: Guards
   /** With the limit of exports (`otlp_bytes`). */
   readonly reader: BodyReader

@@ -5,8 +5,7 @@ import { Loops } from '../base/loops.ts'
 import { ColumnarUnavailable } from '../clickhouse/client.ts'
 import type { KeyRing } from '../keys/key-ring.ts'
 import type { TransactionSql } from '../postgres/connect.ts'
-import { type EraseActivityDeps, eraseActivity } from './erase-activity.ts'
-import { countRows } from './erase-rows.ts'
+import { countRows, type EraseActivityDeps, eraseActivity } from './erase-activity.ts'
 import { eraseState, tablesHolding } from './erase-state.ts'
 import type { ErasedWorkspace } from './schema.ts'
 
@@ -18,15 +17,7 @@ interface ErasureDeps extends EraseActivityDeps {
   readonly loops?: Loops
 }
 
-export interface Erasure {
-  /**
-   * Erases a workspace. Resolves once no store has any of its data. Its keys and feeds stop working first. An interrupted
-   * call can be repeated in any process; repeating a completed call returns the same result.
-   * @throws ApiError NOT_FOUND; UNAVAILABLE when a store is unavailable or another process still has data
-   */
-  erase(workspaceId: string): Promise<ErasedWorkspace>
-  stop(): Promise<void>
-}
+export type Erasure = ReturnType<typeof startErasure>
 
 /** How often a process checks whether another one is erasing a workspace, so that it erases its own journal, too. */
 const CHECK_INTERVAL_MS = 1_000
@@ -38,7 +29,7 @@ const OTHERS_POLL_MS = 50
  * delete its rows from Postgres; delete its rows from every process's journal and from ClickHouse; verify all stores;
  * delete the workspace itself.
  */
-export function startErasure(deps: ErasureDeps): Erasure {
+export function startErasure(deps: ErasureDeps) {
   const { sql, log, loops = new Loops(log) } = deps
   const stopping = new AbortController()
   const underway = new Map<string, Promise<ErasedWorkspace>>()
@@ -69,7 +60,12 @@ export function startErasure(deps: ErasureDeps): Erasure {
 
   const stopChecking = loops.repeat('erasing', CHECK_INTERVAL_MS, eraseActivitySerially)
   return {
-    erase(workspaceId) {
+    /**
+     * Erases a workspace. Resolves once no store has any of its data. Its keys and feeds stop working first. An interrupted
+     * call can be repeated in any process; repeating a completed call returns the same result.
+     * @throws ApiError NOT_FOUND; UNAVAILABLE when a store is unavailable or another process still has data
+     */
+    erase(workspaceId: string): Promise<ErasedWorkspace> {
       let work = underway.get(workspaceId)
       if (work === undefined) {
         work = erase(workspaceId)
@@ -81,7 +77,7 @@ export function startErasure(deps: ErasureDeps): Erasure {
       }
       return work
     },
-    async stop() {
+    async stop(): Promise<void> {
       stopping.abort(new ApiError('UNAVAILABLE', 'the service is shutting down; try again'))
       await stopChecking()
       await Promise.allSettled(underway.values())

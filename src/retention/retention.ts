@@ -5,9 +5,8 @@ import type { ColumnarClient } from '../clickhouse/client.ts'
 import type { Partitions } from '../partitions/partition.ts'
 import type { Sql } from '../postgres/connect.ts'
 import { RETENTION_DAYS_MAX } from '../workspaces/schema.ts'
-import { deleteRows, dropPartition, floorsBefore, oldPartitions, oldRowsOf, partitionOf } from './expired.ts'
 import type { RetentionClock } from './retention-clock.ts'
-import type { RetentionFloors } from './retention-floors.ts'
+import type { RetentionFloor, RetentionFloors } from './retention-floors.ts'
 
 interface RetentionDeps {
   readonly sql: Sql
@@ -25,6 +24,15 @@ interface RetentionDeps {
 
 const INTERVAL_MS = 600_000
 const DAY_MS = 86_400_000
+
+/**
+ * The tables subject to retention: events, and the changes that feeds replay. They are partitioned by UTC day of
+ * acceptance. The latest states in `runs` and `tasks` are kept.
+ */
+const TABLES = ['events', 'run_changes', 'task_changes'] as const
+
+/** Deleting rows of one day is a mutation, which takes time. */
+const DELETE_TIMEOUT_MS = 100_000
 
 /**
  * Deletes events, and the changes of runs and tasks that feeds replay, when their retention ends
@@ -132,4 +140,84 @@ async function deleteOf(
   const partitions = new Map(found.map(({ table, id }) => [`${table} ${id}`, { table, id }]))
   for (const partition of partitions.values()) await deleteRows(columnar, partition, workspaceIds, signal)
   return found.reduce((sum, { rows }) => sum + rows, 0)
+}
+
+/** One day of one table. */
+interface Partition {
+  readonly table: string
+  /** The day, as `20260131`. */
+  readonly id: string
+}
+
+/** The id of the partition for rows accepted at `ms`, Unix milliseconds. */
+function partitionOf(ms: number): string {
+  return new Date(ms).toISOString().slice(0, 10).replaceAll('-', '')
+}
+
+/** Partitions older than the partition `before`. */
+async function oldPartitions(client: ColumnarClient, before: string, signal: AbortSignal): Promise<Partition[]> {
+  return client.query<Partition>(
+    `select distinct table, partition_id as id from system.parts
+     where active and database = currentDatabase() and table in {tables:Array(String)} and partition_id < {before:String}
+     order by id, table`,
+    { params: { tables: TABLES, before }, signal },
+  )
+}
+
+/** The highest position of each epoch in partitions older than `before`. */
+async function floorsBefore(client: ColumnarClient, before: string, signal: AbortSignal): Promise<RetentionFloor[]> {
+  const rows = TABLES.map((table) => `select epoch, seq from ${table} where _partition_id < {before:String}`)
+  return client.query<RetentionFloor>(
+    `select epoch, null as workspaceId, max(seq) as seq from (${rows.join(' union all ')}) group by epoch`,
+    { params: { before }, signal },
+  )
+}
+
+/** Rows of one workspace and epoch in one partition. */
+interface OldRows extends Partition, RetentionFloor {
+  readonly rows: number
+}
+
+/** The workspaces' rows in partitions older than `before`. */
+async function oldRowsOf(
+  client: ColumnarClient,
+  workspaceIds: readonly string[],
+  before: string,
+  signal: AbortSignal,
+): Promise<OldRows[]> {
+  const found = TABLES.map(
+    (table) => `
+      select '${table}' as table, _partition_id as id, epoch, workspace_id as workspaceId, max(seq) as seq, count() as rows
+      from ${table} where _partition_id < {before:String} and workspace_id in {workspaces:Array(UUID)}
+      group by id, epoch, workspaceId`,
+  )
+  return client.query<OldRows>(found.join(' union all '), { params: { before, workspaces: workspaceIds }, signal })
+}
+
+/** Drops one day of a table, which is cheap. */
+function dropPartition(client: ColumnarClient, { table, id }: Partition, signal: AbortSignal): Promise<void> {
+  return client.command(`alter table ${table} drop partition id {id:String}`, {
+    params: { id },
+    // By default ClickHouse refuses to drop a partition of more than 50 GB.
+    settings: { max_partition_size_to_drop: 0 },
+    signal,
+  })
+}
+
+/** Marks the workspaces' rows of a day as deleted; the next merge of their part removes them from disk. */
+function deleteRows(
+  client: ColumnarClient,
+  { table, id }: Partition,
+  workspaceIds: readonly string[],
+  signal: AbortSignal,
+): Promise<void> {
+  return client.command(
+    `delete from ${table} in partition id {id:String} where workspace_id in {workspaces:Array(UUID)}`,
+    {
+      params: { id, workspaces: workspaceIds },
+      settings: { lightweight_deletes_sync: 2 },
+      timeoutMs: DELETE_TIMEOUT_MS,
+      signal,
+    },
+  )
 }

@@ -8,7 +8,7 @@ import { type Log, withFields } from '../base/log.ts'
 import { Loops } from '../base/loops.ts'
 import type { Progress } from '../base/progress.ts'
 import { Teardown } from '../base/teardown.ts'
-import type { ClusterConfig, Config } from '../config/config.ts'
+import type { Config } from '../config/config.ts'
 import { createEgress } from '../egress/egress.ts'
 import { startHosted } from '../hosted/hosted.ts'
 import { FailureLimit } from '../http/rate-limit.ts'
@@ -27,7 +27,6 @@ import { SecretStore } from '../secrets/store.ts'
 import { createVault } from '../secrets/vault.ts'
 import { bootstrapWorkspace } from '../workspaces/bootstrap.ts'
 import { type App, createApp } from './app.ts'
-import { appDeps } from './app-deps.ts'
 import { startControl } from './backup/control.ts'
 import { sweepSnapshots, takeSnapshot } from './backup/snapshot.ts'
 import type { ServiceContext } from './context.ts'
@@ -105,20 +104,11 @@ async function start(config: Config, options: ServiceOptions, teardown: Teardown
   const hosted = startHostedRuns(context, { ring, connections, secrets, onChange, peers: pipeline.peers })
 
   let isStopping = false
-  const app: App = createApp(
-    appDeps({
-      context,
-      ring,
-      pipeline,
-      ...maintenance,
-      directory,
-      connections,
-      secrets,
-      hosted,
-      isStopping: () => isStopping,
-      peerOf: (request) => app.server?.requestIP(request)?.address,
-    }),
-  )
+  const app: App = createApp({
+    ...{ context, ring, pipeline, directory, connections, secrets, hosted, ...maintenance },
+    isStopping: () => isStopping,
+    peerOf: (request) => app.server?.requestIP(request)?.address,
+  })
   allowBackups(context, pipeline)
   const isWorker = options.worker !== undefined
   const listener = listen(app, config, isWorker)
@@ -276,7 +266,7 @@ function startHostedRuns(context: ServiceContext, { ring, connections, secrets, 
 }
 
 /** The nodes of a cluster must be able to open each other's secrets. */
-function sharedSecretsKey(cluster: ClusterConfig | undefined): Uint8Array | undefined {
+function sharedSecretsKey(cluster: Config['cluster']): Uint8Array | undefined {
   return cluster === undefined
     ? undefined
     : createHmac('sha256', cluster.secret).update('secrets of workspaces').digest()

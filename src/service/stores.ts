@@ -102,24 +102,14 @@ async function startPostgres(
   return { clients: { sql, heartbeat, postgresUrl: server.url }, stop: () => started.disposeAsync() }
 }
 
-/** A connection to Postgres for a command. */
-interface OpenedPostgres {
-  readonly sql: Sql
-  /** Whether no service can be using the database at the same time. */
-  readonly isAlone: boolean
-  close(): Promise<void>
-}
-
 /**
  * Connects a command on the service's machine to Postgres: to the operator's server, to the embedded server of the running
  * service, or, if none is running, to an embedded server that runs as long as the command, under the lock of its directory.
  *
+ * @returns `isAlone`: no service can be using the database at the same time
  * @throws StartError when there is no database, or it was never set up
  */
-export async function openPostgres(
-  config: Config,
-  { log, progress }: Pick<StoresDeps, 'log' | 'progress'>,
-): Promise<OpenedPostgres> {
+export async function openPostgres(config: Config, { log, progress }: Pick<StoresDeps, 'log' | 'progress'>) {
   await using opened = new AsyncDisposableStack()
   const { isAlone, url } = await locatePostgres(config, { log, progress }, opened)
   const sql = connectPostgres(url, { log, max: COMMAND_CONNECTIONS_MAX })

@@ -2,7 +2,7 @@ import packageJson from '../../package.json' with { type: 'json' }
 import { script } from '../../src/base/script.ts'
 import { CliError } from '../../src/cli/shared/error.ts'
 import { runMain } from '../../src/cli/shared/main.ts'
-import { HELP_OPTION, helpText, parseOptions, readNames } from '../../src/cli/shared/options.ts'
+import { parseOptions, readNames } from '../../src/cli/shared/options.ts'
 import { useRealNode } from '../support/node-path.ts'
 import { endAll } from '../support/teardown.ts'
 import { measureAgainst, ROWS } from './against.ts'
@@ -23,24 +23,19 @@ const OPTIONS = {
   only: { type: 'string', value: '<parts>', help: `some of ${Object.keys(PARTS).join(',')}` },
   duration: { type: 'string', value: '<s>', help: 'seconds of one measurement (default: 2)' },
   runs: { type: 'string', value: '<n>', help: 'measurements of each (default: 5)' },
-  help: HELP_OPTION,
 } as const
 
-const HELP = helpText({
+const BENCH = {
   summary: 'Measures the service against simple baselines on this machine.',
   usage: [script('bench [options]')],
   options: OPTIONS,
   notes: 'Whether targets are met does not change the exit code.',
-})
+}
 
 /** `bun run bench`: prints figures and whether the targets are met. */
 async function main(): Promise<number> {
-  const { values } = parseOptions(process.argv.slice(2), OPTIONS)
+  const { values } = parseOptions(process.argv.slice(2), BENCH)
   const write = (text: string) => void process.stdout.write(text)
-  if (values.help === true) {
-    write(HELP)
-    return 0
-  }
   const parts = Object.keys(values.against === undefined ? PARTS : ROWS)
   const names = readNames('part', values.only?.split(',') ?? parts, parts)
   const [seconds, rounds] = [Number(values.duration ?? 2), Number(values.runs ?? 5)]

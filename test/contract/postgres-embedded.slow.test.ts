@@ -6,7 +6,7 @@ import { createLog } from '../../src/base/log.ts'
 import { connectPostgres, isUnavailable, type Sql } from '../../src/postgres/connect.ts'
 import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../src/postgres/embedded.ts'
 import { eventually } from '../support/eventually.ts'
-import { childrenOf } from '../support/processes.ts'
+import { childrenOf, isAlive } from '../support/processes.ts'
 import { temporaryDirectory } from '../support/teardown.ts'
 
 const log = createLog('silent')
@@ -30,15 +30,6 @@ async function start(directory: string): Promise<{ server: EmbeddedPostgres; sql
 
 function postmasterPid(directory: string): number {
   return Number(readFileSync(join(directory, 'postgres', 'cluster', 'postmaster.pid'), 'utf8').split('\n')[0])
-}
-
-function isAlive(pid: number): boolean {
-  try {
-    process.kill(pid, 0)
-    return true
-  } catch {
-    return false
-  }
 }
 
 /** A zombie is not running: PID 1 of a container may not reap it. */

@@ -15,24 +15,14 @@ import { createLog } from '../../src/base/log.ts'
 import { newAgent } from '../support/api.ts'
 import { eventually } from '../support/eventually.ts'
 import { LiveSocket } from '../support/feeds.ts'
-import { type SpawnedService, spawnService } from '../support/service.ts'
+import { runProgram } from '../support/processes.ts'
+import { allInSql, type SpawnedService, spawnService } from '../support/service.ts'
 import { temporaryDirectory } from '../support/teardown.ts'
 
 const MAIN = join(import.meta.dir, '..', '..', 'src', 'cli', 'backup', 'main.ts')
 
-async function command(args: readonly string[], dataDir: string) {
-  const child = Bun.spawn([process.execPath, MAIN, ...args], {
-    env: { PATH: process.env.PATH ?? '', DATA_DIR: dataDir },
-    stdout: 'pipe',
-    stderr: 'pipe',
-  })
-  const [code, stdout, stderr] = await Promise.all([
-    child.exited,
-    new Response(child.stdout).text(),
-    new Response(child.stderr).text(),
-  ])
-  return { code, stdout, stderr }
-}
+const command = (args: readonly string[], dataDir: string) =>
+  runProgram([process.execPath, MAIN, ...args], { env: { DATA_DIR: dataDir } })
 
 interface Acknowledged {
   readonly id: string
@@ -86,16 +76,6 @@ class Load {
   }
 }
 
-async function readable(service: SpawnedService): Promise<void> {
-  await eventually(
-    async () => {
-      const { data } = await service.api('GET', '/readyz', undefined, { key: null })
-      return data.consumers.clickhouse.lag === 0 && data.consumers.outbox.lag === 0
-    },
-    { timeoutMs: 60_000 },
-  )
-}
-
 async function ask<Row>({ api }: SpawnedService, query: string): Promise<Row[]> {
   const { data, error } = await api('POST', '/api/v1/query', { query, format: 'json' })
   expect(error).toBeNull()
@@ -136,7 +116,7 @@ test('a backup of a running service under load contains every event acknowledged
   const restored = await command(['restore', folder], dataDir)
   expect({ code: restored.code, stderr: restored.stderr }).toEqual({ code: 0, stderr: expect.any(String) })
   const again = await spawnService({ DATA_DIR: dataDir, BOOTSTRAP_WORKSPACE_KEY: service.workspaceKey })
-  await readable(again)
+  await allInSql(again.api)
   const { data: health } = await again.api('GET', '/readyz', undefined, { key: null })
   expect(health).toMatchObject({ status: 'ready', set_back: [] })
   expect(health.journal.epoch).not.toBe(manifest.epoch)
@@ -213,7 +193,7 @@ test('a stopped or killed service can be backed up; errors are one line each', a
   const dataDir = join(parent, 'restored')
   expect(await command(['restore', folder], dataDir)).toMatchObject({ code: 0 })
   const again = await spawnService({ DATA_DIR: dataDir, BOOTSTRAP_WORKSPACE_KEY: service.workspaceKey })
-  await readable(again)
+  await allInSql(again.api)
   const rows = await ask<{ n: number; distinct: number }>(
     again,
     'select count() as n, uniqExact(event_id) as distinct from events',
@@ -284,7 +264,7 @@ test('a data directory whose parts are links, to another disk too, is backed up 
   })
   expect(await command(['restore', folder, '--signature', signature], target)).toMatchObject({ code: 0 })
   const again = await spawnService({ DATA_DIR: target, BOOTSTRAP_WORKSPACE_KEY: service.workspaceKey })
-  await readable(again)
+  await allInSql(again.api)
   expect(await ask<{ n: number }>(again, 'select count() as n from events')).toEqual([{ n: load.acknowledged.length }])
   again.kill('SIGTERM')
   await again.exited

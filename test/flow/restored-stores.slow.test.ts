@@ -9,7 +9,7 @@ import { copyColumnarDatabase, freshColumnarDatabase } from '../support/columnar
 import { eventually } from '../support/eventually.ts'
 import { LiveSocket } from '../support/feeds.ts'
 import { copyDatabase, freshDatabase } from '../support/postgres.ts'
-import { startTestService, type TestService } from '../support/service.ts'
+import { allInSql, startTestService, type TestService } from '../support/service.ts'
 import { temporaryDirectory } from '../support/teardown.ts'
 
 /** The stores of a service: the journal by its data directory, the others by their URLs. */
@@ -92,20 +92,7 @@ class Lives {
     const ids = Array.from({ length: count }, (_, index) => `${life}-${index}`)
     this.acknowledged.push(ids)
     for (let from = 0; from < count; from += 20) await this.report(ids.slice(from, from + 20))
-    await this.readable()
-  }
-
-  /** Waits until SQL has everything acknowledged so far. */
-  async readable(): Promise<void> {
-    // Each check asks all stores, so it is not made too often.
-    await eventually(
-      async () => {
-        const { data } = await this.service.api('GET', '/readyz', undefined, { key: null })
-        const { clickhouse, outbox } = data.consumers
-        return clickhouse.lag === 0 && outbox.lag === 0
-      },
-      { intervalMs: 50 },
-    )
+    await allInSql(this.service.api)
   }
 
   async sql<Row>(query: string): Promise<Row[]> {
@@ -194,7 +181,7 @@ for (const back of SUBSETS) {
     // Positions are never reused.
     const id = 'after'
     await lives.report([id])
-    await lives.readable()
+    await allInSql(lives.service.api)
     const [after] = await lives.sql<{ seq: number }>(`select seq from events where event_id = '${id}'`)
     expect(after.seq).toBeGreaterThan(seq)
     // Acknowledged events are lost only if both the journal and ClickHouse were restored.
@@ -205,11 +192,11 @@ for (const back of SUBSETS) {
     // Repeated events are recognised, and lost ones can be sent again.
     await lives.report(first)
     await lives.report(second)
-    await lives.readable()
+    await allInSql(lives.service.api)
     expect(new Map([...(await lives.idsInSql())].sort())).toEqual(new Map([...once([...first, ...second, id])].sort()))
     // New runs are in SQL, and SQL reports where rows are lost.
     const started = [await lives.startRun(), await lives.startRun(), await lives.startRun()]
-    await lives.readable()
+    await allInSql(lives.service.api)
     const runs = await lives.sql<{ run_id: string }>('select run_id from runs')
     expect(runs.map(({ run_id }) => run_id)).toEqual(expect.arrayContaining(started))
     if (!areEventsGone) expect(runs.map(({ run_id }) => run_id)).toContain(runOfNow)
@@ -253,7 +240,7 @@ test('a lost ClickHouse is reloaded from the journal; the rest is a gap in feeds
 
   await lives.restart({ clickhouse: (await freshColumnarDatabase()).url })
   expect(await lives.setBack()).toEqual(['clickhouse'])
-  await lives.readable()
+  await allInSql(lives.service.api)
   const [first, second] = lives.acknowledged
   expect(new Map([...(await lives.idsInSql())].sort())).toEqual(new Map([...once(second)].sort()))
   expect(await lives.sql('select after_seq, through_seq, reason from gaps')).toEqual([
@@ -271,7 +258,7 @@ test('a lost ClickHouse is reloaded from the journal; the rest is a gap in feeds
   // Stored events are recognised; lost ones are stored when they are sent again.
   expect(await lives.report(second)).toMatchObject({ accepted: 0, duplicates: second.length })
   expect(await lives.report(first)).toMatchObject({ accepted: first.length })
-  await lives.readable()
+  await allInSql(lives.service.api)
   expect(new Map([...(await lives.idsInSql())].sort())).toEqual(new Map([...once([...first, ...second])].sort()))
   await lives.service.stop()
 })

@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { eventually } from '../support/eventually.ts'
-import { atEnd } from '../support/teardown.ts'
+import { openTerminal, runProgram } from '../support/processes.ts'
 
 /** The service to query, and the key. */
 export interface Target {
@@ -8,56 +8,21 @@ export interface Target {
   readonly workspaceKey: string
 }
 
-export interface Ran {
-  readonly exitCode: number
-  readonly stdout: string
-  readonly stderr: string
-  readonly bytes: Uint8Array
-}
-
 const MAIN = join(import.meta.dir, '..', '..', 'src', 'cli', 'sql', 'main.ts')
 
 function environment({ url, workspaceKey }: Target): Record<string, string> {
-  return { PATH: process.env.PATH ?? '', AGENT_RUN_URL: url, AGENT_RUN_KEY: workspaceKey }
+  return { AGENT_RUN_URL: url, AGENT_RUN_KEY: workspaceKey }
 }
 
-/** `bun run sql` as a real process without a terminal. @param stdin piped into it; empty by default */
-export async function runSql(target: Target, args: readonly string[], stdin = ''): Promise<Ran> {
-  return finished([process.execPath, MAIN, ...args], target, stdin)
+/** `bun run sql` as a real process without a terminal. */
+export async function runSql(target: Target, args: readonly string[], stdin = '') {
+  return runProgram([process.execPath, MAIN, ...args], { env: environment(target), stdin })
 }
 
 /** The same piped to a reader that exits after some lines; the exit code comes last on standard error. */
-export async function runSqlIntoHead(target: Target, lines: number, args: readonly string[]): Promise<Ran> {
+export async function runSqlIntoHead(target: Target, lines: number, args: readonly string[]) {
   const pipe = `{ "$@"; echo "exit code $?" >&2; } | head -n ${lines}`
-  return finished(['sh', '-c', pipe, 'sh', process.execPath, MAIN, ...args], target, '')
-}
-
-async function finished(command: string[], target: Target, stdin: string): Promise<Ran> {
-  const child = Bun.spawn(command, {
-    env: environment(target),
-    stdin: new TextEncoder().encode(stdin),
-    stdout: 'pipe',
-    stderr: 'pipe',
-  })
-  atEnd(async () => child.kill('SIGKILL'))
-  const [bytes, stderr, exitCode] = await Promise.all([
-    Bun.readableStreamToBytes(child.stdout),
-    Bun.readableStreamToText(child.stderr),
-    child.exited,
-  ])
-  return { exitCode, stdout: new TextDecoder().decode(bytes), stderr, bytes }
-}
-
-export interface Terminal {
-  type(keys: string): void
-  /** Everything shown since the last call of `next`, without colours and cursor movements. */
-  shown(): string
-  /** The output up to and including `pattern`, once it is there; the rest is for the next call. */
-  next(pattern: RegExp): Promise<string>
-  /** All output, unchanged. */
-  raw(): string
-  signal(name: NodeJS.Signals): void
-  readonly exited: Promise<number>
+  return runProgram(['sh', '-c', pipe, 'sh', process.execPath, MAIN, ...args], { env: environment(target) })
 }
 
 export interface TerminalOptions {
@@ -68,34 +33,24 @@ export interface TerminalOptions {
   readonly stateHome: string
 }
 
+export type Terminal = ReturnType<typeof openPrompt>
+
 /** `bun run sql` in a pseudo-terminal. */
-export function openTerminal(
-  target: Target,
-  { args = [], columns = 100, env = {}, stateHome }: TerminalOptions,
-): Terminal {
-  const decoder = new TextDecoder()
-  let raw = ''
+export function openPrompt(target: Target, { args = [], columns = 100, env = {}, stateHome }: TerminalOptions) {
+  const terminal = openTerminal([process.execPath, MAIN, ...args], {
+    env: { ...environment(target), LANG: 'en_US.UTF-8', XDG_STATE_HOME: stateHome, ...env },
+    columns,
+  })
   let seen = 0
-  const plain = () => Bun.stripANSI(raw).replaceAll('\r', '')
-  const child = Bun.spawn([process.execPath, MAIN, ...args], {
-    env: { ...environment(target), TERM: 'xterm-256color', LANG: 'en_US.UTF-8', XDG_STATE_HOME: stateHome, ...env },
-    terminal: {
-      cols: columns,
-      rows: 40,
-      data(_terminal, data) {
-        raw += decoder.decode(data, { stream: true })
-      },
-    },
-  })
-  atEnd(async () => {
-    child.kill('SIGKILL')
-    await child.exited
-    child.terminal?.close()
-  })
+  const plain = () => Bun.stripANSI(terminal.shown()).replaceAll('\r', '')
   return {
-    type: (keys) => child.terminal?.write(keys),
+    ...terminal,
+    /** All output, unchanged. */
+    raw: terminal.shown,
+    /** Everything shown since the last call of `next`, without colours and cursor movements. */
     shown: () => plain().slice(seen),
-    async next(pattern) {
+    /** The output up to and including `pattern`, once it is there; the rest is for the next call. */
+    async next(pattern: RegExp): Promise<string> {
       const found = await eventually(() => {
         const match = pattern.exec(plain().slice(seen))
         if (match === null) throw new Error(`no ${pattern} in: ${plain().slice(seen)}`)
@@ -105,8 +60,5 @@ export function openTerminal(
       seen += text.length
       return text
     },
-    raw: () => raw,
-    signal: (name) => child.kill(name),
-    exited: child.exited,
   }
 }

@@ -7,7 +7,7 @@ import { mintToken } from '../../src/keys/token.ts'
 import { newAgent } from '../support/api.ts'
 import { eventually } from '../support/eventually.ts'
 import { freshDatabase } from '../support/postgres.ts'
-import { childrenOf } from '../support/processes.ts'
+import { descendantsOf, isAlive, openTerminal } from '../support/processes.ts'
 import { freePort, runMain, spawnService } from '../support/service.ts'
 import { atEnd, temporaryDirectory } from '../support/teardown.ts'
 
@@ -19,52 +19,13 @@ const ROOT = join(import.meta.dir, '..', '..')
 const again = (env: Record<string, string> = {}) =>
   spawnService({ DATA_DIR: dataDir, BOOTSTRAP_WORKSPACE_KEY: workspaceKey, ...env })
 
-/** All descendants of a process. */
-function descendantsOf(pid: number): number[] {
-  return childrenOf(pid).flatMap((child) => [child.pid, ...descendantsOf(child.pid)])
-}
-
-function alive(pids: readonly number[]): number[] {
-  return pids.filter((pid) => {
-    try {
-      process.kill(pid, 0)
-      return true
-    } catch {
-      return false
-    }
-  })
-}
-
 function commandOf(pid: number): string {
   return readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ')
 }
 
 /** `main.ts` in a pseudo-terminal. */
-function openTerminal(env: Record<string, string>) {
-  const decoder = new TextDecoder()
-  let shown = ''
-  const child = Bun.spawn([process.execPath, join(ROOT, 'src', 'main.ts')], {
-    env: { PATH: process.env.PATH ?? '', TERM: 'xterm', ...env },
-    terminal: {
-      cols: 100,
-      rows: 40,
-      data(_terminal, data) {
-        shown += decoder.decode(data, { stream: true })
-      },
-    },
-  })
-  atEnd(async () => {
-    child.kill('SIGKILL')
-    await child.exited
-    child.terminal?.close()
-  })
-  return {
-    pid: child.pid,
-    shown: () => shown,
-    type: (keys: string) => child.terminal?.write(keys),
-    exited: child.exited,
-  }
-}
+const openMain = (env: Record<string, string>) =>
+  openTerminal([process.execPath, join(ROOT, 'src', 'main.ts')], { env: { TERM: 'xterm', ...env } })
 
 /** A start that must fail and leave no process running. @returns its standard error */
 async function failedStart(env: Record<string, string>): Promise<string> {
@@ -75,7 +36,7 @@ async function failedStart(env: Record<string, string>): Promise<string> {
   }, 50)
   expect(await child.exited).toBe(1)
   clearInterval(watch)
-  await eventually(() => alive([...descendants]).length === 0)
+  await eventually(() => ![...descendants].some(isAlive))
   expect(child.output().stdout).not.toContain('ready')
   return child.output().stderr
 }
@@ -99,7 +60,7 @@ test('the first start prints an address, a key and a working curl command; the s
 })
 
 test('on a terminal, the first start is one progress line, then the welcome, without JSON', async () => {
-  const terminal = openTerminal({ PORT: '0', DATA_DIR: await temporaryDirectory() })
+  const terminal = openMain({ PORT: '0', DATA_DIR: await temporaryDirectory() })
   await eventually(() => terminal.shown().includes('keep it): svc_ws_'), { timeoutMs: 30_000 })
   const before = terminal.shown().split('Agent Run Service is ready')[0] ?? ''
   expect(before).toContain('creating the Postgres database')
@@ -113,13 +74,13 @@ test('on a terminal, the first start is one progress line, then the welcome, wit
 test.each([['creating the Postgres database'], ['migrating'], ['opening the journal']])(
   'Ctrl-C while %s prints no stack trace and leaves no process',
   async (step) => {
-    const terminal = openTerminal({ PORT: '0', DATA_DIR: await temporaryDirectory() })
+    const terminal = openMain({ PORT: '0', DATA_DIR: await temporaryDirectory() })
     await eventually(() => terminal.shown().includes(step), { timeoutMs: 30_000 })
     const descendants = descendantsOf(terminal.pid)
     terminal.type('\x03')
     expect(await terminal.exited).toBe(0)
     expect(terminal.shown()).not.toMatch(/EPIPE|Error|\n\s+at /)
-    await eventually(() => alive(descendants).length === 0)
+    await eventually(() => !descendants.some(isAlive))
   },
 )
 
@@ -130,7 +91,7 @@ test('keeps running without a stack trace when the reader of its output exits', 
   const script = '{ "$0" "$1" 2>&3; echo "exit code $?" >&3; } 3>&2 | true'
   const shell = Bun.spawn(['sh', '-c', script, process.execPath, main], { env, stdout: 'ignore', stderr: 'pipe' })
   atEnd(async () => {
-    for (const pid of alive(descendantsOf(shell.pid))) process.kill(pid, 'SIGKILL')
+    for (const pid of descendantsOf(shell.pid).filter(isAlive)) process.kill(pid, 'SIGKILL')
   })
   await eventually(async () => (await fetch(`http://127.0.0.1:${port}/readyz`)).ok, { timeoutMs: 30_000 })
   const service = descendantsOf(shell.pid).find((pid) => commandOf(pid).startsWith(process.execPath))
@@ -151,7 +112,7 @@ test('a second instance on the same data directory exits and names the first; a 
   expect(descendants.length).toBeGreaterThan(2)
   first.kill('SIGKILL')
   const second = await again()
-  await eventually(() => alive(descendants).length === 0)
+  await eventually(() => !descendants.some(isAlive))
   second.kill('SIGTERM')
   expect(await second.exited).toBe(0)
 })
@@ -176,7 +137,7 @@ test('SIGTERM: accepted requests are answered, acknowledged data is kept, no pro
   accepted.finish()
   expect(await accepted.answer).toMatch(/^HTTP\/1\.1 200 OK[\s\S]*"run_id"/)
   expect(await service.exited).toBe(0)
-  await eventually(() => alive(descendants).length === 0)
+  await eventually(() => !descendants.some(isAlive))
 })
 
 test('SIGTERM during startup stops it at once and cleanly', async () => {
@@ -186,7 +147,7 @@ test('SIGTERM during startup stops it at once and cleanly', async () => {
   const descendants = descendantsOf(child.pid)
   child.kill('SIGTERM')
   expect(await child.exited).toBe(0)
-  await eventually(() => alive(descendants).length === 0)
+  await eventually(() => !descendants.some(isAlive))
 })
 
 test('a second signal ends the process and its children at once', async () => {
@@ -200,7 +161,7 @@ test('a second signal ends the process and its children at once', async () => {
   service.kill('SIGINT')
   expect(await service.exited).toBe(1)
   await accepted.answer
-  await eventually(() => alive(descendants).length === 0)
+  await eventually(() => !descendants.some(isAlive))
 })
 
 test('a port in use is reported in one line, and the data directory is released', async () => {
@@ -289,7 +250,7 @@ test.skipIf(Bun.which('npx') === null)(
     const descendants = descendantsOf(npx.pid)
     expect(descendants.length).toBeGreaterThan(4)
     npx.kill('SIGTERM')
-    await eventually(() => alive(descendants).length === 0)
+    await eventually(() => !descendants.some(isAlive))
   },
   40_000,
 )

@@ -1,5 +1,6 @@
 import { expect, test } from 'bun:test'
 import { type FollowTiming, follow } from '../../src/cli/tail/follow.ts'
+import { Client } from '../../src/client/index.ts'
 import { eventually } from '../support/eventually.ts'
 import { freePort } from '../support/service.ts'
 import { activity, type Script, type ScriptedFeed, serveFeed, subscribedAt } from './scripted-feed.ts'
@@ -16,14 +17,15 @@ async function followed(script: Script, until: (cursors: readonly string[], feed
   const stop = new AbortController()
   const cursors: string[] = []
   const notes: string[] = []
-  const ended = follow(
-    { url: feed.url, key: KEY, filter: {}, start: async () => undefined, signal: stop.signal, timing: QUICK },
-    {
-      take: (items) => cursors.push(...items.map((item) => item.activity.cursor)),
-      full: () => null,
-      note: (text) => notes.push(text),
-    },
-  )
+  const { url } = feed
+  const ended = follow({
+    ...{ url, key: KEY, client: new Client({ url, key: KEY }), wanted: { filter: {} }, timing: QUICK },
+    start: async () => undefined,
+    signal: stop.signal,
+    take: (items) => cursors.push(...items.map((item) => item.activity.cursor)),
+    full: () => null,
+    note: (text) => notes.push(text),
+  })
   await Promise.race([eventually(() => until(cursors, feed)), ended])
   stop.abort()
   await ended

@@ -11,7 +11,7 @@ import { freshColumnarDatabase } from '../support/columnar.ts'
 import { eventually } from '../support/eventually.ts'
 import { LiveSocket } from '../support/feeds.ts'
 import { freshDatabase } from '../support/postgres.ts'
-import { childrenOf } from '../support/processes.ts'
+import { childrenOf, isAlive } from '../support/processes.ts'
 import { seededRandom } from '../support/random.ts'
 import { OPERATOR_TOKEN, runMain, type SpawnedService, spawnService } from '../support/service.ts'
 import { expectRunsGoOn, newAgentClient, sharedPartitionTests } from './shared-partitions.ts'
@@ -32,14 +32,6 @@ async function startTwo(): Promise<TwoWorkers> {
   const service = await spawnService({ ...stores, WORKERS: '2', JOURNAL_PARTITIONS: PARTITIONS })
   await ownedEvenly(service, 2)
   return { ...service, stores }
-}
-
-function isAlive(pid: number): boolean {
-  try {
-    return process.kill(pid, 0)
-  } catch {
-    return false
-  }
 }
 
 function workersOf({ pid }: SpawnedService): number[] {

@@ -1,7 +1,7 @@
 import { script } from '../../src/base/script.ts'
 import { CliError } from '../../src/cli/shared/error.ts'
 import { runMain } from '../../src/cli/shared/main.ts'
-import { HELP_OPTION, helpText, parseOptions, readNames } from '../../src/cli/shared/options.ts'
+import { parseOptions, readNames } from '../../src/cli/shared/options.ts'
 import { seededRandom } from '../support/random.ts'
 import { endAll } from '../support/teardown.ts'
 import type { Campaign, CampaignOptions, CampaignResult } from './campaign.ts'
@@ -22,10 +22,9 @@ const OPTIONS = {
   seed: { type: 'string', value: '<n>', help: 'repeats the same random choices' },
   only: { type: 'string', value: '<text>', help: 'only the cases of loop whose route or name contains the text' },
   short: { type: 'boolean', help: 'the short form that the gate runs' },
-  help: HELP_OPTION,
 } as const
 
-const HELP = helpText({
+const LONG = {
   summary: 'Long campaigns against the whole service, with their own stores.',
   usage: [
     script('test:long [options] [campaigns]'),
@@ -34,15 +33,11 @@ const HELP = helpText({
   ],
   options: OPTIONS,
   notes: 'Fails if anything was lost, doubled, swapped, rejected without cause, or left behind.',
-})
+}
 
 async function main(args: string[]): Promise<number> {
-  const { values, positionals } = parseOptions(args, OPTIONS, { allowPositionals: true })
+  const { values, positionals } = parseOptions(args, LONG, { allowPositionals: true })
   const write = (text: string) => void process.stdout.write(text)
-  if (values.help === true) {
-    write(HELP)
-    return 0
-  }
   readNames('campaign', positionals, Object.keys(CAMPAIGNS))
   const numbers = [values.rounds, values.minutes, values.seed].filter((value) => value !== undefined).map(Number)
   if (numbers.some((number) => !(number >= 0)))

@@ -1,4 +1,5 @@
 import { spawnSync } from 'node:child_process'
+import { atEnd } from './teardown.ts'
 
 export interface Process {
   readonly pid: number
@@ -14,4 +15,78 @@ export function childrenOf(pid: number): Process[] {
     .flatMap((match) =>
       match !== null && Number(match[2]) === pid ? { pid: Number(match[1]), command: match[3] } : [],
     )
+}
+
+/** All descendants of a process. */
+export function descendantsOf(pid: number): number[] {
+  return childrenOf(pid).flatMap((child) => [child.pid, ...descendantsOf(child.pid)])
+}
+
+export function isAlive(pid: number): boolean {
+  try {
+    return process.kill(pid, 0)
+  } catch {
+    return false
+  }
+}
+
+interface ProgramOptions {
+  readonly env?: Readonly<Record<string, string>>
+  readonly cwd?: string
+  /** Piped into it; empty by default. */
+  readonly stdin?: string
+}
+
+/** Runs a program without a terminal until it ends. */
+export async function runProgram(command: readonly string[], { env = {}, cwd, stdin = '' }: ProgramOptions = {}) {
+  const child = Bun.spawn([...command], {
+    env: { PATH: process.env.PATH ?? '', ...env },
+    ...(cwd !== undefined && { cwd }),
+    stdin: new TextEncoder().encode(stdin),
+    stdout: 'pipe',
+    stderr: 'pipe',
+  })
+  atEnd(async () => child.kill('SIGKILL'))
+  const [bytes, stderr, code] = await Promise.all([
+    new Response(child.stdout).bytes(),
+    new Response(child.stderr).text(),
+    child.exited,
+  ])
+  return { code, stdout: new TextDecoder().decode(bytes), stderr, bytes }
+}
+
+interface TerminalOptions {
+  readonly env: Readonly<Record<string, string>>
+  readonly cwd?: string
+  readonly columns?: number
+}
+
+/** A program in a pseudo-terminal. */
+export function openTerminal(command: readonly string[], { env, cwd, columns = 100 }: TerminalOptions) {
+  const decoder = new TextDecoder()
+  let shown = ''
+  const child = Bun.spawn([...command], {
+    env: { PATH: process.env.PATH ?? '', TERM: 'xterm-256color', ...env },
+    ...(cwd !== undefined && { cwd }),
+    terminal: {
+      cols: columns,
+      rows: 40,
+      data(_terminal, data) {
+        shown += decoder.decode(data, { stream: true })
+      },
+    },
+  })
+  atEnd(async () => {
+    child.kill('SIGKILL')
+    await child.exited
+    child.terminal?.close()
+  })
+  return {
+    pid: child.pid,
+    /** All output so far, unchanged. */
+    shown: () => shown,
+    type: (keys: string) => void child.terminal?.write(keys),
+    signal: (name: NodeJS.Signals) => child.kill(name),
+    exited: child.exited,
+  }
 }

@@ -6,6 +6,7 @@ import { mintToken } from '../../src/keys/token.ts'
 import { type ServiceOptions, startService } from '../../src/service/service.ts'
 import { type Api, createApi } from './api.ts'
 import { freshColumnarDatabase } from './columnar.ts'
+import { eventually } from './eventually.ts'
 import { freshDatabase } from './postgres.ts'
 import { freshDataDir } from './stores.ts'
 import { atEnd, temporaryDirectory } from './teardown.ts'
@@ -191,4 +192,14 @@ export function freePort(): number {
   const listener = Bun.listen({ hostname: '127.0.0.1', port: 0, socket: { data: () => {} } })
   listener.stop(true)
   return listener.port
+}
+
+/** Waits until SQL has everything acknowledged so far. */
+export async function allInSql(api: Api): Promise<void> {
+  const isDone = async () => {
+    const { data } = await api('GET', '/readyz', undefined, { key: null })
+    return data.consumers.clickhouse.lag === 0 && data.consumers.outbox.lag === 0
+  }
+  // Each check asks all stores, so it is not made too often.
+  await eventually(isDone, { intervalMs: 50, timeoutMs: 60_000 })
 }

@@ -91,57 +91,42 @@ test('an absolute path is refused', async () => {
   expect(await refusalOf(folder, join(parent, 'data'))).toContain('it names "/')
 })
 
+async function expectRefused(edits: Parameters<typeof backupOf>[1], problem: string, signature?: string) {
+  const parent = await temporaryDirectory()
+  const folder = await backupOf(parent, edits)
+  expect(await refusalOf(folder, join(parent, 'data'), signature)).toContain(problem)
+  expect(existsSync(join(parent, 'data'))).toBe(false)
+}
+
 test.each<[string, Edit, string]>([
   ['a file twice', (m) => m.files.push(m.files[0]), 'it names "journal/epoch'],
   ['a size that is none', (m) => Object.assign(m.files[0], { bytes: -1 }), 'it names "journal/epoch'],
   ['a migration elsewhere', (m) => m.postgres.migrations.push('../../x.sql'), 'it names "../../x.sql"'],
   ['a table elsewhere', (m) => m.postgres.tables.push({ name: '../x', columns: [], rows: 0 }), 'it names "../x"'],
   ['no files', (m) => delete m.files, 'it is incomplete'],
-])('a manifest with %s is refused', async (_, edit, problem) => {
-  const parent = await temporaryDirectory()
-  const folder = await backupOf(parent, { edit })
-  expect(await refusalOf(folder, join(parent, 'data'))).toContain(problem)
-  expect(existsSync(join(parent, 'data'))).toBe(false)
-})
+])('a manifest with %s is refused', (_, edit, problem) => expectRefused({ edit }, problem))
 
-test('a link in a backup is refused, as a file and as a folder', async () => {
-  for (const isFolder of [false, true]) {
-    const parent = await temporaryDirectory()
-    const secret = join(parent, 'secret')
-    mkdirSync(secret)
-    writeFileSync(join(secret, 'file'), CONTENT)
-    const folder = await backupOf(parent, {
-      edit: (manifest, at) => {
-        if (isFolder) symlinkSync(secret, join(at, 'clickhouse'))
-        else {
-          mkdirSync(join(at, 'clickhouse'))
-          symlinkSync(join(secret, 'file'), join(at, 'clickhouse', 'file'))
-        }
-        manifest.files.push(fileOf('clickhouse/file'))
-      },
-    })
-    const what = isFolder ? 'clickhouse' : 'clickhouse/file'
-    expect(await refusalOf(folder, join(parent, 'data'))).toContain(`${what} is a link or a special file`)
-    expect(existsSync(join(parent, 'data'))).toBe(false)
+test.each([true, false])('a link in a backup is refused, as a folder: %j', async (isFolder) => {
+  const secret = await temporaryDirectory()
+  writeFileSync(join(secret, 'file'), CONTENT)
+  const edit: Edit = (manifest, at) => {
+    if (isFolder) symlinkSync(secret, join(at, 'clickhouse'))
+    else {
+      mkdirSync(join(at, 'clickhouse'))
+      symlinkSync(join(secret, 'file'), join(at, 'clickhouse', 'file'))
+    }
+    manifest.files.push(fileOf('clickhouse/file'))
   }
+  await expectRefused({ edit }, `${isFolder ? 'clickhouse' : 'clickhouse/file'} is a link or a special file`)
 })
 
-test('a manifest that was changed after it was signed is refused', async () => {
-  for (const tamper of [
-    (manifest) => Object.assign(manifest, { end_seq: 1 }),
-    (manifest) => manifest.files.pop(),
-    (manifest) => Object.assign(manifest.clickhouse, { rows: 7 }),
-  ] satisfies Edit[]) {
-    const parent = await temporaryDirectory()
-    const folder = await backupOf(parent, { tamper })
-    expect(await refusalOf(folder, join(parent, 'data'))).toContain('does not match its signature')
-    expect(existsSync(join(parent, 'data'))).toBe(false)
-  }
-})
+test.each<[string, Edit]>([
+  ['its position', (manifest) => Object.assign(manifest, { end_seq: 1 })],
+  ['its files', (manifest) => manifest.files.pop()],
+  ['its rows', (manifest) => Object.assign(manifest.clickhouse, { rows: 7 })],
+])('a manifest whose signature does not cover %s is refused', (_, tamper) =>
+  expectRefused({ tamper }, 'does not match its signature'),
+)
 
-test('a backup other than the one whose signature was kept is refused, even if it is sound', async () => {
-  const parent = await temporaryDirectory()
-  const folder = await backupOf(parent, {})
-  expect(await refusalOf(folder, join(parent, 'data'), 'ab'.repeat(32))).toContain('this is another backup')
-  expect(existsSync(join(parent, 'data'))).toBe(false)
-})
+test('a backup other than the one whose signature was kept is refused, even if it is sound', () =>
+  expectRefused({}, 'this is another backup', 'ab'.repeat(32)))

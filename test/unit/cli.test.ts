@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'bun:test'
 import { join } from 'node:path'
 import { readArgs as readDemo } from '../../src/cli/demo/args.ts'
-import { CliError } from '../../src/cli/shared/error.ts'
 import { readArgs as readSql } from '../../src/cli/sql/args.ts'
 import { readArgs as readTail } from '../../src/cli/tail/args.ts'
+import { runProgram } from '../support/processes.ts'
 
 /** What `bun run demo`, `tail` and `sql` share. */
 
@@ -32,15 +32,14 @@ describe.each([
     [[typo, '1'], ENV, new RegExp(`^unknown option ${typo}\\. Did you mean\\n +${meant.source}`)],
     [['--verbose'], ENV, /^unknown option --verbose\. Try --help\.$/],
   ])('rejects %j and says what to do', (args, env, message) => {
-    let error: unknown
-    try {
-      readArgs(args, env)
-    } catch (thrown) {
-      error = thrown
-    }
-    expect(error).toBeInstanceOf(CliError)
-    expect((error as CliError).message).toMatch(message)
-    expect((error as CliError).exitCode).toBe(2)
+    const error = expect.objectContaining({ name: 'CliError', exitCode: 2, message: expect.stringMatching(message) })
+    expect(() => readArgs(args, env)).toThrow(error)
+  })
+
+  test('has a help, which names every option', () => {
+    expect(() => readArgs(['-h'], {})).toThrow(
+      expect.objectContaining({ name: 'HelpRequest', message: expect.stringMatching(meant) }),
+    )
   })
 })
 
@@ -64,15 +63,8 @@ test.each([
 ])(
   '%s %j says what is wrong, without a stack, and exits with 2',
   async (path, args, message) => {
-    const child = Bun.spawn([process.execPath, join(import.meta.dir, '..', '..', path), ...args], {
-      stdout: 'pipe',
-      stderr: 'pipe',
-    })
-    const [code, stdout, stderr] = await Promise.all([
-      child.exited,
-      new Response(child.stdout).text(),
-      new Response(child.stderr).text(),
-    ])
+    const program = join(import.meta.dir, '..', '..', path)
+    const { code, stdout, stderr } = await runProgram([process.execPath, program, ...args])
     expect({ code, stdout, stderr }).toEqual({ code: 2, stdout: '', stderr: expect.stringContaining(message) })
     expect(stderr).not.toMatch(/^ +at /m)
     expect(stderr.trim().split('\n').length).toBeLessThanOrEqual(2)

@@ -79,7 +79,7 @@ test('the sink survives a failed write of its position and resends the same batc
   const sink = new Sink({ journal, client, position, log, loops, intervalMs: 1 })
   expect(await sink.waitFor(2, 20_000)).toBe(true)
   expect(sent).toEqual([`${journal.epoch}-0-2`, `${journal.epoch}-0-2`])
-  expect(loops.states()[0].restarts).toBe(2)
+  expect(loops.states()[0].failures).toBe(2)
   failing.mockRestore()
   await sink.stop(0)
   expect((await SinkPositionFile.read(dir)).loadedSeq).toBe(2)

@@ -1,6 +1,5 @@
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { CliError } from '../../src/cli/shared/error.ts'
 import { elements, members } from '../../src/cli/shared/json-parts.ts'
 import { readArgs } from '../../src/cli/tail/args.ts'
 import { createFormat } from '../../src/cli/tail/format.ts'
@@ -29,31 +28,19 @@ test('filters take several values; key and URL may come from the environment', (
     filter: {},
     noColor: true,
   })
-  expect(readArgs(['-h'], {})).toBe('help')
 })
 
 test.each([
-  [['--agnet', 'x'], 'unknown option --agnet. Did you mean\n  --agent <id>           only these agents'],
   [['--max', '3'], /Did you mean\n {2}--max-per-second/],
-  [['--verbose'], 'unknown option --verbose. Try --help.'],
   [['now'], /'now'/],
   [['--level', 'warn,'], /--level needs a value\n {2}--level <level>/],
   [['--since', '2 hours'], /--since takes 90s, 10m, 2h, 1d, 0 or a cursor; got "2 hours"/],
   [['--max-per-second', '0'], /a whole number from 1; got "0"/],
-  [['--url', 'localhost:3000'], /--url must begin with http/],
-  [['--key', 'secret'], 'a key begins with svc_ws_ or svc_agent_; this one does not'],
-  [['--key', ''], /^no key: set AGENT_RUN_KEY/],
+  [['--key', 'secret'], /^a key begins with svc_ws_ or svc_agent_; this one does not$/],
 ])('rejects the command line %j and says what to do', (args, message) => {
-  let error: unknown
-  try {
-    readArgs(args, KEY)
-  } catch (thrown) {
-    error = thrown
-  }
-  expect(error).toBeInstanceOf(CliError)
-  expect((error as CliError).exitCode).toBe(2)
-  if (typeof message === 'string') expect((error as CliError).message).toBe(message)
-  else expect((error as CliError).message).toMatch(message)
+  expect(() => readArgs(args, KEY)).toThrow(
+    expect.objectContaining({ exitCode: 2, message: expect.stringMatching(message) }),
+  )
 })
 
 test('--since takes a duration, zero or a cursor', () => {

@@ -5,9 +5,9 @@ import { tryDataDir } from '../../base/data-dir.ts'
 import type { Log } from '../../base/log.ts'
 import { StartError } from '../../base/start-error.ts'
 import { Teardown } from '../../base/teardown.ts'
-import { type ColumnarClient, createColumnarClient } from '../../clickhouse/client.ts'
+import { createColumnarClient } from '../../clickhouse/client.ts'
 import { startEmbeddedClickHouse } from '../../clickhouse/engine/supervisor.ts'
-import { type LocalJournal, openLocalJournal } from '../../journal/local/journal.ts'
+import { openLocalJournal } from '../../journal/local/journal.ts'
 import {
   type EmbeddedPostgres,
   embeddedPostgresBeside,
@@ -16,16 +16,11 @@ import {
 } from '../../postgres/embedded.ts'
 import type { SnapshotDeps } from '../../service/backup/snapshot.ts'
 
-/** The stores of a data directory, opened without migrating, loading or appending anything. */
-interface OpenedStores {
-  readonly postgresUrl: string
-  readonly columnar: ColumnarClient
-  readonly journal: LocalJournal
-  close(): Promise<void>
-}
-
-/** @param dataDir must not be in use by another process */
-export function openStores(dataDir: string, log: Log): Promise<OpenedStores> {
+/**
+ * Opens the stores of a data directory without migrating, loading or appending anything.
+ * @param dataDir must not be in use by another process
+ */
+export function openStores(dataDir: string, log: Log) {
   return Teardown.ifStartFails(log, async (teardown) => {
     const postgres = await startEmbeddedPostgres({ dataDir, log })
     teardown.add('Postgres', postgres.stop)

@@ -1,12 +1,4 @@
-/** Reports the progress of a command's steps. */
-export interface ReportProgress {
-  /** @param totalBytes undefined when the total is unknown */
-  during<T>(
-    label: string,
-    totalBytes: number | undefined,
-    work: (onBytes: (bytes: number) => void) => Promise<T>,
-  ): Promise<T>
-}
+export type ReportProgress = ReturnType<typeof createReport>
 
 interface Terminal {
   readonly isTTY?: boolean
@@ -16,10 +8,15 @@ interface Terminal {
 const REFRESH_MS = 100
 const MIB = 1024 * 1024
 
-/** On a terminal, a line that is updated; otherwise one line after each step. */
-export function createReport(terminal: Terminal): ReportProgress {
+/** Reports the progress of a command's steps: on a terminal, a line that is updated; otherwise one line after each step. */
+export function createReport(terminal: Terminal) {
   return {
-    async during(label, totalBytes, work) {
+    /** @param totalBytes undefined when the total is unknown */
+    async during<T>(
+      label: string,
+      totalBytes: number | undefined,
+      work: (onBytes: (bytes: number) => void) => Promise<T>,
+    ): Promise<T> {
       const startedAt = performance.now()
       let done = 0
       const line = () => {

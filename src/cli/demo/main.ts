@@ -1,16 +1,12 @@
 import { NoResponseError, ServiceError } from '../../client/errors.ts'
 import { runMain } from '../shared/main.ts'
-import { HELP, readArgs } from './args.ts'
+import { readArgs } from './args.ts'
 import { print, summary, watch } from './display.ts'
 import { runFleet } from './fleet.ts'
 
-/** `bun run demo`: see {@link HELP}. */
+/** `bun run demo`: see `args.ts`. */
 async function main(): Promise<number> {
   const options = readArgs(Bun.argv.slice(2), process.env)
-  if (options === 'help') {
-    process.stdout.write(HELP)
-    return 0
-  }
   const stop = new AbortController()
   const onSignal = () => {
     if (stop.signal.aborted) process.exit(130)

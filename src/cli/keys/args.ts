@@ -1,6 +1,6 @@
 import { script } from '../../base/script.ts'
 import { CliError } from '../shared/error.ts'
-import { HELP_OPTION, helpText, parseOptions, readNames } from '../shared/options.ts'
+import { parseOptions, readNames } from '../shared/options.ts'
 
 /** Ids are in lower case. */
 export type KeysCommand =
@@ -15,34 +15,10 @@ export type KeysCommand =
   | { readonly name: 'revoke'; readonly keyId: string }
   | { readonly name: 'rotate'; readonly keyId: string; readonly graceSeconds: number }
 
-interface KeysOptions {
-  readonly command: KeysCommand
-  readonly json: boolean
-}
-
 const GRACE_SECONDS_MAX = 86_400
 const NAME_LENGTH_MAX = 200
 
-const OPTIONS = {
-  workspace: {
-    type: 'string',
-    value: '<id or name>',
-    help: 'list, create: the workspace; create requires it if there are several',
-  },
-  agent: { type: 'string', value: '<agent_id>', help: 'create: makes a key of this agent instead' },
-  name: { type: 'string', value: '<text>', help: 'create: name of the key, shown in lists' },
-  'expires-at': { type: 'string', value: '<time>', help: 'create: such as 2030-01-31T00:00:00Z (default: never)' },
-  'grace-seconds': {
-    type: 'string',
-    value: '<n>',
-    help: `rotate: how long the old key still works, up to ${GRACE_SECONDS_MAX} (default: 0)`,
-  },
-  all: { type: 'boolean', help: 'list: includes revoked and expired keys' },
-  json: { type: 'boolean', help: 'prints JSON' },
-  help: HELP_OPTION,
-} as const
-
-export const HELP = helpText({
+const KEYS = {
   summary: 'Manages the keys of all workspaces, on the machine of the service, whether it is running or not.',
   usage: [
     `${script('keys')}                    lists workspaces and their valid keys`,
@@ -50,11 +26,27 @@ export const HELP = helpText({
     `${script('keys revoke <key_id>')}    revokes a key: no process accepts it once this command has ended`,
     `${script('keys rotate <key_id>')}    replaces a key by a new one`,
   ],
-  options: OPTIONS,
+  options: {
+    workspace: {
+      type: 'string',
+      value: '<id or name>',
+      help: 'list, create: the workspace; create requires it if there are several',
+    },
+    agent: { type: 'string', value: '<agent_id>', help: 'create: makes a key of this agent instead' },
+    name: { type: 'string', value: '<text>', help: 'create: name of the key, shown in lists' },
+    'expires-at': { type: 'string', value: '<time>', help: 'create: such as 2030-01-31T00:00:00Z (default: never)' },
+    'grace-seconds': {
+      type: 'string',
+      value: '<n>',
+      help: `rotate: how long the old key still works, up to ${GRACE_SECONDS_MAX} (default: 0)`,
+    },
+    all: { type: 'boolean', help: 'list: includes revoked and expired keys' },
+    json: { type: 'boolean', help: 'prints JSON' },
+  },
   notes: `
 Finds the database like the service does: by DATABASE_URL, or in DATA_DIR (./data).
 `,
-})
+} as const
 
 /** Options of each command, besides `--json`. */
 const TAKES: Record<KeysCommand['name'], readonly string[]> = {
@@ -66,12 +58,10 @@ const TAKES: Record<KeysCommand['name'], readonly string[]> = {
 
 /**
  * @param argv the arguments after the script's name
- * @returns 'help' if help was requested
- * @throws CliError (exit code 2) that names the option and what it takes
+ * @throws CliError (exit code 2) that names the option and what it takes; HelpRequest
  */
-export function readArgs(argv: readonly string[]): KeysOptions | 'help' {
-  const { values, positionals } = parseOptions(argv, OPTIONS, { allowPositionals: true })
-  if (values.help === true) return 'help'
+export function readArgs(argv: readonly string[]) {
+  const { values, positionals } = parseOptions(argv, KEYS, { allowPositionals: true })
   const [given = 'list', ...rest] = positionals
   const [name] = readNames('command', [given], Object.keys(TAKES)) as [KeysCommand['name']]
   const foreign = Object.keys(values).find((each) => each !== 'json' && !TAKES[name].includes(each))
@@ -79,7 +69,7 @@ export function readArgs(argv: readonly string[]): KeysOptions | 'help' {
   return { command: readCommand(name, rest, values), json: values.json === true }
 }
 
-type Values = ReturnType<typeof parseOptions<typeof OPTIONS>>['values']
+type Values = ReturnType<typeof parseOptions<(typeof KEYS)['options']>>['values']
 
 function readCommand(name: KeysCommand['name'], positionals: readonly string[], values: Values): KeysCommand {
   if (name === 'revoke' || name === 'rotate') {

@@ -34,7 +34,6 @@ export type KeysAnswer =
 /** The maximum number of workspaces in a list, and of keys. */
 const LISTED_MAX = 1_000
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
-const NO_WORKSPACE = '00000000-0000-0000-0000-000000000000'
 
 /** @throws CliError, ApiError */
 export async function runCommand(deps: KeyCommandDeps, command: KeysCommand): Promise<KeysAnswer> {
@@ -69,7 +68,7 @@ async function list({ sql, clock }: KeyCommandDeps, wanted: string | undefined, 
   const rows = await sql<(KeyRow & { workspace_id: string })[]>`
     select workspace_id, key_id, type, name, agent_id, prefix, last4, created_at, last_used_at, expires_at, revoked_at,
       replaced_by
-    from api_keys where workspace_id in ${sql(ids.length > 0 ? ids : [NO_WORKSPACE])} ${all ? sql`` : working}
+    from api_keys where workspace_id = any(${ids}::uuid[]) ${all ? sql`` : working}
     order by key_id desc limit ${LISTED_MAX + 1}`
   const keysOf = Map.groupBy(rows.slice(0, LISTED_MAX), ({ workspace_id }) => workspace_id)
   return {

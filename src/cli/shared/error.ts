@@ -10,3 +10,8 @@ export class CliError extends Error {
     this.name = 'CliError'
   }
 }
+
+/** The user has asked for the help, which is the message: nothing else is to be done. */
+export class HelpRequest extends Error {
+  override readonly name = 'HelpRequest'
+}

@@ -1,18 +1,22 @@
-import { CliError } from './error.ts'
+import { CliError, HelpRequest } from './error.ts'
 import { createPaint, type Note, printable } from './terminal.ts'
 
 /**
- * Runs a command and exits, with the code that `main` returns or with that of its CliError.
+ * Runs a command and exits, with the code that `main` returns (default: 0) or with that of its CliError.
  *
  * @param expected errors of which only the message is shown (exit code 1); others are bugs and show their stack
  */
 export async function runMain(
-  main: () => Promise<number>,
+  main: (() => Promise<number>) | (() => Promise<void>),
   expected: readonly (new (...args: never[]) => Error)[] = [],
 ): Promise<never> {
   try {
-    process.exit(await main())
+    process.exit((await main()) as number | undefined)
   } catch (error) {
+    if (error instanceof HelpRequest) {
+      process.stdout.write(error.message)
+      process.exit(0)
+    }
     const isExpected = error instanceof CliError || expected.some((each) => error instanceof each)
     if (!isExpected) throw error
     createNote(isColorOff(process.env))((error as Error).message, 'red')

@@ -1,6 +1,6 @@
 import { type ParseArgsConfig, parseArgs } from 'node:util'
 import { closest, distance } from 'fastest-levenshtein'
-import { CliError } from './error.ts'
+import { CliError, HelpRequest } from './error.ts'
 
 /** An option of a command. */
 interface Option {
@@ -14,21 +14,23 @@ interface Option {
 
 export type Options = Readonly<Record<string, Option>>
 
-export const HELP_OPTION = { type: 'boolean', short: 'h', help: 'shows this help' } as const
+const HELP_OPTION = { help: { type: 'boolean', short: 'h', help: 'shows this help' } } as const
 
-/** The parts of a `--help` text, in the order in which they are shown. */
-interface HelpParts {
+/** What a command takes, in the order in which `--help` shows it. */
+export interface Command<O extends Options> {
   /** What the command does, in one sentence. */
   readonly summary: string
   /** One line for each form of the command. */
   readonly usage: readonly string[]
-  readonly options: Options
+  /** Besides `--help`, which every command has. */
+  readonly options: O
   readonly notes: string
 }
 
-export function helpText({ summary, usage, options, notes }: HelpParts): string {
+export function helpText({ summary, usage, options, notes }: Command<Options>): string {
   const indented = (lines: readonly string[]) => lines.map((line) => `  ${line}\n`).join('')
-  const optionLines = Object.keys(options).map((name) => `${optionLine(options, name)}\n`)
+  const all = { ...options, ...HELP_OPTION }
+  const optionLines = Object.keys(all).map((name) => `${optionLine(all, name)}\n`)
   return `${summary}\n\n${indented(usage)}\n${optionLines.join('')}\n${notes.trim()}\n${EXIT_CODES}\n`
 }
 
@@ -48,12 +50,23 @@ function usageOf(name: string, { short, value }: Option): string {
 /**
  * Parses a command line.
  *
- * @throws CliError (exit code 2) that names the mistake and suggests an option
+ * @throws CliError (exit code 2) that names the mistake and suggests an option; HelpRequest for `--help`
  */
 export function parseOptions<const O extends NonNullable<ParseArgsConfig['options']> & Options>(
   argv: readonly string[],
-  options: O,
+  command: Command<O>,
   { allowPositionals = false }: { readonly allowPositionals?: boolean } = {},
+) {
+  const { options } = command
+  const args = parse(argv, { ...options, ...HELP_OPTION }, allowPositionals)
+  if (args.values.help === true) throw new HelpRequest(helpText(command))
+  return args as ReturnType<typeof parseArgs<{ options: O; allowPositionals: true }>>
+}
+
+function parse(
+  argv: readonly string[],
+  options: NonNullable<ParseArgsConfig['options']> & Options,
+  allowPositionals: boolean,
 ) {
   try {
     return parseArgs({ args: [...argv], options, allowPositionals })

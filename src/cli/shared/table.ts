@@ -7,7 +7,7 @@ export interface Grid {
   readonly rows: readonly (readonly (string | null)[])[]
 }
 
-export interface Column {
+interface Column {
   readonly name: string
   /** The ClickHouse type. Numbers are right-aligned. */
   readonly type: string
@@ -37,30 +37,22 @@ interface TableChrome {
 type Edges = readonly [left: string, between: string, right: string]
 
 const FRAMES: Readonly<Record<TableLook['frame'], TableChrome>> = {
-  box: {
-    cells: ['│ ', ' │ ', ' │'],
-    top: ['┌─', '─┬─', '─┐'],
-    middle: ['├─', '─┼─', '─┤'],
-    bottom: ['└─', '─┴─', '─┘'],
-    rule: '─',
-    ellipsis: '…',
-  },
-  ascii: {
-    cells: ['| ', ' | ', ' |'],
-    top: ['+-', '-+-', '-+'],
-    middle: ['+-', '-+-', '-+'],
-    bottom: ['+-', '-+-', '-+'],
-    rule: '-',
-    ellipsis: '...',
-  },
-  plain: {
-    cells: ['', '  ', ''],
-    top: null,
-    middle: ['', '  ', ''],
-    bottom: null,
-    rule: '-',
-    ellipsis: '...',
-  },
+  box: bordered('│', '─', '┌┬┐├┼┤└┴┘', '…'),
+  ascii: bordered('|', '-', '+++++++++', '...'),
+  plain: { cells: ['', '  ', ''], top: null, middle: ['', '  ', ''], bottom: null, rule: '-', ellipsis: '...' },
+}
+
+/** @param corners of the three rules, each from left to right */
+function bordered(bar: string, rule: string, corners: string, ellipsis: string): TableChrome {
+  const edges = (at: number): Edges => [
+    `${corners[at]}${rule}`,
+    `${rule}${corners[at + 1]}${rule}`,
+    `${rule}${corners[at + 2]}`,
+  ]
+  return {
+    cells: [`${bar} `, ` ${bar} `, ` ${bar}`],
+    ...{ top: edges(0), middle: edges(3), bottom: edges(6), rule, ellipsis },
+  }
 }
 
 /**

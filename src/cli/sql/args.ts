@@ -2,7 +2,7 @@ import { script } from '../../base/script.ts'
 import { type Environment, readKey, readUrl, URL_OPTION, WORKSPACE_KEY_OPTION } from '../shared/connection.ts'
 import { CliError } from '../shared/error.ts'
 import { isColorOff } from '../shared/main.ts'
-import { HELP_OPTION, helpText, parseOptions } from '../shared/options.ts'
+import { parseOptions } from '../shared/options.ts'
 
 /** Formats for people, in the order in which completion offers them. */
 export const TEXT_FORMATS = ['table', 'vertical', 'json', 'ndjson', 'csv'] as const
@@ -15,85 +15,68 @@ export function isBinary(format: Format): boolean {
   return BINARY_FORMATS.some((each) => each === format)
 }
 
-export interface SqlOptions {
-  /** Base URL of the service, without a trailing slash. */
-  readonly url: string
-  /** A workspace key. */
-  readonly key: string
-  /** Undefined: the query comes from `file`, standard input or the prompt. */
-  readonly query: string | undefined
-  /** Path of a file with queries. */
-  readonly file: string | undefined
-  readonly format: Format
-  /** Path of the file for the result; undefined: standard output. */
-  readonly output: string | undefined
-  /** Values of `{name:Type}` placeholders, as text; the service converts them to the type. */
-  readonly params: Readonly<Record<string, string>>
-  readonly waitFor: string | number | undefined
-  readonly noColor: boolean
-}
-
-const OPTIONS = {
-  key: WORKSPACE_KEY_OPTION,
-  url: URL_OPTION,
-  file: {
-    type: 'string',
-    short: 'f',
-    value: '<path>',
-    help: 'reads the query from this file; separate several queries by semicolons',
-  },
-  format: {
-    type: 'string',
-    value: '<format>',
-    help: 'table, vertical, json, ndjson, csv, parquet or arrow (default: table)',
-  },
-  output: { type: 'string', value: '<path>', help: 'writes the result to this file' },
-  param: {
-    type: 'string',
-    multiple: true,
-    value: '<name=value>',
-    help: 'value of {name:Type} in the query; can be repeated',
-  },
-  'wait-for': {
-    type: 'string',
-    value: '<position>',
-    help: 'waits until this seq, or "complete_through" of an earlier result, can be queried',
-  },
-  'no-color': { type: 'boolean', help: 'no colors; or set NO_COLOR' },
-  help: HELP_OPTION,
-} as const
-
-export const HELP = helpText({
+const SQL = {
   summary: 'Queries the events, runs and tasks of a workspace in ClickHouse SQL.',
   usage: [
     `${script('sql "SELECT …" [options]')}     runs one query`,
     `${script('sql -f report.sql')}            runs the queries of a file, or of standard input`,
     `${script('sql')}                          opens a prompt; \\? there lists its commands`,
   ],
-  options: OPTIONS,
+  options: {
+    key: WORKSPACE_KEY_OPTION,
+    url: URL_OPTION,
+    file: {
+      type: 'string',
+      short: 'f',
+      value: '<path>',
+      help: 'reads the query from this file; separate several queries by semicolons',
+    },
+    format: {
+      type: 'string',
+      value: '<format>',
+      help: 'table, vertical, json, ndjson, csv, parquet or arrow (default: table)',
+    },
+    output: { type: 'string', value: '<path>', help: 'writes the result to this file' },
+    param: {
+      type: 'string',
+      multiple: true,
+      value: '<name=value>',
+      help: 'value of {name:Type} in the query; can be repeated',
+    },
+    'wait-for': {
+      type: 'string',
+      value: '<position>',
+      help: 'waits until this seq, or "complete_through" of an earlier result, can be queried',
+    },
+    'no-color': { type: 'boolean', help: 'no colors; or set NO_COLOR' },
+  },
   notes: `
 The format json is the exact response of the service; ndjson has one row per line.
 `,
-})
+} as const
+
+export type SqlOptions = ReturnType<typeof readArgs>
 
 /**
  * @param argv the arguments after the script's name
- * @returns 'help' if help was requested
- * @throws CliError (exit code 2) that names the option and what it takes
+ * @throws CliError (exit code 2) that names the option and what it takes; HelpRequest
  */
-export function readArgs(argv: readonly string[], env: Environment): SqlOptions | 'help' {
-  const { values, positionals } = parseOptions(argv, OPTIONS, { allowPositionals: true })
-  if (values.help === true) return 'help'
+export function readArgs(argv: readonly string[], env: Environment) {
+  const { values, positionals } = parseOptions(argv, SQL, { allowPositionals: true })
   const [query] = positionals
   if (positionals.length > 1) throw new CliError(`put the query in quotes: "${positionals.join(' ')}"`, 2)
   if (query !== undefined && values.file !== undefined) throw new CliError('give a query or --file, not both', 2)
   return {
+    /** Without a trailing slash. */
     url: readUrl(values.url, env),
     key: readKey(values.key, env, 'SQL'),
+    /** Undefined: the query comes from `file`, standard input or the prompt. */
     query,
     file: values.file,
     format: readFormat(values.format ?? 'table'),
+    /** Undefined: standard output. */
     output: values.output,
+    /** Values of `{name:Type}` placeholders, as text; the service converts them to the type. */
     params: Object.fromEntries((values.param ?? []).map(readParam)),
     waitFor: values['wait-for'] === undefined ? undefined : readPosition(values['wait-for']),
     noColor: values['no-color'] === true || isColorOff(env),

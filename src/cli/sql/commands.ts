@@ -1,6 +1,6 @@
-import { type Note, printable } from '../shared/terminal.ts'
+import type { TableLook } from '../shared/table.ts'
+import { type Note, pad, printable } from '../shared/terminal.ts'
 import { parseParam, TEXT_FORMATS } from './args.ts'
-import { listColumns, listExamples, listTables } from './catalog.ts'
 import type { Schema } from './service.ts'
 import type { Session } from './session.ts'
 
@@ -61,20 +61,21 @@ function helpText(): string {
   ].join('\n')
 }
 
-async function describe({ schema, session, note }: CommandDeps, table: string): Promise<void> {
+async function describe({ schema, session, note }: CommandDeps, name: string): Promise<void> {
   if (schema === null) return note(UNDESCRIBED, 'red')
-  if (table === '') return session.print(({ paint, width }) => listTables(schema, paint, width))
-  const names = schema.tables.map(({ name }) => name)
-  return session.print(
-    ({ paint, width }) =>
-      listColumns(schema, table, paint, width) ??
-      `${paint('red', `no table ${printable(table)}; the tables are ${names.join(', ')}`)}\n`,
-  )
+  const { tables } = schema
+  if (name === '') return session.print(listed(tables.map(({ name, description }) => [name, '', description])))
+  const table = tables.find((each) => each.name === name.toLowerCase())
+  if (table !== undefined)
+    return session.print(listed(table.columns.map(({ name, type, description }) => [name, type, description])))
+  const names = tables.map((each) => each.name).join(', ')
+  return session.print(({ paint }) => `${paint('red', `no table ${printable(name)}; the tables are ${names}`)}\n`)
 }
 
 async function examples({ schema, session, note, run }: CommandDeps, argument: string): Promise<void> {
   if (schema === null) return note(UNDESCRIBED, 'red')
-  if (argument === '') return session.print(({ paint, width }) => listExamples(schema, paint, width))
+  const items = schema.examples.map(({ title, description }, i) => [String(i + 1), title, description] as const)
+  if (argument === '') return session.print(listed(items))
   const example = schema.examples[Number(argument) - 1]
   if (example === undefined)
     return note(`\\e takes a number from 1 to ${schema.examples.length}; got "${argument}"`, 'red')
@@ -114,4 +115,23 @@ function shownParam([name, value]: [string, unknown]): string {
 function toggleTiming({ session: { view }, note }: CommandDeps): void {
   view.timing = !view.timing
   note(`timing is ${view.timing ? 'on' : 'off'}`, 'dim')
+}
+
+/** Descriptions wrap at this width at least. */
+const DESCRIPTION_WIDTH_MIN = 30
+
+/** Aligns names, kinds and wrapped descriptions in columns. */
+function listed(items: readonly (readonly [string, string, string])[]): (look: TableLook) => string {
+  const widest = (part: 0 | 1) => Math.max(0, ...items.map((item) => Bun.stringWidth(item[part])))
+  const [names, kinds] = [widest(0), widest(1)]
+  const indent = names + kinds + (kinds > 0 ? 6 : 4)
+  return ({ paint, width }) => {
+    const room = Math.max(DESCRIPTION_WIDTH_MIN, width - indent)
+    const lines = items.map(([name, kind, description]) => {
+      const head = `  ${paint('bold', pad(printable(name), names))}${kinds > 0 ? '  ' : ''}${pad(printable(kind), kinds)}`
+      const text = Number.isFinite(room) ? Bun.wrapAnsi(printable(description), room) : printable(description)
+      return `${head}  ${paint('dim', text.split('\n').join(`\n${' '.repeat(indent)}`))}\n`
+    })
+    return lines.join('')
+  }
 }

@@ -3,7 +3,7 @@ import { CliError } from '../shared/error.ts'
 import { createNote, runMain } from '../shared/main.ts'
 import type { TableLook } from '../shared/table.ts'
 import { createPaint } from '../shared/terminal.ts'
-import { HELP, isBinary, readArgs, type SqlOptions } from './args.ts'
+import { isBinary, readArgs, type SqlOptions } from './args.ts'
 import { historyPath, openHistory } from './history.ts'
 import { type Output, ReaderGone, toFile, toStream } from './output.ts'
 import { runPrompt } from './prompt.ts'
@@ -13,13 +13,9 @@ import { splitStatements } from './statements.ts'
 
 const { stdin, stdout } = process
 
-/** `bun run sql`: see {@link HELP}. */
-async function main(): Promise<number> {
+/** `bun run sql`: see `args.ts`. */
+async function main(): Promise<void> {
   const options = readArgs(Bun.argv.slice(2), process.env)
-  if (options === 'help') {
-    stdout.write(HELP)
-    return 0
-  }
   const { query, file } = options
   const isTerminal = stdin.isTTY === true && stdout.isTTY === true
   const run = query === undefined && file === undefined && isTerminal ? openPrompt : runQueries
@@ -29,7 +25,6 @@ async function main(): Promise<number> {
     // The reader closed the pipe: `bun run sql … | head`.
     if (!(error instanceof ReaderGone)) throw error
   }
-  return 0
 }
 
 async function runQueries(options: SqlOptions): Promise<void> {

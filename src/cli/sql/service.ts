@@ -1,8 +1,8 @@
 import { ServiceError } from '../../client/errors.ts'
+import type { components } from '../../client/generated/api.ts'
 import { Client } from '../../client/index.ts'
 import { CliError } from '../shared/error.ts'
 import { keyRejected, unreachable } from '../shared/failures.ts'
-import type { Column } from '../shared/table.ts'
 import type { Format } from './args.ts'
 import { type QueryResult, readResult } from './result.ts'
 
@@ -16,29 +16,7 @@ export interface QueryRequest {
 }
 
 /** Tables and example queries. */
-export interface Schema {
-  readonly tables: readonly {
-    readonly name: string
-    readonly description: string
-    readonly columns: readonly (Column & { readonly description: string })[]
-  }[]
-  readonly examples: readonly {
-    readonly title: string
-    readonly description: string
-    readonly query: string
-    readonly params?: Params
-  }[]
-}
-
-/** The service's SQL API (docs/specification.md#sql). Errors of the service, and its absence, are CliErrors. */
-export interface SqlService {
-  /** @throws CliError; the reason of `signal` when it aborts */
-  query(request: QueryRequest, signal?: AbortSignal): Promise<QueryResult>
-  /** The result in the given format. The stream throws a CliError if the connection is lost. */
-  download(request: QueryRequest, format: Format, signal?: AbortSignal): Promise<AsyncIterable<Uint8Array>>
-  /** Null if the service does not describe its tables. */
-  schema(): Promise<Schema | null>
-}
+export type Schema = Pick<components['schemas']['QueryCatalogue'], 'tables' | 'examples'>
 
 interface SqlServiceOptions {
   readonly url: string
@@ -46,7 +24,10 @@ interface SqlServiceOptions {
   readonly waitFor: string | number | undefined
 }
 
-export function createSqlService({ url, key, waitFor }: SqlServiceOptions): SqlService {
+export type SqlService = ReturnType<typeof createSqlService>
+
+/** The service's SQL API (docs/specification.md#sql). Errors of the service, and its absence, are CliErrors. */
+export function createSqlService({ url, key, waitFor }: SqlServiceOptions) {
   const client = new Client({ url, key })
   const call = async (path: string, body: object | undefined, signal?: AbortSignal, query = ''): Promise<Response> => {
     try {
@@ -61,15 +42,18 @@ export function createSqlService({ url, key, waitFor }: SqlServiceOptions): SqlS
     return call('/api/v1/query', body, signal, query)
   }
   return {
-    async query(request, signal) {
+    /** @throws CliError; the reason of `signal` when it aborts */
+    async query(request: QueryRequest, signal?: AbortSignal): Promise<QueryResult> {
       const response = await post(request, 'json', signal)
       return readResult(await complete(response.text(), signal))
     },
-    async download(request, format, signal) {
+    /** The result in the given format. The stream throws a CliError if the connection is lost. */
+    async download(request: QueryRequest, format: Format, signal?: AbortSignal): Promise<AsyncIterable<Uint8Array>> {
       const response = await post(request, format, signal)
       return chunks(response, signal)
     },
-    async schema() {
+    /** Null if the service does not describe its tables. */
+    async schema(): Promise<Schema | null> {
       const response = await call('/api/v1/query/schema', undefined).catch((error: CliError) => {
         if (error.cause instanceof ServiceError && error.cause.status === 404) return null
         throw error

@@ -23,16 +23,10 @@ interface SessionDeps {
   readonly view: View
 }
 
-/** Runs queries and shows their results. */
-export interface Session {
-  readonly view: View
-  /** @throws CliError, ReaderGone; the reason of `signal` when it aborts */
-  run(statement: string, signal?: AbortSignal): Promise<void>
-  /** Shows text that is not a result. */
-  print(text: (look: TableLook) => string): Promise<void>
-}
+export type Session = ReturnType<typeof createSession>
 
-export function createSession({ service, output, note, look, view }: SessionDeps): Session {
+/** Runs queries and shows their results. */
+export function createSession({ service, output, note, look, view }: SessionDeps) {
   const showRows = async (result: QueryResult) => {
     const table = view.format === 'table' ? renderTable(result, look()) : undefined
     if (table === null) note(`too many columns (${result.columns.length}) for the width of this terminal`, 'dim')
@@ -54,8 +48,10 @@ export function createSession({ service, output, note, look, view }: SessionDeps
   }
   return {
     view,
-    print: (text) => output.write(text(look())),
-    async run(statement, signal) {
+    /** Shows text that is not a result. */
+    print: (text: (look: TableLook) => string) => output.write(text(look())),
+    /** @throws CliError, ReaderGone; the reason of `signal` when it aborts */
+    async run(statement: string, signal?: AbortSignal): Promise<void> {
       const startedAt = performance.now()
       const run = ['table', 'vertical', 'json'].includes(view.format) ? query : download
       await run({ query: statement, params: view.params }, signal)

@@ -2,37 +2,36 @@ import { script } from '../../base/script.ts'
 import { type Environment, readKey, readUrl, URL_OPTION } from '../shared/connection.ts'
 import { CliError } from '../shared/error.ts'
 import { isColorOff } from '../shared/main.ts'
-import { HELP_OPTION, helpText, optionLine, parseOptions } from '../shared/options.ts'
+import { optionLine, parseOptions } from '../shared/options.ts'
 import { parseSince, type Since } from './since.ts'
 
-/** The options of the tail command. */
-export interface TailOptions {
-  /** Base URL of the service, without a trailing slash. */
-  readonly url: string
-  readonly key: string
-  /** Fields of docs/specification.md#filters; the service checks them. */
-  readonly filter: Readonly<Record<string, readonly string[]>>
-  readonly since: Since
-  readonly maxPerSecond: number | undefined
-  readonly json: boolean
-  readonly noColor: boolean
+/** Options that are filter fields: the service's name for the field, and what the help shows. */
+const FILTERS = {
+  agent: ['agent_id', '<id>', 'only these agents'],
+  run: ['run_id', '<id>', 'only these runs'],
+  kind: ['kind', '<kind>', 'event, task or run'],
+  type: ['type', '<type>', 'events of these types; tool.* matches a prefix'],
+  level: ['level', '<level>', 'events of at least this level: debug, info, warn, error'],
+  status: ['status', '<status>', 'runs and tasks with this status'],
+  tag: ['tag', '<tag>', 'runs with this tag'],
+} as const
+type FilterName = keyof typeof FILTERS
+
+function filterOption(name: FilterName) {
+  const [, value, help] = FILTERS[name]
+  return { type: 'string', multiple: true, value, help } as const
 }
 
 const OPTIONS = {
   key: { type: 'string', value: '<key>', help: 'workspace or agent key; or set AGENT_RUN_KEY' },
   url: URL_OPTION,
-  agent: { type: 'string', multiple: true, value: '<id>', help: 'only these agents' },
-  run: { type: 'string', multiple: true, value: '<id>', help: 'only these runs' },
-  kind: { type: 'string', multiple: true, value: '<kind>', help: 'event, task or run' },
-  type: { type: 'string', multiple: true, value: '<type>', help: 'events of these types; tool.* matches a prefix' },
-  level: {
-    type: 'string',
-    multiple: true,
-    value: '<level>',
-    help: 'events of at least this level: debug, info, warn, error',
-  },
-  status: { type: 'string', multiple: true, value: '<status>', help: 'runs and tasks with this status' },
-  tag: { type: 'string', multiple: true, value: '<tag>', help: 'runs with this tag' },
+  agent: filterOption('agent'),
+  run: filterOption('run'),
+  kind: filterOption('kind'),
+  type: filterOption('type'),
+  level: filterOption('level'),
+  status: filterOption('status'),
+  tag: filterOption('tag'),
   since: {
     type: 'string',
     value: '<when>',
@@ -45,10 +44,9 @@ const OPTIONS = {
   },
   json: { type: 'boolean', help: 'one JSON object per line, as the service sent it' },
   'no-color': { type: 'boolean', help: 'no colors; or set NO_COLOR' },
-  help: HELP_OPTION,
 } as const
 
-export const HELP = helpText({
+const TAIL = {
   summary: 'Shows what agents do, as it happens: one line for each event and each change of a run or task.',
   usage: [script('tail [--key svc_…] [options]')],
   options: OPTIONS,
@@ -57,36 +55,26 @@ Filters accept several values, repeated or separated by commas; any of them may 
 some kinds have (--type and --level: events; --status: runs and tasks; --tag: runs) excludes the other kinds.
 After a lost connection it resumes where it stopped: nothing is missed or shown twice. Ctrl-C ends it.
 `,
-})
+}
 
-/** Options that are filter fields, with the service's names for them. */
-const FILTERS = {
-  agent: 'agent_id',
-  run: 'run_id',
-  kind: 'kind',
-  type: 'type',
-  level: 'level',
-  status: 'status',
-  tag: 'tag',
-} as const
+export type TailOptions = ReturnType<typeof readArgs>
 
 /**
  * @param argv the arguments after the script's name
- * @returns 'help' if help was requested
- * @throws CliError (exit code 2) that names the option and what it takes
+ * @throws CliError (exit code 2) that names the option and what it takes; HelpRequest
  */
-export function readArgs(argv: readonly string[], env: Environment): TailOptions | 'help' {
-  const { values } = parseOptions(argv, OPTIONS)
-  if (values.help === true) return 'help'
-  const filter: Record<string, string[]> = {}
-  for (const [option, field] of Object.entries(FILTERS)) {
-    const given = values[option as keyof typeof FILTERS]
-    if (given !== undefined) filter[field] = readList(option, given)
-  }
+export function readArgs(argv: readonly string[], env: Environment) {
+  const { values } = parseOptions(argv, TAIL)
+  const filters = Object.entries(FILTERS).flatMap(([option, [field]]) => {
+    const given = values[option as FilterName]
+    return given === undefined ? [] : [[field, readList(option, given)] as const]
+  })
   return {
+    /** Without a trailing slash. */
     url: readUrl(values.url, env),
     key: readKey(values.key, env),
-    filter,
+    /** Fields of docs/specification.md#filters; the service checks them. */
+    filter: Object.fromEntries(filters),
     since: readSince(values.since),
     maxPerSecond: values['max-per-second'] === undefined ? undefined : readRate(values['max-per-second']),
     json: values.json === true,

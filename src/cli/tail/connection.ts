@@ -1,6 +1,12 @@
-import type { FeedMessage } from '../../live/messages.ts'
+import { parsedJson } from '../../base/json-object.ts'
+import type { ActivityItem, FeedMessage } from '../../live/messages.ts'
 import { elements, member } from '../shared/json-parts.ts'
-import type { Received, Subscribe } from './protocol.ts'
+
+/** An activity with its original text. */
+export interface Received {
+  readonly activity: ActivityItem
+  readonly json: string
+}
 
 /** How a connection ended. */
 export interface Disconnect {
@@ -25,16 +31,9 @@ interface ConnectionOptions {
   readonly key: string
   readonly timing: Timing
   /** The subscription to make, called once the connection is open. */
-  readonly subscription: () => Promise<Subscribe>
+  readonly subscription: () => Promise<object>
   /** Called for each message of the service. `items` holds activities with their original text. */
   readonly onMessage: (message: FeedMessage, items: readonly Received[]) => void
-}
-
-export interface TailConnection {
-  /** Rejects with an error thrown by `subscription` or `onMessage`. */
-  readonly ended: Promise<Disconnect>
-  /** Ends the connection immediately; no more callbacks follow. */
-  end(reason: string): void
 }
 
 const NO_CLOSING_FRAME = 1006
@@ -42,8 +41,12 @@ const NO_CLOSING_FRAME = 1006
 /** Bun's WebSocket can send headers; the types in scope are those of browsers, for the dashboard. */
 const BunWebSocket = WebSocket as unknown as new (address: string, options: Bun.WebSocketOptions) => Bun.WebSocket
 
-/** One connection with one subscription. It sends pings, and ends when the service is silent for too long. */
-export function connect({ address, key, timing, subscription, onMessage }: ConnectionOptions): TailConnection {
+/**
+ * One connection with one subscription. It sends pings, and ends when the service is silent for too long.
+ *
+ * @returns `ended` rejects with an error thrown by `subscription` or `onMessage`; after `end` no more callbacks follow
+ */
+export function connect({ address, key, timing, subscription, onMessage }: ConnectionOptions) {
   const { promise: ended, resolve, reject } = Promise.withResolvers<Disconnect>()
   const socket = new BunWebSocket(address, { headers: { authorization: `Bearer ${key}` } })
   let opened = false
@@ -60,10 +63,8 @@ export function connect({ address, key, timing, subscription, onMessage }: Conne
     socket.terminate()
     settle()
   }
-  const end = (reason: string, code = NO_CLOSING_FRAME) => {
-    const retryAfterMs = closing.retryAfterMs
-    finish(() => resolve({ opened, code, reason: closing.reason || reason, retryAfterMs }))
-  }
+  const end = (reason: string, code = NO_CLOSING_FRAME) =>
+    finish(() => resolve({ opened, code, ...closing, reason: closing.reason || reason }))
   const fail = (error: unknown) => finish(() => reject(error))
   const silence = setTimeout(() => end(`nothing came for ${timing.silenceMaxMs / 1000} s`), timing.silenceMaxMs)
   const pings = setInterval(() => send({ op: 'ping' }), timing.pingEveryMs)
@@ -75,8 +76,8 @@ export function connect({ address, key, timing, subscription, onMessage }: Conne
   socket.onmessage = ({ data }) => {
     if (isOver) return
     silence.refresh()
-    const message = parse(data)
-    if (message === null) return end('the service sent something that is not JSON')
+    const message = parsedJson(data) as FeedMessage | undefined
+    if (message === undefined) return end('the service sent something that is not JSON')
     if (message.op === 'closing') closing = { reason: message.reason, retryAfterMs: message.reconnect_after_ms }
     try {
       onMessage(message, message.op === 'activity' ? withText(message.items, data) : [])
@@ -88,15 +89,7 @@ export function connect({ address, key, timing, subscription, onMessage }: Conne
   return { ended, end }
 }
 
-function parse(data: unknown): FeedMessage | null {
-  try {
-    return JSON.parse(String(data)) as FeedMessage
-  } catch {
-    return null
-  }
-}
-
-function withText(items: readonly Received['activity'][], frame: string): Received[] {
+function withText(items: readonly ActivityItem[], frame: string): Received[] {
   const texts = elements(member(frame, 'items') ?? '[]')
   return items.map((activity, index) => ({ activity, json: texts[index] ?? '' }))
 }

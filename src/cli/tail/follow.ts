@@ -1,10 +1,9 @@
 import { NoResponseError, ServiceError } from '../../client/errors.ts'
-import { readServiceError } from '../../client/http.ts'
+import type { Client } from '../../client/index.ts'
 import type { FeedMessage } from '../../live/messages.ts'
 import { CliError } from '../shared/error.ts'
 import { keyRejected } from '../shared/failures.ts'
-import { connect, type Disconnect, type TailConnection, type Timing } from './connection.ts'
-import type { Received, Subscribe } from './protocol.ts'
+import { connect, type Disconnect, type Received, type Timing } from './connection.ts'
 
 export interface FollowTiming extends Timing {
   /** The wait after the first failure; it doubles with each further failure. */
@@ -23,22 +22,20 @@ interface FollowOptions {
   /** Base URL of the service, without a trailing slash. */
   readonly url: string
   readonly key: string
-  readonly filter: Subscribe['filter']
-  readonly maxPerSecond?: number | undefined
+  readonly client: Pick<Client, 'send'>
+  /** What to subscribe to. */
+  readonly wanted: { readonly filter: object; readonly max_per_second?: number | undefined }
   /** The cursor to start after, called once the connection is open; undefined for new activity only. */
   readonly start: () => Promise<string | undefined>
   /** Ends the tail. */
   readonly signal: AbortSignal
   readonly timing?: FollowTiming
-}
-
-interface Listener {
   /** Called with each activity once, in order. `skipped`: how many the service skipped to stay within the rate. */
-  take(items: readonly Received[], skipped: number): void
+  readonly take: (items: readonly Received[], skipped: number) => void
   /** Null, or a promise that resolves when there is room again. Until then the feed is disconnected; it resumes afterwards. */
-  full(): Promise<void> | null
+  readonly full: () => Promise<void> | null
   /** Called with messages about the connection. */
-  note(text: string): void
+  readonly note: (text: string) => void
 }
 
 /** Close codes after which reconnecting is pointless. */
@@ -54,11 +51,11 @@ const EXPLANATION_TIMEOUT_MS = 10_000
  *
  * @throws CliError for permanent errors: the key, the filter, a URL without feeds
  */
-export async function follow(options: FollowOptions, listener: Listener): Promise<void> {
+export async function follow(options: FollowOptions): Promise<void> {
   const { signal } = options
   const aborted = Promise.withResolvers<void>()
   signal.addEventListener('abort', () => aborted.resolve(), { once: true })
-  if (!signal.aborted) await Promise.race([new Follower(options, listener).run(), aborted.promise])
+  if (!signal.aborted) await Promise.race([new Follower(options).run(), aborted.promise])
 }
 
 class Follower {
@@ -70,19 +67,27 @@ class Follower {
   private isInterrupted = false
   /** Consecutive connections without any activity or pong. */
   private failures = 0
-  /** Set when a connection was ended because the listener was full. */
+  /** Set when a connection was ended because the output was full. */
   private pause: Promise<void> | null = null
 
   constructor(
     private readonly options: FollowOptions,
-    private readonly listener: Listener,
     private readonly timing = options.timing ?? TIMING,
   ) {}
 
   async run(): Promise<void> {
-    const { signal } = this.options
+    const { signal, url, key, wanted, start } = this.options
     while (!signal.aborted) {
-      const connection = this.connect()
+      const connection = connect({
+        address: `${url.replace(/^http/, 'ws')}/api/v1/live`,
+        key,
+        timing: this.timing,
+        subscription: async () => {
+          if (!this.hasBegun) this.position = await start()
+          return { ...wanted, after: this.position }
+        },
+        onMessage: (message, items) => this.handle(message, items, (reason) => connection.end(reason)),
+      })
       const close = () => connection.end('stopped')
       signal.addEventListener('abort', close, { once: true })
       const disconnect = await connection.ended.catch(toDisconnect)
@@ -94,45 +99,29 @@ class Follower {
     }
   }
 
-  private connect(): TailConnection {
-    const { url, key, filter, maxPerSecond } = this.options
-    const connection: TailConnection = connect({
-      address: `${url.replace(/^http/, 'ws')}/api/v1/live`,
-      key,
-      timing: this.timing,
-      subscription: async () => {
-        if (!this.hasBegun) this.position = await this.options.start()
-        return { filter, max_per_second: maxPerSecond, after: this.position }
-      },
-      onMessage: (message, items) => this.handle(message, items, connection),
-    })
-    return connection
-  }
-
-  private handle(message: FeedMessage, items: readonly Received[], connection: TailConnection): void {
+  private handle(message: FeedMessage, items: readonly Received[], end: (reason: string) => void): void {
+    const { take, full, note } = this.options
     if (message.op === 'activity') {
       this.failures = 0
-      this.listener.take(items, message.skipped ?? 0)
+      take(items, message.skipped ?? 0)
       this.position = items.at(-1)?.activity.cursor ?? this.position
-      this.pause = this.listener.full()
-      if (this.pause !== null) connection.end('the output is full')
+      this.pause = full()
+      if (this.pause !== null) end('the output is full')
     } else if (message.op === 'subscribed') {
       // Keeps an existing position: the one in the message may be ahead of what has been received.
       this.position ??= message.cursor
-      if (this.isInterrupted) {
-        const how = message.recovered ? 'resumed, nothing missed' : 'resumed'
-        this.listener.note(this.hasBegun ? how : 'connected')
-      }
+      const how = message.recovered ? 'resumed, nothing missed' : 'resumed'
+      if (this.isInterrupted) note(this.hasBegun ? how : 'connected')
       this.isInterrupted = false
       this.hasBegun = true
     } else if (message.op === 'gap') {
-      this.listener.note(`gap: activities between ${message.after} and ${message.resumed_at} are lost`)
+      note(`gap: activities between ${message.after} and ${message.resumed_at} are lost`)
       this.position = message.resumed_at
     } else if (message.op === 'pong') {
       this.failures = 0
     } else if (message.op === 'error') {
       if (!TEMPORARY.includes(message.code)) throw new CliError(`${message.code}: ${message.message}`)
-      connection.end(message.message)
+      end(message.message)
     }
   }
 
@@ -142,7 +131,7 @@ class Follower {
     if (disconnect.code === FORBIDDEN) throw new CliError(`the key may no longer use this feed: ${disconnect.reason}`)
     const { reason, retryAfterMs } = disconnect.opened ? disconnect : await this.explain()
     if (!this.isInterrupted)
-      this.listener.note(this.hasBegun ? `disconnected (${reason}); reconnecting …` : `${reason}; retrying …`)
+      this.options.note(this.hasBegun ? `disconnected (${reason}); reconnecting …` : `${reason}; retrying …`)
     this.isInterrupted = true
     const { backoffMinMs, backoffMaxMs } = this.timing
     const backoff = Math.min(backoffMaxMs, backoffMinMs * 2 ** this.failures++)
@@ -152,9 +141,12 @@ class Follower {
 
   /** A WebSocket client cannot read why a handshake failed, so a plain request to the same URL finds out. */
   private async explain(): Promise<Pick<Disconnect, 'reason' | 'retryAfterMs'>> {
-    const { url, key } = this.options
-    const refusal = await askForReason(`${url}/api/v1/live`, key)
-    if (refusal === null) return { reason: `no service responds at ${url}`, retryAfterMs: 0 }
+    const { url, client } = this.options
+    const signal = AbortSignal.timeout(EXPLANATION_TIMEOUT_MS)
+    const call = { path: '/api/v1/live', headers: { upgrade: 'websocket' }, signal }
+    const refusal: unknown = await client.send(call).catch((error) => error)
+    if (refusal instanceof Response) return { reason: `${url} opened no WebSocket`, retryAfterMs: 0 }
+    if (!(refusal instanceof ServiceError)) return { reason: `no service responds at ${url}`, retryAfterMs: 0 }
     const { status, reason, retryAfterMs = 0 } = refusal
     if (status === 401 || status === 403) throw keyRejected(url, refusal)
     if (status === 404) throw new CliError(`there are no live feeds at ${url}: is it the URL of the service?`)
@@ -169,18 +161,4 @@ function toDisconnect(error: unknown): Disconnect {
   if (!(error instanceof NoResponseError)) throw error
   const { cause, message } = error
   return { opened: true, code: 0, reason: cause instanceof ServiceError ? cause.message : message, retryAfterMs: 0 }
-}
-
-/** The response to an incomplete handshake; null if there is none. */
-async function askForReason(address: string, key: string): Promise<ServiceError | null> {
-  try {
-    const response = await fetch(address, {
-      headers: { authorization: `Bearer ${key}`, upgrade: 'websocket' },
-      redirect: 'manual',
-      signal: AbortSignal.timeout(EXPLANATION_TIMEOUT_MS),
-    })
-    return await readServiceError(response)
-  } catch {
-    return null
-  }
 }

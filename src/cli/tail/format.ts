@@ -3,7 +3,7 @@ import { lookup } from '../../base/lookup.ts'
 import type { ActivityItem } from '../../live/messages.ts'
 import { member, members } from '../shared/json-parts.ts'
 import { createPaint, cut, pad, printable, type Style } from '../shared/terminal.ts'
-import type { Received } from './protocol.ts'
+import type { Received } from './connection.ts'
 
 interface LineOptions {
   readonly color: boolean

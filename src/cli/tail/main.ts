@@ -1,21 +1,17 @@
 import { Client } from '../../client/index.ts'
 import { CliError } from '../shared/error.ts'
 import { createNote, runMain } from '../shared/main.ts'
-import { HELP, readArgs, type TailOptions } from './args.ts'
+import { readArgs, type TailOptions } from './args.ts'
+import type { Received } from './connection.ts'
 import { follow } from './follow.ts'
 import { createFormat } from './format.ts'
 import { createAgentNames } from './names.ts'
 import { createOutput, type Output } from './output.ts'
-import type { Received } from './protocol.ts'
 import { findStart } from './since.ts'
 
-/** `bun run tail`: see {@link HELP}. */
-async function main(): Promise<number> {
+/** `bun run tail`: see `args.ts`. */
+async function main(): Promise<void> {
   const options = readArgs(Bun.argv.slice(2), process.env)
-  if (options === 'help') {
-    process.stdout.write(HELP)
-    return 0
-  }
   const stop = new AbortController()
   const over = Promise.withResolvers<void>()
   const end = () => {
@@ -35,7 +31,6 @@ async function main(): Promise<number> {
     await Promise.race([output.flushed(), over.promise])
     throw error
   }
-  return 0
 }
 
 async function watch(options: TailOptions, output: Output, signal: AbortSignal): Promise<void> {
@@ -55,30 +50,22 @@ async function watch(options: TailOptions, output: Output, signal: AbortSignal):
   const note = (text: string) => write(text, 'dim')
   if (stderr.isTTY === true) note(`watching ${url}; Ctrl-C ends it`)
   let notBefore = ''
-  await follow(
-    {
-      url,
-      key,
-      filter,
-      maxPerSecond,
-      signal,
-      async start() {
-        if (!json) await names.load()
-        const start = await findStart(options.since, client, key)
-        notBefore = start.notBefore ?? ''
-        return start.after
-      },
+  await follow({
+    ...{ url, key, client, signal, note },
+    wanted: { filter, max_per_second: maxPerSecond },
+    async start() {
+      if (!json) await names.load()
+      const start = await findStart(options.since, client, key)
+      notBefore = start.notBefore ?? ''
+      return start.after
     },
-    {
-      take(items, skipped) {
-        if (skipped > 0) note(`${skipped} more skipped (limit of ${maxPerSecond} per second)`)
-        const wanted = items.filter(({ activity }) => activity.received_at >= notBefore)
-        if (wanted.length > 0) output.print(wanted.map((item) => `${line(item)}\n`).join(''))
-      },
-      full: output.full,
-      note,
+    take(items, skipped) {
+      if (skipped > 0) note(`${skipped} more skipped (limit of ${maxPerSecond} per second)`)
+      const wanted = items.filter(({ activity }) => activity.received_at >= notBefore)
+      if (wanted.length > 0) output.print(wanted.map((item) => `${line(item)}\n`).join(''))
     },
-  )
+    full: output.full,
+  })
 }
 
 await runMain(main)

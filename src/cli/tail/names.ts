@@ -1,18 +1,11 @@
 import { isCallFailure } from '../../client/errors.ts'
 import type { Client } from '../../client/index.ts'
 
-/** Names of the workspace's agents, if the key may read them. */
-interface AgentNames {
-  /** Fetches all names. There are none with an agent key, or if the call fails. */
-  load(): Promise<void>
-  /** Returns a known name; starts to fetch an unknown one for the next call. */
-  of(agentId: string): string | undefined
-}
-
 /** Names beyond this many are fetched one by one when needed. */
 const LOADED_MAX = 2_000
 
-export function createAgentNames(client: Client, key: string): AgentNames {
+/** Names of the workspace's agents, if the key may read them. */
+export function createAgentNames(client: Client, key: string) {
   const known = new Map<string, string | undefined>()
   const mayRead = !key.startsWith('svc_agent_')
   const load = async () => {
@@ -26,10 +19,12 @@ export function createAgentNames(client: Client, key: string): AgentNames {
     known.set(agentId, name)
   }
   return {
-    async load() {
+    /** Fetches all names. There are none with an agent key, or if the call fails. */
+    async load(): Promise<void> {
       if (mayRead) await load().catch(ignoreCallFailure)
     },
-    of(agentId) {
+    /** Returns a known name; starts to fetch an unknown one for the next call. */
+    of(agentId: string): string | undefined {
       if (mayRead && !known.has(agentId)) {
         known.set(agentId, undefined)
         void fetchName(agentId).catch(ignoreCallFailure)

@@ -5,7 +5,7 @@ import { SECURITY } from '../../keys/security.ts'
 import { PROOF_PATH } from './addresses.ts'
 import { Cluster } from './schema.ts'
 
-export interface ClusterRoutesDeps {
+interface ClusterRoutesDeps {
   readonly guards: Guards
   /** Describes the nodes and partitions. */
   readonly cluster: () => Promise<Cluster>

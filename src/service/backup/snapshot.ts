@@ -70,7 +70,7 @@ export async function takeSnapshot(deps: SnapshotDeps): Promise<{ snapshot: Snap
     try {
       await freeze(columnar, name)
       const tables = await frozenFiles(join(dataDir, 'clickhouse'), shadow)
-      const held = Promise.withResolvers<Held>()
+      const held = Promise.withResolvers<Awaited<ReturnType<typeof holdJournal>>>()
       transaction = postgres
         .begin('isolation level repeatable read, read only', async (sql) => {
           held.resolve(await holdJournal(deps, work, () => sql<{ id: string }[]>`select pg_export_snapshot() as id`))
@@ -110,19 +110,12 @@ async function freeze(columnar: ColumnarClient, name: string): Promise<void> {
   for (const { name: table } of tables) await columnar.command(`alter table ${table} freeze with name '${name}'`)
 }
 
-interface Held {
-  readonly heldMs: number
-  readonly postgresSnapshot: string
-  readonly endSeq: number
-  readonly segments: readonly SnapshotFile[]
-}
-
 /** Pauses appends while the journal and Postgres are captured: the moment of the backup. */
 async function holdJournal(
   { dataDir, journal }: SnapshotDeps,
   work: string,
   exportSnapshot: () => PromiseLike<{ id: string }[]>,
-): Promise<Held> {
+) {
   const startedAt = performance.now()
   const releaseJournal = await journal.hold()
   try {

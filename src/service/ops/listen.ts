@@ -1,15 +1,7 @@
+import type { AnyElysia } from 'elysia'
 import { StartError } from '../../base/start-error.ts'
 import type { Config } from '../../config/config.ts'
 import { serverOptions } from '../../http/server-options.ts'
-import type { App } from '../app.ts'
-
-/** The service, listening on its port. */
-interface Listener {
-  /** The URL for clients on this machine. */
-  readonly url: string
-  /** Stops accepting connections, waits a limited time for pending responses, then closes the rest. */
-  drain(): Promise<void>
-}
 
 type Address = Pick<Config, 'host' | 'port'>
 
@@ -31,7 +23,7 @@ export async function checkPort(address: Address): Promise<number> {
 type ListenConfig = Address & Pick<Config, 'bodyTimeoutMs' | 'idleSeconds'>
 
 /** @param isShared whether other processes of the service listen on the same port @throws StartError */
-export function listen(app: App, config: ListenConfig, isShared = false): Listener {
+export function listen(app: AnyElysia, config: ListenConfig, isShared = false) {
   try {
     app.listen({ ...serverOptions(config), reusePort: isShared })
   } catch (error) {
@@ -39,24 +31,31 @@ export function listen(app: App, config: ListenConfig, isShared = false): Listen
   }
   const server = app.server
   if (server === null) throw startErrorOf(config, new Error('no server'))
-  return { url: urlAt(config.host, server.port), drain: () => drain(server) }
+  return listenerOf(config.host, server)
 }
 
 /** Routes that only other processes of the service ask for. */
 export type PrivateRoutes = Readonly<Record<string, () => Response>>
 
 /** Serves the same routes, and `more`, on a port of this process alone, for other processes of this machine. */
-export function listenPrivately(app: App, config: ListenConfig, more: PrivateRoutes = {}): Listener {
+export function listenPrivately(app: AnyElysia, config: ListenConfig, more: PrivateRoutes = {}) {
   const { websocket: _, ...options } = serverOptions({ ...config, host: PRIVATE_HOST, port: 0 })
   const server = Bun.serve({ ...options, routes: { ...more }, fetch: (request) => app.fetch(request) })
-  return { url: urlAt(PRIVATE_HOST, server.port), drain: () => drain(server) }
+  return listenerOf(PRIVATE_HOST, server)
 }
 
-async function drain(server: Pick<Bun.Server<unknown>, 'stop' | 'pendingRequests'>): Promise<void> {
-  void server.stop(false)
-  const deadline = performance.now() + DRAIN_MS
-  while (server.pendingRequests > 0 && performance.now() < deadline) await Bun.sleep(DRAIN_POLL_MS)
-  await server.stop(true)
+function listenerOf(host: string, server: Pick<Bun.Server<unknown>, 'port' | 'stop' | 'pendingRequests'>) {
+  return {
+    /** The URL for clients on this machine. */
+    url: urlAt(host, server.port),
+    /** Stops accepting connections, waits a limited time for pending responses, then closes the rest. */
+    async drain(): Promise<void> {
+      void server.stop(false)
+      const deadline = performance.now() + DRAIN_MS
+      while (server.pendingRequests > 0 && performance.now() < deadline) await Bun.sleep(DRAIN_POLL_MS)
+      await server.stop(true)
+    },
+  }
 }
 
 /** The URL for clients on this machine. */

@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import type { Log } from '../../base/log.ts'
-import type { FeedLimits } from '../../config/config.ts'
+import type { Config } from '../../config/config.ts'
 
 /** File descriptors reserved for the journal, connections to stores, and calls other than feeds. */
 const RESERVE_MAX = 1_000
@@ -12,7 +12,7 @@ const RESERVE_MAX = 1_000
  *
  * @param openFiles the limit of open files of this process; undefined if it is unlimited or unknown
  */
-export function withinOpenFiles(limits: FeedLimits, openFiles: number | undefined, log: Log): FeedLimits {
+export function withinOpenFiles(limits: Config['feeds'], openFiles: number | undefined, log: Log): Config['feeds'] {
   if (openFiles === undefined) return limits
   const room = Math.max(1, openFiles - Math.min(RESERVE_MAX, Math.ceil(openFiles / 4)))
   if (limits.connections <= room) return limits

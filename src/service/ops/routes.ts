@@ -1,9 +1,9 @@
 import { type AnyElysia, Elysia } from 'elysia'
 import { ApiError } from '../../base/errors.ts'
-import { checkHealth, type Health, type HealthDeps } from '../../base/health.ts'
 import type { MetricsText } from '../../base/metrics.ts'
 import type { Config } from '../../config/config.ts'
 import { DOCS_ASSETS, DOCS_PAGE, DOCS_SCRIPT, docsHeaders } from '../../openapi/docs-page.ts'
+import { checkHealth, type HealthDeps } from './health.ts'
 import { Alive, PublishedLimits, publishedLimits, Ready } from './schema.ts'
 
 const METRICS_HEADERS = { 'content-type': 'text/plain; version=0.0.4; charset=utf-8' }
@@ -37,7 +37,7 @@ export function opsRoutes(deps: OpsDeps) {
         },
       },
     )
-    .get('/readyz', async () => readinessOf(await checkHealth(deps.health)), {
+    .get('/readyz', () => readiness(deps.health), {
       response: Ready,
       detail: {
         errors: ['UNAVAILABLE'],
@@ -69,10 +69,10 @@ export function opsRoutes(deps: OpsDeps) {
  * Reports can be accepted without ClickHouse, so the service is ready without it; SQL then answers UNAVAILABLE.
  * @throws ApiError UNAVAILABLE when an essential dependency does not work or the service is stopping
  */
-function readinessOf(health: Health) {
-  const { status, ...rest } = health
+async function readiness(deps: HealthDeps) {
+  const { status, ...rest } = await checkHealth(deps)
   if (status !== 'unavailable') return { status, ...rest }
-  const problems = Object.entries(health.dependencies).flatMap(([name, { problem }]) =>
+  const problems = Object.entries(rest.dependencies).flatMap(([name, { problem }]) =>
     problem === null ? [] : [`${name}: ${problem}`],
   )
   throw new ApiError('UNAVAILABLE', problems.length > 0 ? problems.join('; ') : 'the service is stopping')

@@ -1,4 +1,4 @@
-import type { Loops } from '../../base/loops.ts'
+import type { LoopState, Loops } from '../../base/loops.ts'
 import { type CounterCell, type HistogramCell, Metrics } from '../../base/metrics.ts'
 import type { ObserveRequest } from '../../http/envelope.ts'
 import type { FeedSource } from '../../live/feed-source.ts'
@@ -27,33 +27,25 @@ export type ServiceMetrics = ReturnType<typeof createServiceMetrics>
  */
 export function createServiceMetrics() {
   const registry = new Metrics()
-  registry.gauge('process_resident_memory_bytes', 'Resident memory of the service process, without its stores.', () =>
-    process.memoryUsage.rss(),
-  )
+  const rss = () => process.memoryUsage.rss()
+  registry.gauge('process_resident_memory_bytes', 'Resident memory of the service process, without its stores.', rss)
   registry.gauge('process_uptime_seconds', 'Seconds since the service started.', () => process.uptime())
   const requests = registry.counter('http_requests_total', 'Answered requests.', ['method', 'route', 'status'])
-  const requestSeconds = registry.histogram('http_request_seconds', 'Time from request to response.', REQUEST_SECONDS, [
-    'route',
-  ])
-  const accepted = registry.counter('events_accepted_total', 'Events made durable and acknowledged.').at()
-  const duplicates = registry
-    .counter('events_duplicate_total', 'Events ignored because their id was already known.')
-    .at()
-  const commitSeconds = registry.histogram(
-    'journal_commit_seconds',
-    'Duration of a journal write, including its sync.',
-    COMMIT_SECONDS,
-  )
-  const written = registry.counter('journal_written_bytes_total', 'Bytes made durable by the journal.')
-  const sinkRows = registry.counter('sink_rows_total', 'Journal rows loaded into ClickHouse.')
-  const sinkSeconds = registry.histogram('sink_load_seconds', 'Duration of a load into ClickHouse.', LOAD_SECONDS)
-  const setBack = registry.counter(
-    'store_set_back_total',
-    'Times that a store was found to have gone back to an earlier state.',
-    ['store'],
-  )
+  const requestHelp = 'Time from request to response.'
+  const requestSeconds = registry.histogram('http_request_seconds', requestHelp, REQUEST_SECONDS, ['route'])
+  const counted = (name: string, help: string) => registry.counter(name, help).at()
+  const timed = (name: string, help: string, buckets: readonly number[]) => registry.histogram(name, help, buckets).at()
+  const accepted = counted('events_accepted_total', 'Events made durable and acknowledged.')
+  const duplicates = counted('events_duplicate_total', 'Events ignored because their id was already known.')
+  const commitHelp = 'Duration of a journal write, including its sync.'
+  const commitSeconds = timed('journal_commit_seconds', commitHelp, COMMIT_SECONDS)
+  const written = counted('journal_written_bytes_total', 'Bytes made durable by the journal.')
+  const sinkRows = counted('sink_rows_total', 'Journal rows loaded into ClickHouse.')
+  const sinkSeconds = timed('sink_load_seconds', 'Duration of a load into ClickHouse.', LOAD_SECONDS)
+  const setBackHelp = 'Times that a store was found to have gone back to an earlier state.'
+  const setBack = registry.counter('store_set_back_total', setBackHelp, ['store'])
   for (const store of ['postgres', 'journal', 'clickhouse']) setBack.at(store)
-  const lag = registry.histogram('event_loop_lag_seconds', 'Event loop delay.', LAG_SECONDS).at()
+  const lag = timed('event_loop_lag_seconds', 'Event loop delay.', LAG_SECONDS)
 
   /** The cells of each route: finding them by their labels on every request would be slow. */
   const cells = new Map<string, { seconds: HistogramCell; answers: Map<number, Map<string, CounterCell>> }>()
@@ -72,10 +64,10 @@ export function createServiceMetrics() {
     },
     journalCommitted(milliseconds: number, bytes: number) {
       commitSeconds.observe(milliseconds / 1000)
-      written.add(bytes)
+      written.value += bytes
     },
     sinkLoaded(rows: number, milliseconds: number) {
-      sinkRows.add(rows)
+      sinkRows.value += rows
       sinkSeconds.observe(milliseconds / 1000)
     },
     storeSetBack: (store: string) => setBack.at(store).value++,
@@ -84,65 +76,61 @@ export function createServiceMetrics() {
   }
 }
 
-/** Rows of the journal that live subscriptions of this process have not been sent yet. */
-export function feedLag(feeds: Feeds<FeedSource>): number {
-  return feeds.opened().reduce((sum, { hub }) => sum + hub.lag(), 0)
+/** The sum over the hubs of this process. */
+export function sumOfHubs(feeds: Feeds<FeedSource>, measure: (hub: Hub) => number): number {
+  return feeds.opened().reduce((sum, { hub }) => sum + measure(hub), 0)
 }
 
 /** Adds the gauges of the parts that have started. */
 function addGauges(registry: Metrics, { partitions, feeds, loops, connections }: Observed): void {
-  registry.gauges(
-    'loop_failing_seconds',
-    'Seconds since each background loop began to fail; 0 while it works.',
-    'loop',
-    () => loops.states().map(({ name, failingMs }) => [name, failingMs / 1000] as const),
+  const perLoop = (name: string, help: string, measure: (state: LoopState) => number) =>
+    registry.gauges(name, help, 'loop', () => loops.states().map((state) => [state.name, measure(state)]))
+  const failingHelp = 'Seconds since each background loop began to fail; 0 while it works.'
+  perLoop('loop_failing_seconds', failingHelp, ({ failingMs }) => failingMs / 1000)
+  perLoop(
+    'loop_failures',
+    'Failed rounds of each background loop since the service started.',
+    (state) => state.failures,
   )
-  registry.gauges('loop_failures', 'Failed rounds of each background loop since the service started.', 'loop', () =>
-    loops.states().map(({ name, failures }) => [name, failures] as const),
-  )
-  // A service with one partition has no label.
-  const perPartition = (name: string, help: string, measure: (owned: OwnedPartition) => number) =>
-    partitions.isOnlyOne
-      ? registry.gauge(name, help, () => measure(partitions.owned()[0]))
-      : registry.gauges(name, help, 'partition', () =>
-          partitions.owned().map((owned) => [String(owned.id), measure(owned)] as const),
-        )
-  perPartition('journal_gap_rows', 'Missing journal rows: assigned positions without a row.', ({ journal }) =>
-    journal.gaps.reduce((sum, { afterSeq, throughSeq }) => sum + throughSeq - afterSeq, 0),
-  )
-  perPartition('journal_generation', 'How often the partition was claimed.', ({ generation }) => generation)
-  perPartition('journal_end_seq', 'Position of the last durable row.', ({ journal }) => journal.endSeq)
-  perPartition('journal_disk_bytes', 'Size of the journal on disk.', ({ journal }) => journal.bytes)
-  perPartition('journal_backlog_bytes', 'Journal bytes not yet consumed.', ({ journal }) => journal.backlogBytes)
-  perPartition(
+  for (const [name, help, measure] of PARTITION_GAUGES) {
+    // A service with one partition has no label.
+    if (partitions.isOnlyOne) registry.gauge(name, help, () => measure(partitions.owned()[0]))
+    else
+      registry.gauges(name, help, 'partition', () =>
+        partitions.owned().map((owned) => [String(owned.id), measure(owned)]),
+      )
+  }
+  registry.gauge('feed_connections', 'Open feeds.', () => connections.size)
+  registry.gauge('feed_queued_bytes', 'Bytes queued for clients of open feeds.', () => connections.queuedBytes)
+  for (const [name, help, measure] of HUB_GAUGES) registry.gauge(name, help, () => sumOfHubs(feeds, measure))
+}
+
+type Gauge<Of> = readonly [name: string, help: string, measure: (of: Of) => number]
+
+const PARTITION_GAUGES: readonly Gauge<OwnedPartition>[] = [
+  [
+    'journal_gap_rows',
+    'Missing journal rows: assigned positions without a row.',
+    ({ journal }) => journal.gaps.reduce((sum, { afterSeq, throughSeq }) => sum + throughSeq - afterSeq, 0),
+  ],
+  ['journal_generation', 'How often the partition was claimed.', ({ generation }) => generation],
+  ['journal_end_seq', 'Position of the last durable row.', ({ journal }) => journal.endSeq],
+  ['journal_disk_bytes', 'Size of the journal on disk.', ({ journal }) => journal.bytes],
+  ['journal_backlog_bytes', 'Journal bytes not yet consumed.', ({ journal }) => journal.backlogBytes],
+  [
     'sink_lag_rows',
     'Journal rows not yet loaded into ClickHouse.',
     ({ journal, sink }) => journal.endSeq - sink.loadedSeq(),
-  )
-  perPartition('run_statistics_lag_rows', 'Journal rows not yet counted in run statistics.', ({ statistics }) =>
-    statistics.lag(),
-  )
-  const counted = (pick: (counts: ReturnType<Hub['counts']>) => number) => () =>
-    feeds.opened().reduce((sum, { hub }) => sum + pick(hub.counts()), 0)
-  registry.gauge('feed_connections', 'Open feeds.', () => connections.size)
-  registry.gauge('feed_queued_bytes', 'Bytes queued for clients of open feeds.', () => connections.queuedBytes)
-  registry.gauge(
-    'feed_subscriptions',
-    'Subscriptions of open feeds.',
-    counted(({ all }) => all),
-  )
-  registry.gauge(
-    'feed_subscriptions_behind',
-    'Subscriptions that are catching up.',
-    counted(({ behind }) => behind),
-  )
-  registry.gauge(
-    'feed_filters',
-    'Distinct filters of open feeds.',
-    counted(({ filters }) => filters),
-  )
-  registry.gauge('feed_lag_rows', 'Journal rows not yet delivered to live subscriptions.', () => feedLag(feeds))
-}
+  ],
+  ['run_statistics_lag_rows', 'Journal rows not yet counted in run statistics.', ({ statistics }) => statistics.lag()],
+]
+
+const HUB_GAUGES: readonly Gauge<Hub>[] = [
+  ['feed_subscriptions', 'Subscriptions of open feeds.', (hub) => hub.counts().all],
+  ['feed_subscriptions_behind', 'Subscriptions that are catching up.', (hub) => hub.counts().behind],
+  ['feed_filters', 'Distinct filters of open feeds.', (hub) => hub.counts().filters],
+  ['feed_lag_rows', 'Journal rows not yet delivered to live subscriptions.', (hub) => hub.lag()],
+]
 
 /** Like `Map.getOrInsertComputed`, which takes 9 ns where this takes 1 to 3; every request needs three. */
 function getOrCreate<K, V>(map: Map<K, V>, key: K, create: () => V): V {

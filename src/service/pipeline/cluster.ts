@@ -1,5 +1,5 @@
 import type { NatsConnection } from '@nats-io/transport-node'
-import type { ClusterConfig } from '../../config/config.ts'
+import type { Config } from '../../config/config.ts'
 import type { Gap } from '../../journal/journal.ts'
 import { newEpoch } from '../../journal/log/epochs.ts'
 import { connectNats, watchConnection } from '../../journal/nats/connect.ts'
@@ -22,7 +22,10 @@ const SIGNAL_PREFIX = 'journal.signal.'
 const NO_MARK = { journal: '00000000-0000-0000-0000-000000000000', beat: 0 }
 
 /** Joins the cluster: the journal's partitions are replicated by NATS JetStream, and this node owns a share of them. */
-export async function startClusterPipeline(context: PipelineContext, config: ClusterConfig): Promise<Pipeline> {
+export async function startClusterPipeline(
+  context: PipelineContext,
+  config: NonNullable<Config['cluster']>,
+): Promise<Pipeline> {
   const { columnar, log, progress, teardown } = context
   const nc = await progress.during('connecting to NATS', () => connectNats(config.natsUrls))
   teardown.add('NATS', () => nc.close())

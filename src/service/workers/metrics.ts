@@ -1,44 +1,12 @@
-import type { Metrics, MetricsText } from '../../base/metrics.ts'
+import type { MetricBlock, Metrics, MetricsText } from '../../base/metrics.ts'
 
 const PATH = '/worker/metrics'
 const ANSWER_MS = 2_000
-const METADATA = /^# (?:HELP|TYPE) (\S+)/
-const SERIES = /^([^\s{]+)(?:\{(.*)\})?( .*)$/
-
-/**
- * The metrics of several workers as one document in the Prometheus text format: each series gets the label `worker`.
- * @param texts the metrics of each worker, by its name
- */
-function mergeMetrics(texts: ReadonlyMap<string, string>): string {
-  // The lines of a metric must stay together.
-  const metrics = new Map<string, string[]>()
-  for (const [worker, text] of texts) {
-    let current: string[] = []
-    for (const line of text.split('\n')) {
-      const name = METADATA.exec(line)?.[1]
-      if (name !== undefined) {
-        current = metrics.getOrInsertComputed(name, () => [])
-        if (!current.includes(line)) current.push(line)
-      } else if (line !== '') current.push(labelled(line, worker))
-    }
-  }
-  return [...metrics.values()]
-    .flat()
-    .map((line) => `${line}\n`)
-    .join('')
-}
-
-function labelled(series: string, worker: string): string {
-  return series.replace(SERIES, (_, name: string, labels: string | undefined, value: string) => {
-    const more = labels === undefined || labels === '' ? '' : `,${labels}`
-    return `${name}{worker="${worker}"${more}}${value}`
-  })
-}
 
 /** The metrics of one worker, as it sends them to another. */
-interface WorkerText {
+interface WorkerBlocks {
   readonly worker: number
-  readonly text: string
+  readonly blocks: readonly MetricBlock[]
 }
 
 interface WorkerMetricsDeps {
@@ -49,10 +17,10 @@ interface WorkerMetricsDeps {
   readonly others: () => Promise<readonly string[]>
 }
 
-/** `GET /metrics` of several workers: any of them answers for all. */
+/** `GET /metrics` of several workers: any of them answers for all, and each series has the label `worker`. */
 export class WorkerMetrics implements MetricsText {
   /** Served to the other workers only. */
-  readonly routes = { [PATH]: () => Response.json(this.ownText()) }
+  readonly routes = { [PATH]: () => Response.json(this.ownBlocks()) }
 
   constructor(private readonly deps: WorkerMetricsDeps) {}
 
@@ -61,16 +29,22 @@ export class WorkerMetrics implements MetricsText {
     const others = await this.deps.others()
     const answers = await Promise.allSettled(others.map(ask))
     const answered = answers.flatMap((answer) => (answer.status === 'fulfilled' ? answer.value : []))
-    const all = [this.ownText(), ...answered].sort((a, b) => a.worker - b.worker)
-    return mergeMetrics(new Map(all.map(({ worker, text }) => [String(worker), text])))
+    const all = [this.ownBlocks(), ...answered].sort((a, b) => a.worker - b.worker)
+    // The lines of a metric must stay together.
+    const metrics = Map.groupBy(
+      all.flatMap(({ blocks }) => blocks),
+      ([head]) => head,
+    )
+    return [...metrics].map(([head, blocks]) => head + blocks.map(([, series]) => series).join('')).join('')
   }
 
-  private ownText(): WorkerText {
-    return { worker: this.deps.index, text: this.deps.own.text() }
+  private ownBlocks(): WorkerBlocks {
+    const { index, own } = this.deps
+    return { worker: index, blocks: own.blocks(`worker="${index}"`) }
   }
 }
 
-async function ask(url: string): Promise<WorkerText> {
+async function ask(url: string): Promise<WorkerBlocks> {
   const answer = await fetch(url + PATH, { signal: AbortSignal.timeout(ANSWER_MS) })
-  return (await answer.json()) as WorkerText
+  return (await answer.json()) as WorkerBlocks
 }
