@@ -82,7 +82,7 @@ export class ClickHouseFailure extends Error {
   static fromText(text: string): ClickHouseFailure {
     const plain = text.replace(/\s*\(version [^()]*(\([^()]*\))?\)\s*$/, '')
     // Layers of the engine may repeat the prefix.
-    const match = /^(?:Code: (\d+)\. DB::Exception: )+([\s\S]*?)\s*(?:\(([A-Z0-9_]+)\))?\s*$/.exec(plain)
+    const match = /^(?:(?:Query failed: )?Code: (\d+)\. DB::Exception: )+([\s\S]*?)\s*(?:\(([A-Z0-9_]+)\))?\s*$/.exec(plain)
     if (match === null) return new ClickHouseFailure(UNKNOWN_EXCEPTION, 'UNKNOWN_EXCEPTION', text.trim())
     return new ClickHouseFailure(Number(match[1]), match[3] ?? 'UNKNOWN_EXCEPTION', match[2])
   }

@@ -1,6 +1,6 @@
 import packageJson from '../../package.json' with { type: 'json' }
 import { AgentStore } from '../agents/store.ts'
-import { createAnalytics } from '../analytics/analytics.ts'
+import { Analytics } from '../analytics/analytics.ts'
 import { columnarHealth } from '../analytics/health.ts'
 import { SavedQueries } from '../analytics/saved-store.ts'
 import { createEventIngest } from '../events/ingest.ts'
@@ -74,7 +74,7 @@ export function appDeps(components: Components): AppDeps {
   const agents = new AgentStore({ sql, ring, clock })
   const guards = guardsDeps(components, limiter)
   const takeBudget = (caller: Caller, events: number) => limiter.take(caller.keyId, 'events', events)
-  const analytics = createAnalytics({ client: columnar, partitions, caps: config.queries, penalties })
+  const analytics = new Analytics(columnar, partitions, config.queries, penalties)
   return {
     envelope: envelopeDeps(context),
     guards,

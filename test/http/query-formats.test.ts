@@ -8,7 +8,7 @@ import { countingProxy } from '../support/counting-proxy.ts'
 import { eventually } from '../support/eventually.ts'
 import { errorOf } from '../support/http-app.ts'
 import { startTestService, type TestService } from '../support/service.ts'
-import { atEnd, temporaryDirectory } from '../support/teardown.ts'
+import { temporaryDirectory } from '../support/teardown.ts'
 
 /**
  * Formats, streaming and limits of `POST /api/v1/query` over HTTP (docs/specification.md#query-caps).
@@ -29,7 +29,6 @@ beforeAll(async () => {
   service = await startTestService({ QUERY_CAPS: JSON.stringify({ ...caps, seconds: 200 }) })
   shortDeadline = await startTestService({ QUERY_CAPS: JSON.stringify({ ...caps, seconds: 1 }) })
   engine = createColumnarClient(remoteClickHouse(service.clickhouseUrl))
-  atEnd(() => engine.close())
 })
 
 /** One value of each type, with its CSV and NDJSON forms. */

@@ -1,5 +1,5 @@
 import { beforeAll, expect, test } from 'bun:test'
-import { createAnalytics } from '../../src/analytics/analytics.ts'
+import { Analytics } from '../../src/analytics/analytics.ts'
 import { queryRoutes } from '../../src/analytics/routes.ts'
 import { createLog } from '../../src/base/log.ts'
 import { createEnvelope } from '../../src/http/envelope.ts'
@@ -19,7 +19,7 @@ beforeAll(async () => {
   const { client } = await freshColumnarDatabase()
   const partitions = partitionWith({ sink: { epoch: 'e', loadedSeq: () => 3, waitFor: async () => true } })
   const app = createEnvelope({ log: createLog('silent'), limits: LIMITS })
-    .use(queryRoutes({ guards: auth.guards, analytics: createAnalytics({ client, partitions }) }))
+    .use(queryRoutes({ guards: auth.guards, analytics: new Analytics(client, partitions) }))
     .listen({ port: 0, hostname: '127.0.0.1' })
   atEnd(() => app.stop(true))
   base = `http://127.0.0.1:${app.server!.port}/api/v1/query`
