@@ -1,11 +1,11 @@
 import { agentRoutes } from '../agents/routes.ts'
 import type { AgentStore } from '../agents/store.ts'
 import type { Analytics } from '../analytics/analytics.ts'
-import { type CatalogueRoutesDeps, catalogueRoutes } from '../analytics/catalogue-routes.ts'
 import { clickHouseRoutes } from '../analytics/clickhouse-routes.ts'
 import { queryRoutes } from '../analytics/routes.ts'
 import { savedQueryRoutes } from '../analytics/saved-routes.ts'
 import type { SavedQueries } from '../analytics/saved-store.ts'
+import type { PriceTable } from '../conventions/prices.ts'
 import { dashboardRoutes } from '../dashboard/routes.ts'
 import type { EventIngest } from '../events/ingest.ts'
 import { eventRoutes } from '../events/routes.ts'
@@ -55,7 +55,7 @@ export interface AppDeps {
   readonly hosted: Pick<Hosted, 'invocations' | 'responder' | 'servedOutputs' | 'pauses' | 'resume' | 'sessions'>
   readonly secrets: SecretStore
   readonly analytics: Analytics
-  readonly modelPrices: CatalogueRoutesDeps['modelPrices']
+  readonly modelPrices: PriceTable
   readonly savedQueries: SavedQueries
   readonly cluster: ClusterRoutesDeps['cluster']
 }
@@ -88,8 +88,7 @@ export function createApp(deps: AppDeps) {
     .use(secretRoutes({ guards, secrets: deps.secrets }))
     .use(workspaceRoutes({ guards, workspaces: deps.workspaces, keys: deps.keys }))
     .use(erasureRoutes({ guards, erasure: deps.erasure }))
-    .use(queryRoutes({ guards, analytics: deps.analytics }))
-    .use(catalogueRoutes({ guards, analytics: deps.analytics, modelPrices: deps.modelPrices }))
+    .use(queryRoutes({ guards, analytics: deps.analytics, modelPrices: deps.modelPrices }))
     .use(clickHouseRoutes({ guards, reader: deps.guards.reader, analytics: deps.analytics }))
     .use(savedQueryRoutes({ guards, savedQueries: deps.savedQueries, analytics: deps.analytics }))
     .use(clusterRoutes({ guards, cluster: deps.cluster }))

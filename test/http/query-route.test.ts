@@ -19,7 +19,7 @@ beforeAll(async () => {
   const { client } = await freshColumnarDatabase()
   const partitions = partitionWith({ sink: { epoch: 'e', loadedSeq: () => 3, waitFor: async () => true } })
   const app = createEnvelope({ log: createLog('silent'), limits: LIMITS })
-    .use(queryRoutes({ guards: auth.guards, analytics: new Analytics(client, partitions) }))
+    .use(queryRoutes({ guards: auth.guards, analytics: new Analytics(client, partitions), modelPrices: {} }))
     .listen({ port: 0, hostname: '127.0.0.1' })
   atEnd(() => app.stop(true))
   base = `http://127.0.0.1:${app.server!.port}/api/v1/query`
