@@ -85,8 +85,8 @@ export function answerQuery(
   if (format === 'json') return analytics.run(caller, request, signal)
   const { name, contentType, settings } = STREAMED[format]
   const streamed = analytics.stream(caller, { ...request, outputFormat: name, outputSettings: settings }, signal)
-  return streamed.then(
-    ({ body, completeThrough }): Response =>
+  return streamed.then<Response, never>(
+    ({ body, completeThrough }) =>
       new Response(body, { headers: { 'content-type': contentType, 'x-complete-through': completeThrough } }),
   )
 }

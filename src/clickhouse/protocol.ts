@@ -58,14 +58,12 @@ export interface Statement {
 
 /** Statistics of a statement for the `X-ClickHouse-Summary` header. */
 interface Summary {
-  readonly readRows: number
-  readonly readBytes: number
-  readonly writtenRows: number
-  readonly writtenBytes: number
+  readonly rowsRead: number
+  readonly bytesRead: number
   readonly elapsedSeconds: number
 }
 
-const NOTHING_YET: Summary = { readRows: 0, readBytes: 0, writtenRows: 0, writtenBytes: 0, elapsedSeconds: 0 }
+const NOTHING_YET: Summary = { rowsRead: 0, bytesRead: 0, elapsedSeconds: 0 }
 
 /** A failure as ClickHouse reports it: numeric code, its name, and a message without either. */
 export class ClickHouseFailure extends Error {
@@ -82,7 +80,9 @@ export class ClickHouseFailure extends Error {
   static fromText(text: string): ClickHouseFailure {
     const plain = text.replace(/\s*\(version [^()]*(\([^()]*\))?\)\s*$/, '')
     // Layers of the engine may repeat the prefix.
-    const match = /^(?:(?:Query failed: )?Code: (\d+)\. DB::Exception: )+([\s\S]*?)\s*(?:\(([A-Z0-9_]+)\))?\s*$/.exec(plain)
+    const match = /^(?:(?:Query failed: )?Code: (\d+)\. DB::Exception: )+([\s\S]*?)\s*(?:\(([A-Z0-9_]+)\))?\s*$/.exec(
+      plain,
+    )
     if (match === null) return new ClickHouseFailure(UNKNOWN_EXCEPTION, 'UNKNOWN_EXCEPTION', text.trim())
     return new ClickHouseFailure(Number(match[1]), match[3] ?? 'UNKNOWN_EXCEPTION', match[2])
   }
@@ -174,10 +174,10 @@ export function answerHeaders(queryId: string, format: string, summary = NOTHING
     'X-ClickHouse-Format': format,
     'X-ClickHouse-Timezone': 'UTC',
     'X-ClickHouse-Summary': JSON.stringify({
-      read_rows: String(summary.readRows),
-      read_bytes: String(summary.readBytes),
-      written_rows: String(summary.writtenRows),
-      written_bytes: String(summary.writtenBytes),
+      read_rows: String(summary.rowsRead),
+      read_bytes: String(summary.bytesRead),
+      written_rows: '0',
+      written_bytes: '0',
       elapsed_ns: String(Math.round(summary.elapsedSeconds * 1e9)),
     }),
   }

@@ -1,5 +1,5 @@
 import { type RunIdentity, runKey } from '../base/ids.ts'
-import { visitPayloads } from '../clickhouse/event-rows.ts'
+import { visitPayloads } from '../clickhouse/native-reader.ts'
 import type { Frame } from '../journal/journal.ts'
 import { MODEL_CALL, mayReportUsage, type UsageReader, type UsageWithCost } from './usage-reader.ts'
 

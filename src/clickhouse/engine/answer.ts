@@ -102,13 +102,7 @@ async function execute(
     const result = await deadline.during(() => engine.run({ ...jobOf(statement, format), data }))
     // The engine enforces this limit only when it serves clients directly.
     refuseTooLarge(statement, result.bytes.length)
-    const headers = answerHeaders(statement.queryId, format, {
-      readRows: result.rowsRead,
-      readBytes: result.bytesRead,
-      writtenRows: 0,
-      writtenBytes: 0,
-      elapsedSeconds: result.elapsedSeconds,
-    })
+    const headers = answerHeaders(statement.queryId, format, result)
     if (!statement.acceptsGzip) return new Response(result.bytes, { headers })
     return new Response(await compress(result.bytes), { headers: { ...headers, 'Content-Encoding': 'gzip' } })
   } finally {

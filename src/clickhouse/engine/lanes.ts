@@ -1,17 +1,7 @@
 import { createGate } from '../gate.ts'
 import type { Lane } from './session.ts'
 
-/**
- * Limits concurrent statements. The service's own statements never wait for a tenant's query, and one tenant's queries
- * never take more than their share. A slot is released when the engine has ended the statement, not when its client
- * disconnects.
- */
-export interface Lanes {
-  /** @throws ClickHouseFailure TOO_MANY_SIMULTANEOUS_QUERIES; QUERY_WAS_CANCELLED when the signal aborts while it waits */
-  run<T>(request: LaneRequest, signal: AbortSignal, task: () => Promise<T>): Promise<T>
-  /** Resolves once nothing runs. */
-  idle(): Promise<unknown>
-}
+export type Lanes = ReturnType<typeof createLanes>
 
 interface LaneRequest {
   readonly lane: Lane | 'stream'
@@ -33,8 +23,14 @@ export const POOL_THREADS = GATES.tenant[0] + GATES.stream[0] + 8
 
 const WAITING_PER_KEY_MAX = 64
 
-/** @param statementsPerKey maximum concurrent statements of one quota key */
-export function createLanes(statementsPerKey: number): Lanes {
+/**
+ * Limits concurrent statements. The service's own statements never wait for a tenant's query, and one tenant's queries
+ * never take more than their share. A slot is released when the engine has ended the statement, not when its client
+ * disconnects.
+ *
+ * @param statementsPerKey maximum concurrent statements of one quota key
+ */
+export function createLanes(statementsPerKey: number) {
   const gates = {
     tenant: createGate(...GATES.tenant),
     stream: createGate(...GATES.stream),
@@ -56,7 +52,10 @@ export function createLanes(statementsPerKey: number): Lanes {
   }
 
   return {
-    run: ({ lane, quotaKey }, signal, task) => within(quotaKey, signal, () => gates[lane].run(signal, task)),
+    /** @throws ClickHouseFailure TOO_MANY_SIMULTANEOUS_QUERIES; QUERY_WAS_CANCELLED when the signal aborts while it waits */
+    run: <T>({ lane, quotaKey }: LaneRequest, signal: AbortSignal, task: () => Promise<T>) =>
+      within(quotaKey, signal, () => gates[lane].run(signal, task)),
+    /** Resolves once nothing runs. */
     idle: () => Promise.all(Object.values(gates).map((gate) => gate.idle())),
   }
 }

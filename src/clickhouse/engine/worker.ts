@@ -58,8 +58,6 @@ async function carryOut(request: ThreadRequest): Promise<ThreadReply> {
   switch (request.kind) {
     case 'run':
       return { kind: 'result', bytes: await run(started, request.job) }
-    case 'kill':
-      return { kind: 'result', bytes: await kill(started, request.queryId) }
     case 'open':
       return openStream(started, request.job)
     case 'next':
@@ -94,15 +92,6 @@ async function insertFile(
     throw engineFailureOf('Code: 62. DB::Exception: Syntax error: expected INSERT … FORMAT name. (SYNTAX_ERROR)')
   const [, into, settings = '', format] = match
   return ask(connection, `${into} FROM INFILE ${quote(file)} COMPRESSION 'none'${settings} FORMAT ${format}`, 'Null')
-}
-
-async function kill({ native, connect, ask }: Started, queryId: string): Promise<Uint8Array<ArrayBuffer>> {
-  const connection = connect({})
-  try {
-    return await ask(connection, `KILL QUERY WHERE Settings['log_comment'] = ${quote(queryId)} ASYNC`, 'Null')
-  } finally {
-    native.CloseConnection(connection)
-  }
 }
 
 async function openStream({ native, connect }: Started, job: Job): Promise<ThreadReply> {
