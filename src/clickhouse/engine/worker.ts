@@ -1,15 +1,6 @@
 import { type Cursor, type EngineConnection, loadAddon } from './addon.ts'
 import { setThreadNice } from './nice.ts'
-import {
-  type Ask,
-  engineFailureOf,
-  type Job,
-  onPool,
-  onThisThread,
-  openServiceSession,
-  openSession,
-  quote,
-} from './session.ts'
+import { type Ask, engineFailureOf, type Job, onPool, onThisThread, openSession, quote } from './session.ts'
 import { createStitcher, type Stitcher } from './stitch.ts'
 import type { ThreadReply, ThreadRequest, ThreadStart } from './threads.ts'
 
@@ -69,7 +60,7 @@ async function carryOut(request: ThreadRequest): Promise<ThreadReply> {
 }
 
 async function run({ native, connect, ask }: Started, job: Job): Promise<Uint8Array<ArrayBuffer>> {
-  const connection = await openServiceSession(native, connect, job, ask)
+  const { connection } = await openSession(native, connect, job, ask, true)
   try {
     if (job.data === undefined) return await ask(connection, job.text, job.format)
     return await insertFile(connection, job.text, job.data.file, ask)
