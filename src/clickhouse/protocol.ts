@@ -153,14 +153,6 @@ export function acceptsGzip(request: Request): boolean {
   return isAskedFor && /\bgzip\b/.test(request.headers.get('accept-encoding') ?? '')
 }
 
-/** The body, decompressed if necessary. */
-export function bodyStream(request: Request): ReadableStream<Uint8Array> | null {
-  const encoding = request.headers.get('content-encoding') ?? 'identity'
-  if (request.body === null || encoding === 'identity') return request.body
-  if (encoding !== 'gzip') throw notImplemented(`Content-Encoding: ${encoding}`)
-  return request.body.pipeThrough(new DecompressionStream('gzip') as ReadableWritablePair<Uint8Array, Uint8Array>)
-}
-
 /** The output format of `text`: its FORMAT clause overrides the default. */
 export function outputFormat(text: string, defaultFormat: string): string {
   return /\bFORMAT\s+([A-Za-z0-9]+)\s*(?:SETTINGS\b[^;]*)?;?\s*$/i.exec(text)?.[1] ?? defaultFormat
@@ -232,11 +224,9 @@ async function readForm(request: Request): Promise<Map<string, string> | undefin
 }
 
 async function readText(request: Request): Promise<string> {
-  const stream = bodyStream(request)
-  if (stream === null) return ''
   const chunks: Uint8Array[] = []
   let size = 0
-  for await (const chunk of stream) {
+  for await (const chunk of request.body ?? []) {
     size += chunk.length
     refuseTooLarge(size)
     chunks.push(chunk)

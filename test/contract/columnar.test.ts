@@ -254,31 +254,6 @@ function contract(open: () => Promise<ColumnarBackend>) {
     expect(head.headers.get('x-clickhouse-format')).toBe('Parquet')
   })
 
-  test('takes inserts in text formats, filling missing columns with their defaults', async () => {
-    await client.command("create table texts (a UInt8, b String default 'none') engine = MergeTree order by a")
-    const insert = (format: string, data: string) =>
-      post(backend, data, { query: `insert into texts format ${format}`, database: DATABASE })
-    expect((await insert('JSONEachRow', '{"a":1}\n{"a":2,"b":"x; drop"}\n')).status).toBe(200)
-    const answer = await insert('CSV', '3,"y"\n')
-    expect(answer.status).toBe(200)
-    expect(await client.query('select * from texts order by a')).toEqual([
-      { a: 1, b: 'none' },
-      { a: 2, b: 'x; drop' },
-      { a: 3, b: 'y' },
-    ])
-  })
-
-  test('accepts a gzip body and answers gzip', async () => {
-    const body = Bun.gzipSync('select 7 as n format JSONEachRow')
-    const answer = await post(
-      backend,
-      body,
-      { enable_http_compression: '1' },
-      { 'Content-Encoding': 'gzip', 'Accept-Encoding': 'gzip' },
-    )
-    expect(await answer.text()).toBe('{"n":7}\n')
-  })
-
   test('a load repeated with its token changes nothing, whatever was loaded in between', async () => {
     await client.command(
       'create table once (n UInt64) engine = MergeTree order by n settings non_replicated_deduplication_window = 100',

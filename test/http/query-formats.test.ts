@@ -136,6 +136,22 @@ describe('errors', () => {
     expect(await errorOf(await query('select 1', 'csv', { wait_for: 'x.1' }))).toMatchObject({ status: 400 })
   })
 
+  test.each([
+    [{}, 'query'],
+    [{ query: '' }, 'query'],
+    [{ query: 5 }, 'query'],
+    [{ query: 'select 1', limit: 5 }, 'limit'],
+    [{ query: 'select 1', params: { 'a b': 1 } }, 'params'],
+    [{ query: 'select 1', params: { a: { b: 1 } } }, 'params'],
+    [{ query: 'select 1', wait_for: -1 }, 'wait_for'],
+    [{ query: 'select 1', wait_for: 'other.3' }, 'wait_for'],
+    [{ query: 'drop table events' }, 'only SELECT'],
+  ])('%j is a VALIDATION_ERROR, naming the problem', async (body, problem) => {
+    const { status, error } = await service.api('POST', '/api/v1/query', body)
+    expect(status).toBe(400)
+    expect(error).toMatchObject({ code: 'VALIDATION_ERROR', message: expect.stringContaining(problem) })
+  })
+
   test.each(['csv', 'ndjson', 'parquet', 'arrow'])('after the first row abort the %s response', async (format) => {
     const response = await query('select throwIf(number = 900000) as x, number from numbers(1000000)', format)
     expect(response.status).toBe(200)

@@ -1,14 +1,11 @@
 import { timingSafeEqual } from 'node:crypto'
 import { closeSync, openSync, rmSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
-import { promisify } from 'node:util'
-import { gzip } from 'node:zlib'
 import type { Log } from '../../base/log.ts'
 import { EXCEPTION_TAG_HEADER, exceptionBlock, mintExceptionTag } from '../exception-block.ts'
 import {
   answerHeaders,
   authenticationFailed,
-  bodyStream,
   ClickHouseFailure,
   failureResponse,
   outputFormat,
@@ -36,8 +33,6 @@ interface AnswerContext {
   readonly tenantStuckAfter: StuckAfter
   readonly log: Log
 }
-
-const compress = promisify(gzip)
 
 /** The service's statements are known to end, and some wait for merges. */
 const SERVICE_STUCK_AFTER = { busyMs: 30_000, latestMs: 30_000 }
@@ -103,8 +98,7 @@ async function execute(
     // The engine enforces this limit only when it serves clients directly.
     refuseTooLarge(statement, result.bytes.length)
     const headers = answerHeaders(statement.queryId, format, result)
-    if (!statement.acceptsGzip) return new Response(result.bytes, { headers })
-    return new Response(await compress(result.bytes), { headers: { ...headers, 'Content-Encoding': 'gzip' } })
+    return new Response(result.bytes, { headers })
   } finally {
     deadline.end()
     if (data !== undefined) rmSync(data.file, { force: true })
@@ -220,7 +214,7 @@ async function receive(request: Request, uploads: string): Promise<Required<Job>
   const file = openSync(path, 'wx', 0o600)
   let bytes = 0
   try {
-    for await (const chunk of bodyStream(request) ?? []) {
+    for await (const chunk of request.body ?? []) {
       for (let at = 0; at < chunk.length; ) at += writeSync(file, chunk, at)
       bytes += chunk.length
     }

@@ -1,3 +1,4 @@
+import { ClickHouseFailure } from '../protocol.ts'
 import { type Cursor, type EngineConnection, loadAddon } from './addon.ts'
 import { setThreadNice } from './nice.ts'
 import { type Ask, engineFailureOf, type Job, onPool, onThisThread, openSession, quote } from './session.ts'
@@ -69,20 +70,17 @@ async function run({ native, connect, ask }: Started, job: Job): Promise<Uint8Ar
   }
 }
 
-/** Inserts a file like a ClickHouse client with `FROM INFILE`: any format, defaults for missing columns, block by block. */
+/** Inserts a file like a ClickHouse client with `FROM INFILE`: defaults for missing columns, block by block. */
 async function insertFile(
   connection: EngineConnection,
   text: string,
   file: string,
   ask: Ask,
 ): Promise<Uint8Array<ArrayBuffer>> {
-  const normal = await ask(connection, `SELECT formatQuerySingleLine(${quote(text)})`, 'TSVRaw')
-  const statement = Buffer.from(normal).toString('utf8').trim()
-  const match = /^(.*?)( SETTINGS (?:(?!.* SETTINGS ).*?))? FORMAT (\w+)$/s.exec(statement)
-  if (match === null)
-    throw engineFailureOf('Code: 62. DB::Exception: Syntax error: expected INSERT … FORMAT name. (SYNTAX_ERROR)')
-  const [, into, settings = '', format] = match
-  return ask(connection, `${into} FROM INFILE ${quote(file)} COMPRESSION 'none'${settings} FORMAT ${format}`, 'Null')
+  const [, into, format] = /^(INSERT INTO \S+) FORMAT (\w+)$/.exec(text) ?? []
+  if (format === undefined)
+    throw new ClickHouseFailure(62, 'SYNTAX_ERROR', 'Syntax error: expected INSERT … FORMAT name.')
+  return ask(connection, `${into} FROM INFILE ${quote(file)} COMPRESSION 'none' FORMAT ${format}`, 'Null')
 }
 
 async function openStream({ native, connect }: Started, job: Job): Promise<ThreadReply> {
