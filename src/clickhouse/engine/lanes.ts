@@ -39,22 +39,20 @@ export function createLanes(statementsPerKey: number) {
   }
   const keys = new Map<string, { readonly gate: ReturnType<typeof createGate>; users: number }>()
 
-  const within = async <T>(key: string | undefined, signal: AbortSignal, task: () => Promise<T>): Promise<T> => {
-    if (key === undefined) return task()
-    const entry = keys.get(key) ?? { gate: createGate(statementsPerKey, WAITING_PER_KEY_MAX), users: 0 }
-    keys.set(key, entry)
-    entry.users++
-    try {
-      return await entry.gate.run(signal, task)
-    } finally {
-      if (--entry.users === 0) keys.delete(key)
-    }
-  }
-
   return {
     /** @throws ClickHouseFailure TOO_MANY_SIMULTANEOUS_QUERIES; QUERY_WAS_CANCELLED when the signal aborts while it waits */
-    run: <T>({ lane, quotaKey }: LaneRequest, signal: AbortSignal, task: () => Promise<T>) =>
-      within(quotaKey, signal, () => gates[lane].run(signal, task)),
+    async run<T>({ lane, quotaKey: key }: LaneRequest, signal: AbortSignal, task: () => Promise<T>): Promise<T> {
+      const run = () => gates[lane].run(signal, task)
+      if (key === undefined) return run()
+      const entry = keys.get(key) ?? { gate: createGate(statementsPerKey, WAITING_PER_KEY_MAX), users: 0 }
+      keys.set(key, entry)
+      entry.users++
+      try {
+        return await entry.gate.run(signal, run)
+      } finally {
+        if (--entry.users === 0) keys.delete(key)
+      }
+    },
     /** Resolves once nothing runs. */
     idle: () => Promise.all(Object.values(gates).map((gate) => gate.idle())),
   }
