@@ -15,7 +15,7 @@ import { sessionSettings } from './session-settings.ts'
 import { scopeDatabase, scopedStatement } from './views.ts'
 
 /** A query whose answer is JSON. */
-export type JsonQuery = Omit<RunQuery, 'format'>
+type JsonQuery = Omit<RunQuery, 'format'>
 
 /** A query whose answer is streamed. */
 export interface StreamQuery extends JsonQuery {
