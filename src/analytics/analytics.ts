@@ -2,47 +2,20 @@ import { type ColumnarClient, ColumnarError, RESTART_PATIENCE_MS } from '../clic
 import { encodeCursor } from '../journal/cursor.ts'
 import type { Caller } from '../keys/schema.ts'
 import type { Partitions } from '../partitions/partition.ts'
-import { EngineTime, Penalties, QuerySlots } from './caps.ts'
-import type { AnswerCaps } from './catalogue.ts'
+import { Penalties, QuerySlots } from './caps.ts'
 import { refuseTypes } from './guard.ts'
 import { readJsonAnswer } from './json-answer.ts'
-import { createQueryParser, type QueryParser, toCallersError } from './parser.ts'
+import { QueryParser, toCallersError } from './parser.ts'
 import { WAIT_MAX_MS, waitUntilReadable } from './position.ts'
-import { tooLarge, tooLong } from './problems.ts'
+import { tooLarge } from './problems.ts'
 import { DEFAULT_QUERY_CAPS, type QueryCaps } from './query-caps.ts'
 import { openResultStream } from './result-stream.ts'
 import type { QueryAnswer, RunQuery } from './schema.ts'
 import { sessionSettings } from './session-settings.ts'
 import { scopeDatabase, scopedStatement } from './views.ts'
 
-/** Tenant SQL (docs/specification.md#sql). */
-export interface Analytics {
-  /**
-   * Runs one SELECT over the caller's own workspace and returns JSON.
-   * @throws ApiError VALIDATION_ERROR for a query that is invalid or not allowed, RATE_LIMITED at the workspace's query
-   *   concurrency limit, UNAVAILABLE when ClickHouse is unavailable
-   */
-  run(caller: Caller, request: JsonQuery, signal: AbortSignal): Promise<QueryAnswer>
-  /**
-   * Like {@link run}, but streams the answer in any format. It is not buffered, so it may be large.
-   * @throws as {@link run}, for failures before the answer starts
-   */
-  stream(caller: Caller, request: StreamQuery, signal: AbortSignal): Promise<StreamedAnswer>
-  /**
-   * Checks whether `query` is allowed. Names in it are resolved only when it runs.
-   * @throws ApiError VALIDATION_ERROR for a query that does not parse or is not allowed, UNAVAILABLE
-   */
-  check(query: string, signal: AbortSignal): Promise<void>
-  /** Parses queries without running them. */
-  readonly parser: QueryParser
-  /** Resource limits of a query. */
-  readonly caps: AnswerCaps
-  /** How long a client may wait for the next byte of an answer. */
-  readonly idleSeconds: number
-}
-
 /** A query whose answer is JSON. */
-export type JsonQuery = Omit<RunQuery, 'format'>
+type JsonQuery = Omit<RunQuery, 'format'>
 
 /** A query whose answer is streamed. */
 export interface StreamQuery extends JsonQuery {
@@ -67,53 +40,104 @@ interface StreamedAnswer {
   readonly body: ReadableStream<Uint8Array>
 }
 
-interface AnalyticsDeps {
-  readonly client: ColumnarClient
-  readonly partitions: Partitions
-  /** Defaults to the configuration's defaults. */
-  readonly caps?: QueryCaps
-  /** Tracks workspaces whose queries are refused for a while. */
-  readonly penalties?: Penalties
-}
-
 /** The engine ends a query at its time limit or is restarted. If neither happens within this time, it is unavailable. */
 const GRACE_SECONDS = 8
 /** Bun's maximum. */
 const IDLE_SECONDS_MAX = 255
 const MORE_ROWS = 'more rows than a document may have'
 
-export function createAnalytics(deps: AnalyticsDeps): Analytics {
-  const { client, partitions, caps = DEFAULT_QUERY_CAPS, penalties = new Penalties(caps.penaltySeconds) } = deps
-  const parser = createQueryParser(client, caps)
-  const slots = new QuerySlots(caps.atOnce)
-  // Twice the time, because a query is repeated after a restart of the engine.
-  const silenceMs = WAIT_MAX_MS + RESTART_PATIENCE_MS + 2 * (caps.seconds + GRACE_SECONDS) * 1000
-  const take = ({ workspaceId }: Caller) => {
-    penalties.check(workspaceId)
-    return slots.take(workspaceId)
+/** A checked query with the scope around it, and with at most so many rows. */
+type Statement = (rows?: number) => string
+
+/** Tenant SQL (docs/specification.md#sql). */
+export class Analytics {
+  /** Parses queries without running them. */
+  readonly parser: QueryParser
+  /** How long a client may wait for the next byte of an answer. */
+  readonly idleSeconds: number
+  private readonly slots: QuerySlots
+
+  /** @param penalties tracks workspaces whose queries are refused for a while */
+  constructor(
+    private readonly client: ColumnarClient,
+    private readonly partitions: Partitions,
+    /** Resource limits of a query. */
+    readonly caps: QueryCaps = DEFAULT_QUERY_CAPS,
+    private readonly penalties = new Penalties(caps.penaltySeconds),
+  ) {
+    this.parser = new QueryParser(client, caps)
+    this.slots = new QuerySlots(caps.atOnce)
+    // Twice the time, because a query is repeated after a restart of the engine.
+    const silenceMs = WAIT_MAX_MS + RESTART_PATIENCE_MS + 2 * (caps.seconds + GRACE_SECONDS) * 1000
+    this.idleSeconds = Math.min(IDLE_SECONDS_MAX, silenceMs / 1000)
   }
 
-  /** Checks a query and builds its statement. @throws ApiError */
-  const prepare = async (caller: Caller, request: JsonQuery & Pick<StreamQuery, 'parameters'>, signal: AbortSignal) => {
-    const { loading } = partitions.of(caller)
-    if (request.wait_for !== undefined) await waitUntilReadable(loading, request.wait_for, signal)
-    const query = await parser.check(request.query, signal)
-    refuseTypes(query.typeParameters, request)
-    return {
-      completeThrough: encodeCursor(loading.epoch, loading.loadedSeq()),
-      statement: (rows?: number) => scopedStatement(query, client.database, caller.workspaceId, rows),
+  /**
+   * Runs one SELECT over the caller's own workspace and returns JSON.
+   * @throws ApiError VALIDATION_ERROR for a query that is invalid or not allowed, RATE_LIMITED at the workspace's query
+   *   concurrency limit, UNAVAILABLE when ClickHouse is unavailable
+   */
+  async run(caller: Caller, request: JsonQuery, signal: AbortSignal): Promise<QueryAnswer> {
+    const leave = this.enter(caller)
+    try {
+      return await this.answer(caller, request, signal)
+    } catch (error) {
+      throw toCallersError(error, this.caps)
+    } finally {
+      leave()
     }
   }
 
-  const answer = async (caller: Caller, request: JsonQuery, signal: AbortSignal): Promise<QueryAnswer> => {
-    const { statement, completeThrough } = await prepare(caller, request, signal)
+  /**
+   * Like {@link run}, but streams the answer in any format. It is not buffered, so it may be large.
+   * @throws as {@link run}, for failures before the answer starts
+   */
+  async stream(caller: Caller, request: StreamQuery, signal: AbortSignal): Promise<StreamedAnswer> {
+    const leave = this.enter(caller)
+    try {
+      const { statement, completeThrough } = await this.prepare(caller, request, signal)
+      return { completeThrough, body: await this.open(caller, statement, request, signal, leave) }
+    } catch (error) {
+      leave()
+      throw error
+    }
+  }
+
+  private enter({ workspaceId }: Caller): () => void {
+    this.penalties.check(workspaceId)
+    return this.slots.take(workspaceId)
+  }
+
+  private session({ workspaceId }: Caller, caps: QueryCaps) {
+    const { database } = this.client
+    const settings = sessionSettings(database, workspaceId, caps)
+    return { settings, database: scopeDatabase(database), quotaKey: workspaceId }
+  }
+
+  /** Checks a query and builds its statement. @throws ApiError */
+  private async prepare(
+    caller: Caller,
+    request: JsonQuery & Pick<StreamQuery, 'parameters'>,
+    signal: AbortSignal,
+  ): Promise<{ statement: Statement; completeThrough: string }> {
+    const { loading } = this.partitions.of(caller)
+    if (request.wait_for !== undefined) await waitUntilReadable(loading, request.wait_for, signal)
+    const query = await this.parser.check(request.query, signal)
+    refuseTypes(query.typeParameters, request)
+    return {
+      completeThrough: encodeCursor(loading.epoch, loading.loadedSeq()),
+      statement: (rows) => scopedStatement(query, this.client.database, caller.workspaceId, rows),
+    }
+  }
+
+  private async answer(caller: Caller, request: JsonQuery, signal: AbortSignal): Promise<QueryAnswer> {
+    const { client, caps } = this
+    const { statement, completeThrough } = await this.prepare(caller, request, signal)
     const startedAt = performance.now()
     // One row more than allowed, to detect that there are more.
     const text = await client.queryText(statement(caps.rows + 1), 'JSON', {
+      ...this.session(caller, caps),
       params: request.params,
-      settings: sessionSettings(client.database, caller.workspaceId, caps),
-      database: scopeDatabase(client.database),
-      quotaKey: caller.workspaceId,
       timeoutMs: (caps.seconds + GRACE_SECONDS) * 1000,
       signal,
     })
@@ -132,89 +156,44 @@ export function createAnalytics(deps: AnalyticsDeps): Analytics {
     }
   }
 
-  const open = async (caller: Caller, request: StreamQuery, signal: AbortSignal, onEnd: () => void) => {
-    const { statement, completeThrough } = await prepare(caller, request, signal)
-    const body = await openBody({ client, caps, workspaceId: caller.workspaceId, statement, request, signal, onEnd })
-    return { completeThrough, body }
+  /**
+   * Runs a query and streams its result within the limits of the answer's format, at most one chunk ahead of its reader.
+   * The query ends when the reader or the client disconnects, or takes too long.
+   *
+   * @param onEnd called once when the stream has ended for any reason
+   * @returns once the engine has started the answer
+   * @throws ApiError for a failure before that
+   */
+  private async open(
+    caller: Caller,
+    statement: Statement,
+    request: StreamQuery,
+    signal: AbortSignal,
+    onEnd: () => void,
+  ): Promise<ReadableStream<Uint8Array>> {
+    const { client, caps } = this
+    const { rows, isDocument = false } = request
+    const engineSeconds = Math.min(request.seconds ?? caps.seconds, caps.seconds)
+    const resultBytes = isDocument ? caps.resultBytes : caps.streamBytes
+    const limits: QueryCaps = { ...caps, seconds: caps.streamSeconds, resultBytes }
+    const session = this.session(caller, limits)
+    const sql = isDocument
+      ? refusingRows(statement(Math.min(rows ?? caps.rows + 1, caps.rows + 1)), caps.rows)
+      : statement(rows)
+    const explain = (error: unknown) =>
+      hasMoreRows(error) ? tooLarge(`${caps.rows} rows`) : toCallersError(error, limits)
+    return openResultStream(
+      (ended) =>
+        client.stream(sql, request.outputFormat, {
+          ...session,
+          settings: { ...session.settings, ...request.outputSettings },
+          params: request.params,
+          parameters: request.parameters,
+          signal: ended,
+        }),
+      { signal, engineSeconds, totalSeconds: caps.streamSeconds, explain, onEnd },
+    )
   }
-
-  return {
-    parser,
-    idleSeconds: Math.min(IDLE_SECONDS_MAX, silenceMs / 1000),
-    caps: {
-      seconds: caps.seconds,
-      memory_bytes: caps.memoryBytes,
-      rows: caps.rows,
-      result_bytes: caps.resultBytes,
-      at_once: caps.atOnce,
-    },
-    check: async (query, signal) => {
-      await parser.check(query, signal)
-    },
-    async run(caller, request, signal) {
-      const leave = take(caller)
-      try {
-        return await answer(caller, request, signal)
-      } catch (error) {
-        throw toCallersError(error, caps)
-      } finally {
-        leave()
-      }
-    },
-    async stream(caller, request, signal) {
-      const leave = take(caller)
-      try {
-        return await open(caller, request, signal, leave)
-      } catch (error) {
-        leave()
-        throw error
-      }
-    },
-  }
-}
-
-interface BodyOptions {
-  readonly client: ColumnarClient
-  readonly caps: QueryCaps
-  readonly workspaceId: string
-  /** The statement of the query, with at most so many rows. */
-  readonly statement: (rows?: number) => string
-  readonly request: StreamQuery
-  readonly signal: AbortSignal
-  readonly onEnd: () => void
-}
-
-/** Runs a query and streams its result within the limits of the answer's format. */
-function openBody(options: BodyOptions): Promise<ReadableStream<Uint8Array>> {
-  const { client, caps, workspaceId, statement, request, signal, onEnd } = options
-  const { rows, isDocument = false, seconds = caps.seconds } = request
-  const engineSeconds = Math.min(seconds, caps.seconds)
-  const limits: QueryCaps = {
-    ...caps,
-    seconds: caps.streamSeconds,
-    resultBytes: isDocument ? caps.resultBytes : caps.streamBytes,
-  }
-  const settings = { ...sessionSettings(client.database, workspaceId, limits), ...request.outputSettings }
-  const sql = isDocument
-    ? refusingRows(statement(Math.min(rows ?? caps.rows + 1, caps.rows + 1)), caps.rows)
-    : statement(rows)
-  return openResultStream({
-    open: (ended) =>
-      client.stream(sql, request.outputFormat, {
-        params: request.params,
-        parameters: request.parameters,
-        settings,
-        database: scopeDatabase(client.database),
-        quotaKey: workspaceId,
-        signal: ended,
-      }),
-    signal,
-    engineTime: (onSpent) => new EngineTime(engineSeconds * 1000, onSpent),
-    tooLong: tooLong(engineSeconds),
-    seconds: caps.streamSeconds,
-    explain: (error) => (hasMoreRows(error) ? tooLarge(`${caps.rows} rows`) : toCallersError(error, limits)),
-    onEnd,
-  })
 }
 
 /** Makes the query fail if it has more rows; for formats in which the rows cannot be counted while streaming. */

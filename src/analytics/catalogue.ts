@@ -3,6 +3,7 @@ import { lookup } from '../base/lookup.ts'
 import type { PriceTable } from '../conventions/prices.ts'
 import { Count, Named } from '../http/schema.ts'
 import { EXAMPLES } from './examples.ts'
+import type { QueryCaps } from './query-caps.ts'
 import { RunQuery } from './schema.ts'
 import { TABLES } from './tables.ts'
 
@@ -25,8 +26,6 @@ const Caps = t.Object(
   },
   { description: 'Resource limits of a query.' },
 )
-/** Resource limits of a query. */
-export type AnswerCaps = typeof Caps.static
 
 const Usd = (what: string) => t.Number({ minimum: 0, description: `USD per million ${what} tokens.` })
 const ModelPrices = t.Record(t.String(), t.Object({ input: Usd('input'), output: Usd('output') }), {
@@ -133,7 +132,7 @@ const COLUMN_DESCRIPTIONS = lookup<Readonly<Record<string, string>>>({
 })
 
 /** The answer of `GET /api/v1/query/schema`. Names and types come from the table definitions. */
-export function queryCatalogue(caps: AnswerCaps, prices: PriceTable): QueryCatalogue {
+export function queryCatalogue(queryCaps: QueryCaps, prices: PriceTable): QueryCatalogue {
   const tables = [...TABLES].map(([table, { columns }]) => ({
     name: table,
     description: TABLE_DESCRIPTIONS.get(table) ?? '',
@@ -144,5 +143,7 @@ export function queryCatalogue(caps: AnswerCaps, prices: PriceTable): QueryCatal
       nullable: type.startsWith('Nullable('),
     })),
   }))
+  const { seconds, memoryBytes, rows, resultBytes, atOnce } = queryCaps
+  const caps = { seconds, memory_bytes: memoryBytes, rows, result_bytes: resultBytes, at_once: atOnce }
   return { tables, examples: [...EXAMPLES], caps, model_prices: prices }
 }

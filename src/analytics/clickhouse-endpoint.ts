@@ -38,34 +38,6 @@ const LINGER_MS = 2_000
 
 export function createClickHouseEndpoint({ guards, reader, analytics }: ClickHouseEndpointDeps): ClickHouseEndpoint {
   const { parser } = analytics
-  const ask = async (statement: Statement, signal: AbortSignal): Promise<ParsedStatement> => {
-    if (statement.text.length > QUERY_LENGTH_MAX) throw tooLong()
-    // Refused here, because the engine could parse it only with its data.
-    if (/^\s*INSERT\b/i.test(statement.text)) throw new ClickHouseFailure(164, 'READONLY', 'only SELECT is allowed')
-    const [version, settings] = await Promise.all([parser.version(signal), parser.settings(signal)])
-    const normalForm = await parser.normalForm(statement.text, signal)
-    return { request: readRequest(statement, normalForm, { version, settings }), version }
-  }
-
-  const answer = async (
-    caller: Caller,
-    statement: Statement,
-    { request, version }: ParsedStatement,
-    signal: AbortSignal,
-  ) => {
-    const { body: plain } = await analytics.stream(caller, request, signal)
-    const { outputFormat: format, query } = request
-    const body = withJsonTail(plain, { format, query, settings: statement.settings })
-    const tag = mintExceptionTag()
-    const headers: Record<string, string> = {
-      ...answerHeaders(statement.queryId, format),
-      [EXCEPTION_TAG_HEADER]: tag,
-    }
-    const reported = reportingFailure(body, (error) => exceptionBlock(tag, refusalOf(error, query).failure, version))
-    if (!statement.acceptsGzip) return new Response(cutOff(reported.body, reported), { headers })
-    headers['Content-Encoding'] = 'gzip'
-    return new Response(cutOff(reported.body.pipeThrough(new CompressionStream('gzip')), reported), { headers })
-  }
 
   const receive = async (request: Request, headers: Record<string, string | number>) => {
     const token = passwordOf(request)
@@ -79,9 +51,23 @@ export function createClickHouseEndpoint({ guards, reader, analytics }: ClickHou
     }
   }
 
-  const fail = async (error: ApiError | ClickHouseFailure, { request, query, queryId }: Failed): Promise<Response> => {
+  const answer = async (caller: Caller, statement: Statement, request: StreamQuery, signal: AbortSignal) => {
+    const { body: plain } = await analytics.stream(caller, request, signal)
+    const { outputFormat: format, query } = request
+    const { version } = await parser.engine(signal)
+    const tag = mintExceptionTag()
+    const body = reportingFailure(
+      withJsonTail(plain, { format, query, settings: statement.settings }),
+      (error) => exceptionBlock(tag, refusalOf(error, query).failure, version),
+      statement.acceptsGzip,
+    )
+    const headers = { ...answerHeaders(statement.queryId, format), [EXCEPTION_TAG_HEADER]: tag }
+    return new Response(body, { headers: statement.acceptsGzip ? { ...headers, 'Content-Encoding': 'gzip' } : headers })
+  }
+
+  const fail = async (error: ApiError | ClickHouseFailure, request: Request, query?: string, queryId?: string) => {
     const { failure, status, headers } = refusalOf(error, query)
-    const version = await parser.version(request.signal).catch(() => '')
+    const { version } = await parser.engine(request.signal).catch(() => ({ version: '' }))
     const response = failureResponse(failure, version, queryId)
     for (const [name, value] of Object.entries(headers)) response.headers.set(name, value)
     if (!acceptsGzip(request)) return new Response(response.body, { status, headers: response.headers })
@@ -90,6 +76,7 @@ export function createClickHouseEndpoint({ guards, reader, analytics }: ClickHou
   }
 
   return async (request, headers) => {
+    const { signal } = request
     let queryId: string | undefined
     let query: string | undefined
     try {
@@ -97,38 +84,30 @@ export function createClickHouseEndpoint({ guards, reader, analytics }: ClickHou
       const statement = await readStatement(body, () => Bun.randomUUIDv7())
       queryId = shownId(statement.queryId)
       query = statement.text
-      const parsed = await ask(statement, request.signal)
-      query = parsed.request.query
-      return await answer(caller, { ...statement, queryId }, parsed, request.signal)
+      refuseUnparsable(query)
+      const normalForm = await parser.normalForm(query, signal)
+      const translated = readRequest(statement, normalForm, await parser.engine(signal))
+      query = translated.query
+      return await answer(caller, { ...statement, queryId }, translated, signal)
     } catch (error) {
-      if (error instanceof ApiError || error instanceof ClickHouseFailure)
-        return fail(error, { request, query, queryId })
+      if (error instanceof ApiError || error instanceof ClickHouseFailure) return fail(error, request, query, queryId)
       throw error
     }
   }
+}
+
+/** @throws ClickHouseFailure */
+function refuseUnparsable(query: string): void {
+  if (query.length > QUERY_LENGTH_MAX)
+    throw new ClickHouseFailure(62, 'SYNTAX_ERROR', `Max query size exceeded: ${QUERY_LENGTH_MAX} characters`)
+  // The engine could parse it only with its data.
+  if (/^\s*INSERT\b/i.test(query)) throw new ClickHouseFailure(164, 'READONLY', 'only SELECT is allowed')
 }
 
 /** An unreadable body is a bad argument. Other validation errors are reported to ClickHouse clients as denied access. */
 function unreadable(error: unknown): unknown {
   if (!(error instanceof ApiError) || error.code !== 'VALIDATION_ERROR') return error
   return new ClickHouseFailure(36, 'BAD_ARGUMENTS', error.message)
-}
-
-/** A parsed statement. */
-interface ParsedStatement {
-  readonly request: StreamQuery
-  readonly version: string
-}
-
-/** What is known of a request that failed. */
-interface Failed {
-  readonly request: Request
-  readonly query: string | undefined
-  readonly queryId: string | undefined
-}
-
-function tooLong(): ClickHouseFailure {
-  return new ClickHouseFailure(62, 'SYNTAX_ERROR', `Max query size exceeded: ${QUERY_LENGTH_MAX} characters`)
 }
 
 /** The key, from where ClickHouse clients put passwords; undefined if the guard should look for it itself. */
@@ -153,56 +132,52 @@ function shownId(id: string): string {
   return /^[!-~]{1,200}$/.test(id) ? id : Bun.randomUUIDv7()
 }
 
-interface ReportedFailure {
-  readonly body: ReadableStream<Uint8Array<ArrayBuffer>>
-  /** Why the body ended early, if it did. */
-  failure: unknown
-}
-
-/** Appends the error to a response that fails midway. */
+/**
+ * Appends the error to a response that fails midway, and then aborts the connection, so that clients do not take the
+ * response for a complete one.
+ */
 function reportingFailure(
   answer: ReadableStream<Uint8Array>,
   encodeError: (error: ApiError) => Uint8Array,
-): ReportedFailure {
-  const reader = answer.getReader()
-  const reported: ReportedFailure = {
-    failure: undefined,
-    body: new ReadableStream(
-      {
-        async pull(controller) {
-          try {
-            const { done, value } = await reader.read()
-            if (done) controller.close()
-            else controller.enqueue(value as Uint8Array<ArrayBuffer>)
-          } catch (error) {
-            reported.failure = error
-            if (error instanceof ApiError) controller.enqueue(encodeError(error) as Uint8Array<ArrayBuffer>)
-            controller.close()
-          }
-        },
-        cancel: (reason) => reader.cancel(reason),
-      },
-      { highWaterMark: 0 },
-    ),
-  }
-  return reported
+  isGzip: boolean,
+): ReadableStream<Uint8Array> {
+  let failure: unknown
+  const reported = pulling(answer, async (reader, controller) => {
+    try {
+      const { done, value } = await reader.read()
+      if (done) controller.close()
+      else controller.enqueue(value)
+    } catch (error) {
+      failure = error
+      if (error instanceof ApiError) controller.enqueue(encodeError(error))
+      controller.close()
+    }
+  })
+  return pulling(isGzip ? reported.pipeThrough(gzip()) : reported, async (reader, controller) => {
+    const { done, value } = await reader.read()
+    if (!done) return controller.enqueue(value)
+    if (failure === undefined) return controller.close()
+    // Time to send the rest: anything unsent when the stream errors is lost, including the reason.
+    await Bun.sleep(LINGER_MS)
+    controller.error(failure)
+  })
 }
 
-/** Aborts the connection at the end of a response that failed, so that clients do not take it for a complete one. */
-function cutOff(body: ReadableStream<Uint8Array>, reported: ReportedFailure): ReadableStream<Uint8Array> {
-  const reader = body.getReader()
+function gzip() {
+  return new CompressionStream('gzip') as ReadableWritablePair<Uint8Array, Uint8Array>
+}
+
+/** A stream that takes each chunk from `source` when its own reader wants one. */
+function pulling(
+  source: ReadableStream<Uint8Array>,
+  pull: (
+    reader: ReadableStreamDefaultReader<Uint8Array>,
+    controller: ReadableStreamDefaultController<Uint8Array>,
+  ) => Promise<void>,
+): ReadableStream<Uint8Array> {
+  const reader = source.getReader()
   return new ReadableStream(
-    {
-      async pull(controller) {
-        const { done, value } = await reader.read()
-        if (!done) return controller.enqueue(value)
-        if (reported.failure === undefined) return controller.close()
-        // Time to send the rest: anything unsent when the stream errors is lost, including the reason.
-        await Bun.sleep(LINGER_MS)
-        controller.error(reported.failure)
-      },
-      cancel: (reason) => reader.cancel(reason),
-    },
+    { pull: (controller) => pull(reader, controller), cancel: (reason) => reader.cancel(reason) },
     { highWaterMark: 0 },
   )
 }

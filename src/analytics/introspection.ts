@@ -1,8 +1,13 @@
 import { lookup } from '../base/lookup.ts'
-import type { TakenSetting } from './clickhouse-settings.ts'
-import { replaceUnquoted } from './quoting.ts'
-import { SYSTEM_TABLES, systemTable } from './system-tables.ts'
+import { quote, replaceUnquoted } from './quoting.ts'
 import { TABLES } from './tables.ts'
+
+/** A setting that requests may give, with its default value. */
+export interface TakenSetting {
+  readonly name: string
+  readonly type: string
+  readonly value: string
+}
 
 /** The server that a ClickHouse client sees. */
 interface EmulatedServer {
@@ -23,6 +28,61 @@ const CONSTANTS = lookup<string>({
   serverTimezone: "'UTC'",
   serverTimeZone: "'UTC'",
   uptime: 'toUInt32(1)',
+})
+
+/** A `system` table that ClickHouse clients see: metadata of the tenant's tables, or numbers. */
+interface SystemTable {
+  readonly engine: string
+  /** The columns as `name Type`, separated by commas. */
+  readonly structure: string
+  /** Its rows, or a query for them. */
+  readonly contents: string | ((settings: readonly TakenSetting[]) => readonly (readonly unknown[])[])
+}
+
+const NIL_UUID = '00000000-0000-0000-0000-000000000000'
+
+/** Unlimited, as in ClickHouse. */
+const NUMBERS: SystemTable = {
+  engine: 'SystemNumbers',
+  structure: 'number UInt64',
+  contents: 'SELECT number FROM numbers(18446744073709551615)',
+}
+
+const SYSTEM_TABLES: ReadonlyMap<string, SystemTable> = lookup<SystemTable>({
+  databases: {
+    engine: 'SystemDatabases',
+    structure: 'name String, engine String, comment String, uuid String',
+    contents: () => ['default', 'system'].map((name) => [name, 'Atomic', '', NIL_UUID]),
+  },
+  tables: {
+    engine: 'SystemTables',
+    structure: `database String, name String, uuid String, engine String, is_temporary UInt8, comment String,
+      partition_key String, sorting_key String, primary_key String, sampling_key String, create_table_query String,
+      engine_full String, total_rows Nullable(UInt64), total_bytes Nullable(UInt64)`,
+    contents: () =>
+      everyTable().map(({ database, table, engine }) => {
+        return [database, table, NIL_UUID, engine, 0, '', '', '', '', '', '', '', null, null]
+      }),
+  },
+  columns: {
+    engine: 'SystemColumns',
+    structure: `database String, table String, name String, type String, position UInt64, default_kind String,
+      default_type String, default_expression String, comment String, codec_expression String, ttl_expression String,
+      is_in_partition_key UInt8, is_in_sorting_key UInt8, is_in_primary_key UInt8, is_in_sampling_key UInt8`,
+    contents: () =>
+      everyTable().flatMap(({ database, table, columns }) =>
+        columns.map(([name, type], i) => [database, table, name, type, i + 1, '', '', '', '', '', '', 0, 0, 0, 0]),
+      ),
+  },
+  // Drivers query this to find out which settings they may send.
+  settings: {
+    engine: 'SystemSettings',
+    structure: 'name String, value String, changed UInt8, description String, readonly UInt8, type String',
+    contents: (settings) => settings.map(({ name, value, type }) => [name, value, 0, '', 0, type]),
+  },
+  one: { engine: 'SystemOne', structure: 'dummy UInt8', contents: 'SELECT toUInt8(0) AS dummy' },
+  numbers: NUMBERS,
+  numbers_mt: NUMBERS,
 })
 
 /**
@@ -89,6 +149,33 @@ function withSystemTables(query: string, server: EmulatedServer): string {
     })
   }
   if (definitions.size === 0) return query
-  const list = [...definitions].map(([name, table]) => `${name} AS (${systemTable(table, server.settings)})`)
+  const list = [...definitions].map(([name, table]) => `${name} AS (${contentsOf(table, server.settings)})`)
   return `WITH ${list.join(', ')} SELECT * FROM (${renamed})`
+}
+
+/** A query for the contents of a `system` table. */
+function contentsOf(name: string, settings: readonly TakenSetting[]): string {
+  const { structure, contents } = SYSTEM_TABLES.get(name)!
+  if (typeof contents === 'string') return contents
+  const literal = (value: unknown) => (typeof value === 'string' ? quote(value) : String(value ?? 'NULL'))
+  const columns = columnsOf(structure)
+  const types = columns.map(([, type], i) => `c${i} ${type}`).join(', ')
+  // `database` is also a function; the guard allows it as a column name only if the query defines it as an alias.
+  const names = columns.map(([column], i) => `c${i} AS ${column}`).join(', ')
+  const rows = contents(settings).map((row) => `(${row.map(literal).join(', ')})`)
+  return `SELECT ${names} FROM values('${types}', ${rows.join(', ')})`
+}
+
+function everyTable() {
+  const ours = [...TABLES].map(([table, { columns }]) => {
+    return { database: 'default', table, engine: 'View', columns: columns.map(({ name, type }) => [name, type]) }
+  })
+  const system = [...SYSTEM_TABLES].map(([table, { structure, engine }]) => {
+    return { database: 'system', table, engine, columns: columnsOf(structure) }
+  })
+  return [...ours, ...system]
+}
+
+function columnsOf(structure: string): string[][] {
+  return structure.split(/,\s+/).map((column) => column.trim().split(' '))
 }

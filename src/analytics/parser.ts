@@ -1,9 +1,13 @@
+import { LRUCache } from 'lru-cache'
 import { ApiError } from '../base/errors.ts'
 import { type ColumnarClient, ColumnarError, ColumnarUnavailable } from '../clickhouse/client.ts'
-import { type CheckedQuery, createGuard, normalFormOf, PARSER_SETTINGS } from './guard.ts'
+import { type CheckedQuery, createGuard, normalFormOf, PARSER_SETTINGS, type SqlGuard } from './guard.ts'
 import { atCharacters, explainFailure } from './problems.ts'
 import type { QueryCaps } from './query-caps.ts'
-import { TextCache } from './text-cache.ts'
+
+/** Limits of each cache: entries, and characters of queries. */
+const CACHED_MAX = 1_000
+const CACHED_LENGTH_MAX = 4_000_000
 
 /** A setting of the engine. */
 export interface EngineSetting {
@@ -13,56 +17,72 @@ export interface EngineSetting {
   readonly isObsolete: boolean
 }
 
+/** What is known of the engine: its version, and all its settings by name. */
+export interface KnownEngine {
+  readonly version: string
+  readonly settings: ReadonlyMap<string, EngineSetting>
+}
+
 /** Parses queries with the engine. Results are cached, because they depend only on the text. */
-export interface QueryParser {
+export class QueryParser {
+  // A check takes two round trips, as long as a short query itself.
+  private readonly passed = textCache<CheckedQuery>()
+  private readonly normalForms = textCache<string>()
+  private readonly guard: SqlGuard
+  private known: KnownEngine | undefined
+
+  constructor(
+    private readonly client: ColumnarClient,
+    private readonly caps: QueryCaps,
+  ) {
+    this.guard = createGuard(client, (error) => explainFailure(error, caps))
+  }
+
   /** @throws ApiError VALIDATION_ERROR for a query that does not parse or is not allowed, UNAVAILABLE */
-  check(query: string, signal: AbortSignal): Promise<CheckedQuery>
+  check(query: string, signal: AbortSignal): Promise<CheckedQuery> {
+    return this.cached(this.passed, query, () => this.guard.check(query, signal))
+  }
+
   /**
    * The query in the engine's normal form: on one line, without comments.
    * @throws ApiError VALIDATION_ERROR for a query that does not parse, UNAVAILABLE
    */
-  normalForm(query: string, signal: AbortSignal): Promise<string>
-  /** The version of the engine. @throws ApiError UNAVAILABLE */
-  version(signal: AbortSignal): Promise<string>
-  /** All settings of the engine, by name. @throws ApiError UNAVAILABLE */
-  settings(signal: AbortSignal): Promise<ReadonlyMap<string, EngineSetting>>
-}
+  normalForm(query: string, signal: AbortSignal): Promise<string> {
+    return this.cached(this.normalForms, query, () => normalFormOf(this.client, query, signal))
+  }
 
-export function createQueryParser(client: ColumnarClient, caps: QueryCaps): QueryParser {
-  const guard = createGuard(client, (error) => explainFailure(error, caps))
-  // A check takes two round trips, as long as a short query itself.
-  const passed = new TextCache<CheckedQuery>()
-  const normalForms = new TextCache<string>()
-  const versions = new TextCache<string>()
-  const settings = new TextCache<ReadonlyMap<string, EngineSetting>>()
-
-  const askVersion = async (signal: AbortSignal): Promise<string> => {
+  /** @throws ApiError UNAVAILABLE */
+  async engine(signal: AbortSignal): Promise<KnownEngine> {
+    const sql = 'SELECT version() AS version, name, type, default, is_obsolete::Bool AS isObsolete FROM system.settings'
     const options = { settings: PARSER_SETTINGS, signal }
-    const [row] = await client.query<{ version: string }>('SELECT version() AS version', options)
-    return row.version
+    const ask = () => this.client.query<EngineSetting & { version: string }>(sql, options)
+    if (this.known !== undefined) return this.known
+    const rows = await this.translated('', ask)
+    this.known = { version: rows[0].version, settings: new Map(rows.map((row) => [row.name, row])) }
+    return this.known
   }
-  const askSettings = async (signal: AbortSignal) => {
-    const sql = 'SELECT name, type, default, is_obsolete AS isObsolete FROM system.settings'
-    const rows = await client.query<Omit<EngineSetting, 'isObsolete'> & { isObsolete: number }>(sql, {
-      settings: { readonly: 1 },
-      signal,
-    })
-    return new Map(rows.map((row) => [row.name, { ...row, isObsolete: row.isObsolete === 1 }]))
+
+  private async cached<Found extends {}>(
+    cache: LRUCache<string, Found>,
+    query: string,
+    find: () => Promise<Found>,
+  ): Promise<Found> {
+    const found = cache.get(query) ?? (await this.translated(query, find))
+    cache.set(query, found)
+    return found
   }
-  const translated = async <T>(query: string, answer: Promise<T>): Promise<T> => {
+
+  private async translated<T>(query: string, ask: () => Promise<T>): Promise<T> {
     try {
-      return await answer
+      return await ask()
     } catch (error) {
-      throw atCharacters(toCallersError(error, caps), query)
+      throw atCharacters(toCallersError(error, this.caps), query)
     }
   }
+}
 
-  return {
-    check: (query, signal) => passed.of(query, () => translated(query, guard.check(query, signal))),
-    normalForm: (query, signal) => normalForms.of(query, () => translated(query, normalFormOf(client, query, signal))),
-    version: (signal) => versions.of('', () => translated('', askVersion(signal))),
-    settings: (signal) => settings.of('', () => translated('', askSettings(signal))),
-  }
+function textCache<Found extends {}>(): LRUCache<string, Found> {
+  return new LRUCache({ max: CACHED_MAX, maxSize: CACHED_LENGTH_MAX, sizeCalculation: (_, { length }) => length + 1 })
 }
 
 /**

@@ -1,3 +1,4 @@
+import { orAborted } from '../base/abort.ts'
 import { ApiError, invalid } from '../base/errors.ts'
 import { parseCursor } from '../journal/cursor.ts'
 import type { LoadProgress } from '../sink/sink.ts'
@@ -14,16 +15,8 @@ export async function waitUntilReadable(
   waitFor: string | number,
   signal: AbortSignal,
 ): Promise<void> {
-  signal.throwIfAborted()
   const seq = typeof waitFor === 'number' ? waitFor : decodePosition(loading.epoch, waitFor)
-  const left = Promise.withResolvers<never>()
-  const leave = () => left.reject(signal.reason)
-  signal.addEventListener('abort', leave, { once: true })
-  try {
-    if (await Promise.race([loading.waitFor(seq, WAIT_MAX_MS), left.promise])) return
-  } finally {
-    signal.removeEventListener('abort', leave)
-  }
+  if (await orAborted(loading.waitFor(seq, WAIT_MAX_MS), signal)) return
   throw new ApiError('UNAVAILABLE', `wait_for: position ${seq} is not readable yet`)
 }
 

@@ -3,7 +3,7 @@ import { PageQuery } from '../http/schema.ts'
 import type { Guards } from '../keys/guards.ts'
 import { SECURITY } from '../keys/security.ts'
 import type { Analytics } from './analytics.ts'
-import { answerQuery, STREAMED_MEDIA } from './formats.ts'
+import { answerQuery, STREAMED_MEDIA } from './routes.ts'
 import {
   CreateSavedQuery,
   DeletedQuery,

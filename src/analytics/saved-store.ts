@@ -51,7 +51,7 @@ export class SavedQueries {
     const now = new Date(clock.now())
     const settings = { name, description, query, params: jsonOf(params) }
     const row = { query_id: mint.uuid(), workspace_id: workspaceId, ...settings, created_at: now, updated_at: now }
-    await analytics.check(query, signal)
+    await analytics.parser.check(query, signal)
     await inTransaction(sql, async (tx) => {
       // Serializes creations of a workspace, so that the count is still valid when the row is written.
       await tx`select from workspaces where workspace_id = ${workspaceId} for no key update`
@@ -95,7 +95,7 @@ export class SavedQueries {
     const { params, ...rest } = edit
     const changes = { ...rest, ...(params === undefined ? {} : { params: jsonOf(params) }) }
     if (Object.keys(changes).length === 0) return this.get(caller, queryId)
-    if (edit.query !== undefined) await analytics.check(edit.query, signal)
+    if (edit.query !== undefined) await analytics.parser.check(edit.query, signal)
     const changed = { ...changes, updated_at: new Date(clock.now()) }
     const [row] = await sql<SavedQueryRow[]>`
       update saved_queries set ${sql(changed as never)}

@@ -1,6 +1,6 @@
 import { type AstNode, readAst, textOf } from './ast.ts'
 import { JSON_COLUMNS } from './json-paths.ts'
-import { SelectLists, type SqlToken, sqlTokens } from './sql-tokens.ts'
+import { type SqlToken, sqlTokens } from './sql-tokens.ts'
 import { TABLES } from './tables.ts'
 import { type ExpectedType, TypedContexts } from './typed-contexts.ts'
 
@@ -111,11 +111,10 @@ function rewrite(
     const index = indexOf(node) ?? 0
     texts[index] = typed(texts[index], expected)
   }
-  const lists = new SelectLists(tokens)
   for (const [element, node] of unnamedElements(tree, wanted)) {
-    const place = lists.elementAt(indexOf(node) ?? 0)
+    const place = tokens[indexOf(node) ?? 0].element
     if (place === undefined) continue
-    const [from, to] = place
+    const { from, to } = place
     const name = nameOf(element, tokens) ?? original.slice(from, to).join('').trim().replaceAll('`', '')
     if (!/[\\`\p{Cc}]/u.test(name)) texts[to - 1] += ` AS \`${name}\``
   }

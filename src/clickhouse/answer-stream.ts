@@ -1,5 +1,4 @@
 import { lookup } from '../base/lookup.ts'
-import type { ColumnarBackend } from './backend.ts'
 import { EXCEPTION_TAG_HEADER, ExceptionScanner } from './exception-block.ts'
 import { ClickHouseFailure } from './protocol.ts'
 
@@ -12,50 +11,20 @@ const ESCAPES = lookup<string>({
   '\0': '\\0',
 })
 
-/** A statement whose result is streamed. */
-export interface StreamedStatement {
-  readonly sql: string
-  /** ClickHouse's name of the format. */
-  readonly format: string
-  readonly database: string
-  readonly settings: Readonly<Record<string, string | number>>
-  /** Values of `{name:Type}` placeholders, in ClickHouse's text form: see {@link parameterText}. */
-  readonly parameters: Readonly<Record<string, string>>
-}
-
 /**
- * Runs a statement and streams its result with backpressure, so that nothing is buffered beyond what is in flight. (The
- * official client streams through `node:http`, which has no such backpressure.)
+ * The pieces of a streamed result, with backpressure, so that nothing is buffered beyond what is in flight. Ending the
+ * iteration early ends the statement.
  *
- * @returns the pieces of the result; they throw if it fails midway. Ending the iteration early ends the statement
- * @throws ClickHouseFailure an error of the server; any other error means that it was not reached
+ * @param explain turns a failure midway into the error that is thrown
  */
-export async function openAnswer(
-  backend: ColumnarBackend,
-  { sql, format, database, settings, parameters }: StreamedStatement,
-  signal: AbortSignal,
-): Promise<AsyncGenerator<Uint8Array, void, void>> {
-  const search = { database, default_format: format, ...settings }
-  const body = new FormData()
-  body.set('query', sql)
-  for (const [name, value] of Object.entries(parameters)) body.set(`param_${name}`, value)
-  const response = await fetch(
-    `${backend.url}/?${new URLSearchParams(Object.entries(search).map(([name, value]) => [name, String(value)]))}`,
-    {
-      method: 'POST',
-      headers: { 'X-ClickHouse-User': backend.username, 'X-ClickHouse-Key': backend.password },
-      body,
-      signal,
-    },
-  )
-  if (!response.ok) throw ClickHouseFailure.fromText(await response.text())
-  return pieces(response)
-}
-
-async function* pieces(response: Response): AsyncGenerator<Uint8Array, void, void> {
+export async function* piecesOf(
+  response: Response,
+  explain: (error: unknown) => unknown,
+): AsyncGenerator<Uint8Array, void, void> {
   if (response.body === null) return
   const scanner = new ExceptionScanner(response.headers.get(EXCEPTION_TAG_HEADER) ?? '')
   const reader = response.body.getReader()
+  let problem: unknown
   try {
     for (;;) {
       const { done, value } = await reader.read()
@@ -64,14 +33,14 @@ async function* pieces(response: Response): AsyncGenerator<Uint8Array, void, voi
       if (piece.length > 0) yield piece
     }
   } catch (error) {
-    // A server may close the connection after it has sent the reason.
-    const reason = scanner.end()
-    throw reason instanceof ClickHouseFailure ? reason : error
+    problem = error
   } finally {
     reader.cancel().catch(() => {})
   }
+  // A server may close the connection after it has sent the reason.
   const last = scanner.end()
-  if (last instanceof ClickHouseFailure) throw last
+  if (last instanceof ClickHouseFailure) throw explain(last)
+  if (problem !== undefined) throw explain(problem)
   if (last.length > 0) yield last
 }
 

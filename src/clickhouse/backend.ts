@@ -16,7 +16,6 @@ export interface ColumnarBackend {
   readonly database: string
   /** The cluster of ClickHouse servers on which tables are replicated; undefined: a single server. */
   readonly cluster?: string | undefined
-  readonly state: 'starting' | 'ready' | 'down'
   /** The embedded engine has ended and is being started again, which takes about a second. */
   readonly isRestarting: boolean
   /** Resolves once it responds; rejects with the signal's reason if that aborts first. */
@@ -33,27 +32,20 @@ export interface ColumnarBackend {
  */
 export function remoteClickHouse(clickhouseUrl: string, cluster?: string): ColumnarBackend {
   const parsed = new URL(clickhouseUrl)
-  let state: ColumnarBackend['state'] = 'starting'
   return {
     url: parsed.origin,
     username: decodeURIComponent(parsed.username) || 'default',
     password: decodeURIComponent(parsed.password),
     database: decodeURIComponent(parsed.pathname.slice(1)) || DEFAULT_DATABASE,
     cluster,
-    get state() {
-      return state
-    },
     isRestarting: false,
     async whenReady(signal) {
       while (!(await answersPing(parsed.origin))) {
         signal?.throwIfAborted()
         await Bun.sleep(PROBE_INTERVAL_MS)
       }
-      state = 'ready'
     },
-    async stop() {
-      state = 'down'
-    },
+    async stop() {},
   }
 }
 

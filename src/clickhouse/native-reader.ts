@@ -78,20 +78,19 @@ class Cursor {
   constructor(readonly bytes: Buffer) {}
 
   varint(): number {
+    let byte = this.bytes[this.at++]
+    if (byte < 0x80) return byte
     let value = 0
-    let unit = 1
-    for (;;) {
-      const byte = this.bytes[this.at++]
+    for (let unit = 1; ; unit *= 0x80) {
       if (byte === undefined) throw cutOff()
       value += (byte & 0x7f) * unit
       if (byte < 0x80) return value
-      unit *= 0x80
+      byte = this.bytes[this.at++]
     }
   }
 
   string(): string {
-    const length = this.varint()
-    const start = this.skip(length)
+    const start = this.skip(this.varint())
     return this.bytes.toString('utf8', start, this.at)
   }
 
@@ -158,8 +157,7 @@ function strings(cursor: Cursor, rows: number): StringColumn {
   if (rows > cursor.bytes.length - cursor.at) throw cutOff()
   const offsets = new Uint32Array(rows * 2)
   for (let row = 0; row < rows; row++) {
-    const length = cursor.varint()
-    offsets[row * 2] = cursor.skip(length)
+    offsets[row * 2] = cursor.skip(cursor.varint())
     offsets[row * 2 + 1] = cursor.at
   }
   return new StringColumn(cursor.bytes, offsets)
@@ -172,6 +170,70 @@ function int64(cursor: Cursor, rows: number): NumberColumn {
     const at = start + row * 8
     return bytes.readInt32LE(at + 4) * 2 ** 32 + bytes.readUInt32LE(at)
   })
+}
+
+/**
+ * Visits the payloads of all events of one type in a block of events (see `event-block.ts`) without decoding the rest, for
+ * consumers that read every block but need few of its rows.
+ *
+ * @param type the event type in UTF-8
+ * @param visit gets the row, and where its payload starts and ends in `block`
+ */
+export function visitPayloads(
+  block: Buffer,
+  type: Uint8Array,
+  visit: (row: number, start: number, end: number) => void,
+): void {
+  const cursor = new Cursor(block)
+  const columns = cursor.varint()
+  const rows = cursor.varint()
+  let matches: readonly number[] = []
+  for (let i = 0; i < columns; i++) {
+    const name = cursor.string()
+    const columnType = cursor.string()
+    if (columnType !== 'String') cursor.at += widthOf(columnType) * rows
+    else if (name === 'payload') {
+      visitStrings(cursor, matches, visit)
+      return
+    } else if (name === 'type') {
+      matches = rowsWith(cursor, rows, type)
+      if (matches.length === 0) return
+    } else for (let row = 0; row < rows; row++) cursor.skip(cursor.varint())
+  }
+}
+
+/** The size of a value, in bytes. */
+function widthOf(columnType: string): number {
+  if (columnType === 'UUID') return 16
+  if (columnType.startsWith('Enum8')) return 1
+  if (columnType === 'UInt64' || columnType.startsWith('DateTime64')) return 8
+  throw new RangeError(`a block of events has a column of type ${columnType}`)
+}
+
+/** The rows of a column of strings whose value is `wanted`. */
+function rowsWith(cursor: Cursor, rows: number, wanted: Uint8Array): readonly number[] {
+  const found: number[] = []
+  const { bytes } = cursor
+  for (let row = 0; row < rows; row++) {
+    const start = cursor.skip(cursor.varint())
+    let same = 0
+    while (same < wanted.length && bytes[start + same] === wanted[same]) same++
+    if (same === wanted.length && cursor.at - start === same) found.push(row)
+  }
+  return found
+}
+
+function visitStrings(
+  cursor: Cursor,
+  rows: readonly number[],
+  visit: (row: number, start: number, end: number) => void,
+): void {
+  let row = 0
+  for (const wanted of rows) {
+    for (; row < wanted; row++) cursor.skip(cursor.varint())
+    const start = cursor.skip(cursor.varint())
+    visit(row++, start, cursor.at)
+  }
 }
 
 /** Two halves, each a little-endian 64-bit integer. */

@@ -58,14 +58,12 @@ export interface Statement {
 
 /** Statistics of a statement for the `X-ClickHouse-Summary` header. */
 interface Summary {
-  readonly readRows: number
-  readonly readBytes: number
-  readonly writtenRows: number
-  readonly writtenBytes: number
+  readonly rowsRead: number
+  readonly bytesRead: number
   readonly elapsedSeconds: number
 }
 
-const NOTHING_YET: Summary = { readRows: 0, readBytes: 0, writtenRows: 0, writtenBytes: 0, elapsedSeconds: 0 }
+const NOTHING_YET: Summary = { rowsRead: 0, bytesRead: 0, elapsedSeconds: 0 }
 
 /** A failure as ClickHouse reports it: numeric code, its name, and a message without either. */
 export class ClickHouseFailure extends Error {
@@ -82,7 +80,9 @@ export class ClickHouseFailure extends Error {
   static fromText(text: string): ClickHouseFailure {
     const plain = text.replace(/\s*\(version [^()]*(\([^()]*\))?\)\s*$/, '')
     // Layers of the engine may repeat the prefix.
-    const match = /^(?:Code: (\d+)\. DB::Exception: )+([\s\S]*?)\s*(?:\(([A-Z0-9_]+)\))?\s*$/.exec(plain)
+    const match = /^(?:(?:Query failed: )?Code: (\d+)\. DB::Exception: )+([\s\S]*?)\s*(?:\(([A-Z0-9_]+)\))?\s*$/.exec(
+      plain,
+    )
     if (match === null) return new ClickHouseFailure(UNKNOWN_EXCEPTION, 'UNKNOWN_EXCEPTION', text.trim())
     return new ClickHouseFailure(Number(match[1]), match[3] ?? 'UNKNOWN_EXCEPTION', match[2])
   }
@@ -153,14 +153,6 @@ export function acceptsGzip(request: Request): boolean {
   return isAskedFor && /\bgzip\b/.test(request.headers.get('accept-encoding') ?? '')
 }
 
-/** The body, decompressed if necessary. */
-export function bodyStream(request: Request): ReadableStream<Uint8Array> | null {
-  const encoding = request.headers.get('content-encoding') ?? 'identity'
-  if (request.body === null || encoding === 'identity') return request.body
-  if (encoding !== 'gzip') throw notImplemented(`Content-Encoding: ${encoding}`)
-  return request.body.pipeThrough(new DecompressionStream('gzip') as ReadableWritablePair<Uint8Array, Uint8Array>)
-}
-
 /** The output format of `text`: its FORMAT clause overrides the default. */
 export function outputFormat(text: string, defaultFormat: string): string {
   return /\bFORMAT\s+([A-Za-z0-9]+)\s*(?:SETTINGS\b[^;]*)?;?\s*$/i.exec(text)?.[1] ?? defaultFormat
@@ -174,10 +166,10 @@ export function answerHeaders(queryId: string, format: string, summary = NOTHING
     'X-ClickHouse-Format': format,
     'X-ClickHouse-Timezone': 'UTC',
     'X-ClickHouse-Summary': JSON.stringify({
-      read_rows: String(summary.readRows),
-      read_bytes: String(summary.readBytes),
-      written_rows: String(summary.writtenRows),
-      written_bytes: String(summary.writtenBytes),
+      read_rows: String(summary.rowsRead),
+      read_bytes: String(summary.bytesRead),
+      written_rows: '0',
+      written_bytes: '0',
       elapsed_ns: String(Math.round(summary.elapsedSeconds * 1e9)),
     }),
   }
@@ -232,11 +224,9 @@ async function readForm(request: Request): Promise<Map<string, string> | undefin
 }
 
 async function readText(request: Request): Promise<string> {
-  const stream = bodyStream(request)
-  if (stream === null) return ''
   const chunks: Uint8Array[] = []
   let size = 0
-  for await (const chunk of stream) {
+  for await (const chunk of request.body ?? []) {
     size += chunk.length
     refuseTooLarge(size)
     chunks.push(chunk)

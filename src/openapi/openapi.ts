@@ -108,16 +108,7 @@ function withoutParsers(app: AnyElysia): AnyElysia {
 }
 
 function completed(method: string, generated: Generated): Json {
-  const {
-    errors: _errors,
-    media: _media,
-    query,
-    answer: _answer,
-    parameters = [],
-    requestBody,
-    responses: _responses,
-    ...operation
-  } = generated
+  const { query, parameters = [], requestBody } = generated
   const all = [
     ...parameters.map(withDescription),
     ...(query === undefined ? [] : queryParameters(query)),
@@ -125,7 +116,8 @@ function completed(method: string, generated: Generated): Json {
   ]
   const body = requestBody && { requestBody: { ...requestBody, content: withoutForms(requestBody.content) } }
   const responses = { ...answers(method, generated), ...failures(method, generated, all) }
-  return { ...operation, parameters: all, ...body, responses }
+  const removed = { errors: undefined, media: undefined, query: undefined, answer: undefined }
+  return { ...generated, ...removed, parameters: all, ...body, responses }
 }
 
 /** The generator lists form types for every body, but the service accepts only JSON. */

@@ -1,8 +1,7 @@
 import packageJson from '../../package.json' with { type: 'json' }
 import { agentRoutes } from '../agents/routes.ts'
 import { AgentStore } from '../agents/store.ts'
-import { createAnalytics } from '../analytics/analytics.ts'
-import { catalogueRoutes } from '../analytics/catalogue-routes.ts'
+import { Analytics } from '../analytics/analytics.ts'
 import { clickHouseRoutes } from '../analytics/clickhouse-routes.ts'
 import { columnarHealth } from '../analytics/health.ts'
 import { queryRoutes } from '../analytics/routes.ts'
@@ -95,7 +94,7 @@ export function createApp(components: Components) {
   const tasks = new TaskStore({ sql, clock, limits, directory, telemetry, onChange })
   const agents = new AgentStore({ sql, ring, clock })
   const keys = new KeyStore({ sql, ring, clock })
-  const analytics = createAnalytics({ client: columnar, partitions, caps: config.queries, penalties })
+  const analytics = new Analytics(columnar, partitions, config.queries, penalties)
   const takeBudget = (caller: Caller, events: number) => limiter.take(caller.keyId, 'events', events)
   const onAccepted = metrics.eventsTaken
   const ingest = createEventIngest({ runs: directory, partitions, limits, takeBudget, onAccepted })
@@ -127,8 +126,7 @@ export function createApp(components: Components) {
     .use(secretRoutes({ guards, secrets }))
     .use(workspaceRoutes({ guards, workspaces: new WorkspaceStore({ sql, ring, clock }), keys }))
     .use(erasureRoutes({ guards, erasure }))
-    .use(queryRoutes({ guards, analytics }))
-    .use(catalogueRoutes({ guards, analytics, modelPrices: config.hosted.modelPrices }))
+    .use(queryRoutes({ guards, analytics, modelPrices: config.hosted.modelPrices }))
     .use(clickHouseRoutes({ guards, reader, analytics }))
     .use(savedQueryRoutes({ guards, savedQueries: new SavedQueries({ sql, clock, analytics }), analytics }))
     .use(clusterRoutes({ guards, cluster: pipeline.cluster }))

@@ -127,7 +127,6 @@ test('a replay fails as unavailable without ClickHouse, and ends when it is abor
   await expect(history.read(query)).rejects.toMatchObject({ code: 'UNAVAILABLE' })
   const aborted = AbortSignal.abort(new Error('the client went away'))
   await expect(historyOf().read({ ...query, signal: aborted })).rejects.toThrow('the client went away')
-  await away.close()
 })
 
 function historyOf(bytesMax?: number): History {

@@ -89,6 +89,5 @@ test('every appended row reaches ClickHouse exactly once while the engine and th
   expect(await client.query('select count() as rows from tasks final')).toEqual([{ rows: appended.task_changes }])
   await sink.stop(1_000)
   await journal.close()
-  await client.close()
   await engine.stop()
 })

@@ -9,7 +9,7 @@ import { newAgent } from '../support/api.ts'
 import { runningStatements } from '../support/columnar.ts'
 import { eventually } from '../support/eventually.ts'
 import { startTestService, type TestService } from '../support/service.ts'
-import { atEnd, temporaryDirectory } from '../support/teardown.ts'
+import { temporaryDirectory } from '../support/teardown.ts'
 import { openPrompt, runSql, runSqlIntoHead } from './sql-process.ts'
 
 /** `bun run sql` as a process, against the real service; a scripted server plays faults. */
@@ -22,7 +22,6 @@ let engine: ColumnarClient
 beforeAll(async () => {
   service = await startTestService()
   engine = createColumnarClient(remoteClickHouse(service.clickhouseUrl))
-  atEnd(() => engine.close())
   const { api } = service
   const { agentId, agentKey } = await newAgent(api, { name: 'support' })
   const { data } = await api('POST', '/api/ingest/v1/run/start', { agent_id: agentId }, { key: agentKey })

@@ -2,7 +2,7 @@ import { beforeAll, expect, test } from 'bun:test'
 import { deflateSync, gzipSync, zstdCompressSync } from 'node:zlib'
 import { startTestService, type TestService } from '../support/service.ts'
 
-/** Invalid bodies and queries at `/clickhouse/` are client errors, never a 500. */
+/** Invalid bodies and queries at `/clickhouse/` are client errors, never a 500; answers are safe in a browser. */
 
 const LIMIT = 64 * 1024
 const QUERY = 'select 1 as one'
@@ -83,4 +83,32 @@ test.each([
   ['in need of too much memory', 'select length(range(400000000))', 'MEMORY_LIMIT_EXCEEDED'],
 ])('rejects a query that is %s', async (_, query, error) => {
   expect(await ask(query, {})).toEqual({ status: 400, text: expect.stringContaining(error) })
+})
+
+/** The content and format of rows may have been chosen by others. */
+test.each([
+  ['rows', '/clickhouse/?query=select+1', 200],
+  ['a page in rows', "/clickhouse/?query=select+'<script>alert(1)</script>'+format+RawBLOB", undefined],
+  ['an error', '/clickhouse/?query=selec', 400],
+  ['a ping', '/clickhouse/ping', 200],
+  ['a greeting', '/clickhouse/', 200],
+])('a browser saves %s, and neither shows nor runs it', async (_, path, status) => {
+  for (const method of ['GET', 'POST'].slice(0, path.includes('?') ? 2 : 1)) {
+    const response = await fetch(service.url + path, {
+      method,
+      headers: { authorization: `Bearer ${service.workspaceKey}` },
+    })
+    const { headers } = response
+    const text = await response.text()
+    if (status !== undefined) expect({ method, status: response.status, text }).toMatchObject({ status })
+    expect({
+      sniffing: headers.get('x-content-type-options'),
+      disposition: headers.get('content-disposition'),
+      policy: headers.get('content-security-policy'),
+    }).toEqual({
+      sniffing: 'nosniff',
+      disposition: 'attachment',
+      policy: "default-src 'none'; sandbox; frame-ancestors 'none'",
+    })
+  }
 })

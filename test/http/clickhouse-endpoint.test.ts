@@ -36,7 +36,6 @@ let runId: string
 beforeAll(async () => {
   service = await startTestService({}, { bounds: { queries: { atOnce: 4, rows: 1000 } } })
   engine = createColumnarClient(remoteClickHouse(service.clickhouseUrl))
-  atEnd(() => engine.close())
   client = connectAs(service.workspaceKey)
   const { data } = await service.api('POST', '/api/v1/workspaces', { name: 'SECRET' }, { key: OPERATOR_TOKEN })
   otherWorkspace = data.workspace_id

@@ -8,7 +8,7 @@ import { eventually } from '../support/eventually.ts'
 import { errorOf } from '../support/http-app.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { countingProxy } from '../support/tcp-proxy.ts'
-import { atEnd, temporaryDirectory } from '../support/teardown.ts'
+import { temporaryDirectory } from '../support/teardown.ts'
 
 /**
  * Formats, streaming and limits of `POST /api/v1/query` over HTTP (docs/specification.md#query-caps).
@@ -29,7 +29,6 @@ beforeAll(async () => {
   service = await startTestService({ QUERY_CAPS: JSON.stringify({ ...caps, seconds: 200 }) })
   shortDeadline = await startTestService({ QUERY_CAPS: JSON.stringify({ ...caps, seconds: 1 }) })
   engine = createColumnarClient(remoteClickHouse(service.clickhouseUrl))
-  atEnd(() => engine.close())
 })
 
 /** One value of each type, with its CSV and NDJSON forms. */
@@ -135,6 +134,22 @@ describe('errors', () => {
     expect(await errorOf(await query('select nope', 'csv'))).toMatchObject({ status: 400, code: 'VALIDATION_ERROR' })
     expect(await errorOf(await query('select * from system.one', 'arrow'))).toMatchObject({ status: 400 })
     expect(await errorOf(await query('select 1', 'csv', { wait_for: 'x.1' }))).toMatchObject({ status: 400 })
+  })
+
+  test.each([
+    [{}, 'query'],
+    [{ query: '' }, 'query'],
+    [{ query: 5 }, 'query'],
+    [{ query: 'select 1', limit: 5 }, 'limit'],
+    [{ query: 'select 1', params: { 'a b': 1 } }, 'params'],
+    [{ query: 'select 1', params: { a: { b: 1 } } }, 'params'],
+    [{ query: 'select 1', wait_for: -1 }, 'wait_for'],
+    [{ query: 'select 1', wait_for: 'other.3' }, 'wait_for'],
+    [{ query: 'drop table events' }, 'only SELECT'],
+  ])('%j is a VALIDATION_ERROR, naming the problem', async (body, problem) => {
+    const { status, error } = await service.api('POST', '/api/v1/query', body)
+    expect(status).toBe(400)
+    expect(error).toMatchObject({ code: 'VALIDATION_ERROR', message: expect.stringContaining(problem) })
   })
 
   test.each(['csv', 'ndjson', 'parquet', 'arrow'])('after the first row abort the %s response', async (format) => {

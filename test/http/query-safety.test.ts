@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, test } from 'bun:test'
 import { join } from 'node:path'
-import { createAnalytics } from '../../src/analytics/analytics.ts'
+import { Analytics } from '../../src/analytics/analytics.ts'
 import { createGuard, type SqlGuard } from '../../src/analytics/guard.ts'
 import { explainFailure } from '../../src/analytics/problems.ts'
 import { DEFAULT_QUERY_CAPS } from '../../src/analytics/query-caps.ts'
@@ -99,7 +99,7 @@ describe('tenant isolation', () => {
 
   test('stops expensive queries at their limit, names the limit, and does not affect other queries', async () => {
     const caps = { ...DEFAULT_QUERY_CAPS, seconds: 1, memoryBytes: 2 ** 28 }
-    const bombed = createAnalytics({ client, partitions: loadedThrough(7), caps })
+    const bombed = new Analytics(client, loadedThrough(7), caps)
     const bombs = inParallel(
       BOMBS,
       async ([query, expected]) => {
@@ -244,7 +244,7 @@ function alone(statement: string): Promise<void> {
 }
 
 function run(request: Pick<RunQuery, 'query' | 'params'>, workspaceId = OURS) {
-  return createAnalytics({ client, partitions: loadedThrough(7) }).run(caller(workspaceId), request, NEVER)
+  return new Analytics(client, loadedThrough(7)).run(caller(workspaceId), request, NEVER)
 }
 
 function stored() {

@@ -58,14 +58,6 @@ describe('the catalogue', () => {
     expect([row_count, truncated]).toEqual([catalogue.caps.rows, true])
   })
 
-  test('accepts only a workspace key', async () => {
-    const { api } = demo.service
-    const { agentKey } = await newAgent(api)
-    const asked = (key: string | null) => api('GET', '/api/v1/query/schema', undefined, { key })
-    expect((await asked(null)).error?.code).toBe('UNAUTHENTICATED')
-    expect((await asked(agentKey)).error?.code).toBe('FORBIDDEN')
-  })
-
   test('reads dotted and nested keys by the same path, as the payload description says', async () => {
     const payloads = [
       { 'gen_ai.usage.input_tokens': 5, 'x-id': 1, cost_usd: 2, tool: { name: 'a', input: { q: 1 } } },
@@ -82,16 +74,6 @@ describe('the catalogue', () => {
       { nested: 5, dotted: 5, quoted: 1, cost: 2, name: 'a', whole: 2, tool: { name: 'a', input: { q: 1 } } },
       { nested: 7, dotted: 7, quoted: 2, cost: null, name: '', whole: null, tool: {} },
     ])
-  })
-
-  test('is in the OpenAPI document', async () => {
-    const { text } = await demo.service.api('GET', '/docs/json')
-    const { paths, components } = JSON.parse(text)
-    const { get } = paths['/api/v1/query/schema']
-    expect(get.tags).toEqual(['SQL'])
-    const { data } = get.responses['200'].content['application/json'].schema.properties
-    expect(data.$ref).toBe('#/components/schemas/QueryCatalogue')
-    expect(components.schemas.QueryCatalogue.required).toEqual(['tables', 'examples', 'caps', 'model_prices'])
   })
 })
 

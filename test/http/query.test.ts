@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, test } from 'bun:test'
-import { createAnalytics } from '../../src/analytics/analytics.ts'
+import { Analytics } from '../../src/analytics/analytics.ts'
 import { DEFAULT_QUERY_CAPS } from '../../src/analytics/query-caps.ts'
 import type { RunQuery } from '../../src/analytics/schema.ts'
 import { TABLES } from '../../src/analytics/tables.ts'
@@ -131,7 +131,7 @@ describe('POST /api/v1/query', () => {
   test('runs three queries per workspace concurrently, and rejects a fourth without affecting other workspaces', async () => {
     const slow = 'select count() from numbers(10000000003) where sipHash64(number) = 1'
     const gone = new AbortController()
-    const analytics = createAnalytics({ client, partitions, caps: { ...DEFAULT_QUERY_CAPS, seconds: 200 } })
+    const analytics = new Analytics(client, partitions, { ...DEFAULT_QUERY_CAPS, seconds: 200 })
     const running = Array.from({ length: 3 }, () => failure(analytics.run(caller(OURS), { query: slow }, gone.signal)))
     expect(await failure(analytics.run(caller(OURS), { query: 'select 1' }, NEVER))).toMatchObject({
       code: 'RATE_LIMITED',
@@ -177,23 +177,19 @@ describe('POST /api/v1/query', () => {
       username: '',
       password: '',
       database: 'x',
-      state: 'down',
       isRestarting: false,
       whenReady: async () => {},
       stop: async () => {},
     })
-    const error = await failure(
-      createAnalytics({ client: away, partitions }).run(caller(OURS), { query: 'select 1' }, NEVER),
-    )
+    const error = await failure(new Analytics(away, partitions).run(caller(OURS), { query: 'select 1' }, NEVER))
     expect(error).toMatchObject({ code: 'UNAVAILABLE', retryAfterSeconds: 1 })
-    await away.close()
   })
 })
 
 const NEVER = new AbortController().signal
 
 function run(query: string, request: Partial<RunQuery> = {}, workspaceId = OURS) {
-  return createAnalytics({ client, partitions }).run(caller(workspaceId), { query, ...request }, NEVER)
+  return new Analytics(client, partitions).run(caller(workspaceId), { query, ...request }, NEVER)
 }
 
 /** The result as a client parses it. */

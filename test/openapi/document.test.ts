@@ -92,7 +92,18 @@ test('shared schemas are named components, and every component is used', () => {
 
 const NAMED = [
   ...['Activity', 'Agent', 'Approval', 'Event', 'InputRequest', 'Key', 'Message', 'Run', 'SavedQuery', 'Secret'],
-  ...['Session', 'Task', 'Workspace', 'Error', 'StartRun', 'AppendEvents', 'InvokeAgent', 'RunQuery', 'QueryAnswer'],
+  ...[
+    'Session',
+    'Task',
+    'Workspace',
+    'Error',
+    'StartRun',
+    'AppendEvents',
+    'InvokeAgent',
+    'RunQuery',
+    'QueryAnswer',
+    'QueryCatalogue',
+  ],
 ]
 
 test('WebSocket messages and event stream frames are documented', () => {

@@ -29,7 +29,6 @@ export async function freshColumnarDatabase(): Promise<FreshColumnarDatabase> {
   atEnd(async () => {
     await client.command(`DROP DATABASE IF EXISTS ${scopeDatabase(name)}`)
     await client.command(`DROP DATABASE IF EXISTS ${name}`)
-    await client.close()
   })
   return { url: urlOf(backend, name), client, backend }
 }
@@ -78,10 +77,7 @@ export async function untilRunning(
 async function readTemplate(): Promise<{ backend: ColumnarBackend; admin: ColumnarClient; tables: string[] }> {
   const backend = remoteClickHouse(process.env[SHARED_CLICKHOUSE] ?? (await startClickHouseTemplate()))
   const admin = createColumnarClient(backend)
-  atEnd(async () => {
-    await admin.close()
-    await backend.stop()
-  })
+  atEnd(() => backend.stop())
   const rows = await admin.query<{ create_table_query: string }>(
     'select create_table_query from system.tables where database = currentDatabase()',
   )

@@ -44,10 +44,7 @@ export async function startClickHouseTemplate(): Promise<string> {
   url.pathname = `/${newDatabaseName()}`
   const client = createColumnarClient(remoteClickHouse(url.href))
   await migrateClickHouse(client, log)
-  atEnd(async () => {
-    await client.command(`DROP DATABASE IF EXISTS ${client.database}`)
-    await client.close()
-  })
+  atEnd(() => client.command(`DROP DATABASE IF EXISTS ${client.database}`))
   return url.href
 }
 
@@ -64,7 +61,6 @@ export async function createDataDirTemplate(): Promise<string> {
   ])
   const client = createColumnarClient(clickhouse)
   await Promise.all([migratePostgres(postgres.url, log), migrateClickHouse(client, log)])
-  await client.close()
   await Promise.all([postgres.stop(), clickhouse.stop()])
   return dataDir
 }

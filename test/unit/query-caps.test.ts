@@ -1,7 +1,6 @@
 import { expect, test } from 'bun:test'
 import { EngineTime, Penalties, QuerySlots } from '../../src/analytics/caps.ts'
 import { atCharacters } from '../../src/analytics/problems.ts'
-import { TextCache } from '../../src/analytics/text-cache.ts'
 import { ApiError } from '../../src/base/errors.ts'
 import { ExceptionScanner, exceptionBlock, mintExceptionTag } from '../../src/clickhouse/exception-block.ts'
 import { ClickHouseFailure } from '../../src/clickhouse/protocol.ts'
@@ -43,26 +42,6 @@ test('an answer that arrives gives time back, up to the limit', async () => {
   }
   expect(isSpent).toBe(false)
   await time.during(eventually(() => isSpent))
-})
-
-test('caches results, evicts the oldest, and does not cache errors', async () => {
-  const asked: string[] = []
-  const remembered = new TextCache<string>()
-  const ask = (text: string) =>
-    remembered.of(text, async () => {
-      asked.push(text.slice(0, 3))
-      return text
-    })
-  expect(await ask('abc')).toBe('abc')
-  expect(await ask('abc')).toBe('abc')
-  expect(asked).toEqual(['abc'])
-  expect(await remembered.of('bad', () => Promise.reject(new Error('no'))).catch(String)).toBe('Error: no')
-  expect(await remembered.of('bad', async () => 'now')).toBe('now')
-  for (let i = 0; i < 50; i++) await ask(`${i}`.padStart(3, '0').padEnd(100_000, ' '))
-  await ask('abc')
-  expect(asked.at(-1)).toBe('abc')
-  await ask('049'.padEnd(100_000, ' '))
-  expect(asked.at(-1)).toBe('abc')
 })
 
 test('separates the rows from the final exception block, wherever the pieces are split', () => {

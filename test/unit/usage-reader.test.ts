@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { visitPayloads } from '../../src/clickhouse/event-rows.ts'
+import { visitPayloads } from '../../src/clickhouse/native-reader.ts'
 import { createPrices } from '../../src/conventions/prices.ts'
 import { USAGE_NAMES } from '../../src/conventions/usage-names.ts'
 import { parseIntact } from '../../src/dashboard/page/data/json.ts'

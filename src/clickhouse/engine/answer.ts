@@ -1,14 +1,11 @@
 import { timingSafeEqual } from 'node:crypto'
 import { closeSync, openSync, rmSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
-import { promisify } from 'node:util'
-import { gzip } from 'node:zlib'
 import type { Log } from '../../base/log.ts'
 import { EXCEPTION_TAG_HEADER, exceptionBlock, mintExceptionTag } from '../exception-block.ts'
 import {
   answerHeaders,
   authenticationFailed,
-  bodyStream,
   ClickHouseFailure,
   failureResponse,
   outputFormat,
@@ -36,8 +33,6 @@ interface AnswerContext {
   readonly tenantStuckAfter: StuckAfter
   readonly log: Log
 }
-
-const compress = promisify(gzip)
 
 /** The service's statements are known to end, and some wait for merges. */
 const SERVICE_STUCK_AFTER = { busyMs: 30_000, latestMs: 30_000 }
@@ -102,15 +97,8 @@ async function execute(
     const result = await deadline.during(() => engine.run({ ...jobOf(statement, format), data }))
     // The engine enforces this limit only when it serves clients directly.
     refuseTooLarge(statement, result.bytes.length)
-    const headers = answerHeaders(statement.queryId, format, {
-      readRows: result.rowsRead,
-      readBytes: result.bytesRead,
-      writtenRows: 0,
-      writtenBytes: 0,
-      elapsedSeconds: result.elapsedSeconds,
-    })
-    if (!statement.acceptsGzip) return new Response(result.bytes, { headers })
-    return new Response(await compress(result.bytes), { headers: { ...headers, 'Content-Encoding': 'gzip' } })
+    const headers = answerHeaders(statement.queryId, format, result)
+    return new Response(result.bytes, { headers })
   } finally {
     deadline.end()
     if (data !== undefined) rmSync(data.file, { force: true })
@@ -147,11 +135,11 @@ function stream(
         result = await engine.stream(jobOf(statement, format))
       })
       if (result === undefined) return answered.resolve(undefined)
-      const sender = new Sender(result, deadline, statement, engine.version)
-      await sender.begin()
-      const headers = { ...answerHeaders(statement.queryId, format), ...sender.headers }
-      answered.resolve(new Response(sender.body, { headers }))
-      const failure = await sender.finished
+      const tag = mintExceptionTag()
+      const { body, finished } = await send(result, deadline, statement, tag, engine.version)
+      const headers = { ...answerHeaders(statement.queryId, format), [EXCEPTION_TAG_HEADER]: tag }
+      answered.resolve(new Response(body, { headers }))
+      const failure = await finished
       if (failure !== undefined) log.debug('a streamed result failed', { code: failure.code, type: failure.type })
     } finally {
       if (result !== undefined) await deadline.close(result)
@@ -164,62 +152,41 @@ function stream(
   return answered.promise
 }
 
-/** The body of a streamed response. */
-class Sender {
-  readonly headers: Readonly<Record<string, string>>
-  readonly body: ReadableStream<Uint8Array>
-  /** Resolves with the failure after the response had begun, if any. */
-  readonly finished: Promise<ClickHouseFailure | undefined>
-  private readonly tag = mintExceptionTag()
-  private readonly finish: (failure?: ClickHouseFailure) => void
-  private first: Uint8Array<ArrayBuffer> | undefined
-  private sentBytes = 0
-
-  constructor(
-    private readonly result: EngineStream,
-    private readonly deadline: QueryDeadline,
-    private readonly statement: Statement,
-    private readonly version: string,
-  ) {
-    this.headers = { [EXCEPTION_TAG_HEADER]: this.tag }
-    const { promise, resolve } = Promise.withResolvers<ClickHouseFailure | undefined>()
-    this.finished = promise
-    this.finish = resolve
-    // A reader may stall: its query ends at its deadline all the same.
-    void deadline.cancelled.then((reason) => resolve(reason))
-    this.body = new ReadableStream(
-      { pull: (controller) => this.pull(controller), cancel: () => deadline.cancel(CANCELLED) },
-      { highWaterMark: 0 },
-    )
+/**
+ * The body of a streamed response, once its first bytes are there, so that an early failure gets its own response.
+ *
+ * @returns also a promise of the failure after the response had begun, if any
+ * @throws ClickHouseFailure
+ */
+async function send(result: EngineStream, deadline: QueryDeadline, statement: Statement, tag: string, version: string) {
+  const finished = Promise.withResolvers<ClickHouseFailure | undefined>()
+  // A reader may stall: its query ends at its deadline all the same.
+  void deadline.cancelled.then(finished.resolve)
+  let sentBytes = 0
+  const next = async () => {
+    const piece = await deadline.during(() => result.next())
+    sentBytes += piece?.length ?? 0
+    refuseTooLarge(statement, sentBytes)
+    return piece
   }
-
-  /** Fetches the first bytes, so that an early failure gets its own response. @throws ClickHouseFailure */
-  async begin(): Promise<void> {
-    this.first = await this.next()
-  }
-
-  private async pull(controller: ReadableStreamDefaultController<Uint8Array>): Promise<void> {
+  let first = await next()
+  const pull = async (controller: ReadableStreamDefaultController<Uint8Array>) => {
     try {
-      const piece = this.first ?? (await this.next())
-      this.first = undefined
+      const piece = first ?? (await next())
+      first = undefined
       if (piece !== undefined) return controller.enqueue(piece)
       controller.close()
-      this.finish()
+      finished.resolve(undefined)
     } catch (error) {
       // The exception block marks the result as incomplete. Aborting the connection as well could lose the block.
       const failure = engineFailureOf(error)
-      controller.enqueue(exceptionBlock(this.tag, failure, this.version))
+      controller.enqueue(exceptionBlock(tag, failure, version))
       controller.close()
-      this.finish(failure)
+      finished.resolve(failure)
     }
   }
-
-  private async next(): Promise<Uint8Array<ArrayBuffer> | undefined> {
-    const piece = await this.deadline.during(() => this.result.next())
-    this.sentBytes += piece?.length ?? 0
-    refuseTooLarge(this.statement, this.sentBytes)
-    return piece
-  }
+  const body = new ReadableStream({ pull, cancel: () => deadline.cancel(CANCELLED) }, { highWaterMark: 0 })
+  return { body, finished: finished.promise }
 }
 
 function secondsOf({ settings }: Statement): number {
@@ -247,7 +214,7 @@ async function receive(request: Request, uploads: string): Promise<Required<Job>
   const file = openSync(path, 'wx', 0o600)
   let bytes = 0
   try {
-    for await (const chunk of bodyStream(request) ?? []) {
+    for await (const chunk of request.body ?? []) {
       for (let at = 0; at < chunk.length; ) at += writeSync(file, chunk, at)
       bytes += chunk.length
     }

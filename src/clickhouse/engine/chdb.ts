@@ -1,31 +1,13 @@
 import { ClickHouseFailure } from '../protocol.ts'
 import { type EngineLocation, engineLibrary, loadAddon } from './addon.ts'
 import { createPoolLowering, LOW_NICE } from './nice.ts'
-import { type Job, onPool, openSession, query } from './session.ts'
+import { type Job, onPool, openSession, query, quote } from './session.ts'
 import { streamSettings } from './stitch.ts'
 import { type EngineStream, Threads } from './threads.ts'
 import { trimCode } from './trim.ts'
 
-/**
- * The engine in this process. Each statement has its own session, so settings, parameters and the current database apply
- * only to it.
- */
-export interface Engine {
-  readonly version: string
-  /**
-   * Runs exactly one statement.
-   * @throws ClickHouseFailure with the engine's code and message
-   */
-  run(job: Job): Promise<ChdbResult>
-  /**
-   * Runs exactly one statement and streams its result.
-   * @returns undefined, without having run anything, if its result cannot be streamed: use {@link run}
-   * @throws ClickHouseFailure
-   */
-  stream(job: Job): Promise<EngineStream | undefined>
-  /** Cancels the running statement of that id, if there is one. */
-  kill(queryId: string): Promise<void>
-}
+/** The engine in this process: see {@link openEngine}. */
+export type Engine = ReturnType<typeof openEngine>
 
 interface ChdbResult {
   readonly bytes: Uint8Array<ArrayBuffer>
@@ -44,16 +26,26 @@ const BULK_BYTES = 1024 * 1024
 /** How often to lower the priority of new pool threads. */
 const LOWERING_INTERVAL_MS = 500
 
+const KILL = {
+  lane: 'service',
+  database: 'default',
+  queryId: '',
+  format: 'Null',
+  settings: {},
+  parameters: {},
+} as const
+
 /** Formats that the engine's synchronous call would corrupt, because it returns text. */
 const BINARY_FORMAT = /^(Native|RowBinary|Parquet|Arrow|ORC|Avro|Protobuf|MsgPack|BSON|Npy|CapnProto)/
 
 /**
  * Opens the engine on a directory, which it locks. Tenants' statements run on the pool at low priority; the service's run
- * on separate threads at normal priority, except bulk loads.
+ * on separate threads at normal priority, except bulk loads. Each statement has its own session, so settings, parameters
+ * and the current database apply only to it.
  *
  * @throws Error when the directory is in use or not readable, or this platform has no engine
  */
-export function openEngine(place: EngineLocation): Engine {
+export function openEngine(place: EngineLocation) {
   const { native, connect } = loadAddon(place)
   // Kept open, because the engine shuts down with its last connection.
   const keeper = connect({})
@@ -87,20 +79,30 @@ export function openEngine(place: EngineLocation): Engine {
 
   return {
     version,
-    async run(job) {
+    /**
+     * Runs exactly one statement.
+     * @throws ClickHouseFailure with the engine's code and message
+     */
+    async run(job: Job): Promise<ChdbResult> {
       refuseUnknownSettings(job)
       if (job.lane === 'tenant' || (job.lane === 'service' && BINARY_FORMAT.test(job.format))) return runOnPool(job)
       const startedAt = performance.now()
-      const threads = (job.data?.bytes ?? 0) > BULK_BYTES ? bulk : own
-      const bytes = await threads.run({ kind: 'run', job })
+      const bytes = await ((job.data?.bytes ?? 0) > BULK_BYTES ? bulk : own).run(job)
       return { bytes, rowsRead: 0, bytesRead: 0, elapsedSeconds: (performance.now() - startedAt) / 1000 }
     },
-    async stream(job) {
+    /**
+     * Runs exactly one statement and streams its result.
+     * @returns undefined, without having run anything, if its result cannot be streamed: use `run`
+     * @throws ClickHouseFailure
+     */
+    async stream(job: Job): Promise<EngineStream | undefined> {
       refuseUnknownSettings(job)
       return streams.stream({ ...job, settings: { ...streamSettings(job.format), ...job.settings } })
     },
-    kill: async (queryId) => {
-      await killers.run({ kind: 'kill', queryId })
+    /** Cancels the running statement of that id, if there is one. */
+    async kill(queryId: string): Promise<void> {
+      const text = `KILL QUERY WHERE Settings['log_comment'] = ${quote(queryId)} ASYNC`
+      await killers.run({ ...KILL, text })
     },
   }
 }

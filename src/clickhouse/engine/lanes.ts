@@ -1,17 +1,7 @@
-import { createGate } from './gate.ts'
+import { createGate } from '../gate.ts'
 import type { Lane } from './session.ts'
 
-/**
- * Limits concurrent statements. The service's own statements never wait for a tenant's query, and one tenant's queries
- * never take more than their share. A slot is released when the engine has ended the statement, not when its client
- * disconnects.
- */
-export interface Lanes {
-  /** @throws ClickHouseFailure TOO_MANY_SIMULTANEOUS_QUERIES; QUERY_WAS_CANCELLED when the signal aborts while it waits */
-  run<T>(request: LaneRequest, signal: AbortSignal, task: () => Promise<T>): Promise<T>
-  /** Resolves once nothing runs. */
-  idle(): Promise<unknown>
-}
+export type Lanes = ReturnType<typeof createLanes>
 
 interface LaneRequest {
   readonly lane: Lane | 'stream'
@@ -33,8 +23,14 @@ export const POOL_THREADS = GATES.tenant[0] + GATES.stream[0] + 8
 
 const WAITING_PER_KEY_MAX = 64
 
-/** @param statementsPerKey maximum concurrent statements of one quota key */
-export function createLanes(statementsPerKey: number): Lanes {
+/**
+ * Limits concurrent statements. The service's own statements never wait for a tenant's query, and one tenant's queries
+ * never take more than their share. A slot is released when the engine has ended the statement, not when its client
+ * disconnects.
+ *
+ * @param statementsPerKey maximum concurrent statements of one quota key
+ */
+export function createLanes(statementsPerKey: number) {
   const gates = {
     tenant: createGate(...GATES.tenant),
     stream: createGate(...GATES.stream),
@@ -43,20 +39,21 @@ export function createLanes(statementsPerKey: number): Lanes {
   }
   const keys = new Map<string, { readonly gate: ReturnType<typeof createGate>; users: number }>()
 
-  const within = async <T>(key: string | undefined, signal: AbortSignal, task: () => Promise<T>): Promise<T> => {
-    if (key === undefined) return task()
-    const entry = keys.get(key) ?? { gate: createGate(statementsPerKey, WAITING_PER_KEY_MAX), users: 0 }
-    keys.set(key, entry)
-    entry.users++
-    try {
-      return await entry.gate.run(signal, task)
-    } finally {
-      if (--entry.users === 0) keys.delete(key)
-    }
-  }
-
   return {
-    run: ({ lane, quotaKey }, signal, task) => within(quotaKey, signal, () => gates[lane].run(signal, task)),
+    /** @throws ClickHouseFailure TOO_MANY_SIMULTANEOUS_QUERIES; QUERY_WAS_CANCELLED when the signal aborts while it waits */
+    async run<T>({ lane, quotaKey: key }: LaneRequest, signal: AbortSignal, task: () => Promise<T>): Promise<T> {
+      const run = () => gates[lane].run(signal, task)
+      if (key === undefined) return run()
+      const entry = keys.get(key) ?? { gate: createGate(statementsPerKey, WAITING_PER_KEY_MAX), users: 0 }
+      keys.set(key, entry)
+      entry.users++
+      try {
+        return await entry.gate.run(signal, run)
+      } finally {
+        if (--entry.users === 0) keys.delete(key)
+      }
+    },
+    /** Resolves once nothing runs. */
     idle: () => Promise.all(Object.values(gates).map((gate) => gate.idle())),
   }
 }

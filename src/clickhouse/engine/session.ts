@@ -61,7 +61,9 @@ export function onThisThread(native: Native): Ask {
  * Opens a session with the job's settings, database and parameters, for exactly one statement. The query id is stored in
  * `log_comment`, the only setting that can hold it.
  *
- * @returns also whether the statement only reads
+ * @param isOwn the service wrote the statement. The classifier runs on the pool that tenants' statements use, so it is
+ *   called only if the text might contain a second statement or OUTFILE
+ * @returns also whether the statement is known to only read
  * @throws ClickHouseFailure with the engine's code and message
  */
 export async function openSession(
@@ -69,33 +71,13 @@ export async function openSession(
   connect: Connect,
   job: Job,
   ask: Ask,
+  isOwn = false,
 ): Promise<{ connection: EngineConnection; isRead: boolean }> {
   const connection = await connectWith(connect, job, native, ask)
   try {
-    const isRead = await refuseBadStatement(native, connection, job.text)
+    const isRead = isOwn && isPlain(job.text) ? false : await refuseBadStatement(native, connection, job.text)
     await useAndBind(connection, job, ask)
     return { connection, isRead }
-  } catch (error) {
-    native.CloseConnection(connection)
-    throw error
-  }
-}
-
-/**
- * Like {@link openSession}, for statements written by the service. The classifier runs on the pool that tenants'
- * statements use, so it is called only if the text might contain a second statement or OUTFILE.
- */
-export async function openServiceSession(
-  native: Native,
-  connect: Connect,
-  job: Job,
-  ask: Ask,
-): Promise<EngineConnection> {
-  if (!isPlain(job.text)) return (await openSession(native, connect, job, ask)).connection
-  const connection = await connectWith(connect, job, native, ask)
-  try {
-    await useAndBind(connection, job, ask)
-    return connection
   } catch (error) {
     native.CloseConnection(connection)
     throw error

@@ -12,7 +12,10 @@ const RESTARTING = new ClickHouseFailure(236, 'ABORTED', 'The engine is being re
  * block; only killing the process ends them. Before that, every running statement gets a response.
  */
 export class Statements {
-  private readonly underWay = new Set<UnderWay>()
+  private readonly underWay = new Set<{
+    readonly quotaKey: string | undefined
+    reject(failure: ClickHouseFailure): void
+  }>()
   private isEnding = false
 
   /**
@@ -50,9 +53,4 @@ export class Statements {
     }
     this.onEnd(quotaKey === undefined || !isToBlame ? [] : [quotaKey])
   }
-}
-
-interface UnderWay {
-  readonly quotaKey: string | undefined
-  readonly reject: (failure: ClickHouseFailure) => void
 }

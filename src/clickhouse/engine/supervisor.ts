@@ -117,9 +117,6 @@ function supervise(first: Child, start: Start, password: string, log: Log): Embe
     username: 'default',
     password,
     database: DEFAULT_DATABASE,
-    get state() {
-      return child === undefined ? (stopping ? 'down' : 'starting') : 'ready'
-    },
     get isRestarting() {
       return child === undefined && !stopping
     },

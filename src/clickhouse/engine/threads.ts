@@ -20,7 +20,6 @@ export interface ThreadStart {
 
 export type ThreadRequest =
   | { readonly kind: 'run'; readonly job: Job }
-  | { readonly kind: 'kill'; readonly queryId: string }
   | { readonly kind: 'open'; readonly job: Job }
   | { readonly kind: 'next' }
   | { readonly kind: 'close' }
@@ -46,10 +45,10 @@ export class Threads {
    * Runs a statement of the service whose result is text.
    * @throws ClickHouseFailure
    */
-  async run(request: Extract<ThreadRequest, { kind: 'run' | 'kill' }>): Promise<Uint8Array<ArrayBuffer>> {
+  async run(job: Job): Promise<Uint8Array<ArrayBuffer>> {
     const thread = this.take()
     try {
-      const reply = await thread.ask(request)
+      const reply = await thread.ask({ kind: 'run', job })
       return 'bytes' in reply ? reply.bytes : new Uint8Array(0)
     } finally {
       this.idle.push(thread)

@@ -1,15 +1,7 @@
+import { ClickHouseFailure } from '../protocol.ts'
 import { type Cursor, type EngineConnection, loadAddon } from './addon.ts'
 import { setThreadNice } from './nice.ts'
-import {
-  type Ask,
-  engineFailureOf,
-  type Job,
-  onPool,
-  onThisThread,
-  openServiceSession,
-  openSession,
-  quote,
-} from './session.ts'
+import { type Ask, engineFailureOf, type Job, onPool, onThisThread, openSession, quote } from './session.ts'
 import { createStitcher, type Stitcher } from './stitch.ts'
 import type { ThreadReply, ThreadRequest, ThreadStart } from './threads.ts'
 
@@ -58,8 +50,6 @@ async function carryOut(request: ThreadRequest): Promise<ThreadReply> {
   switch (request.kind) {
     case 'run':
       return { kind: 'result', bytes: await run(started, request.job) }
-    case 'kill':
-      return { kind: 'result', bytes: await kill(started, request.queryId) }
     case 'open':
       return openStream(started, request.job)
     case 'next':
@@ -71,7 +61,7 @@ async function carryOut(request: ThreadRequest): Promise<ThreadReply> {
 }
 
 async function run({ native, connect, ask }: Started, job: Job): Promise<Uint8Array<ArrayBuffer>> {
-  const connection = await openServiceSession(native, connect, job, ask)
+  const { connection } = await openSession(native, connect, job, ask, true)
   try {
     if (job.data === undefined) return await ask(connection, job.text, job.format)
     return await insertFile(connection, job.text, job.data.file, ask)
@@ -80,29 +70,17 @@ async function run({ native, connect, ask }: Started, job: Job): Promise<Uint8Ar
   }
 }
 
-/** Inserts a file like a ClickHouse client with `FROM INFILE`: any format, defaults for missing columns, block by block. */
+/** Inserts a file like a ClickHouse client with `FROM INFILE`: defaults for missing columns, block by block. */
 async function insertFile(
   connection: EngineConnection,
   text: string,
   file: string,
   ask: Ask,
 ): Promise<Uint8Array<ArrayBuffer>> {
-  const normal = await ask(connection, `SELECT formatQuerySingleLine(${quote(text)})`, 'TSVRaw')
-  const statement = Buffer.from(normal).toString('utf8').trim()
-  const match = /^(.*?)( SETTINGS (?:(?!.* SETTINGS ).*?))? FORMAT (\w+)$/s.exec(statement)
-  if (match === null)
-    throw engineFailureOf('Code: 62. DB::Exception: Syntax error: expected INSERT … FORMAT name. (SYNTAX_ERROR)')
-  const [, into, settings = '', format] = match
-  return ask(connection, `${into} FROM INFILE ${quote(file)} COMPRESSION 'none'${settings} FORMAT ${format}`, 'Null')
-}
-
-async function kill({ native, connect, ask }: Started, queryId: string): Promise<Uint8Array<ArrayBuffer>> {
-  const connection = connect({})
-  try {
-    return await ask(connection, `KILL QUERY WHERE Settings['log_comment'] = ${quote(queryId)} ASYNC`, 'Null')
-  } finally {
-    native.CloseConnection(connection)
-  }
+  const [, into, format] = /^(INSERT INTO \S+) FORMAT (\w+)$/.exec(text) ?? []
+  if (format === undefined)
+    throw new ClickHouseFailure(62, 'SYNTAX_ERROR', 'Syntax error: expected INSERT … FORMAT name.')
+  return ask(connection, `${into} FROM INFILE ${quote(file)} COMPRESSION 'none' FORMAT ${format}`, 'Null')
 }
 
 async function openStream({ native, connect }: Started, job: Job): Promise<ThreadReply> {
