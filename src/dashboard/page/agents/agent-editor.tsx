@@ -3,9 +3,9 @@ import { placeholdersOf } from '../../../base/placeholders.ts'
 import { hrefOf, navigate } from '../context/router.ts'
 import { useSession } from '../context/session.ts'
 import { parseIntact, pretty } from '../data/json.ts'
+import { failureOf } from '../data/loading.ts'
 import type { Agent, Schemas } from '../data/records.ts'
-import { failureOf } from '../data/use-load.ts'
-import { Field } from '../parts/field.tsx'
+import { Field } from '../parts/fields.tsx'
 
 type Fields = Omit<Schemas['CreateAgent'], 'status' | 'metadata'>
 

@@ -2,14 +2,28 @@ import { useState } from 'preact/hooks'
 import { address, setQuery } from '../context/router.ts'
 import { useSession } from '../context/session.ts'
 import type { Listed } from '../data/api.ts'
+import { useAttempt, useLoad } from '../data/loading.ts'
 import type { Schemas } from '../data/records.ts'
-import { useAttempt } from '../data/use-attempt.ts'
-import { useLoad } from '../data/use-load.ts'
-import { Select } from '../parts/field.tsx'
+import { Icon } from '../parts/controls.tsx'
+import { Select } from '../parts/fields.tsx'
 import { Command } from '../parts/hints.tsx'
-import { Icon } from '../parts/icons.tsx'
 import { Problem, Skeleton } from '../parts/states.tsx'
 import { Ago, Moment } from '../parts/time.tsx'
+
+/** All keys of the workspace. */
+export function KeysView() {
+  return (
+    <section class="view keys-view" aria-label="Keys">
+      <div class="view-head">
+        <h1>Keys</h1>
+        <span class="hint">A workspace key manages everything here; an agent key reports for one agent.</span>
+      </div>
+      <div class="panel">
+        <KeyList agentId={null} />
+      </div>
+    </section>
+  )
+}
 
 type Key = Schemas['Key']
 type NewKey = Key & { readonly key: string }

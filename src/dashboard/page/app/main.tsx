@@ -1,6 +1,5 @@
 import { render } from 'preact'
-import { applyTheme } from '../context/theme.ts'
-import { showAllText } from '../context/visible-text.ts'
+import { applyTheme, showAllText } from '../context/browser.ts'
 import { App } from './app.tsx'
 
 applyTheme()

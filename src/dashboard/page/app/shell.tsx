@@ -1,15 +1,17 @@
-import type { ComponentType } from 'preact'
-import { useEffect, useRef } from 'preact/hooks'
+import type { ComponentChildren, ComponentType } from 'preact'
+import { useEffect, useErrorBoundary, useRef } from 'preact/hooks'
 import { visible } from '../../../base/visible.ts'
 import { AgentsView } from '../agents/agents-view.tsx'
-import { KeysView } from '../agents/keys-view.tsx'
+import { KeysView } from '../agents/key-list.tsx'
+import { nextTheme, theme } from '../context/browser.ts'
 import { type Address, address, hrefOf, VIEWS, type ViewName } from '../context/router.ts'
 import { useSession } from '../context/session.ts'
-import { nextTheme, theme } from '../context/theme.ts'
+import { failureOf } from '../data/loading.ts'
 import { LiveView } from '../live/live-view.tsx'
 import { OverviewView } from '../overview/overview-view.tsx'
-import { chooseZone, zone, zoneName } from '../parts/clock.ts'
-import { Icon, type IconName } from '../parts/icons.tsx'
+import { Icon, type IconName } from '../parts/controls.tsx'
+import { Problem } from '../parts/states.tsx'
+import { chooseZone, zone, zoneName } from '../parts/time.tsx'
 import { RunView } from '../run/run-view.tsx'
 import { RunsView } from '../runs/runs-view.tsx'
 import { SessionsView } from '../sessions/sessions-view.tsx'
@@ -17,7 +19,6 @@ import { SqlView } from '../sql/sql-view.tsx'
 import { WaitingView } from '../waiting/waiting-view.tsx'
 import { HealthLine } from './health.tsx'
 import { Mark } from './key-prompt.tsx'
-import { ViewBoundary } from './view-boundary.tsx'
 
 const TITLES: Readonly<Record<ViewName, string>> = {
   overview: 'Overview',
@@ -149,5 +150,21 @@ function Footer() {
         </button>
       </div>
     </div>
+  )
+}
+
+/** Shows what is wrong in place of a view that failed, so that the others stay. The next address is another attempt. */
+export function ViewBoundary({ children }: { readonly children: ComponentChildren }) {
+  const [error, reset] = useErrorBoundary((thrown) => reportError(thrown))
+  const shown = address.value
+  useEffect(() => {
+    if (error !== undefined) reset()
+  }, [shown])
+  if (error === undefined) return <>{children}</>
+  return (
+    <section class="view" aria-label="Failed view">
+      <h1>This view has failed</h1>
+      <Problem problem={failureOf(error)} retry={reset} />
+    </section>
   )
 }

@@ -1,11 +1,9 @@
 import { computed, type ReadonlySignal, signal as state } from '@preact/signals'
 import { createContext } from 'preact'
 import { useContext } from 'preact/hooks'
-import { type Api, type ApiFailure, createApi } from '../data/api.ts'
+import { type Api, type ApiFailure, createApi, Queries, Retries } from '../data/api.ts'
 import { Directory } from '../data/directory.ts'
 import { Feed } from '../data/feed.ts'
-import { Queries } from '../data/query.ts'
-import { Retries } from '../data/retries.ts'
 import { Waiting } from '../data/waiting.ts'
 
 /** What the page shares while one key is in use. */

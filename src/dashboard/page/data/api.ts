@@ -1,3 +1,4 @@
+import { signal as state } from '@preact/signals'
 import { parseIntact } from './json.ts'
 
 /** A page of a list. */
@@ -131,4 +132,111 @@ function searchOf(query: Query): string {
     value === undefined || value === null || value === '' ? [] : [[name, String(value)]],
   )
   return given.length === 0 ? '' : `?${new URLSearchParams(given)}`
+}
+
+/** Between two attempts, unless the service says how long to wait. */
+const RETRY_MS = 3_000
+/** A single wait up to this is not shown. */
+const SHORT_MS = 1_000
+
+/**
+ * Retries reads while the service cannot be reached, is not ready, or refuses them because a budget of the key is spent. So
+ * no view has to handle that, and the page can say in one place why it waits.
+ */
+export class Retries {
+  /** Why reads are waiting; null: none is. */
+  readonly waiting = state<ApiFailure | null>(null)
+  private readonly reasons = new Map<symbol, ApiFailure>()
+
+  /** @param signal ends all retries */
+  constructor(private readonly signal: AbortSignal) {}
+
+  /** The same API, whose `get` and `read` are repeated while they fail transiently. */
+  applyTo(api: Api): Api {
+    return {
+      ...api,
+      get: (path, query, signal) => this.repeat(() => api.get(path, query, signal), signal),
+      read: (path, body, signal) => this.repeat(() => api.read(path, body, signal), signal),
+    }
+  }
+
+  private async repeat<T>(read: () => Promise<T>, aborted?: AbortSignal): Promise<T> {
+    const signal = aborted === undefined ? this.signal : AbortSignal.any([this.signal, aborted])
+    const own = Symbol('read')
+    try {
+      for (let isFirst = true; ; isFirst = false) {
+        try {
+          return await read()
+        } catch (error) {
+          if (!(error instanceof ApiFailure) || !error.isTransient) throw error
+          const ms = error.retryAfterSeconds * 1_000 || RETRY_MS
+          if (!isFirst || ms > SHORT_MS) this.explain(own, error)
+          await pause(ms, signal)
+        }
+      }
+    } finally {
+      this.explain(own, null)
+    }
+  }
+
+  private explain(read: symbol, reason: ApiFailure | null): void {
+    this.reasons.delete(read)
+    if (reason !== null) this.reasons.set(read, reason)
+    this.waiting.value = [...this.reasons.values()].at(-1) ?? null
+  }
+}
+
+/** @throws the reason of `signal` if it aborts before */
+function pause(ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const abort = () => {
+      clearTimeout(timer)
+      reject(signal.reason)
+    }
+    const timer = setTimeout(() => {
+      signal.removeEventListener('abort', abort)
+      resolve()
+    }, ms)
+    if (signal.aborted) abort()
+    else signal.addEventListener('abort', abort, { once: true })
+  })
+}
+
+export interface Column {
+  readonly name: string
+  readonly type: string
+}
+
+/** The answer of a query in JSON. */
+export interface Result {
+  readonly columns: readonly Column[]
+  readonly rows: readonly Readonly<Record<string, unknown>>[]
+  readonly row_count: number
+  readonly truncated: boolean
+  readonly statistics: { readonly elapsed_ms: number }
+}
+
+export type Params = Readonly<Record<string, string | number | boolean | null>>
+
+/** The workspace may run only a few queries at once, and other tabs and programs need some of them. */
+const CONCURRENT_QUERIES_MAX = 2
+
+/** Runs the SQL behind the page's own views, a few queries at a time. */
+export class Queries {
+  private running = 0
+  private readonly queue: (() => void)[] = []
+
+  constructor(private readonly api: Api) {}
+
+  /** @throws ApiFailure */
+  async run(query: string, params: Params = {}, signal?: AbortSignal): Promise<Result> {
+    while (this.running >= CONCURRENT_QUERIES_MAX) await new Promise<void>((resolve) => this.queue.push(resolve))
+    this.running++
+    try {
+      return await this.api.read<Result>('/api/v1/query', { query, params }, signal)
+    } finally {
+      this.running--
+      this.queue.shift()?.()
+    }
+  }
 }

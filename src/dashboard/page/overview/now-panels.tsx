@@ -1,10 +1,9 @@
 import { count, words } from '../../../base/format.ts'
 import { hrefOf } from '../context/router.ts'
 import { useSession } from '../context/session.ts'
-import { hrefOfPause } from '../data/pause.ts'
-import { Icon } from '../parts/icons.tsx'
-import { Skeleton } from '../parts/states.tsx'
-import { Status } from '../parts/status.tsx'
+import { hrefOfPause } from '../data/waiting.ts'
+import { Icon } from '../parts/controls.tsx'
+import { Skeleton, Status } from '../parts/states.tsx'
 import { Ago } from '../parts/time.tsx'
 
 const STATES = ['queued', 'running', 'awaiting_approval', 'awaiting_input']

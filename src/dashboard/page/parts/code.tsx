@@ -1,7 +1,7 @@
 import { useMemo, useState } from 'preact/hooks'
 import { count } from '../../../base/format.ts'
 import { plain, pretty } from '../data/json.ts'
-import { CopyButton } from './copy.tsx'
+import { CopyButton } from './controls.tsx'
 
 /** Longer texts are cut until the user asks for the whole. */
 const SHOWN_LENGTH_MAX = 20_000

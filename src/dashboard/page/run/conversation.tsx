@@ -3,9 +3,9 @@ import { duration } from '../../../base/format.ts'
 import { lookup } from '../../../base/lookup.ts'
 import type { TranscriptEntry } from '../data/transcript.ts'
 import { Json } from '../parts/code.tsx'
-import { Icon } from '../parts/icons.tsx'
+import { Icon } from '../parts/controls.tsx'
 import { Markdown } from '../parts/markdown.tsx'
-import { Status } from '../parts/status.tsx'
+import { Status } from '../parts/states.tsx'
 import type { ChatMessage, ChatPart } from './messages.ts'
 
 /** Messages with their roles, markdown, tool calls and results. */

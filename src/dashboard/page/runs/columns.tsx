@@ -4,8 +4,7 @@ import { compact, count, dollars, duration } from '../../../base/format.ts'
 import { hrefOf } from '../context/router.ts'
 import type { Directory } from '../data/directory.ts'
 import { durationMs, isLive, type RunSummary } from '../data/records.ts'
-import { useNow } from '../parts/now.ts'
-import { Ago } from '../parts/time.tsx'
+import { Ago, useNow } from '../parts/time.tsx'
 import type { SortColumn } from './filters.ts'
 
 export interface ColumnDef {

@@ -1,5 +1,5 @@
 import { isUuid, type RunSummary } from '../data/records.ts'
-import { rangeOf } from '../parts/range.ts'
+import { rangeOf } from '../parts/range.tsx'
 
 /** Which runs the list shows, in which order. Its members are those of the address. */
 export interface RunFilter {

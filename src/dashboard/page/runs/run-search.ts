@@ -1,4 +1,4 @@
-import type { Params, Queries } from '../data/query.ts'
+import type { Params, Queries } from '../data/api.ts'
 import type { RunSummary } from '../data/records.ts'
 import type { RunFilter, SortColumn } from './filters.ts'
 

@@ -1,7 +1,7 @@
 import { hrefOfRun, setQuery } from '../context/router.ts'
 import { useSession } from '../context/session.ts'
 import type { RunSummary } from '../data/records.ts'
-import { Status } from '../parts/status.tsx'
+import { Status } from '../parts/states.tsx'
 import { COLUMNS, type ColumnDef, shownColumns } from './columns.tsx'
 import type { RunFilter, SortColumn } from './filters.ts'
 

@@ -1,14 +1,11 @@
 import { useState } from 'preact/hooks'
 import { useSession } from '../context/session.ts'
 import type { Listed } from '../data/api.ts'
+import { failureOf, useAttempt, useLoad } from '../data/loading.ts'
 import type { Schemas } from '../data/records.ts'
-import { useAttempt } from '../data/use-attempt.ts'
-import { failureOf, useLoad } from '../data/use-load.ts'
-import { CopyButton } from '../parts/copy.tsx'
-import { Dialog } from '../parts/dialog.tsx'
-import { Field } from '../parts/field.tsx'
-import { type Catalogue, textsOf } from './catalogue.ts'
-import { paramsOf, readHistory } from './sql-state.ts'
+import { CopyButton, Dialog } from '../parts/controls.tsx'
+import { Field } from '../parts/fields.tsx'
+import { type Catalogue, paramsOf, readHistory, textsOf } from './sql-state.ts'
 import type { SqlState } from './use-sql.ts'
 
 type Saved = Schemas['SavedQuery']

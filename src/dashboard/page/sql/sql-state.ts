@@ -1,4 +1,5 @@
-import type { Column } from '../data/query.ts'
+import type { Column } from '../data/api.ts'
+import type { Schemas } from '../data/records.ts'
 
 /** What the address says of the SQL view: the query, and the values of its placeholders. */
 
@@ -86,4 +87,16 @@ export function readHistory(): readonly string[] {
 export function remember(query: string): void {
   const next = [query, ...readHistory().filter((each) => each !== query)].slice(0, HISTORY_MAX)
   localStorage.setItem(STORED, JSON.stringify(next))
+}
+
+/** The answer of `GET /api/v1/query/schema`. */
+export type Catalogue = Schemas['QueryCatalogue']
+
+/** Values of placeholders as the fields show them. */
+export function textsOf(params: Catalogue['examples'][number]['params']): Readonly<Record<string, string>> {
+  const texts = Object.entries(params ?? {}).map(([name, value]) => [
+    name,
+    typeof value === 'string' ? value : JSON.stringify(value),
+  ])
+  return Object.fromEntries(texts)
 }

@@ -1,13 +1,12 @@
 import { useEffect, useRef } from 'preact/hooks'
 import { address } from '../context/router.ts'
 import { useSession } from '../context/session.ts'
-import { useLoad } from '../data/use-load.ts'
-import { Icon } from '../parts/icons.tsx'
-import { type Catalogue, textsOf } from './catalogue.ts'
+import { useLoad } from '../data/loading.ts'
+import { Icon } from '../parts/controls.tsx'
 import type { Editor } from './editor.ts'
 import { QueryMenu } from './query-menu.tsx'
-import { ResultPanel } from './result-panel.tsx'
-import { placeholdersOf, positionOf } from './sql-state.ts'
+import { ResultPanel } from './sql-result.tsx'
+import { type Catalogue, placeholdersOf, positionOf, textsOf } from './sql-state.ts'
 import { type SqlState, useSql } from './use-sql.ts'
 
 /** Queries of the workspace in ClickHouse SQL. */

@@ -1,9 +1,9 @@
 import { useEffect, useRef, useState } from 'preact/hooks'
+import { saveFile } from '../context/browser.ts'
 import { address, setQuery } from '../context/router.ts'
 import { useSession } from '../context/session.ts'
-import type { Params, Result } from '../data/query.ts'
-import { failureOf } from '../data/use-load.ts'
-import { saveFile } from '../parts/save-file.ts'
+import type { Params, Result } from '../data/api.ts'
+import { failureOf } from '../data/loading.ts'
 import { addressOf, paramsOf, remember, valuesOf } from './sql-state.ts'
 
 const TYPES = { csv: 'text/csv', parquet: 'application/vnd.apache.parquet' }

@@ -1,6 +1,6 @@
 import { useState } from 'preact/hooks'
-import type { InputRequest } from '../data/pause.ts'
-import { Field } from '../parts/field.tsx'
+import type { InputRequest } from '../data/waiting.ts'
+import { Field } from '../parts/fields.tsx'
 import type { Decide } from './decision.ts'
 
 interface AnswerFormProps {

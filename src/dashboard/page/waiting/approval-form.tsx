@@ -1,7 +1,7 @@
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { plain, textOf } from '../data/json.ts'
-import type { Approval } from '../data/pause.ts'
-import { Field } from '../parts/field.tsx'
+import type { Approval } from '../data/waiting.ts'
+import { Field } from '../parts/fields.tsx'
 import { type Decide, readArguments } from './decision.ts'
 import { Diff } from './diff.tsx'
 
