@@ -167,7 +167,7 @@ describe.skipIf(chromium === null)('the dashboard (needs a Chromium)', () => {
     await page.press('End', 2)
     await page.send('Input.insertText', { text: ' FROM nothing' })
     await page.press('Enter', 2)
-    await page.shows('.sql-problem', 'nothing')
+    await page.shows('.sql-editor .problem', 'nothing')
     await page.until(`location.hash.includes('nothing')`)
   })
 
@@ -209,7 +209,7 @@ describe.skipIf(chromium === null)('the dashboard (needs a Chromium)', () => {
     for (const title of titles.slice(1)) {
       await page.choose('select[aria-label=Examples]', title)
       await page.until(`document.querySelector('.sql-editor .primary').textContent === 'Run'`)
-      expect(await page.text('.sql-problem')).toBe('')
+      expect(await page.text('.sql-editor .problem')).toBe('')
     }
     expect(await page.evaluate<string>(`document.querySelector('.placeholders input[name=hours]').value`)).toBe('48')
     for (const each of ['events', 'gen_ai.usage.input_tokens', 'duration_ms', 'task_id'])

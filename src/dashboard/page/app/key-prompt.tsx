@@ -37,6 +37,7 @@ export function KeyPrompt({ problem, accept }: KeyPromptProps) {
         {/* A field without a name is never submitted with the form, even if the script fails. */}
         <input
           id="key"
+          class="mono"
           ref={field}
           type="password"
           autocomplete="off"

@@ -19,7 +19,7 @@ export const isDark = computed(() => (theme.value === 'system' ? isSystemDark.va
 
 /** Applies the stored choice to the page. */
 export function applyTheme(): void {
-  document.documentElement.dataset.theme = theme.peek()
+  document.documentElement.style.colorScheme = theme.peek() === 'system' ? '' : theme.peek()
 }
 
 /** Switches to the next theme and stores the choice. */

@@ -47,7 +47,7 @@ export function TimeChart(props: TimeChartProps) {
   const host = useRef<HTMLDivElement>(null)
   const plot = useRef<uPlot | null>(null)
   const latest = useRef({ onZoom: props.onZoom, complete })
-  const [index, setIndex] = useState<number | null>(null)
+  const [at, setIndex] = useState<number | null>(null)
   latest.current = { onZoom: props.onZoom, complete }
   const data = [times, ...series.map(({ values }) => values)] as uPlot.AlignedData
   const shape = `${series.map(({ label, colour, kind, isConnected }) => `${label} ${colour} ${kind} ${isConnected}`)} ${isDark.value} ${zone.value} ${height}`
@@ -71,12 +71,11 @@ export function TimeChart(props: TimeChartProps) {
   }, [shape])
   useEffect(() => plot.current?.setData(data), [times, props.series, complete])
 
-  const at = index ?? null
   return (
     <figure class="chart" aria-label={title}>
       <figcaption class="chart-legend">
         {series.map(({ label, colour, values }) => (
-          <span key={label} class={`chart-key ${colour}`}>
+          <span key={label} class="chart-key" style={{ '--key': `var(--${colour})` }}>
             {label} <b>{at === null ? '' : shownValue(values[at], format)}</b>
           </span>
         ))}

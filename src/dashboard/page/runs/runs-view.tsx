@@ -61,7 +61,7 @@ function NewRuns({ list }: { readonly list: RunList }) {
   return (
     <div role="status" class="new-runs">
       {number > 0 && (
-        <button type="button" class="small" onClick={() => void list.reload()}>
+        <button type="button" class="primary small" onClick={() => void list.reload()}>
           ↑ {counted(number, 'new run')}
         </button>
       )}

@@ -75,7 +75,7 @@ export function ResultTable({ result }: { readonly result: Result }) {
       aria-colcount={columns.length}
     >
       <div class="result-scroll">
-        <div role="row" class="result-row result-heads" style={grid}>
+        <div role="row" class="result-row result-heads mono" style={grid}>
           {columns.map((column) => (
             <span key={column.name} role="columnheader" title={column.type} class={isNumeric(column) ? 'number' : ''}>
               {column.name}
@@ -90,7 +90,7 @@ export function ResultTable({ result }: { readonly result: Result }) {
           height={Math.min(rows.length, LIST_HEIGHT_ROWS_MAX) * ROW_HEIGHT}
           isTable
           row={(index) => (
-            <div key={index} role="row" aria-rowindex={index + 2} class="result-row" style={grid}>
+            <div key={index} role="row" aria-rowindex={index + 2} class="result-row mono" style={grid}>
               {columns.map((column) => (
                 <ResultCell
                   key={column.name}

@@ -43,7 +43,7 @@ export function SqlView() {
           <span class="hint">or Ctrl+Enter</span>
         </div>
         {sql.problem !== '' && (
-          <p class="problem sql-problem" role="alert">
+          <p class="problem mono" role="alert">
             {sql.problem}
           </p>
         )}
@@ -104,6 +104,7 @@ function Placeholders({ sql }: { readonly sql: SqlState }) {
             {name} <small>{type}</small>
           </span>
           <input
+            class="small mono"
             name={name}
             value={sql.values[name] ?? ''}
             onInput={({ currentTarget }) => sql.setValues({ ...sql.values, [name]: currentTarget.value })}
