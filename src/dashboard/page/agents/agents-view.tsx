@@ -4,7 +4,7 @@ import { address, hrefOf, navigate, setQuery } from '../context/router.ts'
 import { useSession } from '../context/session.ts'
 import { useAttempt } from '../data/loading.ts'
 import type { Agent } from '../data/records.ts'
-import { Dialog, Icon, Id, openTab, Tabs } from '../parts/controls.tsx'
+import { BackLink, Button, Dialog, Icon, Id, openTab, Tabs } from '../parts/controls.tsx'
 import { SearchField } from '../parts/fields.tsx'
 import { noAgentsYet } from '../parts/hints.tsx'
 import { Skeleton, Status } from '../parts/states.tsx'
@@ -36,9 +36,7 @@ export function AgentsView() {
           <section class="panel detail" aria-label="New agent">
             <div class="detail-head">
               <h2>New agent</h2>
-              <button type="button" class="icon-only" aria-label="Close" onClick={() => setQuery({ new: null })}>
-                <Icon name="close" />
-              </button>
+              <Button icon="close" label="Close" onClick={() => setQuery({ new: null })} />
             </div>
             <AgentEditor agent={null} />
           </section>
@@ -101,9 +99,7 @@ export function AgentPane({ agent }: { readonly agent: Agent }) {
   return (
     <section class="panel detail agent" aria-label="Agent">
       <div class="detail-head">
-        <a class="icon-only back" href={hrefOf('agents')} aria-label="All agents">
-          <Icon name="back" />
-        </a>
+        <BackLink href={hrefOf('agents')} label="All agents" />
         <h2>{agent.name}</h2>
         <Status name={agent.status} />
         <Id id={agent.agent_id} what="agent id" />
@@ -144,10 +140,9 @@ function AgentActions({ agent }: { readonly agent: Agent }) {
       >
         Its runs
       </a>
-      <button type="button" class="small" onClick={() => void toggle()}>
-        <Icon name={status === 'paused' ? 'play' : 'pause'} />
-        <span>{status === 'paused' ? 'Resume' : 'Pause'}</span>
-      </button>
+      <Button class="small" onClick={() => void toggle()} icon={status === 'paused' ? 'play' : 'pause'}>
+        {status === 'paused' ? 'Resume' : 'Pause'}
+      </Button>
       <button type="button" class="small" onClick={() => setArchiving(true)}>
         Archive
       </button>

@@ -4,7 +4,7 @@ import { useSession } from '../context/session.ts'
 import type { Listed } from '../data/api.ts'
 import { useAttempt, useLoad } from '../data/loading.ts'
 import type { Schemas } from '../data/records.ts'
-import { Icon } from '../parts/controls.tsx'
+import { Button } from '../parts/controls.tsx'
 import { Select } from '../parts/fields.tsx'
 import { Command } from '../parts/hints.tsx'
 import { Problem, Skeleton } from '../parts/states.tsx'
@@ -172,10 +172,7 @@ function NewKeyForm({
         onInput={({ currentTarget }) => setName(currentTarget.value)}
         autocomplete="off"
       />
-      <button type="submit" class="primary small">
-        <Icon name="plus" />
-        <span>New key</span>
-      </button>
+      <Button type="submit" class="primary small" icon="plus" text="New key" />
     </form>
   )
 }
@@ -185,9 +182,7 @@ function MadeKey({ made, close }: { readonly made: NewKey; readonly close: () =>
     <section class="made-key" aria-label="New key">
       <div class="detail-head">
         <h3>Shown only now: copy it</h3>
-        <button type="button" class="icon-only" aria-label="Close" onClick={close}>
-          <Icon name="close" />
-        </button>
+        <Button icon="close" label="Close" onClick={close} />
       </div>
       <Command label="The key" text={made.key} />
       {made.agent_id !== null && <Command label="Start a run with it" text={startCommand(made)} />}

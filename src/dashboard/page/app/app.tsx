@@ -56,9 +56,9 @@ function Dashboard({ workspaceKey, leave }: DashboardProps) {
   useEffect(() => () => closing.abort(), [closing])
   return (
     <SessionContext.Provider value={session}>
-      {session.trouble.value !== null && (
+      {session.api.trouble.value !== null && (
         <div class="trouble">
-          <Problem problem={session.trouble.value} />
+          <Problem problem={session.api.trouble.value} />
         </div>
       )}
       <Shell />

@@ -9,7 +9,7 @@ import { useSession } from '../context/session.ts'
 import { failureOf } from '../data/loading.ts'
 import { LiveView } from '../live/live-view.tsx'
 import { OverviewView } from '../overview/overview-view.tsx'
-import { Icon, type IconName } from '../parts/controls.tsx'
+import { Button, Icon, type IconName } from '../parts/controls.tsx'
 import { Problem } from '../parts/states.tsx'
 import { chooseZone, zone, zoneName } from '../parts/time.tsx'
 import { RunView } from '../run/run-view.tsx'
@@ -52,9 +52,7 @@ export function Shell() {
   const View = COMPONENTS[view]
   return (
     <div class="shell">
-      <button type="button" class="skip" onClick={skipToMain}>
-        Skip to the content
-      </button>
+      <Button class="skip" onClick={skipToMain} text="Skip to the content" />
       <Navigation current={view} />
       <main id="main" tabIndex={-1} data-view={view}>
         <ViewBoundary key={view}>
@@ -124,30 +122,19 @@ function Footer() {
     <div class="side-foot">
       <HealthLine />
       <div class="side-tools">
-        <button
-          type="button"
+        <Button
           class="small zone"
           onClick={() => chooseZone(other)}
           title={`All times are in ${zoneName()}. Click for ${other === 'utc' ? 'UTC' : 'your own zone'}.`}
+          icon="clock"
         >
-          <Icon name="clock" />
-          <span>{zoneName()}</span>
-        </button>
-        <button
-          type="button"
-          class="icon-only"
-          onClick={nextTheme}
-          aria-label={`Theme: ${theme.value}`}
-          title={`Theme: ${theme.value}`}
-        >
-          <Icon name={theme.value === 'dark' ? 'moon' : 'sun'} />
-        </button>
+          {zoneName()}
+        </Button>
+        <Button icon={theme.value === 'dark' ? 'moon' : 'sun'} label={`Theme: ${theme.value}`} onClick={nextTheme} />
         <a class="icon-only" href="/docs" aria-label="API reference" title="API reference">
           <Icon name="api" />
         </a>
-        <button type="button" class="icon-only" onClick={() => leave()} aria-label="Forget key" title="Forget key">
-          <Icon name="leave" />
-        </button>
+        <Button icon="leave" label="Forget key" title="Forget key" onClick={() => leave()} />
       </div>
     </div>
   )

@@ -1,12 +1,12 @@
 import { batch, type Signal, signal } from '@preact/signals'
-import { useEffect, useRef, useState } from 'preact/hooks'
+import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
 import { ApiFailure } from './api.ts'
 
 export interface Source<T> {
   /** Reads the value. `show` shows a part of it while the rest is being read. */
   readonly load: (signal: AbortSignal, show: (part: T) => void) => Promise<T>
-  /** Reads it again after this time. Default: only when asked. */
-  readonly everyMs?: number
+  /** Reads it again after this time. Default, and for 0: only when asked. */
+  readonly everyMs?: () => number
   /** A planned read is left out unless this is true. */
   readonly isWanted?: () => boolean
 }
@@ -92,6 +92,7 @@ export class LiveResource<T> {
     this.timer = setTimeout(() => {
       this.dueMs = Number.POSITIVE_INFINITY
       if (this.source.isWanted?.() ?? true) void this.load()
+      else this.plan()
     }, ms)
   }
 
@@ -99,7 +100,12 @@ export class LiveResource<T> {
     this.problem.value = problem
     this.isLoading.value = false
     this.changes = []
-    if (this.source.everyMs !== undefined) this.loadSoon(this.source.everyMs)
+    this.plan()
+  }
+
+  private plan(): void {
+    const everyMs = this.source.everyMs?.() ?? 0
+    if (everyMs > 0) this.loadSoon(everyMs)
   }
 
   private stop(): void {
@@ -132,40 +138,27 @@ export function useLoad<T>(
   inputs: readonly unknown[],
   { everyMs = 0, subject }: LoadOptions = {},
 ): Loaded<T> {
-  const [state, setState] = useState<{ data?: T; problem?: ApiFailure; isLoading: boolean }>({ isLoading: true })
-  const [round, setRound] = useState(0)
-  const shown = useRef<string | undefined>(undefined)
+  const latest = useRef({ load, everyMs })
+  latest.current = { load, everyMs }
   const key = JSON.stringify(inputs)
-  const about = subject ?? key
-  // The inputs are the dependencies, as text.
-  useEffect(() => {
-    const aborting = new AbortController()
-    const { signal } = aborting
-    let timer: ReturnType<typeof setTimeout> | undefined
-    const later = (ms: number) => {
-      timer = setTimeout(() => (document.hidden ? later(ms) : setRound((n) => n + 1)), ms)
-    }
-    const isNew = shown.current !== about
-    shown.current = about
-    setState(({ data }) => ({ data: isNew ? undefined : data, isLoading: true }))
-    const show = (next: (data: T | undefined) => { data?: T; problem?: ApiFailure }) => {
-      if (signal.aborted) return
-      setState(({ data }) => ({ ...next(data), isLoading: false }))
+  const [resource, closing] = useMemo(() => {
+    const closing = new AbortController()
+    const source: Source<T | undefined> = {
+      load: (signal) => latest.current.load(signal),
       // Also after a failure: a query that took too long may be faster the next time.
-      if (everyMs > 0) later(everyMs)
+      everyMs: () => latest.current.everyMs,
+      isWanted: () => !document.hidden,
     }
-    load(signal)
-      .then((data) => show(() => ({ data })))
-      .catch((error: unknown) => show((data) => ({ data, problem: failureOf(error) })))
-    return () => {
-      aborting.abort()
-      clearTimeout(timer)
-    }
-  }, [key, round, everyMs])
-  const reload = () => setRound((n) => n + 1)
-  // The effect has yet to drop what belongs to earlier inputs.
-  if (shown.current !== about) return { data: undefined, problem: undefined, isLoading: true, reload }
-  return { data: state.data, problem: state.problem, isLoading: state.isLoading, reload }
+    return [new LiveResource<T | undefined>(undefined, source, closing.signal), closing] as const
+  }, [subject ?? key])
+  useEffect(() => () => closing.abort(), [closing])
+  useEffect(() => void resource.open(`${key} ${everyMs}`), [resource, key, everyMs])
+  return {
+    data: resource.value,
+    problem: resource.problem.value ?? undefined,
+    isLoading: resource.isLoading.value,
+    reload: () => void resource.load(),
+  }
 }
 
 /** A bug of this page is reported, and shown like a failure of the service. */

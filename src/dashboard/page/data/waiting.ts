@@ -43,7 +43,7 @@ export class Waiting {
   ) {
     this.pending = new LiveResource<readonly Pause[]>(
       [],
-      { load: (signal) => this.read(signal), everyMs: REFRESH_MS },
+      { load: (signal) => this.read(signal), everyMs: () => REFRESH_MS },
       closing,
     )
     const notice = () => this.refreshSoon()

@@ -4,7 +4,7 @@ import { isNarrow } from '../context/browser.ts'
 import { address, hrefOfRun, setQuery } from '../context/router.ts'
 import { useSession } from '../context/session.ts'
 import type { Activity } from '../data/records.ts'
-import { Icon } from '../parts/controls.tsx'
+import { Button } from '../parts/controls.tsx'
 import { FilterField, Select } from '../parts/fields.tsx'
 import { Empty, Level, Status } from '../parts/states.tsx'
 import { timeOfDay } from '../parts/time.tsx'
@@ -35,20 +35,18 @@ export function LiveView() {
         <TailState tail={tail} />
       </div>
       <LiveFilters>
-        <button
-          type="button"
+        <Button
           class="small"
           aria-pressed={isPaused}
           onClick={() => (isPaused ? tail.resume() : tail.pause())}
+          icon={isPaused ? 'play' : 'pause'}
         >
-          <Icon name={isPaused ? 'play' : 'pause'} />
-          <span>{isPaused ? 'Resume' : 'Pause'}</span>
-        </button>
+          {isPaused ? 'Resume' : 'Pause'}
+        </Button>
         {!isFollowing && (
-          <button type="button" class="small" onClick={() => setFollowing(true)}>
-            <Icon name="end" />
-            <span>Follow</span>
-          </button>
+          <Button class="small" onClick={() => setFollowing(true)} icon="end">
+            Follow
+          </Button>
         )}
       </LiveFilters>
       <div class="panel tail">

@@ -1,4 +1,4 @@
-import type { ComponentChildren } from 'preact'
+import type { ButtonHTMLAttributes, ComponentChildren } from 'preact'
 import { useEffect, useId, useRef, useState } from 'preact/hooks'
 import { address, setQuery } from '../context/router.ts'
 
@@ -54,6 +54,32 @@ export function Icon({ name }: { readonly name: IconName }) {
 }
 
 const SHOWN_MS = 1_500
+
+interface ButtonProps extends ButtonHTMLAttributes {
+  readonly icon?: IconName
+  /** Without it, the button shows only its icon, and needs a `label`. */
+  readonly text?: string
+  readonly label?: string
+}
+
+/** A button with a text, an icon, or both. It submits a form only if its `type` says so. */
+export function Button({ icon, text, label, ...attributes }: ButtonProps) {
+  return (
+    <button type="button" class={text === undefined ? 'icon-only' : undefined} aria-label={label} {...attributes}>
+      {icon && <Icon name={icon} />}
+      {icon && text ? <span>{text}</span> : text}
+    </button>
+  )
+}
+
+/** A link of narrow screens from one item back to the list. */
+export function BackLink({ href, label }: { readonly href: string; readonly label: string }) {
+  return (
+    <a class="icon-only back" href={href} aria-label={label}>
+      <Icon name="back" />
+    </a>
+  )
+}
 
 interface CopyProps {
   /** Computed on click, because it may be long. */
@@ -124,9 +150,7 @@ export function Dialog({ title, close, children }: DialogProps) {
     <dialog ref={element} aria-labelledby={heading} onClose={close}>
       <div class="dialog-head">
         <h2 id={heading}>{title}</h2>
-        <button type="button" class="icon-only" aria-label="Close" onClick={() => element.current?.close()}>
-          <Icon name="close" />
-        </button>
+        <Button icon="close" label="Close" onClick={() => element.current?.close()} />
       </div>
       {children}
     </dialog>

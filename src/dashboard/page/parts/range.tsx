@@ -1,6 +1,7 @@
 import { useEffect, useState } from 'preact/hooks'
 import { lookup } from '../../../base/lookup.ts'
 import { address, setQuery } from '../context/router.ts'
+import { Button } from './controls.tsx'
 import { dateAndTime, zone, zoneName } from './time.tsx'
 
 /** Time ranges of the page, as they are in its address. */
@@ -178,9 +179,7 @@ function CustomRange({ close }: { readonly close: () => void }) {
         <input type="datetime-local" value={to} onInput={({ currentTarget }) => setTo(currentTarget.value)} />
       </label>
       <span class="hint">{zoneName()}</span>
-      <button type="submit" class="primary small" disabled={!isValid}>
-        Apply
-      </button>
+      <Button type="submit" class="primary small" disabled={!isValid} text="Apply" />
     </form>
   )
 }

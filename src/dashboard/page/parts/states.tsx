@@ -2,7 +2,7 @@ import type { ComponentChildren } from 'preact'
 import { words } from '../../../base/format.ts'
 import { lookup } from '../../../base/lookup.ts'
 import type { ApiFailure } from '../data/api.ts'
-import { Icon, type IconName } from './controls.tsx'
+import { Button, Icon, type IconName } from './controls.tsx'
 
 /** What a view shows when it has nothing to show. */
 export function Empty({
@@ -32,11 +32,7 @@ export function Problem({ problem, retry }: { readonly problem: ApiFailure; read
         {sentence(problem.message)}
         {problem.isTransient && ' Trying again…'}
       </p>
-      {retry && (
-        <button type="button" class="quiet" onClick={retry}>
-          Try again
-        </button>
-      )}
+      {retry && <Button class="quiet" onClick={retry} text="Try again" />}
     </div>
   )
 }

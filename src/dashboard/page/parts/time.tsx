@@ -25,20 +25,23 @@ export function zoneName(): string {
 export function ago(timestamp: string, now: number): string {
   const seconds = Math.floor((now - Date.parse(timestamp)) / 1_000)
   if (seconds < 2) return 'just now'
-  if (seconds < 60) return `${seconds} s ago`
-  if (seconds < 3_600) return `${Math.floor(seconds / 60)} min ago`
-  if (seconds < 2 * 86_400) return `${Math.floor(seconds / 3_600)} h ago`
-  return date(timestamp)
+  const distance = distanceOf(seconds)
+  return distance === null ? date(timestamp) : `${distance} ago`
 }
 
 /** `in 40 s`, `in 5 min`, `in 3 h`; a date from two days on; `now` when it is due. @param now Unix milliseconds */
 export function ahead(timestamp: string, now: number): string {
   const seconds = Math.ceil((Date.parse(timestamp) - now) / 1_000)
   if (seconds <= 0) return 'now'
-  if (seconds < 60) return `in ${seconds} s`
-  if (seconds < 3_600) return `in ${Math.floor(seconds / 60)} min`
-  if (seconds < 2 * 86_400) return `in ${Math.floor(seconds / 3_600)} h`
-  return date(timestamp)
+  const distance = distanceOf(seconds)
+  return distance === null ? date(timestamp) : `in ${distance}`
+}
+
+/** Null from two days on. */
+function distanceOf(seconds: number): string | null {
+  if (seconds < 60) return `${seconds} s`
+  if (seconds < 3_600) return `${Math.floor(seconds / 60)} min`
+  return seconds < 2 * 86_400 ? `${Math.floor(seconds / 3_600)} h` : null
 }
 
 /** `2026-01-31`. */
@@ -99,40 +102,32 @@ interface TimeProps {
   readonly prefix?: string
 }
 
-/** `5 min ago`; the hint has the moment. */
-export function Ago({ at, prefix = '' }: TimeProps) {
+/** A text for a moment; the hint has the whole. */
+function Time({ at, text, prefix = '', ...rest }: TimeProps & { readonly text: string; readonly class?: string }) {
   return (
-    <time dateTime={at} title={fullTime(at)}>
+    <time dateTime={at} title={fullTime(at)} {...rest}>
       {prefix}
-      {ago(at, useNow())}
+      {text}
     </time>
   )
 }
 
+/** `5 min ago`. */
+export function Ago(props: TimeProps) {
+  return <Time {...props} text={ago(props.at, useNow())} />
+}
+
 /** `in 5 min`. */
-export function Ahead({ at, prefix = '' }: TimeProps) {
-  return (
-    <time dateTime={at} title={fullTime(at)}>
-      {prefix}
-      {ahead(at, useNow())}
-    </time>
-  )
+export function Ahead(props: TimeProps) {
+  return <Time {...props} text={ahead(props.at, useNow())} />
 }
 
 /** `14:03:07.120`. */
 export function ClockTime({ at }: TimeProps) {
-  return (
-    <time dateTime={at} title={fullTime(at)} class="clock">
-      {timeOfDay(at)}
-    </time>
-  )
+  return <Time at={at} text={timeOfDay(at)} class="clock" />
 }
 
 /** `2026-01-31 14:03:07`. */
 export function Moment({ at }: TimeProps) {
-  return (
-    <time dateTime={at} title={fullTime(at)}>
-      {dateAndTime(at)}
-    </time>
-  )
+  return <Time at={at} text={dateAndTime(at)} />
 }

@@ -4,7 +4,7 @@ import { useSession } from '../context/session.ts'
 import { type Listed, listAll } from '../data/api.ts'
 import { type Loaded, useLoad } from '../data/loading.ts'
 import { isUuid, type Schemas, type Session } from '../data/records.ts'
-import { Icon, Id } from '../parts/controls.tsx'
+import { BackLink, Id } from '../parts/controls.tsx'
 import { FilterField, Select } from '../parts/fields.tsx'
 import { Markdown } from '../parts/markdown.tsx'
 import { Empty, Problem, Skeleton } from '../parts/states.tsx'
@@ -117,9 +117,7 @@ function SessionPane({ sessionId }: { readonly sessionId: string }) {
   return (
     <section class="panel detail" aria-label="Conversation of the session">
       <div class="detail-head">
-        <a class="icon-only back" href={hrefOf('sessions', [], address.value.query)} aria-label="All sessions">
-          <Icon name="back" />
-        </a>
+        <BackLink href={hrefOf('sessions', [], address.value.query)} label="All sessions" />
         <h2>{data === undefined ? 'Session' : directory.nameOf(data.agent_id)}</h2>
         <Id id={sessionId} what="session id" />
         <div class="view-tools">

@@ -3,7 +3,7 @@ import { useSession } from '../context/session.ts'
 import type { Listed } from '../data/api.ts'
 import { failureOf, useAttempt, useLoad } from '../data/loading.ts'
 import type { Schemas } from '../data/records.ts'
-import { CopyButton, Dialog } from '../parts/controls.tsx'
+import { Button, CopyButton, Dialog } from '../parts/controls.tsx'
 import { Field } from '../parts/fields.tsx'
 import { type Catalogue, paramsOf, readHistory, textsOf } from './sql-state.ts'
 import type { SqlState } from './use-sql.ts'
@@ -112,9 +112,7 @@ function SaveDialog({ sql, close }: { readonly sql: SqlState; readonly close: ()
           <input required value={name} onInput={({ currentTarget }) => setName(currentTarget.value)} />
         </Field>
         <div class="actions">
-          <button type="submit" class="primary">
-            Save
-          </button>
+          <Button type="submit" class="primary" text="Save" />
         </div>
       </form>
     </Dialog>

@@ -4,7 +4,7 @@ import type { Result } from '../data/api.ts'
 import { pretty, textOf } from '../data/json.ts'
 import { type Colour, type Series, TimeChart, withSilence } from '../parts/chart.tsx'
 import { TextBlock } from '../parts/code.tsx'
-import { Dialog, Icon, openTab, Tabs } from '../parts/controls.tsx'
+import { Button, Dialog, openTab, Tabs } from '../parts/controls.tsx'
 import { VirtualList } from '../parts/virtual-list.tsx'
 import { isNumeric, isTime, timeOf } from './sql-state.ts'
 import type { SqlState } from './use-sql.ts'
@@ -26,14 +26,12 @@ export function ResultPanel({ result, sql }: { readonly result: Result; readonly
           {summaryOf(result)}
         </span>
         <div class="run-actions">
-          <button type="button" class="small" onClick={() => void sql.download('csv')}>
-            <Icon name="download" />
-            <span>CSV</span>
-          </button>
-          <button type="button" class="small" onClick={() => void sql.download('parquet')}>
-            <Icon name="download" />
-            <span>Parquet</span>
-          </button>
+          <Button class="small" onClick={() => void sql.download('csv')} icon="download">
+            CSV
+          </Button>
+          <Button class="small" onClick={() => void sql.download('parquet')} icon="download">
+            Parquet
+          </Button>
         </div>
       </div>
       {tab === 'chart' ? <ResultChart result={result} /> : <ResultTable result={result} />}

@@ -2,7 +2,7 @@ import { useEffect, useRef } from 'preact/hooks'
 import { address } from '../context/router.ts'
 import { useSession } from '../context/session.ts'
 import { useLoad } from '../data/loading.ts'
-import { Icon } from '../parts/controls.tsx'
+import { Button } from '../parts/controls.tsx'
 import type { Editor } from './editor.ts'
 import { QueryMenu } from './query-menu.tsx'
 import { ResultPanel } from './sql-result.tsx'
@@ -31,15 +31,10 @@ export function SqlView() {
         <QueryEditor sql={sql} catalogue={catalogue} />
         <Placeholders sql={sql} />
         <div class="actions">
-          <button type="button" class="primary" disabled={sql.isRunning} onClick={() => void sql.run()}>
-            <Icon name="play" />
-            <span>{sql.isRunning ? 'Running…' : 'Run'}</span>
-          </button>
-          {sql.isRunning && (
-            <button type="button" onClick={sql.stop}>
-              Stop
-            </button>
-          )}
+          <Button class="primary" disabled={sql.isRunning} onClick={() => void sql.run()} icon="play">
+            {sql.isRunning ? 'Running…' : 'Run'}
+          </Button>
+          {sql.isRunning && <Button onClick={sql.stop} text="Stop" />}
           <span class="hint">or Ctrl+Enter</span>
         </div>
         {sql.problem !== '' && (
