@@ -6,7 +6,7 @@ import { visible } from '../../src/base/visible.ts'
 import { Backlog } from '../../src/dashboard/page/app/health.tsx'
 import { hrefOf, parseAddress } from '../../src/dashboard/page/context/router.ts'
 import { parseIntact, plain, pretty, textOf } from '../../src/dashboard/page/data/json.ts'
-import { feedFilterOf, liveFilterOf } from '../../src/dashboard/page/live/tail.ts'
+import { feedFilterOf } from '../../src/dashboard/page/live/tail.ts'
 import { sampleOf } from '../../src/dashboard/page/overview/call-sample.ts'
 import { changeOf } from '../../src/dashboard/page/overview/change.ts'
 import { readCalls, settledOf } from '../../src/dashboard/page/overview/metrics.ts'
@@ -16,14 +16,7 @@ import { bucketsOf, completeBuckets, linkedRange, rangeOf, zoomOf } from '../../
 import { ago, ahead } from '../../src/dashboard/page/parts/time.tsx'
 import { filterOf, isPlain } from '../../src/dashboard/page/runs/filters.ts'
 import { searchQuery } from '../../src/dashboard/page/runs/run-search.ts'
-import {
-  addressOf,
-  paramsOf,
-  positionOf,
-  placeholdersOf as sqlPlaceholders,
-  timeOf,
-  valuesOf,
-} from '../../src/dashboard/page/sql/sql-state.ts'
+import { addressOf, paramsOf, positionOf, placeholdersOf as sqlPlaceholders, timeOf, valuesOf } from '../../src/dashboard/page/sql/sql-state.ts'
 import { diffLines, readArguments } from '../../src/dashboard/page/waiting/decision.ts'
 import { fillPrompt } from '../../src/hosted/invoke/prompt.ts'
 import { seededRandom } from '../support/random.ts'
@@ -179,12 +172,12 @@ describe('lists', () => {
   })
 
   test('live filters work while a type is typed', () => {
-    expect(feedFilterOf(liveFilterOf({ type: 'llm, tool.*', level: 'warn' }))).toEqual({
+    expect(feedFilterOf({ type: 'llm, tool.*', level: 'warn' })).toEqual({
       type: ['llm*', 'tool.*'],
       level: 'warn',
     })
-    expect(feedFilterOf(liveFilterOf({ kind: 'failed' }))).toEqual({ kind: 'run', status: ['failed', 'timed_out'] })
-    expect(feedFilterOf(liveFilterOf({}))).toEqual({})
+    expect(feedFilterOf({ kind: 'failed' })).toEqual({ kind: 'run', status: ['failed', 'timed_out'] })
+    expect(feedFilterOf({})).toEqual({})
   })
 
   test('an error of SQL is marked where it says, or at the name that it quotes', () => {

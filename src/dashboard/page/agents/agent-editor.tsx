@@ -6,6 +6,7 @@ import { useSession } from '../context/session.ts'
 import { parseIntact, pretty } from '../data/json.ts'
 import { failureOf } from '../data/loading.ts'
 import type { Agent, Schemas } from '../data/records.ts'
+import { Button } from '../parts/controls.tsx'
 import { Field } from '../parts/fields.tsx'
 
 type Fields = Omit<Schemas['CreateAgent'], 'status' | 'metadata' | 'runtime_type' | 'allow_input_requests'>
@@ -117,13 +118,12 @@ export function AgentEditor({ agent }: { readonly agent: Agent | null }) {
         </>
       )}
       <div class="actions">
-        <button
+        <Button
           type="submit"
           class="primary"
           disabled={isHosted && HOSTED.some((field) => jsonProblem(field, draft.texts[field.name]) !== '')}
-        >
-          {agent === null ? 'Create' : 'Save a new version'}
-        </button>
+          text={agent === null ? 'Create' : 'Save a new version'}
+        />
         <span class={message.isProblem ? 'bad-text' : 'hint'} role="status">
           {message.text}
         </span>

@@ -61,8 +61,16 @@ function AgentList({ selected }: { readonly selected: string | null }) {
     <div class="list-pane">
       <SearchField icon="search" label="Search agents" placeholder="Name, model, id" value={text} onType={setText} />
       <ul class="cards">
-        {shown.map((agent) => (
-          <AgentCard key={agent.agent_id} agent={agent} isSelected={agent.agent_id === selected} />
+        {shown.map(({ agent_id: id, runtime_type, model, status, version }) => (
+          <li key={id}>
+            <a class="card" href={hrefOf('agents', [id])} aria-current={id === selected ? 'true' : undefined}>
+              <span class="card-title">{directory.nameOf(id)}</span>
+              <span class="hint">
+                {runtime_type === 'hosted' ? (model ?? 'hosted') : 'external'} · version {version}
+              </span>
+              {status === 'paused' && <Status name="paused" />}
+            </a>
+          </li>
         ))}
       </ul>
       <p class="hint">
@@ -70,22 +78,6 @@ function AgentList({ selected }: { readonly selected: string | null }) {
         {directory.isPartial.value && '; GET /api/v1/agents lists more'}
       </p>
     </div>
-  )
-}
-
-function AgentCard({ agent, isSelected }: { readonly agent: Agent; readonly isSelected: boolean }) {
-  const { directory } = useSession()
-  const { agent_id, runtime_type, model, status, version } = agent
-  return (
-    <li>
-      <a class="card" href={hrefOf('agents', [agent_id])} aria-current={isSelected ? 'true' : undefined}>
-        <span class="card-title">{directory.nameOf(agent_id)}</span>
-        <span class="hint">
-          {runtime_type === 'hosted' ? (model ?? 'hosted') : 'external'} · version {version}
-        </span>
-        {status === 'paused' && <Status name="paused" />}
-      </a>
-    </li>
   )
 }
 
@@ -140,23 +132,20 @@ function AgentActions({ agent }: { readonly agent: Agent }) {
       >
         Its runs
       </a>
-      <Button class="small" onClick={() => void toggle()} icon={status === 'paused' ? 'play' : 'pause'}>
-        {status === 'paused' ? 'Resume' : 'Pause'}
-      </Button>
-      <button type="button" class="small" onClick={() => setArchiving(true)}>
-        Archive
-      </button>
+      <Button
+        class="small"
+        onClick={() => void toggle()}
+        icon={status === 'paused' ? 'play' : 'pause'}
+        text={status === 'paused' ? 'Resume' : 'Pause'}
+      />
+      <Button class="small" onClick={() => setArchiving(true)} text="Archive" />
       {problem !== '' && <p class="problem">{problem}</p>}
       {isArchiving && (
         <Dialog title={`Archive ${agent.name}?`} close={() => setArchiving(false)}>
           <p>Its keys stop working at once. Its runs stay readable. This cannot be undone.</p>
           <div class="actions">
-            <button type="button" class="danger" onClick={() => void archive()}>
-              Archive
-            </button>
-            <button type="button" onClick={() => setArchiving(false)}>
-              Keep it
-            </button>
+            <Button class="danger" onClick={() => void archive()} text="Archive" />
+            <Button onClick={() => setArchiving(false)} text="Keep it" />
           </div>
         </Dialog>
       )}

@@ -27,6 +27,7 @@ export function KeysView() {
 
 type Key = Schemas['Key']
 type NewKey = Key & { readonly key: string }
+type Action = 'rotate' | 'revoke'
 
 const LIST_LIMIT = 100
 const STATUSES = [
@@ -49,15 +50,13 @@ export function KeyList({ agentId }: { readonly agentId: string | null }) {
       setMade(await work())
       reload()
     })
-  const create = (name: string) =>
-    change(() =>
-      api.post<NewKey>(
-        agentId === null ? '/api/v1/keys' : `/api/v1/agents/${agentId}/keys`,
-        name === '' ? {} : { name },
-      ),
-    )
-  const rotate = (key: Key) => change(() => api.post<NewKey>(`/api/v1/keys/${key.key_id}/rotate`, {}))
-  const revoke = (key: Key) => change(() => api.post(`/api/v1/keys/${key.key_id}/revoke`, {}).then(() => null))
+  const path = agentId === null ? '/api/v1/keys' : `/api/v1/agents/${agentId}/keys`
+  const create = (name: string) => change(() => api.post<NewKey>(path, name === '' ? {} : { name }))
+  const act = (key: Key, action: Action) =>
+    change(async () => {
+      const answer = await api.post<NewKey>(`/api/v1/keys/${key.key_id}/${action}`, {})
+      return action === 'rotate' ? answer : null
+    })
   return (
     <div class="keys">
       <div class="filters">
@@ -101,7 +100,7 @@ export function KeyList({ agentId }: { readonly agentId: string | null }) {
                   </td>
                   <td class="key-used">{key.last_used_at === null ? 'never' : <Ago at={key.last_used_at} />}</td>
                   <td class="row-actions">
-                    {key.status === 'active' && <KeyActions rotate={() => rotate(key)} revoke={() => revoke(key)} />}
+                    {key.status === 'active' && <KeyActions act={(action) => act(key, action)} />}
                   </td>
                 </tr>
               ))}
@@ -115,47 +114,38 @@ export function KeyList({ agentId }: { readonly agentId: string | null }) {
 }
 
 /** Both end the old key at once, so they ask once more. */
-function KeyActions({ rotate, revoke }: { readonly rotate: () => void; readonly revoke: () => void }) {
-  const [asked, setAsked] = useState<'rotate' | 'revoke' | null>(null)
+function KeyActions({ act }: { readonly act: (action: Action) => void }) {
+  const [asked, setAsked] = useState<Action | null>(null)
   if (asked === null) {
     return (
       <>
-        <button type="button" class="small" onClick={() => setAsked('rotate')}>
-          Rotate
-        </button>
-        <button type="button" class="small" onClick={() => setAsked('revoke')}>
-          Revoke
-        </button>
+        <Button class="small" text="Rotate" onClick={() => setAsked('rotate')} />
+        <Button class="small" text="Revoke" onClick={() => setAsked('revoke')} />
       </>
     )
   }
+  const confirm = () => {
+    setAsked(null)
+    act(asked)
+  }
   return (
     <>
-      <button
-        type="button"
+      <Button
         class="small danger"
-        onClick={() => {
-          setAsked(null)
-          if (asked === 'rotate') rotate()
-          else revoke()
-        }}
-      >
-        {asked === 'rotate' ? 'Replace this key' : 'Revoke this key'}
-      </button>
-      <button type="button" class="small" onClick={() => setAsked(null)}>
-        Keep
-      </button>
+        text={asked === 'rotate' ? 'Replace this key' : 'Revoke this key'}
+        onClick={confirm}
+      />
+      <Button class="small" text="Keep" onClick={() => setAsked(null)} />
     </>
   )
 }
 
-function NewKeyForm({
-  create,
-  isNameRequired,
-}: {
+interface NewKeyProps {
   readonly create: (name: string) => void
   readonly isNameRequired: boolean
-}) {
+}
+
+function NewKeyForm({ create, isNameRequired }: NewKeyProps) {
   const [name, setName] = useState('')
   const submit = (event: Event) => {
     event.preventDefault()

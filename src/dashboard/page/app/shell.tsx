@@ -4,7 +4,7 @@ import { visible } from '../../../base/visible.ts'
 import { AgentsView } from '../agents/agents-view.tsx'
 import { KeysView } from '../agents/key-list.tsx'
 import { nextTheme, theme } from '../context/browser.ts'
-import { type Address, address, hrefOf, VIEWS, type ViewName } from '../context/router.ts'
+import { address, hrefOf, VIEWS, type ViewName } from '../context/router.ts'
 import { useSession } from '../context/session.ts'
 import { failureOf } from '../data/loading.ts'
 import { LiveView } from '../live/live-view.tsx'
@@ -20,36 +20,25 @@ import { WaitingView } from '../waiting/waiting-view.tsx'
 import { HealthLine } from './health.tsx'
 import { Mark } from './key-prompt.tsx'
 
-const TITLES: Readonly<Record<ViewName, string>> = {
-  overview: 'Overview',
-  runs: 'Runs',
-  live: 'Live',
-  waiting: 'Waiting',
-  sessions: 'Sessions',
-  agents: 'Agents',
-  sql: 'SQL',
-  keys: 'Keys',
-}
-
-const COMPONENTS: Readonly<Record<ViewName, ComponentType>> = {
-  overview: OverviewView,
-  runs: RunsOrRun,
-  live: LiveView,
-  waiting: WaitingView,
-  sessions: SessionsView,
-  agents: AgentsView,
-  sql: SqlView,
-  keys: KeysView,
+const SHOWN: Readonly<Record<ViewName, readonly [title: string, view: ComponentType]>> = {
+  overview: ['Overview', OverviewView],
+  runs: ['Runs', RunsOrRun],
+  live: ['Live', LiveView],
+  waiting: ['Waiting', WaitingView],
+  sessions: ['Sessions', SessionsView],
+  agents: ['Agents', AgentsView],
+  sql: ['SQL', SqlView],
+  keys: ['Keys', KeysView],
 }
 
 /** The frame of the page: the navigation, and the view that the address names. */
 export function Shell() {
-  const { view } = address.value
-  const title = titleOf(address.value)
+  const { view, path } = address.value
+  const [name, View] = SHOWN[view]
+  const title = view === 'runs' && path[0] !== undefined ? `Run …${path[0].slice(-8)}` : name
   useEffect(() => {
     document.title = visible(`${title} · Agent Run Service`)
   }, [title])
-  const View = COMPONENTS[view]
   return (
     <div class="shell">
       <Button class="skip" onClick={skipToMain} text="Skip to the content" />
@@ -66,10 +55,6 @@ export function Shell() {
 function RunsOrRun() {
   const [runId] = address.value.path
   return runId === undefined ? <RunsView /> : <RunView key={runId} runId={runId.toLowerCase()} />
-}
-
-function titleOf({ view, path: [first] }: Address): string {
-  return view === 'runs' && first !== undefined ? `Run …${first.slice(-8)}` : TITLES[view]
 }
 
 /** Not a link: the fragment of the URL is the address of the view. */
@@ -93,7 +78,7 @@ function Navigation({ current }: { readonly current: ViewName }) {
         {VIEWS.map((view) => (
           <a key={view} href={hrefOf(view)} aria-current={view === current ? 'page' : undefined}>
             <Icon name={view as IconName} />
-            <span>{TITLES[view]}</span>
+            <span>{SHOWN[view][0]}</span>
             {view === 'waiting' && <WaitingBadge />}
           </a>
         ))}

@@ -1,4 +1,4 @@
-import { computed, signal } from '@preact/signals'
+import { computed, type Signal, signal } from '@preact/signals'
 import { options, type VNode } from 'preact'
 import { useEffect, useRef } from 'preact/hooks'
 import { visible } from '../../../base/visible.ts'
@@ -8,11 +8,7 @@ export type Theme = 'system' | 'light' | 'dark'
 const STORED = 'theme'
 const ORDER: readonly Theme[] = ['system', 'light', 'dark']
 
-const system = globalThis.matchMedia?.('(prefers-color-scheme: dark)')
-const isSystemDark = signal(system?.matches ?? false)
-system?.addEventListener('change', ({ matches }) => {
-  isSystemDark.value = matches
-})
+const isSystemDark = mediaSignal('(prefers-color-scheme: dark)')
 
 export const theme = signal<Theme>(ORDER.find((name) => name === globalThis.localStorage?.getItem(STORED)) ?? 'system')
 export const isDark = computed(() => (theme.value === 'system' ? isSystemDark.value : theme.value === 'dark'))
@@ -29,14 +25,18 @@ export function nextTheme(): void {
   applyTheme()
 }
 
-/** As in `style/narrow.css`. */
-const narrow = globalThis.matchMedia?.('(width < 860px)')
+/** The navigation is on top, and rows have two lines: as in the style sheet. */
+export const isNarrow = mediaSignal('(width < 860px)')
 
-/** The navigation is on top, and rows have two lines. */
-export const isNarrow = signal(narrow?.matches ?? false)
-narrow?.addEventListener('change', ({ matches }) => {
-  isNarrow.value = matches
-})
+/** Whether the screen fulfils a media query. */
+function mediaSignal(query: string): Signal<boolean> {
+  const media = globalThis.matchMedia?.(query)
+  const state = signal(media?.matches ?? false)
+  media?.addEventListener('change', ({ matches }) => {
+    state.value = matches
+  })
+  return state
+}
 
 /** Attributes that browsers show or read out. */
 const SHOWN = ['title', 'aria-label', 'placeholder', 'alt', 'label'] as const

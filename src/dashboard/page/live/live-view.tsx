@@ -10,7 +10,7 @@ import { Empty, Level, Status } from '../parts/states.tsx'
 import { timeOfDay } from '../parts/time.tsx'
 import { VirtualList } from '../parts/virtual-list.tsx'
 import { summaryOf } from '../run/event-summary.ts'
-import { feedFilterOf, LIVE_CHOICES, liveFilterOf, Tail, type TailLine } from './tail.ts'
+import { feedFilterOf, LIVE_CHOICES, Tail, type TailLine } from './tail.ts'
 
 const ROW_HEIGHT = 30
 /** Of the two lines of a narrow screen. */
@@ -21,11 +21,11 @@ const LEVELS = ['info', 'warn', 'error']
 /** Activity of the workspace as it happens, newest at the end. */
 export function LiveView() {
   const { feed } = useSession()
-  const filter = liveFilterOf(address.value.query)
-  const [tail] = useState(() => new Tail(feed, feedFilterOf(filter)))
+  const filter = feedFilterOf(address.value.query)
+  const [tail] = useState(() => new Tail(feed, filter))
   const [isFollowing, setFollowing] = useState(true)
   useEffect(() => () => tail.close(), [tail])
-  useEffect(() => tail.select(feedFilterOf(filter)))
+  useEffect(() => tail.select(filter))
   const lines = tail.lines.value
   const isPaused = tail.isPaused.value
   return (
@@ -99,7 +99,7 @@ function stateOf({ isPaused, isStarted }: Tail, isConnected: boolean): string {
 
 function LiveFilters({ children }: { readonly children: preact.ComponentChildren }) {
   const { directory } = useSession()
-  const { kind, level, agent, type } = liveFilterOf(address.value.query)
+  const { kind = '', level = '', agent = '', type = '' } = address.value.query
   return (
     <div class="filters" role="search" aria-label="Filter activity">
       <Select label="Show" value={kind} options={LIVE_CHOICES} onChange={(to) => setQuery({ kind: to })} />

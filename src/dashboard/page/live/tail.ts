@@ -2,14 +2,6 @@ import { batch, signal } from '@preact/signals'
 import type { Feed, Subscription } from '../data/feed.ts'
 import type { Activity } from '../data/records.ts'
 
-/** The filter of the live view, as the address has it. */
-interface LiveFilter {
-  readonly level: string
-  readonly agent: string
-  readonly kind: string
-  readonly type: string
-}
-
 export const LIVE_CHOICES: readonly (readonly [value: string, title: string])[] = [
   ['', 'Everything'],
   ['event', 'Events'],
@@ -18,17 +10,13 @@ export const LIVE_CHOICES: readonly (readonly [value: string, title: string])[] 
   ['failed', 'Failed runs'],
 ]
 
-export function liveFilterOf(query: Readonly<Record<string, string>>): LiveFilter {
-  return { level: query.level ?? '', agent: query.agent ?? '', kind: query.kind ?? '', type: (query.type ?? '').trim() }
-}
-
-/** The same as a filter of the feed. A type without `*` is the start of one, so that it works while it is typed. */
-export function feedFilterOf({ level, agent, kind, type }: LiveFilter): object {
+/** The filter of the feed that an address names. A type without `*` is the start of one, so that it works while it is typed. */
+export function feedFilterOf({ level, agent, kind, type = '' }: Readonly<Record<string, string>>): object {
   const types = type.split(/[\s,]+/).filter((each) => each !== '')
   return {
-    ...(agent !== '' && { agent_id: agent }),
-    ...(kind === 'failed' ? { kind: 'run', status: ['failed', 'timed_out'] } : kind !== '' && { kind }),
-    ...(level !== '' && { level }),
+    ...(agent && { agent_id: agent }),
+    ...(kind === 'failed' ? { kind: 'run', status: ['failed', 'timed_out'] } : kind && { kind }),
+    ...(level && { level }),
     ...(types.length > 0 && { type: types.map((each) => (each.endsWith('*') ? each : `${each}*`)) }),
   }
 }
@@ -66,13 +54,11 @@ export class Tail {
   private arrivals: { readonly atMs: number; readonly count: number }[] = []
   private readonly timer = setInterval(() => this.measure(), 500)
   private resumeAfter: string | undefined
-  private filter: object
 
   constructor(
     private readonly feed: Feed,
-    filter: object,
+    private filter: object,
   ) {
-    this.filter = filter
     this.subscribe()
   }
 

@@ -55,11 +55,7 @@ export function TimeChart(props: TimeChartProps) {
   // New data goes into the same chart, below.
   useEffect(() => {
     const element = host.current as HTMLDivElement
-    const options = chartOptions({ ...props, height }, element, {
-      onIndex: setIndex,
-      onZoom: (fromMs, toMs) => latest.current.onZoom?.(fromMs, toMs),
-      isComplete: (at) => at < latest.current.complete,
-    })
+    const options = chartOptions({ ...props, height }, element, latest, setIndex)
     const drawn = new uPlot(options, data, element)
     plot.current = drawn
     const observer = new ResizeObserver(() => drawn.setSize({ width: element.clientWidth, height }))
@@ -117,16 +113,14 @@ function ended({ values }: Series, complete: number): readonly (number | null)[]
   return known.every((value) => value === null) ? values : known
 }
 
-interface Behaviour {
-  readonly onIndex: (index: number | null) => void
-  readonly onZoom: (fromMs: number, toMs: number) => void
-  readonly isComplete: (index: number) => boolean
-}
+/** What may change without another chart. */
+type Latest = { readonly current: Pick<TimeChartProps, 'onZoom'> & { readonly complete: number } }
 
 function chartOptions(
   { series, format, height = HEIGHT, times, complete }: TimeChartProps,
   element: HTMLElement,
-  { onIndex, onZoom, isComplete }: Behaviour,
+  latest: Latest,
+  onIndex: (index: number | null) => void,
 ): uPlot.Options {
   const half = ({ data: [all] }: uPlot) => (complete === undefined ? 0 : widthOf(all) / 2)
   const colourOf = colours(element)
@@ -153,7 +147,7 @@ function chartOptions(
       },
       { ...axis, grid, size: 52, space: 34, values: (_plot, splits) => labels(splits, format) },
     ],
-    series: [{}, ...series.map((each) => seriesOptions(each, colourOf, isComplete))],
+    series: [{}, ...series.map((each) => seriesOptions(each, colourOf, latest))],
     hooks: {
       setCursor: [({ cursor }) => onIndex(cursor.idx ?? null)],
       setSelect: [
@@ -161,7 +155,7 @@ function chartOptions(
           const { left, width } = plot.select
           if (width < ZOOM_PX_MIN) return
           const at = (px: number) => (plot.posToVal(px, 'x') + half(plot)) * 1_000
-          onZoom(at(left), at(left + width))
+          latest.current.onZoom?.(at(left), at(left + width))
           plot.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false)
         },
       ],
@@ -172,12 +166,12 @@ function chartOptions(
 function seriesOptions(
   { label, colour, kind = 'line', isConnected = false }: Series,
   colourOf: (name: string) => string,
-  isComplete: Behaviour['isComplete'],
+  latest: Latest,
 ): uPlot.Series {
   const stroke = colourOf(colour)
   if (kind === 'bars') {
     const faded = translucent(stroke, FADED)
-    const values = (plot: uPlot) => Array.from(plot.data[0], (_, at) => (isComplete(at) ? stroke : faded))
+    const values = (plot: uPlot) => Array.from(plot.data[0], (_, at) => (at < latest.current.complete ? stroke : faded))
     const bars = uPlot.paths.bars?.({
       size: [0.72, 28],
       radius: 0.15,

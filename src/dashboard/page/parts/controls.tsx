@@ -23,7 +23,6 @@ const PATHS = {
   search: 'M7 12A5 5 0 1 0 7 2a5 5 0 0 0 0 10Zm3.600-1.400L14 14',
   close: 'm4 4 8 8m0-8-8 8',
   back: 'M9.500 3.500 5 8l4.500 4.500',
-  down: 'm3.500 6 4.500 4.500L12.500 6',
   end: 'm4 3.500 4 4 4-4M4 12.500h8',
   play: 'M4.500 3v10l8-5Z',
   pause: 'M5.500 3v10m5-10v10',
@@ -106,10 +105,14 @@ export function CopyButton({ text, label, icon = 'copy', isLabelled = false }: C
     )
   const said = state === 'done' ? 'Copied' : state === 'failed' ? 'The browser refused' : label
   return (
-    <button type="button" class={isLabelled ? 'small' : 'icon-only'} onClick={copy} title={said} aria-label={said}>
-      <Icon name={state === 'done' ? 'check' : icon} />
-      {isLabelled && <span>{said}</span>}
-    </button>
+    <Button
+      class={isLabelled ? 'small' : 'icon-only'}
+      icon={state === 'done' ? 'check' : icon}
+      text={isLabelled ? said : undefined}
+      label={said}
+      title={said}
+      onClick={copy}
+    />
   )
 }
 

@@ -16,13 +16,12 @@ export function Markdown({ text }: { readonly text: string }) {
 function block(token: Token, key: number): ComponentChildren {
   switch (token.type) {
     case 'heading':
+    case 'paragraph':
       return (
-        <p key={key} class="markdown-heading">
+        <p key={key} class={token.type === 'heading' ? 'markdown-heading' : undefined}>
           {inline(token.tokens)}
         </p>
       )
-    case 'paragraph':
-      return <p key={key}>{inline(token.tokens)}</p>
     case 'code':
       return (
         <pre key={key} tabIndex={0}>
@@ -107,18 +106,14 @@ function inline(tokens: readonly Token[] = []): ComponentChildren {
       case 'image':
         return link(token as Tokens.Link, key)
       case 'text':
-        return 'tokens' in token && token.tokens ? inline(token.tokens) : plainText(token)
+        // The lexer leaves entities in texts as they were written.
+        return 'tokens' in token && token.tokens ? inline(token.tokens) : token.raw
       case 'escape':
         return token.text
       default:
         return token.raw
     }
   })
-}
-
-/** The lexer leaves entities in texts as they were written. */
-function plainText(token: Token): string {
-  return token.raw
 }
 
 function link({ href, raw, tokens, text }: Tokens.Link, key: number): ComponentChildren {

@@ -5,8 +5,7 @@ import { failureOf, useAttempt, useLoad } from '../data/loading.ts'
 import type { Schemas } from '../data/records.ts'
 import { Button, CopyButton, Dialog } from '../parts/controls.tsx'
 import { Field } from '../parts/fields.tsx'
-import { type Catalogue, paramsOf, readHistory, textsOf } from './sql-state.ts'
-import type { SqlState } from './use-sql.ts'
+import { type Catalogue, paramsOf, readHistory, type SqlState, textsOf } from './sql-state.ts'
 
 type Saved = Schemas['SavedQuery']
 
@@ -47,9 +46,7 @@ export function QueryMenu({ sql, examples }: QueryMenuProps) {
         entries={readHistory().map((query) => ({ title: titleOf(query), open: () => sql.show(query) }))}
       />
       {shown === undefined ? (
-        <button type="button" class="small" disabled={sql.text.trim() === ''} onClick={() => setSaving(true)}>
-          Save
-        </button>
+        <Button class="small" disabled={sql.text.trim() === ''} onClick={() => setSaving(true)} text="Save" />
       ) : (
         <button type="button" class="small" onClick={() => void remove(shown.query_id)}>
           Delete "{shown.name}"

@@ -6,8 +6,7 @@ import { type Colour, type Series, TimeChart, withSilence } from '../parts/chart
 import { TextBlock } from '../parts/code.tsx'
 import { Button, Dialog, openTab, Tabs } from '../parts/controls.tsx'
 import { VirtualList } from '../parts/virtual-list.tsx'
-import { isNumeric, isTime, timeOf } from './sql-state.ts'
-import type { SqlState } from './use-sql.ts'
+import { isNumeric, isTime, type SqlState, timeOf } from './sql-state.ts'
 
 const TABS = { table: 'Table', chart: 'Chart' }
 
@@ -26,12 +25,8 @@ export function ResultPanel({ result, sql }: { readonly result: Result; readonly
           {summaryOf(result)}
         </span>
         <div class="run-actions">
-          <Button class="small" onClick={() => void sql.download('csv')} icon="download">
-            CSV
-          </Button>
-          <Button class="small" onClick={() => void sql.download('parquet')} icon="download">
-            Parquet
-          </Button>
+          <Button class="small" onClick={() => void sql.download('csv')} icon="download" text="CSV" />
+          <Button class="small" onClick={() => void sql.download('parquet')} icon="download" text="Parquet" />
         </div>
       </div>
       {tab === 'chart' ? <ResultChart result={result} /> : <ResultTable result={result} />}
@@ -121,24 +116,11 @@ interface ResultCellProps {
 }
 
 function ResultCell({ value, isNumber, open }: ResultCellProps) {
-  if (value === null || value === undefined) {
-    return (
-      <span role="cell" class={`null ${isNumber ? 'number' : ''}`}>
-        null
-      </span>
-    )
-  }
-  const text = textOf(value)
+  const text = textOf(value ?? 'null')
   const isLong = text.length > WIDTH_CH_MAX || text.includes('\n')
   return (
-    <span role="cell" class={isNumber ? 'number' : ''}>
-      {isLong ? (
-        <button type="button" class="cell-open" onClick={() => open(value)}>
-          {text.slice(0, CELL_LENGTH_MAX)}
-        </button>
-      ) : (
-        text
-      )}
+    <span role="cell" class={`${value === null || value === undefined ? 'null' : ''} ${isNumber ? 'number' : ''}`}>
+      {isLong ? <Button class="cell-open" onClick={() => open(value)} text={text.slice(0, CELL_LENGTH_MAX)} /> : text}
     </span>
   )
 }

@@ -6,8 +6,7 @@ import { Button } from '../parts/controls.tsx'
 import type { Editor } from './editor.ts'
 import { QueryMenu } from './query-menu.tsx'
 import { ResultPanel } from './sql-result.tsx'
-import { type Catalogue, placeholdersOf, positionOf, textsOf } from './sql-state.ts'
-import { type SqlState, useSql } from './use-sql.ts'
+import { type Catalogue, placeholdersOf, positionOf, type SqlState, textsOf, useSql } from './sql-state.ts'
 
 /** Queries of the workspace in ClickHouse SQL. */
 export function SqlView() {
@@ -31,9 +30,13 @@ export function SqlView() {
         <QueryEditor sql={sql} catalogue={catalogue} />
         <Placeholders sql={sql} />
         <div class="actions">
-          <Button class="primary" disabled={sql.isRunning} onClick={() => void sql.run()} icon="play">
-            {sql.isRunning ? 'Running…' : 'Run'}
-          </Button>
+          <Button
+            class="primary"
+            disabled={sql.isRunning}
+            onClick={() => void sql.run()}
+            icon="play"
+            text={sql.isRunning ? 'Running…' : 'Run'}
+          />
           {sql.isRunning && <Button onClick={sql.stop} text="Stop" />}
           <span class="hint">or Ctrl+Enter</span>
         </div>
