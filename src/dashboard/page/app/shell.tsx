@@ -112,9 +112,8 @@ function Footer() {
           onClick={() => chooseZone(other)}
           title={`All times are in ${zoneName()}. Click for ${other === 'utc' ? 'UTC' : 'your own zone'}.`}
           icon="clock"
-        >
-          {zoneName()}
-        </Button>
+          text={zoneName()}
+        />
         <Button icon={theme.value === 'dark' ? 'moon' : 'sun'} label={`Theme: ${theme.value}`} onClick={nextTheme} />
         <a class="icon-only" href="/docs" aria-label="API reference" title="API reference">
           <Icon name="api" />

@@ -40,14 +40,9 @@ export function LiveView() {
           aria-pressed={isPaused}
           onClick={() => (isPaused ? tail.resume() : tail.pause())}
           icon={isPaused ? 'play' : 'pause'}
-        >
-          {isPaused ? 'Resume' : 'Pause'}
-        </Button>
-        {!isFollowing && (
-          <Button class="small" onClick={() => setFollowing(true)} icon="end">
-            Follow
-          </Button>
-        )}
+          text={isPaused ? 'Resume' : 'Pause'}
+        />
+        {!isFollowing && <Button class="small" onClick={() => setFollowing(true)} icon="end" text="Follow" />}
       </LiveFilters>
       <div class="panel tail">
         {lines.length === 0 && (

@@ -54,7 +54,7 @@ export function Icon({ name }: { readonly name: IconName }) {
 
 const SHOWN_MS = 1_500
 
-interface ButtonProps extends ButtonHTMLAttributes {
+interface ButtonProps extends Omit<ButtonHTMLAttributes, 'children'> {
   readonly icon?: IconName
   /** Without it, the button shows only its icon, and needs a `label`. */
   readonly text?: string
