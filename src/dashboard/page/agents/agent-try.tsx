@@ -43,14 +43,19 @@ export function AgentTry({ agent }: { readonly agent: Agent }) {
       input: { message },
       prompt_variables: Object.fromEntries(names.map((name) => [name, values[name] ?? ''])),
       ...(inSession && (sessionId ? { session_id: sessionId } : { start_session: true })),
-      background: true,
+      // An agent with an output schema answers with an object, which cannot be streamed.
+      ...(agent.output_schema === null ? { stream: true } : { background: true }),
     })
   }
   async function invoke(transcript: Transcript, body: object): Promise<void> {
     const either = AbortSignal.any([signal, closing.signal])
     try {
-      const { run_id } = await api.post<{ run_id: string }>(`/api/v1/agents/${agent.agent_id}/invoke`, body, either)
-      await transcript.follow(api, run_id, either)
+      const response = await api.raw(`/api/v1/agents/${agent.agent_id}/invoke`, body, either)
+      if ('stream' in body) await transcript.read(response)
+      else transcript.runId.value = ((await response.json()) as { data: { run_id: string } }).data.run_id
+      // The stream ends at a pause; the rest comes from the stream of the run.
+      const runId = transcript.runId.value
+      if (runId !== null && !transcript.isOver) await transcript.follow(api, runId, either)
     } catch (error) {
       if (!either.aborted) transcript.problem.value = failureOf(error).message
     }

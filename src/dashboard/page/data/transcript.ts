@@ -1,4 +1,5 @@
 import { batch, signal } from '@preact/signals'
+import { createParser } from 'eventsource-parser'
 import type { Api } from './api.ts'
 import { parseIntact } from './json.ts'
 import type { NamedPause } from './waiting.ts'
@@ -50,14 +51,28 @@ export class Transcript {
   readonly problem = signal<string | null>(null)
   readonly runId = signal<string | null>(null)
   readonly sessionId = signal<string | null>(null)
+  /** The id of the last frame of a response. */
+  private lastFrame = ''
 
   get isOver(): boolean {
     return this.output.value !== undefined || this.problem.value !== null
   }
 
+  /** The server-sent events of a response; resolves when it ends. */
+  async read(response: Response): Promise<void> {
+    const parser = createParser({
+      onEvent: ({ event = '', data, id = '' }) => {
+        if (id !== '') this.lastFrame = id
+        this.take(event, data)
+      },
+    })
+    const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader()
+    for (let chunk = await reader?.read(); chunk?.done === false; chunk = await reader?.read()) parser.feed(chunk.value)
+  }
+
   /**
-   * Follows the output stream of a run from its beginning; the browser reconnects by itself until the run is over or
-   * `signal` aborts. @throws ApiFailure
+   * Follows the output stream of a run from the last frame that was read, or from its beginning; the browser reconnects by
+   * itself until the run is over or `signal` aborts. @throws ApiFailure
    */
   async follow(api: Api, runId: string, signal: AbortSignal): Promise<void> {
     this.runId.value = runId
@@ -65,7 +80,8 @@ export class Transcript {
     const request = { run_id: runId, ttl_seconds: FOLLOWED_SECONDS_MAX }
     const { token } = await api.read<{ token: string }>('/api/v1/feed-tokens', request, signal)
     if (signal.aborted) return
-    const source = new EventSource(`/api/v1/runs/${runId}/output-stream?${new URLSearchParams({ token })}`)
+    const query = new URLSearchParams({ token, ...(this.lastFrame !== '' && { after: this.lastFrame }) })
+    const source = new EventSource(`/api/v1/runs/${runId}/output-stream?${query}`)
     signal.addEventListener('abort', () => source.close())
     for (const name of EVENTS) {
       source.addEventListener(name, (message) => {
