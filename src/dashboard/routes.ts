@@ -91,7 +91,7 @@ interface PageFile {
  * Bundles `page/` into the files that browsers load. Takes about 30 ms, once. @throws AggregateError if it does not
  * compile
  */
-export async function bundlePage() {
+async function bundlePage() {
   const { outputs } = await Bun.build({
     entrypoints: [join(import.meta.dir, 'page', 'index.html')],
     publicPath: '/dashboard/',

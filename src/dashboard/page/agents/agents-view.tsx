@@ -85,7 +85,7 @@ const HOSTED_TABS = { metrics: 'Metrics', try: 'Try it', settings: 'Settings', k
 const EXTERNAL_TABS = { metrics: 'Metrics', settings: 'Settings', keys: 'Keys' }
 
 /** One agent: its metrics, a form to try it, its settings, and its keys. */
-export function AgentPane({ agent }: { readonly agent: Agent }) {
+function AgentPane({ agent }: { readonly agent: Agent }) {
   const tabs = agent.runtime_type === 'hosted' ? HOSTED_TABS : EXTERNAL_TABS
   const tab = openTab({ name: 'tab', tabs })
   return (

@@ -3,11 +3,7 @@ import { useSession } from '../context/session.ts'
 import { useLoad } from '../data/loading.ts'
 import type { Schemas } from '../data/records.ts'
 
-/** What `GET /readyz` says of positions. */
-interface Positions {
-  readonly partitions: readonly { readonly partition: number; readonly epoch: string; readonly end_seq: number }[]
-  readonly consumers: Readonly<Record<string, { readonly lag: number | null }>>
-}
+type Positions = Pick<Schemas['Ready'], 'partitions' | 'consumers'>
 
 interface Sample {
   readonly atMs: number

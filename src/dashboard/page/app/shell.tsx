@@ -125,7 +125,7 @@ function Footer() {
 }
 
 /** Shows what is wrong in place of a view that failed, so that the others stay. The next address is another attempt. */
-export function ViewBoundary({ children }: { readonly children: ComponentChildren }) {
+function ViewBoundary({ children }: { readonly children: ComponentChildren }) {
   const [error, reset] = useErrorBoundary((thrown) => reportError(thrown))
   const shown = address.value
   useEffect(() => {

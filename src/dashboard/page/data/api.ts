@@ -1,6 +1,7 @@
 import { computed, signal as state } from '@preact/signals'
 import { sleep } from '../../../base/abort.ts'
 import { parseIntact } from './json.ts'
+import type { Schemas } from './records.ts'
 
 /** A page of a list. */
 export interface Listed<T> {
@@ -193,20 +194,9 @@ function searchOf(query: Query): string {
   return given.length === 0 ? '' : `?${new URLSearchParams(given)}`
 }
 
-export interface Column {
-  readonly name: string
-  readonly type: string
-}
-
 /** The answer of a query in JSON. */
-export interface Result {
-  readonly columns: readonly Column[]
-  readonly rows: readonly Readonly<Record<string, unknown>>[]
-  readonly row_count: number
-  readonly truncated: boolean
-  readonly statistics: { readonly elapsed_ms: number }
-}
-
+export type Result = Schemas['QueryAnswer']
+export type Column = Result['columns'][number]
 export type Params = Readonly<Record<string, string | number | boolean | null>>
 
 /** The workspace may run only a few queries at once, and other tabs and programs need some of them. */

@@ -69,8 +69,11 @@ export class Waiting {
   }
 
   private async read(signal: AbortSignal): Promise<readonly Pause[]> {
-    const { pauses, hasMore } = await listPauses(this.api, { status: 'pending' }, signal)
-    this.hasMore.value = hasMore
+    const query = { status: 'pending', limit: LISTED_MAX }
+    const list = (kind: PauseKind) => this.api.get<Listed<PauseRecord>>(`/api/v1/${kind}`, query, signal)
+    const [approvals, requests] = await Promise.all([list('approvals'), list('input-requests')])
+    this.hasMore.value = approvals.next_cursor !== null || requests.next_cursor !== null
+    const pauses = [...approvals.items, ...requests.items].map(pauseOf).sort(newestFirst)
     await this.readWatched(pauses)
     return pauses
   }
@@ -111,7 +114,7 @@ function isDecided(pause: Pause | NamedPause | undefined): boolean {
 export type Pause = Approval | InputRequest
 export type Approval = Schemas['Approval'] & { readonly kind: 'approvals'; readonly id: string }
 export type InputRequest = Schemas['InputRequest'] & { readonly kind: 'input-requests'; readonly id: string }
-export type PauseKind = Pause['kind']
+type PauseKind = Pause['kind']
 /** A pause in the record of a run. */
 export type PendingPause = Schemas['PendingPause']
 
@@ -119,21 +122,6 @@ type PauseRecord = Schemas['Approval'] | Schemas['InputRequest']
 
 /** Per kind; there may be more. */
 const LISTED_MAX = 50
-
-/** Pauses with a status, newest first. @throws ApiFailure */
-export async function listPauses(
-  api: Api,
-  where: { readonly status?: string; readonly run_id?: string },
-  signal?: AbortSignal,
-): Promise<{ readonly pauses: readonly Pause[]; readonly hasMore: boolean }> {
-  const query = { ...where, limit: LISTED_MAX }
-  const list = (kind: PauseKind) => api.get<Listed<PauseRecord>>(`/api/v1/${kind}`, query, signal)
-  const [approvals, requests] = await Promise.all([list('approvals'), list('input-requests')])
-  return {
-    pauses: [...approvals.items, ...requests.items].map(pauseOf).sort(newestFirst),
-    hasMore: approvals.next_cursor !== null || requests.next_cursor !== null,
-  }
-}
 
 /** Null if it does not exist: links are shared and may be outdated. @throws ApiFailure */
 export async function readPause(api: Api, kind: PauseKind, id: string): Promise<Pause | null> {
@@ -145,7 +133,7 @@ export async function readPause(api: Api, kind: PauseKind, id: string): Promise<
   }
 }
 
-export function newestFirst(a: Pause, b: Pause): number {
+function newestFirst(a: Pause, b: Pause): number {
   return b.created_at.localeCompare(a.created_at) || b.id.localeCompare(a.id)
 }
 

@@ -28,7 +28,7 @@ export const PRESETS = lookup<{ readonly title: string; readonly seconds: number
   '7d': { title: 'Last 7 days', seconds: 7 * DAY },
   '30d': { title: 'Last 30 days', seconds: 30 * DAY },
 })
-export const DEFAULT_PRESET = '1h'
+const DEFAULT_PRESET = '1h'
 
 const BUCKETS = [5, 15, 30, MINUTE, 5 * MINUTE, 15 * MINUTE, HOUR, 3 * HOUR, 6 * HOUR, DAY, 7 * DAY, 30 * DAY]
 const POINTS_MAX = 100
@@ -74,7 +74,7 @@ function aligned(from: number, to: number, isMoving: boolean): TimeRange {
 }
 
 /** How often figures of a range up to now are read again. */
-export function refreshMsOf({ bucketSeconds }: TimeRange): number {
+function refreshMsOf({ bucketSeconds }: TimeRange): number {
   return Math.min(REFRESH_MS_MAX, Math.max(REFRESH_MS_MIN, bucketSeconds * 1_000 * REFRESH_PER_BUCKET))
 }
 

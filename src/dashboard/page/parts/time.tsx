@@ -65,7 +65,7 @@ export function dateAndTime(timestamp: string | number): string {
 }
 
 /** `2026-01-31 14:03:07.120 Europe/Berlin`: the whole, for hints. */
-export function fullTime(timestamp: string | number): string {
+function fullTime(timestamp: string | number): string {
   return `${clock(timestamp)} ${zoneName()}`
 }
 

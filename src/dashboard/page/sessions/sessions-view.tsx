@@ -146,7 +146,7 @@ interface SessionMessagesProps {
 }
 
 /** The messages of a session, oldest first, each with its run. */
-export function SessionMessages({ sessionId, version }: SessionMessagesProps) {
+function SessionMessages({ sessionId, version }: SessionMessagesProps) {
   const { api } = useSession()
   const { data, problem } = useLoad(
     (signal) => listAll<Schemas['Message']>(api, `/api/v1/sessions/${sessionId}/messages`, MESSAGES_MAX, signal),

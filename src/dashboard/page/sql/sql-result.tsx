@@ -55,7 +55,7 @@ interface Cell {
 }
 
 /** Rows of a result; only those in view exist. Long cells are cut, and open in full. */
-export function ResultTable({ result }: { readonly result: Result }) {
+function ResultTable({ result }: { readonly result: Result }) {
   const { columns, rows } = result
   const [open, setOpen] = useState<Cell | null>(null)
   const grid = useMemo(() => gridOf(result), [result])
@@ -142,7 +142,7 @@ const COLOURS: readonly Colour[] = ['chart-1', 'chart-2', 'chart-3', 'chart-4']
 const BARS_MAX = 50
 
 /** A result over its column of time as lines, or as bars by its first column. */
-export function ResultChart({ result }: { readonly result: Result }) {
+function ResultChart({ result }: { readonly result: Result }) {
   const time = result.columns.find(isTime)
   // One point makes no line.
   return time === undefined || result.rows.length < 2 ? (

@@ -89,7 +89,7 @@ export function readHistory(): readonly string[] {
   }
 }
 
-export function remember(query: string): void {
+function remember(query: string): void {
   const next = [query, ...readHistory().filter((each) => each !== query)].slice(0, HISTORY_MAX)
   localStorage.setItem(STORED, JSON.stringify(next))
 }
