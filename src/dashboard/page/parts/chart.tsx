@@ -233,8 +233,7 @@ function widthOf(times: ArrayLike<number>): number {
   return (times[1] ?? 0) - (times[0] ?? 0)
 }
 
-/** Silence in lines: where nothing happened there is no value, and no line. */
-
+/** Of a line that is filled with silence. */
 const POINTS_MAX = 2_000
 
 /**

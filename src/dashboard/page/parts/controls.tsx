@@ -3,7 +3,6 @@ import { useEffect, useId, useRef, useState } from 'preact/hooks'
 import { address, setQuery } from '../context/router.ts'
 
 /** Line icons of 16 units, drawn for this page. They are decoration: what they stand for is always also a text. */
-
 const PATHS = {
   overview: 'M2 13h12M4 13V8m4 5V3m4 10V6',
   runs: 'M5.5 4h8m-8 4h8m-8 4h8M2.5 4h.01M2.5 8h.01M2.5 12h.01',

@@ -6,7 +6,7 @@ import type { Column, Params, Result } from '../data/api.ts'
 import { failureOf } from '../data/loading.ts'
 import type { Schemas } from '../data/records.ts'
 
-/** What the address says of the SQL view: the query, and the values of its placeholders. */
+/** The SQL view's query, the values of its placeholders and its answer, and what the address says of them. */
 
 const PARAM = 'p.'
 const PLACEHOLDER = /\{\s*(\w+)\s*:\s*([\w(), ]+?)\s*\}/g
