@@ -1,14 +1,15 @@
 import { beforeAll, describe, expect, test } from 'bun:test'
 import { figuresOf, readCalls, readRuns } from '../../src/dashboard/page/overview/metrics.ts'
 import { rangeOf } from '../../src/dashboard/page/parts/range.tsx'
+import { EventLog } from '../../src/dashboard/page/run/event-log.ts'
 import { filterOf, findRuns } from '../../src/dashboard/page/runs/filters.ts'
 import { newAgent } from '../support/api.ts'
 import { eventually } from '../support/eventually.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 
-/** The figures of the dashboard's overview, and its search for runs, by its own queries. */
+/** What the dashboard reads by its own queries. */
 
-describe('the figures of the overview', () => {
+describe('the queries of the dashboard', () => {
   const { signal } = new AbortController()
   const range = () => rangeOf({ range: '15m' }, Date.now())
   let service: TestService
@@ -81,6 +82,30 @@ describe('the figures of the overview', () => {
     })
     const { input, output, ...run } = (await service.api('GET', `/api/v1/runs/${run_id}`)).data
     expect(found).toEqual({ ...run, agent_version: 0, last_event_at: null })
+  })
+
+  test('SQL lists the events of a long run as the API does', async () => {
+    const { run_id } = await report('run/start', { agent_id: agent.agentId })
+    const { last_seq } = await report('events', {
+      run_id,
+      events: Array.from({ length: 900 }, () => ({ type: 'step' })),
+    })
+    const raw = async (path: string, body: object) => {
+      const { text } = await service.api('POST', path, { ...body, wait_for: last_seq })
+      return new Response(text)
+    }
+    // Only what SQL does not list is read in pages.
+    const pages: unknown[] = []
+    const get = async (_: string, query: unknown) => {
+      pages.push(query)
+      return { items: [], next_cursor: null }
+    }
+    const log = new EventLog({ api: { raw, get } as never, queries }, run_id, signal)
+    await log.load(Promise.resolve(900))
+    expect(pages).toEqual([{ after_seq: last_seq, limit: 200 }])
+    const { items } = (await service.api('GET', `/api/v1/runs/${run_id}/events?limit=1`)).data
+    const { id, seq, type, level, occurred_at } = items[0]
+    expect([log.events.value.length, log.events.value[0]]).toEqual([900, { id, seq, type, level, occurred_at }])
   })
 
   async function report(path: string, body: unknown) {

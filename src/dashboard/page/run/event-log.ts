@@ -96,7 +96,7 @@ export class EventLog {
     for (let hasMore = true; hasMore && found.length < max; ) {
       const page = await this.page(found.at(-1)?.seq ?? 0, this.signal, type)
       found.push(...page.items)
-      hasMore = page.next_cursor !== null
+      hasMore = page.next_cursor !== null && page.items.length > 0
     }
     return found
   }
