@@ -15,7 +15,14 @@ import { markdownTokens } from '../../src/dashboard/page/parts/markdown.tsx'
 import { bucketsOf, completeBuckets, linkedRange, rangeOf, zoomOf } from '../../src/dashboard/page/parts/range.tsx'
 import { ago, ahead } from '../../src/dashboard/page/parts/time.tsx'
 import { filterOf, isPlain, searchQuery } from '../../src/dashboard/page/runs/filters.ts'
-import { addressOf, paramsOf, positionOf, placeholdersOf as sqlPlaceholders, timeOf, valuesOf } from '../../src/dashboard/page/sql/sql-state.ts'
+import {
+  addressOf,
+  paramsOf,
+  positionOf,
+  placeholdersOf as sqlPlaceholders,
+  timeOf,
+  valuesOf,
+} from '../../src/dashboard/page/sql/sql-state.ts'
 import { diffLines, readArguments } from '../../src/dashboard/page/waiting/decision.tsx'
 import { fillPrompt } from '../../src/hosted/invoke/prompt.ts'
 import { seededRandom } from '../support/random.ts'
