@@ -1,4 +1,4 @@
-import { beforeAll, describe, test } from 'bun:test'
+import { beforeAll, describe, expect, test } from 'bun:test'
 import { newReporter, type Reporter } from '../support/feeds.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { chromium, type DashboardPage, openDashboard } from './dashboard-page.ts'
@@ -37,22 +37,26 @@ describe.skipIf(chromium === null)('the dashboard at limits (needs a Chromium)',
     await page.until(`document.querySelector('.tile') && document.querySelector('.trouble') === null`)
   })
 
-  test('without the service the page says so, and goes on where it was when the service is back', async () => {
-    await page.go('#/live?type=tick.')
-    await page.shows('.tail-state', 'Live ·')
+  test('without the service the page says so; when it is back, it goes on where it was, and a tail has lost nothing', async () => {
+    const tail = await page.newTab(`${service.url}/#/live?type=tick.`)
+    await tail.shows('.tail-state', 'Live ·')
     await tick(1)
-    await page.shows('.tail-row', 'tick.1')
+    await tail.shows('.tail-row', 'tick.1')
+    await page.send('Page.bringToFront')
     await restart(async () => {
+      await tail.shows('.tail-state', 'Reconnecting')
       await page.shows('.trouble', 'The service does not respond')
-      await page.shows('.tail-state', 'Reconnecting')
       // A view that is opened meanwhile waits.
       await page.go(`#/runs/${runId}`)
       await page.until(`document.querySelector('.skeleton')`)
     })
-    await page.shows('.event-row', 'tick.1')
+    // Reported before the tail is connected again, or after: it does not matter.
+    for (const n of [2, 3, 4]) await tick(n)
+    await page.shows('.event-row', 'tick.4')
     await page.until(`document.querySelector('.trouble') === null`)
-    await tick(2)
-    await page.shows('.event-row', 'tick.2')
+    await tail.shows('.tail-row', 'tick.4')
+    const types = `[...document.querySelectorAll('.tail-row .event-type')].map((each) => each.textContent)`
+    expect(await tail.evaluate<string[]>(types)).toEqual(['tick.1', 'tick.2', 'tick.3', 'tick.4'])
   })
 
   const tick = (n: number) => reporter.events(runId, [{ type: `tick.${n}` }])

@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, test } from 'bun:test'
 import { figuresOf, readCalls, readRuns } from '../../src/dashboard/page/overview/metrics.ts'
-import { rangeOf } from '../../src/dashboard/page/parts/range.ts'
+import { rangeOf } from '../../src/dashboard/page/parts/range.tsx'
 import { EventLog } from '../../src/dashboard/page/run/event-log.ts'
 import { filterOf, findRuns } from '../../src/dashboard/page/runs/filters.ts'
 import { newAgent } from '../support/api.ts'

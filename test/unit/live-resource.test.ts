@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
 import { ApiFailure } from '../../src/dashboard/page/data/api.ts'
-import { LiveResource, type Source } from '../../src/dashboard/page/data/live-resource.ts'
+import { LiveResource, type Source } from '../../src/dashboard/page/data/loading.ts'
 import { eventually } from '../support/eventually.ts'
 
 /** A list whose reads end when the test says so. */

@@ -1,29 +1,59 @@
+import type { ComponentChildren } from 'preact'
 import { useState } from 'preact/hooks'
 import { placeholdersOf } from '../../../base/placeholders.ts'
 import { hrefOf, navigate } from '../context/router.ts'
 import { useSession } from '../context/session.ts'
 import { parseIntact, pretty } from '../data/json.ts'
+import { failureOf } from '../data/loading.ts'
 import type { Agent, Schemas } from '../data/records.ts'
-import { failureOf } from '../data/use-load.ts'
-import { Field } from '../parts/field.tsx'
+import { Button } from '../parts/controls.tsx'
+import { Field } from '../parts/fields.tsx'
 
-type Fields = Omit<Schemas['CreateAgent'], 'status' | 'metadata'>
+type Fields = Omit<Schemas['CreateAgent'], 'status' | 'metadata' | 'runtime_type' | 'allow_input_requests'>
+type TextName = keyof Fields
 
-/** The fields as they are edited: numbers and JSON as texts. */
-type Draft = {
-  readonly [Name in keyof Fields]-?: Name extends 'runtime_type' | 'allow_input_requests'
-    ? NonNullable<Fields[Name]>
-    : string
+/** A field that is edited as a text, also if its value is a number or JSON. */
+interface TextField {
+  readonly name: TextName
+  readonly label: string
+  readonly hint?: string
+  readonly isRequired?: boolean
+  readonly isNumber?: boolean
+  /** Lines of a longer text. */
+  readonly rows?: number
+  /** The value is JSON, which begins with this. */
+  readonly json?: '[' | '{'
 }
-type SetField = <Name extends keyof Draft>(name: Name) => (value: Draft[Name]) => void
 
-const NUMBERS = [
-  ['temperature', 'Temperature'],
-  ['max_output_tokens', 'Output tokens at most'],
-  ['max_steps', 'Steps at most'],
-  ['timeout_seconds', 'Timeout (seconds)'],
-  ['budget_usd', 'Budget (USD)'],
-] as const
+const COMMON: readonly TextField[] = [
+  { name: 'name', label: 'Name', isRequired: true },
+  { name: 'description', label: 'Description' },
+]
+const STALE: TextField = {
+  name: 'stale_after_seconds',
+  label: 'Timed out after (seconds of silence)',
+  isNumber: true,
+}
+const HOSTED: readonly TextField[] = [
+  { name: 'model', label: 'Model', isRequired: true },
+  { name: 'prompt', label: 'Prompt', isRequired: true, rows: 8 },
+  { name: 'tools', label: 'Tools', hint: 'A JSON array; see the API reference.', json: '[' },
+  { name: 'output_schema', label: 'Output schema', hint: 'A JSON Schema; empty for plain text.', json: '{' },
+]
+const NUMBERS: readonly TextField[] = [
+  { name: 'temperature', label: 'Temperature', isNumber: true },
+  { name: 'max_output_tokens', label: 'Output tokens at most', isNumber: true },
+  { name: 'max_steps', label: 'Steps at most', isNumber: true },
+  { name: 'timeout_seconds', label: 'Timeout (seconds)', isNumber: true },
+  { name: 'budget_usd', label: 'Budget (USD)', isNumber: true },
+]
+
+/** The fields as they are edited. */
+interface Draft {
+  readonly runtime_type: 'external' | 'hosted'
+  readonly allow_input_requests: boolean
+  readonly texts: Readonly<Record<TextName, string>>
+}
 
 /** Creates an agent, or edits one: each edit that changes something is a new version. */
 export function AgentEditor({ agent }: { readonly agent: Agent | null }) {
@@ -31,9 +61,7 @@ export function AgentEditor({ agent }: { readonly agent: Agent | null }) {
   const [draft, setDraft] = useState<Draft>(() => draftOf(agent))
   const [message, setMessage] = useState({ text: '', isProblem: false })
   const isHosted = draft.runtime_type === 'hosted'
-  const set: SetField = (name) => (value) => setDraft({ ...draft, [name]: value })
-  const problems = { tools: jsonProblem(draft.tools, '['), output_schema: jsonProblem(draft.output_schema, '{') }
-  const isBroken = isHosted && Object.values(problems).some((problem) => problem !== '')
+  const set = (changes: Partial<Draft>) => setDraft({ ...draft, ...changes })
   const save = async (event: Event) => {
     event.preventDefault()
     const body = bodyOf(draft, agent)
@@ -49,10 +77,17 @@ export function AgentEditor({ agent }: { readonly agent: Agent | null }) {
       setMessage({ text: failureOf(error).message, isProblem: true })
     }
   }
+  const show = (field: TextField) => (
+    <Text
+      key={field.name}
+      field={field}
+      value={draft.texts[field.name]}
+      set={(text) => set({ texts: { ...draft.texts, [field.name]: text } })}
+    />
+  )
   return (
     <form class="agent-editor" onSubmit={save}>
-      <TextField label="Name" value={draft.name} set={set('name')} isRequired />
-      <TextField label="Description" value={draft.description} set={set('description')} />
+      {COMMON.map(show)}
       {agent === null && (
         <Field
           label="Runs"
@@ -60,26 +95,35 @@ export function AgentEditor({ agent }: { readonly agent: Agent | null }) {
         >
           <select
             value={draft.runtime_type}
-            onChange={({ currentTarget }) => set('runtime_type')(currentTarget.value as Draft['runtime_type'])}
+            onChange={({ currentTarget }) => set({ runtime_type: currentTarget.value as Draft['runtime_type'] })}
           >
             <option value="external">elsewhere, and reports here (external)</option>
             <option value="hosted">in this service (hosted)</option>
           </select>
         </Field>
       )}
-      {isHosted ? (
-        <HostedFields draft={draft} set={set} problems={problems} />
-      ) : (
-        <TextField
-          label="Timed out after (seconds of silence)"
-          value={draft.stale_after_seconds}
-          set={set('stale_after_seconds')}
-        />
+      {!isHosted && show(STALE)}
+      {isHosted && (
+        <>
+          {HOSTED.map(show)}
+          <div class="field-grid">{NUMBERS.map(show)}</div>
+          <label class="check">
+            <input
+              type="checkbox"
+              checked={draft.allow_input_requests}
+              onChange={({ currentTarget }) => set({ allow_input_requests: currentTarget.checked })}
+            />
+            The model may ask its caller a question
+          </label>
+        </>
       )}
       <div class="actions">
-        <button type="submit" class="primary" disabled={isBroken}>
-          {agent === null ? 'Create' : 'Save a new version'}
-        </button>
+        <Button
+          type="submit"
+          class="primary"
+          disabled={isHosted && HOSTED.some((field) => jsonProblem(field, draft.texts[field.name]) !== '')}
+          text={agent === null ? 'Create' : 'Save a new version'}
+        />
         <span class={message.isProblem ? 'bad-text' : 'hint'} role="status">
           {message.text}
         </span>
@@ -88,162 +132,89 @@ export function AgentEditor({ agent }: { readonly agent: Agent | null }) {
   )
 }
 
-interface HostedFieldsProps {
-  readonly draft: Draft
-  readonly set: SetField
-  readonly problems: { readonly tools: string; readonly output_schema: string }
+interface TextProps {
+  readonly field: TextField
+  readonly value: string
+  readonly set: (value: string) => void
 }
 
-function HostedFields({ draft, set, problems }: HostedFieldsProps) {
-  const found = placeholdersOf(draft.prompt)
+function Text({ field, value, set }: TextProps) {
+  const { name, label, hint, rows, json, isRequired = false } = field
+  const problem = jsonProblem(field, value)
+  const common = {
+    value,
+    required: isRequired,
+    onInput: ({ currentTarget }: { currentTarget: { value: string } }) => set(currentTarget.value),
+  }
+  const lines = json === undefined ? rows : Math.min(16, value.split('\n').length + 1)
+  return (
+    <Field label={label} hint={name === 'prompt' ? promptHint(value) : hint} problem={problem}>
+      {lines === undefined ? (
+        <input {...common} autocomplete="off" />
+      ) : (
+        <textarea
+          {...common}
+          rows={lines}
+          class={json && 'mono'}
+          spellcheck={json === undefined}
+          aria-invalid={problem !== ''}
+        />
+      )}
+    </Field>
+  )
+}
+
+function promptHint(prompt: string): ComponentChildren {
+  const found = placeholdersOf(prompt)
+  if (found.length > 0) return `Placeholders: ${found.join(', ')}`
   return (
     <>
-      <TextField label="Model" value={draft.model} set={set('model')} isRequired />
-      <Field
-        label="Prompt"
-        hint={
-          found.length === 0 ? (
-            <>
-              Write <code>{'{{NAME}}'}</code> for a value that each call gives.
-            </>
-          ) : (
-            `Placeholders: ${found.join(', ')}`
-          )
-        }
-      >
-        <textarea
-          rows={8}
-          required
-          value={draft.prompt}
-          onInput={({ currentTarget }) => set('prompt')(currentTarget.value)}
-        />
-      </Field>
-      <JsonField
-        label="Tools"
-        hint="A JSON array; see the API reference."
-        value={draft.tools}
-        set={set('tools')}
-        problem={problems.tools}
-      />
-      <JsonField
-        label="Output schema"
-        hint="A JSON Schema; empty for plain text."
-        value={draft.output_schema}
-        set={set('output_schema')}
-        problem={problems.output_schema}
-      />
-      <div class="field-grid">
-        {NUMBERS.map(([name, label]) => (
-          <TextField key={name} label={label} value={draft[name]} set={set(name)} />
-        ))}
-      </div>
-      <label class="check">
-        <input
-          type="checkbox"
-          checked={draft.allow_input_requests}
-          onChange={({ currentTarget }) => set('allow_input_requests')(currentTarget.checked)}
-        />
-        The model may ask its caller a question
-      </label>
+      Write <code>{'{{NAME}}'}</code> for a value that each call gives.
     </>
   )
 }
 
-interface TextFieldProps {
-  readonly label: string
-  readonly value: string
-  readonly set: (value: string) => void
-  readonly isRequired?: boolean
-}
-
-function TextField({ label, value, set, isRequired = false }: TextFieldProps) {
-  return (
-    <Field label={label}>
-      <input
-        required={isRequired}
-        value={value}
-        onInput={({ currentTarget }) => set(currentTarget.value)}
-        autocomplete="off"
-      />
-    </Field>
-  )
-}
-
-function JsonField({
-  label,
-  hint,
-  value,
-  set,
-  problem,
-}: TextFieldProps & { readonly hint: string; readonly problem: string }) {
-  return (
-    <Field label={label} hint={hint} problem={problem}>
-      <textarea
-        class="mono"
-        rows={Math.min(16, value.split('\n').length + 1)}
-        spellcheck={false}
-        aria-invalid={problem !== ''}
-        value={value}
-        onInput={({ currentTarget }) => set(currentTarget.value)}
-      />
-    </Field>
-  )
-}
-
 function draftOf(agent: Agent | null): Draft {
-  const text = (value: unknown) => (value === null || value === undefined ? '' : String(value))
-  const json = (value: unknown) => (value === null || value === undefined ? '' : pretty(value))
+  const text = ({ name, json }: TextField) => {
+    const value = agent === null ? (name === 'tools' ? [] : null) : agent[name]
+    return [name, value === null || value === undefined ? '' : json ? pretty(value) : String(value)]
+  }
   return {
-    name: text(agent?.name),
-    description: text(agent?.description),
     runtime_type: agent?.runtime_type ?? 'external',
-    model: text(agent?.model),
-    prompt: text(agent?.prompt),
-    tools: agent === null ? '[]' : json(agent.tools),
-    output_schema: json(agent?.output_schema),
     allow_input_requests: agent?.allow_input_requests ?? false,
-    stale_after_seconds: text(agent?.stale_after_seconds),
-    temperature: text(agent?.temperature),
-    max_output_tokens: text(agent?.max_output_tokens),
-    max_steps: text(agent?.max_steps),
-    timeout_seconds: text(agent?.timeout_seconds),
-    budget_usd: text(agent?.budget_usd),
+    texts: Object.fromEntries([...COMMON, STALE, ...HOSTED, ...NUMBERS].map(text)),
   }
 }
 
 /** What the API takes: a field that is left empty is cleared, or takes its default when the agent is new. */
-function bodyOf(draft: Draft, agent: Agent | null): object {
-  const number = (text: string) => (text === '' ? null : Number(text))
-  const clearable = <T extends Partial<Fields>>(fields: T) =>
-    agent !== null ? fields : Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== null))
-  const common = { name: draft.name, ...clearable({ description: draft.description || null }) }
-  if (draft.runtime_type !== 'hosted')
-    return { ...common, ...clearable({ stale_after_seconds: number(draft.stale_after_seconds) }) }
+function bodyOf({ runtime_type, allow_input_requests, texts }: Draft, agent: Agent | null): object {
+  const isHosted = runtime_type === 'hosted'
+  const fields = [...COMMON, ...(isHosted ? [...HOSTED, ...NUMBERS] : [STALE])]
+  const values = fields.map(({ name, ...field }) => [name, parsed(name, field, texts[name])] as const)
   return {
-    ...common,
-    ...(agent === null && { runtime_type: 'hosted' }),
-    model: draft.model,
-    prompt: draft.prompt,
-    tools: draft.tools === '' ? [] : parseIntact(draft.tools),
-    allow_input_requests: draft.allow_input_requests,
-    ...clearable({
-      output_schema: draft.output_schema === '' ? null : (parseIntact(draft.output_schema) as Fields['output_schema']),
-      temperature: number(draft.temperature),
-      max_output_tokens: number(draft.max_output_tokens),
-      budget_usd: number(draft.budget_usd),
-    }),
-    // These two always have a value.
-    ...(draft.max_steps !== '' && { max_steps: Number(draft.max_steps) }),
-    ...(draft.timeout_seconds !== '' && { timeout_seconds: Number(draft.timeout_seconds) }),
+    ...Object.fromEntries(
+      values.filter(([name, value]) => value !== null || (agent !== null && !ALWAYS_SET.has(name))),
+    ),
+    ...(isHosted && { allow_input_requests }),
+    ...(isHosted && agent === null && { runtime_type }),
   }
 }
 
-/** Why a text is not JSON that begins with `start`; empty if it is, or if there is none. */
-function jsonProblem(text: string, start: '[' | '{'): string {
-  if (text.trim() === '') return ''
+/** These always have a value. */
+const ALWAYS_SET: ReadonlySet<TextName> = new Set(['max_steps', 'timeout_seconds'])
+
+function parsed(name: TextName, { isRequired, isNumber, json }: Omit<TextField, 'name'>, text: string): unknown {
+  if (text === '' && !isRequired) return name === 'tools' ? [] : null
+  if (isNumber) return Number(text)
+  return json ? parseIntact(text) : text
+}
+
+/** Why a text is not the JSON that a field needs; empty if it is, or if there is none. */
+function jsonProblem({ json }: TextField, text: string): string {
+  if (json === undefined || text.trim() === '') return ''
   try {
     parseIntact(text)
-    return text.trim().startsWith(start) ? '' : `expected JSON that begins with ${start}`
+    return text.trim().startsWith(json) ? '' : `expected JSON that begins with ${json}`
   } catch (error) {
     return (error as Error).message
   }

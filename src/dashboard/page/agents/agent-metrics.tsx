@@ -1,14 +1,11 @@
 import { compact, count, dollars, duration, percent } from '../../../base/format.ts'
 import { address, pushQuery } from '../context/router.ts'
 import { useSession } from '../context/session.ts'
-import { useLoad } from '../data/use-load.ts'
+import { useLoad } from '../data/loading.ts'
 import { FIGURES, figuresOf, num, type RunFigures } from '../overview/metrics.ts'
 import { TimeChart } from '../parts/chart.tsx'
-import { Facts } from '../parts/facts.tsx'
-import { useMovingRange } from '../parts/moving-range.ts'
-import { bucketsOf, completeBuckets, zoomOf } from '../parts/range.ts'
-import { RangePicker } from '../parts/range-picker.tsx'
-import { Empty, Problem, Skeleton } from '../parts/states.tsx'
+import { bucketsOf, completeBuckets, RangePicker, useMovingRange, zoomOf } from '../parts/range.tsx'
+import { Empty, Facts, Problem, Skeleton } from '../parts/states.tsx'
 
 const PRESET = '24h'
 const QUERY = `SELECT bucket, ${FIGURES}

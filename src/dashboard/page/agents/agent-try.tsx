@@ -2,15 +2,15 @@ import { useEffect, useState } from 'preact/hooks'
 import { placeholdersOf } from '../../../base/placeholders.ts'
 import { hrefOfRun } from '../context/router.ts'
 import { useSession } from '../context/session.ts'
-import { hrefOfPause } from '../data/pause.ts'
+import { failureOf } from '../data/loading.ts'
 import type { Agent } from '../data/records.ts'
 import { isSaid, Transcript } from '../data/transcript.ts'
-import { failureOf } from '../data/use-load.ts'
+import { hrefOfPause } from '../data/waiting.ts'
 import { Json } from '../parts/code.tsx'
-import { Field } from '../parts/field.tsx'
-import { Icon } from '../parts/icons.tsx'
+import { Button } from '../parts/controls.tsx'
+import { Field } from '../parts/fields.tsx'
 import { Markdown } from '../parts/markdown.tsx'
-import { Status } from '../parts/status.tsx'
+import { Status } from '../parts/states.tsx'
 import { Message, TranscriptEntries } from '../run/conversation.tsx'
 
 interface Turn {
@@ -39,21 +39,18 @@ export function AgentTry({ agent }: { readonly agent: Agent }) {
     const transcript = new Transcript()
     setTurns([...turns, { message, transcript }])
     setMessage('')
-    const session = inSession ? (sessionId ? { session_id: sessionId } : { start_session: true }) : {}
-    // An agent with an output schema answers with an object, which cannot be streamed.
-    const how = agent.output_schema === null ? { stream: true } : { background: true }
-    const body = {
+    void invoke(transcript, {
       input: { message },
-      prompt_variables: { ...Object.fromEntries(names.map((name) => [name, values[name] ?? ''])) },
-      ...session,
-      ...how,
-    }
-    void invoke(transcript, agent.agent_id, body)
+      prompt_variables: Object.fromEntries(names.map((name) => [name, values[name] ?? ''])),
+      ...(inSession && (sessionId ? { session_id: sessionId } : { start_session: true })),
+      // An agent with an output schema answers with an object, which cannot be streamed.
+      ...(agent.output_schema === null ? { stream: true } : { background: true }),
+    })
   }
-  async function invoke(transcript: Transcript, agentId: string, body: object): Promise<void> {
+  async function invoke(transcript: Transcript, body: object): Promise<void> {
     const either = AbortSignal.any([signal, closing.signal])
     try {
-      const response = await api.raw(`/api/v1/agents/${agentId}/invoke`, body, either)
+      const response = await api.raw(`/api/v1/agents/${agent.agent_id}/invoke`, body, either)
       if ('stream' in body) await transcript.read(response)
       else transcript.runId.value = ((await response.json()) as { data: { run_id: string } }).data.run_id
       // The stream ends at a pause; the rest comes from the stream of the run.
@@ -93,10 +90,7 @@ export function AgentTry({ agent }: { readonly agent: Agent }) {
           />
         </Field>
         <div class="actions">
-          <button type="submit" class="primary" disabled={!canSend}>
-            <Icon name="play" />
-            <span>{isBusy ? 'Running…' : 'Invoke'}</span>
-          </button>
+          <Button type="submit" class="primary" disabled={!canSend} icon="play" text={isBusy ? 'Running…' : 'Invoke'} />
           <span class="hint">or Ctrl+Enter</span>
           <label class="check">
             <input

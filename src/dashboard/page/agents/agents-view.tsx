@@ -1,15 +1,17 @@
 import { useState } from 'preact/hooks'
 import { counted } from '../../../base/format.ts'
-import { address, hrefOf, setQuery } from '../context/router.ts'
+import { address, hrefOf, navigate, setQuery } from '../context/router.ts'
 import { useSession } from '../context/session.ts'
+import { useAttempt } from '../data/loading.ts'
 import type { Agent } from '../data/records.ts'
+import { BackLink, Button, Dialog, Icon, Id, openTab, Tabs } from '../parts/controls.tsx'
+import { SearchField } from '../parts/fields.tsx'
 import { noAgentsYet } from '../parts/hints.tsx'
-import { Icon } from '../parts/icons.tsx'
-import { SearchField } from '../parts/search-field.tsx'
-import { Skeleton } from '../parts/states.tsx'
-import { Status } from '../parts/status.tsx'
+import { Skeleton, Status } from '../parts/states.tsx'
 import { AgentEditor } from './agent-editor.tsx'
-import { AgentPane } from './agent-pane.tsx'
+import { AgentMetrics } from './agent-metrics.tsx'
+import { AgentTry } from './agent-try.tsx'
+import { KeyList } from './key-list.tsx'
 
 /** The agents of the workspace, and beside them the one that the address names. */
 export function AgentsView() {
@@ -34,9 +36,7 @@ export function AgentsView() {
           <section class="panel detail" aria-label="New agent">
             <div class="detail-head">
               <h2>New agent</h2>
-              <button type="button" class="icon-only" aria-label="Close" onClick={() => setQuery({ new: null })}>
-                <Icon name="close" />
-              </button>
+              <Button icon="close" label="Close" onClick={() => setQuery({ new: null })} />
             </div>
             <AgentEditor agent={null} />
           </section>
@@ -61,8 +61,16 @@ function AgentList({ selected }: { readonly selected: string | null }) {
     <div class="list-pane">
       <SearchField icon="search" label="Search agents" placeholder="Name, model, id" value={text} onType={setText} />
       <ul class="cards">
-        {shown.map((agent) => (
-          <AgentCard key={agent.agent_id} agent={agent} isSelected={agent.agent_id === selected} />
+        {shown.map(({ agent_id: id, runtime_type, model, status, version }) => (
+          <li key={id}>
+            <a class="card" href={hrefOf('agents', [id])} aria-current={id === selected ? 'true' : undefined}>
+              <span class="card-title">{directory.nameOf(id)}</span>
+              <span class="hint">
+                {runtime_type === 'hosted' ? (model ?? 'hosted') : 'external'} · version {version}
+              </span>
+              {status === 'paused' && <Status name="paused" />}
+            </a>
+          </li>
         ))}
       </ul>
       <p class="hint">
@@ -73,18 +81,74 @@ function AgentList({ selected }: { readonly selected: string | null }) {
   )
 }
 
-function AgentCard({ agent, isSelected }: { readonly agent: Agent; readonly isSelected: boolean }) {
-  const { directory } = useSession()
-  const { agent_id, runtime_type, model, status, version } = agent
+const HOSTED_TABS = { metrics: 'Metrics', try: 'Try it', settings: 'Settings', keys: 'Keys' }
+const EXTERNAL_TABS = { metrics: 'Metrics', settings: 'Settings', keys: 'Keys' }
+
+/** One agent: its metrics, a form to try it, its settings, and its keys. */
+function AgentPane({ agent }: { readonly agent: Agent }) {
+  const tabs = agent.runtime_type === 'hosted' ? HOSTED_TABS : EXTERNAL_TABS
+  const tab = openTab({ name: 'tab', tabs })
   return (
-    <li>
-      <a class="card" href={hrefOf('agents', [agent_id])} aria-current={isSelected ? 'true' : undefined}>
-        <span class="card-title">{directory.nameOf(agent_id)}</span>
-        <span class="hint">
-          {runtime_type === 'hosted' ? (model ?? 'hosted') : 'external'} · version {version}
-        </span>
-        {status === 'paused' && <Status name="paused" />}
+    <section class="panel detail agent" aria-label="Agent">
+      <div class="detail-head">
+        <BackLink href={hrefOf('agents')} label="All agents" />
+        <h2>{agent.name}</h2>
+        <Status name={agent.status} />
+        <Id id={agent.agent_id} what="agent id" />
+        <AgentActions agent={agent} />
+      </div>
+      {agent.description && <p class="hint">{agent.description}</p>}
+      <Tabs label="Parts of the agent" name="tab" tabs={tabs} />
+      {tab === 'metrics' && <AgentMetrics agentId={agent.agent_id} />}
+      {tab === 'try' && <AgentTry agent={agent} />}
+      {tab === 'settings' && <AgentEditor key={agent.version} agent={agent} />}
+      {tab === 'keys' && <KeyList agentId={agent.agent_id} />}
+    </section>
+  )
+}
+
+function AgentActions({ agent }: { readonly agent: Agent }) {
+  const { api, directory } = useSession()
+  const [isArchiving, setArchiving] = useState(false)
+  const { problem, attempt } = useAttempt()
+  const { agent_id: id, status } = agent
+  const toggle = () =>
+    attempt(async () => {
+      directory.put(
+        await api.patch<Agent>(`/api/v1/agents/${id}`, { status: status === 'paused' ? 'active' : 'paused' }),
+      )
+    })
+  const archive = () =>
+    attempt(async () => {
+      await api.delete(`/api/v1/agents/${id}`)
+      directory.remove(id)
+      navigate(hrefOf('agents'))
+    })
+  return (
+    <div class="run-actions">
+      <a
+        class="button small"
+        href={hrefOf('runs', [], { agent: id, ...(address.value.query.range && { range: address.value.query.range }) })}
+      >
+        Its runs
       </a>
-    </li>
+      <Button
+        class="small"
+        onClick={() => void toggle()}
+        icon={status === 'paused' ? 'play' : 'pause'}
+        text={status === 'paused' ? 'Resume' : 'Pause'}
+      />
+      <Button class="small" onClick={() => setArchiving(true)} text="Archive" />
+      {problem !== '' && <p class="problem">{problem}</p>}
+      {isArchiving && (
+        <Dialog title={`Archive ${agent.name}?`} close={() => setArchiving(false)}>
+          <p>Its keys stop working at once. Its runs stay readable. This cannot be undone.</p>
+          <div class="actions">
+            <Button class="danger" onClick={() => void archive()} text="Archive" />
+            <Button onClick={() => setArchiving(false)} text="Keep it" />
+          </div>
+        </Dialog>
+      )}
+    </div>
   )
 }

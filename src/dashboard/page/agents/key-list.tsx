@@ -2,17 +2,32 @@ import { useState } from 'preact/hooks'
 import { address, setQuery } from '../context/router.ts'
 import { useSession } from '../context/session.ts'
 import type { Listed } from '../data/api.ts'
+import { useAttempt, useLoad } from '../data/loading.ts'
 import type { Schemas } from '../data/records.ts'
-import { useAttempt } from '../data/use-attempt.ts'
-import { useLoad } from '../data/use-load.ts'
-import { Select } from '../parts/field.tsx'
+import { Button } from '../parts/controls.tsx'
+import { Select } from '../parts/fields.tsx'
 import { Command } from '../parts/hints.tsx'
-import { Icon } from '../parts/icons.tsx'
 import { Problem, Skeleton } from '../parts/states.tsx'
 import { Ago, Moment } from '../parts/time.tsx'
 
+/** All keys of the workspace. */
+export function KeysView() {
+  return (
+    <section class="view keys-view" aria-label="Keys">
+      <div class="view-head">
+        <h1>Keys</h1>
+        <span class="hint">A workspace key manages everything here; an agent key reports for one agent.</span>
+      </div>
+      <div class="panel">
+        <KeyList agentId={null} />
+      </div>
+    </section>
+  )
+}
+
 type Key = Schemas['Key']
 type NewKey = Key & { readonly key: string }
+type Action = 'rotate' | 'revoke'
 
 const LIST_LIMIT = 100
 const STATUSES = [
@@ -35,15 +50,13 @@ export function KeyList({ agentId }: { readonly agentId: string | null }) {
       setMade(await work())
       reload()
     })
-  const create = (name: string) =>
-    change(() =>
-      api.post<NewKey>(
-        agentId === null ? '/api/v1/keys' : `/api/v1/agents/${agentId}/keys`,
-        name === '' ? {} : { name },
-      ),
-    )
-  const rotate = (key: Key) => change(() => api.post<NewKey>(`/api/v1/keys/${key.key_id}/rotate`, {}))
-  const revoke = (key: Key) => change(() => api.post(`/api/v1/keys/${key.key_id}/revoke`, {}).then(() => null))
+  const path = agentId === null ? '/api/v1/keys' : `/api/v1/agents/${agentId}/keys`
+  const create = (name: string) => change(() => api.post<NewKey>(path, name === '' ? {} : { name }))
+  const act = (key: Key, action: Action) =>
+    change(async () => {
+      const answer = await api.post<NewKey>(`/api/v1/keys/${key.key_id}/${action}`, {})
+      return action === 'rotate' ? answer : null
+    })
   return (
     <div class="keys">
       <div class="filters">
@@ -87,7 +100,7 @@ export function KeyList({ agentId }: { readonly agentId: string | null }) {
                   </td>
                   <td class="key-used">{key.last_used_at === null ? 'never' : <Ago at={key.last_used_at} />}</td>
                   <td class="row-actions">
-                    {key.status === 'active' && <KeyActions rotate={() => rotate(key)} revoke={() => revoke(key)} />}
+                    {key.status === 'active' && <KeyActions act={(action) => act(key, action)} />}
                   </td>
                 </tr>
               ))}
@@ -101,47 +114,38 @@ export function KeyList({ agentId }: { readonly agentId: string | null }) {
 }
 
 /** Both end the old key at once, so they ask once more. */
-function KeyActions({ rotate, revoke }: { readonly rotate: () => void; readonly revoke: () => void }) {
-  const [asked, setAsked] = useState<'rotate' | 'revoke' | null>(null)
+function KeyActions({ act }: { readonly act: (action: Action) => void }) {
+  const [asked, setAsked] = useState<Action | null>(null)
   if (asked === null) {
     return (
       <>
-        <button type="button" class="small" onClick={() => setAsked('rotate')}>
-          Rotate
-        </button>
-        <button type="button" class="small" onClick={() => setAsked('revoke')}>
-          Revoke
-        </button>
+        <Button class="small" text="Rotate" onClick={() => setAsked('rotate')} />
+        <Button class="small" text="Revoke" onClick={() => setAsked('revoke')} />
       </>
     )
   }
+  const confirm = () => {
+    setAsked(null)
+    act(asked)
+  }
   return (
     <>
-      <button
-        type="button"
+      <Button
         class="small danger"
-        onClick={() => {
-          setAsked(null)
-          if (asked === 'rotate') rotate()
-          else revoke()
-        }}
-      >
-        {asked === 'rotate' ? 'Replace this key' : 'Revoke this key'}
-      </button>
-      <button type="button" class="small" onClick={() => setAsked(null)}>
-        Keep
-      </button>
+        text={asked === 'rotate' ? 'Replace this key' : 'Revoke this key'}
+        onClick={confirm}
+      />
+      <Button class="small" text="Keep" onClick={() => setAsked(null)} />
     </>
   )
 }
 
-function NewKeyForm({
-  create,
-  isNameRequired,
-}: {
+interface NewKeyProps {
   readonly create: (name: string) => void
   readonly isNameRequired: boolean
-}) {
+}
+
+function NewKeyForm({ create, isNameRequired }: NewKeyProps) {
   const [name, setName] = useState('')
   const submit = (event: Event) => {
     event.preventDefault()
@@ -158,10 +162,7 @@ function NewKeyForm({
         onInput={({ currentTarget }) => setName(currentTarget.value)}
         autocomplete="off"
       />
-      <button type="submit" class="primary small">
-        <Icon name="plus" />
-        <span>New key</span>
-      </button>
+      <Button type="submit" class="primary small" icon="plus" text="New key" />
     </form>
   )
 }
@@ -171,9 +172,7 @@ function MadeKey({ made, close }: { readonly made: NewKey; readonly close: () =>
     <section class="made-key" aria-label="New key">
       <div class="detail-head">
         <h3>Shown only now: copy it</h3>
-        <button type="button" class="icon-only" aria-label="Close" onClick={close}>
-          <Icon name="close" />
-        </button>
+        <Button icon="close" label="Close" onClick={close} />
       </div>
       <Command label="The key" text={made.key} />
       {made.agent_id !== null && <Command label="Start a run with it" text={startCommand(made)} />}

@@ -1,5 +1,6 @@
 import { useEffect, useRef, useState } from 'preact/hooks'
-import { type ApiFailure, createApi } from '../data/api.ts'
+import { Api, type ApiFailure } from '../data/api.ts'
+import { Button } from '../parts/controls.tsx'
 
 interface KeyPromptProps {
   /** Why the previous key is no longer accepted. */
@@ -37,6 +38,7 @@ export function KeyPrompt({ problem, accept }: KeyPromptProps) {
         {/* A field without a name is never submitted with the form, even if the script fails. */}
         <input
           id="key"
+          class="mono"
           ref={field}
           type="password"
           autocomplete="off"
@@ -51,9 +53,7 @@ export function KeyPrompt({ problem, accept }: KeyPromptProps) {
         <label class="check">
           <input ref={remember} type="checkbox" /> Remember it on this device
         </label>
-        <button type="submit" class="primary" disabled={isBusy}>
-          {isBusy ? 'Checking…' : 'Open the dashboard'}
-        </button>
+        <Button type="submit" class="primary" disabled={isBusy} text={isBusy ? 'Checking…' : 'Open the dashboard'} />
         <p id="key-help" class="hint">
           The service printed it in its terminal when it started for the first time. It begins with <code>svc_ws_</code>
           . Unless you let this page remember it, it is forgotten when you close the last tab.
@@ -80,7 +80,7 @@ async function refusalOf(key: string): Promise<string | null> {
   // A header allows no other characters, so the browser would refuse it before the service could.
   if (!/^[!-~]+$/.test(key)) return 'This is not a key: it contains characters that no key has.'
   try {
-    await createApi(key, new AbortController().signal).get('/api/v1/agents', { limit: 1 })
+    await new Api(key, new AbortController().signal).once('GET', '/api/v1/agents?limit=1')
     return null
   } catch (error) {
     const { code, message } = error as ApiFailure

@@ -1,15 +1,17 @@
-import type { ComponentType } from 'preact'
-import { useEffect, useRef } from 'preact/hooks'
+import type { ComponentChildren, ComponentType } from 'preact'
+import { useEffect, useErrorBoundary, useRef } from 'preact/hooks'
 import { visible } from '../../../base/visible.ts'
 import { AgentsView } from '../agents/agents-view.tsx'
-import { KeysView } from '../agents/keys-view.tsx'
-import { type Address, address, hrefOf, VIEWS, type ViewName } from '../context/router.ts'
+import { KeysView } from '../agents/key-list.tsx'
+import { nextTheme, theme } from '../context/browser.ts'
+import { address, hrefOf, VIEWS, type ViewName } from '../context/router.ts'
 import { useSession } from '../context/session.ts'
-import { nextTheme, theme } from '../context/theme.ts'
+import { failureOf } from '../data/loading.ts'
 import { LiveView } from '../live/live-view.tsx'
 import { OverviewView } from '../overview/overview-view.tsx'
-import { chooseZone, zone, zoneName } from '../parts/clock.ts'
-import { Icon, type IconName } from '../parts/icons.tsx'
+import { Button, Icon, type IconName } from '../parts/controls.tsx'
+import { Problem } from '../parts/states.tsx'
+import { chooseZone, zone, zoneName } from '../parts/time.tsx'
 import { RunView } from '../run/run-view.tsx'
 import { RunsView } from '../runs/runs-view.tsx'
 import { SessionsView } from '../sessions/sessions-view.tsx'
@@ -17,43 +19,29 @@ import { SqlView } from '../sql/sql-view.tsx'
 import { WaitingView } from '../waiting/waiting-view.tsx'
 import { HealthLine } from './health.tsx'
 import { Mark } from './key-prompt.tsx'
-import { ViewBoundary } from './view-boundary.tsx'
 
-const TITLES: Readonly<Record<ViewName, string>> = {
-  overview: 'Overview',
-  runs: 'Runs',
-  live: 'Live',
-  waiting: 'Waiting',
-  sessions: 'Sessions',
-  agents: 'Agents',
-  sql: 'SQL',
-  keys: 'Keys',
-}
-
-const COMPONENTS: Readonly<Record<ViewName, ComponentType>> = {
-  overview: OverviewView,
-  runs: RunsOrRun,
-  live: LiveView,
-  waiting: WaitingView,
-  sessions: SessionsView,
-  agents: AgentsView,
-  sql: SqlView,
-  keys: KeysView,
+const SHOWN: Readonly<Record<ViewName, readonly [title: string, view: ComponentType]>> = {
+  overview: ['Overview', OverviewView],
+  runs: ['Runs', RunsOrRun],
+  live: ['Live', LiveView],
+  waiting: ['Waiting', WaitingView],
+  sessions: ['Sessions', SessionsView],
+  agents: ['Agents', AgentsView],
+  sql: ['SQL', SqlView],
+  keys: ['Keys', KeysView],
 }
 
 /** The frame of the page: the navigation, and the view that the address names. */
 export function Shell() {
-  const { view } = address.value
-  const title = titleOf(address.value)
+  const { view, path } = address.value
+  const [name, View] = SHOWN[view]
+  const title = view === 'runs' && path[0] !== undefined ? `Run …${path[0].slice(-8)}` : name
   useEffect(() => {
     document.title = visible(`${title} · Agent Run Service`)
   }, [title])
-  const View = COMPONENTS[view]
   return (
     <div class="shell">
-      <button type="button" class="skip" onClick={skipToMain}>
-        Skip to the content
-      </button>
+      <Button class="skip" onClick={skipToMain} text="Skip to the content" />
       <Navigation current={view} />
       <main id="main" tabIndex={-1} data-view={view}>
         <ViewBoundary key={view}>
@@ -67,10 +55,6 @@ export function Shell() {
 function RunsOrRun() {
   const [runId] = address.value.path
   return runId === undefined ? <RunsView /> : <RunView key={runId} runId={runId.toLowerCase()} />
-}
-
-function titleOf({ view, path: [first] }: Address): string {
-  return view === 'runs' && first !== undefined ? `Run …${first.slice(-8)}` : TITLES[view]
 }
 
 /** Not a link: the fragment of the URL is the address of the view. */
@@ -94,7 +78,7 @@ function Navigation({ current }: { readonly current: ViewName }) {
         {VIEWS.map((view) => (
           <a key={view} href={hrefOf(view)} aria-current={view === current ? 'page' : undefined}>
             <Icon name={view as IconName} />
-            <span>{TITLES[view]}</span>
+            <span>{SHOWN[view][0]}</span>
             {view === 'waiting' && <WaitingBadge />}
           </a>
         ))}
@@ -123,31 +107,35 @@ function Footer() {
     <div class="side-foot">
       <HealthLine />
       <div class="side-tools">
-        <button
-          type="button"
+        <Button
           class="small zone"
           onClick={() => chooseZone(other)}
           title={`All times are in ${zoneName()}. Click for ${other === 'utc' ? 'UTC' : 'your own zone'}.`}
-        >
-          <Icon name="clock" />
-          <span>{zoneName()}</span>
-        </button>
-        <button
-          type="button"
-          class="icon-only"
-          onClick={nextTheme}
-          aria-label={`Theme: ${theme.value}`}
-          title={`Theme: ${theme.value}`}
-        >
-          <Icon name={theme.value === 'dark' ? 'moon' : 'sun'} />
-        </button>
+          icon="clock"
+          text={zoneName()}
+        />
+        <Button icon={theme.value === 'dark' ? 'moon' : 'sun'} label={`Theme: ${theme.value}`} onClick={nextTheme} />
         <a class="icon-only" href="/docs" aria-label="API reference" title="API reference">
           <Icon name="api" />
         </a>
-        <button type="button" class="icon-only" onClick={() => leave()} aria-label="Forget key" title="Forget key">
-          <Icon name="leave" />
-        </button>
+        <Button icon="leave" label="Forget key" title="Forget key" onClick={() => leave()} />
       </div>
     </div>
+  )
+}
+
+/** Shows what is wrong in place of a view that failed, so that the others stay. The next address is another attempt. */
+function ViewBoundary({ children }: { readonly children: ComponentChildren }) {
+  const [error, reset] = useErrorBoundary((thrown) => reportError(thrown))
+  const shown = address.value
+  useEffect(() => {
+    if (error !== undefined) reset()
+  }, [shown])
+  if (error === undefined) return <>{children}</>
+  return (
+    <section class="view" aria-label="Failed view">
+      <h1>This view has failed</h1>
+      <Problem problem={failureOf(error)} retry={reset} />
+    </section>
   )
 }

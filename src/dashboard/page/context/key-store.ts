@@ -13,10 +13,13 @@ type Message = { readonly type: 'ask' } | { readonly type: 'key'; readonly key: 
 export class KeyStore {
   private readonly channel = new BroadcastChannel(CHANNEL)
   private current: string | null = null
+  /** Takes the key that another tab has. */
+  private answered: (key: string) => void = () => {}
 
   /** @param onForgotten called when another tab has forgotten the key */
   constructor(onForgotten: () => void) {
     this.channel.addEventListener('message', ({ data }: MessageEvent<Message>) => {
+      if (data.type === 'key') this.answered(data.key)
       if (data.type === 'ask' && this.current !== null) this.broadcast({ type: 'key', key: this.current })
       if (data.type === 'forget' && this.current !== null) {
         this.erase()
@@ -60,18 +63,10 @@ export class KeyStore {
   }
 
   private askOthers(): Promise<string | null> {
-    return new Promise((resolve) => {
-      const done = (key: string | null) => {
-        clearTimeout(timer)
-        this.channel.removeEventListener('message', take)
-        resolve(key)
-      }
-      const take = ({ data }: MessageEvent<Message>) => {
-        if (data.type === 'key') done(data.key)
-      }
-      const timer = setTimeout(done, ANSWER_MS_MAX, null)
-      this.channel.addEventListener('message', take)
-      this.broadcast({ type: 'ask' })
-    })
+    const { promise, resolve } = Promise.withResolvers<string | null>()
+    this.answered = resolve
+    setTimeout(resolve, ANSWER_MS_MAX, null)
+    this.broadcast({ type: 'ask' })
+    return promise
   }
 }

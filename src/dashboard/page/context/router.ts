@@ -5,7 +5,7 @@ export const VIEWS = ['overview', 'runs', 'live', 'waiting', 'sessions', 'agents
 export type ViewName = (typeof VIEWS)[number]
 
 /** What the page shows. It is kept in the fragment of the URL, which browsers never send to the service. */
-export interface Address {
+interface Address {
   readonly view: ViewName
   /** Further segments, such as the id of a run. */
   readonly path: readonly string[]

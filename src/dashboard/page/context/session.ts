@@ -1,11 +1,8 @@
-import { computed, type ReadonlySignal, signal as state } from '@preact/signals'
 import { createContext } from 'preact'
 import { useContext } from 'preact/hooks'
-import { type Api, type ApiFailure, createApi } from '../data/api.ts'
+import { Api, Queries } from '../data/api.ts'
 import { Directory } from '../data/directory.ts'
 import { Feed } from '../data/feed.ts'
-import { Queries } from '../data/query.ts'
-import { Retries } from '../data/retries.ts'
 import { Waiting } from '../data/waiting.ts'
 
 /** What the page shares while one key is in use. */
@@ -15,8 +12,6 @@ export interface Session {
   readonly directory: Directory
   readonly waiting: Waiting
   readonly queries: Queries
-  /** Why the page has to wait for the service; null while it does not. */
-  readonly trouble: ReadonlySignal<ApiFailure | null>
   /** Aborted when the key is forgotten, to stop everything. */
   readonly signal: AbortSignal
   /** Forgets the key in all tabs. `problem` says why, unless the user requested it. */
@@ -34,20 +29,12 @@ export function useSession(): Session {
 
 /** Starts what the page shares for one key. @param signal ends it */
 export function createSession(key: string, signal: AbortSignal, leave: Session['leave']): Session {
-  const unreachable = state<ApiFailure | null>(null)
-  const retries = new Retries(signal)
-  const plainApi = createApi(key, signal, (failure) => {
-    if (signal.aborted) return
-    if (failure?.isKeyRefused) leave(`The service no longer accepts this key: ${failure.message}`)
-    // Other failures are shown where they belong.
-    else unreachable.value = failure?.code === 'UNREACHABLE' ? failure : null
-  })
-  const api = retries.applyTo(plainApi)
+  const api = new Api(key, signal, ({ message }) => leave(`The service no longer accepts this key: ${message}`))
   const feed = new Feed(api, signal)
-  const directory = new Directory(api)
+  const directory = new Directory(api, signal)
   const stopRefreshing = feed.isConnected.subscribe((isConnected) => {
     // Also after an interruption, when agents may have changed.
-    if (isConnected) void directory.refresh().catch(() => {})
+    if (isConnected) void directory.refresh()
   })
   signal.addEventListener('abort', stopRefreshing)
   return {
@@ -56,7 +43,6 @@ export function createSession(key: string, signal: AbortSignal, leave: Session['
     directory,
     waiting: new Waiting(api, feed, signal),
     queries: new Queries(api),
-    trouble: computed(() => unreachable.value ?? retries.waiting.value),
     signal,
     leave,
   }

@@ -1,4 +1,7 @@
+import { computed, signal as state } from '@preact/signals'
+import { sleep } from '../../../base/abort.ts'
 import { parseIntact } from './json.ts'
+import type { Schemas } from './records.ts'
 
 /** A page of a list. */
 export interface Listed<T> {
@@ -7,18 +10,6 @@ export interface Listed<T> {
 }
 
 type Query = Readonly<Record<string, string | number | null | undefined>>
-
-/** The service's API with one key. The calls return the envelope's `data`. All throw {@link ApiFailure}. */
-export interface Api {
-  get<T>(path: string, query?: Query, signal?: AbortSignal): Promise<T>
-  post<T>(path: string, body: object, signal?: AbortSignal): Promise<T>
-  /** A POST that changes nothing, such as a query. */
-  read<T>(path: string, body: object, signal?: AbortSignal): Promise<T>
-  patch<T>(path: string, body: object): Promise<T>
-  delete<T>(path: string): Promise<T>
-  /** For answers without an envelope: streams and files. */
-  raw(path: string, body: object, signal?: AbortSignal): Promise<Response>
-}
 
 /** An error of the service, or `UNREACHABLE` when there was no response. */
 export class ApiFailure extends Error {
@@ -41,50 +32,114 @@ export class ApiFailure extends Error {
   }
 }
 
-/** Called after each call; null on success. */
-type Observe = (failure: ApiFailure | null) => void
+/** Between two attempts, unless the service says how long to wait. */
+const RETRY_MS = 3_000
+/** A single wait up to this is not shown. */
+const SHORT_MS = 1_000
 
-/** @param signal ends all calls in flight: nothing may be shown for a key that was forgotten */
-export function createApi(key: string, signal: AbortSignal, observe: Observe = () => {}): Api {
-  function send(path: string, init: RequestInit): Promise<Response> {
-    const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' }
-    return fetch(path, { ...init, headers, cache: 'no-store', credentials: 'omit' })
+/**
+ * The service's API with one key. The calls return the envelope's `data`. All throw {@link ApiFailure}, but {@link get} and
+ * {@link read} are repeated while the service cannot be reached, is not ready, or refuses them because a budget of the key
+ * is spent. So no view has to handle that, and the page can say in one place why it waits.
+ */
+export class Api {
+  private readonly unreachable = state<ApiFailure | null>(null)
+  /** Why reads are waiting. */
+  private readonly waiting = state<readonly ApiFailure[]>([])
+  /** Why the page has to wait for the service; null while it does not. */
+  readonly trouble = computed(() => this.unreachable.value ?? this.waiting.value.at(-1) ?? null)
+
+  /**
+   * @param signal ends all calls in flight: nothing may be shown for a key that was forgotten
+   * @param onKeyRefused the service no longer accepts the key, for any request
+   */
+  constructor(
+    private readonly key: string,
+    private readonly signal: AbortSignal,
+    private readonly onKeyRefused: (failure: ApiFailure) => void = () => {},
+  ) {}
+
+  get<T>(path: string, query: Query = {}, signal?: AbortSignal): Promise<T> {
+    return this.repeat(() => this.once<T>('GET', path + searchOf(query), undefined, signal), signal)
   }
 
-  async function dataOf(response: Response): Promise<unknown> {
-    const text = await response.text()
-    const { data, error } = envelopeOf(text)
-    if (error === null) return data
-    throw new ApiFailure(error.code, error.message, Number(response.headers.get('retry-after') ?? 0))
+  /** A POST that changes nothing, such as a query. */
+  read<T>(path: string, body: object, signal?: AbortSignal): Promise<T> {
+    return this.repeat(() => this.post<T>(path, body, signal), signal)
   }
 
-  async function call<T>(path: string, init: RequestInit, read: (response: Response) => Promise<unknown>): Promise<T> {
-    const either = init.signal ? AbortSignal.any([signal, init.signal]) : signal
+  post<T>(path: string, body: object, signal?: AbortSignal): Promise<T> {
+    return this.once('POST', path, body, signal)
+  }
+
+  patch<T>(path: string, body: object): Promise<T> {
+    return this.once('PATCH', path, body)
+  }
+
+  delete<T>(path: string): Promise<T> {
+    return this.once('DELETE', path)
+  }
+
+  /** A POST whose answer has no envelope: a stream or a file. */
+  raw(path: string, body: object, signal?: AbortSignal): Promise<Response> {
+    return this.call('POST', path, body, signal, (response) => (response.ok ? response : dataOf(response)))
+  }
+
+  /** One attempt. */
+  once<T>(method: string, path: string, body?: object, signal?: AbortSignal): Promise<T> {
+    return this.call(method, path, body, signal, dataOf)
+  }
+
+  private async call<T>(
+    method: string,
+    path: string,
+    body: object | undefined,
+    aborted: AbortSignal | undefined,
+    read: (response: Response) => unknown,
+  ): Promise<T> {
+    const signal = this.endOf(aborted)
+    const headers = { authorization: `Bearer ${this.key}`, 'content-type': 'application/json' }
     try {
-      const value = await read(await send(path, { ...init, signal: either }))
-      observe(null)
+      const request = { method, body: JSON.stringify(body), headers, signal }
+      const value = await read(await fetch(path, { ...request, cache: 'no-store', credentials: 'omit' }))
+      this.unreachable.value = null
       return value as T
     } catch (error) {
       // Its result is no longer wanted.
-      if (either.aborted) throw error
+      if (signal.aborted) throw error
       const failure = error instanceof ApiFailure ? error : unreachable()
-      observe(failure)
+      // Other failures are shown where they belong.
+      this.unreachable.value = failure.code === 'UNREACHABLE' ? failure : null
+      if (failure.isKeyRefused) this.onKeyRefused(failure)
       throw failure
     }
   }
 
-  const post: Api['post'] = (path, body, aborted) =>
-    call(path, { method: 'POST', body: JSON.stringify(body), signal: aborted }, dataOf)
-  return {
-    get: (path, query = {}, aborted) => call(path + searchOf(query), { method: 'GET', signal: aborted }, dataOf),
-    post,
-    read: post,
-    patch: (path, body) => call(path, { method: 'PATCH', body: JSON.stringify(body) }, dataOf),
-    delete: (path) => call(path, { method: 'DELETE' }, dataOf),
-    raw: (path, body, aborted) =>
-      call(path, { method: 'POST', body: JSON.stringify(body), signal: aborted }, async (response) =>
-        response.ok ? response : dataOf(response),
-      ),
+  private async repeat<T>(read: () => Promise<T>, aborted?: AbortSignal): Promise<T> {
+    let reason: ApiFailure | undefined
+    const explain = (next?: ApiFailure) => {
+      const others = this.waiting.value.filter((each) => each !== reason)
+      this.waiting.value = next === undefined ? others : [...others, next]
+      reason = next
+    }
+    try {
+      for (let isFirst = true; ; isFirst = false) {
+        try {
+          return await read()
+        } catch (error) {
+          if (!(error instanceof ApiFailure) || !error.isTransient) throw error
+          const ms = error.retryAfterSeconds * 1_000 || RETRY_MS
+          if (!isFirst || ms > SHORT_MS) explain(error)
+          await sleep(ms, this.endOf(aborted))
+        }
+      }
+    } finally {
+      if (reason !== undefined) explain()
+    }
+  }
+
+  private endOf(signal: AbortSignal | undefined): AbortSignal {
+    return signal === undefined ? this.signal : AbortSignal.any([this.signal, signal])
   }
 }
 
@@ -113,6 +168,12 @@ interface Envelope {
   readonly error: { readonly code: string; readonly message: string } | null
 }
 
+async function dataOf(response: Response): Promise<unknown> {
+  const { data, error } = envelopeOf(await response.text())
+  if (error === null) return data
+  throw new ApiFailure(error.code, error.message, Number(response.headers.get('retry-after') ?? 0))
+}
+
 function envelopeOf(text: string): Envelope {
   try {
     return parseIntact(text) as Envelope
@@ -131,4 +192,32 @@ function searchOf(query: Query): string {
     value === undefined || value === null || value === '' ? [] : [[name, String(value)]],
   )
   return given.length === 0 ? '' : `?${new URLSearchParams(given)}`
+}
+
+/** The answer of a query in JSON. */
+export type Result = Schemas['QueryAnswer']
+export type Column = Result['columns'][number]
+export type Params = Readonly<Record<string, string | number | boolean | null>>
+
+/** The workspace may run only a few queries at once, and other tabs and programs need some of them. */
+const CONCURRENT_QUERIES_MAX = 2
+
+/** Runs the SQL behind the page's own views, a few queries at a time. */
+export class Queries {
+  private running = 0
+  private readonly queue: (() => void)[] = []
+
+  constructor(private readonly api: Api) {}
+
+  /** @throws ApiFailure */
+  async run(query: string, params: Params = {}, signal?: AbortSignal): Promise<Result> {
+    while (this.running >= CONCURRENT_QUERIES_MAX) await new Promise<void>((resolve) => this.queue.push(resolve))
+    this.running++
+    try {
+      return await this.api.read<Result>('/api/v1/query', { query, params }, signal)
+    } finally {
+      this.running--
+      this.queue.shift()?.()
+    }
+  }
 }

@@ -1,5 +1,6 @@
-import { signal } from '@preact/signals'
+import { computed } from '@preact/signals'
 import { type Api, listAll } from './api.ts'
+import { LiveResource } from './loading.ts'
 import type { Agent } from './records.ts'
 
 /** Agents beyond this number are shown by id. */
@@ -7,23 +8,34 @@ const AGENTS_MAX = 2_000
 /** An agent that is not listed may be new. */
 const REFRESH_MS_MIN = 5_000
 
+interface Listing {
+  readonly items: readonly Agent[]
+  readonly isPartial: boolean
+}
+
 /** The agents of the workspace, newest first: for the list and for names. */
 export class Directory {
-  readonly agents = signal<readonly Agent[]>([])
-  readonly isLoaded = signal(false)
+  readonly agents = computed(() => this.list.value.items)
   /** There are more agents. */
-  readonly isPartial = signal(false)
-  private byId = new Map<string, Agent>()
-  private labels = new Map<string, string>()
-  private unlisted = new Set<string>()
+  readonly isPartial = computed(() => this.list.value.isPartial)
+  readonly isLoaded = computed(() => this.list.isLoaded.value)
+  private readonly byId = computed(() => new Map(this.agents.value.map((agent) => [agent.agent_id, agent])))
+  private readonly byName = computed(() => Map.groupBy(this.agents.value, ({ name }) => name))
+  private readonly list: LiveResource<Listing>
+  private readonly unlisted = new Set<string>()
   private askedAtMs = Number.NEGATIVE_INFINITY
 
-  constructor(private readonly api: Api) {}
+  /** @param closing ends all reads */
+  constructor(api: Api, closing: AbortSignal) {
+    const load = (signal: AbortSignal) => {
+      this.askedAtMs = performance.now()
+      return listAll<Agent>(api, '/api/v1/agents', AGENTS_MAX, signal)
+    }
+    this.list = new LiveResource<Listing>({ items: [], isPartial: false }, { load }, closing)
+  }
 
   find(agentId: string): Agent | undefined {
-    // Subscribes the component that asks.
-    this.agents.value
-    return this.byId.get(agentId)
+    return this.byId.value.get(agentId)
   }
 
   /**
@@ -31,51 +43,34 @@ export class Directory {
    * not listed, because it is archived.
    */
   nameOf(agentId: string): string {
-    this.agents.value
-    const name = this.labels.get(agentId)
-    if (name !== undefined) return name
-    if (this.isLoaded.value && !this.unlisted.has(agentId)) this.lookFor(agentId)
-    return `agent …${agentId.slice(-6)}`
+    const agent = this.find(agentId)
+    if (agent === undefined) {
+      if (this.isLoaded.value && !this.unlisted.has(agentId)) this.lookFor(agentId)
+      return `agent …${agentId.slice(-6)}`
+    }
+    return this.byName.value.get(agent.name)?.length === 1 ? agent.name : `${agent.name} …${agentId.slice(-4)}`
   }
 
-  /** @throws ApiFailure */
-  async refresh(): Promise<void> {
-    this.askedAtMs = performance.now()
-    const { items, isPartial } = await listAll<Agent>(this.api, '/api/v1/agents', AGENTS_MAX)
-    this.show(items, isPartial)
+  refresh(): Promise<void> {
+    return this.list.load()
   }
 
   /** Shows an agent that was just created or edited. */
   put(agent: Agent): void {
-    const others = this.agents.value.filter(({ agent_id }) => agent_id !== agent.agent_id)
-    this.show([agent, ...others].sort(newestFirst), this.isPartial.value)
+    this.change((agents) => [agent, ...agents.filter(({ agent_id }) => agent_id !== agent.agent_id)].sort(newestFirst))
   }
 
   remove(agentId: string): void {
-    this.show(
-      this.agents.value.filter(({ agent_id }) => agent_id !== agentId),
-      this.isPartial.value,
-    )
+    this.change((agents) => agents.filter(({ agent_id }) => agent_id !== agentId))
   }
 
-  private show(agents: readonly Agent[], isPartial: boolean): void {
-    this.byId = new Map(agents.map((agent) => [agent.agent_id, agent]))
-    const uses = Map.groupBy(agents, ({ name }) => name)
-    this.labels = new Map(
-      agents.map(({ agent_id, name }) => {
-        const isUnique = uses.get(name)?.length === 1
-        return [agent_id, isUnique ? name : `${name} …${agent_id.slice(-4)}`]
-      }),
-    )
-    this.isPartial.value = isPartial
-    this.isLoaded.value = true
-    this.agents.value = agents
+  private change(change: (agents: readonly Agent[]) => readonly Agent[]): void {
+    this.list.update(({ items, isPartial }) => ({ items: change(items), isPartial }))
   }
 
   private lookFor(agentId: string): void {
     this.unlisted.add(agentId)
-    const waitMs = Math.max(0, this.askedAtMs + REFRESH_MS_MIN - performance.now())
-    setTimeout(() => void this.refresh().catch(() => this.unlisted.delete(agentId)), waitMs)
+    this.list.loadSoon(Math.max(0, this.askedAtMs + REFRESH_MS_MIN - performance.now()))
   }
 }
 

@@ -2,6 +2,7 @@ import { batch, signal } from '@preact/signals'
 import { createParser } from 'eventsource-parser'
 import type { Api } from './api.ts'
 import { parseIntact } from './json.ts'
+import type { Schemas } from './records.ts'
 import type { NamedPause } from './waiting.ts'
 
 /** A part of what a hosted run says and does. */
@@ -9,14 +10,7 @@ export type TranscriptEntry =
   | { readonly type: 'text'; readonly key: string; readonly text: string }
   | ({ readonly type: 'call'; readonly key: string } & ToolFrame)
 
-interface ToolFrame {
-  readonly tool_call_id: string
-  readonly name: string
-  readonly phase: string
-  readonly input?: unknown
-  readonly output?: unknown
-  readonly duration_ms?: number
-}
+type ToolFrame = Omit<Schemas['OutputTool'], 'run_id'>
 
 interface Wait extends NamedPause {
   readonly text: string
@@ -24,16 +18,6 @@ interface Wait extends NamedPause {
 
 /** A frame of the output of a run (docs/specification.md#output-streams). */
 interface OutputFrame {
-  readonly step?: number
-  readonly delta?: string
-  readonly offset?: number
-  readonly approval_id?: string
-  readonly tool?: string
-  readonly request_id?: string
-  readonly question?: string
-  readonly output?: unknown
-  readonly message?: string
-  readonly status?: string
   readonly run_id: string
   readonly session_id?: string | null
 }
@@ -99,23 +83,24 @@ export class Transcript {
       if (frame.session_id) this.sessionId.value = frame.session_id
       if (event !== 'awaiting_approval' && event !== 'awaiting_input') this.wait.value = null
       if (event === 'chunk' || event === 'tool') this.status.value = 'running'
-      if (event === 'chunk') this.write(frame)
-      if (event === 'tool') this.showCall(frame as unknown as ToolFrame)
-      if (event === 'awaiting_approval')
-        this.pause(event, {
-          kind: 'approvals',
-          id: String(frame.approval_id),
-          text: `Approve the call of ${frame.tool}?`,
-        })
-      if (event === 'awaiting_input')
-        this.pause(event, { kind: 'input-requests', id: String(frame.request_id), text: String(frame.question) })
+      if (event === 'chunk') this.write(frame as Schemas['OutputChunk'])
+      if (event === 'tool') this.showCall(frame as Schemas['OutputTool'])
+      if (event === 'awaiting_approval') {
+        const { approval_id: id, tool } = frame as Schemas['OutputAwaitingApproval']
+        this.pause(event, { kind: 'approvals', id, text: `Approve the call of ${tool}?` })
+      }
+      if (event === 'awaiting_input') {
+        const { request_id: id, question } = frame as Schemas['OutputAwaitingInput']
+        this.pause(event, { kind: 'input-requests', id, text: question })
+      }
       if (event === 'done') {
         this.status.value = 'completed'
-        this.output.value = frame.output ?? null
+        this.output.value = (frame as Schemas['OutputDone']).output ?? null
       }
       if (event === 'error') {
-        this.status.value = frame.status ?? 'failed'
-        this.problem.value = String(frame.message)
+        const { status, message } = frame as Schemas['OutputError']
+        this.status.value = status
+        this.problem.value = message
       }
     })
   }
@@ -126,7 +111,7 @@ export class Transcript {
   }
 
   /** A smaller offset retracts the text from there on: the model was asked again. */
-  private write({ step = 0, offset, delta = '' }: OutputFrame): void {
+  private write({ step, offset, delta }: Schemas['OutputChunk']): void {
     const key = `text ${step}`
     const at = this.entries.value.findIndex((entry) => entry.key === key)
     const known = this.entries.value[at]
@@ -134,8 +119,7 @@ export class Transcript {
       this.entries.value = [...this.entries.value, { type: 'text', key, text: delta }]
       return
     }
-    const text = known.text.slice(0, offset ?? known.text.length) + delta
-    this.entries.value = this.entries.value.with(at, { ...known, text })
+    this.entries.value = this.entries.value.with(at, { ...known, text: known.text.slice(0, offset) + delta })
   }
 
   private showCall(frame: ToolFrame): void {

@@ -1,8 +1,8 @@
 import { computed, signal } from '@preact/signals'
-import type { Api } from './api.ts'
+import { type Api, ApiFailure, type Listed } from './api.ts'
 import type { Feed } from './feed.ts'
-import { LiveResource } from './live-resource.ts'
-import { listPauses, newestFirst, type Pause, type PauseKind, readPause } from './pause.ts'
+import { LiveResource } from './loading.ts'
+import type { Schemas } from './records.ts'
 
 /** A pause that a link names. */
 export interface NamedPause {
@@ -43,7 +43,7 @@ export class Waiting {
   ) {
     this.pending = new LiveResource<readonly Pause[]>(
       [],
-      { load: (signal) => this.read(signal), everyMs: REFRESH_MS },
+      { load: (signal) => this.read(signal), everyMs: () => REFRESH_MS },
       closing,
     )
     const notice = () => this.refreshSoon()
@@ -69,8 +69,11 @@ export class Waiting {
   }
 
   private async read(signal: AbortSignal): Promise<readonly Pause[]> {
-    const { pauses, hasMore } = await listPauses(this.api, { status: 'pending' }, signal)
-    this.hasMore.value = hasMore
+    const query = { status: 'pending', limit: LISTED_MAX }
+    const list = (kind: PauseKind) => this.api.get<Listed<PauseRecord>>(`/api/v1/${kind}`, query, signal)
+    const [approvals, requests] = await Promise.all([list('approvals'), list('input-requests')])
+    this.hasMore.value = approvals.next_cursor !== null || requests.next_cursor !== null
+    const pauses = [...approvals.items, ...requests.items].map(pauseOf).sort(newestFirst)
     await this.readWatched(pauses)
     return pauses
   }
@@ -105,4 +108,50 @@ export class Waiting {
 
 function isDecided(pause: Pause | NamedPause | undefined): boolean {
   return pause !== undefined && 'status' in pause && pause.status !== 'pending'
+}
+
+/** What hosted runs wait for. Kinds are named as in the URLs of the API and of this page. */
+export type Pause = Approval | InputRequest
+export type Approval = Schemas['Approval'] & { readonly kind: 'approvals'; readonly id: string }
+export type InputRequest = Schemas['InputRequest'] & { readonly kind: 'input-requests'; readonly id: string }
+type PauseKind = Pause['kind']
+/** A pause in the record of a run. */
+export type PendingPause = Schemas['PendingPause']
+
+type PauseRecord = Schemas['Approval'] | Schemas['InputRequest']
+
+/** Per kind; there may be more. */
+const LISTED_MAX = 50
+
+/** Null if it does not exist: links are shared and may be outdated. @throws ApiFailure */
+export async function readPause(api: Api, kind: PauseKind, id: string): Promise<Pause | null> {
+  try {
+    return pauseOf(await api.get(`/api/v1/${kind}/${id}`))
+  } catch (error) {
+    if (error instanceof ApiFailure && error.code === 'NOT_FOUND') return null
+    throw error
+  }
+}
+
+function newestFirst(a: Pause, b: Pause): number {
+  return b.created_at.localeCompare(a.created_at) || b.id.localeCompare(a.id)
+}
+
+/** The link to the form that decides it. */
+export function hrefOfPause(kind: PauseKind, id: string): string {
+  return `#/waiting/${kind}/${id}`
+}
+
+export function kindOfPending({ type }: Pick<PendingPause, 'type'>): PauseKind {
+  return type === 'approval' ? 'approvals' : 'input-requests'
+}
+
+export function isPauseKind(text: string | undefined): text is PauseKind {
+  return text === 'approvals' || text === 'input-requests'
+}
+
+function pauseOf(record: PauseRecord): Pause {
+  return 'approval_id' in record
+    ? { ...record, kind: 'approvals', id: record.approval_id }
+    : { ...record, kind: 'input-requests', id: record.request_id }
 }

@@ -1,19 +1,16 @@
 import { useEffect, useState } from 'preact/hooks'
 import { count, words } from '../../../base/format.ts'
+import { isNarrow } from '../context/browser.ts'
 import { address, hrefOfRun, setQuery } from '../context/router.ts'
 import { useSession } from '../context/session.ts'
 import type { Activity } from '../data/records.ts'
-import { timeOfDay } from '../parts/clock.ts'
-import { Select } from '../parts/field.tsx'
-import { Icon } from '../parts/icons.tsx'
-import { isNarrow } from '../parts/screen.ts'
-import { FilterField } from '../parts/search-field.tsx'
-import { Empty } from '../parts/states.tsx'
-import { Level, Status } from '../parts/status.tsx'
+import { Button } from '../parts/controls.tsx'
+import { FilterField, Select } from '../parts/fields.tsx'
+import { Empty, Level, Status } from '../parts/states.tsx'
+import { timeOfDay } from '../parts/time.tsx'
 import { VirtualList } from '../parts/virtual-list.tsx'
 import { summaryOf } from '../run/payload.ts'
-import { feedFilterOf, LIVE_CHOICES, liveFilterOf } from './live-filter.ts'
-import { Tail, type TailLine } from './tail.ts'
+import { feedFilterOf, LIVE_CHOICES, Tail, type TailLine } from './tail.ts'
 
 const ROW_HEIGHT = 30
 /** Of the two lines of a narrow screen. */
@@ -24,11 +21,11 @@ const LEVELS = ['info', 'warn', 'error']
 /** Activity of the workspace as it happens, newest at the end. */
 export function LiveView() {
   const { feed } = useSession()
-  const filter = liveFilterOf(address.value.query)
-  const [tail] = useState(() => new Tail(feed, feedFilterOf(filter)))
+  const filter = feedFilterOf(address.value.query)
+  const [tail] = useState(() => new Tail(feed, filter))
   const [isFollowing, setFollowing] = useState(true)
   useEffect(() => () => tail.close(), [tail])
-  useEffect(() => tail.select(feedFilterOf(filter)))
+  useEffect(() => tail.select(filter))
   const lines = tail.lines.value
   const isPaused = tail.isPaused.value
   return (
@@ -38,21 +35,14 @@ export function LiveView() {
         <TailState tail={tail} />
       </div>
       <LiveFilters>
-        <button
-          type="button"
+        <Button
           class="small"
           aria-pressed={isPaused}
           onClick={() => (isPaused ? tail.resume() : tail.pause())}
-        >
-          <Icon name={isPaused ? 'play' : 'pause'} />
-          <span>{isPaused ? 'Resume' : 'Pause'}</span>
-        </button>
-        {!isFollowing && (
-          <button type="button" class="small" onClick={() => setFollowing(true)}>
-            <Icon name="end" />
-            <span>Follow</span>
-          </button>
-        )}
+          icon={isPaused ? 'play' : 'pause'}
+          text={isPaused ? 'Resume' : 'Pause'}
+        />
+        {!isFollowing && <Button class="small" onClick={() => setFollowing(true)} icon="end" text="Follow" />}
       </LiveFilters>
       <div class="panel tail">
         {lines.length === 0 && (
@@ -104,7 +94,7 @@ function stateOf({ isPaused, isStarted }: Tail, isConnected: boolean): string {
 
 function LiveFilters({ children }: { readonly children: preact.ComponentChildren }) {
   const { directory } = useSession()
-  const { kind, level, agent, type } = liveFilterOf(address.value.query)
+  const { kind = '', level = '', agent = '', type = '' } = address.value.query
   return (
     <div class="filters" role="search" aria-label="Filter activity">
       <Select label="Show" value={kind} options={LIVE_CHOICES} onChange={(to) => setQuery({ kind: to })} />

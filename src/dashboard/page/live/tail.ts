@@ -2,6 +2,25 @@ import { batch, signal } from '@preact/signals'
 import type { Feed, Subscription } from '../data/feed.ts'
 import type { Activity } from '../data/records.ts'
 
+export const LIVE_CHOICES: readonly (readonly [value: string, title: string])[] = [
+  ['', 'Everything'],
+  ['event', 'Events'],
+  ['task', 'Tasks'],
+  ['run', 'Runs'],
+  ['failed', 'Failed runs'],
+]
+
+/** The filter of the feed that an address names. A type without `*` is the start of one, so that it works while it is typed. */
+export function feedFilterOf({ level, agent, kind, type = '' }: Readonly<Record<string, string>>): object {
+  const types = type.split(/[\s,]+/).filter((each) => each !== '')
+  return {
+    ...(agent && { agent_id: agent }),
+    ...(kind === 'failed' ? { kind: 'run', status: ['failed', 'timed_out'] } : kind && { kind }),
+    ...(level && { level }),
+    ...(types.length > 0 && { type: types.map((each) => (each.endsWith('*') ? each : `${each}*`)) }),
+  }
+}
+
 /** A line of the tail: an activity, or the note that some is lost. */
 export type TailLine = Activity | { readonly cursor: string; readonly gap: true }
 
@@ -35,13 +54,11 @@ export class Tail {
   private arrivals: { readonly atMs: number; readonly count: number }[] = []
   private readonly timer = setInterval(() => this.measure(), 500)
   private resumeAfter: string | undefined
-  private filter: object
 
   constructor(
     private readonly feed: Feed,
-    filter: object,
+    private filter: object,
   ) {
-    this.filter = filter
     this.subscribe()
   }
 

@@ -1,8 +1,8 @@
 import { LATENCY_MS, TOOL } from '../../../conventions/names.ts'
 import { createPrices, type Prices, type PriceTable } from '../../../conventions/prices.ts'
 import { USAGE_NAMES } from '../../../conventions/usage-names.ts'
-import type { Params, Queries, Result } from '../data/query.ts'
-import { bucketsOf, completeBuckets, type TimeRange } from '../parts/range.ts'
+import type { Params, Queries, Result } from '../data/api.ts'
+import { bucketsOf, completeBuckets, type TimeRange } from '../parts/range.tsx'
 import { type EventCounts, sampleOf, totalOf } from './call-sample.ts'
 
 /** The figures of the overview, by a few SQL queries of the public API. */

@@ -2,7 +2,7 @@ import type { ComponentChildren } from 'preact'
 import { compact, count, dollars, duration, percent } from '../../../base/format.ts'
 import { address, hrefOf } from '../context/router.ts'
 import { useSession } from '../context/session.ts'
-import { linkedRange } from '../parts/range.ts'
+import { linkedRange } from '../parts/range.tsx'
 import { Skeleton } from '../parts/states.tsx'
 import { AGENTS_SHOWN, type AgentFigures, type CallList } from './metrics.ts'
 

@@ -1,5 +1,5 @@
 import { compact, count, counted, dollars, duration, percent } from '../../../base/format.ts'
-import type { TimeRange } from '../parts/range.ts'
+import type { TimeRange } from '../parts/range.tsx'
 import { type EventCounts, totalOf } from './call-sample.ts'
 import type { RunMetrics } from './metrics.ts'
 

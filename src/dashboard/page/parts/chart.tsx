@@ -1,8 +1,7 @@
 import { useEffect, useRef, useState } from 'preact/hooks'
 import uPlot from 'uplot'
-import { isDark } from '../context/theme.ts'
-import { dateAndTime, hourAndMinute, timeOfDay, zone } from './clock.ts'
-import { isolated } from './silence.ts'
+import { isDark } from '../context/browser.ts'
+import { dateAndTime, hourAndMinute, timeOfDay, zone } from './time.tsx'
 
 /** Names of colour tokens of the style sheet. */
 export type Colour = 'chart-1' | 'chart-2' | 'chart-3' | 'chart-4' | 'good' | 'bad' | 'wait' | 'busy'
@@ -48,7 +47,7 @@ export function TimeChart(props: TimeChartProps) {
   const host = useRef<HTMLDivElement>(null)
   const plot = useRef<uPlot | null>(null)
   const latest = useRef({ onZoom: props.onZoom, complete })
-  const [index, setIndex] = useState<number | null>(null)
+  const [at, setIndex] = useState<number | null>(null)
   latest.current = { onZoom: props.onZoom, complete }
   const data = [times, ...series.map(({ values }) => values)] as uPlot.AlignedData
   const shape = `${series.map(({ label, colour, kind, isConnected }) => `${label} ${colour} ${kind} ${isConnected}`)} ${isDark.value} ${zone.value} ${height}`
@@ -56,11 +55,7 @@ export function TimeChart(props: TimeChartProps) {
   // New data goes into the same chart, below.
   useEffect(() => {
     const element = host.current as HTMLDivElement
-    const options = chartOptions({ ...props, height }, element, {
-      onIndex: setIndex,
-      onZoom: (fromMs, toMs) => latest.current.onZoom?.(fromMs, toMs),
-      isComplete: (at) => at < latest.current.complete,
-    })
+    const options = chartOptions({ ...props, height }, element, latest, setIndex)
     const drawn = new uPlot(options, data, element)
     plot.current = drawn
     const observer = new ResizeObserver(() => drawn.setSize({ width: element.clientWidth, height }))
@@ -72,12 +67,11 @@ export function TimeChart(props: TimeChartProps) {
   }, [shape])
   useEffect(() => plot.current?.setData(data), [times, props.series, complete])
 
-  const at = index ?? null
   return (
     <figure class="chart" aria-label={title}>
       <figcaption class="chart-legend">
         {series.map(({ label, colour, values }) => (
-          <span key={label} class={`chart-key ${colour}`}>
+          <span key={label} class="chart-key" style={{ '--key': `var(--${colour})` }}>
             {label} <b>{at === null ? '' : shownValue(values[at], format)}</b>
           </span>
         ))}
@@ -119,16 +113,14 @@ function ended({ values }: Series, complete: number): readonly (number | null)[]
   return known.every((value) => value === null) ? values : known
 }
 
-interface Behaviour {
-  readonly onIndex: (index: number | null) => void
-  readonly onZoom: (fromMs: number, toMs: number) => void
-  readonly isComplete: (index: number) => boolean
-}
+/** What may change without another chart. */
+type Latest = { readonly current: Pick<TimeChartProps, 'onZoom'> & { readonly complete: number } }
 
 function chartOptions(
   { series, format, height = HEIGHT, times, complete }: TimeChartProps,
   element: HTMLElement,
-  { onIndex, onZoom, isComplete }: Behaviour,
+  latest: Latest,
+  onIndex: (index: number | null) => void,
 ): uPlot.Options {
   const half = ({ data: [all] }: uPlot) => (complete === undefined ? 0 : widthOf(all) / 2)
   const colourOf = colours(element)
@@ -155,7 +147,7 @@ function chartOptions(
       },
       { ...axis, grid, size: 52, space: 34, values: (_plot, splits) => labels(splits, format) },
     ],
-    series: [{}, ...series.map((each) => seriesOptions(each, colourOf, isComplete))],
+    series: [{}, ...series.map((each) => seriesOptions(each, colourOf, latest))],
     hooks: {
       setCursor: [({ cursor }) => onIndex(cursor.idx ?? null)],
       setSelect: [
@@ -163,7 +155,7 @@ function chartOptions(
           const { left, width } = plot.select
           if (width < ZOOM_PX_MIN) return
           const at = (px: number) => (plot.posToVal(px, 'x') + half(plot)) * 1_000
-          onZoom(at(left), at(left + width))
+          latest.current.onZoom?.(at(left), at(left + width))
           plot.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false)
         },
       ],
@@ -174,12 +166,12 @@ function chartOptions(
 function seriesOptions(
   { label, colour, kind = 'line', isConnected = false }: Series,
   colourOf: (name: string) => string,
-  isComplete: Behaviour['isComplete'],
+  latest: Latest,
 ): uPlot.Series {
   const stroke = colourOf(colour)
   if (kind === 'bars') {
     const faded = translucent(stroke, FADED)
-    const values = (plot: uPlot) => Array.from(plot.data[0], (_, at) => (isComplete(at) ? stroke : faded))
+    const values = (plot: uPlot) => Array.from(plot.data[0], (_, at) => (at < latest.current.complete ? stroke : faded))
     const bars = uPlot.paths.bars?.({
       size: [0.72, 28],
       radius: 0.15,
@@ -239,4 +231,27 @@ function spanOf(times: ArrayLike<number>): number {
 /** Seconds between two times. */
 function widthOf(times: ArrayLike<number>): number {
   return (times[1] ?? 0) - (times[0] ?? 0)
+}
+
+/** Of a line that is filled with silence. */
+const POINTS_MAX = 2_000
+
+/**
+ * The times with those that are missing, in seconds, if all are a whole number of buckets apart: a query that groups by
+ * time has no row for a bucket without data. Null for times of another kind. @param times in ascending order
+ */
+export function withSilence(times: readonly number[]): number[] | null {
+  const [first] = times
+  const last = times.at(-1)
+  const steps = times.slice(1).map((time, at) => time - (times[at] as number))
+  const step = Math.min(...steps)
+  if (first === undefined || last === undefined || steps.length === 0 || step <= 0) return null
+  if (steps.some((each) => each % step !== 0) || (last - first) / step >= POINTS_MAX) return null
+  return Array.from({ length: (last - first) / step + 1 }, (_, at) => first + at * step)
+}
+
+/** Where values have no neighbours: a line would not show them. */
+export function isolated(values: ArrayLike<number | null | undefined>): number[] {
+  const has = (at: number) => values[at] !== null && values[at] !== undefined
+  return Array.from(values, (_, at) => at).filter((at) => has(at) && !has(at - 1) && !has(at + 1))
 }

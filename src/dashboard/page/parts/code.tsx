@@ -1,25 +1,23 @@
 import { useMemo, useState } from 'preact/hooks'
 import { count } from '../../../base/format.ts'
 import { plain, pretty } from '../data/json.ts'
-import { CopyButton } from './copy.tsx'
+import { CopyButton } from './controls.tsx'
 
 /** Longer texts are cut until the user asks for the whole. */
 const SHOWN_LENGTH_MAX = 20_000
 /** Colours of a longer text would slow the page down. */
 const COLOURED_LENGTH_MAX = 100_000
 
-interface JsonProps {
-  readonly title: string
+interface JsonProps extends Omit<TextBlockProps, 'text' | 'isJson'> {
   readonly value: unknown
   /** Shows invisible characters as escapes, so that nothing looks like something else. */
   readonly isExact?: boolean
-  readonly level?: 'h2' | 'h3' | 'h4'
 }
 
 /** JSON with its digits and order as they were sent, under a title. */
-export function Json({ title, value, isExact = false, level = 'h3' }: JsonProps) {
+export function Json({ value, isExact = false, ...block }: JsonProps) {
   const text = useMemo(() => (isExact ? plain(value) : pretty(value)), [value, isExact])
-  return <TextBlock title={title} text={text} isJson level={level} />
+  return <TextBlock {...block} text={text} isJson />
 }
 
 interface TextBlockProps {

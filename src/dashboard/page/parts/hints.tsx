@@ -1,5 +1,5 @@
 import { script } from '../../../base/script.ts'
-import { CopyButton } from './copy.tsx'
+import { CopyButton } from './controls.tsx'
 
 /** Hints for an empty workspace. The user fills in the parts marked with an ellipsis. */
 export function noRunsYet() {

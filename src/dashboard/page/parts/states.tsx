@@ -1,6 +1,8 @@
 import type { ComponentChildren } from 'preact'
+import { words } from '../../../base/format.ts'
+import { lookup } from '../../../base/lookup.ts'
 import type { ApiFailure } from '../data/api.ts'
-import { Icon, type IconName } from './icons.tsx'
+import { Button, Icon, type IconName } from './controls.tsx'
 
 /** What a view shows when it has nothing to show. */
 export function Empty({
@@ -30,11 +32,7 @@ export function Problem({ problem, retry }: { readonly problem: ApiFailure; read
         {sentence(problem.message)}
         {problem.isTransient && ' Trying again…'}
       </p>
-      {retry && (
-        <button type="button" class="quiet" onClick={retry}>
-          Try again
-        </button>
-      )}
+      {retry && <Button class="quiet" onClick={retry} text="Try again" />}
     </div>
   )
 }
@@ -53,4 +51,71 @@ export function Skeleton({ lines = 3 }: { readonly lines?: number }) {
 function sentence(message: string): string {
   const capital = message.charAt(0).toUpperCase() + message.slice(1)
   return /[.!?…]$/.test(capital) ? capital : `${capital}.`
+}
+
+const TONES = lookup<string>({
+  completed: 'good',
+  active: 'good',
+  approved: 'good',
+  answered: 'good',
+  finished: 'good',
+  running: 'busy',
+  queued: 'idle',
+  pending: 'idle',
+  started: 'busy',
+  failed: 'bad',
+  timed_out: 'bad',
+  rejected: 'bad',
+  revoked: 'bad',
+  expired: 'idle',
+  cancelled: 'idle',
+  skipped: 'idle',
+  awaiting_approval: 'wait',
+  awaiting_input: 'wait',
+  paused: 'wait',
+  debug: 'idle',
+  info: 'busy',
+  warn: 'wait',
+  error: 'bad',
+})
+
+/** The class that colours a status or a level. */
+export function toneOf(name: string): string {
+  return TONES.get(name) ?? 'idle'
+}
+
+/** A status of a run, task, agent, key or decision: a dot and a word, so that colour is never the only sign. */
+export function Status({ name, text }: { readonly name: string; readonly text?: string }) {
+  return (
+    <span class={`status ${toneOf(name)}`} data-status={name}>
+      {text ?? words(name)}
+    </span>
+  )
+}
+
+/** The level of an event. */
+export function Level({ name }: { readonly name: string }) {
+  return <span class={`level ${toneOf(name)}`}>{name}</span>
+}
+
+interface FactsProps {
+  /** A fact without a value is left out. */
+  readonly facts: readonly (readonly [name: string, value: ComponentChildren])[]
+}
+
+/** A row of names, each above its value. */
+export function Facts({ facts }: FactsProps) {
+  return (
+    <dl class="facts">
+      {facts.map(
+        ([name, value]) =>
+          value && (
+            <div key={name}>
+              <dt>{name}</dt>
+              <dd>{value}</dd>
+            </div>
+          ),
+      )}
+    </dl>
+  )
 }

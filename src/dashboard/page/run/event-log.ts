@@ -1,7 +1,7 @@
 import { signal } from '@preact/signals'
 import type { Session } from '../context/session.ts'
 import type { Listed } from '../data/api.ts'
-import { LiveResource } from '../data/live-resource.ts'
+import { LiveResource } from '../data/loading.ts'
 import type { Event } from '../data/records.ts'
 
 /** An event of a long run is known by its line in the list; its payload is read when it comes into view. */

@@ -1,6 +1,6 @@
-import type { Params, Queries } from '../data/query.ts'
+import type { Params, Queries } from '../data/api.ts'
 import { isUuid, type RunSummary } from '../data/records.ts'
-import { rangeOf } from '../parts/range.ts'
+import { rangeOf } from '../parts/range.tsx'
 
 /** Which runs the list shows, in which order. Its members are those of the address. */
 export interface RunFilter extends Readonly<Record<ExactName, string>> {

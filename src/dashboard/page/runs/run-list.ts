@@ -2,7 +2,7 @@ import { batch, signal } from '@preact/signals'
 import type { Session } from '../context/session.ts'
 import type { Listed } from '../data/api.ts'
 import type { Subscription } from '../data/feed.ts'
-import { LiveResource } from '../data/live-resource.ts'
+import { LiveResource } from '../data/loading.ts'
 import type { Activity, RunSummary } from '../data/records.ts'
 import { FOUND_MAX, findRuns, isPlain, matches, queryOf, type RunFilter } from './filters.ts'
 

@@ -4,9 +4,8 @@ import { compact, count, dollars, duration } from '../../../base/format.ts'
 import { hrefOf, hrefOfRun, setQuery } from '../context/router.ts'
 import { useSession } from '../context/session.ts'
 import { durationMs, isLive, type RunSummary } from '../data/records.ts'
-import { useNow } from '../parts/now.ts'
-import { Status } from '../parts/status.tsx'
-import { Ago } from '../parts/time.tsx'
+import { Status } from '../parts/states.tsx'
+import { Ago, useNow } from '../parts/time.tsx'
 import { isSortable, type RunFilter } from './filters.ts'
 
 interface Column {

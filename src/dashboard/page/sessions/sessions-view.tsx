@@ -1,16 +1,15 @@
 import { counted } from '../../../base/format.ts'
 import { address, hrefOf, hrefOfRun, setQuery } from '../context/router.ts'
 import { useSession } from '../context/session.ts'
-import type { Listed } from '../data/api.ts'
-import { isUuid, type Session } from '../data/records.ts'
-import { type Loaded, useLoad } from '../data/use-load.ts'
-import { Id } from '../parts/copy.tsx'
-import { Select } from '../parts/field.tsx'
-import { Icon } from '../parts/icons.tsx'
-import { FilterField } from '../parts/search-field.tsx'
+import { type Listed, listAll } from '../data/api.ts'
+import { type Loaded, useLoad } from '../data/loading.ts'
+import { isUuid, type Schemas, type Session } from '../data/records.ts'
+import { BackLink, Id } from '../parts/controls.tsx'
+import { FilterField, Select } from '../parts/fields.tsx'
+import { Markdown } from '../parts/markdown.tsx'
 import { Empty, Problem, Skeleton } from '../parts/states.tsx'
-import { Ago } from '../parts/time.tsx'
-import { SessionMessages } from './session-messages.tsx'
+import { Ago, ClockTime } from '../parts/time.tsx'
+import { Message } from '../run/conversation.tsx'
 
 const LIST_LIMIT = 100
 const REFRESH_MS = 30_000
@@ -118,9 +117,7 @@ function SessionPane({ sessionId }: { readonly sessionId: string }) {
   return (
     <section class="panel detail" aria-label="Conversation of the session">
       <div class="detail-head">
-        <a class="icon-only back" href={hrefOf('sessions', [], address.value.query)} aria-label="All sessions">
-          <Icon name="back" />
-        </a>
+        <BackLink href={hrefOf('sessions', [], address.value.query)} label="All sessions" />
         <h2>{data === undefined ? 'Session' : directory.nameOf(data.agent_id)}</h2>
         <Id id={sessionId} what="session id" />
         <div class="view-tools">
@@ -136,5 +133,38 @@ function SessionPane({ sessionId }: { readonly sessionId: string }) {
       </div>
       <SessionMessages sessionId={sessionId} version={data?.message_count ?? 0} />
     </section>
+  )
+}
+
+/** A longer conversation is shown in part. */
+const MESSAGES_MAX = 2_000
+
+interface SessionMessagesProps {
+  readonly sessionId: string
+  /** Read again when it changes. */
+  readonly version: number
+}
+
+/** The messages of a session, oldest first, each with its run. */
+function SessionMessages({ sessionId, version }: SessionMessagesProps) {
+  const { api } = useSession()
+  const { data, problem } = useLoad(
+    (signal) => listAll<Schemas['Message']>(api, `/api/v1/sessions/${sessionId}/messages`, MESSAGES_MAX, signal),
+    [sessionId, version],
+  )
+  if (problem !== undefined) return <Problem problem={problem} />
+  if (data === undefined) return <Skeleton lines={5} />
+  if (data.items.length === 0) return <Empty title="No messages yet." />
+  return (
+    <ol class="conversation" aria-label="Messages">
+      {data.items.map(({ position, role, content, run_id, created_at }) => (
+        <Message key={position} from={role}>
+          <Markdown text={content} />
+          <p class="hint message-foot">
+            <ClockTime at={created_at} /> · <a href={hrefOfRun(run_id)}>run …{run_id.slice(-8)}</a>
+          </p>
+        </Message>
+      ))}
+    </ol>
   )
 }

@@ -1,15 +1,11 @@
 import { useState } from 'preact/hooks'
 import { useSession } from '../context/session.ts'
 import type { Listed } from '../data/api.ts'
+import { failureOf, useAttempt, useLoad } from '../data/loading.ts'
 import type { Schemas } from '../data/records.ts'
-import { useAttempt } from '../data/use-attempt.ts'
-import { failureOf, useLoad } from '../data/use-load.ts'
-import { CopyButton } from '../parts/copy.tsx'
-import { Dialog } from '../parts/dialog.tsx'
-import { Field } from '../parts/field.tsx'
-import { type Catalogue, textsOf } from './catalogue.ts'
-import { paramsOf, readHistory } from './sql-state.ts'
-import type { SqlState } from './use-sql.ts'
+import { Button, CopyButton, Dialog } from '../parts/controls.tsx'
+import { Field } from '../parts/fields.tsx'
+import { type Catalogue, paramsOf, readHistory, type SqlState, textsOf } from './sql-state.ts'
 
 type Saved = Schemas['SavedQuery']
 
@@ -50,9 +46,7 @@ export function QueryMenu({ sql, examples }: QueryMenuProps) {
         entries={readHistory().map((query) => ({ title: titleOf(query), open: () => sql.show(query) }))}
       />
       {shown === undefined ? (
-        <button type="button" class="small" disabled={sql.text.trim() === ''} onClick={() => setSaving(true)}>
-          Save
-        </button>
+        <Button class="small" disabled={sql.text.trim() === ''} onClick={() => setSaving(true)} text="Save" />
       ) : (
         <button type="button" class="small" onClick={() => void remove(shown.query_id)}>
           Delete "{shown.name}"
@@ -115,9 +109,7 @@ function SaveDialog({ sql, close }: { readonly sql: SqlState; readonly close: ()
           <input required value={name} onInput={({ currentTarget }) => setName(currentTarget.value)} />
         </Field>
         <div class="actions">
-          <button type="submit" class="primary">
-            Save
-          </button>
+          <Button type="submit" class="primary" text="Save" />
         </div>
       </form>
     </Dialog>

@@ -1,14 +1,12 @@
 import { useEffect, useRef } from 'preact/hooks'
 import { address } from '../context/router.ts'
 import { useSession } from '../context/session.ts'
-import { useLoad } from '../data/use-load.ts'
-import { Icon } from '../parts/icons.tsx'
-import { type Catalogue, textsOf } from './catalogue.ts'
+import { useLoad } from '../data/loading.ts'
+import { Button } from '../parts/controls.tsx'
 import type { Editor } from './editor.ts'
 import { QueryMenu } from './query-menu.tsx'
-import { ResultPanel } from './result-panel.tsx'
-import { placeholdersOf, positionOf } from './sql-state.ts'
-import { type SqlState, useSql } from './use-sql.ts'
+import { ResultPanel } from './sql-result.tsx'
+import { type Catalogue, placeholdersOf, positionOf, type SqlState, textsOf, useSql } from './sql-state.ts'
 
 /** Queries of the workspace in ClickHouse SQL. */
 export function SqlView() {
@@ -32,19 +30,18 @@ export function SqlView() {
         <QueryEditor sql={sql} catalogue={catalogue} />
         <Placeholders sql={sql} />
         <div class="actions">
-          <button type="button" class="primary" disabled={sql.isRunning} onClick={() => void sql.run()}>
-            <Icon name="play" />
-            <span>{sql.isRunning ? 'Running…' : 'Run'}</span>
-          </button>
-          {sql.isRunning && (
-            <button type="button" onClick={sql.stop}>
-              Stop
-            </button>
-          )}
+          <Button
+            class="primary"
+            disabled={sql.isRunning}
+            onClick={() => void sql.run()}
+            icon="play"
+            text={sql.isRunning ? 'Running…' : 'Run'}
+          />
+          {sql.isRunning && <Button onClick={sql.stop} text="Stop" />}
           <span class="hint">or Ctrl+Enter</span>
         </div>
         {sql.problem !== '' && (
-          <p class="problem sql-problem" role="alert">
+          <p class="problem mono" role="alert">
             {sql.problem}
           </p>
         )}
@@ -105,6 +102,7 @@ function Placeholders({ sql }: { readonly sql: SqlState }) {
             {name} <small>{type}</small>
           </span>
           <input
+            class="small mono"
             name={name}
             value={sql.values[name] ?? ''}
             onInput={({ currentTarget }) => sql.setValues({ ...sql.values, [name]: currentTarget.value })}

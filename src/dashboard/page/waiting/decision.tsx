@@ -1,8 +1,8 @@
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
 import { parseIntact, plain, textOf } from '../data/json.ts'
-import type { Approval, InputRequest } from '../data/pause.ts'
-import { Button } from '../parts/button.tsx'
-import { Field } from '../parts/field.tsx'
+import type { Approval, InputRequest } from '../data/waiting.ts'
+import { Button } from '../parts/controls.tsx'
+import { Field } from '../parts/fields.tsx'
 
 interface FormProps {
   /** Sends the decision. */

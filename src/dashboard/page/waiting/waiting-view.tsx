@@ -1,8 +1,8 @@
 import { useEffect } from 'preact/hooks'
 import { address } from '../context/router.ts'
 import { useSession } from '../context/session.ts'
-import { isPauseKind, type Pause } from '../data/pause.ts'
 import { isUuid } from '../data/records.ts'
+import { isPauseKind, type Pause } from '../data/waiting.ts'
 import { Empty, Skeleton } from '../parts/states.tsx'
 import { PauseCard } from './pause-card.tsx'
 

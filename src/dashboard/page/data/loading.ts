@@ -1,12 +1,12 @@
 import { batch, type Signal, signal } from '@preact/signals'
-import type { ApiFailure } from './api.ts'
-import { failureOf } from './use-load.ts'
+import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
+import { ApiFailure } from './api.ts'
 
 export interface Source<T> {
   /** Reads the value. `show` shows a part of it while the rest is being read. */
   readonly load: (signal: AbortSignal, show: (part: T) => void) => Promise<T>
-  /** Reads it again after this time. Default: only when asked. */
-  readonly everyMs?: number
+  /** Reads it again after this time. Default, and for 0: only when asked. */
+  readonly everyMs?: () => number
   /** A planned read is left out unless this is true. */
   readonly isWanted?: () => boolean
 }
@@ -92,6 +92,7 @@ export class LiveResource<T> {
     this.timer = setTimeout(() => {
       this.dueMs = Number.POSITIVE_INFINITY
       if (this.source.isWanted?.() ?? true) void this.load()
+      else this.plan()
     }, ms)
   }
 
@@ -99,7 +100,12 @@ export class LiveResource<T> {
     this.problem.value = problem
     this.isLoading.value = false
     this.changes = []
-    if (this.source.everyMs !== undefined) this.loadSoon(this.source.everyMs)
+    this.plan()
+  }
+
+  private plan(): void {
+    const everyMs = this.source.everyMs?.() ?? 0
+    if (everyMs > 0) this.loadSoon(everyMs)
   }
 
   private stop(): void {
@@ -107,4 +113,72 @@ export class LiveResource<T> {
     clearTimeout(this.timer)
     this.dueMs = Number.POSITIVE_INFINITY
   }
+}
+
+/** Data that a component reads from the service. */
+export interface Loaded<T> {
+  /** The last answer; stays while a newer one is read, also when that fails. */
+  readonly data: T | undefined
+  /** Why the last attempt failed. */
+  readonly problem: ApiFailure | undefined
+  readonly isLoading: boolean
+  reload(): void
+}
+
+interface LoadOptions {
+  /** Reads again after this time, while the page is visible; 0: only when asked. */
+  readonly everyMs?: number
+  /** What the data is about: an earlier answer about the same stays until the next one. By default, the inputs. */
+  readonly subject?: string
+}
+
+/** Reads data when the component appears and when `inputs` change; answers for earlier inputs are dropped. */
+export function useLoad<T>(
+  load: (signal: AbortSignal) => Promise<T>,
+  inputs: readonly unknown[],
+  { everyMs = 0, subject }: LoadOptions = {},
+): Loaded<T> {
+  const latest = useRef({ load, everyMs })
+  latest.current = { load, everyMs }
+  const key = JSON.stringify(inputs)
+  const [resource, closing] = useMemo(() => {
+    const closing = new AbortController()
+    const source: Source<T | undefined> = {
+      load: (signal) => latest.current.load(signal),
+      // Also after a failure: a query that took too long may be faster the next time.
+      everyMs: () => latest.current.everyMs,
+      isWanted: () => !document.hidden,
+    }
+    return [new LiveResource<T | undefined>(undefined, source, closing.signal), closing] as const
+  }, [subject ?? key])
+  useEffect(() => () => closing.abort(), [closing])
+  useEffect(() => void resource.open(`${key} ${everyMs}`), [resource, key, everyMs])
+  return {
+    data: resource.value,
+    problem: resource.problem.value ?? undefined,
+    isLoading: resource.isLoading.value,
+    reload: () => void resource.load(),
+  }
+}
+
+/** A bug of this page is reported, and shown like a failure of the service. */
+export function failureOf(error: unknown): ApiFailure {
+  if (error instanceof ApiFailure) return error
+  reportError(error)
+  return new ApiFailure('PAGE', error instanceof Error ? error.message : String(error), 0)
+}
+
+/** Does what a button or a form asks for; `problem` says why the last attempt failed, if it did. */
+export function useAttempt() {
+  const [problem, setProblem] = useState('')
+  const attempt = async (work: () => Promise<unknown>) => {
+    setProblem('')
+    await work().catch((error: unknown) => setProblem(failureOf(error).message))
+  }
+  /** A handler for forms. */
+  const submit = (work: () => Promise<unknown>) => (event: Event) => {
+    event.preventDefault()
+    void attempt(work)
+  }
+  return { problem, attempt, submit }
 }

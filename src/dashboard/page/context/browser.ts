@@ -1,0 +1,98 @@
+import { computed, type Signal, signal } from '@preact/signals'
+import { options, type VNode } from 'preact'
+import { useEffect, useRef } from 'preact/hooks'
+import { visible } from '../../../base/visible.ts'
+
+export type Theme = 'system' | 'light' | 'dark'
+
+const STORED = 'theme'
+const ORDER: readonly Theme[] = ['system', 'light', 'dark']
+
+const isSystemDark = mediaSignal('(prefers-color-scheme: dark)')
+
+export const theme = signal<Theme>(ORDER.find((name) => name === globalThis.localStorage?.getItem(STORED)) ?? 'system')
+export const isDark = computed(() => (theme.value === 'system' ? isSystemDark.value : theme.value === 'dark'))
+
+/** Applies the stored choice to the page. */
+export function applyTheme(): void {
+  document.documentElement.style.colorScheme = theme.peek() === 'system' ? '' : theme.peek()
+}
+
+/** Switches to the next theme and stores the choice. */
+export function nextTheme(): void {
+  theme.value = ORDER[(ORDER.indexOf(theme.value) + 1) % ORDER.length] as Theme
+  localStorage.setItem(STORED, theme.value)
+  applyTheme()
+}
+
+/** The navigation is on top, and rows have two lines: as in the style sheet. */
+export const isNarrow = mediaSignal('(width < 860px)')
+
+/** Whether the screen fulfils a media query. */
+function mediaSignal(query: string): Signal<boolean> {
+  const media = globalThis.matchMedia?.(query)
+  const state = signal(media?.matches ?? false)
+  media?.addEventListener('change', ({ matches }) => {
+    state.value = matches
+  })
+  return state
+}
+
+/** Attributes that browsers show or read out. */
+const SHOWN = ['title', 'aria-label', 'placeholder', 'alt', 'label'] as const
+
+/**
+ * Makes all text of the page pass through {@link visible}, whichever component shows it: each text node and each attribute
+ * that people see. Values of fields stay as they are, so that nothing else is sent than what was read.
+ */
+export function showAllText(): void {
+  const next = options.vnode
+  options.vnode = (node) => {
+    if (node.type === null) showText(node as unknown as { props: unknown })
+    else if (typeof node.type === 'string') showAttributes(node.props as Record<string, unknown>)
+    next?.(node as VNode)
+  }
+}
+
+/** The properties of a text node are its text. */
+function showText(node: { props: unknown }): void {
+  if (typeof node.props === 'string') node.props = visible(node.props)
+}
+
+function showAttributes(props: Record<string, unknown>): void {
+  for (const name of SHOWN) {
+    const value = props[name]
+    if (typeof value === 'string') props[name] = visible(value)
+  }
+}
+
+/** Handles key presses of the whole page while the component is shown. @param handle returns true for its own keys */
+export function useKeys(handle: (event: KeyboardEvent) => boolean): void {
+  const current = useRef(handle)
+  current.current = handle
+  useEffect(() => {
+    const listen = (event: KeyboardEvent) => {
+      if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return
+      if (document.querySelector('dialog[open]') !== null) return
+      if (current.current(event)) event.preventDefault()
+    }
+    addEventListener('keydown', listen)
+    return () => removeEventListener('keydown', listen)
+  }, [])
+}
+
+/** The key belongs to a field. */
+export function isTyping({ target }: Event): boolean {
+  const element = target as HTMLElement
+  return /^(INPUT|TEXTAREA|SELECT)$/.test(element.tagName) || element.isContentEditable || element.shadowRoot !== null
+}
+
+/** Saves a text as a file of the user. */
+export function saveFile(name: string, type: string, content: BlobPart): void {
+  const url = URL.createObjectURL(new Blob([content], { type }))
+  const link = document.createElement('a')
+  link.href = url
+  link.download = name
+  link.click()
+  URL.revokeObjectURL(url)
+}
