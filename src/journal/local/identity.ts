@@ -59,14 +59,9 @@ export class Identity {
     return this.stored.epochs
   }
 
-  /** The epoch that a position belongs to. */
-  epochAt(seq: number): string {
-    return epochAt(this.stored.epochs, seq)
-  }
-
   /** The seal for the frames of the segment that begins at `firstSeq`. */
   sealOf(firstSeq: number): FrameSeal {
-    return new FrameSeal(Buffer.from(this.stored.key, 'hex'), this.epochAt(firstSeq), firstSeq)
+    return new FrameSeal(Buffer.from(this.stored.key, 'hex'), epochAt(this.epochs, firstSeq), firstSeq)
   }
 
   /** Signs `text` with a key that is derived from the log's, for this purpose only. Hexadecimal. */
