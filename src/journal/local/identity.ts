@@ -3,9 +3,8 @@ import fs from 'node:fs'
 import { join } from 'node:path'
 import { crc32 } from 'node:zlib'
 import { StartError } from '../../base/start-error.ts'
-import type { Epoch } from '../journal.ts'
-import { epochAt, newEpoch, withEpoch } from '../log/epochs.ts'
-import { FrameSeal } from '../log/seal.ts'
+import { type Epoch, epochAt, newEpoch, withEpoch } from '../journal.ts'
+import { FrameSeal } from '../log/frame.ts'
 import { replaceFile } from './files.ts'
 
 interface Stored {

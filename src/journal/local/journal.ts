@@ -1,5 +1,4 @@
-import { Consumers } from '../log/consumers.ts'
-import { LogJournal, type LogJournalOptions } from '../log/log-journal.ts'
+import { Consumers, LogJournal, type LogJournalOptions } from '../log/log-journal.ts'
 import type { FoundJournal, StartDecision } from '../start.ts'
 import { LocalStorage, type LocalStorageOptions } from './storage.ts'
 

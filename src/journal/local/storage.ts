@@ -3,12 +3,10 @@ import { join } from 'node:path'
 import type { ApiError } from '../../base/errors.ts'
 import type { Log } from '../../base/log.ts'
 import type { Frame, Gap } from '../journal.ts'
-import { type Consumers, SINK } from '../log/consumers.ts'
-import type { AppendPoint, StoredFrame } from '../log/frame.ts'
+import { type AppendPoint, NO_CHECK, type StoredFrame } from '../log/frame.ts'
+import { type Consumers, SINK } from '../log/log-journal.ts'
 import { PAGE_BYTES, PagePool } from '../log/pages.ts'
-import type { Commit } from '../log/pending.ts'
-import { NO_CHECK } from '../log/seal.ts'
-import { dayOf, type LogStorage } from '../log/storage.ts'
+import { type Commit, dayOf, type LogStorage } from '../log/storage.ts'
 import { ACKNOWLEDGED_NAME, AcknowledgedFile } from './acknowledged.ts'
 import { openForWrites, replaceFile, syncDir, truncate, writeAll } from './files.ts'
 import { Identity } from './identity.ts'
@@ -30,7 +28,7 @@ const COPY_NAME = /^\d{16}\.segment\.\d+\.damaged$/
 const SEGMENT_BYTES = 32 * 1024 * 1024
 
 /** A file of frames. `bytes` counts what is durable; anything after that was never acknowledged. */
-export interface Segment extends ReadableSegment {
+interface Segment extends ReadableSegment {
   lastSeq: number
   bytes: number
   /** The day on which its rows were accepted, see {@link dayOf}; undefined for an empty segment. */

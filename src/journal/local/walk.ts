@@ -1,7 +1,6 @@
 import fs from 'node:fs'
 import { type FileHandle, open } from 'node:fs/promises'
-import { readFrame, type StoredFrame, type ValidHead } from '../log/frame.ts'
-import { type FrameSeal, NO_CHECK } from '../log/seal.ts'
+import { type FrameSeal, NO_CHECK, readFrame, type StoredFrame, type ValidHead } from '../log/frame.ts'
 import { dayOf } from '../log/storage.ts'
 import { readBytes, readStart } from './files.ts'
 

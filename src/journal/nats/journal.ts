@@ -1,8 +1,6 @@
 import { ApiError } from '../../base/errors.ts'
-import type { Epoch, Frame } from '../journal.ts'
-import { Consumers, SINK } from '../log/consumers.ts'
-import { withEpoch } from '../log/epochs.ts'
-import { LogJournal, type LogJournalOptions } from '../log/log-journal.ts'
+import { type Epoch, type Frame, withEpoch } from '../journal.ts'
+import { Consumers, LogJournal, type LogJournalOptions, SINK } from '../log/log-journal.ts'
 import type { FoundJournal, StartDecision } from '../start.ts'
 import { NatsLog, type NatsLogOptions } from './log.ts'
 import { commitAt, type FoundEnd, findEnd } from './log-end.ts'
@@ -106,7 +104,7 @@ async function takeOver(log: NatsLog, units: Units, options: NatsJournalOptions)
 
 /** @throws FencedError when an owner of a higher generation has been there */
 async function endFor(log: NatsLog, generation: number): Promise<FoundEnd> {
-  const end = await findEnd(log.stream, { sealKey: log.sealKey, epochs: () => log.epochs })
+  const end = await findEnd(log)
   if (end.generation <= generation) return end
   throw new FencedError(`generation ${end.generation} has taken over ${log.stream.name}; this is ${generation}`)
 }
@@ -115,7 +113,7 @@ async function endFor(log: NatsLog, generation: number): Promise<FoundEnd> {
 async function outboxIdsAt(log: NatsLog, outbox: Outbox): Promise<Map<Frame['kind'], readonly string[]>> {
   const ids = new Map<Frame['kind'], readonly string[]>()
   for (const [streamSeq, kinds] of outboxCommits(outbox)) {
-    const commit = await commitAt(log.stream, streamSeq, { sealKey: log.sealKey, epochs: () => log.epochs })
+    const commit = await commitAt(log, streamSeq)
     for (const { kind, outboxIds } of commit?.frames ?? []) if (kinds.includes(kind)) ids.set(kind, outboxIds)
   }
   return ids

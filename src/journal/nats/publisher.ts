@@ -1,6 +1,6 @@
 import { JetStreamApiError } from '@nats-io/jetstream'
 import type { ApiError } from '../../base/errors.ts'
-import { journalFull } from '../log/refusals.ts'
+import { journalFull } from '../log/storage.ts'
 import { FencedError, type Outgoing, type Stream } from './stream.ts'
 
 /** After this long without an answer, a message is sent again. */

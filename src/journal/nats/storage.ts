@@ -1,14 +1,10 @@
 import type { Clock } from '../../base/clock.ts'
 import { ApiError } from '../../base/errors.ts'
 import type { Log } from '../../base/log.ts'
-import type { Epoch, Frame, Gap } from '../journal.ts'
-import { epochAt } from '../log/epochs.ts'
-import type { AppendPoint } from '../log/frame.ts'
+import { type Epoch, epochAt, type Frame, type Gap } from '../journal.ts'
+import { type AppendPoint, FrameSeal } from '../log/frame.ts'
 import { PagePool } from '../log/pages.ts'
-import type { BufferPool, Commit } from '../log/pending.ts'
-import { journalFull } from '../log/refusals.ts'
-import { FrameSeal } from '../log/seal.ts'
-import type { LogStorage } from '../log/storage.ts'
+import { type BufferPool, type Commit, journalFull, type LogStorage } from '../log/storage.ts'
 import type { NatsLog } from './log.ts'
 import type { LogEnd } from './log-end.ts'
 import { type LogState, type MessageHead, outboxAfter, sealState } from './message.ts'
@@ -203,7 +199,7 @@ export class NatsStorage implements LogStorage {
       while (this.purgeTo > 0) {
         const to = this.purgeTo
         await this.log.stream.purge(to)
-        this.log.reads.forget(to)
+        this.log.forget(to)
         if (this.purgeTo === to) this.purgeTo = 0
       }
     })().finally(() => {

@@ -1,7 +1,6 @@
 import type { NatsConnection } from '@nats-io/transport-node'
 import type { ClusterConfig } from '../../config/config.ts'
-import type { Gap } from '../../journal/journal.ts'
-import { newEpoch } from '../../journal/log/epochs.ts'
+import { type Gap, newEpoch } from '../../journal/journal.ts'
 import { connectNats, watchConnection } from '../../journal/nats/connect.ts'
 import { openNatsJournal } from '../../journal/nats/journal.ts'
 import { openNatsReader } from '../../journal/nats/reader.ts'
