@@ -1,5 +1,5 @@
 import { type RunIdentity, type RunRef, runKey } from '../base/ids.ts'
-import type { Append, Claim, Claimed, EventIds } from '../partitions/event-ids.ts'
+import type { Append, Claim, Claimed, EventIds } from '../partitions/partition.ts'
 
 /** Looks up the event ids of runs that are not in memory. */
 export interface EventIdSource {

@@ -1,5 +1,5 @@
 import type { JournalReader } from '../journal/journal.ts'
-import type { SourceLifetime } from '../partitions/feeds.ts'
+import type { SourceLifetime } from '../partitions/partition.ts'
 import type { Hub } from './hub.ts'
 
 /** What feeds need of a partition's log. */

@@ -3,12 +3,12 @@ import type { Log } from '../../base/log.ts'
 import type { Loops } from '../../base/loops.ts'
 import type { Caller } from '../../keys/schema.ts'
 import type { Connections } from '../../live/connections.ts'
-import type { Peers } from '../../partitions/peers.ts'
+import type { Peers } from '../../partitions/shared/peers.ts'
 import { applyChange, copyPath, linesOf } from './output-copy.ts'
 import { OutputLog } from './output-log.ts'
 
 export interface FollowedOutputsDeps {
-  readonly peers: Peers
+  readonly peers: Pick<Peers, 'get'>
   /** The processes that execute these runs at present, by {@link runKey}; called every second. */
   readonly executorsOf: (runs: readonly RunIdentity[]) => Promise<ReadonlyMap<string, string>>
   /** This process, in the table `instances`. */

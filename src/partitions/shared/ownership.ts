@@ -3,8 +3,7 @@ import type { Log } from '../../base/log.ts'
 import { type Loop, Loops } from '../../base/loops.ts'
 import { Wakeup } from '../../base/wakeup.ts'
 import { type OwnedPartition, oldestUnloadedOf } from '../partition.ts'
-import type { NodeRow, OwnNode } from './nodes.ts'
-import type { ClaimedRow, PartitionRow, SharedTables } from './partition-rows.ts'
+import type { ClaimedRow, NodeRow, OwnNode, PartitionRow, SharedTables } from './tables.ts'
 
 /** A partition that this node owns and has opened. */
 export interface OpenPartition extends OwnedPartition {
