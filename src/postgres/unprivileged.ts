@@ -6,11 +6,7 @@ export interface ProcessOwner {
   /** Undefined: the user that runs the service. */
   readonly ids: { readonly uid: number; readonly gid: number } | undefined
   /** Starts `command` as that user in its own process group, so that Ctrl-C on the service does not reach it. */
-  spawn(command: readonly string[], options: SpawnOptions): Bun.Subprocess<'ignore', 'pipe', 'pipe'>
-}
-
-interface SpawnOptions {
-  readonly env: Record<string, string>
+  spawn(command: readonly string[]): Bun.Subprocess<'ignore', 'pipe', 'pipe'>
 }
 
 /**
@@ -26,13 +22,13 @@ export async function chooseOwner(reach: {
   directory: string
   ids: { uid: number; gid: number } | undefined
 }): Promise<ProcessOwner> {
-  if (process.getuid?.() !== 0) return { ids: undefined, spawn: (command, options) => spawn(command, options) }
+  if (process.getuid?.() !== 0) return { ids: undefined, spawn: (command) => spawn(command) }
 
   const ids = reach.ids ?? unprivilegedUser(readFileSync('/etc/passwd', 'utf8'))
   if (ids === undefined) {
     throw new StartError('Postgres refuses to run as root and there is no user "postgres" or "nobody" to run it as')
   }
-  const direct: ProcessOwner = { ids, spawn: (command, options) => spawn(command, options, ids) }
+  const direct: ProcessOwner = { ids, spawn: (command) => spawn(command, ids) }
   if (await reaches(direct, reach)) return direct
 
   const setpriv = Bun.which('setpriv')
@@ -41,7 +37,7 @@ export async function chooseOwner(reach: {
     prefix.push('--inh-caps=+dac_override', '--ambient-caps=+dac_override')
     // Without this, access(2), which Postgres uses to find its programs, ignores the capability.
     prefix.push('--securebits=+no_setuid_fixup')
-    const capable: ProcessOwner = { ids, spawn: (command, options) => spawn([...prefix, ...command], options) }
+    const capable: ProcessOwner = { ids, spawn: (command) => spawn([...prefix, ...command]) }
     if (await reaches(capable, reach)) return capable
   }
   throw new StartError(
@@ -60,13 +56,13 @@ function unprivilegedUser(passwd: string): { uid: number; gid: number } | undefi
 /** Tries it: initdb looks for its companion programs at start; `--show` then exits. */
 async function reaches(owner: ProcessOwner, reach: { initdb: string; directory: string }): Promise<boolean> {
   const script = '"$1" --show --pgdata="$2" --username=service >/dev/null && cd "$2"'
-  const probe = owner.spawn(['sh', '-c', script, 'sh', reach.initdb, reach.directory], { env: {} })
+  const probe = owner.spawn(['sh', '-c', script, 'sh', reach.initdb, reach.directory])
   return (await probe.exited) === 0
 }
 
-function spawn(command: readonly string[], options: SpawnOptions, ids?: { uid: number; gid: number }) {
+function spawn(command: readonly string[], ids?: { uid: number; gid: number }) {
   // The service's environment is not inherited: it may contain secrets.
-  const env = { PATH: '/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin', LC_ALL: 'C', TZ: 'UTC', ...options.env }
+  const env = { PATH: '/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin', LC_ALL: 'C', TZ: 'UTC' }
   return Bun.spawn([...command], {
     ...ids,
     cwd: '/',

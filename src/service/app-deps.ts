@@ -10,7 +10,7 @@ import { clientAddress } from '../http/client-address.ts'
 import { FailureLimit } from '../http/failure-limit.ts'
 import { RateLimiter } from '../http/rate-limit.ts'
 import { SharedSlice } from '../http/shared-slice.ts'
-import { createIdempotency } from '../idempotency/store.ts'
+import { Idempotency } from '../idempotency/store.ts'
 import { outboxLag } from '../journal/outbox-relay.ts'
 import type { KeyRing } from '../keys/key-ring.ts'
 import type { Caller } from '../keys/schema.ts'
@@ -158,7 +158,7 @@ function guardsDeps(
     ring,
     limiter,
     reader: bodyReader(config),
-    idempotency: createIdempotency({ sql, clock, expiryClock: retentionClock, log, instanceId }),
+    idempotency: new Idempotency({ sql, clock, expiryClock: retentionClock, log, instanceId }),
     operatorToken: config.operatorToken,
     operatorAttempts: new FailureLimit({
       what: 'wrong operator tokens',

@@ -9,7 +9,7 @@ import { FailureLimit, type FailureLimitOptions } from '../../src/http/failure-l
 import type { RateLimits } from '../../src/http/rate-limit.ts'
 import { RateLimiter } from '../../src/http/rate-limit.ts'
 import { serverOptions } from '../../src/http/server-options.ts'
-import { createIdempotency } from '../../src/idempotency/store.ts'
+import { Idempotency } from '../../src/idempotency/store.ts'
 import { createGuards } from '../../src/keys/guards.ts'
 import { KeyRing, type KeyRingDeps } from '../../src/keys/key-ring.ts'
 import { keyRoutes } from '../../src/keys/routes.ts'
@@ -87,7 +87,7 @@ export async function authApp(options: AuthAppOptions = {}) {
       bodyTimeoutMs: BODY_TIMEOUT_MS,
       bodyBytesInFlight: options.bodyBytesInFlight ?? 64 << 20,
     }),
-    idempotency: createIdempotency({ sql, clock, expiryClock: clock, log, instanceId }),
+    idempotency: new Idempotency({ sql, clock, expiryClock: clock, log, instanceId }),
     operatorToken: 'operatorToken' in options ? options.operatorToken : OPERATOR_TOKEN,
     operatorAttempts: new FailureLimit({ what: 'wrong operator tokens', perMinute: 0, ...options.operatorAttempts }),
     addressOf: (request) => request.headers.get('x-test-address') ?? 'test',

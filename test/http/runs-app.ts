@@ -6,7 +6,7 @@ import { bodyReader } from '../../src/http/body.ts'
 import { createEnvelope } from '../../src/http/envelope.ts'
 import { FailureLimit } from '../../src/http/failure-limit.ts'
 import { RateLimiter } from '../../src/http/rate-limit.ts'
-import { createIdempotency } from '../../src/idempotency/store.ts'
+import { Idempotency } from '../../src/idempotency/store.ts'
 import { openLocalJournal } from '../../src/journal/local/journal.ts'
 import { startOutboxRelay } from '../../src/journal/outbox-relay.ts'
 import { createGuards } from '../../src/keys/guards.ts'
@@ -64,7 +64,7 @@ export async function runsApp(limits: Partial<Limits> = {}) {
     ring,
     limiter: new RateLimiter(UNLIMITED, { clock }),
     reader: bodyReader({ limits: allLimits, bodyTimeoutMs: 5_000, bodyBytesInFlight: 1 << 30 }),
-    idempotency: createIdempotency({ sql, clock, expiryClock: clock, log, instanceId }),
+    idempotency: new Idempotency({ sql, clock, expiryClock: clock, log, instanceId }),
     operatorToken: undefined,
     operatorAttempts: new FailureLimit({ what: 'wrong operator tokens', perMinute: 0 }),
     addressOf: () => 'test',

@@ -5,7 +5,7 @@ import { systemClock } from '../../src/base/clock.ts'
 import { createLog } from '../../src/base/log.ts'
 import { type LocalJournal, type LocalJournalOptions, openLocalJournal } from '../../src/journal/local/journal.ts'
 import { FrameSeal } from '../../src/journal/log/frame.ts'
-import type { NativeInserter } from '../../src/sink/sink.ts'
+import type { SinkOptions } from '../../src/sink/sink.ts'
 import { batchOf, runRef } from '../support/events.ts'
 import { forgedFrame, runIdsOf } from '../support/forged-frames.ts'
 import { runRow } from '../support/rows.ts'
@@ -135,7 +135,7 @@ test('a new epoch continues in the same directory: consumers read earlier rows, 
 
   // Each batch belongs to one epoch, named by its token.
   const tokens: string[] = []
-  const client: NativeInserter = { insertNative: async (_table, _blocks, token) => void tokens.push(token) }
+  const client: SinkOptions['client'] = { insertNative: async (_table, _blocks, token) => void tokens.push(token) }
   const sink = await startSink({ journal: second, client, dir, log: createLog('silent'), intervalMs: 1 })
   expect(await sink.waitFor(22, 10_000)).toBe(true)
   expect(tokens).toEqual([`${first.epoch}-0-3`, `${second.epoch}-3-22`])
@@ -146,7 +146,7 @@ test('a new epoch continues in the same directory: consumers read earlier rows, 
 test('a sink skips a gap at the end, so that nothing waits for rows that never come', async () => {
   const dir = await temporaryDirectory()
   const journal = await open(dir, { decideStart: async () => ({ afterSeq: 5, loadedSeq: 0, newEpoch: false }) })
-  const client: NativeInserter = { insertNative: async () => {} }
+  const client: SinkOptions['client'] = { insertNative: async () => {} }
   const sink = await startSink({ journal, client, dir, log: createLog('silent'), intervalMs: 1 })
   expect(await sink.waitFor(5, 10_000)).toBe(true)
   await sink.stop(0)
