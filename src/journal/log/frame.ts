@@ -1,7 +1,7 @@
 import { crc32 } from 'node:zlib'
 import { assert } from '../../base/assert.ts'
 import { uuidFromWords } from '../../clickhouse/bytes.ts'
-import { runWords } from '../blocks/run-words.ts'
+import { runWords } from '../blocks/ids.ts'
 import type { ActivityKind, Frame, RunRows } from '../journal.ts'
 
 /**
