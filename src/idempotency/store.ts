@@ -10,7 +10,7 @@ import { open, seal } from './seal.ts'
 import { seededMint } from './seeded-mint.ts'
 
 /** Stands for the operator token in `idempotency_keys`; there is no such row in `api_keys`. */
-export const OPERATOR_KEY_ID = '00000000-0000-0000-0000-000000000000'
+const OPERATOR_KEY_ID = '00000000-0000-0000-0000-000000000000'
 
 /** How long a response is stored (docs/specification.md#idempotency). */
 const KEPT_MS = 24 * 60 * 60 * 1000
