@@ -1,5 +1,4 @@
-import type { EventBatch } from './event-batch.ts'
-import type { RunRow, SystemEventRow, TaskRow } from './rows.ts'
+import type { EventBatch, RunRow, SystemEventRow, TaskRow } from './rows.ts'
 
 /**
  * A journal as its consumers see it: one ordered, durable log of everything that agents report. Feeds, SQL and run

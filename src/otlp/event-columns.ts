@@ -1,5 +1,5 @@
 import { Bytes } from '../clickhouse/bytes.ts'
-import type { EventColumns } from '../journal/event-batch.ts'
+import type { EventColumns } from '../journal/rows.ts'
 import { levelNumber } from '../journal/levels.ts'
 import type { MappedEvent } from './mapping.ts'
 

@@ -5,14 +5,15 @@ import { dirname, join } from 'node:path'
 import type { Log } from '../base/log.ts'
 import { StartError } from '../base/start-error.ts'
 import {
+  chooseOwner,
   endWithService,
   killGroupWithService,
   type Postmaster,
+  type ProcessOwner,
   relayLines,
   stopOrphans,
   stopPostmaster,
 } from './postmaster.ts'
-import { chooseOwner, type ProcessOwner } from './unprivileged.ts'
 
 /** The URL of a started Postgres, and how to stop it. */
 export interface EmbeddedPostgres {

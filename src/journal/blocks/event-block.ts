@@ -7,10 +7,9 @@ import {
   columnHead,
   constantLowCardinality,
 } from '../../clickhouse/native.ts'
-import type { EventBatch } from '../event-batch.ts'
 import type { RunRows } from '../journal.ts'
 import { LEVELS } from '../levels.ts'
-import type { SystemEventRow } from '../rows.ts'
+import type { EventBatch, SystemEventRow } from '../rows.ts'
 import { addRun, runWords, UlidWriter } from './ids.ts'
 
 const EMPTY_PAYLOAD = Buffer.from('{}')

@@ -1,7 +1,6 @@
 import { ulid } from 'ulid'
 import { runKey } from '../../base/ids.ts'
-import type { Bytes } from '../../clickhouse/bytes.ts'
-import { uuidWords } from '../../clickhouse/bytes.ts'
+import { type Bytes, uuidWords } from '../../clickhouse/bytes.ts'
 import type { RunRows } from '../journal.ts'
 
 const RUNS_REMEMBERED = 10_000

@@ -1,7 +1,7 @@
 import type { Log } from '../../base/log.ts'
 import { type Epoch, epochAt } from '../journal.ts'
 import { FrameSeal, readFrame, type StoredFrame } from '../log/frame.ts'
-import type { GapList } from '../log/gaps.ts'
+import type { GapList } from '../log/storage.ts'
 import { type LogState, type MessageHead, openState, type StreamMessage } from './message.ts'
 
 /** How many problems are remembered, so that each is logged once. */

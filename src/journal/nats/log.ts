@@ -1,7 +1,6 @@
 import type { Log } from '../../base/log.ts'
 import { type Epoch, type Frame, type Gap, lastSeqOf, withEpoch } from '../journal.ts'
-import { GapList } from '../log/gaps.ts'
-import type { StoredLog } from '../log/storage.ts'
+import { GapList, type StoredLog } from '../log/storage.ts'
 import { Chain, type ChainedLog, type ChainPoint, type ChainStep } from './chain.ts'
 import type { StreamMessage } from './message.ts'
 import { answered, BehindError, MESSAGE_OVERHEAD_BYTES, type NatsStreamOptions, Stream } from './stream.ts'

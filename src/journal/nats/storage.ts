@@ -21,11 +21,15 @@ const CHECK_HOLDS_MS = 1_000
  */
 const COMPRESSED_BYTES_MIN = 4 * 1024
 
-interface NatsStorageOptions {
+export interface NatsStorageOptions {
   /** Rises with each claim of the partition. */
   readonly generation: number
+  /** How long a commit without an answer is retried before its calls are rejected and the journal is lost. */
   readonly settleMs: number
-  /** Called once, when this owner can publish no more. */
+  /**
+   * Called once when another owner has taken over, or when the outcome of a commit is unknown. Everything is refused from
+   * then on. Calls that were rejected may be in the log; the next takeover settles that.
+   */
   readonly onLost: (reason: string) => void
   readonly clock: Clock
   readonly log: Log
