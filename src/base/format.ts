@@ -44,8 +44,9 @@ export function percent(share: number): string {
   return Number.isFinite(share) ? `${trim(share * 100)}%` : '–'
 }
 
-/** `340 ms`, `1.24 s`, `2 min 05 s`, `3 h 20 min`. @param ms negative (a clock that is off) counts as 0 */
-export function duration(ms: number): string {
+/** `340 ms`, `1.24 s`, `2 min 05 s`, `3 h 20 min`; `–` for null. @param ms negative (a clock that is off) counts as 0 */
+export function duration(ms: number | null): string {
+  if (ms === null) return '–'
   if (ms < 1_000) return `${Math.max(0, Math.round(ms))} ms`
   if (ms < 9_995) return `${(ms / 1_000).toFixed(2)} s`
   const seconds = Math.round(ms / 1_000)

@@ -55,7 +55,7 @@ interface Column {
   at(row: number): unknown
 }
 
-export class StringColumn implements Column {
+class StringColumn implements Column {
   constructor(
     private readonly bytes: Buffer,
     /** Start and end offset of each value. */
@@ -67,7 +67,7 @@ export class StringColumn implements Column {
   }
 }
 
-export class NumberColumn implements Column {
+class NumberColumn implements Column {
   constructor(readonly at: (row: number) => number) {}
 }
 

@@ -1,5 +1,8 @@
+import { ApiError } from '../base/errors.ts'
 import { type RunIdentity, type RunRef, runKey } from '../base/ids.ts'
+import type { ColumnarClient } from '../clickhouse/client.ts'
 import type { Append, Claim, Claimed, EventIds } from '../partitions/partition.ts'
+import type { LoadProgress } from '../sink/sink.ts'
 
 /** Looks up the event ids of runs that are not in memory. */
 export interface EventIdSource {
@@ -32,7 +35,7 @@ export class EventIdIndex implements EventIds {
 
   constructor(
     private readonly source: EventIdSource,
-    private readonly bounds: { ids: number; idsPerRun: number; runs: number } = BOUNDS,
+    private readonly bounds = BOUNDS,
   ) {}
 
   runStarted({ workspaceId, runId }: RunIdentity): void {
@@ -50,23 +53,24 @@ export class EventIdIndex implements EventIds {
     this.runs.delete(key)
     this.runs.set(key, known)
     const before = known.ids.size
-    const claimed: string[] = []
-    const claim = claimOf(known.ids, ids, (id) => claimed.push(id))
+    const claim = claimOf(known.ids, ids)
     this.size += known.ids.size - before
     const earlier = known.inFlight
-    const appended = startAppend(append, claim)
-    this.follow(key, known, claimed, appended)
+    const appended = append(claim)
+    this.follow(key, known, claim, appended)
     this.makeRoom()
+    if (claim.duplicates === 0 || earlier === undefined) return { ...claim, durable: appended }
     // The original of a duplicate must be durable before the duplicate is acknowledged.
-    const durable = claim.duplicates === 0 || earlier === undefined ? appended : afterBoth(appended, earlier)
-    return { ...claim, durable }
+    return { ...claim, durable: Promise.all([appended, earlier]).then(([result]) => result) }
   }
 
-  private follow(key: string, known: KnownRun, claimed: readonly string[], append: Promise<unknown>): void {
+  private follow(key: string, known: KnownRun, { ids, fresh }: Claim, append: Promise<unknown>): void {
     const settled = append.then(
       () => {},
       (error) => {
-        for (const id of claimed) if (known.ids.delete(id)) this.size--
+        ids.forEach((id, row) => {
+          if (fresh[row] && id !== undefined && known.ids.delete(id)) this.size--
+        })
         throw error
       },
     )
@@ -95,20 +99,7 @@ export class EventIdIndex implements EventIds {
       await loading
       if (this.runs.has(key)) return this.claim(run, ids, append)
     }
-    return this.claimByQuery(key, run, ids, append)
-  }
-
-  private async load(key: string, run: RunRef): Promise<void> {
-    const ids = await this.source.all(run, this.bounds.idsPerRun + 1)
-    if (ids.length <= this.bounds.idsPerRun) this.remember(key, new Set(ids))
-  }
-
-  private async claimByQuery<Result>(
-    key: string,
-    run: RunRef,
-    ids: readonly (string | undefined)[],
-    append: Append<Result>,
-  ): Promise<Claimed<Result>> {
+    // Too large for memory.
     const before = this.lastCalls.get(key)
     const call = Promise.withResolvers<void>()
     this.lastCalls.set(key, call.promise)
@@ -118,20 +109,21 @@ export class EventIdIndex implements EventIds {
     }
     try {
       await before
-      const seen = new Set(
-        await this.source.among(
-          run,
-          ids.filter((id) => id !== undefined),
-        ),
-      )
+      const given = ids.filter((id) => id !== undefined)
+      const seen = new Set(await this.source.among(run, given))
       const claim = claimOf(seen, ids)
-      const durable = startAppend(append, claim)
+      const durable = append(claim)
       durable.then(end, end)
       return { ...claim, durable }
     } catch (error) {
       end()
       throw error
     }
+  }
+
+  private async load(key: string, run: RunRef): Promise<void> {
+    const ids = await this.source.all(run, this.bounds.idsPerRun + 1)
+    if (ids.length <= this.bounds.idsPerRun) this.remember(key, new Set(ids))
   }
 
   /** Evicts fetched ids after ClickHouse has lost rows: events with those ids may be reported again. */
@@ -164,26 +156,8 @@ interface KnownRun {
   inFlight: Promise<unknown> | undefined
 }
 
-/** Calls `append` now; whatever it throws becomes a rejection. */
-function startAppend<Result>(append: Append<Result>, claim: Claim): Promise<Result> {
-  try {
-    return append(claim)
-  } catch (error) {
-    return Promise.reject(error)
-  }
-}
-
-async function afterBoth<Result>(appended: Promise<Result>, earlier: Promise<unknown>): Promise<Result> {
-  const [result] = await Promise.all([appended, earlier])
-  return result
-}
-
 /** Adds the new ones of a call to the ids that are known, and says which they are. */
-function claimOf(
-  known: Set<string>,
-  ids: readonly (string | undefined)[],
-  onNew: (id: string) => void = () => {},
-): Claim {
+function claimOf(known: Set<string>, ids: readonly (string | undefined)[]): Claim {
   let duplicates = 0
   const fresh = ids.map((id) => {
     if (id === undefined) return true
@@ -192,8 +166,68 @@ function claimOf(
       return false
     }
     known.add(id)
-    onNew(id)
     return true
   })
   return { ids, fresh, duplicates }
+}
+
+const CATCH_UP_MS = 5_000
+
+/** Identifies the newest progress that ClickHouse is known to have stored, see `store-marks/`. */
+export interface KnownMark {
+  readonly journal: string
+  readonly beat: number
+}
+
+/** Fails when ClickHouse has been set back to an earlier state, where a missing id is not necessarily new. */
+const HAS_IT_ALL = `(
+  select throwIf(max(beat) < {beat:UInt64}, 'ClickHouse has gone back') from store_marks
+  where journal_id = {journal:UUID}
+) = 0`
+
+/**
+ * Reads event ids from ClickHouse, once it has everything acknowledged so far. While ClickHouse is unavailable, calls with
+ * caller-chosen ids for runs that are not in memory are refused, because they might store an event twice.
+ */
+export function createEventIdSource(deps: {
+  loading: LoadProgress
+  client: ColumnarClient
+  columnarMark: () => KnownMark
+}): EventIdSource {
+  async function select(run: RunRef, tail: string, params: Record<string, unknown>): Promise<string[]> {
+    if (!(await deps.loading.waitForAll(CATCH_UP_MS))) throw behind()
+    try {
+      const rows = await deps.client.query<{ event_id: string }>(
+        `select distinct event_id from events
+         where workspace_id = {workspace:UUID} and agent_id = {agent:UUID} and run_id = {run:UUID} and ${HAS_IT_ALL} ${tail}`,
+        {
+          params: {
+            workspace: run.workspaceId,
+            agent: run.agentId,
+            run: run.runId,
+            ...deps.columnarMark(),
+            ...params,
+          },
+        },
+      )
+      return rows.map((row) => row.event_id)
+    } catch (error) {
+      throw behind(error)
+    }
+  }
+  return {
+    all: (run, limit) => select(run, 'limit {limit:UInt32}', { limit }),
+    among: (run, ids) => select(run, 'and event_id in {ids:Array(String)}', { ids }),
+  }
+}
+
+function behind(cause?: unknown): ApiError {
+  return new ApiError(
+    'UNAVAILABLE',
+    'ClickHouse is behind, and it is needed to detect duplicates of earlier events; try again',
+    {
+      cause,
+      retryAfterSeconds: 2,
+    },
+  )
 }

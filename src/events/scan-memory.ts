@@ -12,7 +12,7 @@ export const NO_MEMORY = new Proxy<never>({} as never, {
 export class ScanMemory {
   bytes = new Uint8Array(BYTES_KEPT)
   text = Buffer.from(this.bytes.buffer)
-  rows = new ScanRows(0)
+  rows = scanRows(0)
 
   /** Makes room for a body and the zero byte after it, and for this many events. */
   fit(bodyBytes: number, rows: number): this {
@@ -20,29 +20,18 @@ export class ScanMemory {
       this.bytes = new Uint8Array(bodyBytes + 1)
       this.text = Buffer.from(this.bytes.buffer)
     }
-    if (rows > this.rows.level.length) this.rows = new ScanRows(rows)
+    if (rows > this.rows.level.length) this.rows = scanRows(rows)
     return this
   }
 }
 
-class ScanRows {
-  readonly typeStart: Int32Array
-  readonly typeEnd: Int32Array
-  readonly level: Int8Array
-  readonly payloadStart: Int32Array
-  readonly payloadEnd: Int32Array
-  readonly occurredAt: Float64Array
-  readonly idStart: Int32Array
-  readonly idEnd: Int32Array
-
-  constructor(rows: number) {
-    this.typeStart = new Int32Array(rows)
-    this.typeEnd = new Int32Array(rows)
-    this.level = new Int8Array(rows)
-    this.payloadStart = new Int32Array(rows)
-    this.payloadEnd = new Int32Array(rows)
-    this.occurredAt = new Float64Array(rows)
-    this.idStart = new Int32Array(rows)
-    this.idEnd = new Int32Array(rows)
-  }
-}
+const scanRows = (rows: number) => ({
+  typeStart: new Int32Array(rows),
+  typeEnd: new Int32Array(rows),
+  level: new Int8Array(rows),
+  payloadStart: new Int32Array(rows),
+  payloadEnd: new Int32Array(rows),
+  occurredAt: new Float64Array(rows),
+  idStart: new Int32Array(rows),
+  idEnd: new Int32Array(rows),
+})

@@ -22,12 +22,10 @@ function matches(pattern: string, path: string): boolean {
   const found = segmentsOf(path)
   const isOpen = expected.at(-1) === '*'
   if (isOpen ? found.length < expected.length : found.length !== expected.length) return false
-  return expected.every((segment, index) => matchesSegment(segment, found[index]!))
-}
-
-function matchesSegment(expected: string, found: string): boolean {
-  if (expected === '*') return true
-  return expected.startsWith(':') ? found !== '' : expected === found
+  return expected.every((segment, index) => {
+    if (segment === '*') return true
+    return segment.startsWith(':') ? found[index] !== '' : segment === found[index]
+  })
 }
 
 function segmentsOf(path: string): string[] {

@@ -27,7 +27,19 @@ const COMPRESSED_SYNC_MAX = 64 * 1024
 /** The fastest level: a third of the size, in a tenth of the time that the best level takes. */
 const LEVEL = 1
 
-const gzipAsync = promisify(gzip)
+const gzipLater = promisify(gzip)
+const COMPRESSORS = {
+  gzip: {
+    now: (text: string) => Bun.gzipSync(text, { level: LEVEL }),
+    later: (text: string) => gzipLater(text, { level: LEVEL }) as Promise<Compressed>,
+  },
+  zstd: {
+    now: (text: string) => Bun.zstdCompressSync(text, { level: LEVEL }) as Compressed,
+    later: (text: string) => Bun.zstdCompress(text, { level: LEVEL }) as Promise<Compressed>,
+  },
+}
+/** The declared types allow for shared memory, which is never used. */
+type Compressed = Buffer<ArrayBuffer>
 
 /** The success envelope. */
 export function dataText(data: unknown): string {
@@ -59,20 +71,9 @@ export function jsonResponse(
   const encoding = preferredEncoding(request.headers.get('accept-encoding'))
   if (encoding === null) return new Response(text, init)
   headers['content-encoding'] = encoding
-  if (text.length <= COMPRESSED_SYNC_MAX) return new Response(compress(text, encoding), init)
-  return compressAsync(text, encoding).then((body) => new Response(body, init))
-}
-
-function compress(text: string, encoding: 'zstd' | 'gzip'): Uint8Array<ArrayBuffer> {
-  if (encoding === 'gzip') return Bun.gzipSync(text, { level: LEVEL })
-  // Its type allows for shared memory, which it never uses.
-  return Bun.zstdCompressSync(text, { level: LEVEL }) as Buffer<ArrayBuffer>
-}
-
-async function compressAsync(text: string, encoding: 'zstd' | 'gzip'): Promise<Uint8Array<ArrayBuffer>> {
-  const compressed =
-    encoding === 'gzip' ? await gzipAsync(text, { level: LEVEL }) : await Bun.zstdCompress(text, { level: LEVEL })
-  return compressed as Buffer<ArrayBuffer>
+  const { now, later } = COMPRESSORS[encoding]
+  if (text.length <= COMPRESSED_SYNC_MAX) return new Response(now(text), init)
+  return later(text).then((body) => new Response(body, init))
 }
 
 /**
@@ -109,7 +110,7 @@ export function answerOutside(error: unknown): Response {
 }
 
 /** The supported encoding with the highest weight; zstd wins a tie. Null if the client accepts none. */
-export function preferredEncoding(acceptEncoding: string | null): 'zstd' | 'gzip' | null {
+export function preferredEncoding(acceptEncoding: string | null): keyof typeof COMPRESSORS | null {
   if (acceptEncoding === null) return null
   const weights = new Map<string, number>()
   for (const item of acceptEncoding.toLowerCase().split(',')) {

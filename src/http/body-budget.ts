@@ -1,16 +1,5 @@
 import { ApiError } from '../base/errors.ts'
 
-/** Bytes of one body that count as in flight, from before the first is read until the request has been answered. */
-export interface BodyHold {
-  /**
-   * Adds bytes of the same body: it has no Content-Length, or it has been decompressed.
-   * @throws ApiError UNAVAILABLE above a limit; bytes counted before stay counted
-   */
-  grow(bytes: number): void
-  /** Safe to call twice. */
-  release(): void
-}
-
 /** The most of the budget that one workspace may use, so that its slow or large bodies leave room for others. */
 const OWNER_SHARE = 0.5
 
@@ -28,7 +17,7 @@ export class BodyBudget {
    */
   hold(owner: string, bytes: number): BodyHold {
     this.take(owner, bytes)
-    return new Hold(this, owner, bytes)
+    return new BodyHold(this, owner, bytes)
   }
 
   take(owner: string, bytes: number): void {
@@ -51,18 +40,24 @@ export class BodyBudget {
   }
 }
 
-class Hold implements BodyHold {
+/** Bytes of one body that count as in flight, from before the first is read until the request has been answered. */
+export class BodyHold {
   constructor(
     private readonly budget: BodyBudget,
     private readonly owner: string,
     private bytes: number,
   ) {}
 
+  /**
+   * Adds bytes of the same body: it has no Content-Length, or it has been decompressed.
+   * @throws ApiError UNAVAILABLE above a limit; bytes counted before stay counted
+   */
   grow(bytes: number): void {
     this.budget.take(this.owner, bytes)
     this.bytes += bytes
   }
 
+  /** Safe to call twice. */
   release(): void {
     if (this.bytes === 0) return
     this.budget.give(this.owner, this.bytes)

@@ -1,5 +1,6 @@
 import { isUtf8 } from 'node:buffer'
 import { ApiError, invalid } from '../base/errors.ts'
+import { isObject } from '../base/json-object.ts'
 import type { Limits } from '../base/limits.ts'
 import { BodyBudget, type BodyHold } from './body-budget.ts'
 import { inflate, inflateAsync, join, tooLarge } from './inflate.ts'
@@ -18,6 +19,8 @@ export class RawBody {
   ) {}
 }
 
+const NO_BODY = Promise.resolve(new RawBody(new Uint8Array(0), new BodyBudget(0).hold('', 0)))
+
 /** An error after which the rest of the request is not read: the response closes the connection. */
 export class HangUp extends ApiError {
   override readonly name = 'HangUp'
@@ -31,63 +34,50 @@ export interface BodyReaderOptions {
   readonly bodyBytesInFlight: number
 }
 
-/** Reads request bodies within limits of size, memory and time (docs/specification.md#request-limits). */
-export interface BodyReader {
-  /** Checks Content-Length; called before the key is checked. @throws ApiError PAYLOAD_TOO_LARGE */
-  checkLength(request: Request): void
-  /**
-   * The body as sent; empty if there is none. Call it only after the key has been accepted, so that unauthenticated
-   * requests use no memory.
-   *
-   * @param owner the workspace whose budget the bytes count against
-   * @throws ApiError PAYLOAD_TOO_LARGE; UNAVAILABLE if too many bodies are in flight; VALIDATION_ERROR if it does not arrive
-   *   in time or is incomplete
-   */
-  read(request: Request, owner: string): Promise<RawBody>
-  /** The decompressed body, within the limit. @throws ApiError PAYLOAD_TOO_LARGE, UNAVAILABLE, VALIDATION_ERROR */
-  inflate(request: Request, body: RawBody): Uint8Array
-  /** Like {@link inflate}, without stopping the event loop. */
-  inflateAsync(request: Request, body: RawBody): Promise<Uint8Array>
-  /**
-   * The text to parse as JSON: Content-Type checked, decompressed, valid UTF-8.
-   * @throws ApiError PAYLOAD_TOO_LARGE, UNAVAILABLE, VALIDATION_ERROR
-   */
-  open(request: Request, body: RawBody): Uint8Array
-  /**
-   * For `onTransform`: sets `context.body` to the parsed object and `context.bodyBytes` to its bytes. A missing body counts
-   * as `{}`, so that the route's schema names the missing fields.
-   */
-  transform(context: BodyContext): void
-  /** A reader with another limit for a body, and the same budget for all of them. */
-  withLimit(bodyBytes: number): BodyReader
-}
-
 interface BodyContext {
   readonly request: Request
   body: unknown
   bodyBytes: Uint8Array
 }
 
-const NO_BODY = Promise.resolve(new RawBody(new Uint8Array(0), { grow() {}, release() {} }))
-
 export function bodyReader({ limits, bodyTimeoutMs, bodyBytesInFlight }: BodyReaderOptions): BodyReader {
-  return readerWith(limits, new Deadlines(bodyTimeoutMs), new BodyBudget(bodyBytesInFlight))
+  return new BodyReader(limits, new Deadlines(bodyTimeoutMs), new BodyBudget(bodyBytesInFlight))
 }
 
-function readerWith(limits: BodyReaderOptions['limits'], deadlines: Deadlines, budget: BodyBudget): BodyReader {
-  const checkLength = (request: Request): void => {
-    if (Number(request.headers.get('content-length')) > limits.body_bytes) throw tooLarge(limits.body_bytes)
+/** Reads request bodies within limits of size, memory and time (docs/specification.md#request-limits). */
+export class BodyReader {
+  constructor(
+    private readonly limits: BodyReaderOptions['limits'],
+    private readonly deadlines: Deadlines,
+    private readonly budget: BodyBudget,
+  ) {}
+
+  /** A reader with another limit for a body, and the same budget for all of them. */
+  withLimit(bodyBytes: number): BodyReader {
+    return new BodyReader({ ...this.limits, body_bytes: bodyBytes }, this.deadlines, this.budget)
   }
 
-  /** Counts the declared length up front; a body without one is counted as it arrives. */
-  const read = (request: Request, owner: string): Promise<RawBody> => {
+  /** Checks Content-Length; called before the key is checked. @throws ApiError PAYLOAD_TOO_LARGE */
+  checkLength(request: Request): void {
+    if (Number(request.headers.get('content-length')) > this.limits.body_bytes) throw tooLarge(this.limits.body_bytes)
+  }
+
+  /**
+   * The body as sent; empty if there is none. Call it only after the key has been accepted, so that unauthenticated
+   * requests use no memory. Counts the declared length up front; a body without one is counted as it arrives.
+   *
+   * @param owner the workspace whose budget the bytes count against
+   * @throws ApiError PAYLOAD_TOO_LARGE; UNAVAILABLE if too many bodies are in flight; VALIDATION_ERROR if it does not arrive
+   *   in time or is incomplete
+   */
+  read(request: Request, owner: string): Promise<RawBody> {
     const declared = request.headers.get('content-length')
     // Accessed last, because accessing it makes Bun create a stream.
     const stream = declared === null ? request.body : null
     if (declared === '0' || (declared === null && stream === null)) return NO_BODY
-    const hold = budget.hold(owner, Number(declared) || 0)
-    const arriving = stream === null ? request.bytes() : readStream(stream, limits.body_bytes, hold)
-    return deadlines.race(arriving).then(
+    const hold = this.budget.hold(owner, Number(declared) || 0)
+    const arriving = stream === null ? request.bytes() : readStream(stream, this.limits.body_bytes, hold)
+    return this.deadlines.race(arriving).then(
       (bytes) => new RawBody(bytes, hold),
       (error) => {
         hold.release()
@@ -96,44 +86,44 @@ function readerWith(limits: BodyReaderOptions['limits'], deadlines: Deadlines, b
     )
   }
 
-  const inflateBody = (request: Request, { bytes, hold }: RawBody): Uint8Array => {
-    const inflated = inflate(bytes, request.headers.get('content-encoding'), limits.body_bytes)
+  /** The decompressed body, within the limit. @throws ApiError PAYLOAD_TOO_LARGE, UNAVAILABLE, VALIDATION_ERROR */
+  inflate(request: Request, { bytes, hold }: RawBody): Uint8Array {
+    const inflated = inflate(bytes, request.headers.get('content-encoding'), this.limits.body_bytes)
     if (inflated !== bytes) hold.grow(inflated.length)
     return inflated
   }
 
-  const inflateBodyAsync = (request: Request, { bytes, hold }: RawBody): Promise<Uint8Array> =>
-    inflateAsync(bytes, request.headers.get('content-encoding'), {
-      maxBytes: limits.body_bytes,
-      grow: (added) => hold.grow(added),
-    })
+  /** Like {@link inflate}, without stopping the event loop. */
+  inflateAsync(request: Request, { bytes, hold }: RawBody): Promise<Uint8Array> {
+    const grow = (added: number) => hold.grow(added)
+    return inflateAsync(bytes, request.headers.get('content-encoding'), { maxBytes: this.limits.body_bytes, grow })
+  }
 
-  const open = (request: Request, body: RawBody): Uint8Array => {
+  /**
+   * The text to parse as JSON: Content-Type checked, decompressed, valid UTF-8.
+   * @throws ApiError PAYLOAD_TOO_LARGE, UNAVAILABLE, VALIDATION_ERROR
+   */
+  open(request: Request, body: RawBody): Uint8Array {
     checkContentType(request.headers.get('content-type'))
-    const text = inflateBody(request, body)
+    const text = this.inflate(request, body)
     checkUtf8(text)
     return text
   }
 
-  return {
-    checkLength,
-    read,
-    inflate: inflateBody,
-    inflateAsync: inflateBodyAsync,
-    open,
-    withLimit: (bodyBytes) => readerWith({ ...limits, body_bytes: bodyBytes }, deadlines, budget),
-    transform(context) {
-      const raw = context.body
-      if (!(raw instanceof RawBody)) return
-      context.body = {}
-      if (raw.bytes.length === 0) return
-      const text = open(context.request, raw)
-      const value = parseJson(text, limits.json_depth)
-      if (typeof value !== 'object' || value === null || Array.isArray(value))
-        throw invalid('body', `expected a JSON object; got ${shown(value)}`)
-      context.body = value
-      context.bodyBytes = text
-    },
+  /**
+   * For `onTransform`: sets `context.body` to the parsed object and `context.bodyBytes` to its bytes. A missing body counts
+   * as `{}`, so that the route's schema names the missing fields.
+   */
+  readonly transform = (context: BodyContext): void => {
+    const raw = context.body
+    if (!(raw instanceof RawBody)) return
+    context.body = {}
+    if (raw.bytes.length === 0) return
+    const text = this.open(context.request, raw)
+    const value = parseJson(text, this.limits.json_depth)
+    if (!isObject(value)) throw invalid('body', `expected a JSON object; got ${shown(value)}`)
+    context.body = value
+    context.bodyBytes = text
   }
 }
 
@@ -204,33 +194,28 @@ function validLength(bytes: Uint8Array, length: number): number {
   return -1
 }
 
-interface Waiting {
-  readonly dueMs: number
-  expire(): void
-}
-
 /**
  * One timer for all bodies being read, because a timer for each would cost more than reading most of them. All have the
- * same timeout, so the order of the set is the order of the deadlines.
+ * same timeout, so the order of the map is the order of the deadlines.
  */
 class Deadlines {
-  private readonly waiting = new Set<Waiting>()
+  /** When each body is due, by what rejects its promise. */
+  private readonly waiting = new Map<(error: ApiError) => void, number>()
   private armed = false
 
   constructor(private readonly timeoutMs: number) {}
 
   race(body: Promise<Uint8Array>): Promise<Uint8Array> {
     return new Promise((resolve, reject) => {
-      const entry: Waiting = { dueMs: performance.now() + this.timeoutMs, expire: () => reject(this.late()) }
-      this.waiting.add(entry)
+      this.waiting.set(reject, performance.now() + this.timeoutMs)
       if (!this.armed) this.arm(this.timeoutMs)
       body.then(
         (bytes) => {
-          this.waiting.delete(entry)
+          this.waiting.delete(reject)
           resolve(bytes)
         },
         (error) => {
-          this.waiting.delete(entry)
+          this.waiting.delete(reject)
           reject(error instanceof ApiError ? error : brokenOff(error))
         },
       )
@@ -245,19 +230,15 @@ class Deadlines {
   private sweep(): void {
     this.armed = false
     const now = performance.now()
-    for (const entry of this.waiting) {
+    for (const [reject, dueMs] of this.waiting) {
       // Timers may fire up to a millisecond early.
-      if (entry.dueMs > now + 1) {
-        this.arm(entry.dueMs - now)
+      if (dueMs > now + 1) {
+        this.arm(dueMs - now)
         return
       }
-      this.waiting.delete(entry)
-      entry.expire()
+      this.waiting.delete(reject)
+      reject(new HangUp('VALIDATION_ERROR', `body: did not arrive within ${this.timeoutMs} ms`))
     }
-  }
-
-  private late(): ApiError {
-    return new HangUp('VALIDATION_ERROR', `body: did not arrive within ${this.timeoutMs} ms`)
   }
 }
 

@@ -29,7 +29,18 @@ export interface EnvelopeDeps {
  * response.
  */
 const DRAINED_LIMITS_MAX = 4
-const NO_BYTES = new Uint8Array(0)
+/** What hooks keep about a request. Set on every context from the start, so that all contexts have the same shape. */
+export const REQUEST_STATE = {
+  startedMs: 0,
+  /** The decompressed body; idempotency compares it. */
+  bodyBytes: new Uint8Array(0) as Uint8Array,
+  /** Counts the body as in flight until the request is answered. */
+  bodyHold: undefined as BodyHold | undefined,
+  /** Mints ids; the same ones when a request with an `Idempotency-Key` is retried. */
+  mint: mint as Mint,
+  /** Set while a request with an `Idempotency-Key` is processed. */
+  reservation: undefined as Reservation | undefined,
+}
 
 /**
  * The root that every route is mounted on: request ids, the envelope around data and errors, compression, request logs
@@ -41,18 +52,7 @@ const NO_BYTES = new Uint8Array(0)
 export function createEnvelope(deps: EnvelopeDeps) {
   const finished = createFinish(deps)
   const root = new Elysia({ normalize: false })
-    // Set on every context from the start, so that all contexts have the same shape.
-    .decorate({
-      startedMs: 0,
-      /** The decompressed body; idempotency compares it. */
-      bodyBytes: NO_BYTES as Uint8Array,
-      /** Counts the body as in flight until the request is answered. */
-      bodyHold: undefined as BodyHold | undefined,
-      /** Mints ids; the same ones when a request with an `Idempotency-Key` is retried. */
-      mint: mint as Mint,
-      /** Set while a request with an `Idempotency-Key` is processed. */
-      reservation: undefined as Reservation | undefined,
-    })
+    .decorate(REQUEST_STATE)
     // Not onRequest: with that hook Elysia parses every URL, even for routes that do not need it. Starting here also keeps
     // the time in which a slow client sends its body out of the measured time.
     .onTransform((context) => {

@@ -13,20 +13,15 @@ export interface PageOf<T> {
 }
 
 /**
- * A position in a list. Opaque to clients, but neither secret nor signed: a query with a forged cursor still returns only
- * the caller's own rows.
+ * Encodes positions in a list. A cursor is opaque to clients, but neither secret nor signed: a query with a forged one
+ * still returns only the caller's own rows.
+ * @param schema the sort key of the list, such as `t.Tuple([Timestamp, Uuid])`
  */
-interface CursorCodec<T> {
-  encode(position: T): string
-  /** @throws ApiError VALIDATION_ERROR if the text is not a cursor of this list */
-  decode(cursor: string): T
-}
-
-/** `schema` describes the sort key of the list, such as `t.Tuple([Timestamp, Uuid])`. */
-export function cursorCodec<S extends TSchema>(schema: S): CursorCodec<Static<S>> {
+export function cursorCodec<S extends TSchema>(schema: S) {
   return {
-    encode: (position) => Buffer.from(JSON.stringify(position)).toString('base64url'),
-    decode(cursor) {
+    encode: (position: Static<S>): string => Buffer.from(JSON.stringify(position)).toString('base64url'),
+    /** @throws ApiError VALIDATION_ERROR if the text is not a cursor of this list */
+    decode(cursor: string): Static<S> {
       const position = parsedJson(Buffer.from(cursor, 'base64url').toString())
       if (!Value.Check(schema, position))
         throw invalid('query.cursor', 'expected the next_cursor of a page of this list')

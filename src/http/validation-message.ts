@@ -1,6 +1,7 @@
 import { Kind, type TSchema } from '@sinclair/typebox'
 import { ValueErrorType } from '@sinclair/typebox/errors'
 import { Value } from '@sinclair/typebox/value'
+import { distance } from 'fastest-levenshtein'
 import { isObject } from '../base/json-object.ts'
 import { lookup } from '../base/lookup.ts'
 import { RawJson } from '../base/raw-json.ts'
@@ -180,7 +181,7 @@ function unknownField(path: string, pointer: string, schema: TSchema): string {
 function isSimilar(name: string, candidate: string): boolean {
   if (name === candidate || Math.abs(name.length - candidate.length) > 2) return false
   if (plain(name) === plain(candidate) || sorted(name) === sorted(candidate)) return true
-  return editDistance(name, candidate) <= (candidate.length < 5 ? 1 : 2)
+  return distance(name, candidate) <= (candidate.length < 5 ? 1 : 2)
 }
 
 function plain(name: string): string {
@@ -189,21 +190,6 @@ function plain(name: string): string {
 
 function sorted(name: string): string {
   return [...name].sort().join('')
-}
-
-function editDistance(a: string, b: string): number {
-  let previous = Array.from({ length: b.length + 1 }, (_, index) => index)
-  for (let i = 1; i <= a.length; i++) {
-    const current = [i]
-    for (let j = 1; j <= b.length; j++)
-      current[j] = Math.min(
-        previous[j] + 1,
-        current[j - 1] + 1,
-        previous[j - 1] + (a.charCodeAt(i - 1) === b.charCodeAt(j - 1) ? 0 : 1),
-      )
-    previous = current
-  }
-  return previous[b.length]
 }
 
 /** A value as a message shows it: the type of an object or array, the start of a long string. */

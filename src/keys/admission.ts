@@ -3,8 +3,7 @@ import { ApiError } from '../base/errors.ts'
 import { everythingArrived } from '../http/arrived.ts'
 import { bearerToken } from '../http/bearer.ts'
 import { type BodyReader, HangUp, type RawBody } from '../http/body.ts'
-import type { FailureLimit } from '../http/failure-limit.ts'
-import type { Budget, RateLimiter } from '../http/rate-limit.ts'
+import type { Budget, FailureLimit, RateLimiter } from '../http/rate-limit.ts'
 import { type Forwarder, noForwarding } from './forward.ts'
 import type { KeyRing } from './key-ring.ts'
 import type { Caller, FeedCaller } from './schema.ts'
@@ -36,12 +35,6 @@ interface AdmitOptions {
   readonly token?: string | undefined
   /** The reader of a route whose bodies have a limit of their own. */
   readonly reader?: BodyReader
-}
-
-/** An authenticated request with its body, which has not been validated yet. */
-interface Received {
-  readonly caller: Caller
-  readonly body: RawBody
 }
 
 const REFUSALS = {
@@ -100,7 +93,7 @@ export function createAdmission(deps: AdmissionDeps) {
     audience: Audience,
     budget: Budget,
     { agentId, token, reader: own = reader }: AdmitOptions = {},
-  ): Promise<Received> {
+  ): Promise<{ readonly caller: Caller; readonly body: RawBody }> {
     own.checkLength(request)
     const forwarded = forwarder.receive(request)
     const since = ring.generation

@@ -1,8 +1,6 @@
 import { Elysia } from 'elysia'
-import { type Mint, mint } from '../base/ids.ts'
-import type { BodyHold } from '../http/body-budget.ts'
+import { REQUEST_STATE } from '../http/envelope.ts'
 import type { Budget } from '../http/rate-limit.ts'
-import type { Reservation } from '../http/reservation.ts'
 import type { Idempotency } from '../idempotency/store.ts'
 import { type AdmissionDeps, type Audience, createAdmission } from './admission.ts'
 import type { Caller } from './schema.ts'
@@ -18,7 +16,6 @@ export interface GuardsDeps extends AdmissionDeps {
  */
 export type Guards = ReturnType<typeof createGuards>
 
-const NO_BYTES = new Uint8Array(0)
 /** The owner that request bodies of the operator count for, because they belong to no workspace. */
 const OPERATOR = 'operator'
 
@@ -85,15 +82,9 @@ export function createGuards(deps: GuardsDeps) {
 }
 
 /**
- * Elysia runs plugins with the same name and seed once per route. `createEnvelope` sets these members; they are
- * repeated here for their types.
+ * Elysia runs plugins with the same name and seed once per route. `createEnvelope` sets the state of the request; it is
+ * repeated here for its type.
  */
 function withContext(seed: string) {
-  return new Elysia({ name: 'guard', seed }).decorate({
-    admitted: undefined as Caller | undefined,
-    bodyBytes: NO_BYTES as Uint8Array,
-    bodyHold: undefined as BodyHold | undefined,
-    mint: mint as Mint,
-    reservation: undefined as Reservation | undefined,
-  })
+  return new Elysia({ name: 'guard', seed }).decorate({ ...REQUEST_STATE, admitted: undefined as Caller | undefined })
 }

@@ -2,7 +2,7 @@ import { LRUCache } from 'lru-cache'
 import type { Clock } from '../base/clock.ts'
 import { ApiError } from '../base/errors.ts'
 import type { Log } from '../base/log.ts'
-import type { FailureLimit } from '../http/failure-limit.ts'
+import type { FailureLimit } from '../http/rate-limit.ts'
 import { type Batcher, createBatcher } from '../postgres/batcher.ts'
 import { inTransaction, type Sql, type TransactionSql, unavailableOf } from '../postgres/connect.ts'
 import { type Credential, readCredentials, readNewestHashes } from './credentials.ts'
@@ -15,7 +15,7 @@ export interface KeyRingDeps extends LeaseDeps {
   readonly sql: Sql
   readonly clock: Clock
   readonly log: Log
-  readonly limits?: Partial<KeyRingLimits>
+  readonly limits?: Partial<typeof LIMITS>
   /** Limits lookups of unknown keys; undefined: unlimited. */
   readonly unknownKeys?: FailureLimit | undefined
 }
@@ -23,15 +23,13 @@ export interface KeyRingDeps extends LeaseDeps {
 /** Returns the client address, by which failures are counted. Called only if Postgres must be queried. */
 type Source = () => string
 
-interface KeyRingLimits {
+const LIMITS = {
   /** Cached keys and feed tokens, about 300 bytes each. */
-  readonly keys: number
+  keys: 100_000,
   /** Entries of the negative cache. */
-  readonly unknownTokens: number
-  readonly unknownTokensTtlMs: number
+  unknownTokens: 10_000,
+  unknownTokensTtlMs: 5_000,
 }
-
-const LIMITS: KeyRingLimits = { keys: 100_000, unknownTokens: 10_000, unknownTokensTtlMs: 5_000 }
 const RENEWAL_RETRY_MS = 100
 /** Attempts at a lookup that changes of credentials keep overtaking. */
 const LOOKUPS_MAX = 5
@@ -147,11 +145,8 @@ export class KeyRing {
    */
   authenticate(token: string, from?: Source): Caller | Promise<Caller> {
     if (token.length > TOKEN_LENGTH_MAX) throw unknownKey()
-    const hash = Bun.SHA256.hash(token, 'base64')
-    const known = this.credentials.get(hash)
-    if (known !== undefined && this.lease.fresh) return this.admitKey(known)
-    if (known === undefined && tokenTypeOf(token) === null) throw unknownKey()
-    return this.lookUp(hash, known === undefined ? from : undefined).then((found) => this.admitKey(found))
+    const found = this.credentialOf(token, Bun.SHA256.hash(token, 'base64'), from)
+    return found instanceof Promise ? found.then((later) => this.admitKey(later)) : this.admitKey(found)
   }
 
   /**
@@ -161,10 +156,16 @@ export class KeyRing {
   authenticateFeed(token: string, from?: Source): FeedCaller | Promise<FeedCaller> {
     if (token.length > TOKEN_LENGTH_MAX) throw unknownToken()
     const hash = Bun.SHA256.hash(token, 'base64')
+    const found = this.credentialOf(token, hash, from)
+    return found instanceof Promise ? found.then((later) => this.admitFeed(later, hash)) : this.admitFeed(found, hash)
+  }
+
+  /** From the cache if it can be trusted, otherwise from Postgres; null if there is none. */
+  private credentialOf(token: string, hash: string, from?: Source): Credential | null | Promise<Credential | null> {
     const known = this.credentials.get(hash)
-    if (known !== undefined && this.lease.fresh) return this.admitFeed(known, hash)
-    if (known === undefined && tokenTypeOf(token) === null) throw unknownToken()
-    return this.lookUp(hash, known === undefined ? from : undefined).then((found) => this.admitFeed(found, hash))
+    if (known !== undefined && this.lease.fresh) return known
+    if (known === undefined && tokenTypeOf(token) === null) return null
+    return this.lookUp(hash, known === undefined ? from : undefined)
   }
 
   /**

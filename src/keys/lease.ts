@@ -41,29 +41,20 @@ export interface LeaseDeps {
 }
 
 /** All in milliseconds. */
-export interface LeaseTimes {
-  /**
-   * Duration of the lease while other processes share the database: the longest that a revocation waits for this one.
-   */
-  readonly sharedLeaseMs: number
+const TIMES = {
+  /** Duration of the lease while other processes share the database: the longest that a revocation waits for this one. */
+  sharedLeaseMs: 1_500,
   /** Duration while there are none: the longest outage of Postgres during which cached keys keep working. */
-  readonly aloneLeaseMs: number
-  readonly sharedBeatMs: number
-  readonly aloneBeatMs: number
+  aloneLeaseMs: 30_000,
+  sharedBeatMs: 250,
+  aloneBeatMs: 1_000,
   /**
    * After this time a revocation that other processes have not confirmed answers 503. It is stored, but may not be
    * effective everywhere yet.
    */
-  readonly settleMaxMs: number
-}
-
-const TIMES: LeaseTimes = {
-  sharedLeaseMs: 1_500,
-  aloneLeaseMs: 30_000,
-  sharedBeatMs: 250,
-  aloneBeatMs: 1_000,
   settleMaxMs: 8_000,
 }
+export type LeaseTimes = typeof TIMES
 /** A round that takes longer is abandoned, and a new one started. */
 const BEAT_TIMEOUT_MS = 5_000
 const SETTLE_POLL_MS = 20
@@ -277,18 +268,18 @@ export class CredentialLease {
     const delay = exclusive || this.shared || this.failing ? sharedBeatMs : aloneBeatMs
     this.timer = setTimeout(() => {
       void (exclusive ? withTimeout(this.followChanges(), BEAT_TIMEOUT_MS) : this.renew())
-        .then(() => this.report(false))
-        .catch((error: unknown) => this.report(true, error))
+        .then(() => {
+          this.failing = false
+          this.loop.succeeded()
+        })
+        .catch((error: unknown) => {
+          this.failing = true
+          this.loop.failed(error)
+        })
         .finally(() => {
           if (!this.stopped) this.schedule()
         })
     }, delay)
     this.timer.unref()
-  }
-
-  private report(failing: boolean, error?: unknown): void {
-    this.failing = failing
-    if (failing) this.loop.failed(error)
-    else this.loop.succeeded()
   }
 }

@@ -20,17 +20,14 @@ interface KeyRoutesDeps {
   readonly keys: KeyStore
 }
 
-const tags = ['Keys']
-
 /** Keys of a workspace (docs/specification.md#managing-keys). */
 export function keyRoutes({ guards, keys }: KeyRoutesDeps) {
-  return new Elysia({ prefix: '/api/v1', detail: { security: SECURITY.workspaceKey } })
+  return new Elysia({ prefix: '/api/v1', detail: { security: SECURITY.workspaceKey, tags: ['Keys'] } })
     .use(guards.workspaceKey('reads'))
     .post('/keys', ({ caller, body, mint }) => keys.createForWorkspace(caller, body, mint), {
       body: CreateKey,
       response: NewKey,
       detail: {
-        tags,
         operationId: 'createWorkspaceKey',
         summary: 'Create a workspace key',
         description: 'The key is shown only in this answer.',
@@ -40,7 +37,6 @@ export function keyRoutes({ guards, keys }: KeyRoutesDeps) {
       query: ListKeys,
       response: KeyPage,
       detail: {
-        tags,
         operationId: 'listKeys',
         summary: 'List keys',
         description: 'Keys of the workspace and of its agents, newest first, without their secrets.',
@@ -54,7 +50,6 @@ export function keyRoutes({ guards, keys }: KeyRoutesDeps) {
         body: CreateAgentKey,
         response: NewKey,
         detail: {
-          tags,
           operationId: 'createAgentKey',
           summary: 'Create an agent key',
           description: 'The key is shown only in this answer.',
@@ -66,7 +61,6 @@ export function keyRoutes({ guards, keys }: KeyRoutesDeps) {
       body: RevokeKey,
       response: KeyRecord,
       detail: {
-        tags,
         operationId: 'revokeKey',
         summary: 'Revoke a key',
         description:
@@ -81,7 +75,6 @@ export function keyRoutes({ guards, keys }: KeyRoutesDeps) {
         body: RotateKey,
         response: NewKey,
         detail: {
-          tags,
           operationId: 'rotateKey',
           summary: 'Rotate a key',
           description: 'Creates a new key that replaces this one, which becomes invalid after the grace period.',

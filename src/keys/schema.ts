@@ -60,16 +60,12 @@ const ExpiresAt = Described(Nullable(TimestampIn), 'When the key expires; null o
 export const CreateKey = Named('CreateKey', Body({ name: KeyName, expires_at: t.Optional(ExpiresAt) }))
 export type CreateKey = typeof CreateKey.static
 
-/** Body of `POST /api/v1/agents/:agent_id/keys`. */
+/** Body of `POST /api/v1/agents/:agent_id/keys` and of `POST /api/v1/workspaces/:workspace_id/keys`. */
 export const CreateAgentKey = Named(
   'CreateAgentKey',
   Body({ name: t.Optional(Nullable(KeyName)), expires_at: t.Optional(ExpiresAt) }),
 )
 export type CreateAgentKey = typeof CreateAgentKey.static
-
-/** Body of `POST /api/v1/workspaces/:workspace_id/keys`. */
-export const CreateOwnerKey = CreateAgentKey
-export type CreateOwnerKey = typeof CreateOwnerKey.static
 
 /** Body of `POST /api/v1/keys/:key_id/revoke`: empty. */
 export const RevokeKey = Named('RevokeKey', Body({}, { description: 'Empty: send `{}`.' }))
@@ -137,18 +133,13 @@ export const KeyPage = Page('KeyPage', KeyRecord)
 export const KeyParams = t.Object({ key_id: Described(Uuid, 'The id of the key.') })
 
 /** A row of `api_keys`, without the hash. */
-export interface KeyRow {
-  readonly key_id: string
-  readonly type: Caller['type']
-  readonly name: string | null
-  readonly agent_id: string | null
-  readonly prefix: string
-  readonly last4: string
+export interface KeyRow extends Omit<KeyRecord, 'status' | keyof KeyTimes>, KeyTimes {}
+
+interface KeyTimes {
   readonly created_at: Date
   readonly last_used_at: Date | null
   readonly expires_at: Date | null
   readonly revoked_at: Date | null
-  readonly replaced_by: string | null
 }
 
 /** @param now Unix milliseconds, to determine whether the key has expired */

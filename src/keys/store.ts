@@ -10,7 +10,6 @@ import {
   type Caller,
   type CreateAgentKey,
   type CreateKey,
-  type CreateOwnerKey,
   isExpired,
   type KeyRecord,
   type KeyRow,
@@ -37,61 +36,50 @@ export class KeyStore {
   constructor(private readonly deps: KeyStoreDeps) {}
 
   /** @throws ApiError VALIDATION_ERROR for an `expires_at` that has passed */
-  async createForWorkspace(caller: Tenant, { name, expires_at }: CreateKey, mint: Mint): Promise<NewKey> {
-    const { sql, clock } = this.deps
-    const token = mintToken('workspace')
-    const row = await insertKey(sql, token, {
-      key_id: mint.uuid(),
-      workspace_id: caller.workspaceId,
-      agent_id: null,
-      name,
-      created_at: new Date(clock.now()),
-      expires_at: this.futureDate(expires_at),
-    })
-    return this.newKey(row, token)
+  createForWorkspace({ workspaceId }: Tenant, body: CreateKey, mint: Mint): Promise<NewKey> {
+    return this.create({ workspaceId, agentId: null }, body, mint, async () => {})
   }
 
   /**
    * Creates a workspace key for an owner who lost theirs; for the operator.
    * @throws ApiError NOT_FOUND, CONFLICT while the workspace is being erased, VALIDATION_ERROR as above
    */
-  async createForOwner(workspaceId: string, body: CreateOwnerKey, mint: Mint): Promise<NewKey> {
-    const { sql, clock } = this.deps
-    const token = mintToken('workspace')
-    const expiresAt = this.futureDate(body.expires_at)
-    const row = await inTransaction(sql, async (tx) => {
+  createForOwner(workspaceId: string, body: CreateAgentKey, mint: Mint): Promise<NewKey> {
+    return this.create({ workspaceId, agentId: null }, body, mint, async (tx) => {
       // Locked, so that the workspace cannot be erased in between.
       const [workspace] = await tx`select is_erasing from workspaces where workspace_id = ${workspaceId} for share`
       if (workspace === undefined) throw new ApiError('NOT_FOUND', 'workspace does not exist')
       if (workspace.is_erasing === true) throw new ApiError('CONFLICT', 'the workspace is being erased')
-      return insertKey(tx, token, {
-        key_id: mint.uuid(),
-        workspace_id: workspaceId,
-        agent_id: null,
-        name: body.name ?? null,
-        created_at: new Date(clock.now()),
-        expires_at: expiresAt,
-      })
     })
-    return this.newKey(row, token)
   }
 
   /** @throws ApiError NOT_FOUND for no agent of the workspace or an archived one, VALIDATION_ERROR as above */
-  async createForAgent(caller: Tenant, agentId: string, body: CreateAgentKey, mint: Mint): Promise<NewKey> {
-    const { sql, clock } = this.deps
-    const token = mintToken('agent')
-    const expiresAt = this.futureDate(body.expires_at)
-    const row = await inTransaction(sql, async (tx) => {
+  createForAgent({ workspaceId }: Tenant, agentId: string, body: CreateAgentKey, mint: Mint): Promise<NewKey> {
+    return this.create({ workspaceId, agentId }, body, mint, async (tx) => {
       // Locked, so that archiving the agent either revokes this key or is seen here.
       const [agent] = await tx`
         select agent_id from agents
-        where workspace_id = ${caller.workspaceId} and agent_id = ${agentId} and status <> 'archived' for share`
+        where workspace_id = ${workspaceId} and agent_id = ${agentId} and status <> 'archived' for share`
       if (agent === undefined) throw new ApiError('NOT_FOUND', 'agent does not exist')
+    })
+  }
+
+  private async create(
+    { workspaceId, agentId }: Pick<Caller, 'workspaceId' | 'agentId'>,
+    { name = null, expires_at }: CreateAgentKey,
+    mint: Mint,
+    check: (tx: TransactionSql) => Promise<void>,
+  ): Promise<NewKey> {
+    const { sql, clock } = this.deps
+    const token = mintToken(agentId === null ? 'workspace' : 'agent')
+    const expiresAt = this.futureDate(expires_at)
+    const row = await inTransaction(sql, async (tx) => {
+      await check(tx)
       return insertKey(tx, token, {
         key_id: mint.uuid(),
-        workspace_id: caller.workspaceId,
+        workspace_id: workspaceId,
         agent_id: agentId,
-        name: body.name ?? null,
+        name,
         created_at: new Date(clock.now()),
         expires_at: expiresAt,
       })
@@ -191,14 +179,8 @@ export class KeyStore {
   }
 }
 
-interface KeyToInsert {
-  readonly key_id: string
+interface KeyToInsert extends Pick<KeyRow, 'key_id' | 'agent_id' | 'name' | 'created_at' | 'expires_at'> {
   readonly workspace_id: string
-  /** Null for a workspace key. */
-  readonly agent_id: string | null
-  readonly name: string | null
-  readonly created_at: Date
-  readonly expires_at: Date | null
 }
 
 /**

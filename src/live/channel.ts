@@ -1,8 +1,7 @@
-import { Bits } from './bits.ts'
+import { ApiError } from '../base/errors.ts'
 import type { Filter } from './filter.ts'
-import { FilterIndex } from './filter-index.ts'
-import type { Outlet } from './outlet.ts'
-import type { Packet } from './packet.ts'
+import { Bits, FilterIndex } from './filter-index.ts'
+import type { Outlet, Packet } from './packet.ts'
 
 /** Limits one publish so that fan-out cannot block the event loop. */
 const MEMBERS_MAX = 64
@@ -55,14 +54,14 @@ export class Channel {
   }
 
   addLive(subscription: Subscription): void {
-    this.liveMembers++
+    if (this.liveMembers++ === 0) this.workspace.live.add(this)
     const { sharing } = subscription.outlet
     if (sharing === undefined) this.singles.add(subscription)
     else this.shardWithRoom(sharing.key).add(subscription)
   }
 
   removeLive(subscription: Subscription): void {
-    this.liveMembers--
+    if (--this.liveMembers === 0) this.workspace.live.delete(this)
     const { shard } = subscription
     if (shard === undefined) {
       this.singles.delete(subscription)
@@ -151,6 +150,63 @@ export class WorkspaceChannels {
   }
 }
 
+/** All channels with subscriptions, by workspace. */
+export class Channels {
+  private readonly workspaces = new Map<string, WorkspaceChannels>()
+  private count = 0
+
+  /** @param perWorkspaceMax distinct filters that a workspace may have at the same time */
+  constructor(private readonly perWorkspaceMax: number) {}
+
+  /** The number of distinct filters of all workspaces. */
+  get size(): number {
+    return this.count
+  }
+
+  /** Whether more than one workspace has subscriptions, live or not. */
+  get isShared(): boolean {
+    return this.workspaces.size > 1
+  }
+
+  of(workspaceId: string): WorkspaceChannels | undefined {
+    return this.workspaces.get(workspaceId)
+  }
+
+  /**
+   * Adds a member to the channel of this filter; creates the channel if needed.
+   * @throws ApiError RATE_LIMITED when the workspace has reached its limit of distinct filters
+   */
+  join(workspaceId: string, filter: Filter): Channel {
+    const workspace = this.workspaces.get(workspaceId) ?? new WorkspaceChannels(workspaceId)
+    let channel = workspace.find(filter)
+    if (channel === undefined) {
+      if (workspace.size >= this.perWorkspaceMax) {
+        const message = `the open feeds of a workspace may use at most ${this.perWorkspaceMax} distinct filters`
+        throw new ApiError('RATE_LIMITED', message, { retryAfterSeconds: 10 })
+      }
+      channel = workspace.add(filter)
+      this.workspaces.set(workspaceId, workspace)
+      this.count++
+    }
+    channel.members++
+    return channel
+  }
+
+  leave(channel: Channel): void {
+    channel.members--
+    if (channel.members > 0) return
+    const { workspace } = channel
+    workspace.remove(channel)
+    this.count--
+    if (workspace.size === 0) this.workspaces.delete(workspace.workspaceId)
+  }
+
+  /** A copy of all live subscriptions, so that the caller may change the channels. */
+  allLive(): Subscription[] {
+    return [...this.workspaces.values()].flatMap((workspace) => workspace.allLive())
+  }
+}
+
 /**
  * Live subscriptions of a channel that receive the same bytes in one publish call, so that the text is encoded only once.
  * Only subscriptions whose queue has room are members, so that nothing is dropped.
@@ -168,13 +224,13 @@ class Shard {
   add(subscription: Subscription): void {
     this.members.add(subscription)
     subscription.shard = this
-    subscription.outlet.sharing?.enter(this.topic)
+    subscription.outlet.sharing?.connection.enter(this.topic)
   }
 
   remove(subscription: Subscription): void {
     this.members.delete(subscription)
     subscription.shard = undefined
-    subscription.outlet.sharing?.exit(this.topic)
+    subscription.outlet.sharing?.connection.exit(this.topic)
   }
 
   /** Sends the packet to all members. */
@@ -183,7 +239,7 @@ class Shard {
     first?.outlet.sharing?.publish(this.topic, packet)
     for (const subscription of this.members) {
       subscription.position = packet.lastSeq
-      subscription.outlet.sharing?.sent()
+      subscription.outlet.sharing?.connection.sent()
     }
   }
 }

@@ -28,15 +28,10 @@ export interface FeedReservation {
 /** A waiting call. It does not count as a feed, but ends with its key as feeds do. */
 type HeldCall = Pick<Connection, 'caller' | 'end'>
 
-interface ConnectionLimits {
-  /** Maximum of open feeds, all workspaces together. */
-  readonly connections: number
-  readonly connectionsPerWorkspace: number
-}
-
 interface ConnectionsDeps {
   readonly ring: Pick<KeyRing, 'credentialState' | 'onKeysInvalidated'>
-  readonly limits: ConnectionLimits
+  /** Maxima of open feeds: of all workspaces together, and of each. */
+  readonly limits: { readonly connections: number; readonly connectionsPerWorkspace: number }
   readonly log: Log
   /** Supervises the periodic check of open feeds. */
   readonly loops?: Loops
@@ -208,30 +203,23 @@ export class Connections {
 
   private tick(): void {
     const now = performance.now()
-    const byCredential = new Map<string, HeldCall[]>()
     for (const connection of this.open) connection.tick(now)
-    for (const each of [...this.open, ...this.held]) {
-      const { credential } = each.caller
-      const same = byCredential.get(credential)
-      if (same === undefined) byCredential.set(credential, [each])
-      else same.push(each)
-    }
+    const byCredential = Map.groupBy([...this.open, ...this.held], ({ caller }) => caller.credential)
     for (const [credential, connections] of byCredential) {
       if (this.checking.has(credential)) continue
       this.checking.add(credential)
-      void this.check(credential, connections).finally(() => this.checking.delete(credential))
+      void this.reasonToEnd(credential)
+        .then((reason) => {
+          if (reason !== null) for (const connection of connections) connection.end(reason)
+        })
+        .finally(() => this.checking.delete(credential))
     }
   }
 
   /**
-   * Ends the connections of a credential that is no longer valid. If that is unknown, because Postgres is unavailable and
+   * Why the connections of a credential end; null if it is valid. If that is unknown, because Postgres is unavailable and
    * the lease has expired, the key may have been revoked: the connections end too, and clients may reconnect later.
    */
-  private async check(credential: string, connections: readonly HeldCall[]): Promise<void> {
-    const reason = await this.reasonToEnd(credential)
-    if (reason !== null) for (const connection of connections) connection.end(reason)
-  }
-
   private async reasonToEnd(credential: string): Promise<CloseReason | null> {
     try {
       const state = await this.deps.ring.credentialState(credential)

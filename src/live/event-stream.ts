@@ -4,11 +4,9 @@ import { encodeCursor } from '../journal/cursor.ts'
 import type { FeedCaller } from '../keys/schema.ts'
 import type { Subscription } from './channel.ts'
 import type { CloseReason, Connection, Connections } from './connections.ts'
-import type { FeedSource } from './feed-source.ts'
+import type { FeedSource, Start } from './feed-source.ts'
 import type { Filter } from './filter.ts'
-import type { Outlet } from './outlet.ts'
-import type { Packet } from './packet.ts'
-import type { Start } from './start.ts'
+import type { Outlet, Packet } from './packet.ts'
 
 export interface EventStreamDeps extends EventStreamLimits {
   readonly source: FeedSource

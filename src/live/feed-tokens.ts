@@ -1,6 +1,7 @@
-import { Elysia } from 'elysia'
+import { Elysia, t } from 'elysia'
 import type { Clock } from '../base/clock.ts'
 import { ApiError, invalid } from '../base/errors.ts'
+import { Body, Described, Int, Named, Timestamp, Uuid } from '../http/schema.ts'
 import type { Guards } from '../keys/guards.ts'
 import type { KeyRing } from '../keys/key-ring.ts'
 import type { Caller } from '../keys/schema.ts'
@@ -9,7 +10,36 @@ import { mintToken } from '../keys/token.ts'
 import type { Sql } from '../postgres/connect.ts'
 import { readable } from '../runs/access.ts'
 import type { RunDirectory } from '../runs/directory.ts'
-import { CreateFeedToken, FeedToken, TTL_SECONDS_DEFAULT } from './feed-token-schema.ts'
+
+const TTL_SECONDS_MAX = 3_600
+const TTL_SECONDS_DEFAULT = 900
+
+/** Body of `POST /api/v1/feed-tokens`. */
+const createFeedToken = Body({
+  agent_id: t.Optional(
+    Described(Uuid, 'Limits the token to this agent. A token made with an agent key is always limited to its agent.'),
+  ),
+  run_id: t.Optional(Described(Uuid, 'Limits the token to this run.')),
+  ttl_seconds: t.Optional(
+    Int({
+      minimum: 1,
+      maximum: TTL_SECONDS_MAX,
+      description: `Lifetime in seconds; ${TTL_SECONDS_DEFAULT} by default.`,
+    }),
+  ),
+})
+const CreateFeedToken = Named('CreateFeedToken', createFeedToken)
+type CreateFeedToken = typeof CreateFeedToken.static
+
+/** Its response: the only time that the token is shown. */
+const FeedToken = Named(
+  'FeedToken',
+  t.Object({
+    token: t.String({ description: 'For `?token=` of a feed.', examples: ['svc_feed_…'] }),
+    expires_at: Described(Timestamp, 'When the token expires and its open feeds end; never later than its key.'),
+  }),
+)
+type FeedToken = typeof FeedToken.static
 
 interface FeedTokensDeps {
   readonly sql: Sql
@@ -75,13 +105,12 @@ interface FeedTokenRoutesDeps {
 }
 
 export function feedTokenRoutes({ guards, feedTokens }: FeedTokenRoutesDeps) {
-  return new Elysia({ prefix: '/api/v1', detail: { security: SECURITY.anyKey } })
+  return new Elysia({ prefix: '/api/v1', detail: { security: SECURITY.anyKey, tags: ['Feeds'] } })
     .use(guards.anyKey('reads'))
     .post('/feed-tokens', ({ caller, body }) => feedTokens.create(caller, body), {
       body: CreateFeedToken,
       response: FeedToken,
       detail: {
-        tags: ['Feeds'],
         operationId: 'createFeedToken',
         summary: 'Create a feed token',
         description:

@@ -1,6 +1,5 @@
 import type { ActivityKind } from '../journal/journal.ts'
 import { LEVELS } from '../journal/levels.ts'
-import { Bits } from './bits.ts'
 import type { Filter } from './filter.ts'
 
 /**
@@ -18,7 +17,10 @@ export class FilterIndex {
   }
   private readonly agents = new ValueIndex()
   private readonly runs = new ValueIndex()
-  private readonly types = new TypeIndex()
+  /** Complete types, and prefixes, which end in `*`. */
+  private readonly types = new ValueIndex()
+  /** The number of prefixes by length: a type is looked up once per length in use. */
+  private readonly prefixes = new Map<number, number>()
   /** By level, from 1: the slots that match an event of this level. */
   private readonly levels = [new Bits(), ...LEVELS.map(() => new Bits())]
   private readonly statuses = new ValueIndex()
@@ -37,6 +39,7 @@ export class FilterIndex {
     for (let level = filter.level ?? 1; level < this.levels.length; level++) this.levels[level].add(slot)
     for (const [index, values] of this.fieldsOf(filter)) index.add(slot, values)
     const { types, level, statuses, tags } = filter
+    this.countPrefixes(types, 1)
     if (types !== undefined) this.perType.add(slot)
     if (tags !== undefined) this.perTags.add(slot)
     if (types !== undefined || level !== undefined || statuses !== undefined || tags !== undefined)
@@ -49,6 +52,7 @@ export class FilterIndex {
     for (const kind of filter.kinds) this.kinds[kind].delete(slot)
     for (const level of this.levels) level.delete(slot)
     for (const [index, values] of this.fieldsOf(filter)) index.remove(slot, values)
+    this.countPrefixes(filter.types, -1)
     for (const bits of [this.perRow, this.perType, this.perTags]) bits.delete(slot)
     this.free.push(slot)
   }
@@ -63,7 +67,9 @@ export class FilterIndex {
   /** Keeps the slots that match an event of this type and level. */
   narrowToEvent(slots: Bits, type: string, level: number): void {
     slots.intersect(this.levels[level])
-    this.types.narrow(slots, type)
+    const matching = [type]
+    for (const length of this.prefixes.keys()) if (length <= type.length) matching.push(`${type.slice(0, length)}*`)
+    this.types.narrow(slots, matching)
   }
 
   /** Keeps the slots that match a run or task of this status, and a run with these tags. */
@@ -72,7 +78,16 @@ export class FilterIndex {
     this.tags.narrow(slots, tags)
   }
 
-  private fieldsOf(filter: Filter): readonly [ValueIndex | TypeIndex, Iterable<string> | undefined][] {
+  private countPrefixes(types: readonly string[] = [], change: 1 | -1): void {
+    for (const type of types) {
+      if (!type.endsWith('*')) continue
+      const count = (this.prefixes.get(type.length - 1) ?? 0) + change
+      if (count === 0) this.prefixes.delete(type.length - 1)
+      else this.prefixes.set(type.length - 1, count)
+    }
+  }
+
+  private fieldsOf(filter: Filter): readonly [ValueIndex, Iterable<string> | undefined][] {
     const { agentIds, runIds, types, statuses, tags } = filter
     return [
       [this.agents, agentIds],
@@ -87,102 +102,97 @@ export class FilterIndex {
 /** One field: the slots that match any value, and those that match certain values. */
 class ValueIndex {
   private readonly any = new Bits()
-  private readonly byValue = new SlotsByValue()
+  private readonly slots = new Map<string, Set<number>>()
   private readonly passing = new Bits()
 
   /** @param values undefined matches any value */
   add(slot: number, values: Iterable<string> | undefined): void {
     if (values === undefined) this.any.add(slot)
-    else for (const value of values) this.byValue.add(value, slot)
+    else
+      for (const value of values) {
+        const known = this.slots.get(value)
+        if (known === undefined) this.slots.set(value, new Set([slot]))
+        else known.add(slot)
+      }
   }
 
   remove(slot: number, values: Iterable<string> | undefined): void {
     if (values === undefined) this.any.delete(slot)
-    else for (const value of values) this.byValue.remove(value, slot)
+    else
+      for (const value of values) {
+        const known = this.slots.get(value)
+        known?.delete(slot)
+        if (known?.size === 0) this.slots.delete(value)
+      }
   }
 
   /** Keeps the slots that match one of the values. */
   narrow(slots: Bits, values: readonly string[]): void {
-    const { any, byValue, passing } = this
-    if (byValue.isEmpty) {
+    const { any, passing } = this
+    if (this.slots.size === 0) {
       slots.intersect(any)
       return
     }
     passing.assign(any)
-    for (const value of values) byValue.collect(value, passing)
+    for (const value of values) {
+      const known = this.slots.get(value)
+      if (known !== undefined) for (const slot of known) passing.add(slot)
+    }
     slots.intersect(passing)
   }
 }
 
-/** Event types: complete ones, and prefixes, which end in `*`. */
-class TypeIndex {
-  private readonly any = new Bits()
-  private readonly whole = new SlotsByValue()
-  /** Prefixes by length: a type is looked up once per length in use. */
-  private readonly prefixes = new Map<number, SlotsByValue>()
-  private readonly passing = new Bits()
+/** A bit set of small integers; set operations process 32 members at a time. */
+export class Bits {
+  private words = new Uint32Array(1)
 
-  add(slot: number, types: Iterable<string> | undefined): void {
-    if (types === undefined) this.any.add(slot)
-    else for (const type of types) this.valuesOf(type).add(type, slot)
+  add(member: number): void {
+    const word = member >>> 5
+    if (word >= this.words.length) this.grow(Math.max(word + 1, this.words.length * 2))
+    this.words[word] |= 1 << (member & 31)
   }
 
-  remove(slot: number, types: Iterable<string> | undefined): void {
-    if (types === undefined) {
-      this.any.delete(slot)
-      return
+  delete(member: number): void {
+    const word = member >>> 5
+    if (word < this.words.length) this.words[word] &= ~(1 << (member & 31))
+  }
+
+  /** Makes this set equal to `other`. */
+  assign({ words }: Bits): void {
+    if (words.length > this.words.length) this.words = words.slice()
+    else {
+      this.words.set(words)
+      this.words.fill(0, words.length)
     }
-    for (const type of types) {
-      const values = this.valuesOf(type)
-      values.remove(type, slot)
-      if (values !== this.whole && values.isEmpty) this.prefixes.delete(type.length - 1)
-    }
   }
 
-  narrow(slots: Bits, type: string): void {
-    const { passing } = this
-    passing.assign(this.any)
-    this.whole.collect(type, passing)
-    for (const [length, values] of this.prefixes)
-      if (length <= type.length) values.collect(`${type.slice(0, length)}*`, passing)
-    slots.intersect(passing)
+  /** Keeps only the members that `other` has too. */
+  intersect({ words }: Bits): void {
+    const length = Math.min(this.words.length, words.length)
+    for (let i = 0; i < length; i++) this.words[i] &= words[i]
+    this.words.fill(0, length)
   }
 
-  /** The set that a filter's type belongs to. */
-  private valuesOf(type: string): SlotsByValue {
-    if (!type.endsWith('*')) return this.whole
-    const length = type.length - 1
-    let values = this.prefixes.get(length)
-    if (values === undefined) {
-      values = new SlotsByValue()
-      this.prefixes.set(length, values)
-    }
-    return values
+  intersects({ words }: Bits): boolean {
+    const length = Math.min(this.words.length, words.length)
+    for (let i = 0; i < length; i++) if ((this.words[i] & words[i]) !== 0) return true
+    return false
   }
-}
-
-class SlotsByValue {
-  private readonly slots = new Map<string, Set<number>>()
 
   get isEmpty(): boolean {
-    return this.slots.size === 0
+    for (const word of this.words) if (word !== 0) return false
+    return true
   }
 
-  add(value: string, slot: number): void {
-    const known = this.slots.get(value)
-    if (known === undefined) this.slots.set(value, new Set([slot]))
-    else known.add(slot)
+  /** In ascending order. */
+  forEach(visit: (member: number) => void): void {
+    for (let i = 0; i < this.words.length; i++)
+      for (let rest = this.words[i]; rest !== 0; rest &= rest - 1) visit(i * 32 + 31 - Math.clz32(rest & -rest))
   }
 
-  remove(value: string, slot: number): void {
-    const known = this.slots.get(value)
-    known?.delete(slot)
-    if (known?.size === 0) this.slots.delete(value)
-  }
-
-  /** Adds the slots that match the value. */
-  collect(value: string, slots: Bits): void {
-    const known = this.slots.get(value)
-    if (known !== undefined) for (const slot of known) slots.add(slot)
+  private grow(length: number): void {
+    const words = new Uint32Array(length)
+    words.set(this.words)
+    this.words = words
   }
 }

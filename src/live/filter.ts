@@ -66,24 +66,16 @@ export function parseFilter(input: FilterInput, path: string, scope: Scope): Fil
   const tags = read('tag', text(TAG_LENGTH_MAX))
   const types = read('type', eventType)
   const conditions = { type: types, level: levels, status: statuses, tag: tags }
-  const fields = {
-    agentIds: scoped(read('agent_id', uuid), scope.agentId, 'agent'),
-    runIds: scoped(read('run_id', uuid), scope.runId, 'run'),
-    kinds: kindsOf(read('kind', oneOf(KINDS)) as ActivityKind[] | undefined, conditions, path),
+  const filter = {
+    agentIds: setOf(scoped(read('agent_id', uuid), scope.agentId, 'agent')),
+    runIds: setOf(scoped(read('run_id', uuid), scope.runId, 'run')),
+    kinds: new Set(kindsOf(read('kind', oneOf(KINDS)) as ActivityKind[] | undefined, conditions, path)),
     types,
     level: levels && Math.min(...levels.map((level) => LEVELS.indexOf(level as (typeof LEVELS)[number]) + 1)),
-    statuses,
-    tags,
-  }
-  return {
-    ...fields,
-    agentIds: setOf(fields.agentIds),
-    runIds: setOf(fields.runIds),
-    kinds: new Set(fields.kinds),
     statuses: setOf(statuses),
     tags: setOf(tags),
-    key: JSON.stringify(fields),
   }
+  return { ...filter, key: JSON.stringify(filter, (_name, value) => (value instanceof Set ? [...value] : value)) }
 }
 
 /** Whether an event's type matches one of the filter's types. */

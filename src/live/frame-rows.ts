@@ -1,4 +1,4 @@
-import { NativeBlock, type NumberColumn, type StringColumn } from '../clickhouse/native-reader.ts'
+import { NativeBlock } from '../clickhouse/native-reader.ts'
 import { type Frame, lastSeqOf, type RunRows } from '../journal/journal.ts'
 import type { RunRow, TaskRow } from '../journal/rows.ts'
 import { type Activity, eventActivity, runActivity, taskActivity } from './activity.ts'
@@ -91,21 +91,19 @@ export class FrameRows {
   }
 
   private get events(): EventColumns {
-    this.eventColumns ??= {
-      id: this.columns.strings('event_id'),
-      type: this.columns.strings('type'),
-      level: this.columns.numbers('level'),
-      payload: this.columns.strings('payload'),
-      occurredAt: this.columns.numbers('occurred_at'),
-    }
+    this.eventColumns ??= eventColumns(this.columns)
     return this.eventColumns
   }
 }
 
-interface EventColumns {
-  readonly id: StringColumn
-  readonly type: StringColumn
-  readonly level: NumberColumn
-  readonly payload: StringColumn
-  readonly occurredAt: NumberColumn
+type EventColumns = ReturnType<typeof eventColumns>
+
+function eventColumns(block: NativeBlock) {
+  return {
+    id: block.strings('event_id'),
+    type: block.strings('type'),
+    level: block.numbers('level'),
+    payload: block.strings('payload'),
+    occurredAt: block.numbers('occurred_at'),
+  }
 }

@@ -1,6 +1,6 @@
 import { ApiError } from '../base/errors.ts'
 import { type ColumnarClient, ColumnarUnavailable } from '../clickhouse/client.ts'
-import type { ActivityKind } from '../journal/journal.ts'
+import type { ActivityKind, JournalReader } from '../journal/journal.ts'
 import type { EventRow, RunRow, TaskRow } from '../journal/rows.ts'
 import { type Activity, eventActivity, type RowPosition, runActivity, taskActivity } from './activity.ts'
 import type { Filter } from './filter.ts'
@@ -122,6 +122,24 @@ export function createHistory({ columnar, epoch, bytesMax = BYTES_MAX }: History
   }
 }
 
+/** History that reports positions whose rows never reached ClickHouse, because the journal lost them first (docs/specification.md#cursors). */
+export function withGaps(history: History, journal: Pick<JournalReader, 'gaps' | 'epochs'>): History {
+  return {
+    async read(query) {
+      const { afterSeq, untilSeq } = query
+      const epochSeq = journal.epochs[journal.epochs.length - 1].firstSeq
+      const lost = journal.gaps
+        .map((gap) => ({ afterSeq: Math.max(gap.afterSeq, gap.loadedSeq), throughSeq: gap.throughSeq }))
+        .find((gap) => gap.throughSeq > afterSeq && gap.throughSeq >= epochSeq && gap.afterSeq < gap.throughSeq)
+      if (lost === undefined || lost.afterSeq >= untilSeq) return history.read(query)
+      // Read up to the gap first; the next page starts with it.
+      if (lost.afterSeq > afterSeq) return history.read({ ...query, untilSeq: lost.afterSeq })
+      const throughSeq = Math.min(lost.throughSeq, untilSeq)
+      return { items: [], throughSeq, resumedSeq: throughSeq }
+    },
+  }
+}
+
 type Query = <Row>(sql: string, params: Record<string, unknown>) => Promise<Row[]>
 
 /** How much activity of one kind a range contains, and how much of it fits into the page. */
@@ -150,25 +168,23 @@ function planSql(kinds: readonly ActivityKind[], where: string): string {
     group by kind`
 }
 
-/** The table that holds the activity of one kind. */
-interface Source {
-  readonly table: string
-  /** SQL expression: the approximate length of a row's activity text. */
-  readonly bytes: string
-  read(query: Query, where: string, range: Record<string, number>, epoch: string): Promise<Activity[]>
-}
+type Source = ReturnType<typeof source>
 
-/** @param columns SQL select list: the members of `Row` */
+/**
+ * The table that holds the activity of one kind.
+ * @param bytes SQL expression: the approximate length of a row's activity text
+ * @param columns SQL select list: the members of `Row`
+ */
 function source<Row>(
   table: string,
   bytes: string,
   columns: string,
   toActivity: (position: RowPosition, row: Row) => Activity,
-): Source {
+) {
   return {
     table,
     bytes,
-    async read(query, where, range, epoch) {
+    async read(query: Query, where: string, range: Record<string, number>, epoch: string): Promise<Activity[]> {
       // Rows in flight when the change tables were created may exist twice: copied, and loaded afterwards.
       const sql = `
         select ${columns}, seq, ${unixMs('received_at')} from ${table} where ${where} order by seq limit 1 by seq`

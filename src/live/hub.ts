@@ -1,25 +1,17 @@
-import type { Log } from '../base/log.ts'
 import { type Loop, Loops } from '../base/loops.ts'
 import { Wakeup } from '../base/wakeup.ts'
-import type { Frame, JournalReader } from '../journal/journal.ts'
+import type { Frame } from '../journal/journal.ts'
 import type { Activity } from './activity.ts'
-import type { Channel, ChannelSet, Subscription, WorkspaceChannels } from './channel.ts'
-import { Channels } from './channels.ts'
+import { type Channel, Channels, type Subscription, type WorkspaceChannels } from './channel.ts'
 import type { Filter } from './filter.ts'
 import { type Found, Matching } from './matching.ts'
-import type { Outlet } from './outlet.ts'
-import { PacketCache } from './packet.ts'
+import { type Outlet, PacketCache } from './packet.ts'
 import { Replay, type ReplayDeps } from './replay.ts'
-import { Share } from './share.ts'
-import { TimeSlice } from './time-slice.ts'
+import { Share, TimeSlice } from './share.ts'
 
-interface HubDeps extends Pick<ReplayDeps, 'history' | 'areRevocationsKnown'> {
-  readonly journal: JournalReader
-  readonly log: Log
+interface HubDeps extends Omit<ReplayDeps, 'join'> {
   /** Distinct filters that a workspace may have at the same time. */
   readonly filtersPerWorkspace: number
-  /** Milliseconds on a monotonic clock. */
-  readonly now?: () => number
   /** Supervises the hub's loops. */
   readonly loops?: Loops
 }
@@ -60,8 +52,7 @@ export class Hub {
   constructor(private readonly deps: HubDeps) {
     this.channels = new Channels(deps.filtersPerWorkspace)
     this.slice = new TimeSlice(deps.now)
-    const { channels } = this
-    this.replay = new Replay({ ...deps, channels, join: (subscription) => this.join(subscription) })
+    this.replay = new Replay({ ...deps, join: (subscription) => this.join(subscription) })
     const { signal } = this.stopping
     const { loops = new Loops(deps.log) } = deps
     this.finished = Promise.all([
@@ -87,10 +78,8 @@ export class Hub {
   subscribe({ workspaceId, filter, afterSeq, outlet }: SubscribeOptions): Subscription {
     const channel = this.channels.join(workspaceId, filter)
     const promisedSeq = this.deps.journal.endSeq
-    const subscription: Subscription = {
-      ...{ channel, outlet, promisedSeq, state: 'behind', shard: undefined },
-      position: afterSeq,
-    }
+    const position = afterSeq
+    const subscription: Subscription = { channel, outlet, position, promisedSeq, state: 'behind', shard: undefined }
     this.members++
     this.replay.add(subscription)
     return subscription
@@ -132,7 +121,6 @@ export class Hub {
     if (position < promisedSeq) return false
     this.position = position
     subscription.state = 'live'
-    if (channel.liveMembers === 0) this.channels.activate(channel)
     channel.addLive(subscription)
     this.liveMembers++
     this.wakeup.wake()
@@ -141,9 +129,7 @@ export class Hub {
   }
 
   private leave(subscription: Subscription): void {
-    const { channel } = subscription
-    channel.removeLive(subscription)
-    if (channel.liveMembers === 0) this.channels.deactivate(channel)
+    subscription.channel.removeLive(subscription)
     // Those that wait for the live ones need not wait any longer.
     if (--this.liveMembers === 0) this.replay.wake()
   }
@@ -185,7 +171,7 @@ export class Hub {
       epoch,
       afterSeq: this.position,
       slice: this.slice,
-      wantedOf: (workspaceId) => this.liveOf(workspaceId),
+      wantedOf: (workspaceId) => this.channels.of(workspaceId)?.live,
       handOut: async (found, throughSeq) => {
         sent = await this.handOut(found, sent)
         this.position = throughSeq
@@ -204,11 +190,6 @@ export class Hub {
     this.replay.wake()
   }
 
-  private liveOf(workspaceId: string): ChannelSet | undefined {
-    const live = this.channels.of(workspaceId)?.live
-    return live === undefined || live.members.size === 0 ? undefined : live
-  }
-
   /**
    * Sends the matches; workspaces take turns. A workspace with more than fits into the delivery falls behind, unless it is alone.
    * @param sentBefore bytes that earlier parts of the delivery have sent
@@ -216,7 +197,9 @@ export class Hub {
    */
   private async handOut(found: Found, sentBefore: number): Promise<number> {
     let sent = sentBefore
-    const shares = this.sharesOf(found)
+    const shares = new Map<WorkspaceChannels, Share>()
+    for (const [workspace, matches] of Map.groupBy(found, workspaceOf))
+      shares.set(workspace, new Share(this.send(matches), this.slice))
     while (shares.size > 0) {
       for (const [workspace, share] of shares) {
         sent += await share.turn()
@@ -229,18 +212,6 @@ export class Hub {
     return sent
   }
 
-  private sharesOf(found: Found): Map<WorkspaceChannels, Share> {
-    const byWorkspace = new Map<WorkspaceChannels, [Channel, readonly Activity[]][]>()
-    for (const [channel, items] of found) {
-      const known = byWorkspace.get(channel.workspace)
-      if (known === undefined) byWorkspace.set(channel.workspace, [[channel, items]])
-      else known.push([channel, items])
-    }
-    const shares = new Map<WorkspaceChannels, Share>()
-    for (const [workspace, matches] of byWorkspace) shares.set(workspace, new Share(this.send(matches), this.slice))
-    return shares
-  }
-
   /** Sends the matches of one workspace. Yields the bytes of each step. */
   private *send(matches: Iterable<[Channel, readonly Activity[]]>): Generator<number> {
     const cache = new PacketCache(this.deps.journal.epoch)
@@ -248,7 +219,7 @@ export class Hub {
       for (const packet of cache.packetsOf(items)) {
         for (const shard of channel.shards) {
           for (const subscription of shard.members)
-            if (subscription.outlet.sharing?.isFull === true) this.stall(subscription, packet.firstSeq - 1)
+            if (subscription.outlet.sharing?.connection.isFull === true) this.stall(subscription, packet.firstSeq - 1)
           shard.send(packet)
           yield packet.length * shard.members.size
         }
@@ -278,4 +249,8 @@ export class Hub {
       this.replay.add(subscription)
     }
   }
+}
+
+function workspaceOf([channel]: readonly [Channel, unknown]): WorkspaceChannels {
+  return channel.workspace
 }

@@ -1,3 +1,4 @@
+import type { ObjectOptions, Static, TProperties, TSchema } from '@sinclair/typebox'
 import { t } from 'elysia'
 import { ERROR_CODES } from '../base/errors.ts'
 import { Count, Described, Named, OneOf, Uuid } from '../http/schema.ts'
@@ -41,106 +42,97 @@ const LiveFilter = Named(
   ),
 )
 
-const SubscribeMessage = Named(
+const message = <Op extends TSchema, Fields extends TProperties>(
+  name: string,
+  op: Op,
+  description: string,
+  fields: Fields,
+  options: ObjectOptions = {},
+) => Named(name, t.Object({ op, ...fields }, { ...options, description }))
+
+const FROM_CLIENT = { additionalProperties: false }
+
+const SubscribeMessage = message(
   'LiveSubscribe',
-  t.Object(
-    {
-      op: op('subscribe', 'Asks for activity.'),
-      id,
-      filter: t.Optional(Described(LiveFilter, 'What to send; default: everything.')),
-      after: t.Optional(
-        t.Union([t.String({ maxLength: 100 }), Count('0.')], {
-          description: 'Resume after this cursor; 0: from the oldest retained activity. Without it, only new activity.',
-        }),
-      ),
-      max_per_second: t.Optional({
-        ...Count('Maximum number of activities per second; the others are counted in `skipped`.'),
-        minimum: 1,
-        maximum: MAX_PER_SECOND_MAX,
+  op('subscribe', 'Asks for activity.'),
+  'Opens a subscription. Answered by `subscribed`.',
+  {
+    id,
+    filter: t.Optional(Described(LiveFilter, 'What to send; default: everything.')),
+    after: t.Optional(
+      t.Union([t.String({ maxLength: 100 }), Count('0.')], {
+        description: 'Resume after this cursor; 0: from the oldest retained activity. Without it, only new activity.',
       }),
-    },
-    { additionalProperties: false, description: 'Opens a subscription. Answered by `subscribed`.' },
-  ),
+    ),
+    max_per_second: t.Optional({
+      ...Count('Maximum number of activities per second; the others are counted in `skipped`.'),
+      minimum: 1,
+      maximum: MAX_PER_SECOND_MAX,
+    }),
+  },
+  FROM_CLIENT,
 )
-const UnsubscribeMessage = Named(
-  'LiveUnsubscribe',
-  t.Object(
-    { op: op('unsubscribe', 'Ends a subscription.'), id },
-    { additionalProperties: false, description: 'Ends a subscription.' },
-  ),
+const unsubscribeOp = op('unsubscribe', 'Ends a subscription.')
+const UnsubscribeMessage = message('LiveUnsubscribe', unsubscribeOp, 'Ends a subscription.', { id }, FROM_CLIENT)
+const PingMessage = message('LivePing', op('ping', 'Checks the connection.'), 'Answered by `pong`.', {}, FROM_CLIENT)
+
+const SubscribedMessage = message(
+  'LiveSubscribed',
+  op('subscribed', 'The subscription is open.'),
+  'The subscription is open.',
+  {
+    id,
+    cursor: Described(cursor, 'Activity after this position follows.'),
+    recovered: t.Boolean({ description: 'It resumes where it was asked to, without a gap.' }),
+  },
 )
-const PingMessage = Named(
-  'LivePing',
-  t.Object(
-    { op: op('ping', 'Checks the connection.') },
-    { additionalProperties: false, description: 'Answered by `pong`.' },
-  ),
+const ActivityMessage = message(
+  'LiveActivity',
+  op('activity', 'Activity of a subscription.'),
+  'Activity that matches the subscription.',
+  {
+    id,
+    items: t.Array(Activity, { description: 'In order.' }),
+    skipped: t.Optional(Count('With `max_per_second`: how many activities were skipped.')),
+  },
+)
+const GapMessage = message(
+  'LiveGap',
+  op('gap', 'Activity is missing.'),
+  'Requested activity is missing: retention has deleted it, or the journal has been replaced.',
+  { id, ...gapFields },
+)
+const ErrorMessage = message(
+  'LiveError',
+  op('error', 'A message was refused, or a subscription has failed.'),
+  'A message was refused, or a subscription has failed. The connection stays open.',
+  {
+    id: t.Optional(id),
+    code: OneOf(ERROR_CODES, 'What went wrong.'),
+    message: t.String({ description: 'What went wrong, in one sentence.' }),
+  },
+)
+const PongMessage = message('LivePong', op('pong', 'The connection is alive.'), 'The answer to `ping`.', {})
+const ClosingMessage = message(
+  'LiveClosing',
+  op('closing', 'The service is about to close the connection.'),
+  'The service is about to close the connection.',
+  {
+    reason: t.String({ description: 'Why: `shutdown` or `slow_consumer`.' }),
+    reconnect_after_ms: Count('When to connect again.'),
+    cursors: t.Optional(
+      t.Record(t.String(), t.String(), {
+        description: 'Where to resume each subscription, by its id: everything up to there has been sent.',
+      }),
+    ),
+    cursor: t.Optional(Described(cursor, 'The earliest of them.')),
+  },
 )
 
-export const SubscribedMessage = Named(
-  'LiveSubscribed',
-  t.Object(
-    {
-      op: op('subscribed', 'The subscription is open.'),
-      id,
-      cursor: Described(cursor, 'Activity after this position follows.'),
-      recovered: t.Boolean({ description: 'It resumes where it was asked to, without a gap.' }),
-    },
-    { description: 'The subscription is open.' },
-  ),
-)
-const ActivityMessage = Named(
-  'LiveActivity',
-  t.Object(
-    {
-      op: op('activity', 'Activity of a subscription.'),
-      id,
-      items: t.Array(Activity, { description: 'In order.' }),
-      skipped: t.Optional(Count('With `max_per_second`: how many activities were skipped.')),
-    },
-    { description: 'Activity that matches the subscription.' },
-  ),
-)
-export const GapMessage = Named(
-  'LiveGap',
-  t.Object(
-    { op: op('gap', 'Activity is missing.'), id, ...gapFields },
-    { description: 'Requested activity is missing: retention has deleted it, or the journal has been replaced.' },
-  ),
-)
-export const ErrorMessage = Named(
-  'LiveError',
-  t.Object(
-    {
-      op: op('error', 'A message was refused, or a subscription has failed.'),
-      id: t.Optional(id),
-      code: OneOf(ERROR_CODES, 'What went wrong.'),
-      message: t.String({ description: 'What went wrong, in one sentence.' }),
-    },
-    { description: 'A message was refused, or a subscription has failed. The connection stays open.' },
-  ),
-)
-export const PongMessage = Named(
-  'LivePong',
-  t.Object({ op: op('pong', 'The connection is alive.') }, { description: 'The answer to `ping`.' }),
-)
-export const ClosingMessage = Named(
-  'LiveClosing',
-  t.Object(
-    {
-      op: op('closing', 'The service is about to close the connection.'),
-      reason: t.String({ description: 'Why: `shutdown` or `slow_consumer`.' }),
-      reconnect_after_ms: Count('When to connect again.'),
-      cursors: t.Optional(
-        t.Record(t.String(), t.String(), {
-          description: 'Where to resume each subscription, by its id: everything up to there has been sent.',
-        }),
-      ),
-      cursor: t.Optional(Described(cursor, 'The earliest of them.')),
-    },
-    { description: 'The service is about to close the connection.' },
-  ),
-)
+/** Messages that the service sends, except for `activity`, which `packet.ts` encodes. */
+export type ServerMessage = Static<
+  typeof SubscribedMessage | typeof GapMessage | typeof ErrorMessage | typeof PongMessage | typeof ClosingMessage
+>
 
 /** The `x-websocket` of the OpenAPI document. */
 export const WEBSOCKET = {

@@ -1,17 +1,9 @@
-import type { Static } from '@sinclair/typebox'
 import { invalid } from '../base/errors.ts'
 import { isObject } from '../base/json-object.ts'
 import { hasMoreValues } from '../http/json-scan.ts'
+import type { ActivityKind } from '../journal/journal.ts'
 import type { FilterInput } from './filter.ts'
-import {
-  type ClosingMessage,
-  type ErrorMessage,
-  type GapMessage,
-  MAX_PER_SECOND_MAX,
-  type PongMessage,
-  SUBSCRIPTION_ID_LENGTH_MAX,
-  type SubscribedMessage,
-} from './message-schema.ts'
+import { MAX_PER_SECOND_MAX, type ServerMessage, SUBSCRIPTION_ID_LENGTH_MAX } from './message-schema.ts'
 
 /** Messages between client and service on a WebSocket (docs/specification.md#websocket): one JSON object per text message. */
 
@@ -24,21 +16,32 @@ export interface Subscribe {
   readonly maxPerSecond: number | undefined
 }
 
-interface Unsubscribe {
-  readonly op: 'unsubscribe'
-  readonly id: string
+type ClientMessage = Subscribe | { readonly op: 'unsubscribe'; readonly id: string } | { readonly op: 'ping' }
+
+/**
+ * What the service sends on a WebSocket (docs/specification.md#websocket), as clients see it: declared once for the
+ * service, the tail command and the dashboard. Records list only the members that these clients read.
+ */
+export interface ActivityItem {
+  readonly cursor: string
+  readonly kind: ActivityKind
+  readonly agent_id: string
+  readonly run_id: string
+  readonly received_at: string
+  readonly event?: { readonly type: string; readonly level: string; readonly payload: unknown }
+  readonly task?: { readonly name: string; readonly status: string; readonly error_message: string | null }
+  readonly run?: {
+    readonly status: string
+    readonly duration_ms: number | null
+    readonly error_message: string | null
+    readonly tags: readonly string[]
+  }
 }
 
-interface Ping {
-  readonly op: 'ping'
-}
-
-type ClientMessage = Subscribe | Unsubscribe | Ping
-
-/** Messages that the service sends, except for `activity`, which {@link Packet} encodes. */
-export type ServerMessage = Static<
-  typeof SubscribedMessage | typeof GapMessage | typeof ErrorMessage | typeof PongMessage | typeof ClosingMessage
->
+/** A message of the service. */
+export type FeedMessage =
+  | ServerMessage
+  | { readonly op: 'activity'; readonly id: string; readonly items: readonly ActivityItem[]; readonly skipped?: number }
 
 const CURSOR_LENGTH_MAX = 100
 /** More than a filter can have. Messages that wait are handled without a pause, so that each must cost little. */

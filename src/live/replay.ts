@@ -6,18 +6,15 @@ import { Wakeup } from '../base/wakeup.ts'
 import { type Frame, type JournalReader, lastSeqOf } from '../journal/journal.ts'
 import type { Activity } from './activity.ts'
 import { ChannelSet, type Subscription, type WorkspaceChannels } from './channel.ts'
-import type { Channels } from './channels.ts'
 import type { History } from './history.ts'
 import { type Found, Matching } from './matching.ts'
 import { type Packet, PacketCache, packetsOf } from './packet.ts'
-import { Share } from './share.ts'
-import { TimeSlice } from './time-slice.ts'
+import { Share, TimeSlice } from './share.ts'
 
 export interface ReplayDeps {
   readonly journal: JournalReader
   readonly history: History
   readonly log: Log
-  readonly channels: Channels
   /** Milliseconds on a monotonic clock. */
   readonly now?: (() => number) | undefined
   /** Whether no key can have been revoked unnoticed: `KeyRing.areRevocationsKnown`. Undefined: always. */
@@ -227,16 +224,9 @@ export class Replay {
   /** Sends the matches. Workspaces with more than fits into a turn send the rest later. */
   private async handOut(served: readonly Subscription[], found: Found, throughSeq: number): Promise<void> {
     // Each keeps only its own matches: it may send them much later.
-    const byWorkspace = new Map<WorkspaceChannels, [Subscription, readonly Activity[]][]>()
-    for (const subscription of served) {
-      const { channel } = subscription
-      const known = byWorkspace.get(channel.workspace)
-      const matches: [Subscription, readonly Activity[]] = [subscription, found.get(channel) ?? []]
-      if (known === undefined) byWorkspace.set(channel.workspace, [matches])
-      else known.push(matches)
-    }
-    for (const [workspace, matches] of byWorkspace) {
-      const share = new Share(this.sendAll(matches, throughSeq), this.slice)
+    const matches = served.map((each): Match => [each, found.get(each.channel) ?? []])
+    for (const [workspace, own] of Map.groupBy(matches, ([{ channel }]) => channel.workspace)) {
+      const share = new Share(this.sendAll(own, throughSeq), this.slice)
       this.sending.set(workspace, share)
       await share.turn()
       if (share.isEmpty) this.sending.delete(workspace)
@@ -244,7 +234,7 @@ export class Replay {
   }
 
   /** Sends the matches to the subscriptions of a workspace. Yields the bytes of each step. */
-  private *sendAll(served: Iterable<[Subscription, readonly Activity[]]>, throughSeq: number): Generator<number> {
+  private *sendAll(served: readonly Match[], throughSeq: number): Generator<number> {
     const cache = new PacketCache(this.deps.journal.epoch)
     for (const [subscription, matches] of served) {
       // Thousands with nothing to send take time, too.
@@ -346,6 +336,9 @@ export class Replay {
     subscription.outlet.failed(cause instanceof ApiError ? cause : unreadable)
   }
 }
+
+/** A subscription, and what it is to be sent. */
+type Match = readonly [Subscription, readonly Activity[]]
 
 /** Usually returns `items` unchanged: most subscriptions are positioned before all of them. */
 function itemsAfter(items: readonly Activity[], seq: number): readonly Activity[] {

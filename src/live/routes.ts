@@ -9,11 +9,10 @@ import { RunParams } from '../runs/schema.ts'
 import { isTerminal } from '../runs/state.ts'
 import type { RunStore } from '../runs/store.ts'
 import { EventStream, type EventStreamDeps, type EventStreamOptions } from './event-stream.ts'
-import type { FeedSource } from './feed-source.ts'
+import { type FeedSource, startOf } from './feed-source.ts'
 import { FILTER_FIELDS, type FilterInput, parseFilter } from './filter.ts'
 import { WEBSOCKET } from './message-schema.ts'
 import { ACTIVITY_STREAM, LiveQuery, RunStreamQuery, StreamQuery } from './schema.ts'
-import { startOf } from './start.ts'
 import { WebSocketConnection, type WebSocketDeps } from './websocket.ts'
 
 export interface LiveDeps extends Omit<EventStreamDeps & WebSocketDeps, 'source'> {
@@ -27,11 +26,9 @@ interface LiveRoutesDeps {
   readonly live: LiveDeps
 }
 
-const TAGS = ['Feeds']
 /** A token and FEED_ORIGINS decide who may open a feed; no cookie is involved. */
 const ANY_ORIGIN = { 'access-control-allow-origin': '*' }
 const STREAM_DETAIL = {
-  tags: TAGS,
   operationId: 'streamActivity',
   summary: 'Follow activity (server-sent events)',
   description:
@@ -41,7 +38,6 @@ const STREAM_DETAIL = {
   responses: { 200: ACTIVITY_STREAM },
 }
 const RUN_STREAM_DETAIL = {
-  tags: TAGS,
   operationId: 'streamRun',
   summary: 'Follow one run (server-sent events)',
   description: 'Returns 204 if the run has ended and the client has received all of it, so that an EventSource stops.',
@@ -53,7 +49,6 @@ const RUN_STREAM_DETAIL = {
 }
 
 const LIVE_DETAIL = {
-  tags: TAGS,
   operationId: 'openLive',
   summary: 'Follow activity (WebSocket)',
   description:
@@ -66,7 +61,7 @@ const LIVE_DETAIL = {
 
 /** Live feeds: event streams and the WebSocket (docs/specification.md#feeds). */
 export function liveRoutes({ guards, live }: LiveRoutesDeps) {
-  return new Elysia({ prefix: '/api/v1', detail: { security: SECURITY.feed } })
+  return new Elysia({ prefix: '/api/v1', detail: { security: SECURITY.feed, tags: ['Feeds'] } })
     .use(guards.feed)
     .get('/stream', ({ feed, request, server }) => streamAll(live, feed, request, () => server?.timeout(request, 0)), {
       detail: STREAM_DETAIL,
@@ -75,10 +70,7 @@ export function liveRoutes({ guards, live }: LiveRoutesDeps) {
       '/runs/:run_id/stream',
       ({ feed, request, params, server }) =>
         streamRun(live, feed, request, params.run_id.toLowerCase(), () => server?.timeout(request, 0)),
-      {
-        params: RunParams,
-        detail: RUN_STREAM_DETAIL,
-      },
+      { params: RunParams, detail: RUN_STREAM_DETAIL },
     )
     .get(
       '/live',
@@ -92,9 +84,7 @@ export function liveRoutes({ guards, live }: LiveRoutesDeps) {
         if (await live.connections.admit(feed, () => server.upgrade(request, { data: data as never }))) return
         throw new ApiError('VALIDATION_ERROR', 'the WebSocket handshake is incomplete: Sec-WebSocket-Key, version 13')
       },
-      {
-        detail: LIVE_DETAIL,
-      },
+      { detail: LIVE_DETAIL },
     )
 }
 

@@ -1,3 +1,4 @@
+import type { TProperties } from '@sinclair/typebox'
 import { t } from 'elysia'
 import { Described, Named, OneOf, Timestamp, Uuid } from '../http/schema.ts'
 import { EventLevel } from '../journal/levels.ts'
@@ -47,27 +48,21 @@ const activityFields = {
   received_at: Described(Timestamp, 'When the service accepted it.'),
 }
 
-const EventActivity = Named(
-  'EventActivity',
-  t.Object(
-    { ...activityFields, kind: t.Literal('event', { description: 'An event was reported.' }), event: EventOfFeed },
-    { description: 'An event was reported.' },
-  ),
-)
-const TaskActivity = Named(
-  'TaskActivity',
-  t.Object(
-    { ...activityFields, kind: t.Literal('task', { description: 'A task changed.' }), task: TaskRecord },
-    { description: 'A task was created or changed.' },
-  ),
-)
-const RunActivity = Named(
-  'RunActivity',
-  t.Object(
-    { ...activityFields, kind: t.Literal('run', { description: 'A run changed.' }), run: RunOfFeed },
-    { description: 'A run was created or changed.' },
-  ),
-)
+const activity = <Fields extends TProperties>(name: string, description: string, fields: Fields) =>
+  Named(name, t.Object({ ...activityFields, ...fields }, { description }))
+
+const EventActivity = activity('EventActivity', 'An event was reported.', {
+  kind: t.Literal('event', { description: 'An event was reported.' }),
+  event: EventOfFeed,
+})
+const TaskActivity = activity('TaskActivity', 'A task was created or changed.', {
+  kind: t.Literal('task', { description: 'A task changed.' }),
+  task: TaskRecord,
+})
+const RunActivity = activity('RunActivity', 'A run was created or changed.', {
+  kind: t.Literal('run', { description: 'A run changed.' }),
+  run: RunOfFeed,
+})
 
 /** The unit of every feed. */
 export const Activity = Named(

@@ -4,12 +4,11 @@ import { encodeCursor } from '../journal/cursor.ts'
 import type { Caller, FeedCaller } from '../keys/schema.ts'
 import type { Subscription } from './channel.ts'
 import type { CloseReason, Connection, Connections } from './connections.ts'
-import type { FeedSource } from './feed-source.ts'
+import { type FeedSource, startOf } from './feed-source.ts'
 import { parseFilter } from './filter.ts'
-import { idOf, parseClientMessage, type ServerMessage, type Subscribe } from './messages.ts'
-import type { Outlet, Sharing } from './outlet.ts'
-import type { Packet } from './packet.ts'
-import { startOf } from './start.ts'
+import type { ServerMessage } from './message-schema.ts'
+import { idOf, parseClientMessage, type Subscribe } from './messages.ts'
+import type { Outlet, Packet, Sharing } from './packet.ts'
 import { Throttle } from './throttle.ts'
 
 export interface WebSocketDeps {
@@ -131,11 +130,11 @@ export class WebSocketConnection implements Connection {
   /** Sends text even if the queue is full. */
   transmit(text: string): void {
     // -1: the message was queued.
-    if (this.socket?.send(text) === -1) this.noteQueue()
+    if (this.socket?.send(text) === -1) this.sent()
   }
 
   /** Called after sending: notes the time if the queue is full now. */
-  noteQueue(): void {
+  sent(): void {
     if (this.fullSinceMs === 0 && this.queuedBytes > QUEUE_BYTES) this.fullSinceMs = performance.now()
   }
 
@@ -232,7 +231,7 @@ class SocketSubscription implements Outlet, Sharing {
   private readonly throttle: Throttle | undefined
 
   constructor(
-    private readonly connection: WebSocketConnection,
+    readonly connection: WebSocketConnection,
     readonly id: string,
     maxPerSecond: number | undefined,
     private readonly epoch: string,
@@ -243,24 +242,8 @@ class SocketSubscription implements Outlet, Sharing {
     else this.throttle = new Throttle(maxPerSecond)
   }
 
-  get isFull(): boolean {
-    return this.connection.isFull
-  }
-
-  enter(topic: string): void {
-    this.connection.enter(topic)
-  }
-
-  exit(topic: string): void {
-    this.connection.exit(topic)
-  }
-
   publish(topic: string, packet: Packet): void {
     this.connection.server.publish(topic, packet.webSocketMessage(this.jsonId))
-  }
-
-  sent(): void {
-    this.connection.noteQueue()
   }
 
   send(packet: Packet): boolean {

@@ -106,7 +106,7 @@ export interface Claim {
 
 /**
  * Appends the fresh events of a call. Runs in the same tick as the claim, so that a repeat of the call never finds ids
- * without the append that it must wait for.
+ * without the append that it must wait for. It does not throw: what goes wrong is a rejection.
  */
 export type Append<Result> = (claim: Claim) => Promise<Result>
 

@@ -1,7 +1,7 @@
 import { Elysia } from 'elysia'
 import { PageQuery } from '../http/schema.ts'
 import type { Guards } from '../keys/guards.ts'
-import { CreateOwnerKey, NewKey } from '../keys/schema.ts'
+import { CreateAgentKey, NewKey } from '../keys/schema.ts'
 import { SECURITY } from '../keys/security.ts'
 import type { KeyStore } from '../keys/store.ts'
 import {
@@ -51,7 +51,7 @@ export function workspaceRoutes({ guards, workspaces, keys }: WorkspaceRoutesDep
       ({ params, body, mint }) => keys.createForOwner(params.workspace_id.toLowerCase(), body, mint),
       {
         params: WorkspaceParams,
-        body: CreateOwnerKey,
+        body: CreateAgentKey,
         response: NewKey,
         detail: {
           tags,

@@ -8,8 +8,8 @@ import {
   type StreamedQueryOptions,
 } from '../../src/clickhouse/client.ts'
 import { freshColumnarDatabase, runningStatements } from '../support/columnar.ts'
-import { countingProxy } from '../support/counting-proxy.ts'
 import { eventually } from '../support/eventually.ts'
+import { countingProxy } from '../support/tcp-proxy.ts'
 import { temporaryDirectory } from '../support/teardown.ts'
 
 /** Streamed answers: what the service relies on from any ClickHouse. */

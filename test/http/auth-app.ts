@@ -2,19 +2,18 @@ import { agentRoutes } from '../../src/agents/routes.ts'
 import { AgentStore } from '../../src/agents/store.ts'
 import type { Clock } from '../../src/base/clock.ts'
 import { mint } from '../../src/base/ids.ts'
-import { createLog } from '../../src/base/log.ts'
+import type { Limits } from '../../src/base/limits.ts'
+import { createLog, type Log } from '../../src/base/log.ts'
 import { bodyReader } from '../../src/http/body.ts'
 import { createEnvelope } from '../../src/http/envelope.ts'
-import { FailureLimit, type FailureLimitOptions } from '../../src/http/failure-limit.ts'
-import type { RateLimits } from '../../src/http/rate-limit.ts'
-import { RateLimiter } from '../../src/http/rate-limit.ts'
+import { FailureLimit, type FailureLimitOptions, RateLimiter, type RateLimits } from '../../src/http/rate-limit.ts'
 import { serverOptions } from '../../src/http/server-options.ts'
 import { Idempotency } from '../../src/idempotency/store.ts'
 import { createGuards } from '../../src/keys/guards.ts'
 import { KeyRing, type KeyRingDeps } from '../../src/keys/key-ring.ts'
 import { keyRoutes } from '../../src/keys/routes.ts'
 import { KeyStore } from '../../src/keys/store.ts'
-import { connectPostgres, unavailableOf } from '../../src/postgres/connect.ts'
+import { connectPostgres, type Sql, unavailableOf } from '../../src/postgres/connect.ts'
 import { bootstrapWorkspace } from '../../src/workspaces/bootstrap.ts'
 import { workspaceRoutes } from '../../src/workspaces/routes.ts'
 import { WorkspaceStore } from '../../src/workspaces/store.ts'
@@ -68,31 +67,51 @@ export class MovableClock implements Clock {
   }
 }
 
-export async function authApp(options: AuthAppOptions = {}) {
-  const url = options.databaseUrl ?? (await freshDatabase()).url
-  const log = createLog('error')
-  const sql = connectPostgres(url, { log, max: 4 })
+/** The guards of an app on this database, with a running key ring. */
+export async function startGuards(
+  { url, sql, clock, log }: { url: string; sql: Sql; clock: Clock; log: Log },
+  limits: Pick<Limits, 'body_bytes' | 'json_depth'>,
+  options: AuthAppOptions = {},
+) {
   const heartbeat = connectPostgres(url, { log, max: 1 })
-  const clock = new MovableClock()
   const instanceId = crypto.randomUUID()
-  const bootstrapped = await bootstrapWorkspace({ sql, clock, mint, key: undefined })
   const ring = new KeyRing({ sql, heartbeat, clock, log, instanceId, exclusive: false, ...options.ring })
   await ring.start()
-  const limits = { body_bytes: 1 << 20, json_depth: 64 }
+  const { bodyBytesInFlight = 1 << 30 } = options
   const guards = createGuards({
     ring,
     limiter: new RateLimiter({ ...UNLIMITED, ...options.rateLimits }, { clock }),
-    reader: bodyReader({
-      limits,
-      bodyTimeoutMs: BODY_TIMEOUT_MS,
-      bodyBytesInFlight: options.bodyBytesInFlight ?? 64 << 20,
-    }),
+    reader: bodyReader({ limits, bodyTimeoutMs: BODY_TIMEOUT_MS, bodyBytesInFlight }),
     idempotency: new Idempotency({ sql, clock, expiryClock: clock, log, instanceId }),
     operatorToken: 'operatorToken' in options ? options.operatorToken : OPERATOR_TOKEN,
     operatorAttempts: new FailureLimit({ what: 'wrong operator tokens', perMinute: 0, ...options.operatorAttempts }),
     addressOf: (request) => request.headers.get('x-test-address') ?? 'test',
     feedOrigins: undefined,
   })
+  return { ring, guards, stop: () => ring.stop().then(() => heartbeat.end({ timeout: 1 })) }
+}
+
+/** Calls the routes at this address. */
+export function caller(base: string) {
+  return async (method: string, path: string, { key, body, headers = {} }: CallOptions = {}): Promise<Answer> => {
+    const response = await fetch(base + path, {
+      method,
+      headers: { ...(key === undefined ? {} : { authorization: `Bearer ${key}` }), ...headers },
+      ...(body === undefined ? {} : { body: typeof body === 'string' ? body : JSON.stringify(body) }),
+    })
+    const text = await response.text()
+    return { status: response.status, headers: response.headers, text, ...JSON.parse(text) }
+  }
+}
+
+export async function authApp(options: AuthAppOptions = {}) {
+  const url = options.databaseUrl ?? (await freshDatabase()).url
+  const log = createLog('error')
+  const sql = connectPostgres(url, { log, max: 4 })
+  const clock = new MovableClock()
+  const bootstrapped = await bootstrapWorkspace({ sql, clock, mint, key: undefined })
+  const limits = { body_bytes: 1 << 20, json_depth: 64 }
+  const { ring, guards, stop } = await startGuards({ url, sql, clock, log }, limits, options)
   const keys = new KeyStore({ sql, ring, clock })
   const app = createEnvelope({ log, limits, unavailableOf, logRequests: false })
     .use(keyRoutes({ guards, keys }))
@@ -114,20 +133,11 @@ export async function authApp(options: AuthAppOptions = {}) {
   const base = `http://127.0.0.1:${app.server!.port}`
   atEnd(async () => {
     await app.stop(true)
-    await ring.stop()
-    await Promise.all([sql.end({ timeout: 1 }), heartbeat.end({ timeout: 1 })])
+    await stop()
+    await sql.end({ timeout: 1 })
   })
 
-  async function call(method: string, path: string, { key, body, headers = {} }: CallOptions = {}): Promise<Answer> {
-    const response = await fetch(base + path, {
-      method,
-      headers: { ...(key === undefined ? {} : { authorization: `Bearer ${key}` }), ...headers },
-      ...(body === undefined ? {} : { body: typeof body === 'string' ? body : JSON.stringify(body) }),
-    })
-    const text = await response.text()
-    return { status: response.status, headers: response.headers, text, ...JSON.parse(text) }
-  }
-
+  const call = caller(base)
   /** The bootstrapped workspace and its key; empty for any further app on the same database. */
   const owner = { workspaceId: bootstrapped.workspaceId ?? '', key: bootstrapped.freshKey ?? '' }
 

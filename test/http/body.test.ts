@@ -50,15 +50,6 @@ describe('size', () => {
     const response = await post(url, bodyOf(LIMIT * 2))
     expect([response.status, response.headers.get('connection')]).toEqual([413, null])
   })
-
-  test('rejects an 11 MiB body under the default limit of 10 MiB', async () => {
-    const large = startHttpApp({ limits: { body_bytes: 10 << 20, json_depth: 16 } })
-    const response = await post(`${large.url}/echo`, bodyOf(11 << 20))
-    expect((await errorOf(response)).code).toBe('PAYLOAD_TOO_LARGE')
-    const withoutLength = await fetch(`${large.url}/echo`, { method: 'POST', body: chunked(bodyOf(11 << 20)) })
-    expect((await errorOf(withoutLength)).code).toBe('PAYLOAD_TOO_LARGE')
-    expect((await post(`${large.url}/echo`, bodyOf(10 << 20))).status).toBe(200)
-  })
 })
 
 describe('Content-Type', () => {

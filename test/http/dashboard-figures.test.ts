@@ -1,13 +1,15 @@
 import { beforeAll, describe, expect, test } from 'bun:test'
 import { figuresOf, readCalls, readRuns } from '../../src/dashboard/page/overview/metrics.ts'
 import { rangeOf } from '../../src/dashboard/page/parts/range.ts'
+import { EventLog } from '../../src/dashboard/page/run/event-log.ts'
+import { filterOf, findRuns } from '../../src/dashboard/page/runs/filters.ts'
 import { newAgent } from '../support/api.ts'
 import { eventually } from '../support/eventually.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 
-/** The figures of the dashboard's overview, by its own queries. */
+/** What the dashboard reads by its own queries. */
 
-describe('the figures of the overview', () => {
+describe('the queries of the dashboard', () => {
   const { signal } = new AbortController()
   const range = () => rangeOf({ range: '15m' }, Date.now())
   let service: TestService
@@ -57,7 +59,7 @@ describe('the figures of the overview', () => {
       return figures.total.cost > 0 && figures.total.tokens === 3_101_517 && figures
     })
     const schema = await service.api('GET', '/api/v1/query/schema')
-    const { models } = await readCalls({ queries, prices: schema.data.model_prices }, range(), [], signal)
+    const { models } = await readCalls(queries, schema.data.model_prices, range(), [], signal)
     const found = models.calls.map(({ name, tokens, cost }) => ({ name, tokens, cost: Number(cost.toFixed(6)) }))
     expect(found).toEqual([
       { name: 'gpt-5', tokens: 3_100_000, cost: 2.5 },
@@ -66,6 +68,44 @@ describe('the figures of the overview', () => {
       { name: 'free', tokens: 7, cost: 0 },
     ])
     expect(models.calls.reduce((sum, { cost }) => sum + cost, 0)).toBeCloseTo(total.cost, 9)
+  })
+
+  test('SQL finds runs with what the API says of them', async () => {
+    const about = { agent_id: agent.agentId, external_run_id: 'Order 77', tags: ['shop'] }
+    const { run_id } = await report('run/start', about)
+    await report('events', { run_id, events: [{ type: 'step', payload: {} }] })
+    await report('run/complete', { run_id })
+    const filter = filterOf({ q: 'order 77', tag: 'shop', agent: agent.agentId, sort: 'events' }, Date.now())
+    const found = await eventually(async () => {
+      const [run] = await findRuns(queries, filter, signal)
+      return run?.event_count === 1 && run.status === 'completed' && run
+    })
+    const { input, output, ...run } = (await service.api('GET', `/api/v1/runs/${run_id}`)).data
+    expect(found).toEqual({ ...run, agent_version: 0, last_event_at: null })
+  })
+
+  test('SQL lists the events of a long run as the API does', async () => {
+    const { run_id } = await report('run/start', { agent_id: agent.agentId })
+    const { last_seq } = await report('events', {
+      run_id,
+      events: Array.from({ length: 900 }, () => ({ type: 'step' })),
+    })
+    const raw = async (path: string, body: object) => {
+      const { text } = await service.api('POST', path, { ...body, wait_for: last_seq })
+      return new Response(text)
+    }
+    // Only what SQL does not list is read in pages.
+    const pages: unknown[] = []
+    const get = async (_: string, query: unknown) => {
+      pages.push(query)
+      return { items: [], next_cursor: null }
+    }
+    const log = new EventLog({ api: { raw, get } as never, queries }, run_id, signal)
+    await log.load(Promise.resolve(900))
+    expect(pages).toEqual([{ after_seq: last_seq, limit: 200 }])
+    const { items } = (await service.api('GET', `/api/v1/runs/${run_id}/events?limit=1`)).data
+    const { id, seq, type, level, occurred_at } = items[0]
+    expect([log.events.value.length, log.events.value[0]]).toEqual([900, { id, seq, type, level, occurred_at }])
   })
 
   async function report(path: string, body: unknown) {

@@ -8,14 +8,13 @@ import { hrefOf, parseAddress } from '../../src/dashboard/page/context/router.ts
 import { parseIntact, plain, pretty, textOf } from '../../src/dashboard/page/data/json.ts'
 import { feedFilterOf, liveFilterOf } from '../../src/dashboard/page/live/live-filter.ts'
 import { sampleOf } from '../../src/dashboard/page/overview/call-sample.ts'
-import { changeOf } from '../../src/dashboard/page/overview/change.ts'
 import { readCalls, settledOf } from '../../src/dashboard/page/overview/metrics.ts'
+import { changeOf } from '../../src/dashboard/page/overview/tiles.tsx'
 import { ago, ahead } from '../../src/dashboard/page/parts/clock.ts'
 import { markdownTokens } from '../../src/dashboard/page/parts/markdown-tokens.ts'
 import { bucketsOf, completeBuckets, linkedRange, rangeOf, zoomOf } from '../../src/dashboard/page/parts/range.ts'
 import { isolated, withSilence } from '../../src/dashboard/page/parts/silence.ts'
-import { filterOf, isPlain } from '../../src/dashboard/page/runs/filters.ts'
-import { searchQuery } from '../../src/dashboard/page/runs/run-search.ts'
+import { filterOf, isPlain, searchQuery } from '../../src/dashboard/page/runs/filters.ts'
 import {
   addressOf,
   paramsOf,
@@ -24,7 +23,7 @@ import {
   timeOf,
   valuesOf,
 } from '../../src/dashboard/page/sql/sql-state.ts'
-import { diffLines, readArguments } from '../../src/dashboard/page/waiting/decision.ts'
+import { diffLines, readArguments } from '../../src/dashboard/page/waiting/decision.tsx'
 import { fillPrompt } from '../../src/hosted/invoke/prompt.ts'
 import { seededRandom } from '../support/random.ts'
 
@@ -271,12 +270,7 @@ describe('figures of model and tool calls', () => {
     }
     const range = rangeOf({ from: '2026-01-01T00:00:00Z', to: '2026-01-02T00:00:00Z' }, 0)
     const counts = [day(0, 40_000, 80, 30)]
-    const { models, tools } = await readCalls(
-      { queries: { run } as never, prices: {} },
-      range,
-      counts,
-      new AbortController().signal,
-    )
+    const { models, tools } = await readCalls({ run } as never, {}, range, counts, new AbortController().signal)
     expect(asked).toEqual([{ from: range.fromMs, to: range.toMs, every: 2 }])
     expect(models.share).toBe(0.5)
     expect(models.calls[0]).toEqual({ name: 'a', calls: 60, failed: 6, p50: 100, p95: 200, tokens: 1_200, cost: 3 })

@@ -1,13 +1,10 @@
 import { describe, expect, test } from 'bun:test'
 import { textOf } from '../../src/dashboard/page/data/json.ts'
 import type { Event, RunSummary, Task } from '../../src/dashboard/page/data/records.ts'
-import { treeOrder } from '../../src/dashboard/page/run/bar-tree.ts'
-import { barsOf } from '../../src/dashboard/page/run/bars.ts'
-import { summaryOf } from '../../src/dashboard/page/run/event-summary.ts'
+import { barsOf, timelineSummary, treeOrder } from '../../src/dashboard/page/run/bars.ts'
 import { messagesOf } from '../../src/dashboard/page/run/messages.ts'
-import { fieldOf } from '../../src/dashboard/page/run/payload.ts'
+import { fieldOf, summaryOf } from '../../src/dashboard/page/run/payload.ts'
 import { panned, tickLabel, ticksOf, zoomed } from '../../src/dashboard/page/run/time-window.ts'
-import { timelineSummary } from '../../src/dashboard/page/run/timeline-summary.ts'
 import { seededRandom } from '../support/random.ts'
 
 /** What the dashboard makes of the events of a run, which can be tested without a browser. */
@@ -79,12 +76,12 @@ describe('the timeline of a run', () => {
   test('lists bars below their parents, siblings by their start, each once, whatever the parents are', () => {
     const node = (id: string, parentId: string | null, startMs: number) => ({ id, parentId, startMs })
     const nodes = [node('d', 'a', 3), node('c', null, 2), node('b', 'a', 2), node('a', null, 1)]
-    expect(treeOrder(nodes).map(({ node: { id }, depth }) => `${depth}${id}`)).toEqual(['0a', '1b', '1d', '0c'])
+    expect(treeOrder(nodes).map(({ id, depth }) => `${depth}${id}`)).toEqual(['0a', '1b', '1d', '0c'])
     const random = seededRandom('span tree')
     for (let round = 0; round < 200; round++) {
       const ids = Array.from({ length: random.int(1, 12) }, (_, index) => `t${index}`)
       const tree = treeOrder(ids.map((id) => node(id, random.pick([null, 'missing', ...ids]), random.int(0, 9))))
-      expect(tree.map(({ node: { id } }) => id).toSorted()).toEqual(ids.toSorted())
+      expect(tree.map(({ id }) => id).toSorted()).toEqual(ids.toSorted())
       expect(tree[0]?.depth).toBe(0)
     }
   })

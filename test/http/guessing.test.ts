@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test'
-import { FailureLimit } from '../../src/http/failure-limit.ts'
+import { FailureLimit } from '../../src/http/rate-limit.ts'
 import { mintToken } from '../../src/keys/token.ts'
 import { OPERATOR_TOKEN as SERVICE_TOKEN, startTestService } from '../support/service.ts'
 import { type AuthApp, authApp, OPERATOR_TOKEN, verdict } from './auth-app.ts'

@@ -256,25 +256,6 @@ function requestWith(idemKey: string): Request {
   return new Request('http://localhost/x', { method: 'POST', headers })
 }
 
-test('begin, suspend and finish work without route hooks', async () => {
-  const idempotency = new Idempotency({ sql, clock, expiryClock: clock, log, instanceId: crypto.randomUUID() })
-  const call = {
-    request: requestWith('plain'),
-    bytes: new Uint8Array([1, 2, 3]),
-  }
-  const first = await idempotency.begin(call)
-  if (!('reservation' in first)) throw new Error('expected a reservation')
-  await expect(idempotency.begin(call)).rejects.toThrow('still running')
-  const id = first.reservation.mint.ulid()
-  await first.reservation.suspend()
-  const second = await idempotency.begin(call)
-  if (!('reservation' in second)) throw new Error('expected a reservation')
-  expect(second.reservation.mint.ulid()).toBe(id)
-  await second.reservation.finish(202, '{"data":{},"error":null}')
-  expect(await idempotency.begin(call)).toEqual({ replay: { status: 202, text: '{"data":{},"error":null}' } })
-  await expect(idempotency.begin({ ...call, bytes: new Uint8Array([4]) })).rejects.toThrow('another request')
-})
-
 test('a request whose outcome is unknown may be run again by another process, although the first one is alive', async () => {
   const instanceId = crypto.randomUUID()
   await sql`

@@ -56,18 +56,13 @@ describe('POST /api/v1/keys', () => {
 
   const rejected: [string, unknown, string][] = [
     ['no name', {}, 'name: required'],
-    ['an empty name', { name: '' }, 'name: expected at least 1 character'],
     ['a long name', { name: 'x'.repeat(201) }, 'name: expected at most 200 characters'],
-    ['NUL in the name', { name: 'a\0b' }, 'name: expected text without the character U+0000'],
-    ['a name that is not a string', { name: 7 }, 'name: expected'],
-    ['an unknown field', { name: 'a', scope: 'all' }, 'scope: unknown field'],
     [
       'an expiry in the past',
       { name: 'a', expires_at: '2020-01-31T09:30:00Z' },
       'expires_at: expected a time in the future',
     ],
     ['an expiry that is not a timestamp', { name: 'a', expires_at: 'tomorrow' }, 'expires_at: expected'],
-    ['a body that is not an object', [], 'body: expected a JSON object'],
   ]
   test.each(rejected)('rejects %s', async (_, body, message) => {
     const answer = await post('/api/v1/keys', body)
@@ -79,17 +74,6 @@ describe('POST /api/v1/keys', () => {
     const { data } = await post('/api/v1/keys', { name: 'a', expires_at: '2290-01-31T11:30:00.5+02:00' })
     expect(data.expires_at).toBe('2290-01-31T09:30:00.500Z')
     expect((await post('/api/v1/keys', { name: 'a', expires_at: null })).data.expires_at).toBeNull()
-  })
-
-  test('a retry with the same Idempotency-Key replays the key and creates one', async () => {
-    const headers = { 'idempotency-key': 'make-one' }
-    const first = await post('/api/v1/keys', { name: 'once' }, headers)
-    const again = await post('/api/v1/keys', { name: 'once' }, headers)
-    expect(again.text).toBe(first.text)
-    expect(again.headers.get('idempotent-replayed')).toBe('true')
-    const [row] = await app.sql`select count(*)::int as count from api_keys where name = 'once'`
-    expect(row!.count).toBe(1)
-    expect(verdict(await post('/api/v1/keys', { name: 'twice' }, headers))).toBe('409 CONFLICT')
   })
 
   test('a retry after a lost response replaces the key that was never delivered', async () => {

@@ -109,15 +109,6 @@ describe('a feed is rejected with the envelope, before any upgrade,', () => {
   test('for a run that does not exist', async () => {
     expect(verdict(await rejection(service, ofRun(NO_RUN), { key: service.workspaceKey }))).toBe('404 NOT_FOUND')
   })
-
-  test('without a WebSocket handshake on the WebSocket URL', async () => {
-    const plain = await service.api('GET', LIVE)
-    expect([verdict(plain), plain.error?.message]).toEqual([
-      '400 VALIDATION_ERROR',
-      'connect to this URL with a WebSocket client',
-    ])
-    expect(verdict(await service.api('GET', LIVE, undefined, { key: null }))).toBe('401 UNAUTHENTICATED')
-  })
 })
 
 describe('a feed token', () => {

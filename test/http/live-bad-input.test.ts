@@ -38,7 +38,6 @@ async function expectUnharmed(...others: LiveSocket[]): Promise<void> {
   await witness.until(() => witness.items('all').length === reported)
 }
 
-const UUID = '01a1fdd5-ffee-70aa-b800-431450fb7436'
 const OPS = 'expected one of subscribe, unsubscribe, ping; got'
 const ID = 'id: expected text of 1 to 128 characters'
 const TOO_MANY = 'expected at most 2000 values in a message'
@@ -105,25 +104,7 @@ describe('an invalid subscription is rejected, naming the field, and keeps the o
     [{ filter: [] }, 'filter: expected an object'],
     [{ filter: 'level=warn' }, 'filter: expected an object'],
     [{ filter: { levl: 'warn' } }, 'filter.levl: unknown field; expected one of agent_id, run_id, kind, type, level,'],
-    [{ filter: { constructor: 'x' } }, 'filter.constructor: unknown field'],
-    [{ filter: { level: 'warning' } }, 'filter.level: expected one of debug, info, warn, error; got "warning"'],
     [{ filter: { level: ['warn', 'WARN'] } }, 'filter.level[1]: expected one of debug, info, warn, error; got "WARN"'],
-    [{ filter: { level: 3 } }, 'filter.level: expected text'],
-    [{ filter: { kind: 'log' } }, 'filter.kind: expected one of event, task, run; got "log"'],
-    [{ filter: { status: 'done' } }, 'filter.status: expected one of pending, running'],
-    [{ filter: { type: [] } }, 'filter.type: expected at least one value'],
-    [{ filter: { type: [['a']] } }, 'filter.type[0]: expected text'],
-    [{ filter: { type: { prefix: 'a' } } }, 'filter.type: expected text'],
-    [{ filter: { type: '' } }, 'filter.type: expected 1 to '],
-    [{ filter: { type: 'a*b' } }, 'filter.type: a * is allowed only at the end'],
-    [{ filter: { type: '**' } }, 'filter.type: a * is allowed only at the end'],
-    [{ filter: { tag: '' } }, 'filter.tag: expected 1 to '],
-    [{ filter: { tag: Array(101).fill('a') } }, 'filter.tag: expected at most 100 values'],
-    [{ filter: { agent_id: 'x' } }, 'filter.agent_id: expected a uuid'],
-    [{ filter: { run_id: [UUID, `${UUID} `] } }, 'filter.run_id[1]: expected a uuid'],
-    [{ filter: { level: 'warn', tag: 'a' } }, nothing('level and tag')],
-    [{ filter: { type: 'a', status: 'failed' } }, nothing('type and status')],
-    [{ filter: { kind: 'run', level: 'info' } }, nothing('kind and level')],
     [{ filter: { kind: ['event', 'task'], tag: 'a' } }, nothing('kind and tag')],
     [{ after: 'yesterday' }, NO_CURSOR],
     [{ after: '' }, NO_CURSOR],
@@ -187,11 +168,7 @@ describe('an invalid event stream request is rejected, naming the parameter:', (
       'levl=warn',
       'query.levl: unknown parameter; expected one of agent_id, run_id, kind, type, level, status, tag, after',
     ],
-    ['level=warning', 'query.level[0]: expected one of debug, info, warn, error; got "warning"'],
     ['kind=event&kind=log', 'query.kind[1]: expected one of event, task, run; got "log"'],
-    ['type=a*b', 'query.type[0]: a * is allowed only at the end'],
-    ['type=', 'query.type[0]: expected 1 to '],
-    ['run_id=x', 'query.run_id[0]: expected a uuid'],
     [Array(101).fill('tag=a').join('&'), 'query.tag: expected at most 100 values'],
     ['level=warn&tag=a', 'query: nothing can match: '],
     ['after=yesterday', 'after: expected the cursor of an activity, or 0'],

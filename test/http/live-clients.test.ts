@@ -1,5 +1,4 @@
 import { beforeAll, describe, expect, test } from 'bun:test'
-import type { IncomingMessage } from 'node:http'
 import { join } from 'node:path'
 import { EventSource } from 'eventsource'
 import type WsPackage from 'ws'
@@ -171,43 +170,11 @@ describe('EventSource', () => {
     expect(items.map(({ kind }) => kind).toSorted()).toEqual(['event', 'event', 'event', 'run', 'run', 'task'])
     expect(items.at(-1)?.run?.status).toBe('completed')
   })
-
-  test('gets a gap and continues from there', async () => {
-    const agent = await newReporter(service.api)
-    const runId = await agent.start()
-    const follower = followStream(`&run_id=${runId}&after=abc123.7`, bearer())
-    await eventually(() => follower.gaps === 1)
-    await agent.events(runId, numbered(2))
-    await eventually(() => follower.items.length === 2)
-    follower.close()
-  })
-
-  test('closes with the status when it is rejected', async () => {
-    const source = new EventSource(`${service.url}/api/v1/stream?token=x`)
-    const codes: unknown[] = []
-    source.addEventListener('error', ({ code }) => codes.push(code))
-    await eventually(() => source.readyState === source.CLOSED)
-    expect(codes).toEqual([401])
-  })
 })
 
 describe('the ws package', () => {
   const open = (headers: Record<string, string>) =>
     new WsClient(`${service.url.replace('http', 'ws')}/api/v1/live`, { headers })
-
-  test('gets the error of a rejection as the handshake response', async () => {
-    const socket = open({ authorization: 'Bearer x' })
-    const response = await new Promise<IncomingMessage>((resolve) =>
-      socket.on('unexpected-response', (_request, answer) => resolve(answer)),
-    )
-    const chunks: Buffer[] = []
-    for await (const chunk of response) chunks.push(chunk)
-    expect(response.statusCode).toBe(401)
-    expect(JSON.parse(Buffer.concat(chunks).toString())).toEqual({
-      data: null,
-      error: { code: 'UNAUTHENTICATED', message: 'the key or feed token is not valid' },
-    })
-  })
 
   test('gets text messages, protocol pongs and the close code', async () => {
     const { data } = await service.api('POST', '/api/v1/keys', { name: 'short' })

@@ -281,38 +281,6 @@ describe('an event stream resumes', () => {
   })
 })
 
-test('shows no activity of another workspace, and with an agent key none of another agent', async () => {
-  const [ours, theirs] = [await newTenant(service), await newTenant(service)]
-  const [mine, other, outsider] = [
-    await newReporter(ours.api),
-    await newReporter(ours.api),
-    await newReporter(theirs.api),
-  ]
-  const [live, own] = [
-    await LiveStream.open(ours, ALL),
-    await LiveStream.open(ours, `${ALL}?type=*`, { key: mine.agentKey }),
-  ]
-  await Promise.all([endedRun(outsider), endedRun(mine), endedRun(other), endedRun(outsider)])
-  const [past, ownPast] = [
-    await LiveStream.open(ours, `${ALL}?after=0`),
-    await LiveStream.open(ours, `${ALL}?after=0&kind=event`, { key: mine.agentKey }),
-  ]
-  const both = [mine.agentId, other.agentId].sort()
-  for (const [stream, count, agents] of [
-    [live, 24, both],
-    [past, 24, both],
-    [own, 10, [mine.agentId]],
-    [ownPast, 10, [mine.agentId]],
-  ] as const) {
-    await stream.until(() => stream.items.length >= count)
-    expect([stream.items.length, [...new Set(stream.items.map(({ agent_id }) => agent_id))].sort()]).toEqual([
-      count,
-      [...agents],
-    ])
-    await stream.close()
-  }
-})
-
 test('a client that disconnects frees its connection, idle or while it receives', async () => {
   const tenant = await newTenant(service)
   const agent = await newReporter(tenant.api)

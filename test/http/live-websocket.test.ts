@@ -359,28 +359,19 @@ describe('a subscription starts', () => {
     await socket.close()
   })
 
-  test('with a gap and then everything after a cursor of a lost journal', async () => {
-    const tenant = await newTenant(service)
-    const agent = await newReporter(tenant.api)
-    await agent.events(await agent.start(), numbered(3))
-    const socket = await LiveSocket.open(tenant)
-    const subscribed = await socket.subscribe('s', { after: 'abc123.7', filter: { kind: 'event' } })
-    const beginning = `${epochOf(subscribed)}.0`
-    expect(subscribed).toMatchObject({ cursor: beginning, recovered: false })
-    expect(numbersOf(await settled(socket, 's', 3))).toEqual([0, 1, 2])
-    expect(socket.messagesOf('gap')).toEqual([{ op: 'gap', id: 's', after: 'abc123.7', resumed_at: beginning }])
-    await socket.close()
-  })
-
-  test('with a gap and then new activity after a position past the end of the journal', async () => {
+  test('with a gap: from the beginning after a cursor of a lost journal, else with new activity', async () => {
     const tenant = await newTenant(service)
     const agent = await newReporter(tenant.api)
     const runId = await agent.start()
     const { last_seq } = await agent.events(runId, numbered(3))
     const socket = await LiveSocket.open(tenant)
-    const { cursor } = await socket.subscribe('past', { after: 0 })
+    const epoch = epochOf(await socket.subscribe('past', { after: 0 }))
+    const lost = await socket.subscribe('lost', { after: 'abc123.7', filter: { kind: 'event' } })
+    expect(lost).toMatchObject({ cursor: `${epoch}.0`, recovered: false })
+    expect(numbersOf(await settled(socket, 'lost', 3))).toEqual([0, 1, 2])
+    expect(socket.messagesOf('gap')).toEqual([{ op: 'gap', id: 'lost', after: 'abc123.7', resumed_at: `${epoch}.0` }])
     for (const [id, after] of [
-      ['cursor', `${cursor!.split('.')[0]}.999999999`],
+      ['cursor', `${epoch}.999999999`],
       ['bare', '999999999'],
     ]) {
       const subscribed = await socket.subscribe(id, { after, filter: { kind: 'event' } })

@@ -5,10 +5,10 @@ import { newAgent } from '../support/api.ts'
 import { eventually } from '../support/eventually.ts'
 import { freshDatabase } from '../support/postgres.ts'
 import { startTestService } from '../support/service.ts'
-import { cuttableProxy } from './revocation-proxy.ts'
+import { postgresProxy } from '../support/tcp-proxy.ts'
 
 const database = await freshDatabase()
-const proxy = await cuttableProxy(database.url)
+const proxy = await postgresProxy(database.url)
 const { api, url } = await startTestService({
   DATABASE_URL: proxy.url,
   RATE_LIMIT_READS_PER_MINUTE: '1234',

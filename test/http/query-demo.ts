@@ -1,9 +1,7 @@
 import type { Clock } from '../../src/base/clock.ts'
+import type { Action, PlannedEvent, Profile, RunPlan } from '../../src/cli/demo/plan.ts'
+import { PROFILES } from '../../src/cli/demo/profiles.ts'
 import { createRandom } from '../../src/cli/demo/random.ts'
-import { coding } from '../../src/cli/demo/scripts/coding.ts'
-import type { Profile, RunPlan, Step } from '../../src/cli/demo/scripts/plan.ts'
-import { research } from '../../src/cli/demo/scripts/research.ts'
-import { support } from '../../src/cli/demo/scripts/support.ts'
 import { newAgent } from '../support/api.ts'
 import type { Random } from '../support/random.ts'
 import { startTestService, type TestService } from '../support/service.ts'
@@ -28,11 +26,8 @@ export interface ReportedRun {
   readonly events: readonly ReportedEvent[]
 }
 
-export interface ReportedEvent {
-  readonly type: string
-  readonly level: string
+export interface ReportedEvent extends PlannedEvent {
   readonly occurredMs: number
-  readonly payload: Readonly<Record<string, unknown>>
 }
 
 export interface Demo {
@@ -42,11 +37,10 @@ export interface Demo {
   readonly lastSeq: number
 }
 
-const PROFILES = { support, coding, research }
 const RUNS = 50
 const HOUR_MS = 3_600_000
 const fails = ({ tasks }: RunPlan) => tasks.some(({ failure }) => failure !== undefined)
-const delegates = ({ tasks }: RunPlan) => tasks.some(({ steps }) => steps.some(({ kind }) => kind === 'delegate'))
+const delegates = ({ tasks }: RunPlan) => tasks.some(({ steps }) => steps.some((step) => 'to' in step))
 const any = () => true
 /** Some kinds of run are rare; a fixed rotation makes sure that all occur. */
 const KINDS = [(plan: RunPlan) => !fails(plan), any, fails, any, delegates, any, any]
@@ -64,7 +58,7 @@ export async function reportDemo(random: Random): Promise<Demo> {
   const clock = new SetClock()
   const service = await startTestService({}, { clock, bounds: { queries: { seconds: QUERY_SECONDS } } })
   const agents = new Map<string, Member>()
-  for (const profile of Object.values(PROFILES))
+  for (const profile of PROFILES)
     agents.set(profile.name, { ...(await newAgent(service.api, { name: profile.name })), profile })
   const demo = { api: service.api, clock, agents, runs: [] as ReportedRun[], lastSeq: 0 }
 
@@ -133,14 +127,14 @@ async function report(
     const id = Bun.randomUUIDv7()
     const setStatus = (status: string) =>
       call('tasks', { run_id, task: { id, name: task.name, status, input: task.input } })
-    if (task.skipped || reason !== undefined) {
+    if (task.isSkipped || reason !== undefined) {
       await setStatus('skipped')
       tasks.push({ name: task.name, status: 'skipped' })
       continue
     }
     await setStatus('running')
     for (const step of task.steps) {
-      if (step.kind === 'delegate') {
+      if ('to' in step) {
         const child = demo.agents.get(step.to)!
         await report(demo, child, child.profile.plan(createRandom(step.seed)), run_id, false)
       } else events.push(...eventsOf(step, clock))
@@ -165,23 +159,10 @@ function withoutFailure(plan: RunPlan): RunPlan {
   return { ...plan, tasks: plan.tasks.map(({ failure: _, ...task }) => task) }
 }
 
-/** The events of a step; advances the clock by its duration. */
-function eventsOf(step: Exclude<Step, { kind: 'delegate' }>, clock: SetClock): ReportedEvent[] {
-  const event = (type: string, level: string, payload: object): ReportedEvent => ({
-    type,
-    level,
-    occurredMs: clock.ms,
-    payload: payload as Record<string, unknown>,
-  })
-  if (step.kind === 'note') return [event(step.type, step.level, step.payload)]
-  if (step.kind === 'llm') {
-    clock.ms += step.ms
-    return [event('llm.call', 'info', step.payload)]
-  }
-  const call = { 'gen_ai.tool.name': step.tool, input: step.input }
-  const started = event('tool.call.started', 'info', call)
-  clock.ms += step.ms
-  const ended = step.error === undefined ? { output: step.output } : { 'error.type': step.error }
-  const level = step.error === undefined ? 'info' : 'warn'
-  return [started, event('tool.call.finished', level, { ...call, ...ended, latency_ms: step.ms })]
+/** The events of an action; advances the clock by its duration. */
+function eventsOf({ before, ms, after }: Action, clock: SetClock): ReportedEvent[] {
+  const startedMs = clock.ms
+  clock.ms += ms
+  const started = before === undefined ? [] : [{ ...before, occurredMs: startedMs }]
+  return [...started, { ...after, occurredMs: clock.ms }]
 }

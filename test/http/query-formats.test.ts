@@ -4,10 +4,10 @@ import { join } from 'node:path'
 import { remoteClickHouse } from '../../src/clickhouse/backend.ts'
 import { type ColumnarClient, createColumnarClient } from '../../src/clickhouse/client.ts'
 import { freshColumnarDatabase, runningStatements } from '../support/columnar.ts'
-import { countingProxy } from '../support/counting-proxy.ts'
 import { eventually } from '../support/eventually.ts'
 import { errorOf } from '../support/http-app.ts'
 import { startTestService, type TestService } from '../support/service.ts'
+import { countingProxy } from '../support/tcp-proxy.ts'
 import { atEnd, temporaryDirectory } from '../support/teardown.ts'
 
 /**

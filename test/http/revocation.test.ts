@@ -5,9 +5,9 @@ import { connectPostgres } from '../../src/postgres/connect.ts'
 import { eventually } from '../support/eventually.ts'
 import { freshDatabase } from '../support/postgres.ts'
 import { seededRandom } from '../support/random.ts'
+import { postgresProxy } from '../support/tcp-proxy.ts'
 import { atEnd } from '../support/teardown.ts'
 import { type AuthApp, authApp, OPERATOR_TOKEN, verdict } from './auth-app.ts'
-import { cuttableProxy } from './revocation-proxy.ts'
 
 /** Once a revocation is acknowledged, no process accepts the key (docs/specification.md#revocation). */
 
@@ -52,7 +52,7 @@ describe('one process', () => {
 
   test('a lookup that races with the revocation does not cache the key as valid', async () => {
     const { url } = await freshDatabase()
-    const proxy = await cuttableProxy(url)
+    const proxy = await postgresProxy(url)
     const app = await authApp({ databaseUrl: url, ring: { sql: clientOf(proxy.url, 1) } })
     const other = await authApp({ databaseUrl: url })
     await reads(app, app.owner.key)
@@ -174,7 +174,7 @@ describe('when a process cannot reach Postgres', () => {
 
   test('with a shared database, cached keys are valid until its lease ends, and a revocation waits for that', async () => {
     const { url } = await freshDatabase()
-    const proxy = await cuttableProxy(url)
+    const proxy = await postgresProxy(url)
     const a = await authApp({ databaseUrl: url, ring: { times: TIMES } })
     const b = await authApp({
       databaseUrl: url,
@@ -200,7 +200,7 @@ describe('when a process cannot reach Postgres', () => {
 
   test('a single process keeps accepting cached keys and returns 503 for others', async () => {
     const { url } = await freshDatabase()
-    const proxy = await cuttableProxy(url)
+    const proxy = await postgresProxy(url)
     const app = await authApp({
       databaseUrl: url,
       ring: { times: TIMES, sql: clientOf(proxy.url, 2), heartbeat: clientOf(proxy.url, 1), log: createLog('silent') },
@@ -220,7 +220,7 @@ describe('when a process cannot reach Postgres', () => {
 
   test('with the embedded database, cached keys stay valid during any outage', async () => {
     const { url } = await freshDatabase()
-    const proxy = await cuttableProxy(url)
+    const proxy = await postgresProxy(url)
     const app = await authApp({
       databaseUrl: url,
       ring: {
@@ -237,7 +237,7 @@ describe('when a process cannot reach Postgres', () => {
 
   test('after a second process joins during the outage, a revocation waits for the long lease of the first', async () => {
     const { url } = await freshDatabase()
-    const proxy = await cuttableProxy(url)
+    const proxy = await postgresProxy(url)
     const times = { ...TIMES, aloneLeaseMs: 1_500, settleMaxMs: 300 }
     const b = await authApp({
       databaseUrl: url,

@@ -2,15 +2,9 @@ import { join } from 'node:path'
 import { mint } from '../../src/base/ids.ts'
 import type { Limits } from '../../src/base/limits.ts'
 import { createLog } from '../../src/base/log.ts'
-import { bodyReader } from '../../src/http/body.ts'
 import { createEnvelope } from '../../src/http/envelope.ts'
-import { FailureLimit } from '../../src/http/failure-limit.ts'
-import { RateLimiter } from '../../src/http/rate-limit.ts'
-import { Idempotency } from '../../src/idempotency/store.ts'
 import { openLocalJournal } from '../../src/journal/local/journal.ts'
 import { startOutboxRelay } from '../../src/journal/outbox-relay.ts'
-import { createGuards } from '../../src/keys/guards.ts'
-import { KeyRing } from '../../src/keys/key-ring.ts'
 import { insertKey } from '../../src/keys/store.ts'
 import { mintToken } from '../../src/keys/token.ts'
 import { connectPostgres, unavailableOf } from '../../src/postgres/connect.ts'
@@ -29,15 +23,7 @@ import { partitionWith } from '../support/partitions.ts'
 import { freshDatabase } from '../support/postgres.ts'
 import { startSink } from '../support/sink.ts'
 import { atEnd, temporaryDirectory } from '../support/teardown.ts'
-import { type Answer, type CallOptions, MovableClock } from './auth-app.ts'
-
-const UNLIMITED = {
-  ingestRequestsPerMinute: 0,
-  eventsPerSecond: 0,
-  invokesPerMinute: 0,
-  readsPerMinute: 0,
-  queriesPerMinute: 0,
-}
+import { caller, MovableClock, startGuards } from './auth-app.ts'
 
 /** The routes of runs and tasks as the service has them, on a real port with a real Postgres, journal and ClickHouse. */
 export async function runsApp(limits: Partial<Limits> = {}) {
@@ -45,9 +31,7 @@ export async function runsApp(limits: Partial<Limits> = {}) {
   const { client } = await freshColumnarDatabase()
   const log = createLog('error')
   const sql = connectPostgres(url, { log, max: 6 })
-  const heartbeat = connectPostgres(url, { log, max: 1 })
   const clock = new MovableClock()
-  const instanceId = crypto.randomUUID()
   const allLimits = { ...LIMITS, ...limits }
   const dir = await temporaryDirectory()
   const journal = await openLocalJournal({ dir: join(dir, 'journal'), maxBytes: 1 << 30, keepBytes: 0, clock, log })
@@ -58,18 +42,7 @@ export async function runsApp(limits: Partial<Limits> = {}) {
   // Tests run the sweep themselves.
   const partitions = partitionWith({ journal, sink, relay, statistics })
   const stale = startStaleRuns({ sql, partitions, clock, log, onChange: relay.wake, intervalMs: 3_600_000 })
-  const ring = new KeyRing({ sql, heartbeat, clock, log, instanceId, exclusive: false })
-  await ring.start()
-  const guards = createGuards({
-    ring,
-    limiter: new RateLimiter(UNLIMITED, { clock }),
-    reader: bodyReader({ limits: allLimits, bodyTimeoutMs: 5_000, bodyBytesInFlight: 1 << 30 }),
-    idempotency: new Idempotency({ sql, clock, expiryClock: clock, log, instanceId }),
-    operatorToken: undefined,
-    operatorAttempts: new FailureLimit({ what: 'wrong operator tokens', perMinute: 0 }),
-    addressOf: () => 'test',
-    feedOrigins: undefined,
-  })
+  const { guards, stop } = await startGuards({ url, sql, clock, log }, allLimits)
   const directory = createRunDirectory({ sql })
   const stores = { sql, clock, limits: allLimits, directory, cancelHosted: async () => false, onChange: relay.wake }
   const runs = new RunStore(stores)
@@ -82,20 +55,12 @@ export async function runsApp(limits: Partial<Limits> = {}) {
   const base = `http://127.0.0.1:${app.server!.port}`
   atEnd(async () => {
     await app.stop(true)
-    await Promise.all([stale.stop(), statistics.stop(), relay.stop(), sink.stop(1_000), ring.stop()])
+    await Promise.all([stale.stop(), statistics.stop(), relay.stop(), sink.stop(1_000), stop()])
     await journal.close()
-    await Promise.all([sql.end({ timeout: 1 }), heartbeat.end({ timeout: 1 })])
+    await sql.end({ timeout: 1 })
   })
 
-  async function call(method: string, path: string, { key, body, headers = {} }: CallOptions = {}): Promise<Answer> {
-    const response = await fetch(base + path, {
-      method,
-      headers: { ...(key === undefined ? {} : { authorization: `Bearer ${key}` }), ...headers },
-      ...(body === undefined ? {} : { body: typeof body === 'string' ? body : JSON.stringify(body) }),
-    })
-    const text = await response.text()
-    return { status: response.status, headers: response.headers, text, ...JSON.parse(text) }
-  }
+  const call = caller(base)
 
   async function newKey(workspaceId: string, agentId: string | null): Promise<string> {
     const token = mintToken(agentId === null ? 'workspace' : 'agent')

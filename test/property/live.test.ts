@@ -9,7 +9,7 @@ import { type LocalJournal, openLocalJournal } from '../../src/journal/local/jou
 import { parseFilter } from '../../src/live/filter.ts'
 import { createHistory } from '../../src/live/history.ts'
 import { Hub } from '../../src/live/hub.ts'
-import type { Outlet } from '../../src/live/outlet.ts'
+import type { Outlet } from '../../src/live/packet.ts'
 import { type FreshColumnarDatabase, freshColumnarDatabase } from '../support/columnar.ts'
 import { CONDITION_TIMEOUT_MS, eventually } from '../support/eventually.ts'
 import { type Random, seededRandom } from '../support/random.ts'

@@ -1,9 +1,9 @@
 import type { Frame } from '../../src/journal/journal.ts'
 import type { Activity } from '../../src/live/activity.ts'
-import { Channels } from '../../src/live/channels.ts'
+import { Channels } from '../../src/live/channel.ts'
 import type { Filter } from '../../src/live/filter.ts'
 import { Matching } from '../../src/live/matching.ts'
-import { TimeSlice } from '../../src/live/time-slice.ts'
+import { TimeSlice } from '../../src/live/share.ts'
 
 export interface MatchQuery {
   readonly epoch: string
@@ -20,7 +20,7 @@ export async function matchAll(frames: readonly Frame[], query: MatchQuery): Pro
   const { epoch, afterSeq, workspaceId, filters, slice = new TimeSlice(), onHandOut } = query
   const channels = new Channels(filters.length)
   const joined = filters.map((filter) => channels.join(workspaceId, filter))
-  for (const channel of joined) channels.activate(channel)
+  for (const channel of joined) channel.workspace.live.add(channel)
   const found = joined.map((): Activity[] => [])
   const matching = new Matching(frames, {
     ...{ epoch, afterSeq, slice },

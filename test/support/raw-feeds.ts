@@ -1,4 +1,5 @@
 import { connect, type Socket } from 'bun'
+import { createParser } from 'eventsource-parser'
 
 /*
  * Feeds on raw sockets. These clients do what no library lets a test do: stop reading, so that the
@@ -66,7 +67,13 @@ export async function openEventStream(
   path: string,
   onFrame: (frame: StreamFrame) => void,
 ): Promise<RawFeed> {
-  const connection = new Connection(new ChunkReader(new EventReader(onFrame)))
+  const decoder = new TextDecoder()
+  const parser = createParser({
+    onEvent({ id, event, data }) {
+      if (id !== undefined && event !== undefined) onFrame({ id, event, data })
+    },
+  })
+  const connection = new Connection(new ChunkReader((bytes) => parser.feed(decoder.decode(bytes, { stream: true }))))
   await connection.open(url, path, headers, 200)
   return connection
 }
@@ -213,7 +220,7 @@ function textFrame(text: string): Buffer {
 class ChunkReader implements Reader {
   needs = 1
 
-  constructor(private readonly content: EventReader) {}
+  constructor(private readonly onContent: (bytes: Buffer) => void) {}
 
   take(bytes: Buffer): number {
     const lineEnd = bytes.indexOf('\r\n')
@@ -223,24 +230,7 @@ class ChunkReader implements Reader {
     this.needs = end + 2
     if (bytes.length < this.needs) return 0
     this.needs = 1
-    this.content.add(bytes.subarray(start, end))
+    this.onContent(bytes.subarray(start, end))
     return end + 2
-  }
-}
-
-class EventReader {
-  private rest = ''
-  private readonly decoder = new TextDecoder()
-
-  constructor(private readonly onFrame: (frame: StreamFrame) => void) {}
-
-  add(bytes: Buffer): void {
-    const frames = (this.rest + this.decoder.decode(bytes, { stream: true })).split('\n\n')
-    this.rest = frames.pop() ?? ''
-    for (const frame of frames) {
-      const fields = new Map(frame.split('\n').map((line) => line.split(/: ?(.*)/s) as [string, string]))
-      const [id, event, data] = [fields.get('id'), fields.get('event'), fields.get('data')]
-      if (id !== undefined && event !== undefined && data !== undefined) this.onFrame({ id, event, data })
-    }
   }
 }

@@ -2,8 +2,7 @@ import { afterEach, expect, setSystemTime, test } from 'bun:test'
 import { Penalties } from '../../src/analytics/caps.ts'
 import { systemClock } from '../../src/base/clock.ts'
 import { ApiError } from '../../src/base/errors.ts'
-import { FailureLimit } from '../../src/http/failure-limit.ts'
-import { RateLimiter } from '../../src/http/rate-limit.ts'
+import { FailureLimit, RateLimiter } from '../../src/http/rate-limit.ts'
 
 /** Limits last as long as they say, also when the system clock is set. */
 

@@ -28,13 +28,14 @@ function setUp(limits = LIMITS) {
   return { time, limiter, take }
 }
 
-test('counts budgets separately', () => {
+test('counts budgets and keys separately', () => {
   const { take } = setUp()
   for (let i = 0; i < 60; i++) expect(take('a', 'ingest', 1)).toBe(0)
   expect(take('a', 'ingest', 1)).toBe(1)
   expect(take('a', 'events', 100)).toBe(0)
   expect(take('a', 'queries', 1)).toBe(0)
   expect(take('a', 'queries', 1)).toBe(60)
+  expect(take('b', 'queries', 1)).toBe(0)
 })
 
 test('a batch larger than the whole bucket passes when the bucket is full, and leaves a debt', () => {

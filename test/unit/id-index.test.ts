@@ -82,17 +82,6 @@ test.each(['in memory', 'not in memory'])(
   },
 )
 
-test('an append that throws leaves its ids to the next call', async () => {
-  const index = new EventIdIndex(storeOf(new Map()).source)
-  const run = runRef()
-  index.runStarted(run)
-  const failed = await index.claim(run, ['a'], () => {
-    throw new Error('closed')
-  })
-  await expect(failed.durable).rejects.toThrow('closed')
-  expect(await index.claim(run, ['a'], done)).toMatchObject({ duplicates: 0 })
-})
-
 test('concurrent calls load an unknown run once', async () => {
   const run = runRef()
   const { source, asked } = storeOf(new Map([[run.runId, new Set(['a'])]]))

@@ -18,13 +18,15 @@ function newChannel() {
   const subscribe = (key: string) => {
     const sharing = {
       key,
-      isFull: false,
-      enter: (topic: string) => void topics.set(topic, (topics.get(topic) ?? new Set()).add(subscription)),
-      exit: (topic: string) => void topics.get(topic)!.delete(subscription),
+      connection: {
+        isFull: false,
+        enter: (topic: string) => void topics.set(topic, (topics.get(topic) ?? new Set()).add(subscription)),
+        exit: (topic: string) => void topics.get(topic)!.delete(subscription),
+        sent: () => {},
+      },
       publish(topic: string) {
         for (const each of topics.get(topic)!) sent.set(each, (sent.get(each) ?? 0) + 1)
       },
-      sent: () => {},
     }
     const outlet = { send: () => true, gap() {}, caughtUp() {}, failed() {}, sharing }
     const subscription: Subscription = {

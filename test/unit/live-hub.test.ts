@@ -7,8 +7,7 @@ import { parseFilter } from '../../src/live/filter.ts'
 import type { HistoryQuery } from '../../src/live/history.ts'
 import { Hub, SENT_BYTES_MAX } from '../../src/live/hub.ts'
 import { MATCHES_MAX } from '../../src/live/matching.ts'
-import type { Outlet } from '../../src/live/outlet.ts'
-import { type Packet, PacketCache } from '../../src/live/packet.ts'
+import { type Outlet, type Packet, PacketCache } from '../../src/live/packet.ts'
 import { batchOf, runRef } from '../support/events.ts'
 import { eventually } from '../support/eventually.ts'
 import { seededRandom } from '../support/random.ts'
@@ -30,19 +29,22 @@ function outlet(overrides: Partial<Outlet>): Outlet {
   return { send: () => true, gap() {}, caughtUp() {}, failed() {}, ...overrides }
 }
 
-test('a subscription catches up with everything before its start, even while live ones lag behind', async () => {
+/** A hub on a journal, which it sees as `seen` of it. */
+async function hubOn(
+  options: Partial<ConstructorParameters<typeof Hub>[0]> = {},
+  seen = (journal: LocalJournal) => journal,
+) {
   const dir = await temporaryDirectory()
   const journal = await openLocalJournal({ dir, maxBytes: 1 << 30, keepBytes: 1 << 30, clock: systemClock, log })
-  const hub = new Hub({
-    journal,
-    history: { read: () => Promise.reject(new Error('not asked for')) },
-    log,
-    filtersPerWorkspace: 1,
-  })
+  const history = { read: () => Promise.reject(new Error('not asked for')) }
+  const hub = new Hub({ journal: seen(journal), history, log, filtersPerWorkspace: 1, ...options })
   atEnd(() => hub.stop().then(() => journal.close()))
   const run = runRef()
-  const { workspaceId } = run
+  return { journal, hub, run, workspaceId: run.workspaceId }
+}
 
+test('a subscription catches up with everything before its start, even while live ones lag behind', async () => {
+  const { journal, hub, run, workspaceId } = await hubOn()
   let liveSeq = 0
   const busy = (packet: Packet) => {
     const endMs = performance.now() + BUSY_MS
@@ -99,16 +101,10 @@ test('a subscription catches up with everything before its start, even while liv
 })
 
 test('2,500 filters and a call of 5,000 events: the event loop stays responsive, and each filter gets its events in order', async () => {
-  const dir = await temporaryDirectory()
-  const journal = await openLocalJournal({ dir, maxBytes: 1 << 30, keepBytes: 1 << 30, clock: systemClock, log })
   // Each reading of the clock is a millisecond later, so that the counts do not depend on the machine.
   let nowMs = 0
   const now = () => nowMs++
-  const history = { read: () => Promise.reject(new Error('not asked for')) }
-  const hub = new Hub({ journal, history, log, filtersPerWorkspace: FILTERS, now })
-  atEnd(() => hub.stop().then(() => journal.close()))
-  const run = runRef()
-  const { workspaceId } = run
+  const { journal, hub, run, workspaceId } = await hubOn({ filtersPerWorkspace: FILTERS, now })
   let turns = 0
   let sent = { turn: 0, count: 0, most: 0 }
   const got = Array.from({ length: FILTERS }, (): number[] => [])
@@ -146,13 +142,7 @@ test('2,500 filters and a call of 5,000 events: the event loop stays responsive,
 
 test('outlets that fill up during a long call resume where they stopped: everything, once, in order', async () => {
   const random = seededRandom('live hub of slow outlets')
-  const dir = await temporaryDirectory()
-  const journal = await openLocalJournal({ dir, maxBytes: 1 << 30, keepBytes: 1 << 30, clock: systemClock, log })
-  const history = { read: () => Promise.reject(new Error('not asked for')) }
-  const hub = new Hub({ journal, history, log, filtersPerWorkspace: SLOW_FILTERS })
-  atEnd(() => hub.stop().then(() => journal.close()))
-  const run = runRef()
-  const { workspaceId } = run
+  const { journal, hub, run, workspaceId } = await hubOn({ filtersPerWorkspace: SLOW_FILTERS })
   const got = Array.from({ length: SLOW_FILTERS }, (): number[] => [])
   got.forEach((mine, n) => {
     const send = ({ items }: Packet) => {
@@ -180,15 +170,11 @@ test('outlets that fill up during a long call resume where they stopped: everyth
 })
 
 test('a workspace with a thousand filters is left to replay, so that another gets its event in between', async () => {
-  const dir = await temporaryDirectory()
-  const journal = await openLocalJournal({ dir, maxBytes: 1 << 30, keepBytes: 1 << 30, clock: systemClock, log })
   const isHeld = Promise.withResolvers<void>()
   // The hub begins once both have reported, so that what it sends first does not depend on time.
-  const held = heldUntil(journal, isHeld.promise)
-  const history = { read: () => Promise.reject(new Error('not asked for')) }
-  const hub = new Hub({ journal: held, history, log, filtersPerWorkspace: MANY_FILTERS })
-  atEnd(() => hub.stop().then(() => journal.close()))
-  const [busy, other] = [runRef(), runRef()]
+  const options = { filtersPerWorkspace: MANY_FILTERS }
+  const { journal, hub, run: busy } = await hubOn(options, (journal) => heldUntil(journal, isHeld.promise))
+  const other = runRef()
   let bytes = 0
   const got = Array.from({ length: MANY_FILTERS }, (): number[] => [])
   got.forEach((mine, n) => {
@@ -227,14 +213,8 @@ test('a workspace with a thousand filters is left to replay, so that another get
 })
 
 test('a subscription goes live once the last live one has left, which lagged behind the journal', async () => {
-  const dir = await temporaryDirectory()
-  const journal = await openLocalJournal({ dir, maxBytes: 1 << 30, keepBytes: 1 << 30, clock: systemClock, log })
   const isHeld = Promise.withResolvers<void>()
-  const history = { read: () => Promise.reject(new Error('not asked for')) }
-  const hub = new Hub({ journal: heldUntil(journal, isHeld.promise), history, log, filtersPerWorkspace: 1 })
-  atEnd(() => hub.stop().then(() => journal.close()))
-  const run = runRef()
-  const { workspaceId } = run
+  const { journal, hub, run, workspaceId } = await hubOn({}, (journal) => heldUntil(journal, isHeld.promise))
   const subscribe = (mine: Outlet) =>
     hub.subscribe({ workspaceId, filter: EVERYTHING, afterSeq: journal.endSeq, outlet: mine })
   const first = subscribe(outlet({}))
@@ -264,10 +244,6 @@ test('a cache of packets shares equal lists, and forgets them after a few long o
 })
 
 test('reads of history are shared between workspaces', async () => {
-  const dir = await temporaryDirectory()
-  const journal = await openLocalJournal({ dir, maxBytes: 1 << 30, keepBytes: 1 << 30, clock: systemClock, log })
-  const [busy, other] = [runRef(), runRef()]
-  await journal.appendEvents(batchOf(busy, [{ type: 'e' }]))
   const reads: { workspaceId: string; finish: () => void }[] = []
   const history = {
     async read({ workspaceId, afterSeq }: HistoryQuery) {
@@ -277,8 +253,9 @@ test('reads of history are shared between workspaces', async () => {
       return { items: [], throughSeq: afterSeq }
     },
   }
-  const hub = new Hub({ journal: beginningAfter(journal, journal.endSeq), history, log, filtersPerWorkspace: 1 })
-  atEnd(() => hub.stop().then(() => journal.close()))
+  const { journal, hub, run: busy } = await hubOn({ history }, (journal) => beginningAfter(journal, 1))
+  const other = runRef()
+  await journal.appendEvents(batchOf(busy, [{ type: 'e' }]))
   const subscribe = ({ workspaceId }: typeof busy) =>
     hub.subscribe({ workspaceId, filter: EVERYTHING, afterSeq: 0, outlet: outlet({}) })
   for (let n = 0; n < 20; n++) subscribe(busy)
@@ -291,11 +268,6 @@ test('reads of history are shared between workspaces', async () => {
 })
 
 test('a replay from ClickHouse survives a read that takes long and fails, and one that ClickHouse refuses', async () => {
-  const dir = await temporaryDirectory()
-  const journal = await openLocalJournal({ dir, maxBytes: 1 << 30, keepBytes: 1 << 30, clock: systemClock, log })
-  const run = runRef()
-  await journal.appendEvents(batchOf(run, [{ type: 'e' }]))
-  const { endSeq } = journal
   let nowMs = 0
   const failures = [new ApiError('UNAVAILABLE', 'no answer within 30 s'), new Error('memory limit exceeded')]
   const history = {
@@ -307,16 +279,11 @@ test('a replay from ClickHouse survives a read that takes long and fails, and on
       throw failure
     },
   }
-  const hub = new Hub({
-    journal: beginningAfter(journal, endSeq),
-    history,
-    log,
-    filtersPerWorkspace: 1,
-    now: () => nowMs,
-  })
-  atEnd(() => hub.stop().then(() => journal.close()))
+  const { journal, hub, run, workspaceId } = await hubOn({ history, now: () => nowMs }, (journal) =>
+    beginningAfter(journal, 1),
+  )
+  await journal.appendEvents(batchOf(run, [{ type: 'e' }]))
   const seen: string[] = []
-  const { workspaceId } = run
   const mine = outlet({ caughtUp: () => void seen.push('caught up'), failed: ({ message }) => void seen.push(message) })
   hub.subscribe({ workspaceId, filter: EVERYTHING, afterSeq: 0, outlet: mine })
   await eventually(() => seen.length > 0)
@@ -325,26 +292,23 @@ test('a replay from ClickHouse survives a read that takes long and fails, and on
 
 /** The journal, whose growth the hub does not see before `ready`. */
 function heldUntil(journal: LocalJournal, ready: Promise<void>): LocalJournal {
-  return new Proxy(journal, {
-    get(target, name) {
-      if (name === 'waitPast')
-        return async (seq: number, signal: AbortSignal) => {
-          await ready
-          return target.waitPast(seq, signal)
-        }
-      const value = Reflect.get(target, name)
-      return typeof value === 'function' ? value.bind(target) : value
-    },
+  return changed(journal, 'waitPast', async (seq: number, signal: AbortSignal) => {
+    await ready
+    return journal.waitPast(seq, signal)
   })
 }
 
 /** The journal as if its files began after this position. */
 function beginningAfter(journal: LocalJournal, seq: number): LocalJournal {
+  return changed(journal, 'startSeq', seq + 1)
+}
+
+function changed<Name extends keyof LocalJournal>(journal: LocalJournal, name: Name, value: LocalJournal[Name]) {
   return new Proxy(journal, {
-    get(target, name) {
-      if (name === 'startSeq') return seq + 1
-      const value = Reflect.get(target, name)
-      return typeof value === 'function' ? value.bind(target) : value
+    get(target, asked) {
+      if (asked === name) return value
+      const own = Reflect.get(target, asked)
+      return typeof own === 'function' ? own.bind(target) : own
     },
   })
 }

@@ -5,7 +5,7 @@ import { refuseTypes } from '../../src/analytics/guard.ts'
 import { emulateServer } from '../../src/analytics/introspection.ts'
 import { lookup } from '../../src/base/lookup.ts'
 import { toneOf } from '../../src/dashboard/page/parts/status.tsx'
-import { summaryOf } from '../../src/dashboard/page/run/event-summary.ts'
+import { summaryOf } from '../../src/dashboard/page/run/payload.ts'
 import { bodyOf } from '../../src/egress/body.ts'
 import { EgressFailed } from '../../src/egress/errors.ts'
 

@@ -8,7 +8,7 @@ import { type LocalJournal, openLocalJournal } from '../../src/journal/local/jou
 import { startOutboxRelay } from '../../src/journal/outbox-relay.ts'
 import { parseFilter } from '../../src/live/filter.ts'
 import { Hub } from '../../src/live/hub.ts'
-import type { Outlet } from '../../src/live/outlet.ts'
+import type { Outlet } from '../../src/live/packet.ts'
 import { startRunStatistics } from '../../src/runs/statistics.ts'
 import { SinkPositionFile } from '../../src/sink/position.ts'
 import { loadIntervalMs, Sink, type SinkOptions } from '../../src/sink/sink.ts'

@@ -1,99 +1,78 @@
-import type { Counters } from './counters.ts'
-import type { FleetReport } from './fleet.ts'
+import { count } from '../../base/format.ts'
+import type { FleetReport, Progress } from './fleet.ts'
 
 /** The demo's output. A terminal shows one line that is updated; a file or pipe gets a line every few seconds. */
-interface Terminal {
-  readonly isTTY: boolean
-  readonly columns: number
-  write(text: string): void
-}
-
-interface Display {
-  /** Prints text above the line that is updated. */
-  print(text: string): void
-  watch(counters: Counters): void
-  stop(): void
-}
 
 const TTY_REFRESH_MS = 200
 const PLAIN_LINE_MS = 5_000
+/** The events per second are of about this time. */
+const RATE_MS = 2_000
+const CLEAR_LINE = '\r\x1b[2K'
 
-export function createDisplay(terminal: Terminal): Display {
-  let timer: NodeJS.Timeout | undefined
-  const clear = () => {
-    if (terminal.isTTY) terminal.write('\r\x1b[2K')
+/** Prints text above the line that is updated. */
+export function print(text: string): void {
+  process.stdout.write(`${process.stdout.isTTY ? CLEAR_LINE : ''}${text}\n`)
+}
+
+/** Shows the progress until the returned function is called. */
+export function watch(progress: Progress): () => void {
+  const { stdout } = process
+  const startedAt = performance.now()
+  let last = { at: startedAt, events: 0 }
+  const show = () => {
+    const now = performance.now()
+    const { events } = progress.reported
+    const perSecond = ((events - last.events) * 1000) / (now - last.at)
+    if (now - last.at >= RATE_MS) last = { at: now, events }
+    const line = liveLine(progress, (now - startedAt) / 1000, perSecond)
+    stdout.write(stdout.isTTY ? `${CLEAR_LINE}${line.slice(0, stdout.columns - 1)}` : `${line}\n`)
   }
-  return {
-    print(text) {
-      clear()
-      terminal.write(`${text}\n`)
-    },
-    watch(counters) {
-      const startedAt = performance.now()
-      let last = { at: startedAt, events: 0 }
-      const show = () => {
-        const now = performance.now()
-        const perSecond = ((counters.events - last.events) * 1000) / (now - last.at)
-        if (now - last.at >= 2_000) last = { at: now, events: counters.events }
-        const line = liveLine(counters, (now - startedAt) / 1000, perSecond)
-        terminal.write(terminal.isTTY ? `\r\x1b[2K${line.slice(0, terminal.columns - 1)}` : `${line}\n`)
-      }
-      timer = setInterval(show, terminal.isTTY ? TTY_REFRESH_MS : PLAIN_LINE_MS)
-    },
-    stop() {
-      clearInterval(timer)
-      clear()
-    },
+  const timer = setInterval(show, stdout.isTTY ? TTY_REFRESH_MS : PLAIN_LINE_MS)
+  return () => {
+    clearInterval(timer)
+    if (stdout.isTTY) stdout.write(CLEAR_LINE)
   }
 }
 
-function liveLine(counters: Counters, seconds: number, perSecond: number): string {
-  const { runs, ackLatency } = counters
+function liveLine(progress: Progress, seconds: number, perSecond: number): string {
+  const { reported, total, ackMs } = progress
   return [
     `${seconds.toFixed(0).padStart(4)} s`,
-    `runs ${whole(counters.runsStarted)} started, ${whole(runs.completed)} completed, ${whole(runs.failed)} failed`,
-    `events ${whole(counters.events)} acknowledged (${whole(perSecond)}/s)`,
-    `ack p50 ${ms(ackLatency.percentile(0.5))} p99 ${ms(ackLatency.percentile(0.99))}`,
-    `retries ${whole(counters.retries)}`,
-    `errors ${whole(counters.rejected + counters.unconfirmed)}`,
+    `runs ${count(reported.runs)} started, ${ended(progress)}`,
+    `events ${count(reported.events)} (${count(Math.round(perSecond))}/s)`,
+    `reports ${count(total('acknowledged'))} acknowledged, ${count(total('queued'))} queued`,
+    `ack p50 ${ms(ackMs(50))} p99 ${ms(ackMs(99))}`,
+    `retries ${count(total('retries'))}`,
+    `errors ${count(total('rejected') + total('dropped'))}`,
   ].join(' | ')
 }
 
-/** The totals of the session, whether SQL agrees with them, and example queries. */
-export function summary(
-  { counters, verification, seconds, sessionTag, keysRevoked }: FleetReport,
-  url: string,
-): string {
-  const { runs, ackLatency, unconfirmed, rejected, lastRejection } = counters
-  const tasks = [...counters.tasks.values()].reduce((total, count) => total + count, 0)
-  const unfinished = runs.running > 0 ? `, ${whole(runs.running)} unfinished` : ''
-  const lines = [
-    `The service acknowledged in ${seconds.toFixed(1)} s:`,
-    `  runs    ${whole(counters.runsStarted)}: ${whole(runs.completed)} completed, ${whole(runs.failed)} failed${unfinished}`,
-    `  tasks   ${whole(tasks)}: ${[...counters.tasks]
-      .filter(([, n]) => n > 0)
-      .map(([status, n]) => `${whole(n)} ${status}`)
-      .join(', ')}`,
-    `  events  ${whole(counters.events)} (${whole(counters.events / seconds)}/s), p50 ${ms(ackLatency.percentile(0.5))}, p99 ${ms(ackLatency.percentile(0.99))} from request to acknowledgement`,
-    `  calls   ${whole(counters.retries)} retried, ${whole(rejected)} rejected, ${whole(unconfirmed)} without a response`,
-  ]
-  if (lastRejection !== undefined) lines.push(`  The last rejection: ${lastRejection}`)
-  if (!keysRevoked) lines.push('  The keys of this session could not be revoked; GET /api/v1/keys lists them.')
-  lines.push('', ...verdict(verification, unconfirmed > 0), '', ...examples(url, sessionTag))
-  return lines.join('\n')
+function ended({ reported }: Progress): string {
+  return `${count(reported['runs completed'])} completed, ${count(reported['runs failed'])} failed`
 }
 
-function verdict({ holds, comparisons, problem }: FleetReport['verification'], hasUnconfirmed: boolean): string[] {
-  if (problem !== undefined) return [`The SQL check failed: ${problem}`]
-  if (holds && hasUnconfirmed)
-    return ['SQL has everything that was acknowledged, and nothing twice. (Calls without a response are not checked.)']
-  if (holds) return ['SQL has exactly these runs, tasks and events, by count and by checksum of their ids.']
-  return [
-    'SQL HAS DIFFERENT NUMBERS:',
-    ...comparisons
-      .filter(({ acknowledged, inSql }) => acknowledged !== inSql)
-      .map(({ what, acknowledged, inSql }) => `  ${what}: ${acknowledged} acknowledged, ${inSql} in SQL`),
+/** The totals of the session, whether SQL agrees with them, and example queries. */
+export function summary({ progress, differences, seconds, sessionTag, keysRevoked }: FleetReport, url: string): string {
+  const { reported, total, ackMs } = progress
+  const tasks = (['completed', 'failed', 'skipped'] as const).map(
+    (each) => `${count(reported[`tasks ${each}`])} ${each}`,
+  )
+  const perSecond = count(Math.round(reported.events / seconds))
+  const lines = [
+    `Reported in ${seconds.toFixed(1)} s:`,
+    `  runs    ${count(reported.runs)}: ${ended(progress)}`,
+    `  tasks   ${count(reported.tasks)}: ${tasks.join(', ')}`,
+    `  events  ${count(reported.events)} (${perSecond}/s), p50 ${ms(ackMs(50))}, p99 ${ms(ackMs(99))} from request to acknowledgement`,
+    `  calls   ${count(total('retries'))} retried; reports ${count(total('acknowledged'))} acknowledged, ${count(total('rejected'))} rejected, ${count(total('dropped'))} lost`,
   ]
+  const problem = progress.lastProblem()
+  if (problem !== undefined) lines.push(`  The last problem: ${problem}`)
+  if (!keysRevoked) lines.push('  The keys of this session could not be revoked; GET /api/v1/keys lists them.')
+  const verdict =
+    differences.length === 0
+      ? ['SQL has exactly these runs, tasks and events, by count and by checksum of their ids.']
+      : ['SQL HAS DIFFERENT NUMBERS:', ...differences.map((difference) => `  ${difference}`)]
+  return [...lines, '', ...verdict, '', ...examples(url, sessionTag)].join('\n')
 }
 
 function examples(url: string, sessionTag: string): string[] {
@@ -108,10 +87,6 @@ function examples(url: string, sessionTag: string): string[] {
 function curl(url: string, query: string): string {
   const body = JSON.stringify({ query }).replaceAll("'", `'\\''`)
   return `curl -s ${url}/api/v1/query -H "Authorization: Bearer $AGENT_RUN_KEY" -H 'Content-Type: application/json' -d '${body}'`
-}
-
-function whole(value: number): string {
-  return Math.round(value).toLocaleString('en-US')
 }
 
 function ms(value: number): string {

@@ -1,7 +1,7 @@
 import { NoResponseError, ServiceError } from '../../client/errors.ts'
 import { runMain } from '../shared/main.ts'
 import { HELP, readArgs } from './args.ts'
-import { createDisplay, summary } from './display.ts'
+import { print, summary, watch } from './display.ts'
 import { runFleet } from './fleet.ts'
 
 /** `bun run demo`: see {@link HELP}. */
@@ -11,12 +11,6 @@ async function main(): Promise<number> {
     process.stdout.write(HELP)
     return 0
   }
-  const { stdout } = process
-  const display = createDisplay({
-    isTTY: stdout.isTTY === true,
-    columns: stdout.columns ?? 120,
-    write: (text) => stdout.write(text),
-  })
   const stop = new AbortController()
   const onSignal = () => {
     if (stop.signal.aborted) process.exit(130)
@@ -25,22 +19,23 @@ async function main(): Promise<number> {
   process.on('SIGINT', onSignal)
   process.on('SIGTERM', onSignal)
   const { agents, rate, durationSeconds, seed, url } = options
+  let stopWatching = () => {}
   try {
     const report = await runFleet(options, {
       stop: stop.signal,
-      onReady(counters) {
-        display.print(
+      onReady(progress) {
+        print(
           `${agents} agents report ${rate} runs per second to ${url} for ${durationSeconds} s (seed ${seed}). Ctrl-C ends it early.`,
         )
-        display.watch(counters)
+        stopWatching = watch(progress)
       },
-      onDrain: () => display.print('Waiting for the runs in progress, then comparing with SQL …'),
+      onDrain: () => print('Waiting for the runs in progress, then comparing with SQL …'),
     })
-    display.stop()
-    display.print(`\n${summary(report, url)}`)
-    return report.verification.holds ? 0 : 1
+    stopWatching()
+    print(`\n${summary(report, url)}`)
+    return report.differences.length === 0 ? 0 : 1
   } finally {
-    display.stop()
+    stopWatching()
   }
 }
 

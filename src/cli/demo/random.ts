@@ -1,19 +1,10 @@
 /** Pseudo-random choices. The same seed gives the same sequence. */
-export interface Random {
-  /** In [0, 1). */
-  next(): number
-  /** A whole number in [min, max]. */
-  int(min: number, max: number): number
-  /** True with this probability. */
-  chance(probability: number): boolean
-  pick<T>(from: readonly T[]): T
-  /** Milliseconds, distributed like real latencies: never far below `typical`, occasionally a multiple of it. */
-  latencyMs(typical: number): number
-}
+export type Random = ReturnType<typeof createRandom>
 
 /** Mulberry32: short, and good enough for a simulation. */
-export function createRandom(seed: number): Random {
+export function createRandom(seed: number) {
   let state = seed >>> 0
+  /** In [0, 1). */
   const next = () => {
     state = (state + 0x6d2b79f5) >>> 0
     let x = state
@@ -21,12 +12,15 @@ export function createRandom(seed: number): Random {
     x ^= x + Math.imul(x ^ (x >>> 7), x | 61)
     return ((x ^ (x >>> 14)) >>> 0) / 2 ** 32
   }
+  /** A whole number in [min, max]. */
   const int = (min: number, max: number) => min + Math.floor(next() * (max - min + 1))
   return {
     next,
     int,
-    chance: (probability) => next() < probability,
-    pick: (from) => from[int(0, from.length - 1)] as (typeof from)[number],
-    latencyMs: (typical) => Math.round(typical * (0.6 - 0.5 * Math.log(1 - next()))),
+    /** True with this probability. */
+    chance: (probability: number) => next() < probability,
+    pick: <T>(from: readonly T[]) => from[int(0, from.length - 1)] as T,
+    /** Milliseconds, distributed like real latencies: never far below `typical`, occasionally a multiple of it. */
+    latencyMs: (typical: number) => Math.round(typical * (0.6 - 0.5 * Math.log(1 - next()))),
   }
 }

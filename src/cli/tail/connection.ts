@@ -1,4 +1,4 @@
-import type { FeedMessage } from '../../live/wire.ts'
+import type { FeedMessage } from '../../live/messages.ts'
 import { elements, member } from '../shared/json-parts.ts'
 import type { Received, Subscribe } from './protocol.ts'
 

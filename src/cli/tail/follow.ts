@@ -1,6 +1,6 @@
 import { NoResponseError, ServiceError } from '../../client/errors.ts'
 import { readServiceError } from '../../client/http.ts'
-import type { FeedMessage } from '../../live/wire.ts'
+import type { FeedMessage } from '../../live/messages.ts'
 import { CliError } from '../shared/error.ts'
 import { keyRejected } from '../shared/failures.ts'
 import { connect, type Disconnect, type TailConnection, type Timing } from './connection.ts'

@@ -1,4 +1,4 @@
-import type { ActivityItem } from '../../live/wire.ts'
+import type { ActivityItem } from '../../live/messages.ts'
 
 /** An activity with its original text. */
 export interface Received {

@@ -1,5 +1,4 @@
-import type { EventIdIndex } from '../../events/id-index.ts'
-import type { KnownMark } from '../../events/id-source.ts'
+import type { EventIdIndex, KnownMark } from '../../events/id-index.ts'
 import type { Journal } from '../../journal/journal.ts'
 import type { OwnedPartition } from '../../partitions/partition.ts'
 import type { Claim, ClaimedRow } from '../../partitions/shared/tables.ts'

@@ -11,7 +11,7 @@ import { FilterField } from '../parts/search-field.tsx'
 import { Empty } from '../parts/states.tsx'
 import { Level, Status } from '../parts/status.tsx'
 import { VirtualList } from '../parts/virtual-list.tsx'
-import { summaryOf } from '../run/event-summary.ts'
+import { summaryOf } from '../run/payload.ts'
 import { feedFilterOf, LIVE_CHOICES, liveFilterOf } from './live-filter.ts'
 import { Tail, type TailLine } from './tail.ts'
 

@@ -1,6 +1,45 @@
 import { compact, dollars, duration, percent } from '../../../base/format.ts'
-import { TimeChart } from '../parts/chart.tsx'
-import type { RunMetrics } from './metrics.ts'
+import { type Colour, type Series, TimeChart } from '../parts/chart.tsx'
+import type { RunFigures, RunMetrics } from './metrics.ts'
+
+/** Figures of a bucket. */
+interface Point extends RunFigures {
+  readonly failureRate: number | null
+  readonly eventsPerSecond: number | null
+}
+
+type Line = readonly [label: string, of: keyof Point, colour: Colour, kind?: Series['kind']]
+
+interface Chart {
+  readonly title: string
+  readonly format: (value: number) => string
+  readonly lines: readonly Line[]
+  /** The figures are known when runs end. */
+  readonly isOfEnded?: boolean
+}
+
+const RUNS: readonly Line[] = [
+  ['all', 'runs', 'chart-1', 'bars'],
+  ['failed', 'failed', 'bad', 'bars'],
+]
+const QUANTILES: readonly Line[] = [
+  ['p50', 'p50', 'chart-2'],
+  ['p95', 'p95', 'chart-1'],
+  ['p99', 'p99', 'chart-3'],
+]
+const CHARTS: readonly Chart[] = [
+  { title: 'Runs', format: compact, lines: RUNS },
+  {
+    title: 'Failure rate',
+    format: percent,
+    lines: [['failed of ended', 'failureRate', 'bad', 'area']],
+    isOfEnded: true,
+  },
+  { title: 'Latency', format: duration, lines: QUANTILES, isOfEnded: true },
+  { title: 'Events per second', format: compact, lines: [['events/s', 'eventsPerSecond', 'chart-2', 'area']] },
+  { title: 'Tokens', format: compact, lines: [['tokens', 'tokens', 'chart-4', 'bars']], isOfEnded: true },
+  { title: 'Cost', format: dollars, lines: [['USD', 'cost', 'chart-3', 'bars']], isOfEnded: true },
+]
 
 interface ChartsProps {
   readonly metrics: RunMetrics
@@ -10,88 +49,27 @@ interface ChartsProps {
 
 /** The figures over time. Dragging over a chart selects a shorter range. */
 export function Charts({ metrics: { times, complete, settled, series }, rates, zoom }: ChartsProps) {
-  const common = { times, complete, onZoom: zoom }
-  const ofEnded = { ...common, complete: settled }
+  const points = series.map((figures, index): Point => {
+    const failureRate = figures.ended === 0 ? null : figures.failed / figures.ended
+    return { ...figures, failureRate, eventsPerSecond: rates[index] ?? null }
+  })
   return (
     <div class="charts">
-      <ChartPanel title="Runs">
-        <TimeChart
-          {...common}
-          title="Runs over time"
-          format={compact}
-          series={[
-            { label: 'all', colour: 'chart-1', kind: 'bars', values: series.map(({ runs }) => runs) },
-            { label: 'failed', colour: 'bad', kind: 'bars', values: series.map(({ failed }) => failed) },
-          ]}
-        />
-      </ChartPanel>
-      <ChartPanel title="Failure rate">
-        <TimeChart
-          {...ofEnded}
-          title="Failure rate over time"
-          format={percent}
-          series={[
-            {
-              label: 'failed of ended',
-              colour: 'bad',
-              kind: 'area',
-              values: series.map(({ failed, ended }) => (ended === 0 ? null : failed / ended)),
-            },
-          ]}
-        />
-      </ChartPanel>
-      <ChartPanel title="Latency">
-        <TimeChart
-          {...ofEnded}
-          title="Latency of runs over time"
-          format={duration}
-          series={[
-            { label: 'p50', colour: 'chart-2', values: series.map(({ p50 }) => p50) },
-            { label: 'p95', colour: 'chart-1', values: series.map(({ p95 }) => p95) },
-            { label: 'p99', colour: 'chart-3', values: series.map(({ p99 }) => p99) },
-          ]}
-        />
-      </ChartPanel>
-      <ChartPanel title="Events per second">
-        <TimeChart
-          {...common}
-          title="Events per second over time"
-          format={compact}
-          series={[
-            {
-              label: 'events/s',
-              colour: 'chart-2',
-              kind: 'area',
-              values: times.map((_, index) => rates[index] ?? null),
-            },
-          ]}
-        />
-      </ChartPanel>
-      <ChartPanel title="Tokens">
-        <TimeChart
-          {...ofEnded}
-          title="Tokens over time"
-          format={compact}
-          series={[{ label: 'tokens', colour: 'chart-4', kind: 'bars', values: series.map(({ tokens }) => tokens) }]}
-        />
-      </ChartPanel>
-      <ChartPanel title="Cost">
-        <TimeChart
-          {...ofEnded}
-          title="Cost over time"
-          format={dollars}
-          series={[{ label: 'USD', colour: 'chart-3', kind: 'bars', values: series.map(({ cost }) => cost) }]}
-        />
-      </ChartPanel>
+      {CHARTS.map(({ title, format, lines, isOfEnded }) => (
+        <section key={title} class="panel chart-panel">
+          <h2>{title}</h2>
+          <TimeChart
+            title={`${title} over time`}
+            times={times}
+            complete={isOfEnded ? settled : complete}
+            format={format}
+            series={lines.map(([label, of, colour, kind]) => {
+              return { label, colour, kind, values: points.map((point) => point[of]) }
+            })}
+            onZoom={zoom}
+          />
+        </section>
+      ))}
     </div>
-  )
-}
-
-function ChartPanel({ title, children }: { readonly title: string; readonly children: preact.ComponentChildren }) {
-  return (
-    <section class="panel chart-panel">
-      <h2>{title}</h2>
-      {children}
-    </section>
   )
 }

@@ -52,11 +52,6 @@ export interface CallList {
   readonly share: number
 }
 
-interface CallMetrics {
-  readonly models: CallList
-  readonly tools: CallList
-}
-
 export const AGENTS_SHOWN = 8
 const CALLS_SHOWN = 8
 const MODEL_CALL = 'llm.call'
@@ -69,8 +64,9 @@ export const FIGURES = `count() AS runs, countIf(status IN ('failed', 'timed_out
   count(duration_ms) AS timed, quantiles(0.5, 0.95, 0.99)(duration_ms) AS quantiles,
   sum(input_tokens + output_tokens) AS tokens, sum(cost_usd) AS cost`
 
-/** One pass over the runs: by bucket, by agent, and in all; the time before the range is a bucket of its own. */
-const RUNS_QUERY = `SELECT bucket, agent, is_now, grouping(bucket) AS of_bucket, grouping(agent) AS of_agent, ${FIGURES}
+/** One pass over the runs: by bucket, by agent, and in all; the time before the range is a part of its own. */
+const RUNS_QUERY = `SELECT multiIf(grouping(bucket) = 0, 'bucket', grouping(agent) = 0, 'agent', is_now, 'total', 'previous') AS part,
+  bucket, agent, ${FIGURES}
 FROM (
   SELECT toUnixTimestamp(toStartOfInterval(created_at, toIntervalSecond({step:UInt32}))) AS bucket,
     toString(agent_id) AS agent, created_at >= fromUnixTimestamp64Milli({from:Int64}) AS is_now,
@@ -79,7 +75,7 @@ FROM (
   WHERE created_at >= fromUnixTimestamp64Milli({before:Int64}) AND created_at < fromUnixTimestamp64Milli({to:Int64})
 )
 GROUP BY GROUPING SETS ((is_now, bucket), (is_now, agent), (is_now))
-HAVING is_now OR (of_bucket = 1 AND of_agent = 1)`
+HAVING is_now OR part = 'previous'`
 
 const EVENTS_QUERY = `SELECT toUnixTimestamp(toStartOfInterval(received_at, toIntervalSecond({step:UInt32}))) AS bucket, count() AS events,
   countIf(type = 'llm.call') AS model_calls, countIf(type = 'tool.call.finished') AS tool_calls
@@ -126,25 +122,21 @@ WHERE status IN ('queued', 'running', 'awaiting_approval', 'awaiting_input') GRO
 export async function readRuns(queries: Queries, range: TimeRange, signal: AbortSignal): Promise<RunMetrics> {
   const before = range.fromMs - (range.toMs - range.fromMs)
   const { rows } = await queries.run(RUNS_QUERY, { ...paramsOf(range), before }, signal)
-  const figures = rows.map((row) => ({ row, figures: figuresOf(row) }))
-  const isTotal = ({ row }: (typeof figures)[number]) => num(row.of_bucket) === 1 && num(row.of_agent) === 1
-  const isNow = ({ row }: (typeof figures)[number]) => num(row.is_now) === 1
-  const byBucket = new Map(
-    figures.filter(({ row }) => num(row.of_bucket) === 0).map((each) => [num(each.row.bucket), each.figures]),
-  )
+  const parts = Map.groupBy(rows, ({ part }) => part)
+  const rowsOf = (part: string) => parts.get(part) ?? []
+  const byBucket = new Map(rowsOf('bucket').map((row) => [num(row.bucket), row]))
   const times = bucketsOf(range)
-  const series = times.map((time) => byBucket.get(time) ?? NO_RUNS)
+  const series = times.map((time) => figuresOf(byBucket.get(time)))
   const complete = completeBuckets(range, Date.now())
   return {
-    total: figures.find((each) => isTotal(each) && isNow(each))?.figures ?? NO_RUNS,
-    previous: figures.find((each) => isTotal(each) && !isNow(each))?.figures ?? NO_RUNS,
+    total: figuresOf(rowsOf('total')[0]),
+    previous: figuresOf(rowsOf('previous')[0]),
     times,
     complete,
     settled: settledOf(series, complete),
     series,
-    agents: figures
-      .filter(({ row }) => num(row.of_agent) === 0)
-      .map((each) => ({ ...each.figures, agentId: String(each.row.agent) }))
+    agents: rowsOf('agent')
+      .map((row) => ({ ...figuresOf(row), agentId: String(row.agent) }))
       .sort((a, b) => b.runs - a.runs),
   }
 }
@@ -177,48 +169,31 @@ export async function readEventCounts(
 /** How often {@link readCalls} is asked for at most: it costs more than the others. */
 export const CALLS_REFRESH_MS_MIN = 60_000
 
-/** What is needed to read calls. */
-interface CallSources {
-  readonly queries: Queries
-  /** As the schema of SQL lists them. */
-  readonly prices: PriceTable
-}
-
 /** Model calls by model, and tool calls by tool, estimated from a part of them if there are many. @throws ApiFailure */
 export async function readCalls(
-  { queries, prices }: CallSources,
+  queries: Queries,
+  prices: PriceTable,
   range: TimeRange,
   counts: readonly EventCounts[],
   signal: AbortSignal,
-): Promise<CallMetrics> {
+): Promise<{ readonly models: CallList; readonly tools: CallList }> {
   const { from, to } = paramsOf(range)
   const { every, days } = sampleOf(counts)
-  const query = callsQuery(days)
-  const { rows } = await queries.run(query, { from, to, every }, signal)
-  const all = totalOf(counts)
+  const { rows } = await queries.run(callsQuery(days), { from, to, every }, signal)
   const computed = computedCosts(rows, createPrices(prices))
-  const ofType = (type: string, count: number) => {
+  const listOf = (type: string, all: number, order: (a: CallFigures, b: CallFigures) => number): CallList => {
     const found = rows.filter((row) => row.type === type && num(row.of_models) === 1)
     const read = found.reduce((sum, row) => sum + num(row.calls), 0)
     const isWhole = (every === 1 && days === null) || read === 0
     // New events may have arrived between the two queries.
-    const scale = isWhole ? 1 : Math.max(1, count / read)
-    return {
-      share: 1 / scale,
-      calls: found.filter(({ name }) => name !== '').map((row) => callOf(row, computed, scale)),
-    }
+    const scale = isWhole ? 1 : Math.max(1, all / read)
+    const calls = found.filter(({ name }) => name !== '').map((row) => callOf(row, computed, scale))
+    return { share: 1 / scale, calls: calls.sort(order).slice(0, CALLS_SHOWN) }
   }
-  const models = ofType(MODEL_CALL, all.modelCalls)
-  const tools = ofType('tool.call.finished', all.toolCalls)
+  const { modelCalls, toolCalls } = totalOf(counts)
   return {
-    models: {
-      share: models.share,
-      calls: models.calls.sort((a, b) => b.cost - a.cost || b.calls - a.calls).slice(0, CALLS_SHOWN),
-    },
-    tools: {
-      share: tools.share,
-      calls: tools.calls.sort((a, b) => (b.p95 ?? 0) - (a.p95 ?? 0)).slice(0, CALLS_SHOWN),
-    },
+    models: listOf(MODEL_CALL, modelCalls, (a, b) => b.cost - a.cost || b.calls - a.calls),
+    tools: listOf('tool.call.finished', toolCalls, (a, b) => (b.p95 ?? 0) - (a.p95 ?? 0)),
   }
 }
 
@@ -237,9 +212,8 @@ function paramsOf({ fromMs, toMs, bucketSeconds }: TimeRange): Params {
 
 type Row = Result['rows'][number]
 
-const NO_RUNS: RunFigures = { runs: 0, failed: 0, ended: 0, p50: null, p95: null, p99: null, tokens: 0, cost: 0 }
-
-export function figuresOf(row: Row): RunFigures {
+/** @param row without one, there are no runs */
+export function figuresOf(row: Row = {}): RunFigures {
   const quantiles = num(row.timed) > 0 && Array.isArray(row.quantiles) ? row.quantiles : []
   const [p50 = null, p95 = null, p99 = null] = quantiles.map(numOrNull)
   return {

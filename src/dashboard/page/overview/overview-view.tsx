@@ -1,32 +1,22 @@
 import { address, pushQuery, setQuery } from '../context/router.ts'
 import { useSession } from '../context/session.ts'
 import { useLoad } from '../data/use-load.ts'
+import { Button } from '../parts/button.tsx'
 import { noRunsYet } from '../parts/hints.tsx'
-import { Icon } from '../parts/icons.tsx'
 import { useMovingRange } from '../parts/moving-range.ts'
-import { linkedRange, type TimeRange, zoomOf } from '../parts/range.ts'
+import { linkedRange, zoomOf } from '../parts/range.ts'
 import { RangePicker } from '../parts/range-picker.tsx'
 import { Problem, Skeleton } from '../parts/states.tsx'
 import type { Catalogue } from '../sql/catalogue.ts'
-import type { EventCounts } from './call-sample.ts'
 import { Charts } from './charts.tsx'
-import { LatestFailures } from './latest-failures.tsx'
-import {
-  CALLS_REFRESH_MS_MIN,
-  type RunMetrics,
-  readCalls,
-  readEventCounts,
-  readRuns,
-  readStates,
-  STATES_REFRESH_MS,
-} from './metrics.ts'
-import { StatesNow, WaitingNow } from './now-panels.tsx'
+import { CALLS_REFRESH_MS_MIN, readCalls, readEventCounts, readRuns, readStates, STATES_REFRESH_MS } from './metrics.ts'
+import { LatestFailures, StatesNow, WaitingNow } from './panels.tsx'
 import { AgentTable, ModelTable, ToolTable } from './tables.tsx'
 import { Tiles } from './tiles.tsx'
 
 /** The workspace at a glance. */
 export function OverviewView() {
-  const { api, queries } = useSession()
+  const { api, queries, directory } = useSession()
   const { query } = address.value
   const isStopped = query.live === 'off'
   const range = useMovingRange(query, isStopped)
@@ -38,12 +28,16 @@ export function OverviewView() {
   const schema = useLoad((signal) => api.get<Catalogue>('/api/v1/query/schema', {}, signal), [])
   const prices = schema.data?.model_prices
   const calls = useLoad(
-    async (signal) => counts.data && prices && readCalls({ queries, prices }, range, counts.data, signal),
+    async (signal) => counts.data && prices && readCalls(queries, prices, range, counts.data, signal),
     [subject, Math.floor(range.movedAtMs / CALLS_REFRESH_MS_MIN), counts.data !== undefined, prices !== undefined],
     options,
   )
   const states = useLoad((signal) => readStates(queries, signal), [], { everyMs: isStopped ? 0 : STATES_REFRESH_MS })
   const problem = runs.problem ?? counts.problem ?? calls.problem ?? states.problem
+  const metrics = runs.data
+  const hasRuns = metrics === undefined || metrics.total.runs + metrics.previous.runs > 0
+  const isUnused = !hasRuns && directory.isLoaded.value && directory.agents.value.length === 0
+  const rates = (counts.data ?? []).map(({ events }) => events / range.bucketSeconds)
   const zoom = (fromMs: number, toMs: number) => pushQuery({ ...zoomOf(fromMs, toMs) })
   return (
     <section class="view overview" aria-label="Overview">
@@ -51,53 +45,34 @@ export function OverviewView() {
         <h1>Overview</h1>
         <div class="view-tools">
           {range.isMoving && (
-            <button
-              type="button"
+            <Button
               class={`small live-toggle ${isStopped ? '' : 'is-live'}`}
+              icon={isStopped ? 'play' : 'live'}
+              text="Live"
               aria-pressed={!isStopped}
               onClick={() => setQuery({ live: isStopped ? null : 'off' })}
-            >
-              <Icon name={isStopped ? 'play' : 'live'} />
-              <span>Live</span>
-            </button>
+            />
           )}
           <RangePicker />
         </div>
       </div>
       {problem !== undefined && <Problem problem={problem} />}
-      {runs.data === undefined ? (
-        problem === undefined && <Skeleton lines={8} />
-      ) : (
-        <Figures metrics={runs.data} range={range} counts={counts.data ?? []} zoom={zoom} />
+      {metrics === undefined && problem === undefined && <Skeleton lines={8} />}
+      {isUnused && noRunsYet()}
+      {metrics !== undefined && !isUnused && (
+        <>
+          <Tiles metrics={metrics} counts={counts.data ?? []} range={range} />
+          <Charts metrics={metrics} rates={rates} zoom={zoom} />
+        </>
       )}
       <div class="overview-grid">
         <StatesNow states={states.data} />
         <WaitingNow />
-        <LatestFailures key={JSON.stringify(linkedRange(query))} range={range} link={linkedRange(query)} />
-        {runs.data !== undefined && <AgentTable agents={runs.data.agents} />}
+        <LatestFailures key={JSON.stringify(linkedRange(query))} range={range} />
+        {metrics !== undefined && <AgentTable agents={metrics.agents} />}
         <ModelTable models={calls.data?.models} />
         <ToolTable tools={calls.data?.tools} />
       </div>
     </section>
-  )
-}
-
-interface FiguresProps {
-  readonly metrics: RunMetrics
-  readonly counts: readonly EventCounts[]
-  readonly range: TimeRange
-  readonly zoom: (fromMs: number, toMs: number) => void
-}
-
-function Figures({ metrics, counts, range, zoom }: FiguresProps) {
-  const { directory } = useSession()
-  const isUnused =
-    metrics.total.runs + metrics.previous.runs === 0 && directory.isLoaded.value && directory.agents.value.length === 0
-  if (isUnused) return noRunsYet()
-  return (
-    <>
-      <Tiles metrics={metrics} counts={counts} range={range} />
-      <Charts metrics={metrics} rates={counts.map(({ events }) => events / range.bucketSeconds)} zoom={zoom} />
-    </>
   )
 }

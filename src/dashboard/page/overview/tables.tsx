@@ -10,82 +10,74 @@ import { AGENTS_SHOWN, type AgentFigures, type CallList } from './metrics.ts'
 export function AgentTable({ agents }: { readonly agents: readonly AgentFigures[] }) {
   const { directory } = useSession()
   const range = linkedRange(address.value.query)
-  const most = Math.max(1, ...agents.map(({ runs }) => runs))
-  const rows = agents.slice(0, AGENTS_SHOWN).map((each) => [
-    <a key="name" class="share" href={hrefOf('runs', [], { agent: each.agentId, ...range })}>
-      <Share name={directory.nameOf(each.agentId)} part={each.runs / most} />
-    </a>,
-    count(each.runs),
-    <Rate key="rate" failed={each.failed} of={each.ended} />,
-    each.p95 === null ? '–' : duration(each.p95),
-    each.cost === 0 ? '–' : dollars(each.cost),
-  ])
   return (
     <FigureTable
       title="Agents"
-      heads={['Agent', 'Runs', 'Failed', 'p95', 'Cost']}
-      rows={rows}
+      rows={agents.slice(0, AGENTS_SHOWN)}
       none="No runs in this range."
+      heads={['Agent', 'Runs', 'Failed', 'p95', 'Cost']}
+      name={({ agentId }) => directory.nameOf(agentId)}
+      href={({ agentId }) => hrefOf('runs', [], { agent: agentId, ...range })}
+      size={({ runs }) => runs}
+      cells={(each) => [
+        count(each.runs),
+        rate(each.failed, each.ended),
+        duration(each.p95),
+        each.cost === 0 ? '–' : dollars(each.cost),
+      ]}
     />
   )
 }
 
 /** Models by cost. */
 export function ModelTable({ models }: { readonly models: CallList | undefined }) {
-  const most = Math.max(1e-12, ...(models?.calls ?? []).map(({ cost, calls }) => cost || calls / 1e9))
-  const rows = models?.calls.map((each) => [
-    <span key="name" class="share">
-      <Share name={each.name} part={(each.cost || each.calls / 1e9) / most} />
-    </span>,
-    compact(each.calls),
-    each.p95 === null ? '–' : duration(each.p95),
-    compact(each.tokens),
-    dollars(each.cost),
-  ])
   return (
     <FigureTable
       title="Models"
       share={models?.share}
-      heads={['Model', 'Calls', 'p95', 'Tokens', 'Cost']}
-      rows={rows}
+      rows={models?.calls}
       none="No model calls in this range."
+      heads={['Model', 'Calls', 'p95', 'Tokens', 'Cost']}
+      name={({ name }) => name}
+      size={({ cost, calls }) => cost || calls / 1e9}
+      cells={(each) => [compact(each.calls), duration(each.p95), compact(each.tokens), dollars(each.cost)]}
     />
   )
 }
 
 /** Tools by latency. */
 export function ToolTable({ tools }: { readonly tools: CallList | undefined }) {
-  const most = Math.max(1, ...(tools?.calls ?? []).map(({ p95 }) => p95 ?? 0))
-  const rows = tools?.calls.map((each) => [
-    <span key="name" class="share">
-      <Share name={each.name} part={(each.p95 ?? 0) / most} />
-    </span>,
-    compact(each.calls),
-    <Rate key="rate" failed={each.failed} of={each.calls} />,
-    each.p50 === null ? '–' : duration(each.p50),
-    each.p95 === null ? '–' : duration(each.p95),
-  ])
   return (
     <FigureTable
       title="Slowest tools"
       share={tools?.share}
-      heads={['Tool', 'Calls', 'Failed', 'p50', 'p95']}
-      rows={rows}
+      rows={tools?.calls}
       none="No tool calls in this range."
+      heads={['Tool', 'Calls', 'Failed', 'p50', 'p95']}
+      name={({ name }) => name}
+      size={({ p95 }) => p95 ?? 0}
+      cells={(each) => [compact(each.calls), rate(each.failed, each.calls), duration(each.p50), duration(each.p95)]}
     />
   )
 }
 
-interface FigureTableProps {
+interface FigureTableProps<Row> {
   readonly title: string
   /** The figures are estimated from this part of what there is. */
   readonly share?: number
-  readonly heads: readonly string[]
-  readonly rows: readonly (readonly ComponentChildren[])[] | undefined
+  readonly rows: readonly Row[] | undefined
   readonly none: string
+  readonly heads: readonly string[]
+  /** The first cell, which may be a link, above a bar: the size as a part of the largest one. */
+  readonly name: (row: Row) => string
+  readonly href?: (row: Row) => string
+  readonly size: (row: Row) => number
+  /** The other cells. */
+  readonly cells: (row: Row) => readonly ComponentChildren[]
 }
 
-function FigureTable({ title, share = 1, heads, rows, none }: FigureTableProps) {
+function FigureTable<Row>({ title, share = 1, rows, none, heads, name, href, size, cells }: FigureTableProps<Row>) {
+  const largest = Math.max(1e-12, ...(rows ?? []).map(size))
   return (
     <section class="panel figures">
       <h2>
@@ -105,10 +97,13 @@ function FigureTable({ title, share = 1, heads, rows, none }: FigureTableProps) 
             </tr>
           </thead>
           <tbody>
-            {rows.map((cells, row) => (
-              <tr key={row}>
-                {cells.map((cell, index) => (
-                  <td key={index} class={index === 0 ? '' : 'number'}>
+            {rows.map((row, at) => (
+              <tr key={at}>
+                <td>
+                  <Share name={name(row)} href={href?.(row)} part={size(row) / largest} />
+                </td>
+                {cells(row).map((cell, index) => (
+                  <td key={index} class="number">
                     {cell}
                   </td>
                 ))}
@@ -121,18 +116,18 @@ function FigureTable({ title, share = 1, heads, rows, none }: FigureTableProps) 
   )
 }
 
-/** A name above a bar: its part of the largest. */
-function Share({ name, part }: { readonly name: string; readonly part: number }) {
+function Share({ name, href, part }: { readonly name: string; readonly href?: string; readonly part: number }) {
+  const Element = href === undefined ? 'span' : 'a'
   return (
-    <>
+    <Element class="share" href={href}>
       <span class="share-name" title={name}>
         {name}
       </span>
       <i class="share-bar" style={{ width: `${Math.max(1, part * 100)}%` }} />
-    </>
+    </Element>
   )
 }
 
-function Rate({ failed, of }: { readonly failed: number; readonly of: number }) {
+function rate(failed: number, of: number) {
   return <span class={failed > 0 ? 'bad-text' : 'hint'}>{of === 0 ? '–' : percent(failed / of)}</span>
 }

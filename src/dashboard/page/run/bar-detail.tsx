@@ -3,6 +3,7 @@ import { count, dollars, duration } from '../../../base/format.ts'
 import { TOOL } from '../../../conventions/names.ts'
 import { hrefOfRun, setQuery } from '../context/router.ts'
 import { useSession } from '../context/session.ts'
+import { Button } from '../parts/button.tsx'
 import { Json } from '../parts/code.tsx'
 import { Facts } from '../parts/facts.tsx'
 import { Icon } from '../parts/icons.tsx'
@@ -13,7 +14,7 @@ import type { Bar } from './bars.ts'
 import { Conversation } from './conversation.tsx'
 import { messagesOf } from './messages.ts'
 import { finishReasonOf, firstOf } from './payload.ts'
-import { KIND_ICONS } from './waterfall.tsx'
+import { KINDS } from './waterfall.tsx'
 
 /** What is known of one step: a model call as a conversation, a tool call with arguments and result, a task, a wait. */
 export function BarDetail({ bar, agentId }: { readonly bar: Bar; readonly agentId: string }) {
@@ -22,18 +23,10 @@ export function BarDetail({ bar, agentId }: { readonly bar: Bar; readonly agentI
   return (
     <section class="panel detail" aria-label="Selected step">
       <div class="detail-head">
-        <Icon name={KIND_ICONS[bar.kind]} />
+        <Icon name={KINDS[bar.kind].icon} />
         <h2>{bar.name}</h2>
         <Status name={bar.status} />
-        <button
-          type="button"
-          class="icon-only"
-          aria-label="Close the step"
-          title="Close (Esc)"
-          onClick={() => setQuery({ span: null })}
-        >
-          <Icon name="close" />
-        </button>
+        <Button icon="close" label="Close the step" title="Close (Esc)" onClick={() => setQuery({ span: null })} />
       </div>
       <BarFacts bar={bar} />
       {bar.task?.error_message && <p class="problem">{bar.task.error_message}</p>}
@@ -49,90 +42,76 @@ export function BarDetail({ bar, agentId }: { readonly bar: Bar; readonly agentI
   )
 }
 
-function BarFacts({ bar }: { readonly bar: Bar }) {
+function BarFacts({ bar: { kind, usage, startMs, endMs, events } }: { readonly bar: Bar }) {
   const now = useNow()
-  const { usage } = bar
+  const { model, inputTokens = 0, outputTokens = 0, costUsd = 0 } = usage ?? {}
   const facts: readonly (readonly [string, preact.ComponentChildren])[] = [
-    ['Started', <ClockTime key="start" at={new Date(bar.startMs).toISOString()} />],
-    ['Duration', duration((bar.endMs ?? now) - bar.startMs)],
-    ['Model', usage?.model],
-    [
-      'Tokens',
-      usage && usage.inputTokens + usage.outputTokens > 0
-        ? `${count(usage.inputTokens)} in, ${count(usage.outputTokens)} out`
-        : null,
-    ],
-    ['Cost', usage && usage.costUsd > 0 ? dollars(usage.costUsd) : null],
-    ['Finish reason', bar.kind === 'model' ? finishReasonOf(bar.events.at(-1)?.payload) : null],
+    ['Started', <ClockTime key="start" at={new Date(startMs).toISOString()} />],
+    ['Duration', duration((endMs ?? now) - startMs)],
+    ['Model', model],
+    ['Tokens', inputTokens + outputTokens > 0 && `${count(inputTokens)} in, ${count(outputTokens)} out`],
+    ['Cost', costUsd > 0 && dollars(costUsd)],
+    ['Finish reason', kind === 'model' && finishReasonOf(events.at(-1)?.payload)],
   ]
   return <Facts facts={facts} />
 }
 
 function BarBody({ bar, isHosted }: { readonly bar: Bar; readonly isHosted: boolean }) {
-  const payload = bar.events.at(-1)?.payload
-  const messages = useMemo(() => (bar.kind === 'model' ? messagesOf(payload) : []), [bar.kind, payload])
+  const { kind, task, events } = bar
+  const payload = events.at(-1)?.payload
+  const messages = useMemo(() => (kind === 'model' ? messagesOf(payload) : []), [kind, payload])
   if (messages.length > 0) {
     return (
       <>
         <Conversation messages={messages} />
-        <Reported payload={payload} />
+        <Reported events={events.slice(-1)} />
       </>
     )
   }
-  if (bar.kind === 'model' && isHosted) {
+  if (kind === 'model' && isHosted) {
+    const open = () => setQuery({ span: null, tab: 'conversation' })
     return (
       <>
         <p class="hint">The events of hosted runs have no messages; the conversation of the run does.</p>
         <p>
-          <button type="button" class="small" onClick={() => setQuery({ span: null, tab: 'conversation' })}>
-            <Icon name="sessions" />
-            <span>Open the conversation</span>
-          </button>
+          <Button class="small" icon="sessions" text="Open the conversation" onClick={open} />
         </p>
-        <Reported payload={payload} />
+        <Reported events={events.slice(-1)} />
       </>
     )
   }
-  if (bar.kind === 'tool' && bar.task === undefined) return <ToolBody bar={bar} />
+  if (kind === 'tool' && task === undefined) return <ToolBody events={events} />
   return (
     <>
-      {bar.task && (
-        <>
-          {bar.task.input !== null && <Json title="Input" value={bar.task.input} />}
-          {bar.task.output !== null && <Json title="Output" value={bar.task.output} />}
-        </>
-      )}
-      {bar.events.map((event) => (
-        <Json key={event.seq} title={event.type} value={event.payload} />
-      ))}
+      {task && task.input !== null && <Json title="Input" value={task.input} />}
+      {task && task.output !== null && <Json title="Output" value={task.output} />}
+      <Payloads events={events} />
     </>
   )
 }
 
-function Reported({ payload }: { readonly payload: unknown }) {
-  return (
-    <details>
-      <summary>Everything reported</summary>
-      <Json title="Payload" value={payload} />
-    </details>
-  )
-}
-
-function ToolBody({ bar }: { readonly bar: Bar }) {
-  const [first] = bar.events
-  const last = bar.events.at(-1)
-  const input = firstOf(first?.payload, TOOL.arguments) ?? firstOf(last?.payload, TOOL.arguments)
-  const output = firstOf(last?.payload, TOOL.result)
+function ToolBody({ events }: Pick<Bar, 'events'>) {
+  const [first, last] = [events[0]?.payload, events.at(-1)?.payload]
+  const input = firstOf(first, TOOL.arguments) ?? firstOf(last, TOOL.arguments)
+  const output = firstOf(last, TOOL.result)
   return (
     <>
       {input !== undefined && <Json title="Arguments" value={input} isExact />}
       {output !== undefined && <Json title="Result" value={output} />}
-      <details open={input === undefined && output === undefined}>
-        <summary>Everything reported</summary>
-        {bar.events.map((event) => (
-          <Json key={event.seq} title={event.type} value={event.payload} />
-        ))}
-      </details>
+      <Reported events={events} isOpen={input === undefined && output === undefined} />
     </>
   )
+}
+
+function Reported({ events, isOpen = false }: Pick<Bar, 'events'> & { readonly isOpen?: boolean }) {
+  return (
+    <details open={isOpen}>
+      <summary>Everything reported</summary>
+      <Payloads events={events} />
+    </details>
+  )
+}
+
+function Payloads({ events }: Pick<Bar, 'events'>) {
+  return events.map(({ seq, type, payload }) => <Json key={seq} title={type} value={payload} />)
 }

@@ -1,7 +1,17 @@
+import { count, counted, dollars } from '../../../base/format.ts'
 import type { Event, RunSummary, Task } from '../data/records.ts'
-import { type CallUsage, childRunOf, fieldOf, latencyOf, modelOf, toolOf, usageOf } from './payload.ts'
+import {
+  type CallUsage,
+  childRunOf,
+  fieldOf,
+  latencyOf,
+  modelOf,
+  toolCallIdOf,
+  toolNameOf,
+  usageOf,
+} from './payload.ts'
 
-export type BarKind = 'run' | 'child' | 'task' | 'model' | 'tool' | 'wait'
+export type BarKind = 'child' | 'task' | 'model' | 'tool' | 'wait'
 
 /** A bar of the waterfall. */
 export interface Bar {
@@ -86,72 +96,75 @@ function modelBar(event: Event): Bar {
   }
 }
 
-/** `tool.call.started` and `tool.call.finished` with the same call id are one bar. */
-function toolBars(events: readonly Event[], run: RunSummary): Bar[] {
-  const bars: Bar[] = []
-  const open = new Map<string, number>()
+/** An event that begins something, and the one that ends it. */
+type Pair = { readonly begun: Event; readonly ended?: Event } | { readonly begun?: undefined; readonly ended: Event }
+
+/** Pairs the events of two types that have the same id, which may be used again afterwards. */
+function pairsOf(events: readonly Event[], begins: string, ends: string, idOf: (payload: unknown) => string | null) {
+  const pairs: Pair[] = []
+  const open = new Map<string, { readonly at: number; readonly begun: Event }>()
   for (const event of events) {
-    if (event.type !== 'tool.call.started' && event.type !== 'tool.call.finished') continue
-    const { name, callId } = toolOf(event.payload)
-    const at = Date.parse(event.occurred_at)
-    const begun = callId === null ? undefined : open.get(callId)
-    if (event.type === 'tool.call.started') {
-      if (callId !== null) open.set(callId, bars.length)
-      bars.push({ ...toolBar(event, name), startMs: at, endMs: endOf(null, run), status: 'running' })
-      continue
+    const id = event.type === begins || event.type === ends ? idOf(event.payload) : null
+    if (event.type === begins) {
+      if (id !== null) open.set(id, { at: pairs.length, begun: event })
+      pairs.push({ begun: event })
+    } else if (event.type === ends) {
+      const pair = id === null ? undefined : open.get(id)
+      if (pair === undefined) pairs.push({ ended: event })
+      else pairs[pair.at] = { begun: pair.begun, ended: event }
+      open.delete(id ?? '')
     }
-    const status = failed(event) ? 'failed' : 'completed'
-    const started = begun === undefined ? undefined : bars[begun]
-    if (begun === undefined || started === undefined) {
-      bars.push({ ...toolBar(event, name), startMs: at - latencyOf(event.payload), endMs: at, status })
-      continue
-    }
-    open.delete(callId as string)
-    bars[begun] = { ...started, endMs: Math.max(at, started.startMs), status, events: [...started.events, event] }
   }
-  return bars
+  return pairs
 }
 
-function toolBar(event: Event, name: string) {
-  return { id: `event ${event.seq}`, parentId: null, kind: 'tool' as const, name, events: [event] }
+/** What bars of a pair have in common; one that never ended is shown up to the end of its run. */
+function pairBar({ begun, ended }: Pair, run: RunSummary) {
+  const events = [begun, ended].filter((event) => event !== undefined)
+  const first = begun ?? ended
+  const startMs = Date.parse(first.occurred_at) - (begun === undefined ? latencyOf(first.payload) : 0)
+  const endMs = endOf(ended?.occurred_at ?? null, run)
+  return {
+    id: `event ${first.seq}`,
+    parentId: null,
+    startMs,
+    endMs: endMs === null ? null : Math.max(startMs, endMs),
+    events,
+  }
+}
+
+function toolBars(events: readonly Event[], run: RunSummary): Bar[] {
+  const pairs = pairsOf(events, 'tool.call.started', 'tool.call.finished', toolCallIdOf)
+  return pairs.map((pair) => {
+    const name = toolNameOf((pair.begun ?? pair.ended).payload) ?? 'tool'
+    const status = pair.ended === undefined ? 'running' : failed(pair.ended) ? 'failed' : 'completed'
+    return { ...pairBar(pair, run), kind: 'tool', name, status }
+  })
 }
 
 function failed({ level, payload }: Event): boolean {
   return level === 'error' || fieldOf(payload, 'status') === 'failed' || fieldOf(payload, 'error.type') !== undefined
 }
 
-const WAITS = {
-  approval: { requested: 'approval.requested', ended: 'approval.', id: 'approval_id' },
-  input: { requested: 'input.requested', ended: 'input.', id: 'request_id' },
-}
-
 /** From a request to what answered it. */
 function waitBars(events: readonly Event[], run: RunSummary): Bar[] {
-  return Object.values(WAITS).flatMap(({ requested, ended, id }) => {
-    const ends = new Map(
-      events
-        .filter(({ type }) => type.startsWith(ended) && type !== requested)
-        .map((event) => [String(fieldOf(event.payload, id)), event]),
-    )
-    return events
-      .filter(({ type }) => type === requested)
-      .map((event): Bar => {
-        const end = ends.get(String(fieldOf(event.payload, id)))
-        const tool = fieldOf(event.payload, 'tool')
-        return {
-          id: `event ${event.seq}`,
-          parentId: null,
-          kind: 'wait',
-          name: tool === undefined ? 'question' : `approval: ${String(tool)}`,
-          startMs: Date.parse(event.occurred_at),
-          endMs: endOf(end?.occurred_at ?? null, run),
-          status:
-            end === undefined && run.completed_at === null
-              ? 'awaiting_input'
-              : String(fieldOf(end?.payload, 'status') ?? 'answered'),
-          events: end === undefined ? [event] : [event, end],
-        }
-      })
+  const byId = (name: string) => (payload: unknown) => String(fieldOf(payload, name))
+  const pairs = [
+    ...pairsOf(events, 'approval.requested', 'approval.decided', byId('approval_id')),
+    ...pairsOf(events, 'input.requested', 'input.answered', byId('request_id')),
+  ]
+  return pairs.flatMap((pair): Bar[] => {
+    if (pair.begun === undefined) return []
+    const tool = fieldOf(pair.begun.payload, 'tool')
+    const isOpen = pair.ended === undefined && run.completed_at === null
+    return [
+      {
+        ...pairBar(pair, run),
+        kind: 'wait',
+        name: tool === undefined ? 'question' : `approval: ${String(tool)}`,
+        status: isOpen ? 'awaiting_input' : String(fieldOf(pair.ended?.payload, 'status') ?? 'answered'),
+      },
+    ]
   })
 }
 
@@ -180,4 +193,58 @@ export const BAR_EVENT_TYPES = ['llm.call', 'tool.call.*', 'approval.*', 'input.
 
 export function isBarEvent({ type }: Pick<Event, 'type'>): boolean {
   return type === 'llm.call' || /^(tool\.call|approval|input)\./.test(type)
+}
+
+/** A node of a tree, which names its parent. */
+interface TreeNode {
+  readonly id: string
+  readonly parentId: string | null
+  readonly startMs: number
+}
+
+/**
+ * Nodes in the order of reading, each below its parent, siblings by their start. Callers choose the parents, so a parent may
+ * be missing (its nodes are at the top level), and parents may form a cycle (which is cut).
+ */
+export function treeOrder<T extends TreeNode>(nodes: readonly T[]): (T & { readonly depth: number })[] {
+  const ordered = nodes.toSorted((a, b) => a.startMs - b.startMs)
+  const ids = new Set(ordered.map(({ id }) => id))
+  const children = Map.groupBy(ordered, ({ parentId }) => (parentId !== null && ids.has(parentId) ? parentId : null))
+  const placed = new Map<string, T & { readonly depth: number }>()
+  const place = (root: T) => {
+    const stack = [{ ...root, depth: 0 }]
+    for (let next = stack.pop(); next !== undefined; next = stack.pop()) {
+      if (placed.has(next.id)) continue
+      placed.set(next.id, next)
+      for (const node of (children.get(next.id) ?? []).toReversed()) stack.push({ ...node, depth: next.depth + 1 })
+    }
+  }
+  for (const root of children.get(null) ?? []) place(root)
+  for (const node of ordered) place(node)
+  return [...placed.values()]
+}
+
+/** Types of the events that end a call. */
+const CALLS = { model: 'llm.call', tool: 'tool.call.finished' } as const
+
+/** How many calls a run has made, also if not all of them are drawn, and what they cost. @param events all of the run */
+export function timelineSummary(
+  bars: readonly Pick<Bar, 'kind' | 'usage'>[],
+  events: readonly { readonly type: string }[],
+  run: { readonly cost_usd: number },
+): string {
+  const calls = (kind: keyof typeof CALLS) => {
+    const drawn = bars.filter((bar) => bar.kind === kind).length
+    const all = Math.max(drawn, events.filter(({ type }) => type === CALLS[kind]).length)
+    return {
+      drawn,
+      all,
+      text: drawn < all ? `${count(drawn)} of ${counted(all, `${kind} call`)} shown` : counted(all, `${kind} call`),
+    }
+  }
+  const [models, tools] = [calls('model'), calls('tool')]
+  const drawnCost = bars.reduce((sum, { kind, usage }) => sum + (kind === 'model' ? (usage?.costUsd ?? 0) : 0), 0)
+  const cost = models.drawn < models.all ? run.cost_usd : drawnCost
+  const parts = [models.all > 0 && models.text, tools.all > 0 && tools.text, cost > 0 && dollars(cost)]
+  return parts.filter((part) => part !== false).join(' · ')
 }

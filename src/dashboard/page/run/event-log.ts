@@ -13,7 +13,7 @@ export interface LoggedEvent extends Omit<Event, 'payload'> {
 const PAGE_LIMIT = 200
 /** Runs with more events are listed by SQL, which has no pages. */
 const PAGED_MAX = 800
-const INDEX_QUERY = `SELECT seq, event_id AS id, type, level, toUnixTimestamp64Milli(occurred_at) AS at
+const INDEX_QUERY = `SELECT seq, event_id AS id, type, level, occurred_at
   FROM events WHERE run_id = {run:UUID} ORDER BY seq`
 const MATCH_QUERY = `SELECT seq FROM events WHERE run_id = {run:UUID}
   AND positionCaseInsensitiveUTF8(toString(payload), {text:String}) > 0 LIMIT 10000`
@@ -70,18 +70,17 @@ export class EventLog {
     })
   }
 
-  /** Reads the payloads of a part of the list. */
-  async read(first: number, last: number): Promise<void> {
-    const wanted = this.events.value.slice(first, last).find((event) => this.payloadOf(event) === undefined)
-    if (wanted === undefined || this.asked.has(wanted.seq)) return
-    this.asked.add(wanted.seq)
+  /** Reads the payload of an event, with those of the next ones. What fails is read when it comes into view again. */
+  async readPayload(event: LoggedEvent): Promise<void> {
+    if (this.payloadOf(event) !== undefined || this.asked.has(event.seq)) return
+    this.asked.add(event.seq)
     try {
-      const page = await this.page(wanted.seq - 1)
+      const page = await this.page(event.seq - 1)
       for (const { seq, payload } of page.items) this.payloads.set(seq, payload)
       this.payloadVersion.value++
-      await this.read(first, last)
+    } catch {
     } finally {
-      this.asked.delete(wanted.seq)
+      this.asked.delete(event.seq)
     }
   }
 
@@ -94,10 +93,10 @@ export class EventLog {
   /** All events of some types, with their payloads. @throws ApiFailure */
   async ofType(type: string, max: number): Promise<Event[]> {
     const found: Event[] = []
-    for (let after: number | null = 0; after !== null && found.length < max; ) {
-      const page: Listed<Event> = await this.page(after, this.signal, type)
+    for (let hasMore = true; hasMore && found.length < max; ) {
+      const page = await this.page(found.at(-1)?.seq ?? 0, this.signal, type)
       found.push(...page.items)
-      after = page.next_cursor === null ? null : (page.items.at(-1)?.seq ?? null)
+      hasMore = page.next_cursor !== null && page.items.length > 0
     }
     return found
   }
@@ -110,12 +109,7 @@ export class EventLog {
   private async index(signal: AbortSignal): Promise<LoggedEvent[]> {
     const body = { query: INDEX_QUERY, params: { run: this.runId }, format: 'ndjson' }
     const response = await this.session.api.raw('/api/v1/query', body, signal)
-    const lines = (await response.text()).split('\n')
-    return lines.filter((line) => line !== '').map(indexed)
+    const lines = (await response.text()).split('\n').filter((line) => line !== '')
+    return lines.map((line) => JSON.parse(line) as LoggedEvent)
   }
-}
-
-function indexed(line: string): LoggedEvent {
-  const { at, ...event } = JSON.parse(line) as Omit<LoggedEvent, 'occurred_at'> & { readonly at: number | string }
-  return { ...event, seq: Number(event.seq), occurred_at: new Date(Number(at)).toISOString() }
 }

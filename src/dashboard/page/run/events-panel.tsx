@@ -1,31 +1,29 @@
-import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
+import { useEffect, useMemo, useState } from 'preact/hooks'
 import { count, counted } from '../../../base/format.ts'
 import { address, setQuery } from '../context/router.ts'
 import { textOf } from '../data/json.ts'
 import { isLive, type Run } from '../data/records.ts'
 import { failureOf } from '../data/use-load.ts'
+import { Button } from '../parts/button.tsx'
 import { timeOfDay } from '../parts/clock.ts'
 import { Json } from '../parts/code.tsx'
 import { Select } from '../parts/field.tsx'
-import { Icon } from '../parts/icons.tsx'
 import { FilterField } from '../parts/search-field.tsx'
 import { Empty, Skeleton } from '../parts/states.tsx'
 import { Level } from '../parts/status.tsx'
 import { VirtualList } from '../parts/virtual-list.tsx'
-import type { LoggedEvent } from './event-log.ts'
-import { summaryOf } from './event-summary.ts'
-import type { RunModel } from './run-model.ts'
+import type { EventLog, LoggedEvent } from './event-log.ts'
+import { summaryOf } from './payload.ts'
 
 const ROW_HEIGHT = 30
 const PREVIEW_LENGTH_MAX = 200
 const LEVELS = ['debug', 'info', 'warn', 'error']
 
 /** The events of a run in their order: filtered by level, searched by type and payload, and one of them in full. */
-export function EventsPanel({ model, run }: { readonly model: RunModel; readonly run: Run }) {
-  const { log } = model
+export function EventsPanel({ log, run }: { readonly log: EventLog; readonly run: Run }) {
   const { query } = address.value
   const all = log.events.value
-  const matching = useSearch(model, query.find ?? '')
+  const matching = useSearch(log, query.find ?? '')
   const level = Math.max(0, LEVELS.indexOf(query.level ?? ''))
   const shown = useMemo(() => {
     if (level === 0 && matching === null) return all
@@ -37,16 +35,19 @@ export function EventsPanel({ model, run }: { readonly model: RunModel; readonly
   log.payloadVersion.value
   return (
     <section class="events" aria-label="Events">
-      <EventFilters level={query.level ?? ''} text={query.find ?? ''}>
+      <EventFilters>
         <span class="hint" role="status">
           {shown.length === all.length
             ? counted(all.length, 'event')
             : `${count(shown.length)} of ${counted(all.length, 'event')}`}
         </span>
-        <button type="button" class="small" aria-pressed={isFollowing} onClick={() => setFollowing(!isFollowing)}>
-          <Icon name="end" />
-          <span>{isLive(run) ? 'Follow' : 'End'}</span>
-        </button>
+        <Button
+          class="small"
+          icon="end"
+          text={isLive(run) ? 'Follow' : 'End'}
+          aria-pressed={isFollowing}
+          onClick={() => setFollowing(!isFollowing)}
+        />
       </EventFilters>
       {!log.events.isLoaded.value && all.length === 0 && <Skeleton lines={6} />}
       {log.events.isLoaded.value && shown.length === 0 && (
@@ -62,42 +63,26 @@ export function EventsPanel({ model, run }: { readonly model: RunModel; readonly
             isFollowing={isFollowing}
             onFollowing={setFollowing}
             reveal={selected}
-            onRange={(first, last) => readRange(model, shown, first, last)}
+            // Filtered rows may be far apart.
+            onRange={(first, last) => {
+              const missing = shown.slice(first, last).find((event) => log.payloadOf(event) === undefined)
+              if (missing !== undefined) void log.readPayload(missing)
+            }}
             row={(index) => {
               const event = shown[index] as LoggedEvent
-              return (
-                <EventRow
-                  key={event.seq}
-                  event={event}
-                  payload={log.payloadOf(event)}
-                  isSelected={index === selected}
-                />
-              )
+              const payload = log.payloadOf(event)
+              return <EventRow key={event.seq} event={event} payload={payload} isSelected={index === selected} />
             }}
           />
         )}
-        {selected !== -1 && <EventDetail model={model} event={shown[selected] as LoggedEvent} />}
+        {selected !== -1 && <EventDetail log={log} event={shown[selected] as LoggedEvent} />}
       </div>
     </section>
   )
 }
 
-/** Reads the payloads in view; filtered rows may be far apart. */
-function readRange({ log }: RunModel, shown: readonly LoggedEvent[], first: number, last: number): void {
-  const all = log.events.value
-  const missing = shown.slice(first, last).find((event) => log.payloadOf(event) === undefined)
-  if (missing === undefined) return
-  const at = all.indexOf(missing)
-  void log.read(at, at + 1).catch(() => {})
-}
-
-interface EventFiltersProps {
-  readonly level: string
-  readonly text: string
-  readonly children: preact.ComponentChildren
-}
-
-function EventFilters({ level, text, children }: EventFiltersProps) {
+function EventFilters({ children }: { readonly children: preact.ComponentChildren }) {
+  const { level = '', find = '' } = address.value.query
   return (
     <div class="filters" role="search" aria-label="Filter events">
       <FilterField
@@ -105,8 +90,8 @@ function EventFilters({ level, text, children }: EventFiltersProps) {
         class="run-search"
         label="Search events"
         placeholder="Search events"
-        value={text}
-        onChange={(find) => setQuery({ find, event: null })}
+        value={find}
+        onChange={(to) => setQuery({ find: to, event: null })}
       />
       <Select
         label="Level"
@@ -120,7 +105,7 @@ function EventFilters({ level, text, children }: EventFiltersProps) {
 }
 
 /** Matches types and known payloads at once, the others by SQL. */
-function useSearch({ log }: RunModel, text: string): ((event: LoggedEvent) => boolean) | null {
+function useSearch(log: EventLog, text: string): ((event: LoggedEvent) => boolean) | null {
   const [found, setFound] = useState<ReadonlySet<number>>(new Set())
   useEffect(() => {
     setFound(new Set())
@@ -168,21 +153,17 @@ function EventRow({ event, payload, isSelected }: EventRowProps) {
   )
 }
 
-function EventDetail({ model, event }: { readonly model: RunModel; readonly event: LoggedEvent }) {
-  const detail = useRef<HTMLDivElement>(null)
+function EventDetail({ log, event }: { readonly log: EventLog; readonly event: LoggedEvent }) {
   useEffect(() => {
-    const at = model.log.events.value.indexOf(event)
-    void model.log.read(at, at + 1).catch(() => {})
-  }, [model, event])
-  const payload = model.log.payloadOf(event)
+    void log.readPayload(event)
+  }, [log, event])
+  const payload = log.payloadOf(event)
   return (
-    <div ref={detail} class="event-detail">
+    <div class="event-detail">
       <div class="detail-head">
         <h3>{event.type}</h3>
         <Level name={event.level} />
-        <button type="button" class="icon-only" aria-label="Close the event" onClick={() => setQuery({ event: null })}>
-          <Icon name="close" />
-        </button>
+        <Button icon="close" label="Close the event" onClick={() => setQuery({ event: null })} />
       </div>
       <p class="hint">
         {timeOfDay(event.occurred_at)} · event <code>{event.id}</code> · position {count(event.seq)}

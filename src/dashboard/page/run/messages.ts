@@ -107,21 +107,10 @@ function spreadCalls(payload: unknown, at: string): ChatPart[] {
   const calls: ChatPart[] = []
   for (let index = 0; ; index++) {
     const paths = [`${at}.tool_calls.${index}`, `${at}.message.tool_calls.${index}.tool_call.function`]
-    const name = firstOf(
-      payload,
-      paths.map((path) => `${path}.name`),
-    )
+    const [names, inputs] = ['name', 'arguments'].map((member) => paths.map((path) => `${path}.${member}`))
+    const name = firstOf(payload, names ?? [])
     if (typeof name !== 'string') return calls
-    calls.push({
-      type: 'call',
-      name,
-      input: parsed(
-        firstOf(
-          payload,
-          paths.map((path) => `${path}.arguments`),
-        ),
-      ),
-    })
+    calls.push({ type: 'call', name, input: parsed(firstOf(payload, inputs ?? [])) })
   }
 }
 

@@ -1,6 +1,8 @@
-import { words } from '../../../base/format.ts'
+import { count, dollars, duration, words } from '../../../base/format.ts'
+import { lookup } from '../../../base/lookup.ts'
 import { FINISH_REASON, LATENCY_MS, TOOL } from '../../../conventions/names.ts'
 import { isPlausible, numberIn, USAGE_NAMES, type UsageNumber } from '../../../conventions/usage-names.ts'
+import { textOf } from '../data/json.ts'
 
 /** What payloads of events say under the names of src/conventions, with flat or nested keys. */
 const NESTED = 'gen_ai.'
@@ -78,23 +80,16 @@ export function latencyOf(payload: unknown): number {
   return Math.max(0, numberOf(firstOf(payload, LATENCY_MS)) || 0)
 }
 
-interface ToolCall {
-  /** `tool` if the payload has no name. */
-  readonly name: string
-  readonly isNamed: boolean
-  readonly callId: string | null
+export function toolNameOf(payload: unknown): string | null {
+  const name = firstOf(payload, TOOL.name)
+  return typeof name === 'string' ? name : null
 }
 
-export function toolOf(payload: unknown): ToolCall {
-  const name = firstOf(payload, TOOL.name)
+/** Unique within a run while the call is under way. */
+export function toolCallIdOf(payload: unknown): string | null {
   const callId = firstOf(payload, TOOL.callId)
   // Models reuse the ids of calls in later steps.
-  const step = fieldOf(payload, 'step')
-  return {
-    name: typeof name === 'string' ? name : 'tool',
-    isNamed: typeof name === 'string',
-    callId: typeof callId === 'string' ? `${callId} ${step === undefined ? '' : String(step)}` : null,
-  }
+  return typeof callId === 'string' ? `${callId} ${fieldOf(payload, 'step') ?? ''}` : null
 }
 
 export function childRunOf(payload: unknown): string | null {
@@ -102,12 +97,53 @@ export function childRunOf(payload: unknown): string | null {
   return typeof id === 'string' ? id : null
 }
 
-/** NaN for what is no number. */
+/** NaN for what is no number. A number whose digits were kept is an object that prints as them. */
 function numberOf(value: unknown): number {
-  // A number whose digits were kept is an object that prints as them.
-  return typeof value === 'object' && value !== null
-    ? Number(JSON.stringify(value))
-    : typeof value === 'number'
-      ? value
-      : Number.NaN
+  const isKept = typeof value === 'object' && value !== null
+  return isKept ? Number(JSON.stringify(value)) : typeof value === 'number' ? value : Number.NaN
+}
+
+const RESULTS = ['error_message', 'error.message', ...TOOL.result]
+const TEXTS = ['message', 'text', 'body', 'question']
+
+/** One line on what an event says: the figures of a model call, the arguments or the result of a tool call, a message. */
+export function summaryOf({ type, payload }: { readonly type: string; readonly payload: unknown }): string {
+  const summary = SUMMARIES.get(type)?.(payload) ?? messageOf(payload)
+  const text = summary === '' ? textOf(payload) : summary
+  return text === '{}' ? '' : text
+}
+
+const SUMMARIES = lookup<(payload: unknown) => string>({
+  'llm.call': callSummary,
+  'tool.call.started': (payload) => toolSummary(payload, TOOL.arguments),
+  'tool.call.finished': (payload) => toolSummary(payload, RESULTS),
+  'approval.requested': (payload) => toolSummary(payload, TOOL.arguments),
+})
+
+/** `gpt-5 · 1,204 in, 88 out · $0.02 · 1.49 s · tool calls`. */
+function callSummary(payload: unknown): string {
+  const { inputTokens, outputTokens, costUsd } = usageOf(payload)
+  const latencyMs = latencyOf(payload)
+  return joined([
+    modelOf(payload),
+    inputTokens + outputTokens > 0 && `${count(inputTokens)} in, ${count(outputTokens)} out`,
+    costUsd > 0 && dollars(costUsd),
+    latencyMs > 0 && duration(latencyMs),
+    finishReasonOf(payload),
+  ])
+}
+
+function toolSummary(payload: unknown, paths: readonly string[]): string {
+  const value = firstOf(payload, paths)
+  const latencyMs = latencyOf(payload)
+  return joined([toolNameOf(payload), latencyMs > 0 && duration(latencyMs), value !== undefined && textOf(value)])
+}
+
+function messageOf(payload: unknown): string {
+  const text = firstOf(payload, TEXTS)
+  return typeof text === 'string' ? text : ''
+}
+
+function joined(parts: readonly (string | null | false)[]): string {
+  return parts.filter((part) => part !== null && part !== false && part !== '').join(' · ')
 }

@@ -1,16 +1,22 @@
 import type { ComponentChildren } from 'preact'
-import { compact, count, dollars, duration } from '../../../base/format.ts'
-import { hrefOf, hrefOfRun, runsHref } from '../context/router.ts'
+import { useState } from 'preact/hooks'
+import { compact, count, dollars } from '../../../base/format.ts'
+import { placeholdersOf } from '../../../base/placeholders.ts'
+import { hrefOf, hrefOfRun, navigate, runsHref } from '../context/router.ts'
 import { useSession } from '../context/session.ts'
-import { durationMs, isLive, type Run } from '../data/records.ts'
-import { Id } from '../parts/copy.tsx'
+import { pretty } from '../data/json.ts'
+import { isLive, type Run } from '../data/records.ts'
+import { useAttempt } from '../data/use-attempt.ts'
+import { Button } from '../parts/button.tsx'
+import { CopyButton, Id } from '../parts/copy.tsx'
+import { Dialog } from '../parts/dialog.tsx'
 import { Facts } from '../parts/facts.tsx'
+import { Field } from '../parts/field.tsx'
 import { Icon } from '../parts/icons.tsx'
-import { useNow } from '../parts/now.ts'
+import { saveFile } from '../parts/save-file.ts'
 import { Status } from '../parts/status.tsx'
 import { Moment } from '../parts/time.tsx'
-import { Tag } from '../runs/columns.tsx'
-import { RunActions } from './run-actions.tsx'
+import { Tag, Took } from '../runs/run-table.tsx'
 import type { RunModel } from './run-model.ts'
 
 /** Who ran, how it went and what it cost. */
@@ -42,7 +48,7 @@ export function RunHead({ model, run }: { readonly model: RunModel; readonly run
 function RunFacts({ run }: { readonly run: Run }) {
   const { usage } = run
   const facts: readonly (readonly [string, ComponentChildren])[] = [
-    ['Duration', <Took key="took" run={run} />],
+    ['Duration', <Took key="took" run={run} soFar=" so far" />],
     ['Created', <Moment key="created" at={run.created_at} />],
     ['Ended', run.completed_at && <Moment key="ended" at={run.completed_at} />],
     ['Events', count(run.event_count)],
@@ -59,9 +65,95 @@ function RunFacts({ run }: { readonly run: Run }) {
   return <Facts facts={facts} />
 }
 
-function Took({ run }: { readonly run: Run }) {
-  const now = useNow()
-  const ms = durationMs(run, now)
-  if (ms === null) return <>–</>
-  return <>{isLive(run) ? `${duration(ms)} so far` : duration(ms)}</>
+/** What can be done with a run. */
+function RunActions({ model, run }: { readonly model: RunModel; readonly run: Run }) {
+  const { directory } = useSession()
+  const [open, setOpen] = useState<'cancel' | 'again' | null>(null)
+  const agent = directory.find(run.agent_id)
+  const download = () => {
+    const tasks = [...model.tasks.value.values()]
+    const events = model.log.events.value.map((event) => ({ ...event, payload: model.log.payloadOf(event) }))
+    saveFile(`run-${run.run_id}.json`, 'application/json', pretty({ run, tasks, events }))
+  }
+  return (
+    <div class="run-actions">
+      {isLive(run) && <Button class="small" icon="stop" text="Cancel" onClick={() => setOpen('cancel')} />}
+      {agent?.runtime_type === 'hosted' && (
+        <Button class="small" icon="retry" text="Invoke again" onClick={() => setOpen('again')} />
+      )}
+      <CopyButton text={() => curlOf(run)} label="Copy as curl" icon="terminal" isLabelled />
+      <Button class="small" icon="download" text="Download" onClick={download} />
+      {open === 'cancel' && <CancelDialog run={run} model={model} close={() => setOpen(null)} />}
+      {open === 'again' && <AgainDialog run={run} prompt={agent?.prompt ?? ''} close={() => setOpen(null)} />}
+    </div>
+  )
+}
+
+/** The key is a variable: it must not get into shell histories. */
+function curlOf({ run_id }: Run): string {
+  return `curl -sS ${location.origin}/api/v1/runs/${run_id} -H "Authorization: Bearer $AGENT_RUN_KEY"`
+}
+
+interface DialogProps {
+  readonly run: Run
+  readonly close: () => void
+}
+
+function CancelDialog({ run, model, close }: DialogProps & { readonly model: RunModel }) {
+  const { api } = useSession()
+  const [reason, setReason] = useState('')
+  const { problem, submit } = useAttempt()
+  const cancel = submit(async () => {
+    await api.post(`/api/v1/runs/${run.run_id}/cancel`, reason.trim() === '' ? {} : { reason: reason.trim() })
+    await model.reload()
+    close()
+  })
+  return (
+    <Dialog title="Cancel this run?" close={close}>
+      <form onSubmit={cancel}>
+        <Field label="Reason" hint="Optional; it becomes the error message of the run." problem={problem}>
+          <input value={reason} onInput={({ currentTarget }) => setReason(currentTarget.value)} />
+        </Field>
+        <div class="actions">
+          <Button type="submit" class="danger" text="Cancel the run" />
+          <Button text="Keep it" onClick={close} />
+        </div>
+      </form>
+    </Dialog>
+  )
+}
+
+/** The same input again; the values of the prompt's placeholders are not stored with a run. */
+function AgainDialog({ run, prompt, close }: DialogProps & { readonly prompt: string }) {
+  const { api } = useSession()
+  const [values, setValues] = useState<Readonly<Record<string, string>>>({})
+  const { problem, submit } = useAttempt()
+  const names = placeholdersOf(prompt)
+  const invoke = submit(async () => {
+    const { run_id } = await api.post<{ run_id: string }>(`/api/v1/agents/${run.agent_id}/invoke`, {
+      input: run.input,
+      prompt_variables: Object.fromEntries(names.map((name) => [name, values[name] ?? ''])),
+      background: true,
+    })
+    navigate(hrefOfRun(run_id))
+  })
+  return (
+    <Dialog title="Invoke again with the same input" close={close}>
+      <form onSubmit={invoke}>
+        {names.map((name) => (
+          <Field key={name} label={name} hint="A placeholder of the prompt.">
+            <input
+              value={values[name] ?? ''}
+              onInput={({ currentTarget }) => setValues({ ...values, [name]: currentTarget.value })}
+            />
+          </Field>
+        ))}
+        {problem !== '' && <p class="problem">{problem}</p>}
+        <div class="actions">
+          <Button type="submit" class="primary" text="Invoke" />
+          <Button text="Close" onClick={close} />
+        </div>
+      </form>
+    </Dialog>
+  )
 }

@@ -11,8 +11,8 @@ import { Empty, Problem, Skeleton } from '../parts/states.tsx'
 import { openTab, Tabs } from '../parts/tabs.tsx'
 import { PauseCard } from '../waiting/pause-card.tsx'
 import { BarDetail } from './bar-detail.tsx'
+import { RunConversation } from './conversation.tsx'
 import { EventsPanel } from './events-panel.tsx'
-import { RunConversation } from './run-conversation.tsx'
 import { RunHead } from './run-head.tsx'
 import { RunModel } from './run-model.ts'
 import { Waterfall } from './waterfall.tsx'
@@ -36,7 +36,7 @@ export function RunView({ runId }: { readonly runId: string }) {
     )
   }
   const { span: selected = null } = address.value.query
-  const bar = model.rows.value.find(({ node }) => node.id === selected)?.node
+  const bar = model.rows.value.find(({ id }) => id === selected)
   return (
     <section class="view run" aria-label="Run">
       <RunHead model={model} run={run} />
@@ -68,17 +68,16 @@ function NoSuchRun() {
 
 function Side({ model, run }: { readonly model: RunModel; readonly run: Run }) {
   const tab = openTab({ name: 'tab', tabs: TABS })
+  const { events } = model.log
   return (
     <>
       <Tabs
         label="Parts of the run"
         name="tab"
         tabs={TABS}
-        badge={{
-          events: model.log.events.isLoaded.value ? compact(model.log.events.value.length) : compact(run.event_count),
-        }}
+        badge={{ events: compact(events.isLoaded.value ? events.value.length : run.event_count) }}
       />
-      {tab === 'events' && <EventsPanel model={model} run={run} />}
+      {tab === 'events' && <EventsPanel log={model.log} run={run} />}
       {tab === 'conversation' && <RunConversation model={model} run={run} />}
       {tab === 'data' && <RunData run={run} />}
     </>
@@ -90,11 +89,8 @@ function RunData({ run }: { readonly run: Run }) {
   return (
     <div class="run-data">
       <Json title="Input" value={run.input} level="h2" />
-      {run.output === null ? (
-        <p class="hint">No output reported.</p>
-      ) : (
-        <Json title="Output" value={run.output} level="h2" />
-      )}
+      {run.output === null && <p class="hint">No output reported.</p>}
+      {run.output !== null && <Json title="Output" value={run.output} level="h2" />}
       {isGiven(run.error_detail) && <Json title="Error detail" value={run.error_detail} level="h2" />}
       {isGiven(run.metadata) && <Json title="Metadata" value={run.metadata} level="h2" />}
     </div>
@@ -105,19 +101,13 @@ function RunData({ run }: { readonly run: Run }) {
 function PendingCard({ run }: { readonly run: Run }) {
   const { api, waiting } = useSession()
   const pending = run.pending as PendingPause | null
-  const [lastId, setLastId] = useState<{ readonly kind: 'approvals' | 'input-requests'; readonly id: string } | null>(
-    null,
-  )
+  const [last, setLast] = useState(pending)
   useEffect(() => {
-    if (pending !== null) setLastId({ kind: kindOfPending(pending), id: pending.id })
+    if (pending !== null) setLast(pending)
   }, [pending?.id])
-  const { data } = useLoad(
-    async () => (lastId === null ? null : await readPause(api, lastId.kind, lastId.id)),
-    [lastId?.id, pending?.id],
-  )
-  const shown = waiting.shown.value.find(({ id }) => id === lastId?.id) ?? data
-  if (shown === null || shown === undefined) return null
-  return <PauseCard key={shown.id} pause={shown} isOnRunPage />
+  const { data } = useLoad(async () => last && readPause(api, kindOfPending(last), last.id), [last?.id, pending?.id])
+  const shown = waiting.shown.value.find(({ id }) => id === last?.id) ?? data
+  return shown && <PauseCard key={shown.id} pause={shown} isOnRunPage />
 }
 
 /** Escape closes what is open, or leads back to the list; / searches the events. */

@@ -2,15 +2,15 @@ import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
 import { duration, words } from '../../../base/format.ts'
 import { setQuery } from '../context/router.ts'
 import { isLive, type Run } from '../data/records.ts'
+import { Button } from '../parts/button.tsx'
 import { Icon, type IconName } from '../parts/icons.tsx'
 import { useNow } from '../parts/now.ts'
 import { Skeleton } from '../parts/states.tsx'
 import { toneOf } from '../parts/status.tsx'
 import { VirtualList } from '../parts/virtual-list.tsx'
-import type { Bar, BarKind } from './bars.ts'
+import { type Bar, type BarKind, timelineSummary } from './bars.ts'
 import type { RunModel } from './run-model.ts'
 import { panned, placeOf, type TimeWindow, tickLabel, ticksOf, zoomed } from './time-window.ts'
-import { timelineSummary } from './timeline-summary.ts'
 
 interface WaterfallProps {
   readonly model: RunModel
@@ -25,21 +25,12 @@ const WIDTH_PERCENT_MIN = 0.4
 const ZOOM_STEP = 0.6
 const PAN_STEP = 0.25
 
-export const KIND_ICONS: Readonly<Record<BarKind, IconName>> = {
-  run: 'runs',
-  child: 'agents',
-  task: 'task',
-  model: 'model',
-  tool: 'tool',
-  wait: 'person',
-}
-const KIND_NAMES: Readonly<Record<BarKind, string>> = {
-  run: 'run',
-  child: 'child run',
-  task: 'task',
-  model: 'model call',
-  tool: 'tool call',
-  wait: 'wait for a person',
+export const KINDS: Readonly<Record<BarKind, { readonly icon: IconName; readonly name: string }>> = {
+  child: { icon: 'agents', name: 'child run' },
+  task: { icon: 'task', name: 'task' },
+  model: { icon: 'model', name: 'model call' },
+  tool: { icon: 'tool', name: 'tool call' },
+  wait: { icon: 'person', name: 'wait for a person' },
 }
 
 /** Everything below a run on one time axis: child runs, tasks, model and tool calls, and waits. It grows with the run. */
@@ -47,38 +38,23 @@ export function Waterfall({ model, run, selected }: WaterfallProps) {
   const rows = model.rows.value
   const live = isLive(run)
   const now = useNow()
-  const whole = extent(
-    run,
-    rows.map(({ node }) => node),
-    live ? now : null,
-  )
+  const whole = extent(run, rows, live ? now : null)
   const [zoom, setZoom] = useState<TimeWindow | null>(null)
   const shownRange = zoom ?? whole
   const events = model.log.events.value
-  const summary = useMemo(
-    () =>
-      timelineSummary(
-        rows.map(({ node }) => node),
-        events,
-        run,
-      ),
-    [rows, events, run],
-  )
-  const chosen = rows.findIndex(({ node }) => node.id === selected)
+  const summary = useMemo(() => timelineSummary(rows, events, run), [rows, events, run])
   return (
     <section class="waterfall" aria-label="Timeline">
       <div class="waterfall-head">
         <h2>Timeline</h2>
         <span class="hint">{summary}</span>
         <div class="waterfall-tools">
-          <ZoomButton
-            label="Zoom in"
+          <Button
             icon="plus"
+            title="Zoom in (Ctrl and wheel)"
             onClick={() => setZoom(zoomed(shownRange, whole, middle(shownRange), ZOOM_STEP))}
           />
-          <button type="button" class="small" disabled={zoom === null} onClick={() => setZoom(null)}>
-            Fit
-          </button>
+          <Button class="small" text="Fit" disabled={zoom === null} onClick={() => setZoom(null)} />
         </div>
       </div>
       {rows.length === 0 ? (
@@ -93,40 +69,15 @@ export function Waterfall({ model, run, selected }: WaterfallProps) {
             count={rows.length}
             rowHeight={ROW_HEIGHT}
             label="Steps of the run"
-            reveal={chosen}
+            reveal={rows.findIndex(({ id }) => id === selected)}
             row={(index) => {
-              const { node, depth } = rows[index] as (typeof rows)[number]
-              return (
-                <Row
-                  key={node.id}
-                  bar={node}
-                  depth={depth}
-                  shownRange={shownRange}
-                  now={now}
-                  isSelected={node.id === selected}
-                />
-              )
+              const bar = rows[index] as (typeof rows)[number]
+              return <Row key={bar.id} bar={bar} shownRange={shownRange} now={now} isSelected={bar.id === selected} />
             }}
           />
         </Zoomable>
       )}
     </section>
-  )
-}
-
-function ZoomButton({
-  label,
-  icon,
-  onClick,
-}: {
-  readonly label: string
-  readonly icon: IconName
-  readonly onClick: () => void
-}) {
-  return (
-    <button type="button" class="icon-only" title={`${label} (Ctrl and wheel)`} onClick={onClick}>
-      <Icon name={icon} />
-    </button>
   )
 }
 
@@ -182,14 +133,13 @@ function Axis({ shownRange, whole }: { readonly shownRange: TimeWindow; readonly
 }
 
 interface RowProps {
-  readonly bar: Bar
-  readonly depth: number
+  readonly bar: Bar & { readonly depth: number }
   readonly shownRange: TimeWindow
   readonly now: number
   readonly isSelected: boolean
 }
 
-function Row({ bar, depth, shownRange, now, isSelected }: RowProps) {
+function Row({ bar, shownRange, now, isSelected }: RowProps) {
   const endMs = bar.endMs ?? now
   const from = placeOf(bar.startMs, shownRange)
   const to = placeOf(endMs, shownRange)
@@ -200,10 +150,10 @@ function Row({ bar, depth, shownRange, now, isSelected }: RowProps) {
   const choose = () => setQuery({ span: isSelected ? null : bar.id, event: null })
   return (
     <button type="button" class={`span-row ${bar.kind}`} aria-pressed={isSelected} onClick={choose}>
-      <span class="span-name" style={{ paddingLeft: `${Math.min(depth, DEPTH_MAX) * 14}px` }}>
-        <Icon name={KIND_ICONS[bar.kind]} />
+      <span class="span-name" style={{ paddingLeft: `${Math.min(bar.depth, DEPTH_MAX) * 14}px` }}>
+        <Icon name={KINDS[bar.kind].icon} />
         <span>
-          <span class="unseen">{KIND_NAMES[bar.kind]} </span>
+          <span class="unseen">{KINDS[bar.kind].name} </span>
           {bar.name}
           <span class="unseen"> {words(bar.status)}</span>
         </span>

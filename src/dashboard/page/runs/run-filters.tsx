@@ -3,13 +3,13 @@ import { words } from '../../../base/format.ts'
 import { address, setQuery } from '../context/router.ts'
 import { useSession } from '../context/session.ts'
 import { isUuid, RUN_STATUSES } from '../data/records.ts'
+import { Button } from '../parts/button.tsx'
 import { Field, Select } from '../parts/field.tsx'
-import { Icon } from '../parts/icons.tsx'
 import { Menu } from '../parts/menu.tsx'
 import { PRESETS } from '../parts/range.ts'
 import { FilterField, useDebounced } from '../parts/search-field.tsx'
-import { COLUMNS, shownColumns, toggleColumn } from './columns.tsx'
-import { isFiltered, type RunFilter } from './filters.ts'
+import { ID_FILTERS, isFiltered, type RunFilter } from './filters.ts'
+import { COLUMNS, shownColumns, toggleColumn } from './run-table.tsx'
 
 const TRIGGERS = ['manual', 'scheduled', 'webhook', 'sdk']
 /** A chip shows the end of a longer value. */
@@ -61,25 +61,11 @@ export function RunFilters({ filter, search }: RunFiltersProps) {
         onChange={(range) => setQuery({ range, from: null, to: null })}
       />
       <MoreFilters trigger={filter.trigger} />
-      {EXACT_FIELDS.map(
-        ({ name, title }) =>
-          filter[name] !== '' && (
-            <Chip
-              key={name}
-              text={`${title}: ${shortened(filter[name])}`}
-              onRemove={() => setQuery({ [name]: null })}
-            />
-          ),
-      )}
-      {filter.trigger !== '' && (
-        <Chip text={`Trigger: ${filter.trigger}`} onRemove={() => setQuery({ trigger: null })} />
-      )}
+      {CHIPS.filter(([name]) => filter[name] !== '').map(([name, title]) => (
+        <Chip key={name} text={`${title}: ${shortened(filter[name])}`} onRemove={() => setQuery({ [name]: null })} />
+      ))}
       {query.from !== undefined && <Chip text="Chosen time" onRemove={() => setQuery({ from: null, to: null })} />}
-      {isFiltered(filter) && (
-        <button type="button" class="quiet small" onClick={clearFilters}>
-          Clear
-        </button>
-      )}
+      {isFiltered(filter) && <Button class="quiet small" text="Clear" onClick={clearFilters} />}
       <ColumnMenu />
     </div>
   )
@@ -90,19 +76,14 @@ function clearFilters(): void {
   setQuery({ ...Object.fromEntries(Object.keys(address.value.query).map((name) => [name, null])), sort: sort ?? null })
 }
 
-interface ExactField {
-  readonly name: 'tag' | 'external' | 'session' | 'parent'
-  readonly title: string
-  readonly isId?: boolean
-}
-
-/** Filters for one exact value. */
-const EXACT_FIELDS: readonly ExactField[] = [
-  { name: 'external', title: 'External id' },
-  { name: 'session', title: 'Session', isId: true },
-  { name: 'parent', title: 'Parent run', isId: true },
-  { name: 'tag', title: 'Tag' },
-]
+/** Filters for one exact value, which have a field each. */
+const FIELDS = [
+  ['external', 'External id'],
+  ['session', 'Session'],
+  ['parent', 'Parent run'],
+  ['tag', 'Tag'],
+] as const
+const CHIPS = [...FIELDS, ['trigger', 'Trigger']] as const
 
 function MoreFilters({ trigger }: { readonly trigger: string }) {
   return (
@@ -115,17 +96,17 @@ function MoreFilters({ trigger }: { readonly trigger: string }) {
           onChange={(to) => setQuery({ trigger: to })}
         />
       </Field>
-      {EXACT_FIELDS.map((field) => (
-        <ExactFilter key={field.name} {...field} />
+      {FIELDS.map(([name, title]) => (
+        <ExactFilter key={name} name={name} title={title} />
       ))}
     </Menu>
   )
 }
 
-function ExactFilter({ name, title, isId = false }: ExactField) {
+function ExactFilter({ name, title }: { readonly name: (typeof FIELDS)[number][0]; readonly title: string }) {
   const value = address.value.query[name] ?? ''
   const [text, setText] = useDebounced(value, (to) => setQuery({ [name]: to }))
-  const isWrong = isId && value !== '' && !isUuid(value)
+  const isWrong = ID_FILTERS.includes(name) && value !== '' && !isUuid(value)
   return (
     <Field label={title} problem={isWrong ? 'Not an id: it has 32 hexadecimal digits.' : undefined}>
       <input
@@ -148,9 +129,7 @@ function Chip({ text, onRemove }: { readonly text: string; readonly onRemove: ()
   return (
     <span class="chip">
       {text}
-      <button type="button" class="icon-only" aria-label={`Remove the filter ${text}`} onClick={onRemove}>
-        <Icon name="close" />
-      </button>
+      <Button icon="close" label={`Remove the filter ${text}`} onClick={onRemove} />
     </span>
   )
 }

@@ -1,11 +1,10 @@
-import { batch, computed, signal } from '@preact/signals'
+import { batch, signal } from '@preact/signals'
 import type { Session } from '../context/session.ts'
 import type { Listed } from '../data/api.ts'
 import type { Subscription } from '../data/feed.ts'
 import { LiveResource } from '../data/live-resource.ts'
 import type { Activity, RunSummary } from '../data/records.ts'
-import { isPlain, matches, type RunFilter } from './filters.ts'
-import { FOUND_MAX, findRuns } from './run-search.ts'
+import { FOUND_MAX, findRuns, isPlain, matches, queryOf, type RunFilter } from './filters.ts'
 
 const PAGE_LIMIT = 50
 /** Runs are updated from the feed; a busier workspace is sampled, and read again. */
@@ -21,10 +20,6 @@ export class RunList {
   /** Started since the list was read. */
   readonly newIds = signal<ReadonlySet<string>>(new Set())
   readonly hasMore = signal(false)
-  readonly isEmpty = computed(() => {
-    const { isLoading, problem, value } = this.runs
-    return !isLoading.value && problem.value === null && value.length === 0
-  })
   /** The run that was opened last. */
   lastOpened: string | null = null
   scrollTop = 0
@@ -125,20 +120,5 @@ export class RunList {
     })
     // Nothing can move in an empty list.
     if (added.length > 0 && this.runs.value.length === 0) void this.reload()
-  }
-}
-
-function queryOf(filter: RunFilter) {
-  const timestamp = (ms: number | null) => (ms === null ? null : new Date(ms).toISOString())
-  return {
-    status: filter.status,
-    agent_id: filter.agent,
-    trigger_type: filter.trigger,
-    tag: filter.tag,
-    external_run_id: filter.external,
-    session_id: filter.session,
-    parent_run_id: filter.parent,
-    from: timestamp(filter.fromMs),
-    to: timestamp(filter.toMs),
   }
 }

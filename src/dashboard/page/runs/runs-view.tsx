@@ -2,13 +2,13 @@ import { useEffect, useLayoutEffect, useRef } from 'preact/hooks'
 import { counted } from '../../../base/format.ts'
 import { address } from '../context/router.ts'
 import { type Session, useSession } from '../context/session.ts'
+import { Button } from '../parts/button.tsx'
 import { noRunsYet } from '../parts/hints.tsx'
 import { isTyping, useKeys } from '../parts/keyboard.ts'
 import { Empty, Problem, Skeleton } from '../parts/states.tsx'
-import { filterOf, isFiltered, isPlain } from './filters.ts'
+import { FOUND_MAX, filterOf, isFiltered, isPlain, type RunFilter } from './filters.ts'
 import { RunFilters } from './run-filters.tsx'
 import { RunList } from './run-list.ts'
-import { FOUND_MAX } from './run-search.ts'
 import { RunTable } from './run-table.tsx'
 
 const lists = new WeakMap<Session, RunList>()
@@ -23,6 +23,7 @@ function listOf(session: Session): RunList {
 /** The runs of the workspace. */
 export function RunsView() {
   const list = listOf(useSession())
+  const { value: runs, problem, isLoading } = list.runs
   const { query } = address.value
   const filter = filterOf(query, Date.now())
   const search = useRef<HTMLInputElement>(null)
@@ -44,16 +45,17 @@ export function RunsView() {
         <NewRuns list={list} />
       </div>
       <RunFilters filter={filter} search={search} />
-      {list.runs.problem.value !== null && (
-        <Problem problem={list.runs.problem.value} retry={() => void list.reload()} />
-      )}
-      {list.runs.value.length > 0 && <RunTable runs={list.runs.value} filter={filter} onOpen={onOpen} />}
-      {list.runs.isLoading.value && list.runs.value.length === 0 && <Skeleton lines={8} />}
-      {list.isEmpty.value &&
-        (isFiltered(filter) ? <Empty title="No run matches these filters." icon="filter" /> : noRunsYet())}
+      {problem.value !== null && <Problem problem={problem.value} retry={() => void list.reload()} />}
+      {runs.length > 0 && <RunTable runs={runs} filter={filter} onOpen={onOpen} />}
+      {runs.length === 0 && isLoading.value && <Skeleton lines={8} />}
+      {runs.length === 0 && !isLoading.value && problem.value === null && <NoRuns filter={filter} />}
       <ListEnd list={list} isSearch={!isPlain(filter)} />
     </section>
   )
+}
+
+function NoRuns({ filter }: { readonly filter: RunFilter }) {
+  return isFiltered(filter) ? <Empty title="No run matches these filters." icon="filter" /> : noRunsYet()
 }
 
 function NewRuns({ list }: { readonly list: RunList }) {
@@ -61,9 +63,7 @@ function NewRuns({ list }: { readonly list: RunList }) {
   return (
     <div role="status" class="new-runs">
       {number > 0 && (
-        <button type="button" class="small" onClick={() => void list.reload()}>
-          ↑ {counted(number, 'new run')}
-        </button>
+        <Button class="small" text={`↑ ${counted(number, 'new run')}`} onClick={() => void list.reload()} />
       )}
     </div>
   )
@@ -81,11 +81,7 @@ function ListEnd({ list, isSearch }: { readonly list: RunList; readonly isSearch
   }, [list])
   return (
     <div ref={end} class="list-end">
-      {list.hasMore.value && (
-        <button type="button" class="quiet" onClick={() => void list.loadMore()}>
-          Older runs
-        </button>
-      )}
+      {list.hasMore.value && <Button class="quiet" text="Older runs" onClick={() => void list.loadMore()} />}
       {isSearch && list.isCut && <p class="hint">The first {FOUND_MAX}. Narrow the filters to see others.</p>}
     </div>
   )

@@ -1,20 +1,18 @@
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { hrefOfRun } from '../context/router.ts'
 import { useSession } from '../context/session.ts'
+import type { Api, Listed } from '../data/api.ts'
 import { plain } from '../data/json.ts'
 import { type Pause, readPause } from '../data/pause.ts'
-import { failureOf } from '../data/use-load.ts'
+import { useAttempt } from '../data/use-attempt.ts'
+import { useLoad } from '../data/use-load.ts'
 import { ago } from '../parts/clock.ts'
 import { Json } from '../parts/code.tsx'
 import { Icon } from '../parts/icons.tsx'
 import { useNow } from '../parts/now.ts'
 import { Status } from '../parts/status.tsx'
 import { Ago, Ahead } from '../parts/time.tsx'
-import { AnswerForm } from './answer-form.tsx'
-import { ApprovalForm } from './approval-form.tsx'
-import type { Decide } from './decision.ts'
-import { Diff } from './diff.tsx'
-import { useKeyNames } from './key-names.ts'
+import { AnswerForm, ApprovalForm, Diff } from './decision.tsx'
 
 interface PauseCardProps {
   readonly pause: Pause
@@ -48,11 +46,8 @@ export function PauseCard({ pause, isNamed = false, isOnRunPage = false }: Pause
       <div class="detail-head">
         <Icon name="person" />
         <h2 tabIndex={-1}>{directory.nameOf(pause.agent_id)}</h2>
-        {isOpen ? (
-          <Status name="awaiting_input" text={isApproval ? 'approval' : 'question'} />
-        ) : (
-          <Status name={pause.status} />
-        )}
+        {isOpen && <Status name="awaiting_input" text={isApproval ? 'approval' : 'question'} />}
+        {!isOpen && <Status name={pause.status} />}
         {!isOnRunPage && <RunLinks pause={pause} />}
         <Ago at={pause.created_at} prefix="asked " />
         {isOpen && pause.expires_at !== null && <Ahead at={pause.expires_at} prefix="expires " />}
@@ -66,9 +61,9 @@ export function PauseCard({ pause, isNamed = false, isOnRunPage = false }: Pause
       {!isOpen && <Verdict pause={pause} />}
       {isOpen &&
         (isApproval ? (
-          <ApprovalForm approval={pause} decide={decide} isBusy={isBusy} />
+          <ApprovalForm input={pause.input} decide={decide} isBusy={isBusy} />
         ) : (
-          <AnswerForm request={pause} decide={decide} isBusy={isBusy} />
+          <AnswerForm options={pause.options} decide={decide} isBusy={isBusy} />
         ))}
     </article>
   )
@@ -76,29 +71,18 @@ export function PauseCard({ pause, isNamed = false, isOnRunPage = false }: Pause
 
 function useDecide(pause: Pause) {
   const { api, waiting } = useSession()
+  const { problem, attempt } = useAttempt()
   const [isBusy, setBusy] = useState(false)
-  const [problem, setProblem] = useState('')
-  const send = async (...[action, body]: Parameters<Decide>) => {
+  const decide = async (action: string, body: object) => {
     waiting.watch(pause)
     setBusy(true)
-    setProblem('')
-    try {
-      // In the background: the run may continue for a long time, and its page shows the progress.
-      await api.post(`/api/v1/${pause.kind}/${pause.id}/${action}`, { ...body, background: true })
-    } catch (error) {
-      // For example, someone else has decided already.
-      setProblem(failureOf(error).message)
-    }
-    try {
-      const stored = await readPause(api, pause.kind, pause.id)
-      if (stored !== null) waiting.watch(stored)
-    } catch {
-      // The next refresh reads it again.
-    } finally {
-      setBusy(false)
-    }
+    // In the background: the run may continue for a long time, and its page shows the progress.
+    await attempt(() => api.post(`/api/v1/${pause.kind}/${pause.id}/${action}`, { ...body, background: true }))
+    // Someone else may have decided already. If this fails, the next refresh reads it again.
+    const stored = await readPause(api, pause.kind, pause.id).catch(() => null)
+    if (stored !== null) waiting.watch(stored)
+    setBusy(false)
   }
-  const decide: Decide = (action, body) => void send(action, body)
   return { decide, isBusy, problem }
 }
 
@@ -126,16 +110,15 @@ function Question({ pause }: { readonly pause: Pause }) {
 
 function Verdict({ pause }: { readonly pause: Pause }) {
   const text = useVerdict(pause)
-  const edited = pause.kind === 'approvals' ? pause.edited_input : null
   return (
     <>
       <p class="verdict" role="status">
         {text}
       </p>
-      {pause.kind === 'approvals' && edited !== null && (
+      {pause.kind === 'approvals' && pause.edited_input !== null && (
         <>
-          <Diff before={plain(pause.input)} after={plain(edited)} />
-          <Json title="Called with" value={edited} isExact />
+          <Diff before={plain(pause.input)} after={plain(pause.edited_input)} />
+          <Json title="Called with" value={pause.edited_input} isExact />
         </>
       )}
     </>
@@ -152,4 +135,34 @@ function useVerdict(pause: Pause): string {
   const who = decided_by === null ? '' : ` by ${keyName(decided_by)}`
   const said = pause.kind === 'approvals' ? pause.comment : pause.answer
   return `${status.charAt(0).toUpperCase()}${status.slice(1)}${when}${who}${said === null ? '.' : `: ${said}`}`
+}
+
+interface KeyName {
+  readonly key_id: string
+  readonly name: string | null
+}
+
+const KEYS_MAX = 200
+
+const keysOf = new WeakMap<Api, Promise<readonly KeyName[]>>()
+
+/** The name of a key by its id, for who decided. The keys are read once, when a name is first needed. */
+function useKeyNames(): (keyId: string) => string {
+  const { api } = useSession()
+  const { data = [] } = useLoad(() => {
+    const keys = keysOf.get(api) ?? readKeys(api)
+    keysOf.set(api, keys)
+    keys.catch(() => keysOf.delete(api))
+    return keys
+  }, [])
+  return (keyId) => {
+    const name = data.find(({ key_id }) => key_id === keyId)?.name
+    return name ? `the key "${name}"` : `key …${keyId.slice(-8)}`
+  }
+}
+
+/** A decision stays known by its key after that was revoked. */
+async function readKeys(api: Api): Promise<readonly KeyName[]> {
+  const read = (status?: string) => api.get<Listed<KeyName>>('/api/v1/keys', { limit: KEYS_MAX, status })
+  return (await Promise.all([read(), read('revoked')])).flatMap(({ items }) => items)
 }

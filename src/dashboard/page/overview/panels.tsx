@@ -1,0 +1,156 @@
+import type { ComponentChildren } from 'preact'
+import { useEffect, useState } from 'preact/hooks'
+import { count, words } from '../../../base/format.ts'
+import { address, hrefOf, hrefOfRun } from '../context/router.ts'
+import { useSession } from '../context/session.ts'
+import type { Listed } from '../data/api.ts'
+import { LiveResource } from '../data/live-resource.ts'
+import { hrefOfPause } from '../data/pause.ts'
+import type { Activity, RunSummary } from '../data/records.ts'
+import { Icon } from '../parts/icons.tsx'
+import { linkedRange, type TimeRange } from '../parts/range.ts'
+import { Skeleton } from '../parts/states.tsx'
+import { Status } from '../parts/status.tsx'
+import { Ago } from '../parts/time.tsx'
+
+const STATES = ['queued', 'running', 'awaiting_approval', 'awaiting_input']
+const WAITING_SHOWN = 5
+const FAILURES_SHOWN = 6
+const FAILED = ['failed', 'timed_out'] as const
+
+/** Runs that are under way, by status. */
+export function StatesNow({ states }: { readonly states: ReadonlyMap<string, number> | undefined }) {
+  return (
+    <section class="panel states">
+      <h2>Runs under way now</h2>
+      {states === undefined ? (
+        <Skeleton />
+      ) : (
+        <ul>
+          {STATES.map((status) => (
+            <li key={status}>
+              <a href={hrefOf('runs', [], { status })}>
+                <Status name={status} text={words(status)} />
+                <b>{count(states.get(status) ?? 0)}</b>
+              </a>
+            </li>
+          ))}
+        </ul>
+      )}
+    </section>
+  )
+}
+
+/** The newest approvals and questions. */
+export function WaitingNow() {
+  const pending = useSession().waiting.pending.value
+  const items = pending.slice(0, WAITING_SHOWN).map((pause) => ({
+    href: hrefOfPause(pause.kind, pause.id),
+    title: pause.kind === 'approvals' ? [`Approve `, <code key="tool">{pause.tool}</code>] : pause.question,
+    agentId: pause.agent_id,
+    at: pause.created_at,
+  }))
+  return (
+    <section class="panel waiting-now">
+      <h2>
+        Waiting for a person <span class="hint">{pending.length > 0 && count(pending.length)}</span>
+      </h2>
+      <Items items={items} none="Nothing waits." />
+    </section>
+  )
+}
+
+/** The runs of the range that failed last; the feed brings new ones. */
+export function LatestFailures({ range }: { readonly range: TimeRange }) {
+  const items = useFailures(range)?.map((run) => ({
+    href: hrefOfRun(run.run_id),
+    title: run.error_message ?? 'no message',
+    agentId: run.agent_id,
+    status: run.status === 'timed_out' ? run.status : undefined,
+    at: endOf(run),
+  }))
+  return (
+    <section class="panel failures">
+      <h2>
+        Latest failures <a href={hrefOf('runs', [], { status: 'failed', ...linkedRange(address.value.query) })}>All</a>
+      </h2>
+      {items === undefined ? <Skeleton /> : <Items items={items} none="No run of this range has failed." />}
+    </section>
+  )
+}
+
+interface Item {
+  readonly href: string
+  readonly title: ComponentChildren
+  readonly agentId: string
+  readonly status?: string | undefined
+  readonly at: string
+}
+
+function Items({ items, none }: { readonly items: readonly Item[]; readonly none: string }) {
+  const { directory } = useSession()
+  if (items.length === 0) {
+    return (
+      <p class="hint quiet-note">
+        <Icon name="check" /> {none}
+      </p>
+    )
+  }
+  return (
+    <ul class="rows">
+      {items.map(({ href, title, agentId, status, at }) => (
+        <li key={href}>
+          <a href={href}>
+            <span class="row-title">{title}</span>
+            <span class="hint">{directory.nameOf(agentId)}</span>
+          </a>
+          {status && <Status name={status} />}
+          <Ago at={at} />
+        </li>
+      ))}
+    </ul>
+  )
+}
+
+/** Undefined until they are read. The component is mounted anew for another range, unless that only moves. */
+function useFailures(range: TimeRange): readonly RunSummary[] | undefined {
+  const { api, feed } = useSession()
+  const [closing] = useState(() => new AbortController())
+  const [failures] = useState(() => {
+    const { fromMs, toMs, isMoving } = range
+    // The end of a moving range is now.
+    const bounds = { from: new Date(fromMs).toISOString(), to: isMoving ? null : new Date(toMs).toISOString() }
+    const load = async (signal: AbortSignal) => {
+      const read = (status: string) =>
+        api.get<Listed<RunSummary>>('/api/v1/runs', { status, ...bounds, limit: FAILURES_SHOWN }, signal)
+      return (await Promise.all(FAILED.map(read))).flatMap(({ items }) => items)
+    }
+    return new LiveResource<readonly RunSummary[] | undefined>(undefined, { load }, closing.signal)
+  })
+  useEffect(() => {
+    const onItems = (items: readonly Activity[]) =>
+      failures.update((runs) => runs && latest([...runs, ...items.flatMap(({ run }) => run ?? [])], range))
+    const filter = { kind: 'run', status: [...FAILED] }
+    const subscription = feed.subscribe(filter, { onItems }, { maxPerSecond: FAILURES_SHOWN })
+    void failures.load()
+    return () => {
+      subscription.stop()
+      closing.abort()
+    }
+  }, [failures])
+  return failures.value && latest(failures.value, range)
+}
+
+/** The runs of a range that ended last, each in its last state. */
+function latest(runs: readonly RunSummary[], { fromMs, toMs, isMoving }: TimeRange): readonly RunSummary[] {
+  // By the start, as in all figures and lists of runs.
+  const isWithin = (at: number) => at >= fromMs && (isMoving || at < toMs)
+  return [...new Map(runs.map((run) => [run.run_id, run])).values()]
+    .filter(({ created_at }) => isWithin(Date.parse(created_at)))
+    .sort((a, b) => endOf(b).localeCompare(endOf(a)))
+    .slice(0, FAILURES_SHOWN)
+}
+
+function endOf({ completed_at, created_at }: RunSummary): string {
+  return completed_at ?? created_at
+}
