@@ -1,6 +1,5 @@
 import { invalid } from '../base/errors.ts'
 import { isObject } from '../base/json-object.ts'
-import { lookup } from '../base/lookup.ts'
 import { shown } from '../http/validation-message.ts'
 
 type Check = (value: unknown, path: string) => void
@@ -81,59 +80,30 @@ const pattern: Check = (value, path) => {
   }
 }
 
-const KEYWORDS = lookup<Check>({
-  $ref: text,
-  $dynamicRef: text,
-  $anchor: text,
-  $comment: text,
-  $defs: schemaMap,
-  definitions: schemaMap,
-  title: text,
-  description: text,
-  format: text,
-  type: typeNames,
-  enum: values,
-  allOf: schemas,
-  anyOf: schemas,
-  oneOf: schemas,
-  not: schema,
-  if: schema,
-  // biome-ignore lint/suspicious/noThenProperty: the keyword of JSON Schema; this table is never awaited.
-  then: schema,
-  else: schema,
-  properties: schemaMap,
-  patternProperties: patternMap,
-  additionalProperties: schema,
-  unevaluatedProperties: schema,
-  propertyNames: schema,
-  dependentSchemas: schemaMap,
-  dependentRequired: namesMap,
-  dependencies: dependencyMap,
-  required: names,
-  minProperties: size,
-  maxProperties: size,
-  items: schemaOrSchemas,
-  prefixItems: schemas,
-  additionalItems: schema,
-  unevaluatedItems: schema,
-  contains: schema,
-  minContains: size,
-  maxContains: size,
-  minItems: size,
-  maxItems: size,
-  uniqueItems: flag,
-  minLength: size,
-  maxLength: size,
-  pattern,
-  minimum: amount,
-  maximum: amount,
-  exclusiveMinimum: amount,
-  exclusiveMaximum: amount,
-  multipleOf: positive,
-  deprecated: flag,
-  readOnly: flag,
-  writeOnly: flag,
-})
+const KEYWORDS = new Map<string, Check>([
+  ...each(text, '$ref', '$dynamicRef', '$anchor', '$comment', 'title', 'description', 'format'),
+  ...each(schemaMap, '$defs', 'definitions', 'properties', 'dependentSchemas'),
+  ...each(schemas, 'allOf', 'anyOf', 'oneOf', 'prefixItems'),
+  ...each(schema, 'not', 'if', 'then', 'else', 'contains', 'propertyNames'),
+  ...each(schema, 'additionalProperties', 'unevaluatedProperties', 'additionalItems', 'unevaluatedItems'),
+  ...each(schemaOrSchemas, 'items'),
+  ...each(typeNames, 'type'),
+  ...each(values, 'enum'),
+  ...each(patternMap, 'patternProperties'),
+  ...each(namesMap, 'dependentRequired'),
+  ...each(dependencyMap, 'dependencies'),
+  ...each(names, 'required'),
+  ...each(pattern, 'pattern'),
+  ...each(size, 'minProperties', 'maxProperties', 'minContains', 'maxContains'),
+  ...each(size, 'minItems', 'maxItems', 'minLength', 'maxLength'),
+  ...each(amount, 'minimum', 'maximum', 'exclusiveMinimum', 'exclusiveMaximum'),
+  ...each(positive, 'multipleOf'),
+  ...each(flag, 'uniqueItems', 'deprecated', 'readOnly', 'writeOnly'),
+])
+
+function each(check: Check, ...keywords: readonly string[]): [string, Check][] {
+  return keywords.map((keyword) => [keyword, check])
+}
 
 function rule(what: string, isRight: (value: unknown) => boolean): Check {
   return (value, path) => {

@@ -5,22 +5,14 @@ import { SECURITY } from '../keys/security.ts'
 import { AgentPage, AgentRecord, ArchivedAgent, CreateAgent, EditAgent, ListAgents } from './schema.ts'
 import type { AgentStore } from './store.ts'
 
-interface AgentRoutesDeps {
-  readonly guards: Guards
-  readonly agents: AgentStore
-}
-
-const tags = ['Agents']
-
 /** Agents of a workspace (docs/specification.md#agents). */
-export function agentRoutes({ guards, agents }: AgentRoutesDeps) {
-  return new Elysia({ prefix: '/api/v1/agents', detail: { security: SECURITY.workspaceKey } })
+export function agentRoutes({ guards, agents }: { readonly guards: Guards; readonly agents: AgentStore }) {
+  return new Elysia({ prefix: '/api/v1/agents', detail: { tags: ['Agents'], security: SECURITY.workspaceKey } })
     .use(guards.workspaceKey('reads'))
     .post('', ({ caller, body, mint }) => agents.create(caller, body, mint), {
       body: CreateAgent,
       response: AgentRecord,
       detail: {
-        tags,
         operationId: 'createAgent',
         summary: 'Create an agent',
         description:
@@ -33,7 +25,6 @@ export function agentRoutes({ guards, agents }: AgentRoutesDeps) {
       query: ListAgents,
       response: AgentPage,
       detail: {
-        tags,
         operationId: 'listAgents',
         summary: 'List the agents of the workspace',
         description: 'Newest first. Archived agents are not listed. Conditions are combined with AND.',
@@ -43,7 +34,6 @@ export function agentRoutes({ guards, agents }: AgentRoutesDeps) {
       params: AgentParams,
       response: AgentRecord,
       detail: {
-        tags,
         operationId: 'getAgent',
         summary: 'Read an agent',
         description: 'Returns NOT_FOUND for an archived agent.',
@@ -54,7 +44,6 @@ export function agentRoutes({ guards, agents }: AgentRoutesDeps) {
       body: EditAgent,
       response: AgentRecord,
       detail: {
-        tags,
         operationId: 'editAgent',
         summary: 'Edit an agent',
         description:
@@ -66,7 +55,6 @@ export function agentRoutes({ guards, agents }: AgentRoutesDeps) {
       params: AgentParams,
       response: ArchivedAgent,
       detail: {
-        tags,
         operationId: 'archiveAgent',
         summary: 'Archive an agent',
         description: 'Its keys stop working and it can no longer run or report. Its runs stay readable.',

@@ -10,12 +10,6 @@ import { inTransaction, type Sql, type TransactionSql } from '../postgres/connec
 import type { AgentRecord, AgentRow, ArchivedAgent, CreateAgent, EditAgent, ListAgents } from './schema.ts'
 import { edited, settingsOf } from './settings.ts'
 
-interface AgentStoreDeps {
-  readonly sql: Sql
-  readonly ring: KeyRing
-  readonly clock: Clock
-}
-
 /** An agent to be registered if its name is new. */
 export interface Registration {
   readonly name: string
@@ -29,16 +23,15 @@ const REGISTRATIONS_PER_INSERT = 500
 
 /** Agents of a workspace (docs/specification.md#agents). Archived agents are in none of the results. */
 export class AgentStore {
-  constructor(private readonly deps: AgentStoreDeps) {}
+  constructor(private readonly deps: { readonly sql: Sql; readonly ring: KeyRing; readonly clock: Clock }) {}
 
   /** @throws ApiError VALIDATION_ERROR */
   async create(caller: Caller, body: CreateAgent, mint: Mint): Promise<AgentRecord> {
     const { sql, clock } = this.deps
-    const now = new Date(clock.now())
-    const row = { ...settingsOf(body), agent_id: mint.uuid(), version: 1, created_at: now, updated_at: now }
+    const row = newRow(caller.workspaceId, mint.uuid(), body, clock)
     // The id exists already if the request is a retry after the response was lost.
     await sql`
-      insert into agents ${sql({ ...row, workspace_id: caller.workspaceId })} on conflict (agent_id) do nothing`
+      insert into agents ${sql(row)} on conflict (agent_id) do nothing`
     return this.get(caller, row.agent_id)
   }
 
@@ -80,27 +73,16 @@ export class AgentStore {
     const [{ count }] = await sql<{ count: number }[]>`
       select count(*)::int as count from agents where workspace_id = ${workspaceId} and runtime_type = 'external'`
     const room = Math.max(0, agentsMax - count)
-    const now = new Date(clock.now())
-    const rows = missing.slice(0, room).map(({ name, agentId }) => ({
-      ...settingsOf({ name, description: 'Registered by its first OpenTelemetry export.' }),
-      agent_id: agentId,
-      workspace_id: workspaceId,
-      version: 1,
-      created_at: now,
-      updated_at: now,
-    }))
+    const description = 'Registered by its first OpenTelemetry export.'
+    const rows = missing
+      .slice(0, room)
+      .map(({ name, agentId }) => newRow(workspaceId, agentId, { name, description }, clock))
     for (let at = 0; at < rows.length; at += REGISTRATIONS_PER_INSERT)
       await sql`
         insert into agents ${sql(rows.slice(at, at + REGISTRATIONS_PER_INSERT))} on conflict (agent_id) do nothing`
-    for (const { name, agentId } of missing.slice(0, room)) found.set(name, agentId)
-    for (const { name } of missing.slice(room)) {
-      found.set(
-        name,
-        new ApiError(
-          'FORBIDDEN',
-          `agent ${JSON.stringify(name)} is not registered, and the workspace has ${agentsMax} agents, the limit for automatic registration; create it with POST /api/v1/agents`,
-        ),
-      )
+    for (const [index, { name, agentId }] of missing.entries()) {
+      const refusal = `agent ${JSON.stringify(name)} is not registered, and the workspace has ${agentsMax} agents, the limit for automatic registration; create it with POST /api/v1/agents`
+      found.set(name, index < room ? agentId : new ApiError('FORBIDDEN', refusal))
     }
     return found
   }
@@ -161,6 +143,12 @@ export class AgentStore {
     if (before === 'archived') throw noAgent()
     return { agent_id: agentId, status: 'archived' }
   }
+}
+
+function newRow(workspaceId: string, agentId: string, body: CreateAgent, clock: Clock) {
+  const now = new Date(clock.now())
+  const ids = { agent_id: agentId, workspace_id: workspaceId }
+  return { ...settingsOf(body), ...ids, version: 1, created_at: now, updated_at: now }
 }
 
 /** The columns of an {@link AgentRow}. */

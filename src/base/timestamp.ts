@@ -23,8 +23,10 @@ type WithIsoTimes<T> = {
   [K in keyof T]: T[K] extends Date ? string : T[K] extends Date | null ? string | null : T[K]
 }
 
-/** The row of a record that has the same members, its timestamps as dates. */
-export type RowOf<T> = Omit<T, 'created_at' | 'updated_at'> & { readonly created_at: Date; readonly updated_at: Date }
+/** The row of a record that has the same members, its timestamps (`…_at`) as dates. */
+export type RowOf<T> = {
+  readonly [K in keyof T]: K extends `${string}_at` ? Date | Extract<T[K], null> : T[K]
+}
 
 export function withIsoTimes<T extends object>(row: T): WithIsoTimes<T> {
   const members = Object.entries(row).map(([name, value]) => [

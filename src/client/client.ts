@@ -1,15 +1,12 @@
-import { Agents } from './agents.ts'
-import { Approvals, InputRequests } from './decisions.ts'
-import { type Activity, type FeedFilter, type FeedOptions, feed, follow, type Gap } from './feed.ts'
 import type { components } from './generated/api.ts'
 import { type Call, Http, NO_TIMEOUT } from './http.ts'
 import { createEventIds } from './ids.ts'
-import { type ClientOptions, readOptions, type Settings } from './options.ts'
-import type { Platform } from './platform.ts'
+import { type ClientOptions, type Platform, readOptions, type Settings } from './options.ts'
 import { Reporter, type ReportStats } from './reporter.ts'
 import type { CallOptions, DataOf, InputOf, Method, OperationOf, PathOf } from './request.ts'
+import { Agents, Approvals, InputRequests, Runs } from './resources.ts'
 import { type Reporting, type Run, type RunOptions, startRun } from './run.ts'
-import { Runs } from './runs.ts'
+import { type Activity, type FeedFilter, type FeedOptions, feed, follow, type Gap } from './streams.ts'
 
 /** What clients have in common on all platforms. */
 export abstract class BaseClient {

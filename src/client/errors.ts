@@ -37,7 +37,7 @@ export class ServiceError extends Error implements ErrorResponse {
 /** The service did not respond, or could not serve the call, in any attempt. Whether it had any effect is unknown. */
 export class NoResponseError extends Error {
   constructor(path: string, cause: unknown) {
-    super(`the call to ${path} failed: ${cause instanceof Error ? cause.message : cause}`, { cause })
+    super(`the call to ${path} failed: ${messageOf(cause)}`, { cause })
     this.name = 'NoResponseError'
   }
 
@@ -52,8 +52,13 @@ export function isCallFailure(error: unknown): error is ServiceError | NoRespons
   return error instanceof ServiceError || error instanceof NoResponseError
 }
 
+/** The message of what was thrown. */
+export function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error)
+}
+
 /** What {@link ReportError} is about. */
-interface ReportProblem {
+export interface ReportProblem {
   /**
    * `rejected`: the service refused it, sending it again is pointless. `dropped`: there was no room for it, or no time left
    * at the end. `invalid`: JSON cannot express it, or it is damaged in the spool. `delayed`: the service cannot be used; nothing is lost yet.

@@ -1,5 +1,3 @@
-import { backoff, sleep } from './backoff.ts'
-import { Deadline } from './deadline.ts'
 import { NoResponseError, ServiceError } from './errors.ts'
 import { uuidv7 } from './ids.ts'
 import {
@@ -12,6 +10,7 @@ import {
   type PathOf,
   queryString,
 } from './request.ts'
+import { backoff, Deadline, sleep } from './timing.ts'
 
 /** One request. */
 export interface Call {

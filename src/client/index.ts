@@ -1,21 +1,28 @@
 import { BaseClient } from './client.ts'
-import type { ClientOptions } from './options.ts'
-import { WEB } from './platform.ts'
+import { type ClientOptions, WEB } from './options.ts'
 
-export type { Agents, InvokeOptions, Outcome } from './agents.ts'
 export type { QueryOptions, QueryParams, QueryResult } from './client.ts'
-export type { Approvals, ApproveOptions, DecisionOptions, InputRequests, RejectOptions } from './decisions.ts'
 export { NoResponseError, ReportError, ServiceError } from './errors.ts'
-export type { Activity, FeedFilter, FeedOptions, Gap } from './feed.ts'
 export type { components, paths } from './generated/api.ts'
 export type { Call } from './http.ts'
 export type { ClientOptions } from './options.ts'
-export type { OutputFrame, OutputOptions } from './output.ts'
 export type { Page, PagePromise } from './page.ts'
 export type { ReportStats } from './reporter.ts'
 export type { CallOptions } from './request.ts'
+export type {
+  Agents,
+  Approvals,
+  ApproveOptions,
+  CancelOptions,
+  DecisionOptions,
+  InputRequests,
+  InvokeOptions,
+  Outcome,
+  RejectOptions,
+  Runs,
+} from './resources.ts'
 export type { EndOptions, EventOptions, Level, Run, RunOptions, Task, TaskOptions } from './run.ts'
-export type { CancelOptions, Runs } from './runs.ts'
+export type { Activity, FeedFilter, FeedOptions, Gap, OutputFrame, OutputOptions } from './streams.ts'
 
 /** A client of the Agent Run Service, for browsers: docs/client.md. */
 export class Client extends BaseClient {

@@ -1,6 +1,17 @@
-import { deferred } from './deferred.ts'
 import { EventBatch } from './event-batch.ts'
-import type { Report } from './spool.ts'
+import { deferred } from './timing.ts'
+
+interface ReportText {
+  readonly runId: string
+  /** The body of the call, or the part of it that is the event or the task. */
+  readonly text: string
+}
+
+/** What a program reports: the start of a run, an event, the state of a task, the completion or the failure of a run. */
+export type Report =
+  | (ReportText & { readonly kind: 'start'; readonly parentRunId: string | undefined })
+  | (ReportText & { readonly kind: 'task'; readonly taskId: string })
+  | (ReportText & { readonly kind: 'event' | 'complete' | 'fail' })
 
 /** The start or end of a run, with its number in order of arrival. */
 export interface Queued {

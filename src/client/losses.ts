@@ -1,21 +1,23 @@
-import { ReportError } from './errors.ts'
+import { messageOf, ReportError, type ReportProblem } from './errors.ts'
 
-interface LossesOptions {
-  readonly onError: (error: ReportError) => void
-  /** Why the service does not take reports now, if it does not. */
-  readonly lastFailure: () => unknown
-}
-
-/** Counts lost reports, and reports them to the program. */
+/** Counts lost reports, and tells the program of them. */
 export class Losses {
+  /** Refused by the service, not expressible as JSON, or damaged in the spool. */
+  rejected = 0
   /** Lost because there was no room or no time left. */
   dropped = 0
-  /** Not expressible as JSON, or damaged in the spool. */
-  invalid = 0
+  /** Why the service does not take reports now, if it does not. */
+  lastFailure: unknown
   /** Drops since the last call of {@link reportDrops}, by reason. */
   private readonly unreported = new Map<string, number>()
 
-  constructor(private readonly options: LossesOptions) {}
+  constructor(private readonly onError: (error: ReportError) => void) {}
+
+  /** Counts and reports what can never be stored. @param problem an error, or its description */
+  reject(reason: 'rejected' | 'invalid', reports: number, problem: unknown, runId?: string): void {
+    this.rejected += reports
+    this.report({ reason, reports, runId }, messageOf(problem), typeof problem === 'string' ? undefined : problem)
+  }
 
   /** Counts reports that are lost; {@link reportDrops} tells the program. */
   drop(reports: number, detail: string): void {
@@ -32,21 +34,17 @@ export class Losses {
 
   /** For reports that are lost because the program ends; they are not counted. */
   reportDrop(reports: number, detail: string): void {
-    const cause = this.options.lastFailure()
+    const cause = this.lastFailure
     const because = cause instanceof Error ? `${detail}; the last failure: ${cause.message}` : detail
-    this.options.onError(new ReportError({ reason: 'dropped', reports }, because, cause))
+    this.report({ reason: 'dropped', reports }, because, cause)
   }
 
-  /** Counts and reports one that JSON cannot express. */
-  reject(error: unknown, runId: string): void {
-    this.invalid++
-    const detail = error instanceof Error ? error.message : String(error)
-    this.options.onError(new ReportError({ reason: 'invalid', reports: 1, runId }, detail, error))
+  /** Reports an outage; nothing is lost yet. */
+  delay(reports: number, cause: unknown): void {
+    this.report({ reason: 'delayed', reports }, messageOf(cause), cause)
   }
 
-  /** Counts and reports those that are damaged in the spool. */
-  damaged(reports: number, detail: string): void {
-    this.invalid += reports
-    this.options.onError(new ReportError({ reason: 'invalid', reports }, detail))
+  private report(problem: ReportProblem, detail: string, cause: unknown): void {
+    this.onError(new ReportError(problem, detail, cause))
   }
 }

@@ -1,7 +1,7 @@
 import { appendFileSync, closeSync, ftruncateSync, openSync, readSync, renameSync, rmSync, writeSync } from 'node:fs'
 import { isUuid } from './ids.ts'
+import type { Report } from './lane.ts'
 import { lock } from './node-lock.ts'
-import { DAMAGED, type Damage, type Report, type Spool } from './spool.ts'
 
 const CHUNK_BYTES = 256 * 1024
 /** Acknowledged reports at the beginning of the file are removed when there are this many bytes of them. */
@@ -20,10 +20,12 @@ const OFFSET_LINE_LENGTH_MAX = 24
 /** An offset, or the beginning of one. When it is wrong, reports are sent again, which changes nothing. */
 const OFFSET_LINE = /^[ab](?: \d*(?: \d*)?)?$/
 const LETTERS = { start: 's', event: 'e', task: 't', complete: 'c', fail: 'f' } as const
+const KINDS = new Map(Object.entries(LETTERS).map(([kind, letter]) => [letter as string, kind as Report['kind']]))
 const UTF8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
-/** A spool in a file, to which reports and acknowledgements are appended. */
-class FileSpool implements Spool {
+/** A file that holds reports until they are acknowledged; reports and acknowledgements are appended to it. */
+export class Spool {
+  /** Reports in the file that {@link read} has not returned yet. */
   unread = 0
   private fd: number
   /** Add it to an offset to get the position in the file. */
@@ -49,35 +51,40 @@ class FileSpool implements Spool {
     this.recover()
   }
 
+  /** Bytes of reports that are not acknowledged yet. */
   get bytes(): number {
     return this.end - this.acknowledgedTo
   }
 
+  /** Stores a report. When it returns, the report survives a crash of this process. @throws Error when it cannot be stored */
   append({ kind, runId, text }: Report): void {
     if (!isUuid(runId)) throw new Error('the id of the run is no UUID')
     this.write(`${LETTERS[kind]} ${runId} ${text}\n`)
     this.unread++
   }
 
+  /** Counts a report that could not be stored as one that was read, because its writer has it in memory. */
   appendNothing(): void {
     this.ends.push(this.end)
   }
 
+  /** Marks the newest report as read, because its writer has it in memory. Only while there is no other unread one. */
   skip(): void {
     this.readAt = this.end
     this.ends.push(this.end)
     this.unread--
   }
 
-  read(bytes: number): (Report | typeof DAMAGED)[] {
-    const reports: (Report | typeof DAMAGED)[] = []
+  /** The next unread reports, about `bytes` of them; undefined for one that is damaged. */
+  read(bytes: number): (Report | undefined)[] {
+    const reports: (Report | undefined)[] = []
     const ends: number[] = []
     const until = this.readAt + bytes
     const readAt = this.eachLine(this.readAt, (line, lineEnd) => {
       if (!hasReport(line)) return lineEnd < until
       const report = parseReport(line)
       if (report === undefined) this.setAside(line, lineEnd - line.length - 1)
-      reports.push(report ?? DAMAGED)
+      reports.push(report)
       ends.push(lineEnd)
       return lineEnd < until
     })
@@ -87,15 +94,17 @@ class FileSpool implements Spool {
     return reports
   }
 
-  takeDamage(): Damage[] {
+  /** What was found to be damaged since the last call, and where it is kept. */
+  takeDamage(): { readonly reports: number; readonly detail: string } | undefined {
     const reports = this.damaged
-    if (reports === 0) return []
+    if (reports === 0) return undefined
     const kept = this.notKept === undefined ? `kept in ${this.asidePath}` : `they could not be kept: ${this.notKept}`
     this.damaged = 0
     this.notKept = undefined
-    return [{ reports, detail: `damaged in the spool ${this.path}; ${kept}` }]
+    return { reports, detail: `damaged in the spool ${this.path}; ${kept}` }
   }
 
+  /** The first `reports` reports, in the order in which they were appended, are no longer needed. */
   acknowledge(reports: number): void {
     // An answer that was on its way when the client was closed.
     if (this.isClosed) return
@@ -305,13 +314,12 @@ function hasReport(line: Buffer): boolean {
 
 function parseReport(line: Buffer): Report | undefined {
   try {
-    const [, letter, runId = '', text = ''] = REPORT_LINE.exec(UTF8.decode(line)) ?? []
-    if (letter === undefined) return undefined
+    const [, letter = '', runId = '', text = ''] = REPORT_LINE.exec(UTF8.decode(line)) ?? []
+    const kind = KINDS.get(letter)
+    if (kind === undefined) return undefined
     const { id, parent_run_id } = JSON.parse(text) as { id?: string; parent_run_id?: string }
-    const about = { runId, text }
-    if (letter === LETTERS.start) return { kind: 'start', ...about, parentRunId: parent_run_id }
-    if (letter === LETTERS.task) return { kind: 'task', ...about, taskId: String(id) }
-    return { kind: letter === LETTERS.event ? 'event' : letter === LETTERS.complete ? 'complete' : 'fail', ...about }
+    if (kind === 'start') return { kind, runId, text, parentRunId: parent_run_id }
+    return kind === 'task' ? { kind, runId, text, taskId: String(id) } : { kind, runId, text }
   } catch {
     return undefined
   }
@@ -324,7 +332,7 @@ function parseReport(line: Buffer): Report | undefined {
 export function openSpool(path: string): Spool {
   const unlock = lock(path)
   try {
-    return new FileSpool(path, unlock)
+    return new Spool(path, unlock)
   } catch (error) {
     unlock()
     throw error

@@ -1,12 +1,11 @@
-import { sleep, TIMER_MAX_MS, unref } from './backoff.ts'
-import { type Deferred, deferred } from './deferred.ts'
-import { ReportError } from './errors.ts'
+import type { ReportError } from './errors.ts'
 import type { Http } from './http.ts'
-import { Lane } from './lane.ts'
+import { Lane, type Report } from './lane.ts'
 import { Losses } from './losses.ts'
-import { Abandoned, Sender } from './sender.ts'
+import type { Spool } from './node-spool.ts'
+import { Abandoned, Sender, type Settled } from './sender.ts'
 import { SettledMark } from './settled-mark.ts'
-import { DAMAGED, type Report, type Spool } from './spool.ts'
+import { type Deferred, deferred, TIMER_MAX_MS, unref } from './timing.ts'
 
 interface ReporterOptions {
   readonly http: Http
@@ -72,24 +71,25 @@ export class Reporter {
   private isClosed = false
 
   constructor(private readonly options: ReporterOptions) {
-    this.losses = new Losses({ onError: options.onError, lastFailure: () => this.sender.lastFailure })
+    this.losses = new Losses(options.onError)
     this.sender = new Sender({
       http: options.http,
-      onError: options.onError,
-      onSettled: (batch) => this.settle(batch),
-      onOutage: (cause) => this.reportOutage(cause),
+      losses: this.losses,
+      onSettled: (settled) => this.settle(settled),
+      onOutage: (cause) => this.losses.delay(this.stats.queued, cause),
     })
     if (options.spool !== undefined) this.schedule()
   }
 
   get stats(): ReportStats {
-    const { acknowledged, rejected, retries, lastSeq } = this.sender
+    const { acknowledged, retries, lastSeq } = this.sender
+    const { rejected, dropped } = this.losses
     return {
       queued: this.marks.end - this.marks.through + this.unread,
       queuedBytes: this.queuedBytes,
       acknowledged,
-      rejected: rejected + this.losses.invalid,
-      dropped: this.losses.dropped,
+      rejected,
+      dropped,
       retries,
       lastSeq,
     }
@@ -134,7 +134,7 @@ export class Reporter {
 
   /** Counts a report that cannot be sent. */
   reject(error: unknown, runId: string): Promise<void> {
-    this.losses.reject(error, runId)
+    this.losses.reject('invalid', 1, error, runId)
     return READY
   }
 
@@ -149,21 +149,15 @@ export class Reporter {
     // Unread reports get the next numbers.
     const target = this.marks.end + this.unread
     if (this.marks.through >= target) return true
-    const release = keepAlive()
     this.flushes++
     const settled = deferred()
     this.settledWaiters.set(settled, target)
     this.tick()
-    const over = new AbortController()
-    try {
-      const late = timeoutMs === undefined ? [] : [sleep(timeoutMs, over.signal)]
-      await Promise.race([settled.promise, ...late])
-    } finally {
-      over.abort()
-      this.settledWaiters.delete(settled)
-      this.flushes--
-      release()
-    }
+    const timer = timeoutMs === undefined ? keepAlive() : setTimeout(settled.resolve, Math.min(timeoutMs, TIMER_MAX_MS))
+    await settled.promise
+    clearTimeout(timer)
+    this.settledWaiters.delete(settled)
+    this.flushes--
     return this.marks.through >= target
   }
 
@@ -233,11 +227,6 @@ export class Reporter {
     else this.schedule()
   }
 
-  private reportOutage(cause: unknown): void {
-    const detail = cause instanceof Error ? cause.message : String(cause)
-    this.options.onError(new ReportError({ reason: 'delayed', reports: this.stats.queued }, detail, cause))
-  }
-
   private enqueue(report: Report): void {
     const { runId } = report
     let lane = this.lanes.get(runId)
@@ -257,7 +246,7 @@ export class Reporter {
   }
 
   private schedule(): void {
-    if (this.timer !== undefined) return
+    if (this.timer !== undefined || this.sender.isAbandoned) return
     this.timer = setTimeout(() => this.tick(), Math.min(this.options.flushIntervalMs, TIMER_MAX_MS))
     // At the end of the program `onExit` sends what is left.
     unref(this.timer)
@@ -279,7 +268,7 @@ export class Reporter {
       this.readWhatFits(spool)
       this.hasReadFailed = false
     } catch (error) {
-      if (!this.hasReadFailed) this.reportOutage(error)
+      if (!this.hasReadFailed) this.losses.delay(this.stats.queued, error)
       this.hasReadFailed = true
       this.schedule()
     }
@@ -291,7 +280,7 @@ export class Reporter {
     while (spool.unread > 0 && this.queuedBytes < bufferBytes / 2) {
       const marks: number[] = []
       for (const report of spool.read(bufferBytes / 4)) {
-        if (report === DAMAGED) marks.push(this.marks.next())
+        if (report === undefined) marks.push(this.marks.next())
         else this.enqueue(report)
       }
       if (marks.length > 0) this.settle({ length: 0, marks })
@@ -299,7 +288,8 @@ export class Reporter {
   }
 
   private reportDamage(): void {
-    for (const { reports, detail } of this.options.spool?.takeDamage() ?? []) this.losses.damaged(reports, detail)
+    const damage = this.options.spool?.takeDamage()
+    if (damage !== undefined) this.losses.reject('invalid', damage.reports, damage.detail)
   }
 
   private activate(lane: Lane): void {
@@ -323,21 +313,21 @@ export class Reporter {
       do await this.sender.send(lane)
       while (lane.hasEnough(this.sender.eventsMax) || (this.flushes > 0 && !lane.isEmpty))
     } catch (error) {
-      if (error instanceof Abandoned) return
-      throw error
+      if (!(error instanceof Abandoned)) throw error
+    } finally {
+      this.active--
+      lane.isActive = false
+      if (lane.isEmpty) this.lanes.delete(lane.runId)
+      else {
+        this.waiting.add(lane)
+        this.schedule()
+      }
+      this.pump()
     }
-    this.active--
-    lane.isActive = false
-    if (lane.isEmpty) this.lanes.delete(lane.runId)
-    else {
-      this.waiting.add(lane)
-      this.schedule()
-    }
-    this.pump()
   }
 
   /** Called with reports that were acknowledged or refused. */
-  private settle({ length, marks }: { readonly length: number; readonly marks: readonly number[] }): void {
+  private settle({ length, marks }: Settled): void {
     this.queuedBytes -= length
     const before = this.marks.through
     for (const mark of marks) {
@@ -361,17 +351,16 @@ export class Reporter {
   private waitForRoom(): Promise<void> {
     if (this.options.whenFull === 'drop') return READY
     if (this.roomWaiters === undefined) {
-      const release = keepAlive()
+      const timer = keepAlive()
       this.roomWaiters = deferred()
-      void this.roomWaiters.promise.then(release)
+      void this.roomWaiters.promise.then(() => clearTimeout(timer))
       this.tick()
     }
     return this.roomWaiters.promise
   }
 }
 
-/** Keeps the process alive while a caller waits. @returns a function that ends it */
-function keepAlive(): () => void {
-  const timer = setInterval(() => {}, TIMER_MAX_MS)
-  return () => clearInterval(timer)
+/** A timer that keeps the process alive while a caller waits. */
+function keepAlive() {
+  return setInterval(() => {}, TIMER_MAX_MS)
 }

@@ -1,16 +1,17 @@
-import { backoff, sleep } from './backoff.ts'
-import { ReportError, ServiceError } from './errors.ts'
+import { ServiceError } from './errors.ts'
 import type { EventBatch } from './event-batch.ts'
 import type { components } from './generated/api.ts'
 import { type Http, retryAfterOf } from './http.ts'
 import { isUuid } from './ids.ts'
 import type { Batch, Lane, Queued, QueuedTask } from './lane.ts'
+import type { Losses } from './losses.ts'
+import { backoff, sleep } from './timing.ts'
 
 /** The client was closed before the service answered. */
 export class Abandoned extends Error {}
 
 /** Reports that the service has acknowledged or refused. */
-interface Settled {
+export interface Settled {
   /** Characters. */
   readonly length: number
   readonly marks: readonly number[]
@@ -18,7 +19,7 @@ interface Settled {
 
 interface SenderOptions {
   readonly http: Http
-  readonly onError: (error: ReportError) => void
+  readonly losses: Losses
   readonly onSettled: (settled: Settled) => void
   /** Called once when the service has not been usable for long. */
   readonly onOutage: (cause: unknown) => void
@@ -36,7 +37,6 @@ const LARGE_LENGTH = 2 ** 20
 /** Sends batches of reports, each until the service has acknowledged or refused it. */
 export class Sender {
   acknowledged = 0
-  rejected = 0
   retries = 0
   lastSeq = 0
   /** Falls to the limit of the service once that is known. */
@@ -47,8 +47,6 @@ export class Sender {
   private failures = 0
   /** No call before this time. */
   private notBefore = 0
-  /** The last failure of a call, until one succeeds. */
-  private failure: unknown
   private succeededAt = Number.NEGATIVE_INFINITY
   private outageReportedAt = Number.NEGATIVE_INFINITY
   /** The largest body that the service takes; unknown until it matters. */
@@ -56,12 +54,7 @@ export class Sender {
 
   constructor(private readonly options: SenderOptions) {}
 
-  /** Why reports wait; undefined while calls succeed. */
-  get lastFailure(): unknown {
-    return this.failure
-  }
-
-  private get isAbandoned(): boolean {
+  get isAbandoned(): boolean {
     return this.abandoned.signal.aborted
   }
 
@@ -84,18 +77,9 @@ export class Sender {
     if (batch.end !== undefined) await this.single(batch.end)
   }
 
-  /** @returns why the service refused it, if it did */
-  private async single({ report: { kind, runId, text }, mark }: Queued): Promise<unknown> {
+  private single({ report: { kind, runId, text }, mark }: Queued): Promise<unknown> {
     const settled = { length: text.length, marks: [mark] }
-    try {
-      await this.deliver(`/api/ingest/v1/run/${kind}`, text, isAnswerFor('run_id', runId))
-      this.settle(settled)
-      return undefined
-    } catch (error) {
-      if (error instanceof Abandoned) throw error
-      this.reject(settled, runId, error)
-      return error
-    }
+    return this.one(runId, `/api/ingest/v1/run/${kind}`, text, isAnswerFor('run_id', runId), settled)
   }
 
   private async tasks(runId: string, tasks: readonly QueuedTask[]): Promise<void> {
@@ -103,15 +87,28 @@ export class Sender {
       await Promise.all(tasks.slice(at, at + CONCURRENT_TASKS_MAX).map((task) => this.task(runId, task)))
   }
 
-  private async task(runId: string, { taskId, texts, marks }: QueuedTask): Promise<void> {
+  private task(runId: string, { taskId, texts, marks }: QueuedTask): Promise<unknown> {
     const settled = { length: lengthOf(texts), marks }
+    const body = `{"run_id":"${runId}","task":${merged(texts)}}`
+    return this.one(runId, '/api/ingest/v1/tasks', body, isAnswerFor('task_id', taskId), settled)
+  }
+
+  /** @returns why the service refused it, if it did */
+  private async one(
+    runId: string,
+    path: string,
+    body: string,
+    isAnswer: Delivery['isAnswer'],
+    settled: Settled,
+  ): Promise<unknown> {
     try {
-      const body = `{"run_id":"${runId}","task":${merged(texts)}}`
-      await this.deliver('/api/ingest/v1/tasks', body, isAnswerFor('task_id', taskId))
+      await this.deliver(path, body, isAnswer)
       this.settle(settled)
+      return undefined
     } catch (error) {
       if (error instanceof Abandoned) throw error
       this.reject(settled, runId, error)
+      return error
     }
   }
 
@@ -126,7 +123,9 @@ export class Sender {
       const { rejected = [] } = accepted
       this.acknowledged -= rejected.length
       this.settle(settled)
-      this.refuseInvalid(runId, rejected)
+      if (rejected.length === 0) return
+      const details = rejected.map(({ message }) => message).slice(0, 3)
+      this.options.losses.reject('rejected', rejected.length, details.join('; '), runId)
     } catch (error) {
       if (error instanceof Abandoned) throw error
       if (batch.count > 1 && concernsSomeEvents(error, runId)) await this.sendHalves(runId, batch)
@@ -138,13 +137,6 @@ export class Sender {
   private async sendHalves(runId: string, batch: EventBatch): Promise<void> {
     await this.readLimits()
     for (const half of batch.halves()) await this.events(runId, half)
-  }
-
-  private refuseInvalid(runId: string, rejected: NonNullable<Accepted['rejected']>): void {
-    if (rejected.length === 0) return
-    this.rejected += rejected.length
-    const details = rejected.map(({ message }) => message).slice(0, 3)
-    this.options.onError(new ReportError({ reason: 'rejected', reports: rejected.length, runId }, details.join('; ')))
   }
 
   private refuse(lane: Lane, { events, tasks, end }: Batch): void {
@@ -161,9 +153,7 @@ export class Sender {
   }
 
   private reject(settled: Settled, runId: string, error: unknown): void {
-    this.rejected += settled.marks.length
-    const detail = error instanceof Error ? error.message : String(error)
-    this.options.onError(new ReportError({ reason: 'rejected', reports: settled.marks.length, runId }, detail, error))
+    this.options.losses.reject('rejected', settled.marks.length, error, runId)
     this.options.onSettled(settled)
   }
 
@@ -205,7 +195,7 @@ export class Sender {
       const data = await this.options.http.attempt({ path, body, signal: abort.signal })
       if (!delivery.isAnswer(data)) throw new ServiceError({ status: 200 })
       this.failures = 0
-      this.failure = undefined
+      this.options.losses.lastFailure = undefined
       this.succeededAt = performance.now()
       return { data }
     } catch (error) {
@@ -214,7 +204,7 @@ export class Sender {
       if (error instanceof ServiceError && (error.isFinal || (delivery.canBeSplit && error.status === 413))) throw error
       this.retries++
       this.failures++
-      this.failure = error
+      this.options.losses.lastFailure = error
       this.notBefore = performance.now() + Math.max(retryAfterOf(error), backoff(this.failures))
       this.reportOutage(delivery, error)
       return undefined

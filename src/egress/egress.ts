@@ -4,7 +4,7 @@ import { readAddress } from './addresses.ts'
 import { withoutRoot } from './allow-list.ts'
 import { ACCEPT_ENCODING, type BodyOptions, bodyOf } from './body.ts'
 import { EgressFailed, EgressRefused, egressFailureOf } from './errors.ts'
-import { createExchange, type Message, NotConnected } from './exchange.ts'
+import { createSend, type Message, NotConnected } from './exchange.ts'
 import { addressesOf, type GuardOptions, type Target, targetOf } from './guard.ts'
 
 /** A fetch for URLs that tenants choose. */
@@ -65,7 +65,7 @@ const BODILESS = new Set([204, 205, 304])
  */
 export function createEgress(options: EgressOptions): Egress {
   const { ca, connectTimeoutMs = CONNECT_TIMEOUT_MS } = options
-  const exchange = createExchange({ ca, connectTimeoutMs })
+  const send = createSend({ ca, connectTimeoutMs })
 
   async function answer(target: Target, message: Omit<Message, 'address'>, signal: AbortSignal) {
     // A DNS lookup cannot be cancelled, but it need not be awaited.
@@ -73,7 +73,7 @@ export function createEgress(options: EgressOptions): Egress {
     let failure: unknown
     for (const address of addresses.slice(0, ADDRESSES_MAX)) {
       try {
-        return await exchange.send({ ...message, address }, signal)
+        return await send({ ...message, address }, signal)
       } catch (error) {
         if (!(error instanceof NotConnected)) throw error
         failure = error.cause
@@ -129,26 +129,13 @@ function bytesOf(body: RequestInit['body']): Uint8Array | null {
   throw new TypeError('body: expected text, bytes or a form')
 }
 
-interface Deadline {
-  /** Aborts with the error that `fetch` throws. */
-  readonly signal: AbortSignal
-  release(): void
-}
-
-function deadline(given: AbortSignal | null | undefined, timeoutMs: number, host: string): Deadline {
-  const ending = new AbortController()
-  const abort = () => ending.abort(given?.reason)
-  if (given?.aborted === true) abort()
-  given?.addEventListener('abort', abort, { once: true })
-  const late = () => ending.abort(new EgressFailed(`${host} did not answer within ${timeoutMs / 1000} s`))
-  const timer = Number.isFinite(timeoutMs) ? setTimeout(late, timeoutMs) : undefined
-  return {
-    signal: ending.signal,
-    release() {
-      clearTimeout(timer)
-      given?.removeEventListener('abort', abort)
-    },
-  }
+/** A signal that aborts with the error that `fetch` throws. */
+function deadline(given: AbortSignal | null | undefined, timeoutMs: number, host: string) {
+  const late = new AbortController()
+  const onTimeout = () => late.abort(new EgressFailed(`${host} did not answer within ${timeoutMs / 1000} s`))
+  const timer = Number.isFinite(timeoutMs) ? setTimeout(onTimeout, timeoutMs) : undefined
+  const signal = given ? AbortSignal.any([given, late.signal]) : late.signal
+  return { signal, release: () => clearTimeout(timer) }
 }
 
 function toResponse(incoming: IncomingMessage, method: string, options: BodyOptions): Response {

@@ -19,11 +19,6 @@ export interface Message {
   readonly body: string | Uint8Array | null
 }
 
-interface Exchange {
-  /** @throws NotConnected when nothing was sent; the signal's reason; any error of sockets, TLS or HTTP */
-  send(message: Message, signal: AbortSignal): Promise<IncomingMessage>
-}
-
 interface ExchangeOptions {
   /** Certificate authorities to trust in place of the usual ones, as PEM. */
   readonly ca: string | undefined
@@ -48,7 +43,7 @@ export class NotConnected extends Error {
  * connections by a name of our choice: here the address, the port and the host. `NODE_TLS_REJECT_UNAUTHORIZED` has no
  * effect.
  */
-export function createExchange({ ca, connectTimeoutMs }: ExchangeOptions): Exchange {
+export function createSend({ ca, connectTimeoutMs }: ExchangeOptions) {
   const agents = { keepAlive: true, timeout: IDLE_MS, maxFreeSockets: 32 }
   const plain = Object.assign(new http.Agent(agents), { getName })
   const secure = Object.assign(new https.Agent(agents), { getName })
@@ -70,6 +65,7 @@ export function createExchange({ ca, connectTimeoutMs }: ExchangeOptions): Excha
     return message.isSecure ? https.request(options) : http.request(options)
   }
 
+  /** @throws NotConnected when nothing was sent; the signal's reason; any error of sockets, TLS or HTTP */
   async function send(message: Message, signal: AbortSignal): Promise<IncomingMessage> {
     const request = start(message, true)
     try {
@@ -82,7 +78,7 @@ export function createExchange({ ca, connectTimeoutMs }: ExchangeOptions): Excha
     }
   }
 
-  return { send }
+  return send
 }
 
 /** Agents pool connections by name. The host is part of it, because the certificate was checked for that host. */

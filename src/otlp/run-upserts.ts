@@ -2,7 +2,7 @@ import { runKey } from '../base/ids.ts'
 import type { RawJson } from '../base/raw-json.ts'
 import { type Batcher, createBatcher } from '../postgres/batcher.ts'
 import type { Sql } from '../postgres/connect.ts'
-import { arrayLiteral, RUN_ROW, RUN_ROW_COLUMNS } from '../runs/rows.ts'
+import { arrayLiteral, RUN_ROW_COLUMNS, runsToOutbox } from '../runs/rows.ts'
 
 /** What an export says about a run; null or empty for what it does not say. */
 export interface RunReport {
@@ -83,11 +83,7 @@ async function upsert(sql: Sql, reports: readonly RunReport[]): Promise<RunUpser
         or ${sql.unsafe(LEARNS_SESSION)}
       )
       returning ${sql.unsafe(RUN_ROW_COLUMNS)}, r.xmax = 0 as created
-    ), logged as (
-      insert into outbox (workspace_id, kind, body)
-      select r.workspace_id, 'run', ${sql.unsafe(RUN_ROW)}
-      from applied r join agents a on a.agent_id = r.agent_id
-    )
+    ), logged as (${sql.unsafe(runsToOutbox('applied r'))})
     select c.run_id is not null as known, r.run_id is not null as applied, coalesce(r.created, false) as created
     from item i left join checked c on c.n = i.n
       left join applied r on r.workspace_id = i.workspace_id and r.run_id = i.run_id

@@ -1,21 +1,9 @@
 import { LRUCache } from 'lru-cache'
-import type { RunRef } from '../base/ids.ts'
-import { type RunIdentity, runKey } from '../base/ids.ts'
+import { type RunIdentity, type RunRef, runKey } from '../base/ids.ts'
 import type { PartitionRef } from '../partitions/partition.ts'
-import { createBatcher } from '../postgres/batcher.ts'
+import { type Batcher, createBatcher } from '../postgres/batcher.ts'
 import type { Sql } from '../postgres/connect.ts'
-
-export interface RunDirectory {
-  /**
-   * The run's immutable facts, synchronously when they are cached; null when the workspace has no such run.
-   * @param runId in lower case
-   */
-  find(workspaceId: string, runId: string): RunRef | Promise<RunRef | null>
-  /** Adds a run that this process has just created, and calls the listeners. */
-  started(caller: PartitionRef, ref: RunRef): void
-  /** Calls `listener` for each run that this process creates, before the response is sent. */
-  onRunStarted(listener: (caller: PartitionRef, ref: RunRef) => void): void
-}
+import { findRuns } from './rows.ts'
 
 const RUNS_CACHED_MAX = 50_000
 const IDENTITY_BYTES = 72
@@ -24,61 +12,60 @@ const IDENTITY_BYTES = 72
  * Which agent owns a run, for the hot path: every reported event, task and end of a run needs it. The owner of a run never
  * changes, so entries do not expire. Concurrent misses share one lookup.
  */
-export function createRunDirectory({
-  sql,
-  runsCachedMax = RUNS_CACHED_MAX,
-}: {
-  sql: Sql
-  runsCachedMax?: number
-}): RunDirectory {
-  const cached = new LRUCache<string, RunRef>({ max: runsCachedMax })
-  const pending = new Map<string, Promise<RunRef | null>>()
-  const listeners: ((caller: PartitionRef, ref: RunRef) => void)[] = []
-  const lookups = createBatcher<RunIdentity, RunRef | null>({
-    run: (runs) => lookUp(sql, runs),
-    keyOf: ({ workspaceId, runId }) => runKey(workspaceId, runId),
-    bytesOf: () => IDENTITY_BYTES,
-  })
+export class RunDirectory {
+  private readonly cached = new LRUCache<string, RunRef>({ max: RUNS_CACHED_MAX })
+  private readonly pending = new Map<string, Promise<RunRef | null>>()
+  private readonly lookups: Batcher<RunIdentity, RunRef | null>
 
-  async function lookUpOnce(key: string, run: RunIdentity): Promise<RunRef | null> {
-    try {
-      const ref = await lookups.submit(run)
-      if (ref !== null) cached.set(key, ref)
-      return ref
-    } finally {
-      pending.delete(key)
-    }
+  constructor(sql: Sql) {
+    this.lookups = createBatcher<RunIdentity, RunRef | null>({
+      run: (runs) => lookUp(sql, runs),
+      keyOf: ({ workspaceId, runId }) => runKey(workspaceId, runId),
+      bytesOf: () => IDENTITY_BYTES,
+    })
   }
 
-  function miss(key: string, run: RunIdentity): Promise<RunRef | null> {
-    const known = pending.get(key)
+  /** Called for each run that this process creates, before the response is sent. */
+  onRunStarted: (caller: PartitionRef, ref: RunRef) => void = () => {}
+
+  /**
+   * The run's immutable facts, synchronously when they are cached; null when the workspace has no such run.
+   * @param runId in lower case
+   */
+  find(workspaceId: string, runId: string): RunRef | Promise<RunRef | null> {
+    const key = runKey(workspaceId, runId)
+    const known = this.cached.get(key) ?? this.pending.get(key)
     if (known !== undefined) return known
-    const lookup = lookUpOnce(key, run)
-    pending.set(key, lookup)
+    const lookup = this.lookUp(key, { workspaceId, runId })
+    this.pending.set(key, lookup)
     return lookup
   }
 
-  return {
-    find(workspaceId, runId) {
-      const key = runKey(workspaceId, runId)
-      return cached.get(key) ?? miss(key, { workspaceId, runId })
-    },
-    started(caller, ref) {
-      cached.set(runKey(ref.workspaceId, ref.runId), ref)
-      for (const listener of listeners) listener(caller, ref)
-    },
-    onRunStarted: (listener) => void listeners.push(listener),
+  private async lookUp(key: string, run: RunIdentity): Promise<RunRef | null> {
+    try {
+      const ref = await this.lookups.submit(run)
+      if (ref !== null) this.cached.set(key, ref)
+      return ref
+    } finally {
+      this.pending.delete(key)
+    }
+  }
+
+  /** Adds a run that this process has just created. */
+  started(caller: PartitionRef, ref: RunRef): void {
+    this.cached.set(runKey(ref.workspaceId, ref.runId), ref)
+    this.onRunStarted(caller, ref)
   }
 }
 
 async function lookUp(sql: Sql, runs: readonly RunIdentity[]): Promise<(RunRef | null)[]> {
-  const rows = await sql<RunRef[]>`
-    select r.run_id as "runId", r.workspace_id as "workspaceId", r.agent_id as "agentId",
-      r.runtime_type as "runtimeType"
-    from unnest(
-      ${runs.map((run) => run.workspaceId)}::uuid[], ${runs.map((run) => run.runId)}::uuid[]
-    ) as i (workspace_id, run_id)
-    join runs r on r.workspace_id = i.workspace_id and r.run_id = i.run_id`
-  const found = new Map(rows.map((row) => [runKey(row.workspaceId, row.runId), row]))
-  return runs.map(({ workspaceId, runId }) => found.get(runKey(workspaceId, runId)) ?? null)
+  const found = await findRuns<Pick<RunRef, 'agentId' | 'runtimeType'>>(
+    sql,
+    runs,
+    'r.agent_id as "agentId", r.runtime_type as "runtimeType"',
+  )
+  return runs.map(({ workspaceId, runId }) => {
+    const run = found.get(runKey(workspaceId, runId))
+    return run === undefined ? null : { runId, workspaceId, agentId: run.agentId, runtimeType: run.runtimeType }
+  })
 }

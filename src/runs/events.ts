@@ -7,17 +7,10 @@ import { levelNumber } from '../journal/levels.ts'
 import type { PartitionRef, Partitions } from '../partitions/partition.ts'
 import type { EventPage, EventRecord, ListEvents } from './schema.ts'
 
-interface EventReaderDeps {
+/** What reading reported rows from ClickHouse takes. */
+export interface LoadedDeps {
   readonly columnar: Pick<ColumnarClient, 'query'>
   readonly partitions: Partitions
-}
-
-export interface EventReader {
-  /**
-   * Events of a run, oldest first, including all that were acknowledged before the request.
-   * @throws ApiError VALIDATION_ERROR for an invalid cursor, UNAVAILABLE while ClickHouse is unavailable or far behind
-   */
-  list(caller: PartitionRef, run: RunRef, query: ListEvents): Promise<EventPage>
 }
 
 /** A page ends with the event whose payload exceeds this total: it is parsed at once, and 200 events may have 100 MiB. */
@@ -25,11 +18,16 @@ const PAGE_BYTES_MAX = 4 << 20
 const LOADED_WAIT_MS = 5_000
 
 /** The events of a run from ClickHouse, where one run is one range of the primary key. */
-export function createEventReader({ columnar, partitions }: EventReaderDeps): EventReader {
-  async function list(caller: PartitionRef, run: RunRef, query: ListEvents): Promise<EventPage> {
+export class EventReader {
+  constructor(private readonly deps: LoadedDeps) {}
+
+  /**
+   * Events of a run, oldest first, including all that were acknowledged before the request.
+   * @throws ApiError VALIDATION_ERROR for an invalid cursor, UNAVAILABLE while ClickHouse is unavailable or far behind
+   */
+  async list(caller: PartitionRef, run: RunRef, query: ListEvents): Promise<EventPage> {
     const limit = query.limit ?? PAGE_LIMIT_DEFAULT
     const { conditions, params } = filter(query)
-    if (!(await partitions.of(caller).loading.waitForAll(LOADED_WAIT_MS))) throw unavailable()
     const sql = `
       select * from (
         select *, count() over () as found,
@@ -46,16 +44,33 @@ export function createEventReader({ columnar, partitions }: EventReaderDeps): Ev
       order by seq limit {limit:UInt32} - 1`
     const { workspaceId: workspace, agentId: agent, runId } = run
     const all = { ...params, workspace, agent, run: runId, limit: limit + 1, bytes: PAGE_BYTES_MAX }
-    const rows = await columnar.query<EventRow>(sql, { params: all }).catch((error) => {
-      throw error instanceof ColumnarUnavailable ? unavailable(error) : error
-    })
+    const rows = await queryLoaded<EventRow>(this.deps, caller, 'events', sql, all)
     const last = rows.at(-1)
     return {
       items: rows.map(toRecord),
       next_cursor: last !== undefined && last.found > rows.length ? String(last.seq) : null,
     }
   }
-  return { list }
+}
+
+/**
+ * Rows of ClickHouse, once it has everything that was acknowledged before.
+ * @param what is read, for the error
+ * @throws ApiError UNAVAILABLE while ClickHouse is unavailable or far behind
+ */
+export async function queryLoaded<Row>(
+  { columnar, partitions }: LoadedDeps,
+  caller: PartitionRef,
+  what: string,
+  sql: string,
+  params: Record<string, unknown>,
+): Promise<Row[]> {
+  const unavailable = (cause?: unknown) =>
+    new ApiError('UNAVAILABLE', `${what} cannot be read right now; try again`, { cause })
+  if (!(await partitions.of(caller).loading.waitForAll(LOADED_WAIT_MS))) throw unavailable()
+  return columnar.query<Row>(sql, { params }).catch((error) => {
+    throw error instanceof ColumnarUnavailable ? unavailable(error) : error
+  })
 }
 
 interface EventRow {
@@ -100,8 +115,4 @@ function filter(query: ListEvents): { conditions: string; params: Record<string,
 function seqOf(cursor: string): number {
   if (/^\d{1,15}$/.test(cursor)) return Number(cursor)
   throw invalid('query.cursor', 'expected the next_cursor of a page of this list')
-}
-
-function unavailable(cause?: unknown): ApiError {
-  return new ApiError('UNAVAILABLE', 'events cannot be read right now; try again', { cause })
 }

@@ -31,14 +31,12 @@ export function runRoutes(deps: RunRoutesDeps) {
 }
 
 function ingestRoutes({ guards, runs }: RunRoutesDeps) {
-  const tags = ['Ingest']
-  return new Elysia({ prefix: '/api/ingest/v1', detail: { security: SECURITY.agentKey } })
+  return new Elysia({ prefix: '/api/ingest/v1', detail: { tags: ['Ingest'], security: SECURITY.agentKey } })
     .use(guards.ingest)
     .post('/run/start', ({ caller, body, mint }) => runs.start(caller, body, mint), {
       body: StartRun,
       response: RunStarted,
       detail: {
-        tags,
         operationId: 'startRun',
         summary: 'Start a run',
         description:
@@ -50,7 +48,6 @@ function ingestRoutes({ guards, runs }: RunRoutesDeps) {
       body: CompleteRun,
       response: RunEnded,
       detail: {
-        tags,
         operationId: 'completeRun',
         summary: 'Complete a run',
         description: 'A repeat returns `already: true`. A run that ended with another status is a CONFLICT.',
@@ -61,7 +58,6 @@ function ingestRoutes({ guards, runs }: RunRoutesDeps) {
       body: FailRun,
       response: RunEnded,
       detail: {
-        tags,
         operationId: 'failRun',
         summary: 'Fail a run',
         description: 'A repeat returns `already: true`. A run that ended with another status is a CONFLICT.',
@@ -71,14 +67,12 @@ function ingestRoutes({ guards, runs }: RunRoutesDeps) {
 }
 
 function readingRoutes({ guards, runs, events }: RunRoutesDeps) {
-  const tags = ['Runs']
-  return new Elysia({ prefix: '/api/v1', detail: { security: SECURITY.anyKey } })
+  return new Elysia({ prefix: '/api/v1', detail: { tags: ['Runs'], security: SECURITY.anyKey } })
     .use(guards.anyKey('reads'))
     .get('/runs', ({ caller, query }) => runs.list(caller, query), {
       query: ListRuns,
       response: RunPage,
       detail: {
-        tags,
         operationId: 'listRuns',
         summary: 'List runs',
         description: 'Conditions are combined with AND. `from` (inclusive) and `to` (exclusive) bound `created_at`.',
@@ -88,7 +82,6 @@ function readingRoutes({ guards, runs, events }: RunRoutesDeps) {
       params: RunParams,
       response: RunRecord,
       detail: {
-        tags,
         operationId: 'getRun',
         summary: 'Read a run',
         description: 'The current state of the run, with its input and output.',
@@ -102,7 +95,6 @@ function readingRoutes({ guards, runs, events }: RunRoutesDeps) {
         query: ListEvents,
         response: EventPage,
         detail: {
-          tags,
           operationId: 'listEvents',
           summary: 'Read the events of a run',
           description:
@@ -116,7 +108,6 @@ function readingRoutes({ guards, runs, events }: RunRoutesDeps) {
       query: PageQuery,
       response: RunPage,
       detail: {
-        tags,
         operationId: 'listChildren',
         summary: 'List the child runs of a run',
         description: 'The runs that name it as their parent, newest first.',
@@ -127,7 +118,6 @@ function readingRoutes({ guards, runs, events }: RunRoutesDeps) {
       body: CancelRun,
       response: RunEnded,
       detail: {
-        tags,
         operationId: 'cancelRun',
         summary: 'Cancel a run',
         description: 'A repeat returns `already: true`. A run that ended with another status is a CONFLICT.',

@@ -1,34 +1,11 @@
-import type { RawJson } from '../base/raw-json.ts'
+import { type RunIdentity, runKey } from '../base/ids.ts'
+import { type RowOf, withIsoTimes } from '../base/timestamp.ts'
+import type { Sql } from '../postgres/connect.ts'
 import type { RunRecord } from './schema.ts'
-import type { RunStatus } from './state.ts'
 
 /** A row of `runs` as the store selects it. */
-export interface StoredRun {
-  readonly run_id: string
-  readonly agent_id: string
-  readonly agent_version: number
-  readonly status: RunStatus
-  readonly trigger_type: RunRecord['trigger_type']
-  readonly external_run_id: string | null
-  readonly parent_run_id: string | null
-  readonly session_id: string | null
-  readonly external_user_id: string | null
-  readonly tags: string[]
-  readonly metadata: RawJson
-  readonly input: RawJson
-  readonly output: RawJson | null
-  readonly error_message: string | null
-  readonly error_detail: RawJson | null
-  readonly input_tokens: number
-  readonly output_tokens: number
-  readonly cost_usd: number
-  readonly event_count: number
-  readonly last_event_at: Date | null
-  readonly pending: RawJson | null
-  readonly created_at: Date
-  readonly started_at: Date | null
-  readonly completed_at: Date | null
-}
+export type StoredRun = RowOf<Omit<RunRecord, 'duration_ms' | 'usage'>> &
+  Readonly<Record<'input_tokens' | 'output_tokens', number>>
 
 /** SQL text: the columns of {@link StoredRun} of a row `r` of `runs`. */
 export const STORED_RUN = `
@@ -62,6 +39,14 @@ export const RUN_ROW = `
     r.pending::text as pending
   ) x)`
 
+/** SQL text: writes runs to the outbox. @param changed a CTE with their {@link RUN_ROW_COLUMNS}, named `r` */
+export function runsToOutbox(changed: string): string {
+  return `
+    insert into outbox (workspace_id, kind, body)
+    select r.workspace_id, 'run', ${RUN_ROW}
+    from ${changed} join agents a on a.agent_id = r.agent_id`
+}
+
 /**
  * SQL text: a sum of costs without the digits that adding binary fractions makes up (10.680000000000376). Ten decimals
  * hold a token at a hundredth of a cent per million tokens.
@@ -75,48 +60,39 @@ export function unixMs(timestamp: string): string {
   return `(extract(epoch from ${timestamp}) * 1000)::bigint`
 }
 
-/** The record a client sees (docs/specification.md#runs). */
+/** The record a client sees (docs/specification.md#runs), its members in the order of {@link STORED_RUN}. */
 export function toRunRecord(run: StoredRun): RunRecord {
-  const { input_tokens, output_tokens } = run
+  const { input_tokens, output_tokens, cost_usd, event_count, last_event_at, pending, ...same } = run
   return {
-    run_id: run.run_id,
-    agent_id: run.agent_id,
-    agent_version: run.agent_version,
-    status: run.status,
-    trigger_type: run.trigger_type,
-    external_run_id: run.external_run_id,
-    parent_run_id: run.parent_run_id,
-    session_id: run.session_id,
-    external_user_id: run.external_user_id,
-    tags: run.tags,
-    metadata: run.metadata,
-    input: run.input,
-    output: run.output,
-    error_message: run.error_message,
-    error_detail: run.error_detail,
-    created_at: run.created_at.toISOString(),
-    started_at: isoOrNull(run.started_at),
-    completed_at: isoOrNull(run.completed_at),
+    ...withIsoTimes(same),
     duration_ms: durationMs(run),
     usage: { input_tokens, output_tokens, total_tokens: input_tokens + output_tokens },
-    cost_usd: run.cost_usd,
-    event_count: run.event_count,
-    last_event_at: isoOrNull(run.last_event_at),
-    pending: run.pending,
+    ...withIsoTimes({ cost_usd, event_count, last_event_at, pending }),
   }
 }
 
 /** Milliseconds from start to end; null while a run has not ended, or when it ended before it started. */
-export function durationMs(run: {
-  readonly started_at: Date | null
-  readonly completed_at: Date | null
-}): number | null {
-  if (run.started_at === null || run.completed_at === null) return null
-  return run.completed_at.getTime() - run.started_at.getTime()
+export function durationMs({
+  started_at,
+  completed_at,
+}: Pick<StoredRun, 'started_at' | 'completed_at'>): number | null {
+  return started_at === null || completed_at === null ? null : completed_at.getTime() - started_at.getTime()
 }
 
-export function isoOrNull(time: Date | null): string | null {
-  return time === null ? null : time.toISOString()
+/** These columns of the runs of the list that exist, by {@link runKey}. */
+export async function findRuns<Row>(
+  sql: Sql,
+  runs: readonly RunIdentity[],
+  columns: string,
+): Promise<Map<string, Row>> {
+  if (runs.length === 0) return new Map()
+  const rows = await sql<(Row & { workspace_id: string; run_id: string })[]>`
+    select r.workspace_id, r.run_id, ${sql.unsafe(columns)}
+    from unnest(
+      ${runs.map((run) => run.workspaceId)}::uuid[], ${runs.map((run) => run.runId)}::uuid[]
+    ) as i (workspace_id, run_id)
+    join runs r on r.workspace_id = i.workspace_id and r.run_id = i.run_id`
+  return new Map(rows.map((row) => [runKey(row.workspace_id, row.run_id), row]))
 }
 
 /** A Postgres array literal: `unnest` would flatten an array of arrays. */

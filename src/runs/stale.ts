@@ -3,7 +3,7 @@ import type { Log } from '../base/log.ts'
 import { Loops } from '../base/loops.ts'
 import type { Partitions } from '../partitions/partition.ts'
 import type { Sql } from '../postgres/connect.ts'
-import { RUN_ROW, RUN_ROW_COLUMNS } from './rows.ts'
+import { RUN_ROW_COLUMNS, runsToOutbox } from './rows.ts'
 import { LIVE_RUN_STATUSES, RUN_TRANSITIONS } from './state.ts'
 
 interface StaleRunsDeps {
@@ -17,12 +17,6 @@ interface StaleRunsDeps {
   readonly onChange: () => void
   /** Time between two sweeps, milliseconds. */
   readonly intervalMs?: number
-}
-
-interface StaleRuns {
-  /** Times out runs that have been silent for too long. Resolves with their number. */
-  sweep(): Promise<number>
-  stop(): Promise<void>
 }
 
 const INTERVAL_MS = 5_000
@@ -44,7 +38,8 @@ export function startStaleRuns({
   loops = new Loops(log),
   onChange,
   intervalMs = INTERVAL_MS,
-}: StaleRunsDeps): StaleRuns {
+}: StaleRunsDeps) {
+  /** Resolves with the number of runs that it has timed out. */
   async function sweep(): Promise<number> {
     const now = clock.now()
     // Events that were acknowledged before `now` but not counted yet must be considered.
@@ -95,11 +90,7 @@ async function timeOut(sql: Sql, now: number, partitions: readonly number[]): Pr
       where r.workspace_id = s.workspace_id and r.run_id = s.run_id
         and r.status || '>timed_out' = any(${RUN_TRANSITIONS as string[]}::text[])
       returning ${sql.unsafe(RUN_ROW_COLUMNS)}
-    ), logged as (
-      insert into outbox (workspace_id, kind, body)
-      select r.workspace_id, 'run', ${sql.unsafe(RUN_ROW)}
-      from changed r join agents a on a.agent_id = r.agent_id
-    )
+    ), logged as (${sql.unsafe(runsToOutbox('changed r'))})
     select from changed`
   return rows.length
 }

@@ -4,7 +4,7 @@ import { runKey } from '../base/ids.ts'
 import type { RawJson } from '../base/raw-json.ts'
 import { type Batcher, createBatcher } from '../postgres/batcher.ts'
 import type { Sql } from '../postgres/connect.ts'
-import { arrayLiteral, RUN_ROW, RUN_ROW_COLUMNS } from './rows.ts'
+import { arrayLiteral, findRuns, RUN_ROW_COLUMNS, runsToOutbox } from './rows.ts'
 
 /** A run to be created, all defaults filled in. */
 interface NewRun {
@@ -33,7 +33,7 @@ export function createRunStarts(sql: Sql): Batcher<NewRun, StartedRun> {
     run: async (runs) => {
       const outcomes = await insert(sql, runs)
       const repeats = runs.filter((_, index) => isRepeat(outcomes[index]))
-      const existing = repeats.length === 0 ? new Map<string, ExistingRun>() : await findExisting(sql, repeats)
+      const existing = await findRuns<ExistingRun>(sql, repeats, `encode(r.start_hash, 'hex') as start_hash`)
       return runs.map((run, index) => toResult(run, outcomes[index], existing))
     },
     keyOf: ({ workspaceId, runId }) => runKey(workspaceId, runId),
@@ -81,11 +81,7 @@ async function insert(sql: Sql, runs: readonly NewRun[]): Promise<readonly Inser
       order by i.workspace_id, i.run_id
       on conflict (workspace_id, run_id) do nothing
       returning ${sql.unsafe(RUN_ROW_COLUMNS)}
-    ), logged as (
-      insert into outbox (workspace_id, kind, body)
-      select r.workspace_id, 'run', ${sql.unsafe(RUN_ROW)}
-      from inserted r join agents a on a.agent_id = r.agent_id
-    )
+    ), logged as (${sql.unsafe(runsToOutbox('inserted r'))})
     select c.runtime_type, c.parent_found, r.run_id is not null as inserted
     from item i left join checked c on c.n = i.n
       left join inserted r on r.workspace_id = i.workspace_id and r.run_id = i.run_id
@@ -97,19 +93,7 @@ function isRepeat(outcome: InsertOutcome): boolean {
 }
 
 interface ExistingRun {
-  readonly run_id: string
-  readonly workspace_id: string
   readonly start_hash: string | null
-}
-
-async function findExisting(sql: Sql, runs: readonly NewRun[]): Promise<Map<string, ExistingRun>> {
-  const rows = await sql<ExistingRun[]>`
-    select r.run_id, r.workspace_id, encode(r.start_hash, 'hex') as start_hash
-    from unnest(
-      ${runs.map((run) => run.workspaceId)}::uuid[], ${runs.map((run) => run.runId)}::uuid[]
-    ) as i (workspace_id, run_id)
-    join runs r on r.workspace_id = i.workspace_id and r.run_id = i.run_id`
-  return new Map(rows.map((row) => [runKey(row.workspace_id, row.run_id), row]))
 }
 
 function toResult(run: NewRun, outcome: InsertOutcome, existing: Map<string, ExistingRun>): StartedRun | ApiError {

@@ -1,14 +1,15 @@
 import { ApiError } from '../base/errors.ts'
+import { type RunIdentity, runKey } from '../base/ids.ts'
 import type { Log } from '../base/log.ts'
 import { type Loop, Loops } from '../base/loops.ts'
 import { Wakeup } from '../base/wakeup.ts'
+import { visitPayloads } from '../clickhouse/event-rows.ts'
 import { createPrices, type Prices } from '../conventions/prices.ts'
-import { type Journal, lastSeqOf } from '../journal/journal.ts'
+import { type Frame, type Journal, lastSeqOf } from '../journal/journal.ts'
 import type { Sql } from '../postgres/connect.ts'
 import { roundedUsd } from './rows.ts'
 import { LIVE_RUN_STATUSES } from './state.ts'
-import { Tallies, type Tally } from './tallies.ts'
-import { UsageReader } from './usage-reader.ts'
+import { MODEL_CALL, mayReportUsage, UsageReader, type UsageWithCost } from './usage-reader.ts'
 
 interface RunStatisticsDeps {
   readonly sql: Sql
@@ -24,15 +25,6 @@ interface RunStatisticsDeps {
   readonly intervalMs?: number
 }
 
-interface RunStatistics {
-  /** Resolves once every event now in the journal has been counted. Rejects if the statistics are stopped before. */
-  flush(): Promise<void>
-  /** Stops after the current write. The rest is counted after the next start. */
-  stop(): Promise<void>
-  /** Journal rows not yet counted. */
-  lag(): number
-}
-
 const CONSUMER = 'run-statistics'
 const INTERVAL_MS = 500
 /** Frames are read after this time, while they are still in memory; reading them from disk costs far more. */
@@ -40,6 +32,7 @@ const GATHER_MS = 50
 /** The pause after a write, in multiples of its duration: under load the counts lag instead of taking all the time. */
 const PAUSE_PER_WRITE = 4
 const READ_BYTES = 4 << 20
+const MODEL_CALL_BYTES = new TextEncoder().encode(MODEL_CALL)
 const RUNS_PER_WRITE_MAX = 5_000
 /** A row in the outbox has the whole run, input included, so live runs get one in intervals, not after each model call. */
 const LIVE_USAGE_INTERVAL_MS = 5_000
@@ -49,7 +42,7 @@ const LIVE_USAGE_INTERVAL_MS = 5_000
  * together with its position, so each event is counted exactly once, even across crashes. It reads and writes nothing
  * while there are no events.
  */
-export async function startRunStatistics(deps: RunStatisticsDeps): Promise<RunStatistics> {
+export async function startRunStatistics(deps: RunStatisticsDeps) {
   const { sql, journal, log, loops = new Loops(log), intervalMs = INTERVAL_MS } = deps
   const reader = new UsageReader(deps.prices ?? createPrices())
   const stopping = new AbortController()
@@ -101,7 +94,8 @@ export async function startRunStatistics(deps: RunStatisticsDeps): Promise<RunSt
     for (const { done } of flushes) done.reject(new ApiError('UNAVAILABLE', 'the service is shutting down'))
   })
   return {
-    flush() {
+    /** Resolves once every event now in the journal has been counted. Rejects if the statistics are stopped before. */
+    flush(): Promise<void> {
       const seq = journal.endSeq
       if (seq <= position) return Promise.resolve()
       const done = Promise.withResolvers<void>()
@@ -110,10 +104,12 @@ export async function startRunStatistics(deps: RunStatisticsDeps): Promise<RunSt
       wakeup.wake()
       return done.promise
     },
+    /** Stops after the current write. The rest is counted after the next start. */
     async stop() {
       stopping.abort()
       await finished
     },
+    /** Journal rows not yet counted. */
     lag: () => journal.endSeq - position,
   }
 }
@@ -147,24 +143,20 @@ async function gather(journal: Journal, position: number, tallies: Tallies): Pro
   return seq
 }
 
-interface Written {
-  /** False if the position was no longer the expected one, because another process that follows the journal was faster. */
-  readonly isWritten: boolean
-  /** The usage of some run has changed. */
-  readonly hasUsage: boolean
-}
-
 /**
  * Adds the tallies to their runs and advances the position from `from` to `to`, atomically. Usage that the end of a run has
  * reported stays as it is, as does that of hosted runs, which store it themselves. Locks the rows in order of workspace and
  * run_id, as every statement on several runs does, to avoid deadlocks.
+ *
+ * @returns `isWritten` is false if the position was no longer the expected one, because another process that follows the
+ *   journal was faster; `hasUsage`: the usage of some run has changed
  */
 async function write(
   sql: Sql,
   epoch: string,
   { from, to }: { readonly from: number; readonly to: number },
   all: readonly Tally[],
-): Promise<Written> {
+) {
   const [row] = await sql<{ has_usage: boolean }[]>`
     with advanced as (
       update journal_consumers set seq = ${to}
@@ -200,4 +192,60 @@ async function write(
     )
     select exists (select from locked where input_tokens + output_tokens > 0 or cost_usd > 0) as has_usage from advanced`
   return { isWritten: row !== undefined, hasUsage: row?.has_usage === true }
+}
+
+/** What the events of a run add to its row. */
+interface Tally extends RunIdentity, UsageWithCost {
+  readonly events: number
+  /** When the last one was received, Unix milliseconds. */
+  readonly lastAt: number
+}
+
+/** Sums up the events of a range of the journal for each run. */
+class Tallies {
+  private readonly byRun = new Map<string, { -readonly [field in keyof Tally]: Tally[field] }>()
+
+  constructor(private readonly reader: UsageReader) {}
+
+  /** Number of runs. */
+  get size(): number {
+    return this.byRun.size
+  }
+
+  all(): readonly Tally[] {
+    return [...this.byRun.values()]
+  }
+
+  add({ kind, runs, block, receivedAt }: Frame): void {
+    if (kind !== 'event') return
+    const tallies = runs.map(({ runId, workspaceId, rows }) => {
+      const tally = this.of({ runId, workspaceId })
+      tally.events += rows
+      tally.lastAt = Math.max(tally.lastAt, receivedAt)
+      return tally
+    })
+    let run = 0
+    let runEnd = runs.length === 0 ? 0 : runs[0].rows
+    const bytes = Buffer.from(block.buffer, block.byteOffset, block.byteLength)
+    if (!mayReportUsage(bytes)) return
+    visitPayloads(bytes, MODEL_CALL_BYTES, (row, start) => {
+      while (row >= runEnd) runEnd += runs[++run].rows
+      const usage = this.reader.read(bytes, start)
+      if (usage === null) return
+      const tally = tallies[run]
+      tally.inputTokens += usage.inputTokens
+      tally.outputTokens += usage.outputTokens
+      tally.costUsd += usage.costUsd
+    })
+  }
+
+  private of({ runId, workspaceId }: RunIdentity) {
+    const key = runKey(workspaceId, runId)
+    let tally = this.byRun.get(key)
+    if (tally === undefined) {
+      tally = { workspaceId, runId, events: 0, lastAt: 0, inputTokens: 0, outputTokens: 0, costUsd: 0 }
+      this.byRun.set(key, tally)
+    }
+    return tally
+  }
 }

@@ -18,7 +18,6 @@ import type {
   CompleteRun,
   FailRun,
   ListRuns,
-  ReportedUsage,
   RunEnded,
   RunPage,
   RunRecord,
@@ -27,7 +26,7 @@ import type {
 } from './schema.ts'
 import { createRunStarts } from './starts.ts'
 import type { RunStatus, TerminalStatus } from './state.ts'
-import { createRunTransitions } from './transitions.ts'
+import { createRunTransitions, type RunTransition } from './transitions.ts'
 
 export interface RunStoreDeps {
   readonly sql: Sql
@@ -135,22 +134,21 @@ export class RunStore {
 
   /** @throws ApiError NOT_FOUND, FORBIDDEN, UNAVAILABLE */
   async get(caller: Caller, runId: string): Promise<RunRecord> {
-    const { sql } = this.deps
-    const ref = await this.find(caller, runId)
-    const [run] = await sql<StoredRun[]>`
-      select ${sql.unsafe(STORED_RUN)} from runs r where r.workspace_id = ${ref.workspaceId} and r.run_id = ${ref.runId}`
-    if (run === undefined) throw new ApiError('NOT_FOUND', 'run does not exist')
-    return toRunRecord(run)
+    return toRunRecord(await this.read<StoredRun>(caller, runId, STORED_RUN))
   }
 
   /** @throws ApiError NOT_FOUND, FORBIDDEN, UNAVAILABLE */
   async status(caller: Caller, runId: string): Promise<RunStatus> {
+    return (await this.read<{ status: RunStatus }>(caller, runId, 'r.status')).status
+  }
+
+  private async read<Row extends object>(caller: Caller, runId: string, columns: string): Promise<Row> {
     const { sql } = this.deps
     const ref = await this.find(caller, runId)
-    const [run] = await sql<{ status: RunStatus }[]>`
-      select status from runs where workspace_id = ${ref.workspaceId} and run_id = ${ref.runId}`
+    const [run] = await sql<Row[]>`
+      select ${sql.unsafe(columns)} from runs r where r.workspace_id = ${ref.workspaceId} and r.run_id = ${ref.runId}`
     if (run === undefined) throw new ApiError('NOT_FOUND', 'run does not exist')
-    return run.status
+    return run
   }
 
   /**
@@ -174,12 +172,7 @@ export class RunStore {
   }
 }
 
-interface RunResult {
-  readonly output: StoredRun['output']
-  readonly errorMessage: string | null
-  readonly errorDetail: StoredRun['error_detail']
-  readonly usage: ReportedUsage | null
-}
+type RunResult = Pick<RunTransition, 'output' | 'errorMessage' | 'errorDetail' | 'usage'>
 
 /**
  * FORBIDDEN for another agent of the workspace, NOT_FOUND for any other, so that no caller learns of agents elsewhere
@@ -216,7 +209,7 @@ async function listRuns(sql: Sql, workspaceId: string, query: ListRuns): Promise
   const last = rows.at(-1)
   const more = last !== undefined && last.found > rows.length
   return {
-    items: rows.map(toRunRecord),
+    items: rows.map(({ found: _, ...run }) => toRunRecord(run)),
     next_cursor: more ? listCursor.encode([last.created_at.getTime(), last.run_id]) : null,
   }
 }

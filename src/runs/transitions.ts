@@ -3,7 +3,7 @@ import { runKey } from '../base/ids.ts'
 import type { RawJson } from '../base/raw-json.ts'
 import { type Batcher, createBatcher } from '../postgres/batcher.ts'
 import type { Sql } from '../postgres/connect.ts'
-import { durationMs, RUN_ROW, RUN_ROW_COLUMNS } from './rows.ts'
+import { durationMs, findRuns, RUN_ROW_COLUMNS, runsToOutbox } from './rows.ts'
 import type { ReportedUsage, RunEnded } from './schema.ts'
 import { RUN_TRANSITIONS, type RunStatus, type TerminalStatus } from './state.ts'
 
@@ -31,7 +31,8 @@ export function createRunTransitions(sql: Sql): Batcher<RunTransition, RunEnded>
     run: async (transitions) => {
       const outcomes = await update(sql, transitions)
       const refused = transitions.filter((_, index) => outcomes[index].completed_at === null)
-      const current = refused.length === 0 ? new Map<string, CurrentRun>() : await findCurrent(sql, refused)
+      // A second statement, because the snapshot of the first may be older than the transition that it conflicted with.
+      const current = await findRuns<CurrentRun>(sql, refused, 'r.status, r.started_at, r.completed_at')
       return transitions.map((transition, index) =>
         toResult(transition, outcomes[index], current.get(runKey(transition.workspaceId, transition.runId))),
       )
@@ -79,62 +80,32 @@ async function update(sql: Sql, transitions: readonly RunTransition[]): Promise<
       where r.workspace_id = i.workspace_id and r.run_id = i.run_id
         and r.status || '>' || i.status = any(${RUN_TRANSITIONS as string[]}::text[])
       returning ${sql.unsafe(RUN_ROW_COLUMNS)}
-    ), logged as (
-      insert into outbox (workspace_id, kind, body)
-      select r.workspace_id, 'run', ${sql.unsafe(RUN_ROW)}
-      from updated r join agents a on a.agent_id = r.agent_id
-    ), written as (
+    ), logged as (${sql.unsafe(runsToOutbox('updated r'))}), written as (
       delete from run_usage_changes c using updated r where c.workspace_id = r.workspace_id and c.run_id = r.run_id
     )
     select r.started_at, r.completed_at
     from item i left join updated r on r.workspace_id = i.workspace_id and r.run_id = i.run_id order by i.n`
 }
 
-interface CurrentRun {
-  readonly workspace_id: string
-  readonly run_id: string
+interface CurrentRun extends TransitionOutcome {
   readonly status: RunStatus
-  readonly started_at: Date | null
-  readonly completed_at: Date | null
-}
-
-/** A second statement, because the snapshot of the first may be older than the transition that it conflicted with. */
-async function findCurrent(sql: Sql, transitions: readonly RunTransition[]): Promise<Map<string, CurrentRun>> {
-  const rows = await sql<CurrentRun[]>`
-    select r.workspace_id, r.run_id, r.status, r.started_at, r.completed_at
-    from runs r
-    join unnest(
-      ${transitions.map((transition) => transition.runId)}::uuid[], ${transitions.map((transition) => transition.workspaceId)}::uuid[]
-    ) as i (run_id, workspace_id) on r.workspace_id = i.workspace_id and r.run_id = i.run_id`
-  return new Map(rows.map((row) => [runKey(row.workspace_id, row.run_id), row]))
 }
 
 function toResult(
-  transition: RunTransition,
+  { runId, to }: RunTransition,
   outcome: TransitionOutcome,
   current: CurrentRun | undefined,
 ): RunEnded | ApiError {
-  const { runId, to } = transition
-  if (outcome.completed_at !== null) return ended(runId, to, outcome.completed_at, outcome.started_at, false)
-  if (current === undefined) return new ApiError('NOT_FOUND', 'run does not exist')
-  if (current.status === to && current.completed_at !== null) {
-    return ended(runId, to, current.completed_at, current.started_at, true)
-  }
-  return new ApiError('CONFLICT', `run is already ${current.status}; it cannot become ${to}`)
-}
-
-function ended(
-  runId: string,
-  status: TerminalStatus,
-  completedAt: Date,
-  startedAt: Date | null,
-  already: boolean,
-): RunEnded {
+  const already = outcome.completed_at === null
+  if (already && current === undefined) return new ApiError('NOT_FOUND', 'run does not exist')
+  const { status, started_at, completed_at } = already ? current! : { ...outcome, status: to }
+  if (status !== to || completed_at === null)
+    return new ApiError('CONFLICT', `run is already ${status}; it cannot become ${to}`)
   return {
     run_id: runId,
     status,
-    completed_at: completedAt.toISOString(),
-    duration_ms: durationMs({ started_at: startedAt, completed_at: completedAt }),
+    completed_at: completed_at.toISOString(),
+    duration_ms: durationMs({ started_at, completed_at }),
     already,
   }
 }

@@ -1,7 +1,7 @@
 import type { Log } from '../base/log.ts'
 import { Loops } from '../base/loops.ts'
 import type { Sql } from '../postgres/connect.ts'
-import { RUN_ROW, RUN_ROW_COLUMNS } from './rows.ts'
+import { RUN_ROW_COLUMNS, runsToOutbox } from './rows.ts'
 
 interface UsageChangesDeps {
   readonly sql: Sql
@@ -10,12 +10,6 @@ interface UsageChangesDeps {
   readonly loops?: Loops
   /** Called after each commit that wrote to the outbox. */
   readonly onChange: () => void
-}
-
-interface UsageChanges {
-  /** Run statistics have written to `run_usage_changes`. Cheap. */
-  wake(): void
-  stop(): Promise<void>
 }
 
 interface DueRun {
@@ -31,7 +25,7 @@ const RUNS_PER_STATEMENT = 500
  * intervals. The changes are kept in a table, written in the same commit as the usage, so a crash loses none. Queries
  * Postgres only after a start and while the table may have rows.
  */
-export function startUsageChanges({ sql, log, loops = new Loops(log), onChange }: UsageChangesDeps): UsageChanges {
+export function startUsageChanges({ sql, log, loops = new Loops(log), onChange }: UsageChangesDeps) {
   let hasChanges = true
 
   async function sweep(): Promise<void> {
@@ -39,7 +33,8 @@ export function startUsageChanges({ sql, log, loops = new Loops(log), onChange }
     hasChanges = false
     try {
       if (await writeDue(sql)) onChange()
-      if (await isAnyLeft(sql)) hasChanges = true
+      const [{ some }] = await sql<{ some: boolean }[]>`select exists (select from run_usage_changes) as some`
+      if (some) hasChanges = true
     } catch (error) {
       hasChanges = true
       throw error
@@ -48,6 +43,7 @@ export function startUsageChanges({ sql, log, loops = new Loops(log), onChange }
 
   const stop = loops.repeat('run usage', INTERVAL_MS, sweep)
   return {
+    /** Run statistics have written to `run_usage_changes`. Cheap. */
     wake() {
       hasChanges = true
     },
@@ -86,17 +82,7 @@ async function writeRuns(sql: Sql, due: readonly DueRun[]): Promise<number> {
       delete from run_usage_changes c using locked r
       where c.workspace_id = r.workspace_id and c.run_id = r.run_id
       returning c.workspace_id, c.run_id
-    ), logged as (
-      insert into outbox (workspace_id, kind, body)
-      select r.workspace_id, 'run', ${sql.unsafe(RUN_ROW)}
-      from locked r join gone g on g.workspace_id = r.workspace_id and g.run_id = r.run_id
-        join agents a on a.agent_id = r.agent_id
-    )
+    ), logged as (${sql.unsafe(runsToOutbox('locked r join gone using (workspace_id, run_id)'))})
     select from gone`
   return rows.length
-}
-
-async function isAnyLeft(sql: Sql): Promise<boolean> {
-  const [{ some }] = await sql<{ some: boolean }[]>`select exists (select from run_usage_changes) as some`
-  return some
 }

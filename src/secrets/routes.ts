@@ -5,23 +5,15 @@ import { SECURITY } from '../keys/security.ts'
 import { DeletedSecret, PutSecret, SecretPage, SecretParams, SecretRecord } from './schema.ts'
 import type { SecretStore } from './store.ts'
 
-interface SecretRoutesDeps {
-  readonly guards: Guards
-  readonly secrets: SecretStore
-}
-
-const tags = ['Secrets']
-
 /** Secrets of a workspace (docs/specification.md#secrets): written and listed, never read. */
-export function secretRoutes({ guards, secrets }: SecretRoutesDeps) {
-  return new Elysia({ prefix: '/api/v1/secrets', detail: { security: SECURITY.workspaceKey } })
+export function secretRoutes({ guards, secrets }: { readonly guards: Guards; readonly secrets: SecretStore }) {
+  return new Elysia({ prefix: '/api/v1/secrets', detail: { tags: ['Secrets'], security: SECURITY.workspaceKey } })
     .use(guards.workspaceKey('reads'))
     .put('/:name', ({ caller, params, body }) => secrets.put(caller, params.name, body), {
       params: SecretParams,
       body: PutSecret,
       response: SecretRecord,
       detail: {
-        tags,
         operationId: 'setSecret',
         summary: 'Set a secret',
         description:
@@ -33,7 +25,6 @@ export function secretRoutes({ guards, secrets }: SecretRoutesDeps) {
       query: PageQuery,
       response: SecretPage,
       detail: {
-        tags,
         operationId: 'listSecrets',
         summary: 'List secrets',
         description: 'Names and dates only; no call returns a value.',
@@ -43,7 +34,6 @@ export function secretRoutes({ guards, secrets }: SecretRoutesDeps) {
       params: SecretParams,
       response: DeletedSecret,
       detail: {
-        tags,
         operationId: 'deleteSecret',
         summary: 'Delete a secret',
         description: 'Calls of tools that refer to it fail from then on.',

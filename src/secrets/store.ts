@@ -19,13 +19,7 @@ import {
 import type { Sealed, Vault } from './vault.ts'
 
 /** The part of the secret store that tools use. */
-export interface Secrets {
-  /**
-   * Fills `{{secret:NAME}}` in the values of headers. Looks nothing up when there is none.
-   * @throws HeadersNotFilled
-   */
-  fill(workspaceId: string, headers: Readonly<Record<string, string>>): Promise<FilledHeaders>
-}
+export type Secrets = Pick<SecretStore, 'fill'>
 
 export interface FilledHeaders {
   readonly headers: Record<string, string>
@@ -52,18 +46,12 @@ export class HeadersNotFilled extends Error {
   override readonly name = 'HeadersNotFilled'
 }
 
-interface SecretStoreDeps {
-  readonly sql: Sql
-  readonly clock: Clock
-  readonly vault: Vault
-}
-
 /**
  * Secrets of workspaces (docs/specification.md#secrets): write-only over HTTP, sealed in the database, decrypted only
  * for the call that sends them. Nothing is cached, so a change or deletion takes effect with the next call.
  */
-export class SecretStore implements Secrets {
-  constructor(private readonly deps: SecretStoreDeps) {}
+export class SecretStore {
+  constructor(private readonly deps: { readonly sql: Sql; readonly clock: Clock; readonly vault: Vault }) {}
 
   /**
    * @throws ApiError VALIDATION_ERROR that does not repeat the value; CONFLICT if the workspace already has the maximum
@@ -115,6 +103,10 @@ export class SecretStore implements Secrets {
     return { name, deleted: true }
   }
 
+  /**
+   * Fills `{{secret:NAME}}` in the values of headers. Looks nothing up when there is none.
+   * @throws HeadersNotFilled
+   */
   async fill(workspaceId: string, headers: Readonly<Record<string, string>>): Promise<FilledHeaders> {
     const names = new Set(Object.values(headers).flatMap((value) => [...value.matchAll(PLACEHOLDER)].map(([, n]) => n)))
     if (names.size === 0) return { headers: { ...headers }, redact: (text) => text }

@@ -28,7 +28,7 @@ import { unavailableOf } from '../postgres/connect.ts'
 import type { Erasure } from '../retention/erasure.ts'
 import type { RetentionClock } from '../retention/retention-clock.ts'
 import type { RunDirectory } from '../runs/directory.ts'
-import { createEventReader } from '../runs/events.ts'
+import { EventReader } from '../runs/events.ts'
 import { RunStore, type RunStoreDeps } from '../runs/store.ts'
 import { createRunTransitions } from '../runs/transitions.ts'
 import type { SecretStore } from '../secrets/store.ts'
@@ -96,7 +96,7 @@ export function appDeps(components: Components): AppDeps {
     hosted,
     secrets,
     runs,
-    events: createEventReader({ columnar, partitions }),
+    events: new EventReader({ columnar, partitions }),
     analytics,
     modelPrices: config.hosted.modelPrices,
     savedQueries: new SavedQueries({ sql, clock, analytics }),

@@ -21,7 +21,7 @@ import type { Peers } from '../partitions/shared/peers.ts'
 import { startErasure } from '../retention/erasure.ts'
 import { startRetention } from '../retention/retention.ts'
 import { RetentionClock } from '../retention/retention-clock.ts'
-import { createRunDirectory } from '../runs/directory.ts'
+import { RunDirectory } from '../runs/directory.ts'
 import { startStaleRuns } from '../runs/stale.ts'
 import { SecretStore } from '../secrets/store.ts'
 import { createVault } from '../secrets/vault.ts'
@@ -92,8 +92,8 @@ async function start(config: Config, options: ServiceOptions, teardown: Teardown
   const pipeline = await startPipeline({ ...context, ring }, options)
   const { partitions, feeds, onChange } = pipeline
   const maintenance = await startMaintenance(context, pipeline, ring)
-  const directory = createRunDirectory({ sql })
-  directory.onRunStarted((caller, run) => partitions.of(caller).owned?.ids.runStarted(run))
+  const directory = new RunDirectory(sql)
+  directory.onRunStarted = (caller, run) => partitions.of(caller).owned?.ids.runStarted(run)
   const limits = withinOpenFiles(config.feeds, readOpenFilesLimit(), log)
   const connections = new Connections({ ring, limits, log, loops })
   metrics.observe({ partitions, feeds, loops, connections })

@@ -17,13 +17,12 @@ export function taskRoutes(deps: TaskRoutesDeps) {
 }
 
 function ingestRoutes({ guards, tasks }: TaskRoutesDeps) {
-  return new Elysia({ prefix: '/api/ingest/v1', detail: { security: SECURITY.agentKey } })
+  return new Elysia({ prefix: '/api/ingest/v1', detail: { tags: ['Ingest'], security: SECURITY.agentKey } })
     .use(guards.ingest)
     .post('/tasks', ({ caller, body }) => tasks.report(caller, body), {
       body: ReportTask,
       response: TaskReported,
       detail: {
-        tags: ['Ingest'],
         operationId: 'reportTask',
         summary: 'Create or update a task',
         errors: ['NOT_FOUND'],
@@ -34,14 +33,13 @@ function ingestRoutes({ guards, tasks }: TaskRoutesDeps) {
 }
 
 function readingRoutes({ guards, tasks }: TaskRoutesDeps) {
-  return new Elysia({ prefix: '/api/v1', detail: { security: SECURITY.anyKey } })
+  return new Elysia({ prefix: '/api/v1', detail: { tags: ['Runs'], security: SECURITY.anyKey } })
     .use(guards.anyKey('reads'))
     .get('/runs/:run_id/tasks', ({ caller, params, query }) => tasks.list(caller, params.run_id, query), {
       params: RunParams,
       query: PageQuery,
       response: TaskPage,
       detail: {
-        tags: ['Runs'],
         operationId: 'listTasks',
         summary: 'List the tasks of a run',
         description: 'Newest first. Those of a run that OpenTelemetry reports are read from ClickHouse, like events.',

@@ -1,24 +1,9 @@
-import type { RawJson } from '../base/raw-json.ts'
-import { isoOrNull, unixMs } from '../runs/rows.ts'
+import { type RowOf, withIsoTimes } from '../base/timestamp.ts'
+import { unixMs } from '../runs/rows.ts'
 import type { TaskRecord } from './schema.ts'
-import type { TaskStatus } from './state.ts'
 
 /** A row of `tasks` as the store selects it. */
-export interface StoredTask {
-  readonly task_id: string
-  readonly run_id: string
-  readonly agent_id: string
-  readonly parent_task_id: string | null
-  readonly name: string
-  readonly status: TaskStatus
-  readonly input: RawJson | null
-  readonly output: RawJson | null
-  readonly error_message: string | null
-  readonly created_at: Date
-  readonly updated_at: Date
-  readonly started_at: Date | null
-  readonly completed_at: Date | null
-}
+export type StoredTask = RowOf<Omit<TaskRecord, 'id'>> & { readonly task_id: string }
 
 /** SQL text: the columns of {@link StoredTask} of a row `t` of `tasks`. */
 export const STORED_TASK = `
@@ -38,14 +23,6 @@ export const TASK_ROW = `
   ) x)`
 
 /** The record a client sees. */
-export function toTaskRecord(task: StoredTask): TaskRecord {
-  const { task_id, created_at, updated_at, started_at, completed_at, ...same } = task
-  return {
-    id: task_id,
-    ...same,
-    created_at: created_at.toISOString(),
-    updated_at: updated_at.toISOString(),
-    started_at: isoOrNull(started_at),
-    completed_at: isoOrNull(completed_at),
-  }
+export function toTaskRecord({ task_id, ...same }: StoredTask): TaskRecord {
+  return { id: task_id, ...withIsoTimes(same) }
 }

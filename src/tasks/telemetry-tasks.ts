@@ -1,22 +1,14 @@
 import { t } from 'elysia'
-import { ApiError } from '../base/errors.ts'
 import type { RunRef } from '../base/ids.ts'
 import { RawJson } from '../base/raw-json.ts'
-import { type ColumnarClient, ColumnarUnavailable } from '../clickhouse/client.ts'
 import { cursorCodec, PAGE_LIMIT_DEFAULT } from '../http/page.ts'
 import { CursorMs, type PageQuery, Uuid } from '../http/schema.ts'
-import type { PartitionRef, Partitions } from '../partitions/partition.ts'
-import { isoOrNull } from '../runs/rows.ts'
+import type { PartitionRef } from '../partitions/partition.ts'
+import { type LoadedDeps, queryLoaded } from '../runs/events.ts'
 import type { TaskPage, TaskRecord } from './schema.ts'
-
-interface TelemetryTasksDeps {
-  readonly columnar: Pick<ColumnarClient, 'query'>
-  readonly partitions: Partitions
-}
 
 /** As for events: a page ends with the task that makes the total of its texts exceed this. */
 const PAGE_BYTES_MAX = 8 << 20
-const LOADED_WAIT_MS = 5_000
 
 const listCursor = cursorCodec(t.Tuple([CursorMs, Uuid]))
 
@@ -25,7 +17,7 @@ const listCursor = cursorCodec(t.Tuple([CursorMs, Uuid]))
  * straight to the journal and read from ClickHouse, like events.
  */
 export class TelemetryTasks {
-  constructor(private readonly deps: TelemetryTasksDeps) {}
+  constructor(private readonly deps: LoadedDeps) {}
 
   /**
    * The tasks of a run, newest first, including all that were acknowledged before the request.
@@ -82,15 +74,10 @@ export class TelemetryTasks {
     sql: string,
     more: Record<string, unknown>,
   ): Promise<Row[]> {
-    const { columnar, partitions } = this.deps
-    const partition = partitions.of(caller)
     // The API also takes tasks for these runs, which reach the journal through the outbox.
-    await partition.flushChanges()
-    if (!(await partition.loading.waitForAll(LOADED_WAIT_MS))) throw unavailable()
+    await this.deps.partitions.of(caller).flushChanges()
     const params = { ...more, workspace: run.workspaceId, run: run.runId }
-    return columnar.query<Row>(sql, { params }).catch((error) => {
-      throw error instanceof ColumnarUnavailable ? unavailable(error) : error
-    })
+    return queryLoaded(this.deps, caller, 'the tasks of this run', sql, params)
   }
 }
 
@@ -107,7 +94,7 @@ interface TaskRow extends Pick<TaskRecord, 'agent_id' | 'parent_task_id' | 'name
 
 function toRecord({ runId }: RunRef, row: TaskRow): TaskRecord {
   const { agent_id, parent_task_id, name, status, error_message } = row
-  const at = (ms: number | null) => isoOrNull(ms === null ? null : new Date(ms))
+  const at = (ms: number | null) => (ms === null ? null : new Date(ms).toISOString())
   return {
     id: row.task_id,
     run_id: runId,
@@ -123,8 +110,4 @@ function toRecord({ runId }: RunRef, row: TaskRow): TaskRecord {
     started_at: at(row.started_ms),
     completed_at: at(row.completed_ms),
   }
-}
-
-function unavailable(cause?: unknown): ApiError {
-  return new ApiError('UNAVAILABLE', 'the tasks of this run cannot be read right now; try again', { cause })
 }

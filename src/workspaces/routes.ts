@@ -20,17 +20,17 @@ interface WorkspaceRoutesDeps {
   readonly keys: Pick<KeyStore, 'createForOwner'>
 }
 
-const tags = ['Workspaces (operator)']
-
 /** Workspaces, for the operator's token (docs/specification.md#workspaces). */
 export function workspaceRoutes({ guards, workspaces, keys }: WorkspaceRoutesDeps) {
-  return new Elysia({ prefix: '/api/v1/workspaces', detail: { security: SECURITY.operator } })
+  return new Elysia({
+    prefix: '/api/v1/workspaces',
+    detail: { tags: ['Workspaces (operator)'], security: SECURITY.operator },
+  })
     .use(guards.operator)
     .post('', ({ body, mint }) => workspaces.create(body, mint), {
       body: CreateWorkspace,
       response: NewWorkspace,
       detail: {
-        tags,
         operationId: 'createWorkspace',
         summary: 'Create a workspace',
         description: 'The response has its first workspace key, which is shown only there.',
@@ -40,7 +40,6 @@ export function workspaceRoutes({ guards, workspaces, keys }: WorkspaceRoutesDep
       query: PageQuery,
       response: WorkspacePage,
       detail: {
-        tags,
         operationId: 'listWorkspaces',
         summary: 'List workspaces',
         description: 'All workspaces, newest first, without their keys.',
@@ -54,7 +53,6 @@ export function workspaceRoutes({ guards, workspaces, keys }: WorkspaceRoutesDep
         body: CreateAgentKey,
         response: NewKey,
         detail: {
-          tags,
           operationId: 'createOwnerKey',
           summary: 'Create a workspace key for its owner',
           description: 'For an owner who has lost theirs. The key is shown only in this response.',
@@ -66,7 +64,6 @@ export function workspaceRoutes({ guards, workspaces, keys }: WorkspaceRoutesDep
       body: EditWorkspace,
       response: WorkspaceRecord,
       detail: {
-        tags,
         operationId: 'editWorkspace',
         summary: 'Edit a workspace',
         description:

@@ -10,18 +10,12 @@ import { mintToken, type Token } from '../keys/token.ts'
 import { inTransaction, type Sql, type TransactionSql } from '../postgres/connect.ts'
 import type { CreateWorkspace, EditWorkspace, NewWorkspace, WorkspaceRecord, WorkspaceRow } from './schema.ts'
 
-interface WorkspaceStoreDeps {
-  readonly sql: Sql
-  readonly ring: KeyRing
-  readonly clock: Clock
-}
-
 const FIRST_KEY_NAME = 'first key'
 const CURSOR = cursorCodec(Uuid)
 
 /** Workspaces, for the operator (docs/specification.md#workspaces). */
 export class WorkspaceStore {
-  constructor(private readonly deps: WorkspaceStoreDeps) {}
+  constructor(private readonly deps: { readonly sql: Sql; readonly ring: KeyRing; readonly clock: Clock }) {}
 
   /** Creates a workspace and its first workspace key. */
   async create({ name }: CreateWorkspace, mint: Mint): Promise<NewWorkspace> {

@@ -1,9 +1,8 @@
 import { describe, expect, test } from 'bun:test'
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { Client, type ReportError } from '../../src/client/node.ts'
 import { python, runPython } from '../support/python.ts'
-import { accept, serveReports } from '../support/report-service.ts'
+import { accept, reportingClient, serveReports } from '../support/report-service.ts'
 import { freePort } from '../support/service.ts'
 import { temporaryDirectory } from '../support/teardown.ts'
 
@@ -21,7 +20,7 @@ interface Sent {
 }
 
 async function fillWithNode(spool: string): Promise<void> {
-  const client = new Client({ url: NOWHERE, key: 'k', agentId: AGENT, spool, flushAtExit: false, onError: () => {} })
+  const { client } = reportingClient({ url: NOWHERE, key: 'k', agentId: AGENT, spool })
   const run = client.startRun()
   for (let i = 0; i < 10; i++) void run.event('step', { i })
   run.complete()
@@ -29,9 +28,7 @@ async function fillWithNode(spool: string): Promise<void> {
 }
 
 async function sendWithNode(spool: string, url: string, closeMs = 30_000): Promise<Sent> {
-  const errors: ReportError[] = []
-  const onError = (error: ReportError) => errors.push(error)
-  const client = new Client({ url, key: 'k', agentId: AGENT, spool, flushAtExit: false, onError })
+  const { client, errors } = reportingClient({ url, key: 'k', agentId: AGENT, spool })
   const closed = await client.close(closeMs)
   const told = errors.map(({ reason, reports, message }) => [reason, reports, message] as const)
   return { closed, acknowledged: client.stats.acknowledged, errors: told }
@@ -40,7 +37,7 @@ async function sendWithNode(spool: string, url: string, closeMs = 30_000): Promi
 async function fillWithPython(spool: string): Promise<void> {
   await runPython(
     `client = Client(url=${JSON.stringify(NOWHERE)}, key="k", agent_id="${AGENT}", spool=os.environ["SPOOL"], on_error=lambda _: 0)
-run = client.start_run()
+run = client.run()
 for i in range(10): run.event("step", {"i": i})
 run.complete()
 client.close(0.01)`,

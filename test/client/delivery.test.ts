@@ -1,17 +1,18 @@
 import { describe, expect, test } from 'bun:test'
-import { Client, type ReportError } from '../../src/client/node.ts'
 import { eventually } from '../support/eventually.ts'
-import { accept, type ReceivedCall, refuse, refuseRequest, serveReports as serve } from '../support/report-service.ts'
+import {
+  accept,
+  type ReceivedCall,
+  refuse,
+  refuseRequest,
+  reportingClient,
+  serveReports as serve,
+} from '../support/report-service.ts'
 
 /** How the client library delivers reports to a service that fails, is slow or does not respond. */
 
-function newClient(url: string, options: object = {}) {
-  const errors: ReportError[] = []
-  const agentId = crypto.randomUUID()
-  const onError = (error: ReportError) => errors.push(error)
-  const client = new Client({ url, key: 'svc_agent_x', agentId, flushAtExit: false, onError, ...options })
-  return { client, errors }
-}
+const newClient = (url: string, options: object = {}) =>
+  reportingClient({ url, key: 'svc_agent_x', agentId: crypto.randomUUID(), ...options })
 
 const pathsOf = (received: readonly ReceivedCall[]) => received.map(({ path }) => path.split('/').at(-1))
 

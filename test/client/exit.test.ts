@@ -1,6 +1,6 @@
 import { beforeAll, expect, test } from 'bun:test'
-import { newAgent } from '../support/api.ts'
 import { builtClient, runNode } from '../support/client-build.ts'
+import { reporterEnv } from '../support/report-service.ts'
 import { freePort, startTestService, type TestService } from '../support/service.ts'
 
 /** How programs in Node that use the client library end: with everything sent, and as they would without it. */
@@ -10,8 +10,7 @@ let env: Record<string, string>
 let head: string
 beforeAll(async () => {
   service = await startTestService()
-  const { agentId, agentKey } = await newAgent(service.api)
-  env = { AGENT_RUN_URL: service.url, AGENT_RUN_KEY: agentKey, AGENT_RUN_AGENT_ID: agentId }
+  env = await reporterEnv(service)
   head = `import { Client } from ${JSON.stringify(await builtClient())}
 const client = new Client({ flushIntervalMs: 60_000 })
 const run = client.startRun({ externalRunId: process.env.NAME })

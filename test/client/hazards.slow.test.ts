@@ -4,9 +4,9 @@ import { join } from 'node:path'
 import { inspect } from 'node:util'
 import { $ } from 'bun'
 import { Client, type ReportError } from '../../src/client/node.ts'
-import { newAgent } from '../support/api.ts'
 import { builtClient, runNode } from '../support/client-build.ts'
-import { python, runPython, startPython } from '../support/python.ts'
+import { python, runPython } from '../support/python.ts'
+import { reporterEnv } from '../support/report-service.ts'
 import { freePort, startTestService, type TestService } from '../support/service.ts'
 import { atEnd, temporaryDirectory } from '../support/teardown.ts'
 
@@ -16,8 +16,7 @@ let service: TestService
 let env: Record<string, string>
 beforeAll(async () => {
   service = await startTestService()
-  const { agentId, agentKey } = await newAgent(service.api)
-  env = { AGENT_RUN_URL: service.url, AGENT_RUN_KEY: agentKey, AGENT_RUN_AGENT_ID: agentId }
+  env = await reporterEnv(service)
 })
 
 const withPython = describe.skipIf(python === null)
@@ -65,12 +64,12 @@ errors = []
 client = Client(on_error=errors.append)
 circular = {}
 circular["self"] = circular
-run = client.start_run(input=circular)
+run = client.run(input=circular)
 with run.task("one", input={"x": object()}) as task: task.output = float("nan")
 run.complete(circular)
 class Odd(Exception):
     def __str__(self): raise ValueError("odd")
-failed = client.start_run()
+failed = client.run()
 failed.fail(Odd())
 client.close()
 print(json.dumps([run.run_id, failed.run_id, [[e.reason, e.reports, e.run_id] for e in errors]]))`)
@@ -122,7 +121,7 @@ import pprint, traceback
 errors = []
 client = Client(on_error=errors.append, max_retries=0)
 del os.environ["AGENT_RUN_KEY"]
-run = client.start_run()
+run = client.run()
 def show(value, seen, depth=0):
     print(repr(value))
     if id(value) in seen or depth > 6 or not hasattr(value, "__dict__"): return
@@ -162,7 +161,7 @@ describe('a full disk under a spool', () => {
   const inPython = (events: number) => `
 errors = []
 client = Client(spool=os.environ["SPOOL"], on_error=errors.append, flush_at_exit=False)
-run = client.start_run()
+run = client.run()
 for i in range(${events}): run.event("step", {"text": ${FACTS}})
 run.complete()
 closed = client.close(float(os.environ["CLOSE"]))
@@ -257,7 +256,7 @@ module.datetime = Clock
 real = time.time_ns
 time.time_ns = lambda: real() + shift * 10**9
 client = Client(flush_interval=0.005)
-run = client.start_run()
+run = client.run()
 for years in [0, -40, 40, -60, 0]:
     shift = years * 31_557_600
     run.event("step", {"years": years})
@@ -275,30 +274,11 @@ print(run.run_id)`)
   })
 })
 
-describe('processes', () => {
-  test('of Node: one has the spool, another is told who', async () => {
-    const SPOOL = join(await temporaryDirectory(), 'spool')
-    const output = await node(
-      `
-import { spawn } from 'node:child_process'
-const client = new Client({ spool: process.env.SPOOL })
-const code = \`import { Client } from ${JSON.stringify(await builtClient())}
-try { new Client({ spool: process.env.SPOOL }) } catch (error) { console.log(error.message) }\`
-const child = spawn(process.execPath, ['--input-type=module', '-e', code], { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] })
-await new Promise((resolve) => child.once('exit', resolve))
-console.log(process.pid)
-await client.close()`,
-      { SPOOL },
-    )
-    const [refusal, pid] = output.split('\n')
-    expect(refusal).toBe(`the spool ${SPOOL} is in use by process ${pid}`)
-  })
-
-  withPython('in Python', () => {
-    test('a forked process reports for itself, whatever its parent held, and ends at once', async () => {
-      const output = await runPy(`
+withPython('processes of Python', () => {
+  test('a forked process reports for itself, whatever its parent held, and ends at once', async () => {
+    const output = await runPy(`
 client = Client(flush_interval=60)
-run = client.start_run()
+run = client.run()
 run.event("parent")
 client.flush()
 # As if another thread were reporting at the moment of the fork.
@@ -317,16 +297,16 @@ go.set(); thread.join()
 os.waitpid(child, 0)
 client.close(60)
 print(run.run_id)`)
-      const [child, runId] = output.split('\n')
-      expect(child).toBe('0 True True')
-      expect(await typesOf(runId!)).toEqual(['child', 'parent'])
-    })
+    const [child, runId] = output.split('\n')
+    expect(child).toBe('0 True True')
+    expect(await typesOf(runId!)).toEqual(['child', 'parent'])
+  })
 
-    test.each(['fork', 'spawn'])('of multiprocessing (%s) send what they reported when they end', async (method) => {
-      const path = join(await temporaryDirectory(), 'program.py')
-      await Bun.write(
-        path,
-        `
+  test.each(['fork', 'spawn'])('of multiprocessing (%s) send what they reported when they end', async (method) => {
+    const path = join(await temporaryDirectory(), 'program.py')
+    await Bun.write(
+      path,
+      `
 import multiprocessing, os, sys
 from agent_run_service import Client
 client = None
@@ -338,7 +318,7 @@ def work(number, run_id):
 if __name__ == "__main__":
     context = multiprocessing.get_context("${method}")
     client = Client(flush_interval=60)
-    run = client.start_run()
+    run = client.run()
     run.event("parent")
     client.flush()
     children = [context.Process(target=work, args=(i, run.run_id)) for i in range(3)]
@@ -347,19 +327,19 @@ if __name__ == "__main__":
     client.close(60)
     print(run.run_id)
 `,
-      )
-      const runId = await runPy(
-        `import runpy; sys.argv = [${JSON.stringify(path)}]; os.execvp(sys.executable, [sys.executable] + sys.argv)`,
-      )
-      expect(await typesOf(runId)).toEqual(['child', 'child', 'child', 'parent'])
-    })
+    )
+    const runId = await runPy(
+      `import runpy; sys.argv = [${JSON.stringify(path)}]; os.execvp(sys.executable, [sys.executable] + sys.argv)`,
+    )
+    expect(await typesOf(runId)).toEqual(['child', 'child', 'child', 'parent'])
+  })
 
-    test('a fork does not keep the spool of its parent locked', async () => {
-      const SPOOL = join(await temporaryDirectory(), 'spool')
-      const output = await runPy(
-        `
+  test('a fork does not keep the spool of its parent locked', async () => {
+    const SPOOL = join(await temporaryDirectory(), 'spool')
+    const output = await runPy(
+      `
 client = Client(spool=os.environ["SPOOL"], url="http://127.0.0.1:${freePort()}", flush_at_exit=False)
-run = client.start_run()
+run = client.run()
 ready, ends = os.pipe(), os.pipe()
 child = os.fork()
 if child == 0:
@@ -369,28 +349,8 @@ client.close(0.01)
 again = Client(spool=os.environ["SPOOL"])
 print(again.stats.queued, again.close(60))
 os.close(ends[1]); os.waitpid(child, 0)`,
-        { SPOOL },
-      )
-      expect(output).toBe('1 True')
-    })
-
-    test('of two clients on one spool, one is refused until the other is killed', async () => {
-      const SPOOL = join(await temporaryDirectory(), 'spool')
-      const holds = `client = Client(spool=os.environ["SPOOL"], url="http://127.0.0.1:${freePort()}")
-run = client.start_run()
-for i in range(100): run.event("step", {"i": i})
-print("up")
-time.sleep(600)`
-      const first = await startPython(holds, { ...env, SPOOL })
-      const reader = first.stdout.getReader()
-      expect(new TextDecoder().decode((await reader.read()).value).trim()).toBe('up')
-      const next = `
-try: print(Client(spool=os.environ["SPOOL"]).close(60))
-except OSError as error: print(error)`
-      expect(await runPy(next, { SPOOL })).toBe(`the spool ${SPOOL} is in use by another client`)
-      first.kill('SIGKILL')
-      await first.exited
-      expect(await runPy(next, { SPOOL })).toBe('True')
-    })
+      { SPOOL },
+    )
+    expect(output).toBe('1 True')
   })
 })

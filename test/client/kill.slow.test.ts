@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
-import { Client, type ReportError } from '../../src/client/node.ts'
 import { newAgent } from '../support/api.ts'
 import { eventually } from '../support/eventually.ts'
+import { reportingClient } from '../support/report-service.ts'
 import { freePort, spawnService } from '../support/service.ts'
 
 const RUNS = 8
@@ -14,11 +14,7 @@ test('every report is there exactly once, in order, although the service is kill
   let service = await spawnService({ PORT, LOG_LEVEL: 'silent' })
   const { api, workspaceKey, dataDir, url } = service
   const { agentId, agentKey } = await newAgent(api)
-  const errors: ReportError[] = []
-  const client = new Client({
-    ...{ url, key: agentKey, agentId, flushAtExit: false, flushIntervalMs: 10 },
-    onError: (error) => errors.push(error),
-  })
+  const { client, errors } = reportingClient({ url, key: agentKey, agentId, flushIntervalMs: 10 })
   let isOver = false
   const counts = new Map<string, number>()
   const working = Array.from({ length: RUNS }, async () => {

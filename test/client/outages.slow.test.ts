@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { newAgent } from '../support/api.ts'
 import { builtClient, runNode } from '../support/client-build.ts'
 import { python, runPython } from '../support/python.ts'
-import { type Answer, accept, refuse, refuseRequest, serveReports } from '../support/report-service.ts'
+import { type Answer, accept, refuse, refuseRequest, reporterEnv, serveReports } from '../support/report-service.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { temporaryDirectory } from '../support/teardown.ts'
 
@@ -51,7 +51,7 @@ client = Client(spool=os.environ.get("SPOOL"), flush_interval=0.005, flush_at_ex
   on_error=lambda error: errors.append({"reason": error.reason, "reports": error.reports, "text": str(error)}))
 run_id = ""
 if os.environ.get("REPORT") != "no":
-    run = client.start_run()
+    run = client.run()
     run_id = run.run_id
     ${before}
     for i in range(10): run.event("step", {"i": i})
@@ -148,13 +148,13 @@ describe.each(CLIENTS)('the %s client and the running service', (name, report) =
   let env: Env
   beforeAll(async () => {
     service = await startTestService()
-    const { agentId, agentKey } = await newAgent(service.api)
-    env = { AGENT_RUN_URL: service.url, AGENT_RUN_KEY: agentKey, AGENT_RUN_AGENT_ID: agentId }
+    env = await reporterEnv(service)
   })
   const eventsOf = async (runId: string) => (await service.api('GET', `/api/v1/runs/${runId}/events`)).data.items
 
   test.each([
     ['a wrong path', async () => ({ AGENT_RUN_URL: `${service.url}/wrong` })],
+    ['a wrong key', async () => ({ AGENT_RUN_KEY: 'svc_agent_wrong' })],
     ['a workspace key', async () => ({ AGENT_RUN_KEY: service.workspaceKey })],
     [
       'the key of a suspended workspace',

@@ -89,7 +89,7 @@ print(json.dumps([[e.reason, e.reports] for e in errors] + [client.stats._asdict
 
   test('SIGTERM sends what was reported, and then ends the program', async () => {
     const child = await start(`client = Client(flush_interval=60)
-run = client.start_run()
+run = client.run()
 for i in range(10):
     run.event("step", {"i": i})
 print(run.run_id)
@@ -107,7 +107,7 @@ while True: time.sleep(0.05)`)
     const nowhere = `http://127.0.0.1:${freePort()}`
     const dropping = await run(`errors = []
 client = Client(url="${nowhere}", when_full="drop", buffer_bytes=20_000, on_error=errors.append)
-run = client.start_run()
+run = client.run()
 for i in range(100): run.event("step", {"text": "x" * 1000})
 before = client.stats
 client.close(0.1)
@@ -117,7 +117,7 @@ print(json.dumps([before._asdict(), client.stats.dropped, sum(e.reports for e in
     expect(before.dropped).toBeGreaterThan(70)
     expect([dropped, told]).toEqual([101, 101])
     const waiting = await run(`client = Client(buffer_bytes=20_000)
-run = client.start_run()
+run = client.run()
 most = 0
 for i in range(3000):
     run.event("step", {"text": "x" * 100})
@@ -132,7 +132,7 @@ print(json.dumps([most < 30_000, client.stats.acknowledged, client.stats.dropped
     const nowhere = `http://127.0.0.1:${freePort()}`
     const killed = await start(
       `client = Client(spool=os.environ["SPOOL"], buffer_bytes=20_000)
-run = client.start_run()
+run = client.run()
 print(run.run_id)
 for i in range(3000):
     run.event("step", {"i": i})
@@ -159,24 +159,6 @@ print(client.stats.queued, client.close(60), client.stats.acknowledged)`,
     })
     expect(data.rows).toEqual([{ n: 3_000, misplaced: 0 }])
     expect((await read(runId!)).status).toBe('completed')
-  })
-
-  test('a forked process reports for itself', async () => {
-    const output = await run(`client = Client()
-run = client.start_run()
-run.event("parent")
-client.flush()
-if os.fork() == 0:
-    run.event("child")
-    print(client.flush(60))
-    os._exit(0)
-os.wait()
-client.close()
-print(run.run_id)`)
-    const [flushed, runId] = output.trim().split('\n')
-    expect(flushed).toBe('True')
-    const types = (await read(`${runId}/events`)).items.map(({ type }: { type: string }) => type)
-    expect(types.sort()).toEqual(['child', 'parent'])
   })
 
   test('lists are read to their end, runs and agents by id, and a call that fails names its request', async () => {
@@ -282,7 +264,7 @@ except NoResponseError as error: print(error.request_id)`,
     const { agentId, agentKey } = await newAgent(first.api)
     const child = await start(
       `client = Client(flush_interval=0.01)
-run = client.start_run()
+run = client.run()
 for i in range(20000):
     run.event("step", {"i": i})
     if i % 500 == 0: time.sleep(0.01)

@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, test } from 'bun:test'
-import { Client, type ReportError } from '../../src/client/node.ts'
 import { newAgent } from '../support/api.ts'
+import { reportingClient } from '../support/report-service.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 
 /** Reporting with the client library (docs/client.md#reporting), to the running service. */
@@ -12,18 +12,8 @@ beforeAll(async () => {
   agent = await newAgent(service.api)
 })
 
-function newClient(options: object = {}) {
-  const errors: ReportError[] = []
-  const client = new Client({
-    url: service.url,
-    key: agent.agentKey,
-    agentId: agent.agentId,
-    flushAtExit: false,
-    onError: (error) => errors.push(error),
-    ...options,
-  })
-  return { client, errors }
-}
+const newClient = (options: object = {}) =>
+  reportingClient({ url: service.url, key: agent.agentKey, agentId: agent.agentId, ...options })
 
 const read = async (path: string) => (await service.api('GET', `/api/v1/runs/${path}`)).data
 
@@ -132,22 +122,6 @@ describe('a run', () => {
     expect(errors).toEqual([])
     const { items } = await read(`${parent.runId}/children?limit=200`)
     expect(items.length).toBe(children.length)
-  })
-
-  test('keeps the order of its events across batches', async () => {
-    const { client } = newClient({ flushIntervalMs: 1 })
-    const run = client.startRun()
-    const count = 30_000
-    for (let i = 0; i < count; i++) await run.event('step', { i })
-    expect(await client.flush()).toBe(true)
-    const { data } = await service.api('POST', '/api/v1/query', {
-      query: `select count() as n, countIf(i != row) as misplaced from (
-        select payload.i::UInt32 as i, row_number() over (order by seq) - 1 as row from events where run_id = {run:UUID})`,
-      params: { run: run.runId },
-      wait_for: client.stats.lastSeq,
-    })
-    expect(data.rows).toEqual([{ n: count, misplaced: 0 }])
-    await client.close()
   })
 
   test('needs an agent', () => {

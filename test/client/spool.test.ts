@@ -1,36 +1,33 @@
 import { beforeAll, describe, expect, test } from 'bun:test'
 import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { Client, type ReportError } from '../../src/client/node.ts'
+import type { Report } from '../../src/client/lane.ts'
 import { openSpool } from '../../src/client/node-spool.ts'
-import type { Report } from '../../src/client/spool.ts'
-import { newAgent } from '../support/api.ts'
 import { builtClient, runNode } from '../support/client-build.ts'
-import { eventually } from '../support/eventually.ts'
 import { seededRandom } from '../support/random.ts'
+import { reporterEnv, reportingClient } from '../support/report-service.ts'
 import { freePort, startTestService, type TestService } from '../support/service.ts'
 import { temporaryDirectory } from '../support/teardown.ts'
 
 /** The file in which the client library keeps reports until they are acknowledged (docs/client.md#spool). */
 
 let service: TestService
-let agent: { agentId: string; agentKey: string }
+let env: Awaited<ReturnType<typeof reporterEnv>>
 beforeAll(async () => {
   service = await startTestService()
-  agent = await newAgent(service.api)
+  env = await reporterEnv(service)
 })
 
 const newPath = async () => join(await temporaryDirectory(), 'spool')
 
-function newClient(spool: string, options: object = {}) {
-  const errors: ReportError[] = []
-  const client = new Client({
-    ...{ url: service.url, key: agent.agentKey, agentId: agent.agentId, flushAtExit: false, spool },
-    onError: (error) => errors.push(error),
+const newClient = (spool: string, options: object = {}) =>
+  reportingClient({
+    url: env.AGENT_RUN_URL,
+    key: env.AGENT_RUN_KEY,
+    agentId: env.AGENT_RUN_AGENT_ID,
+    spool,
     ...options,
   })
-  return { client, errors }
-}
 
 async function payloadsOf(runId: string): Promise<number[]> {
   const numbers: number[] = []
@@ -57,7 +54,7 @@ for (let i = 0; ; i++) {
   await run.event('step', { i })
   if (i % 500 === 0) { console.log('at ' + i); await new Promise((resolve) => setTimeout(resolve, 1)) }
 }`,
-      { AGENT_RUN_URL: service.url, AGENT_RUN_KEY: agent.agentKey, AGENT_RUN_AGENT_ID: agent.agentId },
+      env,
     )
     await program.printed('at 5000')
     program.kill('SIGKILL')
@@ -92,18 +89,6 @@ for (let i = 0; ; i++) {
     expect(await payloadsOf(run.runId)).toEqual(upTo(3_000))
     expect(await payloadsOf(other.runId)).toEqual([0])
     expect((await service.api('GET', `/api/v1/runs/${run.runId}`)).data.status).toBe('completed')
-  })
-
-  test('keeps reports while the key is refused; a client with the right key sends them', async () => {
-    const path = await newPath()
-    const { client, errors } = newClient(path, { key: 'svc_agent_wrong' })
-    const run = client.startRun()
-    run.event('step', { i: 0 })
-    await eventually(() => client.stats.retries > 0)
-    expect(await client.close(10)).toBe(false)
-    expect(errors).toEqual([])
-    expect(await newClient(path).client.close(60_000)).toBe(true)
-    expect(await payloadsOf(run.runId)).toEqual([0])
   })
 
   test('is bounded: "drop" drops and counts, "wait" waits', async () => {
@@ -158,7 +143,7 @@ describe('the file of a spool', () => {
       if (cut > 1) next.append(report(2))
       expect(next.unread).toBe(3)
       expect(next.read(1e6)).toEqual([report(0), report(1), report(2)])
-      expect(next.takeDamage()).toHaveLength(cut > 1 ? 1 : 0)
+      expect(next.takeDamage()?.reports ?? 0).toBe(cut > 1 ? 1 : 0)
       next.close()
     }
     expect(readFileSync(`${path}.damaged`, 'utf8').split('\n')).toHaveLength(39)

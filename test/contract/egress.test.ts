@@ -194,22 +194,12 @@ describe('EGRESS_ALLOW', () => {
     ['::/0', 'loopback.evil.test', port],
     ['::/0', '[::ffff:127.0.0.1]', port],
     ['0.0.0.0/0', 'loopback6.evil.test', port],
-    // Another port, and names that only look similar.
+    // Nor does another port, or a name the address that it resolves to.
     [`127.0.0.1:${port - 1}`, '127.0.0.1', port],
-    [`loopback.evil.test:${port - 1}`, 'loopback.evil.test', port],
-    ['*.loopback.evil.test', 'loopback.evil.test', port],
-    ['evil.test', 'loopback.evil.test', port],
-    ['back.evil.test', 'loopback.evil.test', port],
     ['localhost', '127.0.0.1', port],
   ])('%s does not allow %s', async (allow, host) => {
     expect(await refusalOf(egressOf(allow, NAMES), `http://${host}:${port}/`)).toBeInstanceOf(EgressRefused)
     expect(canary.touched()).toBe(0)
-  })
-
-  test('any name that resolves into a listed range is allowed', async () => {
-    const server = await rawServer('HTTP/1.1 204 No Content\r\n\r\n')
-    const { fetch } = egressOf('127.0.0.0/8', NAMES)
-    expect((await fetch(`http://127.0.0.1.nip.test:${server.port}/`)).status).toBe(204)
   })
 })
 

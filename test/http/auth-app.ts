@@ -3,7 +3,7 @@ import { AgentStore } from '../../src/agents/store.ts'
 import type { Clock } from '../../src/base/clock.ts'
 import { mint } from '../../src/base/ids.ts'
 import type { Limits } from '../../src/base/limits.ts'
-import { createLog, type Log } from '../../src/base/log.ts'
+import { createLog } from '../../src/base/log.ts'
 import { bodyReader } from '../../src/http/body.ts'
 import { createEnvelope } from '../../src/http/envelope.ts'
 import { FailureLimit, type FailureLimitOptions, RateLimiter, type RateLimits } from '../../src/http/rate-limit.ts'
@@ -13,7 +13,7 @@ import { createGuards } from '../../src/keys/guards.ts'
 import { KeyRing, type KeyRingDeps } from '../../src/keys/key-ring.ts'
 import { keyRoutes } from '../../src/keys/routes.ts'
 import { KeyStore } from '../../src/keys/store.ts'
-import { connectPostgres, type Sql, unavailableOf } from '../../src/postgres/connect.ts'
+import { connectPostgres, unavailableOf } from '../../src/postgres/connect.ts'
 import { bootstrapWorkspace } from '../../src/workspaces/bootstrap.ts'
 import { workspaceRoutes } from '../../src/workspaces/routes.ts'
 import { WorkspaceStore } from '../../src/workspaces/store.ts'
@@ -21,6 +21,8 @@ import { freshDatabase } from '../support/postgres.ts'
 import { atEnd } from '../support/teardown.ts'
 
 /** The routes of keys, workspaces and agents as the service has them, on a real port and a real Postgres. */
+
+type BodyLimits = Pick<Limits, 'body_bytes' | 'json_depth'>
 
 export interface AuthAppOptions {
   readonly databaseUrl?: string
@@ -67,17 +69,16 @@ export class MovableClock implements Clock {
   }
 }
 
-/** The guards of an app on this database, with a running key ring. */
-export async function startGuards(
-  { url, sql, clock, log }: { url: string; sql: Sql; clock: Clock; log: Log },
-  limits: Pick<Limits, 'body_bytes' | 'json_depth'>,
-  options: AuthAppOptions = {},
-) {
+/** The guards of the service on a database, with what they need. */
+export async function openGuards(url: string, limits: BodyLimits, options: AuthAppOptions, connections: number) {
+  const log = createLog('error')
+  const sql = connectPostgres(url, { log, max: connections })
   const heartbeat = connectPostgres(url, { log, max: 1 })
+  const clock = new MovableClock()
+  const { bodyBytesInFlight = 1 << 30 } = options
   const instanceId = crypto.randomUUID()
   const ring = new KeyRing({ sql, heartbeat, clock, log, instanceId, exclusive: false, ...options.ring })
   await ring.start()
-  const { bodyBytesInFlight = 1 << 30 } = options
   const guards = createGuards({
     ring,
     limiter: new RateLimiter({ ...UNLIMITED, ...options.rateLimits }, { clock }),
@@ -88,30 +89,34 @@ export async function startGuards(
     addressOf: (request) => request.headers.get('x-test-address') ?? 'test',
     feedOrigins: undefined,
   })
-  return { ring, guards, stop: () => ring.stop().then(() => heartbeat.end({ timeout: 1 })) }
+  const close = async () => {
+    await ring.stop()
+    await Promise.all([sql.end({ timeout: 1 }), heartbeat.end({ timeout: 1 })])
+  }
+  return { log, sql, clock, ring, guards, close }
 }
 
-/** Calls the routes at this address. */
-export function caller(base: string) {
-  return async (method: string, path: string, { key, body, headers = {} }: CallOptions = {}): Promise<Answer> => {
-    const response = await fetch(base + path, {
-      method,
-      headers: { ...(key === undefined ? {} : { authorization: `Bearer ${key}` }), ...headers },
-      ...(body === undefined ? {} : { body: typeof body === 'string' ? body : JSON.stringify(body) }),
-    })
-    const text = await response.text()
-    return { status: response.status, headers: response.headers, text, ...JSON.parse(text) }
-  }
+/** Calls an app that listens at `base`. */
+export async function callAt(
+  base: string,
+  method: string,
+  path: string,
+  { key, body, headers = {} }: CallOptions = {},
+): Promise<Answer> {
+  const response = await fetch(base + path, {
+    method,
+    headers: { ...(key === undefined ? {} : { authorization: `Bearer ${key}` }), ...headers },
+    ...(body === undefined ? {} : { body: typeof body === 'string' ? body : JSON.stringify(body) }),
+  })
+  const text = await response.text()
+  return { status: response.status, headers: response.headers, text, ...JSON.parse(text) }
 }
 
 export async function authApp(options: AuthAppOptions = {}) {
   const url = options.databaseUrl ?? (await freshDatabase()).url
-  const log = createLog('error')
-  const sql = connectPostgres(url, { log, max: 4 })
-  const clock = new MovableClock()
-  const bootstrapped = await bootstrapWorkspace({ sql, clock, mint, key: undefined })
   const limits = { body_bytes: 1 << 20, json_depth: 64 }
-  const { ring, guards, stop } = await startGuards({ url, sql, clock, log }, limits, options)
+  const { log, sql, clock, ring, guards, close } = await openGuards(url, limits, options, 4)
+  const bootstrapped = await bootstrapWorkspace({ sql, clock, mint, key: undefined })
   const keys = new KeyStore({ sql, ring, clock })
   const app = createEnvelope({ log, limits, unavailableOf, logRequests: false })
     .use(keyRoutes({ guards, keys }))
@@ -133,11 +138,11 @@ export async function authApp(options: AuthAppOptions = {}) {
   const base = `http://127.0.0.1:${app.server!.port}`
   atEnd(async () => {
     await app.stop(true)
-    await stop()
-    await sql.end({ timeout: 1 })
+    await close()
   })
 
-  const call = caller(base)
+  const call = (method: string, path: string, given?: CallOptions) => callAt(base, method, path, given)
+
   /** The bootstrapped workspace and its key; empty for any further app on the same database. */
   const owner = { workspaceId: bootstrapped.workspaceId ?? '', key: bootstrapped.freshKey ?? '' }
 

@@ -1,15 +1,14 @@
 import { join } from 'node:path'
 import { mint } from '../../src/base/ids.ts'
 import type { Limits } from '../../src/base/limits.ts'
-import { createLog } from '../../src/base/log.ts'
 import { createEnvelope } from '../../src/http/envelope.ts'
 import { openLocalJournal } from '../../src/journal/local/journal.ts'
 import { startOutboxRelay } from '../../src/journal/outbox-relay.ts'
 import { insertKey } from '../../src/keys/store.ts'
 import { mintToken } from '../../src/keys/token.ts'
-import { connectPostgres, unavailableOf } from '../../src/postgres/connect.ts'
-import { createRunDirectory } from '../../src/runs/directory.ts'
-import { createEventReader } from '../../src/runs/events.ts'
+import { unavailableOf } from '../../src/postgres/connect.ts'
+import { RunDirectory } from '../../src/runs/directory.ts'
+import { EventReader } from '../../src/runs/events.ts'
 import { runRoutes } from '../../src/runs/routes.ts'
 import { startStaleRuns } from '../../src/runs/stale.ts'
 import { startRunStatistics } from '../../src/runs/statistics.ts'
@@ -23,16 +22,14 @@ import { partitionWith } from '../support/partitions.ts'
 import { freshDatabase } from '../support/postgres.ts'
 import { startSink } from '../support/sink.ts'
 import { atEnd, temporaryDirectory } from '../support/teardown.ts'
-import { caller, MovableClock, startGuards } from './auth-app.ts'
+import { type CallOptions, callAt, openGuards } from './auth-app.ts'
 
 /** The routes of runs and tasks as the service has them, on a real port with a real Postgres, journal and ClickHouse. */
 export async function runsApp(limits: Partial<Limits> = {}) {
   const { url } = await freshDatabase()
   const { client } = await freshColumnarDatabase()
-  const log = createLog('error')
-  const sql = connectPostgres(url, { log, max: 6 })
-  const clock = new MovableClock()
   const allLimits = { ...LIMITS, ...limits }
+  const { log, sql, clock, guards, close } = await openGuards(url, allLimits, {}, 6)
   const dir = await temporaryDirectory()
   const journal = await openLocalJournal({ dir: join(dir, 'journal'), maxBytes: 1 << 30, keepBytes: 0, clock, log })
   const sink = await startSink({ journal, client, dir, log, intervalMs: 10 })
@@ -42,25 +39,24 @@ export async function runsApp(limits: Partial<Limits> = {}) {
   // Tests run the sweep themselves.
   const partitions = partitionWith({ journal, sink, relay, statistics })
   const stale = startStaleRuns({ sql, partitions, clock, log, onChange: relay.wake, intervalMs: 3_600_000 })
-  const { guards, stop } = await startGuards({ url, sql, clock, log }, allLimits)
-  const directory = createRunDirectory({ sql })
+  const directory = new RunDirectory(sql)
   const stores = { sql, clock, limits: allLimits, directory, cancelHosted: async () => false, onChange: relay.wake }
   const runs = new RunStore(stores)
   const telemetry = new TelemetryTasks({ columnar: client, partitions })
   const tasks = new TaskStore({ ...stores, telemetry })
   const app = createEnvelope({ log, limits: allLimits, unavailableOf })
-    .use(runRoutes({ guards, runs, events: createEventReader({ columnar: client, partitions }) }))
+    .use(runRoutes({ guards, runs, events: new EventReader({ columnar: client, partitions }) }))
     .use(taskRoutes({ guards, tasks }))
     .listen({ port: 0, hostname: '127.0.0.1' })
   const base = `http://127.0.0.1:${app.server!.port}`
   atEnd(async () => {
     await app.stop(true)
-    await Promise.all([stale.stop(), statistics.stop(), relay.stop(), sink.stop(1_000), stop()])
+    await Promise.all([stale.stop(), statistics.stop(), relay.stop(), sink.stop(1_000)])
     await journal.close()
-    await sql.end({ timeout: 1 })
+    await close()
   })
 
-  const call = caller(base)
+  const call = (method: string, path: string, given?: CallOptions) => callAt(base, method, path, given)
 
   async function newKey(workspaceId: string, agentId: string | null): Promise<string> {
     const token = mintToken(agentId === null ? 'workspace' : 'agent')

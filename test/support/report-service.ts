@@ -1,4 +1,6 @@
 import { gunzipSync } from 'node:zlib'
+import { Client, type ClientOptions, type ReportError } from '../../src/client/node.ts'
+import { type Api, newAgent } from './api.ts'
 import { atEnd } from './teardown.ts'
 
 /** A report as the service receives it. */
@@ -54,4 +56,17 @@ export function serveReports(...answers: readonly Answer[]) {
   })
   atEnd(() => server.stop(true))
   return { url: `http://127.0.0.1:${server.port}`, received }
+}
+
+/** A client that reports, and the errors that it passed on. */
+export function reportingClient(options: ClientOptions) {
+  const errors: ReportError[] = []
+  const client = new Client({ flushAtExit: false, onError: (error) => errors.push(error), ...options })
+  return { client, errors }
+}
+
+/** The environment of a program that reports for a new agent. */
+export async function reporterEnv({ url, api }: { readonly url: string; readonly api: Api }) {
+  const { agentId, agentKey } = await newAgent(api)
+  return { AGENT_RUN_URL: url, AGENT_RUN_KEY: agentKey, AGENT_RUN_AGENT_ID: agentId }
 }

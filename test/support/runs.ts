@@ -3,7 +3,7 @@ import type { Journal } from '../../src/journal/journal.ts'
 import type { RunRow, TaskRow } from '../../src/journal/rows.ts'
 import type { Caller } from '../../src/keys/schema.ts'
 import type { Sql } from '../../src/postgres/connect.ts'
-import { createRunDirectory } from '../../src/runs/directory.ts'
+import { RunDirectory } from '../../src/runs/directory.ts'
 import { RunStore } from '../../src/runs/store.ts'
 import { TaskStore } from '../../src/tasks/store.ts'
 import { LIMITS } from './events.ts'
@@ -22,7 +22,7 @@ export async function newCaller(sql: Sql): Promise<Caller & { agentId: string }>
 
 /** The stores of runs and tasks, as in one process. */
 export function storesOn(sql: Sql, onChange: () => void = () => {}) {
-  const directory = createRunDirectory({ sql })
+  const directory = new RunDirectory(sql)
   const deps = {
     sql,
     clock: { now: () => Date.now() },

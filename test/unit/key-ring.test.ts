@@ -9,7 +9,7 @@ import { KeyStore } from '../../src/keys/store.ts'
 import { hashKey, mintToken } from '../../src/keys/token.ts'
 import { FeedTokens } from '../../src/live/feed-tokens.ts'
 import { connectPostgres, type Sql } from '../../src/postgres/connect.ts'
-import { createRunDirectory } from '../../src/runs/directory.ts'
+import { RunDirectory } from '../../src/runs/directory.ts'
 import { bootstrapWorkspace } from '../../src/workspaces/bootstrap.ts'
 import { eventually } from '../support/eventually.ts'
 import { freshDatabase } from '../support/postgres.ts'
@@ -217,7 +217,7 @@ describe('key ring', () => {
 async function ringWithTokens(options: Partial<KeyRingDeps> = {}) {
   const setup = await ringOnDatabase(options)
   const { ring, sql, clock, key } = setup
-  const tokens = new FeedTokens({ sql, clock, directory: createRunDirectory({ sql }), ring })
+  const tokens = new FeedTokens({ sql, clock, directory: new RunDirectory(sql), ring })
   const newToken = async (body: object = {}, of = key) => (await tokens.create(await ring.authenticate(of), body)).token
   return { ...setup, newToken }
 }

@@ -17,27 +17,19 @@ class _Resource:
     def __init__(self, http: Http):
         self._http = http
 
-    def _get(self, path: str, timeout: Optional[float], max_retries: Optional[int]) -> Dict[str, Any]:
-        return self._http.call("GET", path, timeout=timeout, max_retries=max_retries)  # type: ignore[no-any-return]
+    def _get(self, path: str, limits: Dict[str, Any]) -> Dict[str, Any]:
+        return self._http.call("GET", path, **limits)  # type: ignore[no-any-return]
 
-    def _post(
-        self, path: str, body: Dict[str, Any], timeout: Optional[float], max_retries: Optional[int]
-    ) -> Dict[str, Any]:
+    def _post(self, path: str, body: Dict[str, Any], limits: Dict[str, Any]) -> Dict[str, Any]:
         given = {name: value for name, value in body.items() if value is not None}
-        return self._http.call("POST", path, body=given, timeout=timeout, max_retries=max_retries)  # type: ignore[no-any-return]
+        return self._http.call("POST", path, body=given, **limits)  # type: ignore[no-any-return]
 
-    def _list(
-        self,
-        path: str,
-        filters: Dict[str, Any],
-        timeout: Optional[float],
-        max_retries: Optional[int],
-        cursor_name: str = "cursor",
-    ) -> Iterator[Dict[str, Any]]:
+    def _list(self, path: str, filters: Dict[str, Any], cursor_name: str = "cursor") -> Iterator[Dict[str, Any]]:
         """All items; further pages are read as they are needed."""
         query = {"limit": _PAGE_SIZE, **filters}
+        limits = {name: query.pop(name) for name in ("timeout", "max_retries") if name in query}
         while True:
-            page = self._http.call("GET", path, query=query, timeout=timeout, max_retries=max_retries)
+            page = self._http.call("GET", path, query=query, **limits)
             yield from page["items"]
             if page["next_cursor"] is None:
                 return
@@ -47,59 +39,38 @@ class _Resource:
 class Runs(_Resource):
     """Runs of external and hosted agents."""
 
-    def list(
-        self, *, timeout: Optional[float] = None, max_retries: Optional[int] = None, **filters: Any
-    ) -> Iterator[Dict[str, Any]]:
+    def list(self, **filters: Any) -> Iterator[Dict[str, Any]]:
         """Newest first. Filters: `status`, `agent_id`, `tag`, `from`, `to` and the others of the API."""
-        return self._list("/api/v1/runs", filters, timeout, max_retries)
+        return self._list("/api/v1/runs", filters)
 
-    def get(
-        self, run_id: str, *, timeout: Optional[float] = None, max_retries: Optional[int] = None
-    ) -> Dict[str, Any]:
-        return self._get(f"/api/v1/runs/{segment(run_id)}", timeout, max_retries)
+    def get(self, run_id: str, **limits: Optional[float]) -> Dict[str, Any]:
+        return self._get(f"/api/v1/runs/{segment(run_id)}", limits)
 
-    def events(
-        self, run_id: str, *, timeout: Optional[float] = None, max_retries: Optional[int] = None, **filters: Any
-    ) -> Iterator[Dict[str, Any]]:
+    def events(self, run_id: str, **filters: Any) -> Iterator[Dict[str, Any]]:
         """The events of a run, oldest first. Filters: `type`, `level`, `after_seq`."""
-        return self._list(f"/api/v1/runs/{segment(run_id)}/events", filters, timeout, max_retries, "after_seq")
+        return self._list(f"/api/v1/runs/{segment(run_id)}/events", filters, "after_seq")
 
-    def tasks(
-        self, run_id: str, *, timeout: Optional[float] = None, max_retries: Optional[int] = None, **filters: Any
-    ) -> Iterator[Dict[str, Any]]:
+    def tasks(self, run_id: str, **filters: Any) -> Iterator[Dict[str, Any]]:
         """The tasks of a run, newest first."""
-        return self._list(f"/api/v1/runs/{segment(run_id)}/tasks", filters, timeout, max_retries)
+        return self._list(f"/api/v1/runs/{segment(run_id)}/tasks", filters)
 
-    def children(
-        self, run_id: str, *, timeout: Optional[float] = None, max_retries: Optional[int] = None, **filters: Any
-    ) -> Iterator[Dict[str, Any]]:
+    def children(self, run_id: str, **filters: Any) -> Iterator[Dict[str, Any]]:
         """The runs that a run has started, newest first."""
-        return self._list(f"/api/v1/runs/{segment(run_id)}/children", filters, timeout, max_retries)
+        return self._list(f"/api/v1/runs/{segment(run_id)}/children", filters)
 
-    def cancel(
-        self,
-        run_id: str,
-        *,
-        reason: Optional[str] = None,
-        timeout: Optional[float] = None,
-        max_retries: Optional[int] = None,
-    ) -> Dict[str, Any]:
-        return self._post(f"/api/v1/runs/{segment(run_id)}/cancel", {"reason": reason}, timeout, max_retries)
+    def cancel(self, run_id: str, *, reason: Optional[str] = None, **limits: Optional[float]) -> Dict[str, Any]:
+        return self._post(f"/api/v1/runs/{segment(run_id)}/cancel", {"reason": reason}, limits)
 
 
 class Agents(_Resource):
     """Agents of the workspace."""
 
-    def list(
-        self, *, timeout: Optional[float] = None, max_retries: Optional[int] = None, **filters: Any
-    ) -> Iterator[Dict[str, Any]]:
+    def list(self, **filters: Any) -> Iterator[Dict[str, Any]]:
         """Newest first. Filters: `status`, `runtime_type`."""
-        return self._list("/api/v1/agents", filters, timeout, max_retries)
+        return self._list("/api/v1/agents", filters)
 
-    def get(
-        self, agent_id: str, *, timeout: Optional[float] = None, max_retries: Optional[int] = None
-    ) -> Dict[str, Any]:
-        return self._get(f"/api/v1/agents/{segment(agent_id)}", timeout, max_retries)
+    def get(self, agent_id: str, **limits: Optional[float]) -> Dict[str, Any]:
+        return self._get(f"/api/v1/agents/{segment(agent_id)}", limits)
 
     def invoke(
         self,
@@ -115,18 +86,23 @@ class Agents(_Resource):
         Options: `prompt_variables`, `session_id`, `start_session`, `external_user_id`, `history`, `parent_run_id`,
         `background`.
         """
-        body = {"input": input or {}, **options}
-        return self._post(f"/api/v1/agents/{segment(agent_id)}/invoke", body, timeout, max_retries)
+        limits = {"timeout": timeout, "max_retries": max_retries}
+        return self._post(f"/api/v1/agents/{segment(agent_id)}/invoke", {"input": input or {}, **options}, limits)
 
 
-class Approvals(_Resource):
+class _Decisions(_Resource):
+    """A decision has no `timeout` unless one is given, because it lasts as long as the run continues."""
+
+    def _decide(self, path: str, body: Dict[str, Any], limits: Dict[str, Any]) -> Dict[str, Any]:
+        return self._post(path, body, {"timeout": NO_TIMEOUT, **limits})
+
+
+class Approvals(_Decisions):
     """Calls of tools that wait for a person."""
 
-    def list(
-        self, *, timeout: Optional[float] = None, max_retries: Optional[int] = None, **filters: Any
-    ) -> Iterator[Dict[str, Any]]:
+    def list(self, **filters: Any) -> Iterator[Dict[str, Any]]:
         """Newest first. Filter: `status`."""
-        return self._list("/api/v1/approvals", filters, timeout, max_retries)
+        return self._list("/api/v1/approvals", filters)
 
     def approve(
         self,
@@ -135,12 +111,11 @@ class Approvals(_Resource):
         comment: Optional[str] = None,
         edited_input: Optional[Dict[str, Any]] = None,
         background: Optional[bool] = None,
-        timeout: float = NO_TIMEOUT,
-        max_retries: Optional[int] = None,
+        **limits: Optional[float],
     ) -> Dict[str, Any]:
         """Approves a call. Returns how the run continues, as `agents.invoke` does."""
         body = {"comment": comment, "edited_input": edited_input, "background": background}
-        return self._post(f"/api/v1/approvals/{segment(approval_id)}/approve", body, timeout, max_retries)
+        return self._decide(f"/api/v1/approvals/{segment(approval_id)}/approve", body, limits)
 
     def reject(
         self,
@@ -148,32 +123,23 @@ class Approvals(_Resource):
         *,
         comment: Optional[str] = None,
         background: Optional[bool] = None,
-        timeout: float = NO_TIMEOUT,
-        max_retries: Optional[int] = None,
+        **limits: Optional[float],
     ) -> Dict[str, Any]:
         """Rejects a call; the model gets the comment."""
         body = {"comment": comment, "background": background}
-        return self._post(f"/api/v1/approvals/{segment(approval_id)}/reject", body, timeout, max_retries)
+        return self._decide(f"/api/v1/approvals/{segment(approval_id)}/reject", body, limits)
 
 
-class InputRequests(_Resource):
+class InputRequests(_Decisions):
     """Questions of models that wait for a person."""
 
-    def list(
-        self, *, timeout: Optional[float] = None, max_retries: Optional[int] = None, **filters: Any
-    ) -> Iterator[Dict[str, Any]]:
+    def list(self, **filters: Any) -> Iterator[Dict[str, Any]]:
         """Newest first. Filter: `status`."""
-        return self._list("/api/v1/input-requests", filters, timeout, max_retries)
+        return self._list("/api/v1/input-requests", filters)
 
     def answer(
-        self,
-        request_id: str,
-        answer: str,
-        *,
-        background: Optional[bool] = None,
-        timeout: float = NO_TIMEOUT,
-        max_retries: Optional[int] = None,
+        self, request_id: str, answer: str, *, background: Optional[bool] = None, **limits: Optional[float]
     ) -> Dict[str, Any]:
         """Answers a question. Returns how the run continues, as `agents.invoke` does."""
         body = {"answer": answer, "background": background}
-        return self._post(f"/api/v1/input-requests/{segment(request_id)}/answer", body, timeout, max_retries)
+        return self._decide(f"/api/v1/input-requests/{segment(request_id)}/answer", body, limits)

@@ -94,8 +94,6 @@ class Client:
         }
         return start_run(self._reporting, fields)
 
-    start_run = run
-
     def flush(self, timeout: Optional[float] = None) -> bool:
         """Sends all reports now. Returns whether all that was reported before is acknowledged or refused."""
         return self._reporter.flush(timeout)

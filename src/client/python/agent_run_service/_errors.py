@@ -53,8 +53,11 @@ class ReportError(Exception):
     cannot express it, or it is damaged in the spool) or `delayed` (the service cannot be used; nothing is lost yet).
     """
 
-    def __init__(self, reason: str, reports: int, detail: str, run_id: Optional[str] = None):
+    def __init__(
+        self, reason: str, reports: int, detail: object, run_id: Optional[str] = None, cause: Optional[Exception] = None
+    ):
         super().__init__(f"{reports} {'report' if reports == 1 else 'reports'} {reason}: {detail}")
         self.reason = reason
         self.reports = reports
         self.run_id = run_id
+        self.__cause__ = cause

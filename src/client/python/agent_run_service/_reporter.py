@@ -241,14 +241,11 @@ class Reporter:
 
     def _report_drop(self, reports: int, detail: str) -> None:
         cause = self._sender.last_failure
-        error = ReportError("dropped", reports, detail if cause is None else f"{detail}; the last failure: {cause}")
-        error.__cause__ = cause
-        self._on_error(error)
+        because = detail if cause is None else f"{detail}; the last failure: {cause}"
+        self._on_error(ReportError("dropped", reports, because, cause=cause))
 
     def _report_outage(self, cause: Exception) -> None:
-        error = ReportError("delayed", self.stats.queued, str(cause))
-        error.__cause__ = cause
-        self._on_error(error)
+        self._on_error(ReportError("delayed", self.stats.queued, cause, cause=cause))
 
     def _report_damage(self) -> None:
         damage = None if self._spool is None else self._spool.take_damage()

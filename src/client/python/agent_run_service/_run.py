@@ -47,8 +47,6 @@ class Run:
         """Reports that a task has begun; `with` ends it. Otherwise end it with `complete`, `fail` or `skip`."""
         return Task(self._reporting, self, name, input, None)
 
-    start_task = task
-
     def complete(self, output: Any = None, *, usage: Optional[Dict[str, Any]] = None) -> None:
         """Reports that the run is complete. Anything but a dict becomes `{"value": …}`."""
         self._finish(COMPLETE, {"run_id": self.run_id, "output": to_object(output)}, usage)
@@ -101,8 +99,6 @@ class Task:
     def task(self, name: str, *, input: Any = None) -> "Task":
         """Reports that a task has begun that is part of this one."""
         return Task(self._reporting, self.run, name, input, self.task_id)
-
-    start_task = task
 
     def complete(self, output: Any = None) -> None:
         """Reports that the task is complete."""

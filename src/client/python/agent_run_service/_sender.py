@@ -116,9 +116,7 @@ class Sender:
 
     def _reject(self, run_id: str, reports: List[Queued], error: ServiceError) -> None:
         self.rejected += len(reports)
-        problem = ReportError("rejected", len(reports), str(error), run_id)
-        problem.__cause__ = error
-        self._on_error(problem)
+        self._on_error(ReportError("rejected", len(reports), error, run_id, error))
         self._on_settled(reports)
 
     def _deliver(
