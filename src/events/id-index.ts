@@ -1,7 +1,7 @@
 import { ApiError } from '../base/errors.ts'
 import { type RunIdentity, type RunRef, runKey } from '../base/ids.ts'
 import type { ColumnarClient } from '../clickhouse/client.ts'
-import type { Append, Claim, Claimed, EventIds } from '../partitions/event-ids.ts'
+import type { Append, Claim, Claimed, EventIds } from '../partitions/partition.ts'
 import type { LoadProgress } from '../sink/sink.ts'
 
 /** Looks up the event ids of runs that are not in memory. */

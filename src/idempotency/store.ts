@@ -10,7 +10,7 @@ import { open, seal } from './seal.ts'
 import { seededMint } from './seeded-mint.ts'
 
 /** Stands for the operator token in `idempotency_keys`; there is no such row in `api_keys`. */
-export const OPERATOR_KEY_ID = '00000000-0000-0000-0000-000000000000'
+const OPERATOR_KEY_ID = '00000000-0000-0000-0000-000000000000'
 
 /** How long a response is stored (docs/specification.md#idempotency). */
 const KEPT_MS = 24 * 60 * 60 * 1000
@@ -37,15 +37,24 @@ interface IdempotencyDeps {
 
 /** A request with an `Idempotency-Key`. */
 interface IdempotentCall {
+  readonly request: Request
+  /** Undefined for the operator. */
+  readonly caller?: { readonly keyId: string } | undefined
+  /** The decompressed body. */
+  readonly bytes: Uint8Array
+}
+
+/** What identifies a call. */
+interface Slot {
   /** `api_keys.key_id`, or {@link OPERATOR_KEY_ID}. */
   readonly keyId: string
   /** The caller's bearer token. The stored response is sealed with it, because it may contain a secret. */
   readonly token: string
   /** Value of the header. */
   readonly idemKey: string
-  readonly request: Request
-  /** The decompressed body. */
-  readonly bytes: Uint8Array
+  readonly hash: Uint8Array
+  /** The key in the set of requests in progress. */
+  readonly name: string
 }
 
 /** A stored response, to be sent again. */
@@ -53,32 +62,6 @@ interface Replay {
   readonly status: number
   /** The whole envelope. */
   readonly text: string
-}
-
-export interface Idempotency {
-  /**
-   * @throws ApiError CONFLICT (used for another request, or still running), VALIDATION_ERROR (header), UNAVAILABLE
-   */
-  begin(call: IdempotentCall): Promise<{ replay: Replay } | { reservation: Reservation }>
-  /**
-   * A `beforeHandle` hook for POST routes: replays the stored response, or sets `context.mint` and
-   * `context.reservation`, which the envelope layer settles when the response is known. Requests without the header
-   * cost one header lookup.
-   */
-  beforeHandle(context: IdempotencyContext): Promise<Response | undefined>
-  /**
-   * The same around one piece of work, for a route without hooks. Resolves with the data of `work`, which must be a 200
-   * response, or with the stored response.
-   */
-  carryOut<T>(call: BareCall, work: (mint: Mint) => Promise<T>): Promise<T | Response>
-}
-
-/** A request with an `Idempotency-Key`, before its headers have been read. */
-interface BareCall {
-  readonly request: Request
-  readonly caller: { readonly keyId: string } | undefined
-  /** The decompressed body. */
-  readonly bytes: Uint8Array
 }
 
 export interface IdempotencyContext {
@@ -99,77 +82,123 @@ interface Row {
  * Idempotency keys (docs/specification.md#idempotency), in the Postgres table `idempotency_keys`, shared by all
  * processes.
  */
-export function createIdempotency(deps: IdempotencyDeps): Idempotency {
+export class Idempotency {
   /**
    * Requests in progress in this process, to tell them from rows that an earlier attempt of this process left behind.
    */
-  const running = new Set<string>()
+  private readonly running = new Set<string>()
 
-  function slotOf(slot: string, call: IdempotentCall): Slot {
-    return {
-      free: () => void running.delete(slot),
-      handOverLater: () =>
-        void handOverEventually(deps, call, () => running.has(slot)).catch((error) =>
-          deps.log.warn('an idempotent request was not handed over', { keyId: call.keyId, error }),
-        ),
-    }
+  constructor(private readonly deps: IdempotencyDeps) {}
+
+  /**
+   * A `beforeHandle` hook for POST routes: replays the stored response, or sets `context.mint` and
+   * `context.reservation`, which the envelope layer settles when the response is known. Requests without the header
+   * cost one header lookup.
+   */
+  readonly beforeHandle = async (context: IdempotencyContext): Promise<Response | undefined> => {
+    const { request, caller, bodyBytes } = context
+    if (!request.headers.has('idempotency-key') || request.method !== 'POST') return
+    const begun = await this.begin({ request, caller, bytes: bodyBytes })
+    if ('replay' in begun) return replayResponse(begun.replay)
+    context.mint = begun.reservation.mint
+    context.reservation = begun.reservation
+    return
   }
 
-  async function begin(call: IdempotentCall): Promise<{ replay: Replay } | { reservation: Reservation }> {
-    if (!PRINTABLE.test(call.idemKey))
-      throw invalid('header Idempotency-Key', 'expected 1 to 255 printable ASCII characters')
-    const slot = `${call.keyId} ${call.idemKey}`
-    if (running.has(slot)) throw stillRunning()
-    running.add(slot)
+  /**
+   * The same around one piece of work, for a route without hooks. Resolves with the data of `work`, which must be a 200
+   * response, or with the stored response.
+   */
+  async carryOut<T>(call: IdempotentCall, work: (mint: Mint) => Promise<T>): Promise<T | Response> {
+    const begun = await this.begin(call)
+    if ('replay' in begun) return replayResponse(begun.replay)
+    const { reservation } = begun
     try {
-      const hash = requestHash(call)
-      const seed = await reserve(deps, call, hash)
-      if (seed !== undefined) return { reservation: reservation(deps, call, seed, slotOf(slot, call)) }
-      const replay = await replayOf(deps, call, hash)
-      running.delete(slot)
-      return { replay }
+      const data = await work(reservation.mint)
+      await reservation.finish(200, dataText(data))
+      return data
     } catch (error) {
-      running.delete(slot)
-      // The row may have been stored nevertheless.
-      if (unavailableOf(error) !== null) slotOf(slot, call).handOverLater()
+      await settle(reservation, error instanceof ApiError ? error : { hasEffect: true })
       throw error
     }
   }
 
-  const beginBare = ({ request, caller, bytes }: BareCall) =>
-    begin({
-      keyId: caller?.keyId ?? OPERATOR_KEY_ID,
-      token: bearerToken(request) ?? '',
-      idemKey: request.headers.get('idempotency-key') ?? '',
-      request,
-      bytes,
-    })
-
-  return {
-    begin,
-    async carryOut(call, work) {
-      const begun = await beginBare(call)
-      if ('replay' in begun) return replayResponse(begun.replay)
-      const { reservation } = begun
-      try {
-        const data = await work(reservation.mint)
-        await reservation.finish(200, dataText(data))
-        return data
-      } catch (error) {
-        await settle(reservation, error instanceof ApiError ? error : { hasEffect: true })
-        throw error
-      }
-    },
-    async beforeHandle(context) {
-      const { request, caller, bodyBytes } = context
-      if (!request.headers.has('idempotency-key') || request.method !== 'POST') return
-      const begun = await beginBare({ request, caller, bytes: bodyBytes })
-      if ('replay' in begun) return replayResponse(begun.replay)
-      context.mint = begun.reservation.mint
-      context.reservation = begun.reservation
-      return
-    },
+  /**
+   * @throws ApiError CONFLICT (used for another request, or still running), VALIDATION_ERROR (header), UNAVAILABLE
+   */
+  async begin(call: IdempotentCall): Promise<{ replay: Replay } | { reservation: Reservation }> {
+    const slot = slotOf(call)
+    const { name } = slot
+    if (this.running.has(name)) throw stillRunning()
+    this.running.add(name)
+    try {
+      const seed = await reserve(this.deps, slot)
+      if (seed !== undefined) return { reservation: this.reservation(slot, seed) }
+      const replay = await replayOf(this.deps, slot)
+      this.running.delete(name)
+      return { replay }
+    } catch (error) {
+      this.running.delete(name)
+      // The row may have been stored nevertheless.
+      if (unavailableOf(error) !== null) this.handOverLater(slot)
+      throw error
+    }
   }
+
+  private reservation(slot: Slot, { seed, createdAtMs }: Seed): Reservation {
+    const { sql, log, instanceId } = this.deps
+    const { keyId, idemKey, name } = slot
+    const row = sql`key_id = ${keyId} and idem_key = ${idemKey} and seed = ${seed} and status is null`
+    const settle = async (work: () => PromiseLike<unknown>) => {
+      try {
+        await work()
+        this.running.delete(name)
+      } catch (error) {
+        log.warn('the outcome of an idempotent request was not stored; a retry runs it again', { keyId, error })
+        this.running.delete(name)
+        this.handOverLater(slot)
+      }
+    }
+    const release = () => settle(() => sql`delete from idempotency_keys where ${row} and owner = ${instanceId}`)
+    const suspend = () => settle(() => handOver(this.deps, slot))
+    return {
+      mint: seededMint(seed, createdAtMs),
+      release,
+      suspend,
+      async finish(status, text) {
+        if (status < 200 || status > 299) return release()
+        if (text.length > ANSWER_LENGTH_MAX) return suspend()
+        const sealed = seal(text, sealContext(slot))
+        await settle(() => sql`update idempotency_keys set status = ${status}, response = ${sealed} where ${row}`)
+      },
+    }
+  }
+
+  /** Hands the request over once the database can be reached, unless the same request runs here again by then. */
+  private handOverLater(slot: Slot): void {
+    const { log } = this.deps
+    const attempt = async () => {
+      for (let attempt = 0; attempt < HAND_OVER_ATTEMPTS; attempt++) {
+        await Bun.sleep(HAND_OVER_RETRY_MS)
+        if (this.running.has(slot.name)) return
+        try {
+          return await handOver(this.deps, slot)
+        } catch (error) {
+          if (unavailableOf(error) === null) throw error
+        }
+      }
+    }
+    void attempt().catch((error) => log.warn('an idempotent request was not handed over', { keyId: slot.keyId, error }))
+  }
+}
+
+/** @throws ApiError VALIDATION_ERROR for an invalid header */
+function slotOf({ request, caller, bytes }: IdempotentCall): Slot {
+  const idemKey = request.headers.get('idempotency-key') ?? ''
+  if (!PRINTABLE.test(idemKey)) throw invalid('header Idempotency-Key', 'expected 1 to 255 printable ASCII characters')
+  const keyId = caller?.keyId ?? OPERATOR_KEY_ID
+  const hash = requestHash(request, bytes)
+  return { keyId, token: bearerToken(request) ?? '', idemKey, hash, name: `${keyId} ${idemKey}` }
 }
 
 function replayResponse({ status, text }: Replay): Response {
@@ -200,16 +229,12 @@ interface Seed {
 }
 
 /** The seed, if this process may run the request: it is new, or the process that ran it is gone. */
-async function reserve(
-  { sql, clock, expiryClock, instanceId }: IdempotencyDeps,
-  call: IdempotentCall,
-  hash: Uint8Array,
-) {
+async function reserve({ sql, clock, expiryClock, instanceId }: IdempotencyDeps, { keyId, idemKey, hash }: Slot) {
   const now = new Date(clock.now())
   const expired = new Date(expiryClock.now() - KEPT_MS)
   const [row] = await sql<{ seed: string; created_at: Date }[]>`
     insert into idempotency_keys as kept (key_id, idem_key, request_hash, seed, owner, created_at)
-    values (${call.keyId}, ${call.idemKey}, ${hash}, ${crypto.randomUUID()}, ${instanceId}, ${now})
+    values (${keyId}, ${idemKey}, ${hash}, ${crypto.randomUUID()}, ${instanceId}, ${now})
     on conflict (key_id, idem_key) do update set
       owner = excluded.owner,
       request_hash = excluded.request_hash,
@@ -226,92 +251,33 @@ async function reserve(
 }
 
 /** The response stored for the same request. */
-async function replayOf({ sql }: IdempotencyDeps, call: IdempotentCall, hash: Uint8Array): Promise<Replay> {
+async function replayOf({ sql }: IdempotencyDeps, slot: Slot): Promise<Replay> {
   const [row] = await sql<Row[]>`
     select request_hash, status, response from idempotency_keys
-    where key_id = ${call.keyId} and idem_key = ${call.idemKey}`
+    where key_id = ${slot.keyId} and idem_key = ${slot.idemKey}`
   // Deleted between the two statements: the other attempt has just failed.
   if (row === undefined) throw stillRunning()
-  if (!Buffer.from(hash).equals(row.request_hash))
+  if (!Buffer.from(slot.hash).equals(row.request_hash))
     throw new ApiError('CONFLICT', 'this Idempotency-Key was used for another request')
   if (row.status === null || row.response === null) throw stillRunning()
-  return { status: row.status, text: open(row.response, sealContext(call)) }
-}
-
-/** The place of a request among those in progress in this process. */
-interface Slot {
-  free(): void
-  /** Hands the request over once the database can be reached. */
-  handOverLater(): void
-}
-
-function reservation(
-  deps: IdempotencyDeps,
-  call: IdempotentCall,
-  { seed, createdAtMs }: Seed,
-  slot: Slot,
-): Reservation {
-  const { sql, log, instanceId } = deps
-  const { keyId, idemKey } = call
-  const row = sql`key_id = ${keyId} and idem_key = ${idemKey} and seed = ${seed} and status is null`
-  const settle = async (work: () => PromiseLike<unknown>) => {
-    try {
-      await work()
-      slot.free()
-    } catch (error) {
-      log.warn('the outcome of an idempotent request was not stored; a retry runs it again', { keyId, error })
-      slot.free()
-      slot.handOverLater()
-    }
-  }
-  const release = () => settle(() => sql`delete from idempotency_keys where ${row} and owner = ${instanceId}`)
-  const suspend = () => settle(() => handOver(deps, call))
-  return {
-    mint: seededMint(seed, createdAtMs),
-    release,
-    suspend,
-    async finish(status, text) {
-      if (status < 200 || status > 299) return release()
-      if (text.length > ANSWER_LENGTH_MAX) return suspend()
-      const sealed = seal(text, sealContext(call))
-      await settle(() => sql`update idempotency_keys set status = ${status}, response = ${sealed} where ${row}`)
-    },
-  }
+  return { status: row.status, text: open(row.response, sealContext(slot)) }
 }
 
 /** Lets any process run the request again: others cannot know that this one has stopped working on it. */
-async function handOver({ sql, instanceId }: IdempotencyDeps, { keyId, idemKey }: IdempotentCall): Promise<void> {
+async function handOver({ sql, instanceId }: IdempotencyDeps, { keyId, idemKey }: Slot): Promise<void> {
   await sql`
     update idempotency_keys set owner = ${NO_OWNER}
     where key_id = ${keyId} and idem_key = ${idemKey} and status is null and owner = ${instanceId}`
 }
 
-/** Tries until it succeeds, or the same request runs here again. */
-async function handOverEventually(
-  deps: IdempotencyDeps,
-  call: IdempotentCall,
-  isRunning: () => boolean,
-): Promise<void> {
-  for (let attempt = 0; attempt < HAND_OVER_ATTEMPTS; attempt++) {
-    await Bun.sleep(HAND_OVER_RETRY_MS)
-    if (isRunning()) return
-    try {
-      return await handOver(deps, call)
-    } catch (error) {
-      if (unavailableOf(error) === null) throw error
-    }
-  }
-}
-
-function sealContext({ keyId, token, idemKey }: IdempotentCall) {
+function sealContext({ keyId, token, idemKey }: Slot) {
   return { secret: token, context: `${keyId} ${idemKey}` }
 }
 
 /** Two requests are the same if method, path with query, and body are equal. */
-function requestHash({ request, bytes }: IdempotentCall): Uint8Array {
-  const { url } = request
+function requestHash({ method, url }: Request, bytes: Uint8Array): Uint8Array {
   const pathAndQuery = url.slice(url.indexOf('/', url.indexOf('//') + 2))
-  return new Bun.CryptoHasher('sha256').update(`${request.method} ${pathAndQuery}\n`).update(bytes).digest()
+  return new Bun.CryptoHasher('sha256').update(`${method} ${pathAndQuery}\n`).update(bytes).digest()
 }
 
 function stillRunning(): ApiError {

@@ -1,5 +1,4 @@
-import type { EventBatch } from './event-batch.ts'
-import type { RunRow, SystemEventRow, TaskRow } from './rows.ts'
+import type { EventBatch, RunRow, SystemEventRow, TaskRow } from './rows.ts'
 
 /**
  * A journal as its consumers see it: one ordered, durable log of everything that agents report. Feeds, SQL and run
@@ -110,6 +109,21 @@ export interface Journal extends JournalReader {
 export interface Epoch {
   readonly epoch: string
   readonly firstSeq: number
+}
+
+/** A name for a new epoch. */
+export function newEpoch(): string {
+  return Bun.randomUUIDv7().slice(-12)
+}
+
+/** The epoch that a position belongs to. */
+export function epochAt(epochs: readonly Epoch[], seq: number): string {
+  return (epochs.findLast(({ firstSeq }) => firstSeq <= seq) ?? epochs[0]).epoch
+}
+
+/** Adds an epoch. Those that would begin at or after it have no rows and are left out. */
+export function withEpoch(epochs: readonly Epoch[], epoch: Epoch): readonly Epoch[] {
+  return [...epochs.filter(({ firstSeq }) => firstSeq < epoch.firstSeq), epoch]
 }
 
 /** Rows after `afterSeq` up to `throughSeq` are missing in the journal, although their positions were assigned. */

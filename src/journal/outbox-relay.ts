@@ -7,7 +7,7 @@ import { type Loop, Loops } from '../base/loops.ts'
 import { Wakeup } from '../base/wakeup.ts'
 import { type Sql, singleConnection } from '../postgres/connect.ts'
 import type { Journal } from './journal.ts'
-import { LockedRows, type OutboxRow, PartitionRows, type RelayedRows, ROWS_PER_ROUND } from './outbox-rows.ts'
+import { type OutboxRow, RelayedRows, ROWS_PER_ROUND } from './outbox-rows.ts'
 import type { RunRow, SystemEventRow, TaskRow } from './rows.ts'
 
 /** The order of kinds in a commit. */
@@ -64,7 +64,7 @@ export function startOutboxRelay(deps: OutboxRelayDeps): OutboxRelay {
   const { sql: pool, journal, partition, log, loops = new Loops(log) } = deps
   // Advisory locks belong to a connection.
   const locking = partition === undefined ? singleConnection(pool) : undefined
-  const work = partition === undefined ? new LockedRows(locking ?? pool) : new PartitionRows(pool, partition)
+  const work = new RelayedRows(locking ?? pool, partition)
   const wakeup = new Wakeup()
   const stopping = new AbortController()
   const { signal } = stopping

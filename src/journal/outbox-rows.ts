@@ -20,29 +20,28 @@ export interface OutboxRow {
   readonly pid: number
 }
 
-/** The rows that one relay appends. */
-export interface RelayedRows {
+/**
+ * The rows that one relay appends: all of them, under a lock, since several processes may share the database, each with a
+ * log of its own; or those of one partition, without a lock, since its log refuses appends of everyone but its owner.
+ */
+export class RelayedRows {
+  constructor(
+    private readonly sql: Sql,
+    private readonly partition: number | undefined,
+  ) {}
+
   /** Whether there are any. */
-  some(): Promise<boolean>
-  /** The oldest rows, which no other process appends until {@link done}; or why there are none to append now. */
-  take(): Promise<readonly OutboxRow[] | 'elsewhere' | 'more'>
-  remove(rows: readonly OutboxRow[]): Promise<void>
-  done(): Promise<void>
-}
-
-/** All rows, under a lock: several processes may share the database, each with a log of its own. */
-export class LockedRows implements RelayedRows {
-  constructor(private readonly sql: Sql) {}
-
   async some(): Promise<boolean> {
-    const [{ some }] = await this.sql<{ some: boolean }[]>`select exists (select from outbox) as some`
+    const { sql } = this
+    const [{ some }] = await sql<{ some: boolean }[]>`select exists (select from ${this.rows()}) as some`
     return some
   }
 
+  /** The oldest rows, which no other process appends until {@link done}; or why there are none to append now. */
   async take(): Promise<readonly OutboxRow[] | 'elsewhere' | 'more'> {
-    const { sql } = this
+    if (this.partition !== undefined) return this.oldest()
     // Pipelined, but executed in order: the rows are read under the lock, so another process is not appending them.
-    const [[lock], rows] = await Promise.all([takeLock(sql), readOldest(sql, sql`outbox`)])
+    const [[lock], rows] = await Promise.all([this.lock(), this.oldest()])
     if (!lock.taken) return 'elsewhere'
     if (rows.length === 0 || rows[0].pid === lock.pid) return rows
     // The connection changed in between, so the rows were read without the lock.
@@ -50,40 +49,35 @@ export class LockedRows implements RelayedRows {
     return 'more'
   }
 
-  remove(rows: readonly OutboxRow[]): Promise<void> {
-    return remove(this.sql, rows)
+  async remove(rows: readonly OutboxRow[]): Promise<void> {
+    await this.sql`
+      delete from outbox where outbox_id = any(${rows.map((row) => row.outbox_id)}::bigint[])
+        and entry_id = any(${rows.map((row) => row.entry_id)}::uuid[])`
   }
 
   async done(): Promise<void> {
-    await this.sql`select pg_advisory_unlock(${RELAY_LOCK})`
-  }
-}
-
-/** The rows of one partition. Its log refuses appends of everyone but its owner, so no lock is needed. */
-export class PartitionRows implements RelayedRows {
-  constructor(
-    private readonly sql: Sql,
-    private readonly partition: number,
-  ) {}
-
-  async some(): Promise<boolean> {
-    const { sql } = this
-    const [{ some }] = await sql<{ some: boolean }[]>`select exists (select from ${this.rows()}) as some`
-    return some
+    if (this.partition === undefined) await this.sql`select pg_advisory_unlock(${RELAY_LOCK})`
   }
 
-  take(): Promise<readonly OutboxRow[]> {
-    return readOldest(this.sql, this.rows())
+  private lock() {
+    return this.sql<[{ taken: boolean; pid: number }]>`
+      select pg_try_advisory_lock(${RELAY_LOCK}) as taken, pg_backend_pid() as pid`
   }
 
-  remove(rows: readonly OutboxRow[]): Promise<void> {
-    return remove(this.sql, rows)
+  private oldest() {
+    return this.sql<OutboxRow[]>`
+      select outbox_id, entry_id, kind, body, found, pg_backend_pid() as pid from (
+        select outbox_id, entry_id, kind, body, count(*) over () as found,
+          sum(octet_length(body::text)) over (order by outbox_id rows between unbounded preceding and 1 preceding)
+            as bytes_before
+        from (select outbox_id, entry_id, kind, body from ${this.rows()} order by outbox_id limit ${ROWS_PER_ROUND}) as oldest
+      ) as o
+      where coalesce(bytes_before, 0) < ${BYTES_PER_ROUND}
+      order by outbox_id`
   }
 
-  async done(): Promise<void> {}
-
-  private rows(): Fragment {
-    return ofPartition(this.sql, this.partition)
+  private rows() {
+    return this.partition === undefined ? this.sql`outbox` : ofPartition(this.sql, this.partition)
   }
 }
 
@@ -100,32 +94,6 @@ export async function isOutboxDrained(sql: Sql, partition: number, timeoutMs: nu
   }
 }
 
-function ofPartition(sql: Sql, partition: number): Fragment {
+function ofPartition(sql: Sql, partition: number) {
   return sql`outbox join (select workspace_id from workspaces where partition = ${partition}) as own using (workspace_id)`
-}
-
-/** Part of a statement. */
-type Fragment = ReturnType<Sql>
-
-async function remove(sql: Sql, rows: readonly OutboxRow[]): Promise<void> {
-  await sql`
-    delete from outbox where outbox_id = any(${rows.map((row) => row.outbox_id)}::bigint[])
-      and entry_id = any(${rows.map((row) => row.entry_id)}::uuid[])`
-}
-
-function takeLock(sql: Sql) {
-  return sql<[{ taken: boolean; pid: number }]>`
-    select pg_try_advisory_lock(${RELAY_LOCK}) as taken, pg_backend_pid() as pid`
-}
-
-function readOldest(sql: Sql, from: Fragment) {
-  return sql<OutboxRow[]>`
-    select outbox_id, entry_id, kind, body, found, pg_backend_pid() as pid from (
-      select outbox_id, entry_id, kind, body, count(*) over () as found,
-        sum(octet_length(body::text)) over (order by outbox_id rows between unbounded preceding and 1 preceding)
-          as bytes_before
-      from (select outbox_id, entry_id, kind, body from ${from} order by outbox_id limit ${ROWS_PER_ROUND}) as oldest
-    ) as o
-    where coalesce(bytes_before, 0) < ${BYTES_PER_ROUND}
-    order by outbox_id`
 }

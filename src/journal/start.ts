@@ -25,13 +25,11 @@ interface StartDeps {
   readonly sql: Sql
   /** The highest position that other stores have of a journal without files. */
   readonly storedSeq: () => Promise<number>
-  readonly storeMarks: JournalCheck
-}
-
-/** What other stores know about the journal. */
-interface JournalCheck {
-  /** @returns where the positions must continue when the journal lacks some that another store has seen */
-  checkJournal(found: FoundJournal): Promise<Omit<StartDecision, 'newEpoch'> | undefined>
+  /** What other stores know about the journal. */
+  readonly storeMarks: {
+    /** @returns where the positions must continue when the journal lacks some that another store has seen */
+    checkJournal(found: FoundJournal): Promise<Omit<StartDecision, 'newEpoch'> | undefined>
+  }
 }
 
 /**

@@ -1,7 +1,7 @@
 import { invalid } from '../base/errors.ts'
 import { parseCursor } from '../journal/cursor.ts'
 import type { JournalReader } from '../journal/journal.ts'
-import type { SourceLifetime } from '../partitions/feeds.ts'
+import type { SourceLifetime } from '../partitions/partition.ts'
 import type { Hub } from './hub.ts'
 
 /** What feeds need of a partition's log. */

@@ -1,6 +1,6 @@
 import { Bytes } from '../clickhouse/bytes.ts'
-import type { EventColumns } from '../journal/event-batch.ts'
 import { levelNumber } from '../journal/levels.ts'
+import type { EventColumns } from '../journal/rows.ts'
 import type { MappedEvent } from './mapping.ts'
 
 /**

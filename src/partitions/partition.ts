@@ -1,8 +1,8 @@
 import { ApiError } from '../base/errors.ts'
+import type { RunIdentity, RunRef } from '../base/ids.ts'
 import type { Journal } from '../journal/journal.ts'
 import type { OutboxRelay } from '../journal/outbox-relay.ts'
 import type { LoadProgress } from '../sink/sink.ts'
-import type { EventIds } from './event-ids.ts'
 
 /**
  * A partition of the journal: one ordered log with one writer. A workspace belongs to one partition, so it has one order of
@@ -93,4 +93,78 @@ export async function checkJournals(owned: readonly OwnedPartition[]): Promise<v
 export async function oldestUnloadedOf({ journal, sink }: OwnedPartition): Promise<number | null> {
   const [next] = await journal.read(sink.loadedSeq(), 1)
   return next?.receivedAt ?? null
+}
+
+/** Which events of a call are new. */
+export interface Claim {
+  /** The ids as the caller gave them. */
+  readonly ids: readonly (string | undefined)[]
+  /** For each event, whether to store it. */
+  readonly fresh: readonly boolean[]
+  readonly duplicates: number
+}
+
+/**
+ * Appends the fresh events of a call. Runs in the same tick as the claim, so that a repeat of the call never finds ids
+ * without the append that it must wait for. It does not throw: what goes wrong is a rejection.
+ */
+export type Append<Result> = (claim: Claim) => Promise<Result>
+
+export interface Claimed<Result> extends Claim {
+  /**
+   * What the append resolves with, once all events of the call are durable: the fresh ones and the originals of the
+   * duplicates. Rejects when one of them has failed; then the ids of the failed one are free again.
+   */
+  readonly durable: Promise<Result>
+}
+
+/** Detects duplicate events by the ids that callers gave them. */
+export interface EventIds {
+  /** Records a run that this process created: it has no events yet. */
+  runStarted(run: RunIdentity): void
+  /**
+   * Claims the ids of one call and appends its fresh events. The second occurrence of an id within the call is a duplicate;
+   * events without an id are always fresh. Appends at once when the run is in memory.
+   */
+  claim<Result>(
+    run: RunRef,
+    ids: readonly (string | undefined)[],
+    append: Append<Result>,
+  ): Claimed<Result> | Promise<Claimed<Result>>
+}
+
+/** The sources that live feeds read: one for each partition, which any process can open. */
+export interface Feeds<Source> {
+  /** The source of a caller's workspace, with everything that was acknowledged before the call. @throws ApiError UNAVAILABLE */
+  of(ref: PartitionRef): Promise<Source>
+  /** The sources that are open in this process. */
+  opened(): readonly Source[]
+}
+
+/** How long a source stays open, and how it catches up with the log's owner. */
+export interface SourceLifetime {
+  /** Keeps the source open until the returned function is called. Calls `end` if it has to close anyway. */
+  retain(end: () => void): () => void
+  /** Whether it may lack what was acknowledged a moment ago, in another process. */
+  readonly mayLag: boolean
+  /** Waits until everything that was acknowledged before the call can be read. @throws ApiError UNAVAILABLE */
+  refresh(): Promise<void>
+}
+
+/** The only partition of a service that keeps its journal in local files: this process always owns it. */
+export function onePartition(owned: OwnedPartition): Partitions {
+  const partition: Partition = {
+    id: owned.id,
+    owned,
+    loading: owned.sink,
+    flushChanges: () => owned.relay.flush(),
+  }
+  const allOwned = [owned]
+  return {
+    isOnlyOne: true,
+    of: () => partition,
+    owned: () => allOwned,
+    check: () => checkJournals(allOwned),
+    oldestUnloaded: () => oldestUnloadedOf(owned),
+  }
 }

@@ -117,7 +117,8 @@ export function inTransaction<T>(sql: Sql, work: (tx: TransactionSql) => Promise
  * error as its cause. Null for any other error. This is the only place that makes the distinction.
  */
 export function unavailableOf(error: unknown): ApiError | null {
-  if (isBeingDeleted(error))
+  // A resource was deleted during the call, with its workspace. A repeated call gets the proper error.
+  if (codeOf(error) === FOREIGN_KEY_VIOLATION)
     return new ApiError('UNAVAILABLE', 'a resource that this call refers to is being deleted; try again', {
       cause: error,
     })
@@ -125,24 +126,23 @@ export function unavailableOf(error: unknown): ApiError | null {
   return new ApiError('UNAVAILABLE', 'the database is not available at the moment; try again', { cause: error })
 }
 
-/** A resource was deleted during the call, with its workspace. A repeated call gets the proper error. */
-function isBeingDeleted(error: unknown): boolean {
-  return error instanceof Error && (error as Error & { code?: unknown }).code === FOREIGN_KEY_VIOLATION
-}
-
 /** Whether a statement failed because of the values it was given (SQLSTATE class 22), so that it always fails. */
 export function isBadData(error: unknown): boolean {
-  return error instanceof Error && 'code' in error && /^22\w{3}$/.test(String(error.code))
+  return /^22\w{3}$/.test(codeOf(error) ?? '')
 }
 
 /** Whether a statement failed because of the state of the server or network, so that it may succeed later. */
 export function isUnavailable(error: unknown): boolean {
-  if (!(error instanceof Error)) return false
-  const { code } = error as Error & { code?: unknown }
-  if (typeof code !== 'string') return false
+  const code = codeOf(error)
+  if (code === undefined) return false
   return (
     CONNECTION_CODES.has(code) || UNAVAILABLE_SQLSTATES.some((prefix) => code.length === 5 && code.startsWith(prefix))
   )
+}
+
+/** The error code of the library, the operating system or the server; undefined for any other error. */
+function codeOf(error: unknown): string | undefined {
+  return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : undefined
 }
 
 interface ParsedOptions {

@@ -5,14 +5,15 @@ import { dirname, join } from 'node:path'
 import type { Log } from '../base/log.ts'
 import { StartError } from '../base/start-error.ts'
 import {
+  chooseOwner,
   endWithService,
   killGroupWithService,
   type Postmaster,
+  type ProcessOwner,
   relayLines,
   stopOrphans,
   stopPostmaster,
 } from './postmaster.ts'
-import { chooseOwner, type ProcessOwner } from './unprivileged.ts'
 
 /** The URL of a started Postgres, and how to stop it. */
 export interface EmbeddedPostgres {
@@ -142,23 +143,20 @@ async function createCluster(at: {
   at.onProgress('creating the Postgres database')
   const unfinished = join(at.home, 'cluster.new')
   await rm(unfinished, { recursive: true, force: true })
-  const initdb = at.owner.spawn(
-    [
-      join(at.bin, 'initdb'),
-      `--pgdata=${unfinished}`,
-      '--username=service',
-      `--pwfile=${join(at.home, 'password')}`,
-      '--auth=scram-sha-256',
-      '--encoding=UTF8',
-      // The built-in collation sorts text identically on every machine, independent of the system's C library.
-      '--locale=C',
-      '--locale-provider=builtin',
-      '--builtin-locale=C.UTF-8',
-      '--no-instructions',
-      ...(at.durable ? [] : ['--no-sync']),
-    ],
-    { env: {} },
-  )
+  const initdb = at.owner.spawn([
+    join(at.bin, 'initdb'),
+    `--pgdata=${unfinished}`,
+    '--username=service',
+    `--pwfile=${join(at.home, 'password')}`,
+    '--auth=scram-sha-256',
+    '--encoding=UTF8',
+    // The built-in collation sorts text identically on every machine, independent of the system's C library.
+    '--locale=C',
+    '--locale-provider=builtin',
+    '--builtin-locale=C.UTF-8',
+    '--no-instructions',
+    ...(at.durable ? [] : ['--no-sync']),
+  ])
   const release = killGroupWithService(initdb.pid)
   const [code, output] = await Promise.all([initdb.exited, new Response(initdb.stderr).text(), drain(initdb.stdout)])
   release()
@@ -226,7 +224,7 @@ async function startPostmaster(at: {
   owner: ProcessOwner
   log: Log
 }): Promise<Postmaster> {
-  const child = at.owner.spawn(at.command, { env: {} })
+  const child = at.owner.spawn(at.command)
   const release = endWithService(child.pid)
   void drain(child.stdout)
   const printed: string[] = []

@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Log } from '../base/log.ts'
 import { listMigrations, missingMigrations } from '../base/migrations.ts'
-import { connectPostgres } from './connect.ts'
+import { connectPostgres, inTransaction, type TransactionSql } from './connect.ts'
 
 /** The directory of the migrations. */
 export const MIGRATIONS_DIR = join(import.meta.dir, '..', '..', 'sql', 'postgres')
@@ -24,31 +24,29 @@ const MIGRATION_TIMEOUT_MS = 600_000
  */
 export async function migratePostgres(url: string, log: Log, directory = MIGRATIONS_DIR): Promise<void> {
   const known = await listMigrations(directory)
-  const sql = connectPostgres(url, { log, max: 1, statementTimeoutMs: MIGRATION_TIMEOUT_MS })
-  try {
-    await sql.begin(async (tx) => {
-      await tx`select pg_advisory_xact_lock(${MIGRATION_LOCK})`
-      await tx`create table if not exists migrations (name text primary key, applied_at timestamptz(3) not null)`
-      const rows = await tx<{ name: string }[]>`select name from migrations order by name`
-      const applied = rows.map((row) => row.name)
-      for (const name of missingMigrations('the Postgres database', applied, known)) {
-        await tx.unsafe(await readFile(join(directory, name), 'utf8'))
-        await tx`insert into migrations (name, applied_at) values (${name}, now())`
-        log.info('migrated Postgres', { name })
-      }
-    })
-  } finally {
-    await sql.end()
-  }
+  await underLock(url, log, MIGRATION_LOCK, async (tx) => {
+    await tx`create table if not exists migrations (name text primary key, applied_at timestamptz(3) not null)`
+    const rows = await tx<{ name: string }[]>`select name from migrations order by name`
+    const applied = rows.map((row) => row.name)
+    for (const name of missingMigrations('the Postgres database', applied, known)) {
+      await tx.unsafe(await readFile(join(directory, name), 'utf8'))
+      await tx`insert into migrations (name, applied_at) values (${name}, now())`
+      log.info('migrated Postgres', { name })
+    }
+  })
 }
 
 /** Does `work` while no other process on this database does the same: for stores that have no lock of their own. */
-export async function withMigrationLock(url: string, log: Log, work: () => Promise<void>): Promise<void> {
+export function withMigrationLock(url: string, log: Log, work: () => Promise<void>): Promise<void> {
+  return underLock(url, log, OTHER_MIGRATION_LOCK, work)
+}
+
+async function underLock(url: string, log: Log, lock: number, work: (tx: TransactionSql) => Promise<void>) {
   const sql = connectPostgres(url, { log, max: 1, statementTimeoutMs: MIGRATION_TIMEOUT_MS })
   try {
-    await sql.begin(async (tx) => {
-      await tx`select pg_advisory_xact_lock(${OTHER_MIGRATION_LOCK})`
-      await work()
+    await inTransaction(sql, async (tx) => {
+      await tx`select pg_advisory_xact_lock(${lock})`
+      await work(tx)
     })
   } finally {
     await sql.end()

@@ -20,7 +20,7 @@ import { clientAddress } from '../http/client-address.ts'
 import { createEnvelope } from '../http/envelope.ts'
 import { FailureLimit, RateLimiter } from '../http/rate-limit.ts'
 import { SharedSlice } from '../http/shared-slice.ts'
-import { createIdempotency } from '../idempotency/store.ts'
+import { Idempotency } from '../idempotency/store.ts'
 import { outboxLag } from '../journal/outbox-relay.ts'
 import { createGuards, type GuardsDeps } from '../keys/guards.ts'
 import type { KeyRing } from '../keys/key-ring.ts'
@@ -176,7 +176,7 @@ function guardsDeps({ context, ring, pipeline, retentionClock, peerOf }: Compone
     ring,
     limiter,
     reader: bodyReader(config),
-    idempotency: createIdempotency({ sql, clock, expiryClock: retentionClock, log, instanceId }),
+    idempotency: new Idempotency({ sql, clock, expiryClock: retentionClock, log, instanceId }),
     operatorToken: config.operatorToken,
     operatorAttempts: new FailureLimit({
       what: 'wrong operator tokens',

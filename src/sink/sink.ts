@@ -3,6 +3,7 @@ import { Holds } from '../base/holds.ts'
 import type { Log } from '../base/log.ts'
 import { type Loop, Loops } from '../base/loops.ts'
 import { Wakeup } from '../base/wakeup.ts'
+import type { ColumnarClient } from '../clickhouse/client.ts'
 import { type ActivityKind, type Frame, type Journal, lastSeqOf } from '../journal/journal.ts'
 import type { SinkPositionStore } from './position.ts'
 
@@ -31,18 +32,9 @@ export function loadIntervalMs(partitions: number): number {
   return Math.min(INTERVAL_MS_MAX, Math.max(INTERVAL_MS, Math.ceil((partitions * 1000) / LOADS_PER_SECOND_MAX)))
 }
 
-/** The part of the ClickHouse client that the sink needs. */
-export interface NativeInserter {
-  /**
-   * Inserts blocks in `Native` format atomically; repeating the same blocks with the same token changes nothing. Rejects
-   * when it failed or the outcome is unknown.
-   */
-  insertNative(table: string, blocks: readonly Uint8Array[], token: string, signal: AbortSignal): Promise<void>
-}
-
 export interface SinkOptions {
   readonly journal: Journal
-  readonly client: NativeInserter
+  readonly client: Pick<ColumnarClient, 'insertNative'>
   /** Deletes the journal's rows after `afterSeq` up to `throughSeq` from ClickHouse. Required for {@link Sink.reload}. */
   readonly clear?: (afterSeq: number, throughSeq: number, signal: AbortSignal) => Promise<void>
   readonly position: SinkPositionStore

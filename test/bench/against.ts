@@ -3,11 +3,11 @@ import { CliError } from '../../src/cli/shared/error.ts'
 import type { SpawnedService } from '../support/service.ts'
 import { atEnd, temporaryDirectory } from '../support/teardown.ts'
 import { delivered } from './feeds.ts'
-import { runLoad } from './load.ts'
+import { type Load, runLoad } from './load.ts'
 import { memoryOf } from './memory.ts'
-import { otlpLoad, runOtlpLoad } from './otlp.ts'
+import { otlpLoad } from './otlp.ts'
 import { quiet } from './quiet.ts'
-import { median, type Report } from './report.ts'
+import { median, type Report, spread } from './report.ts'
 import { type BenchService, benchServiceOf, eventsLoad, runsLoad, spawnForBench, startBenchService } from './servers.ts'
 
 const ROOT = join(import.meta.dir, '..', '..')
@@ -28,20 +28,15 @@ interface Row {
   measure(side: Side, seconds: number): Promise<number>
 }
 
-const calls = (title: string, measure: (service: BenchService, seconds: number) => Promise<number>): Row => ({
+const calls = (title: string, loadOf: (service: BenchService, seconds: number) => Load): Row => ({
   title,
   unit: 'calls/s',
-  measure: ({ service }, seconds) => measure(service, seconds),
+  measure: async ({ service }, seconds) => (await runLoad(loadOf(service, seconds))).callsPerSecond,
 })
 const events = (title: string, eventsPerCall: number, connections: number) =>
-  calls(title, async (service, seconds) => {
-    const load = eventsLoad(service, service.port, eventsPerCall, { connections, seconds })
-    return (await runLoad(load)).callsPerSecond
-  })
+  calls(title, (service, seconds) => eventsLoad(service, service.port, eventsPerCall, { connections, seconds }))
 const otlp = (signal: 'traces' | 'logs') =>
-  calls(`OTLP ${signal}`, async (service, seconds) => {
-    return (await runOtlpLoad(otlpLoad(service, signal, service.port, seconds))).callsPerSecond
-  })
+  calls(`OTLP ${signal}`, (service, seconds) => otlpLoad(service, signal, service.port, seconds))
 const deliveries = (title: string, kind: 'ws' | 'sse'): Row => ({
   title,
   unit: 'MB/s',
@@ -53,9 +48,9 @@ export const ROWS: Readonly<Record<string, readonly Row[]>> = {
   ingest: [events('100 events a call, 64 connections', 100, 64), events('100 events a call, 16 connections', 100, 16)],
   single: [events('one event a call, 64 connections', 1, 64)],
   runs: [
-    calls('run start and complete, 64 connections', async (service, seconds) => {
-      return (await runLoad(runsLoad(service, service.port, { connections: 64, seconds }))).callsPerSecond
-    }),
+    calls('run start and complete, 64 connections', (service, seconds) =>
+      runsLoad(service, service.port, { connections: 64, seconds }),
+    ),
   ],
   otlp: [otlp('traces'), otlp('logs')],
   feeds: [deliveries('WebSocket to 1,000 subscribers', 'ws'), deliveries('SSE to 1,000 subscribers', 'sse')],
@@ -96,9 +91,8 @@ export async function measureAgainst(commit: string, { names, rounds, seconds, r
     report.line(`before ${shown(was)}, now ${shown(is)} ${row.unit}`)
     const ratio = median(ratios)
     const loss = row.isLessBetter === true ? ratio - 1 : 1 - ratio
-    const spread = `${Math.min(...ratios).toFixed(2)} to ${Math.max(...ratios).toFixed(2)}`
     report.target(
-      `${row.title}: ${ratio.toFixed(2)} of ${commit} (${spread}), target at most 3 % worse`,
+      `${row.title}: ${ratio.toFixed(2)} of ${commit} (${spread(ratios)}), target at most 3 % worse`,
       loss <= LOSS_MAX,
     )
   }

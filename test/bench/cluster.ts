@@ -33,25 +33,21 @@ async function measureCopies(bench: Bench, copies: 1 | 3, target: number): Promi
   const cluster = await startCluster({ natsServers: copies, env: { ...UNLIMITED, LOG_LEVEL: 'error' } })
   await ownedEvenly(cluster.nodes[0], cluster.nodes.length)
   const { owner, other } = await nodesOf(cluster)
-  const shape = { connections: CONNECTIONS, seconds }
-  const direct = eventsLoad(owner, owner.port, EVENTS_PER_CALL, shape)
-  const common = { report, rounds, eventsPerCall: EVENTS_PER_CALL }
+  const load = (of: BenchService, port: number) =>
+    eventsLoad(of, port, EVENTS_PER_CALL, { connections: CONNECTIONS, seconds })
+  const ofOwner = { service: owner, report, rounds }
   const shown = `${copies} ${copies === 1 ? 'copy' : 'copies'}`
-  const local = { name: 'local files', load: eventsLoad(service, service.port, EVENTS_PER_CALL, shape) }
-  await compare({
-    ...common,
-    service: owner,
+  await compare(ofOwner, {
     name: `cluster: ${shown} of the log`,
-    target,
-    ours: direct,
-    baseline: local,
+    ...{ target, eventsPerCall: EVENTS_PER_CALL, ours: load(owner, owner.port) },
+    baseline: { name: 'local files', load: load(service, service.port) },
   })
-  if (copies === 1) {
-    const forwarded = eventsLoad(owner, other.port, EVENTS_PER_CALL, shape)
-    const baseline = { name: 'owner', load: direct }
-    const name = 'cluster: through another node'
-    await compare({ ...common, service: owner, name, target: FORWARDED_TARGET, ours: forwarded, baseline })
-  }
+  if (copies === 1)
+    await compare(ofOwner, {
+      name: 'cluster: through another node',
+      ...{ target: FORWARDED_TARGET, eventsPerCall: EVENTS_PER_CALL, ours: load(owner, other.port) },
+      baseline: { name: 'owner', load: load(owner, owner.port) },
+    })
   await measureFeed(bench, cluster, owner, other, shown)
   await cluster.stop()
 }

@@ -1,42 +1,47 @@
 import { type Load, type LoadResult, runLoad } from './load.ts'
-import { quiet } from './quiet.ts'
-import { median, ms, type Report, whole } from './report.ts'
-import type { BenchService } from './servers.ts'
+import type { Bench } from './parts.ts'
+import { alternate } from './quiet.ts'
+import { median, ms, spread, whole } from './report.ts'
 
-export interface Comparison {
-  readonly service: BenchService
-  readonly report: Report
-  readonly rounds: number
-  /** Its name in the target line. */
+interface Comparison {
+  /** Its heading, and its name in the target line. */
   readonly name: string
   readonly target: number
   readonly ours: Load
   readonly baseline: { readonly name: string; readonly load: Load }
   /** Events per call; the rate is printed beside calls per second when it is not 1. */
   readonly eventsPerCall: number
-  /** How a load is sent; by `load-generator.ts` unless given. */
-  readonly run?: (load: Load) => Promise<LoadResult>
 }
 
 /** Sends the load to the service and to its baseline alternately, and prints both and their ratio. */
-export async function compare(comparison: Comparison): Promise<void> {
-  const { service, report, rounds, target, name, run = runLoad } = comparison
-  const ours: LoadResult[] = []
-  const theirs: LoadResult[] = []
-  // A first round that does not count, until both are compiled.
-  for (const load of [comparison.baseline.load, comparison.ours]) await run(load)
-  for (let round = 0; round < rounds; round++) {
-    await quiet(service)
-    theirs.push(await run(comparison.baseline.load))
-    await quiet(service)
-    ours.push(await run(comparison.ours))
-  }
-  const ratios = ours.map(({ callsPerSecond }, round) => callsPerSecond / theirs[round]!.callsPerSecond)
-  report.line(row(comparison.baseline.name, theirs, comparison.eventsPerCall))
-  report.line(row('service', ours, comparison.eventsPerCall))
+export async function compare(
+  bench: Pick<Bench, 'service' | 'report' | 'rounds'>,
+  { name, target, ours, baseline, eventsPerCall }: Comparison,
+): Promise<void> {
+  const { report } = bench
+  report.heading(name)
+  const pairs = await alternate(
+    bench,
+    () => runLoad(baseline.load),
+    () => runLoad(ours),
+  )
+  const ratios = pairs.map(([theirs, own]) => own.callsPerSecond / theirs.callsPerSecond)
+  report.line(
+    row(
+      baseline.name,
+      pairs.map(([theirs]) => theirs),
+      eventsPerCall,
+    ),
+  )
+  report.line(
+    row(
+      'service',
+      pairs.map(([, own]) => own),
+      eventsPerCall,
+    ),
+  )
   const ratio = median(ratios)
-  const spread = `${Math.min(...ratios).toFixed(2)} to ${Math.max(...ratios).toFixed(2)}`
-  report.target(`${name}: ${ratio.toFixed(2)} of the baseline (${spread}), target ${target}`, ratio >= target)
+  report.target(`${name}: ${ratio.toFixed(2)} of the baseline (${spread(ratios)}), target ${target}`, ratio >= target)
 }
 
 function row(name: string, results: readonly LoadResult[], eventsPerCall: number): string {

@@ -1,9 +1,10 @@
 import { measureFilters } from './filters.ts'
 import { runLoad } from './load.ts'
 import type { Bench } from './parts.ts'
-import { quiet } from './quiet.ts'
+import { alternate, quiet } from './quiet.ts'
 import { median, ms, percentile, type Report, whole } from './report.ts'
 import { type BenchService, eventsLoad, startScript } from './servers.ts'
+import type { Counted, Plan } from './subscribers.ts'
 import { barePlan, type FeedKind, planOf, subscribe, type Watchers } from './watchers.ts'
 
 const SUBSCRIBERS = 1_000
@@ -24,79 +25,69 @@ export async function measureFeeds(bench: Bench): Promise<void> {
   await measureFilters(bench)
 }
 
-async function deliveries(
-  { service, report, rounds, seconds }: Bench,
-  barePort: number,
-  kind: FeedKind,
-): Promise<void> {
+async function deliveries(bench: Bench, barePort: number, kind: FeedKind): Promise<void> {
+  const { service, report, seconds } = bench
   report.heading(`feeds: ${NAME[kind]} deliveries to ${whole(SUBSCRIBERS)} subscribers`)
-  const ours: number[] = []
-  const theirs: number[] = []
   let frameBytes = 0
-  for (let round = 0; round <= rounds; round++) {
-    await quiet(service)
-    const { bytes, frames } = await delivered(service, kind, seconds)
-    frameBytes = Math.round(bytes / SUBSCRIBERS / frames)
-    await quiet(service)
-    const bare = await flood(barePort, kind, frameBytes, seconds)
-    // The first round only warms up the compilers.
-    if (round === 0) continue
-    ours.push(bytes / seconds / frameBytes)
-    theirs.push(bare / seconds / frameBytes)
-  }
-  const ratio = median(ours.map((each, round) => each / theirs[round]!))
-  report.line(`bare     ${whole(median(theirs)).padStart(9)} deliveries/s of ${whole(frameBytes)} bytes`)
-  report.line(`service  ${whole(median(ours)).padStart(9)} deliveries/s, reported by ${REPORTERS} connections`)
+  const pairs = await alternate(
+    bench,
+    async () => {
+      const { bytes, frames } = await delivered(service, kind, seconds)
+      frameBytes = Math.round(bytes / SUBSCRIBERS / frames)
+      return bytes / seconds / frameBytes
+    },
+    async () => (await flood(barePort, kind, frameBytes, seconds)) / seconds / frameBytes,
+  )
+  const ratio = median(pairs.map(([ours, bare]) => ours / bare))
+  const of = (values: readonly number[]) => whole(median(values)).padStart(9)
+  report.line(`bare     ${of(pairs.map(([, bare]) => bare))} deliveries/s of ${whole(frameBytes)} bytes`)
+  report.line(`service  ${of(pairs.map(([ours]) => ours))} deliveries/s, reported by ${REPORTERS} connections`)
   target(report, `${NAME[kind]} deliveries: ${ratio.toFixed(2)} of bare Bun`, ratio, TARGETS[kind])
 }
 
 /** What the subscribers received while events were reported. */
 export async function delivered(service: BenchService, kind: FeedKind, seconds: number) {
-  const watchers = await subscribe(await planOf(service, kind, SUBSCRIBERS))
+  const load = eventsLoad(service, service.port, EVENTS_PER_CALL, { connections: REPORTERS, seconds })
+  return during(await planOf(service, kind, SUBSCRIBERS), () => runLoad(load))
+}
+
+/** The bytes that the subscribers of the bare server received. */
+async function flood(port: number, kind: FeedKind, frameBytes: number, seconds: number): Promise<number> {
+  const url = `http://127.0.0.1:${port}/publish/${kind}?seconds=${seconds}`
+  const body = 'x'.repeat(frameBytes)
+  return (await during(barePlan(port, kind, SUBSCRIBERS), () => fetch(url, { method: 'POST', body }))).bytes
+}
+
+/** What subscribers receive during some work. */
+async function during(plan: Plan, work: () => Promise<unknown>): Promise<Pick<Counted, 'bytes' | 'frames'>> {
+  const watchers = await subscribe(plan)
   const before = await watchers.count()
-  await runLoad(eventsLoad(service, service.port, EVENTS_PER_CALL, { connections: REPORTERS, seconds }))
+  await work()
   const after = await watchers.count()
   await watchers.stop()
   return { bytes: after.bytes - before.bytes, frames: after.frames - before.frames }
 }
 
-/** The bytes that the subscribers of the bare server received. */
-async function flood(port: number, kind: FeedKind, frameBytes: number, seconds: number): Promise<number> {
-  const watchers = await subscribe(barePlan(port, kind, SUBSCRIBERS))
-  const before = await watchers.count()
-  await fetch(`http://127.0.0.1:${port}/publish/${kind}?seconds=${seconds}`, {
-    method: 'POST',
-    body: filler(frameBytes),
-  })
-  const after = await watchers.count()
-  await watchers.stop()
-  return after.bytes - before.bytes
-}
-
-async function delay({ service, report, rounds }: Bench, barePort: number): Promise<void> {
+async function delay(bench: Bench, barePort: number): Promise<void> {
+  const { service, report } = bench
   report.heading(`feeds: from the call to each of ${whole(SUBSCRIBERS)} WebSocket subscribers`)
-  const measured = { ours: [] as number[], theirs: [] as number[], oursP50: [] as number[] }
-  for (let round = 0; round < rounds; round++) {
-    await quiet(service)
-    const bare = await subscribe(barePlan(barePort, 'ws', SUBSCRIBERS))
-    measured.theirs.push(percentile(await bare.delays(DELAY_MESSAGES), 0.99))
-    await bare.stop()
-    const ours = await subscribe(await planOf(service, 'ws', SUBSCRIBERS))
-    const delays = await ours.delays(DELAY_MESSAGES)
-    await ours.stop()
-    measured.ours.push(percentile(delays, 0.99))
-    measured.oursP50.push(percentile(delays, 0.5))
+  const delays = async (plan: Plan) => {
+    const watchers = await subscribe(plan)
+    const all = await watchers.delays(DELAY_MESSAGES)
+    await watchers.stop()
+    return { p50: percentile(all, 0.5), p99: percentile(all, 0.99) }
   }
-  const ratio = median(measured.ours.map((each, round) => each / measured.theirs[round]!))
-  report.line(`bare     p99 ${ms(median(measured.theirs))}`)
-  report.line(`service  p99 ${ms(median(measured.ours))}, p50 ${ms(median(measured.oursP50))}`)
-  target(
-    report,
-    `delay to subscribers: p99 ${ratio.toFixed(2)} times that of bare Bun`,
-    ratio,
-    TARGETS.delay,
-    'at most',
+  const pairs = await alternate(
+    bench,
+    () => delays(barePlan(barePort, 'ws', SUBSCRIBERS)),
+    async () => delays(await planOf(service, 'ws', SUBSCRIBERS)),
   )
+  const ratio = median(pairs.map(([bare, ours]) => ours.p99 / bare.p99))
+  const [p99, p50] = [median(pairs.map(([, ours]) => ours.p99)), median(pairs.map(([, ours]) => ours.p50))]
+  report.line(`bare     p99 ${ms(median(pairs.map(([bare]) => bare.p99)))}`)
+  report.line(`service  p99 ${ms(p99)}, p50 ${ms(p50)}`)
+  const text = `delay to subscribers: p99 ${ratio.toFixed(2)} times that of bare Bun`
+  target(report, text, ratio, TARGETS.delay, 'at most')
 }
 
 async function idleMemory({ service, report }: Bench): Promise<void> {
@@ -107,13 +98,8 @@ async function idleMemory({ service, report }: Bench): Promise<void> {
   const ours = await grown(service.pid, async () => subscribe(await planOf(service, 'ws', IDLE_SUBSCRIBERS)))
   report.line(`bare     ${(theirs / 1024).toFixed(1)} KiB each`)
   report.line(`service  ${(ours / 1024).toFixed(1)} KiB each, with a subscription`)
-  target(
-    report,
-    `idle subscriber: ${(ours / theirs).toFixed(2)} times bare Bun`,
-    ours / theirs,
-    TARGETS.idle,
-    'at most',
-  )
+  const ratio = ours / theirs
+  target(report, `idle subscriber: ${ratio.toFixed(2)} times bare Bun`, ratio, TARGETS.idle, 'at most')
 }
 
 function target(report: Report, text: string, value: number, bound: number, which = 'at least'): void {
@@ -135,8 +121,4 @@ async function grown(pid: number, open: () => Promise<Watchers>): Promise<number
 
 async function residentBytes(pid: number): Promise<number> {
   return Number(await Bun.$`ps -o rss= -p ${pid}`.text()) * 1024
-}
-
-function filler(bytes: number): string {
-  return 'x'.repeat(bytes)
 }

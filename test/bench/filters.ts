@@ -1,3 +1,4 @@
+import { eventually } from '../support/eventually.ts'
 import type { Bench } from './parts.ts'
 import { quiet } from './quiet.ts'
 import { ms, whole } from './report.ts'
@@ -43,7 +44,7 @@ async function distinctFilters(
   const request = `GET /api/v1/live HTTP/1.1\r\nHost: bench\r\nAuthorization: Bearer ${service.workspaceKey}\r\n`
   const shape = { requests: [request], messages, perConnection: FILTERS_PER_SOCKET, count: SOCKETS, trigger: '' }
   const watchers = await subscribe({ port: service.port, ...shape })
-  await until(async () => (await subscriptions(service.port)) === FILTERS)
+  await eventually(async () => (await subscriptions(service.port)) === FILTERS)
 
   let isOver = false
   const lag = maxLag(service.port, () => isOver)
@@ -99,12 +100,4 @@ async function settled(watchers: Watchers, expected: number): Promise<number> {
     items = now
   }
   return items
-}
-
-async function until(check: () => Promise<boolean>): Promise<void> {
-  const deadline = performance.now() + TIMEOUT_MS
-  while (!(await check())) {
-    if (performance.now() > deadline) throw new Error('the subscriptions did not start in time')
-    await Bun.sleep(POLL_MS)
-  }
 }

@@ -1,4 +1,5 @@
 import type { Socket } from 'bun'
+import { wireRequest } from './connection.ts'
 import { now, STAMP } from './invoke-stamps.ts'
 
 /*
@@ -34,9 +35,7 @@ const LAST_CHUNK = '\r\n0\r\n\r\n'
 
 async function stream(plan: StreamPlan): Promise<Streamed> {
   const { port, path, key, body, connections, spreadMs, streams } = plan
-  const request =
-    `POST ${path} HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer ${key}\r\n` +
-    `Content-Type: application/json\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`
+  const request = wireRequest(path, key, 'application/json', Buffer.from(body))
   const first: number[] = []
   const all: number[] = []
   let [open, mostAtOnce, failures] = [0, 0, 0]

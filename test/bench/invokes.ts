@@ -1,10 +1,10 @@
 import { compare } from './compare.ts'
 import { measurePaused } from './invoke-paused.ts'
 import type { Streamed, StreamPlan } from './invoke-streams.ts'
-import { type LoadResult, runLoad, runScript, type WireRequest } from './load.ts'
+import { runLoad, runScript, type WireRequest } from './load.ts'
 import type { Bench } from './parts.ts'
 import { startPeer } from './peer.ts'
-import { quiet } from './quiet.ts'
+import { alternate, quiet } from './quiet.ts'
 import { median, ms, percentile, whole } from './report.ts'
 import { type BenchService, startBenchService, startScript } from './servers.ts'
 
@@ -37,42 +37,38 @@ interface InvokeBench extends Pick<Bench, 'service' | 'report' | 'rounds' | 'sec
 }
 
 /** One caller at a time, alternating with the same caller at the model itself. */
-async function overhead({ service, modelPort, report, rounds, seconds }: InvokeBench): Promise<void> {
+async function overhead(bench: InvokeBench): Promise<void> {
+  const { service, modelPort, report, seconds } = bench
   report.heading('invokes: one caller, one step, and the same request to the model itself')
   const ours = { port: service.port, connections: 1, seconds, requests: [await invoking(service, 'instant')] }
   const direct = { port: modelPort, connections: 1, seconds, requests: [asking('instant', false)] }
-  for (const load of [direct, ours]) await runLoad(load)
-  const pairs: { ours: LoadResult; direct: LoadResult }[] = []
-  for (let round = 0; round < rounds; round++) {
-    await quiet(service)
-    const model = await runLoad(direct)
-    await quiet(service)
-    pairs.push({ direct: model, ours: await runLoad(ours) })
-  }
-  const failed = pairs.find((pair) => pair.ours.firstFailure !== null)?.ours.firstFailure
+  const pairs = await alternate(
+    bench,
+    () => runLoad(direct),
+    () => runLoad(ours),
+  )
+  const failed = pairs.find(([, invoke]) => invoke.firstFailure !== null)?.[1].firstFailure
   if (failed !== undefined) report.line(`FAILED, the first: ${failed}`)
-  const of = (figure: 'p50' | 'p99') => median(pairs.map((pair) => pair.ours[figure] - pair.direct[figure]))
-  report.line(`model    p50 ${ms(median(pairs.map(({ direct: { p50 } }) => p50)))}`)
-  report.line(`invoke   p50 ${ms(median(pairs.map(({ ours: { p50 } }) => p50)))}`)
+  const of = (figure: 'p50' | 'p99') => median(pairs.map(([model, invoke]) => invoke[figure] - model[figure]))
+  report.line(`model    p50 ${ms(median(pairs.map(([{ p50 }]) => p50)))}`)
+  report.line(`invoke   p50 ${ms(median(pairs.map(([, { p50 }]) => p50)))}`)
   const text = `overhead of an invoke: p50 ${ms(of('p50'))}, p99 ${ms(of('p99'))}, target p50 at most ${TARGETS.overheadMs} ms`
   report.target(text, of('p50') <= TARGETS.overheadMs)
 }
 
 /** From the model sending a token to the caller receiving it; one caller at a time, alternating with one at the model. */
-async function firstToken({ service, modelPort, report, rounds }: InvokeBench): Promise<void> {
+async function firstToken(bench: InvokeBench): Promise<void> {
+  const { service, modelPort, report } = bench
   report.heading('invokes: the first token of a stream')
   const shape = { connections: 1, spreadMs: 0, streams: FIRST_TOKENS }
   const ours = { ...shape, port: service.port, ...(await invoking(service, 'instant', { stream: true })) }
   const direct = { ...shape, port: modelPort, ...asking('instant', true) }
-  const [through, past]: [number[], number[]] = [[], []]
-  // The first round only warms up the compilers.
-  for (let round = 0; round <= rounds; round++) {
-    await quiet(service)
-    const [model, invoked] = [await stream(direct), await stream(ours)]
-    if (round === 0) continue
-    past.push(...model.first)
-    through.push(...invoked.first)
-  }
+  const pairs = await alternate(
+    bench,
+    () => stream(direct),
+    () => stream(ours),
+  )
+  const [past, through] = [pairs.flatMap(([model]) => model.first), pairs.flatMap(([, invoked]) => invoked.first)]
   const [p50, p99] = [percentile(through, 0.5), percentile(through, 0.99)]
   report.line(`model    p50 ${ms(percentile(past, 0.5))}, p99 ${ms(percentile(past, 0.99))} after it was sent`)
   report.target(
@@ -114,15 +110,15 @@ async function lagOf(service: BenchService, plan: StreamPlan): Promise<{ text: s
   return { text, lagMs }
 }
 
-async function besidesPeer({ service, modelUrl, report, rounds, seconds }: InvokeBench): Promise<void> {
-  report.heading(`invokes: ${PEER_CALLERS} callers, compared with a peer that stores nothing`)
+async function besidesPeer(bench: InvokeBench): Promise<void> {
+  const { service, modelUrl, report, seconds } = bench
   const peer = await startPeer({ modelUrl, id: 'bench', instructions: PROMPT }, report.line)
   if (peer === null) return
   const shape = { connections: PEER_CALLERS, seconds }
   const generating = { path: '/api/agents/bench/generate', key: 'none', body: JSON.stringify({ messages: MESSAGE }) }
-  await compare({
-    ...{ service, report, rounds, target: TARGETS.peer, eventsPerCall: 1 },
-    name: `invokes: ${PEER_CALLERS} callers, ${peer.name}`,
+  await compare(bench, {
+    name: `invokes: ${PEER_CALLERS} callers, compared with ${peer.name}, which stores nothing`,
+    ...{ target: TARGETS.peer, eventsPerCall: 1 },
     ours: { ...shape, port: service.port, requests: [await invoking(service, 'instant')] },
     baseline: { name: 'peer', load: { ...shape, port: peer.port, requests: [generating] } },
   })

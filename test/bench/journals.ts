@@ -1,10 +1,7 @@
-import { systemClock } from '../../src/base/clock.ts'
-import { createLog } from '../../src/base/log.ts'
-import type { EventBatch } from '../../src/journal/event-batch.ts'
-import { openLocalJournal } from '../../src/journal/local/journal.ts'
 import type { LogJournal } from '../../src/journal/log/log-journal.ts'
+import type { EventBatch } from '../../src/journal/rows.ts'
 import { batchOf, runRef } from '../support/events.ts'
-import { NatsRig } from '../support/journals.ts'
+import { NatsRig, openLocal } from '../support/journals.ts'
 import { hasNats, type NatsServer, natsCluster, natsConnection, natsServer } from '../support/nats.ts'
 import { temporaryDirectory } from '../support/teardown.ts'
 import { eventBodies } from './bodies.ts'
@@ -26,7 +23,7 @@ export async function measureJournals({ report, rounds, seconds }: Bench): Promi
     const rates: number[] = []
     const ratios: number[] = []
     for (let round = 0; round < rounds; round++) {
-      const local = await rateOf(await openLocal(), seconds, batches)
+      const local = await rateOf(await openLocal(await temporaryDirectory(), { keepBytes: 0 }), seconds, batches)
       const nats = await rateOf(await openNats(servers, replicas), seconds, batches)
       rates.push(nats)
       ratios.push(nats / local)
@@ -39,11 +36,6 @@ export async function measureJournals({ report, rounds, seconds }: Bench): Promi
     )
     for (const server of servers) await server.kill()
   }
-}
-
-async function openLocal(): Promise<LogJournal> {
-  const dir = await temporaryDirectory()
-  return openLocalJournal({ dir, maxBytes: 2 ** 40, keepBytes: 0, clock: systemClock, log: createLog('silent') })
 }
 
 async function openNats(servers: readonly NatsServer[], replicas: number): Promise<LogJournal> {

@@ -1,6 +1,8 @@
+import { randomFillSync } from 'node:crypto'
 import { createHistogram } from 'node:perf_hooks'
 import { connect, wireRequest } from './connection.ts'
 import type { Load, LoadResult, WireRequest } from './load.ts'
+import { otlpBody } from './otlp-bodies.ts'
 
 /*
  * Sends a load (JSON on standard input) over keep-alive connections, each with one request in flight, and prints a
@@ -10,22 +12,28 @@ import type { Load, LoadResult, WireRequest } from './load.ts'
 
 const RUN_ID = '"run_id":"'
 const UUID_LENGTH = 36
+const ID_PREFIX_BYTES = 6
+/** Any other response to an export is an error or a partial success. */
+const EXPORTED = /^HTTP\/1\.1 200 [\s\S]*\r\ncontent-length: 0\r\n/i
+
+/** What one connection sends. */
+interface Sender {
+  isOk(answer: Buffer): boolean
+  /** @param answer to the request before; undefined for the first one, and after a failure */
+  next(answer: Buffer | undefined): Buffer
+}
 
 async function send(load: Load): Promise<LoadResult> {
-  const requests = load.requests.map(encode)
+  const open = load.otlp === undefined ? senderOfRequests(load) : senderOfExports(load, load.otlp)
   const tally = { calls: 0, failures: 0, firstFailure: null as string | null, max: 0 }
   const micros = createHistogram()
-  let next = 0
   const startedAt = performance.now()
   const endsAt = startedAt + load.seconds * 1000
 
   const begin = async () => {
-    let request = requests[next++ % requests.length]!
-    let isFollowUp = false
-    // The connection's own copy of the follow-up, to insert ids into.
-    let followUpBytes = Buffer.alloc(0)
-    await connect(load.port, request.bytes, (answer, took) => {
-      const isOk = answer[9] === 0x32
+    const sender = open()
+    await connect(load.port, sender.next(undefined), (answer, took) => {
+      const isOk = sender.isOk(answer)
       if (isOk) {
         tally.calls++
         micros.record(Math.max(1, Math.round(took * 1000)))
@@ -34,18 +42,7 @@ async function send(load: Load): Promise<LoadResult> {
         tally.failures++
         tally.firstFailure ??= answer.toString('latin1')
       }
-      if (performance.now() >= endsAt) return null
-      if (request.followUp !== undefined && isOk && !isFollowUp) {
-        const id = answer.indexOf(RUN_ID) + RUN_ID.length
-        if (followUpBytes.length !== request.followUp.length) followUpBytes = Buffer.alloc(request.followUp.length)
-        request.followUp.copy(followUpBytes)
-        answer.copy(followUpBytes, request.runIdAt, id, id + UUID_LENGTH)
-        isFollowUp = true
-        return followUpBytes
-      }
-      isFollowUp = false
-      request = requests[next++ % requests.length]!
-      return request.bytes
+      return performance.now() < endsAt ? sender.next(isOk ? answer : undefined) : null
     })
     if (performance.now() >= endsAt) return
     tally.failures++
@@ -55,19 +52,58 @@ async function send(load: Load): Promise<LoadResult> {
   const seconds = (performance.now() - startedAt) / 1000
   const [p50, p99] = [micros.percentile(50) / 1000, micros.percentile(99) / 1000]
   return { ...tally, callsPerSecond: tally.calls / seconds, p50, p99 }
+}
 
-  function encode(request: WireRequest): Encoded {
-    if (load.followUp === undefined) return { bytes: wire(request), followUp: undefined, runIdAt: 0 }
-    const followUp = wire({ ...load.followUp, key: request.key })
-    return { bytes: wire(request), followUp, runIdAt: followUp.indexOf(RUN_ID) + RUN_ID.length }
+/** The requests of a load, cyclically over all connections, each with its follow-up. */
+function senderOfRequests({ requests, followUp }: Load): () => Sender {
+  const encoded = requests.map((request) => {
+    const after = followUp && wire({ ...followUp, key: request.key })
+    // The offset of the run id in the follow-up.
+    return { bytes: wire(request), followUp: after, runIdAt: (after?.indexOf(RUN_ID) ?? 0) + RUN_ID.length }
+  })
+  let next = 0
+  return () => {
+    let request = encoded[next % encoded.length]!
+    let isFollowUp = true
+    // The connection's own copy of the follow-up, to insert ids into.
+    let own = Buffer.alloc(0)
+    return {
+      isOk: (answer) => answer[9] === 0x32,
+      next(answer) {
+        if (request.followUp !== undefined && answer !== undefined && !isFollowUp) {
+          const id = answer.indexOf(RUN_ID) + RUN_ID.length
+          if (own.length !== request.followUp.length) own = Buffer.alloc(request.followUp.length)
+          request.followUp.copy(own)
+          answer.copy(own, request.runIdAt, id, id + UUID_LENGTH)
+          isFollowUp = true
+          return own
+        }
+        isFollowUp = false
+        request = encoded[next++ % encoded.length]!
+        return request.bytes
+      },
+    }
   }
 }
 
-interface Encoded {
-  readonly bytes: Buffer
-  readonly followUp: Buffer | undefined
-  /** The offset of the run id in the follow-up. */
-  readonly runIdAt: number
+/** One export, with new ids each time. */
+function senderOfExports({ requests: [request] }: Load, signal: 'traces' | 'logs'): () => Sender {
+  const { path, key } = request!
+  const { bytes, idOffsets } = otlpBody(signal)
+  return () => {
+    const request = wireRequest(path, key, 'application/x-protobuf', bytes)
+    const bodyAt = request.length - bytes.length
+    const prefix = Buffer.alloc(ID_PREFIX_BYTES)
+    return {
+      isOk: (answer) => EXPORTED.test(answer.toString('latin1')),
+      // Each id gets the same new prefix and keeps the rest, so ids stay distinct and spans keep their parents.
+      next() {
+        randomFillSync(prefix)
+        for (const at of idOffsets) prefix.copy(request, bodyAt + at)
+        return request
+      },
+    }
+  }
 }
 
 function wire({ path, key, body }: WireRequest): Buffer {

@@ -12,6 +12,8 @@ export interface Load {
    * in the body.
    */
   readonly followUp?: { readonly path: string; readonly body: string }
+  /** Sends OpenTelemetry exports with new ids, made where they are sent, to the path of the first request. */
+  readonly otlp?: 'traces' | 'logs'
 }
 
 export interface WireRequest {

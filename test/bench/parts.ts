@@ -2,7 +2,7 @@ import { measureClient } from './client.ts'
 import { measureCluster } from './cluster.ts'
 import { compare } from './compare.ts'
 import { measureFeeds } from './feeds.ts'
-import { measureFreshness } from './fresh.ts'
+import { measureDelay, measureFreshness } from './fresh.ts'
 import { measureInvokes } from './invokes.ts'
 import { measureJournals } from './journals.ts'
 import { memoryOf } from './memory.ts'
@@ -10,7 +10,7 @@ import { measureOtlp } from './otlp.ts'
 import { measureQueries } from './queries.ts'
 import { type Report, whole } from './report.ts'
 import { type BenchService, eventsLoad, runsLoad, startNaiveServer } from './servers.ts'
-import { measureDelay, measureSustained } from './sustained.ts'
+import { measureSustained } from './sustained.ts'
 import { measureWorkers } from './workers.ts'
 
 /** The input of every part of the benchmark. */
@@ -56,26 +56,23 @@ export const PARTS: Readonly<Record<string, Part>> = {
 
 /** Event calls compared with a server that only parses their JSON. */
 async function events(bench: Bench, name: string, eventsPerCall: number, connections: number, target: number) {
-  const { service, report, rounds, seconds } = bench
-  const title = `${name}: ${eventsPerCall === 1 ? 'one event' : `${eventsPerCall} events`} a call, ${connections} connections`
-  report.heading(title)
-  const shape = { connections, seconds }
-  await compare({
-    ...{ service, report, rounds, name: title, target, eventsPerCall },
-    ours: eventsLoad(service, service.port, eventsPerCall, shape),
-    baseline: { name: 'bare', load: eventsLoad(service, await bench.barePort(), eventsPerCall, shape) },
+  const { service, seconds, barePort } = bench
+  const load = (port: number) => eventsLoad(service, port, eventsPerCall, { connections, seconds })
+  await compare(bench, {
+    name: `${name}: ${eventsPerCall === 1 ? 'one event' : `${eventsPerCall} events`} a call, ${connections} connections`,
+    ...{ target, eventsPerCall, ours: load(service.port) },
+    baseline: { name: 'bare', load: load(await barePort()) },
   })
 }
 
 /** Run start and complete compared with a server that runs one statement and commit per call. */
-async function runs({ service, report, rounds, seconds }: Bench): Promise<void> {
-  const name = 'runs: start and complete, 64 connections'
-  report.heading(name)
-  const shape = { connections: 64, seconds }
-  await compare({
-    ...{ service, report, rounds, name, target: RUNS_TARGET, eventsPerCall: 1 },
-    ours: runsLoad(service, service.port, shape),
-    baseline: { name: 'naive', load: runsLoad(service, await startNaiveServer(), shape) },
+async function runs(bench: Bench): Promise<void> {
+  const { service, seconds } = bench
+  const load = (port: number) => runsLoad(service, port, { connections: 64, seconds })
+  await compare(bench, {
+    name: 'runs: start and complete, 64 connections',
+    ...{ target: RUNS_TARGET, eventsPerCall: 1, ours: load(service.port) },
+    baseline: { name: 'naive', load: load(await startNaiveServer()) },
   })
 }
 

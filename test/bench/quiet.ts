@@ -15,6 +15,25 @@ export async function quiet(service: BenchService): Promise<void> {
   await until(CPU_WAIT_MS, async () => (await busyShare()) < BUSY_SHARE_MAX)
 }
 
+/**
+ * Measures two things in turn, each on a quiet machine.
+ * @returns both figures of each round, without those of a first round, which only warms up the compilers
+ */
+export async function alternate<First, Second>(
+  { service, rounds }: { readonly service: BenchService; readonly rounds: number },
+  first: () => Promise<First>,
+  second: () => Promise<Second>,
+): Promise<[First, Second][]> {
+  const pairs: [First, Second][] = []
+  for (let round = 0; round <= rounds; round++) {
+    await quiet(service)
+    const one = await first()
+    await quiet(service)
+    pairs.push([one, await second()])
+  }
+  return pairs.slice(1)
+}
+
 async function until(patienceMs: number, check: () => Promise<boolean>): Promise<void> {
   const deadline = performance.now() + patienceMs
   while (!(await check()) && performance.now() < deadline) await Bun.sleep(50)

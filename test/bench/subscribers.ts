@@ -168,19 +168,12 @@ async function caller({ port, trigger }: Plan): Promise<() => Promise<void>> {
   }
 }
 
-const decoder = new TextDecoder()
-let rest = ''
 let plan: Plan | undefined
-for await (const chunk of Bun.stdin.stream()) {
-  rest += decoder.decode(chunk, { stream: true })
-  for (let end = rest.indexOf('\n'); end >= 0; end = rest.indexOf('\n')) {
-    const line = rest.slice(0, end)
-    rest = rest.slice(end + 1)
-    if (plan === undefined) {
-      plan = JSON.parse(line) as Plan
-      await open(plan)
-      process.stdout.write('"ready"\n')
-    } else if (line === 'count') process.stdout.write(`${JSON.stringify(received)}\n`)
-    else process.stdout.write(`${JSON.stringify(await delays(plan, Number(line.slice('delay '.length))))}\n`)
-  }
+for await (const line of console) {
+  if (plan === undefined) {
+    plan = JSON.parse(line) as Plan
+    await open(plan)
+    process.stdout.write('"ready"\n')
+  } else if (line === 'count') process.stdout.write(`${JSON.stringify(received)}\n`)
+  else process.stdout.write(`${JSON.stringify(await delays(plan, Number(line.slice('delay '.length))))}\n`)
 }

@@ -1,8 +1,7 @@
-import { eventBodies } from './bodies.ts'
 import { runLoad } from './load.ts'
 import type { Bench } from './parts.ts'
 import { quiet } from './quiet.ts'
-import { median, ms, percentile, whole } from './report.ts'
+import { median, ms, whole } from './report.ts'
 import { type BenchService, eventsLoad } from './servers.ts'
 
 const EVENTS_PER_CALL = 100
@@ -11,10 +10,6 @@ const SUSTAINED_SECONDS_MIN = 15
 const SUSTAINED_TARGET = 0.25
 const SAMPLE_MS = 1_000
 const DRAIN_MS_MAX = 60_000
-
-const DELAY_SECONDS = 5
-const DELAY_EVENTS_PER_SECOND = 2_000
-const DELAY_TARGET_MS = 1_000
 const POLL_MS = 10
 
 /** The ingest load for so long that loading into SQL must keep up with it. */
@@ -75,63 +70,4 @@ async function drain(service: BenchService): Promise<number> {
   const startedAt = performance.now()
   while ((await service.backlog()) > 0 && performance.now() - startedAt < DRAIN_MS_MAX) await Bun.sleep(POLL_MS)
   return performance.now() - startedAt
-}
-
-/** From acknowledgement to the first query that sees the event, at the rate of a typical installation. */
-export async function measureDelay({ service, report }: Bench): Promise<void> {
-  report.heading(
-    `delay: from acknowledgement to SQL at ${whole(DELAY_EVENTS_PER_SECOND)} events/s, for ${DELAY_SECONDS} s`,
-  )
-  await quiet(service)
-  const delays = await collectDelays(service)
-  const [p50, p99] = [percentile(delays, 0.5), percentile(delays, 0.99)]
-  report.target(
-    `delay to SQL: p50 ${ms(p50)}, p99 ${ms(p99)}, target p99 ${ms(DELAY_TARGET_MS)}`,
-    p99 < DELAY_TARGET_MS,
-  )
-}
-
-interface Acknowledged {
-  readonly seq: number
-  readonly at: number
-}
-
-async function collectDelays(service: BenchService): Promise<number[]> {
-  const { agentId, key, runIds } = service.agents[0]!
-  const bodies = eventBodies([runIds[0]!], EVENTS_PER_CALL)
-  const calls = (DELAY_SECONDS * DELAY_EVENTS_PER_SECOND) / EVENTS_PER_CALL
-  const intervalMs = (DELAY_SECONDS * 1000) / calls
-  const waiting: Acknowledged[] = []
-  const delays: number[] = []
-  const report = async (index: number) => {
-    await Bun.sleep(index * intervalMs)
-    const seq = await reportEvents(service.port, key, bodies[index % bodies.length]!)
-    waiting.push({ seq, at: performance.now() })
-  }
-  const reported = Promise.all(Array.from({ length: calls }, (_, index) => report(index)))
-  const query = 'select max(seq) as seq from events where agent_id = {agent:UUID} and run_id = {run:UUID}'
-  while (delays.length < calls) {
-    const data = await service.call('POST', '/api/v1/query', { query, params: { agent: agentId, run: runIds[0] } })
-    const seen = Number((data.rows as { seq: number | string }[])[0]!.seq)
-    const now = performance.now()
-    for (const each of waiting.splice(0)) {
-      if (each.seq <= seen) delays.push(now - each.at)
-      else waiting.push(each)
-    }
-    await Bun.sleep(POLL_MS)
-  }
-  await reported
-  return delays
-}
-
-/** @returns the last acknowledged position */
-async function reportEvents(port: number, key: string, body: string): Promise<number> {
-  const response = await fetch(`http://127.0.0.1:${port}/api/ingest/v1/events`, {
-    method: 'POST',
-    headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
-    body,
-  })
-  const { data, error } = (await response.json()) as { data: { last_seq: number } | null; error: object | null }
-  if (data === null) throw new Error(`events answered ${JSON.stringify(error)}`)
-  return data.last_seq
 }

@@ -1,5 +1,6 @@
 import { join } from 'node:path'
 import { eventBodies } from './bodies.ts'
+import { wireRequest } from './connection.ts'
 import type { BenchService } from './servers.ts'
 import type { Counted, Plan } from './subscribers.ts'
 
@@ -60,9 +61,7 @@ export async function planOf(service: BenchService, kind: FeedKind, count: numbe
         : FILTERS.map((filter) => get(`/api/v1/stream?${queryOf({ ...filter, after })}`, service.workspaceKey)),
     messages:
       kind === 'sse' ? null : FILTERS.map((filter) => JSON.stringify({ op: 'subscribe', id: 'bench', filter, after })),
-    trigger:
-      `POST /api/ingest/v1/events HTTP/1.1\r\nHost: bench\r\nAuthorization: Bearer ${agent!.key}\r\n` +
-      `Content-Type: application/json\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
+    trigger: wireRequest('/api/ingest/v1/events', agent!.key, 'application/json', Buffer.from(body)).toString(),
   }
 }
 

@@ -29,20 +29,16 @@ export async function measureWorkers({ service: one, report, rounds, seconds }: 
   }
   const made = await two.call('POST', '/api/v1/workspaces', { name: 'second' }, OPERATOR_TOKEN)
   const others = await makeAgents(two.call, String(made.key))
-  const shape = { connections: CONNECTIONS, seconds }
-  const common = { service: two, report, rounds, eventsPerCall: EVENTS_PER_CALL }
+  const load = (of: Pick<BenchService, 'agents'>, port: number) =>
+    eventsLoad(of, port, EVENTS_PER_CALL, { connections: CONNECTIONS, seconds })
+  const bench = { service: two, report, rounds }
+  const title = `workers: ${EVENTS_PER_CALL} events a call`
 
-  const title = `workers: ${EVENTS_PER_CALL} events a call, ${CONNECTIONS} connections, two workspaces`
-  report.heading(title)
-  await compare({
-    ...common,
-    name: title,
-    target: SHARED_TARGET,
-    baseline: { name: 'one', load: eventsLoad(one, one.port, EVENTS_PER_CALL, shape) },
-    ours: alternating(
-      eventsLoad(two, two.port, EVENTS_PER_CALL, shape),
-      eventsLoad({ agents: others }, two.port, EVENTS_PER_CALL, shape),
-    ),
+  await compare(bench, {
+    name: `${title}, ${CONNECTIONS} connections, two workspaces`,
+    ...{ target: SHARED_TARGET, eventsPerCall: EVENTS_PER_CALL },
+    baseline: { name: 'one', load: load(one, one.port) },
+    ours: alternating(load(two, two.port), load({ agents: others }, two.port)),
   })
 
   const { nodes, partitions } = await state()
@@ -52,14 +48,11 @@ export async function measureWorkers({ service: one, report, rounds, seconds }: 
     const node = nodes.find(({ instance_id }) => (instance_id === owner) === isOwner)
     return Number(new URL(node!.url).port)
   }
-  const forwarded = `workers: ${EVENTS_PER_CALL} events a call, all sent to the worker that does not own the workspace`
-  report.heading(forwarded)
-  await compare({
-    ...common,
-    name: forwarded,
-    target: FORWARDED_TARGET,
-    baseline: { name: 'direct', load: eventsLoad(two, portOf(true), EVENTS_PER_CALL, shape) },
-    ours: eventsLoad(two, portOf(false), EVENTS_PER_CALL, shape),
+  await compare(bench, {
+    name: `${title}, all sent to the worker that does not own the workspace`,
+    ...{ target: FORWARDED_TARGET, eventsPerCall: EVENTS_PER_CALL },
+    baseline: { name: 'direct', load: load(two, portOf(true)) },
+    ours: load(two, portOf(false)),
   })
 }
 

@@ -1,8 +1,7 @@
 import { describe, expect, test } from 'bun:test'
-import type { Journal } from '../../src/journal/journal.ts'
 import { runRef } from '../support/events.ts'
 import { eventually } from '../support/eventually.ts'
-import { appendMarks, JOURNALS, marksAfter } from '../support/journals.ts'
+import { appendMarks, gapsOf, JOURNALS, marksAfter } from '../support/journals.ts'
 import { seededRandom } from '../support/random.ts'
 import { runRow, taskRow } from '../support/rows.ts'
 
@@ -17,8 +16,6 @@ class SetClock {
     return this.ms
   }
 }
-
-const gapsOf = ({ gaps }: Journal) => gaps.map(({ afterSeq, throughSeq }) => [afterSeq, throughSeq])
 
 for (const { name, isInstalled, create } of JOURNALS) {
   describe.skipIf(!isInstalled)(`a journal ${name} (SEED=${SEED})`, () => {

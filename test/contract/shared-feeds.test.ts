@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import { createLog } from '../../src/base/log.ts'
-import { newEpoch } from '../../src/journal/log/epochs.ts'
+import { newEpoch } from '../../src/journal/journal.ts'
 import { SharedFeeds } from '../../src/partitions/shared/feeds.ts'
 import { appendMarks, NatsRig } from '../support/journals.ts'
 import { hasNats, natsConnection, natsServer } from '../support/nats.ts'

@@ -8,7 +8,7 @@ import { bodyReader } from '../../src/http/body.ts'
 import { createEnvelope } from '../../src/http/envelope.ts'
 import { FailureLimit, type FailureLimitOptions, RateLimiter, type RateLimits } from '../../src/http/rate-limit.ts'
 import { serverOptions } from '../../src/http/server-options.ts'
-import { createIdempotency } from '../../src/idempotency/store.ts'
+import { Idempotency } from '../../src/idempotency/store.ts'
 import { createGuards } from '../../src/keys/guards.ts'
 import { KeyRing, type KeyRingDeps } from '../../src/keys/key-ring.ts'
 import { keyRoutes } from '../../src/keys/routes.ts'
@@ -83,7 +83,7 @@ export async function openGuards(url: string, limits: BodyLimits, options: AuthA
     ring,
     limiter: new RateLimiter({ ...UNLIMITED, ...options.rateLimits }, { clock }),
     reader: bodyReader({ limits, bodyTimeoutMs: BODY_TIMEOUT_MS, bodyBytesInFlight }),
-    idempotency: createIdempotency({ sql, clock, expiryClock: clock, log, instanceId }),
+    idempotency: new Idempotency({ sql, clock, expiryClock: clock, log, instanceId }),
     operatorToken: 'operatorToken' in options ? options.operatorToken : OPERATOR_TOKEN,
     operatorAttempts: new FailureLimit({ what: 'wrong operator tokens', perMinute: 0, ...options.operatorAttempts }),
     addressOf: (request) => request.headers.get('x-test-address') ?? 'test',

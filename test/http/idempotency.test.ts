@@ -1,7 +1,7 @@
 import { beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import { ApiError } from '../../src/base/errors.ts'
 import { createLog } from '../../src/base/log.ts'
-import { createIdempotency, OPERATOR_KEY_ID, sweepIdempotencyKeys } from '../../src/idempotency/store.ts'
+import { Idempotency, sweepIdempotencyKeys } from '../../src/idempotency/store.ts'
 import type { Sql } from '../../src/postgres/connect.ts'
 import { eventually } from '../support/eventually.ts'
 import { errorOf, type HttpApp, post, startHttpApp } from '../support/http-app.ts'
@@ -42,7 +42,7 @@ async function startInstance(leaseUntil = 'infinity'): Promise<HttpApp> {
   await sql`insert into instances (instance_id, started_at, seen_at, lease_until, applied)
     values (${instanceId}, now(), now(), ${leaseUntil}::text::timestamptz, 0)`
   return startHttpApp({
-    idempotency: createIdempotency({ sql, clock, expiryClock: clock, log, instanceId }),
+    idempotency: new Idempotency({ sql, clock, expiryClock: clock, log, instanceId }),
     onThing(thing) {
       calls.push(thing)
       return onThing(thing)
@@ -251,19 +251,21 @@ describe('the stored response', () => {
   })
 })
 
+function requestWith(idemKey: string): Request {
+  const headers = { 'idempotency-key': idemKey, authorization: 'Bearer operator' }
+  return new Request('http://localhost/x', { method: 'POST', headers })
+}
+
 test('a request whose outcome is unknown may be run again by another process, although the first one is alive', async () => {
   const instanceId = crypto.randomUUID()
   await sql`
     insert into instances (instance_id, started_at, seen_at, lease_until, applied)
     values (${instanceId}, now(), now(), 'infinity', 0)`
-  const [first, second] = [instanceId, crypto.randomUUID()].map((id) =>
-    createIdempotency({ sql, clock, expiryClock: clock, log, instanceId: id }),
+  const [first, second] = [instanceId, crypto.randomUUID()].map(
+    (id) => new Idempotency({ sql, clock, expiryClock: clock, log, instanceId: id }),
   )
   const call = {
-    keyId: OPERATOR_KEY_ID,
-    token: 'operator',
-    idemKey: 'handed over',
-    request: new Request('http://localhost/x', { method: 'POST' }),
+    request: requestWith('handed over'),
     bytes: new Uint8Array([1, 2, 3]),
   }
   const begun = await first.begin(call)

@@ -1,7 +1,6 @@
 import { freshColumnarDatabase } from './columnar.ts'
 import { eventually } from './eventually.ts'
-import type { NatsServer } from './nats.ts'
-import { natsCluster, natsServer } from './nats.ts'
+import { type NatsServer, natsCluster, natsServer } from './nats.ts'
 import { freshDatabase } from './postgres.ts'
 import { freePort, OPERATOR_TOKEN, type SpawnedService, spawnService } from './service.ts'
 import { temporaryDirectory } from './teardown.ts'

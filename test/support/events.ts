@@ -1,7 +1,7 @@
 import type { RunRef } from '../../src/base/ids.ts'
 import type { Limits } from '../../src/base/limits.ts'
 import { EventScan } from '../../src/events/scan.ts'
-import type { EventBatch } from '../../src/journal/event-batch.ts'
+import type { EventBatch } from '../../src/journal/rows.ts'
 
 /** The default limits, for code that is tested below the HTTP layer. */
 export const LIMITS: Limits = {

@@ -1,6 +1,5 @@
 import { uuidFromWords } from '../../src/clickhouse/bytes.ts'
-import { frameBytes, writeFrame } from '../../src/journal/log/frame.ts'
-import { type FrameSeal, NO_CHECK } from '../../src/journal/log/seal.ts'
+import { type FrameSeal, frameBytes, NO_CHECK, writeFrame } from '../../src/journal/log/frame.ts'
 import { runRef } from './events.ts'
 
 /** A frame written by an attacker, whose seal has another key. */

@@ -2,17 +2,14 @@ import { expect } from 'bun:test'
 import fs from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { systemClock } from '../../src/base/clock.ts'
 import type { RunRef } from '../../src/base/ids.ts'
-import { createLog } from '../../src/base/log.ts'
-import type { Frame } from '../../src/journal/journal.ts'
 import { Identity } from '../../src/journal/local/identity.ts'
-import { type LocalJournal, openLocalJournal } from '../../src/journal/local/journal.ts'
-import { segmentNames } from '../../src/journal/local/segments.ts'
-import { readFrame } from '../../src/journal/log/frame.ts'
-import { FrameSeal } from '../../src/journal/log/seal.ts'
+import type { LocalJournal } from '../../src/journal/local/journal.ts'
+import { segmentNames } from '../../src/journal/local/segment-files.ts'
+import { FrameSeal, readFrame } from '../../src/journal/log/frame.ts'
 import { batchOf, runRef } from './events.ts'
 import { forgedFrame, runIdsOf } from './forged-frames.ts'
+import { framesAfter, gapsOf, openLocal, textOf } from './journals.ts'
 import type { Random } from './random.ts'
 import { runRow, taskRow } from './rows.ts'
 
@@ -61,8 +58,7 @@ interface BaseFrame {
 }
 
 function open(dir: string): Promise<LocalJournal> {
-  const sizes = { maxBytes: 2 ** 40, keepBytes: 2 ** 40, segmentBytes: 24_000, tailBytes: 1 }
-  return openLocalJournal({ dir, ...sizes, clock: systemClock, log: createLog('silent') })
+  return openLocal(dir, { segmentBytes: 24_000, tailBytes: 1 })
 }
 
 /** A journal of several segments, with commits of several kinds and sizes, and rows with forged frames. */
@@ -108,10 +104,6 @@ function framesOf(dir: string): Map<number, BaseFrame> {
   }
   expect(frames.size).toBeGreaterThan(30)
   return frames
-}
-
-function textOf({ kind, firstSeq, rows, runs, receivedAt, block }: Frame): string {
-  return JSON.stringify([kind, firstSeq, rows, runs, receivedAt, Bun.hash(block).toString()])
 }
 
 /** @returns a description for the failure message */
@@ -194,21 +186,9 @@ async function check(dir: string, base: Base, damage: readonly string[]): Promis
   await again.close()
 }
 
+/** What is read of each frame, by its position. */
 async function readAll(journal: LocalJournal): Promise<Map<number, string>> {
-  const read = new Map<number, string>()
-  for (let position = 0; ; ) {
-    const frames = await journal.read(position, 100_000)
-    if (frames.length === 0) return read
-    for (const frame of frames) {
-      if (frame.firstSeq <= position) throw new Error(`position ${frame.firstSeq} comes after ${position}`)
-      read.set(frame.firstSeq, textOf(frame))
-      position = frame.firstSeq + frame.rows - 1
-    }
-  }
-}
-
-function gapsOf(journal: LocalJournal): [number, number][] {
-  return journal.gaps.map(({ afterSeq, throughSeq }) => [afterSeq, throughSeq])
+  return new Map((await framesAfter(journal)).map((frame) => [frame.firstSeq, textOf(frame)]))
 }
 
 /** The ranges of positions without a frame. */

@@ -2,9 +2,16 @@ import { randomBytes } from 'node:crypto'
 import type { NatsConnection } from '@nats-io/transport-node'
 import { type Clock, systemClock } from '../../src/base/clock.ts'
 import { createLog, type Log } from '../../src/base/log.ts'
-import type { Epoch, Frame, Gap, JournalReader } from '../../src/journal/journal.ts'
-import { openLocalJournal } from '../../src/journal/local/journal.ts'
-import { newEpoch, withEpoch } from '../../src/journal/log/epochs.ts'
+import {
+  type Epoch,
+  type Frame,
+  type Gap,
+  type JournalReader,
+  lastSeqOf,
+  newEpoch,
+  withEpoch,
+} from '../../src/journal/journal.ts'
+import { type LocalJournal, type LocalJournalOptions, openLocalJournal } from '../../src/journal/local/journal.ts'
 import type { LogJournal } from '../../src/journal/log/log-journal.ts'
 import { type NatsJournalOptions, openNatsJournal } from '../../src/journal/nats/journal.ts'
 import { type NatsReader, type NatsReaderOptions, openNatsReader } from '../../src/journal/nats/reader.ts'
@@ -49,14 +56,7 @@ export const JOURNALS: readonly Implementation[] = [
       const dir = await temporaryDirectory()
       return {
         open: ({ unitBytes, ...options } = {}) =>
-          openLocalJournal({
-            dir,
-            clock: systemClock,
-            log: createLog('silent'),
-            ...SIZES,
-            ...(unitBytes === undefined ? {} : { segmentBytes: unitBytes }),
-            ...options,
-          }),
+          openLocal(dir, { ...(unitBytes === undefined ? {} : { segmentBytes: unitBytes }), ...options }),
       }
     },
   },
@@ -66,6 +66,11 @@ export const JOURNALS: readonly Implementation[] = [
     create: async () => new NatsRig(await natsConnection([await server()])),
   },
 ]
+
+/** A journal in the files of `dir`. */
+export function openLocal(dir: string, options: Partial<LocalJournalOptions> = {}): Promise<LocalJournal> {
+  return openLocalJournal({ dir, clock: systemClock, log: createLog('silent'), ...SIZES, ...options })
+}
 
 let streams = 0
 
@@ -147,16 +152,35 @@ export async function marksAfter(
   maxBytes = 10_000,
 ): Promise<Map<number, number>> {
   const marks = new Map<number, number>()
+  for (const frame of await framesAfter(journal, afterSeq, maxBytes))
+    marksOf(frame).forEach((mark, index) => {
+      if (frame.firstSeq + index > afterSeq) marks.set(frame.firstSeq + index, mark)
+    })
+  return marks
+}
+
+/** Every frame of the log, as a consumer that starts at `afterSeq` reads them. */
+export async function framesAfter(journal: JournalReader, afterSeq = 0, maxBytes = 20_000): Promise<Frame[]> {
+  const frames: Frame[] = []
   for (let position = afterSeq; ; ) {
-    const frames = await journal.read(position, maxBytes)
-    if (frames.length === 0) return marks
-    for (const frame of frames) {
-      if (frame.firstSeq + frame.rows - 1 <= position)
+    const read = await journal.read(position, maxBytes)
+    if (read.length === 0) return frames
+    for (const frame of read) {
+      if (lastSeqOf(frame) <= position || (frames.length > 0 && frame.firstSeq <= position))
         throw new Error(`frame ${frame.firstSeq} comes after ${position}`)
-      marksOf(frame).forEach((mark, index) => {
-        if (frame.firstSeq + index > afterSeq) marks.set(frame.firstSeq + index, mark)
-      })
-      position = frame.firstSeq + frame.rows - 1
+      // Memory of blocks is used again.
+      frames.push({ ...frame, block: Buffer.from(frame.block) })
+      position = lastSeqOf(frame)
     }
   }
+}
+
+/** All of a frame, to be compared. */
+export function textOf({ kind, firstSeq, rows, runs, receivedAt, block }: Frame): string {
+  return JSON.stringify([kind, firstSeq, rows, runs, receivedAt, Bun.hash(block).toString()])
+}
+
+/** The ranges of positions whose rows are missing. */
+export function gapsOf({ gaps }: JournalReader): [number, number][] {
+  return gaps.map(({ afterSeq, throughSeq }) => [afterSeq, throughSeq])
 }

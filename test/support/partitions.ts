@@ -1,5 +1,4 @@
-import type { OwnedPartition, Partitions } from '../../src/partitions/partition.ts'
-import { onePartition } from '../../src/partitions/single.ts'
+import { type OwnedPartition, onePartition, type Partitions } from '../../src/partitions/partition.ts'
 import type { LoadProgress } from '../../src/sink/sink.ts'
 
 /** One partition that has only the parts that a test needs. */

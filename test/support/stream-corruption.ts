@@ -1,7 +1,7 @@
 import { expect } from 'bun:test'
-import { type Frame, type JournalReader, lastSeqOf } from '../../src/journal/journal.ts'
+import { type Frame, lastSeqOf } from '../../src/journal/journal.ts'
 import { runRef } from './events.ts'
-import { appendMarks, NatsRig } from './journals.ts'
+import { appendMarks, framesAfter, gapsOf, NatsRig, textOf } from './journals.ts'
 import { natsConnection, natsServer } from './nats.ts'
 import type { Random } from './random.ts'
 import { runRow, taskRow } from './rows.ts'
@@ -62,14 +62,10 @@ async function buildBase(rig: NatsRig, random: Random): Promise<Base> {
     const frames = (await journal.read(endSeq, 1e6)).map(textOf)
     commits.push({ at: before, messages: (await storedMessages(rig)).length - before, frames })
   }
-  const frames = new Map((await framesAfter(journal, 0)).map((frame) => [frame.firstSeq, textOf(frame)]))
+  const frames = new Map((await framesAfter(journal)).map((frame) => [frame.firstSeq, textOf(frame)]))
   const { endSeq } = journal
   await journal.close()
   return { messages: await storedMessages(rig), endSeq, commits, frames }
-}
-
-function textOf({ kind, firstSeq, rows, runs, receivedAt, block }: Frame): string {
-  return JSON.stringify([kind, firstSeq, rows, runs, receivedAt, Bun.hash(block).toString()])
 }
 
 const DAMAGES: Record<string, (messages: StoredMessage[], random: Random) => StoredMessage[]> = {
@@ -116,12 +112,12 @@ async function check(rig: NatsRig, base: Base, damaged: readonly StoredMessage[]
   const reader = await rig.read({ tailBytes: 1 })
   const found: string[][] = []
   for (const journal of [owner, reader]) {
-    const frames = await framesAfter(journal, 0)
+    const frames = await framesAfter(journal)
     const texts = frames.map(textOf)
     expect(intact.flatMap((commit) => commit.frames).filter((text) => !texts.includes(text))).toEqual([])
     const old = frames.slice(0, -1)
     expect(old.filter((frame) => base.frames.get(frame.firstSeq) !== textOf(frame))).toEqual([])
-    const gaps = journal.gaps.map(({ afterSeq, throughSeq }) => [afterSeq, throughSeq])
+    const gaps = gapsOf(journal)
     // A log of which nothing is left may be a new one, whose positions continue those of another.
     if (old.length > 0 || gaps.length > 0) expect(gaps).toEqual(missing(frames))
     const from = random.int(0, base.endSeq)
@@ -132,19 +128,6 @@ async function check(rig: NatsRig, base: Base, damaged: readonly StoredMessage[]
   expect(found[0]).toEqual(found[1])
   await reader.close()
   await owner.close()
-}
-
-async function framesAfter(journal: JournalReader, afterSeq: number): Promise<Frame[]> {
-  const frames: Frame[] = []
-  for (let position = afterSeq; ; ) {
-    const read = await journal.read(position, 20_000)
-    if (read.length === 0) return frames
-    for (const frame of read) {
-      if (frame.firstSeq <= position) throw new Error(`position ${frame.firstSeq} comes after ${position}`)
-      frames.push(frame)
-      position = lastSeqOf(frame)
-    }
-  }
 }
 
 /** The ranges of positions without a frame. */

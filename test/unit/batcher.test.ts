@@ -48,22 +48,6 @@ describe('a batcher', () => {
     ])
   })
 
-  test('never runs two statements for one key at once, and keeps the order of a key', async () => {
-    const { statements, submit, answer } = manual({ batchesInFlight: 3 })
-    const all = [submit('a', 1), submit('a', 2), submit('b', 3), submit('a', 4)]
-    await eventually(() => statements.length === 1)
-    expect(statements[0].items.map((item) => item.value)).toEqual([1, 3])
-    const late = submit('c', 5)
-    await eventually(() => statements.length === 2)
-    expect(statements[1].items.map((item) => item.value)).toEqual([5])
-    await answer(0)
-    await answer(2)
-    await answer(3)
-    await answer(1)
-    expect(await Promise.all([...all, late])).toEqual([1, 2, 3, 4, 5])
-    expect(statements.slice(2).map(({ items }) => items.map((item) => item.value))).toEqual([[2], [4]])
-  })
-
   test('limits a statement by items and by bytes; an oversized item gets its own statement', async () => {
     const { statements, submit, answer } = manual({ itemsPerBatch: 3, bytesPerBatch: 10, batchesInFlight: 1 })
     const all = [

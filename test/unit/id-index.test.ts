@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import type { RunRef } from '../../src/base/ids.ts'
 import { EventIdIndex, type EventIdSource } from '../../src/events/id-index.ts'
-import type { Claim } from '../../src/partitions/event-ids.ts'
+import type { Claim } from '../../src/partitions/partition.ts'
 import { runRef } from '../support/events.ts'
 
 const done = async () => {}

@@ -1,14 +1,13 @@
 import { afterEach, describe, expect, test } from 'bun:test'
 import fs from 'node:fs'
 import { join } from 'node:path'
-import { systemClock } from '../../src/base/clock.ts'
 import { createLog } from '../../src/base/log.ts'
 import { type JournalReader, lastSeqOf } from '../../src/journal/journal.ts'
-import { type LocalJournal, type LocalJournalOptions, openLocalJournal } from '../../src/journal/local/journal.ts'
+import type { LocalJournal, LocalJournalOptions } from '../../src/journal/local/journal.ts'
 import { type LocalReader, type LocalReaderOptions, openLocalReader } from '../../src/journal/local/reader.ts'
-import { segmentNames } from '../../src/journal/local/segments.ts'
+import { segmentNames } from '../../src/journal/local/segment-files.ts'
 import { eventually } from '../support/eventually.ts'
-import { appendMarks, marksAfter, marksOf } from '../support/journals.ts'
+import { appendMarks, gapsOf, marksAfter, marksOf, openLocal } from '../support/journals.ts'
 import { seededRandom } from '../support/random.ts'
 import { temporaryDirectory } from '../support/teardown.ts'
 
@@ -22,8 +21,7 @@ afterEach(async () => {
 })
 
 async function write(dir: string, options: Partial<LocalJournalOptions> = {}): Promise<LocalJournal> {
-  const sizes = { maxBytes: 2 ** 40, keepBytes: 2 ** 40, segmentBytes: 16_384 }
-  const journal = await openLocalJournal({ dir, clock: systemClock, log, ...sizes, ...options })
+  const journal = await openLocal(dir, { segmentBytes: 16_384, ...options })
   opened.push(journal)
   return journal
 }
@@ -172,7 +170,7 @@ describe('damage', () => {
       [1, 1],
       [4, 4],
     ])
-    expect(reader.gaps.map(({ afterSeq, throughSeq }) => [afterSeq, throughSeq])).toEqual([[1, 3]])
+    expect(gapsOf(reader)).toEqual([[1, 3]])
     expect(fs.readdirSync(dir).filter((each) => each.endsWith('.damaged'))).toEqual([])
   })
 })

@@ -1,13 +1,14 @@
 import { expect, test } from 'bun:test'
 import fs from 'node:fs'
 import { join } from 'node:path'
-import { systemClock } from '../../src/base/clock.ts'
 import { createLog } from '../../src/base/log.ts'
-import { type LocalJournal, type LocalJournalOptions, openLocalJournal } from '../../src/journal/local/journal.ts'
-import { FrameSeal } from '../../src/journal/log/seal.ts'
-import type { NativeInserter } from '../../src/sink/sink.ts'
+import type { LocalJournal } from '../../src/journal/local/journal.ts'
+import { segmentNames } from '../../src/journal/local/segment-files.ts'
+import { FrameSeal } from '../../src/journal/log/frame.ts'
+import type { SinkOptions } from '../../src/sink/sink.ts'
 import { batchOf, runRef } from '../support/events.ts'
 import { forgedFrame, runIdsOf } from '../support/forged-frames.ts'
+import { framesAfter, gapsOf, openLocal } from '../support/journals.ts'
 import { runRow } from '../support/rows.ts'
 import { startSink } from '../support/sink.ts'
 import { temporaryDirectory } from '../support/teardown.ts'
@@ -16,35 +17,16 @@ import { temporaryDirectory } from '../support/teardown.ts'
 
 const PAGE_BYTES = 4096
 
-function open(dir: string, options: Partial<LocalJournalOptions> = {}) {
-  const sizes = { maxBytes: 2 ** 40, keepBytes: 2 ** 40 }
-  return openLocalJournal({ dir, ...sizes, clock: systemClock, log: createLog('silent'), ...options })
-}
-
 function append(journal: LocalJournal, count = 1, run = runRef()) {
   return journal.appendEvents(batchOf(run, new Array(count).fill({ type: 'mark' })))
 }
 
-/** The positions that can be read, each with its run id. */
-async function spansOf(journal: LocalJournal): Promise<[number, string][]> {
-  const spans: [number, string][] = []
-  for (let position = 0; ; ) {
-    const frames = await journal.read(position, 1e6)
-    if (frames.length === 0) return spans
-    for (const frame of frames) {
-      position = frame.firstSeq
-      for (const { runId, rows } of frame.runs) {
-        spans.push([position, runId])
-        position += rows
-      }
-      position--
-    }
-  }
+/** The first position of each run's rows in each frame. */
+async function positionsOf(journal: LocalJournal): Promise<number[]> {
+  return (await framesAfter(journal)).flatMap(({ firstSeq, runs }) =>
+    runs.map((_, index) => runs.slice(0, index).reduce((seq, { rows }) => seq + rows, firstSeq)),
+  )
 }
-
-const segmentsOf = (dir: string) => fs.readdirSync(dir).filter((name) => name.endsWith('.segment'))
-const positionsOf = async (journal: LocalJournal) => (await spansOf(journal)).map(([seq]) => seq)
-const gapsOf = ({ gaps }: LocalJournal) => gaps.map(({ afterSeq, throughSeq }) => [afterSeq, throughSeq])
 
 function change(path: string, work: (bytes: Buffer) => Buffer | undefined): void {
   const bytes = fs.readFileSync(path)
@@ -53,24 +35,24 @@ function change(path: string, work: (bytes: Buffer) => Buffer | undefined): void
 
 test("a frame with an attacker's key that callers hide in the rows of a real frame is never recovered, wherever that frame is torn", async () => {
   const dir = await temporaryDirectory()
-  const journal = await open(dir)
+  const journal = await openLocal(dir)
   await append(journal)
   const forged = forgedFrame(new FrameSeal(Buffer.alloc(32, 1), journal.epoch, 1), 1_000_000)
   const victims = runIdsOf(forged)
   const calls = await Promise.all(victims.map((runId) => append(journal, 1, { ...runRef(), runId })))
   const { lastSeq } = calls[calls.length - 1]
   await journal.close()
-  const name = join(dir, segmentsOf(dir)[0])
+  const name = join(dir, segmentNames(dir)[0])
   const whole = fs.readFileSync(name)
   // The column of run ids holds the forged frame, byte for byte.
   expect(whole.indexOf(forged)).toBeGreaterThan(PAGE_BYTES)
   for (const damage of DAMAGES) {
     fs.writeFileSync(name, damage(Buffer.from(whole)))
-    const again = await open(dir)
+    const again = await openLocal(dir)
     expect(await positionsOf(again)).toEqual([1])
     expect([again.endSeq, gapsOf(again)]).toEqual([lastSeq, [[1, lastSeq]]])
     await again.close()
-    for (const file of segmentsOf(dir)) fs.rmSync(join(dir, file))
+    for (const file of segmentNames(dir)) fs.rmSync(join(dir, file))
     fs.rmSync(join(dir, 'gaps'))
   }
 })
@@ -85,12 +67,12 @@ const DAMAGES: ((bytes: Buffer) => Buffer)[] = [
 
 test('a newest frame damaged after its acknowledgement becomes a gap; its positions are not reused', async () => {
   const dir = await temporaryDirectory()
-  const journal = await open(dir)
+  const journal = await openLocal(dir)
   await append(journal, 3)
   await append(journal, 5)
   await journal.close()
-  change(join(dir, segmentsOf(dir)[0]), (bytes) => bytes.fill(7, PAGE_BYTES + 200, PAGE_BYTES + 220))
-  const again = await open(dir)
+  change(join(dir, segmentNames(dir)[0]), (bytes) => bytes.fill(7, PAGE_BYTES + 200, PAGE_BYTES + 220))
+  const again = await openLocal(dir)
   expect([again.endSeq, gapsOf(again)]).toEqual([8, [[3, 8]]])
   expect(await append(again)).toEqual({ firstSeq: 9, lastSeq: 9 })
   expect(await positionsOf(again)).toEqual([1, 9])
@@ -100,42 +82,33 @@ test('a newest frame damaged after its acknowledgement becomes a gap; its positi
 
 test('a recovery that ends within a page starts a new segment, and the first append succeeds', async () => {
   const dir = await temporaryDirectory()
-  const journal = await open(dir)
+  const journal = await openLocal(dir)
   // One commit of two frames.
   await Promise.all([journal.appendRuns([runRow(runRef())], [Bun.randomUUIDv7()]), append(journal, 2)])
   await journal.close()
-  const name = join(dir, segmentsOf(dir)[0])
+  const name = join(dir, segmentNames(dir)[0])
   change(name, (bytes) => bytes.fill(0, bytes.lastIndexOf('mark') - 10))
   fs.rmSync(join(dir, 'acknowledged'))
-  const again = await open(dir)
+  const again = await openLocal(dir)
   expect(again.endSeq).toBe(1)
   expect(fs.statSync(name).size % PAGE_BYTES).not.toBe(0)
   expect(await append(again)).toEqual({ firstSeq: 2, lastSeq: 2 })
-  expect(segmentsOf(dir)).toHaveLength(2)
+  expect(segmentNames(dir)).toHaveLength(2)
   await again.close()
-  const third = await open(dir)
+  const third = await openLocal(dir)
   expect(await positionsOf(third)).toEqual([1, 2])
   await third.close()
 })
 
-test('a new epoch continues in the same directory: consumers read earlier rows, feeds start at the new epoch', async () => {
+test('a sink loads the rows of two epochs apart: each batch belongs to one, which its token names', async () => {
   const dir = await temporaryDirectory()
-  const first = await open(dir)
+  const first = await openLocal(dir)
   await append(first, 3)
   await first.close()
-  const second = await open(dir, { decideStart: async () => ({ afterSeq: 20, loadedSeq: 20, newEpoch: true }) })
-  expect(second.epoch).not.toBe(first.epoch)
-  expect(second.epochs.map(({ epoch, firstSeq }) => [epoch, firstSeq])).toEqual([
-    [first.epoch, 1],
-    [second.epoch, 21],
-  ])
-  expect([second.startSeq, second.epochAt(20), second.epochAt(21)]).toEqual([21, first.epoch, second.epoch])
+  const second = await openLocal(dir, { decideStart: async () => ({ afterSeq: 20, loadedSeq: 20, newEpoch: true }) })
   await append(second, 2)
-  expect(await positionsOf(second)).toEqual([1, 21])
-
-  // Each batch belongs to one epoch, named by its token.
   const tokens: string[] = []
-  const client: NativeInserter = { insertNative: async (_table, _blocks, token) => void tokens.push(token) }
+  const client: SinkOptions['client'] = { insertNative: async (_table, _blocks, token) => void tokens.push(token) }
   const sink = await startSink({ journal: second, client, dir, log: createLog('silent'), intervalMs: 1 })
   expect(await sink.waitFor(22, 10_000)).toBe(true)
   expect(tokens).toEqual([`${first.epoch}-0-3`, `${second.epoch}-3-22`])
@@ -145,8 +118,8 @@ test('a new epoch continues in the same directory: consumers read earlier rows, 
 
 test('a sink skips a gap at the end, so that nothing waits for rows that never come', async () => {
   const dir = await temporaryDirectory()
-  const journal = await open(dir, { decideStart: async () => ({ afterSeq: 5, loadedSeq: 0, newEpoch: false }) })
-  const client: NativeInserter = { insertNative: async () => {} }
+  const journal = await openLocal(dir, { decideStart: async () => ({ afterSeq: 5, loadedSeq: 0, newEpoch: false }) })
+  const client: SinkOptions['client'] = { insertNative: async () => {} }
   const sink = await startSink({ journal, client, dir, log: createLog('silent'), intervalMs: 1 })
   expect(await sink.waitFor(5, 10_000)).toBe(true)
   await sink.stop(0)
@@ -155,14 +128,48 @@ test('a sink skips a gap at the end, so that nothing waits for rows that never c
 
 test('a journal does not open without its frame key, and one copy of the key is enough', async () => {
   const dir = await temporaryDirectory()
-  const journal = await open(dir)
+  const journal = await openLocal(dir)
   await append(journal)
   await journal.close()
   fs.writeFileSync(join(dir, 'epoch'), 'damaged')
-  const again = await open(dir)
+  const again = await openLocal(dir)
   expect([again.epoch, await positionsOf(again)]).toEqual([journal.epoch, [1]])
   await again.close()
   fs.rmSync(join(dir, 'epoch'))
   fs.rmSync(join(dir, 'epoch.copy'))
-  await expect(open(dir)).rejects.toThrow('restore it from a backup')
+  await expect(openLocal(dir)).rejects.toThrow('restore it from a backup')
+})
+
+test('what is dropped is on the disk no more, not even in copies of damaged data', async () => {
+  const dir = await temporaryDirectory()
+  const text = 'this must not stay'
+  const run = runRef()
+  const filesWith = () => fs.readdirSync(dir).filter((name) => fs.readFileSync(join(dir, name)).includes(text))
+  const journal = await openLocal(dir)
+  await journal.appendEvents(batchOf(run, [{ type: 'mark', payload: { text } }]))
+  await append(journal)
+  expect(filesWith()).toHaveLength(1)
+  await journal.close()
+  change(join(dir, filesWith()[0]), (bytes) => bytes.fill(7, bytes.indexOf(text) - 3, bytes.indexOf(text) - 2))
+  const again = await openLocal(dir)
+  expect(filesWith().filter((name) => name.endsWith('.damaged'))).toHaveLength(1)
+  expect(await again.drop(await again.cut())).toBe(true)
+  expect(filesWith()).toEqual([])
+  await again.close()
+})
+
+test('a damaged frame of an earlier segment is set aside with a copy when it is read', async () => {
+  const dir = await temporaryDirectory()
+  const journal = await openLocal(dir)
+  for (let segment = 0; segment < 3; segment++) {
+    await append(journal, 2)
+    await journal.cut()
+  }
+  await journal.close()
+  change(join(dir, segmentNames(dir)[0]), (bytes) => bytes.fill(7, 200, 220))
+  const again = await openLocal(dir)
+  expect(await positionsOf(again)).toEqual([3, 5])
+  expect(gapsOf(again)).toEqual([[0, 2]])
+  expect(fs.readdirSync(dir).filter((name) => name.endsWith('.damaged'))).toHaveLength(1)
+  await again.close()
 })

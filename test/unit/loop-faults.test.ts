@@ -11,7 +11,7 @@ import { Hub } from '../../src/live/hub.ts'
 import type { Outlet } from '../../src/live/packet.ts'
 import { startRunStatistics } from '../../src/runs/statistics.ts'
 import { SinkPositionFile } from '../../src/sink/position.ts'
-import { loadIntervalMs, type NativeInserter, Sink } from '../../src/sink/sink.ts'
+import { loadIntervalMs, Sink, type SinkOptions } from '../../src/sink/sink.ts'
 import { batchOf, runRef } from '../support/events.ts'
 import { eventually } from '../support/eventually.ts'
 import { freshDatabase } from '../support/postgres.ts'
@@ -39,7 +39,7 @@ function append(journal: LocalJournal, run = runRef()) {
 
 function inserter() {
   const batches = new Map<string, number>()
-  const client: NativeInserter = {
+  const client: SinkOptions['client'] = {
     insertNative: async (_table, blocks, token) => void batches.set(token, blocks.length),
   }
   return { client, batches }
@@ -75,7 +75,7 @@ test('the sink survives a failed write of its position and resends the same batc
   })
   const loops = new Loops(log)
   const sent: string[] = []
-  const client: NativeInserter = { insertNative: async (_table, _blocks, token) => void sent.push(token) }
+  const client: SinkOptions['client'] = { insertNative: async (_table, _blocks, token) => void sent.push(token) }
   const sink = new Sink({ journal, client, position, log, loops, intervalMs: 1 })
   expect(await sink.waitFor(2, 20_000)).toBe(true)
   expect(sent).toEqual([`${journal.epoch}-0-2`, `${journal.epoch}-0-2`])
@@ -94,7 +94,7 @@ test('the sink does not send a batch again to tables that have it while another 
   await append(journal)
   await journal.appendRuns([runRow(runRef())], [])
   const sent: string[] = []
-  const client: NativeInserter = {
+  const client: SinkOptions['client'] = {
     insertNative: async (table) => {
       sent.push(table)
       if (table === 'run_changes' && sent.filter((each) => each === table).length < 3) throw new Error('read-only')

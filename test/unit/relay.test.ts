@@ -1,13 +1,12 @@
 import { beforeAll, describe, expect, test } from 'bun:test'
 import { join } from 'node:path'
-import { systemClock } from '../../src/base/clock.ts'
 import { ApiError } from '../../src/base/errors.ts'
 import { mint } from '../../src/base/ids.ts'
 import { createLog } from '../../src/base/log.ts'
 import type { Journal } from '../../src/journal/journal.ts'
-import { openLocalJournal } from '../../src/journal/local/journal.ts'
 import { outboxLag, startOutboxRelay } from '../../src/journal/outbox-relay.ts'
 import { eventually } from '../support/eventually.ts'
+import { openLocal } from '../support/journals.ts'
 import { freshDatabase } from '../support/postgres.ts'
 import { seededRandom } from '../support/random.ts'
 import { type Change, newCaller, recordingJournal, storesOn } from '../support/runs.ts'
@@ -21,9 +20,24 @@ beforeAll(async () => {
 
 async function openJournal(dir?: string): Promise<{ journal: Journal; dir: string }> {
   const path = dir ?? join(await temporaryDirectory(), 'journal')
-  const journal = await openLocalJournal({ dir: path, maxBytes: 1 << 30, keepBytes: 1 << 30, clock: systemClock, log })
+  const journal = await openLocal(path)
   atEnd(() => journal.close())
   return { journal, dir: path }
+}
+
+/**
+ * Starts a relay to a new journal.
+ * @param afterAppend called after each append
+ */
+async function startRelay(afterAppend?: () => Promise<void>) {
+  const { journal } = await openJournal()
+  return { journal, ...relayTo(journal, afterAppend) }
+}
+
+function relayTo(journal: Journal, afterAppend?: () => Promise<void>) {
+  const changes: Change[] = []
+  const relay = startOutboxRelay({ sql: database.sql, journal: recordingJournal(journal, changes, afterAppend), log })
+  return { relay, changes }
 }
 
 async function fixture(onChange?: () => void) {
@@ -46,9 +60,7 @@ const statusesOf = (changes: readonly Change[], runId: string) =>
 
 describe('the outbox relay', () => {
   test('appends every committed change once, unchanged, in the order of each run, and empties the outbox', async () => {
-    const { journal } = await openJournal()
-    const changes: Change[] = []
-    const relay = startOutboxRelay({ sql: database.sql, journal: recordingJournal(journal, changes), log })
+    const { relay, changes } = await startRelay()
     const { runs, tasks, caller } = await fixture(relay.wake)
     const ids = await Promise.all(
       Array.from({ length: 20 }, async (_, index) => {
@@ -108,18 +120,14 @@ describe('the outbox relay', () => {
     await tasks.report(caller, { run_id, task: task('completed') })
     await runs.complete(caller, { run_id })
     await tasks.report(caller, { run_id, task: task('running') })
-    const { journal } = await openJournal()
-    const changes: Change[] = []
-    const relay = startOutboxRelay({ sql: database.sql, journal: recordingJournal(journal, changes), log })
+    const { relay, changes } = await startRelay()
     await relay.flush()
     expect(statusesOf(changes, run_id)).toEqual(['run running', 'task completed', 'run completed', 'task running'])
     await relay.stop()
   })
 
   test('finds changes that another process committed, without a notification', async () => {
-    const { journal } = await openJournal()
-    const changes: Change[] = []
-    const relay = startOutboxRelay({ sql: database.sql, journal: recordingJournal(journal, changes), log })
+    const { relay, changes } = await startRelay()
     const { runs, caller } = await fixture()
     await relay.flush()
     await runs.start(caller, { agent_id: caller.agentId }, mint)
@@ -127,37 +135,19 @@ describe('the outbox relay', () => {
     await relay.stop()
   })
 
-  test('appends nothing twice when the connection is lost between append and delete', async () => {
-    const { runs, tasks, caller } = await fixture()
-    const { run_id } = await runs.start(caller, { agent_id: caller.agentId }, mint)
-    await tasks.report(caller, { run_id, task: task('running') })
-    const { journal } = await openJournal()
-    const changes: Change[] = []
-    const relay = startOutboxRelay({
-      sql: database.sql,
-      journal: recordingJournal(journal, changes, cutConnection),
-      log,
-    })
-    await relay.flush()
-    expect(statusesOf(changes, run_id)).toEqual(['run running', 'task running'])
-    expect(await waiting()).toBe(0)
-    await relay.stop()
-  })
-
   test('appends nothing twice when connections are lost again and again while more changes arrive', async () => {
-    const { runs, caller } = await fixture()
+    const { runs, tasks, caller } = await fixture()
     const ids: string[] = []
     const begin = async () => ids.push((await runs.start(caller, { agent_id: caller.agentId }, mint)).run_id)
     await begin()
-    const { journal } = await openJournal()
-    const changes: Change[] = []
-    const cut = async () => {
+    await tasks.report(caller, { run_id: ids[0], task: task('running') })
+    const { relay, changes } = await startRelay(async () => {
       if (ids.length < 4) await begin()
       await cutConnection()
-    }
-    const relay = startOutboxRelay({ sql: database.sql, journal: recordingJournal(journal, changes, cut), log })
+    })
     await eventually(async () => ids.length === 4 && (await waiting()) === 0)
-    expect(changes.map(({ row }) => row.run_id)).toEqual(ids)
+    expect(changes.filter(({ kind }) => kind === 'run').map(({ row }) => row.run_id)).toEqual(ids)
+    expect(statusesOf(changes, ids[0])).toEqual(['run running', 'task running'])
     await relay.stop()
   })
 
@@ -167,27 +157,23 @@ describe('the outbox relay', () => {
     await tasks.report(caller, { run_id, task: task('running') })
     await tasks.report(caller, { run_id, task: task('running') })
     const first = await openJournal()
-    const changes: Change[] = []
     // The process hangs when both frames are durable.
-    const dies = async () => void (await new Promise(() => {}))
-    startOutboxRelay({ sql: database.sql, journal: recordingJournal(first.journal, changes, dies), log })
-    await eventually(() => changes.length === 3)
+    const before = relayTo(first.journal, async () => void (await new Promise(() => {})))
+    await eventually(() => before.changes.length === 3)
     await first.journal.close()
     await cutConnection()
     expect(await waiting()).toBe(3)
     const second = await openJournal(first.dir)
-    const relay = startOutboxRelay({ sql: database.sql, journal: recordingJournal(second.journal, changes), log })
+    const { relay, changes } = relayTo(second.journal)
     await relay.flush()
-    expect(statusesOf(changes, run_id)).toEqual(['run running', 'task running', 'task running'])
+    expect(statusesOf([...before.changes, ...changes], run_id)).toEqual(['run running', 'task running', 'task running'])
     expect(await waiting()).toBe(0)
     await relay.stop()
   })
 
   test('appends new changes of a restored database that reuses outbox ids', async () => {
     const { runs, caller, sql } = await fixture()
-    const { journal } = await openJournal()
-    const changes: Change[] = []
-    const relay = startOutboxRelay({ sql: database.sql, journal: recordingJournal(journal, changes), log })
+    const { relay, changes } = await startRelay()
     const ids: string[] = []
     for (let round = 0; round < 3; round++) {
       await sql`truncate outbox restart identity`

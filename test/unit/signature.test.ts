@@ -1,7 +1,6 @@
 import { expect, test } from 'bun:test'
 import type { Caller } from '../../src/keys/schema.ts'
-import { SeenCalls } from '../../src/partitions/shared/seen-calls.ts'
-import { NodeSignature } from '../../src/partitions/shared/signature.ts'
+import { NodeSignature, SeenCalls } from '../../src/partitions/shared/signature.ts'
 import { seededRandom } from '../support/random.ts'
 
 /** Calls that nodes of a cluster sign. */

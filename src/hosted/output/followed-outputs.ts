@@ -1,12 +1,12 @@
 import { type RunIdentity, runKey } from '../../base/ids.ts'
 import type { Caller } from '../../keys/schema.ts'
-import type { Peers } from '../../partitions/peers.ts'
+import type { Peers } from '../../partitions/shared/peers.ts'
 import type { HostedContext } from '../run/context.ts'
 import { applyChange, copyPath, linesOf } from './output-copy.ts'
 import { OutputLog } from './output-log.ts'
 
 export interface FollowedOutputsDeps extends Pick<HostedContext, 'owner' | 'connections' | 'log' | 'loops'> {
-  readonly peers: Peers
+  readonly peers: Pick<Peers, 'get'>
   /** The processes that execute these runs at present, by {@link runKey}; called every second. */
   readonly executorsOf: (runs: readonly RunIdentity[]) => Promise<ReadonlyMap<string, string>>
   /** Runs followed at once. The clients of any others get the text when the run ends or pauses. */

@@ -1,5 +1,4 @@
 import { assert } from '../../base/assert.ts'
-import type { RunRef } from '../../base/ids.ts'
 import { Bytes } from '../../clickhouse/bytes.ts'
 import {
   addConstantInt64,
@@ -8,12 +7,10 @@ import {
   columnHead,
   constantLowCardinality,
 } from '../../clickhouse/native.ts'
-import type { EventBatch } from '../event-batch.ts'
 import type { RunRows } from '../journal.ts'
 import { LEVELS } from '../levels.ts'
-import type { SystemEventRow } from '../rows.ts'
-import { runWords } from './run-words.ts'
-import { UlidWriter } from './ulid-writer.ts'
+import type { EventBatch, SystemEventRow } from '../rows.ts'
+import { addRun, runWords, UlidWriter } from './ids.ts'
 
 const EMPTY_PAYLOAD = Buffer.from('{}')
 const FIXED_BYTES_PER_ROW = 80
@@ -89,7 +86,7 @@ export class EventBlock {
       this.occurredAt.int64(Number.isNaN(occurredAt) ? now : occurredAt)
     }
     this.rows += count
-    this.addRun(run, count)
+    addRun(this.runs, run, count)
   }
 
   /** Adds system events, which come from the outbox. They are few, so this need not be fast. */
@@ -104,7 +101,8 @@ export class EventBlock {
         this.occurredAt.int64(row.occurred_at)
       }
     })
-    for (const row of rows) this.addRun({ workspaceId: row.workspace_id, agentId: row.agent_id, runId: row.run_id }, 1)
+    for (const { workspace_id: workspaceId, agent_id: agentId, run_id: runId } of rows)
+      addRun(this.runs, { workspaceId, agentId, runId }, 1)
     this.rows += rows.length
     this.outboxIds.push(...outboxIds)
   }
@@ -157,14 +155,6 @@ export class EventBlock {
       this.occurredAt.length = this.rows * 8
       throw error
     }
-  }
-
-  /** Adds to the last entry if that is of the same run. */
-  private addRun({ workspaceId, agentId, runId }: Omit<RunRef, 'runtimeType'>, rows: number): void {
-    const last = this.runs[this.runs.length - 1]
-    if (last?.runId === runId && last.workspaceId === workspaceId)
-      this.runs[this.runs.length - 1] = { ...last, rows: last.rows + rows }
-    else this.runs.push({ workspaceId, agentId, runId, rows })
   }
 
   private fillIds(): void {

@@ -8,6 +8,7 @@ import {
 } from '../../clickhouse/native.ts'
 import type { RunRows } from '../journal.ts'
 import type { RunRow, TaskRow } from '../rows.ts'
+import { addRun } from './ids.ts'
 
 const FIXED_BYTES_PER_ROW = 400
 const COLUMN_BYTES = 4 * 1024
@@ -122,12 +123,9 @@ export class RecordBlock<Row extends RunRow | TaskRow> {
   }
 
   get runs(): RunRows[] {
-    const runs: { workspaceId: string; agentId: string; runId: string; rows: number }[] = []
-    for (const { workspace_id: workspaceId, agent_id: agentId, run_id: runId } of this.records) {
-      const last = runs.at(-1)
-      if (last?.runId === runId && last.workspaceId === workspaceId) last.rows++
-      else runs.push({ workspaceId, agentId, runId, rows: 1 })
-    }
+    const runs: RunRows[] = []
+    for (const { workspace_id: workspaceId, agent_id: agentId, run_id: runId } of this.records)
+      addRun(runs, { workspaceId, agentId, runId }, 1)
     return runs
   }
 

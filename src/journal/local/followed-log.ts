@@ -3,17 +3,10 @@ import { type FileHandle, open } from 'node:fs/promises'
 import { join } from 'node:path'
 import { ApiError } from '../../base/errors.ts'
 import type { Log } from '../../base/log.ts'
-import type { Epoch, Frame, Gap } from '../journal.ts'
-import { GapList } from '../log/gaps.ts'
-import type { StoredLog } from '../log/storage.ts'
 import { ACKNOWLEDGED_NAME, readAcknowledged } from './acknowledged.ts'
-import { readBytes } from './files.ts'
-import { readGaps } from './gaps.ts'
 import { Identity } from './identity.ts'
-import { type FramesRead, type ReadableSegment, readFrames } from './segment-frames.ts'
-import { SegmentReader } from './segment-reader.ts'
-import { firstSeqOf, segmentNames } from './segments.ts'
-import { type ResumePoint, walk } from './walk.ts'
+import { firstSeqOf, SegmentFiles, segmentNames } from './segment-files.ts'
+import { type FramesRead, type ReadableSegment, type ResumePoint, readFrames, walkFile } from './walk.ts'
 
 /** A segment that another process may be writing. */
 export interface FollowedSegment extends ReadableSegment {
@@ -21,26 +14,21 @@ export interface FollowedSegment extends ReadableSegment {
   bytes: number
 }
 
-/** The files of a journal that another process writes. Changes nothing, and reads only what was acknowledged. */
-export class FollowedLog implements StoredLog {
-  /** The segments, in order. Only what has been followed of the last one counts. */
-  private readonly list: FollowedSegment[] = []
-  private readonly reader: SegmentReader<FollowedSegment>
-  private readonly gapList: GapList
+/**
+ * The files of a journal that another process writes. Changes nothing, and reads only what was acknowledged: of the last
+ * segment only what has been followed counts.
+ */
+export class FollowedLog extends SegmentFiles<FollowedSegment> {
   /** The segment that is followed, open. */
   private current: { readonly path: string; readonly file: FileHandle } | undefined
 
   private constructor(
-    readonly dir: string,
-    private identity: Identity,
+    dir: string,
+    identity: Identity,
     private readonly acknowledged: number,
-    private readonly log: Log,
+    log: Log,
   ) {
-    this.gapList = new GapList(readGaps(dir, log), log, () => {})
-    this.reader = new SegmentReader({
-      all: this.list,
-      read: (segment, point, limit) => this.readPart(segment, point, limit),
-    })
+    super(dir, identity, log)
   }
 
   /** Opens the files in `dir`. @throws ApiError UNAVAILABLE when no process has created them yet */
@@ -51,18 +39,6 @@ export class FollowedLog implements StoredLog {
       throw new ApiError('UNAVAILABLE', 'no process writes the journal yet; try again', { retryAfterSeconds: 1 })
     }
     return new FollowedLog(dir, identity, fs.openSync(path, 'r'), log)
-  }
-
-  get epochs(): readonly Epoch[] {
-    return this.identity.epochs
-  }
-
-  get gaps(): readonly Gap[] {
-    return this.gapList.all
-  }
-
-  get startSeq(): number | undefined {
-    return this.list[0]?.firstSeq
   }
 
   /** The last position that was acknowledged. */
@@ -78,10 +54,6 @@ export class FollowedLog implements StoredLog {
   /** The next segment; undefined for the last one. */
   segmentAfter(segment: FollowedSegment): FollowedSegment | undefined {
     return this.list[this.list.indexOf(segment) + 1]
-  }
-
-  read(afterSeq: number, maxBytes: number): Promise<Frame[]> {
-    return this.reader.read(afterSeq, maxBytes)
   }
 
   /** Looks for new and deleted segments. */
@@ -101,12 +73,12 @@ export class FollowedLog implements StoredLog {
   /** Reads the epochs and the gaps, which change when a process begins to write. */
   private readState(): void {
     this.identity = Identity.read(this.dir) ?? this.identity
-    for (const gap of readGaps(this.dir, this.log)) this.gapList.add(gap)
+    for (const gap of this.readGaps()) this.gapList.add(gap)
   }
 
-  /** Records rows that this reader has found missing. */
-  addGap(afterSeq: number, throughSeq: number): void {
-    this.gapList.add({ afterSeq, throughSeq, loadedSeq: 0 })
+  /** This process does not know. */
+  protected loadedSeq(): number {
+    return 0
   }
 
   /**
@@ -117,12 +89,7 @@ export class FollowedLog implements StoredLog {
   async walk({ path, seal }: FollowedSegment, point: ResumePoint, limit: number, throughSeq: number) {
     const file = await ifExists(() => this.openCurrent(path))
     if (file === null) return null
-    const rest = fs.fstatSync(file.fd).size - point.at
-    const memory = await readBytes(file, point.at, Math.min(limit, rest))
-    const found = walk(seal, memory, point, throughSeq)
-    if (found.frames.length > 0 || found.stop !== 'short' || found.need > rest) return { ...found, memory }
-    const whole = await readBytes(file, point.at, found.need)
-    return { ...walk(seal, whole, point, throughSeq), memory: whole }
+    return walkFile(file, seal, point, { limit, rest: fs.fstatSync(file.fd).size - point.at, throughSeq })
   }
 
   /** Like {@link walk}, but continues after what is damaged. */
@@ -154,12 +121,10 @@ export class FollowedLog implements StoredLog {
     return this.current.file
   }
 
-  private async readPart(segment: FollowedSegment, point: ResumePoint, limit: number) {
+  protected async readPart(segment: FollowedSegment, point: ResumePoint, limit: number): Promise<FramesRead> {
     const read = await ifExists(() => readFrames(segment, point, limit))
     // Deleted: its rows are in ClickHouse.
-    if (read === null) return { frames: [], point: { ...point, at: segment.bytes } }
-    for (const { afterSeq, throughSeq } of read.missing) this.addGap(afterSeq, throughSeq)
-    return read
+    return read ?? { frames: [], point: { ...point, at: segment.bytes }, missing: [] }
   }
 
   private openSegment(path: string): FollowedSegment {

@@ -3,9 +3,8 @@ import fs from 'node:fs'
 import { join } from 'node:path'
 import { crc32 } from 'node:zlib'
 import { StartError } from '../../base/start-error.ts'
-import type { Epoch } from '../journal.ts'
-import { epochAt, newEpoch, withEpoch } from '../log/epochs.ts'
-import { FrameSeal } from '../log/seal.ts'
+import { type Epoch, epochAt, newEpoch, withEpoch } from '../journal.ts'
+import { FrameSeal } from '../log/frame.ts'
 import { replaceFile } from './files.ts'
 
 interface Stored {
@@ -59,14 +58,9 @@ export class Identity {
     return this.stored.epochs
   }
 
-  /** The epoch that a position belongs to. */
-  epochAt(seq: number): string {
-    return epochAt(this.stored.epochs, seq)
-  }
-
   /** The seal for the frames of the segment that begins at `firstSeq`. */
   sealOf(firstSeq: number): FrameSeal {
-    return new FrameSeal(Buffer.from(this.stored.key, 'hex'), this.epochAt(firstSeq), firstSeq)
+    return new FrameSeal(Buffer.from(this.stored.key, 'hex'), epochAt(this.epochs, firstSeq), firstSeq)
   }
 
   /** Signs `text` with a key that is derived from the log's, for this purpose only. Hexadecimal. */

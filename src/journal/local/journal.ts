@@ -1,24 +1,33 @@
-import type { Frame } from '../journal.ts'
-import { LogJournal, type LogJournalOptions } from '../log/log-journal.ts'
-import { openParts, type PartsOptions } from './parts.ts'
-import { LocalStorage } from './storage.ts'
+import { Consumers, LogJournal, type LogJournalOptions } from '../log/log-journal.ts'
+import type { FoundJournal, StartDecision } from '../start.ts'
+import { LocalStorage, type LocalStorageOptions } from './storage.ts'
 
-const SEGMENT_BYTES = 32 * 1024 * 1024
-
-export interface LocalJournalOptions extends Omit<PartsOptions, 'segmentBytes'>, LogJournalOptions {
-  /** See {@link PartsOptions}. */
-  readonly segmentBytes?: number
+export interface LocalJournalOptions extends LocalStorageOptions, LogJournalOptions {
+  /** Called at every start to decide where positions continue, see {@link StartDecision}. */
+  readonly decideStart?: (found: FoundJournal) => Promise<StartDecision>
 }
 
 /** A journal in local segment files. */
 export type LocalJournal = LogJournal
 
-/** Opens the journal in `dir`, creating it on first use. Only one process at a time may open it. */
+/**
+ * Opens the journal in `dir`, creating it on first use. Only one process at a time may open it. Positions continue after
+ * all that were ever assigned.
+ */
 export async function openLocalJournal(options: LocalJournalOptions): Promise<LocalJournal> {
-  const { parts, endSeq } = await openParts({ segmentBytes: SEGMENT_BYTES, ...options })
-  const { consumers, segments } = parts
-  const outboxIds = new Map<Frame['kind'], readonly string[]>()
-  for (const { kind, outboxIds: ids } of segments.recovered) if (ids.length > 0) outboxIds.set(kind, ids)
-  segments.recovered.length = 0
-  return new LogJournal(new LocalStorage(options.dir, parts), { endSeq, outboxIds, consumers }, options)
+  const consumers = new Consumers()
+  const storage = await LocalStorage.open(options, consumers)
+  const { identity, acknowledged } = storage
+  const found = { epoch: identity.epoch, endSeq: storage.endSeq, acknowledgedSeq: acknowledged.seq }
+  const decision = (await options.decideStart?.(found)) ?? { afterSeq: 0, loadedSeq: 0, newEpoch: false }
+  const endSeq = Math.max(found.endSeq, found.acknowledgedSeq, decision.afterSeq)
+  if (decision.newEpoch) identity.begin(endSeq + 1)
+  if (endSeq > found.endSeq || decision.newEpoch) {
+    // A journal that has never assigned a position has no gap: earlier positions belong to another journal.
+    if (Math.max(found.endSeq, found.acknowledgedSeq) > 0) storage.addGap(found.endSeq, endSeq, decision.loadedSeq)
+    await storage.begin(endSeq + 1)
+  }
+  // Rows that were durable, but not acknowledged, before a crash are part of the journal now: readers may have them.
+  if (storage.endSeq > acknowledged.seq) acknowledged.set(storage.endSeq)
+  return new LogJournal(storage, { endSeq, outboxIds: storage.outboxIds, consumers }, options)
 }

@@ -1,9 +1,8 @@
 import { crc32 } from 'node:zlib'
 import { assert } from '../../base/assert.ts'
 import { uuidFromWords } from '../../clickhouse/bytes.ts'
-import { runWords } from '../blocks/run-words.ts'
+import { runWords } from '../blocks/ids.ts'
 import type { ActivityKind, Frame, RunRows } from '../journal.ts'
-import { CHECK_BYTES, type FrameSeal, MARKER_BYTES } from './seal.ts'
 
 /**
  * The layout of a frame. All integers are little-endian.
@@ -21,6 +20,15 @@ import { CHECK_BYTES, type FrameSeal, MARKER_BYTES } from './seal.ts'
  * of the previous frame, and the frame's byte offset in its segment file or its commit's payload, see {@link FrameSeal}.
  */
 
+/** Length of {@link FrameSeal.marker}. */
+const MARKER_BYTES = 12
+/** Length of a frame's check. */
+export const CHECK_BYTES = 16
+/** The previous check of the first frame of a segment or stream. */
+export const NO_CHECK = Buffer.alloc(CHECK_BYTES)
+
+const MAGIC = Buffer.from('ARJ1')
+const LOCATION_BYTES = 16
 const FRAME_HEAD_BYTES_MIN = 96
 const RUN_BYTES = 52
 const UUID_BYTES = 16
@@ -190,4 +198,39 @@ function readIds(bytes: Buffer, at: number, count: number): string[] {
 /** A UUID from its 32 hexadecimal digits. */
 function uuidOf(hex: string): string {
   return hex.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5')
+}
+
+/**
+ * Distinguishes the frames of one segment, or of one commit in a stream, from any other bytes. The journal's key is
+ * secret, so callers cannot forge a frame within the data they report.
+ */
+export class FrameSeal {
+  /** The first bytes of each frame: a magic number and a keyed hash of the epoch. */
+  readonly marker: Buffer
+  private readonly location = Buffer.alloc(LOCATION_BYTES)
+
+  /** @param placeSeq the position that names the segment, or the stream sequence of the commit */
+  constructor(
+    private readonly key: Buffer,
+    epoch: string,
+    placeSeq: number,
+  ) {
+    this.marker = Buffer.concat([MAGIC, keyed(key).update(`epoch ${epoch}`).digest()]).subarray(0, MARKER_BYTES)
+    this.location.writeDoubleLE(placeSeq, 0)
+  }
+
+  /**
+   * The keyed check of a frame at byte `at` of the segment or payload. A frame that was copied elsewhere does not pass.
+   * @param parts the checked parts of its head, in order
+   */
+  check(at: number, ...parts: readonly Buffer[]): Buffer {
+    this.location.writeDoubleLE(at, 8)
+    const hasher = keyed(this.key).update(this.location)
+    for (const part of parts) hasher.update(part)
+    return hasher.digest().subarray(0, CHECK_BYTES)
+  }
+}
+
+function keyed(key: Buffer): Bun.CryptoHasher {
+  return new Bun.CryptoHasher('sha256', key)
 }

@@ -1,14 +1,10 @@
 import { ApiError } from '../../base/errors.ts'
 import type { RecordBlock } from '../blocks/record-block.ts'
-import type { EventBatch } from '../event-batch.ts'
 import type { Appended, Frame, Journal } from '../journal.ts'
-import type { RunRow, SystemEventRow, TaskRow } from '../rows.ts'
-import type { Consumers } from './consumers.ts'
+import type { EventBatch, RunRow, SystemEventRow, TaskRow } from '../rows.ts'
 import { GroupCommit, type GroupCommitOptions } from './group-commit.ts'
 import { LogReader } from './log-reader.ts'
-import type { Commit } from './pending.ts'
-import { journalFull, noWorkspace, shuttingDown } from './refusals.ts'
-import type { LogStorage } from './storage.ts'
+import { type Commit, journalFull, type LogStorage, shuttingDown } from './storage.ts'
 
 /** Rows waiting to be written. Beyond this the storage is too slow and calls are refused. */
 const PENDING_BYTES_MAX = 256 * 1024 * 1024
@@ -188,4 +184,49 @@ export class LogJournal extends LogReader implements Journal {
     if (this.storage.bytes > maxBytes && this.backlogBytes > maxBytes) return journalFull()
     return this.storage.refusal()
   }
+}
+
+/** The consumer that loads rows into ClickHouse. */
+export const SINK = 'sink'
+
+/** The position that a consumer has released. */
+interface Released {
+  readonly seq: number
+  /** When it last released a position, on the monotonic clock. */
+  readonly atMs: number
+}
+
+/** The slowest consumer of a journal without consumers. */
+const NO_CONSUMER: Released = { seq: Number.POSITIVE_INFINITY, atMs: 0 }
+
+/** The registered consumers of a journal. Rows that the slowest has not released must be kept. */
+export class Consumers {
+  private readonly released = new Map<string, Released>()
+
+  /** Registers a consumer with its first call. */
+  release(consumer: string, seq: number): void {
+    this.released.set(consumer, { seq, atMs: performance.now() })
+  }
+
+  /** The position that a consumer has released; 0 for one that is not registered. */
+  seqOf(consumer: string): number {
+    return this.released.get(consumer)?.seq ?? 0
+  }
+
+  /** How many consumers are registered. */
+  get count(): number {
+    return this.released.size
+  }
+
+  /** The release of the consumer that is furthest behind. */
+  get slowest(): Released {
+    let slowest = NO_CONSUMER
+    for (const released of this.released.values()) if (released.seq < slowest.seq) slowest = released
+    return slowest
+  }
+}
+
+/** Refuses appends to a workspace that is being erased. */
+function noWorkspace(): ApiError {
+  return new ApiError('FORBIDDEN', 'no workspace: the workspace of this key is being erased')
 }

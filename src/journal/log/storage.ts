@@ -1,7 +1,27 @@
-import type { ApiError } from '../../base/errors.ts'
+import { ApiError } from '../../base/errors.ts'
+import type { Log } from '../../base/log.ts'
 import type { Epoch, Frame, Gap } from '../journal.ts'
 import type { AppendPoint } from './frame.ts'
-import type { BufferPool, Commit } from './pending.ts'
+
+/** The frames of one commit, as they are stored. */
+export interface Commit {
+  readonly buffer: Buffer
+  readonly frames: readonly Frame[]
+  /** The check of the last frame. */
+  readonly check: Buffer
+  /** The position of the first row of each kind. */
+  readonly first: Record<Frame['kind'], number>
+  readonly endSeq: number
+  readonly outboxIds: ReadonlyMap<Frame['kind'], readonly string[]>
+}
+
+/** Reuses the memory of commits, because allocation is expensive. */
+export interface BufferPool {
+  /** A buffer for `bytes` bytes; what it has beyond them is zero. */
+  take(bytes: number): Buffer
+  /** Returns a buffer to the pool. It must not be used any more. */
+  give(buffer: Buffer): void
+}
 
 /** Reads what a log has stored. */
 export interface StoredLog {
@@ -59,4 +79,49 @@ export interface LogStorage extends StoredLog {
 /** The UTC day of a time in Unix milliseconds, as days since 1970. */
 export function dayOf(ms: number): number {
   return Math.floor(ms / 86_400_000)
+}
+
+/** Refuses calls of a journal that is being closed. */
+export function shuttingDown(): ApiError {
+  return new ApiError('UNAVAILABLE', 'the service is shutting down; try again')
+}
+
+/** Refuses appends beyond the journal's limit of bytes. */
+export function journalFull(cause?: unknown): ApiError {
+  const message = 'the journal is full because ClickHouse is behind; try again'
+  return new ApiError('UNAVAILABLE', message, { retryAfterSeconds: 5, cause })
+}
+
+/** The assigned positions whose rows are missing in a log: in order, adjacent ones merged. */
+export class GapList {
+  /** @param onChange called after each new gap, with the merged one and the whole list */
+  constructor(
+    private gaps: readonly Gap[],
+    private readonly log: Log,
+    private readonly onChange: (gap: Gap, all: readonly Gap[]) => void,
+  ) {}
+
+  get all(): readonly Gap[] {
+    return this.gaps
+  }
+
+  /** Records a gap, some or all of which may be known already. */
+  add({ afterSeq, throughSeq, loadedSeq }: Gap): void {
+    if (throughSeq <= afterSeq || this.gaps.some((gap) => gap.afterSeq <= afterSeq && gap.throughSeq >= throughSeq))
+      return
+    const isApart = (gap: Gap) => gap.throughSeq < afterSeq || gap.afterSeq > throughSeq
+    const merged = this.gaps.filter((gap) => !isApart(gap))
+    const whole: Gap = {
+      afterSeq: Math.min(afterSeq, ...merged.map((gap) => gap.afterSeq)),
+      throughSeq: Math.max(throughSeq, ...merged.map((gap) => gap.throughSeq)),
+      loadedSeq: Math.min(loadedSeq, ...merged.map((gap) => gap.loadedSeq)),
+    }
+    this.gaps = [...this.gaps.filter(isApart), whole].sort((a, b) => a.afterSeq - b.afterSeq)
+    this.log.error('journal: rows are missing; feeds report a gap, and the positions are not reused', {
+      after_seq: afterSeq,
+      through_seq: throughSeq,
+      in_clickhouse_through_seq: loadedSeq,
+    })
+    this.onChange(whole, this.gaps)
+  }
 }

@@ -1,8 +1,7 @@
 import type { Log } from '../../base/log.ts'
-import type { Epoch, Gap } from '../journal.ts'
-import { epochAt } from '../log/epochs.ts'
-import { readFrame, type StoredFrame } from '../log/frame.ts'
-import { FrameSeal } from '../log/seal.ts'
+import { type Epoch, epochAt } from '../journal.ts'
+import { FrameSeal, readFrame, type StoredFrame } from '../log/frame.ts'
+import type { GapList } from '../log/storage.ts'
 import { type LogState, type MessageHead, openState, type StreamMessage } from './message.ts'
 
 /** How many problems are remembered, so that each is logged once. */
@@ -39,14 +38,14 @@ export type ChainStep =
   /** A group continues after the given messages, up to the message before `untilStreamSeq`. */
   | { readonly kind: 'incomplete'; readonly untilStreamSeq: number }
 
-export interface ChainOptions {
+/** The log that a chain belongs to. */
+export interface ChainedLog {
   readonly sealKey: Buffer
-  readonly epochs: () => readonly Epoch[]
+  readonly epochs: readonly Epoch[]
+  readonly gapList: Pick<GapList, 'add'>
   readonly loadedSeq: () => number
-  readonly onGap: (gap: Gap) => void
   /** Called with the epoch that a state message names, before what follows it is read. */
-  readonly onEpoch: (epoch: Epoch) => void
-  readonly log: Log
+  adopt(epoch: Epoch): void
 }
 
 /**
@@ -57,7 +56,10 @@ export class Chain {
   /** The messages whose problems are in the log already. */
   private readonly reported = new Set<number>()
 
-  constructor(private readonly options: ChainOptions) {}
+  constructor(
+    private readonly chained: ChainedLog,
+    private readonly log: Log,
+  ) {}
 
   /**
    * Reads the commit or state message at `point`.
@@ -83,7 +85,7 @@ export class Chain {
   }
 
   private commit(point: ChainPoint, head: MessageHead, parts: readonly StreamMessage[]): ChainStep {
-    const commit = readCommit(this.options, head, parts)
+    const commit = readCommit(this.chained, head, parts)
     if (commit === undefined) return this.skip(point, parts.length, 'a commit is damaged or forged')
     this.compare(point, commit.before, head.firstSeq)
     const streamSeq = point.streamSeq + parts.length
@@ -95,10 +97,10 @@ export class Chain {
   }
 
   private state(point: ChainPoint, data: Buffer): ChainStep {
-    const opened = openState(this.options.sealKey, point.streamSeq, data)
+    const opened = openState(this.chained.sealKey, point.streamSeq, data)
     if (opened === undefined) return this.skip(point, 1, 'a state message is damaged or forged')
     const { state, check } = opened
-    this.options.onEpoch(state.epoch)
+    this.chained.adopt(state.epoch)
     // A journal that has never assigned a position has no gap: earlier positions belong to another journal.
     const isFirst = point.nextSeq === 1 && state.foundSeq === 0
     this.compare(point, state.before, isFirst ? point.nextSeq : state.endSeq + 1, state.loadedSeq)
@@ -111,7 +113,7 @@ export class Chain {
     { streamSeq, nextSeq, before }: ChainPoint,
     foundBefore: Buffer,
     foundSeq: number,
-    loadedSeq = this.options.loadedSeq(),
+    loadedSeq = this.chained.loadedSeq(),
   ): void {
     if (before !== null && !before.equals(foundBefore)) {
       this.report(streamSeq, 'a message does not continue the one before', {
@@ -119,7 +121,7 @@ export class Chain {
         found_seq: foundSeq,
       })
     }
-    if (foundSeq > nextSeq) this.options.onGap({ afterSeq: nextSeq - 1, throughSeq: foundSeq - 1, loadedSeq })
+    if (foundSeq > nextSeq) this.chained.gapList.add({ afterSeq: nextSeq - 1, throughSeq: foundSeq - 1, loadedSeq })
   }
 
   private skip(point: ChainPoint, messages: number, problem: string): ChainStep {
@@ -130,7 +132,7 @@ export class Chain {
   private report(streamSeq: number, problem: string, details: object): void {
     if (this.reported.has(streamSeq)) return
     if (this.reported.size < REPORTED_MAX) this.reported.add(streamSeq)
-    this.options.log.error(`journal: the stream is damaged: ${problem}`, { stream_seq: streamSeq, ...details })
+    this.log.error(`journal: the stream is damaged: ${problem}`, { stream_seq: streamSeq, ...details })
   }
 }
 
@@ -147,13 +149,13 @@ function isPart(message: StreamMessage | null, { groupSeq, parts, generation }: 
 
 /** The commit in all parts of a group; undefined when any of it is damaged or does not belong at this place. */
 export function readCommit(
-  { sealKey, epochs }: Pick<ChainOptions, 'sealKey' | 'epochs'>,
+  { sealKey, epochs }: ChainedLog,
   head: MessageHead,
   parts: readonly StreamMessage[],
 ): ReadCommit | undefined {
   const memory = payloadOf(head, parts)
   if (memory === undefined) return undefined
-  const seal = new FrameSeal(sealKey, epochAt(epochs(), head.firstSeq), head.groupSeq)
+  const seal = new FrameSeal(sealKey, epochAt(epochs, head.firstSeq), head.groupSeq)
   const frames: StoredFrame[] = []
   let { firstSeq: nextSeq } = head
   let before: Buffer | undefined

@@ -1,17 +1,13 @@
 import { ApiError } from '../../base/errors.ts'
-import type { Epoch, Frame } from '../journal.ts'
-import { Consumers, SINK } from '../log/consumers.ts'
-import { withEpoch } from '../log/epochs.ts'
-import { LogJournal, type LogJournalOptions } from '../log/log-journal.ts'
+import { type Epoch, type Frame, withEpoch } from '../journal.ts'
+import { Consumers, LogJournal, type LogJournalOptions, SINK } from '../log/log-journal.ts'
 import type { FoundJournal, StartDecision } from '../start.ts'
 import { NatsLog, type NatsLogOptions } from './log.ts'
 import { commitAt, type FoundEnd, findEnd } from './log-end.ts'
 import { type Outbox, outboxCommits } from './message.ts'
-import { NatsStorage } from './storage.ts'
+import { NatsStorage, type NatsStorageOptions } from './storage.ts'
 import { answered, FencedError } from './stream.ts'
 import { Units } from './units.ts'
-
-export { FencedError } from './stream.ts'
 
 const SETTLE_MS = 5_000
 /** Compressed; about two million events, which ClickHouse loads in a few seconds. */
@@ -22,26 +18,19 @@ const STREAM_ROOM_BYTES = 512 * 1024 * 1024
 /** How often taking over is tried: other owners may take over at the same time. */
 const RACES_MAX = 5
 
-export interface NatsJournalOptions extends NatsLogOptions, LogJournalOptions {
+export interface NatsJournalOptions extends NatsLogOptions, LogJournalOptions, Omit<NatsStorageOptions, 'settleMs'> {
+  /** See {@link NatsStorageOptions}. */
+  readonly settleMs?: number
   /** On how many servers each message is stored. */
   readonly replicas: number
-  /** Rises with each claim of the partition. */
-  readonly generation: number
   /** The limit of the stream, which JetStream reserves on its servers. */
   readonly streamBytes?: number
   /** Rows are deleted in units of about this size. */
   readonly unitBytes?: number
-  /** How long a commit without an answer is retried before its calls are rejected and the journal is lost. */
-  readonly settleMs?: number
   /** Called at every start to decide where positions continue, see {@link StartDecision}. No other owner can write any more. */
   readonly decideStart?: (found: FoundJournal) => Promise<StartDecision>
   /** Names a new epoch and stores it; called only after `decideStart` has asked for one. */
   readonly beginEpoch: (firstSeq: number) => Promise<Epoch>
-  /**
-   * Called once when another owner has taken over, or when the outcome of a commit is unknown. Everything is refused from
-   * then on. Calls that were rejected may be in the log; the next takeover settles that.
-   */
-  readonly onLost: (reason: string) => void
 }
 
 /**
@@ -91,13 +80,8 @@ async function takeOver(log: NatsLog, units: Units, options: NatsJournalOptions)
   const { generation, settleMs = SETTLE_MS, onLost } = options
   const end = await endFor(log, generation)
   let isOwner = false
-  const storage = new NatsStorage(log, units, end, {
-    generation,
-    settleMs,
-    onLost: (reason) => isOwner && onLost(reason),
-    clock: options.clock,
-    log: options.log,
-  })
+  const tell = (reason: string) => isOwner && onLost(reason)
+  const storage = new NatsStorage(log, units, end, { ...options, settleMs, onLost: tell })
   const { endSeq, intactSeq, outbox } = end
   await storage.publishState({ foundSeq: intactSeq, endSeq, loadedSeq: 0 })
   isOwner = true
@@ -106,7 +90,7 @@ async function takeOver(log: NatsLog, units: Units, options: NatsJournalOptions)
 
 /** @throws FencedError when an owner of a higher generation has been there */
 async function endFor(log: NatsLog, generation: number): Promise<FoundEnd> {
-  const end = await findEnd(log.stream, { sealKey: log.sealKey, epochs: () => log.epochs })
+  const end = await findEnd(log)
   if (end.generation <= generation) return end
   throw new FencedError(`generation ${end.generation} has taken over ${log.stream.name}; this is ${generation}`)
 }
@@ -115,7 +99,7 @@ async function endFor(log: NatsLog, generation: number): Promise<FoundEnd> {
 async function outboxIdsAt(log: NatsLog, outbox: Outbox): Promise<Map<Frame['kind'], readonly string[]>> {
   const ids = new Map<Frame['kind'], readonly string[]>()
   for (const [streamSeq, kinds] of outboxCommits(outbox)) {
-    const commit = await commitAt(log.stream, streamSeq, { sealKey: log.sealKey, epochs: () => log.epochs })
+    const commit = await commitAt(log, streamSeq)
     for (const { kind, outboxIds } of commit?.frames ?? []) if (kinds.includes(kind)) ids.set(kind, outboxIds)
   }
   return ids

@@ -1,8 +1,8 @@
 import type { Epoch } from '../journal.ts'
-import { NO_CHECK } from '../log/seal.ts'
-import { type ChainOptions, type ReadCommit, readCommit } from './chain.ts'
+import { NO_CHECK } from '../log/frame.ts'
+import { type ReadCommit, readCommit } from './chain.ts'
+import type { NatsLog } from './log.ts'
 import { NO_OUTBOX, type Outbox, openState, type StreamMessage } from './message.ts'
-import type { Stream } from './stream.ts'
 
 /** Where the next commit goes. */
 export interface LogEnd {
@@ -32,12 +32,12 @@ export interface FoundEnd extends LogEnd {
  * damaged have the positions that their headers name, so that none is assigned twice.
  * @throws BehindError when the stream's leader does not have its newest messages yet
  */
-export async function findEnd(stream: Stream, options: Pick<ChainOptions, 'sealKey' | 'epochs'>): Promise<FoundEnd> {
-  const { first_seq, last_seq: streamSeq } = (await stream.info()).state
+export async function findEnd(log: NatsLog): Promise<FoundEnd> {
+  const { first_seq, last_seq: streamSeq } = (await log.stream.info()).state
   let claimedSeq = 0
   let generation = 0
   for (let at = streamSeq; at >= first_seq && at > 0; ) {
-    const message = await stream.getFromLeader(at)
+    const message = await log.stream.getFromLeader(at)
     const head = message?.head
     generation = Math.max(generation, head?.generation ?? 0)
     if (message === null || head === undefined || head.kind === 'fence') {
@@ -45,7 +45,7 @@ export async function findEnd(stream: Stream, options: Pick<ChainOptions, 'sealK
       continue
     }
     const isComplete = head.kind === 'state' || head.part === head.parts - 1
-    const found = isComplete ? await intactAt(stream, message, options) : undefined
+    const found = isComplete ? await intactAt(log, message) : undefined
     if (found !== undefined) {
       const { endSeq: intactSeq, ...rest } = found
       const endSeq = Math.max(intactSeq, claimedSeq)
@@ -60,27 +60,23 @@ export async function findEnd(stream: Stream, options: Pick<ChainOptions, 'sealK
 }
 
 async function intactAt(
-  stream: Stream,
+  log: NatsLog,
   message: StreamMessage,
-  options: Pick<ChainOptions, 'sealKey' | 'epochs'>,
 ): Promise<(Omit<LogEnd, 'streamSeq'> & Pick<FoundEnd, 'epoch'>) | undefined> {
   const { head, streamSeq, data } = message
   if (head === undefined) return undefined
   const { outbox } = head
   if (head.kind === 'state') {
-    const opened = openState(options.sealKey, streamSeq, data)
+    const opened = openState(log.sealKey, streamSeq, data)
     return opened && { endSeq: opened.state.endSeq, check: opened.check, outbox, epoch: opened.state.epoch }
   }
-  const commit = await commitAt(stream, head.groupSeq, options)
+  const commit = await commitAt(log, head.groupSeq)
   return commit && { endSeq: commit.head.endSeq, check: commit.check, outbox, epoch: undefined }
 }
 
 /** The commit whose first message is stored at `streamSeq`; undefined when it is not there, or damaged. */
-export async function commitAt(
-  stream: Stream,
-  streamSeq: number,
-  options: Pick<ChainOptions, 'sealKey' | 'epochs'>,
-): Promise<ReadCommit | undefined> {
+export async function commitAt(log: NatsLog, streamSeq: number): Promise<ReadCommit | undefined> {
+  const { stream } = log
   const first = await stream.getFromLeader(streamSeq)
   const head = first?.head
   if (first === null || head?.kind !== 'commit' || head.groupSeq !== streamSeq || head.part !== 0) return undefined
@@ -89,5 +85,5 @@ export async function commitAt(
   )
   const parts = [first, ...rest]
   const isWhole = parts.every((part, index) => part?.head?.groupSeq === streamSeq && part.head.part === index)
-  return isWhole ? readCommit(options, head, parts as StreamMessage[]) : undefined
+  return isWhole ? readCommit(log, head, parts as StreamMessage[]) : undefined
 }

@@ -1,6 +1,6 @@
 import type { MsgHdrs } from '@nats-io/transport-node'
 import type { Epoch, Frame } from '../journal.ts'
-import { CHECK_BYTES, FrameSeal } from '../log/seal.ts'
+import { CHECK_BYTES, FrameSeal } from '../log/frame.ts'
 
 /**
  * The messages of a stream. A **commit** is one message or a group of consecutive ones (`parts`); its payload is frames

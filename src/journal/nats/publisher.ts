@@ -1,6 +1,6 @@
 import { JetStreamApiError } from '@nats-io/jetstream'
 import type { ApiError } from '../../base/errors.ts'
-import { journalFull } from '../log/refusals.ts'
+import { journalFull } from '../log/storage.ts'
 import { FencedError, type Outgoing, type Stream } from './stream.ts'
 
 /** After this long without an answer, a message is sent again. */
@@ -9,11 +9,6 @@ const PAUSE_MS = 50
 const WRONG_LAST_SEQUENCE = 10071
 /** The stream is at its limit of bytes; the servers have no room. */
 const FULL = [10077, 10023, 10047, 10002, 10028]
-
-/** Whether the messages are stored is unknown. */
-class UnsettledError extends Error {
-  override readonly name = 'UnsettledError'
-}
 
 /** The stream has refused the messages; the outcome is certain. */
 export class RefusedError extends Error {
@@ -33,7 +28,7 @@ export class RefusedError extends Error {
  * message whose acknowledgement was lost is sent again with the same id and the same expectation, so it is stored once.
  *
  * The parts of a group are sent without waiting for each other, since each is refused unless the one before is stored.
- * @throws FencedError, UnsettledError, RefusedError
+ * @throws FencedError, RefusedError, and Error when it is unknown whether they are stored
  */
 export async function publishAll(stream: Stream, messages: readonly Outgoing[], settleMs: number): Promise<void> {
   const deadlineMs = performance.now() + settleMs
@@ -43,13 +38,13 @@ export async function publishAll(stream: Stream, messages: readonly Outgoing[], 
     while (outcome !== 'stored') {
       if (outcome === 'full') {
         // A later part without an answer might still be stored, in the place of another commit.
-        if (outcomes.slice(index + 1).includes('unknown')) throw new UnsettledError('a refused group is unsettled')
+        if (outcomes.slice(index + 1).includes('unknown')) throw new Error('a refused group is unsettled')
         throw new RefusedError(journalFull(), index)
       }
       const mayBeStored = outcome === 'duplicate' || outcome === 'wrong sequence'
       if (mayBeStored && (await isStored(stream, message))) break
       if (performance.now() > deadlineMs || stream.isConnectionClosed) {
-        throw new UnsettledError(`NATS has not answered within ${settleMs} ms`)
+        throw new Error(`NATS has not answered within ${settleMs} ms`)
       }
       if (outcome !== 'unknown') await Bun.sleep(PAUSE_MS)
       outcome = await attempt(stream, message)

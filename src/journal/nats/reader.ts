@@ -1,10 +1,9 @@
 import type { Epoch, JournalReader } from '../journal.ts'
-import { LogFollower } from '../log/log-follower.ts'
-import { shuttingDown } from '../log/refusals.ts'
+import { LogFollower } from '../log/log-reader.ts'
+import { shuttingDown } from '../log/storage.ts'
 import type { ChainPoint } from './chain.ts'
-import { NatsLog, type NatsLogOptions } from './log.ts'
+import { NatsLog, type NatsLogOptions, type ReadStep } from './log.ts'
 import { findEnd } from './log-end.ts'
-import type { ReadStep } from './reads.ts'
 import { unavailableUnless } from './stream.ts'
 
 /** How often a reader asks for new messages whose announcement was lost, and for deleted ones. */
@@ -29,8 +28,8 @@ export interface NatsReaderOptions extends NatsLogOptions {
 export async function openNatsReader(options: NatsReaderOptions): Promise<NatsReader> {
   const log = await NatsLog.open(options, options.loadedSeq ?? (() => 0), options.onEpoch)
   const { created } = await unavailableUnless(log.stream.info())
-  const end = await unavailableUnless(findEnd(log.stream, { sealKey: log.sealKey, epochs: () => log.epochs }))
-  const { nextSeq, streamSeq } = await unavailableUnless(log.reads.firstPoint())
+  const end = await unavailableUnless(findEnd(log))
+  const { nextSeq, streamSeq } = await unavailableUnless(log.firstPoint())
   if (end.epoch !== undefined) log.adopt(end.epoch)
   log.startSeq = nextSeq
   log.endStreamSeq = end.intactStreamSeq
@@ -99,7 +98,7 @@ export class NatsReader extends LogFollower implements JournalReader {
   protected async readAll(): Promise<void> {
     if (performance.now() - this.inspectAtMs > INSPECT_MS) await this.inspect()
     while (!this.closed && this.point.streamSeq <= this.knownStreamSeq) {
-      const steps = await this.log.reads.steps(this.point, this.knownStreamSeq, READ_BYTES)
+      const steps = await this.log.steps(this.point, this.knownStreamSeq, READ_BYTES)
       for (const step of steps) this.take(step)
       // The last group is not complete.
       if (steps.length === 0) break
@@ -119,7 +118,7 @@ export class NatsReader extends LogFollower implements JournalReader {
     if (last_seq > this.knownStreamSeq) this.knownStreamSeq = last_seq
     if (first_seq > this.firstStreamSeq) {
       this.firstStreamSeq = first_seq
-      this.start((await this.log.reads.firstPoint()).nextSeq)
+      this.start((await this.log.firstPoint()).nextSeq)
     }
     this.inspectAtMs = performance.now()
   }
@@ -135,7 +134,7 @@ export class NatsReader extends LogFollower implements JournalReader {
     this.knownStreamSeq = lastStreamSeq
     this.firstStreamSeq = 0
     this.behindSinceMs = Number.POSITIVE_INFINITY
-    this.log.reads.forget(Number.POSITIVE_INFINITY)
+    this.log.forget(Number.POSITIVE_INFINITY)
   }
 
   /** Forgets the rows before `startSeq`, which are deleted. */
@@ -144,7 +143,8 @@ export class NatsReader extends LogFollower implements JournalReader {
     this.tail.forget(startSeq - 1)
   }
 
-  private take({ step, next }: ReadStep): void {
+  private take(step: ReadStep): void {
+    const { next } = step
     this.point = next
     this.log.endStreamSeq = next.streamSeq - 1
     if (step.kind === 'commit') {

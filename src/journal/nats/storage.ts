@@ -1,14 +1,10 @@
 import type { Clock } from '../../base/clock.ts'
 import { ApiError } from '../../base/errors.ts'
 import type { Log } from '../../base/log.ts'
-import type { Epoch, Frame, Gap } from '../journal.ts'
-import { epochAt } from '../log/epochs.ts'
-import type { AppendPoint } from '../log/frame.ts'
+import { type Epoch, epochAt, type Frame, type Gap } from '../journal.ts'
+import { type AppendPoint, FrameSeal } from '../log/frame.ts'
 import { PagePool } from '../log/pages.ts'
-import type { BufferPool, Commit } from '../log/pending.ts'
-import { journalFull } from '../log/refusals.ts'
-import { FrameSeal } from '../log/seal.ts'
-import type { LogStorage } from '../log/storage.ts'
+import { type BufferPool, type Commit, journalFull, type LogStorage } from '../log/storage.ts'
 import type { NatsLog } from './log.ts'
 import type { LogEnd } from './log-end.ts'
 import { type LogState, type MessageHead, outboxAfter, sealState } from './message.ts'
@@ -25,11 +21,15 @@ const CHECK_HOLDS_MS = 1_000
  */
 const COMPRESSED_BYTES_MIN = 4 * 1024
 
-interface NatsStorageOptions {
+export interface NatsStorageOptions {
   /** Rises with each claim of the partition. */
   readonly generation: number
+  /** How long a commit without an answer is retried before its calls are rejected and the journal is lost. */
   readonly settleMs: number
-  /** Called once, when this owner can publish no more. */
+  /**
+   * Called once when another owner has taken over, or when the outcome of a commit is unknown. Everything is refused from
+   * then on. Calls that were rejected may be in the log; the next takeover settles that.
+   */
   readonly onLost: (reason: string) => void
   readonly clock: Clock
   readonly log: Log
@@ -203,7 +203,7 @@ export class NatsStorage implements LogStorage {
       while (this.purgeTo > 0) {
         const to = this.purgeTo
         await this.log.stream.purge(to)
-        this.log.reads.forget(to)
+        this.log.forget(to)
         if (this.purgeTo === to) this.purgeTo = 0
       }
     })().finally(() => {

@@ -135,15 +135,9 @@ export class Stream {
     })
   }
 
-  /** The message at a sequence, from any replica; null when that replica does not have it. */
-  async get(streamSeq: number): Promise<StreamMessage | null> {
-    const stored = await this.manager.direct.getMessage(this.options.stream, { seq: streamSeq })
-    return stored === null ? null : this.messageOf(stored)
-  }
-
   /**
-   * Like {@link get}, but from the stream's leader. Null only when the message is lost or deleted: a leader that has just
-   * been elected answers before it has stored the newest messages.
+   * The message at a sequence, from the stream's leader. Null only when the message is lost or deleted: a leader that has
+   * just been elected answers before it has stored the newest messages.
    * @throws BehindError when the leader does not have this message yet
    */
   async getFromLeader(streamSeq: number): Promise<StreamMessage | null> {
@@ -168,11 +162,12 @@ export class Stream {
   }
 
   /**
-   * The message at a sequence, or null when it is lost or deleted. Replicas may lag behind the leader.
+   * Like {@link getFromLeader}, but asks any replica first. They may lag behind the leader.
    * @throws BehindError when the leader does not have this message yet
    */
   async find(streamSeq: number): Promise<StreamMessage | null> {
-    return (await this.get(streamSeq)) ?? this.getFromLeader(streamSeq)
+    const stored = await this.manager.direct.getMessage(this.options.stream, { seq: streamSeq })
+    return stored === null ? this.getFromLeader(streamSeq) : this.messageOf(stored)
   }
 
   private headersOf(head: MessageHead, streamSeq: number): MsgHdrs {

@@ -2,8 +2,7 @@ import { ApiError } from '../../base/errors.ts'
 import type { Log } from '../../base/log.ts'
 import { Loops } from '../../base/loops.ts'
 import type { JournalReader } from '../../journal/journal.ts'
-import type { Feeds, SourceLifetime } from '../feeds.ts'
-import type { PartitionRef } from '../partition.ts'
+import type { Feeds, PartitionRef, SourceLifetime } from '../partition.ts'
 
 /** Reads the log of a partition, which any process may write. */
 export interface SharedReader extends JournalReader {

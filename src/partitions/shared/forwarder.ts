@@ -4,17 +4,15 @@ import { requestIdOf } from '../../http/request-id.ts'
 import type { Forwarder } from '../../keys/forward.ts'
 import type { Caller } from '../../keys/schema.ts'
 import { NotOwner, type Partitions } from '../partition.ts'
-import { type Addresses, isUnreached } from './addresses.ts'
+import type { Ownership } from './ownership.ts'
+import { isUnreached, type Peers } from './peers.ts'
 import { digestOf, FORWARDED_HEADER, type NodeSignature, notSigned } from './signature.ts'
 
 interface ForwarderDeps {
   readonly partitions: Partitions
   readonly signature: NodeSignature
-  readonly addresses: Addresses
-  /** The node that owns a partition, as far as is known; null when none does. */
-  readonly ownerOf: (partition: number) => string | null
-  /** Reads the current owners. */
-  readonly refresh: () => Promise<void>
+  readonly peers: Pick<Peers, 'urlOf'>
+  readonly ownership: Pick<Ownership, 'ownerOf' | 'refresh'>
   /** How long to wait for an owner, milliseconds. */
   readonly patienceMs?: number
 }
@@ -32,7 +30,7 @@ const HOP_HEADERS = ['connection', 'keep-alive', 'transfer-encoding', 'date', 'x
 
 /** Forwards requests between the processes that share the partitions. */
 export function createForwarder(deps: ForwarderDeps): Forwarder {
-  const { partitions, signature, addresses, ownerOf, refresh, patienceMs = PATIENCE_MS } = deps
+  const { partitions, signature, peers, ownership, patienceMs = PATIENCE_MS } = deps
 
   /** Sends a request to its owner. @returns undefined when the owner has not executed it, so that it may be sent again */
   async function send(
@@ -70,8 +68,8 @@ export function createForwarder(deps: ForwarderDeps): Forwarder {
   }
 
   async function forward(request: Request, caller: Caller, body: RawBody): Promise<Response | undefined> {
-    const owner = ownerOf(caller.partition)
-    const url = owner === null ? null : await addresses.of(owner)
+    const owner = ownership.ownerOf(caller.partition)
+    const url = owner === null ? null : await peers.urlOf(owner)
     return owner === null || url === null ? undefined : send(owner, url, request, caller, body)
   }
 
@@ -99,7 +97,7 @@ export function createForwarder(deps: ForwarderDeps): Forwarder {
         if (response !== undefined) return response
         if (performance.now() > deadline || request.signal.aborted) throw new NotOwner()
         await Bun.sleep(POLL_MS)
-        await refresh()
+        await ownership.refresh()
       }
     },
   }

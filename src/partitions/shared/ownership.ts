@@ -3,8 +3,7 @@ import type { Log } from '../../base/log.ts'
 import { type Loop, Loops } from '../../base/loops.ts'
 import { Wakeup } from '../../base/wakeup.ts'
 import { type OwnedPartition, oldestUnloadedOf } from '../partition.ts'
-import type { NodeRow, OwnNode } from './nodes.ts'
-import type { ClaimedRow, PartitionRow, SharedTables } from './partition-rows.ts'
+import type { ClaimedRow, NodeRow, OwnNode, PartitionRow, SharedTables } from './tables.ts'
 
 /** A partition that this node owns and has opened. */
 export interface OpenPartition extends OwnedPartition {
@@ -58,7 +57,6 @@ export class Ownership {
   private readonly held = new Map<number, Held>()
   /** The generation of this node's last claim, by partition. */
   private readonly generations = new Map<number, number>()
-  private owned: readonly OpenPartition[] = []
   private rows: readonly PartitionRow[] = []
   private liveNodes: readonly NodeRow[] = []
   private readonly times: OwnershipTimes
@@ -87,7 +85,9 @@ export class Ownership {
 
   /** The partitions that this node owns and has opened, in order. */
   all(): readonly OpenPartition[] {
-    return this.owned
+    return [...this.held.values()]
+      .flatMap(({ opened, isClosing }) => (opened === undefined || isClosing ? [] : [opened]))
+      .sort((a, b) => a.id - b.id)
   }
 
   /** The partition, if this node owns it and has opened it. */
@@ -232,7 +232,6 @@ export class Ownership {
       this.generations.set(partition, generation)
       held.opened = await open(claim, (reason) => this.begin(this.lose(held, reason)))
       if (held.lostBecause !== undefined) return await this.lose(held, held.lostBecause)
-      this.update()
       const fields = { partition, generation, ms: Math.round(performance.now() - startedAt) }
       log.info('cluster: this node owns a partition', fields)
       if (this.isDraining) await this.giveUp(held, false)
@@ -255,7 +254,6 @@ export class Ownership {
   private async giveUp(held: Held, isLost: boolean): Promise<void> {
     if (held.isClosing || held.opened === undefined) return
     held.isClosing = true
-    this.update()
     const { partition, generation } = held.claim
     await held.opened.stop(isLost).catch((error) => {
       this.deps.log.warn('cluster: cannot close a partition', { partition, error })
@@ -280,11 +278,5 @@ export class Ownership {
       return oldestUnloadedOf(opened).then((oldestUnloadedMs) => ({ partition, generation, endSeq, oldestUnloadedMs }))
     })
     await this.deps.tables.partitions.report(await Promise.all(reports))
-  }
-
-  private update(): void {
-    this.owned = [...this.held.values()]
-      .flatMap(({ opened, isClosing }) => (opened === undefined || isClosing ? [] : [opened]))
-      .sort((a, b) => a.id - b.id)
   }
 }

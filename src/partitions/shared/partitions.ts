@@ -5,8 +5,7 @@ import type { LoadProgress } from '../../sink/sink.ts'
 import { checkJournals, oldestUnloadedOf, type Partition, type Partitions } from '../partition.ts'
 import type { SharedFeeds } from './feeds.ts'
 import type { OpenPartition, Ownership } from './ownership.ts'
-import type { PartitionStore } from './partition-rows.ts'
-import { RemoteLoad } from './remote.ts'
+import type { PartitionStore } from './tables.ts'
 
 interface SharedPartitionsDeps {
   readonly count: number
@@ -19,6 +18,7 @@ interface SharedPartitionsDeps {
 }
 
 const FLUSH_MS = 10_000
+const POLL_MS = 25
 /** An older report is ignored: the state is then unknown. */
 const REPORT_VALID_MS = 30_000
 
@@ -61,22 +61,13 @@ export class SharedPartitions implements Partitions {
 }
 
 class SharedPartition implements Partition {
-  private readonly remote: RemoteLoad
+  private readonly remote: LoadProgress
 
   constructor(
     readonly id: number,
     private readonly deps: SharedPartitionsDeps,
   ) {
-    const { rows, ownership, feeds } = deps
-    this.remote = new RemoteLoad({
-      partitions: rows,
-      partition: id,
-      known: () => {
-        const row = ownership.partitions[id]
-        return { epoch: row.epoch, loadedSeq: row.position.loadedSeq }
-      },
-      endSeq: () => feeds.endSeq(id),
-    })
+    this.remote = remoteLoad(id, deps)
   }
 
   get owned(): OpenPartition | undefined {
@@ -94,5 +85,25 @@ class SharedPartition implements Partition {
     else if (!(await isOutboxDrained(sql, this.id, FLUSH_MS)))
       throw new ApiError('UNAVAILABLE', 'recent changes cannot be read yet; try again')
     await feeds.endSeq(this.id)
+  }
+}
+
+/** How far a partition of another node is loaded into ClickHouse, as its owner stores it in Postgres. */
+function remoteLoad(id: number, { rows, ownership, feeds }: SharedPartitionsDeps): LoadProgress {
+  async function waitFor(seq: number, timeoutMs: number): Promise<boolean> {
+    const deadline = performance.now() + timeoutMs
+    for (;;) {
+      if ((await rows.loadedSeq(id)) >= seq) return true
+      if (performance.now() > deadline) return false
+      await Bun.sleep(POLL_MS)
+    }
+  }
+  return {
+    get epoch() {
+      return ownership.partitions[id].epoch
+    },
+    loadedSeq: () => ownership.partitions[id].position.loadedSeq,
+    waitFor,
+    waitForAll: async (timeoutMs) => waitFor(await feeds.endSeq(id), timeoutMs),
   }
 }

@@ -11,24 +11,15 @@ export interface SignalBus {
 /** Signals of the outbox are sent at most this often. */
 const OUTBOX_INTERVAL_MS = 5
 
-/** Sends the signals of this node, those of a busy outbox together. */
-export class Signals {
-  private isScheduled = false
-
-  constructor(private readonly bus: SignalBus) {}
-
-  /** This node has committed rows to the outbox. Cheap. */
-  outboxChanged(): void {
-    if (this.isScheduled) return
-    this.isScheduled = true
+/** @returns the function that tells all nodes, once for a busy outbox, that this one has committed rows to it. Cheap. */
+export function outboxSignal(bus: SignalBus): () => void {
+  let isScheduled = false
+  return () => {
+    if (isScheduled) return
+    isScheduled = true
     setTimeout(() => {
-      this.isScheduled = false
-      this.bus.publish('outbox')
+      isScheduled = false
+      bus.publish('outbox')
     }, OUTBOX_INTERVAL_MS)
-  }
-
-  /** A partition is free. */
-  partitionReleased(): void {
-    this.bus.publish('cluster')
   }
 }

@@ -1,15 +1,13 @@
 import packageJson from '../../../package.json' with { type: 'json' }
-import { Addresses } from '../../partitions/shared/addresses.ts'
-import { describeCluster } from '../../partitions/shared/describe.ts'
 import { SharedFeeds, type SharedReader } from '../../partitions/shared/feeds.ts'
 import { createForwarder } from '../../partitions/shared/forwarder.ts'
-import { NodeStore } from '../../partitions/shared/nodes.ts'
 import { Ownership, type OwnershipTimes } from '../../partitions/shared/ownership.ts'
-import { PartitionStore, type SharedTables } from '../../partitions/shared/partition-rows.ts'
 import { SharedPartitions } from '../../partitions/shared/partitions.ts'
-import { createPeers } from '../../partitions/shared/peers.ts'
-import { type SignalBus, Signals } from '../../partitions/shared/signals.ts'
+import { Peers } from '../../partitions/shared/peers.ts'
+import { describeCluster } from '../../partitions/shared/routes.ts'
+import { outboxSignal, type SignalBus } from '../../partitions/shared/signals.ts'
 import { NodeSignature } from '../../partitions/shared/signature.ts'
+import { NodeStore, PartitionStore, type SharedTables } from '../../partitions/shared/tables.ts'
 import { singleConnection } from '../../postgres/connect.ts'
 import { RetentionFloors } from '../../retention/retention-floors.ts'
 import type { ServiceContext } from '../context.ts'
@@ -46,7 +44,6 @@ export async function startSharedPipeline(context: PipelineContext, topology: Sh
   const { tables, count, bus, secret, isConnected, times = {} } = topology
   const { instanceId, previousInstanceId } = dataDir
   if (previousInstanceId !== undefined) await tables.nodes.remove(previousInstanceId)
-  const signals = new Signals(bus)
   const feeds = new SharedFeeds({
     openReader: topology.openReader,
     async openSource(reader, life) {
@@ -58,7 +55,7 @@ export async function startSharedPipeline(context: PipelineContext, topology: Sh
     loops,
   })
   teardown.add('live feeds', () => feeds.stop())
-  const onChange = () => signals.outboxChanged()
+  const onChange = outboxSignal(bus)
   const onUsage = startUsage(context, onChange)
   const node = { instanceId, url: '', version: packageJson.version }
   const ownership = new Ownership({
@@ -70,7 +67,7 @@ export async function startSharedPipeline(context: PipelineContext, topology: Sh
       return openPartition(context, topology, { ...claimed, endSeq }, onLost, onUsage)
     },
     isConnected,
-    onReleased: () => signals.partitionReleased(),
+    onReleased: () => bus.publish('cluster'),
     log,
     loops,
     times,
@@ -82,18 +79,12 @@ export async function startSharedPipeline(context: PipelineContext, topology: Sh
     else for (const { relay } of ownership.all()) relay.wake()
   })
   const signature = new NodeSignature(secret, instanceId)
-  const addresses = new Addresses({ signature, urlOf: (instance) => ownership.urlOf(instance), log })
+  const peers = new Peers(signature, ownership, log)
   return {
     partitions,
     feeds,
-    peers: createPeers({ signature, addresses }),
-    forwarder: createForwarder({
-      partitions,
-      signature,
-      addresses,
-      ownerOf: (partition) => ownership.ownerOf(partition),
-      refresh: () => ownership.refresh(),
-    }),
+    peers,
+    forwarder: createForwarder({ partitions, signature, peers, ownership }),
     retentionFloors: new RetentionFloors(sql, ''),
     onChange,
     incidents: topology.incidents,

@@ -1,7 +1,7 @@
 import type { EventIdIndex, KnownMark } from '../../events/id-index.ts'
 import type { Journal } from '../../journal/journal.ts'
 import type { OwnedPartition } from '../../partitions/partition.ts'
-import type { Claim, ClaimedRow } from '../../partitions/shared/partition-rows.ts'
+import type { Claim, ClaimedRow } from '../../partitions/shared/tables.ts'
 import type { SinkPositionStore } from '../../sink/position.ts'
 import type { Sink } from '../../sink/sink.ts'
 

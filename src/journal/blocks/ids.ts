@@ -1,5 +1,26 @@
 import { ulid } from 'ulid'
-import type { Bytes } from '../../clickhouse/bytes.ts'
+import { runKey } from '../../base/ids.ts'
+import { type Bytes, uuidWords } from '../../clickhouse/bytes.ts'
+import type { RunRows } from '../journal.ts'
+
+const RUNS_REMEMBERED = 10_000
+
+const wordsOfRun = new Map<string, Uint32Array>()
+
+/** The ids of a run as words (see {@link uuidWords}): workspace, agent, run. Cached for active runs. */
+export function runWords({ workspaceId, agentId, runId }: Omit<RunRows, 'rows'>): Uint32Array {
+  const key = runKey(workspaceId, runId)
+  let words = wordsOfRun.get(key)
+  if (words === undefined) {
+    if (wordsOfRun.size >= RUNS_REMEMBERED) wordsOfRun.clear()
+    words = new Uint32Array(12)
+    words.set(uuidWords(workspaceId), 0)
+    words.set(uuidWords(agentId), 4)
+    words.set(uuidWords(runId), 8)
+    wordsOfRun.set(key, words)
+  }
+  return words
+}
 
 const ULID_CHARACTERS = 26
 const TIME_CHARACTERS = 10
@@ -45,4 +66,12 @@ export class UlidWriter {
     // After 2^80 ids in a millisecond the specification continues in the next one.
     this.tick(this.time + 1)
   }
+}
+
+/** Adds rows of a run to the runs of a block: to the last entry if that is of the same run. */
+export function addRun(runs: RunRows[], { workspaceId, agentId, runId }: Omit<RunRows, 'rows'>, rows: number): void {
+  const last = runs[runs.length - 1]
+  if (last?.runId === runId && last.workspaceId === workspaceId)
+    runs[runs.length - 1] = { ...last, rows: last.rows + rows }
+  else runs.push({ workspaceId, agentId, runId, rows })
 }
