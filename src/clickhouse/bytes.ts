@@ -86,9 +86,8 @@ export class Bytes {
   /** `Int64` or `DateTime64` from a whole number within ±2^53. */
   int64(value: number): void {
     this.reserve(8)
-    this.buffer.writeInt32LE(value | 0, this.length)
-    this.buffer.writeInt32LE(Math.floor(value / 2 ** 32) | 0, this.length + 4)
-    this.length += 8
+    this.word(value | 0)
+    this.word(Math.floor(value / 2 ** 32) | 0)
   }
 
   float64(value: number): void {
@@ -100,10 +99,17 @@ export class Bytes {
   /** Words of 32 bits, for example a UUID from {@link uuidWords}. */
   words(words: Uint32Array): void {
     this.reserve(words.length * 4)
-    for (const word of words) {
-      this.buffer.writeUInt32LE(word, this.length)
-      this.length += 4
-    }
+    for (let i = 0; i < words.length; i++) this.word(words[i])
+  }
+
+  /** Its bytes one by one, which takes a third of the time of `writeInt32LE`. The caller has reserved the room. */
+  private word(value: number): void {
+    const { buffer, length } = this
+    buffer[length] = value
+    buffer[length + 1] = value >>> 8
+    buffer[length + 2] = value >>> 16
+    buffer[length + 3] = value >>> 24
+    this.length = length + 4
   }
 }
 

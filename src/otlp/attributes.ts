@@ -44,7 +44,8 @@ const NEEDS_STRINGIFY = /[\u0000-\u001f\ud800-\udfff]/
 function encodeText(text: string): string {
   if (!ESCAPED.test(text)) return `"${text}"`
   if (NEEDS_STRINGIFY.test(text)) return JSON.stringify(text)
-  return `"${text.replaceAll('\\', '\\\\').replaceAll('"', '\\"')}"`
+  const escaped = text.includes('\\') ? text.replaceAll('\\', '\\\\') : text
+  return `"${escaped.replaceAll('"', '\\"')}"`
 }
 
 /** Encodes a value as JSON, without loss of precision. */

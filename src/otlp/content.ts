@@ -8,6 +8,8 @@ import type { AnyValue, Attributes } from './telemetry.ts'
 
 /** How deep JSON in a string may be nested; a string with deeper JSON stays a string. */
 const JSON_DEPTH_MAX = 100
+/** Longer texts are not parsed: the values that they contain would take too much memory and time. */
+const PARSED_LENGTH_MAX = 64 * 1024
 
 export function inputOf(attributes: Attributes, bytesMax: number): RawJson | null {
   const value = firstValue(attributes, CONTENT.input) ?? mastraAttribute(attributes, 'input')
@@ -69,15 +71,30 @@ function memberNameOf(text: string): string {
   return text.startsWith('[{') ? 'messages' : 'value'
 }
 
-/** The trimmed text if it is a JSON object or array; undefined otherwise. Scanned, because it may be megabytes of numbers. */
+/** The trimmed text if it is a JSON object or array; undefined otherwise. */
 function asJson(text: string): string | undefined {
   const trimmed = text.trim()
   if (trimmed[0] !== '{' && trimmed[0] !== '[') return undefined
-  // The scanner needs a zero byte after the text.
-  const bytes = Buffer.from(`${trimmed}\0`)
+  return isJson(trimmed) ? trimmed : undefined
+}
+
+/** The built-in parser is the fastest check of messages; scanned are megabytes of numbers and what may be nested too deep. */
+function isJson(text: string): boolean {
   try {
-    return skipValue(bytes, 0, JSON_DEPTH_MAX) === bytes.length - 1 ? trimmed : undefined
+    if (text.length <= PARSED_LENGTH_MAX && !hasMoreLevels(text, JSON_DEPTH_MAX)) return JSON.parse(text) !== undefined
+    // The scanner needs a zero byte after the text.
+    const bytes = Buffer.from(`${text}\0`)
+    return skipValue(bytes, 0, JSON_DEPTH_MAX) === bytes.length - 1
   } catch {
-    return undefined
+    return false
   }
+}
+
+/** Whether JSON may be nested deeper than `max`, judged by the number of its opening brackets. */
+function hasMoreLevels(text: string, max: number): boolean {
+  let levels = 0
+  for (const bracket of '{[') {
+    for (let at = text.indexOf(bracket); at >= 0; at = text.indexOf(bracket, at + 1)) if (++levels > max) return true
+  }
+  return false
 }

@@ -17,13 +17,10 @@ export type ExtraMembers = (readonly [name: string, value: AnyValue])[]
  */
 export function encodePayload(attributes: Attributes, extra: ExtraMembers, bytesMax: number): string {
   if (isSurelyLarger(attributes, bytesMax)) return encodeAttributes(cut(attributes, extra, bytesMax))
-  let text = '{'
-  for (const [name, value] of attributes)
-    text += `${text.length === 1 ? '' : ','}${nameText(name)}${encodeValue(value)}`
-  for (const [name, value] of extra) {
-    if (!attributes.has(name)) text += `${text.length === 1 ? '' : ','}${nameText(name)}${encodeValue(value)}`
-  }
-  text += '}'
+  let text = ''
+  for (const [name, value] of attributes) text += head(text, name) + encodeValue(value)
+  for (const [name, value] of extra) if (!attributes.has(name)) text += head(text, name) + encodeValue(value)
+  text = text === '' ? '{}' : `${text}}`
   // A UTF-16 unit takes at most 3 bytes.
   if (text.length * 3 <= bytesMax || Buffer.byteLength(text) <= bytesMax) return text
   return encodeAttributes(cut(attributes, extra, bytesMax))
@@ -39,14 +36,19 @@ function isSurelyLarger(attributes: Attributes, bytesMax: number): boolean {
   return false
 }
 
-/** Member names as JSON with the colon, cached because exports repeat the same few. */
+/** What comes before the value of the next member. One string, because each piece of a payload costs. */
+function head(before: string, name: string): string {
+  return before === '' ? `{${nameText(name).slice(1)}` : nameText(name)
+}
+
+/** Member names as JSON with the comma and the colon, cached because exports repeat the same few. */
 const nameTexts = new Map<string, string>()
 const NAME_TEXTS_MAX = 2_000
 
 function nameText(name: string): string {
   let text = nameTexts.get(name)
   if (text === undefined) {
-    text = `${JSON.stringify(name)}:`
+    text = `,${JSON.stringify(name)}:`
     if (nameTexts.size < NAME_TEXTS_MAX && name.length <= NAME_LENGTH_MAX) nameTexts.set(name, text)
   }
   return text
@@ -120,6 +122,6 @@ function memberOf(name: string, value: AnyValue, bytesMax: number): Member {
   if (name.length > bytesMax || (isString && value.length > bytesMax))
     return { name, value, bytes: bytesMax + 1, text: '' }
   const text = encodeValue(value)
-  const bytes = Buffer.byteLength(nameText(name)) + Buffer.byteLength(text) + 1
+  const bytes = Buffer.byteLength(nameText(name)) + Buffer.byteLength(text)
   return { name, value, bytes, text: isString ? '' : text }
 }

@@ -1,4 +1,4 @@
-import { type DecodeBudget, DecodeError, type Range } from './telemetry.ts'
+import { type DecodeBudget, DecodeError, fromInteger, type Range } from './telemetry.ts'
 
 const VARINT = 0
 const FIXED64 = 1
@@ -28,6 +28,7 @@ export class ProtobufReader {
   constructor(
     private readonly bytes: Uint8Array,
     readonly budget: DecodeBudget,
+    private readonly known = new KnownNames(),
   ) {
     this.text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
     this.view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
@@ -90,7 +91,7 @@ export class ProtobufReader {
     if (!this.has(LENGTH_DELIMITED)) return ''
     const start = this.skipLength()
     this.budget.takeName(this.at - start)
-    return this.text.toString('utf8', start, this.at)
+    return this.known.name(this.text, start, this.at)
   }
 
   /** Bytes as lower-case hex. */
@@ -117,15 +118,22 @@ export class ProtobufReader {
     return this.has(VARINT) ? this.skipVarint() : false
   }
 
-  int64(): bigint {
-    if (!this.has(VARINT)) return 0n
-    const { bytes, at } = this
-    // Most take one byte.
-    if (at < this.end && bytes[at] < 0x80) {
-      this.at++
-      return BigInt(bytes[at])
+  /** A number if that is exact, a bigint otherwise. */
+  int64(): number | bigint {
+    if (!this.has(VARINT)) return 0
+    const { bytes } = this
+    const start = this.at
+    this.skipVarint()
+    let high = 0
+    let low = 0
+    for (let i = this.at - 1; i >= start; i--) {
+      const bits = bytes[i] & 0x7f
+      // 35 bits, of which a double holds all exactly, and the 29 above them.
+      if (i - start < 5) low = low * 128 + bits
+      else high = high * 128 + bits
     }
-    return BigInt.asIntN(64, this.varint64())
+    if (high < 2 ** 18) return high * 2 ** 35 + low
+    return fromInteger(BigInt.asIntN(64, (BigInt(high) << 35n) | BigInt(low)))
   }
 
   /** Rounded to the nearest double. */
@@ -213,20 +221,6 @@ export class ProtobufReader {
     throw this.broken('a number of more than 10 bytes')
   }
 
-  private varint64(): bigint {
-    const start = this.at
-    this.skipVarint()
-    let high = 0
-    let low = 0
-    for (let i = this.at - 1; i >= start; i--) {
-      const bits = this.bytes[i] & 0x7f
-      // 35 bits, of which a double holds all exactly, and the 29 above them.
-      if (i - start < 5) low = low * 128 + bits
-      else high = high * 128 + bits
-    }
-    return BigInt.asUintN(64, (BigInt(high) << 35n) | BigInt(low))
-  }
-
   /** Whether any of its bits is set. */
   private skipVarint(): boolean {
     const { bytes, end } = this
@@ -244,4 +238,29 @@ export class ProtobufReader {
   private broken(what: string): DecodeError {
     return new DecodeError(`body: not valid protobuf: ${what} at byte ${this.at}`)
   }
+}
+
+const NAMES_MAX = 64
+const NAME_BYTES_MAX = 64
+
+/** The names of attributes, which the items of an export repeat: comparing bytes is cheaper than decoding them again. */
+class KnownNames {
+  private readonly slots: ({ readonly bytes: Uint8Array; readonly name: string } | undefined)[] = new Array(NAMES_MAX)
+
+  name(text: Buffer, start: number, end: number): string {
+    const length = end - start
+    if (length > NAME_BYTES_MAX || length === 0) return text.toString('utf8', start, end)
+    const slot = (length * 7 + text[start + (length >> 1)] * 5 + text[end - 1]) % NAMES_MAX
+    const known = this.slots[slot]
+    if (known !== undefined && isSame(known.bytes, text, start, length)) return known.name
+    const name = text.toString('utf8', start, end)
+    this.slots[slot] = { bytes: text.subarray(start, end), name }
+    return name
+  }
+}
+
+function isSame(known: Uint8Array, text: Buffer, start: number, length: number): boolean {
+  if (known.length !== length) return false
+  for (let i = 0; i < length; i++) if (known[i] !== text[start + i]) return false
+  return true
 }

@@ -15,7 +15,6 @@ import {
   DecodeBudget,
   type DecodeLimits,
   fromDouble,
-  fromInteger,
   type LogRecord,
   type Range,
   type Resource,
@@ -313,7 +312,7 @@ function readValue(reader: ProtobufReader, depth: number): AnyValue {
   for (let field = reader.next(); field !== 0; field = reader.next()) {
     if (field === 1) value = reader.string()
     else if (field === 2) value = reader.bool()
-    else if (field === 3) value = fromInteger(reader.int64())
+    else if (field === 3) value = reader.int64()
     else if (field === 4) value = fromDouble(reader.double())
     else if (field === 5 && reader.isDelimited()) value = inMessage(reader, () => readArray(reader, depth + 1))
     else if (field === 6 && reader.isDelimited()) value = inMessage(reader, () => readMap(reader, depth + 1))

@@ -158,6 +158,18 @@ describe('a span', () => {
     expect(problemOf(span({ parentSpanId: 'abc' }))).toContain('parent_span_id')
   })
 
+  test.each([
+    ['levels that a store takes', `${'['.repeat(100)}${']'.repeat(100)}`, 'value'],
+    ['more levels', `${'['.repeat(101)}${']'.repeat(101)}`, 'text'],
+    ['many objects, but few levels', `[${'{},'.repeat(200)}{}]`, 'messages'],
+    ['more than is parsed', `[${'1,'.repeat(100_000)}1]`, 'value'],
+    ['more than is parsed, cut off', `[${'1,'.repeat(100_000)}1`, 'text'],
+    ['no value', '[1,]', 'text'],
+  ])('takes a string for JSON that has %s, or not', (_, text, member) => {
+    const { input } = mapSpan(span({ attributes: attributes({ 'input.value': text }) }), taskIdOf, context)
+    expect(Object.keys(input?.parse() as object)).toEqual([member])
+  })
+
   test('has input and output from each convention', () => {
     const io = (values: Record<string, AnyValue>) => {
       const { input, output } = mapSpan(span({ attributes: attributes(values) }), taskIdOf, context)
