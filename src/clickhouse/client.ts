@@ -1,6 +1,6 @@
+import { ClickHouseError, ClickHouseLogLevel, createClient } from '@clickhouse/client'
 import { parameterText, piecesOf } from './answer-stream.ts'
 import type { ColumnarBackend } from './backend.ts'
-import { createGate } from './gate.ts'
 import { ClickHouseFailure } from './protocol.ts'
 
 const QUERY_TIMEOUT_MS = 30_000
@@ -8,6 +8,8 @@ const INSERT_TIMEOUT_MS = 120_000
 const PROBE_TIMEOUT_MS = 5_000
 /** Further calls wait. Loads and streams are limited elsewhere. */
 const CALLS_AT_ONCE = 32
+/** Each call has a deadline of its own; that of a migration is the longest. */
+const SOCKET_TIMEOUT_MS = 3_600_000
 /** How long reads wait for an engine that is being restarted. */
 export const RESTART_PATIENCE_MS = 10_000
 const RESTART_POLL_MS = 100
@@ -95,6 +97,7 @@ export interface ColumnarClient {
   command(sql: string, options?: QueryOptions): Promise<void>
   /** Loads an empty set of rows, to check that loading works. */
   probeLoading(): Promise<void>
+  close(): Promise<void>
 }
 
 interface QueryOptions {
@@ -141,7 +144,7 @@ export class ColumnarUnavailable extends Error {
 export function createColumnarClient(backend: ColumnarBackend, database = backend.database): ColumnarClient {
   const { cluster } = backend
   const clusterSettings = cluster === undefined ? {} : CLUSTER_SETTINGS
-  const gate = createGate(CALLS_AT_ONCE, Number.POSITIVE_INFINITY)
+  const official = officialClient(backend)
 
   const settingsOf = ({ quotaKey, settings, database: own = database }: QueryOptions) => ({
     database: own,
@@ -150,13 +153,17 @@ export function createColumnarClient(backend: ColumnarBackend, database = backen
     ...(quotaKey === undefined ? {} : { quota_key: quotaKey }),
     ...settings,
   })
-  const text = (sql: string, options: QueryOptions = {}, format = 'TabSeparated') => {
-    // The HTTP status then reports errors; the result is buffered anyway.
-    const search = { ...settingsOf(options), default_format: format, wait_end_of_query: 1 }
-    return within(options.timeoutMs ?? QUERY_TIMEOUT_MS, options.signal, (signal) =>
-      gate.run(signal, async () => (await post(backend, search, bodyOf(sql, options), signal)).text()),
-    )
-  }
+  const text = (sql: string, options: QueryOptions = {}, format?: string) =>
+    within(options.timeoutMs ?? QUERY_TIMEOUT_MS, options.signal, async (signal) => {
+      const { stream } = await official.current().exec({
+        query: format === undefined ? sql : `${sql}\nFORMAT ${format}`,
+        query_params: { ...options.params },
+        // The HTTP status then reports errors; the result is buffered anyway.
+        clickhouse_settings: { ...settingsOf(options), wait_end_of_query: 1 },
+        abort_signal: signal,
+      })
+      return Buffer.concat(await stream.toArray()).toString('utf8')
+    })
   const queryText: ColumnarClient['queryText'] = (sql, format, options = {}) =>
     throughRestarts(backend, options.signal, () => text(sql, options, format))
 
@@ -199,6 +206,34 @@ export function createColumnarClient(backend: ColumnarBackend, database = backen
     command: async (sql, options) => {
       await text(sql, options)
     },
+    close: () => official.current().close(),
+  }
+}
+
+/** The official client for the backend's current URL. */
+function officialClient(backend: ColumnarBackend) {
+  const open = () =>
+    createClient({
+      url: backend.url,
+      username: backend.username,
+      password: backend.password,
+      max_open_connections: CALLS_AT_ONCE,
+      request_timeout: SOCKET_TIMEOUT_MS,
+      // A server may refuse long URLs.
+      use_multipart_params_auto: true,
+      // Errors are thrown, and logged by the caller without the statement's text.
+      log: { level: ClickHouseLogLevel.OFF },
+    })
+  let { url } = backend
+  let client = open()
+  return {
+    current() {
+      if (backend.url === url) return client
+      void client.close()
+      url = backend.url
+      client = open()
+      return client
+    },
   }
 }
 
@@ -236,7 +271,7 @@ async function throughRestarts<T>(
       return await read()
     } catch (error) {
       if (!(error instanceof ColumnarUnavailable) || signal?.aborted) throw error
-      const wasAborted = error.cause instanceof ClickHouseFailure && error.cause.code === ABORTED
+      const wasAborted = codeOf(error.cause) === ABORTED
       if (wasAborted && ++restarts > RESTARTS_MAX) throw error
       const isRestarting = restarts > 0 || backend.isRestarting
       if (since === 0) since = performance.now()
@@ -249,8 +284,8 @@ async function throughRestarts<T>(
 }
 
 /**
- * Sends one statement. The official client is not used: it copies the blocks of a load into new memory, which costs five
- * times as much as sending them, and streams without backpressure.
+ * Sends a statement whose body or result is large. The official client would copy the blocks of a load into new memory,
+ * which costs five times as much as sending them, and streams without backpressure.
  *
  * @throws ClickHouseFailure an error of the server; any other error means that it was not reached
  */
@@ -298,10 +333,15 @@ function streamOf(blocks: readonly Uint8Array[]): ReadableStream<Uint8Array> {
 }
 
 function translate(error: unknown): Error {
-  if (!(error instanceof ClickHouseFailure))
-    return new ColumnarUnavailable('ClickHouse is not reachable', { cause: error })
-  const message = error.message.trim()
-  return TRANSIENT_CODES.has(error.code)
-    ? new ColumnarUnavailable(message, { cause: error })
-    : new ColumnarError(error.code, error.type, message)
+  const code = codeOf(error)
+  if (code === undefined) return new ColumnarUnavailable('ClickHouse is not reachable', { cause: error })
+  const { message, type = 'UNKNOWN_EXCEPTION' } = error as ClickHouseError | ClickHouseFailure
+  return TRANSIENT_CODES.has(code)
+    ? new ColumnarUnavailable(message.trim(), { cause: error })
+    : new ColumnarError(code, type, message.trim())
+}
+
+/** The error code if ClickHouse reported the error; undefined otherwise. */
+function codeOf(error: unknown): number | undefined {
+  return error instanceof ClickHouseError || error instanceof ClickHouseFailure ? Number(error.code) : undefined
 }
