@@ -1,5 +1,6 @@
 import { beforeAll, describe, expect, test } from 'bun:test'
-import { type Answer, type AuthApp, authApp, verdict } from './auth-app.ts'
+import type { Answer } from '../support/api.ts'
+import { type AuthApp, authApp, verdict } from './auth-app.ts'
 
 /** Agents (docs/specification.md#agents). */
 

@@ -2,7 +2,6 @@ import { beforeAll, describe, expect, test } from 'bun:test'
 import { createLog } from '../../src/base/log.ts'
 import { connectPostgres, type Sql } from '../../src/postgres/connect.ts'
 import { eventually } from '../support/eventually.ts'
-import { LiveStream } from '../support/feeds.ts'
 import { untilStatus } from '../support/hosted.ts'
 import { type Backends, callTurn, eventsOf, startBackends, toolResultsOf } from '../support/hosted-rig.ts'
 import { startTestService, type TestService } from '../support/service.ts'
@@ -13,9 +12,11 @@ import type { ToolServerCall } from '../support/tool-server.ts'
 
 let service: TestService
 let sql: Sql
-/** Answers the waiting calls of `slow`. */
-let releaseCalls = () => {}
 const gates: (() => void)[] = []
+/** Answers the waiting calls of `slow`. */
+const releaseCalls = () => {
+  for (const open of gates.splice(0)) open()
+}
 const backends: Backends = startBackends((call: ToolServerCall) => {
   if (call.tool !== 'slow') return { took: call.input }
   return new Promise((resolve) => gates.push(() => resolve({ slowly: call.input })))
@@ -25,9 +26,6 @@ beforeAll(async () => {
   service = await startTestService(backends.env)
   sql = connectPostgres(service.databaseUrl, { log: createLog('error'), max: 2 })
   atEnd(() => sql.end({ timeout: 1 }))
-  releaseCalls = () => {
-    for (const open of gates.splice(0)) open()
-  }
 })
 
 const tools = () => [backends.tools.tool('pay', { requires_approval: true }), backends.tools.tool('slow')]
@@ -200,30 +198,4 @@ describe('expiry and timeouts', () => {
     const { status, data: ended } = await decide(data.awaiting_approval.approval_id, 'approve')
     expect([status, ended.status]).toEqual([200, 'completed'])
   })
-})
-
-test('feeds show that a run pauses, what it waits for, and that it resumes', async () => {
-  const agent = await approvalAgent()
-  const feed = await LiveStream.open(service, `/api/v1/stream?agent_id=${agent.agentId}`)
-  const { data } = await agent.invoke()
-  const { approval_id } = data.awaiting_approval
-  await decide(approval_id, 'approve')
-  await feed.until(() => feed.items.some(({ run }) => run?.status === 'completed'))
-  const seen = feed.items.map(({ event, run }) => event?.type ?? `run ${run?.status}`)
-  expect(seen).toEqual([
-    'run running',
-    'run.started',
-    'llm.call',
-    'approval.requested',
-    'run.paused',
-    'run awaiting_approval',
-    'approval.decided',
-    'run running',
-    'tool.call.started',
-    'tool.call.finished',
-    'llm.call',
-    'run.completed',
-    'run completed',
-  ])
-  await feed.close()
 })

@@ -243,9 +243,12 @@ describe('response modes of a decision', () => {
     const agent = await approvalAgent({}, turns)
     const stream = await agent.stream({})
     const seen = await stream.all()
-    expect(seen.map(({ event }) => event).at(-1)).toBe('awaiting_approval')
+    const { event, data } = seen.at(-1)!
+    const run_id = await stream.runId()
+    const { approval_id } = data
+    expect(event).toBe('awaiting_approval')
+    expect(data).toEqual({ run_id, approval_id, tool: 'pay', input: { n: 7 }, expires_at: null })
     expect(stream.textOf()).toBe('I shall pay. ')
-    const { approval_id } = seen.at(-1)!.data
     const path = `/api/v1/approvals/${approval_id}/approve`
     const rest = await OutputReader.open(rig.service, path, { method: 'POST', body: { stream: true } })
     const frames = await rest.all()

@@ -17,6 +17,7 @@ import { connectPostgres, unavailableOf } from '../../src/postgres/connect.ts'
 import { bootstrapWorkspace } from '../../src/workspaces/bootstrap.ts'
 import { workspaceRoutes } from '../../src/workspaces/routes.ts'
 import { WorkspaceStore } from '../../src/workspaces/store.ts'
+import { type Answer, createApi } from '../support/api.ts'
 import { freshDatabase } from '../support/postgres.ts'
 import { atEnd } from '../support/teardown.ts'
 
@@ -39,16 +40,6 @@ export interface CallOptions {
   readonly key?: string | undefined
   readonly body?: unknown
   readonly headers?: Record<string, string>
-}
-
-export interface Answer {
-  readonly status: number
-  readonly headers: Headers
-  /** `data` of the envelope. Tests look into it freely. */
-  // biome-ignore lint/suspicious/noExplicitAny: what a test expects there is the test.
-  readonly data: any
-  readonly error: { readonly code: string; readonly message: string } | null
-  readonly text: string
 }
 
 const UNLIMITED: RateLimits = {
@@ -96,20 +87,9 @@ export async function openGuards(url: string, limits: BodyLimits, options: AuthA
   return { log, sql, clock, ring, guards, close }
 }
 
-/** Calls an app that listens at `base`. */
-export async function callAt(
-  base: string,
-  method: string,
-  path: string,
-  { key, body, headers = {} }: CallOptions = {},
-): Promise<Answer> {
-  const response = await fetch(base + path, {
-    method,
-    headers: { ...(key === undefined ? {} : { authorization: `Bearer ${key}` }), ...headers },
-    ...(body === undefined ? {} : { body: typeof body === 'string' ? body : JSON.stringify(body) }),
-  })
-  const text = await response.text()
-  return { status: response.status, headers: response.headers, text, ...JSON.parse(text) }
+/** Calls an app that listens at `base`; without a key by default. */
+export function callAt(base: string, method: string, path: string, { key, body, headers = {} }: CallOptions = {}) {
+  return createApi(base, '')(method, path, body, { key: key ?? null, headers })
 }
 
 export async function authApp(options: AuthAppOptions = {}) {

@@ -148,13 +148,12 @@ describe('a body that is not JSON', () => {
     expect(await rejection(body)).toBe(message)
   })
 
-  test('rejects nesting past the limit, in typed and in free-form fields', async () => {
-    for (const deep of [`{"name":${'['.repeat(5_000)}`, `{"name":"a","input":${'{"a":'.repeat(5_000)}`])
-      expect(await rejection(deep)).toContain('expected less nesting at line 1')
-  })
-
-  test('rejects deep nesting in an unknown field', async () => {
-    expect(await rejection(`{"zzz":${'[['.repeat(2_000)}${']]'.repeat(2_000)}}`)).toContain('less nesting')
+  test.each([
+    ['a typed', `{"name":${'['.repeat(5_000)}`],
+    ['a free-form', `{"name":"a","input":${'{"a":'.repeat(5_000)}`],
+    ['an unknown', `{"zzz":${'[['.repeat(2_000)}${']]'.repeat(2_000)}}`],
+  ])('with nesting past the limit in %s field is rejected', async (_what, deep) => {
+    expect(await rejection(deep)).toContain('expected less nesting at line 1')
   })
 })
 
@@ -163,7 +162,7 @@ test('rejecting a large body costs about as much CPU as accepting one', async ()
   const input = { text: 'a "quoted" word '.repeat(650_000) }
   const time = async (body: string) => {
     const before = process.cpuUsage()
-    const response = await post(`${large.url}/revoke`.replace('revoke', 'echo'), body)
+    const response = await post(`${large.url}/echo`, body)
     await response.arrayBuffer()
     const { user, system } = process.cpuUsage(before)
     return (user + system) / 1000

@@ -65,12 +65,6 @@ describe('without a key', () => {
       expect(statusOf(text)).toBe(status)
     }
   })
-
-  test('a declared length over the limit is 413', async () => {
-    const app = await authApp()
-    const { text } = await converse(portOf(app), [head('/ingest', undefined, 2 * MIB)], answered)
-    expect(statusOf(text)).toBe(413)
-  })
 })
 
 test('rejects a key that is revoked while its body is arriving', async () => {

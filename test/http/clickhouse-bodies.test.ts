@@ -78,11 +78,9 @@ test('an invalid key is rejected before the body is read', async () => {
   expect(answer.status).toBe(401)
 })
 
-test.each([
-  ['nested too deep', `select ${'['.repeat(1_500)}`, 'TOO_DEEP_RECURSION'],
-  ['in need of too much memory', 'select length(range(400000000))', 'MEMORY_LIMIT_EXCEEDED'],
-])('rejects a query that is %s', async (_, query, error) => {
-  expect(await ask(query, {})).toEqual({ status: 400, text: expect.stringContaining(error) })
+test('rejects a query that is nested too deep', async () => {
+  const answer = await ask(`select ${'['.repeat(1_500)}`, {})
+  expect(answer).toEqual({ status: 400, text: expect.stringContaining('TOO_DEEP_RECURSION') })
 })
 
 /** The content and format of rows may have been chosen by others. */

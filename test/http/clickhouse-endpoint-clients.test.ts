@@ -1,23 +1,20 @@
 import { beforeAll, describe, expect, test } from 'bun:test'
 import { gunzipSync } from 'node:zlib'
-import {
-  type ClickHouseClient,
-  ClickHouseError,
-  ClickHouseLogLevel,
-  type ClickHouseSettings,
-  createClient,
-} from '@clickhouse/client'
+import type { ClickHouseClient, ClickHouseSettings } from '@clickhouse/client'
 import { startTestService, type TestService } from '../support/service.ts'
-import { atEnd } from '../support/teardown.ts'
+import { clientOf, rowsOf } from './clickhouse-client.ts'
+import { failure } from './query-tenants.ts'
 
 /** Behaviour that the integration suite of the official client expects of a server; each group failed there once. */
 
 let service: TestService
 let client: ClickHouseClient
 
+const rows = (query: string, by = client) => rowsOf(by, query)
+
 beforeAll(async () => {
   service = await startTestService({}, { bounds: { queries: { atOnce: 8 } } })
-  client = connect()
+  client = clientOf(service)
 })
 
 describe('system tables', () => {
@@ -42,7 +39,7 @@ describe('system tables', () => {
   })
 
   test('a client can select system as its database', async () => {
-    const system = connect({ database: 'system' })
+    const system = clientOf(service, { database: 'system' })
     expect(await rows('SELECT * FROM numbers LIMIT 2', system)).toEqual([{ number: 0 }, { number: 1 }])
     expect(await rows('SELECT * FROM numbers(1)', system)).toEqual([{ number: 0 }])
     expect(await rows('SELECT currentDatabase() AS name', system)).toEqual([{ name: 'system' }])
@@ -105,6 +102,8 @@ describe('settings', () => {
     ['foobar', '1', '115'],
     ['SQL_mine', '1', '115'],
     ['flatten_nested', '0', '164'],
+    ['readonly', '0', '164'],
+    ['output_format_json_array_of_rows', '1', '164'],
     ['max_threads', '64', '164'],
     ['max_memory_usage', '0', '164'],
     ['allow_introspection_functions', '1', '164'],
@@ -154,48 +153,13 @@ describe('a type passed as a query parameter', () => {
   })
 })
 
-describe('errors', () => {
-  test.each([
-    [
-      'SELECT number FR',
-      '47',
-      'UNKNOWN_IDENTIFIER',
-      'Unknown expression identifier `number` in scope SELECT number AS FR',
-    ],
-    [
-      'SELECT * FROM unknown_table',
-      '60',
-      'UNKNOWN_TABLE',
-      "Unknown table expression identifier 'unknown_table' in scope SELECT * FROM unknown_table",
-    ],
-    ['SELECT typ FROM events', '47', 'UNKNOWN_IDENTIFIER', "in scope SELECT typ FROM events; maybe you meant ['type']"],
-    [
-      "SELECT throwIf(number = 10, 'boom') FROM system.numbers",
-      '395',
-      'FUNCTION_THROW_IF_VALUE_IS_NON_ZERO',
-      "boom: while executing 'FUNCTION throwIf",
-    ],
-    [
-      'SELECT * FROM system.numbers WHERE number > {n: UInt64} LIMIT 3',
-      '456',
-      'UNKNOWN_QUERY_PARAMETER',
-      '`n` is not set',
-    ],
-  ])('%s fails with the code, type and message of ClickHouse', async (query, code, type, message) => {
-    const error = await failure(client.query({ query }).then((result) => result.text()))
-    expect(error).toBeInstanceOf(ClickHouseError)
-    expect(error).toMatchObject({ code, type, message: expect.stringContaining(message) })
-    expect(String(error)).not.toMatch(/workspace_id|_scope|PREWHERE|test_|__table/)
-  })
-
-  test('are compressed like results when the client asks for it', async () => {
-    const headers = { 'accept-encoding': 'gzip' }
-    const response = await ask('invalid', { enable_http_compression: '1' }, headers, { decompress: false })
-    expect([response.status, response.headers.get('content-encoding')]).toEqual([400, 'gzip'])
-    expect(gunzipSync(await response.bytes()).toString()).toContain('Syntax error')
-    const plain = await ask('invalid', {}, headers, { decompress: false })
-    expect(plain.headers.get('content-encoding')).toBeNull()
-  })
+test('errors are compressed like results when the client asks for it', async () => {
+  const headers = { 'accept-encoding': 'gzip' }
+  const response = await ask('invalid', { enable_http_compression: '1' }, headers, { decompress: false })
+  expect([response.status, response.headers.get('content-encoding')]).toEqual([400, 'gzip'])
+  expect(gunzipSync(await response.bytes()).toString()).toContain('Syntax error')
+  const plain = await ask('invalid', {}, headers, { decompress: false })
+  expect(plain.headers.get('content-encoding')).toBeNull()
 })
 
 describe('the trailer of a JSON result', () => {
@@ -223,18 +187,6 @@ describe('the trailer of a JSON result', () => {
   })
 })
 
-function connect(options: object = {}): ClickHouseClient {
-  const { url, workspaceKey: password } = service
-  const log = { level: ClickHouseLogLevel.OFF }
-  const made = createClient({ url, pathname: '/clickhouse/', username: 'anyone', password, log, ...options })
-  atEnd(() => made.close())
-  return made
-}
-
-async function rows(query: string, by = client): Promise<Record<string, unknown>[]> {
-  return (await by.query({ query, format: 'JSONEachRow' })).json<Record<string, unknown>>()
-}
-
 function ask(
   query: string,
   parameters: Record<string, string> = {},
@@ -247,11 +199,4 @@ function ask(
     body: query,
     ...options,
   })
-}
-
-async function failure(promise: Promise<unknown>): Promise<unknown> {
-  return promise.then(
-    () => undefined,
-    (error) => error,
-  )
 }

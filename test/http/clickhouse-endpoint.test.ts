@@ -1,12 +1,6 @@
 import { beforeAll, describe, expect, test } from 'bun:test'
 import { join } from 'node:path'
-import {
-  type ClickHouseClient,
-  ClickHouseError,
-  ClickHouseLogLevel,
-  type ClickHouseSettings,
-  createClient,
-} from '@clickhouse/client'
+import { type ClickHouseClient, ClickHouseError, type ClickHouseSettings } from '@clickhouse/client'
 import { remoteClickHouse } from '../../src/clickhouse/backend.ts'
 import { type ColumnarClient, createColumnarClient } from '../../src/clickhouse/client.ts'
 import { newAgent } from '../support/api.ts'
@@ -14,8 +8,10 @@ import { runningStatements, untilRunning } from '../support/columnar.ts'
 import { eventually } from '../support/eventually.ts'
 import { inParallel } from '../support/in-parallel.ts'
 import { OPERATOR_TOKEN, startTestService, type TestService } from '../support/service.ts'
-import { atEnd, temporaryDirectory } from '../support/teardown.ts'
+import { temporaryDirectory } from '../support/teardown.ts'
+import { clientOf, rowsOf } from './clickhouse-client.ts'
 import { attacks, ORACLES } from './query-attacks.ts'
+import { failure } from './query-tenants.ts'
 
 /**
  * `/clickhouse/` through ClickHouse's official client and over plain HTTP. Tenant isolation is tested with the same attack
@@ -33,10 +29,12 @@ let otherWorkspace: string
 let otherKey: string
 let runId: string
 
+const rows = (query: string, params?: Record<string, unknown>, by = client) => rowsOf(by, query, params)
+
 beforeAll(async () => {
   service = await startTestService({}, { bounds: { queries: { atOnce: 4, rows: 1000 } } })
   engine = createColumnarClient(remoteClickHouse(service.clickhouseUrl))
-  client = connectAs(service.workspaceKey)
+  client = clientOf(service)
   const { data } = await service.api('POST', '/api/v1/workspaces', { name: 'SECRET' }, { key: OPERATOR_TOKEN })
   otherWorkspace = data.workspace_id
   otherKey = data.key
@@ -46,101 +44,29 @@ beforeAll(async () => {
 
 describe('with the official client', () => {
   test.each(['/clickhouse', '/clickhouse/'])('pings at %s', async (pathname) => {
-    const other = connectAs(service.workspaceKey, { pathname })
+    const other = clientOf(service, { pathname })
     expect(await other.ping()).toMatchObject({ success: true })
     expect(await other.ping({ select: true })).toMatchObject({ success: true })
     expect(await rows('select 1 as a', {}, other)).toEqual([{ a: 1 }])
   })
 
   test.each([
-    [
-      'JSON',
-      {
-        data: [
-          { n: 0, s: '0' },
-          { n: 1, s: '1' },
-        ],
-        rows: 2,
-      },
-    ],
-    [
-      'JSONStrings',
-      {
-        data: [
-          { n: '0', s: '0' },
-          { n: '1', s: '1' },
-        ],
-      },
-    ],
-    [
-      'JSONCompact',
-      {
-        data: [
-          [0, '0'],
-          [1, '1'],
-        ],
-      },
-    ],
-    [
-      'JSONCompactStrings',
-      {
-        data: [
-          ['0', '0'],
-          ['1', '1'],
-        ],
-      },
-    ],
-    ['JSONColumnsWithMetadata', { data: { n: [0, 1], s: ['0', '1'] } }],
-    ['JSONObjectEachRow', { row_1: { n: 0, s: '0' }, row_2: { n: 1, s: '1' } }],
-    [
-      'JSONEachRow',
-      [
-        { n: 0, s: '0' },
-        { n: 1, s: '1' },
-      ],
-    ],
-    [
-      'JSONStringsEachRow',
-      [
-        { n: '0', s: '0' },
-        { n: '1', s: '1' },
-      ],
-    ],
-    [
-      'JSONCompactEachRow',
-      [
-        [0, '0'],
-        [1, '1'],
-      ],
-    ],
-    [
-      'JSONCompactEachRowWithNames',
-      [
-        ['n', 's'],
-        [0, '0'],
-        [1, '1'],
-      ],
-    ],
-    [
-      'JSONCompactEachRowWithNamesAndTypes',
-      [
-        ['n', 's'],
-        ['UInt64', 'String'],
-        [0, '0'],
-        [1, '1'],
-      ],
-    ],
-    [
-      'JSONCompactStringsEachRow',
-      [
-        ['0', '0'],
-        ['1', '1'],
-      ],
-    ],
+    ['JSON', '{"data":[{"n":0,"s":"0"},{"n":1,"s":"1"}],"rows":2}'],
+    ['JSONStrings', '{"data":[{"n":"0","s":"0"},{"n":"1","s":"1"}]}'],
+    ['JSONCompact', '{"data":[[0,"0"],[1,"1"]]}'],
+    ['JSONCompactStrings', '{"data":[["0","0"],["1","1"]]}'],
+    ['JSONColumnsWithMetadata', '{"data":{"n":[0,1],"s":["0","1"]}}'],
+    ['JSONObjectEachRow', '{"row_1":{"n":0,"s":"0"},"row_2":{"n":1,"s":"1"}}'],
+    ['JSONEachRow', '[{"n":0,"s":"0"},{"n":1,"s":"1"}]'],
+    ['JSONStringsEachRow', '[{"n":"0","s":"0"},{"n":"1","s":"1"}]'],
+    ['JSONCompactEachRow', '[[0,"0"],[1,"1"]]'],
+    ['JSONCompactEachRowWithNames', '[["n","s"],[0,"0"],[1,"1"]]'],
+    ['JSONCompactEachRowWithNamesAndTypes', '[["n","s"],["UInt64","String"],[0,"0"],[1,"1"]]'],
+    ['JSONCompactStringsEachRow', '[["0","0"],["1","1"]]'],
   ] as const)('returns %s, and does not reveal how much was scanned', async (format, expected) => {
     const result = await client.query({ query: 'select number as n, toString(number) as s from numbers(2)', format })
     const answer = await result.json()
-    expect(answer).toMatchObject(expected as object)
+    expect(answer).toMatchObject(JSON.parse(expected))
     expect(JSON.stringify(answer)).not.toMatch(/"(rows|bytes)_read":[^0]/)
     expect(result.response_headers['x-clickhouse-summary']).toContain('"read_rows":"0"')
   })
@@ -156,7 +82,7 @@ describe('with the official client', () => {
   test('binds query parameters as values', async () => {
     const params = { n: 5, s: "it's\t'x'\n", list: ['a', "b'"], long: 'x'.repeat(50_000) }
     // URLs of more than 16 KiB are rejected.
-    const inBody = connectAs(service.workspaceKey, { use_multipart_params_auto: true })
+    const inBody = clientOf(service, { use_multipart_params_auto: true })
     expect(
       await rows(
         'select {n:UInt64} as n, {s:String} as s, {list:Array(String)} as list, length({long:String}) as long',
@@ -178,7 +104,7 @@ describe('with the official client', () => {
   })
 
   test('compresses the result on request', async () => {
-    const zipped = connectAs(service.workspaceKey, { compression: { response: true, request: true } })
+    const zipped = clientOf(service, { compression: { response: true, request: true } })
     expect(await rows('select number as n from numbers(2)', {}, zipped)).toEqual([{ n: 0 }, { n: 1 }])
     const response = await ask({ query: 'select 1', enable_http_compression: '1' }, { 'accept-encoding': 'gzip' })
     expect(response.headers.get('content-encoding')).toBe('gzip')
@@ -187,9 +113,31 @@ describe('with the official client', () => {
 
   test.each([
     ['select 1 +', '62', 'SYNTAX_ERROR', 'position'],
-    ['select nope from events', '47', 'UNKNOWN_IDENTIFIER', 'nope'],
-    ['select * from nope', '60', 'UNKNOWN_TABLE', 'nope'],
-    ['select * from system.parts', '497', 'ACCESS_DENIED', 'system.parts'],
+    [
+      'SELECT number FR',
+      '47',
+      'UNKNOWN_IDENTIFIER',
+      'Unknown expression identifier `number` in scope SELECT number AS FR',
+    ],
+    ['SELECT typ FROM events', '47', 'UNKNOWN_IDENTIFIER', "in scope SELECT typ FROM events; maybe you meant ['type']"],
+    [
+      'SELECT * FROM unknown_table',
+      '60',
+      'UNKNOWN_TABLE',
+      "Unknown table expression identifier 'unknown_table' in scope SELECT * FROM unknown_table",
+    ],
+    [
+      "SELECT throwIf(number = 10, 'boom') FROM system.numbers",
+      '395',
+      'FUNCTION_THROW_IF_VALUE_IS_NON_ZERO',
+      "boom: while executing 'FUNCTION throwIf",
+    ],
+    [
+      'SELECT * FROM system.numbers WHERE number > {n: UInt64} LIMIT 3',
+      '456',
+      'UNKNOWN_QUERY_PARAMETER',
+      '`n` is not set',
+    ],
     ["select file('/etc/passwd')", '497', 'ACCESS_DENIED', 'file'],
     ['drop table events', '164', 'READONLY', 'only SELECT'],
     ['select 1 settings max_threads = 1', '164', 'READONLY', 'only reading'],
@@ -197,12 +145,12 @@ describe('with the official client', () => {
     ['select length(range(400000000))', '241', 'MEMORY_LIMIT_EXCEEDED', '1 GiB'],
     ['select 1 format Template', '73', 'UNKNOWN_FORMAT', 'Template'],
     ['select 1; select 2', '62', 'SYNTAX_ERROR', 'Multi'],
-  ])('%s fails with the error code and name of ClickHouse', async (query, code, type, message) => {
+  ])('%s fails with the code, name and message of ClickHouse', async (query, code, type, message) => {
     const error = (await failure(client.exec({ query }))) as ClickHouseError
     expect(error).toBeInstanceOf(ClickHouseError)
     expect(error).toMatchObject({ code, type })
     expect(error.message).toContain(message)
-    expect(error.message).not.toMatch(/workspace_id|_scope|PREWHERE|test_/)
+    expect(String(error)).not.toMatch(/workspace_id|_scope|PREWHERE|test_|__table/)
   })
 
   test('rejects insert and command like a read-only server', async () => {
@@ -214,14 +162,14 @@ describe('with the official client', () => {
 
   test('reports a failure in the middle of a stream with its error code', async () => {
     const query = "select throwIf(number = 500000, 'too far') as x from numbers(1000000)"
-    for (const other of [client, connectAs(service.workspaceKey, { compression: { response: true } })]) {
+    for (const other of [client, clientOf(service, { compression: { response: true } })]) {
       const result = await other.query({ query, format: 'JSONEachRow' })
       const taken = failure(Array.fromAsync(result.stream()))
       expect(await taken).toMatchObject({ code: '395', message: expect.stringContaining('too far') })
     }
     // A client that reads it as one text gets an error for the truncated response.
     const text = await client.query({ query, format: 'CSV' })
-    expect(await failure(text.text())).toBeInstanceOf(Error)
+    await expect(text.text()).rejects.toBeInstanceOf(Error)
   })
 
   test('an abort stops the query and frees its slot', async () => {
@@ -236,23 +184,13 @@ describe('with the official client', () => {
     expect(await rows('select 1 as a')).toEqual([{ a: 1 }])
   })
 
-  test('accepts output settings and lower limits, and rejects other settings', async () => {
+  test('accepts output settings and lower limits', async () => {
     const value = async (clickhouse_settings: ClickHouseSettings) => {
       const query = 'select toUInt64(5) as n'
       return (await client.query({ query, format: 'JSONEachRow', clickhouse_settings })).json()
     }
     expect(await value({ output_format_json_quote_64bit_integers: 1 })).toEqual([{ n: '5' }])
     expect(await value({ readonly: '1', cancel_http_readonly_queries_on_client_close: 1 })).toEqual([{ n: 5 }])
-    const rejected: ClickHouseSettings[] = [
-      { readonly: '0' },
-      { max_memory_usage: '0' },
-      { max_threads: 64 },
-      { output_format_json_array_of_rows: 1 },
-    ]
-    for (const settings of rejected)
-      expect(await failure(value(settings))).toMatchObject({ code: '164', type: 'READONLY' })
-    const filters = await ask({ query: 'select 1', additional_table_filters: '{}' })
-    expect(filters.headers.get('x-clickhouse-exception-code')).toBe('164')
     const query = 'select number from numbers(100)'
     const few = await client.query({
       query,
@@ -310,8 +248,6 @@ describe('introspection queries of tools', () => {
     expect(described.map(({ name, type }) => `${name} ${type}`).slice(0, 2)).toEqual(['task_id UUID', 'run_id UUID'])
     const query = "select name, type from system.columns where table = 'tasks' order by position"
     expect(await rows(query)).toEqual(described.map(({ name, type }) => ({ name, type })))
-    expect(await rows('EXISTS TABLE default.runs')).toEqual([{ result: 1 }])
-    expect(await rows('exists runs2')).toEqual([{ result: 0 }])
   })
 })
 
@@ -424,24 +360,6 @@ describe('tenant isolation', () => {
   })
 })
 
-function connectAs(key: string, options: object = {}): ClickHouseClient {
-  const other = createClient({
-    url: service.url,
-    pathname: '/clickhouse/',
-    username: 'anyone',
-    password: key,
-    log: { level: ClickHouseLogLevel.OFF },
-    ...options,
-  })
-  atEnd(() => other.close())
-  return other
-}
-
-async function rows(query: string, query_params: Record<string, unknown> = {}, by = client) {
-  const result = await by.query({ query, query_params, format: 'JSONEachRow' })
-  return result.json<Record<string, unknown>>()
-}
-
 /** A plain HTTP request. */
 function ask(parameters: Record<string, string>, headers: Record<string, string> = {}, withKey = true, body?: string) {
   return fetch(`${service.url}/clickhouse/?${new URLSearchParams(parameters)}`, {
@@ -467,13 +385,6 @@ async function askPatiently(query: string): Promise<Response> {
 
 async function unfinished(): Promise<number> {
   return runningStatements(engine, OF_ENDPOINT)
-}
-
-async function failure(promise: Promise<unknown>): Promise<unknown> {
-  return promise.then(
-    () => undefined,
-    (error) => error,
-  )
 }
 
 /** Reports a run with an event and a task for a new agent, and waits until SQL can read them. */

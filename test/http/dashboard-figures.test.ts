@@ -3,8 +3,8 @@ import { figuresOf, readCalls, readRuns } from '../../src/dashboard/page/overvie
 import { rangeOf } from '../../src/dashboard/page/parts/range.tsx'
 import { EventLog } from '../../src/dashboard/page/run/event-log.ts'
 import { filterOf, findRuns } from '../../src/dashboard/page/runs/filters.ts'
-import { newAgent } from '../support/api.ts'
 import { eventually } from '../support/eventually.ts'
+import { newReporter, numbered, type Reporter } from '../support/feeds.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 
 /** What the dashboard reads by its own queries. */
@@ -13,11 +13,11 @@ describe('the queries of the dashboard', () => {
   const { signal } = new AbortController()
   const range = () => rangeOf({ range: '15m' }, Date.now())
   let service: TestService
-  let agent: { readonly agentId: string; readonly agentKey: string }
+  let agent: Reporter
 
   beforeAll(async () => {
     service = await startTestService({ MODEL_PRICES: '{"house*": {"input": 1000, "output": 2000}}' })
-    agent = await newAgent(service.api)
+    agent = await newReporter(service.api)
   })
 
   const queries = {
@@ -29,7 +29,7 @@ describe('the queries of the dashboard', () => {
   } as never
 
   test('where nothing has ended there is no latency', async () => {
-    await report('run/start', { agent_id: agent.agentId })
+    await agent.start()
     const { total, series } = await eventually(async () => {
       const figures = await readRuns(queries, range(), signal)
       return figures.total.runs > 0 && figures
@@ -40,7 +40,7 @@ describe('the queries of the dashboard', () => {
   })
 
   test('the costs of models are those of the runs, whether calls report them or have a price', async () => {
-    const { run_id } = await report('run/start', { agent_id: agent.agentId })
+    const runId = await agent.start()
     const payloads = [
       {
         'gen_ai.request.model': 'gpt-5',
@@ -52,8 +52,11 @@ describe('the queries of the dashboard', () => {
       { 'gen_ai.response.model': 'unknown', 'gen_ai.usage.cost': 1.5, 'gen_ai.usage.prompt_tokens': 10 },
       { 'gen_ai.request.model': 'free', 'gen_ai.usage.input_tokens': 7 },
     ]
-    await report('events', { run_id, events: payloads.map((payload) => ({ type: 'llm.call', payload })) })
-    await report('run/complete', { run_id })
+    await agent.events(
+      runId,
+      payloads.map((payload) => ({ type: 'llm.call', payload })),
+    )
+    await agent.end(runId)
     const { total } = await eventually(async () => {
       const figures = await readRuns(queries, range(), signal)
       return figures.total.cost > 0 && figures.total.tokens === 3_101_517 && figures
@@ -71,25 +74,21 @@ describe('the queries of the dashboard', () => {
   })
 
   test('SQL finds runs with what the API says of them', async () => {
-    const about = { agent_id: agent.agentId, external_run_id: 'Order 77', tags: ['shop'] }
-    const { run_id } = await report('run/start', about)
-    await report('events', { run_id, events: [{ type: 'step', payload: {} }] })
-    await report('run/complete', { run_id })
+    const runId = await agent.start({ external_run_id: 'Order 77', tags: ['shop'] })
+    await agent.events(runId, [{ type: 'step' }])
+    await agent.end(runId)
     const filter = filterOf({ q: 'order 77', tag: 'shop', agent: agent.agentId, sort: 'events' }, Date.now())
     const found = await eventually(async () => {
       const [run] = await findRuns(queries, filter, signal)
       return run?.event_count === 1 && run.status === 'completed' && run
     })
-    const { input, output, ...run } = (await service.api('GET', `/api/v1/runs/${run_id}`)).data
+    const { input, output, ...run } = (await service.api('GET', `/api/v1/runs/${runId}`)).data
     expect(found).toEqual({ ...run, agent_version: 0, last_event_at: null })
   })
 
   test('SQL lists the events of a long run as the API does', async () => {
-    const { run_id } = await report('run/start', { agent_id: agent.agentId })
-    const { last_seq } = await report('events', {
-      run_id,
-      events: Array.from({ length: 900 }, () => ({ type: 'step' })),
-    })
+    const runId = await agent.start()
+    const { last_seq } = await agent.events(runId, numbered(900))
     const raw = async (path: string, body: object) => {
       const { text } = await service.api('POST', path, { ...body, wait_for: last_seq })
       return new Response(text)
@@ -100,17 +99,11 @@ describe('the queries of the dashboard', () => {
       pages.push(query)
       return { items: [], next_cursor: null }
     }
-    const log = new EventLog({ api: { raw, get } as never, queries }, run_id, signal)
+    const log = new EventLog({ api: { raw, get } as never, queries }, runId, signal)
     await log.load(Promise.resolve(900))
     expect(pages).toEqual([{ after_seq: last_seq, limit: 200 }])
-    const { items } = (await service.api('GET', `/api/v1/runs/${run_id}/events?limit=1`)).data
+    const { items } = (await service.api('GET', `/api/v1/runs/${runId}/events?limit=1`)).data
     const { id, seq, type, level, occurred_at } = items[0]
     expect([log.events.value.length, log.events.value[0]]).toEqual([900, { id, seq, type, level, occurred_at }])
   })
-
-  async function report(path: string, body: unknown) {
-    const answer = await service.api('POST', `/api/ingest/v1/${path}`, body, { key: agent.agentKey })
-    expect(answer.error).toBeNull()
-    return answer.data
-  }
 })

@@ -99,30 +99,20 @@ describe('every response is the envelope', () => {
     expect(app.logged.find((entry) => entry.request_id === 'wrong-1')).toMatchObject({ level: 'error', status: 500 })
   })
 
-  test('UNAVAILABLE carries Retry-After in whole seconds', async () => {
-    const response = await fetch(`${app.url}/away`)
-    expect(response.headers.get('retry-after')).toBe('7')
-    expect(await errorOf(response)).toEqual({ status: 503, code: 'UNAVAILABLE', message: 'the store is away' })
-  })
-
-  test('an expected refusal is logged in one line without a stack, a failed store with its error', async () => {
-    const linesOf = async (id: string, path: string, body?: object) => {
+  test('UNAVAILABLE carries Retry-After in whole seconds; only a failed store is logged with its error', async () => {
+    const linesOf = async (id: string, path: string, answer: [after: string, message: string], body?: object) => {
       const init = body === undefined ? {} : { method: 'POST', body: JSON.stringify(body) }
       const headers = { 'x-request-id': id, 'content-type': 'application/json' }
       const response = await fetch(app.url + path, { ...init, headers })
-      expect([response.status, await response.json()]).toMatchObject([503, { error: { code: 'UNAVAILABLE' } }])
+      const { status, code, message } = await errorOf(response)
+      expect([status, code]).toEqual([503, 'UNAVAILABLE'])
+      expect([response.headers.get('retry-after'), message]).toEqual(answer)
       return app.logged.filter((entry) => entry.request_id === id)
     }
     const expected = { level: 'warn', status: 503, error: 'the store is away' }
-    expect(await linesOf('expected-1', '/away')).toMatchObject([expected])
+    expect(await linesOf('expected-1', '/away', ['7', 'the store is away'])).toMatchObject([expected])
     const failed = { level: 'warn', status: 503, error: { message: 'store gone', stack: expect.any(String) } }
-    expect(await linesOf('failed-1', '/things', { name: 'gone' })).toMatchObject([failed])
-  })
-
-  test('an error of an unreachable store is UNAVAILABLE', async () => {
-    const response = await post(`${app.url}/things`, { name: 'gone' })
-    expect(await errorOf(response)).toMatchObject({ status: 503, code: 'UNAVAILABLE' })
-    expect(response.headers.get('retry-after')).toBe('1')
+    expect(await linesOf('failed-1', '/things', ['1', 'try again'], { name: 'gone' })).toMatchObject([failed])
   })
 
   test('a Response made by a route is sent unchanged, with a request id', async () => {

@@ -6,11 +6,11 @@ import type { FeedCaller } from '../../src/keys/schema.ts'
 import { hashKey } from '../../src/keys/token.ts'
 import { FeedTokens, feedTokenRoutes, sweepFeedTokens } from '../../src/live/feed-tokens.ts'
 import { unavailableOf } from '../../src/postgres/connect.ts'
-import { createApi } from '../support/api.ts'
+import { type Answer, createApi } from '../support/api.ts'
 import { freshDatabase } from '../support/postgres.ts'
 import { storesOn } from '../support/runs.ts'
 import { atEnd } from '../support/teardown.ts'
-import { type Answer, authApp, verdict } from './auth-app.ts'
+import { authApp, verdict } from './auth-app.ts'
 
 /** Feed tokens, and how they end with their key (docs/specification.md#feed-tokens). */
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import { FailureLimit } from '../../src/http/rate-limit.ts'
 import { mintToken } from '../../src/keys/token.ts'
-import { OPERATOR_TOKEN as SERVICE_TOKEN, startTestService } from '../support/service.ts'
+import { OPERATOR_TOKEN as SERVICE_TOKEN, startTestService, type TestService } from '../support/service.ts'
 import { type AuthApp, authApp, OPERATOR_TOKEN, verdict } from './auth-app.ts'
 
 /** Guesses of the operator token and of keys are limited per address, without affecting valid keys. */
@@ -13,17 +13,21 @@ function stoppedTime() {
 }
 
 describe('the operator token', () => {
-  const asking = (app: AuthApp) => async (key: string, address: string) =>
-    verdict(await app.call('GET', '/api/v1/workspaces', { key, headers: { 'x-test-address': address } }))
+  async function limitedApp(perMinute: number, totalPerMinute?: number) {
+    const time = stoppedTime()
+    const totals = totalPerMinute === undefined ? {} : { totalPerMinute }
+    const app = await authApp({ operatorAttempts: { perMinute, ...totals, monotonicMs: time.monotonicMs } })
+    const call = (key: string, address: string) =>
+      app.call('GET', '/api/v1/workspaces', { key, headers: { 'x-test-address': address } })
+    return { app, time, call, ask: async (key: string, address: string) => verdict(await call(key, address)) }
+  }
 
   test('after 10 wrong tokens an address is blocked, even with the right one; other addresses are not', async () => {
-    const time = stoppedTime()
-    const app = await authApp({ operatorAttempts: { perMinute: 10, monotonicMs: time.monotonicMs } })
-    const ask = asking(app)
+    const { time, call, ask } = await limitedApp(10)
     for (let i = 0; i < 10; i++) expect(await ask(`wrong-token-${i}`, 'a')).toBe('401 UNAUTHENTICATED')
     expect(await ask(OPERATOR_TOKEN, 'a')).toBe('429 RATE_LIMITED')
     expect(await ask(OPERATOR_TOKEN, 'b')).toBe('200')
-    const rejected = await app.call('GET', '/api/v1/workspaces', { key: 'x', headers: { 'x-test-address': 'a' } })
+    const rejected = await call('x', 'a')
     expect([rejected.error!.message, rejected.headers.get('retry-after')]).toEqual([
       'too many wrong operator tokens from this address; retry in 6 s',
       '6',
@@ -33,9 +37,7 @@ describe('the operator token', () => {
   })
 
   test('the right token, a missing token and keys do not count as guesses', async () => {
-    const time = stoppedTime()
-    const app = await authApp({ operatorAttempts: { perMinute: 2, monotonicMs: time.monotonicMs } })
-    const ask = asking(app)
+    const { app, ask } = await limitedApp(2)
     for (let i = 0; i < 5; i++) {
       expect(await ask(OPERATOR_TOKEN, 'a')).toBe('200')
       expect(await ask(app.owner.key, 'a')).toBe('401 UNAUTHENTICATED')
@@ -44,19 +46,14 @@ describe('the operator token', () => {
   })
 
   test('over the total limit, addresses that failed are blocked and the right token works from others', async () => {
-    const time = stoppedTime()
-    const app = await authApp({
-      operatorAttempts: { perMinute: 10, totalPerMinute: 20, monotonicMs: time.monotonicMs },
-    })
-    const ask = asking(app)
+    const { ask } = await limitedApp(10, 20)
     for (let i = 0; i < 20; i++) expect(await ask('wrong', `guesser ${i}`)).toBe('401 UNAUTHENTICATED')
     for (let i = 0; i < 20; i++) expect(await ask('wrong-again', `guesser ${i}`)).toBe('429 RATE_LIMITED')
     for (let i = 0; i < 5; i++) expect(await ask(OPERATOR_TOKEN, 'elsewhere')).toBe('200')
   })
 
   test('counts guesses before the body is read', async () => {
-    const time = stoppedTime()
-    const app = await authApp({ operatorAttempts: { perMinute: 1, monotonicMs: time.monotonicMs } })
+    const { app } = await limitedApp(1)
     const create = (key: string) => app.call('POST', '/api/v1/workspaces', { key, body: 'rubbish' })
     expect(verdict(await create('wrong'))).toBe('401 UNAUTHENTICATED')
     expect(verdict(await create('wrong'))).toBe('429 RATE_LIMITED')
@@ -149,15 +146,11 @@ test('the service counts by the address of the connection, or the one a trusted 
   const bounds = { guessing: { operatorTokensPerMinute: 1 } }
   const direct = await startTestService({}, { bounds })
   const proxied = await startTestService({ TRUSTED_PROXIES: '127.0.0.1,::1' }, { bounds })
-  const ask = async (url: string, token: string, forwardedFor: string) =>
-    (
-      await fetch(`${url}/api/v1/workspaces`, {
-        headers: { authorization: `Bearer ${token}`, 'x-forwarded-for': forwardedFor },
-      })
-    ).status
-  expect(await ask(direct.url, 'wrong', '9.9.9.1')).toBe(401)
-  expect(await ask(direct.url, SERVICE_TOKEN, '9.9.9.2')).toBe(429)
-  expect(await ask(proxied.url, 'wrong', '9.9.9.1')).toBe(401)
-  expect(await ask(proxied.url, SERVICE_TOKEN, '1.1.1.1, 9.9.9.1')).toBe(429)
-  expect(await ask(proxied.url, SERVICE_TOKEN, '9.9.9.1, 9.9.9.2')).toBe(200)
+  const ask = async ({ api }: TestService, key: string, from: string) =>
+    (await api('GET', '/api/v1/workspaces', undefined, { key, headers: { 'x-forwarded-for': from } })).status
+  expect(await ask(direct, 'wrong', '9.9.9.1')).toBe(401)
+  expect(await ask(direct, SERVICE_TOKEN, '9.9.9.2')).toBe(429)
+  expect(await ask(proxied, 'wrong', '9.9.9.1')).toBe(401)
+  expect(await ask(proxied, SERVICE_TOKEN, '1.1.1.1, 9.9.9.1')).toBe(429)
+  expect(await ask(proxied, SERVICE_TOKEN, '9.9.9.1, 9.9.9.2')).toBe(200)
 })

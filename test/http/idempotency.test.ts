@@ -39,16 +39,22 @@ beforeEach(() => {
 
 async function startInstance(leaseUntil = 'infinity'): Promise<HttpApp> {
   const instanceId = crypto.randomUUID()
-  await sql`insert into instances (instance_id, started_at, seen_at, lease_until, applied)
-    values (${instanceId}, now(), now(), ${leaseUntil}::text::timestamptz, 0)`
+  await register(instanceId, leaseUntil)
   return startHttpApp({
-    idempotency: new Idempotency({ sql, clock, expiryClock: clock, log, instanceId }),
+    idempotency: idempotencyOf(instanceId),
     onThing(thing) {
       calls.push(thing)
       return onThing(thing)
     },
   })
 }
+
+async function register(instanceId: string, leaseUntil = 'infinity'): Promise<void> {
+  await sql`insert into instances (instance_id, started_at, seen_at, lease_until, applied)
+    values (${instanceId}, now(), now(), ${leaseUntil}::text::timestamptz, 0)`
+}
+
+const idempotencyOf = (instanceId: string) => new Idempotency({ sql, clock, expiryClock: clock, log, instanceId })
 
 function send(idemKey: string, name: string, { at = app, key = KEY_A, token = 'token-a', path = '/things' } = {}) {
   return post(
@@ -251,23 +257,13 @@ describe('the stored response', () => {
   })
 })
 
-function requestWith(idemKey: string): Request {
-  const headers = { 'idempotency-key': idemKey, authorization: 'Bearer operator' }
-  return new Request('http://localhost/x', { method: 'POST', headers })
-}
-
 test('a request whose outcome is unknown may be run again by another process, although the first one is alive', async () => {
   const instanceId = crypto.randomUUID()
-  await sql`
-    insert into instances (instance_id, started_at, seen_at, lease_until, applied)
-    values (${instanceId}, now(), now(), 'infinity', 0)`
-  const [first, second] = [instanceId, crypto.randomUUID()].map(
-    (id) => new Idempotency({ sql, clock, expiryClock: clock, log, instanceId: id }),
-  )
-  const call = {
-    request: requestWith('handed over'),
-    bytes: new Uint8Array([1, 2, 3]),
-  }
+  await register(instanceId)
+  const [first, second] = [idempotencyOf(instanceId), idempotencyOf(crypto.randomUUID())]
+  const headers = { 'idempotency-key': 'handed over', authorization: 'Bearer operator' }
+  const request = new Request('http://localhost/x', { method: 'POST', headers })
+  const call = { request, bytes: new Uint8Array([1, 2, 3]) }
   const begun = await first.begin(call)
   if (!('reservation' in begun)) throw new Error('expected a reservation')
   await expect(second.begin(call)).rejects.toThrow('still running')

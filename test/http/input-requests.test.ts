@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, test } from 'bun:test'
 import { newTenant } from '../support/feeds.ts'
-import { OutputReader, untilStatus } from '../support/hosted.ts'
+import { type OutputFrame, OutputReader, untilStatus } from '../support/hosted.ts'
 import { callTurn, eventsOf, type HostedRig, startHostedRig, toolResultsOf } from '../support/hosted-rig.ts'
 import { startTestService } from '../support/service.ts'
 
@@ -68,6 +68,8 @@ describe('an input request', () => {
     const agent = await askingAgent([callTurn(['request_input', { question: 'Why?' }])])
     const { data } = await agent.invoke()
     expect(Object.keys(data.awaiting_input).sort()).toEqual(['expires_at', 'question', 'request_id'])
+    const [asked] = (await (await agent.stream()).all()) as [OutputFrame]
+    expect(Object.keys(asked.data).sort()).toEqual(['expires_at', 'question', 'request_id', 'run_id'])
     expect('options' in (await read(data.awaiting_input.request_id))).toBe(false)
     const run = (await rig.service.api('GET', `/api/v1/runs/${data.run_id}`)).data
     expect('options' in run.pending).toBe(false)
@@ -147,10 +149,11 @@ test('an input request and an approval of one model turn are shown in the order 
 
 test('answering supports stream and background', async () => {
   const streaming = await askingAgent()
-  const stream = await streaming.stream()
-  const asked = (await stream.all()).at(-1)!
-  expect([asked.event, asked.data]).toMatchObject(['awaiting_input', QUESTION])
-  const path = `/api/v1/input-requests/${asked.data.request_id}/answer`
+  const [asked, ...more] = (await (await streaming.stream()).all()) as [OutputFrame]
+  const { request_id } = asked.data
+  const pause = { run_id: expect.any(String), request_id, ...QUESTION, expires_at: null }
+  expect([asked.event, asked.data, more]).toEqual(['awaiting_input', pause, []])
+  const path = `/api/v1/input-requests/${request_id}/answer`
   const rest = await OutputReader.open(rig.service, path, { method: 'POST', body: { answer: 'Oslo', stream: true } })
   expect((await rest.all()).at(-1)!.event).toBe('done')
   expect(rest.textOf(2)).toBe('thanks')

@@ -2,9 +2,10 @@ import { beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import { eventually } from '../support/eventually.ts'
 import { type Activity, LiveStream } from '../support/feeds.ts'
 import { type HostedAgent, newHostedAgent } from '../support/hosted.ts'
+import { eventsOf, type StoredEvent } from '../support/hosted-rig.ts'
 import { type ModelServer, startModelServer } from '../support/model-server.ts'
 import { startTestService, type TestService } from '../support/service.ts'
-import { atEnd } from '../support/teardown.ts'
+import { startToolServer } from '../support/tool-server.ts'
 
 /**
  * The system events of a hosted run appear in its events, feeds and SQL like those of any other run
@@ -22,34 +23,13 @@ beforeAll(async () => {
     EGRESS_ALLOW: '127.0.0.1',
     MODEL_PRICES: JSON.stringify({ m: { input: 100, output: 1_000 } }),
   })
-  const server = Bun.serve({
-    hostname: '127.0.0.1',
-    port: 0,
-    fetch: async (request) => Response.json(await request.json()),
-  })
-  atEnd(() => server.stop(true))
-  const parameters = { type: 'object', properties: { n: { type: 'integer' } } }
-  const url = `http://127.0.0.1:${server.port}`
-  agent = await newHostedAgent(service, {
-    allow_input_requests: true,
-    tools: [{ type: 'http', name: 'count', description: '', parameters, method: 'POST', url }],
-  })
+  const tools = [startToolServer(({ input }) => input).tool('count')]
+  agent = await newHostedAgent(service, { allow_input_requests: true, tools })
 })
 
 beforeEach(() => model.script({}))
 
 const toolCalls = (...numbers: number[]) => numbers.map((n) => ({ name: 'count', arguments: { n }, id: `call_${n}` }))
-
-interface Event {
-  readonly id: string
-  readonly type: string
-  readonly level: string
-  readonly payload: Record<string, unknown>
-}
-
-async function eventsOf(runId: string): Promise<Event[]> {
-  return (await service.api('GET', `/api/v1/runs/${runId}/events?limit=200`)).data.items
-}
 
 /** The feed of the run from the beginning; it ends when the run has ended. */
 async function feedOf(runId: string): Promise<Activity[]> {
@@ -65,23 +45,17 @@ async function query(text: string, params: object): Promise<Record<string, unkno
 }
 
 /** Expects these event types in the events API, the feed and SQL, in the same order. @returns the events */
-async function expectEverywhere(runId: string, types: readonly string[]): Promise<Event[]> {
-  const events = await eventually(async () => {
-    const found = await eventsOf(runId)
-    return found.length >= types.length && found
-  })
-  const inOrder = [...events].sort(
-    (a, b) => Number((a as never as { seq: number }).seq) - Number((b as never as { seq: number }).seq),
-  )
-  expect(inOrder.map(({ type }) => type)).toEqual([...types])
-  const ids = inOrder.map(({ id }) => id)
+async function expectEverywhere(runId: string, types: readonly string[]): Promise<StoredEvent[]> {
+  const events = await eventsOf(service, runId, types.at(-1)!)
+  expect(events.map(({ type }) => type)).toEqual([...types])
+  const ids = events.map(({ id }) => id)
   const feed = await feedOf(runId)
   expect(feed.filter(({ kind }) => kind === 'event').map(({ event }) => event!.id)).toEqual(ids)
   await eventually(async () => {
     const rows = await query('select event_id, type from events where run_id = {run:UUID} order by seq', { run: runId })
     expect(rows.map(({ event_id }) => event_id)).toEqual(ids)
   })
-  return inOrder
+  return events
 }
 
 describe('a completed run', () => {
@@ -226,4 +200,6 @@ test('a run with an input request reports question and answer, and its feed stay
   await feed.untilEnded()
   const states = feed.items.filter(({ kind }) => kind === 'run').map(({ run }) => run!.status)
   expect(states).toEqual(['running', 'awaiting_input', 'running', 'completed'])
+  const seen = feed.items.map(({ event, run }) => event?.type ?? `run ${run?.status}`)
+  expect(seen.slice(4, 8)).toEqual(['run.paused', 'run awaiting_input', 'input.answered', 'run running'])
 })

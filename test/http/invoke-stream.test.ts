@@ -3,7 +3,7 @@ import { eventually } from '../support/eventually.ts'
 import { type HostedAgent, newHostedAgent, OutputReader, untilStatus } from '../support/hosted.ts'
 import { type ModelServer, startModelServer } from '../support/model-server.ts'
 import { startTestService, type TestService } from '../support/service.ts'
-import { atEnd } from '../support/teardown.ts'
+import { startToolServer } from '../support/tool-server.ts'
 
 /** Invoking with `stream: true`: the frames of the output stream (docs/specification.md#output-streams). */
 
@@ -11,32 +11,17 @@ let service: TestService
 let model: ModelServer
 let agent: HostedAgent
 let toolAgent: HostedAgent
-/** Responses of the tool server by tool name; by default it echoes the request body. */
-const tools = new Map<string, () => Promise<Response> | Response>()
+/** Responses of the tool server by tool name; by default it echoes the arguments. */
+const tools = new Map<string, () => unknown>()
 
 beforeAll(async () => {
   model = startModelServer()
   service = await startTestService({ OPENAI_BASE_URL: model.url, EGRESS_ALLOW: '127.0.0.1' })
-  const server = Bun.serve({
-    hostname: '127.0.0.1',
-    port: 0,
-    fetch: async (request) =>
-      (await tools.get(new URL(request.url).pathname.slice(1))?.()) ?? Response.json(await request.json()),
-  })
-  atEnd(() => server.stop(true))
+  const server = startToolServer(({ tool, input }) => tools.get(tool)?.() ?? input)
   agent = await newHostedAgent(service)
-  const parameters = { type: 'object', properties: { n: { type: 'integer' } }, required: ['n'] }
   toolAgent = await newHostedAgent(service, {
     allow_input_requests: true,
-    tools: ['alpha', 'beta', 'guarded'].map((name) => ({
-      type: 'http',
-      name,
-      description: '',
-      parameters,
-      method: 'POST',
-      url: `http://127.0.0.1:${server.port}/${name}`,
-      requires_approval: name === 'guarded',
-    })),
+    tools: ['alpha', 'beta'].map((name) => server.tool(name)),
   })
 })
 
@@ -174,32 +159,19 @@ describe('a stream', () => {
 })
 
 describe('tool calls in a stream', () => {
-  const shape = ({
-    event,
-    data: { run_id: _, duration_ms, ...data },
-  }: {
-    event: string
-    data: Record<string, unknown>
-  }) => {
-    if (data.phase !== 'started' && event === 'tool')
-      expect(duration_ms === undefined || Number(duration_ms) >= 0).toBe(true)
-    return [event, data]
-  }
-
   test('have started and finished frames with input and output, between the texts of the steps', async () => {
     model.script([{ text: 'Let me see. ', toolCalls: [call('alpha', { n: 1 })] }, { text: 'One.' }])
     const reader = await toolAgent.stream()
     const frames = await reader.all()
     const about = { tool_call_id: 'call_alpha', name: 'alpha' }
-    expect(frames.filter(({ event }) => event === 'tool').map(shape)).toEqual([
-      ['tool', { ...about, phase: 'started', input: { n: 1 } }],
-      ['tool', { ...about, phase: 'finished', output: { n: 1 } }],
+    const run_id = await reader.runId()
+    expect(reader.of('tool').map(({ data }) => data)).toEqual([
+      { run_id, ...about, phase: 'started', input: { n: 1 } },
+      { run_id, ...about, phase: 'finished', output: { n: 1 }, duration_ms: expect.any(Number) },
     ])
     expect(frames.map(({ event }) => event)).toEqual(['chunk', 'chunk', 'chunk', 'tool', 'tool', 'chunk', 'done'])
     expect([reader.textOf(1), reader.textOf(2)]).toEqual(['Let me see. ', 'One.'])
-    expect(reader.of('tool').every(({ data }) => data.phase === 'started' || Number.isInteger(data.duration_ms))).toBe(
-      true,
-    )
+    expect(Number.isInteger(reader.of('tool')[1]!.data.duration_ms)).toBe(true)
     expect(frames.at(-1)!.data.output).toEqual({ text: 'One.' })
   })
 
@@ -210,7 +182,7 @@ describe('tool calls in a stream', () => {
       tools.set(name, async () => {
         if (++here === 2) both.resolve()
         await both.promise
-        return Response.json({ name })
+        return { name }
       })
     model.script([{ toolCalls: [call('alpha', { n: 1 }), call('beta', { n: 2 })] }, { text: 'Both.' }])
     const reader = await toolAgent.stream()
@@ -248,17 +220,17 @@ describe('tool calls in a stream', () => {
   })
 
   test.each<[string, string, unknown, RegExp]>([
-    ['an unknown tool', 'gamma', { n: 1 }, /there is no tool "gamma"; there are: request_input, alpha, beta, guarded/],
+    ['an unknown tool', 'gamma', { n: 1 }, /there is no tool "gamma"; there are: request_input, alpha, beta/],
     ['arguments that are not JSON', 'alpha', '{"n":', /JSON/],
     ['arguments that are not an object', 'alpha', '[1]', /object/],
-    ['arguments of the wrong type', 'alpha', { n: 'one' }, /n: .*integer/],
+    ['arguments of the wrong type', 'alpha', { n: 'one' }, /n: .*number/],
     ['missing arguments', 'alpha', {}, /n/],
   ])('with %s are not made, and the model gets the error', async (_what, name, args, problem) => {
     let calls = 0
     for (const each of ['alpha', 'beta'])
       tools.set(each, () => {
         calls++
-        return Response.json({})
+        return {}
       })
     model.script([{ toolCalls: [call(name, args)] }, { text: 'Sorry.' }])
     const reader = await toolAgent.stream()
@@ -268,34 +240,5 @@ describe('tool calls in a stream', () => {
     expect(reader.of('tool')[0]!.data.output.error).toMatch(problem)
     expect(JSON.parse(model.requests.at(-1)!.body.messages.at(-1)!.content!).error).toMatch(problem)
     expect([calls, reader.frames.at(-1)!.data.output]).toEqual([0, { text: 'Sorry.' }])
-  })
-})
-
-describe('a stream ends when its run pauses', () => {
-  test('for an approval, with the call to approve', async () => {
-    model.script([{ text: 'May I?', toolCalls: [call('guarded', { n: 7 })] }])
-    const reader = await toolAgent.stream()
-    const last = (await reader.all()).at(-1)!
-    const [{ approval_id }] = (await service.api('GET', '/api/v1/approvals?status=pending')).data.items
-    expect([last.event, last.data]).toEqual([
-      'awaiting_approval',
-      { run_id: await reader.runId(), approval_id, tool: 'guarded', input: { n: 7 }, expires_at: null },
-    ])
-    expect(reader.textOf()).toBe('May I?')
-  })
-
-  test('for input, with the question and its options', async () => {
-    for (const options of [['red', 'blue'], undefined]) {
-      model.script([{ toolCalls: [call('request_input', { question: 'Which?', options })] }])
-      const [frame, ...more] = await (await toolAgent.stream()).all()
-      expect(more).toEqual([])
-      const expected = {
-        run_id: expect.any(String),
-        request_id: expect.any(String),
-        question: 'Which?',
-        expires_at: null,
-      }
-      expect([frame!.event, frame!.data]).toEqual(['awaiting_input', options ? { ...expected, options } : expected])
-    }
   })
 })

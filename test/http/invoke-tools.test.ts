@@ -1,7 +1,7 @@
 import { beforeAll, beforeEach, describe, expect, test } from 'bun:test'
-import { join } from 'node:path'
 import { eventually } from '../support/eventually.ts'
 import { type HostedAgent, newHostedAgent } from '../support/hosted.ts'
+import { type McpCall, startMcpServer, textResult, tool } from '../support/mcp-server.ts'
 import {
   bySteps,
   type ModelServer,
@@ -13,8 +13,6 @@ import { freePort, startTestService, type TestService } from '../support/service
 import { atEnd } from '../support/teardown.ts'
 
 /** Tools of hosted agents, from the model's call to the result it gets (docs/specification.md#tools). */
-
-const EVERYTHING = join(import.meta.dir, '../../node_modules/@modelcontextprotocol/server-everything/dist/index.js')
 
 let service: TestService
 let model: ModelServer
@@ -236,30 +234,11 @@ describe('an agent as a tool', () => {
 })
 
 describe('an mcp tool', () => {
-  let url: string
-  beforeAll(async () => {
-    const port = freePort()
-    const server = Bun.spawn([process.execPath, EVERYTHING, 'streamableHttp'], {
-      env: { PATH: process.env.PATH ?? '', PORT: String(port) },
-      stdout: 'ignore',
-      stderr: 'ignore',
-    })
-    atEnd(async () => {
-      server.kill('SIGKILL')
-      await server.exited
-    })
-    url = `http://127.0.0.1:${port}/mcp`
-    await eventually(() => fetch(url).then((response) => response.status > 0))
-  })
-
-  test('of the reference MCP server is offered and called', async () => {
-    const mcp = {
-      type: 'mcp',
-      name: 'everything',
-      description: '',
-      server_url: url,
-      allowed_tools: ['echo', 'get-sum'],
-    }
+  test('is offered with the tools of its server, and called', async () => {
+    const call = ({ name, input }: McpCall) => textResult(`${name} of ${JSON.stringify(input)}`)
+    const { url } = startMcpServer({ tools: ['echo', 'get-sum', 'hidden'].map((name) => tool(name)), call })
+    const allowed_tools = ['echo', 'get-sum']
+    const mcp = { type: 'mcp', name: 'everything', description: '', server_url: url, allowed_tools }
     const agent = await newHostedAgent(service, { tools: [mcp] })
     model.script([toolCall('get-sum', { a: 2, b: 40 }), toolCall('echo', { message: 'hi' }), { text: '42' }])
     const reader = await agent.stream()
@@ -268,11 +247,11 @@ describe('an mcp tool', () => {
     expect(offered.sort()).toEqual(['echo', 'get-sum'])
     expect(reader.of('tool').map(({ data }) => [data.name, data.phase, data.output])).toEqual([
       ['get-sum', 'started', undefined],
-      ['get-sum', 'finished', 'The sum of 2 and 40 is 42.'],
+      ['get-sum', 'finished', 'get-sum of {"a":2,"b":40}'],
       ['echo', 'started', undefined],
-      ['echo', 'finished', 'Echo: hi'],
+      ['echo', 'finished', 'echo of {"message":"hi"}'],
     ])
-    expect(lastToolResult()).toBe('Echo: hi')
+    expect(lastToolResult()).toBe('echo of {"message":"hi"}')
   })
 
   test('whose server is unreachable fails the run, naming the tool', async () => {

@@ -236,13 +236,6 @@ describe('a call with an Idempotency-Key', () => {
     }
     expect(model.requests).toHaveLength(count + 1)
   })
-
-  test('with another API key is a new request', async () => {
-    const options = keyed()
-    const first = await agent.invoke({}, options)
-    const second = await agent.invoke({}, { ...options, key: agent.agentKey })
-    expect(second.data.run_id).not.toBe(first.data.run_id)
-  })
 })
 
 describe('cancelling', () => {
