@@ -44,6 +44,13 @@ export function targetOf({ path }: Endpoint, values: readonly string[] = [], que
   return `${path.replaceAll(/\{\w+\}/g, () => encodeURIComponent(rest.shift()!))}${query && `?${query}`}`
 }
 
+/** The schema that a reference names; any other schema itself. */
+export function resolve(json: Schema, schema: Schema): Schema {
+  if (schema?.$ref === undefined) return schema
+  const names: string[] = schema.$ref.slice(2).split('/')
+  return names.reduce((at: Schema, name) => at[name], json)
+}
+
 /** Calls `visit` with every schema of a part of the document, and the path to it. */
 export function eachSchema(part: Schema, visit: (schema: Schema, path: string) => void, path = ''): void {
   if (typeof part !== 'object' || part === null) return
