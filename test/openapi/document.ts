@@ -13,7 +13,12 @@ export interface Operation {
   readonly description?: string
   readonly tags?: readonly string[]
   readonly security?: readonly Readonly<Record<string, readonly string[]>>[]
-  readonly parameters?: readonly { readonly name: string; readonly in: string; readonly required: boolean }[]
+  readonly parameters?: readonly {
+    readonly name: string
+    readonly in: string
+    readonly required: boolean
+    readonly schema: Schema
+  }[]
   readonly requestBody?: { readonly content: Readonly<Record<string, { readonly schema: Schema }>> }
   readonly responses: Readonly<Record<string, { readonly $ref?: string; readonly content?: Schema }>>
 }
