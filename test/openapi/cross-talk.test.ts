@@ -12,7 +12,7 @@ import { Checker, type Document, type Endpoint, type OperationCall, readDocument
 /**
  * Two workspaces call everything at once. Whatever one sends, data and mistakes, contains its mark, and no answer or feed
  * of the other may contain that mark. What is called comes from the document: an operation that no story below calls
- * successfully fails the test.
+ * successfully fails the test, and so does a request or an answer that does not match it.
  */
 
 const MARKS = ['ALDER', 'BIRCH'] as const
