@@ -286,9 +286,9 @@ function contract(open: () => Promise<ColumnarBackend>) {
     expect(await client.query('select count() as n, uniqExact(_part) as parts from pieces')).toEqual([
       { n: 3001, parts: 1 },
     ])
-    expect(await failureOf(client.insertNative('pieces', [bytes.subarray(0, bytes.length - 3)], 'torn'))).toBeInstanceOf(
-      ColumnarError,
-    )
+    expect(
+      await failureOf(client.insertNative('pieces', [bytes.subarray(0, bytes.length - 3)], 'torn')),
+    ).toBeInstanceOf(ColumnarError)
     expect(await client.query('select count() as n from pieces')).toEqual([{ n: 3001 }])
   })
 

@@ -103,7 +103,7 @@ function roundTrip<Row extends RunRow | TaskRow>(block: RecordBlock<Row>, newRow
   for (let trial = 0; trial < TRIALS; trial++) {
     const rows = Array.from({ length: random.int(1, 20) }, newRow)
     block.add(rows, [])
-    expect(rowsOf(readBack(block.build(7, RECEIVED_AT, 'epoch-1')))).toEqual(
+    expect<unknown>(rowsOf(readBack(block.build(7, RECEIVED_AT, 'epoch-1')))).toEqual(
       rows.map((row, i) => ({ ...row, seq: 7 + i, received_at: RECEIVED_AT })),
     )
     block.clear()
