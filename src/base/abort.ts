@@ -1,5 +1,3 @@
-import { setTimeout as delay } from 'node:timers/promises'
-
 /**
  * The outcome of a promise, unless the signal aborts first. The work behind the promise continues; only the caller
  * stops waiting for it.
@@ -29,5 +27,12 @@ export async function withTimeout<T>(promise: Promise<T>, ms: number): Promise<T
 
 /** Resolves after `ms`, or when `signal` aborts. */
 export async function sleep(ms: number, signal?: AbortSignal): Promise<void> {
-  await delay(ms, undefined, { signal }).catch(() => {})
+  if (signal?.aborted) return
+  const { promise, resolve } = Promise.withResolvers<void>()
+  const end = () => resolve()
+  const timer = setTimeout(end, ms)
+  signal?.addEventListener('abort', end)
+  await promise
+  clearTimeout(timer)
+  signal?.removeEventListener('abort', end)
 }

@@ -153,15 +153,18 @@ export function createColumnarClient(backend: ColumnarBackend, database = backen
     ...(quotaKey === undefined ? {} : { quota_key: quotaKey }),
     ...settings,
   })
-  const text = (sql: string, options: QueryOptions = {}, format?: string) =>
+  const text = (sql: string, options: QueryOptions = {}, format?: 'JSON' | 'JSONEachRow') =>
     within(options.timeoutMs ?? QUERY_TIMEOUT_MS, options.signal, async (signal) => {
-      const { stream } = await official.current().exec({
-        query: format === undefined ? sql : `${sql}\nFORMAT ${format}`,
+      const statement = {
+        query: sql,
         query_params: { ...options.params },
         // The HTTP status then reports errors; the result is buffered anyway.
-        clickhouse_settings: { ...settingsOf(options), wait_end_of_query: 1 },
+        clickhouse_settings: { ...settingsOf(options), wait_end_of_query: 1 as const },
         abort_signal: signal,
-      })
+      }
+      const client = official.current()
+      if (format !== undefined) return (await client.query({ ...statement, format })).text()
+      const { stream } = await client.exec(statement)
       return Buffer.concat(await stream.toArray()).toString('utf8')
     })
   const queryText: ColumnarClient['queryText'] = (sql, format, options = {}) =>

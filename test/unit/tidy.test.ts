@@ -151,6 +151,15 @@ test('the client library imports nothing but itself and Node, and that only from
   expect(wrongImports(client, isWrong)).toEqual([])
 })
 
+test('what runs in the browser imports no module of Node, through our own files neither', () => {
+  const byPath = new Map(product.map((source) => [source.path, source]))
+  const seen = new Set(product.map(({ path }) => path).filter((path) => path.startsWith('src/dashboard/page/')))
+  for (const path of seen) {
+    for (const { target, isTypeOnly } of byPath.get(path)?.imports ?? []) if (!isTypeOnly) seen.add(target)
+  }
+  expect([...seen].filter((target) => target.startsWith('node:'))).toEqual([])
+})
+
 test('only the composition imports a backend', () => {
   const backends = /^src\/(postgres\/embedded|clickhouse\/engine|journal\/(local|nats))/
   const bad = product.flatMap(({ path, imports }) =>
