@@ -1,5 +1,6 @@
 import { beforeAll, describe, expect, test } from 'bun:test'
 import { isWellFormedKey } from '../../src/keys/token.ts'
+import { pagesOf } from '../support/api.ts'
 import { type AuthApp, authApp, verdict } from './auth-app.ts'
 
 /** Managing the keys of a workspace (docs/specification.md#managing-keys). */
@@ -135,17 +136,10 @@ describe('GET /api/v1/keys', () => {
   test('paginates without gaps or repeats', async () => {
     const tenant = await app.newWorkspace()
     for (let i = 0; i < 6; i++) await app.call('POST', '/api/v1/keys', { key: tenant.key, body: { name: `${i}` } })
-    const seen: string[] = []
-    let cursor = ''
-    let pages = 0
-    do {
-      const { data } = await app.call('GET', `/api/v1/keys?limit=3${cursor}`, { key: tenant.key })
-      seen.push(...data.items.map((item: { name: string }) => item.name))
-      cursor = data.next_cursor === null ? '' : `&cursor=${data.next_cursor}`
-      pages++
-    } while (cursor !== '')
-    expect(seen).toEqual(['5', '4', '3', '2', '1', '0', 'first key'])
-    expect(pages).toBe(3)
+    const pages = await pagesOf<{ name: string }>((cursor) =>
+      app.call('GET', `/api/v1/keys?limit=3${cursor}`, { key: tenant.key }),
+    )
+    expect(pages.map((page) => page.map(({ name }) => name))).toEqual([['5', '4', '3'], ['2', '1', '0'], ['first key']])
   })
 
   test('rejects invalid query parameters', async () => {

@@ -98,26 +98,14 @@ describe('an invalid message gets an error and keeps the connection:', () => {
 })
 
 describe('an invalid subscription is rejected, naming the field, and keeps the others:', () => {
-  const nothing = (fields: string) => `filter: nothing can match: no kind of activity satisfies ${fields} together`
   const REQUESTS: [fields: object, message: string][] = [
     [{ fliter: {} }, 'fliter: unknown field; subscribe takes id, filter, after, max_per_second'],
     [{ filter: [] }, 'filter: expected an object'],
     [{ filter: 'level=warn' }, 'filter: expected an object'],
     [{ filter: { levl: 'warn' } }, 'filter.levl: unknown field; expected one of agent_id, run_id, kind, type, level,'],
-    [{ filter: { level: ['warn', 'WARN'] } }, 'filter.level[1]: expected one of debug, info, warn, error; got "WARN"'],
-    [{ filter: { kind: ['event', 'task'], tag: 'a' } }, nothing('kind and tag')],
-    [{ after: 'yesterday' }, NO_CURSOR],
-    [{ after: '' }, NO_CURSOR],
-    [{ after: 'abc.' }, NO_CURSOR],
-    [{ after: '.5' }, NO_CURSOR],
-    [{ after: 'a.1.2' }, NO_CURSOR],
-    [{ after: '-1' }, NO_CURSOR],
-    [{ after: -1 }, NO_CURSOR],
-    [{ after: 1.5 }, NO_CURSOR],
-    [{ after: 1e300 }, NO_CURSOR],
-    [{ after: '9'.repeat(50_000) }, NO_CURSOR],
-    [{ after: { seq: 1 } }, NO_CURSOR],
-    [{ after: true }, NO_CURSOR],
+    ...['yesterday', '', 'abc.', '.5', 'a.1.2', '-1', '9'.repeat(50_000), -1, 1.5, 1e300, { seq: 1 }, true].map(
+      (after): [object, string] => [{ after }, NO_CURSOR],
+    ),
     ...[0, -1, 1.5, 10_001, '5', true, [1]].map((max_per_second): [object, string] => [{ max_per_second }, NO_RATE]),
   ]
 
@@ -169,8 +157,6 @@ describe('an invalid event stream request is rejected, naming the parameter:', (
       'query.levl: unknown parameter; expected one of agent_id, run_id, kind, type, level, status, tag, after',
     ],
     ['kind=event&kind=log', 'query.kind[1]: expected one of event, task, run; got "log"'],
-    [Array(101).fill('tag=a').join('&'), 'query.tag: expected at most 100 values'],
-    ['level=warn&tag=a', 'query: nothing can match: '],
     ['after=yesterday', 'after: expected the cursor of an activity, or 0'],
     ['max_per_second=5', 'query.max_per_second: unknown parameter'],
   ]

@@ -4,7 +4,7 @@ import { EventSource } from 'eventsource'
 import type WsPackage from 'ws'
 import { eventually } from '../support/eventually.ts'
 import { type Activity, gauge, LiveSocket, newReporter, numbered, numbersOf } from '../support/feeds.ts'
-import { freePort, startTestService, type TestService } from '../support/service.ts'
+import { dataOf, freePort, startTestService, type TestService } from '../support/service.ts'
 
 /**
  * Live feeds through third-party clients (docs/specification.md#feeds). Bun has no EventSource.
@@ -21,15 +21,8 @@ beforeAll(async () => {
 
 /** Stops the service and starts it again, with the same data and on the same port. */
 async function restart(): Promise<void> {
-  const { dataDir: DATA_DIR, databaseUrl: DATABASE_URL, clickhouseUrl: CLICKHOUSE_URL } = service
   await service.stop()
-  service = await startTestService({
-    PORT: new URL(service.url).port,
-    DATA_DIR,
-    DATABASE_URL,
-    CLICKHOUSE_URL,
-    BOOTSTRAP_WORKSPACE_KEY: service.workspaceKey,
-  })
+  service = await startTestService({ ...dataOf(service), PORT: new URL(service.url).port })
 }
 
 const bearer = () => ({ authorization: `Bearer ${service.workspaceKey}` })

@@ -1,6 +1,7 @@
 import { beforeAll, describe, expect, test } from 'bun:test'
 import { eventually } from '../support/eventually.ts'
 import {
+  type Activity,
   gauge,
   LiveStream,
   newReporter,
@@ -12,7 +13,6 @@ import {
 } from '../support/feeds.ts'
 import { inParallel } from '../support/in-parallel.ts'
 import { startTestService, type TestService } from '../support/service.ts'
-import { newFilterScenario } from './live-filter-cases.ts'
 
 /** The event streams of docs/specification.md#event-streams. */
 
@@ -93,23 +93,35 @@ describe('an event stream', () => {
 
   test('accepts each filter as a query parameter, repeated for several values', async () => {
     const tenant = await newTenant(service)
-    const scenario = await newFilterScenario(tenant.api)
-    const path = (filter: object, more: string[][] = []) => {
-      const each = Object.entries(filter).flatMap(([name, value]) => [value].flat().map((one) => [name, one]))
-      return `${ALL}?${new URLSearchParams([...each, ...more])}`
-    }
-    const live = await Promise.all(scenario.cases.map(({ filter }) => LiveStream.open(tenant, path(filter))))
-    const count = await scenario.play()
-    await live[0].until(() => live[0].items.length === count)
+    const [agent, other] = [await newReporter(tenant.api), await newReporter(tenant.api)]
+    const runId = Bun.randomUUIDv7()
+    const cases: [query: string, matches: (activity: Activity) => boolean][] = [
+      [`agent_id=${agent.agentId}&agent_id=${other.agentId}`, () => true],
+      [`agent_id=${other.agentId}`, ({ agent_id }) => agent_id === other.agentId],
+      [`run_id=${runId}`, ({ run_id }) => run_id === runId],
+      ['kind=task&kind=run', ({ kind }) => kind !== 'event'],
+      ['type=LLM.call&type=tool.*', ({ event }) => event?.type === 'tool.started'],
+      ['type=llm*&level=warn', ({ event }) => event?.level === 'warn'],
+      ['status=completed&status=failed', ({ task, run }) => /completed|failed/.test(`${(task ?? run)?.status}`)],
+      ['tag=eu', ({ run }) => `${run?.tags}`.includes('eu')],
+    ]
+    const open = (more = '') => Promise.all(cases.map(([query]) => LiveStream.open(tenant, `${ALL}?${query}${more}`)))
+    const live = await open()
+    await agent.start({ run_id: runId, tags: ['prod', 'eu'] })
+    await agent.events(runId, [
+      { type: 'llm.call', level: 'debug' },
+      { type: 'tool.started', level: 'error' },
+    ])
+    await agent.task(runId, { status: 'failed' })
+    await agent.end(runId)
+    await other.events(await other.start({ tags: ['prod'] }), [{ type: 'llm.call', level: 'warn' }])
+    await live[0].until(() => live[0].items.length === 7)
     const all = live[0].items
-    const replayed = await Promise.all(
-      scenario.cases.map(({ filter }) => LiveStream.open(tenant, path(filter, [['after', '0']]))),
-    )
-    for (const streams of [live, replayed]) {
-      for (const [i, { name, matches }] of scenario.cases.entries()) {
+    for (const streams of [live, await open('&after=0')]) {
+      for (const [i, [query, matches]] of cases.entries()) {
         const expected = all.filter(matches)
         await streams[i].until(() => streams[i].items.length >= expected.length)
-        expect([name, streams[i].items]).toEqual([name, expected])
+        expect([query, streams[i].items]).toEqual([query, expected])
         await streams[i].close()
       }
     }

@@ -11,8 +11,7 @@ import {
   type SocketMessage,
 } from '../support/feeds.ts'
 import { inParallel } from '../support/in-parallel.ts'
-import { freePort, startTestService, type TestService } from '../support/service.ts'
-import { newFilterScenario } from './live-filter-cases.ts'
+import { dataOf, freePort, startTestService, type TestService } from '../support/service.ts'
 
 /** The WebSocket of docs/specification.md#websocket: its messages, and what a subscription gets. */
 
@@ -71,14 +70,6 @@ describe('on a WebSocket', () => {
     await socket.close()
   })
 
-  test('a ping is answered with a pong', async () => {
-    const socket = await LiveSocket.open(service)
-    socket.send({ op: 'ping' })
-    await socket.until(() => socket.texts.length === 1)
-    expect(socket.texts).toEqual(['{"op":"pong"}'])
-    await socket.close()
-  })
-
   test('a client that disconnects is removed with all its subscriptions', async () => {
     const tenant = await newTenant(service)
     const [before, subscriptions] = [
@@ -92,100 +83,6 @@ describe('on a WebSocket', () => {
     await socket.close()
     await eventually(async () => (await gauge(service, 'feed_connections')) === before)
     expect(await gauge(service, 'feed_subscriptions')).toBe(subscriptions)
-  })
-})
-
-describe('many subscriptions on one connection each get exactly what matches', () => {
-  async function expectMatches(
-    socket: LiveSocket,
-    scenario: Awaited<ReturnType<typeof newFilterScenario>>,
-    count: number,
-  ) {
-    const all = await settled(socket, scenario.cases[0].name, count)
-    expect(all).toHaveLength(count)
-    for (const { name, matches } of scenario.cases) {
-      const expected = all.filter(matches)
-      const got = await settled(socket, name, expected.length)
-      expect([name, got]).toEqual([name, expected])
-    }
-  }
-
-  test('live and replayed', async () => {
-    const tenant = await newTenant(service)
-    const scenario = await newFilterScenario(tenant.api)
-    const [live, replayed] = [await LiveSocket.open(tenant), await LiveSocket.open(tenant)]
-    for (const { name, filter } of scenario.cases) await live.subscribe(name, { filter })
-    const count = await scenario.play()
-    await expectMatches(live, scenario, count)
-    for (const { name, filter } of scenario.cases) await replayed.subscribe(name, { filter, after: 0 })
-    await expectMatches(replayed, scenario, count)
-    await live.close()
-    await replayed.close()
-  })
-})
-
-describe('a client does not see', () => {
-  test('the activity of another workspace, live or replayed, whatever the filter', async () => {
-    const [ours, theirs] = [await newTenant(service), await newTenant(service)]
-    const [ourAgent, theirAgent] = [await newReporter(ours.api), await newReporter(theirs.api)]
-    // Rows of both workspaces share journal frames.
-    const work = async (agent: typeof ourAgent) => {
-      const runId = await agent.start({ tags: ['shared'], external_run_id: 'the same' })
-      for (let i = 0; i < 10; i++) await agent.events(runId, numbered(3))
-      await agent.task(runId, { status: 'running' })
-      await agent.end(runId)
-      return runId
-    }
-    const theirRun = await work(theirAgent)
-    const filters = {
-      all: {},
-      'by tag': { tag: 'shared' },
-      'by type': { type: '*' },
-      'by agent': { agent_id: [ourAgent.agentId, theirAgent.agentId] },
-      'by run': { run_id: theirRun },
-    }
-    const [live, replayed] = [await LiveSocket.open(ours), await LiveSocket.open(ours)]
-    for (const [id, filter] of Object.entries(filters)) await live.subscribe(id, { filter })
-    await Promise.all([work(ourAgent), theirAgent.events(theirRun, numbered(100)), work(theirAgent)])
-    for (const [id, filter] of Object.entries(filters)) await replayed.subscribe(id, { filter, after: 0 })
-    for (const socket of [live, replayed]) {
-      const counts = { all: 33, 'by tag': 2, 'by type': 30, 'by agent': 33, 'by run': 0 }
-      for (const [id, count] of Object.entries(counts)) {
-        const items = await settled(socket, id, count)
-        expect([id, items.length, [...new Set(items.map(({ agent_id }) => agent_id))]]).toEqual([
-          id,
-          count,
-          count === 0 ? [] : [ourAgent.agentId],
-        ])
-      }
-      await socket.close()
-    }
-  })
-
-  test('activity of another agent with an agent key', async () => {
-    const tenant = await newTenant(service)
-    const [mine, other] = [await newReporter(tenant.api), await newReporter(tenant.api)]
-    const socket = await LiveSocket.open(tenant, { key: mine.agentKey })
-    await socket.subscribe('live')
-    const [myRun, otherRun] = [await mine.start(), await other.start()]
-    await socket.subscribe('run', { filter: { run_id: [myRun, otherRun] } })
-    await other.events(otherRun, numbered(5))
-    await mine.events(myRun, numbered(5))
-    await socket.subscribe('past', { after: 0, filter: { agent_id: mine.agentId } })
-    for (const id of ['live', 'run', 'past']) {
-      const items = await settled(socket, id, 5)
-      expect([id, items.map(({ agent_id }) => agent_id === mine.agentId)]).toEqual([id, items.map(() => true)])
-    }
-    for (const agent_id of [other.agentId, [mine.agentId, other.agentId]])
-      expect(await socket.ask({ op: 'subscribe', id: 'x', filter: { agent_id } })).toEqual([
-        {
-          op: 'error',
-          id: 'x',
-          code: 'FORBIDDEN',
-          message: 'this key or token gives access to one agent only, which is not the requested one',
-        },
-      ])
-    await socket.close()
   })
 })
 
@@ -341,24 +238,6 @@ describe('a subscription starts', () => {
     await socket.close()
   })
 
-  test('now by default: without events acknowledged before it, with those acknowledged after', async () => {
-    const tenant = await newTenant(service)
-    const agent = await newReporter(tenant.api)
-    const runId = await agent.start()
-    const socket = await LiveSocket.open(tenant)
-    for (let i = 0; i < 30; i++) {
-      await agent.events(runId, numbered(1, i))
-      const { recovered } = await socket.subscribe(`${i}`, { filter: { kind: 'event' } })
-      expect(recovered).toBe(false)
-    }
-    await agent.events(runId, numbered(1, 30))
-    for (let i = 0; i < 30; i++) {
-      const expected = Array.from({ length: 30 - i }, (_, k) => i + 1 + k)
-      expect(numbersOf(await settled(socket, `${i}`, expected.length))).toEqual(expected)
-    }
-    await socket.close()
-  })
-
   test('with a gap: from the beginning after a cursor of a lost journal, else with new activity', async () => {
     const tenant = await newTenant(service)
     const agent = await newReporter(tenant.api)
@@ -411,10 +290,7 @@ test('shutdown sends closing with resume cursors, then 1001; resuming has no gap
   const [bare] = none.messagesOf('closing')
   expect(Object.keys(bare)).toEqual(['op', 'reason', 'reconnect_after_ms'])
 
-  const { workspaceKey: BOOTSTRAP_WORKSPACE_KEY, dataDir: DATA_DIR } = first
-  const { databaseUrl: DATABASE_URL, clickhouseUrl: CLICKHOUSE_URL } = first
-  const PORT = new URL(first.url).port
-  const second = await startTestService({ PORT, DATA_DIR, DATABASE_URL, CLICKHOUSE_URL, BOOTSTRAP_WORKSPACE_KEY })
+  const second = await startTestService({ ...dataOf(first), PORT: new URL(first.url).port })
   for (let n = 100; n < 110; n++) await report(n)
   const reader = await LiveSocket.open(second)
   await reader.subscribe('all', { filter: filters.all, after: 0 })

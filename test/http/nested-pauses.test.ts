@@ -1,6 +1,4 @@
 import { beforeAll, describe, expect, test } from 'bun:test'
-import { createLog } from '../../src/base/log.ts'
-import { connectPostgres, type Sql } from '../../src/postgres/connect.ts'
 import { eventually } from '../support/eventually.ts'
 import { untilStatus } from '../support/hosted.ts'
 import {
@@ -11,22 +9,20 @@ import {
   startBackends,
   toolResultsOf,
 } from '../support/hosted-rig.ts'
+import { freshDatabase } from '../support/postgres.ts'
 import { startTestService, type TestService } from '../support/service.ts'
-import { atEnd } from '../support/teardown.ts'
 
 /** Agents as tools whose runs pause for a person (docs/specification.md#pauses). */
 
 let service: TestService
-let sql: Sql
+const { url: databaseUrl, sql } = await freshDatabase()
 const gates: (() => void)[] = []
 const backends: Backends = startBackends((call) => {
   if (call.tool !== 'slow') return { took: call.input }
   return new Promise((resolve) => gates.push(() => resolve({ slowly: call.input })))
 })
 beforeAll(async () => {
-  service = await startTestService({ ...backends.env, PAUSE_EXPIRES_SECONDS: '600' })
-  sql = connectPostgres(service.databaseUrl, { log: createLog('error'), max: 2 })
-  atEnd(() => sql.end({ timeout: 1 }))
+  service = await startTestService({ ...backends.env, DATABASE_URL: databaseUrl, PAUSE_EXPIRES_SECONDS: '600' })
 })
 
 const pay = () => [backends.tools.tool('pay', { requires_approval: true }), backends.tools.tool('slow')]
@@ -48,6 +44,15 @@ const parentOf = (children: readonly ScriptedAgent[], more: object = {}, text = 
 }
 const decide = (id: string, decision: 'approve' | 'reject' = 'approve', options: object = {}) =>
   service.api('POST', `/api/v1/approvals/${id}/${decision}`, {}, options)
+/** The approval that a run of this agent waits for, as soon as there is one. */
+const pendingOf = ({ agentId }: ScriptedAgent) =>
+  eventually(
+    async () => {
+      const { data } = await service.api('GET', `/api/v1/approvals?status=pending&agent_id=${agentId}`)
+      return data.items[0] ?? false
+    },
+    { intervalMs: 1 },
+  )
 const record = async (runId: string) => (await service.api('GET', `/api/v1/runs/${runId}`)).data
 const childrenOf = async (runId: string) => (await service.api('GET', `/api/v1/runs/${runId}/children`)).data.items
 
@@ -126,10 +131,7 @@ describe('a child run that requests an approval', () => {
     const above = await parentOf([asking, working])
     const invoking = above.invoke()
     await eventually(() => gates.length > 0)
-    const pending = await eventually(async () => {
-      const { data } = await service.api('GET', `/api/v1/approvals?agent_id=${asking.agentId}`)
-      return data.items[0] ?? false
-    })
+    const pending = await pendingOf(asking)
     await untilStatus(service, pending.run_id, 'awaiting_approval')
     expect((await record(pending.root_run_id)).status).toBe('running')
     for (const open of gates.splice(0)) open()
@@ -144,14 +146,7 @@ describe('a child run that requests an approval', () => {
     const above = await parentOf([below])
     for (let round = 0; round < 10; round++) {
       const run = (await above.invoke({ background: true })).data.run_id
-      const approval = await eventually(
-        async () => {
-          const { data } = await service.api('GET', `/api/v1/approvals?status=pending&agent_id=${below.agentId}`)
-          return data.items[0] ?? false
-        },
-        { intervalMs: 1 },
-      )
-      const { data } = await decide(approval.approval_id)
+      const { data } = await decide((await pendingOf(below)).approval_id)
       expect(data).toMatchObject({ run_id: run, status: 'completed', output: { text: 'all done' } })
     }
   })

@@ -1,6 +1,17 @@
 import { beforeAll, describe, expect, test } from 'bun:test'
 import { newAgent } from '../support/api.ts'
-import { attributesOf, inProtobuf, logsOf, randomHex, sendExport, span, tracesOf } from '../support/otlp.ts'
+import {
+  attributesOf,
+  eventsOf,
+  inProtobuf,
+  logsOf,
+  randomHex,
+  runsOf,
+  sendExport,
+  span,
+  tasksOf,
+  tracesOf,
+} from '../support/otlp.ts'
 import { encodeMessage, MetricsData } from '../support/otlp-proto.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 
@@ -10,15 +21,7 @@ beforeAll(async () => {
   service = await startTestService()
 })
 
-async function runOf(traceId: unknown) {
-  const { data } = await service.api('GET', `/api/v1/runs?external_run_id=${traceId}`)
-  return data.items[0]
-}
-
-async function tasksOf(traceId: unknown) {
-  const { data } = await service.api('GET', `/api/v1/runs/${(await runOf(traceId)).run_id}/tasks`)
-  return data.items
-}
+const runOf = async (externalRunId: unknown) => (await runsOf(service, externalRunId))[0]
 
 const UNAUTHENTICATED = 16
 const INVALID_ARGUMENT = 3
@@ -152,7 +155,7 @@ describe('spans', () => {
       }),
     ]
     expect((await sendExport(service, 'traces', tracesOf(spans))).body).toEqual({})
-    const statuses = (await tasksOf(traceId)).map(({ status }: { status: string }) => status)
+    const statuses = (await tasksOf(service, traceId)).map(({ status }: { status: string }) => status)
     expect(statuses).toEqual(['completed', 'completed', 'completed'])
   })
 
@@ -174,7 +177,7 @@ describe('spans', () => {
     ]
     const sent = await sendExport(service, 'traces', tracesOf(spans, { 'service.name': 'a\0\ud800', x: '\0\ud800' }))
     expect([sent.status, sent.body]).toEqual([200, {}])
-    expect(await tasksOf(traceId)).toHaveLength(4)
+    expect(await tasksOf(service, traceId)).toHaveLength(4)
   })
 
   test('that are parents of each other, or of themselves, are stored', async () => {
@@ -186,7 +189,7 @@ describe('spans', () => {
       span({ traceId, spanId: c, parentSpanId: c }),
     ]
     expect((await sendExport(service, 'traces', tracesOf(spans))).body).toEqual({})
-    expect(await tasksOf(traceId)).toHaveLength(3)
+    expect(await tasksOf(service, traceId)).toHaveLength(3)
     expect(await runOf(traceId)).toMatchObject({ status: 'running' })
   })
 
@@ -197,7 +200,7 @@ describe('spans', () => {
     await service.api('POST', `/api/v1/runs/${(await runOf(traceId)).run_id}/cancel`, {})
     expect((await sendExport(service, 'traces', tracesOf([span({ traceId })]))).body).toEqual({})
     expect(await runOf(traceId)).toMatchObject({ status: 'cancelled' })
-    expect(await tasksOf(traceId)).toHaveLength(2)
+    expect(await tasksOf(service, traceId)).toHaveLength(2)
   })
 
   test('of many traces in one export are all stored', async () => {
@@ -233,12 +236,9 @@ describe('logs', () => {
     for (const [externalRunId, expected] of [
       [traceId, { type: 'log', level: 'error', payload: { body: 'oh', trace_id: traceId } }],
       [session, { type: 'step', level: 'info', payload: { n: 1 } }],
-      [encodeURIComponent('an agent 2026-01-31'), { type: 'log', payload: { body: 'plain' } }],
+      ['an agent 2026-01-31', { type: 'log', payload: { body: 'plain' } }],
     ] as const) {
-      const { run_id } = await runOf(externalRunId)
-      const { data } = await service.api('GET', `/api/v1/runs/${run_id}/events`)
-      expect(data.items).toHaveLength(1)
-      expect(data.items[0]).toMatchObject(expected)
+      expect(await eventsOf(service, externalRunId)).toMatchObject([expected])
     }
   })
 })

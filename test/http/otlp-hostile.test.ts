@@ -2,6 +2,7 @@ import { beforeAll, describe, expect, test } from 'bun:test'
 import {
   attributesOf,
   type Exported,
+  eventsOf,
   inProtobuf,
   logsOf,
   randomHex,
@@ -24,9 +25,8 @@ beforeAll(async () => {
 })
 
 async function payloadsOf(traceId: unknown): Promise<Record<string, unknown>[]> {
-  const runs = await service.api('GET', `/api/v1/runs?external_run_id=${traceId}`)
-  const { data } = await service.api('GET', `/api/v1/runs/${runs.data.items[0].run_id}/events`)
-  return data.items.map(({ payload }: { payload: Record<string, unknown> }) => payload)
+  const events = await eventsOf(service, traceId)
+  return events.map(({ payload }: { payload: Record<string, unknown> }) => payload)
 }
 
 /** A value of `levels` nested arrays. */

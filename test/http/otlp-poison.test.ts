@@ -1,8 +1,7 @@
 import { beforeAll, describe, expect, test } from 'bun:test'
-import { createLog } from '../../src/base/log.ts'
-import { connectPostgres } from '../../src/postgres/connect.ts'
 import { eventually } from '../support/eventually.ts'
-import { attributesOf, inProtobuf, logsOf, randomHex, sendExport, span, tracesOf } from '../support/otlp.ts'
+import { attributesOf, inProtobuf, logsOf, randomHex, runsOf, sendExport, span, tracesOf } from '../support/otlp.ts'
+import { freshDatabase } from '../support/postgres.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 
 /** Words that callers choose and that an object, a column or Postgres must not take for something else. */
@@ -11,15 +10,11 @@ const WORDS = ['constructor', '__proto__', 'toString', 'hasOwnProperty']
 const NUL = 'a\0b'
 
 let service: TestService
+const { url: databaseUrl, sql } = await freshDatabase()
 
 beforeAll(async () => {
-  service = await startTestService({ RATE_LIMIT_EVENTS_PER_SECOND: '0' })
+  service = await startTestService({ DATABASE_URL: databaseUrl, RATE_LIMIT_EVENTS_PER_SECOND: '0' })
 })
-
-async function runsOf(externalRunId: unknown) {
-  const { data } = await service.api('GET', `/api/v1/runs?external_run_id=${encodeURIComponent(`${externalRunId}`)}`)
-  return data.items
-}
 
 test('words that every object has are neither levels nor kinds of spans', async () => {
   for (const word of WORDS) {
@@ -70,11 +65,11 @@ describe('NUL', () => {
       ]
       const traces = await sendExport(service, 'traces', encode(tracesOf(spans, resource)))
       expect([traces.status, traces.body]).toEqual([200, {}])
-      expect(await runsOf(traceId)).toHaveLength(2)
+      expect(await runsOf(service, traceId)).toHaveLength(2)
       const record = { eventName: NUL, severityText: NUL, body: { stringValue: NUL }, attributes: attributesOf(texts) }
       const logs = await sendExport(service, 'logs', encode(logsOf([record], resource)))
       expect([logs.status, logs.body]).toEqual([200, {}])
-      expect(await runsOf('a\ufffdb')).toHaveLength(1)
+      expect(await runsOf(service, 'a\ufffdb')).toHaveLength(1)
     })
   }
 })
@@ -84,12 +79,11 @@ test('a trace with more than 10,000 roots is stored, and its run has one end', a
   const roots = Array.from({ length: 10_500 }, () => span({ traceId }))
   const sent = await sendExport(service, 'traces', inProtobuf(tracesOf(roots)))
   expect([sent.status, sent.body]).toEqual([200, {}])
-  expect(await runsOf(traceId)).toMatchObject([{ status: 'completed' }])
+  expect(await runsOf(service, traceId)).toMatchObject([{ status: 'completed' }])
 }, 60_000)
 
 test('values that Postgres cannot store are rejected with their items only', async () => {
   const [good, bad] = [randomHex(16), randomHex(16)]
-  const sql = connectPostgres(service.databaseUrl, { log: createLog('error'), max: 1 })
   // No such value is known, so a trigger stands for it.
   await sql.unsafe(`
     create function refuse() returns trigger language plpgsql as
@@ -99,7 +93,6 @@ test('values that Postgres cannot store are rejected with their items only', asy
   const sent = await sendExport(service, 'traces', tracesOf(traces))
   const logs = await sendExport(service, 'logs', logsOf([{ traceId: good }, { traceId: bad, eventName: 'bad' }]))
   await sql.unsafe('drop function refuse cascade')
-  await sql.end()
   const problem = 'the database cannot store one of its values'
   expect([sent.status, sent.body]).toEqual([
     200,
@@ -109,7 +102,7 @@ test('values that Postgres cannot store are rejected with their items only', asy
     200,
     { partialSuccess: { rejectedLogRecords: '1', errorMessage: `log record "bad": ${problem}` } },
   ])
-  expect([(await runsOf(good)).length, (await runsOf(bad)).length]).toEqual([1, 0])
+  expect([(await runsOf(service, good)).length, (await runsOf(service, bad)).length]).toEqual([1, 0])
 })
 
 test('usage in strings counts under every name', async () => {
@@ -120,8 +113,8 @@ test('usage in strings counts under every name', async () => {
   const spans = Array.from({ length: 100 }, () => span({ traceId, parentSpanId: randomHex(8), attributes }))
   await sendExport(service, 'traces', tracesOf(spans))
 
-  await eventually(async () => (await runsOf(traceId))[0].event_count === 100)
-  expect((await runsOf(traceId))[0]).toMatchObject({
+  await eventually(async () => (await runsOf(service, traceId))[0].event_count === 100)
+  expect((await runsOf(service, traceId))[0]).toMatchObject({
     usage: { input_tokens: 81_200, output_tokens: 2_000 },
     cost_usd: 10,
   })

@@ -1,6 +1,16 @@
 import { beforeAll, expect, test } from 'bun:test'
-import { newAgent } from '../support/api.ts'
-import { attributesOf, inProtobuf, randomHex, START_MS, sendExport, span, tracesOf } from '../support/otlp.ts'
+import { newAgent, pagesOf } from '../support/api.ts'
+import {
+  attributesOf,
+  inProtobuf,
+  randomHex,
+  runsOf,
+  START_MS,
+  sendExport,
+  span,
+  tasksOf,
+  tracesOf,
+} from '../support/otlp.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 
 /** `GET /api/v1/runs/:run_id/tasks` of runs that OpenTelemetry reports: these tasks are read from ClickHouse. */
@@ -19,21 +29,11 @@ interface Task {
   readonly created_at: string
 }
 
-async function runIdOf(traceId: string, key?: string): Promise<string> {
-  const { data } = await service.api('GET', `/api/v1/runs?external_run_id=${traceId}`, undefined, { key })
-  return data.items[0].run_id
-}
+const tasksPath = async (traceId: string) => `/api/v1/runs/${(await runsOf(service, traceId))[0].run_id}/tasks`
 
-async function pagesOf(runId: string, query: string): Promise<Task[][]> {
-  const pages: Task[][] = []
-  for (let cursor: string | null = ''; cursor !== null; ) {
-    const path = `/api/v1/runs/${runId}/tasks?${query}${cursor && `&cursor=${cursor}`}`
-    const { status, data } = await service.api('GET', path)
-    expect(status).toBe(200)
-    pages.push(data.items)
-    cursor = data.next_cursor
-  }
-  return pages
+async function taskPages(traceId: string, limit: number): Promise<Task[][]> {
+  const path = await tasksPath(traceId)
+  return pagesOf((cursor) => service.api('GET', `${path}?limit=${limit}${cursor}`))
 }
 
 test('pages list each task once, newest first', async () => {
@@ -42,7 +42,7 @@ test('pages list each task once, newest first', async () => {
   for (const part of [spans.slice(0, 200), spans.slice(200)]) {
     await sendExport(service, 'traces', inProtobuf(tracesOf(part)))
   }
-  const pages = await pagesOf(await runIdOf(traceId), 'limit=100')
+  const pages = await taskPages(traceId, 100)
   expect(pages.map((page) => page.length)).toEqual([100, 100, 100, 100, 50])
   const tasks = pages.flat()
   expect(new Set(tasks.map(({ name }) => name)).size).toBe(SPANS)
@@ -57,7 +57,7 @@ test('a page ends early when its tasks are large', async () => {
     const attributes = attributesOf({ 'input.value': text })
     await sendExport(service, 'traces', inProtobuf(tracesOf([span({ traceId, name: `${i}`, attributes })])))
   }
-  const pages = await pagesOf(await runIdOf(traceId), 'limit=50')
+  const pages = await taskPages(traceId, 50)
   expect(pages.length).toBeGreaterThan(1)
   expect(pages.flat().map(({ name }) => name)).toEqual(['4', '3', '2', '1', '0'])
 })
@@ -65,7 +65,7 @@ test('a page ends early when its tasks are large', async () => {
 test('an invalid cursor is rejected', async () => {
   const traceId = randomHex(16)
   await sendExport(service, 'traces', tracesOf([span({ traceId })]))
-  const { status, error } = await service.api('GET', `/api/v1/runs/${await runIdOf(traceId)}/tasks?cursor=nonsense`)
+  const { status, error } = await service.api('GET', `${await tasksPath(traceId)}?cursor=nonsense`)
   expect([status, error?.code]).toEqual([400, 'VALIDATION_ERROR'])
 })
 
@@ -73,14 +73,14 @@ test('a task reported through the API is listed, too', async () => {
   const { agentKey } = await newAgent(service.api)
   const traceId = randomHex(16)
   await sendExport(service, 'traces', tracesOf([span({ traceId, name: 'a span' })]), { key: agentKey })
-  const runId = await runIdOf(traceId, agentKey)
+  const [{ run_id }] = await runsOf(service, traceId)
   const task = { id: crypto.randomUUID(), name: 'by hand', status: 'running', input: { n: 12 } }
   const started_at = new Date(START_MS).toISOString()
-  const report = { run_id: runId, task: { ...task, started_at } }
+  const report = { run_id, task: { ...task, started_at } }
   expect((await service.api('POST', '/api/ingest/v1/tasks', report, { key: agentKey })).status).toBe(200)
-  const { data } = await service.api('GET', `/api/v1/runs/${runId}/tasks`)
-  expect(data.items.map(({ name }: Task) => name).sort()).toEqual(['a span', 'by hand'])
-  expect(data.items.find(({ name }: Task) => name === 'by hand')).toMatchObject({
+  const tasks = await tasksOf(service, traceId)
+  expect(tasks.map(({ name }: Task) => name).sort()).toEqual(['a span', 'by hand'])
+  expect(tasks.find(({ name }: Task) => name === 'by hand')).toMatchObject({
     ...task,
     started_at,
     completed_at: null,
@@ -91,6 +91,5 @@ test('an agent key cannot read the tasks of another agent', async () => {
   const { agentKey } = await newAgent(service.api)
   const traceId = randomHex(16)
   await sendExport(service, 'traces', tracesOf([span({ traceId })]))
-  const path = `/api/v1/runs/${await runIdOf(traceId)}/tasks`
-  expect((await service.api('GET', path, undefined, { key: agentKey })).status).toBe(403)
+  expect((await service.api('GET', await tasksPath(traceId), undefined, { key: agentKey })).status).toBe(403)
 })

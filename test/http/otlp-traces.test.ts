@@ -1,7 +1,18 @@
 import { beforeAll, describe, expect, test } from 'bun:test'
 import { newAgent } from '../support/api.ts'
 import { eventually } from '../support/eventually.ts'
-import { attributesOf, inProtobuf, randomHex, START_MS, sendExport, span, tracesOf } from '../support/otlp.ts'
+import {
+  attributesOf,
+  eventsOf,
+  inProtobuf,
+  randomHex,
+  runsOf,
+  START_MS,
+  sendExport,
+  span,
+  tasksOf,
+  tracesOf,
+} from '../support/otlp.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 
 let service: TestService
@@ -10,13 +21,8 @@ beforeAll(async () => {
   service = await startTestService()
 })
 
-async function runsOf(traceId: string) {
-  const { data } = await service.api('GET', `/api/v1/runs?external_run_id=${traceId}`)
-  return data.items
-}
-
 async function runOf(traceId: string) {
-  const [{ run_id }] = await runsOf(traceId)
+  const [{ run_id }] = await runsOf(service, traceId)
   return (await service.api('GET', `/api/v1/runs/${run_id}`)).data
 }
 
@@ -26,14 +32,6 @@ function countedRun(traceId: string) {
     const run = await runOf(traceId)
     return run.event_count === 4 && run
   })
-}
-
-async function tasksOf(runId: string) {
-  return (await service.api('GET', `/api/v1/runs/${runId}/tasks`)).data.items
-}
-
-async function eventsOf(runId: string) {
-  return (await service.api('GET', `/api/v1/runs/${runId}/events`)).data.items
 }
 
 /** A trace of an agent: a root, a model call and a failed tool below it. */
@@ -103,7 +101,7 @@ for (const encoding of ['protobuf', 'JSON'] as const) {
         name: 'helper',
         runtime_type: 'external',
       })
-      const tasks = await tasksOf(run.run_id)
+      const tasks = await tasksOf(service, trace.traceId)
       const byName = Object.fromEntries(tasks.map((task: { name: string }) => [task.name, task]))
       const root = byName['invoke_agent helper']
       expect(byName).toMatchObject({
@@ -116,7 +114,7 @@ for (const encoding of ['protobuf', 'JSON'] as const) {
         },
         'execute_tool search': { status: 'failed', error_message: 'not found', parent_task_id: root.id },
       })
-      const events = await eventsOf(run.run_id)
+      const events = await eventsOf(service, trace.traceId)
       expect(events.map(({ type, level }: Record<string, string>) => [type, level])).toEqual([
         ['llm.call', 'info'],
         ['exception', 'error'],
@@ -143,14 +141,14 @@ for (const encoding of ['protobuf', 'JSON'] as const) {
       const first = await send(tracesOf(trace.spans))
       const run = await countedRun(trace.traceId)
       expect(run).toMatchObject({ usage: { input_tokens: 10, output_tokens: 5, total_tokens: 15 }, cost_usd: 0.25 })
-      const tasks = await tasksOf(run.run_id)
+      const tasks = await tasksOf(service, trace.traceId)
       for (let i = 0; i < 2; i++) {
         const again = await send(tracesOf(trace.spans))
         expect([again.status, again.body, again.lastSeq]).toEqual([200, {}, null])
       }
       expect(first.lastSeq).not.toBeNull()
-      expect(await tasksOf(run.run_id)).toEqual(tasks)
-      expect(await eventsOf(run.run_id)).toHaveLength(4)
+      expect(await tasksOf(service, trace.traceId)).toEqual(tasks)
+      expect(await eventsOf(service, trace.traceId)).toHaveLength(4)
       // Events are counted in order: once these are, the repeats would have been.
       const later = agentTrace()
       await send(tracesOf(later.spans))
@@ -165,9 +163,8 @@ for (const encoding of ['protobuf', 'JSON'] as const) {
       await send(tracesOf([{ ...root, startTimeUnixNano: `${START_MS - 100}000000` }]))
       expect(await runOf(traceId)).toMatchObject({ status: 'completed', duration_ms: 350, input: { messages: [{}] } })
       await send(tracesOf([tool]))
-      const run = await runOf(traceId)
-      expect(run.status).toBe('completed')
-      expect(await tasksOf(run.run_id)).toHaveLength(3)
+      expect((await runOf(traceId)).status).toBe('completed')
+      expect(await tasksOf(service, traceId)).toHaveLength(3)
     })
 
     test('with a failed root span fail the run', async () => {
@@ -201,7 +198,9 @@ describe('agents', () => {
       attributes: attributesOf({ 'openinference.span.kind': 'AGENT', 'gen_ai.agent.name': 'sub', 'input.value': 'q' }),
     })
     await sendExport(service, 'traces', tracesOf([nested, ...trace.spans]))
-    const parent = (await runsOf(trace.traceId)).find((run: { parent_run_id: string }) => run.parent_run_id === null)
+    const parent = (await runsOf(service, trace.traceId)).find(
+      (run: { parent_run_id: string }) => run.parent_run_id === null,
+    )
     const { data } = await service.api('GET', `/api/v1/runs/${parent.run_id}/children`)
     expect(data.items).toMatchObject([{ status: 'completed', parent_run_id: parent.run_id, input: { text: 'q' } }])
     expect((await service.api('GET', `/api/v1/agents/${data.items[0].agent_id}`)).data.name).toBe('sub')
@@ -234,10 +233,12 @@ describe('agents', () => {
       await sendExport(service, 'traces', tracesOf([nextDay]), { key: second.agentKey })
       await sendExport(service, 'traces', tracesOf([root]), { key: first.agentKey })
     }
-    const runs = await runsOf(traceId)
+    const runs = await runsOf(service, traceId)
     expect(runs.map((run: { agent_id: string }) => run.agent_id).sort()).toEqual([first.agentId, second.agentId].sort())
-    const counts = await Promise.all(runs.map(async (run: { run_id: string }) => (await tasksOf(run.run_id)).length))
-    expect(counts.sort()).toEqual([1, 2])
+    const tasks = await Promise.all(
+      runs.map(({ run_id }: { run_id: string }) => service.api('GET', `/api/v1/runs/${run_id}/tasks`)),
+    )
+    expect(tasks.map(({ data }) => data.items.length).sort()).toEqual([1, 2])
   })
 
   test('above the limit are rejected with the reason, while existing ones still report', async () => {

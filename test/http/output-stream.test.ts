@@ -2,7 +2,7 @@ import { beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import { newReporter, newTenant } from '../support/feeds.ts'
 import { type HostedAgent, newHostedAgent, type OutputFrame, OutputReader, untilStatus } from '../support/hosted.ts'
 import { type ModelServer, startModelServer, type Turn } from '../support/model-server.ts'
-import { startTestService, type TestService } from '../support/service.ts'
+import { dataOf, startTestService, type TestService } from '../support/service.ts'
 import { atEnd } from '../support/teardown.ts'
 
 /**
@@ -252,14 +252,7 @@ test('shutdown ends streams; after a restart the run continues and its stream ca
   await first.stop()
   expect(await reader.all()).not.toBeEmpty()
   expect(reader.of('done')).toEqual([])
-  const { databaseUrl: DATABASE_URL, clickhouseUrl: CLICKHOUSE_URL, dataDir: DATA_DIR, workspaceKey } = first
-  const second = await startTestService({
-    OPENAI_BASE_URL: model.url,
-    DATABASE_URL,
-    CLICKHOUSE_URL,
-    DATA_DIR,
-    BOOTSTRAP_WORKSPACE_KEY: workspaceKey,
-  })
+  const second = await startTestService({ ...dataOf(first), OPENAI_BASE_URL: model.url })
   const again = await OutputReader.ofRun(second, runId, { after: reader.frames.at(-1)!.id })
   await again.all()
   expect(again.of('chunk')[0]!.data.offset).toBe(0)

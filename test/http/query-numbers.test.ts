@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, test } from 'bun:test'
-import { newAgent } from '../support/api.ts'
+import { newReporter } from '../support/feeds.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 
 /** Untyped JSON paths in numeric contexts: they work without a cast, and other values count as null. */
@@ -9,8 +9,8 @@ let service: TestService
 beforeAll(async () => {
   service = await startTestService({}, { bounds: { queries: { atOnce: 8 } } })
   const { api } = service
-  const { agentId: agent_id, agentKey: key } = await newAgent(api)
-  const { data } = await api('POST', '/api/ingest/v1/run/start', { agent_id, input: { n: 5 } }, { key })
+  const agent = await newReporter(api)
+  const runId = await agent.start({ input: { n: 5 } })
   const payloads = [
     { ms: 5, tokens: { in: 812 }, model: 'a', at: '2026-01-01', 'gen_ai.x': 3 },
     { ms: 2.5, tokens: { in: 8 }, model: 'b', at: '2026-01-02' },
@@ -20,9 +20,8 @@ beforeAll(async () => {
     {},
   ]
   const events = payloads.map((payload, i) => ({ type: i < 2 ? 'call' : 'other', payload }))
-  const body = { run_id: data.run_id, events }
-  const accepted = await api('POST', '/api/ingest/v1/events', body, { key })
-  await api('POST', '/api/v1/query', { query: 'select 1', wait_for: accepted.data.last_seq })
+  const { last_seq } = await agent.events(runId, events)
+  await api('POST', '/api/v1/query', { query: 'select 1', wait_for: last_seq })
 })
 
 /** All values that a query returns, row by row, or the error message. */

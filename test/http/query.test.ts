@@ -8,7 +8,7 @@ import { encodeJson } from '../../src/base/raw-json.ts'
 import { type ColumnarClient, createColumnarClient } from '../../src/clickhouse/client.ts'
 import { freshColumnarDatabase, runningStatements } from '../support/columnar.ts'
 import { eventually } from '../support/eventually.ts'
-import { caller, fill, loadedThrough, OURS, THEIRS } from './query-tenants.ts'
+import { caller, failure, fill, loadedThrough, OURS, THEIRS } from './query-tenants.ts'
 
 let client: ColumnarClient
 const partitions = loadedThrough(7)
@@ -115,19 +115,6 @@ describe('POST /api/v1/query', () => {
     expect(await rejectionOf('select * from {t:Identifier}', { params: { t: 'system.one' } })).toContain('Identifier')
   })
 
-  test('limits the rows and reports truncation', async () => {
-    const answer = await ask('select number from numbers(20000) order by number desc')
-    expect(answer).toMatchObject({ row_count: 10_000, truncated: true })
-    expect(answer.rows).toHaveLength(10_000)
-    expect(answer.rows[9_999]).toEqual({ number: 10_000 })
-    expect(await ask('select number from numbers(10000)')).toMatchObject({ row_count: 10_000, truncated: false })
-  })
-
-  test('limits memory and the size of the result', async () => {
-    expect(await rejectionOf('select length(range(400000000))')).toContain('1 GiB')
-    expect(await rejectionOf("select repeat('x', 10000) from numbers(5000)")).toContain('too large')
-  })
-
   test('runs three queries per workspace concurrently, and rejects a fourth without affecting other workspaces', async () => {
     const slow = 'select count() from numbers(10000000003) where sipHash64(number) = 1'
     const gone = new AbortController()
@@ -200,7 +187,6 @@ async function ask(query: string, request: Partial<RunQuery> = {}) {
     columns: { name: string; type: string }[]
     rows: Record<string, unknown>[]
     row_count: number
-    truncated: boolean
   }
 }
 
@@ -208,11 +194,4 @@ async function rejectionOf(query: string, request: Partial<RunQuery> = {}): Prom
   const error = await failure(run(query, request))
   expect(error, query).toMatchObject({ code: 'VALIDATION_ERROR' })
   return (error as ApiError).message
-}
-
-async function failure(promise: Promise<unknown>): Promise<unknown> {
-  return promise.then(
-    (value) => new Error(`did not fail: ${encodeJson(value).slice(0, 200)}`),
-    (error) => error,
-  )
 }

@@ -1,5 +1,6 @@
 import { beforeAll, describe, expect, test } from 'bun:test'
 import type { RunRef } from '../../src/base/ids.ts'
+import { pagesOf } from '../support/api.ts'
 import { batchOf } from '../support/events.ts'
 import { verdict } from './auth-app.ts'
 import { type RunsApp, runsApp } from './runs-app.ts'
@@ -71,10 +72,8 @@ describe('GET /runs', () => {
     const statuses = 'status=failed&status=timed_out&status=failed'
     const query = `agent_id=${agent.agentId}&${statuses}`
     expect(await idsOf(query)).toEqual(runs)
-    const { data } = await app.read(`runs?limit=3&${query}`)
-    const rest = await app.read(`runs?limit=3&${query}&cursor=${data.next_cursor}`)
-    expect([...data.items, ...rest.data.items].map((run: Listed) => run.run_id)).toEqual(runs)
-    expect(rest.data.next_cursor).toBeNull()
+    const pages = await pagesOf<Listed>((cursor) => app.read(`runs?limit=3&${query}${cursor}`))
+    expect(pages.flat().map(({ run_id }) => run_id)).toEqual(runs)
     expect((await idsOf(statuses)).slice(0, runs.length)).toEqual(runs)
     expect(await idsOf(statuses, (await app.newWorkspace()).key)).toEqual([])
     expect((await app.read(`runs?${'&status=failed'.repeat(101)}`)).error).toEqual({
@@ -90,15 +89,12 @@ describe('GET /runs', () => {
       app.clock.aheadMs += index % 3 === 0 ? 1 : 0
       runs.push(await app.start({}, agent))
     }
-    const seen: Listed[] = []
-    let cursor = ''
-    for (;;) {
-      const { data } = await app.read(`runs?limit=4&agent_id=${agent.agentId}${cursor}`)
-      seen.push(...data.items)
+    const pages = await pagesOf<Listed>(async (cursor) => {
+      const page = await app.read(`runs?limit=4&agent_id=${agent.agentId}${cursor}`)
       await app.start({}, agent)
-      if (data.next_cursor === null) break
-      cursor = `&cursor=${data.next_cursor}`
-    }
+      return page
+    })
+    const seen = pages.flat()
     expect(seen.map((run) => run.run_id).toSorted()).toEqual(runs.toSorted())
     const keys = seen.map((run) => `${run.created_at} ${run.run_id}`)
     expect(keys).toEqual(keys.toSorted().reverse())
@@ -109,17 +105,13 @@ describe('GET /runs', () => {
     const runs: string[] = []
     for (let index = 0; index < 5; index++)
       runs.push(await app.start({ input: { index, text: 'x'.repeat(2_900_000) } }, agent))
-    const first = await app.read(`runs?agent_id=${agent.agentId}`)
-    expect(first.data.items).toHaveLength(3)
-    expect(first.data.items[0].input.text).toHaveLength(2_900_000)
-    const second = await app.read(`runs?agent_id=${agent.agentId}&cursor=${first.data.next_cursor}`)
-    expect(second.data.items).toHaveLength(2)
-    expect(second.data.next_cursor).toBeNull()
-    const seen = [...first.data.items, ...second.data.items].map((run: Listed) => run.run_id)
-    expect(seen.toSorted()).toEqual(runs.toSorted())
-    expect((await app.read(`runs/${runs[0]}`)).data).toEqual(
-      second.data.items.find((run: Listed) => run.run_id === runs[0]),
-    )
+    type Large = Listed & { input: { text: string } }
+    const pages = await pagesOf<Large>((cursor) => app.read(`runs?agent_id=${agent.agentId}${cursor}`))
+    expect(pages.map(({ length }) => length)).toEqual([3, 2])
+    const seen = pages.flat()
+    expect(seen[0].input.text).toHaveLength(2_900_000)
+    expect(seen.map(({ run_id }) => run_id).sort()).toEqual(runs.toSorted())
+    expect((await app.read(`runs/${runs[0]}`)).data).toEqual(seen.find(({ run_id }) => run_id === runs[0]))
   })
 
   test('an agent key sees only the runs of its agent', async () => {
@@ -217,79 +209,39 @@ describe('GET /runs/:run_id/events', () => {
     const run = await app.start()
     for (let index = 0; index < 19; index++)
       await report(run, [{ type: 'big', payload: { index, text: 'x'.repeat(500_000) } }])
-    const seen: number[] = []
-    const sizes: number[] = []
-    let cursor = ''
-    for (;;) {
-      const { data } = await app.read(`runs/${run}/events?limit=20${cursor}`)
-      seen.push(...data.items.map((event: { payload: { index: number } }) => event.payload.index))
-      sizes.push(data.items.length)
-      if (data.next_cursor === null) break
-      cursor = `&cursor=${data.next_cursor}`
-    }
-    expect(seen).toEqual(Array.from({ length: 19 }, (_, index) => index))
-    expect(sizes).toEqual([9, 9, 1])
-  })
-})
-
-describe('statistics of a run', () => {
-  test('count every event once and have the time of the last one', async () => {
-    const run = await app.start()
-    const before = app.clock.now()
-    await Promise.all(
-      Array.from({ length: 30 }, (_, index) =>
-        report(
-          run,
-          Array(index % 4)
-            .fill({ type: 'e' })
-            .concat({ type: 'f' }),
-        ),
-      ),
+    const pages = await pagesOf<{ payload: { index: number } }>((cursor) =>
+      app.read(`runs/${run}/events?limit=20${cursor}`),
     )
-    await app.statistics.flush()
-    const { data } = await app.read(`runs/${run}`)
-    expect(data.event_count).toBe(30 + 43)
-    expect(Date.parse(data.last_event_at)).toBeWithin(before, app.clock.now() + 1)
+    expect(pages.map(({ length }) => length)).toEqual([9, 9, 1])
+    expect(pages.flat().map(({ payload }) => payload.index)).toEqual(Array.from({ length: 19 }, (_, index) => index))
   })
 })
 
 describe('a run of an agent with stale_after_seconds', () => {
-  test('times out after that time without activity, with the reason', async () => {
+  test('times out after that time without an event or a task, with the reason', async () => {
     const agent = await app.newAgent(app.workspace.workspaceId, { staleAfterSeconds: 60 })
-    const run = await app.start({}, agent)
-    const patient = await app.start()
-    app.clock.aheadMs += 59_000
+    const start = () => app.start({}, agent)
+    const [silent, withEvent, withTask, patient] = [await start(), await start(), await start(), await app.start()]
+    const statusOf = async (run: string) => (await app.read(`runs/${run}`)).data.status
+    app.clock.aheadMs += 50_000
+    await app.journal.appendEvents(batchOf({ ...refOf(withEvent), agentId: agent.agentId }, [{ type: 'alive' }]))
+    const task = { id: crypto.randomUUID(), name: 't', status: 'running' }
+    await app.ingest('tasks', { run_id: withTask, task }, agent.key)
+    app.clock.aheadMs += 5_000
     expect(await app.stale.sweep()).toBe(0)
-    app.clock.aheadMs += 2_000
+    app.clock.aheadMs += 6_000
     expect(await app.stale.sweep()).toBe(1)
-    const { data } = await app.read(`runs/${run}`)
+    const { data } = await app.read(`runs/${silent}`)
     expect(data).toMatchObject({
       status: 'timed_out',
       error_message: 'silent for more than 60 s: no event, no task, no change of state',
     })
     expect(data.duration_ms).toBeGreaterThanOrEqual(61_000)
-    expect((await app.read(`runs/${patient}`)).data.status).toBe('running')
-    expect(verdict(await app.ingest('run/complete', { run_id: run }, agent.key))).toBe('409 CONFLICT')
-  })
-
-  test('stays alive after a recent event or task', async () => {
-    const agent = await app.newAgent(app.workspace.workspaceId, { staleAfterSeconds: 60 })
-    const [withEvent, withTask, silent] = [
-      await app.start({}, agent),
-      await app.start({}, agent),
-      await app.start({}, agent),
-    ]
+    expect([await statusOf(withEvent), await statusOf(withTask)]).toEqual(['running', 'running'])
+    expect(verdict(await app.ingest('run/complete', { run_id: silent }, agent.key))).toBe('409 CONFLICT')
     app.clock.aheadMs += 50_000
-    await app.journal.appendEvents(batchOf({ ...refOf(withEvent), agentId: agent.agentId }, [{ type: 'alive' }]))
-    const task = { id: crypto.randomUUID(), name: 't', status: 'running' }
-    await app.ingest('tasks', { run_id: withTask, task }, agent.key)
-    app.clock.aheadMs += 20_000
-    expect(await app.stale.sweep()).toBe(1)
-    expect((await app.read(`runs/${silent}`)).data.status).toBe('timed_out')
-    expect((await app.read(`runs/${withEvent}`)).data.status).toBe('running')
-    expect((await app.read(`runs/${withTask}`)).data.status).toBe('running')
-    app.clock.aheadMs += 41_000
     expect(await app.stale.sweep()).toBe(2)
+    expect(await statusOf(patient)).toBe('running')
   })
 })
 

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import { createLog } from '../../src/base/log.ts'
+import type { KeyRingDeps } from '../../src/keys/key-ring.ts'
 import type { LeaseTimes } from '../../src/keys/lease.ts'
 import { connectPostgres } from '../../src/postgres/connect.ts'
 import { eventually } from '../support/eventually.ts'
@@ -27,6 +28,14 @@ function clientOf(url: string, max: number) {
   const sql = connectPostgres(url, { log: createLog('silent'), max })
   atEnd(() => sql.end({ timeout: 0 }))
   return sql
+}
+
+/** A process that reaches its database through a proxy, and the database. */
+async function startBehindProxy(ring: Partial<KeyRingDeps>) {
+  const { url } = await freshDatabase()
+  const proxy = await postgresProxy(url)
+  const connections = { sql: clientOf(proxy.url, 2), heartbeat: clientOf(proxy.url, 1), log: createLog('silent') }
+  return { url, proxy, app: await authApp({ databaseUrl: url, ring: { ...connections, ...ring } }) }
 }
 
 describe('one process', () => {
@@ -173,14 +182,9 @@ describe('when a process cannot reach Postgres', () => {
   const TIMES = { sharedLeaseMs: 600, sharedBeatMs: 50, aloneBeatMs: 50 }
 
   test('with a shared database, cached keys are valid until its lease ends, and a revocation waits for that', async () => {
-    const { url } = await freshDatabase()
-    const proxy = await postgresProxy(url)
+    const { url, proxy, app: b } = await startBehindProxy({ times: TIMES })
     const a = await authApp({ databaseUrl: url, ring: { times: TIMES } })
-    const b = await authApp({
-      databaseUrl: url,
-      ring: { times: TIMES, sql: clientOf(proxy.url, 2), heartbeat: clientOf(proxy.url, 1), log: createLog('silent') },
-    })
-    const { key, keyId } = await a.newKey()
+    const { key, keyId } = await b.newKey()
     expect(await reads(b, key)).toBe('200')
     await eventually(
       async () =>
@@ -188,23 +192,18 @@ describe('when a process cannot reach Postgres', () => {
     )
     await proxy.cut()
     expect(await reads(b, key)).toBe('200')
-    expect((await a.call('POST', `/api/v1/keys/${keyId}/revoke`, { key: a.owner.key })).status).toBe(200)
+    expect((await a.call('POST', `/api/v1/keys/${keyId}/revoke`, { key: b.owner.key })).status).toBe(200)
     const over = await a.sql`select 1 from instances where lease_until < now()`
     expect(over).toHaveLength(1)
     const cutOff = await b.call('GET', '/reading', { key })
     expect([verdict(cutOff), cutOff.headers.get('retry-after')]).toEqual(['503 UNAVAILABLE', '1'])
     await proxy.mend()
     await eventually(async () => (await reads(b, key)) === REJECTED)
-    expect(await reads(b, a.owner.key)).toBe('200')
+    expect(await reads(b, b.owner.key)).toBe('200')
   })
 
   test('a single process keeps accepting cached keys and returns 503 for others', async () => {
-    const { url } = await freshDatabase()
-    const proxy = await postgresProxy(url)
-    const app = await authApp({
-      databaseUrl: url,
-      ring: { times: TIMES, sql: clientOf(proxy.url, 2), heartbeat: clientOf(proxy.url, 1), log: createLog('silent') },
-    })
+    const { proxy, app } = await startBehindProxy({ times: TIMES })
     const unseen = await app.newKey()
     expect(await reads(app, app.owner.key)).toBe('200')
     await proxy.cut()
@@ -219,30 +218,15 @@ describe('when a process cannot reach Postgres', () => {
   })
 
   test('with the embedded database, cached keys stay valid during any outage', async () => {
-    const { url } = await freshDatabase()
-    const proxy = await postgresProxy(url)
-    const app = await authApp({
-      databaseUrl: url,
-      ring: {
-        exclusive: true,
-        times: { ...TIMES, aloneLeaseMs: 1 },
-        sql: clientOf(proxy.url, 2),
-        heartbeat: clientOf(proxy.url, 1),
-      },
-    })
+    const { proxy, app } = await startBehindProxy({ exclusive: true, times: { ...TIMES, aloneLeaseMs: 1 } })
     expect(await reads(app, app.owner.key)).toBe('200')
     await proxy.cut()
     expect(await reads(app, app.owner.key)).toBe('200')
   })
 
   test('after a second process joins during the outage, a revocation waits for the long lease of the first', async () => {
-    const { url } = await freshDatabase()
-    const proxy = await postgresProxy(url)
     const times = { ...TIMES, aloneLeaseMs: 1_500, settleMaxMs: 300 }
-    const b = await authApp({
-      databaseUrl: url,
-      ring: { times, sql: clientOf(proxy.url, 2), heartbeat: clientOf(proxy.url, 1), log: createLog('silent') },
-    })
+    const { url, proxy, app: b } = await startBehindProxy({ times })
     const { key, keyId } = await b.newKey()
     expect(await reads(b, key)).toBe('200')
     await proxy.cut()

@@ -1,12 +1,10 @@
 import { beforeAll, expect, test } from 'bun:test'
-import { createLog } from '../../src/base/log.ts'
-import { connectPostgres, type Sql } from '../../src/postgres/connect.ts'
 import { eventually } from '../support/eventually.ts'
 import { newTenant, type Tenant } from '../support/feeds.ts'
 import { OutputReader, untilStatus } from '../support/hosted.ts'
 import { type Backends, callTurn, eventsOf, startBackends } from '../support/hosted-rig.ts'
+import { freshDatabase } from '../support/postgres.ts'
 import { startTestService, type TestService } from '../support/service.ts'
-import { atEnd } from '../support/teardown.ts'
 
 /**
  * Hosted runs of two workspaces with the same run_ids. The service mints these ids, so the tests create the collision by
@@ -14,13 +12,11 @@ import { atEnd } from '../support/teardown.ts'
  */
 
 let service: TestService
-let sql: Sql
+const { url: databaseUrl, sql } = await freshDatabase()
 const backends: Backends = startBackends()
 
 beforeAll(async () => {
-  service = await startTestService({ ...backends.env, PAUSE_EXPIRES_SECONDS: '600' })
-  sql = connectPostgres(service.databaseUrl, { log: createLog('error'), max: 2 })
-  atEnd(() => sql.end({ timeout: 1 }))
+  service = await startTestService({ ...backends.env, DATABASE_URL: databaseUrl, PAUSE_EXPIRES_SECONDS: '600' })
 })
 
 interface Twin extends Tenant {

@@ -13,7 +13,7 @@ import {
 } from '../support/feeds.ts'
 import { newHostedAgent } from '../support/hosted.ts'
 import { startModelServer } from '../support/model-server.ts'
-import { OPERATOR_TOKEN, startTestService, type TestService } from '../support/service.ts'
+import { dataOf, OPERATOR_TOKEN, startTestService, type TestService } from '../support/service.ts'
 
 /**
  * A `run_id` is unique within its workspace only (docs/specification.md#starting-a-run): equal ids in two workspaces do not
@@ -33,12 +33,12 @@ interface Side extends Tenant {
   readonly agent: Reporter
 }
 
-async function newSide(): Promise<Side> {
-  const tenant = await newTenant(service)
+async function newSide(at: TestService): Promise<Side> {
+  const tenant = await newTenant(at)
   return { ...tenant, agent: await newReporter(tenant.api) }
 }
 
-const newSides = (): Promise<[Side, Side]> => Promise.all([newSide(), newSide()])
+const newSides = (at = service): Promise<[Side, Side]> => Promise.all([newSide(at), newSide(at)])
 
 const ingest = ({ api, agent }: Side, path: string, body: object) =>
   api('POST', `/api/ingest/v1/${path}`, body, { key: agent.agentKey })
@@ -175,10 +175,10 @@ describe('two workspaces with the same run_id', () => {
     const feeds = await Promise.all(
       sides.map(async (side) => {
         const { data: token } = await side.api('POST', '/api/v1/feed-tokens', { run_id: runId })
-        const path = `/api/v1/stream?kind=event&run_id=${runId}`
+        const path = '/api/v1/stream?kind=event'
         const socket = await LiveSocket.open(side)
         await socket.subscribe('live', { filter: { run_id: runId, kind: 'event' } })
-        await socket.subscribe('replayed', { filter: { run_id: runId, kind: 'event' }, after: 0 })
+        await socket.subscribe('replayed', { filter: { kind: 'event' }, after: 0 })
         const run = await LiveStream.open(side, `/api/v1/runs/${runId}/stream?after=0`)
         const stream = await LiveStream.open(side, path)
         const tokened = await LiveStream.open(side, path, { token: token.token })
@@ -234,22 +234,13 @@ describe('two workspaces with the same run_id', () => {
 
   test('stay separate after a restart', async () => {
     const own = await startTestService(env)
-    const before = service
-    service = own
-    const [ours, theirs] = await newSides()
-    service = before
+    const [ours, theirs] = await newSides(own)
     const runId = crypto.randomUUID()
     await Promise.all([start(ours, runId), start(theirs, runId)])
     await report(ours, runId, ['a', 'b'], 'mine')
     await report(theirs, runId, ['b', 'c'], 'mine')
     await own.stop()
-    const next = await startTestService({
-      ...env,
-      DATA_DIR: own.dataDir,
-      DATABASE_URL: own.databaseUrl,
-      CLICKHOUSE_URL: own.clickhouseUrl,
-      BOOTSTRAP_WORKSPACE_KEY: own.workspaceKey,
-    })
+    const next = await startTestService({ ...env, ...dataOf(own) })
     const again = ({ agentKey }: Reporter) =>
       next.api(
         'POST',

@@ -11,6 +11,7 @@ import { redactor } from '../../src/secrets/redact.ts'
 import { secretRoutes } from '../../src/secrets/routes.ts'
 import { HeadersNotFilled, SECRETS_MAX, SecretStore } from '../../src/secrets/store.ts'
 import { createVault, parseSecretsKey } from '../../src/secrets/vault.ts'
+import { pagesOf } from '../support/api.ts'
 import { atEnd, temporaryDirectory } from '../support/teardown.ts'
 import { authApp, OPERATOR_TOKEN, verdict } from './auth-app.ts'
 
@@ -169,13 +170,8 @@ test('lists newest first, in pages', async () => {
     await put(name, 'value', key)
   }
   await put('B_FIRST', 'changed', key)
-  const found: string[] = []
-  for (let cursor = ''; ; ) {
-    const { data } = await call('GET', `?limit=2${cursor}`, undefined, key)
-    found.push(...data.items.map(({ name }: { name: string }) => name))
-    if (data.next_cursor === null) break
-    cursor = `&cursor=${data.next_cursor}`
-  }
+  const pages = await pagesOf<{ name: string }>((cursor) => call('GET', `?limit=2${cursor}`, undefined, key))
+  const found = pages.flat().map(({ name }) => name)
   expect(found.slice(2)).toEqual(['C_THIRD', 'A_SECOND', 'B_FIRST'])
   expect(found.slice(0, 2).sort()).toEqual(['D_SAME', 'E_SAME'])
   expect(verdict(await call('GET', '?cursor=nonsense', undefined, key))).toBe('400 VALIDATION_ERROR')

@@ -1,5 +1,6 @@
 import { beforeAll, describe, expect, test } from 'bun:test'
 import { TASK_STATUSES } from '../../src/tasks/state.ts'
+import { pagesOf } from '../support/api.ts'
 import { verdict } from './auth-app.ts'
 import { type RunsApp, runsApp } from './runs-app.ts'
 
@@ -147,18 +148,12 @@ describe('GET /runs/:run_id/tasks', () => {
       const { data } = await report({ name: `${index}` }, of)
       ids.push(data.task_id)
     }
-    const seen: string[] = []
-    let cursor = ''
-    for (;;) {
-      const { data } = await app.read(`runs/${of}/tasks?limit=3${cursor}`)
-      seen.push(...data.items.map((task: { id: string }) => task.id))
-      expect(data.items.length).toBe(data.next_cursor === null ? 1 : 3)
-      if (data.next_cursor === null) break
-      cursor = `&cursor=${data.next_cursor}`
-    }
-    expect(seen.toSorted()).toEqual(ids.toSorted())
-    const { data } = await app.read(`runs/${of}/tasks`)
-    const times = data.items.map((task: { created_at: string }) => task.created_at)
+    type Task = { id: string; created_at: string }
+    const pages = await pagesOf<Task>((cursor) => app.read(`runs/${of}/tasks?limit=3${cursor}`))
+    expect(pages.map(({ length }) => length)).toEqual([3, 3, 1])
+    const tasks = pages.flat()
+    expect(tasks.map(({ id }) => id).sort()).toEqual(ids.toSorted())
+    const times = tasks.map(({ created_at }) => created_at)
     expect(times).toEqual(times.toSorted().reverse())
   })
 

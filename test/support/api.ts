@@ -77,6 +77,22 @@ class ReceivedAnswer implements Answer {
   }
 }
 
+/**
+ * All pages of a list.
+ *
+ * @param read gets a page; the cursor, if any, is appended to its query
+ */
+export async function pagesOf<Item>(read: (cursor: string) => Promise<{ readonly data: unknown }>): Promise<Item[][]> {
+  const pages: Item[][] = []
+  for (let cursor: string | null = ''; cursor !== null; ) {
+    const { data } = await read(cursor && `&cursor=${encodeURIComponent(cursor)}`)
+    const page = data as { readonly items: Item[]; readonly next_cursor: string | null }
+    pages.push(page.items)
+    cursor = page.next_cursor
+  }
+  return pages
+}
+
 function isRaw(body: unknown): boolean {
   return typeof body === 'string' || body instanceof Uint8Array || body instanceof ReadableStream
 }

@@ -98,3 +98,22 @@ export async function sendExport(
     lastSeq: lastSeq === null ? null : Number(lastSeq),
   }
 }
+
+type Reader = Pick<TestService, 'api'>
+
+/** The runs of a trace, a session or another external id. */
+export async function runsOf({ api }: Reader, externalRunId: unknown) {
+  return (await api('GET', `/api/v1/runs?external_run_id=${encodeURIComponent(`${externalRunId}`)}`)).data.items
+}
+
+/** The tasks of the first of these runs. */
+export async function tasksOf(service: Reader, externalRunId: unknown) {
+  const [{ run_id }] = await runsOf(service, externalRunId)
+  return (await service.api('GET', `/api/v1/runs/${run_id}/tasks`)).data.items
+}
+
+/** The events of the first of these runs. */
+export async function eventsOf(service: Reader, externalRunId: unknown) {
+  const [{ run_id }] = await runsOf(service, externalRunId)
+  return (await service.api('GET', `/api/v1/runs/${run_id}/events`)).data.items
+}

@@ -81,6 +81,16 @@ export async function startTestService(
   return { url, workspaceKey, dataDir, databaseUrl, clickhouseUrl, api, outdated, stop }
 }
 
+/** The variables that start a service again with the data and the key of one that has stopped. */
+export function dataOf({ dataDir, databaseUrl, clickhouseUrl, workspaceKey }: TestService): Record<string, string> {
+  return {
+    DATA_DIR: dataDir,
+    DATABASE_URL: databaseUrl,
+    CLICKHOUSE_URL: clickhouseUrl,
+    BOOTSTRAP_WORKSPACE_KEY: workspaceKey,
+  }
+}
+
 type Section = 'feeds' | 'guessing' | 'hosted' | 'limits' | 'queries'
 type Bounds = Partial<Pick<Config, 'bodyTimeoutMs' | 'idleSeconds'>> & { [Name in Section]?: Partial<Config[Name]> }
 
