@@ -1,44 +1,11 @@
-import { afterEach, describe, expect, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import { Client, type ClientOptions, NoResponseError, ServiceError } from '../../src/client/index.ts'
 import { Client as NodeClient } from '../../src/client/node.ts'
 import clientPackage from '../../src/client/package.json'
+import { refuse, serveReports as serve } from '../support/report-service.ts'
 
 /** The calls of the client library that wait for a response (docs/client.md#calls). */
 
-const servers: Bun.Server<undefined>[] = []
-afterEach(() => Promise.all(servers.splice(0).map((server) => server.stop(true))))
-
-interface Received {
-  readonly method: string
-  readonly authorization: string | null
-  readonly idempotencyKey: string | null
-  readonly body: string
-}
-
-type Answer = (url: URL) => Response | Promise<Response>
-
-/** A service that gives these responses, one after the other, and repeats the last one. */
-function serve(...responses: readonly Answer[]) {
-  const received: Received[] = []
-  const agents = new Set<string | null>()
-  const server = Bun.serve({
-    hostname: '127.0.0.1',
-    port: 0,
-    async fetch(request) {
-      const { method, headers } = request
-      const body = await request.text()
-      const [authorization, idempotencyKey] = [headers.get('authorization'), headers.get('idempotency-key')]
-      received.push({ method, authorization, idempotencyKey, body })
-      agents.add(headers.get('user-agent'))
-      return responses[Math.min(received.length, responses.length) - 1]!(new URL(request.url))
-    },
-  })
-  servers.push(server)
-  return { url: `http://127.0.0.1:${server.port}`, received, agents }
-}
-
-const refuse = (status: number, code: string, headers?: Record<string, string>) => () =>
-  Response.json({ data: null, error: { code, message: 'why' } }, { status, headers })
 const accept = () => Response.json({ data: { ok: true }, error: null })
 const newClient = (url: string, options: ClientOptions = {}) => new Client({ url, key: 'svc_ws_x', ...options })
 const createAgent = (client: Client) =>
@@ -58,8 +25,10 @@ test.each([
   let retries = 0
   const client = newClient(url, { onRetry: () => retries++ })
   expect(await createAgent(client)).toMatchObject({ ok: true })
-  const sent = { method: 'POST', authorization: 'Bearer svc_ws_x', idempotencyKey: 'i', body: '{"name":"a"}' }
-  expect([retries, received]).toEqual([2, [sent, sent, sent]])
+  const seen = received.map(({ method, headers, text }) =>
+    [method, headers.get('authorization'), headers.get('idempotency-key'), text].join(' '),
+  )
+  expect([retries, seen]).toEqual([2, Array(3).fill('POST Bearer svc_ws_x i {"name":"a"}')])
 })
 
 test.each([
@@ -104,16 +73,16 @@ test('an error has the id of the request', async () => {
 })
 
 test('names itself to the service where the platform permits it', async () => {
-  const { url, agents } = serve(accept)
+  const { url, received } = serve(accept)
   await new NodeClient({ url, key: 'k', flushAtExit: false }).runs.get('a')
-  expect([...agents]).toEqual([`agent-run-service-js/${clientPackage.version}`])
+  expect(received[0]!.headers.get('user-agent')).toBe(`agent-run-service-js/${clientPackage.version}`)
 })
 
 describe('a list', () => {
   const paged = () =>
-    serve(({ searchParams }) => {
-      const from = Number(searchParams.get('cursor') ?? 0)
-      const items = [from, from + 1].map((n) => ({ run_id: `${searchParams.get('tag')}${n}` }))
+    serve(({ query }) => {
+      const from = Number(query.get('cursor') ?? 0)
+      const items = [from, from + 1].map((n) => ({ run_id: `${query.get('tag')}${n}` }))
       return Response.json({ data: { items, next_cursor: from === 4 ? null : String(from + 2) }, error: null })
     })
   const ids = (items: readonly { run_id: string }[]) => items.map(({ run_id }) => run_id)

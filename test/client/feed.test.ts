@@ -1,6 +1,7 @@
 import { expect, test } from 'bun:test'
 import { type Activity, Client, type Gap } from '../../src/client/node.ts'
 import { newAgent } from '../support/api.ts'
+import { eventually } from '../support/eventually.ts'
 import { freePort, spawnService, startTestService } from '../support/service.ts'
 
 /** Feeds, queries and lists of the client library (docs/client.md#feeds). */
@@ -16,28 +17,20 @@ test('a feed continues where it stopped when the service is killed, and ends wit
   const agent = new Client({ url, key: agentKey, agentId, ...NO_EXIT })
   const stop = new AbortController()
   const seen: number[] = []
-  const reached = (count: number) =>
-    new Promise<void>((resolve) => {
-      const timer = setInterval(() => {
-        if (seen.length < count) return
-        clearInterval(timer)
-        resolve()
-      }, 5)
-    })
   const watching = (async () => {
     const feed = owner.feed({ kind: 'event', type: ['step', 'other.*'] }, { after: '0', signal: stop.signal })
     for await (const activity of feed) if (activity.kind === 'event') seen.push(Number(activity.event.payload.i))
   })()
   const run = agent.startRun()
   for (let i = 0; i < 20; i++) run.event('step', { i })
-  await reached(20)
+  await eventually(() => seen.length >= 20)
   first.kill('SIGKILL')
   await first.exited
   for (let i = 20; i < 40; i++) run.event('step', { i })
   const second = await spawnService({
     ...{ PORT, DATA_DIR: dataDir, BOOTSTRAP_WORKSPACE_KEY: workspaceKey, LOG_LEVEL: 'silent' },
   })
-  await reached(40)
+  await eventually(() => seen.length >= 40)
   stop.abort()
   await watching
   expect(seen).toEqual(Array.from({ length: 40 }, (_, i) => i))

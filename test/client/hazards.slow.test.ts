@@ -20,6 +20,7 @@ beforeAll(async () => {
 })
 
 const withPython = describe.skipIf(python === null)
+const testPython = test.skipIf(python === null)
 const read = async (path: string) => (await service.api('GET', `/api/v1/runs/${path}`)).data
 const typesOf = async (runId: string) =>
   (await read(`${runId}/events`)).items.map(({ type }: { type: string }) => type).sort()
@@ -57,9 +58,8 @@ describe('a value that JSON cannot express is reported, and the run or task star
     )
   })
 
-  withPython('in', () => {
-    test('Python', async () => {
-      const output = await runPy(`
+  testPython('Python', async () => {
+    const output = await runPy(`
 errors = []
 client = Client(on_error=errors.append)
 circular = {}
@@ -73,14 +73,13 @@ failed = client.run()
 failed.fail(Odd())
 client.close()
 print(json.dumps([run.run_id, failed.run_id, [[e.reason, e.reports, e.run_id] for e in errors]]))`)
-      const [runId, failed, errors] = JSON.parse(output)
-      expect(await read(runId)).toMatchObject({
-        ...{ status: 'completed', output: { invalid_json: 'Circular reference detected' } },
-      })
-      expect((await read(`${runId}/tasks`)).items).toMatchObject([{ status: 'completed' }])
-      expect((await read(failed)).status).toBe('failed')
-      expect(errors).toEqual(Array.from({ length: 4 }, () => ['invalid', 1, runId]))
+    const [runId, failed, errors] = JSON.parse(output)
+    expect(await read(runId)).toMatchObject({
+      ...{ status: 'completed', output: { invalid_json: 'Circular reference detected' } },
     })
+    expect((await read(`${runId}/tasks`)).items).toMatchObject([{ status: 'completed' }])
+    expect((await read(failed)).status).toBe('failed')
+    expect(errors).toEqual(Array.from({ length: 4 }, () => ['invalid', 1, runId]))
   })
 })
 
@@ -113,10 +112,9 @@ console.log(inspect([client, run, failure], { depth: 20, showHidden: true }), JS
     expect(inNode).not.toContain('NeverShown')
   })
 
-  withPython('in', () => {
-    test('Python', async () => {
-      const output = await runPy(
-        `
+  testPython('Python', async () => {
+    const output = await runPy(
+      `
 import pprint, traceback
 errors = []
 client = Client(on_error=errors.append, max_retries=0)
@@ -138,12 +136,11 @@ for error in errors: show_error(error)
 try: Client(key="NeverShown" + chr(10) + "x")
 except ValueError as error: print(error)
 print(len(errors))`,
-        { AGENT_RUN_KEY: key, AGENT_RUN_URL: `http://127.0.0.1:${freePort()}` },
-      )
-      expect(output).toContain('key must consist of printable ASCII characters')
-      expect(Number(output.split('\n').at(-1))).toBeGreaterThan(0)
-      expect(output.split('\n').filter((line) => line.includes('NeverShown'))).toEqual([])
-    })
+      { AGENT_RUN_KEY: key, AGENT_RUN_URL: `http://127.0.0.1:${freePort()}` },
+    )
+    expect(output).toContain('key must consist of printable ASCII characters')
+    expect(Number(output.split('\n').at(-1))).toBeGreaterThan(0)
+    expect(output.split('\n').filter((line) => line.includes('NeverShown'))).toEqual([])
   })
 })
 
@@ -243,9 +240,8 @@ console.log(run.runId)`)
     expect((await read(`${runId}/tasks`)).items).toHaveLength(5)
   })
 
-  withPython('in', () => {
-    test('Python: reports and their order are the same', async () => {
-      const runId = await runPy(`
+  testPython('Python: reports and their order are the same', async () => {
+    const runId = await runPy(`
 import agent_run_service._run as module, agent_run_service._ids as ids
 from datetime import datetime, timedelta
 shift = 0
@@ -265,12 +261,11 @@ for years in [0, -40, 40, -60, 0]:
 run.complete()
 assert client.close(60) and client.stats.rejected + client.stats.dropped == 0, client.stats
 print(run.run_id)`)
-      const years = (await read(`${runId}/events`)).items.map(
-        ({ payload }: { payload: { years: number } }) => payload.years,
-      )
-      expect(years).toEqual([0, -40, 40, -60, 0])
-      expect((await read(`${runId}/tasks`)).items).toHaveLength(5)
-    })
+    const years = (await read(`${runId}/events`)).items.map(
+      ({ payload }: { payload: { years: number } }) => payload.years,
+    )
+    expect(years).toEqual([0, -40, 40, -60, 0])
+    expect((await read(`${runId}/tasks`)).items).toHaveLength(5)
   })
 })
 

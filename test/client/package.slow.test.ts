@@ -3,6 +3,7 @@ import { cp, readdir, readFile, symlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { newAgent } from '../support/api.ts'
 import { compile } from '../support/client-build.ts'
+import { runTool } from '../support/processes.ts'
 import { startTestService } from '../support/service.ts'
 import { temporaryDirectory } from '../support/teardown.ts'
 
@@ -24,17 +25,6 @@ const STRICT = {
   include: ['*.ts'],
 }
 
-async function run(command: readonly string[], cwd: string, env: Record<string, string> = {}): Promise<string> {
-  const child = Bun.spawn([...command], { cwd, env: { ...process.env, ...env }, stdout: 'pipe', stderr: 'pipe' })
-  const [output, problems, code] = await Promise.all([
-    new Response(child.stdout).text(),
-    new Response(child.stderr).text(),
-    child.exited,
-  ])
-  if (code !== 0) throw new Error(`${command.join(' ')} ended with ${code}:\n${output}\n${problems}`)
-  return output
-}
-
 /** The TypeScript examples of a guide. */
 async function examplesOf(guide: string): Promise<string[]> {
   const text = await readFile(join(ROOT, guide), 'utf8')
@@ -44,10 +34,10 @@ async function examplesOf(guide: string): Promise<string[]> {
 test('the packed package installs offline without dependencies, compiles under strict and works in Node', async () => {
   const [service, project, packed] = await Promise.all([startTestService(), temporaryDirectory(), temporaryDirectory()])
   const { agentId, agentKey } = await newAgent(service.api)
-  await run(['npm', 'pack', '--pack-destination', packed], PACKAGE)
+  await runTool(['npm', 'pack', '--pack-destination', packed], PACKAGE)
   const [tarball] = await readdir(packed)
   await Bun.write(join(project, 'package.json'), JSON.stringify({ name: 'project', private: true, type: 'module' }))
-  await run(['npm', 'install', '--offline', '--no-audit', '--no-fund', join(packed, tarball!)], project)
+  await runTool(['npm', 'install', '--offline', '--no-audit', '--no-fund', join(packed, tarball!)], project)
   const installed = (await readdir(join(project, 'node_modules'))).filter((name) => !name.startsWith('.'))
   expect(installed).toEqual(['agent-run-service-client'])
 
@@ -65,10 +55,10 @@ test('the packed package installs offline without dependencies, compiles under s
   await symlink(join(ROOT, 'node_modules', '@types'), join(project, 'node_modules', '@types'))
   await compile(['-p', '.'], project)
   const env = { AGENT_RUN_URL: service.url, AGENT_RUN_KEY: agentKey, AGENT_RUN_AGENT_ID: agentId }
-  expect(JSON.parse(await run(['node', 'use.js'], project, env))).toEqual({
+  expect(JSON.parse(await runTool(['node', 'use.js'], project, { env }))).toEqual({
     ...{ result: { answer: 42 }, status: 'completed', acknowledged: 6, dropped: 0, errors: 0 },
   })
-  expect(await run(['node', 'readme.js'], project, env)).toBe("{ answer: 'It is in Leipzig.' }\n")
+  expect(await runTool(['node', 'readme.js'], project, { env })).toBe("{ answer: 'It is in Leipzig.' }\n")
   const { items } = (await service.api('GET', '/api/v1/runs?tag=package')).data
   expect(items).toMatchObject([{ status: 'completed', agent_id: agentId, event_count: expect.any(Number) }])
   const events = await service.api('GET', `/api/v1/runs/${items[0].run_id}/events`)

@@ -5,7 +5,8 @@ import { join } from 'node:path'
 import packageJson from '../../package.json'
 import { newAgent } from '../support/api.ts'
 import { callTurn, startHostedRig } from '../support/hosted-rig.ts'
-import { PACKAGE, packagingPython, python, runPython, runTool, startPython } from '../support/python.ts'
+import { runTool } from '../support/processes.ts'
+import { PACKAGE, packagingPython, python, runPython, startPython } from '../support/python.ts'
 import { freePort, spawnService, startTestService, type TestService } from '../support/service.ts'
 import { temporaryDirectory } from '../support/teardown.ts'
 
@@ -322,7 +323,7 @@ print(about["License"], "# " in about.get_payload(), importlib.resources.files("
 with Client() as client:
     with client.run() as run: pass
 print(run.run_id)`
-    const [shown, runId] = (await runTool([own, '-c', code], folder, env)).trim().split('\n')
+    const [shown, runId] = (await runTool([own, '-c', code], folder, { env })).trim().split('\n')
     expect(shown).toBe('MIT True True')
     expect((await read(runId!)).status).toBe('completed')
   },

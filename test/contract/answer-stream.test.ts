@@ -9,6 +9,7 @@ import {
 } from '../../src/clickhouse/client.ts'
 import { freshColumnarDatabase, runningStatements } from '../support/columnar.ts'
 import { eventually } from '../support/eventually.ts'
+import { failureOf } from '../support/failures.ts'
 import { countingProxy } from '../support/tcp-proxy.ts'
 import { temporaryDirectory } from '../support/teardown.ts'
 
@@ -77,8 +78,8 @@ describe('joins many blocks into one answer', () => {
 
 describe('an answer that fails', () => {
   test('rejects before the first byte if there is no output yet', async () => {
-    expect(await failure(whole('select nope', 'CSV'))).toMatchObject({ type: 'UNKNOWN_IDENTIFIER' })
-    expect(await failure(whole('select throwIf(number = 5) from numbers(10)', 'CSV'))).toMatchObject({ code: 395 })
+    expect(await failureOf(whole('select nope', 'CSV'))).toMatchObject({ type: 'UNKNOWN_IDENTIFIER' })
+    expect(await failureOf(whole('select throwIf(number = 5) from numbers(10)', 'CSV'))).toMatchObject({ code: 395 })
   })
 
   test.each(['CSV', 'Parquet'])('reports the reason in the middle of %s', async (format) => {
@@ -106,7 +107,7 @@ describe('an answer that fails', () => {
       const sql = `select number, repeat('x', 100) from numbers(${blocks * 65_409})`
       const settings = { max_execution_time: 0.3, max_block_size: 65_409 }
       let rows = 0
-      const error = await failure(
+      const error = await failureOf(
         (async () => {
           for await (const piece of await open(sql, 'TSV', { settings })) {
             rows += Buffer.from(piece).toString('latin1').split('\n').length - 1
@@ -142,7 +143,7 @@ test('a slow reader applies backpressure: buffering is bounded, and other querie
 
 test('planning a query, which runs its scalar subqueries, does not block other queries', async () => {
   const gone = new AbortController()
-  const slow = failure(
+  const slow = failureOf(
     whole('select (select sum(sipHash64(number)) from numbers(100000000009)) as s', 'CSV', { signal: gone.signal }),
   )
   await eventually(async () => (await running('numbers(100000000009)')) === 1)
@@ -202,11 +203,4 @@ async function takeAll(sql: string, format: string, options?: Partial<StreamedQu
 
 async function running(word: string): Promise<number> {
   return runningStatements(client, `%${word}%`)
-}
-
-async function failure(promise: Promise<unknown>): Promise<unknown> {
-  return promise.then(
-    () => undefined,
-    (error) => error,
-  )
 }

@@ -9,6 +9,7 @@ import { migrateClickHouse } from '../../src/clickhouse/migrate.ts'
 import { withMigrationLock } from '../../src/postgres/migrate.ts'
 import { freshColumnarDatabase } from '../support/columnar.ts'
 import { emptyDatabase } from '../support/postgres.ts'
+import { runProgram } from '../support/processes.ts'
 import { temporaryDirectory } from '../support/teardown.ts'
 
 /**
@@ -58,14 +59,9 @@ test('the engine creates every table as a replica, with its definition and setti
     console.log('---')
     console.log(run("select name, engine_full from system.tables where database = 'ars' order by name"))
     process.exit(0)`
-  const child = Bun.spawn([process.execPath, '-e', script], { stdout: 'pipe', stderr: 'pipe' })
-  const [output, problems, code] = await Promise.all([
-    new Response(child.stdout).text(),
-    new Response(child.stderr).text(),
-    child.exited,
-  ])
-  expect({ code, problems }).toEqual({ code: 0, problems: '' })
-  const [replicas = '', tables = ''] = output.split('---')
+  const { code, stdout, stderr } = await runProgram([process.execPath, '-e', script])
+  expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+  const [replicas = '', tables = ''] = stdout.split('---')
   const names = ['events', 'gaps', 'run_changes', 'runs', 'store_marks', 'task_changes', 'tasks']
   expect(JSON.parse(replicas).data).toEqual(
     names.map((table) => ({ table, path: `/clickhouse/tables/1/ars/${table}`, replica: 'a' })),

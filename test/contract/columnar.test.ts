@@ -17,6 +17,7 @@ import { blockHead, columnHead } from '../../src/clickhouse/native.ts'
 import { TENANT_WORKLOAD } from '../../src/clickhouse/protocol.ts'
 import { runningStatements } from '../support/columnar.ts'
 import { eventually } from '../support/eventually.ts'
+import { failureOf } from '../support/failures.ts'
 import { temporaryDirectory } from '../support/teardown.ts'
 
 /**
@@ -47,7 +48,7 @@ describe('embedded ClickHouse', () => {
     const sql = 'select count() as of_leavers from numbers(100000000000) where sipHash64(number) = 1'
     for (let ms = 0; ms < 40; ms++) {
       const abort = new AbortController()
-      const start = failure(client.stream(sql, 'CSV', { signal: abort.signal }))
+      const start = failureOf(client.stream(sql, 'CSV', { signal: abort.signal }))
       await Bun.sleep(ms)
       abort.abort(new Error('gone'))
       expect(await start).toMatchObject({ message: 'gone' })
@@ -78,14 +79,14 @@ describe('embedded ClickHouse', () => {
     const { pid } = backend
     process.kill(pid!, 'SIGKILL')
     await eventually(async () => backend.pid === undefined, { intervalMs: 1 })
-    expect(await failure(client.command('select 1'))).toBeInstanceOf(ColumnarUnavailable)
+    expect(await failureOf(client.command('select 1'))).toBeInstanceOf(ColumnarUnavailable)
     await backend.whenReady(AbortSignal.timeout(10_000))
     await client.command('select 1')
   })
 
   test('rejects a wrong password', async () => {
     const client = createColumnarClient({ ...backend, url: backend.url, password: 'wrong' }, DATABASE)
-    expect(await failure(client.query('select 1'))).toMatchObject({ code: 516, type: 'AUTHENTICATION_FAILED' })
+    expect(await failureOf(client.query('select 1'))).toMatchObject({ code: 516, type: 'AUTHENTICATION_FAILED' })
   })
 
   test("keeps the password out of the engine's arguments and environment, and passes on no variables of the service", async () => {
@@ -104,7 +105,7 @@ describe('embedded ClickHouse', () => {
   test('a query cannot write a file', async () => {
     const client = createColumnarClient(backend, DATABASE)
     const path = join(dataDir, 'stolen')
-    expect(await failure(client.command(`select 1 into outfile '${path}'`))).toBeInstanceOf(ColumnarError)
+    expect(await failureOf(client.command(`select 1 into outfile '${path}'`))).toBeInstanceOf(ColumnarError)
     expect(await Bun.file(path).exists()).toBe(false)
   })
 
@@ -114,7 +115,7 @@ describe('embedded ClickHouse', () => {
       const client = createColumnarClient(backend, DATABASE)
       const stop = new AbortController()
       const endless = (settings: Record<string, string>) =>
-        failure(
+        failureOf(
           client.query('select sum(sipHash64(number)) from numbers(100000000000)', { settings, signal: stop.signal }),
         )
       // Threads of the pool get the low priority soon after they start; the first query may have started on one before that.
@@ -200,7 +201,7 @@ function contract(open: () => Promise<ColumnarBackend>) {
     expect(await client.query(value, { settings: { max_block_size: 1234 } })).toEqual([{ v: 1234 }])
     expect(await client.query(value)).not.toEqual([{ v: 1234 }])
     expect(
-      await failure(client.command('create table nope (n Int8) engine = Memory', { settings: { readonly: 1 } })),
+      await failureOf(client.command('create table nope (n Int8) engine = Memory', { settings: { readonly: 1 } })),
     ).toMatchObject({ type: 'READONLY' })
     await client.command('create table yep (n Int8) engine = Memory')
   })
@@ -214,7 +215,7 @@ function contract(open: () => Promise<ColumnarBackend>) {
 
   test("errors have ClickHouse's code and name", async () => {
     const code = async (sql: string, settings = {}) =>
-      ((await failure(client.query(sql, { settings }))) as ColumnarError).type
+      ((await failureOf(client.query(sql, { settings }))) as ColumnarError).type
     expect(await code('select * from missing')).toBe('UNKNOWN_TABLE')
     expect(await code('selec')).toBe('SYNTAX_ERROR')
     expect(await code('select missing')).toBe('UNKNOWN_IDENTIFIER')
@@ -233,9 +234,9 @@ function contract(open: () => Promise<ColumnarBackend>) {
       'explain ast select 1; drop table kept',
       'insert into kept values (1); drop table kept',
     ]) {
-      expect(await failure(client.command(sql))).toMatchObject({ type: 'SYNTAX_ERROR' })
+      expect(await failureOf(client.command(sql))).toMatchObject({ type: 'SYNTAX_ERROR' })
     }
-    expect(await failure(client.command('-- nothing'))).toMatchObject({ type: 'SYNTAX_ERROR' })
+    expect(await failureOf(client.command('-- nothing'))).toMatchObject({ type: 'SYNTAX_ERROR' })
     expect(await client.query('select count() as n from kept')).toEqual([{ n: 0 }])
   })
 
@@ -285,9 +286,9 @@ function contract(open: () => Promise<ColumnarBackend>) {
     expect(await client.query('select count() as n, uniqExact(_part) as parts from pieces')).toEqual([
       { n: 3001, parts: 1 },
     ])
-    expect(await failure(client.insertNative('pieces', [bytes.subarray(0, bytes.length - 3)], 'torn'))).toBeInstanceOf(
-      ColumnarError,
-    )
+    expect(
+      await failureOf(client.insertNative('pieces', [bytes.subarray(0, bytes.length - 3)], 'torn')),
+    ).toBeInstanceOf(ColumnarError)
     expect(await client.query('select count() as n from pieces')).toEqual([{ n: 3001 }])
   })
 
@@ -316,14 +317,14 @@ function contract(open: () => Promise<ColumnarBackend>) {
     const running = () => runningStatements(client, 'select sum(sipHash64(number)) from numbers(1%')
     await eventually(async () => (await running()) === 1)
     abort.abort(new Error('gone'))
-    expect(await failure(query)).toMatchObject({ message: 'gone' })
+    expect(await failureOf(query)).toMatchObject({ message: 'gone' })
     await eventually(async () => (await running()) === 0)
   })
 
   test('a call that is cancelled before it is sent does not interrupt a later one', async () => {
     await client.query('select 1')
     const abort = new AbortController()
-    const cancelled = failure(client.query('select 1', { signal: abort.signal }))
+    const cancelled = failureOf(client.query('select 1', { signal: abort.signal }))
     abort.abort(new Error('gone'))
     expect(await cancelled).toMatchObject({ message: 'gone' })
     // Longer than an idle connection is kept.
@@ -331,13 +332,13 @@ function contract(open: () => Promise<ColumnarBackend>) {
   })
 
   test('a call past its deadline fails as unavailable', async () => {
-    expect(await failure(client.query('select sleep(2)', { timeoutMs: 100 }))).toBeInstanceOf(ColumnarUnavailable)
+    expect(await failureOf(client.query('select sleep(2)', { timeoutMs: 100 }))).toBeInstanceOf(ColumnarUnavailable)
   })
 
   test('slow queries do not block short ones', async () => {
     const abort = new AbortController()
     const slow = Array.from({ length: 3 }, () =>
-      failure(client.query('select sum(sipHash64(number)) from numbers(100000000000)', { signal: abort.signal })),
+      failureOf(client.query('select sum(sipHash64(number)) from numbers(100000000000)', { signal: abort.signal })),
     )
     const short = async () => {
       for (let i = 0; i < 10; i++) await client.query('select 1')
@@ -351,7 +352,7 @@ function contract(open: () => Promise<ColumnarBackend>) {
   test('a second migration changes nothing, and a database of a newer version is rejected', async () => {
     await migrateClickHouse(client, log)
     await client.command("insert into schema_migrations values ('9999_future.sql', now())")
-    expect(String(await failure(migrateClickHouse(client, log)))).toContain('9999_future.sql')
+    expect(String(await failureOf(migrateClickHouse(client, log)))).toContain('9999_future.sql')
     await client.command(
       "alter table schema_migrations delete where name = '9999_future.sql' settings mutations_sync = 1",
     )
@@ -365,7 +366,7 @@ function contract(open: () => Promise<ColumnarBackend>) {
       'create table if not exists {database}.events (n Int8) engine = MergeTree order by n;',
     )
     await migrateClickHouse(old, log, directory)
-    expect(await failure(migrateClickHouse(old, log))).toMatchObject({
+    expect(await failureOf(migrateClickHouse(old, log))).toMatchObject({
       name: 'StartError',
       message: `the ClickHouse database ${DATABASE}_old was written by an earlier, unreleased version: name an empty database. Nothing was changed.`,
     })
@@ -380,7 +381,7 @@ function contract(open: () => Promise<ColumnarBackend>) {
     const insert = (level: string) =>
       client.command("insert into events (event_id, level) select 'x', {level:String}", { params: { level } })
     await insert('error')
-    expect(String(await failure(insert('fatal')))).toContain('fatal')
+    expect(String(await failureOf(insert('fatal')))).toContain('fatal')
     await client.command('truncate table events')
   })
 }
@@ -419,11 +420,4 @@ function post(
     body,
     headers: { Authorization: `Basic ${btoa(`${backend.username}:${backend.password}`)}`, ...headers },
   })
-}
-
-async function failure(promise: Promise<unknown>): Promise<unknown> {
-  return promise.then(
-    (value) => new Error(`did not fail: ${JSON.stringify(value)}`),
-    (error) => error,
-  )
 }

@@ -1,13 +1,16 @@
 import { expect, test } from 'bun:test'
+import { closedAfterEach } from '../support/closed-after-each.ts'
 import { eventually } from '../support/eventually.ts'
 import { appendMarks, marksAfter, NatsRig } from '../support/journals.ts'
 import { hasNats, laggingLeader, natsConnection, natsServer } from '../support/nats.ts'
+
+const track = closedAfterEach()
 
 test.skipIf(!hasNats).each([1, 2, 3, 8])(
   'continues after the newest message although the leader lacks it in %i answers',
   async (answers) => {
     const server = await natsServer()
-    const rig = new NatsRig(await natsConnection([server]))
+    const rig = new NatsRig(await natsConnection([server]), 1, track)
     const first = await rig.open()
     for (let mark = 1; mark <= 5; mark++) await appendMarks(first, [mark])
     await first.close()
@@ -16,14 +19,12 @@ test.skipIf(!hasNats).each([1, 2, 3, 8])(
     const reader = await rig.read()
     for (const each of [next, reader]) expect(await positionsOf(each)).toEqual([1, 2, 3, 4, 5, 6])
     expect([rig.gaps, rig.errors]).toEqual([[], []])
-    await reader.close()
-    await next.close()
   },
 )
 
 test.skipIf(!hasNats)('a reader waits for a leader that lacks what was read, and finds no damage', async () => {
   const server = await natsServer()
-  const rig = new NatsRig(await natsConnection([server]))
+  const rig = new NatsRig(await natsConnection([server]), 1, track)
   const journal = await rig.open()
   for (let mark = 1; mark <= 3; mark++) await appendMarks(journal, [mark])
   // Opening a reader asks three times about the stream.
@@ -37,10 +38,8 @@ test.skipIf(!hasNats)('a reader waits for a leader that lacks what was read, and
   for (const reader of [patient, impatient]) {
     await eventually(() => reader.endSeq === 4)
     expect([...(await marksAfter(reader))]).toEqual([1, 2, 3, 4].map((mark) => [mark, mark]))
-    await reader.close()
   }
   expect([rig.gaps, rig.errors]).toEqual([[], [expect.stringContaining('set back')]])
-  await journal.close()
 })
 
 async function positionsOf(journal: Parameters<typeof marksAfter>[0]): Promise<number[]> {

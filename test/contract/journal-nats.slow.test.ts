@@ -4,6 +4,7 @@ import { jetstream, jetstreamManager } from '@nats-io/jetstream'
 import { headers } from '@nats-io/transport-node'
 import { NO_OUTBOX, writeHead } from '../../src/journal/nats/message.ts'
 import { FencedError } from '../../src/journal/nats/stream.ts'
+import { closedAfterEach } from '../support/closed-after-each.ts'
 import { runRef } from '../support/events.ts'
 import { eventually } from '../support/eventually.ts'
 import { JournalLoad, openAgain, Watcher } from '../support/journal-load.ts'
@@ -18,8 +19,10 @@ import { shared } from '../support/teardown.ts'
 
 const server = shared(() => natsServer())
 
-async function newRig(): Promise<NatsRig> {
-  return new NatsRig(await natsConnection([await server()]))
+const track = closedAfterEach()
+
+async function newRig(at?: { readonly port: number }): Promise<NatsRig> {
+  return new NatsRig(await natsConnection([at ?? (await server())]), 1, track)
 }
 
 const positionsOf = async (journal: Parameters<typeof marksAfter>[0]) => [...(await marksAfter(journal)).keys()]
@@ -28,7 +31,7 @@ const gapsOf = ({ gaps }: NatsRig) => gaps.map(({ afterSeq, throughSeq }) => [af
 describe.skipIf(!hasNats)('the owner', () => {
   test('loses and doubles nothing when the server is killed and started again', async () => {
     const own = await natsServer()
-    const rig = new NatsRig(await natsConnection([own]))
+    const rig = await newRig(own)
     const journal = await rig.open({ settleMs: 60_000 })
     const reader = await rig.read({ nc: await natsConnection([own]), tailBytes: 20_000 })
     const watcher = new Watcher(reader)
@@ -47,13 +50,11 @@ describe.skipIf(!hasNats)('the owner', () => {
     await journal.close()
     const again = await rig.open()
     await load.verify(again)
-    await again.close()
-    await reader.close()
   })
 
   test('gives up when NATS stays away: 503 with Retry-After, everything is refused; the next owner settles what is stored', async () => {
     const own = await natsServer()
-    const rig = new NatsRig(await natsConnection([own]))
+    const rig = await newRig(own)
     const journal = await rig.open({ settleMs: 300 })
     const load = new JournalLoad(journal)
     load.start()
@@ -71,18 +72,16 @@ describe.skipIf(!hasNats)('the owner', () => {
     await own.start()
     const next = await openAgain(rig)
     await load.verify(next)
-    await next.close()
   })
 
   test('stores a call once when its acknowledgement is lost', async () => {
     const proxy = await tcpProxy(await server())
-    const rig = new NatsRig(await natsConnection([proxy]))
+    const rig = await newRig(proxy)
     const journal = await rig.open({ settleMs: 60_000 })
     await appendMarks(journal, [1])
     proxy.muteServer()
     const append = appendMarks(journal, [2])
-    const observer = new NatsRig(await natsConnection([await server()]))
-    const { nc } = observer
+    const { nc } = await newRig()
     // The message is stored, and the owner has not been told.
     await eventually(async () => (await (await jetstreamManager(nc)).streams.info(rig.stream)).state.last_seq === 3)
     proxy.cut()
@@ -90,12 +89,11 @@ describe.skipIf(!hasNats)('the owner', () => {
     expect(await append).toEqual({ firstSeq: 2, lastSeq: 2 })
     expect(await appendMarks(journal, [3])).toEqual({ firstSeq: 3, lastSeq: 3 })
     expect([...(await marksAfter(journal)).values()]).toEqual([1, 2, 3])
-    await journal.close()
   })
 
   test('loses and doubles nothing when its connection is cut and healed', async () => {
     const proxy = await tcpProxy(await server())
-    const rig = new NatsRig(await natsConnection([proxy]))
+    const rig = await newRig(proxy)
     const journal = await rig.open({ settleMs: 60_000 })
     const reader = await rig.read({ tailBytes: 20_000 })
     const watcher = new Watcher(reader)
@@ -113,13 +111,11 @@ describe.skipIf(!hasNats)('the owner', () => {
     await load.verify(journal)
     expect([rig.lost, load.rejected.size, rig.gaps]).toEqual([[], 0, []])
     await watcher.verify(journal)
-    await journal.close()
-    await reader.close()
   })
 
   test('waits for a server that stalls, and loses and doubles nothing', async () => {
     const own = await natsServer()
-    const rig = new NatsRig(await natsConnection([own]))
+    const rig = await newRig(own)
     const journal = await rig.open({ settleMs: 60_000 })
     const load = new JournalLoad(journal)
     load.start()
@@ -134,7 +130,6 @@ describe.skipIf(!hasNats)('the owner', () => {
     await load.stop()
     await load.verify(journal)
     expect([rig.lost, load.rejected.size]).toEqual([[], 0])
-    await journal.close()
   })
 
   test('refuses calls while the stream is full, also in the middle of a group, and continues once there is room', async () => {
@@ -169,7 +164,6 @@ describe.skipIf(!hasNats)('the owner', () => {
     await journal.close()
     const next = await rig.open()
     expect([next.endSeq, rig.gaps]).toEqual([endSeq + 1, []])
-    await next.close()
   })
 
   test('is fenced off by the next one: exactly what was acknowledged is stored, and it is told once', async () => {
@@ -193,8 +187,6 @@ describe.skipIf(!hasNats)('the owner', () => {
     await load.verify(last)
     expect(rig.gaps).toEqual([])
     await watcher.verify(last)
-    await reader.close()
-    await last.close()
   })
 
   test('is one of several that create the stream and take over at the same time', async () => {
@@ -211,7 +203,6 @@ describe.skipIf(!hasNats)('the owner', () => {
     expect([...(await marksAfter(last)).values()]).toContain(2)
     expect((await marksAfter(last)).size).toBe(last.endSeq)
     expect(rig.gaps).toEqual([])
-    for (const owner of [...owners, last]) await owner.close()
   })
 
   test('that was stopped for longer than its lease stores nothing when its process continues', async () => {
@@ -238,7 +229,6 @@ describe.skipIf(!hasNats)('the owner', () => {
     // What was on its way when the process stopped may be stored, too.
     expect(stored.slice(0, acknowledged.length)).toEqual(acknowledged as [number, number][])
     expect([stored.length, stored.at(-1)]).toEqual([endSeq + 1, [firstSeq, 1_000_000]])
-    await journal.close()
   })
 
   test('of a lower generation cannot take over, and one that is idle notices that it was replaced', async () => {
@@ -256,7 +246,6 @@ describe.skipIf(!hasNats)('the owner', () => {
     expect(rig.lost).toHaveLength(1)
     await expect(appendMarks(first, [2])).rejects.toMatchObject({ code: 'UNAVAILABLE' })
     expect(await positionsOf(second)).toEqual([1])
-    await second.close()
   })
 
   test('keeps positions and epochs through a stream that was deleted', async () => {
@@ -279,8 +268,6 @@ describe.skipIf(!hasNats)('the owner', () => {
     expect([reader.epoch, reader.epochs]).toEqual([second.epoch, second.epochs])
     expect([...(await marksAfter(reader, 10))]).toEqual([[11, 5]])
     expect([reader.startSeq, reader.recent(10, 1e6)?.length, gapsOf(rig)]).toEqual([11, 1, [[3, 10]]])
-    await reader.close()
-    await second.close()
   })
 
   test('refuses a stream whose settings lose rows', async () => {
@@ -309,10 +296,8 @@ describe.skipIf(!hasNats)('the chain', () => {
     expect(await positionsOf(reader)).toEqual([1, 2, 4, 5])
     expect([gapsOf(rig), reader.gaps.length]).toEqual([[[2, 3]], 1])
     expect(rig.errors.some((error) => error.includes('missing'))).toBe(true)
-    await reader.close()
     const journal = await rig.open()
     expect(await positionsOf(journal)).toEqual([1, 2, 4, 5])
-    await journal.close()
   })
 
   test('shows messages that were swapped', async () => {
@@ -322,7 +307,6 @@ describe.skipIf(!hasNats)('the chain', () => {
     const reader = await rig.read()
     expect(await positionsOf(reader)).toEqual([1, 4, 5])
     expect(gapsOf(rig)).toEqual([[1, 3]])
-    await reader.close()
   })
 
   test('shows a message that was changed', async () => {
@@ -336,7 +320,6 @@ describe.skipIf(!hasNats)('the chain', () => {
     const reader = await rig.read()
     expect(await positionsOf(reader)).toEqual([1, 2, 4, 5])
     expect(gapsOf(rig)).toEqual([[2, 3]])
-    await reader.close()
   })
 
   test('the positions of a newest commit that was changed are not used again', async () => {
@@ -347,7 +330,6 @@ describe.skipIf(!hasNats)('the chain', () => {
     expect([journal.endSeq, gapsOf(rig)]).toEqual([5, [[4, 5]]])
     expect(await appendMarks(journal, [6])).toEqual({ firstSeq: 6, lastSeq: 6 })
     expect(await positionsOf(journal)).toEqual([1, 2, 3, 4, 6])
-    await journal.close()
   })
 
   test('rejects a commit of a writer without the key, whatever it claims', async () => {
@@ -367,8 +349,6 @@ describe.skipIf(!hasNats)('the chain', () => {
     expect(await reader.refreshEnd()).toBe(6)
     for (const each of [reader, journal]) expect(await positionsOf(each)).toEqual([1, 2, 3, 4, 5, 6])
     expect(rig.gaps).toEqual([])
-    await reader.close()
-    await journal.close()
   })
 
   test('passes over a message of no journal', async () => {
@@ -379,8 +359,6 @@ describe.skipIf(!hasNats)('the chain', () => {
     await appendMarks(journal, [6])
     const reader = await rig.read()
     expect([await positionsOf(reader), rig.gaps]).toEqual([[1, 2, 3, 4, 5, 6], []])
-    await reader.close()
-    await journal.close()
   })
 
   test('a group that lacks its last part is void for readers and for the next owner', async () => {
@@ -401,9 +379,6 @@ describe.skipIf(!hasNats)('the chain', () => {
     const later = await rig.read()
     for (const each of [reader, later, journal]) expect(await positionsOf(each)).toEqual([1, 2, 3, 4, 5, 6])
     expect([rig.gaps, rig.errors]).toEqual([[], []])
-    await later.close()
-    await reader.close()
-    await journal.close()
   })
 })
 
@@ -421,9 +396,6 @@ describe.skipIf(!hasNats)('a reader', () => {
     const later = await rig.read({ tailBytes: 50_000 })
     expect([later.startSeq, later.endSeq]).toEqual([1, 200])
     expect((await later.read(77, 1))[0].firstSeq).toBe(78)
-    await later.close()
-    await reader.close()
-    await journal.close()
   })
 
   test('forgets rows that the owner deletes, and takes that for no gap', async () => {
@@ -440,8 +412,6 @@ describe.skipIf(!hasNats)('a reader', () => {
     expect(await reader.refreshEnd()).toBe(41)
     expect(await positionsOf(reader)).toEqual([41])
     expect([rig.gaps, rig.errors]).toEqual([[], []])
-    await reader.close()
-    await journal.close()
   })
 
   test('follows a new epoch', async () => {
@@ -456,8 +426,6 @@ describe.skipIf(!hasNats)('a reader', () => {
     expect([begun, reader.epoch, reader.startSeq]).toEqual([[second.epoch], second.epoch, 8])
     expect(reader.epochs).toEqual(second.epochs)
     expect(await positionsOf(reader)).toEqual([1, 8])
-    await reader.close()
-    await second.close()
   })
 
   test('waits past a position, and stops waiting when it closes', async () => {
@@ -472,7 +440,6 @@ describe.skipIf(!hasNats)('a reader', () => {
     const closing = reader.waitPast(1, signal)
     await reader.close()
     await closing
-    await journal.close()
   })
 
   test('reads rows of every kind', async () => {
@@ -483,7 +450,5 @@ describe.skipIf(!hasNats)('a reader', () => {
     await Promise.all([journal.appendRuns([runRow(run)], [Bun.randomUUIDv7()]), appendMarks(journal, [1], run)])
     await reader.refreshEnd()
     expect((await reader.read(0, 1e6)).map(({ kind }) => kind)).toEqual(['run', 'event'])
-    await reader.close()
-    await journal.close()
   })
 })

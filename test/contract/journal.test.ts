@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'bun:test'
+import { closedAfterEach } from '../support/closed-after-each.ts'
 import { runRef } from '../support/events.ts'
 import { eventually } from '../support/eventually.ts'
 import { appendMarks, gapsOf, JOURNALS, marksAfter } from '../support/journals.ts'
@@ -10,14 +11,11 @@ import { runRow, taskRow } from '../support/rows.ts'
 const SEED = Number(process.env.SEED ?? Date.now() % 2 ** 31)
 const DAY_MS = 86_400_000
 
-class SetClock {
-  ms = Date.UTC(2026, 0, 1, 12)
-  now(): number {
-    return this.ms
-  }
-}
+const track = closedAfterEach()
 
-for (const { name, isInstalled, create } of JOURNALS) {
+for (const { name, isInstalled, ...implementation } of JOURNALS) {
+  const create = () => implementation.create(track)
+
   describe.skipIf(!isInstalled)(`a journal ${name} (SEED=${SEED})`, () => {
     test('concurrent appends are read back once, in order, across reopenings, from any position', async () => {
       const random = seededRandom('journal', SEED)
@@ -73,7 +71,6 @@ for (const { name, isInstalled, create } of JOURNALS) {
       const plain = (list: typeof frames) =>
         list?.map((frame) => ({ ...frame, block: Buffer.from(frame.block), outboxIds: 0 }))
       expect(plain(await again.read(0, 1e6))).toEqual(plain(frames))
-      await again.close()
     })
 
     test('stores a commit larger than any message or page whole', async () => {
@@ -85,7 +82,6 @@ for (const { name, isInstalled, create } of JOURNALS) {
       const again = await stored.open()
       expect([...(await marksAfter(again)).values()]).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9])
       expect([...(await marksAfter(again, 5)).values()]).toEqual([6, 7, 8, 9])
-      await again.close()
     })
 
     test('a full journal rejects appends with a Retry-After, and accepts them again once ClickHouse has caught up', async () => {
@@ -104,7 +100,6 @@ for (const { name, isInstalled, create } of JOURNALS) {
       await journal.check()
       await appendMarks(journal, [1_000])
       expect(journal.bytes).toBeLessThan(20_000)
-      await journal.close()
     })
 
     test('keeps what is consumed up to a limit, and what is not consumed without one', async () => {
@@ -122,7 +117,6 @@ for (const { name, isInstalled, create } of JOURNALS) {
       const again = await stored.open()
       expect([again.startSeq, again.endSeq, again.gaps]).toEqual([startSeq, 60, []])
       expect(await marksAfter(again)).toHaveProperty('size', 61 - startSeq)
-      await again.close()
     })
 
     test('keeps the outbox ids of the newest frames of each kind across reopenings', async () => {
@@ -160,7 +154,6 @@ for (const { name, isInstalled, create } of JOURNALS) {
       await appendMarks(journal, [3])
       await following
       expect(seen).toEqual([1, 2, 3])
-      await journal.close()
     })
 
     test('a follower and a waiter end when the journal closes, which refuses further calls', async () => {
@@ -207,7 +200,6 @@ for (const { name, isInstalled, create } of JOURNALS) {
       release()
       await append
       expect(journal.endSeq).toBe(2)
-      await journal.close()
     })
 
     test('drop removes rows before a cut from memory and storage; positions continue, also after reopening', async () => {
@@ -226,7 +218,6 @@ for (const { name, isInstalled, create } of JOURNALS) {
       expect(await appendMarks(again, [4])).toEqual({ firstSeq: 4, lastSeq: 4 })
       expect(again.recent(3, 1e6)).toHaveLength(1)
       expect([...(await marksAfter(again, 3))]).toEqual([[4, 4]])
-      await again.close()
     })
 
     test('a cut covers everything accepted before it and loses no concurrent append', async () => {
@@ -270,11 +261,10 @@ for (const { name, isInstalled, create } of JOURNALS) {
       expect([...(await marksAfter(journal)).values()]).toEqual([1, 2, 3])
       journal.release('sink', 3)
       expect(await journal.drop(seq)).toBe(true)
-      await journal.close()
     })
 
     test('expiry drops whole days, also in a journal without recent writes', async () => {
-      const clock = new SetClock()
+      const clock = { ms: Date.UTC(2026, 0, 1, 12), now: (): number => clock.ms }
       const stored = await create()
       const journal = await stored.open({ clock })
       for (let day = 0; day < 4; day++) {
@@ -294,7 +284,6 @@ for (const { name, isInstalled, create } of JOURNALS) {
       expect(await marksAfter(again)).toHaveProperty('size', 0)
       await again.expire(clock.ms + 100 * DAY_MS)
       expect(await appendMarks(again, [4])).toEqual({ firstSeq: 9, lastSeq: 9 })
-      await again.close()
     })
 
     test('a refused workspace can append no more events; earlier ones stay, and other workspaces continue', async () => {
@@ -307,7 +296,6 @@ for (const { name, isInstalled, create } of JOURNALS) {
       await appendMarks(journal, [3])
       await before
       expect([...(await marksAfter(journal)).values()]).toEqual([1, 3])
-      await journal.close()
     })
 
     test('a position that a consumer has seen is not reused, even if the journal has lost it', async () => {
@@ -321,7 +309,6 @@ for (const { name, isInstalled, create } of JOURNALS) {
       expect(await appendMarks(again, [4])).toEqual({ firstSeq: 11, lastSeq: 11 })
       expect(again.epoch).toBe(journal.epoch)
       expect([...(await marksAfter(again)).keys()]).toEqual([1, 2, 3, 11])
-      await again.close()
     })
 
     test('an empty journal continues after the positions of another one, without a gap', async () => {
@@ -333,7 +320,6 @@ for (const { name, isInstalled, create } of JOURNALS) {
       })
       expect([journal.endSeq, journal.gaps]).toEqual([50, []])
       expect(await appendMarks(journal, [1])).toEqual({ firstSeq: 51, lastSeq: 51 })
-      await journal.close()
     })
 
     test('a new epoch continues in the same log: consumers read earlier rows, feeds start at the new epoch', async () => {
@@ -354,7 +340,6 @@ for (const { name, isInstalled, create } of JOURNALS) {
       const third = await stored.open()
       expect([third.epoch, third.startSeq, gapsOf(third)]).toEqual([second.epoch, 21, [[3, 20]]])
       expect([...(await marksAfter(third)).keys()]).toEqual([1, 2, 3, 21, 22])
-      await third.close()
     })
 
     test('a follower passes a gap at the end and waits for what comes after it', async () => {
@@ -369,7 +354,6 @@ for (const { name, isInstalled, create } of JOURNALS) {
       const next = frames.next()
       await appendMarks(journal, [2])
       expect((await next).value?.firstSeq).toBe(6)
-      await journal.close()
     })
   })
 }

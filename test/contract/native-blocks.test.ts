@@ -2,9 +2,9 @@ import { expect, test } from 'bun:test'
 import { EventScan } from '../../src/events/scan.ts'
 import { EventBlock } from '../../src/journal/blocks/event-block.ts'
 import { RecordBlock } from '../../src/journal/blocks/record-block.ts'
-import type { RunRow, TaskRow } from '../../src/journal/rows.ts'
 import { freshColumnarDatabase } from '../support/columnar.ts'
 import { batchOf, LIMITS, runRef } from '../support/events.ts'
+import { runRow, taskRow } from '../support/rows.ts'
 
 const NO_SIGNAL = new AbortController().signal
 
@@ -55,27 +55,15 @@ test('events arrive in ClickHouse exactly', async () => {
   expect(ids).toEqual([...new Set(ids)].sort())
 })
 
-const run: RunRow = {
-  workspace_id: Bun.randomUUIDv7(),
-  agent_id: Bun.randomUUIDv7(),
-  run_id: Bun.randomUUIDv7(),
-  agent_name: 'Ada',
+const ref = runRef()
+const run = runRow(ref, {
   agent_version: 3,
-  runtime_type: 'external',
   status: 'completed',
-  trigger_type: 'sdk',
   external_run_id: 'x',
   parent_run_id: Bun.randomUUIDv7(),
-  session_id: null,
-  external_user_id: null,
   tags: ['a', 'é'],
-  metadata: '{}',
   input: '{"n":12345678901234567890}',
   output: '{"ok":true}',
-  error_message: null,
-  error_detail: null,
-  created_at: 1_700_000_000_000,
-  started_at: 1_700_000_000_001,
   completed_at: 1_700_000_000_002,
   duration_ms: 1,
   input_tokens: 2 ** 40,
@@ -83,22 +71,12 @@ const run: RunRow = {
   cost_usd: 0.25,
   event_count: 2 ** 40,
   last_event_at: 1_700_000_000_001,
-  pending: null,
-}
+})
 
 test('the newest state of a run and of a task wins, with and without nulls', async () => {
   const { client } = await freshColumnarDatabase()
   const blocks = RecordBlock.ofRuns()
-  const started: RunRow = {
-    ...run,
-    status: 'running',
-    output: null,
-    completed_at: null,
-    duration_ms: null,
-    parent_run_id: null,
-    tags: [],
-  }
-  blocks.add([started, run], [])
+  blocks.add([runRow(ref), run], [])
   await client.insertNative('runs', blocks.build(1, 1_700_000_000_456, 'epoch-1'), 'token', NO_SIGNAL)
   const [state] = await client.query<Record<string, unknown>>('select * from runs final')
   expect(state).toMatchObject({
@@ -120,22 +98,7 @@ test('the newest state of a run and of a task wins, with and without nulls', asy
     last_event_at: '2023-11-14 22:13:20.001',
     seq: 2,
   })
-  const task: TaskRow = {
-    workspace_id: run.workspace_id,
-    agent_id: run.agent_id,
-    run_id: run.run_id,
-    task_id: Bun.randomUUIDv7(),
-    parent_task_id: null,
-    name: 'look up',
-    status: 'running',
-    input: null,
-    output: '{}',
-    error_message: null,
-    created_at: 1,
-    updated_at: 2,
-    started_at: null,
-    completed_at: null,
-  }
+  const task = taskRow(ref, { output: '{}', started_at: null })
   const tasks = RecordBlock.ofTasks()
   tasks.add([task, { ...task, status: 'failed', error_message: 'no', parent_task_id: run.run_id }], [])
   await client.insertNative('tasks', tasks.build(3, 1_700_000_000_456, 'epoch-1'), 'token', NO_SIGNAL)

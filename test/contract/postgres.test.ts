@@ -6,6 +6,7 @@ import { RawJson } from '../../src/base/raw-json.ts'
 import { connectPostgres, isUnavailable, type Sql, unavailableOf } from '../../src/postgres/connect.ts'
 import { migratePostgres } from '../../src/postgres/migrate.ts'
 import { eventually } from '../support/eventually.ts'
+import { failureOf } from '../support/failures.ts'
 import { emptyDatabase, freshDatabase } from '../support/postgres.ts'
 import { temporaryDirectory } from '../support/teardown.ts'
 
@@ -18,13 +19,6 @@ function connect(address: string, options: { statementTimeoutMs?: number } = {})
   const pool = connectPostgres(address, { log, max: 2, ...options })
   pools.push(pool)
   return pool
-}
-
-async function failureOf(work: Promise<unknown>): Promise<unknown> {
-  return work.then(
-    () => undefined,
-    (error: unknown) => error,
-  )
 }
 
 async function migrations(files: Record<string, string>): Promise<string> {

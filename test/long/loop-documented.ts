@@ -1,5 +1,5 @@
+import { type Document, resolve } from '../openapi/document.ts'
 import { type LoopCase, listOf, MIB, membersOf, sending } from './loop-case.ts'
-import type { Json } from './malformed.ts'
 
 /** An operation of the OpenAPI document. */
 export interface Operation {
@@ -12,23 +12,18 @@ export interface Operation {
   readonly bodyNames: readonly string[] | undefined
 }
 
-// biome-ignore lint/suspicious/noExplicitAny: an OpenAPI document is traversed untyped.
-export function operationsOf(document: any): Operation[] {
-  return Object.entries<Json>(document.paths).flatMap(([path, methods]) =>
-    // biome-ignore lint/suspicious/noExplicitAny: see above.
-    Object.entries<any>(methods as any).map(([method, operation]) => {
-      const schema = operation.requestBody?.content?.['application/json']?.schema
-      const resolved = document.components.schemas[schema?.$ref?.split('/').at(-1)] ?? schema
-      return {
-        method: method.toUpperCase(),
-        route: `${method.toUpperCase()} ${path}`,
-        path,
-        pattern: new RegExp(`^${path.replaceAll(/\{\w+\}/g, '[^/]+')}$`),
-        queryNames: (operation.parameters ?? []).flatMap((each: Json) => (each.in === 'query' ? [each.name] : [])),
-        bodyNames: schema === undefined ? undefined : Object.keys(resolved.properties ?? {}),
-      }
-    }),
-  )
+export function operationsOf({ json, operations }: Document): Operation[] {
+  return [...operations.values()].map(({ path, method, operation: { parameters = [], requestBody } }) => {
+    const schema = requestBody?.content['application/json']?.schema
+    return {
+      method: method.toUpperCase(),
+      route: `${method.toUpperCase()} ${path}`,
+      path,
+      pattern: new RegExp(`^${path.replaceAll(/\{\w+\}/g, '[^/]+')}$`),
+      queryNames: parameters.flatMap((each) => (each.in === 'query' ? [each.name] : [])),
+      bodyNames: schema === undefined ? undefined : Object.keys(resolve(json, schema).properties ?? {}),
+    }
+  })
 }
 
 const BODY_BYTES = 10 * MIB

@@ -1,4 +1,5 @@
 import { join } from 'node:path'
+import { readDocument } from '../openapi/document.ts'
 import { newAgent } from '../support/api.ts'
 import { startModelServer } from '../support/model-server.ts'
 import { OPERATOR_TOKEN, spawnService, UNLIMITED } from '../support/service.ts'
@@ -87,7 +88,7 @@ class LoopCampaign extends ServiceCampaign {
     const run = await api('POST', '/api/ingest/v1/run/start', { agent_id: agentId }, { key: agentKey })
     const { service, model } = this
     const context: LoopContext = { service, model, agentId, agentKey, runId: run.data.run_id }
-    this.operations = operationsOf(JSON.parse((await api('GET', '/docs/json', undefined, { key: null })).text))
+    this.operations = operationsOf(await readDocument(service))
     return [
       ...(await readCases(context)),
       ...ingestCases(context),

@@ -1,4 +1,5 @@
 import { gzipSync } from 'node:zlib'
+import { readDocument } from '../openapi/document.ts'
 import { newAgent } from '../support/api.ts'
 import { OPERATOR_TOKEN, spawnService, UNLIMITED } from '../support/service.ts'
 import { type Campaign, type CampaignResult, ServiceCampaign } from './campaign.ts'
@@ -75,8 +76,10 @@ class RequestCampaign extends ServiceCampaign {
     const { api } = this.service
     const { agentId, agentKey } = await newAgent(api)
     const run = await api('POST', '/api/ingest/v1/run/start', { agent_id: agentId }, { key: agentKey })
-    const document = JSON.parse((await api('GET', '/docs/json', undefined, { key: null })).text)
-    this.operations = operationsOf(document)
+    const { json, operations } = await readDocument(this.service)
+    this.operations = [...operations.values()].map(({ path, method, operation: { parameters = [], requestBody } }) =>
+      inlined(json, { method, path, parameters, body: requestBody?.content['application/json']?.schema }),
+    )
     this.known = [agentId, run.data.run_id]
     this.agentKey = agentKey
   }
@@ -216,19 +219,4 @@ function inlined<T>(document: Json, part: T): T {
     return inlined(document, { ...(schemas[$ref.split('/').at(-1)!] as Json), ...members }) as T
   }
   return Object.fromEntries(Object.entries(members).map(([name, member]) => [name, inlined(document, member)])) as T
-}
-
-// biome-ignore lint/suspicious/noExplicitAny: an OpenAPI document is traversed untyped.
-function operationsOf(document: any): Operation[] {
-  const operations: Operation[] = []
-  for (const [path, methods] of Object.entries<Json>(document.paths))
-    for (const [method, raw] of Object.entries(methods as Record<string, Json>)) {
-      const operation = raw as {
-        parameters?: Operation['parameters']
-        requestBody?: { content?: Record<string, { schema?: Json }> }
-      }
-      const body = operation.requestBody?.content?.['application/json']?.schema
-      operations.push(inlined(document, { method, path, parameters: operation.parameters ?? [], body }))
-    }
-  return operations
 }

@@ -1,6 +1,8 @@
 import { expect, test } from 'bun:test'
 import { cp, readFile, symlink } from 'node:fs/promises'
 import { join } from 'node:path'
+import { compile } from '../support/client-build.ts'
+import { runTool } from '../support/processes.ts'
 import { startTestService } from '../support/service.ts'
 import { temporaryDirectory } from '../support/teardown.ts'
 import { CLIENT_TYPES, clientTypes } from './client-types.ts'
@@ -26,22 +28,6 @@ const STRICT = {
   include: ['*.ts'],
 }
 
-async function run(command: readonly string[], cwd: string, options: { env?: object } = {}) {
-  const child = Bun.spawn([...command], {
-    cwd,
-    stdin: 'ignore',
-    stderr: 'pipe',
-    env: { ...process.env, ...options.env },
-  })
-  const [out, problems, code] = await Promise.all([
-    new Response(child.stdout).text(),
-    new Response(child.stderr).text(),
-    child.exited,
-  ])
-  if (code !== 0) throw new Error(`${command.join(' ')} ended with ${code}:\n${out}\n${problems}`)
-  return out
-}
-
 test('a generated client compiles under strict and runs against the service', async () => {
   const [service, directory] = await Promise.all([startTestService(), temporaryDirectory()])
   await symlink(join(ROOT, 'node_modules'), join(directory, 'node_modules'))
@@ -49,9 +35,9 @@ test('a generated client compiles under strict and runs against the service', as
   await Bun.write(join(directory, 'tsconfig.json'), JSON.stringify(STRICT))
   const document = await (await fetch(`${service.url}/docs/json`)).text()
   await Bun.write(join(directory, 'api.d.ts'), await generateTypes(document))
-  await run([process.execPath, join(ROOT, 'node_modules/typescript/bin/tsc'), '-p', '.'], directory)
+  await compile(['-p', '.'], directory)
   const env = { SERVICE_URL: service.url, WORKSPACE_KEY: service.workspaceKey }
-  const seen = JSON.parse(await run([process.execPath, 'use.ts'], directory, { env }))
+  const seen = JSON.parse(await runTool([process.execPath, 'use.ts'], directory, { env }))
   expect(seen).toEqual({
     stored: 2,
     status: 'completed',

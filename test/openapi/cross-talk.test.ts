@@ -3,15 +3,16 @@ import { eventually } from '../support/eventually.ts'
 import { LiveSocket, LiveStream, newReporter, newTenant, type Reporter, type Tenant } from '../support/feeds.ts'
 import { OutputReader, untilStatus } from '../support/hosted.ts'
 import { callTurn, type HostedRig, type ScriptedAgent, startHostedRig } from '../support/hosted-rig.ts'
+import { inParallel } from '../support/in-parallel.ts'
 import { attributesOf, logsOf, randomHex, span, tracesOf } from '../support/otlp.ts'
 import { seededRandom } from '../support/random.ts'
 import { OPERATOR_TOKEN, UNLIMITED } from '../support/service.ts'
-import { Checker, type Document, type Endpoint, readDocument, targetOf } from './document.ts'
+import { Checker, type Document, type Endpoint, type OperationCall, readDocument, targetOf } from './document.ts'
 
 /**
  * Two workspaces call everything at once. Whatever one sends, data and mistakes, contains its mark, and no answer or feed
  * of the other may contain that mark. What is called comes from the document: an operation that no story below calls
- * successfully fails the test.
+ * successfully fails the test, and so does a request or an answer that does not match it.
  */
 
 const MARKS = ['ALDER', 'BIRCH'] as const
@@ -33,12 +34,9 @@ interface Side extends Tenant {
   readonly seen: Map<string, Set<number>>
 }
 
-interface Request {
-  readonly path?: readonly string[]
-  readonly query?: string
-  readonly body?: unknown
-  readonly key?: string | null
-  readonly headers?: Record<string, string>
+interface Request extends OperationCall {
+  /** The body does not match its schema but is accepted. */
+  readonly isWrong?: boolean
 }
 
 let rig: HostedRig
@@ -78,7 +76,7 @@ function inspect({ mark, otherMark, seen }: Side, operationId: string, status: n
 }
 
 /** Calls an operation, and checks the answer. */
-async function send(side: Side, operationId: string, request: Request = {}) {
+async function send(side: Side, operationId: string, request: OperationCall = {}) {
   const { path, query, body, key, headers } = request
   const endpoint = document.operations.get(operationId)!
   const options = { ...(key !== undefined && { key }), ...(headers && { headers }) }
@@ -95,7 +93,9 @@ async function send(side: Side, operationId: string, request: Request = {}) {
 }
 
 /** Calls an operation that must succeed, again while others are served first. @returns the data */
-async function call(side: Side, operationId: string, request: Request = {}) {
+async function call(side: Side, operationId: string, { isWrong = false, ...request }: Request = {}) {
+  const endpoint = document.operations.get(operationId)!
+  checker.request(endpoint, isWrong ? { ...request, body: undefined } : request)
   const { status, data, text } = await eventually(async () => {
     const answer = await send(side, operationId, request)
     return ![429, 503].includes(answer.status) && answer
@@ -168,6 +168,7 @@ const STORIES: Readonly<Record<string, Story>> = {
         query: 'partial=true',
         body,
         key: side.reporter.agentKey,
+        isWrong: true,
       })
       if (rejected.length !== index % 4) wrong.push(`${side.mark}: ${index % 4} rejected: ${JSON.stringify(rejected)}`)
     })
@@ -298,14 +299,7 @@ test('no answer and no feed of a workspace contains what another one sends', asy
   ]
   const order = parts.map((part) => ({ part, at: random.next() })).toSorted((a, b) => a.at - b.at)
   // Both workspaces in the same order, so that the same operations overlap.
-  const rest = order.map(({ part }) => part)
-  const worker = async (): Promise<void> => {
-    for (let part = rest.pop(); part !== undefined; part = rest.pop()) {
-      const [play, number] = part
-      await Promise.all(sides.map((side) => play(side, number)))
-    }
-  }
-  await Promise.all(Array.from({ length: 8 }, worker))
+  await inParallel(order, ({ part: [play, number] }) => Promise.all(sides.map((side) => play(side, number))), 8)
   await Promise.all(feeds.map((feed) => feed.end()))
   expect(wrong.slice(0, 5)).toEqual([])
   const ids = [...document.operations.keys()]

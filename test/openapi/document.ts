@@ -13,7 +13,12 @@ export interface Operation {
   readonly description?: string
   readonly tags?: readonly string[]
   readonly security?: readonly Readonly<Record<string, readonly string[]>>[]
-  readonly parameters?: readonly { readonly name: string; readonly in: string; readonly required: boolean }[]
+  readonly parameters?: readonly {
+    readonly name: string
+    readonly in: string
+    readonly required: boolean
+    readonly schema: Schema
+  }[]
   readonly requestBody?: { readonly content: Readonly<Record<string, { readonly schema: Schema }>> }
   readonly responses: Readonly<Record<string, { readonly $ref?: string; readonly content?: Schema }>>
 }
@@ -30,6 +35,16 @@ export interface Document {
   readonly operations: ReadonlyMap<string, Endpoint>
 }
 
+/** What a call of an operation sends. */
+export interface OperationCall {
+  /** Values of the path parameters, in order. */
+  readonly path?: readonly string[]
+  readonly query?: string
+  readonly body?: unknown
+  readonly key?: string | null
+  readonly headers?: Record<string, string>
+}
+
 export async function readDocument({ url }: Pick<TestService, 'url'>): Promise<Document> {
   const json: Schema = await (await fetch(`${url}/docs/json`)).json()
   const endpoints = Object.entries<Record<string, Operation>>(json.paths).flatMap(([path, methods]) =>
@@ -42,6 +57,13 @@ export async function readDocument({ url }: Pick<TestService, 'url'>): Promise<D
 export function targetOf({ path }: Endpoint, values: readonly string[] = [], query = ''): string {
   const rest = [...values]
   return `${path.replaceAll(/\{\w+\}/g, () => encodeURIComponent(rest.shift()!))}${query && `?${query}`}`
+}
+
+/** The schema that a reference names; any other schema itself. */
+export function resolve(json: Schema, schema: Schema): Schema {
+  if (schema?.$ref === undefined) return schema
+  const names: string[] = schema.$ref.slice(2).split('/')
+  return names.reduce((at: Schema, name) => at[name], json)
 }
 
 /** Calls `visit` with every schema of a part of the document, and the path to it. */
@@ -69,6 +91,15 @@ export class Checker {
     this.ajv.addFormat('uuid', /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/)
     this.ajv.addFormat('date-time', /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$/)
     this.ajv.addSchema(strict, 'document')
+  }
+
+  /** @throws Error unless the operation documents the parameters of the query, and the body if it is JSON */
+  request({ path, method, operation }: Endpoint, { query, body }: OperationCall): void {
+    const names = (operation.parameters ?? []).flatMap((each) => (each.in === 'query' ? [each.name] : []))
+    for (const name of new URLSearchParams(query).keys())
+      if (!names.includes(name)) throw new Error(`${operation.operationId} has no parameter ${name}`)
+    if (typeof body === 'object')
+      this.check(body, 'paths', path, method, 'requestBody', 'content', 'application/json', 'schema')
   }
 
   /** @throws Error unless the operation documents the status of the answer, and its body matches */

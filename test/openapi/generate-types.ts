@@ -1,4 +1,5 @@
 import { join } from 'node:path'
+import { runTool } from '../support/processes.ts'
 
 /** Types of TypeScript for an OpenAPI document, made by `openapi-typescript`. */
 
@@ -19,18 +20,6 @@ process.stdout.write(astToString(await generate(await Bun.stdin.json())))
 `
 
 /** @throws Error with the output of the generator if it fails */
-export async function generateTypes(document: string): Promise<string> {
-  const child = Bun.spawn([process.execPath, '-e', GENERATE], {
-    cwd: ROOT,
-    stdin: new Blob([document]),
-    stdout: 'pipe',
-    stderr: 'pipe',
-  })
-  const [types, problems, code] = await Promise.all([
-    new Response(child.stdout).text(),
-    new Response(child.stderr).text(),
-    child.exited,
-  ])
-  if (code !== 0) throw new Error(`the types could not be generated:\n${problems}`)
-  return types
+export function generateTypes(document: string): Promise<string> {
+  return runTool([process.execPath, '-e', GENERATE], ROOT, { stdin: document })
 }

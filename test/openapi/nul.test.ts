@@ -3,7 +3,7 @@ import { createApi } from '../support/api.ts'
 import { callTurn, type HostedRig, startHostedRig } from '../support/hosted-rig.ts'
 import { converse } from '../support/http-app.ts'
 import { OPERATOR_TOKEN } from '../support/service.ts'
-import { type Endpoint, readDocument, type Schema } from './document.ts'
+import { type Endpoint, readDocument, resolve, type Schema } from './document.ts'
 
 /** Postgres stores no NUL, so it must be refused or kept out of text columns at every door. */
 
@@ -137,15 +137,6 @@ async function pauseOf(path: string): Promise<Ids> {
     request_id: data.awaiting_input?.request_id,
     session_id: data.session_id,
   }
-}
-
-function resolve(json: Schema, schema: Schema): Schema {
-  return schema?.$ref === undefined
-    ? schema
-    : schema.$ref
-        .slice(2)
-        .split('/')
-        .reduce((at: Schema, name: string) => at[name], json)
 }
 
 /** A valid-looking value with one of its strings replaced each time; free-form objects hold NUL in a name and a value. */

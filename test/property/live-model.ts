@@ -1,10 +1,10 @@
 import type { ActivityKind, Journal } from '../../src/journal/journal.ts'
 import { LEVELS } from '../../src/journal/levels.ts'
-import type { RunRow, TaskRow } from '../../src/journal/rows.ts'
 import { RUN_STATUSES } from '../../src/runs/state.ts'
 import { TASK_STATUSES } from '../../src/tasks/state.ts'
 import { batchOf, runRef } from '../support/events.ts'
 import type { Random } from '../support/random.ts'
+import { runRow, taskRow } from '../support/rows.ts'
 
 /** The properties of one acknowledged activity that a filter may test. */
 export interface Fact {
@@ -30,7 +30,6 @@ const KINDS = ['event', 'task', 'run'] as const
 const TYPES = ['llm.call', 'llm.call.failed', 'tool.call', 'tool', 'étape "1"', 's']
 const TYPE_PATTERNS = [...TYPES, '*', 'llm.*', 'llm.call*', 'tool*', 'é*', 'none*']
 const TAGS = ['a', 'b', "it's"]
-const NOW = 1_700_000_000_000
 
 /** A workload that reports at random, and the list of all acknowledged activities. */
 export class Workload {
@@ -108,7 +107,10 @@ export class Workload {
       run: random.pick(this.runs),
       status: random.pick(TASK_STATUSES),
     }))
-    const { firstSeq } = await journal.appendTasks(rows.map(taskRow), [])
+    const { firstSeq } = await journal.appendTasks(
+      rows.map(({ run, status }) => taskRow(run, { status })),
+      [],
+    )
     rows.forEach(({ run, status }, i) => {
       this.facts.push({ ...run, kind: 'task', seq: firstSeq + i, status })
     })
@@ -121,7 +123,10 @@ export class Workload {
       status: random.pick(RUN_STATUSES),
       tags: TAGS.filter(() => random.bool(0.4)),
     }))
-    const { firstSeq } = await journal.appendRuns(rows.map(runRow), [])
+    const { firstSeq } = await journal.appendRuns(
+      rows.map(({ run, ...rest }) => runRow(run, rest)),
+      [],
+    )
     rows.forEach(({ run, ...rest }, i) => {
       this.facts.push({ ...run, kind: 'run', seq: firstSeq + i, ...rest })
     })
@@ -146,56 +151,4 @@ export function shows(wanted: Wanted, fact: Fact): boolean {
 
 function among(values: string | readonly string[] | undefined, fits: (value: string) => boolean): boolean {
   return values === undefined || [values].flat().some((value) => fits(value as string))
-}
-
-function runRow({ run, status, tags }: { run: Run; status: string; tags: readonly string[] }): RunRow {
-  return {
-    ...idsOf(run),
-    agent_name: 'Ada',
-    agent_version: 1,
-    runtime_type: 'external',
-    status,
-    trigger_type: 'sdk',
-    external_run_id: null,
-    parent_run_id: null,
-    session_id: null,
-    external_user_id: null,
-    tags,
-    metadata: '{}',
-    input: '{}',
-    output: null,
-    error_message: null,
-    error_detail: null,
-    created_at: NOW,
-    started_at: NOW,
-    completed_at: null,
-    duration_ms: null,
-    input_tokens: 0,
-    output_tokens: 0,
-    cost_usd: 0,
-    event_count: 0,
-    last_event_at: null,
-    pending: null,
-  }
-}
-
-function taskRow({ run, status }: { run: Run; status: string }): TaskRow {
-  return {
-    ...idsOf(run),
-    task_id: Bun.randomUUIDv7(),
-    parent_task_id: null,
-    name: 'a task',
-    status,
-    input: null,
-    output: null,
-    error_message: null,
-    created_at: NOW,
-    updated_at: NOW,
-    started_at: NOW,
-    completed_at: null,
-  }
-}
-
-function idsOf({ workspaceId, agentId, runId }: Run) {
-  return { workspace_id: workspaceId, agent_id: agentId, run_id: runId }
 }

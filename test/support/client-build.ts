@@ -1,5 +1,6 @@
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
+import { collectOutput, runTool } from './processes.ts'
 import { shared, temporaryDirectory } from './teardown.ts'
 
 const ROOT = join(import.meta.dir, '..', '..')
@@ -15,9 +16,7 @@ export const builtClient = shared(async () => {
 
 /** Runs the TypeScript compiler. @throws Error with its output if it finds errors */
 export async function compile(args: readonly string[], cwd: string): Promise<void> {
-  const child = Bun.spawn([process.execPath, TSC, ...args], { cwd, stdout: 'pipe', stderr: 'inherit' })
-  const [output, code] = await Promise.all([new Response(child.stdout).text(), child.exited])
-  if (code !== 0) throw new Error(`tsc ${args.join(' ')} found errors:\n${output}`)
+  await runTool([process.execPath, TSC, ...args], cwd)
 }
 
 export interface NodeProcess {
@@ -38,27 +37,18 @@ export function runNode(code: string, env: Record<string, string>): NodeProcess 
     stdout: 'pipe',
     stderr: 'pipe',
   })
-  let output = ''
-  let changed = Promise.withResolvers<void>()
-  const collect = async (stream: ReadableStream<Uint8Array>) => {
-    const decoder = new TextDecoder()
-    for await (const chunk of stream) {
-      output += decoder.decode(chunk, { stream: true })
-      changed.resolve()
-      changed = Promise.withResolvers()
-    }
-  }
-  const read = Promise.all([collect(child.stdout), collect(child.stderr)])
+  const { printed, read, change } = collectOutput(child)
+  const output = () => printed.stdout + printed.stderr
   const ended = child.exited.then(async () => {
     await read
     return child.signalCode ?? child.exitCode ?? 0
   })
   return {
-    output: () => output,
+    output,
     async printed(text) {
-      while (!output.includes(text)) {
-        const code = await Promise.race([changed.promise, ended])
-        if (code !== undefined && !output.includes(text)) throw new Error(`ended with ${code}:\n${output}`)
+      while (!printed.stdout.includes(text)) {
+        const code = await Promise.race([change(), ended])
+        if (code !== undefined && !printed.stdout.includes(text)) throw new Error(`ended with ${code}:\n${output()}`)
       }
     },
     kill: (signal) => child.kill(signal),

@@ -16,6 +16,7 @@ import type { LogJournal } from '../../src/journal/log/log-journal.ts'
 import { type NatsJournalOptions, openNatsJournal } from '../../src/journal/nats/journal.ts'
 import { type NatsReader, type NatsReaderOptions, openNatsReader } from '../../src/journal/nats/reader.ts'
 import type { FoundJournal, StartDecision } from '../../src/journal/start.ts'
+import type { Closable } from './closed-after-each.ts'
 import { batchOf, runRef } from './events.ts'
 import { hasNats, natsConnection, natsServer } from './nats.ts'
 import { shared, temporaryDirectory } from './teardown.ts'
@@ -40,9 +41,12 @@ export interface StoredJournal {
 export interface Implementation {
   readonly name: string
   readonly isInstalled: boolean
-  /** An empty log. */
-  create(): Promise<StoredJournal>
+  /** An empty log. @param track takes each journal that is opened */
+  create(track?: Track): Promise<StoredJournal>
 }
+
+type Track = <T extends Closable>(opened: T) => T
+const forget: Track = (opened) => opened
 
 const SIZES = { maxBytes: 2 ** 40, keepBytes: 2 ** 40 }
 const server = shared(() => natsServer())
@@ -52,18 +56,18 @@ export const JOURNALS: readonly Implementation[] = [
   {
     name: 'in local files',
     isInstalled: true,
-    async create() {
+    async create(track = forget) {
       const dir = await temporaryDirectory()
       return {
-        open: ({ unitBytes, ...options } = {}) =>
-          openLocal(dir, { ...(unitBytes === undefined ? {} : { segmentBytes: unitBytes }), ...options }),
+        open: async ({ unitBytes, ...options } = {}) =>
+          track(await openLocal(dir, { ...(unitBytes === undefined ? {} : { segmentBytes: unitBytes }), ...options })),
       }
     },
   },
   {
     name: 'in a JetStream stream',
     isInstalled: hasNats,
-    create: async () => new NatsRig(await natsConnection([await server()])),
+    create: async (track) => new NatsRig(await natsConnection([await server()]), 1, track),
   },
 ]
 
@@ -91,6 +95,7 @@ export class NatsRig implements StoredJournal {
   constructor(
     readonly nc: NatsConnection,
     readonly replicas = 1,
+    private readonly track: Track = forget,
   ) {}
 
   private get common() {
@@ -103,13 +108,13 @@ export class NatsRig implements StoredJournal {
   }
 
   /** The next owner. */
-  open(options: OpenOptions & Partial<NatsJournalOptions> = {}): Promise<LogJournal> {
+  async open(options: OpenOptions & Partial<NatsJournalOptions> = {}): Promise<LogJournal> {
     const beginEpoch = async (firstSeq: number) => {
       const epoch = { epoch: newEpoch(), firstSeq }
       this.epochs = withEpoch(this.epochs, epoch)
       return epoch
     }
-    return openNatsJournal({
+    const journal = await openNatsJournal({
       ...this.common,
       replicas: this.replicas,
       generation: ++this.generation,
@@ -122,10 +127,11 @@ export class NatsRig implements StoredJournal {
       onLost: (reason) => this.lost.push(reason),
       ...options,
     })
+    return this.track(journal)
   }
 
-  read(options: Partial<NatsReaderOptions> = {}): Promise<NatsReader> {
-    return openNatsReader({ ...this.common, ...options })
+  async read(options: Partial<NatsReaderOptions> = {}): Promise<NatsReader> {
+    return this.track(await openNatsReader({ ...this.common, ...options }))
   }
 }
 

@@ -1,10 +1,10 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { writeFile } from 'node:fs/promises'
-import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { jetstreamManager, type StreamInfo, type StreamState } from '@nats-io/jetstream'
 import { connect, type Msg, type NatsConnection } from '@nats-io/transport-node'
 import { eventually } from './eventually.ts'
+import { freePorts } from './processes.ts'
 import { atEnd, temporaryDirectory } from './teardown.ts'
 
 const found = spawnSync('nats-server', ['--version'], { encoding: 'utf8' })
@@ -57,7 +57,7 @@ export class NatsServer {
 
 /** Starts one server, which ends after all tests. @param maxPayload the largest message */
 export async function natsServer(maxPayload = 1024 * 1024): Promise<NatsServer> {
-  const [port] = await freePorts(1)
+  const [port] = freePorts(1)
   const dir = await temporaryDirectory()
   const config = join(dir, 'nats.conf')
   await writeFile(config, `max_payload: ${maxPayload}\n${SYNCED}`)
@@ -69,7 +69,7 @@ export async function natsServer(maxPayload = 1024 * 1024): Promise<NatsServer> 
 
 /** Starts three servers that form a cluster. */
 export async function natsCluster(): Promise<NatsServer[]> {
-  const ports = await freePorts(6)
+  const ports = freePorts(6)
   const routes = ports.slice(3).map((port) => `nats://127.0.0.1:${port}`)
   const dir = await temporaryDirectory()
   const config = join(dir, 'nats.conf')
@@ -106,20 +106,6 @@ export async function natsConnection(
   })
   atEnd(() => nc.close())
   return nc
-}
-
-/** Ports that were free a moment ago. */
-async function freePorts(count: number): Promise<number[]> {
-  const servers = await Promise.all(
-    Array.from({ length: count }, async () => {
-      const server = createServer()
-      await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-      return server
-    }),
-  )
-  const ports = servers.map((server) => (server.address() as { port: number }).port)
-  await Promise.all(servers.map((server) => new Promise((resolve) => server.close(resolve))))
-  return ports
 }
 
 async function isListening(port: number): Promise<boolean> {

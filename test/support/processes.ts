@@ -55,6 +55,41 @@ export async function runProgram(command: readonly string[], { env = {}, cwd, st
   return { code, stdout: new TextDecoder().decode(bytes), stderr, bytes }
 }
 
+/** Runs a program in a directory, with our environment. @returns what it printed @throws Error with that when it fails */
+export async function runTool(
+  command: readonly string[],
+  cwd: string,
+  { env = {}, stdin = '' }: Omit<ProgramOptions, 'cwd'> = {},
+): Promise<string> {
+  const own = process.env as Record<string, string>
+  const { code, stdout, stderr } = await runProgram(command, { cwd, env: { ...own, ...env }, stdin })
+  if (code !== 0) throw new Error(`${command.join(' ')} ended with ${code}:\n${stdout}${stderr}`)
+  return stdout
+}
+
+/** Collects what a program prints while it runs. */
+export function collectOutput(child: Readonly<Record<'stdout' | 'stderr', ReadableStream<Uint8Array>>>) {
+  const printed = { stdout: '', stderr: '' }
+  let changed = Promise.withResolvers<void>()
+  const collect = async (name: keyof typeof printed) => {
+    const decoder = new TextDecoder()
+    for await (const chunk of child[name]) {
+      printed[name] += decoder.decode(chunk, { stream: true })
+      changed.resolve()
+      changed = Promise.withResolvers()
+    }
+  }
+  return { printed, read: Promise.all([collect('stdout'), collect('stderr')]), change: () => changed.promise }
+}
+
+/** Ports that were free a moment ago. */
+export function freePorts(count: number): number[] {
+  const socket = { data: () => {} }
+  const listeners = Array.from({ length: count }, () => Bun.listen({ hostname: '127.0.0.1', port: 0, socket }))
+  for (const listener of listeners) listener.stop(true)
+  return listeners.map(({ port }) => port)
+}
+
 interface TerminalOptions {
   readonly env: Readonly<Record<string, string>>
   readonly cwd?: string

@@ -41,11 +41,3 @@ export async function runPython(code: string, env: Record<string, string> = {}):
   if (exit !== 0) throw new Error(`ended with ${exit}:\n${output}${problems}`)
   return output + problems
 }
-
-/** Runs a program in a directory. @returns what it printed @throws Error with that when it fails */
-export async function runTool(command: readonly string[], cwd: string, env: Record<string, string> = {}) {
-  const child = Bun.spawn([...command], { cwd, env: { ...process.env, ...env }, stdout: 'pipe', stderr: 'pipe' })
-  const [output, problems] = await Promise.all([new Response(child.stdout).text(), new Response(child.stderr).text()])
-  if ((await child.exited) !== 0) throw new Error(`${command.join(' ')} failed:\n${output}${problems}`)
-  return output
-}

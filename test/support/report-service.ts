@@ -3,9 +3,12 @@ import { Client, type ClientOptions, type ReportError } from '../../src/client/n
 import { type Api, newAgent } from './api.ts'
 import { atEnd } from './teardown.ts'
 
-/** A report as the service receives it. */
+/** A call as the service receives it. */
 export interface ReceivedCall {
+  readonly method: string
   readonly path: string
+  readonly query: URLSearchParams
+  readonly headers: Headers
   readonly atMs: number
   readonly encoding: string | null
   readonly text: string
@@ -36,20 +39,21 @@ export function refuseRequest(status: number, code: string): Answer {
 
 const LIMITS = { body_bytes: 10 * 2 ** 20, events_per_call: 5_000 }
 
-/** A service that gives these responses to reports, one after the other, and repeats the last one. */
+/** A service that gives these responses, one after the other, and repeats the last one. */
 export function serveReports(...answers: readonly Answer[]) {
   const received: ReceivedCall[] = []
   const server = Bun.serve({
     hostname: '127.0.0.1',
     port: 0,
     async fetch(request) {
-      const path = new URL(request.url).pathname
+      const { method, headers } = request
+      const { pathname: path, searchParams: query } = new URL(request.url)
       if (path === '/api/v1/limits') return Response.json({ data: LIMITS, error: null })
       const nth = received.length
-      const encoding = request.headers.get('content-encoding')
+      const encoding = headers.get('content-encoding')
       const bytes = new Uint8Array(await request.arrayBuffer())
       const text = (encoding === null ? Buffer.from(bytes) : gunzipSync(bytes)).toString()
-      const call = { path, atMs: performance.now(), encoding, text }
+      const call = { method, path, query, headers, atMs: performance.now(), encoding, text }
       received.push(call)
       return answers[Math.min(nth, answers.length - 1)]!(call)
     },

@@ -8,6 +8,7 @@ import { type Api, createApi } from './api.ts'
 import { freshColumnarDatabase } from './columnar.ts'
 import { eventually } from './eventually.ts'
 import { freshDatabase } from './postgres.ts'
+import { collectOutput, freePorts } from './processes.ts'
 import { freshDataDir } from './stores.ts'
 import { atEnd, temporaryDirectory } from './teardown.ts'
 
@@ -162,17 +163,7 @@ export function runMain(env: Record<string, string>, { openFiles, preload, main 
     stdout: 'pipe',
     stderr: 'pipe',
   })
-  const printed = { stdout: '', stderr: '' }
-  let changed = Promise.withResolvers<void>()
-  const collect = async (name: keyof typeof printed) => {
-    const decoder = new TextDecoder()
-    for await (const chunk of child[name]) {
-      printed[name] += decoder.decode(chunk, { stream: true })
-      changed.resolve()
-      changed = Promise.withResolvers()
-    }
-  }
-  const read = Promise.all([collect('stdout'), collect('stderr')])
+  const { printed, read, change } = collectOutput(child)
   atEnd(async () => {
     if (child.exitCode !== null || child.signalCode !== null) return
     child.kill('SIGTERM')
@@ -191,7 +182,7 @@ export function runMain(env: Record<string, string>, { openFiles, preload, main 
       for (;;) {
         const found = pattern.exec(printed.stdout)?.[1]
         if (found !== undefined) return found
-        await changed.promise
+        await change()
       }
     },
   }
@@ -199,9 +190,7 @@ export function runMain(env: Record<string, string>, { openFiles, preload, main 
 
 /** A port that was free a moment ago. */
 export function freePort(): number {
-  const listener = Bun.listen({ hostname: '127.0.0.1', port: 0, socket: { data: () => {} } })
-  listener.stop(true)
-  return listener.port
+  return freePorts(1)[0]!
 }
 
 /** Waits until SQL has everything acknowledged so far. */

@@ -6,6 +6,7 @@ import { remoteClickHouse } from '../../src/clickhouse/backend.ts'
 import { type ColumnarClient, ColumnarUnavailable, createColumnarClient } from '../../src/clickhouse/client.ts'
 import { onCluster, refuseOtherTables } from '../../src/clickhouse/cluster.ts'
 import { migrateClickHouse } from '../../src/clickhouse/migrate.ts'
+import { failureOf } from '../support/failures.ts'
 import { atEnd, temporaryDirectory } from '../support/teardown.ts'
 
 /** What the service sends to a ClickHouse cluster. A cluster itself is not available to the tests. */
@@ -128,7 +129,7 @@ describe('migrations', () => {
     const directory = await temporaryDirectory()
     await Bun.write(join(directory, '0001_new.sql'), 'optimize table {database}.events;\n')
     const { clientOf } = recordingServer(noRows)
-    expect(await failure(migrateClickHouse(clientOf('main'), log, directory))).toMatchObject({
+    expect(await failureOf(migrateClickHouse(clientOf('main'), log, directory))).toMatchObject({
       message: expect.stringContaining('optimize table ars.events'),
     })
   })
@@ -166,7 +167,7 @@ describe('inserts', () => {
     const text = `Code: ${code}. DB::Exception: a replica is down. (${type})`
     const { clientOf } = recordingServer(() => new Response(text, { status: 500 }))
     const insert = clientOf('main').insertNative('events', [new Uint8Array(8)], 'token')
-    expect(await failure(insert)).toBeInstanceOf(ColumnarUnavailable)
+    expect(await failureOf(insert)).toBeInstanceOf(ColumnarUnavailable)
   })
 })
 
@@ -177,7 +178,7 @@ describe('tables of another kind', () => {
   }
 
   test('a cluster with tables that are not replicated is refused', async () => {
-    expect(await failure(refuseOtherTables(withTables('MergeTree', 'main')))).toMatchObject({
+    expect(await failureOf(refuseOtherTables(withTables('MergeTree', 'main')))).toMatchObject({
       name: 'StartError',
       message:
         'CLICKHOUSE_CLUSTER is set, but table ars.events is not replicated (MergeTree): ' +
@@ -186,7 +187,7 @@ describe('tables of another kind', () => {
   })
 
   test('replicated tables without the name of their cluster are refused', async () => {
-    expect(await failure(refuseOtherTables(withTables('ReplicatedMergeTree', undefined)))).toMatchObject({
+    expect(await failureOf(refuseOtherTables(withTables('ReplicatedMergeTree', undefined)))).toMatchObject({
       name: 'StartError',
       message: 'table ars.events is replicated: set CLICKHOUSE_CLUSTER to the name of its cluster',
     })
@@ -202,11 +203,4 @@ describe('tables of another kind', () => {
 
 function withoutComments(sql: string): string {
   return sql.replace(/^\s*--.*\n/gm, '').trim()
-}
-
-async function failure(promise: Promise<unknown>): Promise<unknown> {
-  return promise.then(
-    () => undefined,
-    (error: unknown) => error,
-  )
 }

@@ -1,8 +1,8 @@
 import { afterEach, expect, setSystemTime, test } from 'bun:test'
 import { Penalties } from '../../src/analytics/caps.ts'
 import { systemClock } from '../../src/base/clock.ts'
-import { ApiError } from '../../src/base/errors.ts'
 import { FailureLimit, RateLimiter } from '../../src/http/rate-limit.ts'
+import { waitOf } from '../support/failures.ts'
 
 /** Limits last as long as they say, also when the system clock is set. */
 
@@ -11,17 +11,6 @@ const JUMPS_MS = [365 * 86_400_000, -365 * 86_400_000]
 afterEach(() => {
   setSystemTime()
 })
-
-/** Seconds to wait; 0 if the call was allowed. */
-function waitOf(call: () => unknown): number {
-  try {
-    call()
-    return 0
-  } catch (error) {
-    if (error instanceof ApiError && error.code === 'RATE_LIMITED') return error.retryAfterSeconds!
-    throw error
-  }
-}
 
 test.each(JUMPS_MS)('a jump of the system clock by %d ms neither ends nor prolongs a refusal', (jumpMs) => {
   const penalties = new Penalties(30)

@@ -1,7 +1,6 @@
 import { expect, test } from 'bun:test'
-import { ApiError } from '../../src/base/errors.ts'
-import type { RateLimits } from '../../src/http/rate-limit.ts'
-import { type Budget, RateLimiter } from '../../src/http/rate-limit.ts'
+import { type Budget, RateLimiter, type RateLimits } from '../../src/http/rate-limit.ts'
+import { waitOf } from '../support/failures.ts'
 import { seededRandom } from '../support/random.ts'
 
 const LIMITS: RateLimits = {
@@ -16,15 +15,7 @@ function setUp(limits = LIMITS) {
   const time = { ms: 1_000_000 }
   const limiter = new RateLimiter(limits, { clock: { now: () => 0 }, monotonicMs: () => time.ms })
   /** Seconds to wait; 0 if the cost was taken. */
-  const take = (key: string, budget: Budget, cost: number): number => {
-    try {
-      limiter.take(key, budget, cost)
-      return 0
-    } catch (error) {
-      if (error instanceof ApiError && error.code === 'RATE_LIMITED') return error.retryAfterSeconds!
-      throw error
-    }
-  }
+  const take = (key: string, budget: Budget, cost: number) => waitOf(() => limiter.take(key, budget, cost))
   return { time, limiter, take }
 }
 

@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import fs from 'node:fs'
 import { join } from 'node:path'
 import { createLog } from '../../src/base/log.ts'
@@ -6,6 +6,7 @@ import { type JournalReader, lastSeqOf } from '../../src/journal/journal.ts'
 import type { LocalJournal, LocalJournalOptions } from '../../src/journal/local/journal.ts'
 import { type LocalReader, type LocalReaderOptions, openLocalReader } from '../../src/journal/local/reader.ts'
 import { segmentNames } from '../../src/journal/local/segment-files.ts'
+import { closedAfterEach } from '../support/closed-after-each.ts'
 import { eventually } from '../support/eventually.ts'
 import { appendMarks, gapsOf, marksAfter, marksOf, openLocal } from '../support/journals.ts'
 import { seededRandom } from '../support/random.ts'
@@ -14,22 +15,14 @@ import { temporaryDirectory } from '../support/teardown.ts'
 /** Reading the files of a journal while another process writes them; here the writer is another object. */
 
 const log = createLog('silent')
-const opened: { close(): Promise<void> }[] = []
-
-afterEach(async () => {
-  await Promise.all(opened.splice(0).map((each) => each.close()))
-})
+const track = closedAfterEach()
 
 async function write(dir: string, options: Partial<LocalJournalOptions> = {}): Promise<LocalJournal> {
-  const journal = await openLocal(dir, { segmentBytes: 16_384, ...options })
-  opened.push(journal)
-  return journal
+  return track(await openLocal(dir, { segmentBytes: 16_384, ...options }))
 }
 
 async function read(dir: string, options: Partial<LocalReaderOptions> = {}): Promise<LocalReader> {
-  const reader = await openLocalReader({ dir, log, ...options })
-  opened.push(reader)
-  return reader
+  return track(await openLocalReader({ dir, log, ...options }))
 }
 
 /** What a consumer that follows the log has seen: each mark with its position. */

@@ -6,6 +6,7 @@ import type { LocalJournal } from '../../src/journal/local/journal.ts'
 import { segmentNames } from '../../src/journal/local/segment-files.ts'
 import { FrameSeal } from '../../src/journal/log/frame.ts'
 import type { SinkOptions } from '../../src/sink/sink.ts'
+import { closedAfterEach } from '../support/closed-after-each.ts'
 import { batchOf, runRef } from '../support/events.ts'
 import { forgedFrame, runIdsOf } from '../support/forged-frames.ts'
 import { framesAfter, gapsOf, openLocal } from '../support/journals.ts'
@@ -16,6 +17,11 @@ import { temporaryDirectory } from '../support/teardown.ts'
 /** How a journal recovers files left behind by a crash, a disk error or an attacker. */
 
 const PAGE_BYTES = 4096
+const track = closedAfterEach()
+
+async function open(...args: Parameters<typeof openLocal>): Promise<LocalJournal> {
+  return track(await openLocal(...args))
+}
 
 function append(journal: LocalJournal, count = 1, run = runRef()) {
   return journal.appendEvents(batchOf(run, new Array(count).fill({ type: 'mark' })))
@@ -35,7 +41,7 @@ function change(path: string, work: (bytes: Buffer) => Buffer | undefined): void
 
 test("a frame with an attacker's key that callers hide in the rows of a real frame is never recovered, wherever that frame is torn", async () => {
   const dir = await temporaryDirectory()
-  const journal = await openLocal(dir)
+  const journal = await open(dir)
   await append(journal)
   const forged = forgedFrame(new FrameSeal(Buffer.alloc(32, 1), journal.epoch, 1), 1_000_000)
   const victims = runIdsOf(forged)
@@ -48,7 +54,7 @@ test("a frame with an attacker's key that callers hide in the rows of a real fra
   expect(whole.indexOf(forged)).toBeGreaterThan(PAGE_BYTES)
   for (const damage of DAMAGES) {
     fs.writeFileSync(name, damage(Buffer.from(whole)))
-    const again = await openLocal(dir)
+    const again = await open(dir)
     expect(await positionsOf(again)).toEqual([1])
     expect([again.endSeq, gapsOf(again)]).toEqual([lastSeq, [[1, lastSeq]]])
     await again.close()
@@ -67,45 +73,43 @@ const DAMAGES: ((bytes: Buffer) => Buffer)[] = [
 
 test('a newest frame damaged after its acknowledgement becomes a gap; its positions are not reused', async () => {
   const dir = await temporaryDirectory()
-  const journal = await openLocal(dir)
+  const journal = await open(dir)
   await append(journal, 3)
   await append(journal, 5)
   await journal.close()
   change(join(dir, segmentNames(dir)[0]), (bytes) => bytes.fill(7, PAGE_BYTES + 200, PAGE_BYTES + 220))
-  const again = await openLocal(dir)
+  const again = await open(dir)
   expect([again.endSeq, gapsOf(again)]).toEqual([8, [[3, 8]]])
   expect(await append(again)).toEqual({ firstSeq: 9, lastSeq: 9 })
   expect(await positionsOf(again)).toEqual([1, 9])
   expect(fs.readdirSync(dir).filter((name) => name.endsWith('.damaged'))).toHaveLength(1)
-  await again.close()
 })
 
 test('a recovery that ends within a page starts a new segment, and the first append succeeds', async () => {
   const dir = await temporaryDirectory()
-  const journal = await openLocal(dir)
+  const journal = await open(dir)
   // One commit of two frames.
   await Promise.all([journal.appendRuns([runRow(runRef())], [Bun.randomUUIDv7()]), append(journal, 2)])
   await journal.close()
   const name = join(dir, segmentNames(dir)[0])
   change(name, (bytes) => bytes.fill(0, bytes.lastIndexOf('mark') - 10))
   fs.rmSync(join(dir, 'acknowledged'))
-  const again = await openLocal(dir)
+  const again = await open(dir)
   expect(again.endSeq).toBe(1)
   expect(fs.statSync(name).size % PAGE_BYTES).not.toBe(0)
   expect(await append(again)).toEqual({ firstSeq: 2, lastSeq: 2 })
   expect(segmentNames(dir)).toHaveLength(2)
   await again.close()
-  const third = await openLocal(dir)
+  const third = await open(dir)
   expect(await positionsOf(third)).toEqual([1, 2])
-  await third.close()
 })
 
 test('a sink loads the rows of two epochs apart: each batch belongs to one, which its token names', async () => {
   const dir = await temporaryDirectory()
-  const first = await openLocal(dir)
+  const first = await open(dir)
   await append(first, 3)
   await first.close()
-  const second = await openLocal(dir, { decideStart: async () => ({ afterSeq: 20, loadedSeq: 20, newEpoch: true }) })
+  const second = await open(dir, { decideStart: async () => ({ afterSeq: 20, loadedSeq: 20, newEpoch: true }) })
   await append(second, 2)
   const tokens: string[] = []
   const client: SinkOptions['client'] = { insertNative: async (_table, _blocks, token) => void tokens.push(token) }
@@ -113,31 +117,29 @@ test('a sink loads the rows of two epochs apart: each batch belongs to one, whic
   expect(await sink.waitFor(22, 10_000)).toBe(true)
   expect(tokens).toEqual([`${first.epoch}-0-3`, `${second.epoch}-3-22`])
   await sink.stop(0)
-  await second.close()
 })
 
 test('a sink skips a gap at the end, so that nothing waits for rows that never come', async () => {
   const dir = await temporaryDirectory()
-  const journal = await openLocal(dir, { decideStart: async () => ({ afterSeq: 5, loadedSeq: 0, newEpoch: false }) })
+  const journal = await open(dir, { decideStart: async () => ({ afterSeq: 5, loadedSeq: 0, newEpoch: false }) })
   const client: SinkOptions['client'] = { insertNative: async () => {} }
   const sink = await startSink({ journal, client, dir, log: createLog('silent'), intervalMs: 1 })
   expect(await sink.waitFor(5, 10_000)).toBe(true)
   await sink.stop(0)
-  await journal.close()
 })
 
 test('a journal does not open without its frame key, and one copy of the key is enough', async () => {
   const dir = await temporaryDirectory()
-  const journal = await openLocal(dir)
+  const journal = await open(dir)
   await append(journal)
   await journal.close()
   fs.writeFileSync(join(dir, 'epoch'), 'damaged')
-  const again = await openLocal(dir)
+  const again = await open(dir)
   expect([again.epoch, await positionsOf(again)]).toEqual([journal.epoch, [1]])
   await again.close()
   fs.rmSync(join(dir, 'epoch'))
   fs.rmSync(join(dir, 'epoch.copy'))
-  await expect(openLocal(dir)).rejects.toThrow('restore it from a backup')
+  await expect(open(dir)).rejects.toThrow('restore it from a backup')
 })
 
 test('what is dropped is on the disk no more, not even in copies of damaged data', async () => {
@@ -145,31 +147,29 @@ test('what is dropped is on the disk no more, not even in copies of damaged data
   const text = 'this must not stay'
   const run = runRef()
   const filesWith = () => fs.readdirSync(dir).filter((name) => fs.readFileSync(join(dir, name)).includes(text))
-  const journal = await openLocal(dir)
+  const journal = await open(dir)
   await journal.appendEvents(batchOf(run, [{ type: 'mark', payload: { text } }]))
   await append(journal)
   expect(filesWith()).toHaveLength(1)
   await journal.close()
   change(join(dir, filesWith()[0]), (bytes) => bytes.fill(7, bytes.indexOf(text) - 3, bytes.indexOf(text) - 2))
-  const again = await openLocal(dir)
+  const again = await open(dir)
   expect(filesWith().filter((name) => name.endsWith('.damaged'))).toHaveLength(1)
   expect(await again.drop(await again.cut())).toBe(true)
   expect(filesWith()).toEqual([])
-  await again.close()
 })
 
 test('a damaged frame of an earlier segment is set aside with a copy when it is read', async () => {
   const dir = await temporaryDirectory()
-  const journal = await openLocal(dir)
+  const journal = await open(dir)
   for (let segment = 0; segment < 3; segment++) {
     await append(journal, 2)
     await journal.cut()
   }
   await journal.close()
   change(join(dir, segmentNames(dir)[0]), (bytes) => bytes.fill(7, 200, 220))
-  const again = await openLocal(dir)
+  const again = await open(dir)
   expect(await positionsOf(again)).toEqual([3, 5])
   expect(gapsOf(again)).toEqual([[0, 2]])
   expect(fs.readdirSync(dir).filter((name) => name.endsWith('.damaged'))).toHaveLength(1)
-  await again.close()
 })

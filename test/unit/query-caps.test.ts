@@ -5,6 +5,7 @@ import { ApiError } from '../../src/base/errors.ts'
 import { ExceptionScanner, exceptionBlock, mintExceptionTag } from '../../src/clickhouse/exception-block.ts'
 import { ClickHouseFailure } from '../../src/clickhouse/protocol.ts'
 import { eventually } from '../support/eventually.ts'
+import { waitOf } from '../support/failures.ts'
 import { seededRandom } from '../support/random.ts'
 
 test('a workspace has a fixed number of slots, and a slot is released only once', () => {
@@ -95,15 +96,7 @@ test('counts positions in a text in characters', () => {
 test('each engine restart that a workspace causes blocks its queries for longer, and never those of other workspaces', () => {
   let ms = 0
   const penalties = new Penalties(30, () => ms)
-  const secondsOf = (workspace: string) => {
-    try {
-      penalties.check(workspace)
-      return 0
-    } catch (error) {
-      expect(error).toMatchObject({ code: 'RATE_LIMITED' })
-      return (error as ApiError).retryAfterSeconds
-    }
-  }
+  const secondsOf = (workspace: string) => waitOf(() => penalties.check(workspace))
   const waits = []
   for (let restart = 0; restart < 6; restart++) {
     penalties.add('a')

@@ -47,6 +47,13 @@ function offenders(of: readonly Source[], pattern: RegExp): string[] {
   )
 }
 
+/** The imports of these files that are wrong. */
+function wrongImports(of: readonly Source[], isWrong: (target: string, path: string) => boolean): string[] {
+  return of.flatMap(({ path, imports }) =>
+    imports.filter(({ target }) => isWrong(target, path)).map(({ target }) => `${path} imports ${target}`),
+  )
+}
+
 /** Only these name a backend; everything else receives one as an argument. */
 const COMPOSITION = /^src\/(main\.ts|service\/|cli\/backup\/)/
 
@@ -61,12 +68,9 @@ test(`no file is longer than ${LINES_MAX} lines`, () => {
 })
 
 test('imports of our files name the file with its extension', () => {
-  const bad = sources.flatMap(({ path, imports }) =>
-    imports
-      .filter(({ target }) => /^(src|test|sql|package)/.test(target) && !/\.(tsx?|json|html|css|sql)$/.test(target))
-      .map(({ target }) => `${path} imports ${target}`),
-  )
-  expect(bad).toEqual([])
+  const isOurs = (target: string) => /^(src|test|sql|package)/.test(target)
+  const isWrong = (target: string) => isOurs(target) && !/\.(tsx?|json|html|css|sql)$/.test(target)
+  expect(wrongImports(sources, isWrong)).toEqual([])
 })
 
 /**
@@ -108,12 +112,8 @@ for (const [parent, folders] of FOLDERS)
     }
     const inside = product.filter(({ path }) => path.startsWith(`${parent}/`))
     expect(inside.filter(({ path }) => rank(path) < 0).map(({ path }) => path)).toEqual([])
-    const bad = inside.flatMap(({ path, imports }) =>
-      imports
-        .filter(({ target }) => target.startsWith(`${parent}/`) && rank(target) > rank(path))
-        .map(({ target }) => `${path} imports ${target}`),
-    )
-    expect(bad).toEqual([])
+    const isWrong = (target: string, path: string) => target.startsWith(`${parent}/`) && rank(target) > rank(path)
+    expect(wrongImports(inside, isWrong)).toEqual([])
   })
 
 test('the root of src holds the program alone', () => {
@@ -145,14 +145,10 @@ test('imports have no cycles, type-only imports included', () => {
 })
 
 test('the client library imports nothing but itself and Node, and that only from its own files for Node', () => {
-  const bad = product
-    .filter(({ path }) => path.startsWith('src/client/'))
-    .flatMap(({ path, imports }) =>
-      imports
-        .filter(({ target }) => !target.startsWith('src/client/') && !(target.startsWith('node:') && /node/.test(path)))
-        .map(({ target }) => `${path} imports ${target}`),
-    )
-  expect(bad).toEqual([])
+  const client = product.filter(({ path }) => path.startsWith('src/client/'))
+  const isWrong = (target: string, path: string) =>
+    !target.startsWith('src/client/') && !(target.startsWith('node:') && /node/.test(path))
+  expect(wrongImports(client, isWrong)).toEqual([])
 })
 
 test('what runs in the browser imports no module of Node, through our own files neither', () => {
