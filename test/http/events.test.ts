@@ -1,4 +1,5 @@
 import { beforeAll, describe, expect, test } from 'bun:test'
+import { gzipSync, zstdCompressSync } from 'node:zlib'
 import { eventually } from '../support/eventually.ts'
 import { newReporter, newTenant, type Reporter } from '../support/feeds.ts'
 import { startTestService, type TestService } from '../support/service.ts'
@@ -153,6 +154,14 @@ describe('events', () => {
       const { data } = await service.api('GET', `/api/v1/runs/${run_id}`)
       return data.status === 'completed' && data.event_count === 1 && data.last_event_at !== null
     })
+  })
+
+  test.each([
+    ['gzip', gzipSync],
+    ['zstd', zstdCompressSync],
+  ] as const)('are accepted compressed, in %s', async (encoding, compress) => {
+    const body = compress(JSON.stringify({ run_id: await agent.start(), events: [{ type: 'a' }] }))
+    expect((await send(body, { headers: { 'content-encoding': encoding } })).data).toMatchObject({ accepted: 1 })
   })
 
   test('retried with the same Idempotency-Key are stored once, and the response is replayed', async () => {
