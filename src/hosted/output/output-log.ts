@@ -1,6 +1,13 @@
 import type { RunIdentity } from '../../base/ids.ts'
 import { encodeJson } from '../../base/raw-json.ts'
-import { publicPause, type Call, type PendingPause, pausedStatus, type RunOutcome, type RunProgress } from '../run/run.ts'
+import {
+  type Call,
+  type PendingPause,
+  pausedStatus,
+  publicPause,
+  type RunOutcome,
+  type RunProgress,
+} from '../run/run.ts'
 
 /**
  * The output of a hosted run, in order, for streams that may start at any position
