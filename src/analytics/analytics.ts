@@ -46,7 +46,7 @@ const GRACE_SECONDS = 8
 const IDLE_SECONDS_MAX = 255
 const MORE_ROWS = 'more rows than a document may have'
 
-/** A checked query with the scope around it, and with at most so many rows. */
+/** The SQL of a checked query with the scope around it. @param rows maximum rows of its result */
 type Statement = (rows?: number) => string
 
 /** Tenant SQL (docs/specification.md#sql). */

@@ -1,5 +1,3 @@
-/** Splits the engine's normal form of a query into tokens. Joined, the tokens are the original text. */
-
 export interface SqlToken {
   readonly text: string
   /** The parts of a name such as `e.payload.a`, without quotes. Empty for other tokens. */
@@ -27,6 +25,7 @@ const LIST_ENDS = new Set(
   ),
 )
 
+/** Splits the engine's normal form of a query into tokens. Joined, the tokens are the original text. */
 export function sqlTokens(text: string): SqlToken[] {
   const tokens: SqlToken[] = []
   // For each open bracket, the element that its tokens are in, and whether the list is within the bracket.

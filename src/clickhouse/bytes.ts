@@ -102,7 +102,7 @@ export class Bytes {
     for (let i = 0; i < words.length; i++) this.word(words[i])
   }
 
-  /** Its bytes one by one, which takes a third of the time of `writeInt32LE`. The caller has reserved the room. */
+  /** Writes byte by byte, which takes a third of the time of `writeInt32LE`. The caller has reserved the space. */
   private word(value: number): void {
     const { buffer, length } = this
     buffer[length] = value

@@ -1,12 +1,12 @@
 import { messageOf, ReportError, type ReportProblem } from './errors.ts'
 
-/** Counts lost reports, and tells the program of them. */
+/** Counts lost reports and passes them on to the program. */
 export class Losses {
   /** Refused by the service, not expressible as JSON, or damaged in the spool. */
   rejected = 0
   /** Lost because there was no room or no time left. */
   dropped = 0
-  /** Why the service does not take reports now, if it does not. */
+  /** Why reports cannot be delivered at the moment; undefined while they can. */
   lastFailure: unknown
   /** Drops since the last call of {@link reportDrops}, by reason. */
   private readonly unreported = new Map<string, number>()
@@ -19,7 +19,7 @@ export class Losses {
     this.report({ reason, reports, runId }, messageOf(problem), typeof problem === 'string' ? undefined : problem)
   }
 
-  /** Counts reports that are lost; {@link reportDrops} tells the program. */
+  /** Counts reports that are lost; {@link reportDrops} passes them on. */
   drop(reports: number, detail: string): void {
     this.dropped += reports
     this.unreported.set(detail, (this.unreported.get(detail) ?? 0) + reports)

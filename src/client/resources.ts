@@ -196,7 +196,7 @@ export class InputRequests {
   }
 }
 
-/** For a call that lasts as long as a run: an attempt may take any time, unless the caller gives it a limit. */
+/** Options of a call that lasts as long as a run: without a timeout, unless the caller gives one. */
 function unlimited({ timeoutMs = NO_TIMEOUT, ...options }: CallOptions): CallOptions {
   return { timeoutMs, ...options }
 }

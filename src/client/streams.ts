@@ -75,8 +75,8 @@ export interface OutputOptions {
 }
 
 /**
- * The output of a run, as it is produced. A pause is a frame. Reading on after it continues if the pause has been decided by
- * then, and otherwise ends the stream.
+ * The output of a run, as it is produced. A pause is a frame, too: reading on after it ends the stream, unless the pause has
+ * been decided by then.
  */
 export async function* output(
   http: Http,

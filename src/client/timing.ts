@@ -1,6 +1,6 @@
 const BACKOFF_MIN_MS = 50
 const BACKOFF_MAX_MS = 5_000
-/** The longest delay of a timer; with a longer one it would fire at once. */
+/** The longest delay of a timer; a longer one would fire immediately. */
 export const TIMER_MAX_MS = 2 ** 31 - 1
 
 /** How long to wait after a number of consecutive failures. Random, so that clients do not all return at the same moment. */
@@ -10,7 +10,7 @@ export function backoff(failures: number, maxMs = BACKOFF_MAX_MS): number {
 }
 
 /**
- * Resolves after that time, or as soon as `signal` aborts.
+ * Resolves after `ms`, or as soon as `signal` aborts.
  * @param keepsAlive whether the timer keeps the process alive
  */
 export function sleep(ms: number, signal?: AbortSignal, keepsAlive = true): Promise<void> {

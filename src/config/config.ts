@@ -92,7 +92,7 @@ function readStores(read: ConfigReader) {
   }
 }
 
-/** Those without a variable suit every deployment; tests use other values. */
+/** Limits of load and time. Values without a variable suit every deployment; tests use others. */
 function readBounds(read: ConfigReader) {
   return {
     rateLimits: {

@@ -30,14 +30,17 @@ export class RelayedRows {
     private readonly partition: number | undefined,
   ) {}
 
-  /** Whether there are any. */
+  /** Whether there are any rows. */
   async some(): Promise<boolean> {
     const { sql } = this
     const [{ some }] = await sql<{ some: boolean }[]>`select exists (select from ${this.rows()}) as some`
     return some
   }
 
-  /** The oldest rows, which no other process appends until {@link done}; or why there are none to append now. */
+  /**
+   * Takes the oldest rows: no other process appends them until {@link done}. `elsewhere`: another process holds the lock;
+   * `more`: nothing was taken, call again.
+   */
   async take(): Promise<readonly OutboxRow[] | 'elsewhere' | 'more'> {
     if (this.partition !== undefined) return this.oldest()
     // Pipelined, but executed in order: the rows are read under the lock, so another process is not appending them.
@@ -55,6 +58,7 @@ export class RelayedRows {
         and entry_id = any(${rows.map((row) => row.entry_id)}::uuid[])`
   }
 
+  /** Releases what {@link take} took. */
   async done(): Promise<void> {
     if (this.partition === undefined) await this.sql`select pg_advisory_unlock(${RELAY_LOCK})`
   }

@@ -3,11 +3,11 @@ import { Wakeup } from '../base/wakeup.ts'
 import type { Frame } from '../journal/journal.ts'
 import type { Activity } from './activity.ts'
 import { type Channel, Channels, type Subscription, type WorkspaceChannels } from './channel.ts'
+import { FairShare, TimeSlice } from './fair-share.ts'
 import type { Filter } from './filter.ts'
 import { type Found, Matching } from './matching.ts'
 import { type Outlet, PacketCache } from './packet.ts'
 import { Replay, type ReplayDeps } from './replay.ts'
-import { Share, TimeSlice } from './share.ts'
 
 interface HubDeps extends Omit<ReplayDeps, 'join'> {
   /** Distinct filters that a workspace may have at the same time. */
@@ -197,9 +197,9 @@ export class Hub {
    */
   private async handOut(found: Found, sentBefore: number): Promise<number> {
     let sent = sentBefore
-    const shares = new Map<WorkspaceChannels, Share>()
+    const shares = new Map<WorkspaceChannels, FairShare>()
     for (const [workspace, matches] of Map.groupBy(found, workspaceOf))
-      shares.set(workspace, new Share(this.send(matches), this.slice))
+      shares.set(workspace, new FairShare(this.send(matches), this.slice))
     while (shares.size > 0) {
       for (const [workspace, share] of shares) {
         sent += await share.turn()

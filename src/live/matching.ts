@@ -1,10 +1,10 @@
 import type { Frame, RunRows } from '../journal/journal.ts'
 import type { Activity } from './activity.ts'
 import type { Channel, ChannelSet, WorkspaceChannels } from './channel.ts'
+import type { TimeSlice } from './fair-share.ts'
 import { type Filter, matchesType } from './filter.ts'
 import { Bits } from './filter-index.ts'
 import { FrameRows } from './frame-rows.ts'
-import type { TimeSlice } from './share.ts'
 
 /** The matches of each channel, in order. */
 export type Found = ReadonlyMap<Channel, readonly Activity[]>

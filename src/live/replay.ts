@@ -6,10 +6,10 @@ import { Wakeup } from '../base/wakeup.ts'
 import { type Frame, type JournalReader, lastSeqOf } from '../journal/journal.ts'
 import type { Activity } from './activity.ts'
 import { ChannelSet, type Subscription, type WorkspaceChannels } from './channel.ts'
+import { FairShare, TimeSlice } from './fair-share.ts'
 import type { History } from './history.ts'
 import { type Found, Matching } from './matching.ts'
 import { type Packet, PacketCache, packetsOf } from './packet.ts'
-import { Share, TimeSlice } from './share.ts'
 
 export interface ReplayDeps {
   readonly journal: JournalReader
@@ -46,7 +46,7 @@ export class Replay {
   private readonly waiting = new Set<Subscription>()
   private readonly reading = new Set<Subscription>()
   /** What workspaces have yet to send of a chunk. Their subscriptions take part in no other meanwhile. */
-  private readonly sending = new Map<WorkspaceChannels, Share>()
+  private readonly sending = new Map<WorkspaceChannels, FairShare>()
   private sweptTo = 0
   /** The end of the journal when the sweep began. It starts over from there, even if some never catch up. */
   private sweepEnd = 0
@@ -226,7 +226,7 @@ export class Replay {
     // Each keeps only its own matches: it may send them much later.
     const matches = served.map((each): Match => [each, found.get(each.channel) ?? []])
     for (const [workspace, own] of Map.groupBy(matches, ([{ channel }]) => channel.workspace)) {
-      const share = new Share(this.sendAll(own, throughSeq), this.slice)
+      const share = new FairShare(this.sendAll(own, throughSeq), this.slice)
       this.sending.set(workspace, share)
       await share.turn()
       if (share.isEmpty) this.sending.delete(workspace)

@@ -8,7 +8,7 @@ import type { AnyValue, Attributes } from './telemetry.ts'
 
 /** How deep JSON in a string may be nested; a string with deeper JSON stays a string. */
 const JSON_DEPTH_MAX = 100
-/** Longer texts are not parsed: the values that they contain would take too much memory and time. */
+/** Longer texts are only scanned: parsing them would take too much memory and time. */
 const PARSED_LENGTH_MAX = 64 * 1024
 
 export function inputOf(attributes: Attributes, bytesMax: number): RawJson | null {
@@ -78,7 +78,7 @@ function asJson(text: string): string | undefined {
   return isJson(trimmed) ? trimmed : undefined
 }
 
-/** The built-in parser is the fastest check of messages; scanned are megabytes of numbers and what may be nested too deep. */
+/** The built-in parser is the fastest check of a short text. Texts that are long, or may be nested too deep, are scanned. */
 function isJson(text: string): boolean {
   try {
     if (text.length <= PARSED_LENGTH_MAX && !hasMoreLevels(text, JSON_DEPTH_MAX)) return JSON.parse(text) !== undefined

@@ -10,7 +10,7 @@ import { feedFilterOf } from '../../src/dashboard/page/live/tail.ts'
 import { sampleOf } from '../../src/dashboard/page/overview/call-sample.ts'
 import { readCalls, settledOf } from '../../src/dashboard/page/overview/metrics.ts'
 import { changeOf } from '../../src/dashboard/page/overview/tiles.tsx'
-import { isolated, withSilence } from '../../src/dashboard/page/parts/chart.tsx'
+import { isolated, withEmptyBuckets } from '../../src/dashboard/page/parts/chart.tsx'
 import { markdownTokens } from '../../src/dashboard/page/parts/markdown.tsx'
 import { bucketsOf, completeBuckets, linkedRange, rangeOf, zoomOf } from '../../src/dashboard/page/parts/range.tsx'
 import { ago, ahead } from '../../src/dashboard/page/parts/time.tsx'
@@ -316,12 +316,12 @@ describe('decisions', () => {
 })
 
 describe('charts', () => {
-  test('times of buckets get their silence back, others are connected', () => {
-    expect(withSilence([60, 120, 300, 360])).toEqual([60, 120, 180, 240, 300, 360])
-    expect(withSilence([0, 7, 12, 400])).toBeNull()
-    expect(withSilence([5])).toBeNull()
+  test('the times of empty buckets are added, other times stay as they are', () => {
+    expect(withEmptyBuckets([60, 120, 300, 360])).toEqual([60, 120, 180, 240, 300, 360])
+    expect(withEmptyBuckets([0, 7, 12, 400])).toBeNull()
+    expect(withEmptyBuckets([5])).toBeNull()
     // Buckets of a second over a year would be too many points.
-    expect(withSilence([0, 1, 31_536_000])).toBeNull()
+    expect(withEmptyBuckets([0, 1, 31_536_000])).toBeNull()
   })
 
   test('a line has a point where it has no neighbours, and none elsewhere', () => {

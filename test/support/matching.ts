@@ -1,9 +1,9 @@
 import type { Frame } from '../../src/journal/journal.ts'
 import type { Activity } from '../../src/live/activity.ts'
 import { Channels } from '../../src/live/channel.ts'
+import { TimeSlice } from '../../src/live/fair-share.ts'
 import type { Filter } from '../../src/live/filter.ts'
 import { Matching } from '../../src/live/matching.ts'
-import { TimeSlice } from '../../src/live/share.ts'
 
 export interface MatchQuery {
   readonly epoch: string

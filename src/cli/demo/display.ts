@@ -5,7 +5,7 @@ import type { FleetReport, Progress } from './fleet.ts'
 
 const TTY_REFRESH_MS = 200
 const PLAIN_LINE_MS = 5_000
-/** The events per second are of about this time. */
+/** The period over which events per second are measured. */
 const RATE_MS = 2_000
 const CLEAR_LINE = '\r\x1b[2K'
 
@@ -38,7 +38,7 @@ function liveLine(progress: Progress, seconds: number, perSecond: number): strin
   const { reported, total, ackMs } = progress
   return [
     `${seconds.toFixed(0).padStart(4)} s`,
-    `runs ${count(reported.runs)} started, ${ended(progress)}`,
+    `runs ${count(reported.runs)} started, ${endedRuns(progress)}`,
     `events ${count(reported.events)} (${count(Math.round(perSecond))}/s)`,
     `reports ${count(total('acknowledged'))} acknowledged, ${count(total('queued'))} queued`,
     `ack p50 ${ms(ackMs(50))} p99 ${ms(ackMs(99))}`,
@@ -47,7 +47,7 @@ function liveLine(progress: Progress, seconds: number, perSecond: number): strin
   ].join(' | ')
 }
 
-function ended({ reported }: Progress): string {
+function endedRuns({ reported }: Progress): string {
   return `${count(reported['runs completed'])} completed, ${count(reported['runs failed'])} failed`
 }
 
@@ -60,7 +60,7 @@ export function summary({ progress, differences, seconds, sessionTag, keysRevoke
   const perSecond = count(Math.round(reported.events / seconds))
   const lines = [
     `Reported in ${seconds.toFixed(1)} s:`,
-    `  runs    ${count(reported.runs)}: ${ended(progress)}`,
+    `  runs    ${count(reported.runs)}: ${endedRuns(progress)}`,
     `  tasks   ${count(reported.tasks)}: ${tasks.join(', ')}`,
     `  events  ${count(reported.events)} (${perSecond}/s), p50 ${ms(ackMs(50))}, p99 ${ms(ackMs(99))} from request to acknowledgement`,
     `  calls   ${count(total('retries'))} retried; reports ${count(total('acknowledged'))} acknowledged, ${count(total('rejected'))} rejected, ${count(total('dropped'))} lost`,

@@ -25,7 +25,7 @@ async function main(): Promise<void> {
     const ring = new KeyRing({ sql, heartbeat: sql, clock: systemClock, log, instanceId, exclusive: isAlone })
     const keys = new KeyStore({ sql, ring, clock: systemClock })
     const answer = await runCommand({ sql, keys, clock: systemClock, mint }, options.command)
-    process.stdout.write(options.json ? `${JSON.stringify(Object.values(answer)[0], null, 2)}\n` : shown(answer))
+    process.stdout.write(options.json ? `${JSON.stringify(Object.values(answer)[0], null, 2)}\n` : formatAnswer(answer))
   } finally {
     await close()
   }
@@ -36,8 +36,8 @@ const LOOK: TableLook = { paint: (_style, text) => text, width: Number.POSITIVE_
 const text = (name: string) => ({ name, type: 'String' })
 
 /** Formats a result for people. */
-function shown(answer: KeysAnswer): string {
-  if ('list' in answer) return listed(answer.list)
+function formatAnswer(answer: KeysAnswer): string {
+  if ('list' in answer) return formatKeyList(answer.list)
   if ('revoked' in answer) {
     const { key_id, revoked_at } = answer.revoked
     return `key ${key_id} was revoked at ${revoked_at}\n`
@@ -49,7 +49,7 @@ function shown(answer: KeysAnswer): string {
   return `${card.split('\n').slice(1).join('\n')}\nThe key is shown only once: store it safely.\n`
 }
 
-function listed({ workspaces, truncated }: KeyList): string {
+function formatKeyList({ workspaces, truncated }: KeyList): string {
   const columns = [
     'workspace',
     'workspace_id',

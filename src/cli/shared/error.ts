@@ -11,7 +11,7 @@ export class CliError extends Error {
   }
 }
 
-/** The user has asked for the help, which is the message: nothing else is to be done. */
+/** Thrown for `--help`. The message is the help text; the command prints it and exits. */
 export class HelpRequest extends Error {
   override readonly name = 'HelpRequest'
 }

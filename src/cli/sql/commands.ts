@@ -64,10 +64,10 @@ function helpText(): string {
 async function describe({ schema, session, note }: CommandDeps, name: string): Promise<void> {
   if (schema === null) return note(UNDESCRIBED, 'red')
   const { tables } = schema
-  if (name === '') return session.print(listed(tables.map(({ name, description }) => [name, '', description])))
+  if (name === '') return session.print(alignedColumns(tables.map(({ name, description }) => [name, '', description])))
   const table = tables.find((each) => each.name === name.toLowerCase())
   if (table !== undefined)
-    return session.print(listed(table.columns.map(({ name, type, description }) => [name, type, description])))
+    return session.print(alignedColumns(table.columns.map(({ name, type, description }) => [name, type, description])))
   const names = tables.map((each) => each.name).join(', ')
   return session.print(({ paint }) => `${paint('red', `no table ${printable(name)}; the tables are ${names}`)}\n`)
 }
@@ -75,7 +75,7 @@ async function describe({ schema, session, note }: CommandDeps, name: string): P
 async function examples({ schema, session, note, run }: CommandDeps, argument: string): Promise<void> {
   if (schema === null) return note(UNDESCRIBED, 'red')
   const items = schema.examples.map(({ title, description }, i) => [String(i + 1), title, description] as const)
-  if (argument === '') return session.print(listed(items))
+  if (argument === '') return session.print(alignedColumns(items))
   const example = schema.examples[Number(argument) - 1]
   if (example === undefined)
     return note(`\\e takes a number from 1 to ${schema.examples.length}; got "${argument}"`, 'red')
@@ -121,7 +121,7 @@ function toggleTiming({ session: { view }, note }: CommandDeps): void {
 const DESCRIPTION_WIDTH_MIN = 30
 
 /** Aligns names, kinds and wrapped descriptions in columns. */
-function listed(items: readonly (readonly [string, string, string])[]): (look: TableLook) => string {
+function alignedColumns(items: readonly (readonly [string, string, string])[]): (look: TableLook) => string {
   const widest = (part: 0 | 1) => Math.max(0, ...items.map((item) => Bun.stringWidth(item[part])))
   const [names, kinds] = [widest(0), widest(1)]
   const indent = names + kinds + (kinds > 0 ? 6 : 4)

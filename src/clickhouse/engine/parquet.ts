@@ -5,7 +5,7 @@ const TAIL_BYTES = 8
 /** Ids of fields of `FileMetaData` in `parquet.thrift`. */
 const FILE = { rows: 3, rowGroups: 4 }
 
-/** What becomes of the fields of a struct, by their ids in `parquet.thrift`; the others stay as they are. */
+/** How to rewrite the fields of a struct, by their ids in `parquet.thrift`; other fields are copied. */
 interface Rules {
   readonly [id: number]: 'moved' | 'dropped' | 'refused' | Rules
 }
@@ -47,7 +47,7 @@ export class ParquetJoin {
     for (const { id, value } of footer) {
       if (id === FILE.rows) this.rows += new ThriftReader(value).integer()
       if (id === FILE.rowGroups)
-        this.rowGroups.push(...itemsOf(value).map((group) => changed(group, TYPE.struct, ROW_GROUP, moved)))
+        this.rowGroups.push(...itemsOf(value).map((group) => rewritten(group, TYPE.struct, ROW_GROUP, moved)))
     }
     this.first ??= footer
     this.written += pages.length
@@ -70,17 +70,17 @@ export class ParquetJoin {
   }
 }
 
-/** @param moved how far the offsets have moved; zero as an offset means that there is none */
-function changed(value: Buffer, type: number, rule: Rules[number] | undefined, moved: bigint): Buffer {
+/** Rewrites an encoded value. @param moved how far the offsets have moved; an offset of zero means that there is none */
+function rewritten(value: Buffer, type: number, rule: Rules[number] | undefined, moved: bigint): Buffer {
   if (rule === undefined || rule === 'dropped') return value
   if (rule === 'refused') throw new Error('a Parquet file with page indexes or bloom filters cannot be joined')
   if (rule === 'moved') {
     const offset = new ThriftReader(value).integer()
     return offset === 0n ? value : integer(offset + moved)
   }
-  if (type === TYPE.list) return structs(itemsOf(value).map((item) => changed(item, TYPE.struct, rule, moved)))
+  if (type === TYPE.list) return structs(itemsOf(value).map((item) => rewritten(item, TYPE.struct, rule, moved)))
   const kept = fieldsOf(value).filter(({ id }) => rule[id] !== 'dropped')
-  return struct(kept.map((field) => ({ ...field, value: changed(field.value, field.type, rule[field.id], moved) })))
+  return struct(kept.map((field) => ({ ...field, value: rewritten(field.value, field.type, rule[field.id], moved) })))
 }
 
 function fieldsOf(value: Buffer): Field[] {

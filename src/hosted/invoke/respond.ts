@@ -7,7 +7,7 @@ import { type CloseReason, type FeedReservation, refusalOf } from '../../live/co
 import type { OutputPosition } from '../output/output-log.ts'
 import { type OutputSources, OutputStream } from '../output/output-stream.ts'
 import type { HostedContext } from '../run/context.ts'
-import { askedOf, pausedStatus, RELEASED, type RunOutcome } from '../run/run.ts'
+import { pausedStatus, publicPause, RELEASED, type RunOutcome } from '../run/run.ts'
 import type { Scheduler } from '../scheduler/scheduler.ts'
 import { readOutcome } from '../store/load.ts'
 import type { Invoked } from './invocations.ts'
@@ -179,7 +179,10 @@ function answerOf(
   if (outcome.kind === 'released') return { status: 202, data: { ...base, status: outcome.status, output: null } }
   if (outcome.kind === 'paused') {
     const status = pausedStatus(outcome.pending)
-    return { status: 202, data: { ...base, status, [status]: askedOf(outcome.pending), output: null } as RunResponse }
+    return {
+      status: 202,
+      data: { ...base, status, [status]: publicPause(outcome.pending), output: null } as RunResponse,
+    }
   }
   const { status, output, inputTokens, outputTokens } = outcome
   const usage = { input_tokens: inputTokens, output_tokens: outputTokens, total_tokens: inputTokens + outputTokens }

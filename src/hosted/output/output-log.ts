@@ -1,6 +1,13 @@
 import type { RunIdentity } from '../../base/ids.ts'
 import { encodeJson } from '../../base/raw-json.ts'
-import { askedOf, type Call, type PendingPause, pausedStatus, type RunOutcome, type RunProgress } from '../run/run.ts'
+import {
+  type Call,
+  type PendingPause,
+  pausedStatus,
+  publicPause,
+  type RunOutcome,
+  type RunProgress,
+} from '../run/run.ts'
 
 /**
  * The output of a hosted run, in order, for streams that may start at any position
@@ -186,7 +193,7 @@ function pauseItem(log: OutputLog, pending: PendingPause): FrameItem {
     part: 1,
     offset: last?.kind === 'frame' && last.part === 1 ? last.offset : 0,
     event: pausedStatus(pending),
-    data: encodeJson({ run_id: log.runId, ...askedOf(pending) }),
+    data: encodeJson({ run_id: log.runId, ...publicPause(pending) }),
   }
 }
 

@@ -37,7 +37,7 @@ export interface Step {
 /** What an answer of the model costs. */
 export interface Cost {
   readonly costUsd: number
-  /** What it counts against budgets: a model of unknown price is charged as the most expensive one. */
+  /** The amount charged to budgets: a model of unknown price counts as the most expensive one. */
   readonly spentUsd: number
 }
 
@@ -161,9 +161,9 @@ export function pausedStatus({ type }: PendingPause) {
   return type === 'approval' ? 'awaiting_approval' : 'awaiting_input'
 }
 
-/** What callers see of it, in responses and output streams. */
-export function askedOf({ id, type, run_id: _waiting, ...asked }: PendingPause) {
-  return { [type === 'approval' ? 'approval_id' : 'request_id']: id, ...asked }
+/** The members of a pending pause that callers see, in responses and output streams. */
+export function publicPause({ id, type, run_id: _waiting, ...details }: PendingPause) {
+  return { [type === 'approval' ? 'approval_id' : 'request_id']: id, ...details }
 }
 
 /** Reads a stored `pending`; the arguments of a call keep their text. */

@@ -76,7 +76,7 @@ export class FollowedLog extends SegmentFiles<FollowedSegment> {
     for (const gap of this.readGaps()) this.gapList.add(gap)
   }
 
-  /** This process does not know. */
+  /** Unknown in this process, so no row counts as loaded. */
   protected loadedSeq(): number {
     return 0
   }

@@ -209,14 +209,14 @@ export class FrameSeal {
   readonly marker: Buffer
   private readonly location = Buffer.alloc(LOCATION_BYTES)
 
-  /** @param placeSeq the position that names the segment, or the stream sequence of the commit */
+  /** @param locationSeq the position that names the segment, or the stream sequence of the commit */
   constructor(
     private readonly key: Buffer,
     epoch: string,
-    placeSeq: number,
+    locationSeq: number,
   ) {
     this.marker = Buffer.concat([MAGIC, keyed(key).update(`epoch ${epoch}`).digest()]).subarray(0, MARKER_BYTES)
-    this.location.writeDoubleLE(placeSeq, 0)
+    this.location.writeDoubleLE(locationSeq, 0)
   }
 
   /**

@@ -11,7 +11,7 @@ export interface SignalBus {
 /** Signals of the outbox are sent at most this often. */
 const OUTBOX_INTERVAL_MS = 5
 
-/** @returns the function that tells all nodes, once for a busy outbox, that this one has committed rows to it. Cheap. */
+/** @returns a cheap function that tells all nodes that this one has written to the outbox; frequent calls are merged */
 export function outboxSignal(bus: SignalBus): () => void {
   let isScheduled = false
   return () => {

@@ -14,14 +14,15 @@ const SAMPLES_MAX = 240
 const SOURCES_MAX = 20
 
 /**
- * Estimates the age of the oldest row that consumers of the journal have not read yet. The service reports only how many rows
- * that are; earlier ends of the journal show how old they are. A busy service always has unread rows, but they are new.
+ * Estimates the age of the oldest row that consumers of the journal have not read yet. The service reports only the number of
+ * unread rows; the ends of the journal at earlier times tell how old they are. The number alone would not do: a busy service
+ * always has unread rows, but they are recent.
  */
 export class Backlog {
-  /** By the partitions of the node that answered: others have other positions. */
+  /** Separate for each set of partitions, because each node reports the positions of its own. */
   private readonly sources = new Map<string, Sample[]>()
 
-  /** Seconds that the slowest consumer is behind, at least; 0 while it keeps up. @param nowMs Unix milliseconds */
+  /** A lower bound, in seconds, of how far the slowest consumer is behind; 0 while it keeps up. @param nowMs Unix milliseconds */
   seconds({ partitions, consumers }: Positions, nowMs: number): number {
     if (partitions.length === 0) return 0
     const source = partitions.map(({ partition, epoch }) => `${partition} ${epoch}`).join()

@@ -10,7 +10,7 @@ import { Shell } from './shell.tsx'
 
 /** The page: the prompt for a key, or the dashboard of its workspace. */
 function App() {
-  /** Null: the user is asked for it; undefined: it is being looked for. */
+  /** Undefined: still being looked up; null: there is none, so the user is asked for it. */
   const [key, setKey] = useState<string | null>()
   const [problem, setProblem] = useState('')
   const close = (why: string) => {

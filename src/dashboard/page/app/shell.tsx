@@ -124,7 +124,7 @@ function Footer() {
   )
 }
 
-/** Shows what is wrong in place of a view that failed, so that the others stay. The next address is another attempt. */
+/** Shows an error in place of a view that failed, so that the rest of the page still works. Navigating resets it. */
 function ViewBoundary({ children }: { readonly children: ComponentChildren }) {
   const [error, reset] = useErrorBoundary((thrown) => reportError(thrown))
   const shown = address.value

@@ -42,8 +42,8 @@ function mediaSignal(query: string): Signal<boolean> {
 const SHOWN = ['title', 'aria-label', 'placeholder', 'alt', 'label'] as const
 
 /**
- * Makes all text of the page pass through {@link visible}, whichever component shows it: each text node and each attribute
- * that people see. Values of fields stay as they are, so that nothing else is sent than what was read.
+ * Passes all text of the page through {@link visible}, whichever component shows it: each text node, and each attribute that
+ * people see. Values of fields are left alone, so that editing a record does not change its text.
  */
 export function showAllText(): void {
   const next = options.vnode
@@ -54,7 +54,7 @@ export function showAllText(): void {
   }
 }
 
-/** The properties of a text node are its text. */
+/** The `props` of a text node are its text. */
 function showText(node: { props: unknown }): void {
   if (typeof node.props === 'string') node.props = visible(node.props)
 }

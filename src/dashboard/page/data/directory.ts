@@ -51,6 +51,7 @@ export class Directory {
     return this.byName.value.get(agent.name)?.length === 1 ? agent.name : `${agent.name} …${agentId.slice(-4)}`
   }
 
+  /** Reads the agents again. */
   refresh(): Promise<void> {
     return this.list.load()
   }

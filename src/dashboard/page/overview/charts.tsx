@@ -2,7 +2,7 @@ import { compact, dollars, duration, percent } from '../../../base/format.ts'
 import { type Colour, type Series, TimeChart } from '../parts/chart.tsx'
 import type { RunFigures, RunMetrics } from './metrics.ts'
 
-/** Figures of a bucket. */
+/** A point of a chart: the figures of a bucket. */
 interface Point extends RunFigures {
   readonly failureRate: number | null
   readonly eventsPerSecond: number | null
@@ -14,7 +14,7 @@ interface Chart {
   readonly title: string
   readonly format: (value: number) => string
   readonly lines: readonly Line[]
-  /** The figures are known when runs end. */
+  /** Shows figures that are known only when a run has ended. */
   readonly isOfEnded?: boolean
 }
 

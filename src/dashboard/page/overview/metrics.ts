@@ -64,7 +64,7 @@ export const FIGURES = `count() AS runs, countIf(status IN ('failed', 'timed_out
   count(duration_ms) AS timed, quantiles(0.5, 0.95, 0.99)(duration_ms) AS quantiles,
   sum(input_tokens + output_tokens) AS tokens, sum(cost_usd) AS cost`
 
-/** One pass over the runs: by bucket, by agent, and in all; the time before the range is a part of its own. */
+/** Reads the runs once for all figures: by bucket, by agent, in total, and those of the period before the range. */
 const RUNS_QUERY = `SELECT multiIf(grouping(bucket) = 0, 'bucket', grouping(agent) = 0, 'agent', is_now, 'total', 'previous') AS part,
   bucket, agent, ${FIGURES}
 FROM (

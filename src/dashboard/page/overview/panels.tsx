@@ -111,7 +111,10 @@ function Items({ items, none }: { readonly items: readonly Item[]; readonly none
   )
 }
 
-/** Undefined until they are read. The component is mounted anew for another range, unless that only moves. */
+/**
+ * The failed runs of a range; undefined until they are read. Reads them once: callers mount the component again for another
+ * range, unless that only moves.
+ */
 function useFailures(range: TimeRange): readonly RunSummary[] | undefined {
   const { api, feed } = useSession()
   const [closing] = useState(() => new AbortController())
@@ -140,9 +143,9 @@ function useFailures(range: TimeRange): readonly RunSummary[] | undefined {
   return failures.value && latest(failures.value, range)
 }
 
-/** The runs of a range that ended last, each in its last state. */
+/** The runs of a range that ended last, in their latest states. */
 function latest(runs: readonly RunSummary[], { fromMs, toMs, isMoving }: TimeRange): readonly RunSummary[] {
-  // By the start, as in all figures and lists of runs.
+  // A run belongs to the range in which it was created, as in all figures and lists of runs.
   const isWithin = (at: number) => at >= fromMs && (isMoving || at < toMs)
   return [...new Map(runs.map((run) => [run.run_id, run])).values()]
     .filter(({ created_at }) => isWithin(Date.parse(created_at)))

@@ -63,12 +63,12 @@ export function ToolTable({ tools }: { readonly tools: CallList | undefined }) {
 
 interface FigureTableProps<Row> {
   readonly title: string
-  /** The figures are estimated from this part of what there is. */
+  /** The share of the data that the figures are estimated from. */
   readonly share?: number
   readonly rows: readonly Row[] | undefined
   readonly none: string
   readonly heads: readonly string[]
-  /** The first cell, which may be a link, above a bar: the size as a part of the largest one. */
+  /** The text of the first cell, a link if `href` is given. Below it, a bar shows `size` relative to the largest. */
   readonly name: (row: Row) => string
   readonly href?: (row: Row) => string
   readonly size: (row: Row) => number
@@ -116,6 +116,7 @@ function FigureTable<Row>({ title, share = 1, rows, none, heads, name, href, siz
   )
 }
 
+/** A name above a bar that shows its part of the largest. */
 function Share({ name, href, part }: { readonly name: string; readonly href?: string; readonly part: number }) {
   const Element = href === undefined ? 'span' : 'a'
   return (

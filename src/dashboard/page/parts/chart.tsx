@@ -107,13 +107,13 @@ function summary({ title, series, format }: TimeChartProps): string {
   return `${title}. ${parts.join('; ')}`
 }
 
-/** The values of a line up to the first time that is not over, if there are any. */
+/** The values of a line without those of incomplete buckets; all of them if it has no others. */
 function ended({ values }: Series, complete: number): readonly (number | null)[] {
   const known = values.map((value, at) => (at < complete ? value : null))
   return known.every((value) => value === null) ? values : known
 }
 
-/** What may change without another chart. */
+/** What may change without creating a new chart. */
 type Latest = { readonly current: Pick<TimeChartProps, 'onZoom'> & { readonly complete: number } }
 
 function chartOptions(
@@ -233,14 +233,15 @@ function widthOf(times: ArrayLike<number>): number {
   return (times[1] ?? 0) - (times[0] ?? 0)
 }
 
-/** Of a line that is filled with silence. */
+/** Above this many points, missing times are not added. */
 const POINTS_MAX = 2_000
 
 /**
- * The times with those that are missing, in seconds, if all are a whole number of buckets apart: a query that groups by
- * time has no row for a bucket without data. Null for times of another kind. @param times in ascending order
+ * Adds the times of empty buckets: a query that groups by time has no row for a bucket without data.
+ * @param times in seconds, ascending
+ * @returns null if the times are not a whole number of buckets apart, or would be too many
  */
-export function withSilence(times: readonly number[]): number[] | null {
+export function withEmptyBuckets(times: readonly number[]): number[] | null {
   const [first] = times
   const last = times.at(-1)
   const steps = times.slice(1).map((time, at) => time - (times[at] as number))
@@ -250,7 +251,7 @@ export function withSilence(times: readonly number[]): number[] | null {
   return Array.from({ length: (last - first) / step + 1 }, (_, at) => first + at * step)
 }
 
-/** Where values have no neighbours: a line would not show them. */
+/** The indexes of values without neighbours, which a line would not show. */
 export function isolated(values: ArrayLike<number | null | undefined>): number[] {
   const has = (at: number) => values[at] !== null && values[at] !== undefined
   return Array.from(values, (_, at) => at).filter((at) => has(at) && !has(at - 1) && !has(at + 1))

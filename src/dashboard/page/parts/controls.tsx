@@ -102,14 +102,14 @@ export function CopyButton({ text, label, icon = 'copy', isLabelled = false }: C
       () => setState('done'),
       () => setState('failed'),
     )
-  const said = state === 'done' ? 'Copied' : state === 'failed' ? 'The browser refused' : label
+  const shownLabel = state === 'done' ? 'Copied' : state === 'failed' ? 'The browser refused' : label
   return (
     <Button
       class={isLabelled ? 'small' : 'icon-only'}
       icon={state === 'done' ? 'check' : icon}
-      text={isLabelled ? said : undefined}
-      label={said}
-      title={said}
+      text={isLabelled ? shownLabel : undefined}
+      label={shownLabel}
+      title={shownLabel}
       onClick={copy}
     />
   )

@@ -118,7 +118,7 @@ function pairsOf(events: readonly Event[], begins: string, ends: string, idOf: (
   return pairs
 }
 
-/** What bars of a pair have in common; one that never ended is shown up to the end of its run. */
+/** The parts of a bar that come from a pair of events; one that never ended is shown up to the end of its run. */
 function pairBar({ begun, ended }: Pair, run: RunSummary) {
   const events = [begun, ended].filter((event) => event !== undefined)
   const first = begun ?? ended
@@ -133,6 +133,7 @@ function pairBar({ begun, ended }: Pair, run: RunSummary) {
   }
 }
 
+/** `tool.call.started` and `tool.call.finished` with the same call id are one bar. */
 function toolBars(events: readonly Event[], run: RunSummary): Bar[] {
   const pairs = pairsOf(events, 'tool.call.started', 'tool.call.finished', toolCallIdOf)
   return pairs.map((pair) => {
@@ -146,7 +147,7 @@ function failed({ level, payload }: Event): boolean {
   return level === 'error' || fieldOf(payload, 'status') === 'failed' || fieldOf(payload, 'error.type') !== undefined
 }
 
-/** From a request to what answered it. */
+/** From a request to the event that answers it. */
 function waitBars(events: readonly Event[], run: RunSummary): Bar[] {
   const byId = (name: string) => (payload: unknown) => String(fieldOf(payload, name))
   const pairs = [

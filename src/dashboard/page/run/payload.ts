@@ -4,7 +4,8 @@ import { FINISH_REASON, LATENCY_MS, TOOL } from '../../../conventions/names.ts'
 import { isPlausible, numberIn, USAGE_NAMES, type UsageNumber } from '../../../conventions/usage-names.ts'
 import { textOf } from '../data/json.ts'
 
-/** What payloads of events say under the names of src/conventions, with flat or nested keys. */
+/** Reads payloads of events by the names of `src/conventions`, whose dots may be part of a key or separate nested objects. */
+
 const NESTED = 'gen_ai.'
 
 export interface CallUsage {
@@ -97,7 +98,7 @@ export function childRunOf(payload: unknown): string | null {
   return typeof id === 'string' ? id : null
 }
 
-/** NaN for what is no number. A number whose digits were kept is an object that prints as them. */
+/** NaN if it is not a number. A number too long for a double is an object that serializes to its digits. */
 function numberOf(value: unknown): number {
   const isKept = typeof value === 'object' && value !== null
   return isKept ? Number(JSON.stringify(value)) : typeof value === 'number' ? value : Number.NaN

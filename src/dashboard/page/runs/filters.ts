@@ -98,7 +98,7 @@ export function queryOf(filter: RunFilter) {
   }
 }
 
-/** SQL finds this many runs at most. */
+/** Maximum runs that {@link findRuns} returns. */
 export const FOUND_MAX = 200
 
 const SEARCHED = [
@@ -109,7 +109,7 @@ const SEARCHED = [
   "arrayStringConcat(tags, ' ')",
 ]
 
-/** What SQL does not know. The feed fills it in when the run changes. */
+/** Members of a run that the query does not return. The feed fills them in when the run changes. */
 const UNKNOWN = {
   event_count: -1,
   agent_version: 0,

@@ -88,10 +88,10 @@ interface HeadProps extends Pick<Column, 'name' | 'title' | 'isNumber'> {
 }
 
 function Head({ name, title, isNumber, filter }: HeadProps) {
-  const look = `col-${name} ${isNumber ? 'number' : ''}`
+  const className = `col-${name} ${isNumber ? 'number' : ''}`
   if (!isSortable(name)) {
     return (
-      <th scope="col" class={look}>
+      <th scope="col" class={className}>
         {title}
       </th>
     )
@@ -105,7 +105,7 @@ function Head({ name, title, isNumber, filter }: HeadProps) {
   }
   const direction = filter.isAscending ? 'ascending' : 'descending'
   return (
-    <th scope="col" class={look} aria-sort={isSorted ? direction : undefined}>
+    <th scope="col" class={className} aria-sort={isSorted ? direction : undefined}>
       <button type="button" class="sort" onClick={choose}>
         {title}
         <span aria-hidden="true">{isSorted ? (filter.isAscending ? ' ↑' : ' ↓') : ''}</span>

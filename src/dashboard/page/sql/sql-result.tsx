@@ -2,7 +2,7 @@ import { useMemo, useState } from 'preact/hooks'
 import { compact, count, duration } from '../../../base/format.ts'
 import type { Result } from '../data/api.ts'
 import { pretty, textOf } from '../data/json.ts'
-import { type Colour, type Series, TimeChart, withSilence } from '../parts/chart.tsx'
+import { type Colour, type Series, TimeChart, withEmptyBuckets } from '../parts/chart.tsx'
 import { TextBlock } from '../parts/code.tsx'
 import { Button, Dialog, openTab, Tabs } from '../parts/controls.tsx'
 import { VirtualList } from '../parts/virtual-list.tsx'
@@ -180,7 +180,7 @@ function linesOf({ columns, rows }: Result, time: string) {
     .filter(({ at }) => Number.isFinite(at))
     .sort((a, b) => a.at - b.at)
   const found = [...new Set(points.map(({ at }) => at))]
-  const filled = withSilence(found)
+  const filled = withEmptyBuckets(found)
   const times = filled ?? found
   const isConnected = filled === null
   const numbers = columns.filter(isNumeric).map(({ name }) => name)

@@ -114,7 +114,7 @@ export function useSql() {
   const { api } = useSession()
   const given = address.value.query
   const [text, setText] = useState(given.q ?? '')
-  // Only this is written into the editor, never `text`: what the editor reports could then overtake what is typed since.
+  // The editor is set from this only. Setting it from `text`, which it reports, could undo what was typed in the meantime.
   const [shown, setShown] = useState({ text })
   const [values, setValues] = useState(valuesOf(given))
   const [result, setResult] = useState<Result | null>(null)
@@ -162,7 +162,7 @@ export function useSql() {
     }
   }
 
-  /** Replaces what the editor has. */
+  /** Replaces the query in the editor. */
   const replace = (query: string, params: Readonly<Record<string, string>> = {}) => {
     setText(query)
     setShown({ text: query })
@@ -175,8 +175,7 @@ export function useSql() {
     void run(query, params)
   }
 
-  // A link to a query shows its result. It can only read.
-  // Once, when the view opens.
+  // A link to a query shows its result, once, when the view opens. That is safe: a query can only read.
   useEffect(() => {
     if ((given.q ?? '') !== '') void run()
     return () => aborting.current.abort()

@@ -49,11 +49,11 @@ export function ApprovalForm({ input, decide, isBusy }: Pick<Approval, 'input'> 
   useEffect(() => {
     if (isEdited) editor.current?.focus()
   }, [isEdited])
-  const said = comment.trim() === '' ? {} : { comment: comment.trim() }
+  const commentBody = comment.trim() === '' ? {} : { comment: comment.trim() }
   const approve = () => {
     if (!('value' in checked)) return
     const isSame = textOf(checked.value) === textOf(input)
-    decide('approve', { ...said, ...(!isSame && { edited_input: checked.value }) })
+    decide('approve', { ...commentBody, ...(!isSame && { edited_input: checked.value }) })
   }
   return (
     <fieldset class="decision" disabled={isBusy}>
@@ -90,7 +90,7 @@ export function ApprovalForm({ input, decide, isBusy }: Pick<Approval, 'input'> 
           disabled={problem !== ''}
           onClick={approve}
         />
-        <Button text="Reject" onClick={() => decide('reject', said)} />
+        <Button text="Reject" onClick={() => decide('reject', commentBody)} />
         <Button
           class="quiet"
           text={isEdited ? 'Keep the arguments' : 'Edit the arguments'}

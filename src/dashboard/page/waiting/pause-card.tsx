@@ -130,8 +130,8 @@ function useVerdict(pause: Pause): string {
   if (status === 'cancelled') return 'Cancelled: its run has ended.'
   const when = decided_at === null ? '' : ` ${ago(decided_at, now)}`
   const who = decided_by === null ? '' : ` by ${keyName(decided_by)}`
-  const said = pause.kind === 'approvals' ? pause.comment : pause.answer
-  return `${status.charAt(0).toUpperCase()}${status.slice(1)}${when}${who}${said === null ? '.' : `: ${said}`}`
+  const reply = pause.kind === 'approvals' ? pause.comment : pause.answer
+  return `${status.charAt(0).toUpperCase()}${status.slice(1)}${when}${who}${reply === null ? '.' : `: ${reply}`}`
 }
 
 interface KeyName {

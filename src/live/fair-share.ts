@@ -1,4 +1,4 @@
-/** Bounds how long other work, such as reporting calls, waits for the event loop, whatever the number of watchers. */
+/** Bounds how long other work, such as reporting calls, waits for the event loop, however many subscriptions there are. */
 const SLICE_MS = 5
 
 /** A cooperative time slice: long work checks whether its slice is over and then yields to the event loop. */
@@ -19,15 +19,15 @@ export class TimeSlice {
   }
 }
 
-/** What a workspace may send before the next one has its turn: about ten milliseconds of system calls. */
+/** How much a workspace may send in one turn: about ten milliseconds of system calls. */
 const QUANTUM_BYTES = 1024 * 1024
 
 /**
- * What one workspace's subscriptions have yet to be sent. Workspaces take turns (deficit round robin): each turn adds a
- * quantum of bytes, and what was sent beyond it is missing in the next one. So the wait of one workspace depends on the number
+ * Sends what one workspace's subscriptions have yet to receive. Workspaces take turns (deficit round robin): each turn adds a
+ * quantum of bytes, and bytes sent beyond it are deducted from the next one. So how long a workspace waits depends on the number
  * of others, but not on how much they have to send.
  */
-export class Share {
+export class FairShare {
   private credit = 0
   private isDone = false
 
