@@ -1,4 +1,4 @@
-import { createGate } from './gate.ts'
+import { createGate } from '../gate.ts'
 import type { Lane } from './session.ts'
 
 export type Lanes = ReturnType<typeof createLanes>

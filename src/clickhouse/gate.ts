@@ -1,4 +1,4 @@
-import { ClickHouseFailure } from '../protocol.ts'
+import { ClickHouseFailure } from './protocol.ts'
 
 /** Runs up to `runningMax` tasks at a time, queues up to `waitingMax`, and refuses the rest. */
 export function createGate(runningMax: number, waitingMax: number) {
