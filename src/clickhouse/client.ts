@@ -34,7 +34,7 @@ const INSERT_SETTINGS = {
 } as const
 
 /**
- * Settings of all statements on a cluster. An insert is acknowledged once a majority of the replicas has it, because the
+ * Settings of what may write on a cluster. An insert is acknowledged once a majority of the replicas has it, because the
  * journal then drops the rows. Quorums of concurrent inserts are independent: every partition has a sink, and with
  * `insert_quorum_parallel = 0` each table would refuse all inserts but one at a time.
  */
@@ -151,7 +151,6 @@ export function createColumnarClient(backend: ColumnarBackend, database = backen
   const settingsOf = ({ quotaKey, settings, database: own = database }: QueryOptions) => ({
     database: own,
     ...CLIENT_SETTINGS,
-    ...clusterSettings,
     ...(quotaKey === undefined ? {} : { quota_key: quotaKey }),
     ...settings,
   })
@@ -169,7 +168,7 @@ export function createColumnarClient(backend: ColumnarBackend, database = backen
       const { stream } = await official.current().exec({
         query: sql,
         query_params: { ...options.params },
-        clickhouse_settings: { ...settingsOf(options), wait_end_of_query: 1 },
+        clickhouse_settings: { ...clusterSettings, ...settingsOf(options), wait_end_of_query: 1 },
         abort_signal: signal,
       })
       return Buffer.concat(await stream.toArray()).toString('utf8')
