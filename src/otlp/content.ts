@@ -81,7 +81,10 @@ function asJson(text: string): string | undefined {
 /** The built-in parser is the fastest check of a short text. Texts that are long, or may be nested too deep, are scanned. */
 function isJson(text: string): boolean {
   try {
-    if (text.length <= PARSED_LENGTH_MAX && !hasMoreLevels(text, JSON_DEPTH_MAX)) return JSON.parse(text) !== undefined
+    if (text.length <= PARSED_LENGTH_MAX && !hasMoreLevels(text, JSON_DEPTH_MAX)) {
+      JSON.parse(text)
+      return true
+    }
     // The scanner needs a zero byte after the text.
     const bytes = Buffer.from(`${text}\0`)
     return skipValue(bytes, 0, JSON_DEPTH_MAX) === bytes.length - 1
