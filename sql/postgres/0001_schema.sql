@@ -157,8 +157,7 @@ create table runs (
   last_event_at     timestamptz(3),
   created_at        timestamptz(3) not null,
   started_at        timestamptz(3),
-  completed_at      timestamptz(3),
-  primary key (run_id, workspace_id)
+  completed_at      timestamptz(3)
 );
 create index runs_by_created on runs (workspace_id, created_at desc, run_id desc);
 create index runs_of_agent on runs (agent_id, created_at desc, run_id desc);
@@ -170,6 +169,9 @@ create index runs_by_tag on runs using gin (tags) where tags <> '{}';
 -- Read by the sweep for stale runs: few rows, however long the history. Not on last_event_at: counting events must not
 -- touch an index.
 create index runs_live on runs (agent_id) where status in ('queued', 'running', 'awaiting_approval', 'awaiting_input');
+-- Last, because of indexes that seem equally good Postgres takes the newest. While a database has no statistics, the lists
+-- of a workspace, which end with the run_id, seem as good as the key for finding one run.
+alter table runs add primary key (run_id, workspace_id);
 
 -- Runs whose usage has changed since they were last written to the outbox. Live runs are written in intervals, not after
 -- each model call.

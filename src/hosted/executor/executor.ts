@@ -107,6 +107,8 @@ export class Executor {
     }
     begin()
     const toolbox = await this.tools()
+    await this.context.slice.turn(run.workspaceId)
+    signal.throwIfAborted()
     const startedMs = performance.now()
     const request = {
       model: agent.model,
@@ -117,9 +119,12 @@ export class Executor {
       outputSchema: agent.outputSchema,
       ...(isStreamed && { onText: (delta: string) => output.addText(delta), onRestart: begin }),
     }
-    const answer = storableAnswer(await this.context.model.ask(request, signal))
+    const received = await this.context.model.ask(request, signal)
+    const latencyMs = performance.now() - startedMs
+    await this.context.slice.turn(run.workspaceId)
+    const answer = storableAnswer(received)
     if (!isStreamed && answer.content !== null) output.addText(answer.content)
-    return this.takeAnswer(answer, { step, attempt, latencyMs: performance.now() - startedMs, toolbox })
+    return this.takeAnswer(answer, { step, attempt, latencyMs, toolbox })
   }
 
   /** Stores an answer, as the end of the run or with the calls that it requests. */

@@ -37,10 +37,12 @@ export class Invocations {
 
   /** @throws ApiError VALIDATION_ERROR, PAYLOAD_TOO_LARGE, NOT_FOUND, RATE_LIMITED, UNAVAILABLE */
   async invoke(caller: Caller, agentId: string, body: InvokeAgent, mint: Mint): Promise<Invoked> {
-    const { sql, limits, config } = this.context
+    const { sql, limits, config, slice } = this.context
+    await slice.turn(caller.workspaceId)
     checkBody(body, limits)
     const { workspaceId } = caller
     const agent = await findAgent(sql, workspaceId, agentId)
+    await slice.turn(workspaceId)
     if (agent === null) throw new ApiError('NOT_FOUND', 'agent does not exist')
     checkAgent(agent, body)
     const variables = body.prompt_variables ?? {}
