@@ -44,7 +44,9 @@ create table agents (
   metadata             json not null,
   version              integer not null default 1,
   created_at           timestamptz(3) not null,
-  updated_at           timestamptz(3) not null
+  updated_at           timestamptz(3) not null,
+  -- For references that must stay within the workspace.
+  unique (agent_id, workspace_id)
 );
 create index agents_list on agents (workspace_id, agent_id desc);
 
@@ -126,8 +128,8 @@ create index saved_queries_list on saved_queries (workspace_id, query_id desc);
 
 create table runs (
   run_id            uuid not null,
-  workspace_id      uuid not null references workspaces,
-  agent_id          uuid not null references agents,
+  workspace_id      uuid not null,
+  agent_id          uuid not null,
   agent_version     integer not null,
   runtime_type      text not null,
   status            text not null check (status in ('queued', 'running', 'awaiting_approval', 'awaiting_input',
@@ -157,7 +159,8 @@ create table runs (
   last_event_at     timestamptz(3),
   created_at        timestamptz(3) not null,
   started_at        timestamptz(3),
-  completed_at      timestamptz(3)
+  completed_at      timestamptz(3),
+  foreign key (agent_id, workspace_id) references agents (agent_id, workspace_id)
 );
 create index runs_by_created on runs (workspace_id, created_at desc, run_id desc);
 create index runs_of_agent on runs (agent_id, created_at desc, run_id desc);
