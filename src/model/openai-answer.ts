@@ -83,7 +83,8 @@ export async function readWhole(response: Response, request: ModelRequest): Prom
   return answer.finish(request)
 }
 
-async function boundedText(response: Response): Promise<string> {
+/** @throws Fault when it is too long, or the connection breaks */
+export async function boundedText(response: Response): Promise<string> {
   const declared = Number(response.headers.get('content-length') ?? Number.NaN)
   try {
     if (declared > BODY_BYTES_MAX) {

@@ -1,5 +1,5 @@
-import { APIConnectionError, APIError } from 'openai'
 import { shortened } from '../base/code-points.ts'
+import { isObject, parsedJson } from '../base/json-object.ts'
 import { ModelFailure } from './model.ts'
 
 const MESSAGE_LENGTH_MAX = 600
@@ -25,12 +25,23 @@ export class Fault extends Error {
   }
 }
 
-/** Why a request got no usable response. @param error thrown by the package */
-export function unanswered(error: unknown): Fault {
-  if (error instanceof APIConnectionError)
-    return new Fault(`the model provider could not be reached: ${connectionProblem(error)}`, { isTransient: true })
-  if (error instanceof APIError && error.status !== undefined) return faultOfStatus(error)
-  return new Fault(`the request to the model provider failed: ${plainText(messageOf(error))}`)
+/** The request did not reach the provider, or the connection broke before its response. */
+export function unreachable(error: unknown): Fault {
+  return new Fault(`the model provider could not be reached: ${connectionProblem(error)}`, { isTransient: true })
+}
+
+/** The provider answered with an error. @param body as far as it could be read */
+export function faultOfResponse({ status, headers }: Response, body: string): Fault {
+  const reported = parsedJson(body)
+  const details = detailsOf(isObject(reported) ? (reported.error ?? reported) : body)
+  const advice = headers.get('x-should-retry')
+  const isTransient = advice === 'true' || (advice !== 'false' && isTransientStatus(status) && !isPermanent(details))
+  return new Fault(`the model provider answered ${status}: ${said(details)}`, {
+    status,
+    code: details.code,
+    isTransient,
+    retryAfterMs: retryAfter(headers),
+  })
 }
 
 /** The connection broke while the answer was being read. */
@@ -72,21 +83,6 @@ export function plainText(text: string): string {
   return words.replace(/\s+/g, ' ').trim()
 }
 
-function faultOfStatus(error: APIError): Fault {
-  const status = error.status as number
-  const details: Details = error.error === undefined ? { text: textOfStatus(error) } : detailsOf(error.error)
-  const advice = error.headers?.get('x-should-retry')
-  const isTransient = advice === 'true' || (advice !== 'false' && isTransientStatus(status) && !isPermanent(details))
-  const retryAfterMs = retryAfter(error.headers)
-  const { code } = details
-  return new Fault(`the model provider answered ${status}: ${said(details)}`, {
-    status,
-    code,
-    isTransient,
-    retryAfterMs,
-  })
-}
-
 interface Details {
   readonly text: string
   readonly code?: string | undefined
@@ -113,12 +109,6 @@ function said({ text, code, type }: Details): string {
   return `${text === '' ? 'nothing more' : text}${name === undefined || text.includes(name) ? '' : ` (${name})`}`
 }
 
-/** The package puts the status before a body that is not JSON. */
-function textOfStatus({ status, message }: APIError): string {
-  const text = plainText(message.replace(`${status}`, ''))
-  return text === 'status code (no body)' ? '' : text
-}
-
 function isTransientStatus(status: number): boolean {
   return status >= 500 || TRANSIENT_STATUSES.includes(status)
 }
@@ -128,10 +118,10 @@ function isPermanent({ code, type }: Details): boolean {
 }
 
 /** Seconds or a date, or the milliseconds that OpenAI sends in addition. */
-function retryAfter(headers: Headers | undefined): number | undefined {
-  const ms = Number.parseFloat(headers?.get('retry-after-ms') ?? '')
+function retryAfter(headers: Headers): number | undefined {
+  const ms = Number.parseFloat(headers.get('retry-after-ms') ?? '')
   if (ms >= 0) return ms
-  const text = headers?.get('retry-after') ?? ''
+  const text = headers.get('retry-after') ?? ''
   const wait = /^[\d.]+$/.test(text) ? Number(text) * 1000 : Date.parse(text) - Date.now()
   return Number.isFinite(wait) ? Math.max(0, wait) : undefined
 }

@@ -1,10 +1,41 @@
-import type OpenAI from 'openai'
 import { isObject, parsedJson } from '../base/json-object.ts'
 import type { ModelMessage, ModelRequest, ModelToolCall } from './model.ts'
 import type { Fault } from './openai-failure.ts'
 import { isStrictSchema } from './strict-schema.ts'
 
-type Body = OpenAI.Chat.ChatCompletionCreateParams
+/** The body of a request. */
+export interface Body {
+  readonly model: string
+  readonly messages: readonly Message[]
+  readonly tools?: readonly ToolParam[]
+  readonly temperature?: number
+  readonly max_tokens?: number
+  readonly max_completion_tokens?: number
+  readonly response_format?: ResponseFormat
+  readonly stream?: true
+  readonly stream_options?: { readonly include_usage: true }
+}
+
+type Message =
+  | { readonly role: 'system' | 'user'; readonly content: string }
+  | { readonly role: 'assistant'; readonly content: string | null; readonly tool_calls?: readonly ToolCallParam[] }
+  | { readonly role: 'tool'; readonly tool_call_id: string; readonly content: string }
+
+interface ToolCallParam {
+  readonly id: string
+  readonly type: 'function'
+  readonly function: { readonly name: string; readonly arguments: string }
+}
+
+interface ToolParam {
+  readonly type: 'function'
+  readonly function: Pick<ModelRequest['tools'][number], 'name' | 'description' | 'parameters'>
+}
+
+interface ResponseFormat {
+  readonly type: 'json_schema'
+  readonly json_schema: { readonly name: string; readonly schema: Record<string, unknown>; readonly strict: boolean }
+}
 
 /** The variant of the API that one server accepts for one model, where compatible servers differ. */
 export interface Dialect {
@@ -40,8 +71,7 @@ export function fallBack(dialect: Dialect, sent: Body, { message, details: { sta
   if (sent.max_tokens !== undefined && message.includes('max_completion_tokens'))
     return { ...dialect, limitName: 'max_completion_tokens' }
   if (sent.response_format !== undefined && /response_format|json_schema|structured/i.test(message)) {
-    const isStrict = sent.response_format.type === 'json_schema' && sent.response_format.json_schema.strict
-    return { ...dialect, schemaMode: isStrict ? 'guide' : 'words' }
+    return { ...dialect, schemaMode: sent.response_format.json_schema.strict ? 'guide' : 'words' }
   }
   if (sent.stream_options !== undefined && UNKNOWN_FIELD.test(message)) return { ...dialect, asksForUsage: false }
   return undefined
@@ -64,7 +94,7 @@ export function toBody(request: ModelRequest, dialect: Dialect): Body {
   }
 }
 
-function toMessage(message: ModelMessage): OpenAI.Chat.ChatCompletionMessageParam {
+function toMessage(message: ModelMessage): Message {
   switch (message.role) {
     case 'tool':
       return { role: 'tool', tool_call_id: message.toolCallId, content: message.content }
@@ -79,20 +109,20 @@ function toMessage(message: ModelMessage): OpenAI.Chat.ChatCompletionMessagePara
 }
 
 /** Servers that fill a template with the arguments fail if they are not a JSON object. */
-function toToolCall({ id, name, arguments: text }: ModelToolCall): OpenAI.Chat.ChatCompletionMessageToolCall {
+function toToolCall({ id, name, arguments: text }: ModelToolCall): ToolCallParam {
   const safe = text.trim() === '' ? '{}' : isObject(parsedJson(text)) ? text : JSON.stringify({ malformed: text })
   return { id, type: 'function', function: { name, arguments: safe } }
 }
 
 /** OpenAI requires both fields even for a tool without arguments. */
-function toTool({ name, description, parameters }: ModelRequest['tools'][number]): OpenAI.Chat.ChatCompletionTool {
+function toTool({ name, description, parameters }: ModelRequest['tools'][number]): ToolParam {
   return {
     type: 'function',
     function: { name, description, parameters: { type: 'object', properties: {}, ...parameters } },
   }
 }
 
-function toFormat(schema: Record<string, unknown>, dialect: Dialect): OpenAI.ResponseFormatJSONSchema {
+function toFormat(schema: Record<string, unknown>, dialect: Dialect): ResponseFormat {
   const strict = dialect.schemaMode === 'strict' && isStrictSchema(schema)
   return { type: 'json_schema', json_schema: { name: 'output', schema, strict } }
 }

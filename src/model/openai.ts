@@ -1,13 +1,12 @@
 import { LRUCache } from 'lru-cache'
-import OpenAI from 'openai'
 import { sleep } from '../base/abort.ts'
 import type { Log } from '../base/log.ts'
 import type { Model, ModelAnswer, ModelRequest } from './model.ts'
-import { readStream, readWhole } from './openai-answer.ts'
-import { createRedact, Fault, modelFailureOf, unanswered } from './openai-failure.ts'
-import { type Dialect, fallBack, firstDialect, toBody } from './openai-request.ts'
+import { boundedText, readStream, readWhole } from './openai-answer.ts'
+import { createRedact, Fault, faultOfResponse, modelFailureOf, unreachable } from './openai-failure.ts'
+import { type Body, type Dialect, fallBack, firstDialect, toBody } from './openai-request.ts'
 
-export interface OpenAiOptions {
+interface OpenAiOptions {
   /** Undefined: the server needs none, like most local ones. */
   readonly apiKey: string | undefined
   /** For example `http://localhost:11434/v1`; undefined: OpenAI. */
@@ -17,6 +16,7 @@ export interface OpenAiOptions {
   readonly backoffMs?: number
 }
 
+const USER_AGENT = 'agent-run-service'
 /** Attempts per answer, including the first. */
 const ATTEMPTS_MAX = 4
 const BACKOFF_MS = 500
@@ -26,20 +26,16 @@ const RETRY_AFTER_MAX_MS = 60_000
 /** Maximum number of models and schemas whose dialect is cached. */
 const DIALECTS_MAX = 1_000
 const OPENAI_HOST = 'api.openai.com'
-/** The longest possible timer. The signal sets the deadline. */
-const NO_TIMEOUT_MS = 2 ** 31 - 1
+const OPENAI_URL = `https://${OPENAI_HOST}/v1`
 
 /**
  * A model behind OpenAI's chat completions, or behind any server that offers them (docs/specification.md#hosted-agents:
- * `OPENAI_API_KEY`, `OPENAI_BASE_URL`). One per process: it holds the connections and the dialects that servers accept.
- *
- * The `openai` package makes the requests. Answers are read here, because the package neither bounds them nor
- * distinguishes a broken stream from one that ended, and takes 1.5 times as long per token.
+ * `OPENAI_API_KEY`, `OPENAI_BASE_URL`). One per process: it holds the dialects that servers accept.
  */
 export function createOpenAiModel({ apiKey, baseUrl, log, backoffMs = BACKOFF_MS }: OpenAiOptions): Model {
-  const client = createClient(apiKey, baseUrl)
+  const endpoint = endpointOf(apiKey, baseUrl)
   const redact = createRedact(apiKey)
-  const first = firstDialect(URL.parse(client.baseURL)?.hostname === OPENAI_HOST)
+  const first = firstDialect(URL.parse(endpoint.url)?.hostname === OPENAI_HOST)
   const dialects = new LRUCache<string, Dialect>({ max: DIALECTS_MAX })
 
   async function ask(request: ModelRequest, signal: AbortSignal): Promise<ModelAnswer> {
@@ -54,7 +50,7 @@ export function createOpenAiModel({ apiKey, baseUrl, log, backoffMs = BACKOFF_MS
     let dialect = dialects.get(key) ?? first
     for (let attempts = 1; ; ) {
       const body = toBody(request, dialect)
-      const outcome = await attempt(client, body, request, onDelta, signal)
+      const outcome = await attempt(endpoint, body, request, onDelta, signal)
       if (!(outcome instanceof Fault)) {
         if (dialect !== first) dialects.set(key, dialect)
         return outcome
@@ -87,18 +83,15 @@ export function createOpenAiModel({ apiKey, baseUrl, log, backoffMs = BACKOFF_MS
 
 /** @throws what `onText` throws, and any error once the signal has aborted */
 async function attempt(
-  client: OpenAI,
-  body: OpenAI.Chat.ChatCompletionCreateParams,
+  endpoint: Endpoint,
+  body: Body,
   request: ModelRequest,
   onText: (delta: string) => void,
   signal: AbortSignal,
 ): Promise<ModelAnswer | Fault> {
   signal.throwIfAborted()
   try {
-    const sent = client.chat.completions.create(body, { signal }).asResponse()
-    const response = await sent.catch((error) => {
-      throw unanswered(error)
-    })
+    const response = await post(endpoint, body, signal)
     // Some servers cannot stream and send a whole answer; proxies send HTML pages.
     const isWhole = /application\/json|text\/html/.test(response.headers.get('content-type') ?? '')
     if (request.onText !== undefined && !isWhole) return await readStream(response, request, onText)
@@ -112,22 +105,37 @@ async function attempt(
   }
 }
 
-function createClient(apiKey: string | undefined, baseUrl: string | undefined): OpenAI {
-  return new OpenAI({
-    // The package requires a key; servers that need none ignore it.
-    apiKey: apiKey ?? 'none',
-    baseURL: baseUrl ?? null,
-    // If omitted, the package would read these from the environment.
-    organization: null,
-    project: null,
-    adminAPIKey: null,
-    webhookSecret: null,
-    logLevel: 'off',
-    maxRetries: 0,
-    timeout: NO_TIMEOUT_MS,
-    // Bun gives up on a server that is silent for five minutes, but a reasoning model may take longer.
-    fetchOptions: { timeout: false } as object,
-  })
+interface Endpoint {
+  readonly url: string
+  readonly headers: Readonly<Record<string, string>>
+}
+
+function endpointOf(apiKey: string | undefined, baseUrl: string | undefined): Endpoint {
+  const json = 'application/json'
+  return {
+    url: `${(baseUrl || OPENAI_URL).replace(/\/$/, '')}/chat/completions`,
+    headers: {
+      accept: json,
+      'content-type': json,
+      'user-agent': USER_AGENT,
+      ...(apiKey !== undefined && { authorization: `Bearer ${apiKey}` }),
+    },
+  }
+}
+
+/** @throws Fault unless the provider has begun a successful answer */
+async function post({ url, headers }: Endpoint, body: Body, signal: AbortSignal): Promise<Response> {
+  const init = { method: 'POST', headers, body: JSON.stringify(body), signal }
+  // Bun gives up on a server that is silent for five minutes, but a reasoning model may take longer.
+  const untimed = Object.assign(init, { timeout: false })
+  let response: Response
+  try {
+    response = await fetch(url, untimed)
+  } catch (error) {
+    throw unreachable(error)
+  }
+  if (response.ok) return response
+  throw faultOfResponse(response, await boundedText(response).catch(() => ''))
 }
 
 /** The dialect depends on the schema: a server may refuse one and accept others. */

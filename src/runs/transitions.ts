@@ -42,7 +42,9 @@ async function endRuns(sql: Sql, transitions: readonly RunTransition[]): Promise
   const currentOf = ({ workspaceId, runId }: RunTransition) => found.get(runKey(workspaceId, runId))
   // Started between the two statements.
   const late = refused.filter((transition) => canEnd(currentOf(transition), transition))
-  const ended = new Map(late.length === 0 ? [] : (await endRuns(sql, late)).map((result, index) => [late[index], result]))
+  const ended = new Map(
+    late.length === 0 ? [] : (await endRuns(sql, late)).map((result, index) => [late[index], result]),
+  )
   return transitions.map(
     (transition, index) => ended.get(transition) ?? toResult(transition, outcomes[index], currentOf(transition)),
   )

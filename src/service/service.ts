@@ -16,7 +16,7 @@ import { sweepIdempotencyKeys } from '../idempotency/store.ts'
 import { KeyRing } from '../keys/key-ring.ts'
 import { Connections } from '../live/connections.ts'
 import { sweepFeedTokens } from '../live/feed-tokens.ts'
-import { openAiOnDemand } from '../model/on-demand.ts'
+import { createOpenAiModel } from '../model/openai.ts'
 import type { Peers } from '../partitions/shared/peers.ts'
 import { startErasure } from '../retention/erasure.ts'
 import { startRetention } from '../retention/retention.ts'
@@ -254,7 +254,7 @@ function startHostedRuns(context: ServiceContext, { ring, connections, secrets, 
     connections,
     slowConsumerMs: config.feeds.slowConsumerMs,
     heartbeatMs: config.feeds.heartbeatMs,
-    model: openAiOnDemand({ apiKey, baseUrl, log }),
+    model: createOpenAiModel({ apiKey, baseUrl, log }),
     egress: createEgress({ allow }),
     secrets,
     onChange,
