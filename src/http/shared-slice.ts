@@ -43,11 +43,6 @@ export class SharedSlice {
     }
   }
 
-  /** Resolves at once while the slice lasts, otherwise when it is the owner's turn in a later iteration. */
-  async turn(owner: string): Promise<void> {
-    if (this.isOver()) await this.wait(owner)
-  }
-
   private isOver(): boolean {
     const now = this.now()
     if (this.hasBegun) return now > this.endsMs

@@ -144,6 +144,17 @@ describe.each([false, true])('streamed: %p', (stream) => {
     )
   })
 
+  test.each([
+    ['{"error":{"message":"No such model"}}', 'No such model'],
+    ['{"error":"No such model"}', 'No such model'],
+    ['{"detail":"Not Found"}', 'Not Found'],
+    ['no JSON', 'no JSON'],
+    ['', 'nothing more'],
+  ])('reports the text of the error %s', async (body, text) => {
+    const { message } = await failure(ask({ status: 404, body }, { stream }))
+    expect(message).toBe(`the model provider answered 404: ${text}`)
+  })
+
   test('never repeats the key in an error message', async () => {
     for (const text of [KEY, encodeURIComponent(KEY), `${'x'.repeat(580)}${KEY}`]) {
       const error = { error: { message: `Incorrect API key provided: ${text}.`, code: KEY } }

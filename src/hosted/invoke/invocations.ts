@@ -42,9 +42,10 @@ export class Invocations {
 
   /** @throws ApiError VALIDATION_ERROR, PAYLOAD_TOO_LARGE, NOT_FOUND, RATE_LIMITED, UNAVAILABLE */
   async invoke(caller: Caller, agentId: string, body: InvokeAgent, mint: Mint): Promise<Invoked> {
-    const { limits, slice } = this.context
+    const { limits } = this.context
     const { workspaceId } = caller
-    await slice.turn(workspaceId)
+    const slice = this.context.slice.of(workspaceId)
+    if (slice.isOver) await slice.yield()
     checkBody(body, limits)
     const runId = mint.uuid()
     const sessionId = body.session_id?.toLowerCase() ?? (body.start_session === true ? mint.uuid() : null)
@@ -57,7 +58,7 @@ export class Invocations {
       if (invoked !== null) return invoked
     }
     const agent = await this.agents.read(workspaceId, agentId)
-    await slice.turn(workspaceId)
+    if (slice.isOver) await slice.yield()
     if (agent === null) throw new ApiError('NOT_FOUND', 'agent does not exist')
     const run = await this.plan(agent, ids, body)
     return (await this.begin({ ...run, isAgentKnown: false }, isBackground))!
