@@ -9,14 +9,13 @@ import { ApiError } from '../base/errors.ts'
 const REFUSALS = new Set(['22', '23', '40', '54'])
 
 /**
- * A statement costs Postgres as much as 10 rows, so one in flight, which gives the largest batches, serves the most. A
- * second one keeps a large item or a slow disk from holding up the others.
+ * Measured with 64 callers on 2 cores: one statement in flight gives the largest batches, and so the fewest commits and
+ * the least work per row. A second one uses the time while the first commits.
  */
 const DEFAULT_LIMITS: BatcherLimits = {
   itemsPerBatch: 256,
   bytesPerBatch: 4 << 20,
   batchesInFlight: 2,
-  slowAfterMs: 20,
   itemsQueued: 10_000,
   bytesQueued: 64 << 20,
 }
@@ -36,8 +35,6 @@ export interface BatcherLimits {
   /** A larger item is served by its own statement. */
   readonly bytesPerBatch: number
   readonly batchesInFlight: number
-  /** The next statement begins only once those in flight have taken this long. */
-  readonly slowAfterMs: number
   readonly itemsQueued: number
   readonly bytesQueued: number
 }
@@ -60,8 +57,6 @@ export function createBatcher<Item, Result>(options: BatcherOptions<Item, Result
   let queue: Entry<Item, Result>[] = []
   let queuedBytes = 0
   let inFlight = 0
-  /** Of those in flight. */
-  let slow = 0
   let scheduled = false
 
   function submit(item: Item): Promise<Result> {
@@ -77,36 +72,24 @@ export function createBatcher<Item, Result>(options: BatcherOptions<Item, Result
 
   /** Dispatches after the requests that have already arrived are queued. */
   function schedule(): void {
-    if (scheduled || !hasRoom() || queue.length === 0) return
+    if (scheduled || inFlight >= limits.batchesInFlight || queue.length === 0) return
     scheduled = true
     setImmediate(dispatch)
   }
 
   function dispatch(): void {
     scheduled = false
-    while (hasRoom()) {
+    while (inFlight < limits.batchesInFlight) {
       const batch = take()
       if (batch.length === 0) return
       void serve(batch)
     }
   }
 
-  function hasRoom(): boolean {
-    return inFlight === slow && inFlight < limits.batchesInFlight
-  }
-
   async function serve(batch: readonly Entry<Item, Result>[]): Promise<void> {
     inFlight++
-    let isSlow = false
-    const timer = setTimeout(() => {
-      isSlow = true
-      slow++
-      schedule()
-    }, limits.slowAfterMs)
     await settle(batch, options.run)
-    clearTimeout(timer)
     inFlight--
-    if (isSlow) slow--
     for (const entry of batch) busyKeys.delete(entry.key)
     schedule()
   }
