@@ -4,7 +4,7 @@ import type { SpawnedService } from '../support/service.ts'
 import { atEnd, temporaryDirectory } from '../support/teardown.ts'
 import { delivered } from './feeds.ts'
 import { type Load, runLoad } from './load.ts'
-import { memoryOf } from './memory.ts'
+import { memoryOf, SETTLE_MS } from './memory.ts'
 import { otlpLoad } from './otlp.ts'
 import { quiet } from './quiet.ts'
 import { median, type Report, spread } from './report.ts'
@@ -122,6 +122,7 @@ async function startSeconds({ main }: Side): Promise<number> {
 async function idleMiB({ main }: Side): Promise<number> {
   const service = await spawnForBench({}, main)
   await quiet(await benchServiceOf(service))
+  await Bun.sleep(SETTLE_MS)
   const { residentMiB } = await memoryOf(service.pid)
   await stop(service)
   return residentMiB

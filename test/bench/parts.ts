@@ -5,10 +5,10 @@ import { measureFeeds } from './feeds.ts'
 import { measureDelay, measureFreshness } from './fresh.ts'
 import { measureInvokes } from './invokes.ts'
 import { measureJournals } from './journals.ts'
-import { memoryOf } from './memory.ts'
+import { memoryOf, shownMemory } from './memory.ts'
 import { measureOtlp } from './otlp.ts'
 import { measureQueries } from './queries.ts'
-import { type Report, whole } from './report.ts'
+import type { Report } from './report.ts'
 import { type BenchService, eventsLoad, runsLoad, startNaiveServer } from './servers.ts'
 import { measureSustained } from './sustained.ts'
 import { measureWorkers } from './workers.ts'
@@ -78,6 +78,5 @@ async function runs(bench: Bench): Promise<void> {
 
 async function memory({ service, report }: Bench): Promise<void> {
   report.heading('memory: all processes of the service, after the load')
-  const { residentMiB, processes } = await memoryOf(service.pid)
-  report.line(`${whole(residentMiB)} MiB resident in ${processes} processes (shared pages count in each)`)
+  report.line(shownMemory(await memoryOf(service.pid)))
 }

@@ -1,10 +1,10 @@
+import { releaseCode } from '../../base/code-pages.ts'
 import { ClickHouseFailure } from '../protocol.ts'
-import { type EngineLocation, engineLibrary, loadAddon } from './addon.ts'
+import { type EngineLocation, loadAddon } from './addon.ts'
 import { createPoolLowering, LOW_NICE } from './nice.ts'
 import { type Job, onPool, openSession, query, quote } from './session.ts'
 import { streamSettings } from './stitch.ts'
 import { type EngineStream, Threads } from './threads.ts'
-import { trimCode } from './trim.ts'
 
 /** The engine in this process: see {@link openEngine}. */
 export type Engine = ReturnType<typeof openEngine>
@@ -58,7 +58,7 @@ export function openEngine(place: EngineLocation) {
   const killers = new Threads(place, 0)
   const streams = new Threads(place, LOW_NICE)
 
-  trimCode(engineLibrary())
+  releaseCode()
   const lowerPool = createPoolLowering()
   lowerPool()
   setInterval(lowerPool, LOWERING_INTERVAL_MS).unref()
