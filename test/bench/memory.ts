@@ -40,7 +40,8 @@ export async function memoryOf(pid: number): Promise<Memory> {
 
 /** For a report: both figures, and what they count. */
 export function shownMemory({ residentMiB, proportionalMiB, processes }: Memory): string {
-  const proportional = proportionalMiB === undefined ? '' : `, ${whole(proportionalMiB)} MiB with shared pages once (PSS)`
+  const proportional =
+    proportionalMiB === undefined ? '' : `, ${whole(proportionalMiB)} MiB with shared pages once (PSS)`
   return `${whole(residentMiB)} MiB resident in ${processes} processes, shared pages counted in each (RSS)${proportional}`
 }
 

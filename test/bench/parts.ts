@@ -1,11 +1,12 @@
 import { measureClient } from './client.ts'
 import { measureCluster } from './cluster.ts'
 import { compare } from './compare.ts'
+import { measureCpu } from './cpu.ts'
 import { measureFeeds } from './feeds.ts'
 import { measureDelay, measureFreshness } from './fresh.ts'
 import { measureInvokes } from './invokes.ts'
 import { measureJournals } from './journals.ts'
-import { memoryOf, shownMemory } from './memory.ts'
+import { memoryOf, SETTLE_MS, shownMemory } from './memory.ts'
 import { measureOtlp } from './otlp.ts'
 import { measureQueries } from './queries.ts'
 import type { Report } from './report.ts'
@@ -23,17 +24,22 @@ export interface Bench {
   readonly seconds: number
   /** Started on first use. */
   readonly barePort: () => Promise<number>
+  /** Whether the figures of the part `cpu` replace the recorded ones. */
+  readonly record: boolean
 }
 
 export type Part = (bench: Bench) => Promise<void>
 
 const EVENTS_PER_CALL = 100
+const IDLE_TARGET_MIB = 300
 const INGEST_TARGET = 0.45
 const SINGLE_TARGET = 0.5
 const RUNS_TARGET = 2
 
 /** The parts by name, in the order in which they run. */
 export const PARTS: Readonly<Record<string, Part>> = {
+  idle,
+  cpu: measureCpu,
   ingest: async (bench) => {
     await events(bench, 'ingest', EVENTS_PER_CALL, 64, INGEST_TARGET)
     await events(bench, 'ingest', EVENTS_PER_CALL, 16, INGEST_TARGET)
@@ -74,6 +80,14 @@ async function runs(bench: Bench): Promise<void> {
     ...{ target: RUNS_TARGET, eventsPerCall: 1, ours: load(service.port) },
     baseline: { name: 'naive', load: load(await startNaiveServer()) },
   })
+}
+
+async function idle({ service, report }: Bench): Promise<void> {
+  report.heading('idle: memory of all processes of the service')
+  await Bun.sleep(SETTLE_MS)
+  const memory = await memoryOf(service.pid)
+  const text = `idle memory: ${shownMemory(memory)}, target ${IDLE_TARGET_MIB}`
+  report.target(text, memory.residentMiB <= IDLE_TARGET_MIB)
 }
 
 async function memory({ service, report }: Bench): Promise<void> {
