@@ -1,4 +1,3 @@
-import { ClickHouseError, ClickHouseLogLevel, createClient } from '@clickhouse/client'
 import { parameterText, piecesOf } from './answer-stream.ts'
 import type { ColumnarBackend } from './backend.ts'
 import { createGate } from './gate.ts'
@@ -9,8 +8,6 @@ const INSERT_TIMEOUT_MS = 120_000
 const PROBE_TIMEOUT_MS = 5_000
 /** Reads, and likewise other statements; further ones wait. Loads and streams are limited elsewhere. */
 const CALLS_AT_ONCE = 32
-/** Each call has a deadline of its own; that of a migration is the longest. */
-const SOCKET_TIMEOUT_MS = 3_600_000
 /** How long reads wait for an engine that is being restarted. */
 export const RESTART_PATIENCE_MS = 10_000
 const RESTART_POLL_MS = 100
@@ -98,7 +95,6 @@ export interface ColumnarClient {
   command(sql: string, options?: QueryOptions): Promise<void>
   /** Loads an empty set of rows, to check that loading works. */
   probeLoading(): Promise<void>
-  close(): Promise<void>
 }
 
 interface QueryOptions {
@@ -145,8 +141,8 @@ export class ColumnarUnavailable extends Error {
 export function createColumnarClient(backend: ColumnarBackend, database = backend.database): ColumnarClient {
   const { cluster } = backend
   const clusterSettings = cluster === undefined ? {} : CLUSTER_SETTINGS
-  const official = officialClient(backend)
   const reads = createGate(CALLS_AT_ONCE, Number.POSITIVE_INFINITY)
+  const statements = createGate(CALLS_AT_ONCE, Number.POSITIVE_INFINITY)
 
   const settingsOf = ({ quotaKey, settings, database: own = database }: QueryOptions) => ({
     database: own,
@@ -164,14 +160,9 @@ export function createColumnarClient(backend: ColumnarBackend, database = backen
     )
   }
   const statementText = (sql: string, options: QueryOptions = {}) =>
-    within(options.timeoutMs ?? QUERY_TIMEOUT_MS, options.signal, async (signal) => {
-      const { stream } = await official.current().exec({
-        query: sql,
-        query_params: { ...options.params },
-        clickhouse_settings: { ...clusterSettings, ...settingsOf(options), wait_end_of_query: 1 },
-        abort_signal: signal,
-      })
-      return Buffer.concat(await stream.toArray()).toString('utf8')
+    within(options.timeoutMs ?? QUERY_TIMEOUT_MS, options.signal, (signal) => {
+      const search = { ...clusterSettings, ...settingsOf(options), wait_end_of_query: 1 }
+      return statements.run(signal, async () => (await post(backend, search, bodyOf(sql, options), signal)).text())
     })
 
   const load = (table: string, blocks: readonly Uint8Array[], own: object, timeoutMs: number, signal?: AbortSignal) =>
@@ -212,34 +203,6 @@ export function createColumnarClient(backend: ColumnarBackend, database = backen
     statementText,
     command: async (sql, options) => {
       await statementText(sql, options)
-    },
-    close: () => official.current().close(),
-  }
-}
-
-/** The official client for the backend's current URL, for statements other than loads and reads. */
-function officialClient(backend: ColumnarBackend) {
-  const open = () =>
-    createClient({
-      url: backend.url,
-      username: backend.username,
-      password: backend.password,
-      max_open_connections: CALLS_AT_ONCE,
-      request_timeout: SOCKET_TIMEOUT_MS,
-      // A server may refuse long URLs.
-      use_multipart_params_auto: true,
-      // Errors are thrown, and logged by the caller without the statement's text.
-      log: { level: ClickHouseLogLevel.OFF },
-    })
-  let { url } = backend
-  let client = open()
-  return {
-    current() {
-      if (backend.url === url) return client
-      void client.close()
-      url = backend.url
-      client = open()
-      return client
     },
   }
 }
@@ -291,8 +254,8 @@ async function throughRestarts<T>(
 }
 
 /**
- * Sends a load or a read. The official client takes three to five times the CPU time for either, because it goes through
- * `node:http`, and streams without backpressure.
+ * Sends a statement. The official client takes three to five times the CPU time, because it goes through `node:http`, and
+ * streams without backpressure.
  *
  * @throws ClickHouseFailure an error of the server; any other error means that it was not reached
  */
@@ -342,7 +305,7 @@ function streamOf(blocks: readonly Uint8Array[]): ReadableStream<Uint8Array> {
 function translate(error: unknown): Error {
   const code = codeOf(error)
   if (code === undefined) return new ColumnarUnavailable('ClickHouse is not reachable', { cause: error })
-  const { message, type = 'UNKNOWN_EXCEPTION' } = error as ClickHouseError | ClickHouseFailure
+  const { message, type = 'UNKNOWN_EXCEPTION' } = error as ClickHouseFailure
   return TRANSIENT_CODES.has(code)
     ? new ColumnarUnavailable(message.trim(), { cause: error })
     : new ColumnarError(code, type, message.trim())
@@ -350,5 +313,5 @@ function translate(error: unknown): Error {
 
 /** The error code if ClickHouse reported the error; undefined otherwise. */
 function codeOf(error: unknown): number | undefined {
-  return error instanceof ClickHouseError || error instanceof ClickHouseFailure ? Number(error.code) : undefined
+  return error instanceof ClickHouseFailure ? Number(error.code) : undefined
 }

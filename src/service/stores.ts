@@ -192,7 +192,6 @@ async function startClickHouse(
   const backend = await progress.during('starting ClickHouse', () => openBackend(config, deps, failing))
   opened.defer(() => backend.stop())
   const client = createColumnarClient(backend)
-  opened.defer(() => client.close())
   const migrate = () => migrateClickHouse(client, log)
   await progress.during('migrating ClickHouse', async () =>
     // Other processes may be starting on the same server.

@@ -36,11 +36,8 @@ function recordingServer(answer: (sent: Sent) => Response = () => new Response('
     },
   })
   atEnd(() => server.stop(true))
-  const clientOf = (cluster?: string) => {
-    const client = createColumnarClient(remoteClickHouse(`http://127.0.0.1:${server.port}/ars`, cluster))
-    atEnd(() => client.close())
-    return client
-  }
+  const clientOf = (cluster?: string) =>
+    createColumnarClient(remoteClickHouse(`http://127.0.0.1:${server.port}/ars`, cluster))
   return { sent, clientOf }
 }
 

@@ -27,7 +27,6 @@ export function openStores(dataDir: string, log: Log) {
     const backend = await startEmbeddedClickHouse({ dataDir, log, logLevel: 'error' })
     teardown.add('ClickHouse', () => backend.stop())
     const columnar = createColumnarClient(backend)
-    teardown.add('ClickHouse client', columnar.close)
     const bytes = Number.MAX_SAFE_INTEGER
     const dir = join(dataDir, 'journal')
     const journal = await openLocalJournal({ dir, maxBytes: bytes, keepBytes: bytes, clock: systemClock, log })
