@@ -1,4 +1,3 @@
-import { releaseCode } from '../../base/code-pages.ts'
 import { ClickHouseFailure } from '../protocol.ts'
 import { type EngineLocation, loadAddon } from './addon.ts'
 import { createPoolLowering, LOW_NICE } from './nice.ts'
@@ -46,6 +45,9 @@ const BINARY_FORMAT = /^(Native|RowBinary|Parquet|Arrow|ORC|Avro|Protobuf|MsgPac
  * @throws Error when the directory is in use or not readable, or this platform has no engine
  */
 export function openEngine(place: EngineLocation) {
+  const own = new Threads(place, 0)
+  // It starts while the engine does; the first statements of the service follow at once.
+  own.prepare()
   const { native, connect } = loadAddon(place)
   // Kept open, because the engine shuts down with its last connection.
   const keeper = connect({})
@@ -53,12 +55,10 @@ export function openEngine(place: EngineLocation) {
   const settingNames = new Set(
     native.QueryWithConnection(keeper, 'SELECT name FROM system.settings', 'TabSeparated').trim().split('\n'),
   )
-  const own = new Threads(place, 0)
   const bulk = new Threads(place, LOW_NICE)
   const killers = new Threads(place, 0)
   const streams = new Threads(place, LOW_NICE)
 
-  releaseCode()
   const lowerPool = createPoolLowering()
   lowerPool()
   setInterval(lowerPool, LOWERING_INTERVAL_MS).unref()
