@@ -37,8 +37,8 @@ function release(): void {
 }
 
 /**
- * The address ranges of files that are mapped read only and were never written, not even by the loader: relocated
- * addresses are not in the file, and would be lost.
+ * The address ranges of files that are mapped read only and were never written, not even by the loader: addresses that it
+ * has relocated are not in the file, and would be lost. They are anonymous pages, perhaps swapped out.
  *
  * @param smaps the text of `/proc/<pid>/smaps`
  */
@@ -46,7 +46,8 @@ export function unmodifiedFilePages(smaps: string): [start: bigint, end: bigint]
   const found: [bigint, bigint][] = []
   for (const entry of smaps.split(/\n(?=[0-9a-f]+-[0-9a-f]+ )/)) {
     const [, start, end] = /^([0-9a-f]+)-([0-9a-f]+) r-[x-]p \S+ \S+ \d+ +\//.exec(entry) ?? []
-    if (start !== undefined && /^Anonymous: +0 kB$/m.test(entry)) found.push([BigInt(`0x${start}`), BigInt(`0x${end}`)])
+    if (start === undefined || !/^Anonymous: +0 kB$/m.test(entry) || !/^Swap: +0 kB$/m.test(entry)) continue
+    found.push([BigInt(`0x${start}`), BigInt(`0x${end}`)])
   }
   return found
 }
