@@ -1,4 +1,4 @@
-import { releaseUnusedCode } from './base/code-pages.ts'
+import { releaseCodeWhenIdle } from './base/code-pages.ts'
 import { isPartitioned } from './base/data-dir.ts'
 import { firstError } from './base/errors.ts'
 import { createLog, type Log } from './base/log.ts'
@@ -34,7 +34,7 @@ async function main(): Promise<void> {
   onStopSignal(log, () => progress.clear?.(), stopped.resolve)
   // Background loops are supervised, so an unhandled rejection does not stop them.
   process.on('unhandledRejection', (error) => log.error('unhandled promise rejection', { error }))
-  releaseUnusedCode()
+  releaseCodeWhenIdle()
   try {
     for (;;) {
       const starting = start(config, { log, progress })

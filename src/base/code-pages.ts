@@ -6,25 +6,26 @@ const CHECK_INTERVAL_MS = 5_000
 /** The share of a processor that an idle process uses at most. */
 const IDLE_SHARE_MAX = 0.1
 
-/**
- * Releases the code that only the start of this process has used, some seconds later, and that of each load when the
- * process becomes idle again. It would stay resident: registering the functions of ClickHouse alone touches half of a
- * library of 540 MB. Code that is needed again comes back from the page cache, 64 KiB with each fault. Linux only.
- */
-export function releaseUnusedCode(): void {
-  setTimeout(release, CHECK_INTERVAL_MS).unref()
+/** Calls {@link releaseCode} some seconds after the start of this process, and each time when it becomes idle. */
+export function releaseCodeWhenIdle(): void {
+  setTimeout(releaseCode, CHECK_INTERVAL_MS).unref()
   let wasBusy = true
   let before = process.cpuUsage()
   setInterval(() => {
     const { user, system } = process.cpuUsage(before)
     before = process.cpuUsage()
     const isBusy = (user + system) / 1_000 > CHECK_INTERVAL_MS * IDLE_SHARE_MAX
-    if (wasBusy && !isBusy) release()
+    if (wasBusy && !isBusy) releaseCode()
     wasBusy = isBusy
   }, CHECK_INTERVAL_MS).unref()
 }
 
-function release(): void {
+/**
+ * Releases code that only the start or the last load has used, and that would stay resident: registering the functions of
+ * ClickHouse alone touches half of a library of 540 MB. Code that is needed again comes back from the page cache, 64 KiB
+ * with each fault. Linux only.
+ */
+export function releaseCode(): void {
   if (process.platform !== 'linux') return
   try {
     const { symbols, close } = dlopen('libc.so.6', { madvise: { args: ['u64', 'u64', 'i32'], returns: 'i32' } })

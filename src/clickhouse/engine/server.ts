@@ -1,7 +1,7 @@
 import { mkdir, rm, writeFile } from 'node:fs/promises'
 import { totalmem } from 'node:os'
 import { join } from 'node:path'
-import { releaseUnusedCode } from '../../base/code-pages.ts'
+import { releaseCode, releaseCodeWhenIdle } from '../../base/code-pages.ts'
 import type { LogLevel } from '../../base/log.ts'
 import { createLog, type Log } from '../../base/log.ts'
 import { answer } from './answer.ts'
@@ -53,8 +53,9 @@ async function main(): Promise<void> {
   const log = createLog(options.logLevel, undefined, process.stderr.isTTY === true ? 'text' : 'json')
   try {
     const server = await startServer(options, log)
-    releaseUnusedCode()
     process.stdout.write(`${JSON.stringify({ port: server.port } satisfies ServerReady)}\n`)
+    releaseCode()
+    releaseCodeWhenIdle()
     const stop = () => void server.stop().then(() => process.exit(0))
     process.on('SIGTERM', stop)
     await lines.next()
