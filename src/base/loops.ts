@@ -88,10 +88,13 @@ export class Loops {
       running ??= attempt()
     }
     const offset = (this.all.length * GOLDEN_RATIO) % 1
-    let timer = setTimeout(() => {
-      timer = setInterval(startRound, intervalMs)
-      startRound()
-    }, intervalMs * (1 - offset / 2))
+    let timer = setTimeout(
+      () => {
+        timer = setInterval(startRound, intervalMs)
+        startRound()
+      },
+      intervalMs * (1 - offset / 2),
+    )
     if (atOnce) startRound()
     return async () => {
       isStopped = true

@@ -79,7 +79,8 @@ function events(eventsPerCall: number, connections: number, calls: number) {
 export async function measureCpu({ service, report, record }: Bench): Promise<void> {
   report.heading('cpu: time of the main thread for each call')
   if (process.platform !== 'linux') return report.line('skipped: only Linux counts it for each thread')
-  const recorded = (await Bun.file(RECORD).json()) as Recorded
+  const file = Bun.file(RECORD)
+  const recorded = (await file.exists()) ? ((await file.json()) as Recorded) : undefined
   const figures = ROWS.map((): number[] => [])
   const deadline = performance.now() + BEGIN_MS_MAX
   for (let round = 0; round <= ROUNDS; round++)
@@ -92,10 +93,15 @@ export async function measureCpu({ service, report, record }: Bench): Promise<vo
   const measured = ROWS.flatMap(({ title }, index) =>
     figures[index]!.length === 0 ? [] : [[title, Number(median(figures[index]!).toPrecision(3))] as const],
   )
-  const { machine, commit, date } = recorded
-  report.line(`recorded at ${commit} on ${date}${machine === machineName() ? '' : `, on another machine: ${machine}`}`)
+  if (recorded === undefined) report.line('nothing is recorded yet: --record does it')
+  else {
+    const { machine, commit, date } = recorded
+    report.line(
+      `recorded at ${commit} on ${date}${machine === machineName() ? '' : `, on another machine: ${machine}`}`,
+    )
+  }
   for (const [title, microseconds] of measured) {
-    const before = recorded.microseconds[title]
+    const before = recorded?.microseconds[title]
     const beside =
       before === undefined ? 'not recorded' : `recorded ${before}, ${(microseconds / before).toFixed(2)} of it`
     report.line(`${title.padEnd(26)} ${String(microseconds).padStart(7)} µs   ${beside}`)
