@@ -1,3 +1,4 @@
+import { releaseCodeWhenIdle } from './base/code-pages.ts'
 import { isPartitioned } from './base/data-dir.ts'
 import { firstError } from './base/errors.ts'
 import { createLog, type Log } from './base/log.ts'
@@ -7,9 +8,9 @@ import { StartError } from './base/start-error.ts'
 import { CliError, HelpRequest } from './cli/shared/error.ts'
 import { parseOptions } from './cli/shared/options.ts'
 import { type Config, readConfig } from './config/config.ts'
+import type { Service } from './service/lifecycle.ts'
 import { onLauncherGone } from './service/ops/launcher.ts'
-import { type Service, startService } from './service/service.ts'
-import { startWorkers } from './service/workers/supervisor.ts'
+import { startService } from './service/service.ts'
 
 /** Maximum duration of an orderly stop (docs/specification.md#start-and-stop); after it the process exits anyway. */
 const STOP_MS = 9_000
@@ -33,6 +34,7 @@ async function main(): Promise<void> {
   onStopSignal(log, () => progress.clear?.(), stopped.resolve)
   // Background loops are supervised, so an unhandled rejection does not stop them.
   process.on('unhandledRejection', (error) => log.error('unhandled promise rejection', { error }))
+  releaseCodeWhenIdle()
   try {
     for (;;) {
       const starting = start(config, { log, progress })
@@ -52,9 +54,11 @@ async function main(): Promise<void> {
 }
 
 /** A directory that several processes have shared is served by workers from then on, if only by one. */
-function start(config: Config, options: { progress: Progress; log: Log }): Promise<Service> {
+async function start(config: Config, options: { progress: Progress; log: Log }): Promise<Service> {
   const hasWorkers = config.workers > 1 || isPartitioned(config.dataDir)
-  return hasWorkers && config.cluster === undefined ? startWorkers(config, options) : startService(config, options)
+  if (!hasWorkers || config.cluster !== undefined) return startService(config, options)
+  const { startWorkers } = await import('./service/workers/supervisor.ts')
+  return startWorkers(config, options)
 }
 
 /**

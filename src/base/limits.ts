@@ -1,5 +1,8 @@
 const MIB = 1024 * 1024
 
+/** How long a workspace may keep its activity: a hundred years. */
+export const RETENTION_DAYS_MAX = 36_500
+
 /** Default and bounds of a limit. Without bounds it is fixed. */
 export type LimitBounds = readonly [fallback: number, min?: number, max?: number]
 

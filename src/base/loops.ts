@@ -23,6 +23,8 @@ const RETRY_MS_MAX = 5_000
 /** A loop that fails for longer than this is reported by readiness and logged as a warning. */
 export const FAILING_MS = 5_000
 const WARN_EVERY_MS = 60_000
+/** The fractions of its multiples are spread evenly. */
+const GOLDEN_RATIO = (1 + Math.sqrt(5)) / 2
 
 /**
  * All background loops of the service. Failures are logged, retried with backoff, and visible in `GET /readyz` and
@@ -63,7 +65,9 @@ export class Loops {
   }
 
   /**
-   * Calls `work` every `intervalMs`, never twice at the same time.
+   * Calls `work` every `intervalMs`, never twice at the same time. The first interval is up to a half shorter, differently
+   * for each loop: loops that start together would otherwise always work at the same moment, and each would need a
+   * connection to Postgres of its own.
    * @param options.atOnce makes the first call immediately
    * @returns a function that stops the calls; it resolves once a running call has ended
    */
@@ -83,7 +87,14 @@ export class Loops {
     const startRound = () => {
       running ??= attempt()
     }
-    const timer = setInterval(startRound, intervalMs)
+    const offset = (this.all.length * GOLDEN_RATIO) % 1
+    let timer = setTimeout(
+      () => {
+        timer = setInterval(startRound, intervalMs)
+        startRound()
+      },
+      intervalMs * (1 - offset / 2),
+    )
     if (atOnce) startRound()
     return async () => {
       isStopped = true

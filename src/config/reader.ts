@@ -1,7 +1,7 @@
 import { isObject } from '../base/json-object.ts'
+import { RETENTION_DAYS_MAX } from '../base/limits.ts'
 import { StartError } from '../base/start-error.ts'
 import { isWellFormedKey } from '../keys/token.ts'
-import { RETENTION_DAYS_MAX } from '../workspaces/schema.ts'
 
 /** All problems of the environment, one per line. */
 export class ConfigError extends StartError {

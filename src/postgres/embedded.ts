@@ -29,6 +29,8 @@ interface EmbeddedPostgresOptions {
   readonly log: Log
   /** Called with a description of each step when it begins. */
   readonly onProgress?: (step: string) => void
+  /** Called when the first child process works: initdb, or the server. */
+  readonly onLaunched?: () => void
   /** False only in tests: trades durability for speed. */
   readonly durable?: boolean
   /** How many connections it accepts; enough for one service unless given. */
@@ -50,7 +52,7 @@ const SOCKET_DIR_LENGTH_MAX = 85
  * @throws StartError with the error of Postgres when it does not start
  */
 export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): Promise<EmbeddedPostgres> {
-  const { dataDir, log, onProgress = () => {} } = options
+  const { dataDir, log, onProgress = () => {}, onLaunched = () => {} } = options
   const home = join(dataDir, 'postgres')
   const bin = join(await packageDirectory(), 'native', 'bin')
   const owner = await prepareHome(home, join(bin, 'initdb'))
@@ -58,7 +60,7 @@ export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): P
   const cluster = join(home, 'cluster')
 
   if (existsSync(cluster)) await stopOrphans(home, cluster, log, onProgress)
-  else await createCluster({ bin, home, cluster, owner, durable: options.durable ?? true, onProgress })
+  else await createCluster({ bin, home, cluster, owner, durable: options.durable ?? true, onProgress, onLaunched })
 
   const socketDir = await shortSocketDir(home)
   const settings = postgresSettings(socketDir.path, options)
@@ -66,7 +68,9 @@ export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): P
     startPostmaster({ command: [join(bin, 'postgres'), '-D', cluster, ...settings], cluster, owner, log })
 
   onProgress('starting Postgres')
-  const supervisor = supervise(await start(), start, log)
+  const starting = start()
+  onLaunched()
+  const supervisor = supervise(await starting, start, log)
   return {
     url: urlOf(password, socketDir.path),
     stop: () => supervisor.stop().finally(socketDir.remove),
@@ -139,6 +143,7 @@ async function createCluster(at: {
   owner: ProcessOwner
   durable: boolean
   onProgress: (step: string) => void
+  onLaunched: () => void
 }): Promise<void> {
   at.onProgress('creating the Postgres database')
   const unfinished = join(at.home, 'cluster.new')
@@ -158,6 +163,7 @@ async function createCluster(at: {
     ...(at.durable ? [] : ['--no-sync']),
   ])
   const release = killGroupWithService(initdb.pid)
+  at.onLaunched()
   const [code, output] = await Promise.all([initdb.exited, new Response(initdb.stderr).text(), drain(initdb.stdout)])
   release()
   if (code !== 0) throw new StartError(`the embedded Postgres could not create its database: ${lastErrorLine(output)}`)

@@ -1,10 +1,10 @@
+import { RETENTION_DAYS_MAX } from '../base/limits.ts'
 import type { Log } from '../base/log.ts'
 import { Loops } from '../base/loops.ts'
 import type { Metrics } from '../base/metrics.ts'
 import type { ColumnarClient } from '../clickhouse/client.ts'
 import type { Partitions } from '../partitions/partition.ts'
 import type { Sql } from '../postgres/connect.ts'
-import { RETENTION_DAYS_MAX } from '../workspaces/schema.ts'
 import type { RetentionClock } from './retention-clock.ts'
 import type { RetentionFloor, RetentionFloors } from './retention-floors.ts'
 

@@ -1,140 +1,47 @@
-import { createHmac } from 'node:crypto'
-import packageJson from '../../package.json' with { type: 'json' }
 import { Penalties } from '../analytics/caps.ts'
-import { type Clock, systemClock } from '../base/clock.ts'
+import { systemClock } from '../base/clock.ts'
 import { type DataDir, openDataDir } from '../base/data-dir.ts'
-import { mint } from '../base/ids.ts'
-import { type Log, withFields } from '../base/log.ts'
+import { withFields } from '../base/log.ts'
 import { Loops } from '../base/loops.ts'
-import type { Progress } from '../base/progress.ts'
 import { Teardown } from '../base/teardown.ts'
 import type { Config } from '../config/config.ts'
-import { createEgress } from '../egress/egress.ts'
-import { startHosted } from '../hosted/hosted.ts'
-import { FailureLimit } from '../http/rate-limit.ts'
-import { sweepIdempotencyKeys } from '../idempotency/store.ts'
-import { KeyRing } from '../keys/key-ring.ts'
-import { Connections } from '../live/connections.ts'
-import { sweepFeedTokens } from '../live/feed-tokens.ts'
-import { openAiOnDemand } from '../model/on-demand.ts'
-import type { Peers } from '../partitions/shared/peers.ts'
-import { startErasure } from '../retention/erasure.ts'
-import { startRetention } from '../retention/retention.ts'
-import { RetentionClock } from '../retention/retention-clock.ts'
-import { RunDirectory } from '../runs/directory.ts'
-import { startStaleRuns } from '../runs/stale.ts'
-import { SecretStore } from '../secrets/store.ts'
-import { createVault } from '../secrets/vault.ts'
-import { bootstrapWorkspace } from '../workspaces/bootstrap.ts'
-import { type App, createApp } from './app.ts'
-import { startControl } from './backup/control.ts'
-import { sweepSnapshots, takeSnapshot } from './backup/snapshot.ts'
+import { sweepSnapshots } from './backup/snapshot.ts'
 import type { ServiceContext } from './context.ts'
-import { checkPort, listen, listenPrivately } from './ops/listen.ts'
+import type { Service, ServiceOptions } from './lifecycle.ts'
+import { checkPort } from './ops/listen.ts'
 import { watchLoopLag } from './ops/loop-lag.ts'
-import { readOpenFilesLimit, withinOpenFiles } from './ops/open-files.ts'
 import { createServiceMetrics } from './ops/service-metrics.ts'
-import { startLocalPipeline } from './pipeline/local.ts'
-import type { Pipeline, PipelineContext } from './pipeline/pipeline.ts'
 import type { WorkerContext } from './pipeline/workers.ts'
 import { startStores } from './stores.ts'
 
-/** A running service. */
-export interface Service {
-  /** The URL for clients on this machine. */
-  readonly url: string
-  /** Whether this start created the first workspace. */
-  readonly isFirstStart: boolean
-  /** The first workspace's key, to be shown once; null on later starts and when the operator provided the key. */
-  readonly freshKey: string | null
-  /** `BOOTSTRAP_WORKSPACE_KEY` is not valid for any workspace, and none was created for it. */
-  readonly isKeyIgnored: boolean
-  /**
-   * Resolves when Postgres has gone back to an earlier state. This service has cached a later state, so it must be
-   * restarted.
-   */
-  readonly outdated: Promise<void>
-  /** Finishes accepted requests, flushes pending writes, and stops all child processes. Safe to call twice. */
-  stop(): Promise<void>
-}
-
-export interface ServiceOptions {
-  readonly log: Log
-  readonly progress: Progress
-  readonly clock?: Clock
-  /** See {@link StoreMarks}. */
-  readonly storeMarkIntervalMs?: number
-  /** Set if this process is one of several that share a port and a data directory, which the supervisor has locked. */
-  readonly worker?: WorkerContext
-}
-
-const SWEEP_INTERVAL_MS = 600_000
-
 /**
- * Starts all components in the order of their dependencies; {@link Service.stop} stops them in reverse order. A start that
- * fails leaves nothing running.
+ * Starts the stores, then everything else (`components.ts`). A start that fails leaves nothing running.
  *
  * @throws StartError for problems that the operator can fix
  */
 export function startService(config: Config, options: ServiceOptions): Promise<Service> {
-  return Teardown.ifStartFails(options.log, (teardown) => start(config, options, teardown))
+  return Teardown.ifStartFails(options.log, async (teardown) => {
+    // The modules of the components are loaded while the stores start in their processes.
+    const launched = Promise.withResolvers<void>()
+    const components = launched.promise.then(() => import('./components.ts'))
+    const context = await openContext(config, options, { teardown, onLaunched: launched.resolve })
+    const { startComponents } = await components
+    return startComponents(context, options)
+  })
 }
 
-async function start(config: Config, options: ServiceOptions, teardown: Teardown): Promise<Service> {
-  const context = await openContext(config, options, teardown)
-  const { sql, clock, log, loops, metrics } = context
-  const first = await bootstrapWorkspace({ sql, clock, mint, key: config.bootstrapWorkspaceKey })
-  if (first.keyIgnored)
-    log.warn('BOOTSTRAP_WORKSPACE_KEY is ignored: a workspace already exists, and this key is not valid for it')
-
-  const ring = await startKeyRing(context)
-  const pipeline = await startPipeline({ ...context, ring }, options)
-  const { partitions, feeds, onChange } = pipeline
-  const maintenance = await startMaintenance(context, pipeline, ring)
-  const directory = new RunDirectory(sql)
-  directory.onRunStarted = (caller, run) => partitions.of(caller).owned?.ids.runStarted(run)
-  const limits = withinOpenFiles(config.feeds, readOpenFilesLimit(), log)
-  const connections = new Connections({ ring, limits, log, loops })
-  metrics.observe({ partitions, feeds, loops, connections })
-  const vault = createVault({
-    key: config.hosted.secretsKey ?? sharedSecretsKey(config.cluster),
-    dataDir: config.dataDir,
-  })
-  const secrets = new SecretStore({ sql, clock, vault })
-  const hosted = startHostedRuns(context, { ring, connections, secrets, onChange, peers: pipeline.peers })
-
-  let isStopping = false
-  const app: App = createApp({
-    ...{ context, ring, pipeline, directory, connections, secrets, hosted, ...maintenance },
-    isStopping: () => isStopping,
-    peerOf: (request) => app.server?.requestIP(request)?.address,
-  })
-  allowBackups(context, pipeline)
-  const isWorker = options.worker !== undefined
-  const listener = listen(app, config, isWorker)
-  teardown.add('requests', () => listener.drain())
-  const forwarded = isWorker ? listenPrivately(app, config, pipeline.privateRoutes) : listener
-  if (isWorker) teardown.add('requests of other workers', () => forwarded.drain())
-  teardown.add('callers that wait for hosted runs', () => hosted.responder.release())
-  teardown.add('outputs for other processes', async () => hosted.servedOutputs?.stop())
-  teardown.add('open feeds', async () => connections.stop())
-  teardown.add('partitions', () => pipeline.leave())
-  await pipeline.join(forwarded.url)
-  teardown.add('readiness', () => {
-    isStopping = true
-  })
-  return {
-    url: listener.url,
-    isFirstStart: first.workspaceId !== null,
-    freshKey: first.freshKey,
-    isKeyIgnored: first.keyIgnored,
-    outdated: pipeline.outdated,
-    stop: () => teardown.run(),
-  }
+interface Opening {
+  readonly teardown: Teardown
+  /** Called once the stores are starting in their own processes. */
+  readonly onLaunched: () => void
 }
 
 /** Locks the data directory and starts the stores. */
-async function openContext(config: Config, options: ServiceOptions, teardown: Teardown): Promise<ServiceContext> {
+async function openContext(
+  config: Config,
+  options: ServiceOptions,
+  { teardown, onLaunched }: Opening,
+): Promise<ServiceContext> {
   const { progress, clock = systemClock, worker } = options
   const metrics = createServiceMetrics()
   teardown.add('loop lag', watchLoopLag(metrics.loopLagged))
@@ -152,7 +59,8 @@ async function openContext(config: Config, options: ServiceOptions, teardown: Te
     penalties.add(workspaceId)
     log.error('a query could not be cancelled; ClickHouse was restarted', { workspace_id: workspaceId })
   }
-  const stores = await startStores(config, { log, progress, metrics: metrics.registry, teardown, onStuckQuery })
+  const deps = { log, progress, metrics: metrics.registry, teardown, onStuckQuery, onLaunched }
+  const stores = await startStores(config, deps)
   return { ...stores, config, clock, log, progress, metrics, loops, teardown, dataDir, penalties }
 }
 
@@ -165,121 +73,4 @@ function sharedDataDir(path: string, { instanceId, previousInstanceId }: WorkerC
 function logFieldsOf({ cluster }: Config, { instanceId }: DataDir, worker: WorkerContext | undefined): object {
   if (worker !== undefined) return { worker: worker.index }
   return cluster === undefined ? {} : { node: instanceId }
-}
-
-/** Starts the pipeline. The modules of clusters and workers are imported only where needed: most services are a single process. */
-async function startPipeline(
-  context: PipelineContext,
-  { worker, storeMarkIntervalMs }: ServiceOptions,
-): Promise<Pipeline> {
-  const { cluster } = context.config
-  if (worker !== undefined) {
-    const { startWorkerPipeline } = await import('./pipeline/workers.ts')
-    return startWorkerPipeline(context, worker, storeMarkIntervalMs)
-  }
-  if (cluster === undefined) return startLocalPipeline(context, storeMarkIntervalMs)
-  const { startClusterPipeline } = await import('./pipeline/cluster.ts')
-  return startClusterPipeline(context, cluster)
-}
-
-/** Starts the cache of keys, which trusts itself only while this process holds its lease. */
-async function startKeyRing(context: ServiceContext): Promise<KeyRing> {
-  const { config, sql, heartbeat, clock, log, loops, dataDir, teardown } = context
-  const ring = new KeyRing({
-    sql,
-    heartbeat,
-    clock,
-    log,
-    instanceId: dataDir.instanceId,
-    exclusive: config.databaseUrl === undefined,
-    isNode: config.cluster !== undefined,
-    supersedes: dataDir.previousInstanceId,
-    unknownKeys: new FailureLimit({ what: 'unknown keys', perMinute: config.guessing.unknownKeysPerMinute }),
-    loops,
-  })
-  await ring.start()
-  await ring.noteIssued()
-  teardown.add('keys', () => ring.stop())
-  return ring
-}
-
-/** Starts the loops that end stale runs, delete expired keys, tokens and events, and erase workspaces. */
-async function startMaintenance(context: ServiceContext, pipeline: Pipeline, ring: KeyRing) {
-  const { config, sql, columnar, clock, log, loops, metrics, dataDir, teardown } = context
-  const { partitions, retentionFloors, onChange } = pipeline
-  const { instanceId } = dataDir
-  const stale = startStaleRuns({ sql, partitions, clock, log, loops, onChange })
-  teardown.add('stale runs', () => stale.stop())
-  const retentionClock = await RetentionClock.open({ sql, clock, log, metrics: metrics.registry })
-  const sweep = () => sweepIdempotencyKeys(sql, retentionClock).then(() => sweepFeedTokens(sql, clock))
-  const endSweep = loops.repeat('sweep of idempotency keys and feed tokens', SWEEP_INTERVAL_MS, sweep)
-  teardown.add('sweep of idempotency keys and feed tokens', endSweep)
-  const erasure = startErasure({ sql, ring, partitions, columnar, instanceId, clock, log, loops })
-  teardown.add('erasure', () => erasure.stop())
-  const endRetention = startRetention({
-    sql,
-    columnar,
-    partitions,
-    retentionFloors,
-    days: config.eventRetentionDays,
-    clock: retentionClock,
-    log,
-    loops,
-    metrics: metrics.registry,
-  })
-  teardown.add('retention', endRetention)
-  return { retentionClock, erasure }
-}
-
-interface HostedRunsDeps {
-  readonly ring: KeyRing
-  readonly connections: Connections
-  readonly secrets: SecretStore
-  readonly onChange: () => void
-  readonly peers: Peers | undefined
-}
-
-/** Starts the scheduler and executors of hosted runs. */
-function startHostedRuns(context: ServiceContext, { ring, connections, secrets, onChange, peers }: HostedRunsDeps) {
-  const { config, sql, clock, log, loops, dataDir, teardown } = context
-  const { openAiApiKey: apiKey, openAiBaseUrl: baseUrl, egressAllow: allow } = config.hosted
-  const hosted = startHosted({
-    sql,
-    clock,
-    log,
-    limits: config.limits,
-    config: config.hosted,
-    owner: dataDir.instanceId,
-    ring,
-    connections,
-    slowConsumerMs: config.feeds.slowConsumerMs,
-    heartbeatMs: config.feeds.heartbeatMs,
-    model: openAiOnDemand({ apiKey, baseUrl, log }),
-    egress: createEgress({ allow }),
-    secrets,
-    onChange,
-    peers,
-    loops,
-  })
-  teardown.add('hosted runs', () => hosted.stop())
-  return hosted
-}
-
-/** The nodes of a cluster must be able to open each other's secrets. */
-function sharedSecretsKey(cluster: Config['cluster']): Uint8Array | undefined {
-  return cluster === undefined
-    ? undefined
-    : createHmac('sha256', cluster.secret).update('secrets of workspaces').digest()
-}
-
-/** Accepts requests of the backup command if both stores are embedded. */
-function allowBackups(context: ServiceContext, { snapshot }: Pipeline): void {
-  const { config, postgresUrl, columnar, log, teardown } = context
-  if (config.databaseUrl !== undefined || config.clickhouseUrl !== undefined || snapshot === undefined) return
-  const { journal, sink } = snapshot
-  const { dataDir } = config
-  const { version } = packageJson
-  const holdSink = (signal: AbortSignal) => sink.hold(signal)
-  const snapshotDeps = { version, dataDir, postgresUrl, columnar, journal, holdSink, log }
-  teardown.add('control', startControl({ dataDir, takeSnapshot: () => takeSnapshot(snapshotDeps), log }))
 }

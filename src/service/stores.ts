@@ -22,6 +22,13 @@ interface StoresDeps {
   readonly onStuckQuery: (workspaceId: string) => void
   /** How many connections the embedded Postgres accepts. Default: enough for one process. */
   readonly connections?: number
+  /** Called when both stores are starting in their own processes, so that this one has time for something else. */
+  readonly onLaunched?: () => void
+}
+
+interface Launch {
+  /** Called when this store is starting in another process, perhaps several times. */
+  readonly onLaunched: () => void
 }
 
 /** Connections to stores that are up and migrated. */
@@ -51,10 +58,19 @@ export async function startStores(config: Config, deps: StoresDeps): Promise<Sto
     failing.abort(error)
     throw error
   }
-  const starting = startPostgres(config, deps, failing.signal)
+  const launched = new Set<string>()
+  const onLaunched = (store: string) => () => {
+    if (launched.add(store).size === 2) deps.onLaunched?.()
+  }
+  const starting = startPostgres(config, { ...deps, onLaunched: onLaunched('Postgres') }, failing.signal)
   const results = await Promise.allSettled([
     starting.catch(orFail),
-    startClickHouse(config, deps, failing.signal, async () => (await starting).clients.postgresUrl).catch(orFail),
+    startClickHouse(
+      config,
+      { ...deps, onLaunched: onLaunched('ClickHouse') },
+      failing.signal,
+      async () => (await starting).clients.postgresUrl,
+    ).catch(orFail),
   ] as const)
   // A store that has started must be stopped, even if the other one fails. Both stop at the same time.
   deps.teardown.add('stores', () =>
@@ -69,10 +85,11 @@ export async function startStores(config: Config, deps: StoresDeps): Promise<Sto
 /** Starts or connects to Postgres, and migrates it. */
 async function startPostgres(
   config: Config,
-  { log, progress, metrics, connections: accepted }: StoresDeps,
+  { log, progress, metrics, connections: accepted, onLaunched }: StoresDeps & Launch,
   failing: AbortSignal,
 ) {
   await using opened = new AsyncDisposableStack()
+  if (config.databaseUrl !== undefined) onLaunched()
   const server =
     config.databaseUrl === undefined
       ? await progress.during('starting Postgres', (onProgress) =>
@@ -80,6 +97,7 @@ async function startPostgres(
             dataDir: config.dataDir,
             log,
             onProgress,
+            onLaunched,
             ...(accepted === undefined ? {} : { connections: accepted }),
           }),
         )
@@ -165,7 +183,7 @@ async function waitUntilReachable(sql: Sql, failing: AbortSignal, what = 'DATABA
 /** Starts or connects to ClickHouse, and migrates it. @param postgresUrl resolves once Postgres has started */
 async function startClickHouse(
   config: Config,
-  deps: StoresDeps,
+  deps: StoresDeps & Launch,
   failing: AbortSignal,
   postgresUrl: () => Promise<string>,
 ) {
@@ -189,17 +207,18 @@ function urlOf({ url, username, password, database }: ColumnarBackend): string {
   return new URL(database, withUser).href
 }
 
-async function openBackend(config: Config, deps: StoresDeps, failing: AbortSignal): Promise<ColumnarBackend> {
+async function openBackend(config: Config, deps: StoresDeps & Launch, failing: AbortSignal): Promise<ColumnarBackend> {
   const { clickhouseCluster, clickhouseUrl, dataDir, logLevel, queries } = config
-  const { log, metrics, onStuckQuery } = deps
+  const { log, metrics, onStuckQuery, onLaunched } = deps
   if (clickhouseUrl === undefined) {
     const restarts = metrics.counter('clickhouse_stuck_total', 'Restarts of ClickHouse to stop a query.').at()
     const onStuck = (workspaceIds: readonly string[]) => {
       restarts.value++
       for (const workspaceId of workspaceIds) onStuckQuery(workspaceId)
     }
-    return startEmbeddedClickHouse({ dataDir, log, logLevel, statementsPerKey: queries.atOnce, onStuck })
+    return startEmbeddedClickHouse({ dataDir, log, logLevel, statementsPerKey: queries.atOnce, onStuck, onLaunched })
   }
+  onLaunched()
   const backend = remoteClickHouse(clickhouseUrl, clickhouseCluster)
   try {
     await backend.whenReady(AbortSignal.any([failing, AbortSignal.timeout(REMOTE_PATIENCE_MS)]))

@@ -1,13 +1,11 @@
 import { t } from 'elysia'
+import { RETENTION_DAYS_MAX } from '../base/limits.ts'
 import type { RowOf } from '../base/timestamp.ts'
 import { Body, Described, Int, Named, Nullable, OneOf, Page, Text, Timestamp, Uuid } from '../http/schema.ts'
 
 /** The wire format of workspaces, which are the tenants (docs/specification.md#workspaces). */
 
 const NAME_LENGTH_MAX = 200
-/** A hundred years. */
-export const RETENTION_DAYS_MAX = 36_500
-
 const WorkspaceName = Text({
   minLength: 1,
   maxLength: NAME_LENGTH_MAX,

@@ -5,7 +5,7 @@ import { atEnd, temporaryDirectory } from '../support/teardown.ts'
 import type { EventContent } from './bodies.ts'
 import { delivered } from './feeds.ts'
 import { type Load, runLoad } from './load.ts'
-import { memoryOf } from './memory.ts'
+import { memoryOf, SETTLE_MS } from './memory.ts'
 import { otlpLoad } from './otlp.ts'
 import { quiet } from './quiet.ts'
 import { median, type Report, spread } from './report.ts'
@@ -126,6 +126,7 @@ async function startSeconds({ main }: Side): Promise<number> {
 async function idleMiB({ main }: Side): Promise<number> {
   const service = await spawnForBench({}, main)
   await quiet(await benchServiceOf(service))
+  await Bun.sleep(SETTLE_MS)
   const { residentMiB } = await memoryOf(service.pid)
   await stop(service)
   return residentMiB

@@ -29,8 +29,11 @@ async function send(load: Load): Promise<LoadResult> {
   const micros = createHistogram()
   const startedAt = performance.now()
   const endsAt = startedAt + load.seconds * 1000
+  let left = load.calls ?? Number.POSITIVE_INFINITY
+  const isOver = () => left <= 0 || performance.now() >= endsAt
 
   const begin = async () => {
+    left--
     const sender = open()
     await connect(load.port, sender.next(undefined), (answer, took) => {
       const isOk = sender.isOk(answer)
@@ -42,9 +45,11 @@ async function send(load: Load): Promise<LoadResult> {
         tally.failures++
         tally.firstFailure ??= answer.toString('latin1')
       }
-      return performance.now() < endsAt ? sender.next(isOk ? answer : undefined) : null
+      if (isOver()) return null
+      left--
+      return sender.next(isOk ? answer : undefined)
     })
-    if (performance.now() >= endsAt) return
+    if (isOver()) return
     tally.failures++
     tally.firstFailure ??= 'the server closed the connection'
   }

@@ -5,6 +5,8 @@ export interface Load {
   readonly port: number
   readonly connections: number
   readonly seconds: number
+  /** Ends the load earlier, after so many answers. */
+  readonly calls?: number
   /** Each connection takes the next request of the list, cyclically. */
   readonly requests: readonly WireRequest[]
   /**

@@ -6,13 +6,10 @@ import { parseOptions, readNames } from '../../src/cli/shared/options.ts'
 import { useRealNode } from '../support/node-path.ts'
 import { endAll } from '../support/teardown.ts'
 import { measureAgainst, ROWS } from './against.ts'
-import { memoryOf } from './memory.ts'
 import { type Bench, PARTS } from './parts.ts'
 import { quiet } from './quiet.ts'
-import { createReport, machine, whole } from './report.ts'
+import { createReport, machine } from './report.ts'
 import { startBareServer, startBenchService } from './servers.ts'
-
-const IDLE_TARGET_MIB = 500
 
 const OPTIONS = {
   against: {
@@ -22,6 +19,7 @@ const OPTIONS = {
   },
   only: { type: 'string', value: '<parts>', help: `some of ${Object.keys(PARTS).join(',')}` },
   duration: { type: 'string', value: '<s>', help: 'seconds of one measurement (default: 2)' },
+  record: { type: 'boolean', help: 'makes the figures of the part cpu the recorded ones' },
   runs: { type: 'string', value: '<n>', help: 'measurements of each (default: 5)' },
 } as const
 
@@ -40,6 +38,7 @@ async function main(): Promise<number> {
   const names = readNames('part', values.only?.split(',') ?? parts, parts)
   const [seconds, rounds] = [Number(values.duration ?? 2), Number(values.runs ?? 5)]
   if (!(seconds > 0) || !(rounds >= 1)) throw new CliError('--duration and --runs must be positive numbers', 2)
+  const { record = false } = values
   useRealNode()
 
   const report = createReport(write)
@@ -53,13 +52,9 @@ async function main(): Promise<number> {
   }
   const service = await startBenchService()
   await quiet(service)
-  report.heading('idle: all processes of the service')
-  const { residentMiB, processes } = await memoryOf(service.pid)
-  const idle = `idle memory: ${whole(residentMiB)} MiB in ${processes} processes, target ${IDLE_TARGET_MIB}`
-  report.target(idle, residentMiB <= IDLE_TARGET_MIB)
 
   let bare: Promise<number> | undefined
-  const bench: Bench = { service, report, rounds, seconds, barePort: () => (bare ??= startBareServer()) }
+  const bench: Bench = { service, report, rounds, seconds, barePort: () => (bare ??= startBareServer()), record }
   for (const name of names) await PARTS[name]!(bench)
   report.summary()
   return 0

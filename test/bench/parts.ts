@@ -2,14 +2,15 @@ import type { EventContent } from './bodies.ts'
 import { measureClient } from './client.ts'
 import { measureCluster } from './cluster.ts'
 import { compare } from './compare.ts'
+import { measureCpu } from './cpu.ts'
 import { measureFeeds } from './feeds.ts'
 import { measureDelay, measureFreshness } from './fresh.ts'
 import { measureInvokes } from './invokes.ts'
 import { measureJournals } from './journals.ts'
-import { memoryOf } from './memory.ts'
+import { memoryOf, SETTLE_MS, shownMemory } from './memory.ts'
 import { measureOtlp } from './otlp.ts'
 import { measureQueries } from './queries.ts'
-import { type Report, whole } from './report.ts'
+import type { Report } from './report.ts'
 import { type BenchService, eventsLoad, runsLoad, startNaiveServer } from './servers.ts'
 import { measureSustained } from './sustained.ts'
 import { measureWorkers } from './workers.ts'
@@ -24,11 +25,14 @@ export interface Bench {
   readonly seconds: number
   /** Started on first use. */
   readonly barePort: () => Promise<number>
+  /** Whether the figures of the part `cpu` replace the recorded ones. */
+  readonly record: boolean
 }
 
 export type Part = (bench: Bench) => Promise<void>
 
 const EVENTS_PER_CALL = 100
+const IDLE_TARGET_MIB = 300
 const CONNECTIONS = 64
 const INGEST_TARGET = 0.65
 const FEW_CONNECTIONS = 16
@@ -39,6 +43,8 @@ const RUNS_TARGET = 2
 
 /** The parts by name, in the order in which they run. */
 export const PARTS: Readonly<Record<string, Part>> = {
+  idle,
+  cpu: measureCpu,
   ingest: async (bench) => {
     await events(bench, 'ingest', { eventsPerCall: EVENTS_PER_CALL, target: INGEST_TARGET })
     await events(bench, 'ingest', {
@@ -97,8 +103,15 @@ async function runs(bench: Bench): Promise<void> {
   })
 }
 
+async function idle({ service, report }: Bench): Promise<void> {
+  report.heading('idle: memory of all processes of the service')
+  await Bun.sleep(SETTLE_MS)
+  const memory = await memoryOf(service.pid)
+  const text = `idle memory: ${shownMemory(memory)}, target ${IDLE_TARGET_MIB}`
+  report.target(text, memory.residentMiB <= IDLE_TARGET_MIB)
+}
+
 async function memory({ service, report }: Bench): Promise<void> {
   report.heading('memory: all processes of the service, after the load')
-  const { residentMiB, processes } = await memoryOf(service.pid)
-  report.line(`${whole(residentMiB)} MiB resident in ${processes} processes (shared pages count in each)`)
+  report.line(shownMemory(await memoryOf(service.pid)))
 }

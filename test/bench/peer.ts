@@ -47,6 +47,8 @@ async function install(dir: string): Promise<string | null> {
   try {
     const npm = Bun.spawn(['npm', 'install', '--no-audit', '--no-fund', '--loglevel=error'], {
       cwd: dir,
+      // Without this, Bun passes on the variables that it was started with: npm would run under the `node` that is Bun.
+      env: process.env,
       stdin: 'ignore',
       stdout: 'ignore',
       stderr: 'pipe',

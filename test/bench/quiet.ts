@@ -11,8 +11,13 @@ const CPU_WAIT_MS = 2_000
  * measurement does not slow down the next. Gives up after a while: another process may keep the machine busy.
  */
 export async function quiet(service: BenchService): Promise<void> {
-  await until(BACKLOG_WAIT_MS, async () => (await service.backlog()) === 0)
+  await drained(service, BACKLOG_WAIT_MS)
   await until(CPU_WAIT_MS, async () => (await busyShare()) < BUSY_SHARE_MAX)
+}
+
+/** Waits until the service has loaded everything into SQL, for some time at most. */
+export function drained(service: BenchService, patienceMs: number): Promise<void> {
+  return until(patienceMs, async () => (await service.backlog()) === 0)
 }
 
 /**

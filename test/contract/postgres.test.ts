@@ -48,6 +48,14 @@ test('cancels a statement at its deadline and reports it as unavailable', async 
   expect([...(await impatient`select 1 as n`)]).toEqual([{ n: 1 }])
 })
 
+test('prefers the connection used last, so that those a burst has opened become idle and are closed', async () => {
+  const pool = connect(url)
+  const pidOf = async () => (await pool<[{ pid: number }]>`select pg_backend_pid() as pid, pg_sleep(0.05)`)[0].pid
+  expect(new Set(await Promise.all([pidOf(), pidOf()])).size).toBe(2)
+  const one = [await pidOf(), await pidOf(), await pidOf()]
+  expect(new Set(one).size).toBe(1)
+})
+
 test('gives up on a server that accepts the connection but never answers', async () => {
   const silent = Bun.listen({ hostname: '127.0.0.1', port: 0, socket: { data: () => {} } })
   const pool = connect(`postgres://u:p@127.0.0.1:${silent.port}/db`, { statementTimeoutMs: 100 })

@@ -1,6 +1,6 @@
 /**
- * Makes `node` mean Node in this process and those it starts: `bun run` puts a directory before all others in `PATH` in
- * which `node` is Bun.
+ * Makes `node` mean Node in the processes that this one starts with `env: process.env`: `bun run` puts a directory before
+ * all others in `PATH` in which `node` is Bun.
  */
 export function useRealNode(): void {
   const directories = (process.env.PATH ?? '').split(':')

@@ -234,3 +234,12 @@ test('a feed reports each gap in the files, even one in the middle of a read', a
   await eventually(() => feed.seen.length === 6)
   expect([feed.seen, feed.gaps]).toEqual([[1, 2, 5, 6, 7, 8], [[2, 4]]])
 })
+
+test('loops that start together do not work at the same moment', async () => {
+  const loops = new Loops(createLog('silent'))
+  const began: string[] = []
+  const ends = ['one', 'two', 'three'].map((name) => loops.repeat(name, 100, async () => began.push(name)))
+  await eventually(() => began.length >= 3)
+  for (const end of ends) await end()
+  expect(began.slice(0, 3)).toEqual(['three', 'one', 'two'])
+})

@@ -61,6 +61,6 @@ export function loadAddon({ directory, configFile }: EngineLocation): { native: 
   }
 }
 
-export function engineLibrary(): string {
+function engineLibrary(): string {
   return realpathSync(resolveLibchdb().path)
 }

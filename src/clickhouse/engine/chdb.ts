@@ -1,10 +1,9 @@
 import { ClickHouseFailure } from '../protocol.ts'
-import { type EngineLocation, engineLibrary, loadAddon } from './addon.ts'
+import { type EngineLocation, loadAddon } from './addon.ts'
 import { createPoolLowering, LOW_NICE } from './nice.ts'
 import { type Job, onPool, openSession, query, quote } from './session.ts'
 import { streamSettings } from './stitch.ts'
 import { type EngineStream, Threads } from './threads.ts'
-import { trimCode } from './trim.ts'
 
 /** The engine in this process: see {@link openEngine}. */
 export type Engine = ReturnType<typeof openEngine>
@@ -46,6 +45,9 @@ const BINARY_FORMAT = /^(Native|RowBinary|Parquet|Arrow|ORC|Avro|Protobuf|MsgPac
  * @throws Error when the directory is in use or not readable, or this platform has no engine
  */
 export function openEngine(place: EngineLocation) {
+  const own = new Threads(place, 0)
+  // It starts while the engine does; the first statements of the service follow at once.
+  own.prepare()
   const { native, connect } = loadAddon(place)
   // Kept open, because the engine shuts down with its last connection.
   const keeper = connect({})
@@ -53,12 +55,10 @@ export function openEngine(place: EngineLocation) {
   const settingNames = new Set(
     native.QueryWithConnection(keeper, 'SELECT name FROM system.settings', 'TabSeparated').trim().split('\n'),
   )
-  const own = new Threads(place, 0)
   const bulk = new Threads(place, LOW_NICE)
   const killers = new Threads(place, 0)
   const streams = new Threads(place, LOW_NICE)
 
-  trimCode(engineLibrary())
   const lowerPool = createPoolLowering()
   lowerPool()
   setInterval(lowerPool, LOWERING_INTERVAL_MS).unref()

@@ -1,6 +1,7 @@
 import { mkdir, rm, writeFile } from 'node:fs/promises'
 import { totalmem } from 'node:os'
 import { join } from 'node:path'
+import { releaseCode, releaseCodeWhenIdle } from '../../base/code-pages.ts'
 import type { LogLevel } from '../../base/log.ts'
 import { createLog, type Log } from '../../base/log.ts'
 import { answer } from './answer.ts'
@@ -53,6 +54,8 @@ async function main(): Promise<void> {
   try {
     const server = await startServer(options, log)
     process.stdout.write(`${JSON.stringify({ port: server.port } satisfies ServerReady)}\n`)
+    releaseCode()
+    releaseCodeWhenIdle()
     const stop = () => void server.stop().then(() => process.exit(0))
     process.on('SIGTERM', stop)
     await lines.next()

@@ -22,6 +22,8 @@ interface EmbeddedClickHouseOptions {
   readonly tenantStuckAfter?: StuckAfter
   /** Called when the engine restarts because a statement cannot be ended, with its quota key if it is a tenant's. */
   readonly onStuck?: (quotaKeys: readonly string[]) => void
+  /** Called when the child process has been started for the first time. */
+  readonly onLaunched?: () => void
 }
 
 /** The embedded engine. */
@@ -58,10 +60,12 @@ export async function startEmbeddedClickHouse(options: EmbeddedClickHouseOptions
   await mkdir(directory, { recursive: true, mode: 0o700 })
   const password = Buffer.from(crypto.getRandomValues(new Uint8Array(24))).toString('base64url')
   const { log, logLevel = 'warn', statementsPerKey = STATEMENTS_PER_KEY } = options
-  const { tenantStuckAfter = TENANT_STUCK_AFTER, onStuck = () => {} } = options
+  const { tenantStuckAfter = TENANT_STUCK_AFTER, onStuck = () => {}, onLaunched = () => {} } = options
   const start = (port: number) =>
     startChild({ directory, port, password, logLevel, statementsPerKey, tenantStuckAfter }, onStuck)
-  return supervise(await startPatiently(start), start, password, log)
+  const starting = startPatiently(start)
+  onLaunched()
+  return supervise(await starting, start, password, log)
 }
 
 interface Child {

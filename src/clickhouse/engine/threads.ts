@@ -41,6 +41,11 @@ export class Threads {
     private readonly nice: number,
   ) {}
 
+  /** Starts a thread for the first statement. */
+  prepare(): void {
+    this.idle.push(this.take())
+  }
+
   /**
    * Runs a statement of the service whose result is text.
    * @throws ClickHouseFailure

@@ -1,3 +1,4 @@
+import { releaseCodeWhenIdle } from '../../base/code-pages.ts'
 import { createLog } from '../../base/log.ts'
 import { createProgress } from '../../base/progress.ts'
 import { StartError } from '../../base/start-error.ts'
@@ -31,6 +32,7 @@ async function main(): Promise<void> {
   }
   const log = createLog(config.logLevel, undefined, process.stderr.isTTY === true ? 'text' : 'json')
   process.on('unhandledRejection', (error) => log.error('unhandled promise rejection', { error }))
+  releaseCodeWhenIdle()
   const worker: WorkerContext = { ...start, bus, onStuckQuery }
   try {
     const starting = startService(config, { log, progress: createProgress(() => {}), worker })
