@@ -17,6 +17,7 @@ RUN mkdir /data && chown node:node /data
 ENV NODE_ENV=production \
     MIMALLOC_PURGE_DELAY=10000 \
     BUN_CONFIG_MAX_HTTP_REQUESTS=10000 \
+    GLIBC_TUNABLES=glibc.cpu.x86_rep_movsb_threshold=1073741824 \
     HOST=0.0.0.0 \
     PORT=3000 \
     DATA_DIR=/data

@@ -35,7 +35,12 @@ Environment variables configure the service: docs/operations.md of the package
 `
 
 /** The environment that the script `start` of package.json sets. */
-const START_ENV = { NODE_ENV: 'production', MIMALLOC_PURGE_DELAY: '10000', BUN_CONFIG_MAX_HTTP_REQUESTS: '10000' }
+const START_ENV = {
+  NODE_ENV: 'production',
+  MIMALLOC_PURGE_DELAY: '10000',
+  BUN_CONFIG_MAX_HTTP_REQUESTS: '10000',
+  GLIBC_TUNABLES: 'glibc.cpu.x86_rep_movsb_threshold=1073741824',
+}
 
 function main() {
   const [first = 'start', ...rest] = process.argv.slice(2)

@@ -28,7 +28,12 @@ const RUNS_PER_AGENT = 10
 const NAIVE_CONNECTIONS = 10
 
 /** The environment variables of `bun run start`. */
-const START_ENV = { NODE_ENV: 'production', MIMALLOC_PURGE_DELAY: '10000', BUN_CONFIG_MAX_HTTP_REQUESTS: '10000' }
+const START_ENV = {
+  NODE_ENV: 'production',
+  MIMALLOC_PURGE_DELAY: '10000',
+  BUN_CONFIG_MAX_HTTP_REQUESTS: '10000',
+  GLIBC_TUNABLES: 'glibc.cpu.x86_rep_movsb_threshold=1073741824',
+}
 
 /**
  * @param env more configuration variables

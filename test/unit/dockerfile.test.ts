@@ -26,7 +26,7 @@ test('the container starts the program that `bun run start` starts, with the sam
 test('the command of the package sets what `bun run start` sets', async () => {
   const [, environment = ''] = /exec env (.*) bun/.exec(packageJson.scripts.start) ?? []
   const command = await Bun.file(join(ROOT, packageJson.bin['agent-run-service'])).text()
-  for (const [name, value] of environment.split(' ').map((each) => each.split('=')))
+  for (const [name, value] of environment.split(' ').map((each) => each.split(/=(.*)/)))
     expect(command).toContain(`${name}: '${value}'`)
 })
 

@@ -69,7 +69,7 @@ export class NodeSignature {
   }
 
   private check(method: string, path: string, text: string): Buffer {
-    return createHmac('sha256', this.key).update(`${method} ${path} ${text}`).digest()
+    return new Bun.CryptoHasher('sha256', this.key).update(`${method} ${path} ${text}`).digest()
   }
 }
 
