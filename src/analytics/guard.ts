@@ -25,6 +25,8 @@ export interface CheckedQuery {
   readonly text: string
   /** See {@link jsonPathsOf}. */
   readonly jsonPaths: readonly string[] | null
+  /** Those of them that are only used as numbers: see `numberExpression`. */
+  readonly numberPaths: readonly string[]
   /** Placeholders whose values become types of casts: see {@link refuseTypes}. */
   readonly typeParameters: readonly string[]
 }
@@ -94,7 +96,7 @@ export function createGuard(client: ColumnarClient, explain: Explain): SqlGuard 
       // A NATURAL JOIN uses all columns with common names, so none may be missing; the tree does not show that a join is natural.
       const jsonPaths = /\bNATURAL\b/.test(text) ? null : jsonPathsOf(nodes)
       const print = (sql: string) => printTree(withTypedValues(sql))
-      return { text: await ask(withTypedPaths(text, nodes, print)), jsonPaths, typeParameters }
+      return { ...(await ask(withTypedPaths(text, nodes, print))), jsonPaths, typeParameters }
     },
   }
 }

@@ -64,7 +64,7 @@ test('only a few sessions are kept, those used last', async () => {
   expect(closed).toEqual([1])
   expect(await ask({ database: 'd1' })).toBe(2)
   await ask({ database: 'd0' })
-  expect(closed).toEqual([1])
+  expect(closed).toEqual([1, 3])
 })
 
 /** Sessions with a number each, in the order in which they are opened. */
