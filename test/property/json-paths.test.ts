@@ -79,7 +79,7 @@ test('a path has the same value and type, read from the text or from a JSON valu
 
 test('a path that is only used as a number has the same value as one that is used in other ways, too', async () => {
   const forAny = ['abs(payload.a.b)', 'payload.a.b + 1', 'payload.a.b is null', 'payload.a.b is not null']
-  const forNumbers = ['payload.a.b::Float64', 'cast(payload.a.b, \'Nullable(Float64)\')', 'payload.b / 3']
+  const forNumbers = ['payload.a.b::Float64', "cast(payload.a.b, 'Nullable(Float64)')", 'payload.b / 3']
   for (const expression of [...forAny, ...forNumbers])
     for (const workspace of forAny.includes(expression) ? [NUMERIC, MIXED] : [NUMERIC]) {
       const checked = await guard.check(

@@ -21,7 +21,8 @@ test('a read gets the session of an earlier one with the same settings and datab
 test('a session never runs two statements at once', async () => {
   const { sessions } = rig()
   const { promise, resolve } = Promise.withResolvers<void>()
-  const at = (queryId: string) => sessions.during(job({ queryId }), (connection) => promise.then(() => numberOf(connection)))
+  const at = (queryId: string) =>
+    sessions.during(job({ queryId }), (connection) => promise.then(() => numberOf(connection)))
   const both = [at('a'), at('b')]
   resolve()
   expect(await Promise.all(both)).toEqual([1, 2])

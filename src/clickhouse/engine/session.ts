@@ -65,12 +65,7 @@ export function onThisThread(native: Native): Ask {
  *
  * @throws ClickHouseFailure with the engine's code and message
  */
-export async function openSession(
-  native: Native,
-  connect: Connect,
-  job: Job,
-  ask: Ask,
-): Promise<EngineConnection> {
+export async function openSession(native: Native, connect: Connect, job: Job, ask: Ask): Promise<EngineConnection> {
   const connection = await connectWith(connect, job, native, ask)
   try {
     await useAndBind(connection, job, ask)
