@@ -5,6 +5,7 @@ import { type AstNode, readAst, setTableOf, textOf } from './ast.ts'
 import { unboundedCall } from './bounds.ts'
 import { isAllowedFunction, isAllowedTableFunction, isCallByName, takesFunction } from './functions.ts'
 import { jsonPathsOf } from './json-paths.ts'
+import { quote } from './quoting.ts'
 import { TABLES } from './tables.ts'
 import { NUMERIC_TYPE } from './typed-contexts.ts'
 import { withTypedPaths } from './typed-paths.ts'
@@ -24,6 +25,8 @@ export interface CheckedQuery {
   readonly text: string
   /** See {@link jsonPathsOf}. */
   readonly jsonPaths: readonly string[] | null
+  /** Those of them that are only used as numbers: see `numberExpression`. */
+  readonly numberPaths: readonly string[]
   /** Placeholders whose values become types of casts: see {@link refuseTypes}. */
   readonly typeParameters: readonly string[]
 }
@@ -79,9 +82,10 @@ export function createGuard(client: ColumnarClient, explain: Explain): SqlGuard 
       const text = await ask(normalFormOf(client, query, signal))
       if (!/^[\s(]*(SELECT|WITH|FROM)\b/.test(text)) throw refusal('only SELECT is allowed')
       refuseHidden(text)
-      const options = { settings: PARSER_SETTINGS, signal }
+      const printTree = (sql: string) =>
+        client.queryText(`EXPLAIN AST ${sql}`, 'TabSeparated', { settings: PARSER_SETTINGS, signal })
       const { statement, names } = withoutParameters(text)
-      const tree = await ask(client.statementText(`EXPLAIN AST ${statement}`, options))
+      const tree = await ask(printTree(statement))
       const nodes = readAst(tree)
       // A FORMAT clause also applies to the printed tree.
       if (nodes === null && / FORMAT \S+$/.test(text)) throw refusal(NO_FORMAT)
@@ -91,8 +95,8 @@ export function createGuard(client: ColumnarClient, explain: Explain): SqlGuard 
       refuseUnbounded(nodes)
       // A NATURAL JOIN uses all columns with common names, so none may be missing; the tree does not show that a join is natural.
       const jsonPaths = /\bNATURAL\b/.test(text) ? null : jsonPathsOf(nodes)
-      const print = (sql: string) => client.statementText(`EXPLAIN AST ${withTypedValues(sql)}`, options)
-      return { text: await ask(withTypedPaths(text, nodes, print)), jsonPaths, typeParameters }
+      const print = (sql: string) => printTree(withTypedValues(sql))
+      return { ...(await ask(withTypedPaths(text, nodes, print))), jsonPaths, typeParameters }
     },
   }
 }
@@ -102,8 +106,9 @@ export function createGuard(client: ColumnarClient, explain: Explain): SqlGuard 
  * @throws ColumnarError when it does not parse
  */
 export async function normalFormOf(client: ColumnarClient, query: string, signal?: AbortSignal): Promise<string> {
-  const sql = 'SELECT formatQuerySingleLine({query:String}) AS text'
-  const [row] = await client.query<{ text: string }>(sql, { params: { query }, settings: PARSER_SETTINGS, signal })
+  // A placeholder would need a session of its own: see `IdleSessions`.
+  const sql = `SELECT formatQuerySingleLine(${quote(query)}) AS text`
+  const [row] = await client.query<{ text: string }>(sql, { settings: PARSER_SETTINGS, signal })
   return row.text
 }
 

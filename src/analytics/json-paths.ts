@@ -60,15 +60,41 @@ export function pathExpression(path: string): string {
   const [column, ...steps] = path.split('.')
   const text = `ifNull(${column}, '')`
   const [nested, ...dotted] = readings(steps)
-  const choices = dotted.flatMap((keys) => {
-    const present = keys.filter((key) => key.includes('.')).map((key) => `position(${text}, ${quote(`"${key}"`)}) > 0`)
-    return [`${present.join(' AND ')} AND JSONHas(${at(text, keys)})`, valueAt(text, keys)]
-  })
+  const choices = dotted.flatMap((keys) => [presence(text, keys), valueAt(text, keys)])
   const value =
     choices.length === 0 ? valueAt(text, nested) : `multiIf(${choices.join(', ')}, ${valueAt(text, nested)})`
-  // The text may contain the key with escapes.
-  const absent = `position(${text}, ${quote(`${steps.at(-1)}"`)}) = 0 AND position(${text}, '\\\\u') = 0`
-  return `if(${absent}, NULL, ${value})`
+  return `if(${absence(text, steps)}, NULL, ${value})`
+}
+
+/**
+ * SQL expression: like {@link pathExpression} for a path that is only used as a number. Parses the text once instead of
+ * two or three times: the type of a number may depend on other rows (`Int64` or `Float64`), its value as `Float64` does not.
+ */
+export function numberExpression(path: string): string {
+  const [column, ...steps] = path.split('.')
+  const text = `ifNull(${column}, '')`
+  const [nested, ...dotted] = readings(steps)
+  // For an empty text the parser has nothing to do, and no row has to be copied out of the block and back.
+  const choices = [`${absence(text, steps)}, ''`, ...dotted.map((keys) => asNested(text, keys, nested))]
+  return `JSONExtract(${at(`multiIf(${choices.join(', ')}, ${text})`, nested)}, 'Dynamic')`
+}
+
+/** If the text has a value at `keys`: a text with that value at the keys `nested`. */
+function asNested(text: string, keys: readonly string[], nested: readonly string[]): string {
+  const opening = nested.map((key) => `{"${key}":`).join('')
+  const value = `JSONExtractRaw(${at(text, keys)})`
+  return `${presence(text, keys)}, concat(${quote(opening)}, ${value}, ${quote('}'.repeat(nested.length))})`
+}
+
+/** Whether the text has the keys, of which some contain a dot. */
+function presence(text: string, keys: readonly string[]): string {
+  const present = keys.filter((key) => key.includes('.')).map((key) => `position(${text}, ${quote(`"${key}"`)}) > 0`)
+  return `${present.join(' AND ')} AND JSONHas(${at(text, keys)})`
+}
+
+/** Whether the text certainly does not contain the last key. It may contain the key with escapes. */
+function absence(text: string, steps: readonly string[]): string {
+  return `position(${text}, ${quote(`${steps.at(-1)}"`)}) = 0 AND position(${text}, '\\\\u') = 0`
 }
 
 /**

@@ -7,6 +7,15 @@ import { type ExpectedType, TypedContexts } from './typed-contexts.ts'
 /** Prints the tree of a query in the engine's normal form: see {@link readAst}. */
 type PrintTree = (text: string) => Promise<string>
 
+/** A query whose paths have types where the query expects them. */
+interface TypedQuery {
+  readonly text: string
+  /** The paths, as `payload.tokens.in`, that it uses only as `Float64`, or to ask whether they are null. */
+  readonly numberPaths: readonly string[]
+}
+
+const NO_NUMBERS = new Map<AstNode, ExpectedType>()
+
 const ALL_COLUMNS = [...TABLES.values()].flatMap(({ columns }) => columns)
 const NUMERIC_COLUMNS = new Set(
   ALL_COLUMNS.filter(({ type }) => /^(Nullable\()?(U?Int|Float)/.test(type)).map(({ name }) => name),
@@ -25,20 +34,52 @@ const NUMERIC_COLUMNS = new Set(
  * @param nodes its tree
  * @returns the text, unchanged if there is nothing to do
  */
-export async function withTypedPaths(text: string, nodes: readonly AstNode[], print: PrintTree): Promise<string> {
-  if (redefinesJsonColumn(nodes)) return text
+export async function withTypedPaths(text: string, nodes: readonly AstNode[], print: PrintTree): Promise<TypedQuery> {
+  if (redefinesJsonColumn(nodes)) return { text, numberPaths: [] }
   const aliases = pathAliases(nodes)
   const tokens = sqlTokens(text)
   const marked = tokens.map((token, i) => (isUntyped(tokens, i, aliases) ? markOf(token, i) : token.text)).join('')
-  if (marked === text) return text
+  const unchanged = { text, numberPaths: numberPathsOf(text, nodes, tokens, NO_NUMBERS) }
+  if (marked === text) return unchanged
   const tree = readAst(await print(marked))
-  if (tree === null || tree.length !== nodes.length) return text
+  if (tree === null || tree.length !== nodes.length) return unchanged
   const wanted = new TypedContexts(tree, (node) => indexOf(node) !== undefined, NUMERIC_COLUMNS).found()
-  if (wanted.size === 0) return text
+  if (wanted.size === 0) return unchanged
   const rewritten = rewrite(tokens, tree, wanted)
   const after = readAst(await print(rewritten))
   const isSame = after !== null && matches(tree[0], after[0], wanted, tokens)
-  return isSame ? rewritten : text
+  return isSame ? { text: rewritten, numberPaths: numberPathsOf(text, tree, tokens, wanted) } : unchanged
+}
+
+/** See {@link TypedQuery}. */
+function numberPathsOf(
+  text: string,
+  tree: readonly AstNode[],
+  tokens: readonly SqlToken[],
+  wanted: ReadonlyMap<AstNode, ExpectedType>,
+): readonly string[] {
+  // The tree does not show everything that a window uses.
+  if (/\b(OVER|WINDOW)\b/.test(text)) return []
+  const areNumbers = new Map<string, boolean>()
+  for (const node of tree) {
+    if (node.kind !== 'Identifier') continue
+    const index = indexOf(node)
+    const parts = index === undefined ? node.name.split('.') : tokens[index].name
+    if (!isPathName(parts)) continue
+    const path = parts.slice(JSON_COLUMNS.includes(parts[0]) ? 0 : 1).join('.')
+    const isNumber = wanted.get(node) === 'number' || isReadAsNumber(node)
+    areNumbers.set(path, isNumber && areNumbers.get(path) !== false)
+  }
+  return [...areNumbers].flatMap(([path, isNumber]) => (isNumber ? [path] : []))
+}
+
+/** Whether a value's type makes no difference, if it is a number. */
+function isReadAsNumber(node: AstNode): boolean {
+  const call = node.parent?.parent
+  if (node.alias !== '' || call?.kind !== 'Function') return false
+  if (/^is(Not)?Null$/.test(call.name)) return true
+  const [value, type] = node.parent?.children ?? []
+  return call.name === 'CAST' && value === node && /^(Float64|Nullable\(Float64\))$/.test(textOf(type) ?? '')
 }
 
 /** Reads a value as a number of any JSON kind, or as text; null for anything else. */

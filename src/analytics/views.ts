@@ -1,5 +1,5 @@
 import type { CheckedQuery } from './guard.ts'
-import { JSON_COLUMNS, pathExpression } from './json-paths.ts'
+import { JSON_COLUMNS, numberExpression, pathExpression } from './json-paths.ts'
 import { TABLES, type TableColumn } from './tables.ts'
 
 /** All stored tables with tenant rows (see the migrations). */
@@ -47,12 +47,12 @@ export function workspaceFilters(database: string, workspaceId: string): string 
 }
 
 /** Omits tables that the query cannot name, because each one costs the engine time. */
-function scopeOf(database: string, workspaceId: string, { text, jsonPaths }: CheckedQuery): string {
+function scopeOf(database: string, workspaceId: string, query: CheckedQuery): string {
   const id = checkedUuid(workspaceId)
   return [...TABLES]
-    .filter(([table]) => text.includes(table))
+    .filter(([table]) => query.text.includes(table))
     .map(([table, { columns, final, isForAll }]) => {
-      const list = columns.flatMap((column) => expressionsOf(column, jsonPaths)).join(', ')
+      const list = columns.flatMap((column) => expressionsOf(column, query)).join(', ')
       const source = `${database}.${table}${final ? ' FINAL' : ''}`
       const own = isForAll === true ? '' : ` PREWHERE workspace_id = toUUID('${id}')`
       return `${table} AS (SELECT ${list} FROM ${source}${own})`
@@ -60,10 +60,13 @@ function scopeOf(database: string, workspaceId: string, { text, jsonPaths }: Che
     .join(', ')
 }
 
-function expressionsOf({ name, from }: TableColumn, jsonPaths: CheckedQuery['jsonPaths']): string[] {
+function expressionsOf({ name, from }: TableColumn, { jsonPaths, numberPaths }: CheckedQuery): string[] {
   if (jsonPaths !== null && JSON_COLUMNS.includes(name)) {
     const paths = jsonPaths.filter((path) => path.startsWith(`${name}.`))
-    return paths.map((path) => `${pathExpression(path)} AS \`${path}\``)
+    return paths.map((path) => {
+      const value = numberPaths.includes(path) ? numberExpression(path) : pathExpression(path)
+      return `${value} AS \`${path}\``
+    })
   }
   return [from === undefined ? name : `${from} AS ${name}`]
 }

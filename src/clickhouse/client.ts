@@ -86,7 +86,7 @@ export interface ColumnarClient {
   /** Rows of a SELECT (without FORMAT), 64-bit integers as numbers. */
   query<Row>(sql: string, options?: QueryOptions): Promise<Row[]>
   /** The result of a SELECT (without FORMAT) as text. */
-  queryText(sql: string, format: 'JSON' | 'JSONEachRow', options?: QueryOptions): Promise<string>
+  queryText(sql: string, format: 'JSON' | 'JSONEachRow' | 'TabSeparated', options?: QueryOptions): Promise<string>
   /**
    * Streams the result of a SELECT (without FORMAT) in any of ClickHouse's formats. Resolves when the first piece is
    * available; ending the iteration early ends the query. The iteration throws like every call here if the result is

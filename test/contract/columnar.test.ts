@@ -321,6 +321,22 @@ function contract(open: () => Promise<ColumnarBackend>) {
     await eventually(async () => (await running()) === 0)
   })
 
+  test('a read with the settings of an earlier one ends with its client, and later ones are not affected', async () => {
+    const settings = { workload: TENANT_WORKLOAD, readonly: 1, max_execution_time: 60 }
+    const text = async () => expect(await client.query('select 1 as n', { settings })).toEqual([{ n: 1 }])
+    await text()
+    const abort = new AbortController()
+    const sql = 'select sum(sipHash64(number)) from numbers(200000000000)'
+    const query = failureOf(client.query(sql, { settings, signal: abort.signal }))
+    const running = () => runningStatements(client, 'select sum(sipHash64(number)) from numbers(2%')
+    await eventually(async () => (await running()) === 1)
+    await text()
+    abort.abort(new Error('gone'))
+    expect(await query).toMatchObject({ message: 'gone' })
+    await eventually(async () => (await running()) === 0)
+    for (let i = 0; i < 5; i++) await text()
+  })
+
   test('a call that is cancelled before it is sent does not interrupt a later one', async () => {
     await client.query('select 1')
     const abort = new AbortController()

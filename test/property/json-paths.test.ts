@@ -1,5 +1,5 @@
 import { beforeAll, expect, test } from 'bun:test'
-import { createGuard, type SqlGuard } from '../../src/analytics/guard.ts'
+import { type CheckedQuery, createGuard, type SqlGuard } from '../../src/analytics/guard.ts'
 import { scopeDatabase, scopedStatement } from '../../src/analytics/views.ts'
 import type { ColumnarClient } from '../../src/clickhouse/client.ts'
 import { freshColumnarDatabase } from '../support/columnar.ts'
@@ -8,6 +8,8 @@ import { seededRandom } from '../support/random.ts'
 /** Paths are read from the text of a payload; the result must equal that of ClickHouse's own JSON type. */
 
 const WORKSPACE = Bun.randomUUIDv7()
+const NUMERIC = Bun.randomUUIDv7()
+const MIXED = Bun.randomUUIDv7()
 const PAYLOADS = 400
 const KEYS = ['a', 'b', 'c', 'a.b', 'b.c', 'a.b.c', 'it’s', 'x y']
 const PATHS = ['a', 'b', 'a.b', 'b.c', 'a.b.c', 'c.a', 'c.b.c', '`x y`.a', 'a.`x y`', '`it’s`', 'c.c.c.c']
@@ -27,6 +29,27 @@ const SCALARS = [
   '"–"',
 ]
 
+/** Values of which an engine could make another number: by their size, their form, or because they are none. */
+const NUMBERS = [
+  ...['0', '-0', '5', '1.0', '2.5', '-1.5e3', '0.1', '1e-7', '123456789.123456789', '1E400', '1e-400'],
+  ...['9007199254740993', '9223372036854775807', '-9223372036854775808', '18446744073709551615'],
+  ...['18446744073709551616', '"5"', '"-1.5e3"', 'true', 'false', 'null'],
+]
+const NOT_NUMBERS = ['"text"', '""', '"5 "', '[]', '[1]', '{}', '{"x":1}']
+/** The path `a.b` in different forms, or none. */
+const AROUND = [
+  '{"a":{"b":V}}',
+  '{"a":{"c":1,"b":V},"b":2}',
+  '{"a.b":V}',
+  '{"a.b":V,"a":{"b":3}}',
+  '{"a":{"b":V,"b":4}}',
+  '{ "a" : { "b" : V } }',
+  '{"a":{"\\u0062":V}}',
+  '{"a":[{"b":V}]}',
+  '{"b":V}',
+  '{"a":V,"note":"\\"b\\":1"}',
+]
+
 /** The settings of tenant sessions. */
 const TEXT_IS_TEXT = { input_format_try_infer_dates: 0, input_format_try_infer_datetimes: 0 }
 
@@ -37,12 +60,9 @@ let guard: SqlGuard
 beforeAll(async () => {
   ;({ client } = await freshColumnarDatabase())
   guard = createGuard(client, (error) => new Error(error.message) as never)
-  const rows = Array.from({ length: PAYLOADS }, (_, seq) => `(${seq + 1}, ${quote(payload(2))})`)
-  const columns = 'workspace_id, agent_id, run_id, event_id, type, level, occurred_at, received_at, epoch'
-  await client.command(`
-    insert into events (seq, payload, ${columns})
-    select seq, payload, toUUID('${WORKSPACE}'), generateUUIDv4(), generateUUIDv4(), '', '', 'info', now(), now(), ''
-    from values('seq UInt64, payload String', ${rows.join(', ')})`)
+  await insert(WORKSPACE, () => payload(2))
+  await insert(NUMERIC, () => random.pick(AROUND).replace('V', random.pick(NUMBERS)))
+  await insert(MIXED, () => random.pick(AROUND).replace('V', random.pick([...NUMBERS, ...NOT_NUMBERS])))
 })
 
 test('a path has the same value and type, read from the text or from a JSON value', async () => {
@@ -55,6 +75,47 @@ test('a path has the same value and type, read from the text or from a JSON valu
     expect(fromText.length).toBe(PAYLOADS)
     expect(values.map(normal), path).toEqual(fromJson.map(normal))
   }
+})
+
+test('a path that is only used as a number has the same value as one that is used in other ways, too', async () => {
+  const forAny = ['abs(payload.a.b)', 'payload.a.b + 1', 'payload.a.b is null', 'payload.a.b is not null']
+  const forNumbers = ['payload.a.b::Float64', "cast(payload.a.b, 'Nullable(Float64)')", 'payload.b / 3']
+  for (const expression of [...forAny, ...forNumbers])
+    for (const workspace of forAny.includes(expression) ? [NUMERIC, MIXED] : [NUMERIC]) {
+      const checked = await guard.check(
+        `select seq, toString(${expression}) as v, '' as t from events where seq > 0 order by seq`,
+      )
+      expect(checked.numberPaths, expression).toEqual(checked.jsonPaths ?? [])
+      // `b` is an object in one form, which has no value as a number.
+      const asNumbers = await rowsOf(checked, workspace)
+      expect(asNumbers.length).toBe(PAYLOADS)
+      expect(asNumbers, expression).toEqual(await rowsOf({ ...checked, numberPaths: [] }, workspace))
+    }
+})
+
+test('knows which paths are only used as numbers', async () => {
+  const found = async (query: string) => (await guard.check(query)).numberPaths
+  for (const query of [
+    'select sum(payload.a) from events',
+    'select sum(payload.a::Float64) from events where payload.a is not null',
+    'select avg(if(payload.a > 5, payload.a, 0)) from events group by type',
+    'select quantile(0.5)(e.payload.a) from events e join runs r on r.run_id = e.run_id',
+  ])
+    expect(await found(query), query).toEqual(['payload.a'])
+  expect(await found('select sum(payload.a), max(payload.b), any(payload.b) from events')).toEqual(['payload.a'])
+  for (const query of [
+    'select payload.a from events',
+    'select payload.a::Int64 from events',
+    'select payload.a::String from events',
+    'select payload.a as x, sum(x) from events group by x',
+    'select sum(payload.a) from events group by payload.a',
+    "select count() from events where payload.a = 'x'",
+    'select dynamicType(payload.a) from events where payload.a > 1',
+    'select sum(payload.a) over (order by payload.a) from events',
+    'select sum(payload.a) from (select payload.a from events)',
+    'select payload.a.:Int64 from events',
+  ])
+    expect(await found(query), query).toEqual([])
 })
 
 test('finds paths where they are allowed, and only there', async () => {
@@ -98,8 +159,22 @@ interface Row {
 }
 
 async function ask(query: string): Promise<Row[]> {
-  const statement = scopedStatement(await guard.check(query), client.database, WORKSPACE, PAYLOADS)
+  return rowsOf(await guard.check(query), WORKSPACE)
+}
+
+function rowsOf(checked: CheckedQuery, workspace: string): Promise<Row[]> {
+  const statement = scopedStatement(checked, client.database, workspace, PAYLOADS)
   return client.query<Row>(statement, { database: scopeDatabase(client.database), settings: TEXT_IS_TEXT })
+}
+
+/** Inserts events in a random order. */
+async function insert(workspace: string, mintPayload: () => string): Promise<void> {
+  const rows = Array.from({ length: PAYLOADS }, (_, seq) => `(${seq + 1}, ${quote(mintPayload())})`)
+  const columns = 'workspace_id, agent_id, run_id, event_id, type, level, occurred_at, received_at, epoch'
+  await client.command(`
+    insert into events (seq, payload, ${columns})
+    select seq, payload, toUUID('${workspace}'), generateUUIDv4(), generateUUIDv4(), '', '', 'info', now(), now(), ''
+    from values('seq UInt64, payload String', ${rows.join(', ')})`)
 }
 
 /** A JSON object without ambiguous paths: none occurs both as nested members and as a key that contains a dot. */

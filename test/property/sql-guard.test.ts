@@ -40,9 +40,12 @@ const FORBIDDEN = [
 test('accepts queries of allowed parts in any shape, and their normal form unchanged', async () => {
   const queries = Array.from({ length: QUERIES }, () => select(random, 2))
   await inParallel(queries, async (query) => {
-    const normal = await guard.check(query).catch((error) => ({ text: `${error}: ${query}` }))
+    // Which paths are numbers is known before they have types.
+    const { numberPaths: _, ...normal } = await guard
+      .check(query)
+      .catch((error): Partial<CheckedQuery> & { text: string } => ({ text: `${error}: ${query}` }))
     expect(normal.text).toStartWith('SELECT')
-    expect(await guard.check(normal.text)).toEqual(normal as CheckedQuery)
+    expect(await guard.check(normal.text)).toMatchObject(normal)
   })
 })
 

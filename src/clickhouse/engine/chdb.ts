@@ -1,7 +1,8 @@
 import { ClickHouseFailure } from '../protocol.ts'
 import { type EngineLocation, loadAddon } from './addon.ts'
+import { IdleSessions } from './idle-sessions.ts'
 import { createPoolLowering, LOW_NICE } from './nice.ts'
-import { type Job, onPool, openSession, query, quote } from './session.ts'
+import { type Job, onPool, openSession, query, refuseBadStatement } from './session.ts'
 import { streamSettings } from './stitch.ts'
 import { type EngineStream, Threads } from './threads.ts'
 
@@ -39,8 +40,8 @@ const BINARY_FORMAT = /^(Native|RowBinary|Parquet|Arrow|ORC|Avro|Protobuf|MsgPac
 
 /**
  * Opens the engine on a directory, which it locks. Tenants' statements run on the pool at low priority; the service's run
- * on separate threads at normal priority, except bulk loads. Each statement has its own session, so settings, parameters
- * and the current database apply only to it.
+ * on separate threads at normal priority, except bulk loads. A session runs one statement at a time, and only reads with
+ * the same settings and database share one: see {@link IdleSessions}.
  *
  * @throws Error when the directory is in use or not readable, or this platform has no engine
  */
@@ -67,15 +68,16 @@ export function openEngine(place: EngineLocation) {
     for (const name of Object.keys(settings)) if (!settingNames.has(name)) throw unknownSetting(name)
   }
 
-  const runOnPool = async (job: Job): Promise<ChdbResult> => {
-    const { connection } = await openSession(native, connect, job, onPool(native))
-    try {
+  const sessions = new IdleSessions(
+    (job) => openSession(native, connect, job, onPool(native)),
+    (connection) => native.CloseConnection(connection),
+  )
+  const runOnPool = (job: Job): Promise<ChdbResult> =>
+    sessions.during(job, async (connection) => {
+      await refuseBadStatement(native, connection, job.text)
       const { bytes, rowsRead, bytesRead, elapsed } = await query(native, connection, job.text, job.format)
       return { bytes, rowsRead, bytesRead, elapsedSeconds: elapsed }
-    } finally {
-      native.CloseConnection(connection)
-    }
-  }
+    })
 
   return {
     version,
@@ -101,7 +103,7 @@ export function openEngine(place: EngineLocation) {
     },
     /** Cancels the running statement of that id, if there is one. */
     async kill(queryId: string): Promise<void> {
-      const text = `KILL QUERY WHERE Settings['log_comment'] = ${quote(queryId)} ASYNC`
+      const text = `KILL QUERY WHERE Settings['log_comment'] ${sessions.toKill(queryId)} ASYNC`
       await killers.run({ ...KILL, text })
     },
   }

@@ -1,7 +1,17 @@
 import { ClickHouseFailure } from '../protocol.ts'
 import { type Cursor, type EngineConnection, loadAddon } from './addon.ts'
 import { setThreadNice } from './nice.ts'
-import { type Ask, engineFailureOf, type Job, onPool, onThisThread, openSession, quote } from './session.ts'
+import {
+  type Ask,
+  classify,
+  engineFailureOf,
+  type Job,
+  onPool,
+  onThisThread,
+  openSession,
+  quote,
+  refuseBadStatement,
+} from './session.ts'
 import { createStitcher, type Stitcher } from './stitch.ts'
 import type { ThreadReply, ThreadRequest, ThreadStart } from './threads.ts'
 
@@ -61,8 +71,9 @@ async function carryOut(request: ThreadRequest): Promise<ThreadReply> {
 }
 
 async function run({ native, connect, ask }: Started, job: Job): Promise<Uint8Array<ArrayBuffer>> {
-  const { connection } = await openSession(native, connect, job, ask, true)
+  const connection = await openSession(native, connect, job, ask)
   try {
+    await refuseBadStatement(native, connection, job.text)
     if (job.data === undefined) return await ask(connection, job.text, job.format)
     return await insertFile(connection, job.text, job.data.file, ask)
   } finally {
@@ -86,8 +97,9 @@ async function insertFile(
 async function openStream({ native, connect }: Started, job: Job): Promise<ThreadReply> {
   const stitcher = createStitcher(job.format)
   if (stitcher === undefined) return { kind: 'unstreamable' }
-  const { connection, isRead } = await openSession(native, connect, job, onPool(native))
+  const connection = await openSession(native, connect, job, onPool(native))
   try {
+    const isRead = await classify(native, connection, job.text)
     const cursor = isRead ? native.StreamQuery(connection, job.text, job.format) : undefined
     if (cursor !== undefined) {
       stream = { connection, cursor, stitcher, hasEnded: false }

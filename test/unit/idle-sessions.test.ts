@@ -1,0 +1,90 @@
+import { expect, test } from 'bun:test'
+import type { EngineConnection } from '../../src/clickhouse/engine/addon.ts'
+import { IdleSessions } from '../../src/clickhouse/engine/idle-sessions.ts'
+import type { Job } from '../../src/clickhouse/engine/session.ts'
+
+/** Which statements of the embedded engine may share a session. */
+
+const READ = { readonly: '1', max_execution_time: '10', additional_table_filters: 'of a workspace' }
+
+test('a read gets the session of an earlier one with the same settings and database', async () => {
+  const { sessions, ask, closed } = rig()
+  expect(await ask({ queryId: 'a' })).toBe(1)
+  expect(await ask({ queryId: 'b', settings: Object.fromEntries(Object.entries(READ).reverse()) })).toBe(1)
+  expect(await ask({ settings: { ...READ, additional_table_filters: 'of another' } })).toBe(2)
+  expect(await ask({ database: 'other' })).toBe(3)
+  expect(await ask({ queryId: 'c' })).toBe(1)
+  expect(closed).toEqual([])
+  expect(sessions.toKill('c')).toBe("= 'c'")
+})
+
+test('a session never runs two statements at once', async () => {
+  const { sessions } = rig()
+  const { promise, resolve } = Promise.withResolvers<void>()
+  const at = (queryId: string) =>
+    sessions.during(job({ queryId }), (connection) => promise.then(() => numberOf(connection)))
+  const both = [at('a'), at('b')]
+  resolve()
+  expect(await Promise.all(both)).toEqual([1, 2])
+})
+
+test('no session is kept that can be changed, holds parameters, or failed', async () => {
+  const { ask, closed, sessions } = rig()
+  await ask({ settings: {} })
+  await ask({ settings: { ...READ, readonly: '2' } })
+  await ask({ parameters: { x: '1' } })
+  await sessions.during(job({}), () => Promise.reject(new Error('failed'))).catch(() => {})
+  expect(closed).toEqual([1, 2, 3, 4])
+  expect(await ask({})).toBe(5)
+})
+
+test('a statement is killed by the id of its session, which is then closed', async () => {
+  const { ask, closed, sessions } = rig()
+  await ask({ queryId: 'first' })
+  const killed = sessions.during(job({ queryId: 'second' }), async (connection) => {
+    expect(sessions.toKill('second')).toBe("IN ('second', 'first')")
+    return numberOf(connection)
+  })
+  expect(await killed).toBe(1)
+  expect(closed).toEqual([1])
+  expect(await ask({ queryId: 'third' })).toBe(2)
+})
+
+test('a second statement with the id of a running one has a session of its own, killed by the same id', async () => {
+  const { sessions, closed } = rig()
+  await sessions.during(job({ queryId: 'a' }), async () => {
+    await sessions.during(job({ queryId: 'a' }), async () => {})
+    expect(closed).toEqual([2])
+    expect(sessions.toKill('a')).toBe("IN ('a', 'a')")
+  })
+})
+
+test('only a few sessions are kept, those used last', async () => {
+  const { ask, closed } = rig()
+  for (let i = 0; i < 17; i++) await ask({ database: `d${i}` })
+  expect(closed).toEqual([1])
+  expect(await ask({ database: 'd1' })).toBe(2)
+  await ask({ database: 'd0' })
+  expect(closed).toEqual([1, 3])
+})
+
+/** Sessions with a number each, in the order in which they are opened. */
+function rig() {
+  let opened = 0
+  const closed: number[] = []
+  const sessions = new IdleSessions(
+    async () => ++opened as unknown as EngineConnection,
+    (connection) => closed.push(numberOf(connection)),
+  )
+  const ask = (part: Partial<Job>) => sessions.during(job(part), async (connection) => numberOf(connection))
+  return { sessions, closed, ask }
+}
+
+function numberOf(connection: EngineConnection): number {
+  return connection as unknown as number
+}
+
+function job(part: Partial<Job>): Job {
+  const plain = { lane: 'tenant', text: 'SELECT 1', database: 'd', queryId: 'q', format: 'JSON' } as const
+  return { ...plain, settings: READ, parameters: {}, ...part }
+}
