@@ -67,6 +67,7 @@ describe('migrations', () => {
       "create table if not exists ars.task_changes on cluster 'main' (",
       "create table if not exists ars.runs on cluster 'main' (",
       "create table if not exists ars.tasks on cluster 'main' (",
+      "create materialized view if not exists ars.task_changes_to_tasks on cluster 'main' to ars.tasks as",
       "create table if not exists ars.store_marks on cluster 'main' (",
       "create table if not exists ars.gaps on cluster 'main' (",
       "create database if not exists ars_scope on cluster 'main'",
