@@ -76,8 +76,13 @@ export async function untilRunning(
   await Promise.race([running, ...ended])
 }
 
-/** The statements that create the tables of the template: running every migration again would take many times as long. */
-async function readTemplate(): Promise<{ backend: ColumnarBackend; admin: ColumnarClient; tables: string[]; views: string[] }> {
+/** The statements that create the template's tables and views: running every migration takes many times as long. */
+async function readTemplate(): Promise<{
+  backend: ColumnarBackend
+  admin: ColumnarClient
+  tables: string[]
+  views: string[]
+}> {
   const backend = remoteClickHouse(process.env[SHARED_CLICKHOUSE] ?? (await startClickHouseTemplate()))
   const admin = createColumnarClient(backend)
   atEnd(() => backend.stop())
@@ -85,7 +90,9 @@ async function readTemplate(): Promise<{ backend: ColumnarBackend; admin: Column
     const sql = `select create_table_query as text from system.tables where database = currentDatabase() and ${condition}`
     return (await admin.query<{ text: string }>(sql)).map(({ text }) => text)
   }
-  const [tables, views] = await Promise.all(["engine != 'MaterializedView'", "engine = 'MaterializedView'"].map(statements))
+  const [tables, views] = await Promise.all(
+    ["engine != 'MaterializedView'", "engine = 'MaterializedView'"].map(statements),
+  )
   return { backend, admin, tables, views }
 }
 
