@@ -20,7 +20,7 @@ const RESTARTS_MAX = 2
 /**
  * Makes a repeated insert recognisable: one thread reads the blocks and always combines them in the same way, whatever
  * the server's profile says. `async_insert` would respond before the rows are stored. Unknown columns are skipped. A repeat
- * also reaches the views of the table, which may lack the rows: each recognises what it has.
+ * also reaches the materialized views of the table, whose targets may lack the rows, and each recognises what it has.
  */
 const INSERT_SETTINGS = {
   async_insert: 0,
