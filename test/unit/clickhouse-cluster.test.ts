@@ -111,7 +111,7 @@ describe('migrations', () => {
       .map((name) => readFileSync(join(MIGRATIONS, name), 'utf8').replaceAll('{database}', 'ars'))
       .join('\n')
     const sent = await statementsOfFirstStart()
-    expect(sent).toHaveLength(11)
+    expect(sent).toHaveLength(12)
     const own = /schema_migrations|^create database if not exists ars$/
     for (const { sql } of sent) if (!own.test(sql)) expect(text).toContain(sql)
     for (const { settings } of sent)
