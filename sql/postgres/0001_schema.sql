@@ -44,7 +44,9 @@ create table agents (
   metadata             json not null,
   version              integer not null default 1,
   created_at           timestamptz(3) not null,
-  updated_at           timestamptz(3) not null
+  updated_at           timestamptz(3) not null,
+  -- For references that must stay within the workspace.
+  unique (agent_id, workspace_id)
 );
 create index agents_list on agents (workspace_id, agent_id desc);
 
@@ -126,8 +128,8 @@ create index saved_queries_list on saved_queries (workspace_id, query_id desc);
 
 create table runs (
   run_id            uuid not null,
-  workspace_id      uuid not null references workspaces,
-  agent_id          uuid not null references agents,
+  workspace_id      uuid not null,
+  agent_id          uuid not null,
   agent_version     integer not null,
   runtime_type      text not null,
   status            text not null check (status in ('queued', 'running', 'awaiting_approval', 'awaiting_input',
@@ -158,7 +160,7 @@ create table runs (
   created_at        timestamptz(3) not null,
   started_at        timestamptz(3),
   completed_at      timestamptz(3),
-  primary key (run_id, workspace_id)
+  foreign key (agent_id, workspace_id) references agents (agent_id, workspace_id)
 );
 create index runs_by_created on runs (workspace_id, created_at desc, run_id desc);
 create index runs_of_agent on runs (agent_id, created_at desc, run_id desc);
@@ -170,6 +172,9 @@ create index runs_by_tag on runs using gin (tags) where tags <> '{}';
 -- Read by the sweep for stale runs: few rows, however long the history. Not on last_event_at: counting events must not
 -- touch an index.
 create index runs_live on runs (agent_id) where status in ('queued', 'running', 'awaiting_approval', 'awaiting_input');
+-- Last, because of indexes that seem equally good Postgres takes the newest. While a database has no statistics, the lists
+-- of a workspace, which end with the run_id, seem as good as the key for finding one run.
+alter table runs add primary key (run_id, workspace_id);
 
 -- Runs whose usage has changed since they were last written to the outbox. Live runs are written in intervals, not after
 -- each model call.

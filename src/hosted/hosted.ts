@@ -1,4 +1,5 @@
 import { createPrices } from '../conventions/prices.ts'
+import { SharedSlice } from '../http/shared-slice.ts'
 import type { Caller } from '../keys/schema.ts'
 import { createSchemaChecks } from '../model/output-schema.ts'
 import { singleConnection } from '../postgres/connect.ts'
@@ -20,13 +21,14 @@ import { loadProgress, readExecutors } from './store/load.ts'
 const END_TIMEOUT_SECONDS = 1
 
 /** Wires up everything that runs hosted agents (docs/specification.md#hosted-agents). */
-export function startHosted(given: Omit<HostedContext, 'patrol' | 'schemas' | 'prices' | 'budgetChanges'>) {
+export function startHosted(given: Omit<HostedContext, 'patrol' | 'schemas' | 'prices' | 'slice' | 'budgetChanges'>) {
   const { sql, peers } = given
   const context: HostedContext = {
     ...given,
     patrol: singleConnection(sql),
     schemas: createSchemaChecks(),
     prices: createPrices(given.config.modelPrices),
+    slice: new SharedSlice(),
     budgetChanges: new ChangeSignals(),
   }
   const scheduler: Scheduler = new Scheduler(context, (...call) => beginChild(context, scheduler, ...call))

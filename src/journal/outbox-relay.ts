@@ -141,6 +141,7 @@ type Drain = 'drained' | 'more' | 'elsewhere' | 'failed'
 async function relayRound(work: RelayedRows, journal: Journal): Promise<Drain> {
   const rows = await work.take()
   if (typeof rows === 'string') return rows
+  let removal: Promise<void> | undefined
   try {
     if (rows.length === 0) return 'drained'
     const appended = new Set(journal.lastOutboxIds())
@@ -155,11 +156,12 @@ async function relayRound(work: RelayedRows, journal: Journal): Promise<Drain> {
       events.length > 0 && journal.appendSystemEvents(events.map(rowOf), events.map(idOf)),
     ])
     const ids = new Set([...runs, ...tasks, ...events].map(idOf))
-    if (ids.size > 0) await work.remove(rows.filter((row) => ids.has(row.entry_id)))
+    if (ids.size > 0) removal = work.remove(rows.filter((row) => ids.has(row.entry_id)))
     const deleted = done.length + ids.size
     return deleted === rows[0].found && deleted < ROWS_PER_ROUND ? 'drained' : 'more'
   } finally {
-    await work.done()
+    // Pipelined, but executed in order.
+    await Promise.all([removal, work.done()])
   }
 }
 

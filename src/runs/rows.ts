@@ -55,9 +55,12 @@ export function roundedUsd(sum: string): string {
   return `round((${sum})::numeric, 10)::double precision`
 }
 
-/** SQL text: Unix milliseconds of a timestamp, as the journal's rows have them. */
+/**
+ * SQL text: Unix milliseconds of a timestamp, as the journal's rows have them. Exact: the cast rounds what binary fractions
+ * are off by. `extract` computes in decimals, which takes three times as long.
+ */
 export function unixMs(timestamp: string): string {
-  return `(extract(epoch from ${timestamp}) * 1000)::bigint`
+  return `(date_part('epoch', ${timestamp}) * 1000)::bigint`
 }
 
 /** The record a client sees (docs/specification.md#runs), its members in the order of {@link STORED_RUN}. */

@@ -5,7 +5,7 @@ import { type Batcher, createBatcher } from '../postgres/batcher.ts'
 import type { Sql } from '../postgres/connect.ts'
 import { durationMs, findRuns, RUN_ROW_COLUMNS, runsToOutbox } from './rows.ts'
 import type { ReportedUsage, RunEnded } from './schema.ts'
-import { RUN_TRANSITIONS, type RunStatus, type TerminalStatus } from './state.ts'
+import { NEXT, RUN_TRANSITIONS, type RunStatus, type TerminalStatus } from './state.ts'
 
 /** A transition to a terminal status that a caller reports or asks for. */
 export interface RunTransition {
@@ -28,18 +28,30 @@ export interface RunTransition {
  */
 export function createRunTransitions(sql: Sql): Batcher<RunTransition, RunEnded> {
   return createBatcher<RunTransition, RunEnded>({
-    run: async (transitions) => {
-      const outcomes = await update(sql, transitions)
-      const refused = transitions.filter((_, index) => outcomes[index].completed_at === null)
-      // A second statement, because the snapshot of the first may be older than the transition that it conflicted with.
-      const current = await findRuns<CurrentRun>(sql, refused, 'r.status, r.started_at, r.completed_at')
-      return transitions.map((transition, index) =>
-        toResult(transition, outcomes[index], current.get(runKey(transition.workspaceId, transition.runId))),
-      )
-    },
+    run: (transitions) => endRuns(sql, transitions),
     keyOf: ({ workspaceId, runId }) => runKey(workspaceId, runId),
     bytesOf: (transition) => (transition.output?.text.length ?? 0) + (transition.errorDetail?.text.length ?? 0) + 500,
   })
+}
+
+async function endRuns(sql: Sql, transitions: readonly RunTransition[]): Promise<(RunEnded | ApiError)[]> {
+  const outcomes = await update(sql, transitions)
+  const refused = transitions.filter((_, index) => outcomes[index].completed_at === null)
+  // A second statement, because the snapshot of the first may be older than the transition that it conflicted with.
+  const found = await findRuns<CurrentRun>(sql, refused, 'r.status, r.started_at, r.completed_at')
+  const currentOf = ({ workspaceId, runId }: RunTransition) => found.get(runKey(workspaceId, runId))
+  // Started between the two statements.
+  const late = refused.filter((transition) => canEnd(currentOf(transition), transition))
+  const ended = new Map(
+    late.length === 0 ? [] : (await endRuns(sql, late)).map((result, index) => [late[index], result]),
+  )
+  return transitions.map(
+    (transition, index) => ended.get(transition) ?? toResult(transition, outcomes[index], currentOf(transition)),
+  )
+}
+
+function canEnd(current: CurrentRun | undefined, { to }: RunTransition): boolean {
+  return current !== undefined && NEXT[current.status].includes(to)
 }
 
 /** Both null when the update did not apply. */

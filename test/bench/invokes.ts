@@ -16,7 +16,7 @@ const STREAMS = 500
 const TICKER = { count: 100, intervalMs: 50 }
 const SPREAD_MS = 2_000
 const PEER_CALLERS = 32
-const TARGETS = { overheadMs: 8, firstTokenMs: 3, lagMs: 50, peer: 1.5 }
+const TARGETS = { overheadMs: 3, firstTokenMs: 3, lagMs: 50, stopMs: 50, peer: 1.5 }
 
 /** The overhead of hosted agents over their model, which answers at once. */
 export async function measureInvokes({ report, rounds, seconds }: Bench): Promise<void> {
@@ -77,7 +77,7 @@ async function firstToken(bench: InvokeBench): Promise<void> {
   )
 }
 
-/** Runs that start within some seconds and stream concurrently; then the same started all at once, for comparison. */
+/** Runs that start within some seconds and stream concurrently; then the same started all at once. */
 async function manyStreams({ service, report, rounds }: InvokeBench): Promise<void> {
   report.heading(`invokes: ${STREAMS} concurrent streaming runs, ${1000 / TICKER.intervalMs} tokens a second each`)
   const model = `ticker-${TICKER.count}x${TICKER.intervalMs}`
@@ -90,24 +90,37 @@ async function manyStreams({ service, report, rounds }: InvokeBench): Promise<vo
     spread.push(lagMs)
     report.line(`started within ${ms(SPREAD_MS)}: ${text}`)
   }
-  report.line(`started at once: ${(await lagOf(service, { ...plan, spreadMs: 0 })).text}`)
+  const stops: number[] = []
+  for (let round = 0; round < rounds; round++) {
+    const { text, stopMs } = await lagOf(service, { ...plan, spreadMs: 0 })
+    stops.push(stopMs)
+    report.line(`started at once: ${text}`)
+  }
   const lagMs = median(spread)
   const text = `${STREAMS} streams: p99 of the loop's lag at most ${ms(lagMs)}, target ${TARGETS.lagMs} ms`
   report.target(text, lagMs <= TARGETS.lagMs)
+  const stopMs = median(stops)
+  const stopText = `${STREAMS} runs that begin at once: longest stop of the loop at most ${ms(stopMs)}, target ${TARGETS.stopMs} ms`
+  report.target(stopText, stopMs <= TARGETS.stopMs)
 }
 
-async function lagOf(service: BenchService, plan: StreamPlan): Promise<{ text: string; lagMs: number }> {
+/** @returns the lag of the loop, in milliseconds: its p99, and its longest */
+async function lagOf(
+  service: BenchService,
+  plan: StreamPlan,
+): Promise<{ text: string; lagMs: number; stopMs: number }> {
   await quiet(service)
   const before = await loopLag(service)
   const startedAt = performance.now()
   const { all, first, mostAtOnce, failures, firstFailure } = await stream(plan)
   const tokensPerSecond = (all.length / (performance.now() - startedAt)) * 1000
-  const lagMs = percentileBetween(before, await loopLag(service), 0.99)
+  const after = await loopLag(service)
+  const [lagMs, stopMs] = [percentileBetween(before, after, 0.99), percentileBetween(before, after, 1)]
   const text =
     `${mostAtOnce} at once, ${whole(tokensPerSecond)} tokens/s, p50 ${ms(percentile(all, 0.5))} and p99 ` +
     `${ms(percentile(all, 0.99))} after the model sent them, the first p99 ${ms(percentile(first, 0.99))}; ` +
-    `lag p99 at most ${ms(lagMs)}${failures === 0 ? '' : `; ${failures} FAILED, the first: ${firstFailure}`}`
-  return { text, lagMs }
+    `lag p99 at most ${ms(lagMs)}, longest ${ms(stopMs)}${failures === 0 ? '' : `; ${failures} FAILED, the first: ${firstFailure}`}`
+  return { text, lagMs, stopMs }
 }
 
 async function besidesPeer(bench: InvokeBench): Promise<void> {

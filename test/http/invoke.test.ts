@@ -65,6 +65,27 @@ describe('an invocation', () => {
     expect(asked().temperature).toBeUndefined()
   })
 
+  test('has the settings of the agent at that moment, however often it was invoked before', async () => {
+    const edited = await newHostedAgent(service, { prompt: 'You are {{NAME}}.' })
+    const path = `/api/v1/agents/${edited.agentId}`
+    const prompt = () => asked().messages[0]!.content
+    await edited.invoke({ prompt_variables: { NAME: 'Ada' } })
+    expect(prompt()).toBe('You are Ada.')
+    await service.api('PATCH', path, { prompt: 'You are nobody.' })
+    await edited.invoke()
+    expect(prompt()).toBe('You are nobody.')
+    await service.api('PATCH', path, { prompt: 'You are somebody.' })
+    const { data } = await edited.invoke({ start_session: true })
+    expect(prompt()).toBe('You are somebody.')
+    expect(await runOf(data.run_id)).toMatchObject({ agent_version: 3, session_id: data.session_id })
+    await service.api('PATCH', path, { status: 'paused' })
+    expect((await edited.invoke()).status).toBe(400)
+    await service.api('PATCH', path, { status: 'active' })
+    expect((await edited.invoke()).status).toBe(200)
+    await service.api('DELETE', path)
+    expect((await edited.invoke()).status).toBe(404)
+  })
+
   test('fills the placeholders of the prompt, and does not expand variable values', async () => {
     const greeter = await newHostedAgent(service, { prompt: 'You are {{NAME}} of {{ CO }}, {{NAME}}. {{no such}}' })
     await greeter.invoke({ prompt_variables: { NAME: '{{CO}} $& $1', CO: '', UNUSED: 'x' } })

@@ -1,4 +1,5 @@
 import { RawJson } from '../../base/raw-json.ts'
+import type { Slice } from '../../http/shared-slice.ts'
 import { type ModelAnswer, ModelFailure } from '../../model/model.ts'
 import { OutputLog } from '../output/output-log.ts'
 import type { HostedContext } from '../run/context.ts'
@@ -36,12 +37,14 @@ export class Executor {
   readonly output: OutputLog
   private readonly abort = new AbortController()
   private readonly writer: RunWriter
+  private readonly slice: Slice
   private toolbox: Promise<Toolbox> | undefined
 
   constructor(
     private readonly context: ExecutorContext,
     progress: RunProgress,
   ) {
+    this.slice = context.slice.of(progress.run.workspaceId)
     this.output = OutputLog.of(progress)
     for (const pause of progress.pauses) this.output.skipFrameNumbers(pause.frame)
     this.writer = new RunWriter(context, progress, this.output, this.abort)
@@ -107,6 +110,8 @@ export class Executor {
     }
     begin()
     const toolbox = await this.tools()
+    if (this.slice.isOver) await this.slice.yield()
+    signal.throwIfAborted()
     const startedMs = performance.now()
     const request = {
       model: agent.model,
@@ -117,9 +122,12 @@ export class Executor {
       outputSchema: agent.outputSchema,
       ...(isStreamed && { onText: (delta: string) => output.addText(delta), onRestart: begin }),
     }
-    const answer = storableAnswer(await this.context.model.ask(request, signal))
+    const received = await this.context.model.ask(request, signal)
+    const latencyMs = performance.now() - startedMs
+    if (this.slice.isOver) await this.slice.yield()
+    const answer = storableAnswer(received)
     if (!isStreamed && answer.content !== null) output.addText(answer.content)
-    return this.takeAnswer(answer, { step, attempt, latencyMs: performance.now() - startedMs, toolbox })
+    return this.takeAnswer(answer, { step, attempt, latencyMs, toolbox })
   }
 
   /** Stores an answer, as the end of the run or with the calls that it requests. */

@@ -47,6 +47,7 @@ export async function beginChild(
     parentCallId: call.callId,
     plan: { ...plan, depth: parent.plan.depth + 1, budgetsAbove: budgetsOver(parent) },
     owner,
+    isAgentKnown: false,
     waitingMax: 0,
     at,
   }

@@ -14,7 +14,8 @@ import { endRun } from '../store/end.ts'
 import { systemEvent } from '../store/events.ts'
 import { phaseIs } from '../store/fragments.ts'
 import { findRun, loadStarted } from '../store/load.ts'
-import { checkTools, findAgent, plannedRun } from './agent.ts'
+import { checkTools, plannedRun } from './agent.ts'
+import { KnownAgents } from './known-agents.ts'
 import { fillPrompt } from './prompt.ts'
 import type { InvokeAgent } from './schema.ts'
 
@@ -30,18 +31,46 @@ export interface Invoked {
 
 /** Invoking hosted agents (docs/specification.md#invoke): from a request to a run that is executed or queued. */
 export class Invocations {
+  private readonly agents: KnownAgents
+
   constructor(
     private readonly context: HostedContext,
     private readonly scheduler: Scheduler,
-  ) {}
+  ) {
+    this.agents = new KnownAgents(context.sql)
+  }
 
   /** @throws ApiError VALIDATION_ERROR, PAYLOAD_TOO_LARGE, NOT_FOUND, RATE_LIMITED, UNAVAILABLE */
   async invoke(caller: Caller, agentId: string, body: InvokeAgent, mint: Mint): Promise<Invoked> {
-    const { sql, limits, config } = this.context
-    checkBody(body, limits)
+    const { limits } = this.context
     const { workspaceId } = caller
-    const agent = await findAgent(sql, workspaceId, agentId)
+    const slice = this.context.slice.of(workspaceId)
+    if (slice.isOver) await slice.yield()
+    checkBody(body, limits)
+    const runId = mint.uuid()
+    const sessionId = body.session_id?.toLowerCase() ?? (body.start_session === true ? mint.uuid() : null)
+    const ids = { workspaceId, runId, sessionId }
+    const isBackground = body.background === true
+    const known = this.agents.get(workspaceId, agentId)
+    if (known !== undefined) {
+      const run = await this.plan(known, ids, body).catch(ignoreApiError)
+      const invoked = run && (await this.begin({ ...run, isAgentKnown: true }, isBackground))
+      if (invoked !== null) return invoked
+    }
+    const agent = await this.agents.read(workspaceId, agentId)
+    if (slice.isOver) await slice.yield()
     if (agent === null) throw new ApiError('NOT_FOUND', 'agent does not exist')
+    const run = await this.plan(agent, ids, body)
+    return (await this.begin({ ...run, isAgentKnown: false }, isBackground))!
+  }
+
+  /** @throws ApiError VALIDATION_ERROR, UNAVAILABLE */
+  private async plan(
+    agent: HostedAgentRow,
+    { workspaceId, runId, sessionId }: RunIdentity & { readonly sessionId: string | null },
+    body: InvokeAgent,
+  ): Promise<PlannedRun> {
+    const { limits, config } = this.context
     checkAgent(agent, body)
     const variables = body.prompt_variables ?? {}
     const system = fillPrompt(agent.prompt, { variables, path: 'prompt_variables', lengthMax: limits.prompt_length })
@@ -51,11 +80,8 @@ export class Invocations {
         'no model is configured: the operator must set OPENAI_API_KEY or OPENAI_BASE_URL',
       )
     await checkTools(agent, workspaceId, this.context)
-    const input = body.input ?? EMPTY_OBJECT
-    const runId = mint.uuid()
-    const sessionId = body.session_id?.toLowerCase() ?? (body.start_session === true ? mint.uuid() : null)
-    const { plan, ...run } = plannedRun(agent, { workspaceId, runId }, input, system)
-    const planned = {
+    const { plan, ...run } = plannedRun(agent, { workspaceId, runId }, body.input ?? EMPTY_OBJECT, system)
+    return {
       ...run,
       sessionId,
       startsSession: body.start_session === true,
@@ -63,10 +89,13 @@ export class Invocations {
       externalUserId: body.external_user_id ?? null,
       plan: { ...plan, history: (body.history ?? []) as HistoryMessage[], isStreamed: body.stream === true },
     }
-    return this.begin(planned, body.background === true)
   }
 
-  private async begin(run: PlannedRun, isBackground: boolean): Promise<Invoked> {
+  /** @returns null if the agent has changed since it was read; never for one that was read just now */
+  private async begin(
+    run: PlannedRun & { readonly isAgentKnown: boolean },
+    isBackground: boolean,
+  ): Promise<Invoked | null> {
     const { scheduler } = this
     const { sql, owner, clock, config, onChange } = this.context
     const waitingMax = config.queuedRuns
@@ -83,6 +112,7 @@ export class Invocations {
     } finally {
       if (hasSlot && progress === null) scheduler.releaseSlot(workspaceId)
     }
+    if (result === 'changed') return null
     const invoked = { workspaceId, runId, sessionId, isRepeat: result === 'exists' }
     if (result === 'exists') return { ...invoked, outcome: null }
     onChange()
@@ -116,6 +146,12 @@ export class Invocations {
     this.scheduler.dispatchSoon()
     return true
   }
+}
+
+/** The agent may have changed since it was read, so that the plan can be made now. */
+function ignoreApiError(error: unknown): null {
+  if (error instanceof ApiError) return null
+  throw error
 }
 
 /** Checks how the members of the body may be combined. */

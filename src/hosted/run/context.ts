@@ -5,6 +5,7 @@ import type { Loops } from '../../base/loops.ts'
 import type { Prices, PriceTable } from '../../conventions/prices.ts'
 import type { EgressAllowList } from '../../egress/allow-list.ts'
 import type { Egress } from '../../egress/egress.ts'
+import type { SharedSlice } from '../../http/shared-slice.ts'
 import type { KeyRing } from '../../keys/key-ring.ts'
 import type { Connections } from '../../live/connections.ts'
 import type { Model } from '../../model/model.ts'
@@ -59,6 +60,11 @@ export interface HostedContext {
   readonly secrets: Secrets
   readonly schemas: SchemaChecks
   readonly prices: Prices
+  /**
+   * Each run yields before it computes for long, so that many runs at the same point of their lives do not stop the
+   * event loop.
+   */
+  readonly slice: SharedSlice
   /** Keyed by the root run; notified when a model call has ended. */
   readonly budgetChanges: ChangeSignals
   /** The other processes that execute runs; undefined in a process that works alone. */

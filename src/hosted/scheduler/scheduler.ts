@@ -234,6 +234,8 @@ export class Scheduler implements LiveOutputs {
     await Promise.all(
       claimed.map(async (run) => {
         const { runId, workspaceId, isChild } = run
+        const slice = this.context.slice.of(workspaceId)
+        if (slice.isOver) await slice.yield()
         const progress = await loadOwned(this.context.sql, run, this.context.owner).catch((error) => {
           this.context.log.warn('a hosted run could not be read; retrying later', { workspaceId, runId, error })
           return null

@@ -23,14 +23,19 @@ export interface PlannedRun extends HostedRun {
 interface NewHostedRun extends PlannedRun {
   /** The process that executes it at once, unless it has to wait for its session; null if the run is only queued. */
   readonly owner: string | null
+  /** The plan was made from an earlier reading of the agent, so the agent must still have this version. */
+  readonly isAgentKnown: boolean
   /** How many runs may wait for its session. */
   readonly waitingMax: number
   /** Unix milliseconds. */
   readonly at: number
 }
 
-/** `executing`: by this process, from now on. `exists`: an earlier attempt of the same call has created it. */
-export type BeginResult = Extract<HostedPhase, 'executing' | 'queued' | 'waiting'> | 'exists'
+/**
+ * `executing`: by this process, from now on. `exists`: an earlier attempt of the same call has created it. `changed`: not
+ * created, because the agent has changed since it was read.
+ */
+export type BeginResult = Extract<HostedPhase, 'executing' | 'queued' | 'waiting'> | 'exists' | 'changed'
 
 /**
  * Creates the run of an invocation: its row, its first event, and its turn in the session.
@@ -51,17 +56,21 @@ export async function beginRun(sql: Sql, run: NewHostedRun, events: readonly Sys
         !hasTurn ? 'waiting' : run.owner === null ? 'queued' : 'executing',
         events,
       )
-      if (result === 'exists') throw new AlreadyExists()
+      if (result === 'exists' || result === 'changed') throw new NotBegun(result)
       return result
     })
   } catch (error) {
-    if (error instanceof AlreadyExists) return 'exists'
+    if (error instanceof NotBegun) return error.result
     throw error
   }
 }
 
-/** Rolls back the session turn that the repeated call has taken. */
-class AlreadyExists extends Error {}
+/** Rolls back the session turn that the call has taken. */
+class NotBegun extends Error {
+  constructor(readonly result: 'exists' | 'changed') {
+    super(result)
+  }
+}
 
 async function startSession(tx: TransactionSql, run: NewHostedRun): Promise<boolean> {
   const at = new Date(run.at)
@@ -110,6 +119,7 @@ async function checkWaiting(
 }
 
 interface BeginRow {
+  readonly agent_found: boolean
   readonly parent_found: boolean
   readonly inserted: boolean
   /** The runtime type of the run that already has this run_id. */
@@ -119,14 +129,19 @@ interface BeginRow {
 async function insertRun(
   sql: Sql | TransactionSql,
   run: NewHostedRun,
-  phase: Exclude<BeginResult, 'exists'>,
+  phase: Exclude<BeginResult, 'exists' | 'changed'>,
   events: readonly SystemEventRow[],
 ): Promise<BeginResult> {
   const isExecuting = phase === 'executing'
   const at = new Date(run.at)
   const budgets = budgetsOver(run).map(({ runId }) => runId)
   const [outcome] = await sql<BeginRow[]>`
-    with parent as (
+    with agent as (
+      select ${!run.isAgentKnown} or exists (
+        select from agents where agent_id = ${run.agentId} and workspace_id = ${run.workspaceId}
+          and version = ${run.agentVersion} and status <> 'archived'
+      ) as found
+    ), parent as (
       select ${run.parentRunId}::uuid is null or exists (
         select from runs p where p.workspace_id = ${run.workspaceId} and p.run_id = ${run.parentRunId}
       ) as found
@@ -142,7 +157,8 @@ async function insertRun(
       select ${run.runId}::uuid, ${run.workspaceId}::uuid, ${run.agentId}::uuid, ${run.agentVersion}::int, 'hosted',
         ${isExecuting ? 'running' : 'queued'}, 'sdk', ${run.parentRunId}::uuid, ${run.sessionId}::uuid,
         ${run.externalUserId}, '{}'::json, ${run.input}::json, ${at}, ${isExecuting ? at : null}::timestamptz
-      from parent where found and (${run.parentCallId}::uuid is null or exists (select from above))
+      from parent join agent on agent.found
+      where parent.found and (${run.parentCallId}::uuid is null or exists (select from above))
       on conflict (workspace_id, run_id) do nothing
       returning ${sql.unsafe(RUN_ROW_COLUMNS)}
     ), hosted as (
@@ -157,12 +173,13 @@ async function insertRun(
     ), logged as (
       ${insertOutbox(sql, isExecuting ? events : [], 'first', 'changed')}
     )
-    select (select found from parent) as parent_found, exists (select from changed) as inserted,
+    select (select found from agent) as agent_found, (select found from parent) as parent_found, exists (select from changed) as inserted,
       (
         select runtime_type from runs where workspace_id = ${run.workspaceId} and run_id = ${run.runId}
       ) as existing`
   if (outcome?.parent_found !== true) throw new ApiError('NOT_FOUND', 'parent run does not exist')
   if (outcome.inserted) return phase
+  if (outcome.existing === null && !outcome.agent_found) return 'changed'
   if (outcome.existing === null && run.parentCallId !== null) throw new OwnershipLost()
   if (outcome.existing === 'external') throw new ApiError('CONFLICT', 'run_id is taken by another run')
   return 'exists'
