@@ -188,6 +188,13 @@ settings
   min_rows_to_fsync_after_merge = 1,
   min_compressed_bytes_to_fsync_after_merge = 1;
 
+-- The changes of tasks become the latest states, so each is sent once. The sink repeats a load of `task_changes` whose outcome
+-- it does not know; the setting `deduplicate_blocks_in_dependent_materialized_views` then completes a load that ended here.
+create materialized view if not exists {database}.task_changes_to_tasks to {database}.tasks as
+select workspace_id, agent_id, run_id, task_id, parent_task_id, name, status, input, output, error_message, created_at,
+  updated_at, started_at, completed_at, seq, received_at, epoch
+from {database}.task_changes;
+
 -- The state of the stores ---------------------------------------------------------------------------------------------------
 
 -- How far each journal had been loaded at its last beats (see src/store-marks). Several beats are kept, so that a copy

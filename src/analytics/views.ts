@@ -2,11 +2,12 @@ import type { CheckedQuery } from './guard.ts'
 import { JSON_COLUMNS, numberExpression, pathExpression } from './json-paths.ts'
 import { TABLES, type TableColumn } from './tables.ts'
 
-/** All stored tables with tenant rows (see the migrations). */
+/** All stored tables and views with tenant rows (see the migrations). */
 const STORED_TABLES = [
   ...[...TABLES].filter(([, table]) => table.isForAll !== true).map(([name]) => name),
   'run_changes',
   'task_changes',
+  'task_changes_to_tasks',
 ]
 
 /**

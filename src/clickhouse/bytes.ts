@@ -1,4 +1,6 @@
 const VARINT_BYTES_MAX = 10
+/** The length of such a string is one byte of a varint. */
+const SHORT_LENGTH_MAX = 48
 const KEPT_BYTES_MAX = 16 * 1024 * 1024
 
 /** By character code. */
@@ -56,6 +58,16 @@ export class Bytes {
 
   /** A `String`: its length in bytes, then its UTF-8. */
   string(text: string): void {
+    if (text.length <= SHORT_LENGTH_MAX) {
+      this.reserve(1 + text.length)
+      const { length } = this
+      this.length++
+      if (this.ascii(text)) {
+        this.buffer[length] = text.length
+        return
+      }
+      this.length = length
+    }
     // A UTF-16 unit takes at most 3 bytes.
     this.reserve(VARINT_BYTES_MAX + text.length * 3)
     // The length comes first, but is known last: most texts have as many bytes as units.
@@ -71,7 +83,23 @@ export class Bytes {
   text(text: string): void {
     // A UTF-16 unit takes at most 3 bytes.
     this.reserve(text.length * 3)
+    if (text.length <= SHORT_LENGTH_MAX && this.ascii(text)) return
     this.length += this.buffer.write(text, this.length)
+  }
+
+  /**
+   * Writes a short ASCII text, which takes a fraction of the time of a native call. The caller has reserved the space.
+   * Returns false, and writes nothing, for any other text.
+   */
+  private ascii(text: string): boolean {
+    const { buffer, length } = this
+    for (let i = 0; i < text.length; i++) {
+      const unit = text.charCodeAt(i)
+      if (unit >= 0x80) return false
+      buffer[length + i] = unit
+    }
+    this.length = length + text.length
+    return true
   }
 
   /** A `String` copied from `source`. */
@@ -96,10 +124,13 @@ export class Bytes {
     this.length += 8
   }
 
-  /** Words of 32 bits, for example a UUID from {@link uuidWords}. */
-  words(words: Uint32Array): void {
-    this.reserve(words.length * 4)
-    for (let i = 0; i < words.length; i++) this.word(words[i])
+  /** A UUID as {@link uuidWords} describes it. */
+  uuid(text: string): void {
+    this.reserve(16)
+    this.word((hexAt(text, 9) << 16) | hexAt(text, 14))
+    this.word((hexAt(text, 0) << 16) | hexAt(text, 4))
+    this.word((hexAt(text, 28) << 16) | hexAt(text, 32))
+    this.word((hexAt(text, 19) << 16) | hexAt(text, 24))
   }
 
   /** Writes byte by byte, which takes a third of the time of `writeInt32LE`. The caller has reserved the space. */

@@ -20,12 +20,15 @@ const RESTARTS_MAX = 2
 
 /**
  * Makes a repeated insert recognisable: one thread reads the blocks and always combines them in the same way, whatever
- * the server's profile says. `async_insert` would respond before the rows are stored. Unknown columns are skipped.
+ * the server's profile says. `async_insert` would respond before the rows are stored. Unknown columns are skipped. A repeat
+ * also reaches the materialized views of the table, whose targets may lack the rows, and each recognises what it has.
  */
 const INSERT_SETTINGS = {
   async_insert: 0,
   wait_end_of_query: 1,
   insert_deduplicate: 1,
+  deduplicate_blocks_in_dependent_materialized_views: 1,
+  materialized_views_ignore_errors: 0,
   max_insert_threads: '1',
   max_threads: 1,
   input_format_parallel_parsing: 0,

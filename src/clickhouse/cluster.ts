@@ -7,7 +7,7 @@ import type { ColumnarClient } from './client.ts'
  */
 const DEDUPLICATION_SECONDS = 366 * 86_400
 
-const DEFINITION = /^(create (?:table|database) if not exists) (\w+(?:\.\w+)?)/m
+const DEFINITION = /^(create (?:table|database|materialized view) if not exists) (\w+(?:\.\w+)?)/m
 const ENGINE = /\bengine = ((?:Replacing)?MergeTree)(?:\((\w+)\))?/
 
 /**

@@ -54,7 +54,7 @@ function asObject(value: AnyValue | undefined, bytesMax: number): RawJson | null
   if (value === undefined) return null
   if (typeof value === 'string' && value.length > bytesMax) return startOf(value, bytesMax)
   const text = typeof value === 'string' ? (asJson(value) ?? encodeValue(value)) : encodeValue(value)
-  const object = text[0] === '{' ? text : `{${JSON.stringify(memberNameOf(text))}:${text}}`
+  const object = text[0] === '{' ? text : `{"${memberNameOf(text)}":${text}}`
   // A UTF-16 unit takes at most 3 bytes.
   if (object.length * 3 <= bytesMax || Buffer.byteLength(object) <= bytesMax) return new RawJson(object)
   return startOf(text, bytesMax)

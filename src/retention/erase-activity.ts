@@ -81,7 +81,8 @@ async function eraseFromColumnar(
 /** The number of a workspace's rows in each ClickHouse table, by ClickHouse's catalogue; tables without any are omitted. */
 export async function countRows(client: ColumnarClient, workspaceId: string): Promise<Map<string, number>> {
   const tables = await client.query<{ table: string }>(
-    `select table from system.columns where database = currentDatabase() and name = 'workspace_id'`,
+    `select table from system.columns where database = currentDatabase() and name = 'workspace_id'
+     and table in (select name from system.tables where database = currentDatabase() and engine like '%MergeTree')`,
   )
   const counts = tables.map(
     ({ table }) => `select '${table}' as table, count() as rows from ${table} where workspace_id = {workspace:UUID}`,

@@ -9,11 +9,12 @@ import type { SinkPositionStore } from './position.ts'
 
 /**
  * The tables to load, in this order: events before runs, so that a run that appears as completed has all its earlier
- * events. Runs and tasks are stored in a table of latest states and in a table of all changes.
+ * events. Runs and tasks are stored in a table of latest states and in a table of all changes; ClickHouse copies the
+ * changes of tasks, which are as many and as large as events, into `tasks` itself.
  */
 const TABLES: readonly (readonly [ActivityKind, readonly string[]])[] = [
   ['event', ['events']],
-  ['task', ['tasks', 'task_changes']],
+  ['task', ['task_changes']],
   ['run', ['runs', 'run_changes']],
 ]
 const INTERVAL_MS = 200

@@ -101,7 +101,7 @@ test('the newest state of a run and of a task wins, with and without nulls', asy
   const task = taskRow(ref, { output: '{}', started_at: null })
   const tasks = RecordBlock.ofTasks()
   tasks.add([task, { ...task, status: 'failed', error_message: 'no', parent_task_id: run.run_id }], [])
-  await client.insertNative('tasks', tasks.build(3, 1_700_000_000_456, 'epoch-1'), 'token', NO_SIGNAL)
+  await client.insertNative('task_changes', tasks.build(3, 1_700_000_000_456, 'epoch-1'), 'token', NO_SIGNAL)
   const rows = await client.query<Record<string, unknown>>(
     'select status, error_message, parent_task_id, input, output, seq from tasks final',
   )
@@ -121,4 +121,33 @@ test('run_changes omits input and output', async () => {
   ])
   expect(Object.keys(rows[0])).not.toContain('input')
   expect(Object.keys(rows[0])).not.toContain('output')
+})
+
+test('a load of tasks that ended before ClickHouse had copied them is completed by its repeat', async () => {
+  const { client } = await freshColumnarDatabase()
+  const view = 'task_changes_to_tasks'
+  const [{ definition }] = await client.query<{ definition: string }>(
+    `select create_table_query as definition from system.tables where database = currentDatabase() and name = '${view}'`,
+  )
+  const load = (firstSeq: number, rows: number) => {
+    const tasks = RecordBlock.ofTasks()
+    tasks.add(
+      Array.from({ length: rows }, () => taskRow(runRef())),
+      [],
+    )
+    const block = Buffer.concat(tasks.build(firstSeq, 1_700_000_000_456, 'epoch-1'))
+    return () => client.insertNative('task_changes', [block], `from ${firstSeq}`, NO_SIGNAL)
+  }
+  const rowsOf = async (table: string) => (await client.query<{ n: number }>(`select count() as n from ${table}`))[0].n
+  const [whole, half] = [load(1, 2), load(3, 5)]
+  await whole()
+  await client.command(`drop view ${view} sync`)
+  await half()
+  await client.command(definition)
+  expect([await rowsOf('task_changes'), await rowsOf('tasks final')]).toEqual([7, 2])
+  for (let repeat = 0; repeat < 2; repeat++) {
+    await half()
+    await whole()
+    expect([await rowsOf('task_changes'), await rowsOf('tasks final')]).toEqual([7, 7])
+  }
 })

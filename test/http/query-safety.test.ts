@@ -172,7 +172,14 @@ describe('without the guard', () => {
     const tables = await client.query<{ name: string }>(
       `select c.table as name from system.columns as c where database = '${client.database}' and c.name = 'workspace_id' order by c.table`,
     )
-    expect(tables.map(({ name }) => name)).toEqual(['events', 'run_changes', 'runs', 'task_changes', 'tasks'])
+    expect(tables.map(({ name }) => name)).toEqual([
+      'events',
+      'run_changes',
+      'runs',
+      'task_changes',
+      'task_changes_to_tasks',
+      'tasks',
+    ])
     for (const { name } of tables) {
       await fillChanges(name)
       const rows = await client.query(

@@ -19,12 +19,15 @@ const sharedTemplate = shared(readTemplate)
  * test run share, or on the server of `CLICKHOUSE_URL`, or on an embedded engine of this process.
  */
 export async function freshColumnarDatabase(): Promise<FreshColumnarDatabase> {
-  const { backend, admin, tables } = await sharedTemplate()
+  const { backend, admin, tables, views } = await sharedTemplate()
   const name = newDatabaseName()
   const client = createColumnarClient(backend, name)
   await admin.command(`create database ${name}`)
   await admin.command(`create database ${scopeDatabase(name)}`)
-  await Promise.all(tables.map((table) => admin.command(table.replaceAll(admin.database, name))))
+  const create = (statements: readonly string[]) =>
+    Promise.all(statements.map((statement) => admin.command(statement.replaceAll(admin.database, name))))
+  await create(tables)
+  await create(views)
   await admin.command(`insert into ${name}.schema_migrations select * from schema_migrations`)
   atEnd(async () => {
     await client.command(`DROP DATABASE IF EXISTS ${scopeDatabase(name)}`)
@@ -38,7 +41,7 @@ export async function copyColumnarDatabase(url: string): Promise<string> {
   const from = new URL(url).pathname.slice(1)
   const { client, url: copy } = await freshColumnarDatabase()
   const tables = await client.query<{ name: string }>(
-    `select name from system.tables where database = {from:String} and name != 'schema_migrations'`,
+    `select name from system.tables where database = {from:String} and engine like '%MergeTree' and name != 'schema_migrations'`,
     { params: { from } },
   )
   for (const { name } of tables) await client.command(`alter table ${name} attach partition all from ${from}.${name}`)
@@ -73,15 +76,24 @@ export async function untilRunning(
   await Promise.race([running, ...ended])
 }
 
-/** The statements that create the tables of the template: running every migration again would take many times as long. */
-async function readTemplate(): Promise<{ backend: ColumnarBackend; admin: ColumnarClient; tables: string[] }> {
+/** The statements that create the template's tables and views: running every migration takes many times as long. */
+async function readTemplate(): Promise<{
+  backend: ColumnarBackend
+  admin: ColumnarClient
+  tables: string[]
+  views: string[]
+}> {
   const backend = remoteClickHouse(process.env[SHARED_CLICKHOUSE] ?? (await startClickHouseTemplate()))
   const admin = createColumnarClient(backend)
   atEnd(() => backend.stop())
-  const rows = await admin.query<{ create_table_query: string }>(
-    'select create_table_query from system.tables where database = currentDatabase()',
+  const statements = async (condition: string) => {
+    const sql = `select create_table_query as text from system.tables where database = currentDatabase() and ${condition}`
+    return (await admin.query<{ text: string }>(sql)).map(({ text }) => text)
+  }
+  const [tables, views] = await Promise.all(
+    ["engine != 'MaterializedView'", "engine = 'MaterializedView'"].map(statements),
   )
-  return { backend, admin, tables: rows.map((row) => row.create_table_query) }
+  return { backend, admin, tables, views }
 }
 
 function urlOf(backend: ColumnarBackend, database: string): string {

@@ -1,8 +1,8 @@
 import { expect, test } from 'bun:test'
-import { Bytes } from '../../src/clickhouse/bytes.ts'
+import { Bytes, uuidFromWords, uuidWords } from '../../src/clickhouse/bytes.ts'
 
 test('a String has its length in bytes before it, also where that takes more room than the number of units', () => {
-  for (const unit of ['a', 'é', '漢', '😀', '\ud800']) {
+  for (const unit of ['a', 'é', 'aé', '漢', '😀', '\ud800']) {
     for (const count of [0, 1, 42, 43, 60, 63, 64, 127, 128, 5_461, 5_462, 8_192, 16_383, 16_384, 40_000]) {
       const text = unit.repeat(count)
       const bytes = new Bytes(16)
@@ -13,6 +13,15 @@ test('a String has its length in bytes before it, also where that takes more roo
       ).toBe(true)
     }
   }
+})
+
+test('a UUID is written as its words', () => {
+  const uuid = '01234567-89ab-CDEF-8123-456789abcdef'
+  const bytes = new Bytes(16)
+  bytes.uuid(uuid)
+  const words = new Uint32Array(new Uint8Array(bytes.view()).buffer)
+  expect([...words]).toEqual([...uuidWords(uuid)])
+  expect(uuidFromWords(words, 0)).toBe(uuid.toLowerCase())
 })
 
 function varint(value: number): Buffer {

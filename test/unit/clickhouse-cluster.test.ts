@@ -67,6 +67,7 @@ describe('migrations', () => {
       "create table if not exists ars.task_changes on cluster 'main' (",
       "create table if not exists ars.runs on cluster 'main' (",
       "create table if not exists ars.tasks on cluster 'main' (",
+      "create materialized view if not exists ars.task_changes_to_tasks on cluster 'main' to ars.tasks as",
       "create table if not exists ars.store_marks on cluster 'main' (",
       "create table if not exists ars.gaps on cluster 'main' (",
       "create database if not exists ars_scope on cluster 'main'",
@@ -110,7 +111,7 @@ describe('migrations', () => {
       .map((name) => readFileSync(join(MIGRATIONS, name), 'utf8').replaceAll('{database}', 'ars'))
       .join('\n')
     const sent = await statementsOfFirstStart()
-    expect(sent).toHaveLength(11)
+    expect(sent).toHaveLength(12)
     const own = /schema_migrations|^create database if not exists ars$/
     for (const { sql } of sent) if (!own.test(sql)) expect(text).toContain(sql)
     for (const { settings } of sent)

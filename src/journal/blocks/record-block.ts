@@ -1,4 +1,4 @@
-import { Bytes, uuidWords } from '../../clickhouse/bytes.ts'
+import { Bytes } from '../../clickhouse/bytes.ts'
 import {
   addConstantInt64,
   addRisingUInt64,
@@ -12,7 +12,7 @@ import { addRun } from './ids.ts'
 
 const FIXED_BYTES_PER_ROW = 400
 const COLUMN_BYTES = 4 * 1024
-const NIL_UUID = new Uint32Array(4)
+const NIL_UUID = '00000000-0000-0000-0000-000000000000'
 
 /** Column types. `Nullable` columns are preceded by a null map. */
 type ColumnType = keyof typeof WRITERS
@@ -68,30 +68,33 @@ const TASK_COLUMNS: Columns<TaskRow> = [
   ['completed_at', "DateTime64(3, 'UTC')", 'null'],
 ]
 
+type Records = readonly Readonly<Record<string, unknown>>[]
+
 /** Each writes a whole column. Nulls are written as the type's default, as `Nullable` requires. */
 const WRITERS = {
-  UUID: (column: Bytes, values: readonly unknown[]) => {
-    let last: unknown = null
-    let words: Uint32Array = NIL_UUID
-    for (const value of values) {
-      // Neighbouring records are often of one run.
-      if (value !== last) words = value === null ? NIL_UUID : uuidWords(value as string)
-      last = value
-      column.words(words)
-    }
+  UUID: (column: Bytes, records: Records, name: string) => {
+    for (const record of records) column.uuid((record[name] ?? NIL_UUID) as string)
   },
-  String: each((column, value) => column.string((value ?? '') as string)),
-  Int64: each((column, value) => column.int64((value ?? 0) as number)),
-  Float64: each((column, value) => column.float64((value ?? 0) as number)),
-  "DateTime64(3, 'UTC')": each((column, value) => column.int64((value ?? 0) as number)),
-  'Array(String)': (column: Bytes, values: readonly unknown[]) => {
+  String: (column: Bytes, records: Records, name: string) => {
+    for (const record of records) column.string((record[name] ?? '') as string)
+  },
+  Int64: writeInt64,
+  Float64: (column: Bytes, records: Records, name: string) => {
+    for (const record of records) column.float64((record[name] ?? 0) as number)
+  },
+  "DateTime64(3, 'UTC')": writeInt64,
+  'Array(String)': (column: Bytes, records: Records, name: string) => {
     let end = 0
-    for (const value of values as string[][]) {
-      end += value.length
+    for (const record of records) {
+      end += (record[name] as string[]).length
       column.int64(end)
     }
-    for (const value of values as string[][]) for (const item of value) column.string(item)
+    for (const record of records) for (const item of record[name] as string[]) column.string(item)
   },
+}
+
+function writeInt64(column: Bytes, records: Records, name: string): void {
+  for (const record of records) column.int64((record[name] ?? 0) as number)
 }
 
 /**
@@ -162,14 +165,8 @@ export class RecordBlock<Row extends RunRow | TaskRow> {
   }
 
   private write(column: Bytes, name: keyof Row & string, type: ColumnType, nullable: boolean): void {
-    const values = this.records.map((record) => record[name])
-    if (nullable) for (const value of values) column.byte(value === null ? 1 : 0)
-    WRITERS[type](column, values)
-  }
-}
-
-function each(write: (column: Bytes, value: unknown) => void) {
-  return (column: Bytes, values: readonly unknown[]) => {
-    for (const value of values) write(column, value)
+    const records = this.records as unknown as Records
+    if (nullable) for (const record of records) column.byte(record[name] === null ? 1 : 0)
+    WRITERS[type](column, records, name)
   }
 }
