@@ -4,6 +4,7 @@ import { TENANT_WORKLOAD } from '../clickhouse/protocol.ts'
 import { type AstNode, readAst, setTableOf, textOf } from './ast.ts'
 import { unboundedCall } from './bounds.ts'
 import { isAllowedFunction, isAllowedTableFunction, isCallByName, takesFunction } from './functions.ts'
+import { isInfallible } from './infallible.ts'
 import { jsonPathsOf } from './json-paths.ts'
 import { TABLES } from './tables.ts'
 import { NUMERIC_TYPE } from './typed-contexts.ts'
@@ -26,6 +27,8 @@ export interface CheckedQuery {
   readonly jsonPaths: readonly string[] | null
   /** Placeholders whose values become types of casts: see {@link refuseTypes}. */
   readonly typeParameters: readonly string[]
+  /** See {@link isInfallible}. */
+  readonly isInfallible: boolean
 }
 
 /** Turns an engine error into the caller's error. */
@@ -92,7 +95,8 @@ export function createGuard(client: ColumnarClient, explain: Explain): SqlGuard 
       // A NATURAL JOIN uses all columns with common names, so none may be missing; the tree does not show that a join is natural.
       const jsonPaths = /\bNATURAL\b/.test(text) ? null : jsonPathsOf(nodes)
       const print = (sql: string) => client.statementText(`EXPLAIN AST ${withTypedValues(sql)}`, options)
-      return { text: await ask(withTypedPaths(text, nodes, print)), jsonPaths, typeParameters }
+      const typed = await ask(withTypedPaths(text, nodes, print))
+      return { text: typed, jsonPaths, typeParameters, isInfallible: isInfallible(nodes) }
     },
   }
 }

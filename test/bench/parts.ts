@@ -11,6 +11,7 @@ import { measureQueries } from './queries.ts'
 import { type Report, whole } from './report.ts'
 import { type BenchService, eventsLoad, runsLoad, startNaiveServer } from './servers.ts'
 import { measureSustained } from './sustained.ts'
+import { measureVolume } from './volume.ts'
 import { measureWorkers } from './workers.ts'
 
 /** The input of every part of the benchmark. */
@@ -21,6 +22,8 @@ export interface Bench {
   readonly rounds: number
   /** The duration of one measurement. */
   readonly seconds: number
+  /** The number of events in the part `volume`. */
+  readonly rows: number
   /** Started on first use. */
   readonly barePort: () => Promise<number>
 }
@@ -45,6 +48,7 @@ export const PARTS: Readonly<Record<string, Part>> = {
   sustained: measureSustained,
   feeds: measureFeeds,
   queries: measureQueries,
+  volume: measureVolume,
   fresh: measureFreshness,
   invokes: measureInvokes,
   client: measureClient,
