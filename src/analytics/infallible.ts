@@ -1,17 +1,13 @@
 import type { AstNode } from './ast.ts'
 
-/**
- * Functions that fail for no value of their arguments: at most for a type, which is checked before anything is read. None
- * of them takes long for any value either.
- */
-const FUNCTIONS = new Set(
-  `and or not xor equals notequals less lessorequals greater greaterorequals isnull isnotnull in notin tuple array
-   if plus minus multiply divide negate least greatest abs tostring lower upper startswith concat
-   tostartofsecond tostartofminute tostartoffiveminutes tostartoftenminutes tostartoffifteenminutes tostartofhour
-   tostartofday tostartofweek tostartofmonth tostartofquarter tostartofyear tomonday tominute tohour todayofweek
-   todayofmonth tomonth toquarter toyear now today yesterday tointervalsecond tointervalminute
-   tointervalhour tointervalday tointervalweek tointervalmonth
-   count countif sum sumif min max avg uniq uniqexact any`.split(/\s+/),
+/** Functions that fail for no value of their arguments: at most for a type, which is checked before anything is read. */
+export const INFALLIBLE_FUNCTIONS: ReadonlySet<string> = new Set(
+  `abs and any array avg concat count countIf divide equals greater greaterOrEquals greatest if in isNotNull isNull least
+   less lessOrEquals lower max min minus multiply negate not notEquals notIn now or plus startsWith sum sumIf today
+   toDayOfMonth toDayOfWeek toHour toIntervalDay toIntervalHour toIntervalMinute toIntervalMonth toIntervalSecond
+   toIntervalWeek toMinute toMonday toMonth toQuarter toStartOfDay toStartOfFifteenMinutes toStartOfFiveMinutes
+   toStartOfHour toStartOfMinute toStartOfMonth toStartOfQuarter toStartOfSecond toStartOfTenMinutes toStartOfWeek
+   toStartOfYear toString toYear tuple uniq uniqExact upper yesterday`.split(/\s+/),
 )
 
 /**
@@ -20,5 +16,10 @@ const FUNCTIONS = new Set(
  * before the filter removes them, and an error would reveal their contents.
  */
 export function isInfallible(nodes: readonly AstNode[]): boolean {
-  return nodes.every(({ kind, name }) => kind !== 'Function' || FUNCTIONS.has(name.toLowerCase()))
+  return nodes.every(({ kind, name }) => kind !== 'Function' || isInfallibleFunction(name))
+}
+
+/** Some functions may be written in any case. */
+function isInfallibleFunction(name: string): boolean {
+  return INFALLIBLE_FUNCTIONS.has(name) || INFALLIBLE_FUNCTIONS.has(name.toLowerCase())
 }
