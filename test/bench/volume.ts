@@ -46,7 +46,9 @@ async function oneRun(service: BenchService, client: ColumnarClient, report: Rep
   )
   const times: number[] = []
   for (const { id } of found)
-    times.push(await timed(() => ask(service, `select seq, type, payload from events where run_id = '${id}' order by seq`)))
+    times.push(
+      await timed(() => ask(service, `select seq, type, payload from events where run_id = '${id}' order by seq`)),
+    )
   const text = `one run's events: ${ms(median(times))}, target at most ${TARGETS.runMs} ms`
   report.target(text, median(times) <= TARGETS.runMs)
 }

@@ -52,7 +52,9 @@ async function report(tenant: Tenant, type: string, count: number): Promise<void
   })
   const { last_seq } = await agent.events(runId, events)
   expect(await agent.events(runId, events.slice(0, 5))).toMatchObject({ duplicates: 5 })
-  await eventually(async () => expect(await ask(tenant, `select 1 from events where seq = ${last_seq}`)).toHaveLength(1))
+  await eventually(async () =>
+    expect(await ask(tenant, `select 1 from events where seq = ${last_seq}`)).toHaveLength(1),
+  )
 }
 
 /** Merges parts: the merge computes the projection. */
