@@ -69,7 +69,7 @@ async function fill(client: ColumnarClient, workspaceId: string, rows: number): 
          from numbers(${perDay}))`,
       { timeoutMs: 120_000 },
     )
-    // As merges leave the parts of a day that is over.
-    await client.command(`optimize table events partition today() - ${day} final`, { timeoutMs: 120_000 })
   }
+  // As merges leave the days that are over.
+  await client.command('optimize table events final', { timeoutMs: 600_000 })
 }
