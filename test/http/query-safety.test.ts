@@ -201,7 +201,12 @@ describe('without the guard', () => {
   test('and without the session, the scope shows one workspace and no other unqualified name', async () => {
     const scoped = (query: string) =>
       client.query<Record<string, unknown>>(
-        scopedStatement({ text: query, jsonPaths: null, typeParameters: [], isInfallible: false }, client.database, OURS, 100),
+        scopedStatement(
+          { text: query, jsonPaths: null, typeParameters: [], isInfallible: false },
+          client.database,
+          OURS,
+          100,
+        ),
         { database: scopeDatabase(client.database) },
       )
     for (const query of [
