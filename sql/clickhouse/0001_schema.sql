@@ -11,6 +11,10 @@
 -- run: its events are adjacent within those of its agent, so a query by run alone would search each agent's range of each
 -- day. With a false positive rate of 1% it would match dozens of irrelevant granules of a large table; a lower rate costs
 -- little.
+--
+-- `hourly_counts` answers queries that only count, without reading the events. Each part has its own counts, so they
+-- cannot differ from its rows: deleting rows counts those of the part again. Merges compute it, because inserts would
+-- take 15% longer; parts that have not been merged yet are read.
 create table if not exists {database}.events (
   workspace_id UUID,
   agent_id     UUID,
@@ -24,12 +28,19 @@ create table if not exists {database}.events (
   received_at  DateTime64(3, 'UTC'),
   epoch        LowCardinality(String),
   index seq_range seq type minmax granularity 1,
-  index runs_seen_exactly run_id type bloom_filter(0.0001) granularity 1
+  index runs_seen_exactly run_id type bloom_filter(0.0001) granularity 1,
+  projection hourly_counts (
+    select workspace_id, agent_id, type, level, toStartOfHour(occurred_at), toStartOfHour(received_at), count()
+    group by workspace_id, agent_id, type, level, toStartOfHour(occurred_at), toStartOfHour(received_at)
+  )
 )
 engine = MergeTree
 partition by toDate(received_at)
 order by (workspace_id, agent_id, run_id, seq)
 settings
+  materialize_projections_on_insert = 0,
+  materialize_projections_on_merge = 1,
+  lightweight_mutation_projection_mode = 'rebuild',
   non_replicated_deduplication_window = 10000,
   fsync_after_insert = 1,
   fsync_part_directory = 1,

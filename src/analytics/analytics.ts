@@ -3,7 +3,7 @@ import { encodeCursor } from '../journal/cursor.ts'
 import type { Caller } from '../keys/schema.ts'
 import type { Partitions } from '../partitions/partition.ts'
 import { Penalties, QuerySlots } from './caps.ts'
-import { refuseTypes } from './guard.ts'
+import { type CheckedQuery, refuseTypes } from './guard.ts'
 import { readJsonAnswer } from './json-answer.ts'
 import { QueryParser, toCallersError } from './parser.ts'
 import { WAIT_MAX_MS, waitUntilReadable } from './position.ts'
@@ -46,8 +46,13 @@ const GRACE_SECONDS = 8
 const IDLE_SECONDS_MAX = 255
 const MORE_ROWS = 'more rows than a document may have'
 
-/** The SQL of a checked query with the scope around it. @param rows maximum rows of its result */
-type Statement = (rows?: number) => string
+/** A checked query. */
+interface Prepared {
+  readonly query: CheckedQuery
+  /** Its SQL with the scope around it. @param rows maximum rows of its result */
+  readonly statement: (rows?: number) => string
+  readonly completeThrough: string
+}
 
 /** Tenant SQL (docs/specification.md#sql). */
 export class Analytics {
@@ -95,8 +100,9 @@ export class Analytics {
   async stream(caller: Caller, request: StreamQuery, signal: AbortSignal): Promise<StreamedAnswer> {
     const leave = this.enter(caller)
     try {
-      const { statement, completeThrough } = await this.prepare(caller, request, signal)
-      return { completeThrough, body: await this.open(caller, statement, request, signal, leave) }
+      const prepared = await this.prepare(caller, request, signal)
+      const { completeThrough } = prepared
+      return { completeThrough, body: await this.open(caller, prepared, request, signal, leave) }
     } catch (error) {
       leave()
       throw error
@@ -108,9 +114,10 @@ export class Analytics {
     return this.slots.take(workspaceId)
   }
 
-  private session({ workspaceId }: Caller, caps: QueryCaps) {
+  private session({ workspaceId }: Caller, caps: QueryCaps, { isInfallible }: CheckedQuery) {
     const { database } = this.client
-    const settings = sessionSettings(database, workspaceId, caps)
+    const own = sessionSettings(database, workspaceId, caps)
+    const settings = isInfallible ? { ...own, optimize_use_projections: 1 } : own
     return { settings, database: scopeDatabase(database), quotaKey: workspaceId }
   }
 
@@ -119,12 +126,13 @@ export class Analytics {
     caller: Caller,
     request: JsonQuery & Pick<StreamQuery, 'parameters'>,
     signal: AbortSignal,
-  ): Promise<{ statement: Statement; completeThrough: string }> {
+  ): Promise<Prepared> {
     const { loading } = this.partitions.of(caller)
     if (request.wait_for !== undefined) await waitUntilReadable(loading, request.wait_for, signal)
     const query = await this.parser.check(request.query, signal)
     refuseTypes(query.typeParameters, request)
     return {
+      query,
       completeThrough: encodeCursor(loading.epoch, loading.loadedSeq()),
       statement: (rows) => scopedStatement(query, this.client.database, caller.workspaceId, rows),
     }
@@ -132,11 +140,11 @@ export class Analytics {
 
   private async answer(caller: Caller, request: JsonQuery, signal: AbortSignal): Promise<QueryAnswer> {
     const { client, caps } = this
-    const { statement, completeThrough } = await this.prepare(caller, request, signal)
+    const { query, statement, completeThrough } = await this.prepare(caller, request, signal)
     const startedAt = performance.now()
     // One row more than allowed, to detect that there are more.
     const text = await client.queryText(statement(caps.rows + 1), 'JSON', {
-      ...this.session(caller, caps),
+      ...this.session(caller, caps, query),
       params: request.params,
       timeoutMs: (caps.seconds + GRACE_SECONDS) * 1000,
       signal,
@@ -166,7 +174,7 @@ export class Analytics {
    */
   private async open(
     caller: Caller,
-    statement: Statement,
+    { query, statement }: Prepared,
     request: StreamQuery,
     signal: AbortSignal,
     onEnd: () => void,
@@ -176,7 +184,7 @@ export class Analytics {
     const engineSeconds = Math.min(request.seconds ?? caps.seconds, caps.seconds)
     const resultBytes = isDocument ? caps.resultBytes : caps.streamBytes
     const limits: QueryCaps = { ...caps, seconds: caps.streamSeconds, resultBytes }
-    const session = this.session(caller, limits)
+    const session = this.session(caller, limits, query)
     const sql = isDocument
       ? refusingRows(statement(Math.min(rows ?? caps.rows + 1, caps.rows + 1)), caps.rows)
       : statement(rows)

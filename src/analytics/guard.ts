@@ -4,6 +4,7 @@ import { TENANT_WORKLOAD } from '../clickhouse/protocol.ts'
 import { type AstNode, readAst, setTableOf, textOf } from './ast.ts'
 import { unboundedCall } from './bounds.ts'
 import { isAllowedFunction, isAllowedTableFunction, isCallByName, takesFunction } from './functions.ts'
+import { isInfallible } from './infallible.ts'
 import { jsonPathsOf } from './json-paths.ts'
 import { quote } from './quoting.ts'
 import { TABLES } from './tables.ts'
@@ -29,6 +30,8 @@ export interface CheckedQuery {
   readonly numberPaths: readonly string[]
   /** Placeholders whose values become types of casts: see {@link refuseTypes}. */
   readonly typeParameters: readonly string[]
+  /** See {@link isInfallible}. */
+  readonly isInfallible: boolean
 }
 
 /** Turns an engine error into the caller's error. */
@@ -96,7 +99,8 @@ export function createGuard(client: ColumnarClient, explain: Explain): SqlGuard 
       // A NATURAL JOIN uses all columns with common names, so none may be missing; the tree does not show that a join is natural.
       const jsonPaths = /\bNATURAL\b/.test(text) ? null : jsonPathsOf(nodes)
       const print = (sql: string) => printTree(withTypedValues(sql))
-      return { ...(await ask(withTypedPaths(text, nodes, print))), jsonPaths, typeParameters }
+      const typed = await ask(withTypedPaths(text, nodes, print))
+      return { ...typed, jsonPaths, typeParameters, isInfallible: isInfallible(nodes) }
     },
   }
 }

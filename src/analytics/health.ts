@@ -24,7 +24,10 @@ const QUERY_TIMEOUT_MS = 5_000
 const STANDSTILL_MAX_MS = 15_000
 /** A workspace without rows. */
 const EMPTY_WORKSPACE = '00000000-0000-0000-0000-000000000000'
-const QUERY = { text: 'SELECT max(seq) FROM events', jsonPaths: [], numberPaths: [], typeParameters: [] }
+const QUERY = {
+  text: 'SELECT max(seq) FROM events',
+  ...{ jsonPaths: [], numberPaths: [], typeParameters: [], isInfallible: false },
+}
 
 /**
  * Health checks of ClickHouse: does it respond to the service and to tenants' queries, and is the journal being loaded?

@@ -20,6 +20,8 @@ export function sessionSettings(
     workload: TENANT_WORKLOAD,
     readonly: 1,
     additional_table_filters: workspaceFilters(database, workspaceId),
+    // Enabled only for queries that cannot fail: see `isInfallible`.
+    optimize_use_projections: 0,
     max_execution_time: caps.seconds,
     max_memory_usage: caps.memoryBytes,
     max_temporary_data_on_disk_size_for_query: DISK_BYTES_MAX,

@@ -14,6 +14,9 @@ const MIGRATION_TIMEOUT_MS = 600_000
 /** A replica that is down finds the statements in the cluster's queue when it starts. */
 const DDL_SETTINGS = { distributed_ddl_output_mode: 'throw_only_active' }
 
+/** Settings of tables that only save work at inserts. Older servers do not have them. */
+const OPTIONAL_SETTINGS = ['materialize_projections_on_insert', 'materialize_projections_on_merge']
+
 const SCHEMA_MIGRATIONS = `
 create table if not exists {database}.schema_migrations (name String, applied_at DateTime64(3, 'UTC'))
 engine = MergeTree
@@ -44,8 +47,10 @@ export async function migrateClickHouse(client: ColumnarClient, log: Log, direct
   await refuseOtherTables(client)
   const rows = await client.query<{ name: string }>('select distinct name from schema_migrations order by name')
   const applied = rows.map((row) => row.name)
-  for (const name of missingMigrations(`the ClickHouse database ${database}`, applied, known)) {
-    const text = await readFile(join(directory, name), 'utf8')
+  const missing = missingMigrations(`the ClickHouse database ${database}`, applied, known)
+  const unknown = missing.length === 0 ? [] : await unknownSettings(client)
+  for (const name of missing) {
+    const text = withoutSettings(await readFile(join(directory, name), 'utf8'), unknown)
     for (const statement of statementsOf(text.replaceAll('{database}', database))) await run(statement)
     await client.command('insert into schema_migrations select {name:String}, now64(3)', { params: { name } })
     log.info('migrated ClickHouse', { name })
@@ -58,6 +63,18 @@ async function hasMigrations({ query, database }: ColumnarClient): Promise<boole
     { params: { database }, database: 'default' },
   )
   return found.length > 0
+}
+
+/** The optional settings that the server does not have. */
+async function unknownSettings({ query }: ColumnarClient): Promise<string[]> {
+  const sql = 'select name from system.merge_tree_settings where name in {names:Array(String)}'
+  const found = await query<{ name: string }>(sql, { params: { names: OPTIONAL_SETTINGS }, database: 'default' })
+  return OPTIONAL_SETTINGS.filter((name) => !found.some((each) => each.name === name))
+}
+
+/** Each setting stands on a line of its own, and is not the last one. */
+function withoutSettings(text: string, names: readonly string[]): string {
+  return names.reduce((rest, name) => rest.replace(new RegExp(`^ *${name} = \\d+,\n`, 'gm'), ''), text)
 }
 
 /** Statements end with a semicolon at the end of a line. */

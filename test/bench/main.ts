@@ -21,6 +21,7 @@ const OPTIONS = {
   duration: { type: 'string', value: '<s>', help: 'seconds of one measurement (default: 2)' },
   record: { type: 'boolean', help: 'makes the figures of the part cpu the recorded ones' },
   runs: { type: 'string', value: '<n>', help: 'measurements of each (default: 5)' },
+  rows: { type: 'string', value: '<n>', help: 'events of the part volume (default: 50000000)' },
 } as const
 
 const BENCH = {
@@ -37,7 +38,9 @@ async function main(): Promise<number> {
   const parts = Object.keys(values.against === undefined ? PARTS : ROWS)
   const names = readNames('part', values.only?.split(',') ?? parts, parts)
   const [seconds, rounds] = [Number(values.duration ?? 2), Number(values.runs ?? 5)]
-  if (!(seconds > 0) || !(rounds >= 1)) throw new CliError('--duration and --runs must be positive numbers', 2)
+  const rows = Number(values.rows ?? 50_000_000)
+  if (!(seconds > 0) || !(rounds >= 1) || !(rows >= 1))
+    throw new CliError('--duration, --runs and --rows must be positive numbers', 2)
   const { record = false } = values
   useRealNode()
 
@@ -54,7 +57,8 @@ async function main(): Promise<number> {
   await quiet(service)
 
   let bare: Promise<number> | undefined
-  const bench: Bench = { service, report, rounds, seconds, barePort: () => (bare ??= startBareServer()), record }
+  const barePort = () => (bare ??= startBareServer())
+  const bench: Bench = { service, report, rounds, seconds, rows, record, barePort }
   for (const name of names) await PARTS[name]!(bench)
   report.summary()
   return 0

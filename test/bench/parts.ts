@@ -13,6 +13,7 @@ import { measureQueries } from './queries.ts'
 import type { Report } from './report.ts'
 import { type BenchService, eventsLoad, runsLoad, startNaiveServer } from './servers.ts'
 import { measureSustained } from './sustained.ts'
+import { measureVolume } from './volume.ts'
 import { measureWorkers } from './workers.ts'
 
 /** The input of every part of the benchmark. */
@@ -23,6 +24,8 @@ export interface Bench {
   readonly rounds: number
   /** The duration of one measurement. */
   readonly seconds: number
+  /** The number of events in the part `volume`. */
+  readonly rows: number
   /** Started on first use. */
   readonly barePort: () => Promise<number>
   /** Whether the figures of the part `cpu` replace the recorded ones. */
@@ -60,6 +63,7 @@ export const PARTS: Readonly<Record<string, Part>> = {
   sustained: measureSustained,
   feeds: measureFeeds,
   queries: measureQueries,
+  volume: measureVolume,
   fresh: measureFreshness,
   invokes: measureInvokes,
   client: measureClient,

@@ -9,14 +9,10 @@ import { alternate, quiet } from './quiet.ts'
 import { median, ms, type Report, whole } from './report.ts'
 import { type BenchService, eventsLoad, startBenchService } from './servers.ts'
 
-const MILLION = 1_000_000
-const HISTORY_EVENTS = 50 * MILLION
-const HISTORY_DAYS = 30
-const HISTORY_AGENTS = 20
 const TIMES = 20
 const TENANTS = 4
 const LOAD = { connections: 16, eventsPerCall: 100 }
-const TARGETS = { ratio: 1.1, moreMs: 5, countMs: 1_000, disk: 0.2, granules: 8, rate: 0.5, p99Ms: 100 }
+const TARGETS = { ratio: 1.1, moreMs: 5, disk: 0.2, rate: 0.5, p99Ms: 100 }
 
 /** The SQL guard's overhead, compared with the engine and a filter written by hand. */
 const COMPARED: readonly (readonly [name: string, tenant: string, direct: string])[] = [
@@ -49,12 +45,10 @@ export async function measureQueries({ report, rounds, seconds }: Bench): Promis
   report.heading(`queries: reporting while ${TENANTS} clients query without pause`)
   // With its own embedded engine, as started by default: the service and the engine share the processors.
   await whileReporting(await startBenchService({ QUERY_CAPS }), report, rounds, seconds)
-  report.heading(`queries: ${whole(HISTORY_EVENTS)} events of one workspace`)
-  await history(service, client, workspaceId, report)
 }
 
 /** The benchmark's own runs and agents are the first in the database. */
-function workspaceOf(client: ColumnarClient): Promise<string> {
+export function workspaceOf(client: ColumnarClient): Promise<string> {
   const query = 'select workspace_id as id from runs limit 1'
   return eventually(async () => (await client.query<{ id: string }>(query))[0]?.id ?? false)
 }
@@ -121,62 +115,12 @@ async function whileReporting(service: BenchService, report: Report, rounds: num
   report.target(`reporting: p99 ${ms(p99)}, target at most ${TARGETS.p99Ms} ms`, p99 <= TARGETS.p99Ms)
 }
 
-async function history(
-  service: BenchService,
-  client: ColumnarClient,
-  workspaceId: string,
-  report: Report,
-): Promise<void> {
-  await fill(client, workspaceId, report)
-  const count = 'select toStartOfHour(received_at) as hour, agent_id, count() as n from events group by hour, agent_id'
-  const times: number[] = []
-  for (let i = 0; i < 5; i++)
-    times.push(await timed(() => ask(service, `select count() as groups, sum(n) as n from (${count})`)))
-  report.target(
-    `count by hour and agent: ${ms(median(times))}, target at most ${TARGETS.countMs} ms`,
-    median(times) <= TARGETS.countMs,
-  )
-  const [{ run_id: runId }] = await client.query<{ run_id: string }>(
-    `select run_id from events where workspace_id = toUUID('${workspaceId}') order by received_at desc limit 1`,
-  )
-  const oneRun = await timed(() => ask(service, `select count() as n from events where run_id = '${runId}'`))
-  const plan = await client.statementText(
-    `explain indexes = 1 select count() from events prewhere workspace_id = toUUID('${workspaceId}') where run_id = '${runId}'`,
-  )
-  const granules = Number(/Granules: (\d+)\/\d+(?![\s\S]*Granules: )/.exec(plan)?.[1] ?? Number.NaN)
-  report.target(
-    `one run's events: ${ms(oneRun)}, ${whole(granules)} granules read, target at most ${TARGETS.granules}`,
-    granules <= TARGETS.granules,
-  )
-}
-
-/** A history of many days, generated in the engine: reporting it would take minutes. */
-async function fill(client: ColumnarClient, workspaceId: string, report: Report): Promise<void> {
-  const startedAt = performance.now()
-  const perDay = Math.ceil(HISTORY_EVENTS / HISTORY_DAYS)
-  for (let day = 1; day <= HISTORY_DAYS; day++) {
-    await client.command(
-      `insert into events (workspace_id, agent_id, run_id, seq, event_id, type, level, payload, occurred_at, received_at, epoch)
-       select toUUID('${workspaceId}'), reinterpretAsUUID(toUInt128(intHash64(run % ${HISTORY_AGENTS}))),
-         reinterpretAsUUID(bitShiftLeft(toUInt128(intHash64(run)), 64) + ${day}), ${day * 10 * MILLION} + number,
-         leftPad(toString(number), 26, '0'), ['llm.call', 'tool.call.finished', 'agent.note'][number % 3 + 1], 'info',
-         concat('{"tokens":{"in":', toString(rand(number) % 4000), ',"out":', toString(number % 900), '},"step":', toString(number % 20), '}'),
-         at, at, 'filled'
-       from (select number, intDiv(number, 100) as run,
-         toDateTime64(now() - toIntervalDay(${day}), 3, 'UTC') + toIntervalMillisecond(intDiv(number * 86400000, ${perDay})) as at
-         from numbers(${perDay}))`,
-      { timeoutMs: 120_000 },
-    )
-  }
-  report.line(`filled in ${ms(performance.now() - startedAt)}`)
-}
-
-async function timed(work: () => Promise<unknown>): Promise<number> {
+export async function timed(work: () => Promise<unknown>): Promise<number> {
   const startedAt = performance.now()
   await work()
   return performance.now() - startedAt
 }
 
-function ask(service: BenchService, query: string): Promise<unknown> {
+export function ask(service: BenchService, query: string): Promise<unknown> {
   return service.call('POST', '/api/v1/query', { query })
 }

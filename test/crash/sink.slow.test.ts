@@ -81,6 +81,14 @@ test('every appended row reaches ClickHouse exactly once while the engine and th
     const counts = await client.query(`select count() as rows, uniqExact(seq) as distinct from ${table}`)
     expect({ table, counts }).toEqual({ table, counts: [{ rows, distinct: rows }] })
   }
+  // Merges compute the projection that answers counts by type.
+  await client.command('optimize table events final')
+  for (const optimize_use_projections of [0, 1])
+    expect(
+      await client.query('select type, count() as rows from events group by type', {
+        settings: { optimize_use_projections, force_optimize_projection: optimize_use_projections },
+      }),
+    ).toEqual([{ type: 'mark', rows: appended.events }])
   expect(journal.endSeq).toBe(appended.events + appended.run_changes + appended.task_changes)
   const ended = appended.run_changes / 2
   expect(await client.query('select status, count() as rows from runs final group by status')).toEqual([

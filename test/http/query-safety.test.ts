@@ -208,7 +208,12 @@ describe('without the guard', () => {
   test('and without the session, the scope shows one workspace and no other unqualified name', async () => {
     const scoped = (query: string) =>
       client.query<Record<string, unknown>>(
-        scopedStatement({ text: query, jsonPaths: null, numberPaths: [], typeParameters: [] }, client.database, OURS, 100),
+        scopedStatement(
+          { text: query, jsonPaths: null, numberPaths: [], typeParameters: [], isInfallible: false },
+          client.database,
+          OURS,
+          100,
+        ),
         { database: scopeDatabase(client.database) },
       )
     for (const query of [

@@ -14,6 +14,7 @@ import { atEnd, temporaryDirectory } from '../support/teardown.ts'
 const log = createLog('silent')
 const MIGRATIONS = join(import.meta.dir, '..', '..', 'sql', 'clickhouse')
 const YEAR_SECONDS = 31_622_400
+const OPTIONAL = ['materialize_projections_on_insert', 'materialize_projections_on_merge']
 
 interface Sent {
   readonly sql: string
@@ -46,10 +47,15 @@ function recordingServer(answer: (sent: Sent) => Response = () => new Response('
 
 const isQuery = ({ settings }: Sent) => settings.default_format === 'JSON'
 const noRows = (sent: Sent) => new Response(isQuery(sent) ? '{"data":[]}' : '')
+/** A new server: nothing is stored, and it has every setting. */
+const newServer = (sent: Sent) =>
+  sent.sql.includes('system.merge_tree_settings')
+    ? Response.json({ data: OPTIONAL.map((name) => ({ name })) })
+    : noRows(sent)
 
 /** All statements of a first start, in order. */
-async function statementsOfFirstStart(cluster?: string): Promise<Sent[]> {
-  const { sent, clientOf } = recordingServer(noRows)
+async function statementsOfFirstStart(cluster?: string, server = newServer): Promise<Sent[]> {
+  const { sent, clientOf } = recordingServer(server)
   await migrateClickHouse(clientOf(cluster), log)
   return sent.filter((each) => !isQuery(each))
 }
@@ -116,6 +122,18 @@ describe('migrations', () => {
     for (const { sql } of sent) if (!own.test(sql)) expect(text).toContain(sql)
     for (const { settings } of sent)
       expect(Object.keys(settings).filter((name) => /quorum|distributed/.test(name))).toEqual([])
+  })
+
+  test('a server that is too old for an optional setting gets the same tables without it', async () => {
+    const events = async (server: typeof newServer) => {
+      const sent = await statementsOfFirstStart(undefined, server)
+      return sent.map(({ sql }) => sql).find((sql) => sql.includes('ars.events'))!
+    }
+    const [current, older] = [await events(newServer), await events(noRows)]
+    const lines = current.split('\n')
+    const optional = lines.filter((line) => OPTIONAL.some((name) => line.includes(name)))
+    expect(optional).toHaveLength(OPTIONAL.length)
+    expect(older.split('\n')).toEqual(lines.filter((line) => !optional.includes(line)))
   })
 
   test('later starts of a cluster run no statement on all servers', async () => {

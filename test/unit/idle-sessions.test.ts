@@ -39,10 +39,12 @@ test('no session is kept that can be changed, holds parameters, or failed', asyn
 })
 
 test('a statement is killed by the id of its session, which is then closed', async () => {
-  const { ask, closed, sessions } = rig()
+  const { ask, closed, sessions, ids } = rig()
   await ask({ queryId: 'first' })
+  // A late KILL of the first does not find the second.
+  expect(ids[0]).not.toBe('first')
   const killed = sessions.during(job({ queryId: 'second' }), async (connection) => {
-    expect(sessions.toKill('second')).toBe("IN ('second', 'first')")
+    expect(sessions.toKill('second')).toBe(`IN ('second', '${ids[0]}')`)
     return numberOf(connection)
   })
   expect(await killed).toBe(1)
@@ -51,11 +53,11 @@ test('a statement is killed by the id of its session, which is then closed', asy
 })
 
 test('a second statement with the id of a running one has a session of its own, killed by the same id', async () => {
-  const { sessions, closed } = rig()
+  const { sessions, closed, ids } = rig()
   await sessions.during(job({ queryId: 'a' }), async () => {
     await sessions.during(job({ queryId: 'a' }), async () => {})
     expect(closed).toEqual([2])
-    expect(sessions.toKill('a')).toBe("IN ('a', 'a')")
+    expect(sessions.toKill('a')).toBe(`IN ('a', '${ids[0]}')`)
   })
 })
 
@@ -72,12 +74,17 @@ test('only a few sessions are kept, those used last', async () => {
 function rig() {
   let opened = 0
   const closed: number[] = []
+  /** By which their statements are killed. */
+  const ids: string[] = []
   const sessions = new IdleSessions(
-    async () => ++opened as unknown as EngineConnection,
+    async ({ queryId }) => {
+      ids.push(queryId)
+      return ++opened as unknown as EngineConnection
+    },
     (connection) => closed.push(numberOf(connection)),
   )
   const ask = (part: Partial<Job>) => sessions.during(job(part), async (connection) => numberOf(connection))
-  return { sessions, closed, ask }
+  return { sessions, closed, ids, ask }
 }
 
 function numberOf(connection: EngineConnection): number {

@@ -42,7 +42,7 @@ export class IdleSessions {
     const key = keyOf(job)
     // A client may use an id twice.
     if (key === undefined || this.busy.has(job.queryId)) return this.once(job, run)
-    const session = this.take(key) ?? { connection: await this.open(job), id: job.queryId, isKilled: false }
+    const session = this.take(key) ?? (await this.create(job))
     this.busy.set(job.queryId, session)
     let isReusable = false
     try {
@@ -62,6 +62,12 @@ export class IdleSessions {
     if (session === undefined) return `= ${quote(queryId)}`
     session.isKilled = true
     return `IN (${quote(queryId)}, ${quote(session.id)})`
+  }
+
+  /** The session has an id of its own: a KILL of its first statement may come after that has ended. */
+  private async create(job: Job): Promise<ReadSession> {
+    const id = crypto.randomUUID()
+    return { connection: await this.open({ ...job, queryId: id }), id, isKilled: false }
   }
 
   private async once<T>(job: Job, run: (connection: EngineConnection) => Promise<T>): Promise<T> {

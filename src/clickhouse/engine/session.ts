@@ -30,6 +30,8 @@ const SESSION_SETTINGS = {
   output_format_parallel_formatting: '0',
   // For ClickHouse's own tools only; chDB enables them.
   allow_introspection_functions: '0',
+  // The engine keeps no idle threads, so it would start one for each part of a table.
+  max_threads_for_indexes: '1',
 }
 
 /** `chdb_query_class` of statements that only read. */
