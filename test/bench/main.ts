@@ -1,3 +1,5 @@
+import { tmpdir } from 'node:os'
+import { join, resolve } from 'node:path'
 import packageJson from '../../package.json' with { type: 'json' }
 import { script } from '../../src/base/script.ts'
 import { CliError } from '../../src/cli/shared/error.ts'
@@ -8,11 +10,15 @@ import { endAll } from '../support/teardown.ts'
 import { measureAgainst, ROWS } from './against.ts'
 import { memoryOf } from './memory.ts'
 import { type Bench, PARTS } from './parts.ts'
+import { type PeerOptions, type TableName, TABLES } from './peers/peer.ts'
+import { measurePeers, PEER_NAMES } from './peers/peers.ts'
 import { quiet } from './quiet.ts'
 import { createReport, machine, whole } from './report.ts'
 import { startBareServer, startBenchService } from './servers.ts'
 
 const IDLE_TARGET_MIB = 500
+/** Not among the default parts: it installs other systems, and takes long. It runs before the others, on its own. */
+const PEERS = 'peers'
 
 const OPTIONS = {
   against: {
@@ -20,9 +26,13 @@ const OPTIONS = {
     value: '<commit>',
     help: `measures a commit and the work tree alternately, without baselines; parts: ${Object.keys(ROWS).join(',')}`,
   },
-  only: { type: 'string', value: '<parts>', help: `some of ${Object.keys(PARTS).join(',')}` },
+  only: { type: 'string', value: '<parts>', help: `some of ${Object.keys(PARTS).join(',')}; or ${PEERS}: other systems` },
   duration: { type: 'string', value: '<s>', help: 'seconds of one measurement (default: 2)' },
   runs: { type: 'string', value: '<n>', help: 'measurements of each (default: 5)' },
+  peer: { type: 'string', value: '<names>', help: `for ${PEERS}: some of ${PEER_NAMES.join(',')}` },
+  tables: { type: 'string', value: '<names>', help: `for ${PEERS}: some of ${TABLES.join(',')}` },
+  kills: { type: 'string', value: '<n>', help: `for ${PEERS}: how many runs of agents are killed (default: 200)` },
+  'peers-dir': { type: 'string', value: '<path>', help: `for ${PEERS}: where they are installed (default: in ${tmpdir()})` },
 } as const
 
 const BENCH = {
@@ -37,7 +47,8 @@ async function main(): Promise<number> {
   const { values } = parseOptions(process.argv.slice(2), BENCH)
   const write = (text: string) => void process.stdout.write(text)
   const parts = Object.keys(values.against === undefined ? PARTS : ROWS)
-  const names = readNames('part', values.only?.split(',') ?? parts, parts)
+  const known = values.against === undefined ? [...parts, PEERS] : parts
+  const names = readNames('part', values.only?.split(',') ?? parts, known)
   const [seconds, rounds] = [Number(values.duration ?? 2), Number(values.runs ?? 5)]
   if (!(seconds > 0) || !(rounds >= 1)) throw new CliError('--duration and --runs must be positive numbers', 2)
   useRealNode()
@@ -51,6 +62,16 @@ async function main(): Promise<number> {
     report.summary()
     return 0
   }
+  // Without the service, which would take its share of the processors.
+  if (names.includes(PEERS)) await measurePeers(peerOptions(values, { rounds, seconds, report }))
+  const others = names.filter((name) => name !== PEERS)
+  if (others.length > 0) await measureParts(others, { rounds, seconds, report })
+  report.summary()
+  return 0
+}
+
+async function measureParts(names: readonly string[], options: Pick<Bench, 'rounds' | 'seconds' | 'report'>) {
+  const { report } = options
   const service = await startBenchService()
   await quiet(service)
   report.heading('idle: all processes of the service')
@@ -59,10 +80,30 @@ async function main(): Promise<number> {
   report.target(idle, residentMiB <= IDLE_TARGET_MIB)
 
   let bare: Promise<number> | undefined
-  const bench: Bench = { service, report, rounds, seconds, barePort: () => (bare ??= startBareServer()) }
+  const bench: Bench = { ...options, service, barePort: () => (bare ??= startBareServer()) }
   for (const name of names) await PARTS[name]!(bench)
-  report.summary()
-  return 0
+}
+
+interface PeerValues {
+  readonly peer?: string
+  readonly tables?: string
+  readonly kills?: string
+  readonly 'peers-dir'?: string
+}
+
+/** @throws CliError (exit code 2) */
+function peerOptions(
+  { peer, tables, kills = '200', 'peers-dir': directory = join(tmpdir(), 'agent-run-service-peers') }: PeerValues,
+  options: Pick<PeerOptions, 'rounds' | 'seconds' | 'report'>,
+): PeerOptions {
+  if (!(Number(kills) >= 0)) throw new CliError('--kills must be a number', 2)
+  return {
+    ...options,
+    names: peer === undefined ? undefined : readNames('peer', peer.split(','), PEER_NAMES),
+    tables: readNames('table', tables?.split(',') ?? TABLES, TABLES) as readonly TableName[],
+    directory: resolve(directory),
+    kills: Number(kills),
+  }
 }
 
 /** However the benchmark ends, its child processes and data are removed. */

@@ -1,0 +1,16 @@
+import { APPENDERS, measureAppends } from './append/append.ts'
+import type { PeerOptions, TableName } from './peer.ts'
+
+const MEASURE: Readonly<Record<TableName, (options: PeerOptions) => Promise<void>>> = {
+  append: measureAppends,
+  agents: async () => {},
+  otlp: async () => {},
+}
+
+/** The names that `--peer` takes. */
+export const PEER_NAMES = [...new Set([...APPENDERS].map(({ name }) => name))]
+
+/** The service and systems that do a part of what it does, each alone on the machine, one after the other. */
+export async function measurePeers(options: PeerOptions): Promise<void> {
+  for (const table of options.tables) await MEASURE[table](options)
+}
