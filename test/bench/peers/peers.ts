@@ -1,14 +1,15 @@
+import { AGENT_PEERS, measureAgents } from './agents/agents.ts'
 import { APPENDERS, measureAppends } from './append/append.ts'
 import type { PeerOptions, TableName } from './peer.ts'
 
 const MEASURE: Readonly<Record<TableName, (options: PeerOptions) => Promise<void>>> = {
   append: measureAppends,
-  agents: async () => {},
+  agents: measureAgents,
   otlp: async () => {},
 }
 
 /** The names that `--peer` takes. */
-export const PEER_NAMES = [...new Set([...APPENDERS].map(({ name }) => name))]
+export const PEER_NAMES = [...new Set([...APPENDERS, ...AGENT_PEERS].map(({ name }) => name))]
 
 /** The service and systems that do a part of what it does, each alone on the machine, one after the other. */
 export async function measurePeers(options: PeerOptions): Promise<void> {
