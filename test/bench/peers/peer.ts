@@ -16,7 +16,7 @@ export interface PeerOptions {
   readonly kills: number
 }
 
-export const TABLES = ['append', 'agents', 'otlp'] as const
+export const TABLES = ['append', 'agents', 'kills', 'otlp'] as const
 export type TableName = (typeof TABLES)[number]
 
 /** A peer cannot be measured here, with the reason in one line. */

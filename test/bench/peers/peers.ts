@@ -1,4 +1,4 @@
-import { AGENT_PEERS, measureAgents } from './agents/agents.ts'
+import { AGENT_PEERS, measureAgents, measureKills } from './agents/agents.ts'
 import { APPENDERS, measureAppends } from './append/append.ts'
 import { COLLECTORS, measureCollectors } from './otlp/otlp.ts'
 import type { PeerOptions, TableName } from './peer.ts'
@@ -6,6 +6,7 @@ import type { PeerOptions, TableName } from './peer.ts'
 const MEASURE: Readonly<Record<TableName, (options: PeerOptions) => Promise<void>>> = {
   append: measureAppends,
   agents: measureAgents,
+  kills: measureKills,
   otlp: measureCollectors,
 }
 

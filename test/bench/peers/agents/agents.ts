@@ -1,47 +1,55 @@
 import { median, ms, whole } from '../../report.ts'
 import { eachPeer, markdown, type PeerOptions } from '../peer.ts'
-import { type AgentPeer, type AgentSystem, startWorld } from './agent-peer.ts'
+import { type AgentPeer, type AgentSystem, startWorld, type World } from './agent-peer.ts'
 import { type KillTally, killRuns } from './kills.ts'
 import { dbos } from './dbos.ts'
 import { langgraph, langgraphServer } from './langgraph.ts'
 import { mastra } from './mastra.ts'
 import { restate } from './restate.ts'
 import { service } from './service.ts'
-import { type Throughput, throughputOf } from './throughput.ts'
+import { AGENT_CALLERS, type Throughput, throughputOf } from './throughput.ts'
 
 export const AGENT_PEERS: readonly AgentPeer[] = [service, restate, dbos, langgraph, langgraphServer, mastra]
 
+const SCRIPT = 'model, tool, model, approval, tool, model'
 const SPEED = ['system', 'runs/s', 'p50', 'p99', 'durability']
 const KILLS = [
   ...['system', 'kills', 'runs killed', 'completed', 'failed', 'stuck', 'forgotten'],
   ...['tool calls repeated, same key', 'repeated, other key', 'lost', 'restart', 'what its documentation promises'],
 ]
 
-/** Runs of the same agent: how many, and what a `kill -9` does to them. */
+/** Runs of the same agent, by concurrent callers. */
 export async function measureAgents(options: PeerOptions): Promise<void> {
-  const { report, directory, rounds, seconds, kills } = options
-  report.heading('peers: runs of an agent: model, tool, model, approval, tool, model')
+  options.report.heading(`peers: runs of an agent, ${AGENT_CALLERS} callers: ${SCRIPT}`)
+  await tableOf(options, SPEED, async (system) =>
+    speedRow(system, await throughputOf(system, options.seconds, options.rounds)),
+  )
+}
+
+/** What a `kill -9` at a random moment does to runs of that agent. */
+export async function measureKills(options: PeerOptions): Promise<void> {
+  options.report.heading(`peers: kill -9 at a random moment of a run: ${SCRIPT}`)
+  await tableOf(options, KILLS, async (system, world) => killRow(system, await killRuns(system, world, options.kills)))
+}
+
+async function tableOf(
+  options: PeerOptions,
+  header: readonly string[],
+  rowOf: (system: AgentSystem, world: World) => Promise<string[]>,
+): Promise<void> {
+  const { report, directory } = options
   const world = await startWorld()
-  const speed: string[][] = []
-  const killed: string[][] = []
+  const rows: string[][] = []
   await eachPeer(options, AGENT_PEERS, async (peer) => {
     const system = await peer.start(world, directory)
     try {
-      if (rounds > 0) {
-        speed.push(speedRow(system, await throughputOf(system, seconds, rounds)))
-        report.line(speed.at(-1)!.join(' · '))
-      }
-      if (kills > 0) {
-        killed.push(killRow(system, await killRuns(system, world, kills)))
-        report.line(killed.at(-1)!.join(' · '))
-      }
+      rows.push(await rowOf(system, world))
     } finally {
       await system.stop()
     }
+    report.line(rows.at(-1)!.join(' · '))
   })
-  for (const line of markdown(SPEED, speed).split('\n')) report.line(line)
-  report.line('')
-  for (const line of markdown(KILLS, killed).split('\n')) report.line(line)
+  for (const line of markdown(header, rows).split('\n')) report.line(line)
 }
 
 function speedRow({ title, configuration }: AgentSystem, { runsPerSecond, p50, p99 }: Throughput): string[] {

@@ -1,7 +1,7 @@
 import { median, percentile } from '../../report.ts'
 import type { AgentSystem } from './agent-peer.ts'
 
-const CALLERS = 32
+export const AGENT_CALLERS = 32
 const WARM_UP_SECONDS = 1
 
 export interface Throughput {
@@ -33,7 +33,7 @@ async function runs(system: AgentSystem, seconds: number): Promise<Throughput> {
       took.push(performance.now() - began)
     }
   }
-  await Promise.all(Array.from({ length: CALLERS }, caller))
+  await Promise.all(Array.from({ length: AGENT_CALLERS }, caller))
   const runsPerSecond = (took.length / (performance.now() - startedAt)) * 1000
   return { runsPerSecond, p50: percentile(took, 0.5), p99: percentile(took, 0.99) }
 }
