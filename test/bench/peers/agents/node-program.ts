@@ -4,7 +4,7 @@ import { createLog } from '../../../../src/base/log.ts'
 import { startEmbeddedPostgres } from '../../../../src/postgres/embedded.ts'
 import { temporaryDirectory } from '../../../support/teardown.ts'
 import { nodeOf } from '../install.ts'
-import { answers, type PeerProcess, startPeerProcess } from '../process.ts'
+import { answers, isListening, type PeerProcess, startPeerProcess } from '../process.ts'
 import { type AgentSystem, callJson, PROMPT, type RunState, type World } from './agent-peer.ts'
 
 const PROGRAMS = join(import.meta.dir, 'programs')
@@ -29,8 +29,8 @@ interface NodeProgramOptions {
   readonly env?: Readonly<Record<string, string>>
   /** Instead of the program's name: what Node runs. */
   readonly command?: readonly string[]
-  /** A path that answers once it is ready. */
-  readonly readyPath: string
+  /** A path that answers once it is ready; by default it only has to listen. */
+  readonly readyPath?: string
 }
 
 /** Starts a program in a directory of its own, where it finds its packages. @throws Unavailable */
@@ -46,8 +46,8 @@ export async function startNodeProgram(options: NodeProgramOptions): Promise<Nod
     ...options.env,
   }
   const command = [nodeOf(packages), ...(options.command ?? [files[0]])]
-  const start = () =>
-    startPeerProcess(command, { cwd: directory, env, isReady: () => answers(`${url}${readyPath}`) })
+  const isReady = () => (readyPath === undefined ? isListening(port) : answers(`${url}${readyPath}`))
+  const start = () => startPeerProcess(command, { cwd: directory, env, isReady })
   let server: PeerProcess = await start()
   return {
     ...{ url, directory },

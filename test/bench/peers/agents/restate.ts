@@ -15,7 +15,8 @@ export const restate: AgentPeer = {
     const packages = await npmPackages(cache, VERSIONS)
     const [port, ingressPort, adminPort, nodePort] = freePorts(4) as [number, number, number, number]
     const program = await startNodeProgram({
-      ...{ packages, world, port, readyPath: '/discover' },
+      // It speaks HTTP/2 only.
+      ...{ packages, world, port },
       files: ['restate.mjs', 'steps.mjs'],
     })
     const cwd = await temporaryDirectory()

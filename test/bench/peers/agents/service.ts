@@ -39,11 +39,11 @@ export const service: AgentPeer = {
       promise:
         'a stored step is not repeated; an HTTP tool call whose outcome is unknown is repeated with the same Idempotency-Key',
       async invoke(run) {
-        const { data } = await call('POST', `/agents/${agentId}/invoke`, { input: { message: run } }, keyOf(run))
+        const { data } = await call('POST', `/agents/${agentId}/invoke`, { input: { message: run } }, keyOf(`${run}-invoke`))
         known.set(run, { runId: data.run_id, approvalId: data.awaiting_approval?.approval_id })
       },
       async approve(run) {
-        await call('POST', `/approvals/${known.get(run)!.approvalId}/approve`, {}, keyOf(run))
+        await call('POST', `/approvals/${known.get(run)!.approvalId}/approve`, {}, keyOf(`${run}-approve`))
       },
       async state(run) {
         const runId = known.get(run)?.runId
@@ -62,8 +62,8 @@ export const service: AgentPeer = {
 }
 
 /** A repeated call has no second effect. */
-function keyOf(run: string): Record<string, string> {
-  return { 'idempotency-key': run }
+function keyOf(key: string): Record<string, string> {
+  return { 'idempotency-key': key }
 }
 
 function agentOf({ toolsUrl }: World): object {

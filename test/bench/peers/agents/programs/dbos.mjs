@@ -9,6 +9,19 @@ import { askModel, callTool, needsApproval, opening } from './steps.mjs'
 const APPROVAL_SECONDS = 3600
 const STATES = { SUCCESS: 'ended', ERROR: 'failed', MAX_RECOVERY_ATTEMPTS_EXCEEDED: 'failed', CANCELLED: 'failed' }
 
+/**
+ * Callers in this process are told directly that their run waits or has ended. The ways for callers in other processes look
+ * for it at intervals, once a second for a result, which would hide what the steps cost.
+ */
+const callers = new Map()
+function callerOf(run) {
+  if (!callers.has(run)) callers.set(run, Promise.withResolvers())
+  return callers.get(run)
+}
+
+/** The handles of the runs that this process has started. */
+const handles = new Map()
+
 async function runAgent(order) {
   const messages = opening(order)
   for (;;) {
@@ -18,6 +31,7 @@ async function runAgent(order) {
     for (const call of answer.tool_calls) {
       if (needsApproval(call)) {
         await DBOS.setEvent('waiting', true)
+        callerOf(DBOS.workflowID).resolve()
         await DBOS.recv('approval', APPROVAL_SECONDS)
       }
       messages.push(await DBOS.runStep(() => callTool(DBOS.workflowID, call), { name: call.function.name }))
@@ -31,13 +45,15 @@ await DBOS.launch()
 
 serveRuns({
   async invoke(run) {
-    await DBOS.startWorkflow(agent, { workflowID: run })(run)
-    await DBOS.getEvent(run, 'waiting', APPROVAL_SECONDS)
+    handles.set(run, await DBOS.startWorkflow(agent, { workflowID: run })(run))
+    await callerOf(run).promise
   },
   async approve(run) {
     // The key makes a repeated approval one.
     await DBOS.send(run, true, 'approval', run)
-    return DBOS.retrieveWorkflow(run).getResult()
+    await (handles.get(run) ?? DBOS.retrieveWorkflow(run)).getResult()
+    handles.delete(run)
+    callers.delete(run)
   },
   async state(run) {
     const status = await DBOS.getWorkflowStatus(run)
