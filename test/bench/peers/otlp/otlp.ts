@@ -4,7 +4,7 @@ import { runLoad } from '../../load.ts'
 import { otlpLoad } from '../../otlp.ts'
 import { ITEMS_PER_EXPORT } from '../../otlp-bodies.ts'
 import { median, ms, whole } from '../../report.ts'
-import { benchServiceOf, spawnForBench, startScript } from '../../servers.ts'
+import { type BenchService, benchServiceOf, spawnForBench, startScript } from '../../servers.ts'
 import { eachPeer, markdown, type PeerOptions } from '../peer.ts'
 
 interface Collector {
@@ -38,10 +38,8 @@ const service: CollectorPeer = {
       title: `this service ${packageJson.version}`,
       durability: 'synced; in SQL soon after',
       ...{ port: bench.port, agents: bench.agents },
-      async stored() {
-        const { rows } = await bench.call('POST', '/api/v1/query', { query: "select count() as n from events where type = 'llm.call'" })
-        return Number((rows as { n: number | string }[])[0]!.n)
-      },
+      // A span is a model call, or the root of a trace, which is a run.
+      stored: async () => (await countOf(bench, "events where type = 'llm.call'")) + (await countOf(bench, 'runs')),
       async settled() {
         while ((await bench.backlog()) > 0) await Bun.sleep(POLL_MS)
       },
@@ -51,6 +49,11 @@ const service: CollectorPeer = {
       },
     }
   },
+}
+
+async function countOf(bench: BenchService, from: string): Promise<number> {
+  const { rows } = await bench.call('POST', '/api/v1/query', { query: `select count() as n from ${from}` })
+  return Number((rows as { n: number | string }[])[0]!.n)
 }
 
 const naive = (isSynced: boolean): CollectorPeer => ({
