@@ -2,7 +2,7 @@ import type { AgentSystem, RunState, World } from './agent-peer.ts'
 import { TOOL_NAMES } from './agent-peer.ts'
 
 /** Runs in flight at a kill. */
-const RUNS_AT_ONCE = 8
+const RUNS_AT_ONCE = 16
 /** Slow enough that kills hit requests in flight. */
 const DELAYS = { modelMs: 30, toolMs: 30 }
 const POLL_MS = 50

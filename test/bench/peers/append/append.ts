@@ -43,12 +43,12 @@ async function measure(appender: Appender, options: PeerOptions): Promise<string
     const results: (LoadResult & { readonly inSql: number })[] = []
     for (let round = 0; round <= options.rounds; round++) {
       const result = await load(appender, way, round === 0 ? WARM_UP_SECONDS : options.seconds)
-      expected += result.calls * way.eventsPerCall
+      expected += result.calls * (way.recordsPerCall ?? way.eventsPerCall)
       if (round > 0) results.push(result)
     }
     const stored = await appender.stored()
     // More are possible: a call that was refused, or cut off at the end, may have been stored.
-    if (stored < expected) throw new Error(`${appender.title} acknowledged ${expected} events and has ${stored}`)
+    if (stored < expected) throw new Error(`${appender.title} acknowledged ${expected} records and has ${stored}`)
     rows.push(rowOf(appender, way, results))
   }
   return rows

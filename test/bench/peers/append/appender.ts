@@ -13,7 +13,7 @@ export interface Appender {
   /** When SQL shows the events, in words. */
   readonly sql: string
   readonly ways: readonly Way[]
-  /** Events in the store. */
+  /** Events in the store, or the records that hold them. */
   stored(): Promise<number>
   /** Resolves once SQL shows all acknowledged events; undefined where there is nothing to wait for. */
   readonly settled?: () => Promise<void>
@@ -24,6 +24,8 @@ export interface Appender {
 export interface Way {
   readonly name: string
   readonly eventsPerCall: number
+  /** What the store then counts for a call, if not its events. */
+  readonly recordsPerCall?: number
   plan(connections: number): AppendPlan
 }
 

@@ -12,7 +12,7 @@ const [STREAM, SUBJECT] = ['EVENTS', 'events']
 /** The first with `sync_interval: always`. */
 const SYNCED_SINCE = 2.1
 
-/** NATS JetStream with file storage. A message holds one event: each is stored and acknowledged by itself. */
+/** NATS JetStream with file storage. A message holds one event, or all events of a call. */
 export const nats: AppendPeer = {
   name: 'nats',
   async start(cache) {
@@ -30,18 +30,17 @@ export const nats: AppendPeer = {
     const connection = await connect({ port })
     const manager = await jetstreamManager(connection)
     await manager.streams.add({ name: STREAM, subjects: [SUBJECT], storage: 'file' })
-    const way = (eventsPerCall: number) => ({
-      name: eventsPerCall === 1 ? 'publish' : `${eventsPerCall} publishes in one write, all acknowledged`,
-      eventsPerCall,
+    const way = (name: string, eventsPerCall: number, messages: number) => ({
+      ...{ name, eventsPerCall, recordsPerCall: messages },
       plan: (connections: number) => ({
         protocol: 'nats' as const,
         target: { port },
         connections: connectionPlans(
           connections,
-          (index) => callsOf(index, eventsPerCall).map((records) => requestOf(records, index)),
+          (index) => callsOf(index, eventsPerCall).map((events) => requestOf(messages === 1 ? [events] : events, index)),
           (index) => `CONNECT {"verbose":false,"pedantic":false}\r\nSUB ${inbox(index)} 1\r\nPING\r\n`,
         ),
-        answerParts: eventsPerCall,
+        answerParts: messages,
       }),
     })
     return {
@@ -50,7 +49,11 @@ export const nats: AppendPeer = {
         ? 'sync_interval: always: synced before the acknowledgement'
         : 'written, **not synced** before the acknowledgement (synced every 2 minutes; sync_interval came with 2.10)',
       sql: 'not in SQL',
-      ways: [way(100), way(1)],
+      ways: [
+        way('100 publishes in one write, all acknowledged', 100, 100),
+        way('one message of 100 events', 100, 1),
+        way('publish', 1, 1),
+      ],
       stored: async () => (await manager.streams.info(STREAM)).state.messages,
       async stop() {
         await connection.close()
