@@ -10,7 +10,7 @@ import { endAll } from '../support/teardown.ts'
 import { measureAgainst, ROWS } from './against.ts'
 import { memoryOf } from './memory.ts'
 import { type Bench, PARTS } from './parts.ts'
-import { type PeerOptions, type TableName, TABLES } from './peers/peer.ts'
+import { type PeerOptions, TABLES, type TableName } from './peers/peer.ts'
 import { measurePeers, PEER_NAMES } from './peers/peers.ts'
 import { quiet } from './quiet.ts'
 import { createReport, machine, whole } from './report.ts'
@@ -26,13 +26,21 @@ const OPTIONS = {
     value: '<commit>',
     help: `measures a commit and the work tree alternately, without baselines; parts: ${Object.keys(ROWS).join(',')}`,
   },
-  only: { type: 'string', value: '<parts>', help: `some of ${Object.keys(PARTS).join(',')}; or ${PEERS}: other systems` },
+  only: {
+    type: 'string',
+    value: '<parts>',
+    help: `some of ${Object.keys(PARTS).join(',')}; or ${PEERS}: other systems`,
+  },
   duration: { type: 'string', value: '<s>', help: 'seconds of one measurement (default: 2)' },
   runs: { type: 'string', value: '<n>', help: 'measurements of each (default: 5)' },
   peer: { type: 'string', value: '<names>', help: `for ${PEERS}: some of ${PEER_NAMES.join(',')}` },
   tables: { type: 'string', value: '<names>', help: `for ${PEERS}: some of ${TABLES.join(',')}` },
   kills: { type: 'string', value: '<n>', help: `for ${PEERS}: how many runs of agents are killed (default: 200)` },
-  'peers-dir': { type: 'string', value: '<path>', help: `for ${PEERS}: where they are installed (default: in ${tmpdir()})` },
+  'peers-dir': {
+    type: 'string',
+    value: '<path>',
+    help: `for ${PEERS}: where they are installed (default: in ${tmpdir()})`,
+  },
 } as const
 
 const BENCH = {

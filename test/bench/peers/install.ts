@@ -71,7 +71,13 @@ async function once(directory: string, fill: (unfinished: string) => Promise<voi
 /** @returns what it printed. @throws Unavailable with the end of its errors */
 async function run(command: readonly string[], cwd: string): Promise<string> {
   if (Bun.which(command[0]!) === null) throw new Unavailable(`${command[0]} is not installed`)
-  const child = Bun.spawn([...command], { cwd, stdin: 'ignore', stdout: 'pipe', stderr: 'pipe', timeout: INSTALL_MS_MAX })
+  const child = Bun.spawn([...command], {
+    cwd,
+    stdin: 'ignore',
+    stdout: 'pipe',
+    stderr: 'pipe',
+    timeout: INSTALL_MS_MAX,
+  })
   const [stdout, stderr, code] = await Promise.all([
     new Response(child.stdout).text(),
     new Response(child.stderr).text(),

@@ -20,7 +20,8 @@ export const dbos: AgentPeer = {
       ...routes,
       title: `DBOS ${VERSION}`,
       configuration: 'workflow in one Node process; Postgres 18.4, a synced commit for each step',
-      promise: 'a completed step is not repeated; an interrupted one is: steps are at least once and should be idempotent',
+      promise:
+        'a completed step is not repeated; an interrupted one is: steps are at least once and should be idempotent',
       kill: program.kill,
       restart: program.restart,
       async stop() {

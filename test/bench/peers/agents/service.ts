@@ -39,7 +39,12 @@ export const service: AgentPeer = {
       promise:
         'a stored step is not repeated; an HTTP tool call whose outcome is unknown is repeated with the same Idempotency-Key',
       async invoke(run) {
-        const { data } = await call('POST', `/agents/${agentId}/invoke`, { input: { message: run } }, keyOf(`${run}-invoke`))
+        const { data } = await call(
+          'POST',
+          `/agents/${agentId}/invoke`,
+          { input: { message: run } },
+          keyOf(`${run}-invoke`),
+        )
         known.set(run, { runId: data.run_id, approvalId: data.awaiting_approval?.approval_id })
       },
       async approve(run) {

@@ -2,7 +2,7 @@ import { median, percentile } from '../../report.ts'
 import type { AgentSystem } from './agent-peer.ts'
 
 export const AGENT_CALLERS = 32
-const WARM_UP_SECONDS = 1
+const WARM_UP_SECONDS = 4
 
 export interface Throughput {
   readonly runsPerSecond: number

@@ -1,7 +1,7 @@
 import { type LoadResult, runScript } from '../../load.ts'
 import { median, ms, whole } from '../../report.ts'
 import { eachPeer, markdown, type PeerOptions } from '../peer.ts'
-import type { AppendPeer, Appender, Way } from './appender.ts'
+import type { Appender, AppendPeer, Way } from './appender.ts'
 import { clickhouse } from './clickhouse.ts'
 import { nats } from './nats.ts'
 import { postgres } from './postgres.ts'

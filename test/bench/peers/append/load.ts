@@ -59,7 +59,11 @@ class Connection {
     this.reader = readerOf(protocol, answerParts, (text) => void this.socket.write(text))
     if (this.own.greeting === undefined) return this.greet(true)
     this.write(Buffer.from(this.own.greeting, 'base64'))
-    await Promise.race([this.greeted.promise, this.closed.promise.then(() => this.greet('it closed the connection'))])
+    const cutOff = async () => {
+      await this.closed.promise
+      throw new Error('the server closed the connection')
+    }
+    await Promise.race([this.greeted.promise, cutOff()])
   }
 
   /** Sends requests until the load ends. */

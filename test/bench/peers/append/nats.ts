@@ -37,7 +37,10 @@ export const nats: AppendPeer = {
         target: { port },
         connections: connectionPlans(
           connections,
-          (index) => callsOf(index, eventsPerCall).map((events) => requestOf(messages === eventsPerCall ? events : [events], index)),
+          (index) =>
+            callsOf(index, eventsPerCall).map((events) =>
+              requestOf(messages === eventsPerCall ? events : [events], index),
+            ),
           (index) => `CONNECT {"verbose":false,"pedantic":false}\r\nSUB ${inbox(index)} 1\r\nPING\r\n`,
         ),
         answerParts: messages,

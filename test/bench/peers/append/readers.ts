@@ -47,7 +47,10 @@ function lineReader(lines: number, refusalOf: (line: string) => string | undefin
   return collecting((received) => {
     const text = received.toString('latin1')
     const all = text.split('\r\n')
-    const refusal = all.slice(0, -1).map(refusalOf).find((each) => each !== undefined)
+    const refusal = all
+      .slice(0, -1)
+      .map(refusalOf)
+      .find((each) => each !== undefined)
     if (refusal !== undefined) return refusal
     return all.length > lines
   })

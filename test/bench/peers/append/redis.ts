@@ -32,7 +32,8 @@ export const redis: AppendPeer = {
     })
     return {
       title: `Redis ${await versionOf([path, '--version'], env)} Streams`,
-      durability: 'appendfsync always: synced before the acknowledgement; one sync serves all calls of a loop iteration',
+      durability:
+        'appendfsync always: synced before the acknowledgement; one sync serves all calls of a loop iteration',
       sql: 'not in SQL; all events stay in memory',
       ways: [way(100), way(1)],
       stored: () => lengthOf(port),

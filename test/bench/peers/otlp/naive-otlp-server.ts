@@ -84,10 +84,11 @@ await ask(TABLE, '')
 const server = Bun.serve({
   hostname: '127.0.0.1',
   port: 0,
+  development: false,
   async fetch(request) {
     if (request.method === 'GET') return new Response(await ask('select count() from default.spans', ''))
     const rows = rowsOf(TracesData.decode(await request.bytes()) as unknown as Export)
-    await ask('insert into default.spans format JSONEachRow', rows)
+    await ask('INSERT INTO default.spans FORMAT JSONEachRow', rows)
     return new Response(null, { headers: { 'content-type': 'application/x-protobuf' } })
   },
 })

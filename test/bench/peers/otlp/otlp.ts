@@ -109,5 +109,10 @@ async function measure(collector: Collector, seconds: number) {
   const took = result.calls / result.callsPerSecond + (performance.now() - loadedAt) / 1000
   const [expected, stored] = [result.calls * collector.storedPerExport, (await collector.stored()) - before]
   if (stored < expected) throw new Error(`${collector.title} acknowledged ${expected} spans and has ${stored}`)
-  return { acknowledged: result.callsPerSecond * ITEMS_PER_EXPORT, inSql: (result.calls * ITEMS_PER_EXPORT) / took, p50: result.p50, p99: result.p99 }
+  return {
+    acknowledged: result.callsPerSecond * ITEMS_PER_EXPORT,
+    inSql: (result.calls * ITEMS_PER_EXPORT) / took,
+    p50: result.p50,
+    p99: result.p99,
+  }
 }
