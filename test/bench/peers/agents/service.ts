@@ -54,7 +54,7 @@ export const service: AgentPeer = {
         const runId = known.get(run)?.runId
         if (runId === undefined) return 'absent'
         const { data } = await call('GET', `/runs/${runId}`)
-        if (data.pending !== null) known.set(run, { runId, approvalId: data.pending.approval_id })
+        if (data.pending !== null) known.set(run, { runId, approvalId: data.pending.id })
         return STATES[data.status] ?? 'running'
       },
       kill: () => end('SIGKILL'),

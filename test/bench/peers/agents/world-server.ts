@@ -14,7 +14,7 @@ interface Message {
 }
 
 /** What a tool received for an order: the Idempotency-Key of each call, oldest first. */
-type Received = Record<string, string[]>
+type Received = Readonly<Record<string, readonly string[]>>
 
 const USAGE = { prompt_tokens: 42, completion_tokens: 12, total_tokens: 54 }
 
@@ -35,10 +35,9 @@ const server = Bun.serve({
     '/tools/:name': async (request) => {
       const { order } = (await request.json()) as { order: string }
       // A call counts when it arrives: that is when the world is changed.
-      const received = orders.get(order) ?? {}
-      orders.set(order, received)
-      const keys = (received[request.params.name] ??= [])
-      keys.push(request.headers.get('idempotency-key') ?? '')
+      const { [request.params.name]: keys = [], ...others } = orders.get(order) ?? {}
+      const key = request.headers.get('idempotency-key') ?? ''
+      orders.set(order, { ...others, [request.params.name]: [...keys, key] })
       if (delays.toolMs > 0) await Bun.sleep(delays.toolMs)
       return Response.json({ done: true })
     },

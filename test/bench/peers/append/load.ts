@@ -57,7 +57,10 @@ class Connection {
       },
     })
     this.reader = readerOf(protocol, answerParts, (text) => void this.socket.write(text))
-    if (this.own.greeting === undefined) return this.greet(true)
+    if (this.own.greeting === undefined) {
+      this.greet(true)
+      return
+    }
     this.write(Buffer.from(this.own.greeting, 'base64'))
     const cutOff = async () => {
       await this.closed.promise
@@ -76,7 +79,11 @@ class Connection {
   private take(chunk: Buffer): void {
     const answer = this.reader.take(chunk)
     if (answer === false) return
-    if (!this.isGreeted) return this.greet(answer)
+    if (!this.isGreeted) this.greet(answer)
+    else this.answered(answer)
+  }
+
+  private answered(answer: true | string): void {
     this.load.record(answer, performance.now() - this.sentAt)
     if (performance.now() < this.load.endsAt) this.request()
     else this.socket.end()
