@@ -79,6 +79,17 @@ export async function isListening(port: number): Promise<boolean> {
   return true
 }
 
+/** Outgoing connections have ports above these, so that a server finds its port free when it starts again. */
+const PORTS = { first: 20_000, count: 10_000 }
+
+/** A free port, for a server that is restarted on it. */
+export async function lastingPort(): Promise<number> {
+  for (;;) {
+    const port = PORTS.first + Math.floor(Math.random() * PORTS.count)
+    if (!(await isListening(port).catch(() => false))) return port
+  }
+}
+
 /** The first line that a program prints about its version. */
 export async function versionOf(command: readonly string[], env: Readonly<Record<string, string>>): Promise<string> {
   const child = Bun.spawn([...command], { env: { ...process.env, ...env }, stdout: 'pipe', stderr: 'pipe' })

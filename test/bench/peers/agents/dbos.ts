@@ -1,5 +1,5 @@
-import { freePort } from '../../../support/service.ts'
 import { npmPackages } from '../install.ts'
+import { lastingPort } from '../process.ts'
 import type { AgentPeer } from './agent-peer.ts'
 import { postgresFor, routesOf, startNodeProgram } from './node-program.ts'
 
@@ -11,7 +11,7 @@ export const dbos: AgentPeer = {
     const packages = await npmPackages(cache, { '@dbos-inc/dbos-sdk': VERSION })
     const postgres = await postgresFor()
     const program = await startNodeProgram({
-      ...{ packages, world, port: freePort(), readyPath: '/runs/none' },
+      ...{ packages, world, port: await lastingPort(), readyPath: '/runs/none' },
       files: ['dbos.mjs', 'routes.mjs', 'steps.mjs'],
       env: { DATABASE_URL: postgres.url },
     })

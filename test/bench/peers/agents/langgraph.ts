@@ -1,6 +1,6 @@
 import { join } from 'node:path'
-import { freePort } from '../../../support/service.ts'
 import { npmPackages } from '../install.ts'
+import { lastingPort } from '../process.ts'
 import { type AgentPeer, callJson, type RunState } from './agent-peer.ts'
 import { postgresFor, routesOf, startNodeProgram } from './node-program.ts'
 
@@ -29,7 +29,7 @@ export const langgraphServer: AgentPeer = {
   name: 'langgraph-server',
   async start(world, cache) {
     const packages = await install(cache)
-    const port = freePort()
+    const port = await lastingPort()
     const cli = join(packages, 'node_modules', '@langchain', 'langgraph-cli', 'dist', 'cli', 'cli.mjs')
     const program = await startNodeProgram({
       ...{ packages, world, port, readyPath: '/ok' },
@@ -70,7 +70,7 @@ export const langgraph: AgentPeer = {
     const packages = await install(cache)
     const postgres = await postgresFor()
     const program = await startNodeProgram({
-      ...{ packages, world, port: freePort(), readyPath: '/runs/none' },
+      ...{ packages, world, port: await lastingPort(), readyPath: '/runs/none' },
       files: ['langgraph-postgres.mjs', 'langgraph.mjs', 'routes.mjs', 'steps.mjs'],
       env: { DATABASE_URL: postgres.url },
     })

@@ -1,5 +1,5 @@
-import { freePort } from '../../../support/service.ts'
 import { npmPackages } from '../install.ts'
+import { lastingPort } from '../process.ts'
 import { type AgentPeer, callJson, type RunState } from './agent-peer.ts'
 import { startNodeProgram } from './node-program.ts'
 
@@ -23,7 +23,7 @@ export const mastra: AgentPeer = {
   async start(world, cache) {
     const packages = await npmPackages(cache, VERSIONS)
     const program = await startNodeProgram({
-      ...{ packages, world, port: freePort(), readyPath: '/api/workflows' },
+      ...{ packages, world, port: await lastingPort(), readyPath: '/api/workflows' },
       files: ['mastra.mjs', 'steps.mjs'],
       env: { MASTRA_OFFLINE: '1', MASTRA_TELEMETRY_DISABLED: '1' },
     })

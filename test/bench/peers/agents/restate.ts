@@ -1,8 +1,7 @@
 import { join } from 'node:path'
-import { freePorts } from '../../../support/processes.ts'
 import { temporaryDirectory } from '../../../support/teardown.ts'
 import { npmPackages } from '../install.ts'
-import { answers, startPeerProcess } from '../process.ts'
+import { answers, lastingPort, startPeerProcess } from '../process.ts'
 import { type AgentPeer, callJson, type RunState } from './agent-peer.ts'
 import { startNodeProgram } from './node-program.ts'
 
@@ -13,7 +12,8 @@ export const restate: AgentPeer = {
   name: 'restate',
   async start(world, cache) {
     const packages = await npmPackages(cache, VERSIONS)
-    const [port, ingressPort, adminPort, nodePort] = freePorts(4) as [number, number, number, number]
+    const [port, ingressPort] = [await lastingPort(), await lastingPort()]
+    const [adminPort, nodePort] = [await lastingPort(), await lastingPort()]
     const program = await startNodeProgram({
       // It speaks HTTP/2 only.
       ...{ packages, world, port },

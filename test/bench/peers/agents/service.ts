@@ -1,8 +1,8 @@
 import packageJson from '../../../../package.json' with { type: 'json' }
 import { mintToken } from '../../../../src/keys/token.ts'
-import { freePort } from '../../../support/service.ts'
 import { freshDataDir } from '../../../support/stores.ts'
 import { spawnForBench } from '../../servers.ts'
+import { lastingPort } from '../process.ts'
 import { type AgentPeer, callJson, PROMPT, type RunState, TOOL_NAMES, type World } from './agent-peer.ts'
 
 const STATES: Readonly<Record<string, RunState>> = {
@@ -18,7 +18,7 @@ export const service: AgentPeer = {
     const env = {
       OPENAI_BASE_URL: world.modelUrl,
       EGRESS_ALLOW: '127.0.0.1',
-      PORT: `${freePort()}`,
+      PORT: `${await lastingPort()}`,
       DATA_DIR: await freshDataDir(),
       BOOTSTRAP_WORKSPACE_KEY: mintToken('workspace').text,
     }
