@@ -29,7 +29,11 @@ export async function measureAgents(options: PeerOptions): Promise<void> {
 /** What a `kill -9` at a random moment does to runs of that agent. */
 export async function measureKills(options: PeerOptions): Promise<void> {
   options.report.heading(`peers: kill -9 at a random moment of a run: ${SCRIPT}`)
-  await tableOf(options, KILLS, async (system, world) => killRow(system, await killRuns(system, world, options.kills)))
+  await tableOf(options, KILLS, async (system, world) => {
+    const rowOf = (tally: KillTally) => killRow(system, tally)
+    const show = (soFar: KillTally) => options.report.line(`so far: ${rowOf(soFar).slice(0, -1).join(' · ')}`)
+    return rowOf(await killRuns(system, world, options.kills, show))
+  })
 }
 
 async function tableOf(

@@ -34,14 +34,25 @@ export interface KillTally {
   readonly restartMs: number[]
 }
 
-/** Kills the system until this many runs have been in flight at a kill, each at a random moment of its life. */
-export async function killRuns(system: AgentSystem, world: World, count: number): Promise<KillTally> {
+/**
+ * Kills the system until this many runs have been in flight at a kill, each at a random moment of its life.
+ * @param onKill called after each kill, once all runs have ended: a campaign takes minutes
+ */
+export async function killRuns(
+  system: AgentSystem,
+  world: World,
+  count: number,
+  onKill: (soFar: KillTally) => void,
+): Promise<KillTally> {
   const tally = { kills: 0, runs: 0, completed: 0, failed: 0, stuck: 0, forgotten: 0 }
   const calls = { repeatedSameKey: 0, repeatedOtherKey: 0, lost: 0 }
   const result: KillTally = { ...tally, ...calls, restartMs: [] }
   await world.delay(DELAYS)
   const lifeMs = await lifeOf(system)
-  while (result.runs < count) await killOnce(system, world, lifeMs, result)
+  while (result.runs < count) {
+    await killOnce(system, world, lifeMs, result)
+    onKill(result)
+  }
   await world.delay({ modelMs: 0, toolMs: 0 })
   return result
 }
