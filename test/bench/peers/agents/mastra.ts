@@ -12,6 +12,8 @@ const VERSIONS = {
   zod: '4.6.7',
 }
 const STATES: Readonly<Record<string, RunState>> = {
+  // Created, but never started: its caller starts it again.
+  pending: 'absent',
   success: 'ended',
   suspended: 'waiting',
   failed: 'failed',
