@@ -26,7 +26,10 @@ export class Unavailable extends Error {
   }
 }
 
-/** Runs the systems of a table one after the other. One that cannot be installed or started is skipped with its reason. */
+/**
+ * Runs the systems of a table one after the other. One that cannot be installed or started is skipped with its reason, and
+ * one that fails does not end the others.
+ */
 export async function eachPeer<P extends { readonly name: string }>(
   { report, names }: Pick<PeerOptions, 'report' | 'names'>,
   peers: readonly P[],
@@ -37,8 +40,8 @@ export async function eachPeer<P extends { readonly name: string }>(
     try {
       await measure(peer)
     } catch (error) {
-      if (!(error instanceof Unavailable)) throw error
-      report.line(`${peer.name} skipped: ${error.message}`)
+      const what = error instanceof Unavailable ? 'skipped' : 'FAILED'
+      report.line(`${peer.name} ${what}: ${(error as Error).message}`)
     }
   }
 }
