@@ -19,10 +19,13 @@ export interface PeerOptions {
 export const TABLES = ['append', 'agents', 'kills', 'otlp'] as const
 export type TableName = (typeof TABLES)[number]
 
+const REASON_LENGTH_MAX = 300
+
 /** A peer cannot be measured here, with the reason in one line. */
 export class Unavailable extends Error {
   constructor(reason: string) {
-    super(reason.trim().split('\n').slice(-2).join(' ').slice(0, 300))
+    // Programs say last what is wrong.
+    super(inOneLine(reason.trim().split('\n').slice(-2).join(' ')))
   }
 }
 
@@ -41,9 +44,13 @@ export async function eachPeer<P extends { readonly name: string }>(
       await measure(peer)
     } catch (error) {
       const what = error instanceof Unavailable ? 'skipped' : 'FAILED'
-      report.line(`${peer.name} ${what}: ${(error as Error).message}`)
+      report.line(`${peer.name} ${what}: ${inOneLine((error as Error).message)}`)
     }
   }
+}
+
+function inOneLine(text: string): string {
+  return Bun.stripANSI(text).replaceAll(/\s+/g, ' ').slice(0, REASON_LENGTH_MAX)
 }
 
 /** A table in Markdown. */
