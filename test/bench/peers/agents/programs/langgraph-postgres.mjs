@@ -13,9 +13,9 @@ const graph = builder.compile({ checkpointer })
 const configOf = (run) => ({ configurable: { thread_id: run }, durability: 'sync' })
 
 async function stateOf(run) {
-  const { next, tasks, values } = await graph.getState(configOf(run))
-  if (values.order === undefined && next.length === 0) return 'absent'
-  if (next.length === 0) return 'ended'
+  const { tasks, values } = await graph.getState(configOf(run))
+  // Not `next`: that leaves out a node whose result is stored although the step after it has not begun.
+  if (tasks.length === 0) return values.order === undefined ? 'absent' : 'ended'
   return tasks.some(({ interrupts }) => interrupts.length > 0) ? 'waiting' : 'running'
 }
 
