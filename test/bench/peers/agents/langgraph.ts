@@ -17,7 +17,7 @@ const VERSIONS = {
 }
 /** Its default of 10 would leave callers waiting. */
 const WORKERS = 32
-const STATES: Readonly<Record<string, RunState>> = { idle: 'ended', interrupted: 'waiting', error: 'failed' }
+const STATES: Readonly<Record<string, RunState>> = { interrupted: 'waiting', error: 'failed' }
 
 /** The server and the library require different versions of the SDK. */
 function install(cache: string): Promise<string> {
@@ -54,7 +54,14 @@ export const langgraphServer: AgentPeer = {
       async state(run) {
         const found = await callJson('GET', thread(run))
         if (found === null) return 'absent'
-        return STATES[found.status] ?? 'running'
+        if (found.status !== 'idle') return STATES[found.status] ?? 'running'
+        // Idle is also a thread whose run was lost.
+        const { values, next } = await callJson('GET', `${thread(run)}/state`)
+        if (values?.order === undefined) return 'absent'
+        return next.length === 0 ? 'ended' : 'running'
+      },
+      async proceed(run) {
+        await wait(run, { input: null })
       },
       kill: program.kill,
       restart: program.restart,
