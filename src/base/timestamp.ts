@@ -15,8 +15,18 @@ const RFC_3339 = /^(\d{4})-(\d\d)-(\d\d)[Tt ](\d\d):(\d\d):(\d\d)(?:\.(\d+))?(?:
 /** Length of `2026-01-31T09:30:00.123Z`, the form nearly every client sends. */
 export const CANONICAL_BYTES = 24
 
-/** The fixed bytes of the canonical form; 0 at the position of a digit. */
-const CANONICAL_MARKS = Uint8Array.from('0000-00-00T00:00:00.000Z', (char) => (char === '0' ? 0 : char.charCodeAt(0)))
+/** More than any two digits: the value of a byte that is no digit. */
+const NO_DIGIT = 1_000
+/** The value of each byte as a digit, and ten times that. */
+const ONES = new Int16Array(256).fill(NO_DIGIT)
+const TENS = new Int16Array(256).fill(NO_DIGIT)
+for (let digit = 0; digit < 10; digit++) {
+  ONES[0x30 + digit] = digit
+  TENS[0x30 + digit] = digit * 10
+}
+/** The other bytes of the canonical form. */
+const MARKS = Uint8Array.from('--T::.Z', (char) => char.charCodeAt(0))
+const MARKS_AT = Uint8Array.of(4, 7, 10, 13, 16, 19, 23)
 
 /** A row as clients see it: its dates are text. */
 type WithIsoTimes<T> = {
@@ -47,30 +57,32 @@ export function parseTimestamp(text: string): number | null {
  * The day is cached, because the events of a batch usually share it.
  */
 export function parseCanonicalBytes(bytes: Uint8Array, at: number): number | null {
-  for (let i = 0; i < CANONICAL_BYTES; i++) {
-    const mark = CANONICAL_MARKS[i]
-    const byte = bytes[at + i]
-    if (mark === 0 ? byte < 0x30 || byte > 0x39 : byte !== mark) return null
-  }
-  const day = two(bytes, at) * 1_000_000 + two(bytes, at + 2) * 10_000 + two(bytes, at + 5) * 100 + two(bytes, at + 8)
+  for (let i = 0; i < MARKS.length; i++) if (bytes[at + MARKS_AT[i]] !== MARKS[i]) return null
+  const century = two(bytes, at)
+  const year = two(bytes, at + 2)
+  const month = two(bytes, at + 5)
+  const dayOfMonth = two(bytes, at + 8)
+  if (century > 99 || year > 99 || month > 99 || dayOfMonth > 99) return null
   const hour = two(bytes, at + 11)
   const minute = two(bytes, at + 14)
   const second = two(bytes, at + 17)
-  if (hour > 23 || minute > 59 || second > 59) return null
+  const tenth = ONES[bytes[at + 20]]
+  const rest = two(bytes, at + 21)
+  if (hour > 23 || minute > 59 || second > 59 || tenth > 9 || rest > 99) return null
+  const day = century * 1_000_000 + year * 10_000 + month * 100 + dayOfMonth
   if (day !== lastDay.written) {
     const start = parseAny(`${Buffer.from(bytes.buffer, bytes.byteOffset + at, 10).toString('latin1')}T00:00:00Z`)
     if (start === null || start < MIN_MS || start > MAX_MS) return null
     lastDay = { written: day, start }
   }
-  return (
-    lastDay.start + ((hour * 60 + minute) * 60 + second) * 1_000 + (bytes[at + 20] - 0x30) * 100 + two(bytes, at + 21)
-  )
+  return lastDay.start + ((hour * 60 + minute) * 60 + second) * 1_000 + tenth * 100 + rest
 }
 
 let lastDay = { written: -1, start: 0 }
 
+/** The number that two digits stand for; more than 99 for other bytes. */
 function two(bytes: Uint8Array, at: number): number {
-  return (bytes[at] - 0x30) * 10 + bytes[at + 1] - 0x30
+  return TENS[bytes[at]] + ONES[bytes[at + 1]]
 }
 
 function parseAny(text: string): number | null {

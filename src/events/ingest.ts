@@ -7,7 +7,8 @@ import type { Caller } from '../keys/schema.ts'
 import type { Claim } from '../partitions/partition.ts'
 import { type Partitions, writerOf } from '../partitions/partition.ts'
 import type { RunDirectory } from '../runs/directory.ts'
-import { type EventScan, ScanPool } from './scan.ts'
+import type { EventScan } from './scan.ts'
+import { ScanPool } from './scan-pool.ts'
 import type { EventsAccepted } from './schema.ts'
 
 interface EventIngestDeps {

@@ -1,5 +1,7 @@
-/** The size of the buffer that is used again. */
-export const BYTES_KEPT = 256 * 1024
+import type { SkipText } from '../http/json-scan.ts'
+import type { SimdMemory } from '../http/simd-text.ts'
+
+const PLAIN_BYTES = 256 * 1024
 
 /** What a scan holds in place of memory before it has any, and once it is released: every access throws. */
 export const NO_MEMORY = new Proxy<never>({} as never, {
@@ -8,21 +10,38 @@ export const NO_MEMORY = new Proxy<never>({} as never, {
   },
 })
 
+/** Where the body of a scan is. */
+interface Place {
+  readonly bytes: Uint8Array
+  /** The same bytes. */
+  readonly text: Buffer
+  readonly skipText: SkipText | undefined
+}
+
 /** The memory of a scan. Allocating it would take longer than most scans. */
 export class ScanMemory {
-  bytes = new Uint8Array(BYTES_KEPT)
-  text = Buffer.from(this.bytes.buffer)
-  rows = scanRows(0)
+  private readonly kept: Place
+  private rows = scanRows(0)
 
-  /** Makes room for a body and the zero byte after it, and for this many events. */
-  fit(bodyBytes: number, rows: number): this {
-    if (bodyBytes >= this.bytes.length) {
-      this.bytes = new Uint8Array(bodyBytes + 1)
-      this.text = Buffer.from(this.bytes.buffer)
-    }
-    if (rows > this.rows.level.length) this.rows = scanRows(rows)
-    return this
+  /** @param simd memory whose strings are read faster */
+  constructor(simd?: SimdMemory) {
+    this.kept = placeIn(simd?.bytes ?? new Uint8Array(PLAIN_BYTES), simd?.skipText)
   }
+
+  /** Room for a body and the zero byte after it. Not kept for one that is unusually large. */
+  placeFor(bodyBytes: number): Place {
+    return bodyBytes < this.kept.bytes.length ? this.kept : placeIn(new Uint8Array(bodyBytes + 1), undefined)
+  }
+
+  /** Room for this many events. */
+  rowsFor(events: number): ReturnType<typeof scanRows> {
+    if (events > this.rows.level.length) this.rows = scanRows(events)
+    return this.rows
+  }
+}
+
+function placeIn(bytes: Uint8Array<ArrayBuffer>, skipText: SkipText | undefined): Place {
+  return { bytes, text: Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length), skipText }
 }
 
 const scanRows = (rows: number) => ({

@@ -11,6 +11,7 @@ import {
   OPEN_BRACE,
   OPEN_BRACKET,
   QUOTE,
+  type SkipText,
   skipColon,
   skipSpace,
   skipString,
@@ -18,10 +19,9 @@ import {
   startsWith,
 } from '../http/json-scan.ts'
 import { LEVELS } from '../journal/levels.ts'
-import { BYTES_KEPT, NO_MEMORY, ScanMemory } from './scan-memory.ts'
+import { NO_MEMORY, ScanMemory } from './scan-memory.ts'
 import { RESERVED_TYPE_PREFIXES } from './schema.ts'
 
-const SCANS_KEPT = 16
 const SHOWN_BYTES_MAX = 80
 const EVENT_ID_LENGTH_MAX = 64
 const INFO = LEVELS.indexOf('info') + 1
@@ -31,10 +31,16 @@ const encode = (text: string) => new TextEncoder().encode(text)
 const LEVEL_WORDS = LEVELS.map((level) => encode(`"${level}"`))
 const RESERVED_WORDS = RESERVED_TYPE_PREFIXES.map(encode)
 type Field = 'type' | 'payload' | 'level' | 'occurred_at' | 'id'
-/** The fields of an event by the length of their names, which are all different. */
-const FIELD_OF_LENGTH: ({ name: Field; word: Uint8Array } | undefined)[] = new Array(12).fill(undefined)
-for (const name of ['type', 'payload', 'level', 'occurred_at', 'id'] as const) {
-  FIELD_OF_LENGTH[name.length] = { name, word: encode(name) }
+interface KnownName {
+  readonly field: Field
+  /** With its closing quote. */
+  readonly word: Uint8Array
+}
+/** The fields of an event by the first byte of their names, which are all different. */
+const NAME_BY_BYTE: (KnownName | undefined)[] = new Array(256).fill(undefined)
+for (const field of ['type', 'payload', 'level', 'occurred_at', 'id'] as const) {
+  const word = encode(`${field}"`)
+  NAME_BY_BYTE[word[0]] = { field, word }
 }
 
 /**
@@ -46,6 +52,8 @@ export class EventScan {
   /** The body, then a zero byte; later bytes are undefined. */
   bytes: Uint8Array = NO_MEMORY
   text: Buffer = NO_MEMORY
+  /** The body as it was received, which belongs to the call. */
+  body: Uint8Array = NO_MEMORY
   /** Lower case; empty until seen. */
   runId = ''
   /** Number of valid events; the arrays below have an entry for each. */
@@ -68,6 +76,7 @@ export class EventScan {
   /** Decoded types of the events whose type contains escapes. */
   readonly decodedTypes = new Map<number, Buffer>()
 
+  private skipText: SkipText | undefined
   private seenIndex = -1
   private problem: string | undefined
   private partial = false
@@ -104,17 +113,20 @@ export class EventScan {
 
   /** Gives the memory up. Every later access to what it contained throws. */
   release(): ScanMemory {
-    this.bytes = this.text = this.level = this.occurredAt = NO_MEMORY
+    this.bytes = this.text = this.body = this.level = this.occurredAt = NO_MEMORY
     this.typeStart = this.typeEnd = this.payloadStart = this.payloadEnd = this.idStart = this.idEnd = NO_MEMORY
     return this.memory
   }
 
   private begin(body: Uint8Array, limits: Limits, partial: boolean): void {
-    const { bytes, text, rows } = this.memory.fit(body.length, limits.events_per_call)
+    const { bytes, text, skipText } = this.memory.placeFor(body.length)
+    const rows = this.memory.rowsFor(limits.events_per_call)
     bytes.set(body)
     bytes[body.length] = 0
     this.bytes = bytes
     this.text = text
+    this.skipText = skipText
+    this.body = body
     this.typeStart = rows.typeStart
     this.typeEnd = rows.typeEnd
     this.level = rows.level
@@ -203,8 +215,10 @@ export class EventScan {
       at = skipSpace(bytes, at + 1)
       while (bytes[at] !== CLOSE_BRACE) {
         if (bytes[at] !== QUOTE) throw new JsonSyntaxError(at, "a member name or '}'")
-        const nameEnd = skipString(bytes, at)
-        at = skipSpace(bytes, this.readField(row, at, nameEnd, skipColon(bytes, nameEnd)))
+        const known = knownNameAt(bytes, at + 1)
+        const nameEnd = known === undefined ? skipString(bytes, at) : at + 1 + known.word.length
+        const field = known === undefined ? this.unusualName(at, nameEnd) : known.field
+        at = skipSpace(bytes, this.readField(row, field, at, skipColon(bytes, nameEnd)))
         if (bytes[at] === CLOSE_BRACE) break
         if (bytes[at] !== COMMA) throw new JsonSyntaxError(at, "',' or '}'")
         at = skipSpace(bytes, at + 1)
@@ -218,10 +232,11 @@ export class EventScan {
     return at
   }
 
-  private readField(row: number, name: number, nameEnd: number, at: number): number {
+  /** @param name where its name is, if it is unknown */
+  private readField(row: number, field: string, name: number, at: number): number {
     const bytes = this.bytes
-    const end = skipValue(bytes, at, this.limits.json_depth - 3)
-    switch (fieldAt(bytes, name + 1, nameEnd - name - 2) ?? this.unusualName(name, nameEnd)) {
+    const end = skipValue(bytes, at, this.limits.json_depth - 3, this.skipText)
+    switch (field) {
       case 'type':
         this.readType(row, at, end)
         break
@@ -246,7 +261,7 @@ export class EventScan {
         this.readId(row, at, end)
         break
       default:
-        if (this.problem === undefined) this.failUnknown(name, nameEnd)
+        if (this.problem === undefined) this.failUnknown(name, skipString(bytes, name))
     }
     return end
   }
@@ -353,30 +368,9 @@ interface Rejected {
   readonly message: string
 }
 
-/** Scans whose memory is used again. What leaves {@link use} must be values of the call's own. */
-export class ScanPool {
-  private readonly idle: ScanMemory[] = []
-
-  /**
-   * Scans a body, and returns what `take` makes of the result. `take` is synchronous: afterwards the memory serves other
-   * calls, and the scan throws when it is used.
-   * @throws ApiError VALIDATION_ERROR as {@link EventScan.scan}, and what `take` throws
-   */
-  use<Taken>(body: Uint8Array, limits: Limits, partial: boolean, take: (scan: EventScan) => Taken): Taken {
-    const scan = new EventScan(this.idle.pop())
-    try {
-      scan.scan(body, limits, partial)
-      return take(scan)
-    } finally {
-      const memory = scan.release()
-      if (this.idle.length < SCANS_KEPT && memory.bytes.length <= BYTES_KEPT) this.idle.push(memory)
-    }
-  }
-}
-
-function fieldAt(bytes: Uint8Array, at: number, length: number): Field | undefined {
-  const field = length < FIELD_OF_LENGTH.length ? FIELD_OF_LENGTH[length] : undefined
-  return field !== undefined && startsWith(bytes, at, field.word) ? field.name : undefined
+function knownNameAt(bytes: Uint8Array, at: number): KnownName | undefined {
+  const known = NAME_BY_BYTE[bytes[at]]
+  return known !== undefined && startsWith(bytes, at, known.word) ? known : undefined
 }
 
 function levelAt(bytes: Uint8Array, at: number, end: number): number {

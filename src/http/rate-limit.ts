@@ -1,4 +1,3 @@
-import type { Clock } from '../base/clock.ts'
 import { ApiError } from '../base/errors.ts'
 
 /** The budgets of a key, counted separately, so that batching is not penalized (docs/specification.md#rate-limits). */
@@ -15,7 +14,6 @@ export type Budget = keyof typeof BUDGETS
 export type RateLimits = Readonly<Record<(typeof BUDGETS)[Budget]['limit'], number>>
 
 export interface RateLimiterOptions {
-  readonly clock: Clock
   /** Milliseconds that never jump, unlike the wall clock. */
   readonly monotonicMs?: () => number
   /** How many nodes share each budget, apart from that of events, which the owner of a workspace's partition keeps alone. */
@@ -30,15 +28,10 @@ export interface RateLimiterOptions {
  */
 export class RateLimiter {
   private readonly policies: Readonly<Record<Budget, Policy>>
-  private readonly clock: Clock
   private readonly monotonicMs: () => number
   private readonly nodes: () => number
 
-  constructor(
-    limits: RateLimits,
-    { clock, monotonicMs = () => performance.now(), nodes = () => 1 }: RateLimiterOptions,
-  ) {
-    this.clock = clock
+  constructor(limits: RateLimits, { monotonicMs = () => performance.now(), nodes = () => 1 }: RateLimiterOptions = {}) {
     this.monotonicMs = monotonicMs
     this.nodes = nodes
     const policies = Object.entries(BUDGETS).map(([name, { limit, windowSeconds }]) => [
@@ -78,9 +71,6 @@ export class RateLimiter {
     const untilFull = Math.ceil((policy.quota - bucket.tokens) / policy.buckets.perMs / 1000)
     headers['ratelimit-policy'] = policy.header
     headers.ratelimit = `"${budget}";r=${remaining};t=${untilFull}`
-    headers['x-ratelimit-limit'] = policy.quotaText
-    headers['x-ratelimit-remaining'] = `${remaining}`
-    headers['x-ratelimit-reset'] = `${Math.ceil(this.clock.now() / 1000) + untilFull}`
   }
 }
 
@@ -93,7 +83,6 @@ function policyOf(budget: string, quota: number, windowSeconds: number) {
     windowSeconds,
     /** `RateLimit-Policy`. */
     header: `"${budget}";q=${quota};w=${windowSeconds}`,
-    quotaText: `${quota}`,
     buckets: new Buckets(quota, windowSeconds),
   }
 }

@@ -75,6 +75,11 @@ export interface TaskRow {
 /** Validated events as columns; texts are ranges of `text`. */
 export interface EventColumns {
   readonly text: Buffer
+  /**
+   * The same bytes in memory that nobody writes to again, so that a block may refer to it until the events are durable;
+   * undefined if there is none.
+   */
+  readonly body: Uint8Array | undefined
   /** Number of events; the arrays have an entry for each. */
   readonly count: number
   readonly typeStart: Int32Array

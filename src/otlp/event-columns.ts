@@ -32,6 +32,6 @@ export function createColumns(): (events: readonly MappedEvent[]) => EventColumn
       columns.level[row] = levelNumber(level)
       columns.occurredAt[row] = occurredAt
     })
-    return { text: bytes.buffer, ...columns }
+    return { text: bytes.buffer, body: undefined, ...columns }
   }
 }

@@ -87,7 +87,7 @@ export function createApp(components: Components) {
   const { config, sql, columnar, log, clock, metrics, penalties } = context
   const { limits } = config
   const { slowConsumerMs, heartbeatMs } = config.feeds
-  const limiter = new RateLimiter(config.rateLimits, { clock, nodes: pipeline.nodes })
+  const limiter = new RateLimiter(config.rateLimits, { nodes: pipeline.nodes })
   const cancelHosted: RunStoreDeps['cancelHosted'] = (run, reason) => hosted.invocations.cancel(run, reason)
   const runs = new RunStore({ sql, clock, limits, directory, onChange, cancelHosted })
   const telemetry = new TelemetryTasks({ columnar, partitions })

@@ -2,6 +2,7 @@ import { join } from 'node:path'
 import { CliError } from '../../src/cli/shared/error.ts'
 import type { SpawnedService } from '../support/service.ts'
 import { atEnd, temporaryDirectory } from '../support/teardown.ts'
+import type { EventContent } from './bodies.ts'
 import { delivered } from './feeds.ts'
 import { type Load, runLoad } from './load.ts'
 import { memoryOf } from './memory.ts'
@@ -33,8 +34,10 @@ const calls = (title: string, loadOf: (service: BenchService, seconds: number) =
   unit: 'calls/s',
   measure: async ({ service }, seconds) => (await runLoad(loadOf(service, seconds))).callsPerSecond,
 })
-const events = (title: string, eventsPerCall: number, connections: number) =>
-  calls(title, (service, seconds) => eventsLoad(service, service.port, eventsPerCall, { connections, seconds }))
+const events = (title: string, eventsPerCall: number, connections: number, content?: EventContent) =>
+  calls(title, (service, seconds) =>
+    eventsLoad(service, service.port, eventsPerCall, { connections, seconds, content }),
+  )
 const otlp = (signal: 'traces' | 'logs') =>
   calls(`OTLP ${signal}`, (service, seconds) => otlpLoad(service, signal, service.port, seconds))
 const deliveries = (title: string, kind: 'ws' | 'sse'): Row => ({
@@ -46,6 +49,7 @@ const deliveries = (title: string, kind: 'ws' | 'sse'): Row => ({
 /** The measurements, by name. */
 export const ROWS: Readonly<Record<string, readonly Row[]>> = {
   ingest: [events('100 events a call, 64 connections', 100, 64), events('100 events a call, 16 connections', 100, 16)],
+  large: [events('100 model calls of 4 KB a call, 64 connections', 100, 64, 'model calls')],
   single: [events('one event a call, 64 connections', 1, 64)],
   runs: [
     calls('run start and complete, 64 connections', (service, seconds) =>

@@ -1,49 +1,62 @@
-import { createRandom } from '../../src/cli/demo/random.ts'
+import { createRandom, type Random } from '../../src/cli/demo/random.ts'
+import { modelCall } from './model-call.ts'
 
 /**
- * The content of the load: events like those of agents, about 180 bytes each on the wire. Many different bodies, created
- * in advance: a constant body would favour every cache, and creating them during the load would slow it down.
+ * The content of the load: events like those of agents. Many different bodies, created in advance: a constant body would
+ * favour every cache, and creating them during the load would slow it down.
  */
 
 const BODIES = 200
+/** Fewer, because they are large. */
+const MODEL_CALL_BODIES = 40
 const SEED = 20_260_131
 const MODELS = ['gpt-5-mini', 'claude-sonnet-4-5', 'gemini-2.5-pro', 'gpt-4o']
 const TOOLS = ['get_order', 'web_search', 'read_file', 'run_tests', 'send_message', 'fetch_page']
 
+/** What events report: small steps of about 180 bytes each on the wire, or model calls with payloads of 4 KB. */
+export type EventContent = 'steps' | 'model calls'
+
 /** Bodies of `events` calls, spread evenly over the runs. @param runIds one or more */
-export function eventBodies(runIds: readonly string[], eventsPerCall: number): string[] {
+export function eventBodies(
+  runIds: readonly string[],
+  eventsPerCall: number,
+  content: EventContent = 'steps',
+): string[] {
   const random = createRandom(SEED)
   let at = Date.UTC(2026, 0, 31, 9, 30)
   const event = () => {
     at += random.int(1, 40)
     const kind = random.int(0, 2)
-    const payload =
-      kind === 0
-        ? {
-            'gen_ai.request.model': random.pick(MODELS),
-            tokens: { in: random.int(100, 4_000), out: random.int(10, 900) },
-            step: random.int(1, 20),
-          }
-        : kind === 1
-          ? {
-              'gen_ai.tool.name': random.pick(TOOLS),
-              latency_ms: random.int(1, 3_000),
-              ok: random.chance(0.95),
-              call: `call_${random.int(1e7, 1e8)}`,
-            }
-          : {
-              note: `step ${random.int(1, 99)} took ${random.int(1, 9_000)} ms – going on with “${random.pick(TOOLS)}” as planned`,
-            }
     return {
-      type: ['llm.call', 'tool.call.finished', 'agent.note'][kind],
+      type: content === 'steps' ? ['llm.call', 'tool.call.finished', 'agent.note'][kind] : 'llm.call',
       level: random.pick(['debug', 'info', 'info', 'warn', 'error']),
-      payload,
+      payload: content === 'steps' ? step(random, kind) : modelCall(random),
       occurred_at: new Date(at).toISOString(),
     }
   }
-  return Array.from({ length: BODIES }, (_, index) =>
+  return Array.from({ length: content === 'steps' ? BODIES : MODEL_CALL_BODIES }, (_, index) =>
     JSON.stringify({ run_id: runIds[index % runIds.length], events: Array.from({ length: eventsPerCall }, event) }),
   )
+}
+
+/** The payload of a model call (0), a tool call (1) or a note. */
+function step(random: Random, kind: number): Record<string, unknown> {
+  if (kind === 0)
+    return {
+      'gen_ai.request.model': random.pick(MODELS),
+      tokens: { in: random.int(100, 4_000), out: random.int(10, 900) },
+      step: random.int(1, 20),
+    }
+  if (kind === 1)
+    return {
+      'gen_ai.tool.name': random.pick(TOOLS),
+      latency_ms: random.int(1, 3_000),
+      ok: random.chance(0.95),
+      call: `call_${random.int(1e7, 1e8)}`,
+    }
+  return {
+    note: `step ${random.int(1, 99)} took ${random.int(1, 9_000)} ms – going on with “${random.pick(TOOLS)}” as planned`,
+  }
 }
 
 /** Bodies of `run/start` calls, spread evenly over the agents. */

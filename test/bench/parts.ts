@@ -1,3 +1,4 @@
+import type { EventContent } from './bodies.ts'
 import { measureClient } from './client.ts'
 import { measureCluster } from './cluster.ts'
 import { compare } from './compare.ts'
@@ -28,17 +29,25 @@ export interface Bench {
 export type Part = (bench: Bench) => Promise<void>
 
 const EVENTS_PER_CALL = 100
-const INGEST_TARGET = 0.45
+const CONNECTIONS = 64
+const INGEST_TARGET = 0.65
+const FEW_CONNECTIONS = 16
+const FEW_CONNECTIONS_TARGET = 0.55
+const MODEL_CALLS_TARGET = 1.5
 const SINGLE_TARGET = 0.5
 const RUNS_TARGET = 2
 
 /** The parts by name, in the order in which they run. */
 export const PARTS: Readonly<Record<string, Part>> = {
   ingest: async (bench) => {
-    await events(bench, 'ingest', EVENTS_PER_CALL, 64, INGEST_TARGET)
-    await events(bench, 'ingest', EVENTS_PER_CALL, 16, INGEST_TARGET)
+    await events(bench, 'ingest', { eventsPerCall: EVENTS_PER_CALL, target: INGEST_TARGET })
+    await events(bench, 'ingest', {
+      ...{ eventsPerCall: EVENTS_PER_CALL, connections: FEW_CONNECTIONS, target: FEW_CONNECTIONS_TARGET },
+    })
   },
-  single: (bench) => events(bench, 'single', 1, 64, SINGLE_TARGET),
+  large: (bench) =>
+    events(bench, 'large', { eventsPerCall: EVENTS_PER_CALL, content: 'model calls', target: MODEL_CALLS_TARGET }),
+  single: (bench) => events(bench, 'single', { eventsPerCall: 1, target: SINGLE_TARGET }),
   otlp: measureOtlp,
   runs,
   delay: measureDelay,
@@ -54,12 +63,24 @@ export const PARTS: Readonly<Record<string, Part>> = {
   memory,
 }
 
+interface EventCalls {
+  readonly eventsPerCall: number
+  readonly connections?: number
+  readonly content?: EventContent
+  readonly target: number
+}
+
 /** Event calls compared with a server that only parses their JSON. */
-async function events(bench: Bench, name: string, eventsPerCall: number, connections: number, target: number) {
+async function events(
+  bench: Bench,
+  name: string,
+  { eventsPerCall, connections = CONNECTIONS, content, target }: EventCalls,
+): Promise<void> {
   const { service, seconds, barePort } = bench
-  const load = (port: number) => eventsLoad(service, port, eventsPerCall, { connections, seconds })
+  const load = (port: number) => eventsLoad(service, port, eventsPerCall, { connections, seconds, content })
+  const what = content === undefined ? 'events' : `${content} of 4 KB`
   await compare(bench, {
-    name: `${name}: ${eventsPerCall === 1 ? 'one event' : `${eventsPerCall} events`} a call, ${connections} connections`,
+    name: `${name}: ${eventsPerCall === 1 ? 'one event' : `${eventsPerCall} ${what}`} a call, ${connections} connections`,
     ...{ target, eventsPerCall, ours: load(service.port) },
     baseline: { name: 'bare', load: load(await barePort()) },
   })

@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { type SpawnedService, spawnService, UNLIMITED } from '../support/service.ts'
 import { atEnd, temporaryDirectory } from '../support/teardown.ts'
-import { completeBody, eventBodies, startBodies } from './bodies.ts'
+import { completeBody, type EventContent, eventBodies, startBodies } from './bodies.ts'
 import type { Load, WireRequest } from './load.ts'
 
 /** The service under load, as an operator runs it: its own process with embedded stores, but without rate limits. */
@@ -112,14 +112,18 @@ export async function startProgram(
 
 type Shape = Pick<Load, 'connections' | 'seconds'>
 
+interface EventsShape extends Shape {
+  readonly content?: EventContent
+}
+
 /** Event calls for all runs of the service's agents. Also for the bare server, which reads only the body. */
 export function eventsLoad(
   { agents }: Pick<BenchService, 'agents'>,
   port: number,
   eventsPerCall: number,
-  shape: Shape,
+  { content, ...shape }: EventsShape,
 ): Load {
-  const perAgent = agents.map(({ key, runIds }) => ({ key, bodies: eventBodies(runIds, eventsPerCall) }))
+  const perAgent = agents.map(({ key, runIds }) => ({ key, bodies: eventBodies(runIds, eventsPerCall, content) }))
   const count = perAgent[0]!.bodies.length
   const requests = Array.from({ length: count }, (_, index): WireRequest => {
     const { key, bodies } = perAgent[index % perAgent.length]!

@@ -72,7 +72,7 @@ export async function openGuards(url: string, limits: BodyLimits, options: AuthA
   await ring.start()
   const guards = createGuards({
     ring,
-    limiter: new RateLimiter({ ...UNLIMITED, ...options.rateLimits }, { clock }),
+    limiter: new RateLimiter({ ...UNLIMITED, ...options.rateLimits }),
     reader: bodyReader({ limits, bodyTimeoutMs: BODY_TIMEOUT_MS, bodyBytesInFlight }),
     idempotency: new Idempotency({ sql, clock, expiryClock: clock, log, instanceId }),
     operatorToken: 'operatorToken' in options ? options.operatorToken : OPERATOR_TOKEN,

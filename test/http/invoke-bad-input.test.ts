@@ -230,7 +230,7 @@ test('invokes over the rate limit of a key are RATE_LIMITED with Retry-After; ot
   expect(answers.map(({ status }) => status)).toEqual([200, 200, 429])
   expect(answers[2]!.error!.code).toBe('RATE_LIMITED')
   expect(Number(answers[2]!.headers.get('retry-after'))).toBeGreaterThan(0)
-  expect(answers[0]!.headers.get('x-ratelimit-limit')).toBe('2')
+  expect(answers[0]!.headers.get('ratelimit-policy')).toBe('"invokes";q=2;w=60')
   expect((await limited.api('GET', '/api/v1/runs')).status).toBe(200)
   expect((await hosted.invoke({}, { key: hosted.agentKey })).status).toBe(200)
   await limited.stop()

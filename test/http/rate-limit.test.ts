@@ -1,7 +1,6 @@
 import { expect, test } from 'bun:test'
 import { errorOf, startHttpApp } from '../support/http-app.ts'
 
-const WALL_MS = Date.UTC(2026, 0, 31, 9, 30)
 let monotonicMs = 0
 const app = startHttpApp({
   rateLimits: {
@@ -11,31 +10,23 @@ const app = startHttpApp({
     readsPerMinute: 3,
     queriesPerMinute: 0,
   },
-  limiter: { clock: { now: () => WALL_MS + monotonicMs }, monotonicMs: () => monotonicMs },
+  limiter: { monotonicMs: () => monotonicMs },
 })
 const get = (key: string, path = '/things') => fetch(app.url + path, { headers: { 'x-test-key': key } })
 
 function rateHeaders({ headers }: Response): (string | null)[] {
-  return [
-    'ratelimit-policy',
-    'ratelimit',
-    'x-ratelimit-limit',
-    'x-ratelimit-remaining',
-    'x-ratelimit-reset',
-    'retry-after',
-  ].map((name) => headers.get(name))
+  return ['ratelimit-policy', 'ratelimit', 'retry-after'].map((name) => headers.get(name))
 }
 
 test('every response has rate limit headers, and a 429 has Retry-After, after which requests work again', async () => {
-  const now = WALL_MS / 1000
-  expect(rateHeaders(await get('a'))).toEqual(['"reads";q=3;w=60', '"reads";r=2;t=20', '3', '2', `${now + 20}`, null])
+  expect(rateHeaders(await get('a'))).toEqual(['"reads";q=3;w=60', '"reads";r=2;t=20', null])
   // Also on an error response.
   const rejected = await get('a', '/things?limit=0')
   expect(rejected.status).toBe(400)
-  expect(rateHeaders(rejected)).toEqual(['"reads";q=3;w=60', '"reads";r=1;t=40', '3', '1', `${now + 40}`, null])
+  expect(rateHeaders(rejected)).toEqual(['"reads";q=3;w=60', '"reads";r=1;t=40', null])
   await get('a')
   const limited = await get('a')
-  expect(rateHeaders(limited)).toEqual(['"reads";q=3;w=60', '"reads";r=0;t=60', '3', '0', `${now + 60}`, '20'])
+  expect(rateHeaders(limited)).toEqual(['"reads";q=3;w=60', '"reads";r=0;t=60', '20'])
   expect(await errorOf(limited)).toEqual({
     status: 429,
     code: 'RATE_LIMITED',

@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { ApiError } from '../../src/base/errors.ts'
-import { EventScan, ScanPool } from '../../src/events/scan.ts'
+import { EventScan } from '../../src/events/scan.ts'
+import { ScanPool } from '../../src/events/scan-pool.ts'
 import { EventBlock } from '../../src/journal/blocks/event-block.ts'
 import { LEVELS } from '../../src/journal/levels.ts'
 import { LIMITS, runRef } from '../support/events.ts'
@@ -9,10 +10,19 @@ import { LIMITS, runRef } from '../support/events.ts'
 const SEED = Number(process.env.SEED ?? Date.now() % 2 ** 31)
 const RUN = runRef().runId
 
-/** The scan of each event, as plain values. */
+const POOL = new ScanPool()
+
+/** The scan of each event, as plain values: the same with and without SIMD instructions. */
 function scanned(body: string, partial = false) {
+  const bytes = new TextEncoder().encode(body)
   const scan = new EventScan()
-  scan.scan(new TextEncoder().encode(body), LIMITS, partial)
+  scan.scan(bytes, LIMITS, partial)
+  const values = valuesOf(scan)
+  POOL.use(bytes, LIMITS, partial, (scan) => expect(valuesOf(scan)).toEqual(values))
+  return values
+}
+
+function valuesOf(scan: EventScan) {
   const events = Array.from({ length: scan.count }, (_, row) => ({
     type: scan.decodedTypes.get(row)?.toString() ?? scan.text.toString('utf8', scan.typeStart[row], scan.typeEnd[row]),
     level: LEVELS[scan.level[row] - 1],
@@ -24,9 +34,17 @@ function scanned(body: string, partial = false) {
   return { runId: scan.runId, events, rejected: scan.rejected }
 }
 
-function refusal(body: string | Uint8Array): string {
+/** Why a body is refused: the same with and without SIMD instructions. */
+function refusal(body: string): string {
+  const bytes = new TextEncoder().encode(body)
+  const message = messageOf(() => new EventScan().scan(bytes, LIMITS, false))
+  expect(messageOf(() => POOL.use(bytes, LIMITS, false, () => {}))).toBe(message)
+  return message
+}
+
+function messageOf(scan: () => void): string {
   try {
-    new EventScan().scan(typeof body === 'string' ? new TextEncoder().encode(body) : body, LIMITS, false)
+    scan()
   } catch (error) {
     if (error instanceof ApiError && error.code === 'VALIDATION_ERROR') return error.message
     throw error

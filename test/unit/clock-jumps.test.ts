@@ -1,6 +1,5 @@
 import { afterEach, expect, setSystemTime, test } from 'bun:test'
 import { Penalties } from '../../src/analytics/caps.ts'
-import { systemClock } from '../../src/base/clock.ts'
 import { FailureLimit, RateLimiter } from '../../src/http/rate-limit.ts'
 import { waitOf } from '../support/failures.ts'
 
@@ -15,10 +14,10 @@ afterEach(() => {
 test.each(JUMPS_MS)('a jump of the system clock by %d ms neither ends nor prolongs a refusal', (jumpMs) => {
   const penalties = new Penalties(30)
   penalties.add('workspace')
-  const limiter = new RateLimiter(
-    { ingestRequestsPerMinute: 0, eventsPerSecond: 0, invokesPerMinute: 0, readsPerMinute: 0, queriesPerMinute: 1 },
-    { clock: systemClock },
-  )
+  const limiter = new RateLimiter({
+    ...{ ingestRequestsPerMinute: 0, eventsPerSecond: 0, invokesPerMinute: 0, readsPerMinute: 0 },
+    queriesPerMinute: 1,
+  })
   expect(waitOf(() => limiter.take('key', 'queries', 1))).toBe(0)
   const failures = new FailureLimit({ perMinute: 1, totalPerMinute: 100, what: 'attempts' })
   failures.begin('address')

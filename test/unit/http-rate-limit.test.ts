@@ -13,7 +13,7 @@ const LIMITS: RateLimits = {
 
 function setUp(limits = LIMITS) {
   const time = { ms: 1_000_000 }
-  const limiter = new RateLimiter(limits, { clock: { now: () => 0 }, monotonicMs: () => time.ms })
+  const limiter = new RateLimiter(limits, { monotonicMs: () => time.ms })
   /** Seconds to wait; 0 if the cost was taken. */
   const take = (key: string, budget: Budget, cost: number) => waitOf(() => limiter.take(key, budget, cost))
   return { time, limiter, take }

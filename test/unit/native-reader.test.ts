@@ -1,10 +1,11 @@
 import { expect, test } from 'bun:test'
 import { NativeBlock } from '../../src/clickhouse/native-reader.ts'
 import { EventScan } from '../../src/events/scan.ts'
+import { ScanPool } from '../../src/events/scan-pool.ts'
 import { EventBlock } from '../../src/journal/blocks/event-block.ts'
 import { RecordBlock } from '../../src/journal/blocks/record-block.ts'
 import { LEVELS } from '../../src/journal/levels.ts'
-import type { RunRow, TaskRow } from '../../src/journal/rows.ts'
+import type { EventColumns, RunRow, TaskRow } from '../../src/journal/rows.ts'
 import { batchOf, LIMITS, runRef } from '../support/events.ts'
 import { seededRandom } from '../support/random.ts'
 
@@ -25,7 +26,11 @@ const TEXTS = [
   'y'.repeat(20_000),
 ]
 const TYPES = ['t', 'é😀', '"\\\n\t', '\u2028', 'x'.repeat(LIMITS.type_length)]
-const PAYLOADS = ['{}', '{ "n" : 12345678901234567890 }', '{"é":"\\u0000😀"}', `{"t":"${'z'.repeat(70_000)}"}`]
+const PAYLOADS = [
+  ...['{}', '{ "n" : 12345678901234567890 }', '{"é":"\\u0000😀"}', `{"t":"${'z'.repeat(70_000)}"}`],
+  // Around the size from which on payloads are not copied when they are added.
+  ...[1_023, 1_024, 1_025].map((bytes) => `{"t":"${'s'.repeat(bytes - 8)}"}`),
+]
 
 test('event blocks round-trip exactly', () => {
   const block = new EventBlock()
@@ -80,10 +85,13 @@ test('a batch that cannot be added leaves no part of it between the rows of othe
   const one = batchOf(runRef(), [{ type: 'one', payload: { n: 1 } }])
   const two = batchOf(runRef(), [{ type: 'two' }, { type: 'two', payload: { n: 2 } }])
   const broken = { ...one, scan: { ...one.scan, payloadEnd: null as unknown as Int32Array } }
+  const long = batchOf(runRef(), [{ type: 'long', payload: { t: 'x'.repeat(9_000) } }, { type: 'no level' }])
+  long.scan.level[1] = 0
   const system = { event_id: 'e', type: 'broken', level: 2, payload: undefined as unknown as string, occurred_at: 1 }
   const ids = { workspace_id: one.run.workspaceId, agent_id: one.run.agentId, run_id: one.run.runId }
   block.add(one, RECEIVED_AT)
   expect(() => block.add(broken, RECEIVED_AT)).toThrow()
+  expect(() => block.add(long, RECEIVED_AT)).toThrow('an event has no level')
   expect(() => block.addSystemEvents([{ ...ids, ...system }], ['1'])).toThrow()
   block.add(two, RECEIVED_AT)
   const rows = rowsOf(readBack(block.build(1, RECEIVED_AT, 'epoch-1')))
@@ -92,6 +100,26 @@ test('a batch that cannot be added leaves no part of it between the rows of othe
     ['two', '{}', two.run.runId],
     ['two', '{"n":2}', two.run.runId],
   ])
+})
+
+test('an event block keeps every payload when the memory that it was read from is used again', () => {
+  const payloads = [10, 5_000, 300, 2_000].map((bytes) => ({ t: 'abcd'[bytes % 4]!.repeat(bytes) }))
+  const bodies = payloads.map((payload) => JSON.stringify({ run_id: runRef().runId, events: [{ type: 't', payload }] }))
+  const block = new EventBlock()
+  const scans = new ScanPool()
+  const memory = Buffer.alloc(100_000)
+  for (const body of bodies) {
+    scans.use(Buffer.from(body), LIMITS, false, (scan) => {
+      block.add({ run: runRef(), scan, rows: undefined, ids: undefined }, RECEIVED_AT)
+      // As reports by OpenTelemetry are added, which have no body in JSON.
+      scan.text.copy(memory)
+      const columns: EventColumns = { ...scan, text: memory, body: undefined }
+      block.add({ run: runRef(), scan: columns, rows: undefined, ids: undefined }, RECEIVED_AT)
+    })
+    memory.fill(0)
+  }
+  const stored = rowsOf(readBack(block.build(1, RECEIVED_AT, 'epoch-1'))).map(({ payload }) => payload)
+  expect(stored).toEqual(payloads.flatMap((payload) => [JSON.stringify(payload), JSON.stringify(payload)]))
 })
 
 test('blocks of runs and of tasks round-trip exactly, with and without nulls', () => {
@@ -159,7 +187,7 @@ test('a block that is cut off at any byte is refused, or reads as the whole one'
 })
 
 /** The block as it lies in a frame: inside a larger buffer. */
-function readBack(pieces: readonly Buffer[]): NativeBlock {
+function readBack(pieces: readonly Uint8Array[]): NativeBlock {
   const ahead = Buffer.alloc(random.int(0, 9), 0xff)
   const memory = Buffer.concat([ahead, ...pieces, Buffer.alloc(random.int(0, 9), 0xff)])
   const behind = pieces.reduce((sum, { length }) => sum + length, ahead.length)

@@ -11,8 +11,8 @@ import type { RunRows } from '../journal.ts'
 import { LEVELS } from '../levels.ts'
 import type { EventBatch, SystemEventRow } from '../rows.ts'
 import { addRun, runWords, UlidWriter } from './ids.ts'
+import { PayloadColumn } from './payload-column.ts'
 
-const EMPTY_PAYLOAD = Buffer.from('{}')
 const FIXED_BYTES_PER_ROW = 80
 const LEVEL_ENUM = `Enum8(${LEVELS.map((level, index) => `'${level}' = ${index + 1}`).join(', ')})`
 const COLUMN_HEADS = [
@@ -42,7 +42,7 @@ export class EventBlock {
   private readonly eventId = new Bytes()
   private readonly type = new Bytes()
   private readonly level = new Bytes()
-  private readonly payload = new Bytes()
+  private readonly payload = new PayloadColumn()
   private readonly occurredAt = new Bytes()
   /** Workspace, agent and run of every row, then position and time of acceptance: filled when the block is built. */
   private readonly ids = [new Bytes(), new Bytes(), new Bytes()]
@@ -79,9 +79,7 @@ export class EventBlock {
       else this.type.slice(decoded, 0, decoded.length)
       requireLevel(scan.level[row])
       this.level.buffer[this.level.length++] = scan.level[row]
-      const payload = scan.payloadStart[row]
-      if (payload < 0) this.payload.slice(EMPTY_PAYLOAD, 0, EMPTY_PAYLOAD.length)
-      else this.payload.slice(scan.text, payload, scan.payloadEnd[row])
+      this.payload.add(scan, scan.payloadStart[row], scan.payloadEnd[row])
       const occurredAt = scan.occurredAt[row]
       this.occurredAt.int64(Number.isNaN(occurredAt) ? now : occurredAt)
     }
@@ -108,7 +106,7 @@ export class EventBlock {
   }
 
   /** The block, as pieces to be concatenated. They are views: use them before {@link clear}. */
-  build(firstSeq: number, receivedAt: number, epoch: string): Buffer[] {
+  build(firstSeq: number, receivedAt: number, epoch: string): Uint8Array[] {
     const { rows } = this
     assert(this.level.length === rows && this.occurredAt.length === rows * 8, 'every event has a value in each column')
     this.fillIds()
@@ -116,19 +114,22 @@ export class EventBlock {
     addRisingUInt64(this.seq, firstSeq, this.rows)
     this.receivedAt.clear()
     addConstantInt64(this.receivedAt, receivedAt, this.rows)
-    const values = [
-      ...this.ids.map((column) => column.view()),
-      this.seq.view(),
-      this.eventId.view(),
-      this.type.view(),
-      this.level.view(),
-      this.payload.view(),
-      this.occurredAt.view(),
-      this.receivedAt.view(),
-      constantLowCardinality(epoch, this.rows),
+    const columns: readonly (readonly Uint8Array[])[] = [
+      ...this.ids.map((column) => [column.view()]),
+      [this.seq.view()],
+      [this.eventId.view()],
+      [this.type.view()],
+      [this.level.view()],
+      this.payload.pieces(),
+      [this.occurredAt.view()],
+      [this.receivedAt.view()],
+      [constantLowCardinality(epoch, this.rows)],
     ]
-    const pieces = [blockHead(values.length, this.rows)]
-    for (let column = 0; column < values.length; column++) pieces.push(COLUMN_HEADS[column], values[column])
+    const pieces: Uint8Array[] = [blockHead(columns.length, this.rows)]
+    columns.forEach((values, column) => {
+      pieces.push(COLUMN_HEADS[column])
+      for (const piece of values) pieces.push(piece)
+    })
     return pieces
   }
 
@@ -136,7 +137,8 @@ export class EventBlock {
     this.rows = 0
     this.runs = []
     this.outboxIds.length = 0
-    for (const column of [this.eventId, this.type, this.level, this.payload, this.occurredAt]) column.clear()
+    this.payload.clear()
+    for (const column of [this.eventId, this.type, this.level, this.occurredAt]) column.clear()
   }
 
   /**
@@ -144,13 +146,13 @@ export class EventBlock {
    * another one.
    */
   private allOrNothing(add: () => void): void {
-    const [eventIds, types, payloads] = [this.eventId.length, this.type.length, this.payload.length]
+    const [eventIds, types, payloads] = [this.eventId.length, this.type.length, this.payload.size]
     try {
       add()
     } catch (error) {
       this.eventId.length = eventIds
       this.type.length = types
-      this.payload.length = payloads
+      this.payload.truncate(payloads)
       this.level.length = this.rows
       this.occurredAt.length = this.rows * 8
       throw error

@@ -74,13 +74,16 @@ export function writeFrame(
   target: Buffer,
   at: number,
   draft: FrameDraft,
-  pieces: readonly Buffer[],
+  pieces: readonly Uint8Array[],
   { seal, at: offset, before }: AppendPoint,
 ): { block: Buffer; check: Buffer } {
   const head = target.subarray(at, at + headBytes(draft.runs.length, draft.outboxIds.length))
   const block = target.subarray(at + head.length, at + head.length + draft.blockBytes)
   let filled = 0
-  for (const piece of pieces) filled += piece.copy(block, filled)
+  for (const piece of pieces) {
+    block.set(piece, filled)
+    filled += piece.length
+  }
   seal.marker.copy(head)
   head.writeUInt32LE(head.length, HEAD_LENGTH_AT)
   before.copy(head, BEFORE_AT)

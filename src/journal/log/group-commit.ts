@@ -9,7 +9,13 @@ import type { Appended, Frame } from '../journal.ts'
 import { type AppendPoint, type FrameDraft, frameBytes, writeFrame } from './frame.ts'
 import type { BufferPool, Commit, LogStorage } from './storage.ts'
 
-const EARLY_COMMIT_BYTES = 256 * 1024
+/** A commit of that size waits for nothing more. */
+const LARGE_BYTES = 256 * 1024
+/** After a commit that served this many calls, the next one gathers more. */
+const BUSY_CALLS = 8
+/** Gathering ends after this many ticks without a call, or after this time. */
+const IDLE_TICKS_MAX = 3
+const GATHER_MS_MAX = 1
 
 export interface GroupCommitOptions {
   readonly storage: LogStorage
@@ -34,6 +40,8 @@ export class GroupCommit {
   /** Rows waiting for the next commit. Each call adds rows here, then calls {@link committed}. */
   readonly pending = new PendingRows()
   private waiting: Waiter[] = []
+  /** How many calls the last commit served. */
+  private lastCalls = 0
   private committing: Promise<void> | undefined
   /** Starts the scheduled commits; undefined once they have started. */
   private startCommits: (() => void) | undefined
@@ -54,7 +62,7 @@ export class GroupCommit {
     this.waiting.push({ kind, first, rows, resolve, reject })
     if (this.committing === undefined) this.schedule()
     // A large commit starts immediately, so that the storage works while the rest of this tick's requests are read.
-    if (this.startCommits !== undefined && this.pending.bytes > EARLY_COMMIT_BYTES) this.startCommits()
+    if (this.startCommits !== undefined && this.isLarge) this.startCommits()
     return promise
   }
 
@@ -98,10 +106,25 @@ export class GroupCommit {
       if (pauseMs > 0) await Bun.sleep(pauseMs)
       if (this.waiting.length > 0) await this.commit()
       if (cuts.length > 0) await this.serve(cuts)
-      // Wait a tick for requests that have arrived meanwhile: fewer, larger commits.
-      if (this.waiting.length > 0) await new Promise((resolve) => setImmediate(resolve))
+      await this.gather()
     }
     this.committing = undefined
+  }
+
+  /**
+   * Waits a tick for requests that have arrived meanwhile: fewer, larger commits. When many report at once, it goes on as
+   * long as their calls arrive, because a commit costs as much of the main thread as three to five calls.
+   */
+  private async gather(): Promise<void> {
+    const isBusy = this.lastCalls >= BUSY_CALLS
+    if (!isBusy && this.waiting.length === 0) return
+    const untilMs = performance.now() + GATHER_MS_MAX
+    let idleTicks = 0
+    do {
+      const before = this.waiting.length
+      await new Promise((resolve) => setImmediate(resolve))
+      idleTicks = this.waiting.length > before ? 0 : idleTicks + 1
+    } while (isBusy && idleTicks < IDLE_TICKS_MAX && !this.isLarge && performance.now() < untilMs)
   }
 
   /** Serves cuts that were requested before the last commit began. */
@@ -149,9 +172,14 @@ export class GroupCommit {
     }
   }
 
+  private get isLarge(): boolean {
+    return this.pending.bytes > LARGE_BYTES
+  }
+
   private takeWaiting(): Waiter[] {
     const { waiting } = this
     this.waiting = []
+    this.lastCalls = waiting.length
     return waiting
   }
 

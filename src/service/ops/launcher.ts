@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 
-const POLL_MS = 100
+/** Each poll reads a file of /proc for every level, some 60 µs each. */
+const POLL_MS = 250
 /** npx, a shell, `bun run`, a shell, and this process. */
 const LEVELS_MAX = 5
 
