@@ -73,6 +73,8 @@ async function run(command: readonly string[], cwd: string): Promise<string> {
   if (Bun.which(command[0]!) === null) throw new Unavailable(`${command[0]} is not installed`)
   const child = Bun.spawn([...command], {
     cwd,
+    // Bun passes on the PATH that it was started with, not the one that `useRealNode` has set: scripts of packages need Node.
+    env: process.env,
     stdin: 'ignore',
     stdout: 'pipe',
     stderr: 'pipe',
