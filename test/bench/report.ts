@@ -22,7 +22,7 @@ export function createReport(write: (text: string) => void): Report {
       line(text)
     },
     summary() {
-      write(`\nTargets\n${targets.map((text) => `  ${text}\n`).join('')}`)
+      if (targets.length > 0) write(`\nTargets\n${targets.map((text) => `  ${text}\n`).join('')}`)
     },
   }
 }

@@ -4,5 +4,5 @@
  */
 export function useRealNode(): void {
   const directories = (process.env.PATH ?? '').split(':')
-  process.env.PATH = directories.filter((directory) => !/\/bun-node-[^/]*$/.test(directory)).join(':')
+  process.env.PATH = directories.filter((directory) => !/\/bun-node[^/]*$/.test(directory)).join(':')
 }

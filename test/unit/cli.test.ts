@@ -58,6 +58,7 @@ test.each([
   ['test/main.ts', ['--onyl'], 'unknown option --onyl. Did you mean --only?'],
   ['test/bench/main.ts', ['--onyl', 'ingest'], 'unknown option --onyl. Did you mean'],
   ['test/bench/main.ts', ['--only', 'ingset'], 'unknown part ingset.'],
+  ['test/bench/main.ts', ['--only', 'peers', '--peer', 'rediss'], 'unknown peer rediss. Did you mean redis?'],
   ['test/long/main.ts', ['--shrot'], 'unknown option --shrot. Did you mean'],
   ['test/long/main.ts', ['kils'], 'unknown campaign kils. Did you mean kills?'],
 ])(
