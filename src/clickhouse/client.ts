@@ -169,7 +169,7 @@ export function createColumnarClient(backend: ColumnarBackend, database = backen
   }
   const statementText = (sql: string, options: QueryOptions = {}) =>
     within(options.timeoutMs ?? QUERY_TIMEOUT_MS, options.signal, (signal) => {
-      const settings = { ...clusterSettings, ...settingsOf(options), wait_end_of_query: 1 }
+      const settings: ClickHouseSettings = { ...clusterSettings, ...settingsOf(options), wait_end_of_query: 1 }
       return official.text(sql, { ...options.params }, settings, signal)
     })
 
