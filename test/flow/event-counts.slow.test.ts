@@ -77,7 +77,7 @@ async function expectCounts(columnar: ColumnarClient, tenant: Tenant, total: num
 
 /** Whether ClickHouse would answer the counts of a tenant from the projection. */
 async function usesProjection({ database, statementText }: ColumnarClient, { workspaceId }: Tenant): Promise<boolean> {
-  const query = { text: COUNTS, jsonPaths: null, typeParameters: [], isInfallible: true }
+  const query = { text: COUNTS, jsonPaths: null, numberPaths: [], typeParameters: [], isInfallible: true }
   const plan = await statementText(`explain ${scopedStatement(query, database, workspaceId)}`, {
     settings: { ...sessionSettings(database, workspaceId), optimize_use_projections: 1 },
   })
