@@ -41,7 +41,7 @@ const INGEST_TARGET = 0.65
 const FEW_CONNECTIONS = 16
 const FEW_CONNECTIONS_TARGET = 0.55
 const MODEL_CALLS_TARGET = 1.5
-const SINGLE_TARGET = 0.5
+const SINGLE_TARGET = 0.45
 const RUNS_TARGET = 2
 
 /** The parts by name, in the order in which they run. */

@@ -3,6 +3,7 @@ import { createLog } from '../../src/base/log.ts'
 import type { HostedContext } from '../../src/hosted/run/context.ts'
 import type { RunProgress } from '../../src/hosted/run/run.ts'
 import { Scheduler } from '../../src/hosted/scheduler/scheduler.ts'
+import { SharedSlice } from '../../src/http/shared-slice.ts'
 import { eventually } from '../support/eventually.ts'
 
 /** A run without tools, budget or session that has just begun. */
@@ -30,7 +31,7 @@ function schedulerAsking(onAsk: () => void): Scheduler {
   }
   const prices = { costUsd: () => 0 }
   const config = { runsAtOnce: 2, runsAtOncePerWorkspace: 2 }
-  const context = { model, prices, config, clock: { now: () => 0 }, log: createLog('error') }
+  const context = { model, prices, config, clock: { now: () => 0 }, log: createLog('error'), slice: new SharedSlice() }
   return new Scheduler(context as unknown as HostedContext, async () => null)
 }
 
