@@ -9,13 +9,13 @@ import type { Appended, Frame } from '../journal.ts'
 import { type AppendPoint, type FrameDraft, frameBytes, writeFrame } from './frame.ts'
 import type { BufferPool, Commit, LogStorage } from './storage.ts'
 
-/** A commit of that size waits for nothing more. */
-const LARGE_BYTES = 256 * 1024
+const EARLY_COMMIT_BYTES = 256 * 1024
 /** After a commit that served this many calls, the next one gathers more. */
 const BUSY_CALLS = 8
-/** Gathering ends after this many ticks without a call, or after this time. */
+/** Gathering ends after this many ticks without a call, after this time, or at this size. */
 const IDLE_TICKS_MAX = 3
 const GATHER_MS_MAX = 1
+const GATHER_BYTES_MAX = 32 * 1024
 
 export interface GroupCommitOptions {
   readonly storage: LogStorage
@@ -62,7 +62,7 @@ export class GroupCommit {
     this.waiting.push({ kind, first, rows, resolve, reject })
     if (this.committing === undefined) this.schedule()
     // A large commit starts immediately, so that the storage works while the rest of this tick's requests are read.
-    if (this.startCommits !== undefined && this.isLarge) this.startCommits()
+    if (this.startCommits !== undefined && this.pending.bytes > EARLY_COMMIT_BYTES) this.startCommits()
     return promise
   }
 
@@ -112,8 +112,8 @@ export class GroupCommit {
   }
 
   /**
-   * Waits a tick for requests that have arrived meanwhile: fewer, larger commits. When many report at once, it goes on as
-   * long as their calls arrive, because a commit costs as much of the main thread as three to five calls.
+   * Waits a tick for requests that have arrived meanwhile: fewer, larger commits. When many report small calls at once, it
+   * goes on as long as they arrive, because a commit costs as much of the main thread as three to five of them.
    */
   private async gather(): Promise<void> {
     const isBusy = this.lastCalls >= BUSY_CALLS
@@ -124,7 +124,7 @@ export class GroupCommit {
       const before = this.waiting.length
       await new Promise((resolve) => setImmediate(resolve))
       idleTicks = this.waiting.length > before ? 0 : idleTicks + 1
-    } while (isBusy && idleTicks < IDLE_TICKS_MAX && !this.isLarge && performance.now() < untilMs)
+    } while (isBusy && idleTicks < IDLE_TICKS_MAX && this.isSmall && performance.now() < untilMs)
   }
 
   /** Serves cuts that were requested before the last commit began. */
@@ -172,8 +172,8 @@ export class GroupCommit {
     }
   }
 
-  private get isLarge(): boolean {
-    return this.pending.bytes > LARGE_BYTES
+  private get isSmall(): boolean {
+    return this.pending.bytes < GATHER_BYTES_MAX
   }
 
   private takeWaiting(): Waiter[] {
