@@ -239,9 +239,9 @@ function officialClient(backend: ColumnarBackend) {
   let opened: ReturnType<typeof open> | undefined
   let { url } = backend
   const close = async () => {
-    const open = opened
+    const closing = opened
     opened = undefined
-    await (await open)?.client.close()
+    await (await closing)?.client.close()
   }
   return {
     /** @throws ClickHouseFailure an error of the server */
