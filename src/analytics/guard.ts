@@ -26,7 +26,7 @@ export interface CheckedQuery {
   readonly text: string
   /** See {@link jsonPathsOf}. */
   readonly jsonPaths: readonly string[] | null
-  /** Those of them that are only used as numbers: see `numberExpression`. */
+  /** Those of `jsonPaths` that are only used as numbers: see `numberExpression`. */
   readonly numberPaths: readonly string[]
   /** Placeholders whose values become types of casts: see {@link refuseTypes}. */
   readonly typeParameters: readonly string[]

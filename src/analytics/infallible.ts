@@ -1,6 +1,6 @@
 import type { AstNode } from './ast.ts'
 
-/** Functions that fail for no value of their arguments: at most for a type, which is checked before anything is read. */
+/** Functions that no value of their arguments makes fail. A type may, but types are checked before anything is read. */
 export const INFALLIBLE_FUNCTIONS: ReadonlySet<string> = new Set(
   `abs and any array avg concat count countIf divide equals greater greaterOrEquals greatest if in isNotNull isNull least
    less lessOrEquals lower max min minus multiply negate not notEquals notIn now or plus startsWith sum sumIf today

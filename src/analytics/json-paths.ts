@@ -68,18 +68,19 @@ export function pathExpression(path: string): string {
 
 /**
  * SQL expression: like {@link pathExpression} for a path that is only used as a number. Parses the text once instead of
- * two or three times: the type of a number may depend on other rows (`Int64` or `Float64`), its value as `Float64` does not.
+ * two or three times. The type of a number (`Int64` or `Float64`) may then depend on other rows, but its value as
+ * `Float64` does not.
  */
 export function numberExpression(path: string): string {
   const [column, ...steps] = path.split('.')
   const text = `ifNull(${column}, '')`
   const [nested, ...dotted] = readings(steps)
-  // For an empty text the parser has nothing to do, and no row has to be copied out of the block and back.
+  // Parsing an empty text costs nothing; skipping such rows would copy the others out of the block and back.
   const choices = [`${absence(text, steps)}, ''`, ...dotted.map((keys) => asNested(text, keys, nested))]
   return `JSONExtract(${at(`multiIf(${choices.join(', ')}, ${text})`, nested)}, 'Dynamic')`
 }
 
-/** If the text has a value at `keys`: a text with that value at the keys `nested`. */
+/** Arguments of `multiIf`: if the text has a value at `keys`, a text with that value at the keys `nested`. */
 function asNested(text: string, keys: readonly string[], nested: readonly string[]): string {
   const opening = nested.map((key) => `{"${key}":`).join('')
   const value = `JSONExtractRaw(${at(text, keys)})`

@@ -73,7 +73,7 @@ function numberPathsOf(
   return [...areNumbers].flatMap(([path, isNumber]) => (isNumber ? [path] : []))
 }
 
-/** Whether a value's type makes no difference, if it is a number. */
+/** Whether a path is only converted to `Float64` or compared with null, so that a number's type does not matter. */
 function isReadAsNumber(node: AstNode): boolean {
   const call = node.parent?.parent
   if (node.alias !== '' || call?.kind !== 'Function') return false

@@ -38,8 +38,8 @@ export function releaseCode(): void {
 }
 
 /**
- * The address ranges of files that are mapped read only and were never written, not even by the loader: addresses that it
- * has relocated are not in the file, and would be lost. They are anonymous pages, perhaps swapped out.
+ * The address ranges of files that are mapped read only and were never written, not even by the loader: the addresses
+ * that it has relocated are not in the file, and would be lost. Written pages count as anonymous, or as swapped out.
  *
  * @param smaps the text of `/proc/<pid>/smaps`
  */

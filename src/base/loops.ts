@@ -23,7 +23,7 @@ const RETRY_MS_MAX = 5_000
 /** A loop that fails for longer than this is reported by readiness and logged as a warning. */
 export const FAILING_MS = 5_000
 const WARN_EVERY_MS = 60_000
-/** The fractions of its multiples are spread evenly. */
+/** The fractional parts of its multiples are spread evenly, however many there are. */
 const GOLDEN_RATIO = (1 + Math.sqrt(5)) / 2
 
 /**

@@ -1,5 +1,5 @@
 const VARINT_BYTES_MAX = 10
-/** The length of such a string is one byte of a varint. */
+/** ASCII strings up to this length are written without a native call. Below 128, so that the length is one byte. */
 const SHORT_LENGTH_MAX = 48
 const KEPT_BYTES_MAX = 16 * 1024 * 1024
 

@@ -21,7 +21,7 @@ const RESTARTS_MAX = 2
 /**
  * Makes a repeated insert recognisable: one thread reads the blocks and always combines them in the same way, whatever
  * the server's profile says. `async_insert` would respond before the rows are stored. Unknown columns are skipped. A repeat
- * also reaches the materialized views of the table, whose targets may lack the rows, and each recognises what it has.
+ * also reaches the table's materialized views, because their targets may lack the rows; each skips those that it has.
  */
 const INSERT_SETTINGS = {
   async_insert: 0,
@@ -217,8 +217,8 @@ export function createColumnarClient(backend: ColumnarBackend, database = backen
 }
 
 /**
- * The official client for the backend's current URL, for statements other than loads and reads. The first of them loads
- * it, because that takes 50 ms and 13 MB.
+ * The official client for the backend's current URL, for statements other than loads and reads. It is imported
+ * for the first of them, because that takes 50 ms and 13 MB.
  */
 function officialClient(backend: ColumnarBackend) {
   const open = async () => {
@@ -347,7 +347,7 @@ function bodyOf(sql: string, { params = {}, parameters = {} }: QueryOptions & Pa
   return body
 }
 
-/** Joins small blocks, because sending a piece takes far longer than copying it: many commits have one event. */
+/** Joins small blocks, because sending a piece takes far longer than copying it, and many commits have one event. */
 function streamOf(blocks: readonly Uint8Array[]): ReadableStream<Uint8Array> {
   let next = 0
   return new ReadableStream({

@@ -14,7 +14,7 @@ const MIGRATION_TIMEOUT_MS = 600_000
 /** A replica that is down finds the statements in the cluster's queue when it starts. */
 const DDL_SETTINGS = { distributed_ddl_output_mode: 'throw_only_active' }
 
-/** Settings of tables that only save work at inserts. Older servers do not have them. */
+/** Table settings that only make inserts cheaper; older servers do not have them. */
 const OPTIONAL_SETTINGS = ['materialize_projections_on_insert', 'materialize_projections_on_merge']
 
 const SCHEMA_MIGRATIONS = `
@@ -72,7 +72,7 @@ async function unknownSettings({ query }: ColumnarClient): Promise<string[]> {
   return OPTIONAL_SETTINGS.filter((name) => !found.some((each) => each.name === name))
 }
 
-/** Each setting stands on a line of its own, and is not the last one. */
+/** Relies on each of the settings having a line of its own, with another setting below. */
 function withoutSettings(text: string, names: readonly string[]): string {
   return names.reduce((rest, name) => rest.replace(new RegExp(`^ *${name} = \\d+,\n`, 'gm'), ''), text)
 }

@@ -28,7 +28,7 @@ export class ScanMemory {
     this.kept = placeIn(simd?.bytes ?? new Uint8Array(PLAIN_BYTES), simd?.skipText)
   }
 
-  /** Room for a body and the zero byte after it. Not kept for one that is unusually large. */
+  /** Room for a body and the zero byte after it. That for an unusually large body is not kept. */
   placeFor(bodyBytes: number): Place {
     return bodyBytes < this.kept.bytes.length ? this.kept : placeIn(new Uint8Array(bodyBytes + 1), undefined)
   }

@@ -3,9 +3,9 @@ import { createSimdMemory } from '../http/simd-text.ts'
 import { EventScan } from './scan.ts'
 import { ScanMemory } from './scan-memory.ts'
 
-/** Scans whose memory is used again. What leaves {@link use} must be values of the call's own. */
+/** Scans whose memory is reused, so nothing that leaves {@link use} may refer to it. */
 export class ScanPool {
-  /** One is enough for calls that scan one after the other. */
+  /** One is enough, because scans are synchronous. */
   private idle: ScanMemory | undefined
 
   /**

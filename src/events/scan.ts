@@ -36,7 +36,7 @@ interface KnownName {
   /** With its closing quote. */
   readonly word: Uint8Array
 }
-/** The fields of an event by the first byte of their names, which are all different. */
+/** The fields of an event by the first byte of their names; no two names begin with the same. */
 const NAME_BY_BYTE: (KnownName | undefined)[] = new Array(256).fill(undefined)
 for (const field of ['type', 'payload', 'level', 'occurred_at', 'id'] as const) {
   const word = encode(`${field}"`)
@@ -232,7 +232,7 @@ export class EventScan {
     return at
   }
 
-  /** @param name where its name is, if it is unknown */
+  /** @param name where the field's name begins, for the error if it is unknown */
   private readField(row: number, field: string, name: number, at: number): number {
     const bytes = this.bytes
     const end = skipValue(bytes, at, this.limits.json_depth - 3, this.skipText)

@@ -29,7 +29,7 @@ interface EmbeddedPostgresOptions {
   readonly log: Log
   /** Called with a description of each step when it begins. */
   readonly onProgress?: (step: string) => void
-  /** Called when the first child process works: initdb, or the server. */
+  /** Called when the first child process has been launched: initdb, or the server. */
   readonly onLaunched?: () => void
   /** False only in tests: trades durability for speed. */
   readonly durable?: boolean

@@ -56,8 +56,8 @@ export function roundedUsd(sum: string): string {
 }
 
 /**
- * SQL text: Unix milliseconds of a timestamp, as the journal's rows have them. Exact: the cast rounds what binary fractions
- * are off by. `extract` computes in decimals, which takes three times as long.
+ * SQL text: Unix milliseconds of a timestamp, as the journal's rows have them. Exact, because the cast rounds away the
+ * error of binary fractions. `extract` computes in decimals, which takes three times as long.
  */
 export function unixMs(timestamp: string): string {
   return `(date_part('epoch', ${timestamp}) * 1000)::bigint`

@@ -40,7 +40,7 @@ async function endRuns(sql: Sql, transitions: readonly RunTransition[]): Promise
   // A second statement, because the snapshot of the first may be older than the transition that it conflicted with.
   const found = await findRuns<CurrentRun>(sql, refused, 'r.status, r.started_at, r.completed_at')
   const currentOf = ({ workspaceId, runId }: RunTransition) => found.get(runKey(workspaceId, runId))
-  // Started between the two statements.
+  // These runs started between the two statements, so now they can end.
   const late = refused.filter((transition) => canEnd(currentOf(transition), transition))
   const ended = new Map(
     late.length === 0 ? [] : (await endRuns(sql, late)).map((result, index) => [late[index], result]),

@@ -11,13 +11,13 @@ import { planOf, subscribe } from './watchers.ts'
 
 const RECORD = join(import.meta.dir, 'recorded.json')
 const ROUNDS = 7
-/** No load begins later than this, so that it ends within a minute on a busy machine, too. */
+/** No load begins later than this, so that this part ends within a minute on a busy machine, too. */
 const BEGIN_MS_MAX = 40_000
 /** A load ends after its calls, or after this time. */
 const SECONDS_MAX = 5
 const BACKLOG_WAIT_MS = 2_000
 const SUBSCRIBERS = 100
-/** The unit of processor times in `/proc` on Linux, for all processors. */
+/** Linux counts processor times in `/proc` in this unit, on every kind of processor. */
 const TICK_US = 10_000
 
 /** Figures of an earlier commit, to compare with. */

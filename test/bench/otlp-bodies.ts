@@ -36,7 +36,7 @@ export function otlpBody(signal: Signal): OtlpBody {
   return { bytes, idOffsets: [...items.map(({ spanId }) => spanId), ...traceIds].flatMap((id) => offsetsOf(bytes, id)) }
 }
 
-/** Its last bytes are the index: each export replaces the others, and two spans of a trace with one id would be one span. */
+/** Ends with the index, which keeps ids distinct: the load overwrites the first bytes of all of them for each export. */
 function spanIdOf(index: number): Buffer {
   const id = randomBytes(8)
   id.writeUInt16BE(index, 6)

@@ -15,7 +15,7 @@ const TARGETS = { countMs: 300, runMs: 15 }
 const BY_HOUR = 'select toStartOfHour(occurred_at) as hour, agent_id, count() as n from events'
 const COUNTS: readonly (readonly [name: string, query: string])[] = [
   ['count by hour and agent', `${BY_HOUR} group by hour, agent_id order by hour`],
-  ['the same of one type', `${BY_HOUR} where type = 'llm.call' group by hour, agent_id order by hour`],
+  ['the same, of one type', `${BY_HOUR} where type = 'llm.call' group by hour, agent_id order by hour`],
 ]
 
 /** SQL over a long history of one workspace. */
@@ -70,6 +70,6 @@ async function fill(client: ColumnarClient, workspaceId: string, rows: number): 
       { timeoutMs: 120_000 },
     )
   }
-  // As merges leave the days that are over.
+  // Days that are over have usually been merged.
   await client.command('optimize table events final', { timeoutMs: 600_000 })
 }

@@ -33,7 +33,7 @@ test.each([
   expect(readerOf(protocol, 1, () => {}).take(Buffer.from(answer, 'latin1'))).toContain(why)
 })
 
-test("NATS' ping is answered, and is no part of an answer", () => {
+test('a ping of NATS is answered, and is not part of an answer', () => {
   const sent: string[] = []
   const reader = readerOf('nats', 1, (text) => sent.push(text))
   expect(reader.take(Buffer.from('PING\r\nMSG i 1 9\r\n'))).toBe(false)

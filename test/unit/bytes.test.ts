@@ -15,7 +15,7 @@ test('a String has its length in bytes before it, also where that takes more roo
   }
 })
 
-test('a UUID is written as its words', () => {
+test('a UUID is written as the words of uuidWords', () => {
   const uuid = '01234567-89ab-CDEF-8123-456789abcdef'
   const bytes = new Bytes(16)
   bytes.uuid(uuid)

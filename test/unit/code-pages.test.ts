@@ -12,7 +12,7 @@ VmFlags: rd mr mw me
 `
 }
 
-test('only what is read only and the same as its file may be dropped from memory', () => {
+test('only read-only pages that equal their file may be dropped from memory', () => {
   const smaps = [
     entry('1000-2000', 'r-xp', '                  /opt/lib with space.so', 0),
     entry('2000-3000', 'r--p', '                  /opt/lib.so', 0),

@@ -28,7 +28,7 @@ test('a session never runs two statements at once', async () => {
   expect(await Promise.all(both)).toEqual([1, 2])
 })
 
-test('no session is kept that can be changed, holds parameters, or failed', async () => {
+test('no session is kept that its statement could change, that has parameters, or whose statement failed', async () => {
   const { ask, closed, sessions } = rig()
   await ask({ settings: {} })
   await ask({ settings: { ...READ, readonly: '2' } })

@@ -19,6 +19,6 @@ test.each([
   expect(isInfallible(treeOf(...functions))).toBe(expected)
 })
 
-test('each of these functions may be called at all', () => {
+test('the SQL guard allows each infallible function', () => {
   expect([...INFALLIBLE_FUNCTIONS].filter((name) => !isAllowedFunction(name))).toEqual([])
 })

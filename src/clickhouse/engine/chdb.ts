@@ -47,7 +47,7 @@ const BINARY_FORMAT = /^(Native|RowBinary|Parquet|Arrow|ORC|Avro|Protobuf|MsgPac
  */
 export function openEngine(place: EngineLocation) {
   const own = new Threads(place, 0)
-  // It starts while the engine does; the first statements of the service follow at once.
+  // A thread starts while the engine does, because the service's first statements follow at once.
   own.prepare()
   const { native, connect } = loadAddon(place)
   // Kept open, because the engine shuts down with its last connection.

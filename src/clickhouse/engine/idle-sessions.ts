@@ -6,7 +6,7 @@ interface ReadSession {
   readonly connection: EngineConnection
   /** The session's `log_comment`, by which its statement is killed. */
   readonly id: string
-  /** Its statement was killed. A KILL that comes late must not end the next one. */
+  /** Its statement was killed. It is not used again, because a late KILL would end the next statement. */
   isKilled: boolean
 }
 
@@ -40,7 +40,7 @@ export class IdleSessions {
    */
   async during<T>(job: Job, run: (connection: EngineConnection) => Promise<T>): Promise<T> {
     const key = keyOf(job)
-    // A client may use an id twice.
+    // A client may use an id twice at the same time.
     if (key === undefined || this.busy.has(job.queryId)) return this.once(job, run)
     const session = this.take(key) ?? (await this.create(job))
     this.busy.set(job.queryId, session)
@@ -64,7 +64,7 @@ export class IdleSessions {
     return `IN (${quote(queryId)}, ${quote(session.id)})`
   }
 
-  /** The session has an id of its own: a KILL of its first statement may come after that has ended. */
+  /** The session has an id of its own: under its first statement's, a late KILL would end a later one. */
   private async create(job: Job): Promise<ReadSession> {
     const id = crypto.randomUUID()
     return { connection: await this.open({ ...job, queryId: id }), id, isKilled: false }

@@ -91,7 +91,7 @@ export class Invocations {
     }
   }
 
-  /** @returns null if the agent has changed since it was read; never for one that was read just now */
+  /** @returns null if the agent has changed since it was read; never if `isAgentKnown` is false */
   private async begin(
     run: PlannedRun & { readonly isAgentKnown: boolean },
     isBackground: boolean,
@@ -148,7 +148,7 @@ export class Invocations {
   }
 }
 
-/** The agent may have changed since it was read, so that the plan can be made now. */
+/** A plan may fail because the agent has changed since it was read. It is then made again, from the current agent. */
 function ignoreApiError(error: unknown): null {
   if (error instanceof ApiError) return null
   throw error

@@ -5,7 +5,7 @@ import { findAgent } from './agent.ts'
 
 const AGENTS_MAX = 1_000
 const LENGTH_MAX = 16 << 20
-/** Beside the texts below. */
+/** An estimate of the rest of a row, without the texts that `lengthOf` counts. */
 const ROW_LENGTH = 1_000
 
 /**

@@ -61,8 +61,8 @@ export interface HostedContext {
   readonly schemas: SchemaChecks
   readonly prices: Prices
   /**
-   * Each run yields before it computes for long, so that many runs at the same point of their lives do not stop the
-   * event loop.
+   * Each run yields before it computes for long, so that many runs at the same step do not block
+   * the event loop.
    */
   readonly slice: SharedSlice
   /** Keyed by the root run; notified when a model call has ended. */

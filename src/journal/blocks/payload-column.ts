@@ -8,7 +8,7 @@ const LONG_BYTES_MIN = 1024
 /** A payload that is not copied before the block is written. */
 interface LongPayload {
   readonly bytes: Uint8Array
-  /** It follows this many bytes of the copied ones. */
+  /** Its position: after this many of the copied bytes. */
   readonly after: number
 }
 
@@ -22,7 +22,7 @@ interface Size {
 /**
  * The payloads of an event block, a column of type `String`. Short ones are copied as they are added. Long ones remain in
  * the bodies of their calls, if those stay in memory: a waiting commit may have many megabytes of them, and copying those
- * twice takes longer than to validate them.
+ * twice takes longer than validating them.
  */
 export class PayloadColumn {
   /** Lengths of all payloads and bytes of the short ones. */

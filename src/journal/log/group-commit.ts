@@ -112,8 +112,8 @@ export class GroupCommit {
   }
 
   /**
-   * Waits a tick for requests that have arrived meanwhile: fewer, larger commits. When many report small calls at once, it
-   * goes on as long as they arrive, because a commit costs as much of the main thread as three to five of them.
+   * Waits a tick for requests that have arrived meanwhile, for fewer, larger commits. While many small calls arrive,
+   * waits for more, because a commit takes as much of the main thread's time as three to five calls.
    */
   private async gather(): Promise<void> {
     const isBusy = this.lastCalls >= BUSY_CALLS

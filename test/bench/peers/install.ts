@@ -7,7 +7,7 @@ import { Unavailable } from './peer.ts'
  * Peers are no dependencies of the project: npm and apt-get install them into a cache directory when they are measured.
  */
 
-/** Its own Node, because the machine's may be too old for some of them. */
+/** Peers get a Node of their own, because the machine's may be too old for some of them. */
 const NODE_VERSION = '24.21.0'
 const INSTALL_MS_MAX = 280_000
 

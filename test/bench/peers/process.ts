@@ -36,11 +36,11 @@ export async function startPeerProcess(
   })
   const { printed } = collectOutput(child)
   const end = async (first: NodeJS.Signals) => {
-    const family = [child.pid, ...descendantsOf(child.pid)]
-    for (const pid of family) signal(pid, first)
+    const processes = [child.pid, ...descendantsOf(child.pid)]
+    for (const pid of processes) signal(pid, first)
     const deadline = performance.now() + STOP_MS_MAX
-    while (family.some(isAlive)) {
-      if (performance.now() > deadline) for (const pid of family) signal(pid, 'SIGKILL')
+    while (processes.some(isAlive)) {
+      if (performance.now() > deadline) for (const pid of processes) signal(pid, 'SIGKILL')
       await Bun.sleep(POLL_MS / 4)
     }
     await child.exited

@@ -8,7 +8,7 @@ const DELAYS = { modelMs: 30, toolMs: 30 }
 const POLL_MS = 50
 /** How long a run may take after the restart. */
 const PATIENCE_MS = 30_000
-/** A run that is running for so long, with nobody executing it, is continued by its caller where that is how it is done. */
+/** Where callers have to continue interrupted runs, they do so after this time. */
 const PROCEED_AFTER_MS = 2_000
 
 export interface KillTally {
@@ -89,7 +89,7 @@ async function killOnce(system: AgentSystem, world: World, lifeMs: number, resul
       run: Bun.randomUUIDv7(),
       ...{ endedBefore: false, wasBegun: false, wasAnswered: false, outcome: 'running' },
     }
-    // The kill comes when the last could have ended: each run is then at a random moment of its life.
+    // Starts are spread over the time that a run takes, so the kill meets each run at a random moment.
     await Bun.sleep(Math.random() * lifeMs)
     if (isKilled) return caller
     await live(system, caller)

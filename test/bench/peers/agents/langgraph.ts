@@ -70,7 +70,7 @@ export const langgraphServer: AgentPeer = {
   },
 }
 
-/** The library with its checkpoints in Postgres, in a server of one's own. */
+/** The library with its checkpoints in Postgres, behind the server of `routes.mjs`. */
 export const langgraph: AgentPeer = {
   name: 'langgraph',
   async start(world, cache) {

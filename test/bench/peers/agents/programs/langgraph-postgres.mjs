@@ -1,5 +1,5 @@
 /*
- * The graph in a server of one's own, with checkpoints in Postgres: each step is stored before the next begins
+ * The graph behind the server of `routes.mjs`, with checkpoints in Postgres: each step is stored before the next begins
  * (`durability: 'sync'`). The library continues an interrupted thread when it is invoked again.
  */
 import { Command } from '@langchain/langgraph'

@@ -12,7 +12,7 @@ const State = Annotation.Root({
 
 const lastCalls = ({ messages }) => messages.at(-1)?.tool_calls ?? []
 
-/** Uncompiled: who uses it adds the storage. */
+/** Not compiled: the programs that use it add the storage. */
 export const builder = new StateGraph(State)
   .addNode('open', ({ order }) => ({ messages: opening(order) }))
   .addNode('model', async ({ messages }) => ({ messages: [await askModel(messages)] }))
