@@ -1,6 +1,6 @@
-import { createRequire } from 'node:module'
-import type Ajv from 'ajv'
-import type { CodeKeywordDefinition, ErrorObject, Options, ValidateFunction } from 'ajv'
+import Ajv, { _, type CodeKeywordDefinition, type ErrorObject, type Options, type ValidateFunction } from 'ajv'
+import Ajv2019 from 'ajv/dist/2019.js'
+import Ajv2020 from 'ajv/dist/2020.js'
 import { LRUCache } from 'lru-cache'
 import { shortened } from '../base/code-points.ts'
 import { isDeeper, isObject } from '../base/json-object.ts'
@@ -183,18 +183,8 @@ function compile(schema: Record<string, unknown>, { allErrors = false } = {}): C
   return { broken: broken ?? 'it cannot be compiled' }
 }
 
-/** The library, loaded by the first schema, because a process without hosted runs never needs its 7 MB. */
-function ajv() {
-  const require = createRequire(import.meta.url)
-  const { Ajv, _ } = require('ajv') as typeof import('ajv')
-  const { Ajv2019 } = require('ajv/dist/2019.js') as typeof import('ajv/dist/2019.js')
-  const { Ajv2020 } = require('ajv/dist/2020.js') as typeof import('ajv/dist/2020.js')
-  return { Ajv, Ajv2019, Ajv2020, _ }
-}
-
 /** The compiler of the draft that the schema names; otherwise the newest, or 2019-09 if `items` is an array. */
 function compilersFor(schema: Record<string, unknown>) {
-  const { Ajv, Ajv2019, Ajv2020 } = ajv()
   const { $schema } = schema
   if (typeof $schema === 'string' && /draft-0[4-7]/.test($schema)) return [Ajv]
   if (typeof $schema === 'string' && $schema.includes('2019-09')) return [Ajv2019]
@@ -220,7 +210,6 @@ function optionsOf(budget: StepBudget, allErrors: boolean): Options {
 
 /** Bounds the keywords with which a small schema and a small text could block the process for hours. */
 function hardenKeywords(compiler: Ajv, budget: StepBudget): void {
-  const { _ } = ajv()
   for (const keyword of ['$ref', '$dynamicRef', '$recursiveRef']) {
     const rule = compiler.RULES.all[keyword]
     if (typeof rule !== 'object') continue
