@@ -9,7 +9,7 @@ import { spawnService } from '../support/service.ts'
 
 const SOCKETS = 20
 const FILTERS_PER_SOCKET = 50
-const EVENTS = 600
+const EVENTS = 1_000
 const TEXT = 'x'.repeat(300)
 
 test('a thousand filters of one workspace do not hold up the feed and the replay of another', async () => {
