@@ -12,7 +12,7 @@ const IDLE_SUBSCRIBERS = 5_000
 const EVENTS_PER_CALL = 10
 const REPORTERS = 4
 const DELAY_MESSAGES = 50
-const TARGETS = { ws: 0.8, sse: 0.7, delay: 3, idle: 1.5 }
+const TARGETS = { ws: 0.85, sse: 0.85, delay: 3, idle: 1.5 }
 const SETTLE_MS = 2_000
 const NAME: Record<FeedKind, string> = { ws: 'WebSocket', sse: 'SSE' }
 

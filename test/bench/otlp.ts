@@ -4,7 +4,7 @@ import { ITEMS_PER_EXPORT } from './otlp-bodies.ts'
 import type { Bench } from './parts.ts'
 import { type BenchService, startScript } from './servers.ts'
 
-const TARGET = 0.6
+const TARGET = 0.5
 const CONNECTIONS = 8
 
 /** OpenTelemetry exports, durable when acknowledged, compared with a server that only decodes them. */
