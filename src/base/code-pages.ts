@@ -8,14 +8,15 @@ const IDLE_SHARE_MAX = 0.1
 
 /** Calls {@link releaseCode} some seconds after the start of this process, and each time when it becomes idle. */
 export function releaseCodeWhenIdle(): void {
-  setTimeout(releaseCode, CHECK_INTERVAL_MS).unref()
-  let wasBusy = true
+  let isFirst = true
+  let wasBusy = false
   let before = process.cpuUsage()
   setInterval(() => {
     const { user, system } = process.cpuUsage(before)
     before = process.cpuUsage()
     const isBusy = (user + system) / 1_000 > CHECK_INTERVAL_MS * IDLE_SHARE_MAX
-    if (wasBusy && !isBusy) releaseCode()
+    if (isFirst || (wasBusy && !isBusy)) releaseCode()
+    isFirst = false
     wasBusy = isBusy
   }, CHECK_INTERVAL_MS).unref()
 }
