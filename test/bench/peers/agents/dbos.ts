@@ -1,7 +1,6 @@
 import { npmPackages } from '../install.ts'
-import { lastingPort } from '../process.ts'
 import type { AgentPeer } from './agent-peer.ts'
-import { postgresFor, routesOf, startNodeProgram } from './node-program.ts'
+import { routesOf, startOnPostgres } from './node-program.ts'
 
 const VERSION = '5.3.0'
 
@@ -9,12 +8,7 @@ export const dbos: AgentPeer = {
   name: 'dbos',
   async start(world, cache) {
     const packages = await npmPackages(cache, { '@dbos-inc/dbos-sdk': VERSION })
-    const postgres = await postgresFor()
-    const program = await startNodeProgram({
-      ...{ packages, world, port: await lastingPort(), readyPath: '/runs/none' },
-      files: ['dbos.mjs', 'routes.mjs', 'steps.mjs'],
-      env: { DATABASE_URL: postgres.url },
-    })
+    const program = await startOnPostgres({ packages, world, files: ['dbos.mjs', 'routes.mjs', 'steps.mjs'] })
     const { proceed: _, ...routes } = routesOf(program)
     return {
       ...routes,
@@ -24,10 +18,7 @@ export const dbos: AgentPeer = {
         'a completed step is not repeated; an interrupted one is: steps are at least once and should be idempotent',
       kill: program.kill,
       restart: program.restart,
-      async stop() {
-        await program.stop()
-        await postgres.stop()
-      },
+      stop: program.stop,
     }
   },
 }

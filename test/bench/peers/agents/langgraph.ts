@@ -2,7 +2,7 @@ import { join } from 'node:path'
 import { npmPackages } from '../install.ts'
 import { lastingPort } from '../process.ts'
 import { type AgentPeer, callJson, type RunState } from './agent-peer.ts'
-import { postgresFor, routesOf, startNodeProgram } from './node-program.ts'
+import { routesOf, startNodeProgram, startOnPostgres } from './node-program.ts'
 
 const VERSIONS = {
   '@langchain/core': '1.4.0',
@@ -75,11 +75,9 @@ export const langgraph: AgentPeer = {
   name: 'langgraph',
   async start(world, cache) {
     const packages = await install(cache)
-    const postgres = await postgresFor()
-    const program = await startNodeProgram({
-      ...{ packages, world, port: await lastingPort(), readyPath: '/runs/none' },
+    const program = await startOnPostgres({
+      ...{ packages, world },
       files: ['langgraph-postgres.mjs', 'langgraph.mjs', 'routes.mjs', 'steps.mjs'],
-      env: { DATABASE_URL: postgres.url },
     })
     return {
       ...routesOf(program),
@@ -90,10 +88,7 @@ export const langgraph: AgentPeer = {
         'a thread continues from its last checkpoint once its caller invokes it again; an interrupted node runs again: make side effects idempotent',
       kill: program.kill,
       restart: program.restart,
-      async stop() {
-        await program.stop()
-        await postgres.stop()
-      },
+      stop: program.stop,
     }
   },
 }

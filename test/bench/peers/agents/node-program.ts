@@ -4,7 +4,7 @@ import { createLog } from '../../../../src/base/log.ts'
 import { startEmbeddedPostgres } from '../../../../src/postgres/embedded.ts'
 import { temporaryDirectory } from '../../../support/teardown.ts'
 import { nodeOf } from '../install.ts'
-import { answers, isListening, type PeerProcess, startPeerProcess } from '../process.ts'
+import { answers, isListening, lastingPort, type PeerProcess, startPeerProcess } from '../process.ts'
 import { type AgentSystem, callJson, PROMPT, type RunState, type World } from './agent-peer.ts'
 
 const PROGRAMS = join(import.meta.dir, 'programs')
@@ -72,11 +72,25 @@ export function routesOf({ url }: NodeProgram): Pick<AgentSystem, 'invoke' | 'ap
   }
 }
 
-/** A Postgres for a program, which is not killed with it. It reaches it over a unix socket. */
-export async function postgresFor(): Promise<{ url: string; stop(): Promise<void> }> {
-  const log = createLog('error')
-  const { url, stop } = await startEmbeddedPostgres({
-    ...{ dataDir: await temporaryDirectory(), log, connections: POSTGRES_CONNECTIONS },
+/**
+ * Starts a program that serves its runs with `routes.mjs`, and a Postgres for it, reached over a unix socket: it is not
+ * killed with the program, but stops with it.
+ */
+export async function startOnPostgres(
+  options: Pick<NodeProgramOptions, 'packages' | 'files' | 'world'>,
+): Promise<NodeProgram> {
+  const postgres = await startEmbeddedPostgres({
+    ...{ dataDir: await temporaryDirectory(), log: createLog('error'), connections: POSTGRES_CONNECTIONS },
   })
-  return { url, stop }
+  const program = await startNodeProgram({
+    ...options,
+    ...{ port: await lastingPort(), readyPath: '/runs/none', env: { DATABASE_URL: postgres.url } },
+  })
+  return {
+    ...program,
+    async stop() {
+      await program.stop()
+      await postgres.stop()
+    },
+  }
 }
