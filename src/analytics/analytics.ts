@@ -114,10 +114,9 @@ export class Analytics {
     return this.slots.take(workspaceId)
   }
 
-  private session({ workspaceId }: Caller, caps: QueryCaps, { isInfallible }: CheckedQuery) {
+  private session({ workspaceId }: Caller, caps: QueryCaps, query: CheckedQuery) {
     const { database } = this.client
-    const own = sessionSettings(database, workspaceId, caps)
-    const settings = isInfallible ? { ...own, optimize_use_projections: 1 } : own
+    const settings = sessionSettings(database, workspaceId, caps, query)
     return { settings, database: scopeDatabase(database), quotaKey: workspaceId }
   }
 
