@@ -16,15 +16,20 @@ const WHOLE_ROW_KINDS = new Set(
 
 const TYPES = { String: 'String', Int64: 'Int64', UInt64: 'UInt64', Double: 'Float64', Bool: 'Bool' } as const
 
+/** Whether a node stands for all columns of a table: `*`, `COLUMNS('…')`, `x IN events`. */
+export function isWholeRow(node: AstNode): boolean {
+  return (WHOLE_ROW_KINDS.has(node.kind) && !isCounted(node)) || setTableOf(node) !== undefined
+}
+
 /**
  * The paths into JSON columns that a query uses, as `payload.tokens.in`. Null if it uses such a column in another way (as a
- * whole, through `*`, in `x IN events`, with ClickHouse's subcolumn syntax), or uses its name as an alias.
+ * whole, with ClickHouse's subcolumn syntax), or uses its name as an alias.
+ * @param nodes the tree of a query without {@link isWholeRow}
  */
 export function jsonPathsOf(nodes: readonly AstNode[]): readonly string[] | null {
   const paths = new Set<string>()
   for (const node of nodes) {
-    if (WHOLE_ROW_KINDS.has(node.kind) && !isCounted(node)) return null
-    if (JSON_COLUMNS.includes(node.alias) || setTableOf(node) !== undefined) return null
+    if (JSON_COLUMNS.includes(node.alias)) return null
     if (node.kind !== 'Identifier') continue
     const segments = node.name.split('.')
     const at = JSON_COLUMNS.includes(segments[0]) ? 0 : JSON_COLUMNS.includes(segments[1] ?? '') ? 1 : -1
