@@ -80,12 +80,9 @@ export function numberExpression(path: string): string {
   const [column, ...steps] = path.split('.')
   const text = `ifNull(${column}, '')`
   const [nested, ...dotted] = readings(steps)
-  // Parsing an empty text costs nothing; skipping such rows would copy the others out of the block and back. The engine
-  // computes equal expressions once, so that the other readings search only the texts that are left.
-  const present = `if(${absence(text, steps)}, '', ${text})`
-  const choices = dotted.map((keys) => `${asNested(present, keys, nested)}, `)
-  const chosen = choices.length === 0 ? present : `multiIf(${choices.join('')}${present})`
-  return `JSONExtract(${at(chosen, nested)}, 'Dynamic')`
+  // Parsing an empty text costs nothing; skipping such rows would copy the others out of the block and back.
+  const choices = [`${absence(text, steps)}, ''`, ...dotted.map((keys) => asNested(text, keys, nested))]
+  return `JSONExtract(${at(`multiIf(${choices.join(', ')}, ${text})`, nested)}, 'Dynamic')`
 }
 
 /** Arguments of `multiIf`: if the text has a value at `keys`, a text with that value at the keys `nested`. */
