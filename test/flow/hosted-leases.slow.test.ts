@@ -92,7 +92,7 @@ function fetchAnswer(run: HostedRun, attempt: string, callId: string): StoredAns
   const at = Date.now()
   const event = systemEvent(run, at, 'llm.call', { step: 1 })
   const cost = { costUsd: 0, spentUsd: 0 }
-  return { step, cost, event, calls: [call], pauses: [], usedMs: 1, at, events: [] }
+  return { step, cost, event, calls: [call], pauses: [], pending: null, usedMs: 1, at, events: [] }
 }
 
 const ownersOf = async (runs: readonly string[]) => {

@@ -54,7 +54,7 @@ test('the phase of a run matches its status, and the database rejects illegal tr
   const agent = await rig.agent(service, [callTurn(['pay', { n: 1 }]), { text: 'done' }], settings)
   const { run_id, awaiting_approval } = (await agent.invoke()).data
   expect(await phaseOf(run_id)).toBe('paused')
-  await expectRejected('hosted_runs', 'phase', 'executing')
+  await expectRejected('hosted_runs', 'phase', 'waiting')
   await expectRejected('tool_calls', 'status', 'started')
   await service.api('POST', `/api/v1/approvals/${awaiting_approval.approval_id}/approve`, {})
   await untilStatus(service, run_id, 'completed')
