@@ -26,6 +26,8 @@ export interface ModelRequest {
   readonly outputSchema: Record<string, unknown> | null
   /** If given, the answer is streamed. Called with each piece of text as it arrives. */
   readonly onText?: (delta: string) => void
+  /** Called after each part of a streamed answer. The next part waits for the promise that it returns, if any. */
+  readonly afterRead?: () => Promise<void> | undefined
   /** The stream broke and is requested again: the text passed to onText so far is void. */
   readonly onRestart?: () => void
 }

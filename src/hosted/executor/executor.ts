@@ -120,7 +120,11 @@ export class Executor {
       temperature: agent.temperature,
       maxOutputTokens: agent.maxOutputTokens,
       outputSchema: agent.outputSchema,
-      ...(isStreamed && { onText: (delta: string) => output.addText(delta), onRestart: begin }),
+      ...(isStreamed && {
+        onText: (delta: string) => output.addText(delta),
+        afterRead: () => (this.slice.isOver ? this.slice.yield() : undefined),
+        onRestart: begin,
+      }),
     }
     const received = await this.context.model.ask(request, signal)
     const latencyMs = performance.now() - startedMs
