@@ -24,18 +24,23 @@ export async function readStream(
 ): Promise<ModelAnswer> {
   const answer = new AnswerBuilder()
   let isDone = false
-  /** Tokens that arrive together, because the process is busy, are passed on together. */
+  const { slice } = request
   let unsent = ''
+  const send = () => {
+    const delta = unsent
+    unsent = ''
+    if (delta !== '') onText(delta)
+  }
   const onEvent = (data: string, name: string) => {
     isDone = data === '[DONE]'
     if (isDone) return true
     unsent += answer.addChunk(parsed(data), name)
+    if (slice?.isOver !== true) send()
     return false
   }
   const afterRead = () => {
-    if (unsent !== '') onText(unsent)
-    unsent = ''
-    return request.afterRead?.()
+    send()
+    return slice?.isOver === true ? slice.yield() : undefined
   }
   const cut = response.body === null ? undefined : await readEvents(response.body, onEvent, afterRead)
   // A complete answer counts even if the connection broke afterwards.

@@ -122,7 +122,7 @@ export class Executor {
       outputSchema: agent.outputSchema,
       ...(isStreamed && {
         onText: (delta: string) => output.addText(delta),
-        afterRead: () => (this.slice.isOver ? this.slice.yield() : undefined),
+        slice: this.slice,
         onRestart: begin,
       }),
     }
