@@ -28,7 +28,7 @@ export interface ModelRequest {
   readonly outputSchema: Record<string, unknown> | null
   /** If given, the answer is streamed. Called with each piece of text as it arrives. */
   readonly onText?: (delta: string) => void
-  /** While it is over, text that arrives together is passed to onText together, and the stream yields between its reads. */
+  /** Between its reads a stream yields when this is over. */
   readonly slice?: Slice
   /** The stream broke and is requested again: the text passed to onText so far is void. */
   readonly onRestart?: () => void

@@ -24,24 +24,14 @@ export async function readStream(
 ): Promise<ModelAnswer> {
   const answer = new AnswerBuilder()
   let isDone = false
-  const { slice } = request
-  let unsent = ''
-  const send = () => {
-    const delta = unsent
-    unsent = ''
-    if (delta !== '') onText(delta)
-  }
   const onEvent = (data: string, name: string) => {
     isDone = data === '[DONE]'
     if (isDone) return true
-    unsent += answer.addChunk(parsed(data), name)
-    if (slice?.isOver !== true) send()
+    const delta = answer.addChunk(parsed(data), name)
+    if (delta !== '') onText(delta)
     return false
   }
-  const afterRead = () => {
-    send()
-    return slice?.isOver === true ? slice.yield() : undefined
-  }
+  const afterRead = () => (request.slice?.isOver === true ? request.slice.yield() : undefined)
   const cut = response.body === null ? undefined : await readEvents(response.body, onEvent, afterRead)
   // A complete answer counts even if the connection broke afterwards.
   if (!isDone && !answer.isComplete) throw brokenAnswer(cut ?? 'the stream ended in the middle of an answer')
