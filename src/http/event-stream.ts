@@ -73,9 +73,11 @@ export class BoundedEventStream {
     if (this.isOver) return
     const bytes = typeof data === 'string' ? ENCODER.encode(data) : data
     this.lastSentMs = performance.now()
-    if (this.controller !== undefined) return this.pass(this.controller, bytes)
-    this.early.push(bytes)
-    this.count(bytes)
+    if (this.controller !== undefined) this.pass(this.controller, bytes)
+    else {
+      this.early.push(bytes)
+      this.count(bytes)
+    }
   }
 
   /** Called about once a second, `now` on the monotonic clock. */
@@ -102,10 +104,9 @@ export class BoundedEventStream {
     const { early, cutBy } = this
     this.controller = controller
     this.early = []
-    if (cutBy !== undefined) return controller.close(cutBy)
     this.queued = 0
-    for (const bytes of early) this.pass(controller, bytes)
-    if (this.isOver) controller.close()
+    if (cutBy === undefined) for (const bytes of early) this.pass(controller, bytes)
+    if (this.isOver) controller.close(cutBy)
     else if (this.draining === undefined) this.drained()
   }
 
