@@ -14,7 +14,7 @@ export class Packet {
   private joined: string | undefined
   private messageId: string | undefined
   private message = ''
-  private stream: Uint8Array | undefined
+  private stream: Uint8Array<ArrayBuffer> | undefined
 
   /**
    * @param items at least one
@@ -47,7 +47,7 @@ export class Packet {
   }
 
   /** As frames of an event stream. */
-  eventStream(): Uint8Array {
+  eventStream(): Uint8Array<ArrayBuffer> {
     this.stream ??= Buffer.from(this.items.map((item) => eventFrame(this.epoch, item)).join(''))
     return this.stream
   }

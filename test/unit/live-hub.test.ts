@@ -3,14 +3,15 @@ import { systemClock } from '../../src/base/clock.ts'
 import { ApiError } from '../../src/base/errors.ts'
 import { createLog } from '../../src/base/log.ts'
 import { type LocalJournal, openLocalJournal } from '../../src/journal/local/journal.ts'
-import { parseFilter } from '../../src/live/filter.ts'
+import type { Subscription } from '../../src/live/channel.ts'
+import { type Filter, parseFilter } from '../../src/live/filter.ts'
 import type { HistoryQuery } from '../../src/live/history.ts'
 import { Hub, SENT_BYTES_MAX } from '../../src/live/hub.ts'
 import { MATCHES_MAX } from '../../src/live/matching.ts'
 import { type Outlet, type Packet, PacketCache } from '../../src/live/packet.ts'
 import { batchOf, runRef } from '../support/events.ts'
 import { eventually } from '../support/eventually.ts'
-import { seededRandom } from '../support/random.ts'
+import { type Random, seededRandom } from '../support/random.ts'
 import { atEnd, temporaryDirectory } from '../support/teardown.ts'
 
 /** Behavior of the hub that no client can trigger at will. */
@@ -24,6 +25,7 @@ const EVENTS = 5_000
 const TYPES = 100
 const SLOW_FILTERS = 200
 const MANY_FILTERS = 1_000
+const SHARED_FILTERS = 3
 
 function outlet(overrides: Partial<Outlet>): Outlet {
   return { send: () => true, gap() {}, caughtUp() {}, failed() {}, ...overrides }
@@ -167,6 +169,88 @@ test('outlets that fill up during a long call resume where they stopped: everyth
   expect(all.length * SLOW_FILTERS).toBeGreaterThan(3 * MATCHES_MAX)
   await eventually(() => got.every((mine) => mine.length >= all.length), { timeoutMs: 50_000 })
   for (const mine of got) expect(mine).toEqual(all)
+})
+
+/** A connection whose outlets share packets; its queue is full at random, for some milliseconds. */
+class SharedConnection {
+  isFull = false
+  readonly subscriptions: Subscription[] = []
+  /** What each of its subscriptions received; and how much was sent although it was full. */
+  readonly got: number[][] = []
+  sentWhenFull = 0
+
+  constructor(
+    private readonly hub: Hub,
+    private readonly topics: Map<string, Set<(packet: Packet) => void>>,
+    private readonly random: Random,
+  ) {}
+
+  subscribe(workspaceId: string, filter: Filter, key: string): void {
+    const mine: number[] = []
+    this.got.push(mine)
+    const take = (packet: Packet) => {
+      if (this.isFull) this.sentWhenFull++
+      mine.push(...packet.items.map(({ seq }) => seq))
+    }
+    const isFull = () => this.isFull
+    const connection = {
+      get isFull() {
+        return isFull()
+      },
+      enter: (topic: string) => void this.topics.set(topic, (this.topics.get(topic) ?? new Set()).add(take)),
+      exit: (topic: string) => void this.topics.get(topic)!.delete(take),
+      sent: () => this.sent(),
+    }
+    const publish = (topic: string, packet: Packet) => {
+      for (const each of this.topics.get(topic)!) each(packet)
+    }
+    const send = (packet: Packet) => {
+      if (this.isFull) return false
+      take(packet)
+      this.sent()
+      return true
+    }
+    const sharing = { key, connection, publish }
+    const to = outlet({ send, sharing })
+    this.subscriptions.push(this.hub.subscribe({ workspaceId, filter, afterSeq: 0, outlet: to }))
+  }
+
+  private sent(): void {
+    if (this.isFull || !this.random.bool(0.1)) return
+    this.isFull = true
+    setTimeout(() => this.drain(), this.random.int(0, 20))
+  }
+
+  private drain(): void {
+    this.isFull = false
+    for (const subscription of this.subscriptions) this.hub.resume(subscription)
+  }
+}
+
+test('connections that share packets and fill up get nothing while full, and then everything, once, in order', async () => {
+  const random = seededRandom('live hub of shared packets')
+  const { journal, hub, run, workspaceId } = await hubOn({ filtersPerWorkspace: SHARED_FILTERS })
+  const filters = Array.from({ length: SHARED_FILTERS }, (_, n) =>
+    parseFilter({ type: ['type.*', `none.${n}`] }, 'filter', { agentId: null, runId: null }),
+  )
+  const topics = new Map<string, Set<(packet: Packet) => void>>()
+  const connections = Array.from({ length: 100 }, () => new SharedConnection(hub, topics, random))
+  // Several channels for each, so that one fills up while another is being sent.
+  for (const connection of connections)
+    for (const [n, filter] of filters.entries()) connection.subscribe(workspaceId, filter, `"${n}"`)
+  await eventually(() => hub.counts().behind === 0)
+  for (let call = 0; call < 60; call++) {
+    const count = call % 20 === 0 ? 300 : random.int(1, 5)
+    const events = Array.from({ length: count }, (_, n) => ({ type: `type.${n}`, payload: { text: 'x'.repeat(500) } }))
+    await journal.appendEvents(batchOf(run, events))
+    await Bun.sleep(random.int(0, 2))
+  }
+  const all = Array.from({ length: journal.endSeq }, (_, n) => n + 1)
+  const got = connections.flatMap((connection) => connection.got)
+  await eventually(() => got.every((mine) => mine.length >= all.length), { timeoutMs: 50_000 })
+  for (const mine of got) expect(mine).toEqual(all)
+  expect(connections.map(({ sentWhenFull }) => sentWhenFull)).toEqual(connections.map(() => 0))
+  await eventually(() => hub.counts().behind === 0)
 })
 
 test('a workspace with a thousand filters is left to replay, so that another gets its event in between', async () => {
