@@ -87,6 +87,13 @@ export class Bytes {
     this.length += this.buffer.write(text, this.length)
   }
 
+  /** The bytes, without their number. */
+  bytes(bytes: Uint8Array): void {
+    this.reserve(bytes.length)
+    this.buffer.set(bytes, this.length)
+    this.length += bytes.length
+  }
+
   /**
    * Writes a short ASCII text, which takes a fraction of the time of a native call. The caller has reserved the space.
    * Returns false, and writes nothing, for any other text.

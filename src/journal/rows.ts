@@ -72,6 +72,12 @@ export interface TaskRow {
   readonly completed_at: number | null
 }
 
+/** A task for the journal: its free-form members may be the UTF-8 of their text, which nobody writes to again. */
+export interface TaskToAppend extends Omit<TaskRow, 'input' | 'output'> {
+  readonly input: string | Uint8Array | null
+  readonly output: string | Uint8Array | null
+}
+
 /** Validated events as columns; texts are ranges of `text`. */
 export interface EventColumns {
   readonly text: Buffer

@@ -1,22 +1,20 @@
-import { RawJson } from '../base/raw-json.ts'
 import { CONTENT, ERROR } from '../conventions/names.ts'
-import { skipValue } from '../http/json-scan.ts'
-import { encodeValue, firstText, firstValue } from './attributes.ts'
+import { CLOSE_BRACE, OPEN_BRACE, OPEN_BRACKET, QUOTE } from '../http/json-scan.ts'
+import { firstText, firstValue } from './attributes.ts'
+import { isJson, textOf, writeValue, written } from './json-writer.ts'
 import type { AnyValue, Attributes } from './telemetry.ts'
 
 /** The input and output of a span, from its content attributes, as free-form JSON objects. */
 
 /** How deep JSON in a string may be nested; a string with deeper JSON stays a string. */
 const JSON_DEPTH_MAX = 100
-/** Longer texts are only scanned: parsing them would take too much memory and time. */
-const PARSED_LENGTH_MAX = 64 * 1024
 
-export function inputOf(attributes: Attributes, bytesMax: number): RawJson | null {
+export function inputOf(attributes: Attributes, bytesMax: number): Buffer | null {
   const value = firstValue(attributes, CONTENT.input) ?? mastraAttribute(attributes, 'input')
   return asObject(value ?? indexedMessages(attributes, 'gen_ai.prompt.'), bytesMax)
 }
 
-export function outputOf(attributes: Attributes, bytesMax: number): RawJson | null {
+export function outputOf(attributes: Attributes, bytesMax: number): Buffer | null {
   const value = firstValue(attributes, CONTENT.output) ?? mastraAttribute(attributes, 'output')
   return asObject(value ?? indexedMessages(attributes, 'gen_ai.completion.'), bytesMax)
 }
@@ -50,54 +48,65 @@ function indexedMessages(attributes: Attributes, prefix: string): AnyValue | und
  * Keeps an object as it is and wraps anything else: an array of messages as `messages`, a string as `text`, other values
  * as `value`. A string that contains a JSON object or array is treated as that JSON.
  */
-function asObject(value: AnyValue | undefined, bytesMax: number): RawJson | null {
+function asObject(value: AnyValue | undefined, bytesMax: number): Buffer | null {
   if (value === undefined) return null
+  if (value instanceof Uint8Array && value.length > bytesMax) return asObject(textOf(value), bytesMax)
   if (typeof value === 'string' && value.length > bytesMax) return startOf(value, bytesMax)
-  const text = typeof value === 'string' ? (asJson(value) ?? encodeValue(value)) : encodeValue(value)
-  const object = text[0] === '{' ? text : `{"${memberNameOf(text)}":${text}}`
-  // A UTF-16 unit takes at most 3 bytes.
-  if (object.length * 3 <= bytesMax || Buffer.byteLength(object) <= bytesMax) return new RawJson(object)
-  return startOf(text, bytesMax)
+  return written((out) => {
+    const start = out.length
+    const json = typeof value === 'string' || value instanceof Uint8Array ? asJson(value) : undefined
+    if (json === undefined) writeValue(out, value)
+    else if (typeof json === 'string') out.text(json)
+    else out.bytes(json)
+    const head = headOf(out.buffer, start, out.length)
+    const bytes = out.length - start + head.length + (head === '' ? 0 : 1)
+    if (bytes > bytesMax) {
+      const text = out.buffer.toString('utf8', start, out.length)
+      out.length = start
+      out.bytes(startOf(text, bytesMax))
+    } else if (head !== '') {
+      out.reserve(head.length + 1)
+      out.buffer.copyWithin(start + head.length, start, out.length)
+      out.buffer.write(head, start)
+      out.length += head.length
+      out.byte(CLOSE_BRACE)
+    }
+  })
 }
 
-function startOf(text: string, bytesMax: number): RawJson {
+function startOf(text: string, bytesMax: number): Buffer {
   // Escaping makes a string up to six times as long.
   const length = Math.max(0, Math.floor(bytesMax / 6) - 40)
-  return new RawJson(`{"text":${JSON.stringify(text.slice(0, length).toWellFormed())},"truncated":true}`)
+  return Buffer.from(`{"text":${JSON.stringify(text.slice(0, length).toWellFormed())},"truncated":true}`)
 }
 
-function memberNameOf(text: string): string {
-  if (text[0] === '"') return 'text'
-  return text.startsWith('[{') ? 'messages' : 'value'
+/** What comes before a value to make it the member of an object; empty for an object. */
+function headOf(json: Uint8Array, start: number, end: number): string {
+  if (json[start] === OPEN_BRACE) return ''
+  if (json[start] === QUOTE) return '{"text":'
+  return json[start] === OPEN_BRACKET && end - start > 1 && json[start + 1] === OPEN_BRACE
+    ? '{"messages":'
+    : '{"value":'
 }
 
 /** The trimmed text if it is a JSON object or array; undefined otherwise. */
-function asJson(text: string): string | undefined {
-  const trimmed = text.trim()
-  if (trimmed[0] !== '{' && trimmed[0] !== '[') return undefined
-  return isJson(trimmed) ? trimmed : undefined
+function asJson(text: string | Uint8Array): string | Uint8Array | undefined {
+  if (typeof text === 'string') {
+    const trimmed = text.trim()
+    return (trimmed[0] === '{' || trimmed[0] === '[') && isJson(trimmed, JSON_DEPTH_MAX) ? trimmed : undefined
+  }
+  let start = 0
+  let end = text.length
+  while (start < end && isSpace(text[start])) start++
+  while (start < end && isSpace(text[end - 1])) end--
+  // Beyond ASCII there is more space.
+  if (text[start] >= 0x80) return asJson(textOf(text))
+  if (text[start] !== OPEN_BRACE && text[start] !== OPEN_BRACKET) return undefined
+  if (text[end - 1] >= 0x80) return asJson(textOf(text))
+  const trimmed = text.subarray(start, end)
+  return isJson(trimmed, JSON_DEPTH_MAX) ? trimmed : undefined
 }
 
-/** The built-in parser is the fastest check of a short text. Texts that are long, or may be nested too deep, are scanned. */
-function isJson(text: string): boolean {
-  try {
-    if (text.length <= PARSED_LENGTH_MAX && !hasMoreLevels(text, JSON_DEPTH_MAX)) {
-      JSON.parse(text)
-      return true
-    }
-    // The scanner needs a zero byte after the text.
-    const bytes = Buffer.from(`${text}\0`)
-    return skipValue(bytes, 0, JSON_DEPTH_MAX) === bytes.length - 1
-  } catch {
-    return false
-  }
-}
-
-/** Whether JSON may be nested deeper than `max`, judged by the number of its opening brackets. */
-function hasMoreLevels(text: string, max: number): boolean {
-  let levels = 0
-  for (const bracket of '{[') {
-    for (let at = text.indexOf(bracket); at >= 0; at = text.indexOf(bracket, at + 1)) if (++levels > max) return true
-  }
-  return false
+function isSpace(byte: number): boolean {
+  return byte === 0x20 || (byte >= 0x09 && byte <= 0x0d)
 }

@@ -27,7 +27,7 @@ export function createColumns(): (events: readonly MappedEvent[]) => EventColumn
       columns.typeStart[row] = bytes.length
       bytes.text(type)
       columns.typeEnd[row] = columns.payloadStart[row] = bytes.length
-      bytes.text(payload)
+      bytes.bytes(payload)
       columns.payloadEnd[row] = bytes.length
       columns.level[row] = levelNumber(level)
       columns.occurredAt[row] = occurredAt

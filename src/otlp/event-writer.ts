@@ -1,6 +1,6 @@
 import type { RunRef } from '../base/ids.ts'
 import type { Appended } from '../journal/journal.ts'
-import type { TaskRow } from '../journal/rows.ts'
+import type { TaskToAppend } from '../journal/rows.ts'
 import { type PartitionRef, type Partitions, writerOf } from '../partitions/partition.ts'
 import { createColumns } from './event-columns.ts'
 import type { MappedEvent } from './mapping.ts'
@@ -24,7 +24,7 @@ export type WriteEvents = (
   caller: PartitionRef,
   run: RunRef,
   events: readonly MappedEvent[],
-  tasksOf?: (fresh: readonly boolean[]) => readonly TaskRow[],
+  tasksOf?: (fresh: readonly boolean[]) => readonly TaskToAppend[],
 ) => Promise<Appended | null>
 
 export function createEventWriter({ partitions, onAccepted }: EventWriterDeps): WriteEvents {

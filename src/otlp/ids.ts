@@ -11,14 +11,14 @@ export function hashedId(...parts: readonly string[]): string {
 }
 
 /**
- * A UUID from fast hashes of two texts, half of it from each. The hash need not be cryptographic: a collision only costs
- * the sender one of its own log records.
+ * A UUID from fast hashes of a text and a payload, half of it from each. The hash need not be cryptographic: a collision
+ * only costs the sender one of its own log records.
  */
-export function contentId(first: string, second: string): string {
+export function contentId(first: string, second: Uint8Array): string {
   return toUuid(xxHash3(first) + xxHash3(second))
 }
 
-function xxHash3(text: string): string {
+function xxHash3(text: string | Uint8Array): string {
   return Bun.hash.xxHash3(text).toString(16).padStart(16, '0')
 }
 

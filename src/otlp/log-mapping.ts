@@ -1,6 +1,6 @@
 import { lookup } from '../base/lookup.ts'
 import type { LEVELS } from '../journal/levels.ts'
-import { resourceText } from './attributes.ts'
+import { resourceText, textAt } from './attributes.ts'
 import { sessionOf } from './conventions.ts'
 import { contentId, hashedId, traceRunId } from './ids.ts'
 import { isSpanId, isTraceId, type MappedEvent, type MappingContext, toMs, typeOf } from './mapping.ts'
@@ -55,8 +55,7 @@ export function mapLog(record: LogRecord, { limits, now }: MappingContext, copie
   if (record.severityText !== '') extra.push(['severity', record.severityText])
   if (record.scope !== '') extra.push(['scope', record.scope])
   const payload = encodePayload(attributes, extra, limits.event_payload_bytes)
-  const named = attributes.get('event.name')
-  const name = record.eventName || (typeof named === 'string' ? named : '')
+  const name = record.eventName || textAt(attributes, 'event.name')
   const { traceId, spanId, timeNano, observedNano, severityNumber } = record
   const fields = `${traceId} ${spanId} ${timeNano} ${observedNano} ${severityNumber} ${name}`
   const context = `${fields} ${resourceKey(record.resource)}`

@@ -1,5 +1,4 @@
 import type { Limits } from '../base/limits.ts'
-import type { RawJson } from '../base/raw-json.ts'
 import { RESERVED_TYPE_PREFIXES } from '../events/schema.ts'
 import type { LEVELS } from '../journal/levels.ts'
 import { exceptionMessage, inputOf, outputOf } from './content.ts'
@@ -13,7 +12,7 @@ export interface MappedEvent {
   readonly type: string
   readonly level: (typeof LEVELS)[number]
   /** A JSON object. */
-  readonly payload: string
+  readonly payload: Buffer
   /** Unix milliseconds. */
   readonly occurredAt: number
 }
@@ -25,8 +24,9 @@ export interface MappedSpan {
   readonly parentTaskId: string | null
   readonly name: string
   readonly status: 'running' | 'completed' | 'failed'
-  readonly input: RawJson | null
-  readonly output: RawJson | null
+  /** JSON objects. */
+  readonly input: Buffer | null
+  readonly output: Buffer | null
   readonly errorMessage: string | null
   /** Unix milliseconds. */
   readonly startedAt: number

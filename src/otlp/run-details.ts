@@ -37,7 +37,7 @@ export function detailsOfSpans(spans: readonly Span[], limits: Limits, now: numb
   return {
     agentName: nameOf(root === undefined ? null : agentNameOf(root.attributes), first.resource),
     startedAt: start === Number.POSITIVE_INFINITY ? now : toMs(start),
-    input: root === undefined ? null : inputOf(root.attributes, limits.run_input_bytes),
+    input: root === undefined ? null : rawJson(inputOf(root.attributes, limits.run_input_bytes)),
     ...sharedDetails([...all, first.resource.attributes], first.resource, limits),
   }
 }
@@ -84,7 +84,7 @@ const REFUSED_ESCAPES = /\\u(?:0000|d[89a-f][0-9a-f]{2})/gi
 function metadataOf(sessionId: string | null, resource: Resource): RawJson {
   const members: ExtraMembers = [['source', 'opentelemetry']]
   if (sessionId !== null) members.push(['session_id', sessionId])
-  const text = storable(encodePayload(new Map(), members, METADATA_BYTES_MAX - RESOURCE_BYTES_MAX))
+  const text = storable(encodePayload(new Map(), members, METADATA_BYTES_MAX - RESOURCE_BYTES_MAX).toString())
   if (resource.attributes.size === 0) return new RawJson(text)
   return new RawJson(`${text.slice(0, -1)},"resource":${resourceMember(resource)}}`)
 }
@@ -98,10 +98,14 @@ function resourceMember(resource: Resource): string {
     text = resourceText(resource)
     // A UTF-16 unit takes at most 3 bytes.
     const isLarge = text.length * 3 > RESOURCE_BYTES_MAX && Buffer.byteLength(text) > RESOURCE_BYTES_MAX
-    text = storable(isLarge ? encodePayload(resource.attributes, [], RESOURCE_BYTES_MAX) : text)
+    text = storable(isLarge ? encodePayload(resource.attributes, [], RESOURCE_BYTES_MAX).toString() : text)
     resourceMembers.set(resource, text)
   }
   return text
+}
+
+function rawJson(json: Buffer | null): RawJson | null {
+  return json === null ? null : new RawJson(json.toString())
 }
 
 function storable(text: string): string {
@@ -119,7 +123,7 @@ export interface RunEnd {
 }
 
 export function endOf(span: Span, completedAt: number, errorMessage: string | null, limits: Limits): RunEnd {
-  const output = outputOf(span.attributes, limits.run_output_bytes)
+  const output = rawJson(outputOf(span.attributes, limits.run_output_bytes))
   return errorMessage === null
     ? { to: 'completed', output: output ?? new RawJson('{}'), errorMessage: null, errorDetail: null, at: completedAt }
     : { to: 'failed', output: null, errorMessage, errorDetail: output ?? new RawJson('{}'), at: completedAt }

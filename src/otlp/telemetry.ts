@@ -5,9 +5,14 @@ import type { Limits } from '../base/limits.ts'
 
 /**
  * The value of an attribute or a body. Integers beyond 2^53 are bigints; bytes are base64; NaN and the infinities are
- * strings, because JSON has no such numbers.
+ * strings, because JSON has no such numbers. A `Uint8Array` is a string: a long one of a protobuf body stays there as its
+ * UTF-8 until it is written, because decoding and encoding it would be most of the work for a span.
  */
-export type AnyValue = string | number | bigint | boolean | null | readonly AnyValue[] | Attributes
+export type AnyValue = string | Uint8Array | number | bigint | boolean | null | readonly AnyValue[] | Attributes
+
+/** Strings of so many bytes are kept as UTF-8. Shorter ones are cheaper as strings. */
+export const KEPT_BYTES_MIN = 128
+export const KEPT_BYTES_MAX = 64 * 1024
 
 /** Attributes by name. If a sender repeats a name, the last value wins. */
 export type Attributes = Map<string, AnyValue>

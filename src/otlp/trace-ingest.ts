@@ -4,7 +4,7 @@ import type { RunRef } from '../base/ids.ts'
 import { runKey } from '../base/ids.ts'
 import type { Limits } from '../base/limits.ts'
 import { inSlices, type Slice } from '../http/shared-slice.ts'
-import type { TaskRow } from '../journal/rows.ts'
+import type { TaskToAppend } from '../journal/rows.ts'
 import type { Caller } from '../keys/schema.ts'
 import type { TelemetryTasks } from '../tasks/telemetry-tasks.ts'
 import type { WriteEvents } from './event-writer.ts'
@@ -169,7 +169,7 @@ function nameOfSpan({ name }: Span): string {
   return name
 }
 
-function taskRow({ workspaceId, agentId, runId }: RunRef, task: MappedSpan, now: number): TaskRow {
+function taskRow({ workspaceId, agentId, runId }: RunRef, task: MappedSpan, now: number): TaskToAppend {
   return {
     workspace_id: workspaceId,
     agent_id: agentId,
@@ -178,8 +178,8 @@ function taskRow({ workspaceId, agentId, runId }: RunRef, task: MappedSpan, now:
     parent_task_id: task.parentTaskId,
     name: task.name,
     status: task.status,
-    input: task.input?.text ?? null,
-    output: task.output?.text ?? null,
+    input: task.input,
+    output: task.output,
     error_message: task.errorMessage,
     created_at: now,
     updated_at: now,
@@ -200,6 +200,6 @@ function uniqueById(spans: readonly Span[]): Span[] {
 
 /** The size of the text that a span becomes. */
 function bytesOf({ events, input, output }: MappedSpan): number {
-  const content = (input?.text.length ?? 0) + (output?.text.length ?? 0)
+  const content = (input?.length ?? 0) + (output?.length ?? 0)
   return events.reduce((bytes, { payload }) => bytes + payload.length, content)
 }
