@@ -87,11 +87,11 @@ export class Bytes {
     this.length += this.buffer.write(text, this.length)
   }
 
-  /** The bytes, without their number. */
-  bytes(bytes: Uint8Array): void {
-    this.reserve(bytes.length)
-    this.buffer.set(bytes, this.length)
-    this.length += bytes.length
+  /** Bytes copied from `source`. */
+  copy(source: Buffer, start: number, end: number): void {
+    this.reserve(end - start)
+    source.copy(this.buffer, this.length, start, end)
+    this.length += end - start
   }
 
   /**
@@ -111,11 +111,8 @@ export class Bytes {
 
   /** A `String` copied from `source`. */
   slice(source: Buffer, start: number, end: number): void {
-    const bytes = end - start
-    this.varint(bytes)
-    this.reserve(bytes)
-    source.copy(this.buffer, this.length, start, end)
-    this.length += bytes
+    this.varint(end - start)
+    this.copy(source, start, end)
   }
 
   /** `Int64` or `DateTime64` from a whole number within ±2^53. */

@@ -1,11 +1,11 @@
 import { numberIn } from '../conventions/usage-names.ts'
-import { encodeValue, textOf } from './json-writer.ts'
-import type { AnyValue, Attributes, Resource } from './telemetry.ts'
+import { encodeValue } from './json-writer.ts'
+import { type AnyValue, type Attributes, type Resource, Utf8Text } from './telemetry.ts'
 
-/** The attribute, a string also if it was kept as its UTF-8. */
+/** The attribute, a string also if it stayed in the body. */
 function valueAt(attributes: Attributes, name: string): AnyValue | undefined {
   const value = attributes.get(name)
-  return value instanceof Uint8Array ? textOf(value) : value
+  return value instanceof Utf8Text ? `${value}` : value
 }
 
 /** The attribute if it is a string, or else an empty text. */
@@ -40,7 +40,7 @@ export function firstTexts(attributes: Attributes, names: readonly string[]): st
     const value = valueAt(attributes, name)
     if (typeof value === 'string' && value !== '') return [value]
     if (Array.isArray(value)) {
-      const texts = value.map((item) => (item instanceof Uint8Array ? textOf(item) : item))
+      const texts = value.map((item) => (item instanceof Utf8Text ? `${item}` : item))
       return texts.filter((text) => typeof text === 'string' && text !== '')
     }
   }

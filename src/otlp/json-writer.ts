@@ -11,51 +11,40 @@ import {
   skipValue,
 } from '../http/json-scan.ts'
 import { createSimdMemory } from '../http/simd-text.ts'
-import { type AnyValue, type Attributes, KEPT_BYTES_MAX } from './telemetry.ts'
+import { type AnyValue, type Attributes, UTF8_TEXT_MAX, Utf8Text } from './telemetry.ts'
 
 /** Writes values as JSON, without loss of precision. */
 
 const simd = createSimdMemory()
+const simdBuffer = simd === undefined ? Buffer.alloc(0) : Buffer.from(simd.bytes.buffer)
 /** Where the SIMD memory has escaped text, with its quotes: after the text itself. */
-const ESCAPED_AT = 2 * KEPT_BYTES_MAX
+const ESCAPED_AT = 2 * UTF8_TEXT_MAX
 /** Texts up to this length are written without a native call. */
 const SHORT_LENGTH_MAX = 64
 
 const scratch = new Bytes()
 
-/** What `write` writes, in memory of its own. */
-export function written(write: (out: Bytes) => void): Buffer {
-  return withWritten(write, (buffer, start, end) => {
-    const copy = Buffer.allocUnsafeSlow(end - start)
-    buffer.copy(copy, 0, start, end)
-    return copy
-  })
-}
-
-/** Encodes a value as JSON. */
-export function encodeValue(value: AnyValue): string {
-  return withWritten(
-    (out) => writeValue(out, value),
-    (buffer, start, end) => buffer.toString('utf8', start, end),
-  )
-}
-
-/** May be nested: what is written comes after what the caller has written so far. */
-function withWritten<T>(write: (out: Bytes) => void, use: (buffer: Buffer, start: number, end: number) => T): T {
+/** What `write` writes, as a string. May be nested: it then writes after what the caller has written so far. */
+export function textFrom(write: (out: Bytes) => void): string {
   const start = scratch.length
   if (start === 0) scratch.clear()
   try {
     write(scratch)
-    return use(scratch.buffer, start, scratch.length)
+    return scratch.buffer.toString('utf8', start, scratch.length)
   } finally {
     scratch.length = start
   }
 }
 
+/** Encodes a value as JSON. */
+export function encodeValue(value: AnyValue): string {
+  return textFrom((out) => writeValue(out, value))
+}
+
 export function writeValue(out: Bytes, value: AnyValue): void {
   if (typeof value === 'string') writeText(out, value)
   else if (value === null || typeof value !== 'object') out.text(`${value}`)
-  else if (value instanceof Uint8Array) writeUtf8(out, value)
+  else if (value instanceof Utf8Text) writeUtf8(out, value)
   else if (value instanceof Map) writeAttributes(out, value)
   else {
     out.byte(OPEN_BRACKET)
@@ -118,33 +107,36 @@ function encodeText(text: string): string {
   return `"${escaped.replaceAll('"', '\\"')}"`
 }
 
-function writeUtf8(out: Bytes, text: Uint8Array): void {
-  if (simd === undefined || text.length > KEPT_BYTES_MAX) out.text(encodeText(textOf(text)))
+function writeUtf8(out: Bytes, text: Utf8Text): void {
+  if (simd === undefined) writeText(out, `${text}`)
   else {
-    const { bytes, escapeText } = simd
-    bytes.set(text)
-    const end = escapeText(0, text.length, ESCAPED_AT + 1)
-    bytes[ESCAPED_AT] = bytes[end] = QUOTE
-    out.bytes(bytes.subarray(ESCAPED_AT, end + 1))
+    text.body.copy(simdBuffer, 0, text.start, text.end)
+    const end = simd.escapeText(0, text.length, ESCAPED_AT + 1)
+    simdBuffer[ESCAPED_AT] = simdBuffer[end] = QUOTE
+    out.copy(simdBuffer, ESCAPED_AT, end + 1)
   }
-}
-
-/** A string that may have been kept as its UTF-8. */
-export function textOf(text: string | Uint8Array): string {
-  return typeof text === 'string' ? text : Buffer.from(text.buffer, text.byteOffset, text.length).toString()
 }
 
 /** Whether this is one JSON value without space around it, nested at most `depth` deep. */
-export function isJson(text: string | Uint8Array, depth: number): boolean {
-  const utf8 = typeof text === 'string' ? Buffer.from(text) : text
+export function isJson(text: string | Utf8Text, depth: number): boolean {
+  const { body, start, end } = typeof text === 'string' ? utf8Of(text) : text
+  const length = end - start
+  const { bytes, skipText } = simd !== undefined && length <= UTF8_TEXT_MAX ? simd : plainMemory(length)
+  body.copy(bytes, 0, start, end)
   // The scanner needs a zero byte after the text.
-  const isShort = simd !== undefined && utf8.length <= KEPT_BYTES_MAX
-  const bytes = isShort ? simd.bytes : new Uint8Array(utf8.length + 1)
-  bytes.set(utf8)
-  bytes[utf8.length] = 0
+  bytes[length] = 0
   try {
-    return skipValue(bytes, 0, depth, isShort ? simd.skipText : undefined) === utf8.length
+    return skipValue(bytes, 0, depth, skipText) === length
   } catch {
     return false
   }
+}
+
+function utf8Of(text: string): Utf8Text {
+  const body = Buffer.from(text)
+  return new Utf8Text(body, 0, body.length)
+}
+
+function plainMemory(length: number) {
+  return { bytes: new Uint8Array(length + 1), skipText: undefined }
 }

@@ -1,7 +1,7 @@
 import type { Bytes } from '../clickhouse/bytes.ts'
 import { CLOSE_BRACE, OPEN_BRACE } from '../http/json-scan.ts'
-import { encodeValue, textOf, writeValue, written } from './json-writer.ts'
-import type { AnyValue, Attributes } from './telemetry.ts'
+import { encodeValue, writeValue } from './json-writer.ts'
+import { type AnyValue, type Attributes, type Range, Utf8Text } from './telemetry.ts'
 
 const SHARE_MIN = 64
 /** Room for `truncated`, the list of the names of cut values. */
@@ -13,38 +13,38 @@ const NAME_LENGTH_MAX = 80
 export type ExtraMembers = (readonly [name: string, value: AnyValue])[]
 
 /**
- * The payload of an event as JSON: the attributes as sent, and the extra members. An attribute takes precedence over an
+ * Writes the payload of an event as JSON: the attributes as sent, and the extra members. An attribute takes precedence over an
  * extra member of the same name. Above `bytesMax` the largest values are cut, and the last attributes dropped if there
  * are too many; `truncated` lists the names of both.
  */
-export function encodePayload(attributes: Attributes, extra: ExtraMembers, bytesMax: number): Buffer {
-  return written((out) => {
-    const start = out.length
-    if (!isSurelyLarger(attributes, bytesMax)) {
-      for (const [name, value] of attributes) writeMember(out, name, value)
-      for (const [name, value] of extra) if (!attributes.has(name)) writeMember(out, name, value)
-      if (out.length === start) out.byte(OPEN_BRACE)
-      else out.buffer[start] = OPEN_BRACE
-      out.byte(CLOSE_BRACE)
-      if (out.length - start <= bytesMax) return
-    }
+export function writePayload(out: Bytes, attributes: Attributes, extra: ExtraMembers, bytesMax: number): Range {
+  const start = out.length
+  if (!isSurelyLarger(attributes, bytesMax)) {
+    for (const [name, value] of attributes) writeMember(out, name, value)
+    for (const [name, value] of extra) if (!attributes.has(name)) writeMember(out, name, value)
+    if (out.length === start) out.byte(OPEN_BRACE)
+    else out.buffer[start] = OPEN_BRACE
+    out.byte(CLOSE_BRACE)
+    if (out.length - start <= bytesMax) return { start, end: out.length }
     out.length = start
-    writeValue(out, cut(attributes, extra, bytesMax))
-  })
+  }
+  writeValue(out, cut(attributes, extra, bytesMax))
+  return { start, end: out.length }
 }
 
 /** Found without encoding the strings: one may be megabytes long. */
 function isSurelyLarger(attributes: Attributes, bytesMax: number): boolean {
   let length = 0
   for (const [name, value] of attributes) {
-    length += name.length + (typeof value === 'string' || value instanceof Uint8Array ? value.length : 1)
+    length += name.length + (typeof value === 'string' || value instanceof Utf8Text ? value.length : 1)
     if (length > bytesMax) return true
   }
   return false
 }
 
 function writeMember(out: Bytes, name: string, value: AnyValue): void {
-  out.bytes(memberName(name))
+  const bytes = memberName(name)
+  out.copy(bytes, 0, bytes.length)
   writeValue(out, value)
 }
 
@@ -78,7 +78,7 @@ function cut(attributes: Attributes, extra: ExtraMembers, bytesMax: number): Att
   const add = (name: string, value: AnyValue) => {
     // Even the smallest share of each of them fills the room: what comes last is not encoded.
     if (least > room) return void dropped.push(name)
-    const member = memberOf(name, value instanceof Uint8Array ? textOf(value) : value, bytesMax)
+    const member = memberOf(name, value instanceof Utf8Text ? `${value}` : value, bytesMax)
     least += Math.min(member.bytes, SHARE_MIN)
     all.push(member)
   }

@@ -1,5 +1,13 @@
 import { isUtf8 } from 'node:buffer'
-import { type DecodeBudget, DecodeError, fromInteger, KEPT_BYTES_MAX, KEPT_BYTES_MIN, type Range } from './telemetry.ts'
+import {
+  type DecodeBudget,
+  DecodeError,
+  fromInteger,
+  type Range,
+  UTF8_TEXT_MAX,
+  UTF8_TEXT_MIN,
+  Utf8Text,
+} from './telemetry.ts'
 
 const VARINT = 0
 const FIXED64 = 1
@@ -87,15 +95,15 @@ export class ProtobufReader {
     return this.decoded('utf8')
   }
 
-  /** A string, as its bytes in the body if they are long and valid UTF-8. */
-  text(): string | Uint8Array {
+  /** A string, which stays in the body if it is long. */
+  text(): string | Utf8Text {
     if (!this.has(LENGTH_DELIMITED)) return ''
     const start = this.skipLength()
     const length = this.at - start
     const kept = this.budget.takeText(length)
-    if (kept === length && length >= KEPT_BYTES_MIN && length <= KEPT_BYTES_MAX) {
-      const bytes = this.bytes.subarray(start, this.at)
-      if (isUtf8(bytes)) return bytes
+    const isLong = length >= UTF8_TEXT_MIN && length <= UTF8_TEXT_MAX
+    if (isLong && kept === length && isUtf8(this.bytes.subarray(start, this.at))) {
+      return new Utf8Text(this.buffer, start, this.at)
     }
     return this.buffer.toString('utf8', start, start + kept)
   }

@@ -7,7 +7,7 @@ import {
   constantLowCardinality,
 } from '../../clickhouse/native.ts'
 import type { RunRows } from '../journal.ts'
-import type { RunRow, TaskToAppend } from '../rows.ts'
+import type { RunRow, TaskToAppend, Utf8Range } from '../rows.ts'
 import { addRun } from './ids.ts'
 
 const FIXED_BYTES_PER_ROW = 400
@@ -77,12 +77,9 @@ const WRITERS = {
   },
   String: (column: Bytes, records: Records, name: string) => {
     for (const record of records) {
-      const value = (record[name] ?? '') as string | Uint8Array
+      const value = (record[name] ?? '') as string | Utf8Range
       if (typeof value === 'string') column.string(value)
-      else {
-        column.varint(value.length)
-        column.bytes(value)
-      }
+      else column.slice(value.text, value.start, value.end)
     }
   },
   Int64: writeInt64,
@@ -102,6 +99,10 @@ const WRITERS = {
 
 function writeInt64(column: Bytes, records: Records, name: string): void {
   for (const record of records) column.int64((record[name] ?? 0) as number)
+}
+
+function lengthOf(text: string | Utf8Range | null): number {
+  return text === null ? 0 : typeof text === 'string' ? text.length : text.end - text.start
 }
 
 /**
@@ -142,7 +143,7 @@ export class RecordBlock<Row extends RunRow | TaskToAppend> {
   add(records: readonly Row[], outboxIds: readonly string[]): void {
     for (const record of records) {
       this.records.push(record)
-      this.bytes += FIXED_BYTES_PER_ROW + (record.input?.length ?? 0) + (record.output?.length ?? 0)
+      this.bytes += FIXED_BYTES_PER_ROW + lengthOf(record.input) + lengthOf(record.output)
     }
     this.outboxIds.push(...outboxIds)
   }
