@@ -1,5 +1,5 @@
 const VARINT_BYTES_MAX = 10
-/** ASCII strings up to this length are written without a native call. Below 128, so that the length is one byte. */
+/** Texts up to this length are written without a native call. Below 128, so that the length is one byte. */
 const SHORT_LENGTH_MAX = 48
 const KEPT_BYTES_MAX = 16 * 1024 * 1024
 
@@ -90,8 +90,10 @@ export class Bytes {
   /** Bytes copied from `source`. */
   copy(source: Buffer, start: number, end: number): void {
     this.reserve(end - start)
-    source.copy(this.buffer, this.length, start, end)
-    this.length += end - start
+    const { buffer, length } = this
+    if (end - start > SHORT_LENGTH_MAX) source.copy(buffer, length, start, end)
+    else for (let from = start, to = length; from < end; ) buffer[to++] = source[from++]
+    this.length = length + end - start
   }
 
   /**
