@@ -21,9 +21,9 @@ export async function inParallel<T>(items: readonly T[], work: (item: T) => Prom
 const WRITE_EVENTS_MAX = 1_000
 const WRITE_BYTES_MAX = 2 * 1024 * 1024
 
-/** Memory for the JSON of an item, as a first guess. */
-const ITEM_BYTES = 4 * 1024
-const FIRST_BYTES_MAX = 256 * 1024
+/** Memory for the JSON of an item, as a first guess: growing it means copying it. */
+const ITEM_BYTES = 6 * 1024
+const FIRST_BYTES_MAX = 512 * 1024
 
 /** Collects what is written at once, because the event loop encodes each write in one step. */
 export class WriteBatch<T> {

@@ -13,9 +13,9 @@ const NAME_LENGTH_MAX = 80
 export type ExtraMembers = (readonly [name: string, value: AnyValue])[]
 
 /**
- * Writes the payload of an event as JSON: the attributes as sent, and the extra members. An attribute takes precedence over an
- * extra member of the same name. Above `bytesMax` the largest values are cut, and the last attributes dropped if there
- * are too many; `truncated` lists the names of both.
+ * Writes the payload of an event as JSON: the attributes as sent, and the extra members. An attribute takes precedence
+ * over an extra member of the same name. Above `bytesMax` the largest values are cut, and the last attributes dropped if
+ * there are too many; `truncated` lists the names of both.
  */
 export function writePayload(out: Bytes, attributes: Attributes, extra: ExtraMembers, bytesMax: number): Range {
   const start = out.length
