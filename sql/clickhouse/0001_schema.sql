@@ -13,7 +13,7 @@
 -- little.
 --
 -- `hourly_counts` answers queries that only count, without reading the events. Each part has its own counts, so they
--- cannot differ from its rows: deleting rows counts those of the part again. Merges compute it, because inserts would
+-- cannot differ from its rows: deleting rows rebuilds the counts of their part. Merges compute it, because inserts would
 -- take 15% longer; parts that have not been merged yet are read.
 create table if not exists {database}.events (
   workspace_id UUID,

@@ -44,13 +44,14 @@ interface StreamedAnswer {
 const GRACE_SECONDS = 8
 /** Bun's maximum. */
 const IDLE_SECONDS_MAX = 255
+const UNKNOWN_IDENTIFIER = 47
 const MORE_ROWS = 'more rows than a document may have'
 
 /** A checked query. */
 interface Prepared {
   readonly query: CheckedQuery
-  /** Its SQL with the scope around it. @param rows maximum rows of its result */
-  readonly statement: (rows?: number) => string
+  /** The SQL of a query with the scope around it. @param rows maximum rows of its result */
+  readonly statement: (query: CheckedQuery, rows?: number) => string
   readonly completeThrough: string
 }
 
@@ -114,10 +115,9 @@ export class Analytics {
     return this.slots.take(workspaceId)
   }
 
-  private session({ workspaceId }: Caller, caps: QueryCaps, { isInfallible }: CheckedQuery) {
+  private session({ workspaceId }: Caller, caps: QueryCaps, query: CheckedQuery) {
     const { database } = this.client
-    const own = sessionSettings(database, workspaceId, caps)
-    const settings = isInfallible ? { ...own, optimize_use_projections: 1 } : own
+    const settings = sessionSettings(database, workspaceId, caps, query)
     return { settings, database: scopeDatabase(database), quotaKey: workspaceId }
   }
 
@@ -134,7 +134,7 @@ export class Analytics {
     return {
       query,
       completeThrough: encodeCursor(loading.epoch, loading.loadedSeq()),
-      statement: (rows) => scopedStatement(query, this.client.database, caller.workspaceId, rows),
+      statement: (checked, rows) => scopedStatement(checked, this.client.database, caller.workspaceId, rows),
     }
   }
 
@@ -143,12 +143,14 @@ export class Analytics {
     const { query, statement, completeThrough } = await this.prepare(caller, request, signal)
     const startedAt = performance.now()
     // One row more than allowed, to detect that there are more.
-    const text = await client.queryText(statement(caps.rows + 1), 'JSON', {
-      ...this.session(caller, caps, query),
-      params: request.params,
-      timeoutMs: (caps.seconds + GRACE_SECONDS) * 1000,
-      signal,
-    })
+    const text = await withSuggestions(query, (checked) =>
+      client.queryText(statement(checked, caps.rows + 1), 'JSON', {
+        ...this.session(caller, caps, query),
+        params: request.params,
+        timeoutMs: (caps.seconds + GRACE_SECONDS) * 1000,
+        signal,
+      }),
+    )
     const { columns, rows, rowCount, truncated } = await readJsonAnswer(text, caps.rows)
     return {
       columns,
@@ -185,22 +187,39 @@ export class Analytics {
     const resultBytes = isDocument ? caps.resultBytes : caps.streamBytes
     const limits: QueryCaps = { ...caps, seconds: caps.streamSeconds, resultBytes }
     const session = this.session(caller, limits, query)
-    const sql = isDocument
-      ? refusingRows(statement(Math.min(rows ?? caps.rows + 1, caps.rows + 1)), caps.rows)
-      : statement(rows)
+    const sql = (checked: CheckedQuery) =>
+      isDocument
+        ? refusingRows(statement(checked, Math.min(rows ?? caps.rows + 1, caps.rows + 1)), caps.rows)
+        : statement(checked, rows)
     const explain = (error: unknown) =>
       hasMoreRows(error) ? tooLarge(`${caps.rows} rows`) : toCallersError(error, limits)
     return openResultStream(
       (ended) =>
-        client.stream(sql, request.outputFormat, {
-          ...session,
-          settings: { ...session.settings, ...request.outputSettings },
-          params: request.params,
-          parameters: request.parameters,
-          signal: ended,
-        }),
+        withSuggestions(query, (checked) =>
+          client.stream(sql(checked), request.outputFormat, {
+            ...session,
+            settings: { ...session.settings, ...request.outputSettings },
+            params: request.params,
+            parameters: request.parameters,
+            signal: ended,
+          }),
+        ),
       { signal, engineSeconds, totalSeconds: caps.streamSeconds, explain, onEnd },
     )
+  }
+}
+
+/**
+ * Runs a query. If it names an unknown column, it runs again with all columns in its scope, so that the engine can suggest
+ * one. It fails before it reads anything.
+ */
+async function withSuggestions<T>(query: CheckedQuery, run: (query: CheckedQuery) => Promise<T>): Promise<T> {
+  try {
+    return await run(query)
+  } catch (error) {
+    const isUnknown = error instanceof ColumnarError && error.code === UNKNOWN_IDENTIFIER
+    if (!isUnknown || query.usesWholeRows) throw error
+    return run({ ...query, usesWholeRows: true })
   }
 }
 

@@ -5,7 +5,7 @@ import { type AstNode, readAst, setTableOf, textOf } from './ast.ts'
 import { unboundedCall } from './bounds.ts'
 import { isAllowedFunction, isAllowedTableFunction, isCallByName, takesFunction } from './functions.ts'
 import { isInfallible } from './infallible.ts'
-import { jsonPathsOf } from './json-paths.ts'
+import { isWholeRow, jsonPathsOf } from './json-paths.ts'
 import { quote } from './quoting.ts'
 import { TABLES } from './tables.ts'
 import { NUMERIC_TYPE } from './typed-contexts.ts'
@@ -32,6 +32,8 @@ export interface CheckedQuery {
   readonly typeParameters: readonly string[]
   /** See {@link isInfallible}. */
   readonly isInfallible: boolean
+  /** Whether it may use columns that it does not name, as through `*`. */
+  readonly usesWholeRows: boolean
 }
 
 /** Turns an engine error into the caller's error. */
@@ -97,10 +99,11 @@ export function createGuard(client: ColumnarClient, explain: Explain): SqlGuard 
       refuseCallsByName(nodes)
       refuseUnbounded(nodes)
       // A NATURAL JOIN uses all columns with common names, so none may be missing; the tree does not show that a join is natural.
-      const jsonPaths = /\bNATURAL\b/.test(text) ? null : jsonPathsOf(nodes)
+      const usesWholeRows = /\bNATURAL\b/.test(text) || nodes.some(isWholeRow)
+      const jsonPaths = usesWholeRows ? null : jsonPathsOf(nodes)
       const print = (sql: string) => printTree(withTypedValues(sql))
       const typed = await ask(withTypedPaths(text, nodes, print))
-      return { ...typed, jsonPaths, typeParameters, isInfallible: isInfallible(nodes) }
+      return { ...typed, jsonPaths, typeParameters, isInfallible: isInfallible(nodes), usesWholeRows }
     },
   }
 }

@@ -16,15 +16,20 @@ const WHOLE_ROW_KINDS = new Set(
 
 const TYPES = { String: 'String', Int64: 'Int64', UInt64: 'UInt64', Double: 'Float64', Bool: 'Bool' } as const
 
+/** Whether a node stands for all columns of a table: `*`, `COLUMNS('…')`, `x IN events`. */
+export function isWholeRow(node: AstNode): boolean {
+  return (WHOLE_ROW_KINDS.has(node.kind) && !isCounted(node)) || setTableOf(node) !== undefined
+}
+
 /**
  * The paths into JSON columns that a query uses, as `payload.tokens.in`. Null if it uses such a column in another way (as a
- * whole, through `*`, in `x IN events`, with ClickHouse's subcolumn syntax), or uses its name as an alias.
+ * whole, with ClickHouse's subcolumn syntax), or uses its name as an alias.
+ * @param nodes the tree of a query without {@link isWholeRow}
  */
 export function jsonPathsOf(nodes: readonly AstNode[]): readonly string[] | null {
   const paths = new Set<string>()
   for (const node of nodes) {
-    if (WHOLE_ROW_KINDS.has(node.kind) && !isCounted(node)) return null
-    if (JSON_COLUMNS.includes(node.alias) || setTableOf(node) !== undefined) return null
+    if (JSON_COLUMNS.includes(node.alias)) return null
     if (node.kind !== 'Identifier') continue
     const segments = node.name.split('.')
     const at = JSON_COLUMNS.includes(segments[0]) ? 0 : JSON_COLUMNS.includes(segments[1] ?? '') ? 1 : -1
@@ -89,13 +94,27 @@ function asNested(text: string, keys: readonly string[], nested: readonly string
 
 /** Whether the text has the keys, of which some contain a dot. */
 function presence(text: string, keys: readonly string[]): string {
-  const present = keys.filter((key) => key.includes('.')).map((key) => `position(${text}, ${quote(`"${key}"`)}) > 0`)
-  return `${present.join(' AND ')} AND JSONHas(${at(text, keys)})`
+  const possible = keys.filter((key) => key.includes('.')).map((key) => `NOT (${lacks(text, `"${key}"`)})`)
+  return `${possible.join(' AND ')} AND JSONHas(${at(text, keys)})`
 }
 
-/** Whether the text certainly does not contain the last key. It may contain the key with escapes. */
+/**
+ * Whether the text certainly does not contain the path, because it lacks the longest step: the engine searches for a word
+ * of four bytes or more twice as fast as for a shorter one.
+ */
 function absence(text: string, steps: readonly string[]): string {
-  return `position(${text}, ${quote(`${steps.at(-1)}"`)}) = 0 AND position(${text}, '\\\\u') = 0`
+  // In every reading, a key begins with the first step, and one ends with the last.
+  const parts = steps.map((step, i) => `${i === 0 ? '"' : ''}${step}${i === steps.length - 1 ? '"' : ''}`)
+  return lacks(
+    text,
+    parts.reduce((found, part) => (part.length > found.length ? part : found)),
+  )
+}
+
+/** Whether the text certainly does not contain a part of a key, not even with escapes. */
+function lacks(text: string, part: string): string {
+  const escaping = part.includes('/') ? '\\' : '\\u'
+  return `position(${text}, ${quote(part)}) = 0 AND position(${text}, ${quote(escaping)}) = 0`
 }
 
 /**

@@ -1,5 +1,5 @@
 import { TENANT_WORKLOAD } from '../clickhouse/protocol.ts'
-import { STATEMENT_BYTES_MAX } from './guard.ts'
+import { type CheckedQuery, STATEMENT_BYTES_MAX } from './guard.ts'
 import { DEFAULT_QUERY_CAPS, type QueryCaps } from './query-caps.ts'
 import { workspaceFilters } from './views.ts'
 
@@ -10,18 +10,21 @@ export const SESSION_SETTINGS: ReadonlySet<string> = new Set(
   Object.keys(sessionSettings('default', '00000000-0000-0000-0000-000000000000')),
 )
 
-/** Third layer around tenant SQL: a read-only session, limited to its own rows and to the caps. */
+/**
+ * Third layer around tenant SQL: a read-only session, limited to its own rows and to the caps.
+ * @param query by default one that may fail because of a value
+ */
 export function sessionSettings(
   database: string,
   workspaceId: string,
   caps: Pick<QueryCaps, 'seconds' | 'memoryBytes' | 'resultBytes'> = DEFAULT_QUERY_CAPS,
+  query: Pick<CheckedQuery, 'isInfallible'> = { isInfallible: false },
 ): Record<string, string | number> {
   return {
     workload: TENANT_WORKLOAD,
     readonly: 1,
     additional_table_filters: workspaceFilters(database, workspaceId),
-    // Enabled only for queries that cannot fail: see `isInfallible`.
-    optimize_use_projections: 0,
+    optimize_use_projections: query.isInfallible ? 1 : 0,
     max_execution_time: caps.seconds,
     max_memory_usage: caps.memoryBytes,
     max_temporary_data_on_disk_size_for_query: DISK_BYTES_MAX,

@@ -11,6 +11,14 @@ const STORED_TABLES = [
 ]
 
 /**
+ * The name of the stored tables where the scope reads them. The scope's own condition has removed the rows of other workspaces
+ * there, and filtering again would cost a short query a fifth of its time, so the session's filters leave out this name.
+ * They apply wherever else a query might reach a stored table, because it cannot guess the name, which no error shows
+ * (see `explainFailure`).
+ */
+const READ_BY_SCOPE = `read_${crypto.randomUUID().replaceAll('-', '')}_scope`
+
+/**
  * The tables that tenant SQL sees, limited to the rows of one workspace. They are common table expressions around the
  * query, because names resolve to the nearest definition: the query's own CTE may hide one of these tables, but no
  * spelling of a name reaches the stored tables with everyone's rows.
@@ -29,6 +37,7 @@ export function scopeDatabase(database: string): string {
  * a PREWHERE are dropped while they are read, before any other condition is evaluated.
  *
  * If a query uses JSON columns only by path, it gets a column per path, named after the path, instead of the JSON column.
+ * Columns that it does not name are omitted, because each costs the engine 0.2 ms.
  *
  * @param query a checked query: its brackets match, and it has no comments
  * @param workspaceId a UUID that does not come from the caller
@@ -44,7 +53,8 @@ export function workspaceFilters(database: string, workspaceId: string): string 
   const filters = STORED_TABLES.map(
     (table) => `'${database}.${table}': 'workspace_id = toUUID(\\'${checkedUuid(workspaceId)}\\')'`,
   )
-  return `{${filters.join(', ')}}`
+  // The first entry that matches is used.
+  return `{${[`'${READ_BY_SCOPE}': '1'`, ...filters].join(', ')}}`
 }
 
 /** Omits tables that the query cannot name, because each one costs the engine time. */
@@ -53,15 +63,17 @@ function scopeOf(database: string, workspaceId: string, query: CheckedQuery): st
   return [...TABLES]
     .filter(([table]) => query.text.includes(table))
     .map(([table, { columns, final, isForAll }]) => {
-      const list = columns.flatMap((column) => expressionsOf(column, query)).join(', ')
-      const source = `${database}.${table}${final ? ' FINAL' : ''}`
+      const list = columns.flatMap((column) => expressionsOf(column, query)).join(', ') || columns[0].name
+      const source = `${database}.${table} AS ${READ_BY_SCOPE}${final ? ' FINAL' : ''}`
       const own = isForAll === true ? '' : ` PREWHERE workspace_id = toUUID('${id}')`
       return `${table} AS (SELECT ${list} FROM ${source}${own})`
     })
     .join(', ')
 }
 
-function expressionsOf({ name, from }: TableColumn, { jsonPaths, numberPaths }: CheckedQuery): string[] {
+function expressionsOf({ name, from }: TableColumn, query: CheckedQuery): string[] {
+  const { jsonPaths, numberPaths } = query
+  if (!query.usesWholeRows && !query.text.includes(name)) return []
   if (jsonPaths !== null && JSON_COLUMNS.includes(name)) {
     const paths = jsonPaths.filter((path) => path.startsWith(`${name}.`))
     return paths.map((path) => {

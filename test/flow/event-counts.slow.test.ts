@@ -1,4 +1,5 @@
 import { expect, test } from 'bun:test'
+import { DEFAULT_QUERY_CAPS } from '../../src/analytics/query-caps.ts'
 import { sessionSettings } from '../../src/analytics/session-settings.ts'
 import { scopedStatement } from '../../src/analytics/views.ts'
 import { remoteClickHouse } from '../../src/clickhouse/backend.ts'
@@ -77,9 +78,16 @@ async function expectCounts(columnar: ColumnarClient, tenant: Tenant, total: num
 
 /** Whether ClickHouse would answer the counts of a tenant from the projection. */
 async function usesProjection({ database, statementText }: ColumnarClient, { workspaceId }: Tenant): Promise<boolean> {
-  const query = { text: COUNTS, jsonPaths: null, numberPaths: [], typeParameters: [], isInfallible: true }
+  const query = {
+    text: COUNTS,
+    jsonPaths: null,
+    numberPaths: [],
+    typeParameters: [],
+    isInfallible: true,
+    usesWholeRows: false,
+  }
   const plan = await statementText(`explain ${scopedStatement(query, database, workspaceId)}`, {
-    settings: { ...sessionSettings(database, workspaceId), optimize_use_projections: 1 },
+    settings: sessionSettings(database, workspaceId, DEFAULT_QUERY_CAPS, query),
   })
   return plan.includes('hourly_counts')
 }

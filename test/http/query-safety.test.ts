@@ -209,7 +209,14 @@ describe('without the guard', () => {
     const scoped = (query: string) =>
       client.query<Record<string, unknown>>(
         scopedStatement(
-          { text: query, jsonPaths: null, numberPaths: [], typeParameters: [], isInfallible: false },
+          {
+            text: query,
+            jsonPaths: null,
+            numberPaths: [],
+            typeParameters: [],
+            isInfallible: false,
+            usesWholeRows: true,
+          },
           client.database,
           OURS,
           100,

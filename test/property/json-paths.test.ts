@@ -11,8 +11,22 @@ const WORKSPACE = Bun.randomUUIDv7()
 const NUMERIC = Bun.randomUUIDv7()
 const MIXED = Bun.randomUUIDv7()
 const PAYLOADS = 400
-const KEYS = ['a', 'b', 'c', 'a.b', 'b.c', 'a.b.c', 'it’s', 'x y']
-const PATHS = ['a', 'b', 'a.b', 'b.c', 'a.b.c', 'c.a', 'c.b.c', '`x y`.a', 'a.`x y`', '`it’s`', 'c.c.c.c']
+const KEYS = ['a', 'b', 'c', 'a.b', 'b.c', 'a.b.c', 'it’s', 'x y', 'in/out']
+const PATHS = [
+  'a',
+  'b',
+  'a.b',
+  'b.c',
+  'a.b.c',
+  'c.a',
+  'c.b.c',
+  '`x y`.a',
+  'a.`x y`',
+  '`it’s`',
+  'c.c.c.c',
+  '`in/out`',
+  'c.`in/out`.a',
+]
 const SCALARS = [
   '1',
   '-5',
@@ -183,9 +197,16 @@ function payload(depth: number): string {
   const keys = KEYS.filter(() => random.bool(0.4))
   for (const key of keys) {
     if (keys.some((other) => other !== key && (other.startsWith(`${key}.`) || key.startsWith(`${other}.`)))) continue
-    members.push(`${JSON.stringify(key)}:${depth > 0 && random.bool(0.4) ? payload(depth - 1) : random.pick(SCALARS)}`)
+    members.push(`${keyText(key)}:${depth > 0 && random.bool(0.4) ? payload(depth - 1) : random.pick(SCALARS)}`)
   }
   return `{${members.join(random.bool() ? ',' : ' ,\n')}}`
+}
+
+/** JSON may escape any character, and slashes in a way of their own. */
+function keyText(key: string): string {
+  const text = JSON.stringify(key)
+  const escaped = text.replace('/', '\\/').replace(/[a-z]/, (letter) => `\\u00${letter.charCodeAt(0).toString(16)}`)
+  return random.bool(0.8) ? text : random.bool() ? text.replace('/', '\\/') : escaped
 }
 
 function quote(text: string): string {

@@ -61,6 +61,33 @@ test('a second statement with the id of a running one has a session of its own, 
   })
 })
 
+test('two statements with one id that begin at the same moment are killed together', async () => {
+  const { sessions, ids } = rig()
+  const { promise, resolve } = Promise.withResolvers<void>()
+  const both = [1, 2].map(() => sessions.during(job({ queryId: 'a' }), () => promise))
+  const [own, plain] = ids
+  expect(plain).toBe('a')
+  expect(sessions.toKill('a')).toBe(`IN ('a', '${own}')`)
+  resolve()
+  await Promise.all(both)
+})
+
+test('a session that does not open leaves nothing behind', async () => {
+  let fails = true
+  const closed: EngineConnection[] = []
+  const sessions = new IdleSessions(
+    async () => (fails ? Promise.reject(new Error('no session')) : (1 as unknown as EngineConnection)),
+    (connection) => closed.push(connection),
+  )
+  const failed = sessions.during(job({}), async () => 1)
+  expect(sessions.toKill('q')).toStartWith("IN ('q'")
+  expect(await failed.catch(({ message }) => message)).toBe('no session')
+  expect(sessions.toKill('q')).toBe("= 'q'")
+  fails = false
+  expect(await sessions.during(job({}), async () => 1)).toBe(1)
+  expect(closed).toEqual([])
+})
+
 test('only a few sessions are kept, those used last', async () => {
   const { ask, closed } = rig()
   for (let i = 0; i < 17; i++) await ask({ database: `d${i}` })

@@ -4,8 +4,15 @@ import { type Job, quote } from './session.ts'
 /** A session that only reads, so that no statement can change its settings or its database. */
 interface ReadSession {
   readonly connection: EngineConnection
-  /** The session's `log_comment`, by which its statement is killed. */
+  /**
+   * The session's `log_comment`, by which its statement is killed. Not the id of its first statement: a late KILL of that
+   * would end a later one.
+   */
   readonly id: string
+}
+
+/** A session that runs a statement, or is being opened for it. */
+interface BusySession extends Pick<ReadSession, 'id'> {
   /** Its statement was killed. It is not used again, because a late KILL would end the next statement. */
   isKilled: boolean
 }
@@ -27,7 +34,7 @@ export class IdleSessions {
   /** The least recently used first. */
   private readonly idle: IdleSession[] = []
   /** Sessions of running statements, by query id. */
-  private readonly busy = new Map<string, ReadSession>()
+  private readonly busy = new Map<string, BusySession>()
 
   constructor(
     private readonly open: (job: Job) => Promise<EngineConnection>,
@@ -42,17 +49,20 @@ export class IdleSessions {
     const key = keyOf(job)
     // A client may use an id twice at the same time.
     if (key === undefined || this.busy.has(job.queryId)) return this.once(job, run)
-    const session = this.take(key) ?? (await this.create(job))
+    const kept = this.take(key)
+    const session: BusySession = { id: kept?.id ?? crypto.randomUUID(), isKilled: false }
     this.busy.set(job.queryId, session)
+    let connection = kept?.connection
     let isReusable = false
     try {
-      const result = await run(session.connection)
+      connection ??= await this.open({ ...job, queryId: session.id })
+      const result = await run(connection)
       isReusable = !session.isKilled
       return result
     } finally {
       this.busy.delete(job.queryId)
-      if (isReusable) this.keep(key, session)
-      else this.close(session.connection)
+      if (connection !== undefined && isReusable) this.keep(key, { connection, id: session.id })
+      else if (connection !== undefined) this.close(connection)
     }
   }
 
@@ -62,12 +72,6 @@ export class IdleSessions {
     if (session === undefined) return `= ${quote(queryId)}`
     session.isKilled = true
     return `IN (${quote(queryId)}, ${quote(session.id)})`
-  }
-
-  /** The session has an id of its own: under its first statement's, a late KILL would end a later one. */
-  private async create(job: Job): Promise<ReadSession> {
-    const id = crypto.randomUUID()
-    return { connection: await this.open({ ...job, queryId: id }), id, isKilled: false }
   }
 
   private async once<T>(job: Job, run: (connection: EngineConnection) => Promise<T>): Promise<T> {
@@ -84,13 +88,13 @@ export class IdleSessions {
     if (at < 0) return undefined
     const [{ timer, connection, id }] = this.idle.splice(at, 1)
     clearTimeout(timer)
-    return { connection, id, isKilled: false }
+    return { connection, id }
   }
 
   private keep(key: string, { connection, id }: ReadSession): void {
     if (this.idle.length === IDLE_MAX) this.drop(this.idle[0])
     const timer = setTimeout(() => this.drop(session), IDLE_MS).unref()
-    const session: IdleSession = { key, connection, id, isKilled: false, timer }
+    const session: IdleSession = { key, connection, id, timer }
     this.idle.push(session)
   }
 
