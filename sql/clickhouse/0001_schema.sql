@@ -3,7 +3,9 @@
 --
 -- Events and changes are partitioned by the day of acceptance, so that late events do not multiply the parts. Settings:
 --   non_replicated_deduplication_window  remembers the tokens of that many loads, so that a repeat changes nothing;
---   fsync_*, min_*_to_fsync_after_merge  a loaded row survives a power cut: the journal drops what has been loaded.
+--   fsync_*, min_*_to_fsync_after_merge  a loaded row survives a power cut: the journal drops what has been loaded;
+--   min_parts_to_merge_at_once           merging the small parts of runs as soon as there are a few costs twice as much as
+--                                        inserting them (measured): each row is then merged 14 to 24 times, not 4.
 
 -- The history of activity -------------------------------------------------------------------------------------------------
 
@@ -89,6 +91,7 @@ engine = MergeTree
 partition by toDate(received_at)
 order by (workspace_id, seq)
 settings
+  min_parts_to_merge_at_once = 16,
   non_replicated_deduplication_window = 10000,
   fsync_after_insert = 1,
   fsync_part_directory = 1,
@@ -165,6 +168,7 @@ create table if not exists {database}.runs (
 engine = ReplacingMergeTree(seq)
 order by (workspace_id, run_id)
 settings
+  min_parts_to_merge_at_once = 16,
   non_replicated_deduplication_window = 10000,
   fsync_after_insert = 1,
   fsync_part_directory = 1,

@@ -11,14 +11,6 @@ const STORED_TABLES = [
 ]
 
 /**
- * The name of the stored tables where the scope reads them. The scope's own condition has removed the rows of other workspaces
- * there, and filtering again would cost a short query a fifth of its time, so the session's filters leave out this name.
- * They apply wherever else a query might reach a stored table, because it cannot guess the name, which no error shows
- * (see `explainFailure`).
- */
-const READ_BY_SCOPE = `read_${crypto.randomUUID().replaceAll('-', '')}_scope`
-
-/**
  * The tables that tenant SQL sees, limited to the rows of one workspace. They are common table expressions around the
  * query, because names resolve to the nearest definition: the query's own CTE may hide one of these tables, but no
  * spelling of a name reaches the stored tables with everyone's rows.
@@ -53,8 +45,7 @@ export function workspaceFilters(database: string, workspaceId: string): string 
   const filters = STORED_TABLES.map(
     (table) => `'${database}.${table}': 'workspace_id = toUUID(\\'${checkedUuid(workspaceId)}\\')'`,
   )
-  // The first entry that matches is used.
-  return `{${[`'${READ_BY_SCOPE}': '1'`, ...filters].join(', ')}}`
+  return `{${filters.join(', ')}}`
 }
 
 /** Omits tables that the query cannot name, because each one costs the engine time. */
@@ -64,7 +55,7 @@ function scopeOf(database: string, workspaceId: string, query: CheckedQuery): st
     .filter(([table]) => query.text.includes(table))
     .map(([table, { columns, final, isForAll }]) => {
       const list = columns.flatMap((column) => expressionsOf(column, query)).join(', ') || columns[0].name
-      const source = `${database}.${table} AS ${READ_BY_SCOPE}${final ? ' FINAL' : ''}`
+      const source = `${database}.${table}${final ? ' FINAL' : ''}`
       const own = isForAll === true ? '' : ` PREWHERE workspace_id = toUUID('${id}')`
       return `${table} AS (SELECT ${list} FROM ${source}${own})`
     })

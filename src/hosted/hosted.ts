@@ -53,12 +53,13 @@ export function startHosted(given: Omit<HostedContext, 'patrol' | 'schemas' | 'p
   /** Stores a decision and responds about the run that was invoked. */
   function resume(caller: Caller, type: PauseRow['type'], pauseId: string, decision: Decision, mode: ResponseMode) {
     return responder.respond(caller.workspaceId, mode, async () => {
-      const run = answeredAbout(caller, await pauses.get(caller, type, pauseId))
+      const pause = await pauses.get(caller, type, pauseId)
+      const run = answeredAbout(caller, pause)
       const seen = mode.stream === true ? await loadProgress(sql, run) : null
       const after = seen === null ? undefined : endOf(OutputLog.of(seen))
-      await pauses.decide(caller, type, pauseId, decision)
-      scheduler.dispatchSoon()
-      return { ...run, outcome: null, after }
+      const paused = { workspaceId: caller.workspaceId, runId: pause.run_id }
+      const { outcome } = await scheduler.resume(paused, (owner) => pauses.decide(caller, pause, decision, owner))
+      return { ...run, outcome, after }
     })
   }
 

@@ -1,3 +1,5 @@
+import type { Slice } from '../http/shared-slice.ts'
+
 /**
  * A language model that continues conversations: the interface that the executor needs of a provider
  * (docs/specification.md#hosted-agents).
@@ -26,6 +28,8 @@ export interface ModelRequest {
   readonly outputSchema: Record<string, unknown> | null
   /** If given, the answer is streamed. Called with each piece of text as it arrives. */
   readonly onText?: (delta: string) => void
+  /** Between its reads a stream yields when this is over. */
+  readonly slice?: Slice
   /** The stream broke and is requested again: the text passed to onText so far is void. */
   readonly onRestart?: () => void
 }

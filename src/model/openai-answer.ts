@@ -31,7 +31,8 @@ export async function readStream(
     if (delta !== '') onText(delta)
     return false
   }
-  const cut = response.body === null ? undefined : await readEvents(response.body, onEvent)
+  const afterRead = () => (request.slice?.isOver === true ? request.slice.yield() : undefined)
+  const cut = response.body === null ? undefined : await readEvents(response.body, onEvent, afterRead)
   // A complete answer counts even if the connection broke afterwards.
   if (!isDone && !answer.isComplete) throw brokenAnswer(cut ?? 'the stream ended in the middle of an answer')
   return answer.finish(request)
@@ -42,12 +43,14 @@ export async function readStream(
  * on synchronously: with hundreds of streams, a promise for each event would be most of the work.
  *
  * @param onEvent called with the data and the event name (`message` if it has none); returns true to stop reading
+ * @param afterRead called after the events of each read; the next read waits for the promise that it returns
  * @returns the error that broke the connection, if one did
  * @throws Fault when an event is too long, and whatever `onEvent` throws
  */
 export async function readEvents(
   body: ReadableStream<Uint8Array>,
   onEvent: (data: string, name: string) => boolean,
+  afterRead: () => Promise<void> | undefined = () => undefined,
 ): Promise<unknown> {
   const reader = body.getReader()
   const decoder = new TextDecoder()
@@ -67,7 +70,9 @@ export async function readEvents(
       if ('error' in read) return read.error
       // Some servers omit the empty line after their last event.
       parser.feed(read.done ? `${decoder.decode()}\n\n` : decoder.decode(read.value, { stream: true }))
+      const pause = afterRead()
       if (read.done) return undefined
+      if (pause !== undefined) await pause
     }
     return undefined
   } finally {

@@ -4,11 +4,11 @@ import { explainFailure } from '../../src/analytics/problems.ts'
 import { DEFAULT_QUERY_CAPS } from '../../src/analytics/query-caps.ts'
 import { sessionSettings } from '../../src/analytics/session-settings.ts'
 import { scopeDatabase, scopedStatement } from '../../src/analytics/views.ts'
-import { type ColumnarClient, ColumnarError } from '../../src/clickhouse/client.ts'
-import { failure, fill, OURS, THEIRS } from '../http/query-tenants.ts'
+import type { ColumnarClient } from '../../src/clickhouse/client.ts'
+import { fill, OURS, THEIRS } from '../http/query-tenants.ts'
 import { freshColumnarDatabase } from '../support/columnar.ts'
 
-/** What the scope of a query contains, and by which name it reads stored tables. */
+/** What the scope of a query contains. */
 
 let client: ColumnarClient
 let guard: SqlGuard
@@ -45,24 +45,6 @@ test('a query gets the columns that it names, and its answer is that of all colu
     'select count() from (select run_id from runs) where run_id in (select run_id from (select * from events))',
   ])
     expect((await guard.check(query)).usesWholeRows, query).toBe(true)
-})
-
-test('the session filters every stored table, except where the scope reads it by a name that no error shows', async () => {
-  const [, name] = /\.events AS (\w+)/.exec(statement(await guard.check('select seq from events'))) ?? []
-  expect(name).toMatch(/^read_[0-9a-f]{32}_scope$/)
-  const stored = (alias: string) => `select distinct workspace_id as id from ${client.database}.events ${alias}`
-  for (const alias of ['', 'as events', 'as read_scope', `as \`${client.database}.events\``])
-    expect(await rows(stored(alias)), alias).toEqual([{ id: OURS }])
-  const shown = new ColumnarError(1, 'X', `Unknown table ${name}`)
-  expect(explainFailure(shown, DEFAULT_QUERY_CAPS).message).not.toContain(`${name}`)
-  for (const query of [
-    'select typ from events',
-    'select throwIf(seq > 0) from events',
-    'select payload.a::Date from events',
-  ]) {
-    const error = await failure(answer(await guard.check(query)))
-    expect(explainFailure(error as ColumnarError, DEFAULT_QUERY_CAPS).message, query).not.toContain(`${name}`)
-  }
 })
 
 function statement(checked: CheckedQuery): string {

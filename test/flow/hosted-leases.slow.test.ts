@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, test } from 'bun:test'
 import { createLog } from '../../src/base/log.ts'
 import { RawJson } from '../../src/base/raw-json.ts'
-import type { Call, HostedRun } from '../../src/hosted/run/run.ts'
+import { type Call, type HostedRun, type Pause, pendingOf } from '../../src/hosted/run/run.ts'
 import { systemEvent } from '../../src/hosted/store/events.ts'
 import { loadProgress } from '../../src/hosted/store/load.ts'
 import { OwnershipLost, type StoredAnswer, storeAnswer } from '../../src/hosted/store/progress.ts'
@@ -92,7 +92,12 @@ function fetchAnswer(run: HostedRun, attempt: string, callId: string): StoredAns
   const at = Date.now()
   const event = systemEvent(run, at, 'llm.call', { step: 1 })
   const cost = { costUsd: 0, spentUsd: 0 }
-  return { step, cost, event, calls: [call], pauses: [], usedMs: 1, at, events: [] }
+  return { step, cost, event, calls: [call], pauses: [], pending: null, usedMs: 1, at, events: [] }
+}
+
+function heldCall(callId: string): Pause {
+  const asks = { type: 'approval', tool: 'fetch', input: RawJson.of({}), question: null, options: null } as const
+  return { pauseId: crypto.randomUUID(), callId, ...asks, expiresAt: null, frame: 1 }
 }
 
 const ownersOf = async (runs: readonly string[]) => {
@@ -163,6 +168,30 @@ describe('two processes', () => {
     await untilStatus(service, data.run_id, 'completed')
     // As far as the service knows, the first one was made by another process.
     expect(backends.tools.calls.filter(({ input }) => input.tag === 'twice')).toEqual([])
+    await service.stop()
+  })
+
+  test('an answer that has paused its run is not stored again once the run continues', async () => {
+    const service = await inProcess()
+    let asked = 0
+    const agent = await backends.agent(service, () => gate(TWICE[asked++]!), { tools: [backends.tools.tool('fetch')] })
+    const { data } = await agent.invoke({ background: true, input: { message: 'pauses' } })
+    await eventually(() => asked === 1)
+    const { run } = (await loadProgress(sql, { workspaceId: await workspaceOf(data.run_id), runId: data.run_id }))!
+    const [{ owner }] = await sql<[{ owner: string }]>`select owner from hosted_runs where run_id = ${data.run_id}`
+    const pause = heldCall(crypto.randomUUID())
+    const { calls, ...answer } = fetchAnswer(run, 'first', pause.callId)
+    const held = calls.map((call) => ({ ...call, status: 'held' as const, startedFrame: null }))
+    const store = () =>
+      storeAnswer(sql, run, owner, { ...answer, calls: held, pauses: [pause], pending: pendingOf(run.runId, pause) })
+    await store()
+    expect(await phasesOf([run.runId])).toEqual(['paused'])
+    // The response was lost, and a decision has given the run back to this process before the second attempt.
+    await sql`update hosted_runs set phase = 'executing', owner = ${owner} where run_id = ${run.runId}`
+    expect(await store().catch((error) => error)).toBeInstanceOf(OwnershipLost)
+    expect(await phasesOf([run.runId])).toEqual(['executing'])
+    openGates()
+    await service.api('POST', `/api/v1/runs/${run.runId}/cancel`, {})
     await service.stop()
   })
 

@@ -54,13 +54,27 @@ test('the phase of a run matches its status, and the database rejects illegal tr
   const agent = await rig.agent(service, [callTurn(['pay', { n: 1 }]), { text: 'done' }], settings)
   const { run_id, awaiting_approval } = (await agent.invoke()).data
   expect(await phaseOf(run_id)).toBe('paused')
-  await expectRejected('hosted_runs', 'phase', 'executing')
+  await expectRejected('hosted_runs', 'phase', 'waiting')
   await expectRejected('tool_calls', 'status', 'started')
   await service.api('POST', `/api/v1/approvals/${awaiting_approval.approval_id}/approve`, {})
   await untilStatus(service, run_id, 'completed')
   expect(await phaseOf(run_id)).toBe('ended')
   await expectRejected('hosted_runs', 'phase', 'queued')
   await expectRejected('pauses', 'status', 'pending')
+})
+
+test('a decision continues its run in the same process, without a queue, where there is a slot', async () => {
+  const { service, tools } = rig
+  const settings = { tools: [tools.tool('pay', { requires_approval: true })] }
+  const agent = await rig.agent(service, [callTurn(['pay', { n: 1 }]), { text: 'done' }], settings)
+  const { run_id, awaiting_approval } = (await agent.invoke()).data
+  await sql.unsafe(`
+    create function refuse_queue() returns trigger language plpgsql as $$ begin raise 'queued'; end $$;
+    create trigger no_queue before update on hosted_runs for each row
+      when (new.run_id = '${run_id}' and new.phase = 'queued') execute function refuse_queue()`)
+  const { data } = await service.api('POST', `/api/v1/approvals/${awaiting_approval.approval_id}/approve`, {})
+  expect([data.status, data.output]).toEqual(['completed', { text: 'done' }])
+  await sql`drop trigger no_queue on hosted_runs`
 })
 
 /** @returns the phase, after checking that it matches the status */

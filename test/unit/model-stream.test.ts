@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import { type ModelAnswer, ModelFailure, type ModelRequest } from '../../src/model/model.ts'
 import { createOpenAiModel } from '../../src/model/openai.ts'
-import { readEvents } from '../../src/model/openai-answer.ts'
+import { readEvents, readStream } from '../../src/model/openai-answer.ts'
 import { eventually } from '../support/eventually.ts'
 import { type Script, startModelServer, type Turn } from '../support/model-server.ts'
 import { seededRandom } from '../support/random.ts'
@@ -53,6 +53,41 @@ test('passes on text deltas as they arrive', async () => {
   expect(deltas).toEqual(['a'])
   expect(server.open).toBe(1)
   expect((await answer).content).toBe('ab')
+})
+
+test('yields between reads when its time is over', async () => {
+  const body = ['a', 'b'].map((content) => `data: ${JSON.stringify(text(content))}\n\n`).join('')
+  const read = async (isOver: boolean) => {
+    const passed: string[] = []
+    const slice = { isOver, yield: async () => void passed.push('yield') }
+    const response = new Response(`${body}data: [DONE]\n\n`)
+    const answer = await readStream(response, { ...REQUEST, slice }, (delta) => passed.push(delta))
+    expect(answer.content).toBe('ab')
+    return passed
+  }
+  expect(await read(false)).toEqual(['a', 'b'])
+  expect(await read(true)).toEqual(['a', 'b', 'yield'])
+})
+
+test('reads on only when what follows a read is done', async () => {
+  const steps: string[] = []
+  const body = new ReadableStream<Uint8Array>(
+    {
+      pull(controller) {
+        const number = steps.filter((step) => step.startsWith('read')).length + 1
+        steps.push(`read ${number}`)
+        if (number === 3) controller.close()
+        else controller.enqueue(new TextEncoder().encode(`data: ${number}\n\n`))
+      },
+    },
+    { highWaterMark: 0 },
+  )
+  const pass = (data: string) => steps.push(`event ${data}`) < 0
+  await readEvents(body, pass, async () => {
+    await Bun.sleep(1)
+    steps.push('done')
+  })
+  expect(steps.slice(0, 7)).toEqual(['read 1', 'event 1', 'done', 'read 2', 'event 2', 'done', 'read 3'])
 })
 
 test('decodes events wherever the bytes are split', async () => {

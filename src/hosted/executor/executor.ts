@@ -120,7 +120,11 @@ export class Executor {
       temperature: agent.temperature,
       maxOutputTokens: agent.maxOutputTokens,
       outputSchema: agent.outputSchema,
-      ...(isStreamed && { onText: (delta: string) => output.addText(delta), onRestart: begin }),
+      ...(isStreamed && {
+        onText: (delta: string) => output.addText(delta),
+        slice: this.slice,
+        onRestart: begin,
+      }),
     }
     const received = await this.context.model.ask(request, signal)
     const latencyMs = performance.now() - startedMs
@@ -150,13 +154,11 @@ export class Executor {
       if (refusal !== null) return writer.fail('refused', `the model refused: ${refusal}`, last)
       const end = await this.finalAnswer(last)
       if (typeof end !== 'string') return end
-      await writer.storeAnswer({ ...last, step: { ...last.step, remark: end } })
-      return null
+      return writer.storeAnswer({ ...last, step: { ...last.step, remark: end } })
     }
     const expiresAt = config.pauseMs === null ? null : new Date(at + config.pauseMs)
     const { calls, pauses } = callsOf(answer, { step, toolbox, schemas, log: output, expiresAt })
-    await writer.storeAnswer(last, calls, pauses)
-    return null
+    return writer.storeAnswer(last, calls, pauses)
   }
 
   /** Ends the run with this answer. @returns the outcome, or a message to the model about what it has to correct */

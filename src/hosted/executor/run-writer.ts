@@ -3,7 +3,16 @@ import { isUnavailable } from '../../postgres/connect.ts'
 import type { TerminalStatus } from '../../runs/state.ts'
 import type { OutputLog } from '../output/output-log.ts'
 import type { HostedContext } from '../run/context.ts'
-import type { Call, Children, Cost, Pause, RunOutcome, RunProgress } from '../run/run.ts'
+import {
+  type Call,
+  type Children,
+  type Cost,
+  type Pause,
+  pendingOf,
+  type RunOutcome,
+  type RunProgress,
+} from '../run/run.ts'
+import { isDone } from '../run/state.ts'
 import { endRun } from '../store/end.ts'
 import { callEvent, endedEvent, requestedEvent, systemEvent } from '../store/events.ts'
 import { loadProgress } from '../store/load.ts'
@@ -77,16 +86,27 @@ export class RunWriter {
     }
   }
 
-  /** Stores an answer of the model, with the calls and questions that it asks for. */
-  async storeAnswer(priced: PricedAnswer, calls: readonly Call[] = [], pauses: readonly Pause[] = []): Promise<void> {
+  /**
+   * Stores an answer of the model, with the calls and questions that it asks for. The run pauses with it if none of the
+   * calls can be made.
+   * @returns null if the run continues
+   */
+  async storeAnswer(
+    priced: PricedAnswer,
+    calls: readonly Call[] = [],
+    pauses: readonly Pause[] = [],
+  ): Promise<RunOutcome | null> {
     const { sql, owner, clock, onChange } = this.context
     const { progress } = this
     const { run } = progress
     const at = clock.now()
     const unheld = calls.filter(({ status }) => status !== 'held')
     const asked = pauses.map((pause) => requestedEvent(run, at, pause))
-    const events = [...asked, ...unheld.map((call) => callEvent(run, at, call))]
-    const answer = { ...priced, calls, pauses, usedMs: this.usedMs, at, events }
+    const canContinue = pauses.length === 0 || unheld.some(({ status }) => !isDone(status))
+    const pending = canContinue ? null : pendingOf(run.runId, pauses[0]!)
+    const paused = pending === null ? [] : [systemEvent(run, at, 'run.paused', { pending })]
+    const events = [...asked, ...unheld.map((call) => callEvent(run, at, call)), ...paused]
+    const answer = { ...priced, calls, pauses, pending, usedMs: this.usedMs, at, events }
     await this.store(() => storeAnswer(sql, run, owner, answer))
     progress.steps.push(priced.step)
     progress.calls.push(...calls)
@@ -96,6 +116,7 @@ export class RunWriter {
     this.budget.settled(priced.cost)
     for (const call of unheld) this.output.addCall(call)
     onChange()
+    return pending && { kind: 'paused', pending }
   }
 
   /** Records that a call is about to be made. @throws OwnershipLost */

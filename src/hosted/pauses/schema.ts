@@ -138,6 +138,8 @@ export interface PauseRow {
   readonly root_run_id: string
   readonly root_agent_id: string
   readonly root_session_id: string | null
+  /** The call of its parent that the run carries out. */
+  readonly parent_call_id: string | null
   readonly agent_id: string
   readonly call_id: string
   readonly type: 'approval' | 'input'

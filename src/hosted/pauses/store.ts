@@ -16,7 +16,7 @@ import { type CallStatus, NEXT_CALL_STATUSES, NEXT_PAUSE_STATUSES, statesBefore 
 import { systemEvent } from '../store/events.ts'
 import { insertOutbox } from '../store/fragments.ts'
 import { loadPauses } from '../store/load.ts'
-import { lockAncestors, showNext, wake } from '../store/pausing.ts'
+import { lockAncestors, lockRun, showNext, wake } from '../store/pausing.ts'
 import { knownParameters } from '../tools/toolbox.ts'
 import type { ListPauses, PauseRow } from './schema.ts'
 
@@ -67,37 +67,38 @@ export class Pauses {
   }
 
   /**
-   * Stores a decision, which is final, and queues the run when no other pause is pending.
+   * Stores a decision, which is final. When no other pause is pending, the run is queued, or given to a process.
+   * @param owner the process that executes a run without ancestors from now on; null: the run is queued
+   * @returns whether `owner` executes it
    * @throws ApiError NOT_FOUND, FORBIDDEN, VALIDATION_ERROR, PAYLOAD_TOO_LARGE; CONFLICT naming the first decision
    */
-  async decide(caller: Caller, type: PauseRow['type'], pauseId: string, decision: Decision): Promise<void> {
+  async decide(caller: Caller, pause: PauseRow, decision: Decision, owner: string | null): Promise<boolean> {
     const { sql, clock, onChange } = this.context
     const { workspaceId } = caller
-    const pause = await this.get(caller, type, pauseId)
     const run = { workspaceId, runId: pause.run_id }
     if (decision.status === 'approved') await this.checkEdited(workspaceId, pause, decision.editedInput)
     const at = clock.now()
-    const decided = await inTransaction(sql, async (tx) => {
-      const chain = await lockAncestors(tx, run)
-      const [row] = await tx`
-        update pauses set status = ${decision.status}, decided_by = ${caller.keyId}, decided_at = ${new Date(at)},
-          comment = ${'comment' in decision ? decision.comment : null},
-          edited_input = ${decision.status === 'approved' ? decision.editedInput : null}::json,
-          answer = ${decision.status === 'answered' ? decision.answer : null}
-        where pause_id = ${pauseId} and status in ${tx(statesBefore(NEXT_PAUSE_STATUSES, decision.status))}
-          and (expires_at is null or expires_at > ${new Date(at)})
-        returning pause_id`
-      if (row === undefined) return false
-      await apply(tx, workspaceId, pause, decision)
-      const events = [decisionEvent(caller, pause, decision, at)]
-      await tx`${insertOutbox(tx, events, 'none', null)}`
-      const [next] = await loadPauses(tx, run)
-      if (next === undefined) await wake(tx, chain)
-      else await showNext(tx, chain, pauseId, pendingOf(pause.run_id, next))
-      return true
+    const isRoot = pause.parent_call_id === null
+    const isGiven = await inTransaction(sql, async (tx) => {
+      const locked = isRoot ? lockRun(tx, run) : await lockAncestors(tx, run)
+      // Pipelined, but executed in order: what was committed before the lock was granted is seen.
+      const [chain, isStored, [next]] = await Promise.all([
+        locked,
+        storeDecision(tx, caller, pause, decision, at),
+        loadPauses(tx, run),
+      ])
+      if (!isStored) return null
+      if (next !== undefined) {
+        await showNext(tx, chain, pause.pause_id, pendingOf(pause.run_id, next))
+        return false
+      }
+      const newOwner = isRoot ? owner : null
+      await wake(tx, chain, newOwner)
+      return newOwner !== null && chain.runs.some(({ phase }) => phase === 'paused')
     })
-    if (!decided) throw alreadyDecided(await this.get(caller, type, pauseId), at)
+    if (isGiven === null) throw alreadyDecided(await this.get(caller, pause.type, pause.pause_id), at)
     onChange()
+    return isGiven
   }
 
   /** Arguments that a person has edited must match the parameters of the tool, where these are known. */
@@ -135,34 +136,55 @@ export function answeredAbout(
 /** Looks up the run of each pause by its key: for a join, the planner may read the whole workspace instead. */
 function selected(sql: Sql) {
   return sql`
-    select p.pause_id, p.run_id, h.root_run_id, root.agent_id as root_agent_id, root.session_id as root_session_id,
+    select p.pause_id, p.run_id, h.root_run_id, h.parent_call_id, root.agent_id as root_agent_id,
+      root.session_id as root_session_id,
       p.agent_id, p.call_id, p.type, p.status, p.tool, p.input, p.edited_input, p.question, p.options, p.answer,
       p.comment, p.decided_by, p.decided_at, p.created_at, p.expires_at
     from pauses p cross join lateral (
-      select root_run_id from hosted_runs where run_id = p.run_id and workspace_id = p.workspace_id offset 0
+      select root_run_id, parent_call_id from hosted_runs where run_id = p.run_id and workspace_id = p.workspace_id offset 0
     ) h cross join lateral (
       select agent_id, session_id from hosted_runs where run_id = h.root_run_id and workspace_id = p.workspace_id offset 0
     ) root`
 }
 
-/**
- * Applies the decision to the call: it runs on exactly the arguments that were shown, or on those that the person
- * edited.
- */
-async function apply(tx: TransactionSql, workspaceId: string, pause: PauseRow, decision: Decision): Promise<void> {
-  const update: { status: CallStatus; input?: RawJson | null; output?: RawJson } =
-    decision.status === 'approved'
-      ? { status: 'ready', input: decision.editedInput ?? pause.input }
-      : decision.status === 'answered'
-        ? { status: 'answered', output: RawJson.of(decision.answer) }
-        : {
-            status: 'rejected',
-            output: failure(`a person has rejected this call${decision.comment ? `: ${decision.comment}` : ''}`),
-          }
-  await tx`
-    update tool_calls set ${tx(update)}
-    where workspace_id = ${workspaceId} and call_id = ${pause.call_id}
-      and status in ${tx(statesBefore(NEXT_CALL_STATUSES, update.status))}`
+/** Stores a decision and applies it to the call. False if the pause has been decided before, or has expired. */
+async function storeDecision(
+  tx: TransactionSql,
+  caller: Caller,
+  pause: PauseRow,
+  decision: Decision,
+  at: number,
+): Promise<boolean> {
+  const call = decidedCall(pause, decision)
+  const { count } = await tx`
+    with decided as (
+      update pauses set status = ${decision.status}, decided_by = ${caller.keyId}, decided_at = ${new Date(at)},
+        comment = ${'comment' in decision ? decision.comment : null},
+        edited_input = ${decision.status === 'approved' ? decision.editedInput : null}::json,
+        answer = ${decision.status === 'answered' ? decision.answer : null}
+      where pause_id = ${pause.pause_id} and status in ${tx(statesBefore(NEXT_PAUSE_STATUSES, decision.status))}
+        and (expires_at is null or expires_at > ${new Date(at)})
+      returning pause_id
+    ), applied as (
+      update tool_calls set ${tx(call)}
+      where workspace_id = ${caller.workspaceId} and call_id = ${pause.call_id}
+        and status in ${tx(statesBefore(NEXT_CALL_STATUSES, call.status))} and exists (select from decided)
+    ), logged as (
+      ${insertOutbox(tx, [decisionEvent(caller, pause, decision, at)], 'none', 'decided')}
+    )
+    select from decided`
+  return count > 0
+}
+
+/** The call after a decision: it runs on exactly the arguments that were shown, or on those that the person edited. */
+function decidedCall(
+  pause: PauseRow,
+  decision: Decision,
+): { readonly status: CallStatus; readonly input?: RawJson | null; readonly output?: RawJson } {
+  if (decision.status === 'approved') return { status: 'ready', input: decision.editedInput ?? pause.input }
+  if (decision.status === 'answered') return { status: 'answered', output: RawJson.of(decision.answer) }
+  const comment = decision.comment ? `: ${decision.comment}` : ''
+  return { status: 'rejected', output: failure(`a person has rejected this call${comment}`) }
 }
 
 function decisionEvent(caller: Caller, pause: PauseRow, decision: Decision, at: number) {

@@ -17,6 +17,8 @@ import type { RunStatus } from '../../runs/state.ts'
  *                                           ▼  completed, failed, cancelled, timed out
  *                                         ended
  * ```
+ *
+ * The process that stores the last decision may execute the run at once: `paused` is then followed by `executing`.
  */
 export const HOSTED_PHASES = ['waiting', 'queued', 'executing', 'paused', 'ended'] as const
 
@@ -34,7 +36,7 @@ export const NEXT_PHASES = {
   queued: ['executing', 'ended'],
   // Back to `queued` when its process stops.
   executing: ['queued', 'paused', 'ended'],
-  paused: ['queued', 'ended'],
+  paused: ['queued', 'executing', 'ended'],
   ended: [],
 } as const satisfies Record<HostedPhase, readonly HostedPhase[]>
 

@@ -2,7 +2,7 @@ import type { RunIdentity } from '../../base/ids.ts'
 import { inTransaction, type Sql } from '../../postgres/connect.ts'
 import { RUN_ROW_COLUMNS } from '../../runs/rows.ts'
 import { NEXT as NEXT_STATUSES } from '../../runs/state.ts'
-import { type HostedPhase, NEXT_PHASES, nextPhase, statesBefore } from '../run/state.ts'
+import { nextPhase, statesBefore } from '../run/state.ts'
 import { systemEvent } from '../store/events.ts'
 import { insertOutbox, phaseIs } from '../store/fragments.ts'
 
@@ -69,12 +69,12 @@ export async function claimQueued(
     if (queued.length === 0) return []
     await tx`
       with ours as (
-        update hosted_runs h set phase = ${'executing' satisfies HostedPhase}, owner = ${owner}
+        update hosted_runs h set phase = ${nextPhase('queued', 'executing')}, owner = ${owner}
         from unnest(
           ${queued.map((run) => run.workspaceId)}::uuid[], ${queued.map((run) => run.runId)}::uuid[]
         ) as i (workspace_id, run_id)
         where h.workspace_id = i.workspace_id and h.run_id = i.run_id
-          and h.phase in ${tx(statesBefore(NEXT_PHASES, 'executing'))}
+          and h.${phaseIs(tx, 'queued')}
         returning h.workspace_id, h.run_id
       ), changed as (
         update runs r set status = 'running', started_at = coalesce(r.started_at, ${new Date(at)}), pending = null

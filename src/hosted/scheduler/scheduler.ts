@@ -6,7 +6,7 @@ import type { LiveOutputs, OutputLog } from '../output/output-log.ts'
 import { ChangeSignals } from '../run/change-signals.ts'
 import type { HostedContext } from '../run/context.ts'
 import type { Children, HostedRun, RunOutcome, RunProgress } from '../run/run.ts'
-import { loadOwned, readOutcome } from '../store/load.ts'
+import { loadProgress, readOutcome } from '../store/load.ts'
 import { McpLists } from '../tools/mcp-lists.ts'
 import { type Claimed, claimOrphans, claimQueued, ownedRuns, releaseAll, workspacesWithQueuedRuns } from './claims.ts'
 import { Slots } from './slots.ts'
@@ -117,6 +117,33 @@ export class Scheduler implements LiveOutputs {
     if (this.isStopping) executor.stop()
     this.notify(run)
     return done
+  }
+
+  /**
+   * Continues a run that waits for a decision: here and at once if there is a slot for it, otherwise it is queued.
+   * @param decide stores the decision, and gives the run to this owner if it can; resolves with whether it has
+   * @returns the outcome, if this process executes it
+   */
+  async resume(
+    run: RunIdentity,
+    decide: (owner: string | null) => Promise<boolean>,
+  ): Promise<{ readonly outcome: Promise<RunOutcome> | null }> {
+    const { workspaceId } = run
+    const hasSlot = this.takeSlot(workspaceId)
+    let isOurs = false
+    try {
+      isOurs = await decide(hasSlot ? this.context.owner : null)
+    } finally {
+      if (hasSlot && !isOurs) this.slots.release(workspaceId)
+    }
+    if (!isOurs) {
+      this.dispatchSoon()
+      return { outcome: null }
+    }
+    // The executor that has paused it may not have finished.
+    this.stopRun(run)
+    await this.executeAll([{ ...run, isChild: false }])
+    return { outcome: this.executionOf(run)?.done ?? null }
   }
 
   /** The output of a run, if this process executes it. */
@@ -230,13 +257,13 @@ export class Scheduler implements LiveOutputs {
   }
 
   /** @param claimed have their slots */
-  private async executeAll(claimed: readonly Claimed[]): Promise<void> {
+  private async executeAll(claimed: readonly Pick<Claimed, keyof RunIdentity | 'isChild'>[]): Promise<void> {
     await Promise.all(
       claimed.map(async (run) => {
         const { runId, workspaceId, isChild } = run
         const slice = this.context.slice.of(workspaceId)
         if (slice.isOver) await slice.yield()
-        const progress = await loadOwned(this.context.sql, run, this.context.owner).catch((error) => {
+        const progress = await loadProgress(this.context.sql, run, this.context.owner).catch((error) => {
           this.context.log.warn('a hosted run could not be read; retrying later', { workspaceId, runId, error })
           return null
         })

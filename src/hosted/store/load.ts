@@ -17,7 +17,7 @@ import {
   type Step,
 } from '../run/run.ts'
 import type { HostedPhase } from '../run/state.ts'
-import { executedBy, pauseIs, phaseIs } from './fragments.ts'
+import { pauseIs, phaseIs } from './fragments.ts'
 
 /** How many of the newest messages of a session go to the model; older ones are kept for people to read. */
 const SESSION_MESSAGES_MAX = 400
@@ -33,36 +33,30 @@ export async function findRun(sql: Sql, { workspaceId, runId }: RunIdentity): Pr
   return row ?? null
 }
 
-/** The run with everything it has done; null when it does not exist. */
-export async function loadProgress(sql: Sql, identity: RunIdentity): Promise<RunProgress | null> {
+/**
+ * The run with everything it has done; null when it does not exist.
+ * @param owner null also when this process does not execute it. This is checked last: only the owner changes the rows, so
+ *   what was read before is the present state
+ */
+export async function loadProgress(sql: Sql, identity: RunIdentity, owner?: string): Promise<RunProgress | null> {
   const { workspaceId, runId } = identity
-  const [[row], steps, calls, pauses] = await Promise.all([
-    sql<HostedRunRow[]>`
-      select h.run_id as "runId", h.workspace_id as "workspaceId", h.agent_id as "agentId",
-        h.root_run_id as "rootRunId", h.parent_call_id as "parentCallId", h.session_id as "sessionId", h.plan,
-        h.used_ms as "usedMs", r.cost_usd as "costUsd", h.spent_usd as "spentUsd"
-      from hosted_runs h join runs r on r.workspace_id = h.workspace_id and r.run_id = h.run_id
-      where h.workspace_id = ${workspaceId} and h.run_id = ${runId}`,
+  const [steps, calls, pauses] = await Promise.all([
     loadSteps(sql, identity),
     loadCalls(sql, identity),
     loadPauses(sql, identity),
   ])
+  const [row] = await sql<HostedRunRow[]>`
+    select h.run_id as "runId", h.workspace_id as "workspaceId", h.agent_id as "agentId",
+      h.root_run_id as "rootRunId", h.parent_call_id as "parentCallId", h.session_id as "sessionId", h.plan,
+      h.used_ms as "usedMs", r.cost_usd as "costUsd", h.spent_usd as "spentUsd"
+    from hosted_runs h join runs r on r.workspace_id = h.workspace_id and r.run_id = h.run_id
+    where h.workspace_id = ${workspaceId} and h.run_id = ${runId}
+      ${owner === undefined ? sql`` : sql`and h.owner = ${owner} and h.${phaseIs(sql, 'executing')}`}`
   if (row === undefined) return null
   const { usedMs, costUsd, spentUsd, ...run } = row
   const history = run.sessionId === null ? [] : await loadHistory(sql, run.workspaceId, run.sessionId)
   const plan = run.plan.parse() as RunPlan
   return { run: { ...run, plan }, history, steps, calls, pauses, usedMs, costUsd, spentUsd }
-}
-
-/**
- * The progress of a run for the process that executes it; null when it has another owner or has ended. Ownership is checked
- * last: only the owner changes the rows, so what was read before is the present state.
- */
-export async function loadOwned(sql: Sql, run: RunIdentity, owner: string): Promise<RunProgress | null> {
-  const progress = await loadProgress(sql, run)
-  const [row] = await sql`
-    select from hosted_runs where ${executedBy(sql, run, owner)}`
-  return row === undefined ? null : progress
 }
 
 /** The progress of a run that has just started: none of its own, but its session may have a history. */

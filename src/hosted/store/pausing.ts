@@ -112,20 +112,31 @@ export async function lockAncestors(tx: TransactionSql, { workspaceId, runId }: 
     )
     select run_id, height from chain order by height desc`
   const runs: ChainRun[] = []
-  for (const { run_id } of chain) {
-    const [row] = await tx<ChainRun[]>`
-      select run_id, phase from hosted_runs where workspace_id = ${workspaceId} and run_id = ${run_id} for update`
-    if (row !== undefined) runs.push(row)
-  }
+  for (const { run_id } of chain) runs.push(...(await lockRun(tx, { workspaceId, runId: run_id })).runs)
   return { workspaceId, runs }
 }
 
-/** Queues the paused runs of a chain again. Call with the rows locked. */
-export async function wake(tx: TransactionSql, { workspaceId, runs }: AncestorChain): Promise<void> {
+/** As {@link lockAncestors}, of a run without ancestors. */
+export async function lockRun(tx: TransactionSql, { workspaceId, runId }: RunIdentity): Promise<AncestorChain> {
+  const runs = await tx<ChainRun[]>`
+    select run_id, phase from hosted_runs where workspace_id = ${workspaceId} and run_id = ${runId} for update`
+  return { workspaceId, runs }
+}
+
+/**
+ * Queues the paused runs of a chain again. Call with the rows locked.
+ * @param owner executes the only run of the chain instead
+ */
+export async function wake(
+  tx: TransactionSql,
+  { workspaceId, runs }: AncestorChain,
+  owner: string | null = null,
+): Promise<void> {
+  const phase = owner === null ? nextPhase('paused', 'queued') : nextPhase('paused', 'executing')
   const paused = runs.filter(({ phase }) => phase === 'paused').map(({ run_id }) => run_id)
   await tx`
     with awake as (
-      update hosted_runs set phase = ${nextPhase('paused', 'queued')}
+      update hosted_runs set phase = ${phase}, owner = ${owner}
       where workspace_id = ${workspaceId} and run_id = any(${paused}::uuid[])
     ), changed as (
       update runs r set status = 'running', pending = null

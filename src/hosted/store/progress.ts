@@ -1,8 +1,17 @@
-import { RawJson } from '../../base/raw-json.ts'
+import { encodeJson, RawJson } from '../../base/raw-json.ts'
 import type { SystemEventRow } from '../../journal/rows.ts'
 import type { Sql } from '../../postgres/connect.ts'
-import type { Call, Cost, HostedRun, Pause, Step } from '../run/run.ts'
-import { NEXT_CALL_STATUSES, type PauseStatus, statesBefore } from '../run/state.ts'
+import { RUN_ROW_COLUMNS } from '../../runs/rows.ts'
+import {
+  type Call,
+  type Cost,
+  type HostedRun,
+  type Pause,
+  type PendingPause,
+  pausedStatus,
+  type Step,
+} from '../run/run.ts'
+import { NEXT_CALL_STATUSES, nextPhase, type PauseStatus, statesBefore } from '../run/state.ts'
 import { executedBy, insertOutbox, insertStep } from './fragments.ts'
 
 /**
@@ -25,6 +34,8 @@ export interface StoredAnswer extends PricedAnswer {
   /** The new calls of this step. */
   readonly calls: readonly Call[]
   readonly pauses: readonly Pause[]
+  /** What the run waits for, if it pauses with this answer: each of its calls waits for a person, or has a result. */
+  readonly pending: PendingPause | null
   readonly usedMs: number
   /** Unix milliseconds. */
   readonly at: number
@@ -33,22 +44,25 @@ export interface StoredAnswer extends PricedAnswer {
 }
 
 /**
- * Stores an answer of the model and the calls it requests, before any of them is made. Storing the same answer again
- * changes nothing.
- * @throws OwnershipLost, also when another answer is already stored for this step: only the calls of that one are made
+ * Stores an answer of the model and the calls it requests, before any of them is made, and pauses the run if it has to
+ * wait for people. Storing the same answer again changes nothing.
+ * @throws OwnershipLost, also when another answer is already stored for this step: only the calls of that one are made;
+ *   and when the run has paused with this answer before
  */
 export async function storeAnswer(sql: Sql, run: HostedRun, owner: string, answer: StoredAnswer): Promise<void> {
-  const { step, cost, calls, pauses } = answer
+  const { step, cost, calls, pauses, pending } = answer
   const at = new Date(answer.at)
+  // Storing may be tried again after it has succeeded, and the run may have continued since.
+  const isNew = sql`
+    not exists (
+      select from run_steps where workspace_id = ${run.workspaceId} and run_id = ${run.runId} and step = ${step.step}
+    )`
+  const pausing = pending === null ? sql`` : sql`, phase = ${nextPhase('executing', 'paused')}, owner = null`
   const [outcome] = await sql<{ owned: boolean; inserted: boolean; existing: string | null }[]>`
     with owned as (
       update hosted_runs set used_ms = ${answer.usedMs}, reserved_usd = 0,
-        -- Storing may be tried again after it has succeeded.
-        spent_usd = spent_usd + case when exists (
-          select from run_steps
-          where workspace_id = ${run.workspaceId} and run_id = ${run.runId} and step = ${step.step}
-        ) then 0 else ${cost.spentUsd}::float8 end
-      where ${executedBy(sql, run, owner)}
+        spent_usd = spent_usd + case when ${isNew} then ${cost.spentUsd}::float8 else 0 end${pausing}
+      where ${executedBy(sql, run, owner)} ${pending === null ? sql`` : sql`and ${isNew}`}
       returning workspace_id
     ), stored as (
       ${insertStep(sql, run.runId, step, at, 'owned')}
@@ -82,12 +96,14 @@ export async function storeAnswer(sql: Sql, run: HostedRun, owner: string, answe
         ${pauses.map((pause) => pause.expiresAt?.toISOString() ?? null)}::timestamptz[],
         ${pauses.map((pause) => pause.frame)}::int[]
       ) as i (pause_id, call_id, type, tool, input, question, options, expires_at, frame)
-    ), counted as (
-      update runs set input_tokens = input_tokens + ${step.inputTokens}::bigint,
-        output_tokens = output_tokens + ${step.outputTokens}::bigint, cost_usd = round((cost_usd + ${cost.costUsd}::float8)::numeric, 10)::float8
-      where workspace_id = ${run.workspaceId} and run_id = ${run.runId} and exists (select from stored)
+    ), changed as (
+      update runs r set input_tokens = r.input_tokens + ${step.inputTokens}::bigint,
+        output_tokens = r.output_tokens + ${step.outputTokens}::bigint, cost_usd = round((r.cost_usd + ${cost.costUsd}::float8)::numeric, 10)::float8
+        ${pending === null ? sql`` : sql`, status = ${pausedStatus(pending)}, pending = ${new RawJson(encodeJson(pending))}::json`}
+      where r.workspace_id = ${run.workspaceId} and r.run_id = ${run.runId} and exists (select from stored)
+      ${pending === null ? sql`` : sql`returning ${sql.unsafe(RUN_ROW_COLUMNS)}`}
     ), logged as (
-      ${insertOutbox(sql, [answer.event, ...answer.events], 'none', 'stored')}
+      ${insertOutbox(sql, [answer.event, ...answer.events], pending === null ? 'none' : 'last', 'stored')}
     )
     select exists (select from owned) as owned, exists (select from stored) as inserted, (
       select attempt from run_steps
