@@ -1,5 +1,5 @@
 const VARINT_BYTES_MAX = 10
-/** ASCII strings up to this length are written without a native call. Below 128, so that the length is one byte. */
+/** Texts up to this length are written without a native call. Below 128, so that the length is one byte. */
 const SHORT_LENGTH_MAX = 48
 const KEPT_BYTES_MAX = 16 * 1024 * 1024
 
@@ -87,6 +87,15 @@ export class Bytes {
     this.length += this.buffer.write(text, this.length)
   }
 
+  /** Bytes copied from `source`. */
+  copy(source: Buffer, start: number, end: number): void {
+    this.reserve(end - start)
+    const { buffer, length } = this
+    if (end - start > SHORT_LENGTH_MAX) source.copy(buffer, length, start, end)
+    else for (let from = start, to = length; from < end; ) buffer[to++] = source[from++]
+    this.length = length + end - start
+  }
+
   /**
    * Writes a short ASCII text, which takes a fraction of the time of a native call. The caller has reserved the space.
    * Returns false, and writes nothing, for any other text.
@@ -104,11 +113,8 @@ export class Bytes {
 
   /** A `String` copied from `source`. */
   slice(source: Buffer, start: number, end: number): void {
-    const bytes = end - start
-    this.varint(bytes)
-    this.reserve(bytes)
-    source.copy(this.buffer, this.length, start, end)
-    this.length += bytes
+    this.varint(end - start)
+    this.copy(source, start, end)
   }
 
   /** `Int64` or `DateTime64` from a whole number within ±2^53. */

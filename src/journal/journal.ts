@@ -1,4 +1,4 @@
-import type { EventBatch, RunRow, SystemEventRow, TaskRow } from './rows.ts'
+import type { EventBatch, RunRow, SystemEventRow, TaskToAppend } from './rows.ts'
 
 /**
  * A journal as its consumers see it: one ordered, durable log of everything that agents report. Feeds, SQL and run
@@ -58,7 +58,7 @@ export interface Journal extends JournalReader {
    * workspace that are not from the outbox have none.
    */
   appendRuns(rows: readonly RunRow[], outboxIds: readonly string[]): Promise<Appended>
-  appendTasks(rows: readonly TaskRow[], outboxIds: readonly string[]): Promise<Appended>
+  appendTasks(rows: readonly TaskToAppend[], outboxIds: readonly string[]): Promise<Appended>
   appendSystemEvents(rows: readonly SystemEventRow[], outboxIds: readonly string[]): Promise<Appended>
   /** The outbox ids of the newest durable frame of each kind: those rows must not be appended again. */
   lastOutboxIds(): readonly string[]

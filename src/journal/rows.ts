@@ -72,6 +72,19 @@ export interface TaskRow {
   readonly completed_at: number | null
 }
 
+/** A task for the journal, whose free-form members may be the UTF-8 of their text. */
+export interface TaskToAppend extends Omit<TaskRow, 'input' | 'output'> {
+  readonly input: string | Utf8Range | null
+  readonly output: string | Utf8Range | null
+}
+
+/** A text in memory that nobody writes to again. */
+export interface Utf8Range {
+  readonly text: Buffer
+  readonly start: number
+  readonly end: number
+}
+
 /** Validated events as columns; texts are ranges of `text`. */
 export interface EventColumns {
   readonly text: Buffer

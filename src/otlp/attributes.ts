@@ -1,10 +1,23 @@
 import { numberIn } from '../conventions/usage-names.ts'
-import type { AnyValue, Attributes, Resource } from './telemetry.ts'
+import { encodeValue } from './json-writer.ts'
+import { type AnyValue, type Attributes, type Resource, Utf8Text } from './telemetry.ts'
+
+/** The attribute, a string also if it stayed in the body. */
+function valueAt(attributes: Attributes, name: string): AnyValue | undefined {
+  const value = attributes.get(name)
+  return value instanceof Utf8Text ? `${value}` : value
+}
+
+/** The attribute if it is a string, or else an empty text. */
+export function textAt(attributes: Attributes, name: string): string {
+  const value = valueAt(attributes, name)
+  return typeof value === 'string' ? value : ''
+}
 
 /** The first of these attributes that is a non-empty string, or a number, as a string. */
 export function firstText(attributes: Attributes, names: readonly string[]): string | null {
   for (const name of names) {
-    const value = attributes.get(name)
+    const value = valueAt(attributes, name)
     if (typeof value === 'string' && value !== '') return value
     if (typeof value === 'number' || typeof value === 'bigint') return `${value}`
   }
@@ -14,11 +27,24 @@ export function firstText(attributes: Attributes, names: readonly string[]): str
 /** The first of these attributes that is a number of at least 0, or a string with one ({@link numberIn}). */
 export function firstNumber(attributes: Attributes, names: readonly string[]): number | null {
   for (const name of names) {
-    const value = attributes.get(name)
+    const value = valueAt(attributes, name)
     const number = typeof value === 'string' ? numberIn(value) : value
     if (typeof number === 'number' && Number.isFinite(number) && number >= 0) return number
   }
   return null
+}
+
+/** The first of these attributes that is a non-empty string or a list, whose texts it returns. */
+export function firstTexts(attributes: Attributes, names: readonly string[]): string[] {
+  for (const name of names) {
+    const value = valueAt(attributes, name)
+    if (typeof value === 'string' && value !== '') return [value]
+    if (Array.isArray(value)) {
+      const texts = value.map((item) => (item instanceof Utf8Text ? `${item}` : item))
+      return texts.filter((text) => typeof text === 'string' && text !== '')
+    }
+  }
+  return []
 }
 
 /** The first of these attributes that is present and neither null nor empty. */
@@ -30,45 +56,11 @@ export function firstValue(attributes: Attributes, names: readonly string[]): An
   return undefined
 }
 
-/** What JSON escapes: quotes, backslashes, control characters and surrogates, which may be lone. */
-// biome-ignore lint/suspicious/noControlCharactersInRegex: JSON escapes them. The inverted class takes ten times as long.
-const ESCAPED = /["\\\u0000-\u001f\ud800-\udfff]/
-/** The same without quotes and backslashes, whose escape is just a backslash in front. */
-// biome-ignore lint/suspicious/noControlCharactersInRegex: as above.
-const NEEDS_STRINGIFY = /[\u0000-\u001f\ud800-\udfff]/
-
-/**
- * Encodes a string as JSON. Contents are often JSON themselves, with many quotes, and `JSON.stringify` takes three times
- * as long for a string with quotes as for one without.
- */
-function encodeText(text: string): string {
-  if (!ESCAPED.test(text)) return `"${text}"`
-  if (NEEDS_STRINGIFY.test(text)) return JSON.stringify(text)
-  const escaped = text.includes('\\') ? text.replaceAll('\\', '\\\\') : text
-  return `"${escaped.replaceAll('"', '\\"')}"`
-}
-
-/** Encodes a value as JSON, without loss of precision. */
-export function encodeValue(value: AnyValue): string {
-  if (typeof value === 'string') return encodeText(value)
-  if (value === null || typeof value !== 'object') return `${value}`
-  if (value instanceof Map) return encodeAttributes(value)
-  return `[${value.map(encodeValue).join(',')}]`
-}
-
-export function encodeAttributes(attributes: Attributes): string {
-  let text = '{'
-  for (const [name, value] of attributes) {
-    text += `${text.length === 1 ? '' : ','}${encodeText(name)}:${encodeValue(value)}`
-  }
-  return `${text}}`
-}
-
 const resourceTexts = new WeakMap<Resource, string>()
 
 /** The attributes of a resource as JSON, encoded once for all items of an export. */
 export function resourceText(resource: Resource): string {
-  const text = resourceTexts.get(resource) ?? encodeAttributes(resource.attributes)
+  const text = resourceTexts.get(resource) ?? encodeValue(resource.attributes)
   resourceTexts.set(resource, text)
   return text
 }

@@ -1,24 +1,25 @@
-import { RawJson } from '../base/raw-json.ts'
+import type { Bytes } from '../clickhouse/bytes.ts'
 import { CONTENT, ERROR } from '../conventions/names.ts'
-import { skipValue } from '../http/json-scan.ts'
-import { encodeValue, firstText, firstValue } from './attributes.ts'
-import type { AnyValue, Attributes } from './telemetry.ts'
+import { CLOSE_BRACE, OPEN_BRACE, OPEN_BRACKET, QUOTE } from '../http/json-scan.ts'
+import { firstText, firstValue } from './attributes.ts'
+import { isJson, writeValue } from './json-writer.ts'
+import { type AnyValue, type Attributes, type Range, Utf8Text } from './telemetry.ts'
 
 /** The input and output of a span, from its content attributes, as free-form JSON objects. */
 
 /** How deep JSON in a string may be nested; a string with deeper JSON stays a string. */
 const JSON_DEPTH_MAX = 100
-/** Longer texts are only scanned: parsing them would take too much memory and time. */
-const PARSED_LENGTH_MAX = 64 * 1024
 
-export function inputOf(attributes: Attributes, bytesMax: number): RawJson | null {
+/** Writes the input. Null if there is none. */
+export function writeInput(out: Bytes, attributes: Attributes, bytesMax: number): Range | null {
   const value = firstValue(attributes, CONTENT.input) ?? mastraAttribute(attributes, 'input')
-  return asObject(value ?? indexedMessages(attributes, 'gen_ai.prompt.'), bytesMax)
+  return writeObject(out, value ?? indexedMessages(attributes, 'gen_ai.prompt.'), bytesMax)
 }
 
-export function outputOf(attributes: Attributes, bytesMax: number): RawJson | null {
+/** As {@link writeInput}. */
+export function writeOutput(out: Bytes, attributes: Attributes, bytesMax: number): Range | null {
   const value = firstValue(attributes, CONTENT.output) ?? mastraAttribute(attributes, 'output')
-  return asObject(value ?? indexedMessages(attributes, 'gen_ai.completion.'), bytesMax)
+  return writeObject(out, value ?? indexedMessages(attributes, 'gen_ai.completion.'), bytesMax)
 }
 
 /** The error message in the attributes of a span or of its exception event. */
@@ -28,8 +29,8 @@ export function exceptionMessage(attributes: Attributes): string | null {
 
 /** An attribute such as `mastra.agent_run.input`. */
 function mastraAttribute(attributes: Attributes, what: 'input' | 'output'): AnyValue | undefined {
-  const type = attributes.get('mastra.span.type')
-  return type === undefined ? undefined : attributes.get(`mastra.${type}.${what}`)
+  const type = firstText(attributes, ['mastra.span.type'])
+  return type === null ? undefined : attributes.get(`mastra.${type}.${what}`)
 }
 
 /** Attributes such as `gen_ai.prompt.0.role` as a list of messages. */
@@ -47,57 +48,72 @@ function indexedMessages(attributes: Attributes, prefix: string): AnyValue | und
 }
 
 /**
- * Keeps an object as it is and wraps anything else: an array of messages as `messages`, a string as `text`, other values
- * as `value`. A string that contains a JSON object or array is treated as that JSON.
+ * Writes an object as it is and wraps anything else: an array of messages as `messages`, a string as `text`, other values
+ * as `value`.
  */
-function asObject(value: AnyValue | undefined, bytesMax: number): RawJson | null {
+function writeObject(out: Bytes, value: AnyValue | undefined, bytesMax: number): Range | null {
   if (value === undefined) return null
-  if (typeof value === 'string' && value.length > bytesMax) return startOf(value, bytesMax)
-  const text = typeof value === 'string' ? (asJson(value) ?? encodeValue(value)) : encodeValue(value)
-  const object = text[0] === '{' ? text : `{"${memberNameOf(text)}":${text}}`
-  // A UTF-16 unit takes at most 3 bytes.
-  if (object.length * 3 <= bytesMax || Buffer.byteLength(object) <= bytesMax) return new RawJson(object)
-  return startOf(text, bytesMax)
+  if (value instanceof Utf8Text && value.length > bytesMax) return writeObject(out, `${value}`, bytesMax)
+  const start = out.length
+  if (typeof value === 'string' && value.length > bytesMax) writeStart(out, value, bytesMax)
+  else {
+    writeContent(out, value)
+    const head = headOf(out.buffer, start, out.length)
+    const tail = head === '' ? 0 : 1
+    if (out.length - start + head.length + tail > bytesMax) {
+      const text = out.buffer.toString('utf8', start, out.length)
+      out.length = start
+      writeStart(out, text, bytesMax)
+    } else if (head !== '') {
+      out.reserve(head.length)
+      out.buffer.copyWithin(start + head.length, start, out.length)
+      out.buffer.write(head, start)
+      out.length += head.length
+      out.byte(CLOSE_BRACE)
+    }
+  }
+  return { start, end: out.length }
 }
 
-function startOf(text: string, bytesMax: number): RawJson {
+function writeContent(out: Bytes, value: AnyValue): void {
+  const json = typeof value === 'string' || value instanceof Utf8Text ? jsonIn(value) : undefined
+  if (json === undefined) writeValue(out, value)
+  else if (typeof json === 'string') out.text(json)
+  else out.copy(json.body, json.start, json.end)
+}
+
+/** The text, trimmed, if it is a JSON object or array; undefined otherwise. */
+function jsonIn(text: string | Utf8Text): string | Utf8Text | undefined {
+  if (typeof text === 'string') {
+    const trimmed = text.trim()
+    return (trimmed[0] === '{' || trimmed[0] === '[') && isJson(trimmed, JSON_DEPTH_MAX) ? trimmed : undefined
+  }
+  const { body } = text
+  let { start, end } = text
+  while (start < end && isSpace(body[start])) start++
+  while (start < end && isSpace(body[end - 1])) end--
+  // Beyond ASCII there is more space.
+  if (body[start] >= 0x80 || body[end - 1] >= 0x80) return jsonIn(`${text}`)
+  if (body[start] !== OPEN_BRACE && body[start] !== OPEN_BRACKET) return undefined
+  const trimmed = new Utf8Text(body, start, end)
+  return isJson(trimmed, JSON_DEPTH_MAX) ? trimmed : undefined
+}
+
+function writeStart(out: Bytes, text: string, bytesMax: number): void {
   // Escaping makes a string up to six times as long.
   const length = Math.max(0, Math.floor(bytesMax / 6) - 40)
-  return new RawJson(`{"text":${JSON.stringify(text.slice(0, length).toWellFormed())},"truncated":true}`)
+  out.text(`{"text":${JSON.stringify(text.slice(0, length).toWellFormed())},"truncated":true}`)
 }
 
-function memberNameOf(text: string): string {
-  if (text[0] === '"') return 'text'
-  return text.startsWith('[{') ? 'messages' : 'value'
+/** What comes before a value to make it the member of an object; empty for an object. */
+function headOf(json: Uint8Array, start: number, end: number): string {
+  if (json[start] === OPEN_BRACE) return ''
+  if (json[start] === QUOTE) return '{"text":'
+  return json[start] === OPEN_BRACKET && end - start > 1 && json[start + 1] === OPEN_BRACE
+    ? '{"messages":'
+    : '{"value":'
 }
 
-/** The trimmed text if it is a JSON object or array; undefined otherwise. */
-function asJson(text: string): string | undefined {
-  const trimmed = text.trim()
-  if (trimmed[0] !== '{' && trimmed[0] !== '[') return undefined
-  return isJson(trimmed) ? trimmed : undefined
-}
-
-/** The built-in parser is the fastest check of a short text. Texts that are long, or may be nested too deep, are scanned. */
-function isJson(text: string): boolean {
-  try {
-    if (text.length <= PARSED_LENGTH_MAX && !hasMoreLevels(text, JSON_DEPTH_MAX)) {
-      JSON.parse(text)
-      return true
-    }
-    // The scanner needs a zero byte after the text.
-    const bytes = Buffer.from(`${text}\0`)
-    return skipValue(bytes, 0, JSON_DEPTH_MAX) === bytes.length - 1
-  } catch {
-    return false
-  }
-}
-
-/** Whether JSON may be nested deeper than `max`, judged by the number of its opening brackets. */
-function hasMoreLevels(text: string, max: number): boolean {
-  let levels = 0
-  for (const bracket of '{[') {
-    for (let at = text.indexOf(bracket); at >= 0; at = text.indexOf(bracket, at + 1)) if (++levels > max) return true
-  }
-  return false
+function isSpace(byte: number): boolean {
+  return byte === 0x20 || (byte >= 0x09 && byte <= 0x0d)
 }

@@ -1,7 +1,7 @@
 import { lookup } from '../base/lookup.ts'
 import { AGENT, SESSION, TAGS, USER } from '../conventions/names.ts'
 import { USAGE_NAMES } from '../conventions/usage-names.ts'
-import { firstNumber, firstText } from './attributes.ts'
+import { firstNumber, firstText, firstTexts, textAt } from './attributes.ts'
 import type { Attributes } from './telemetry.ts'
 
 /**
@@ -87,19 +87,9 @@ export function userOf(attributes: Attributes): string | null {
 }
 
 export function tagsOf(attributes: Attributes): string[] {
-  for (const name of TAGS) {
-    const value = attributes.get(name)
-    if (Array.isArray(value)) return value.filter((tag) => typeof tag === 'string' && tag !== '')
-    if (typeof value === 'string' && value !== '') return [value]
-  }
-  return []
+  return firstTexts(attributes, TAGS)
 }
 
 export function agentNameOf(attributes: Attributes): string | null {
   return firstText(attributes, AGENT)
-}
-
-function textAt(attributes: Attributes, name: string): string {
-  const value = attributes.get(name)
-  return typeof value === 'string' ? value : ''
 }

@@ -1,14 +1,21 @@
 import type { RunRef } from '../base/ids.ts'
+import type { Bytes } from '../clickhouse/bytes.ts'
 import type { Appended } from '../journal/journal.ts'
-import type { TaskRow } from '../journal/rows.ts'
+import type { TaskToAppend } from '../journal/rows.ts'
 import { type PartitionRef, type Partitions, writerOf } from '../partitions/partition.ts'
-import { createColumns } from './event-columns.ts'
+import { columnsOf } from './event-columns.ts'
 import type { MappedEvent } from './mapping.ts'
 
 interface EventWriterDeps {
   readonly partitions: Partitions
   /** Called with the result of each append, for the metrics. */
   readonly onAccepted: (accepted: number, duplicates: number) => void
+}
+
+/** Events of a run, and the JSON of their payloads. */
+interface WrittenEvents {
+  readonly events: readonly MappedEvent[]
+  readonly json: Bytes
 }
 
 /**
@@ -23,13 +30,12 @@ interface EventWriterDeps {
 export type WriteEvents = (
   caller: PartitionRef,
   run: RunRef,
-  events: readonly MappedEvent[],
-  tasksOf?: (fresh: readonly boolean[]) => readonly TaskRow[],
+  written: WrittenEvents,
+  tasksOf?: (fresh: readonly boolean[]) => readonly TaskToAppend[],
 ) => Promise<Appended | null>
 
 export function createEventWriter({ partitions, onAccepted }: EventWriterDeps): WriteEvents {
-  const toColumns = createColumns()
-  return async (caller, run, events, tasksOf = () => []) => {
+  return async (caller, run, { events, json }, tasksOf = () => []) => {
     const { journal, ids } = writerOf(partitions, caller)
     const eventIds = events.map(({ id }) => id)
     const { duplicates, durable } = await ids.claim(run, eventIds, async ({ fresh }): Promise<Appended | null> => {
@@ -38,7 +44,7 @@ export function createEventWriter({ partitions, onAccepted }: EventWriterDeps): 
       // Both calls in the same tick, so that they share a commit.
       const [appendedTasks, appendedEvents] = await Promise.all([
         tasks.length === 0 ? null : journal.appendTasks(tasks, []),
-        rows.length === 0 ? null : journal.appendEvents({ run, scan: toColumns(events), rows, ids: eventIds }),
+        rows.length === 0 ? null : journal.appendEvents({ run, scan: columnsOf(events, json), rows, ids: eventIds }),
       ])
       return appendedEvents ?? appendedTasks
     })

@@ -1,3 +1,5 @@
+import { Bytes } from '../clickhouse/bytes.ts'
+
 /** Adds an item to the group with this key. */
 export function addTo<T>(groups: Map<string, T[]>, key: string, item: T): void {
   const group = groups.get(key)
@@ -19,27 +21,29 @@ export async function inParallel<T>(items: readonly T[], work: (item: T) => Prom
 const WRITE_EVENTS_MAX = 1_000
 const WRITE_BYTES_MAX = 2 * 1024 * 1024
 
+/** Memory for the JSON of an item, as a first guess: growing it means copying it. */
+const ITEM_BYTES = 6 * 1024
+const FIRST_BYTES_MAX = 512 * 1024
+
 /** Collects what is written at once, because the event loop encodes each write in one step. */
 export class WriteBatch<T> {
-  private items: T[] = []
+  readonly items: T[] = []
+  /** The JSON of the items. It belongs to the batch, because the journal may refer to it until the write is durable. */
+  readonly json: Bytes
   private events = 0
-  private bytes = 0
 
-  /** @param bytes about the size of its text */
-  add(item: T, events: number, bytes: number): void {
+  /** @param items how many are expected */
+  constructor(items: number) {
+    this.json = new Bytes(Math.min(FIRST_BYTES_MAX, items * ITEM_BYTES))
+  }
+
+  add(item: T, events: number): void {
     this.items.push(item)
     this.events += events
-    this.bytes += bytes
   }
 
   get isFull(): boolean {
-    return this.items.length >= WRITE_EVENTS_MAX || this.events >= WRITE_EVENTS_MAX || this.bytes >= WRITE_BYTES_MAX
-  }
-
-  take(): readonly T[] {
-    const taken = this.items
-    this.items = []
-    this.events = this.bytes = 0
-    return taken
+    const { items, events, json } = this
+    return items.length >= WRITE_EVENTS_MAX || events >= WRITE_EVENTS_MAX || json.length >= WRITE_BYTES_MAX
   }
 }

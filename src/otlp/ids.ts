@@ -1,4 +1,6 @@
 import { createHash } from 'node:crypto'
+import type { Bytes } from '../clickhouse/bytes.ts'
+import type { Range } from './telemetry.ts'
 
 /**
  * Ids for what an export reports, derived from the ids and names in it, so that a repeated export yields the same ids. All
@@ -11,14 +13,14 @@ export function hashedId(...parts: readonly string[]): string {
 }
 
 /**
- * A UUID from fast hashes of two texts, half of it from each. The hash need not be cryptographic: a collision only costs
- * the sender one of its own log records.
+ * A UUID from fast hashes of a text and of written bytes, half of it from each. The hash need not be cryptographic: a collision
+ * only costs the sender one of its own log records.
  */
-export function contentId(first: string, second: string): string {
-  return toUuid(xxHash3(first) + xxHash3(second))
+export function contentId(first: string, { buffer }: Bytes, { start, end }: Range): string {
+  return toUuid(xxHash3(first) + xxHash3(new Uint8Array(buffer.buffer, start, end - start)))
 }
 
-function xxHash3(text: string): string {
+function xxHash3(text: string | Uint8Array): string {
   return Bun.hash.xxHash3(text).toString(16).padStart(16, '0')
 }
 

@@ -59,20 +59,19 @@ export class LogIngest {
     const named = { runId, externalRunId: cleanText(externalRunId, limits.external_id_length), parentRunId: null }
     const startedAt = records.reduce((least, record) => Math.min(least, timeOf(record, context.now)), context.now)
     const run = await runs.report(caller, named, detailsOfLogs(records, startedAt, limits))
-    const batch = new WriteBatch<MappedEvent>()
-    for (const record of records) {
+    let batch = new WriteBatch<MappedEvent>(records.length)
+    for (const [index, record] of records.entries()) {
       if (slice.isOver) await slice.yield()
-      const event = mapLog(record, context, copies)
-      batch.add(event, 1, event.payload.length)
-      if (batch.isFull) tally.stored(await writeEvents(caller, run, batch.take()))
+      batch.add(mapLog(record, { ...context, out: batch.json }, copies), 1)
+      if (!batch.isFull && index < records.length - 1) continue
+      tally.stored(await writeEvents(caller, run, { events: batch.items, json: batch.json }))
+      batch = new WriteBatch(records.length - index - 1)
     }
-    const rest = batch.take()
-    if (rest.length > 0) tally.stored(await writeEvents(caller, run, rest))
   }
 }
 
 interface Storing {
-  readonly context: MappingContext
+  readonly context: Omit<MappingContext, 'out'>
   readonly copies: Map<string, number>
   readonly tally: ExportTally
   readonly slice: Slice

@@ -1,10 +1,10 @@
 import { lookup } from '../base/lookup.ts'
 import type { LEVELS } from '../journal/levels.ts'
-import { resourceText } from './attributes.ts'
+import { resourceText, textAt } from './attributes.ts'
 import { sessionOf } from './conventions.ts'
 import { contentId, hashedId, traceRunId } from './ids.ts'
 import { isSpanId, isTraceId, type MappedEvent, type MappingContext, toMs, typeOf } from './mapping.ts'
-import { type ExtraMembers, encodePayload } from './payload.ts'
+import { type ExtraMembers, writePayload } from './payload.ts'
 import type { LogRecord, Resource } from './telemetry.ts'
 
 /** The run that a log record belongs to: that of its trace, else of its session, else of its resource and day. */
@@ -17,7 +17,11 @@ export interface LogRun {
  * Finds the run of a record.
  * @param agentName or the id of the agent; without a trace, each agent has runs of its own
  */
-export function runOfLog(record: LogRecord, agentName: string, { workspaceId, now }: MappingContext): LogRun {
+export function runOfLog(
+  record: LogRecord,
+  agentName: string,
+  { workspaceId, now }: Pick<MappingContext, 'workspaceId' | 'now'>,
+): LogRun {
   const { traceId, attributes, resource } = record
   if (isTraceId(traceId)) return { runId: traceRunId(workspaceId, traceId), externalRunId: traceId }
   const session = sessionOf(attributes) ?? sessionOf(resource.attributes)
@@ -47,24 +51,27 @@ function resourceKey(resource: Resource): string {
  * Maps a record to an event, whose id is a hash of the record.
  * @param copies counts the identical records of an export, so that each gets an id of its own
  */
-export function mapLog(record: LogRecord, { limits, now }: MappingContext, copies: Map<string, number>): MappedEvent {
+export function mapLog(
+  record: LogRecord,
+  { out, limits, now }: MappingContext,
+  copies: Map<string, number>,
+): MappedEvent {
   const { attributes } = record
   const extra: ExtraMembers = [['body', record.body]]
   if (isTraceId(record.traceId)) extra.push(['trace_id', record.traceId])
   if (isSpanId(record.spanId)) extra.push(['span_id', record.spanId])
   if (record.severityText !== '') extra.push(['severity', record.severityText])
   if (record.scope !== '') extra.push(['scope', record.scope])
-  const payload = encodePayload(attributes, extra, limits.event_payload_bytes)
-  const named = attributes.get('event.name')
-  const name = record.eventName || (typeof named === 'string' ? named : '')
+  const payload = writePayload(out, attributes, extra, limits.event_payload_bytes)
+  const name = record.eventName || textAt(attributes, 'event.name')
   const { traceId, spanId, timeNano, observedNano, severityNumber } = record
   const fields = `${traceId} ${spanId} ${timeNano} ${observedNano} ${severityNumber} ${name}`
   const context = `${fields} ${resourceKey(record.resource)}`
-  const id = contentId(context, payload)
+  const id = contentId(context, out, payload)
   const copy = copies.get(id) ?? 0
   copies.set(id, copy + 1)
   return {
-    id: copy === 0 ? id : contentId(`${context} ${copy}`, payload),
+    id: copy === 0 ? id : contentId(`${context} ${copy}`, out, payload),
     type: typeOf(name, 'log', limits),
     level: levelOf(record),
     payload,

@@ -1,19 +1,19 @@
 import type { Limits } from '../base/limits.ts'
-import type { RawJson } from '../base/raw-json.ts'
+import type { Bytes } from '../clickhouse/bytes.ts'
 import { RESERVED_TYPE_PREFIXES } from '../events/schema.ts'
 import type { LEVELS } from '../journal/levels.ts'
-import { exceptionMessage, inputOf, outputOf } from './content.ts'
+import { exceptionMessage, writeInput, writeOutput } from './content.ts'
 import { EVENT_TYPES, kindOf, type SpanKind, usageOf } from './conventions.ts'
-import { type ExtraMembers, encodePayload } from './payload.ts'
-import { type AnyValue, type Attributes, type Span, type SpanEvent, STATUS_ERROR } from './telemetry.ts'
+import { type ExtraMembers, writePayload } from './payload.ts'
+import { type AnyValue, type Attributes, type Range, type Span, type SpanEvent, STATUS_ERROR } from './telemetry.ts'
 
 /** An event to be stored. */
 export interface MappedEvent {
   readonly id: string
   readonly type: string
   readonly level: (typeof LEVELS)[number]
-  /** A JSON object. */
-  readonly payload: string
+  /** Where the JSON object of the payload is in what was written. */
+  readonly payload: Range
   /** Unix milliseconds. */
   readonly occurredAt: number
 }
@@ -25,8 +25,9 @@ export interface MappedSpan {
   readonly parentTaskId: string | null
   readonly name: string
   readonly status: 'running' | 'completed' | 'failed'
-  readonly input: RawJson | null
-  readonly output: RawJson | null
+  /** JSON objects, as in {@link MappedEvent}. */
+  readonly input: Range | null
+  readonly output: Range | null
   readonly errorMessage: string | null
   /** Unix milliseconds. */
   readonly startedAt: number
@@ -36,6 +37,8 @@ export interface MappedSpan {
 }
 
 export interface MappingContext {
+  /** Takes the JSON of the items. */
+  readonly out: Bytes
   readonly workspaceId: string
   readonly limits: Limits
   /** Unix milliseconds. Stands in for a missing time. */
@@ -72,7 +75,7 @@ export function isRoot({ parentSpanId }: Pick<Span, 'parentSpanId'>): boolean {
  * @param taskIdOf maps the span ids of its trace to task ids
  */
 export function mapSpan(span: Span, taskIdOf: (spanId: string) => string, context: MappingContext): MappedSpan {
-  const { limits } = context
+  const { limits, out } = context
   const { spanId, attributes } = span
   const taskId = taskIdOf(spanId)
   const kind = kindOf(attributes)
@@ -84,8 +87,8 @@ export function mapSpan(span: Span, taskIdOf: (spanId: string) => string, contex
     parentTaskId: isRoot(span) ? null : taskIdOf(span.parentSpanId),
     name: cleanText(span.name, limits.task_name_length) || 'span',
     status: completedAt === null ? 'running' : hasFailed ? 'failed' : 'completed',
-    input: inputOf(attributes, limits.run_input_bytes),
-    output: outputOf(attributes, limits.run_output_bytes),
+    input: writeInput(out, attributes, limits.run_input_bytes),
+    output: writeOutput(out, attributes, limits.run_output_bytes),
     errorMessage: hasFailed ? errorMessageOf(span) : null,
     startedAt,
     completedAt,
@@ -123,8 +126,8 @@ function eventsOf(
   { taskId, kind, completedAt }: { taskId: string; kind: SpanKind; completedAt: number },
   context: MappingContext,
 ): MappedEvent[] {
-  const { limits, now } = context
-  const events = span.events.map((event, index) => mapSpanEvent(event, { span, id: `${taskId}.${index}`, limits, now }))
+  const { out, limits } = context
+  const events = span.events.map((event, index) => mapSpanEvent(event, { span, id: `${taskId}.${index}` }, context))
   const extra: ExtraMembers = [
     ['name', span.name],
     ['trace_id', span.traceId],
@@ -141,7 +144,7 @@ function eventsOf(
     id: taskId,
     type: EVENT_TYPES[kind],
     level: span.statusCode === STATUS_ERROR ? 'error' : 'info',
-    payload: encodePayload(span.attributes, extra, limits.event_payload_bytes),
+    payload: writePayload(out, span.attributes, extra, limits.event_payload_bytes),
     occurredAt: completedAt,
   })
   return events
@@ -160,7 +163,8 @@ function linkOf({ traceId, spanId, attributes }: Span['links'][number]): Attribu
 
 function mapSpanEvent(
   event: SpanEvent,
-  { span, id, limits, now }: { span: Span; id: string; limits: Limits; now: number },
+  { span, id }: { span: Span; id: string },
+  { out, limits, now }: MappingContext,
 ): MappedEvent {
   const extra: ExtraMembers = [
     ['trace_id', span.traceId],
@@ -170,7 +174,7 @@ function mapSpanEvent(
     id,
     type: typeOf(event.name, 'span.event', limits),
     level: event.name === 'exception' ? 'error' : 'info',
-    payload: encodePayload(event.attributes, extra, limits.event_payload_bytes),
+    payload: writePayload(out, event.attributes, extra, limits.event_payload_bytes),
     occurredAt: event.timeNano === 0 ? now : toMs(event.timeNano),
   }
 }

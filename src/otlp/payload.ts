@@ -1,5 +1,7 @@
-import { encodeAttributes, encodeValue } from './attributes.ts'
-import type { AnyValue, Attributes } from './telemetry.ts'
+import type { Bytes } from '../clickhouse/bytes.ts'
+import { CLOSE_BRACE, OPEN_BRACE } from '../http/json-scan.ts'
+import { encodeValue, writeValue } from './json-writer.ts'
+import { type AnyValue, type Attributes, type Range, Utf8Text } from './telemetry.ts'
 
 const SHARE_MIN = 64
 /** Room for `truncated`, the list of the names of cut values. */
@@ -11,47 +13,52 @@ const NAME_LENGTH_MAX = 80
 export type ExtraMembers = (readonly [name: string, value: AnyValue])[]
 
 /**
- * The payload of an event as JSON: the attributes as sent, and the extra members. An attribute takes precedence over an
- * extra member of the same name. Above `bytesMax` the largest values are cut, and the last attributes dropped if there
- * are too many; `truncated` lists the names of both.
+ * Writes the payload of an event as JSON: the attributes as sent, and the extra members. An attribute takes precedence
+ * over an extra member of the same name. Above `bytesMax` the largest values are cut, and the last attributes dropped if
+ * there are too many; `truncated` lists the names of both.
  */
-export function encodePayload(attributes: Attributes, extra: ExtraMembers, bytesMax: number): string {
-  if (isSurelyLarger(attributes, bytesMax)) return encodeAttributes(cut(attributes, extra, bytesMax))
-  let text = ''
-  for (const [name, value] of attributes) text += head(text, name) + encodeValue(value)
-  for (const [name, value] of extra) if (!attributes.has(name)) text += head(text, name) + encodeValue(value)
-  text = text === '' ? '{}' : `${text}}`
-  // A UTF-16 unit takes at most 3 bytes.
-  if (text.length * 3 <= bytesMax || Buffer.byteLength(text) <= bytesMax) return text
-  return encodeAttributes(cut(attributes, extra, bytesMax))
+export function writePayload(out: Bytes, attributes: Attributes, extra: ExtraMembers, bytesMax: number): Range {
+  const start = out.length
+  if (!isSurelyLarger(attributes, bytesMax)) {
+    for (const [name, value] of attributes) writeMember(out, name, value)
+    for (const [name, value] of extra) if (!attributes.has(name)) writeMember(out, name, value)
+    if (out.length === start) out.byte(OPEN_BRACE)
+    else out.buffer[start] = OPEN_BRACE
+    out.byte(CLOSE_BRACE)
+    if (out.length - start <= bytesMax) return { start, end: out.length }
+    out.length = start
+  }
+  writeValue(out, cut(attributes, extra, bytesMax))
+  return { start, end: out.length }
 }
 
 /** Found without encoding the strings: one may be megabytes long. */
 function isSurelyLarger(attributes: Attributes, bytesMax: number): boolean {
   let length = 0
   for (const [name, value] of attributes) {
-    length += name.length + (typeof value === 'string' ? value.length : 1)
+    length += name.length + (typeof value === 'string' || value instanceof Utf8Text ? value.length : 1)
     if (length > bytesMax) return true
   }
   return false
 }
 
-/** What comes before the value of the next member. One string, because each piece of a payload costs. */
-function head(before: string, name: string): string {
-  return before === '' ? `{${nameText(name).slice(1)}` : nameText(name)
+function writeMember(out: Bytes, name: string, value: AnyValue): void {
+  const bytes = memberName(name)
+  out.copy(bytes, 0, bytes.length)
+  writeValue(out, value)
 }
 
 /** Member names as JSON with the comma and the colon, cached because exports repeat the same few. */
-const nameTexts = new Map<string, string>()
-const NAME_TEXTS_MAX = 2_000
+const memberNames = new Map<string, Buffer>()
+const MEMBER_NAMES_MAX = 2_000
 
-function nameText(name: string): string {
-  let text = nameTexts.get(name)
-  if (text === undefined) {
-    text = `,${JSON.stringify(name)}:`
-    if (nameTexts.size < NAME_TEXTS_MAX && name.length <= NAME_LENGTH_MAX) nameTexts.set(name, text)
+function memberName(name: string): Buffer {
+  let bytes = memberNames.get(name)
+  if (bytes === undefined) {
+    bytes = Buffer.from(`,${JSON.stringify(name)}:`)
+    if (memberNames.size < MEMBER_NAMES_MAX && name.length <= NAME_LENGTH_MAX) memberNames.set(name, bytes)
   }
-  return text
+  return bytes
 }
 
 interface Member {
@@ -71,7 +78,7 @@ function cut(attributes: Attributes, extra: ExtraMembers, bytesMax: number): Att
   const add = (name: string, value: AnyValue) => {
     // Even the smallest share of each of them fills the room: what comes last is not encoded.
     if (least > room) return void dropped.push(name)
-    const member = memberOf(name, value, bytesMax)
+    const member = memberOf(name, value instanceof Utf8Text ? `${value}` : value, bytesMax)
     least += Math.min(member.bytes, SHARE_MIN)
     all.push(member)
   }
@@ -122,6 +129,6 @@ function memberOf(name: string, value: AnyValue, bytesMax: number): Member {
   if (name.length > bytesMax || (isString && value.length > bytesMax))
     return { name, value, bytes: bytesMax + 1, text: '' }
   const text = encodeValue(value)
-  const bytes = Buffer.byteLength(nameText(name)) + Buffer.byteLength(text)
+  const bytes = memberName(name).length + Buffer.byteLength(text)
   return { name, value, bytes, text: isString ? '' : text }
 }

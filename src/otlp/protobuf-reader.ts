@@ -1,4 +1,13 @@
-import { type DecodeBudget, DecodeError, fromInteger, type Range } from './telemetry.ts'
+import { isUtf8 } from 'node:buffer'
+import {
+  type DecodeBudget,
+  DecodeError,
+  fromInteger,
+  type Range,
+  UTF8_TEXT_MAX,
+  UTF8_TEXT_MIN,
+  Utf8Text,
+} from './telemetry.ts'
 
 const VARINT = 0
 const FIXED64 = 1
@@ -17,7 +26,7 @@ const TWO_TO_32 = 0x1_0000_0000
  * @throws DecodeError for bytes that are not a protobuf message
  */
 export class ProtobufReader {
-  private readonly text: Buffer
+  private readonly buffer: Buffer
   private readonly view: DataView
   private at = 0
   /** The end of the message that is being read. */
@@ -30,7 +39,7 @@ export class ProtobufReader {
     readonly budget: DecodeBudget,
     private readonly known = new KnownNames(),
   ) {
-    this.text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+    this.buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
     this.view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
     this.end = bytes.length
   }
@@ -86,12 +95,25 @@ export class ProtobufReader {
     return this.decoded('utf8')
   }
 
+  /** A string, which stays in the body if it is long. */
+  text(): string | Utf8Text {
+    if (!this.has(LENGTH_DELIMITED)) return ''
+    const start = this.skipLength()
+    const length = this.at - start
+    const kept = this.budget.takeText(length)
+    const isLong = length >= UTF8_TEXT_MIN && length <= UTF8_TEXT_MAX
+    if (isLong && kept === length && isUtf8(this.bytes.subarray(start, this.at))) {
+      return new Utf8Text(this.buffer, start, this.at)
+    }
+    return this.buffer.toString('utf8', start, start + kept)
+  }
+
   /** The name of an attribute. */
   name(): string {
     if (!this.has(LENGTH_DELIMITED)) return ''
     const start = this.skipLength()
     this.budget.takeName(this.at - start)
-    return this.known.name(this.text, start, this.at)
+    return this.known.name(this.buffer, start, this.at)
   }
 
   /** Bytes as lower-case hex. */
@@ -106,7 +128,7 @@ export class ProtobufReader {
   private decoded(encoding: 'utf8' | 'hex' | 'base64'): string {
     if (!this.has(LENGTH_DELIMITED)) return ''
     const start = this.skipLength()
-    return this.text.toString(encoding, start, start + this.budget.takeText(this.at - start))
+    return this.buffer.toString(encoding, start, start + this.budget.takeText(this.at - start))
   }
 
   /** An `enum`, `bool`, `int32` or `uint32`. */

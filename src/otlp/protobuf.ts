@@ -310,7 +310,7 @@ function readValue(reader: ProtobufReader, depth: number): AnyValue {
   if (depth > VALUE_DEPTH_MAX) return TOO_DEEP
   let value: AnyValue = null
   for (let field = reader.next(); field !== 0; field = reader.next()) {
-    if (field === 1) value = reader.string()
+    if (field === 1) value = reader.text()
     else if (field === 2) value = reader.bool()
     else if (field === 3) value = reader.int64()
     else if (field === 4) value = fromDouble(reader.double())

@@ -1,10 +1,12 @@
 import type { Limits } from '../base/limits.ts'
 import { RawJson } from '../base/raw-json.ts'
+import type { Bytes } from '../clickhouse/bytes.ts'
 import { firstText, resourceText } from './attributes.ts'
-import { inputOf, outputOf } from './content.ts'
+import { writeInput, writeOutput } from './content.ts'
 import { agentNameOf, sessionOf, tagsOf, userOf } from './conventions.ts'
+import { textFrom } from './json-writer.ts'
 import { cleanText, isRoot, toMs } from './mapping.ts'
-import { type ExtraMembers, encodePayload } from './payload.ts'
+import { type ExtraMembers, writePayload } from './payload.ts'
 import type { Attributes, LogRecord, Resource, Span } from './telemetry.ts'
 
 /** What an export says about a run, apart from its ids. */
@@ -37,7 +39,7 @@ export function detailsOfSpans(spans: readonly Span[], limits: Limits, now: numb
   return {
     agentName: nameOf(root === undefined ? null : agentNameOf(root.attributes), first.resource),
     startedAt: start === Number.POSITIVE_INFINITY ? now : toMs(start),
-    input: root === undefined ? null : inputOf(root.attributes, limits.run_input_bytes),
+    input: root === undefined ? null : rawJson((out) => writeInput(out, root.attributes, limits.run_input_bytes)),
     ...sharedDetails([...all, first.resource.attributes], first.resource, limits),
   }
 }
@@ -84,7 +86,7 @@ const REFUSED_ESCAPES = /\\u(?:0000|d[89a-f][0-9a-f]{2})/gi
 function metadataOf(sessionId: string | null, resource: Resource): RawJson {
   const members: ExtraMembers = [['source', 'opentelemetry']]
   if (sessionId !== null) members.push(['session_id', sessionId])
-  const text = storable(encodePayload(new Map(), members, METADATA_BYTES_MAX - RESOURCE_BYTES_MAX))
+  const text = storable(payloadText(new Map(), members, METADATA_BYTES_MAX - RESOURCE_BYTES_MAX))
   if (resource.attributes.size === 0) return new RawJson(text)
   return new RawJson(`${text.slice(0, -1)},"resource":${resourceMember(resource)}}`)
 }
@@ -98,10 +100,20 @@ function resourceMember(resource: Resource): string {
     text = resourceText(resource)
     // A UTF-16 unit takes at most 3 bytes.
     const isLarge = text.length * 3 > RESOURCE_BYTES_MAX && Buffer.byteLength(text) > RESOURCE_BYTES_MAX
-    text = storable(isLarge ? encodePayload(resource.attributes, [], RESOURCE_BYTES_MAX) : text)
+    text = storable(isLarge ? payloadText(resource.attributes, [], RESOURCE_BYTES_MAX) : text)
     resourceMembers.set(resource, text)
   }
   return text
+}
+
+function payloadText(attributes: Attributes, extra: ExtraMembers, bytesMax: number): string {
+  return textFrom((out) => writePayload(out, attributes, extra, bytesMax))
+}
+
+/** What `write` writes; null if that is nothing. */
+function rawJson(write: (out: Bytes) => void): RawJson | null {
+  const text = textFrom(write)
+  return text === '' ? null : new RawJson(text)
 }
 
 function storable(text: string): string {
@@ -119,7 +131,7 @@ export interface RunEnd {
 }
 
 export function endOf(span: Span, completedAt: number, errorMessage: string | null, limits: Limits): RunEnd {
-  const output = outputOf(span.attributes, limits.run_output_bytes)
+  const output = rawJson((out) => writeOutput(out, span.attributes, limits.run_output_bytes))
   return errorMessage === null
     ? { to: 'completed', output: output ?? new RawJson('{}'), errorMessage: null, errorDetail: null, at: completedAt }
     : { to: 'failed', output: null, errorMessage, errorDetail: output ?? new RawJson('{}'), at: completedAt }

@@ -7,7 +7,31 @@ import type { Limits } from '../base/limits.ts'
  * The value of an attribute or a body. Integers beyond 2^53 are bigints; bytes are base64; NaN and the infinities are
  * strings, because JSON has no such numbers.
  */
-export type AnyValue = string | number | bigint | boolean | null | readonly AnyValue[] | Attributes
+export type AnyValue = string | Utf8Text | number | bigint | boolean | null | readonly AnyValue[] | Attributes
+
+/**
+ * A long string of a protobuf body, which stays there until it is written: decoding and encoding it would be most of the
+ * work for a span. Valid UTF-8.
+ */
+export class Utf8Text {
+  constructor(
+    readonly body: Buffer,
+    readonly start: number,
+    readonly end: number,
+  ) {}
+
+  get length(): number {
+    return this.end - this.start
+  }
+
+  toString(): string {
+    return this.body.toString('utf8', this.start, this.end)
+  }
+}
+
+/** The lengths of strings that stay in the body. Shorter ones are cheaper as strings. */
+export const UTF8_TEXT_MIN = 128
+export const UTF8_TEXT_MAX = 64 * 1024
 
 /** Attributes by name. If a sender repeats a name, the last value wins. */
 export type Attributes = Map<string, AnyValue>

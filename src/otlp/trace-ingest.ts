@@ -3,8 +3,9 @@ import type { Clock } from '../base/clock.ts'
 import type { RunRef } from '../base/ids.ts'
 import { runKey } from '../base/ids.ts'
 import type { Limits } from '../base/limits.ts'
+import type { Bytes } from '../clickhouse/bytes.ts'
 import { inSlices, type Slice } from '../http/shared-slice.ts'
-import type { TaskRow } from '../journal/rows.ts'
+import type { TaskToAppend } from '../journal/rows.ts'
 import type { Caller } from '../keys/schema.ts'
 import type { TelemetryTasks } from '../tasks/telemetry-tasks.ts'
 import type { WriteEvents } from './event-writer.ts'
@@ -99,35 +100,37 @@ export class TraceIngest {
     const ends: RunSpan[] = []
     let hasEnded = false
     await this.withRunLock(runKey(workspaceId, run.runId), async () => {
-      const batch = new WriteBatch<Mapped>()
+      let batch = new WriteBatch<Mapped>(spans.length)
       for (const span of uniqueById(spans)) {
         if (slice.isOver) await slice.yield()
-        const mapped = mapSpan(span, taskIdOf, { workspaceId, limits, now })
-        batch.add({ span, mapped }, mapped.events.length, bytesOf(mapped))
+        const mapped = mapSpan(span, taskIdOf, { workspaceId, limits, now, out: batch.json })
+        batch.add({ span, mapped }, mapped.events.length)
         const endsTrace = isRoot(span) && mapped.completedAt !== null && !hasEnded
         if (endsTrace || (!isRoot(span) && mapped.kind === 'agent')) ends.push({ run, span, mapped })
         hasEnded ||= endsTrace
         if (!batch.isFull) continue
         if (slice.isOver) await slice.yield()
-        await this.storeSpans(caller, run, batch.take(), tally)
+        await this.storeSpans(caller, run, batch, tally)
+        batch = new WriteBatch(spans.length)
       }
       if (slice.isOver) await slice.yield()
-      await this.storeSpans(caller, run, batch.take(), tally)
+      await this.storeSpans(caller, run, batch, tally)
     })
     return ends
   }
 
   /** A span whose event is stored is complete: neither a repeat nor a late report of its start changes anything. */
-  private async storeSpans(caller: Caller, run: RunRef, spans: readonly Mapped[], tally: ExportTally): Promise<void> {
+  private async storeSpans(caller: Caller, run: RunRef, batch: WriteBatch<Mapped>, tally: ExportTally): Promise<void> {
+    const { items: spans, json } = batch
     if (spans.length === 0) return
     const now = this.deps.clock.now()
     const started = await this.newlyStarted(caller, run, spans)
     const events: MappedEvent[] = []
     const lastRows = spans.map(({ mapped }) => events.push(...mapped.events) - 1)
-    const positions = await this.deps.writeEvents(caller, run, events, (fresh) =>
+    const positions = await this.deps.writeEvents(caller, run, { events, json }, (fresh) =>
       spans.flatMap(({ mapped }, index) => {
         const isNew = mapped.completedAt === null ? started.has(mapped.taskId) : fresh[lastRows[index]]
-        return isNew ? taskRow(run, mapped, now) : []
+        return isNew ? taskRow(run, mapped, json, now) : []
       }),
     )
     for (const taskId of started) this.startedTasks.set(taskId, true)
@@ -169,7 +172,8 @@ function nameOfSpan({ name }: Span): string {
   return name
 }
 
-function taskRow({ workspaceId, agentId, runId }: RunRef, task: MappedSpan, now: number): TaskRow {
+function taskRow({ workspaceId, agentId, runId }: RunRef, task: MappedSpan, json: Bytes, now: number): TaskToAppend {
+  const text = json.buffer
   return {
     workspace_id: workspaceId,
     agent_id: agentId,
@@ -178,8 +182,8 @@ function taskRow({ workspaceId, agentId, runId }: RunRef, task: MappedSpan, now:
     parent_task_id: task.parentTaskId,
     name: task.name,
     status: task.status,
-    input: task.input?.text ?? null,
-    output: task.output?.text ?? null,
+    input: task.input && { text, ...task.input },
+    output: task.output && { text, ...task.output },
     error_message: task.errorMessage,
     created_at: now,
     updated_at: now,
@@ -196,10 +200,4 @@ function uniqueById(spans: readonly Span[]): Span[] {
     if (other === undefined || other.endNano === 0) byId.set(span.spanId, span)
   }
   return [...byId.values()]
-}
-
-/** The size of the text that a span becomes. */
-function bytesOf({ events, input, output }: MappedSpan): number {
-  const content = (input?.text.length ?? 0) + (output?.text.length ?? 0)
-  return events.reduce((bytes, { payload }) => bytes + payload.length, content)
 }

@@ -1,10 +1,16 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import type protobuf from 'protobufjs'
-import { encodeValue } from '../../src/otlp/attributes.ts'
+import { Bytes } from '../../src/clickhouse/bytes.ts'
+import { parseConfig } from '../../src/config/config.ts'
 import { openLogsJson, openTracesJson } from '../../src/otlp/json.ts'
+import { encodeValue } from '../../src/otlp/json-writer.ts'
+import { mapLog } from '../../src/otlp/log-mapping.ts'
+import { type MappingContext, mapSpan } from '../../src/otlp/mapping.ts'
 import { openLogs, openTraces } from '../../src/otlp/protobuf.ts'
-import { DecodeError } from '../../src/otlp/telemetry.ts'
+import { detailsOfSpans } from '../../src/otlp/run-details.ts'
+import { DecodeError, Utf8Text } from '../../src/otlp/telemetry.ts'
+import { attributesOf, inProtobuf, logsOf, span as spanOf, tracesOf } from '../support/otlp.ts'
 import { decodedAtOnce } from '../support/otlp-decode.ts'
 import { encodeMessage, LogsData, TracesData } from '../support/otlp-proto.ts'
 
@@ -151,15 +157,73 @@ describe(`the OTLP decoders (SEED=${SEED})`, () => {
   })
 })
 
+const piece = fc.oneof(
+  fc.constantFrom('"', '\\', '\n', '\0', '\x1f', '\x7f', ' ', '[{"a":"', '"}]', 'é', '\u2028', '\ufeff', '😀'),
+  fc.string({ maxLength: 40 }),
+)
+/** Longer and shorter than the strings that stay bytes. */
+const longText = fc.oneof(
+  fc.array(piece, { maxLength: 40 }).map((pieces) => pieces.join('')),
+  fc.json({ maxDepth: 3 }).map((json) => ` [${json},${json},"${'x'.repeat(120)}"]\n`),
+  fc.constantFrom(70_000, 20_000).map((length) => 'é"\n'.repeat(length / 3)),
+)
+
+describe(`long strings (SEED=${SEED})`, () => {
+  const limits = { ...parseConfig({}, '/').limits, event_payload_bytes: 50_000, run_input_bytes: 30_000 }
+  const context = { workspaceId: 'w', limits, now: 0 }
+  /** What `map` makes of an item, with the JSON that it writes. */
+  const mapped = <Mapped>(map: (context: MappingContext) => Mapped) => {
+    const out = new Bytes()
+    return { item: map({ ...context, out }), json: out.view().toString() }
+  }
+
+  test('of protobuf become the same bytes in the stores as those of JSON', () => {
+    const names = [
+      'input.value',
+      'output.value',
+      'gen_ai.prompt.0.content',
+      'session.id',
+      'tag.tags',
+      'gen_ai.agent.name',
+    ]
+    fc.assert(
+      fc.property(fc.dictionary(fc.constantFrom(...names, 'other'), longText), (values) => {
+        const event = { name: 'exception', attributes: attributesOf(values) }
+        const traces = tracesOf([spanOf({ attributes: attributesOf(values), events: [event], status: { code: 2 } })])
+        const [spans, sameSpans] = [
+          decodeTraces(inProtobuf(traces)),
+          decodeTracesJson(Buffer.from(JSON.stringify(traces))),
+        ]
+        expect(mapped((to) => mapSpan(spans[0]!, String, to))).toEqual(
+          mapped((to) => mapSpan(sameSpans[0]!, String, to)),
+        )
+        expect(detailsOfSpans(spans, limits, 0)).toEqual(detailsOfSpans(sameSpans, limits, 0))
+        const logs = logsOf([{ body: { stringValue: Object.values(values).join() }, attributes: attributesOf(values) }])
+        const [record, same] = [decodeLogs(inProtobuf(logs)), decodeLogsJson(Buffer.from(JSON.stringify(logs)))]
+        expect(mapped((to) => mapLog(record[0]!, to, new Map()))).toEqual(
+          mapped((to) => mapLog(same[0]!, to, new Map())),
+        )
+      }),
+      { ...RUNS, numRuns: 100 },
+    )
+  })
+
+  test('that are not UTF-8 get replacement characters', () => {
+    const body = inProtobuf(tracesOf([spanOf({ attributes: attributesOf({ text: 'é'.repeat(200) }) })]))
+    body[body.lastIndexOf(0xa9)] = 0x20
+    expect(decodeTraces(body)[0]?.attributes.get('text')).toBe(`${'é'.repeat(199)}\ufffd `)
+  })
+})
+
 test(`text becomes the JSON that JSON.stringify makes (SEED=${SEED})`, () => {
-  const unit = fc.oneof(
-    fc.constantFrom('"', '\\', '\n', '\0', '\ud800', '\udfff', 'é', '😀'),
-    fc.string({ maxLength: 3 }),
-  )
+  const unit = fc.oneof(piece, fc.constantFrom('\ud800', '\udfff'))
   fc.assert(
     fc.property(fc.array(unit), (units) => {
-      expect(encodeValue(units.join(''))).toBe(JSON.stringify(units.join('')))
+      const text = units.join('')
+      expect(encodeValue(text)).toBe(JSON.stringify(text))
+      const utf8 = Buffer.from(text)
+      if (text.isWellFormed()) expect(encodeValue(new Utf8Text(utf8, 0, utf8.length))).toBe(JSON.stringify(text))
     }),
-    RUNS,
+    { ...RUNS, numRuns: 3_000 },
   )
 })

@@ -5,7 +5,7 @@ import { ScanPool } from '../../src/events/scan-pool.ts'
 import { EventBlock } from '../../src/journal/blocks/event-block.ts'
 import { RecordBlock } from '../../src/journal/blocks/record-block.ts'
 import { LEVELS } from '../../src/journal/levels.ts'
-import type { EventColumns, RunRow, TaskRow } from '../../src/journal/rows.ts'
+import type { EventColumns, RunRow, TaskToAppend } from '../../src/journal/rows.ts'
 import { batchOf, LIMITS, runRef } from '../support/events.ts'
 import { seededRandom } from '../support/random.ts'
 
@@ -127,7 +127,7 @@ test('blocks of runs and of tasks round-trip exactly, with and without nulls', (
   roundTrip(RecordBlock.ofTasks(), taskRow)
 })
 
-function roundTrip<Row extends RunRow | TaskRow>(block: RecordBlock<Row>, newRow: () => Row): void {
+function roundTrip<Row extends RunRow | TaskToAppend>(block: RecordBlock<Row>, newRow: () => Row): void {
   for (let trial = 0; trial < TRIALS; trial++) {
     const rows = Array.from({ length: random.int(1, 20) }, newRow)
     block.add(rows, [])
@@ -139,7 +139,7 @@ function roundTrip<Row extends RunRow | TaskRow>(block: RecordBlock<Row>, newRow
 }
 
 test('a column missing from an older block is absent, and reading it by name throws', () => {
-  const block = new RecordBlock<TaskRow>([
+  const block = new RecordBlock<TaskToAppend>([
     ['run_id', 'UUID'],
     ['name', 'String'],
   ])
@@ -229,7 +229,7 @@ function runRow(): RunRow {
   }
 }
 
-function taskRow(): TaskRow {
+function taskRow(): TaskToAppend {
   return {
     ...ids(),
     task_id: uuid(),

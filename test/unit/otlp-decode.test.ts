@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import { gzipSync, zstdCompressSync } from 'node:zlib'
 import { ApiError } from '../../src/base/errors.ts'
+import { Bytes } from '../../src/clickhouse/bytes.ts'
 import { parseConfig } from '../../src/config/config.ts'
 import { inflateAsync } from '../../src/http/inflate.ts'
 import { inSlices, SharedSlice } from '../../src/http/shared-slice.ts'
@@ -189,7 +190,7 @@ describe('a resource', () => {
     expect(details[99]?.metadata.parse()).toMatchObject({ resource: { 'service.name': 'a' } })
     const ids = Array.from({ length: 100 }, (_, i) => {
       const record: LogRecord = { ...(logs[0] as LogRecord), resource, timeNano: i + 1 }
-      return `${runOfLog(record, 'a', context).runId} ${mapLog(record, context, new Map()).id}`
+      return `${runOfLog(record, 'a', context).runId} ${mapLog(record, { ...context, out: new Bytes() }, new Map()).id}`
     })
     expect(new Set(ids).size).toBe(100)
     expect(attributes.reads).toBe(1)

@@ -7,7 +7,7 @@ import {
   constantLowCardinality,
 } from '../../clickhouse/native.ts'
 import type { RunRows } from '../journal.ts'
-import type { RunRow, TaskRow } from '../rows.ts'
+import type { RunRow, TaskToAppend, Utf8Range } from '../rows.ts'
 import { addRun } from './ids.ts'
 
 const FIXED_BYTES_PER_ROW = 400
@@ -51,7 +51,7 @@ const RUN_COLUMNS: Columns<RunRow> = [
   ['pending', 'String', 'null'],
 ]
 
-const TASK_COLUMNS: Columns<TaskRow> = [
+const TASK_COLUMNS: Columns<TaskToAppend> = [
   ['workspace_id', 'UUID'],
   ['agent_id', 'UUID'],
   ['run_id', 'UUID'],
@@ -76,7 +76,11 @@ const WRITERS = {
     for (const record of records) column.uuid((record[name] ?? NIL_UUID) as string)
   },
   String: (column: Bytes, records: Records, name: string) => {
-    for (const record of records) column.string((record[name] ?? '') as string)
+    for (const record of records) {
+      const value = (record[name] ?? '') as string | Utf8Range
+      if (typeof value === 'string') column.string(value)
+      else column.slice(value.text, value.start, value.end)
+    }
   },
   Int64: writeInt64,
   Float64: (column: Bytes, records: Records, name: string) => {
@@ -97,11 +101,15 @@ function writeInt64(column: Bytes, records: Records, name: string): void {
   for (const record of records) column.int64((record[name] ?? 0) as number)
 }
 
+function lengthOf(text: string | Utf8Range | null): number {
+  return text === null ? 0 : typeof text === 'string' ? text.length : text.end - text.start
+}
+
 /**
  * Collects changes of runs or tasks for one block in ClickHouse's `Native` format. Runs are far rarer than events, and tasks
  * have many columns, so this class is simple where {@link EventBlock} is optimized.
  */
-export class RecordBlock<Row extends RunRow | TaskRow> {
+export class RecordBlock<Row extends RunRow | TaskToAppend> {
   readonly records: Row[] = []
   /** Outbox ids of the records: they go into the frame, for recovery. */
   readonly outboxIds: string[] = []
@@ -117,7 +125,7 @@ export class RecordBlock<Row extends RunRow | TaskRow> {
     return new RecordBlock(RUN_COLUMNS)
   }
 
-  static ofTasks(): RecordBlock<TaskRow> {
+  static ofTasks(): RecordBlock<TaskToAppend> {
     return new RecordBlock(TASK_COLUMNS)
   }
 
@@ -135,7 +143,7 @@ export class RecordBlock<Row extends RunRow | TaskRow> {
   add(records: readonly Row[], outboxIds: readonly string[]): void {
     for (const record of records) {
       this.records.push(record)
-      this.bytes += FIXED_BYTES_PER_ROW + (record.input?.length ?? 0) + (record.output?.length ?? 0)
+      this.bytes += FIXED_BYTES_PER_ROW + lengthOf(record.input) + lengthOf(record.output)
     }
     this.outboxIds.push(...outboxIds)
   }

@@ -1,7 +1,7 @@
 import { ApiError } from '../../base/errors.ts'
 import type { RecordBlock } from '../blocks/record-block.ts'
 import type { Appended, Frame, Journal } from '../journal.ts'
-import type { EventBatch, RunRow, SystemEventRow, TaskRow } from '../rows.ts'
+import type { EventBatch, RunRow, SystemEventRow, TaskToAppend } from '../rows.ts'
 import { GroupCommit, type GroupCommitOptions } from './group-commit.ts'
 import { LogReader } from './log-reader.ts'
 import { type Commit, journalFull, type LogStorage, shuttingDown } from './storage.ts'
@@ -87,7 +87,7 @@ export class LogJournal extends LogReader implements Journal {
     return this.appendRecords('run', this.commits.pending.runs, rows, outboxIds)
   }
 
-  appendTasks(rows: readonly TaskRow[], outboxIds: readonly string[]): Promise<Appended> {
+  appendTasks(rows: readonly TaskToAppend[], outboxIds: readonly string[]): Promise<Appended> {
     return this.appendRecords('task', this.commits.pending.tasks, rows, outboxIds)
   }
 
@@ -161,7 +161,7 @@ export class LogJournal extends LogReader implements Journal {
     if (this.consumers.count > 0 && this.consumers.slowest.seq >= lastSeq) this.storage.pool.give(memory)
   }
 
-  private appendRecords<Row extends RunRow | TaskRow>(
+  private appendRecords<Row extends RunRow | TaskToAppend>(
     kind: 'run' | 'task',
     block: RecordBlock<Row>,
     rows: readonly Row[],
