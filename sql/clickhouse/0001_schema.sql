@@ -4,8 +4,8 @@
 -- Events and changes are partitioned by the day of acceptance, so that late events do not multiply the parts. Settings:
 --   non_replicated_deduplication_window  remembers the tokens of that many loads, so that a repeat changes nothing;
 --   fsync_*, min_*_to_fsync_after_merge  a loaded row survives a power cut: the journal drops what has been loaded;
---   min_parts_to_merge_at_once           merging the small parts of runs as soon as there are a few costs twice as much as
---                                        inserting them (measured): each row is then merged 14 to 24 times, not 4.
+--   min_parts_to_merge_at_once           by default, small parts are merged so early that each row of a run is rewritten 14
+--                                        to 24 times instead of 4, which costs twice as much as inserting it (measured).
 
 -- The history of activity -------------------------------------------------------------------------------------------------
 

@@ -143,7 +143,7 @@ export class Analytics {
     const { query, statement, completeThrough } = await this.prepare(caller, request, signal)
     const startedAt = performance.now()
     // One row more than allowed, to detect that there are more.
-    const text = await withSuggestions(query, (checked) =>
+    const text = await retryWithAllColumns(query, (checked) =>
       client.queryText(statement(checked, caps.rows + 1), 'JSON', {
         ...this.session(caller, caps, query),
         params: request.params,
@@ -195,7 +195,7 @@ export class Analytics {
       hasMoreRows(error) ? tooLarge(`${caps.rows} rows`) : toCallersError(error, limits)
     return openResultStream(
       (ended) =>
-        withSuggestions(query, (checked) =>
+        retryWithAllColumns(query, (checked) =>
           client.stream(sql(checked), request.outputFormat, {
             ...session,
             settings: { ...session.settings, ...request.outputSettings },
@@ -210,10 +210,10 @@ export class Analytics {
 }
 
 /**
- * Runs a query. If it names an unknown column, it runs again with all columns in its scope, so that the engine can suggest
- * one. It fails before it reads anything.
+ * Runs a query; again with all columns in its scope if it names an unknown one, so that the engine can suggest the right
+ * one. The first attempt has failed in its analysis, so nothing was read.
  */
-async function withSuggestions<T>(query: CheckedQuery, run: (query: CheckedQuery) => Promise<T>): Promise<T> {
+async function retryWithAllColumns<T>(query: CheckedQuery, run: (query: CheckedQuery) => Promise<T>): Promise<T> {
   try {
     return await run(query)
   } catch (error) {

@@ -55,8 +55,8 @@ function isPlain(step: string): boolean {
 /**
  * SQL expression: the value at a path as `Dynamic`, with the type it has in each row; null where the path is missing.
  *
- * Extracting one path from the text costs a tenth of parsing the whole payload as JSON, and less if the text does not
- * contain the last key.
+ * Extracting one path from the text costs a tenth of parsing the whole payload as JSON, and less if the text lacks the
+ * longest step of the path.
  *
  * A dot may separate steps or be part of a key, as in `gen_ai.request.model`: each reading is tried if the text contains
  * its keys.
@@ -99,8 +99,8 @@ function presence(text: string, keys: readonly string[]): string {
 }
 
 /**
- * Whether the text certainly does not contain the path, because it lacks the longest step: the engine searches for a word
- * of four bytes or more twice as fast as for a shorter one.
+ * Whether the text certainly lacks the path. Searches for its longest step, because the engine finds words of four bytes or
+ * more twice as fast as shorter ones.
  */
 function absence(text: string, steps: readonly string[]): string {
   // In every reading, a key begins with the first step, and one ends with the last.

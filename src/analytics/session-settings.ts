@@ -12,7 +12,7 @@ export const SESSION_SETTINGS: ReadonlySet<string> = new Set(
 
 /**
  * Third layer around tenant SQL: a read-only session, limited to its own rows and to the caps.
- * @param query by default one that may fail because of a value
+ * @param query default: one that can fail because of a value
  */
 export function sessionSettings(
   database: string,
@@ -24,6 +24,7 @@ export function sessionSettings(
     workload: TENANT_WORKLOAD,
     readonly: 1,
     additional_table_filters: workspaceFilters(database, workspaceId),
+    // A projection is read without the scope's PREWHERE: only for queries in which no value can fail.
     optimize_use_projections: query.isInfallible ? 1 : 0,
     max_execution_time: caps.seconds,
     max_memory_usage: caps.memoryBytes,

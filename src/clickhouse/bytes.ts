@@ -1,12 +1,12 @@
 const VARINT_BYTES_MAX = 10
-/** Texts up to this length are written without a native call. Below 128, so that the length is one byte. */
+/** ASCII texts and copies up to this length take no native call. Below 128, so that the length is one byte. */
 const SHORT_LENGTH_MAX = 48
 const KEPT_BYTES_MAX = 16 * 1024 * 1024
 
 /** By character code. */
 const HEX_VALUES = new Uint8Array(128)
 
-/** A growing byte buffer for building `Native` blocks. Little-endian, as ClickHouse requires. */
+/** A growing byte buffer. Numbers are little-endian, as in ClickHouse's `Native` format. */
 export class Bytes {
   buffer: Buffer<ArrayBuffer>
   length = 0

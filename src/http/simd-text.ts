@@ -98,7 +98,7 @@ const MAGIC = [0x00, 0x61, 0x73, 0x6d]
 const MODULE = Uint8Array.from(
   [
     [...MAGIC, 1, 0, 0, 0],
-    // Exactly the parameters that are passed: calls with fewer doubled the time of a scan.
+    // Exactly the parameters that callers pass: passing fewer doubled the time of a scan.
     section(1, [2, 0x60, 1, I32, 1, I32, 0x60, 3, I32, I32, I32, 1, I32]),
     section(2, [1, ...text('env'), ...text('memory'), 0x02, 0x00, ...unsigned(SIMD_BYTES / PAGE_BYTES + 1)]),
     section(3, [2, 0, 1]),
@@ -117,8 +117,8 @@ export interface SimdMemory {
   /** Works on `bytes` only, like `escapeText`. */
   readonly skipText: SkipText
   /**
-   * Writes the bytes from `start` to `end`, escaped as in JSON strings, to `out`, and returns where they end. They may be
-   * six times as many there; the 16 bytes after both are undefined.
+   * Writes the bytes from `start` to `end`, escaped as in JSON strings, to `out`, and returns where they end. There may be
+   * six times as many. Up to 15 bytes are read past `end`, and up to 16 written past what is returned.
    */
   readonly escapeText: (start: number, end: number, out: number) => number
 }
@@ -132,7 +132,8 @@ export interface SimdMemory {
  */
 export function createSimdMemory(): SimdMemory | undefined {
   if (!WebAssembly.validate(MODULE)) return undefined
-  // Memory takes space once it is written to. The last page is for reads of 16 bytes that begin before it.
+  // Memory takes space once it is written to. The last page is for reads and writes of 16 bytes that begin before it, and for
+  // the tables of `escapeText`.
   const pages = SIMD_BYTES / PAGE_BYTES + 1
   const memory = new WebAssembly.Memory({ initial: pages, maximum: pages })
   const { exports } = new WebAssembly.Instance(new WebAssembly.Module(MODULE), { env: { memory } })

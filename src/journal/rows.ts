@@ -72,7 +72,7 @@ export interface TaskRow {
   readonly completed_at: number | null
 }
 
-/** A task for the journal, whose free-form members may be the UTF-8 of their text. */
+/** A task for the journal, whose `input` and `output` may be UTF-8. */
 export interface TaskToAppend extends Omit<TaskRow, 'input' | 'output'> {
   readonly input: string | Utf8Range | null
   readonly output: string | Utf8Range | null

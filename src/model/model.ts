@@ -28,7 +28,7 @@ export interface ModelRequest {
   readonly outputSchema: Record<string, unknown> | null
   /** If given, the answer is streamed. Called with each piece of text as it arrives. */
   readonly onText?: (delta: string) => void
-  /** Between its reads a stream yields when this is over. */
+  /** When this time slice is used up, the reader of a stream yields before its next read. */
   readonly slice?: Slice
   /** The stream broke and is requested again: the text passed to onText so far is void. */
   readonly onRestart?: () => void

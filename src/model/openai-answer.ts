@@ -70,9 +70,8 @@ export async function readEvents(
       if ('error' in read) return read.error
       // Some servers omit the empty line after their last event.
       parser.feed(read.done ? `${decoder.decode()}\n\n` : decoder.decode(read.value, { stream: true }))
-      const pause = afterRead()
-      if (read.done) return undefined
-      if (pause !== undefined) await pause
+      if (read.done || isDone) return undefined
+      await afterRead()
     }
     return undefined
   } finally {

@@ -49,7 +49,7 @@ function indexedMessages(attributes: Attributes, prefix: string): AnyValue | und
 
 /**
  * Writes an object as it is and wraps anything else: an array of messages as `messages`, a string as `text`, other values
- * as `value`.
+ * as `value`. A string that contains a JSON object or array is written as that. Above `bytesMax` only the start is kept.
  */
 function writeObject(out: Bytes, value: AnyValue | undefined, bytesMax: number): Range | null {
   if (value === undefined) return null
@@ -92,7 +92,7 @@ function jsonIn(text: string | Utf8Text): string | Utf8Text | undefined {
   let { start, end } = text
   while (start < end && isSpace(body[start])) start++
   while (start < end && isSpace(body[end - 1])) end--
-  // Beyond ASCII there is more space.
+  // `String.trim` also removes space that is not ASCII.
   if (body[start] >= 0x80 || body[end - 1] >= 0x80) return jsonIn(`${text}`)
   if (body[start] !== OPEN_BRACE && body[start] !== OPEN_BRACKET) return undefined
   const trimmed = new Utf8Text(body, start, end)

@@ -28,7 +28,7 @@ const FIRST_BYTES_MAX = 512 * 1024
 /** Collects what is written at once, because the event loop encodes each write in one step. */
 export class WriteBatch<T> {
   readonly items: T[] = []
-  /** The JSON of the items. It belongs to the batch, because the journal may refer to it until the write is durable. */
+  /** The JSON of the items. Not used again: the rows of tasks refer to it until the write is durable. */
   readonly json: Bytes
   private events = 0
 

@@ -16,11 +16,11 @@ import { type AnyValue, type Attributes, UTF8_TEXT_MAX, Utf8Text } from './telem
 /** Writes values as JSON, without loss of precision. */
 
 const simd = createSimdMemory()
-const simdBuffer = simd === undefined ? Buffer.alloc(0) : Buffer.from(simd.bytes.buffer)
+const simdBuffer = simd === undefined ? Buffer.alloc(0) : Buffer.from(simd.bytes.buffer, 0, simd.bytes.length)
 /** Where the SIMD memory has escaped text, with its quotes: after the text itself. */
 const ESCAPED_AT = 2 * UTF8_TEXT_MAX
-/** Texts up to this length are written without a native call. */
-const SHORT_LENGTH_MAX = 64
+/** Texts up to this length are checked and written character by character: longer ones are faster by regular expression. */
+const PLAIN_LENGTH_MAX = 64
 
 const scratch = new Bytes()
 
@@ -70,7 +70,7 @@ function writeAttributes(out: Bytes, attributes: Attributes): void {
 }
 
 function writeText(out: Bytes, text: string): void {
-  if (text.length > SHORT_LENGTH_MAX || !writePlain(out, text)) out.text(encodeText(text))
+  if (text.length > PLAIN_LENGTH_MAX || !writePlain(out, text)) out.text(encodeText(text))
 }
 
 /** Writes a short text that needs no escape. Returns false, and writes nothing, for any other. */

@@ -23,6 +23,7 @@ export function writePayload(out: Bytes, attributes: Attributes, extra: ExtraMem
     for (const [name, value] of attributes) writeMember(out, name, value)
     for (const [name, value] of extra) if (!attributes.has(name)) writeMember(out, name, value)
     if (out.length === start) out.byte(OPEN_BRACE)
+    // Each member begins with a comma; that of the first becomes the brace.
     else out.buffer[start] = OPEN_BRACE
     out.byte(CLOSE_BRACE)
     if (out.length - start <= bytesMax) return { start, end: out.length }

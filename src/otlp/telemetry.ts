@@ -10,8 +10,8 @@ import type { Limits } from '../base/limits.ts'
 export type AnyValue = string | Utf8Text | number | bigint | boolean | null | readonly AnyValue[] | Attributes
 
 /**
- * A long string of a protobuf body, which stays there until it is written: decoding and encoding it would be most of the
- * work for a span. Valid UTF-8.
+ * A long string of a protobuf body, which stays there until it is written, so that it is not decoded and encoded again.
+ * Valid UTF-8.
  */
 export class Utf8Text {
   constructor(
@@ -101,7 +101,7 @@ export const VALUE_DEPTH_MAX = 100
 /** Replaces a value that is nested deeper. */
 export const TOO_DEEP = `nested more than ${VALUE_DEPTH_MAX} deep`
 
-/** Bytes of a body, from `start` up to before `end`. */
+/** Bytes of a buffer: from `start` up to but not including `end`. */
 export interface Range {
   readonly start: number
   readonly end: number

@@ -10,7 +10,7 @@ export function serverConfig(memoryBytes: number): string {
     max_server_memory_usage: Math.floor(memoryBytes / 2),
     mark_cache_size: 64 * MIB,
     index_mark_cache_size: 16 * MIB,
-    // Skip indexes, such as the one that finds a run's events in each part.
+    // Blocks of skip indexes, such as the Bloom filter of `run_id`.
     index_uncompressed_cache_size: 16 * MIB,
     primary_index_cache_size: 64 * MIB,
     query_condition_cache_size: 16 * MIB,

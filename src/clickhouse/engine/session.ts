@@ -32,7 +32,7 @@ const SESSION_SETTINGS = {
   allow_introspection_functions: '0',
   // The engine keeps no idle threads, so it would start one for each part of a table.
   max_threads_for_indexes: '1',
-  // Granules that indexes exclude are excluded before reading. While reading, each thread would do it for its share, which
+  // Skip indexes are applied once, before reading. During the read, each thread would evaluate them for its own ranges, which
   // took a search for one run in 10 million events a third more CPU time.
   use_skip_indexes_on_data_read: '0',
 }

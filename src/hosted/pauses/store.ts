@@ -67,10 +67,11 @@ export class Pauses {
   }
 
   /**
-   * Stores a decision, which is final. When no other pause is pending, the run is queued, or given to a process.
-   * @param owner the process that executes a run without ancestors from now on; null: the run is queued
-   * @returns whether `owner` executes it
-   * @throws ApiError NOT_FOUND, FORBIDDEN, VALIDATION_ERROR, PAYLOAD_TOO_LARGE; CONFLICT naming the first decision
+   * Stores a decision, which is final. If no other pause is pending, the run continues: in the process `owner` if it has no
+   * ancestors, otherwise it is queued.
+   * @param owner null: the run is queued in any case
+   * @returns whether `owner` executes the run from now on
+   * @throws ApiError VALIDATION_ERROR, PAYLOAD_TOO_LARGE; CONFLICT naming the first decision
    */
   async decide(caller: Caller, pause: PauseRow, decision: Decision, owner: string | null): Promise<boolean> {
     const { sql, clock, onChange } = this.context
@@ -79,7 +80,7 @@ export class Pauses {
     if (decision.status === 'approved') await this.checkEdited(workspaceId, pause, decision.editedInput)
     const at = clock.now()
     const isRoot = pause.parent_call_id === null
-    const isGiven = await inTransaction(sql, async (tx) => {
+    const isResumed = await inTransaction(sql, async (tx): Promise<boolean | 'decided before'> => {
       const locked = isRoot ? lockRun(tx, run) : await lockAncestors(tx, run)
       // Pipelined, but executed in order: what was committed before the lock was granted is seen.
       const [chain, isStored, [next]] = await Promise.all([
@@ -87,7 +88,7 @@ export class Pauses {
         storeDecision(tx, caller, pause, decision, at),
         loadPauses(tx, run),
       ])
-      if (!isStored) return null
+      if (!isStored) return 'decided before'
       if (next !== undefined) {
         await showNext(tx, chain, pause.pause_id, pendingOf(pause.run_id, next))
         return false
@@ -96,9 +97,9 @@ export class Pauses {
       await wake(tx, chain, newOwner)
       return newOwner !== null && chain.runs.some(({ phase }) => phase === 'paused')
     })
-    if (isGiven === null) throw alreadyDecided(await this.get(caller, pause.type, pause.pause_id), at)
+    if (isResumed === 'decided before') throw alreadyDecided(await this.get(caller, pause.type, pause.pause_id), at)
     onChange()
-    return isGiven
+    return isResumed
   }
 
   /** Arguments that a person has edited must match the parameters of the tool, where these are known. */

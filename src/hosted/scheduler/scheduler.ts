@@ -121,8 +121,8 @@ export class Scheduler implements LiveOutputs {
 
   /**
    * Continues a run that waits for a decision: here and at once if there is a slot for it, otherwise it is queued.
-   * @param decide stores the decision, and gives the run to this owner if it can; resolves with whether it has
-   * @returns the outcome, if this process executes it
+   * @param decide stores the decision; resolves with whether it made `owner` the executor
+   * @returns the outcome, if this process executes it; in an object, so that awaiting this does not wait for the end
    */
   async resume(
     run: RunIdentity,
@@ -140,7 +140,7 @@ export class Scheduler implements LiveOutputs {
       this.dispatchSoon()
       return { outcome: null }
     }
-    // The executor that has paused it may not have finished.
+    // The executor that paused the run may still be ending.
     this.stopRun(run)
     await this.executeAll([{ ...run, isChild: false }])
     return { outcome: this.executionOf(run)?.done ?? null }

@@ -35,8 +35,8 @@ export async function findRun(sql: Sql, { workspaceId, runId }: RunIdentity): Pr
 
 /**
  * The run with everything it has done; null when it does not exist.
- * @param owner null also when this process does not execute it. This is checked last: only the owner changes the rows, so
- *   what was read before is the present state
+ * @param owner if given, null also when it does not execute the run. Checked after the other reads: otherwise a run that
+ *   another process takes over in between would be loaded half old
  */
 export async function loadProgress(sql: Sql, identity: RunIdentity, owner?: string): Promise<RunProgress | null> {
   const { workspaceId, runId } = identity

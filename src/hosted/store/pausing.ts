@@ -1,3 +1,4 @@
+import { assert } from '../../base/assert.ts'
 import type { RunIdentity } from '../../base/ids.ts'
 import { encodeJson, RawJson } from '../../base/raw-json.ts'
 import type { SystemEventRow } from '../../journal/rows.ts'
@@ -116,7 +117,7 @@ export async function lockAncestors(tx: TransactionSql, { workspaceId, runId }: 
   return { workspaceId, runs }
 }
 
-/** As {@link lockAncestors}, of a run without ancestors. */
+/** Locks the row of one run: the chain of a run without ancestors. */
 export async function lockRun(tx: TransactionSql, { workspaceId, runId }: RunIdentity): Promise<AncestorChain> {
   const runs = await tx<ChainRun[]>`
     select run_id, phase from hosted_runs where workspace_id = ${workspaceId} and run_id = ${runId} for update`
@@ -125,18 +126,19 @@ export async function lockRun(tx: TransactionSql, { workspaceId, runId }: RunIde
 
 /**
  * Queues the paused runs of a chain again. Call with the rows locked.
- * @param owner executes the only run of the chain instead
+ * @param owner if given, the run goes straight to this process; the chain must be of one run
  */
 export async function wake(
   tx: TransactionSql,
   { workspaceId, runs }: AncestorChain,
   owner: string | null = null,
 ): Promise<void> {
-  const phase = owner === null ? nextPhase('paused', 'queued') : nextPhase('paused', 'executing')
+  assert(owner === null || runs.length <= 1, 'a run with ancestors is queued with them')
+  const next = owner === null ? nextPhase('paused', 'queued') : nextPhase('paused', 'executing')
   const paused = runs.filter(({ phase }) => phase === 'paused').map(({ run_id }) => run_id)
   await tx`
     with awake as (
-      update hosted_runs set phase = ${phase}, owner = ${owner}
+      update hosted_runs set phase = ${next}, owner = ${owner}
       where workspace_id = ${workspaceId} and run_id = any(${paused}::uuid[])
     ), changed as (
       update runs r set status = 'running', pending = null

@@ -39,15 +39,15 @@ export interface StoredAnswer extends PricedAnswer {
   readonly usedMs: number
   /** Unix milliseconds. */
   readonly at: number
-  /** Those of the calls and pauses. */
+  /** Of the calls and pauses, and `run.paused` if the run pauses. */
   readonly events: readonly SystemEventRow[]
 }
 
 /**
  * Stores an answer of the model and the calls it requests, before any of them is made, and pauses the run if it has to
- * wait for people. Storing the same answer again changes nothing.
+ * wait for people. Storing the same answer again changes nothing while the run continues.
  * @throws OwnershipLost, also when another answer is already stored for this step: only the calls of that one are made;
- *   and when the run has paused with this answer before
+ *   and when an earlier attempt has paused the run
  */
 export async function storeAnswer(sql: Sql, run: HostedRun, owner: string, answer: StoredAnswer): Promise<void> {
   const { step, cost, calls, pauses, pending } = answer
