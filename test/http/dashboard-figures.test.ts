@@ -82,7 +82,11 @@ describe('the queries of the dashboard', () => {
       const [run] = await findRuns(queries, filter, signal)
       return run?.event_count === 1 && run.status === 'completed' && run
     })
-    const { input, output, ...run } = (await service.api('GET', `/api/v1/runs/${runId}`)).data
+    // The API counts events a moment later.
+    const { input, output, ...run } = await eventually(async () => {
+      const { data } = await service.api('GET', `/api/v1/runs/${runId}`)
+      return data.event_count === 1 && data
+    })
     expect(found).toEqual({ ...run, agent_version: 0, last_event_at: null })
   })
 
