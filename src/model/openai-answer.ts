@@ -70,7 +70,7 @@ export async function readEvents(
       if ('error' in read) return read.error
       // Some servers omit the empty line after their last event.
       parser.feed(read.done ? `${decoder.decode()}\n\n` : decoder.decode(read.value, { stream: true }))
-      if (read.done || isDone) return undefined
+      if (read.done) return undefined
       await afterRead()
     }
     return undefined
