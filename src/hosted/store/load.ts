@@ -17,7 +17,7 @@ import {
   type Step,
 } from '../run/run.ts'
 import type { HostedPhase } from '../run/state.ts'
-import { pauseIs, phaseIs } from './fragments.ts'
+import { executedBy, pauseIs, phaseIs } from './fragments.ts'
 
 /** How many of the newest messages of a session go to the model; older ones are kept for people to read. */
 const SESSION_MESSAGES_MAX = 400
@@ -45,13 +45,14 @@ export async function loadProgress(sql: Sql, identity: RunIdentity, owner?: stri
     loadCalls(sql, identity),
     loadPauses(sql, identity),
   ])
+  const found =
+    owner === undefined ? sql`workspace_id = ${workspaceId} and run_id = ${runId}` : executedBy(sql, identity, owner)
   const [row] = await sql<HostedRunRow[]>`
     select h.run_id as "runId", h.workspace_id as "workspaceId", h.agent_id as "agentId",
       h.root_run_id as "rootRunId", h.parent_call_id as "parentCallId", h.session_id as "sessionId", h.plan,
       h.used_ms as "usedMs", r.cost_usd as "costUsd", h.spent_usd as "spentUsd"
-    from hosted_runs h join runs r on r.workspace_id = h.workspace_id and r.run_id = h.run_id
-    where h.workspace_id = ${workspaceId} and h.run_id = ${runId}
-      ${owner === undefined ? sql`` : sql`and h.owner = ${owner} and h.${phaseIs(sql, 'executing')}`}`
+    from (select * from hosted_runs where ${found}) h
+      join runs r on r.workspace_id = h.workspace_id and r.run_id = h.run_id`
   if (row === undefined) return null
   const { usedMs, costUsd, spentUsd, ...run } = row
   const history = run.sessionId === null ? [] : await loadHistory(sql, run.workspaceId, run.sessionId)
