@@ -5,7 +5,7 @@ import { type AgentRow, type CreateAgent, type EditAgent, EXTERNAL_FIELDS, HOSTE
 import { checkTools } from './tools.ts'
 
 /** The fields of an agent that its owner sets: the row without ids, version and times. */
-type Settings = Omit<AgentRow, 'agent_id' | 'version' | 'created_at' | 'updated_at'>
+export type Settings = Omit<AgentRow, 'agent_id' | 'version' | 'created_at' | 'updated_at'>
 
 const MAX_STEPS_DEFAULT = 20
 const TIMEOUT_SECONDS_DEFAULT = 300
@@ -50,7 +50,7 @@ export function settingsOf(body: CreateAgent): Settings {
 }
 
 /**
- * The settings after an edit; the same object if the edit changes nothing.
+ * The settings after an edit.
  * @throws ApiError VALIDATION_ERROR as in {@link settingsOf}, and for any `runtime_type`
  */
 export function edited(settings: Settings, { runtime_type, ...edit }: EditAgent): Settings {
@@ -61,9 +61,7 @@ export function edited(settings: Settings, { runtime_type, ...edit }: EditAgent)
     ...(edit.tools === undefined ? {} : { tools: jsonOf(edit.tools) }),
     ...(edit.output_schema === undefined ? {} : { output_schema: jsonOf(edit.output_schema) }),
   } as Partial<Settings>
-  const names = Object.keys(changes) as (keyof Settings)[]
-  const isSame = names.every((name) => encodeJson(changes[name]) === encodeJson(settings[name]))
-  return isSame ? settings : { ...settings, ...changes }
+  return { ...settings, ...changes }
 }
 
 /** A null is allowed for fields that the runtime type does not have, so that a record can be sent back unchanged. */

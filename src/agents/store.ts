@@ -5,8 +5,9 @@ import { withIsoTimes } from '../base/timestamp.ts'
 import { cursorCodec, PAGE_LIMIT_DEFAULT, type PageOf, pageOf } from '../http/page.ts'
 import { Uuid } from '../http/schema.ts'
 import type { KeyRing } from '../keys/key-ring.ts'
-import type { Caller } from '../keys/schema.ts'
-import { inTransaction, type Sql, type TransactionSql } from '../postgres/connect.ts'
+import { actorOf, type Caller } from '../keys/schema.ts'
+import { inTransaction, type Sql } from '../postgres/connect.ts'
+import { agentColumns, keepVersion, lockAgent, noAgent, storeVersion } from './rows.ts'
 import type { AgentRecord, AgentRow, ArchivedAgent, CreateAgent, EditAgent, ListAgents } from './schema.ts'
 import { edited, settingsOf } from './settings.ts'
 
@@ -28,7 +29,7 @@ export class AgentStore {
   /** @throws ApiError VALIDATION_ERROR */
   async create(caller: Caller, body: CreateAgent, mint: Mint): Promise<AgentRecord> {
     const { sql, clock } = this.deps
-    const row = newRow(caller.workspaceId, mint.uuid(), body, clock)
+    const row = { ...newRow(caller.workspaceId, mint.uuid(), body, clock), version_created_by: actorOf(caller) }
     // The id exists already if the request is a retry after the response was lost.
     await sql`
       insert into agents ${sql(row)} on conflict (agent_id) do nothing`
@@ -100,23 +101,16 @@ export class AgentStore {
   }
 
   /**
-   * Changes the given fields. Increments `version` if anything changed.
+   * Changes the given fields. Makes a new version if any value differs.
    * @throws ApiError NOT_FOUND, VALIDATION_ERROR
    */
   async edit(caller: Caller, agentId: string, edit: EditAgent): Promise<AgentRecord> {
     const { sql, clock } = this.deps
     return inTransaction(sql, async (tx) => {
-      const [row] = await tx<AgentRow[]>`
-        select ${agentColumns(tx)} from agents
-        where workspace_id = ${caller.workspaceId} and agent_id = ${agentId} and status <> 'archived' for update`
-      if (row === undefined) throw noAgent()
+      const row = await lockAgent(tx, caller, agentId)
       const { agent_id, version, created_at, updated_at, ...settings } = row
-      const next = edited(settings, edit)
-      if (next === settings) return withIsoTimes(row)
-      const changed = { ...next, version: version + 1, updated_at: new Date(clock.now()) }
-      await tx`
-        update agents set ${tx(changed as never)} where workspace_id = ${caller.workspaceId} and agent_id = ${agentId}`
-      return withIsoTimes({ ...row, ...changed })
+      const origin = { caller, nowMs: clock.now(), restoredFrom: null }
+      return withIsoTimes(await storeVersion(tx, row, edited(settings, edit), origin))
     }) as Promise<AgentRecord>
   }
 
@@ -131,8 +125,10 @@ export class AgentStore {
       const [agent] = await tx<{ status: string }[]>`
         select status from agents where workspace_id = ${caller.workspaceId} and agent_id = ${agentId} for update`
       if (agent === undefined) throw noAgent()
+      await keepVersion(tx, caller, agentId)
       await tx`
-        update agents set status = 'archived', version = version + 1, updated_at = ${now}
+        update agents set status = 'archived', version = version + 1, updated_at = ${now},
+          version_created_by = ${actorOf(caller)}, version_changes = '{status}', version_restored_from = null
         where workspace_id = ${caller.workspaceId} and agent_id = ${agentId} and status <> 'archived'`
       await tx`
         update api_keys set revoked_at = ${now}
@@ -149,15 +145,4 @@ function newRow(workspaceId: string, agentId: string, body: CreateAgent, clock: 
   const now = new Date(clock.now())
   const ids = { agent_id: agentId, workspace_id: workspaceId }
   return { ...settingsOf(body), ...ids, version: 1, created_at: now, updated_at: now }
-}
-
-/** The columns of an {@link AgentRow}. */
-export function agentColumns(sql: Sql | TransactionSql) {
-  return sql`agent_id, name, description, runtime_type, status, model, prompt, tools, output_schema, allow_input_requests,
-    temperature, max_output_tokens, max_steps, timeout_seconds, budget_usd, stale_after_seconds, metadata, version,
-    created_at, updated_at`
-}
-
-function noAgent(): ApiError {
-  return new ApiError('NOT_FOUND', 'agent does not exist')
 }

@@ -1,8 +1,11 @@
+import { WorkspaceSlots } from '../base/workspace-slots.ts'
 import { type ColumnarClient, ColumnarError, RESTART_PATIENCE_MS } from '../clickhouse/client.ts'
 import { encodeCursor } from '../journal/cursor.ts'
 import type { Caller } from '../keys/schema.ts'
 import type { Partitions } from '../partitions/partition.ts'
-import { Penalties, QuerySlots } from './caps.ts'
+import { AGENT_TABLES, type AgentVersionCopies } from './agent-versions.ts'
+import { Penalties } from './caps.ts'
+import { withFixedTime } from './fixed-time.ts'
 import { type CheckedQuery, refuseTypes } from './guard.ts'
 import { readJsonAnswer } from './json-answer.ts'
 import { QueryParser, toCallersError } from './parser.ts'
@@ -45,7 +48,39 @@ const GRACE_SECONDS = 8
 /** Bun's maximum. */
 const IDLE_SECONDS_MAX = 255
 const UNKNOWN_IDENTIFIER = 47
+/** Answers of queries as of a time are parsed in one piece. */
+const AS_OF_BYTES_MAX = 2 << 20
+/** `latestAsOf` reads a table several times, which must see the same rows. */
+const SAME_ROWS = { enable_shared_storage_snapshot_in_query: 1 }
+const EXACT_NUMBERS = { output_format_json_quote_64bit_integers: 1, output_format_json_quote_decimals: 1 }
 const MORE_ROWS = 'more rows than a document may have'
+
+/** A query that sees only what was known at a time. */
+interface AsOfQuery extends Pick<RunQuery, 'query' | 'params'> {
+  /** Unix milliseconds. */
+  readonly asOf: number
+  /** Maximum of rows; more are an error. 0: only the columns are asked for. */
+  readonly rows: number
+}
+
+/** An answer whose 64-bit integers and decimals are text. */
+export interface CompactAnswer {
+  readonly columns: readonly { readonly name: string; readonly type: string }[]
+  readonly rows: readonly (readonly unknown[])[]
+}
+
+/** Holds a query slot until it is disposed. One query at a time. */
+export interface AsOfSession extends Disposable {
+  /**
+   * Runs a query that sees only what was known at its time, and whose `now()` is that time. So its answer does not depend on
+   * when it is asked, once ClickHouse has everything that was accepted by then.
+   * @throws ApiError as {@link Analytics.run}; VALIDATION_ERROR for functions whose results may differ
+   */
+  run(request: AsOfQuery, signal: AbortSignal): Promise<CompactAnswer>
+}
+
+/** Whose rows a query sees. */
+type Tenant = Pick<Caller, 'workspaceId' | 'partition'>
 
 /** A checked query. */
 interface Prepared {
@@ -61,7 +96,7 @@ export class Analytics {
   readonly parser: QueryParser
   /** How long a client may wait for the next byte of an answer. */
   readonly idleSeconds: number
-  private readonly slots: QuerySlots
+  private readonly slots: WorkspaceSlots
 
   /** @param penalties tracks workspaces whose queries are refused for a while */
   constructor(
@@ -70,9 +105,11 @@ export class Analytics {
     /** Resource limits of a query. */
     readonly caps: QueryCaps = DEFAULT_QUERY_CAPS,
     private readonly penalties = new Penalties(caps.penaltySeconds),
+    /** Undefined: the tables of agents are not updated before a query. */
+    private readonly agentVersions?: Pick<AgentVersionCopies, 'update'>,
   ) {
     this.parser = new QueryParser(client, caps)
-    this.slots = new QuerySlots(caps.atOnce)
+    this.slots = new WorkspaceSlots(caps.atOnce, { one: 'query', many: 'queries' })
     // Twice the time, because a query is repeated after a restart of the engine.
     const silenceMs = WAIT_MAX_MS + RESTART_PATIENCE_MS + 2 * (caps.seconds + GRACE_SECONDS) * 1000
     this.idleSeconds = Math.min(IDLE_SECONDS_MAX, silenceMs / 1000)
@@ -110,12 +147,54 @@ export class Analytics {
     }
   }
 
-  private enter({ workspaceId }: Caller): () => void {
+  /**
+   * Takes a query slot of a workspace for one query after the other, each as of a time of its own: see {@link AsOfSession}.
+   * @throws ApiError RATE_LIMITED
+   */
+  asOf(tenant: Tenant): AsOfSession {
+    const leave = this.enter(tenant)
+    return {
+      run: (request, signal) =>
+        this.answerAsOf(tenant, request, signal).catch((error: unknown) => {
+          throw toCallersError(error, this.caps)
+        }),
+      [Symbol.dispose]: leave,
+    }
+  }
+
+  private async answerAsOf(tenant: Tenant, request: AsOfQuery, signal: AbortSignal): Promise<CompactAnswer> {
+    const { client } = this
+    const { query: written, params, asOf, rows } = request
+    const query = await this.parser.check(written, signal)
+    refuseTypes(query.typeParameters, request)
+    if (query.tables.some((table) => AGENT_TABLES.has(table)))
+      await this.agentVersions?.update(tenant.workspaceId, signal)
+    const caps = { ...this.caps, resultBytes: Math.min(this.caps.resultBytes, AS_OF_BYTES_MAX) }
+    const { settings, ...session } = this.session(tenant, caps, query)
+    const text = await retryWithAllColumns({ ...query, text: withFixedTime(query.text, asOf) }, (checked) =>
+      client.queryText(
+        scopedStatement(checked, client.database, tenant.workspaceId, { rows: rows && rows + 1, asOf }),
+        'JSONCompact',
+        {
+          ...session,
+          settings: { ...settings, ...EXACT_NUMBERS, ...SAME_ROWS },
+          params,
+          timeoutMs: (caps.seconds + GRACE_SECONDS) * 1000,
+          signal,
+        },
+      ),
+    )
+    const { meta, data } = JSON.parse(text) as { meta: CompactAnswer['columns']; data: unknown[][] }
+    if (data.length > rows) throw tooLarge(`${rows} rows`)
+    return { columns: meta, rows: data }
+  }
+
+  private enter({ workspaceId }: Tenant): () => void {
     this.penalties.check(workspaceId)
     return this.slots.take(workspaceId)
   }
 
-  private session({ workspaceId }: Caller, caps: QueryCaps, query: CheckedQuery) {
+  private session({ workspaceId }: Tenant, caps: QueryCaps, query: CheckedQuery) {
     const { database } = this.client
     const settings = sessionSettings(database, workspaceId, caps, query)
     return { settings, database: scopeDatabase(database), quotaKey: workspaceId }
@@ -131,10 +210,12 @@ export class Analytics {
     if (request.wait_for !== undefined) await waitUntilReadable(loading, request.wait_for, signal)
     const query = await this.parser.check(request.query, signal)
     refuseTypes(query.typeParameters, request)
+    if (query.tables.some((table) => AGENT_TABLES.has(table)))
+      await this.agentVersions?.update(caller.workspaceId, signal)
     return {
       query,
       completeThrough: encodeCursor(loading.epoch, loading.loadedSeq()),
-      statement: (checked, rows) => scopedStatement(checked, this.client.database, caller.workspaceId, rows),
+      statement: (checked, rows) => scopedStatement(checked, this.client.database, caller.workspaceId, { rows }),
     }
   }
 

@@ -5,36 +5,6 @@ const PENALTY_SECONDS_MAX = 3_600
 /** After this long without another offence, the next penalty is the shortest again. */
 const FORGOTTEN_AFTER_MS = 6 * 3_600_000
 
-/** Limits concurrent queries per workspace. */
-export class QuerySlots {
-  private readonly taken = new Map<string, number>()
-
-  /** @param atOnce slots per workspace */
-  constructor(private readonly atOnce: number) {}
-
-  /**
-   * Takes a slot.
-   * @returns releases the slot; further calls do nothing
-   * @throws ApiError RATE_LIMITED when all slots are taken
-   */
-  take(workspaceId: string): () => void {
-    const others = this.taken.get(workspaceId) ?? 0
-    if (others >= this.atOnce) {
-      const problem = `query concurrency limit reached: ${others} queries of this workspace are running; retry when one finishes`
-      throw new ApiError('RATE_LIMITED', problem, { retryAfterSeconds: 1 })
-    }
-    this.taken.set(workspaceId, others + 1)
-    let isTaken = true
-    return () => {
-      if (!isTaken) return
-      isTaken = false
-      const left = (this.taken.get(workspaceId) ?? 1) - 1
-      if (left === 0) this.taken.delete(workspaceId)
-      else this.taken.set(workspaceId, left)
-    }
-  }
-}
-
 /** What an engine that is busy with other work still delivers; a stream of at least this rate never runs out of time. */
 const DELIVERED_BYTES_PER_MS = 64
 

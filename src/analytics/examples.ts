@@ -1,5 +1,5 @@
 import { LATENCY_MS, TOOL } from '../conventions/names.ts'
-import { REQUESTED_MODEL, USAGE_NAMES } from '../conventions/usage-names.ts'
+import { PLAIN_USAGE_NAMES, REQUESTED_MODEL, USAGE_NAMES, type UsageNumber } from '../conventions/usage-names.ts'
 import type { RunQuery } from './schema.ts'
 
 /** An example query. It runs unchanged on any workspace. */
@@ -9,6 +9,12 @@ export interface ExampleQuery {
   readonly query: string
   /** Values of its placeholders. */
   readonly params?: NonNullable<RunQuery['params']>
+}
+
+/** SQL text: a number of a model call, under its standard name or one of the plain names. */
+function reported(field: UsageNumber): string {
+  const names = [USAGE_NAMES[field][0], ...PLAIN_USAGE_NAMES[field]]
+  return `coalesce(${names.map((name) => `payload.${name}`).join(', ')})`
 }
 
 /**
@@ -34,12 +40,13 @@ LIMIT 50`,
   },
   {
     title: 'Duration of runs by hour',
-    description: 'Median (p50_ms) and 95th percentile (p95_ms) of the duration of runs, by the hour of their start.',
+    description:
+      'Median (p50_ms) and 95th percentile (p95_ms) of the duration of runs without waits for people, by the hour of their start.',
     query: `SELECT toStartOfHour(created_at) AS hour, count() AS runs,
-  round(quantile(0.5)(duration_ms)) AS p50_ms,
-  round(quantile(0.95)(duration_ms)) AS p95_ms
+  round(quantile(0.5)(active_ms)) AS p50_ms,
+  round(quantile(0.95)(active_ms)) AS p95_ms
 FROM runs
-WHERE duration_ms IS NOT NULL
+WHERE active_ms IS NOT NULL
 GROUP BY hour
 ORDER BY hour DESC
 LIMIT 168`,
@@ -47,11 +54,11 @@ LIMIT 168`,
   {
     title: 'Tokens and cost by model',
     description:
-      'Totals of model calls, from the gen_ai.* keys of their payloads. Values that are not numbers are ignored.',
-    query: `SELECT payload.${REQUESTED_MODEL}::String AS model, count() AS calls,
-  sum(payload.${USAGE_NAMES.inputTokens[0]}) AS input_tokens,
-  sum(payload.${USAGE_NAMES.outputTokens[0]}) AS output_tokens,
-  round(sum(payload.${USAGE_NAMES.costUsd[0]}), 4) AS cost_usd
+      'Totals of model calls, from the usual names in their payloads. Values that are not numbers are ignored.',
+    query: `SELECT coalesce(nullIf(payload.${REQUESTED_MODEL}::String, ''), payload.model::String) AS model, count() AS calls,
+  sum(${reported('inputTokens')}) AS input_tokens,
+  sum(${reported('outputTokens')}) AS output_tokens,
+  round(sum(${reported('costUsd')}), 4) AS cost_usd
 FROM events
 WHERE type = 'llm.call' AND received_at > now() - toIntervalDay({days:UInt16})
 GROUP BY model
@@ -193,7 +200,7 @@ LIMIT 100`,
       'Compares the runs of one tag with those of another; a prefix such as tier: picks the tags to compare.',
     query: `SELECT arrayJoin(tags) AS tag, count() AS runs,
   round(countIf(status = 'completed') / runs, 3) AS completed,
-  round(quantile(0.5)(duration_ms)) AS p50_ms
+  round(quantile(0.5)(active_ms)) AS p50_ms
 FROM runs
 WHERE startsWith(tag, {prefix:String})
 GROUP BY tag
@@ -207,8 +214,8 @@ LIMIT 100`,
     query: `SELECT run_id, agent_name, status, calls, tokens, cost_usd
 FROM (
   SELECT run_id, count() AS calls,
-    sum(payload.${USAGE_NAMES.inputTokens[0]} + payload.${USAGE_NAMES.outputTokens[0]}) AS tokens,
-    round(sum(payload.${USAGE_NAMES.costUsd[0]}), 6) AS cost_usd
+    sum(${reported('inputTokens')}) + sum(${reported('outputTokens')}) AS tokens,
+    round(sum(${reported('costUsd')}), 6) AS cost_usd
   FROM events
   WHERE type = 'llm.call' AND received_at > now() - toIntervalDay({days:UInt16})
   GROUP BY run_id
@@ -239,12 +246,39 @@ LIMIT 50`,
     title: 'Who delegates to whom',
     description: 'Child runs by calling agent and called agent.',
     query: `SELECT parent.agent_name AS asked_by, child.agent_name AS done_by, count() AS child_runs,
-  countIf(child.status = 'failed') AS failed, round(avg(child.duration_ms)) AS average_ms
+  countIf(child.status = 'failed') AS failed, round(avg(child.active_ms)) AS average_ms
 FROM runs AS child
 JOIN runs AS parent ON child.parent_run_id = parent.run_id
 GROUP BY asked_by, done_by
 ORDER BY child_runs DESC
 LIMIT 50`,
+  },
+  {
+    title: 'Decisions of people',
+    description: 'What people decided about calls of tools, and how long runs waited for it.',
+    query: `SELECT tool, status, count() AS calls, countIf(edited_input IS NOT NULL) AS edited,
+  round(quantile(0.5)(waiting_ms) / 1000) AS p50_seconds, round(max(waiting_ms) / 1000) AS longest_seconds
+FROM pauses
+WHERE kind = 'approval' AND requested_at > now() - toIntervalDay({days:UInt16})
+GROUP BY tool, status
+ORDER BY calls DESC
+LIMIT 50`,
+    params: { days: 30 },
+  },
+  {
+    title: 'Versions of agents',
+    description: 'How the runs of each version ended and how long they took, beside what the version changed.',
+    query: `SELECT agent_versions.name AS agent, version, changes, ended, error_rate, p50_ms
+FROM agent_versions
+JOIN (
+  SELECT agent_id, agent_version, count() AS ended, round(countIf(status != 'completed') / ended, 3) AS error_rate,
+    round(quantile(0.5)(active_ms)) AS p50_ms
+  FROM runs
+  WHERE status IN ('completed', 'failed', 'timed_out')
+  GROUP BY agent_id, agent_version
+) AS its ON its.agent_id = agent_versions.agent_id AND its.agent_version = version
+ORDER BY agent, version DESC
+LIMIT 100`,
   },
   {
     title: 'Warnings and errors',

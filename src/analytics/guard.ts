@@ -32,6 +32,8 @@ export interface CheckedQuery {
   readonly typeParameters: readonly string[]
   /** See {@link isInfallible}. */
   readonly isInfallible: boolean
+  /** The tables that it names; also names that its own WITH defines. */
+  readonly tables: readonly string[]
   /** Whether it may use columns that it does not name, as through `*`. */
   readonly usesWholeRows: boolean
 }
@@ -103,7 +105,10 @@ export function createGuard(client: ColumnarClient, explain: Explain): SqlGuard 
       const jsonPaths = usesWholeRows ? null : jsonPathsOf(nodes)
       const print = (sql: string) => printTree(withTypedValues(sql))
       const typed = await ask(withTypedPaths(text, nodes, print))
-      return { ...typed, jsonPaths, typeParameters, isInfallible: isInfallible(nodes), usesWholeRows }
+      const tables = nodes.flatMap((node) =>
+        node.kind === 'TableIdentifier' ? node.name : (setTableOf(node)?.name ?? []),
+      )
+      return { ...typed, jsonPaths, typeParameters, isInfallible: isInfallible(nodes), tables, usesWholeRows }
     },
   }
 }

@@ -126,9 +126,11 @@ function withConstants(query: string, { version, database }: EmulatedServer): st
   return items.length > 0 && constants.every((each) => each !== undefined) ? `SELECT ${constants.join(', ')}` : query
 }
 
+const PLAIN_NAMES = new RegExp(`(?<![\\w.])default\\.(${[...TABLES.keys()].join('|')})(?!\\w)`, 'g')
+
 /** Replaces `default.events` with `events`, also in qualified column names. */
 function withPlainNames(query: string): string {
-  return replaceUnquoted(query, /(?<![\w.])default\.(events|runs|tasks)(?!\w)/g, '$1')
+  return replaceUnquoted(query, PLAIN_NAMES, '$1')
 }
 
 /**

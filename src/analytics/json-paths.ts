@@ -2,7 +2,15 @@ import { type AstNode, setTableOf } from './ast.ts'
 import { quote } from './quoting.ts'
 
 /** Columns of free-form JSON, which queries read by path: `payload.tokens.in`. No other column has one of these names. */
-export const JSON_COLUMNS: readonly string[] = ['payload', 'input', 'output']
+export const JSON_COLUMNS: readonly string[] = [
+  'payload',
+  'input',
+  'output',
+  'metadata',
+  'error_detail',
+  'edited_input',
+  'output_schema',
+]
 
 /** A longer path has too many possible readings (see {@link pathExpression}). */
 const SEGMENTS_MAX = 4

@@ -70,7 +70,8 @@ function managementRoutes({ guards, savedQueries }: SavedQueryRoutesDeps) {
           operationId: 'editSavedQuery',
           summary: 'Edit a saved query',
           description:
-            'Changes the fields that are given; `params` are replaced as a whole. A name that is already taken is a CONFLICT.',
+            'Changes the fields that are given; `params` and `chart` are replaced as a whole. A name that is already ' +
+            'taken is a CONFLICT.',
           errors: ['CONFLICT'],
         },
       },
@@ -82,7 +83,8 @@ function managementRoutes({ guards, savedQueries }: SavedQueryRoutesDeps) {
         tags,
         operationId: 'deleteSavedQuery',
         summary: 'Delete a saved query',
-        description: 'Deletes the query, not the data that it reads.',
+        description: 'Deletes the query, not the data that it reads. While an alert uses it, this is a CONFLICT.',
+        errors: ['CONFLICT'],
       },
     })
 }

@@ -6,7 +6,7 @@ import { withIsoTimes } from '../base/timestamp.ts'
 import { cursorCodec, PAGE_LIMIT_DEFAULT, type PageOf, pageOf } from '../http/page.ts'
 import { type PageQuery, Uuid } from '../http/schema.ts'
 import type { Caller } from '../keys/schema.ts'
-import { inTransaction, type Sql } from '../postgres/connect.ts'
+import { inTransaction, isForeignKeyViolation, isUniqueViolation, type Sql } from '../postgres/connect.ts'
 import type { Analytics } from './analytics.ts'
 import type {
   CreateSavedQuery,
@@ -30,7 +30,6 @@ export const SAVED_QUERIES_MAX = 1_000
 const PARAMS_LENGTH_MAX = 100_000
 
 const CURSOR = cursorCodec(Uuid)
-const UNIQUE_VIOLATION = '23505'
 
 type Params = NonNullable<RunQuery['params']>
 
@@ -47,9 +46,9 @@ export class SavedQueries {
   async create(caller: Caller, body: CreateSavedQuery, mint: Mint, signal: AbortSignal): Promise<SavedQuery> {
     const { sql, clock, analytics } = this.deps
     const { workspaceId } = caller
-    const { name, description = null, query, params = {} } = body
+    const { name, description = null, query, params = {}, chart = null } = body
     const now = new Date(clock.now())
-    const settings = { name, description, query, params: jsonOf(params) }
+    const settings = { name, description, query, params: jsonOf(params), chart: chartOf(chart) }
     const row = { query_id: mint.uuid(), workspace_id: workspaceId, ...settings, created_at: now, updated_at: now }
     await analytics.parser.check(query, signal)
     await inTransaction(sql, async (tx) => {
@@ -92,8 +91,12 @@ export class SavedQueries {
    */
   async edit(caller: Caller, queryId: string, edit: EditSavedQuery, signal: AbortSignal): Promise<SavedQuery> {
     const { sql, clock, analytics } = this.deps
-    const { params, ...rest } = edit
-    const changes = { ...rest, ...(params === undefined ? {} : { params: jsonOf(params) }) }
+    const { params, chart, ...rest } = edit
+    const changes = {
+      ...rest,
+      ...(params === undefined ? {} : { params: jsonOf(params) }),
+      ...(chart === undefined ? {} : { chart: chartOf(chart) }),
+    }
     if (Object.keys(changes).length === 0) return this.get(caller, queryId)
     if (edit.query !== undefined) await analytics.parser.check(edit.query, signal)
     const changed = { ...changes, updated_at: new Date(clock.now()) }
@@ -107,10 +110,15 @@ export class SavedQueries {
     return withIsoTimes(row)
   }
 
-  /** @throws ApiError NOT_FOUND */
+  /** @throws ApiError NOT_FOUND, CONFLICT while an alert uses it */
   async delete({ workspaceId }: Caller, queryId: string): Promise<DeletedQuery> {
     const [row] = await this.deps.sql<{ query_id: string }[]>`
-      delete from saved_queries where workspace_id = ${workspaceId} and query_id = ${queryId} returning query_id`
+      delete from saved_queries where workspace_id = ${workspaceId} and query_id = ${queryId} returning query_id`.catch(
+      (error: unknown) => {
+        if (!isForeignKeyViolation(error)) throw error
+        throw new ApiError('CONFLICT', 'an alert uses this saved query: delete or edit it first', { cause: error })
+      },
+    )
     if (row === undefined) throw noQuery()
     return { query_id: row.query_id, deleted: true }
   }
@@ -127,7 +135,7 @@ export class SavedQueries {
 }
 
 function columns(sql: Sql) {
-  return sql`query_id, name, description, query, params, created_at, updated_at`
+  return sql`query_id, name, description, query, params, chart, created_at, updated_at`
 }
 
 function jsonOf(params: Params): RawJson {
@@ -136,10 +144,13 @@ function jsonOf(params: Params): RawJson {
   throw invalid('params', `expected values of at most ${PARAMS_LENGTH_MAX} characters of JSON together`)
 }
 
+function chartOf(chart: object | null): RawJson | null {
+  return chart === null ? null : RawJson.of(chart)
+}
+
 /** Only the database's unique index detects duplicate names: a check before the write could race. */
 function conflictOf(error: unknown, name: string | undefined): unknown {
-  const { code } = error as { code?: unknown }
-  if (code !== UNIQUE_VIOLATION) return error
+  if (!isUniqueViolation(error)) return error
   return new ApiError('CONFLICT', `a saved query named ${JSON.stringify(name)} already exists`, { cause: error })
 }
 

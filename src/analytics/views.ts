@@ -1,13 +1,16 @@
+import { rowsAsOf } from './as-of.ts'
 import type { CheckedQuery } from './guard.ts'
 import { JSON_COLUMNS, numberExpression, pathExpression } from './json-paths.ts'
 import { TABLES, type TableColumn } from './tables.ts'
 
 /** All stored tables and views with tenant rows (see the migrations). */
 const STORED_TABLES = [
-  ...[...TABLES].filter(([, table]) => table.isForAll !== true).map(([name]) => name),
+  ...[...TABLES].filter(([, { isForAll, stored }]) => isForAll !== true && stored === undefined).map(([name]) => name),
   'run_changes',
   'task_changes',
   'task_changes_to_tasks',
+  'events_to_pauses',
+  'events_to_alert_states',
 ]
 
 /**
@@ -34,10 +37,22 @@ export function scopeDatabase(database: string): string {
  * @param query a checked query: its brackets match, and it has no comments
  * @param workspaceId a UUID that does not come from the caller
  */
-export function scopedStatement(query: CheckedQuery, database: string, workspaceId: string, rows?: number): string {
+export function scopedStatement(
+  query: CheckedQuery,
+  database: string,
+  workspaceId: string,
+  { rows, asOf }: StatementOptions = {},
+): string {
   const limit = rows === undefined ? '' : ` LIMIT ${rows}`
-  const scope = scopeOf(database, workspaceId, query)
+  const scope = scopeOf(database, workspaceId, query, asOf)
   return `${scope === '' ? '' : `WITH ${scope} `}SELECT * FROM (${query.text})${limit}`
+}
+
+interface StatementOptions {
+  /** Maximum of rows. */
+  readonly rows?: number | undefined
+  /** Unix milliseconds: the query sees the rows that were known then. */
+  readonly asOf?: number | undefined
 }
 
 /** A second layer of isolation, in case a query reaches a stored table after all. */
@@ -49,22 +64,34 @@ export function workspaceFilters(database: string, workspaceId: string): string 
 }
 
 /** Omits tables that the query cannot name, because each one costs the engine time. */
-function scopeOf(database: string, workspaceId: string, query: CheckedQuery): string {
+function scopeOf(database: string, workspaceId: string, query: CheckedQuery, asOf: number | undefined): string {
   const id = checkedUuid(workspaceId)
   return [...TABLES]
     .filter(([table]) => query.text.includes(table))
-    .map(([table, { columns, final, isForAll }]) => {
+    .map(([name, table]) => {
+      const { final, isForAll, stored = name, clauses = '' } = table
+      const unknown = asOf === undefined ? [] : (table.changes?.unknown ?? [])
+      const columns = table.columns.filter((column) => !unknown.includes(column.name))
       const list = columns.flatMap((column) => expressionsOf(column, query)).join(', ') || columns[0].name
-      const source = `${database}.${table}${final ? ' FINAL' : ''}`
-      const own = isForAll === true ? '' : ` PREWHERE workspace_id = toUUID('${id}')`
-      return `${table} AS (SELECT ${list} FROM ${source}${own})`
+      const own = isForAll === true ? [] : [`workspace_id = toUUID('${id}')`]
+      if (asOf !== undefined) {
+        const read = columns.filter((column) => isRead(column, query)).map((column) => column.name)
+        return `${name} AS (SELECT ${list} FROM ${rowsAsOf({ name, table, database, own, read, asOf })})`
+      }
+      const scope = own.map((condition) => ` PREWHERE ${condition}`).join('')
+      return `${name} AS (SELECT ${list} FROM ${database}.${stored}${final ? ' FINAL' : ''}${scope} ${clauses})`
     })
     .join(', ')
 }
 
-function expressionsOf({ name, from }: TableColumn, query: CheckedQuery): string[] {
+function isRead({ name, isByNameOnly }: TableColumn, query: CheckedQuery): boolean {
+  return query.text.includes(name) || (query.usesWholeRows && isByNameOnly !== true)
+}
+
+function expressionsOf(column: TableColumn, query: CheckedQuery): string[] {
+  if (!isRead(column, query)) return []
+  const { name, from } = column
   const { jsonPaths, numberPaths } = query
-  if (!query.usesWholeRows && !query.text.includes(name)) return []
   if (jsonPaths !== null && JSON_COLUMNS.includes(name)) {
     const paths = jsonPaths.filter((path) => path.startsWith(`${name}.`))
     return paths.map((path) => {

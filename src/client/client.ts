@@ -31,7 +31,12 @@ export abstract class BaseClient {
     this.inputRequests = new InputRequests(this.http)
     const file = spool === undefined ? undefined : platform.openSpool(spool)
     this.reporter = new Reporter({ ...settings, http: this.http, spool: file })
-    this.reporting = { reporter: this.reporter, newEventId: createEventIds(), now: createNow() }
+    this.reporting = {
+      reporter: this.reporter,
+      newEventId: createEventIds(),
+      now: createNow(),
+      taskScope: platform.taskScope,
+    }
     const flush = () => this.reporter.flushAtExit(settings.closeTimeoutMs)
     this.removeExitHandler = settings.flushAtExit ? platform.onExit(flush) : () => {}
   }

@@ -1,9 +1,11 @@
+import { AsyncLocalStorage } from 'node:async_hooks'
 import { Agent as HttpAgent, type IncomingMessage, request as requestHttp } from 'node:http'
 import { Agent as HttpsAgent, request as requestHttps } from 'node:https'
 import { BaseClient } from './client.ts'
 import type { OutgoingRequest, SmallResponse } from './http.ts'
 import { openSpool } from './node-spool.ts'
 import type { ClientOptions, Platform } from './options.ts'
+import type { Task } from './run.ts'
 
 export * from './index.ts'
 
@@ -11,6 +13,7 @@ export * from './index.ts'
 const VERSION = '0.1.0'
 const KEEP_ALIVE = { keepAlive: true } as const
 const AGENTS = { http: new HttpAgent(KEEP_ALIVE), https: new HttpsAgent(KEEP_ALIVE) } as const
+const currentTask = new AsyncLocalStorage<Task>()
 
 const NODE: Platform = {
   env: (name) => process.env[name],
@@ -20,6 +23,7 @@ const NODE: Platform = {
   // Bun and Deno have a fetch that is faster than their node:http.
   transport: process.versions.bun === undefined && !('Deno' in globalThis) ? sendWithNode : undefined,
   openSpool,
+  taskScope: { current: () => currentTask.getStore(), enter: (task, work) => currentTask.run(task, work) },
 }
 
 /** A client of the Agent Run Service, for Node, Bun and Deno: docs/client.md. */

@@ -1,6 +1,7 @@
 import type { ReportError } from './errors.ts'
 import type { Fetch, Transport } from './http.ts'
 import type { Spool } from './node-spool.ts'
+import type { TaskScope } from './run.ts'
 
 /** What differs between Node (and Bun, Deno) and browsers. */
 export interface Platform {
@@ -18,6 +19,8 @@ export interface Platform {
   readonly transport?: Transport | undefined
   /** @throws Error when the file cannot be used, or another process uses it */
   readonly openSpool: (path: string) => Spool
+  /** Default: none. Then an event is part of a task only if it is reported on the task itself. */
+  readonly taskScope?: TaskScope | undefined
 }
 
 /** Browsers: no environment, no files, and no moment to wait at the end. */

@@ -16,8 +16,8 @@ export interface CancelOptions extends CallOptions {
 export class Runs {
   constructor(private readonly http: Http) {}
 
-  /** Newest first. */
-  list(query: ListQuery<'/api/v1/runs'> = {}, options?: CallOptions): PagePromise<Schemas['Run']> {
+  /** Newest first. `q` searches the texts of runs; `match` of each run then says where it was found. */
+  list(query: ListQuery<'/api/v1/runs'> = {}, options?: CallOptions): PagePromise<Schemas['ListedRun']> {
     return list(this.http, '/api/v1/runs', { query }, options)
   }
 
@@ -99,6 +99,27 @@ export class Agents {
     return this.http.request('DELETE', '/api/v1/agents/{agent_id}', { path: { agent_id: agentId }, ...options })
   }
 
+  /** The versions of an agent without their configurations, newest first. */
+  versions(
+    agentId: string,
+    query: ListQuery<'/api/v1/agents/{agent_id}/versions'> = {},
+    options?: CallOptions,
+  ): PagePromise<Schemas['AgentVersionSummary']> {
+    return list(this.http, '/api/v1/agents/{agent_id}/versions', { path: { agent_id: agentId }, query }, options)
+  }
+
+  /** A version of an agent with its configuration; a run has its number in `agent_version`. */
+  version(agentId: string, version: number, options?: CallOptions): Promise<Schemas['AgentVersion']> {
+    const path = { agent_id: agentId, version }
+    return this.http.request('GET', '/api/v1/agents/{agent_id}/versions/{version}', { path, ...options })
+  }
+
+  /** Makes the configuration of a version the agent's next version. */
+  restore(agentId: string, version: number, options?: CallOptions): Promise<Schemas['Agent']> {
+    const given = { path: { agent_id: agentId, version }, body: {} }
+    return this.http.request('POST', '/api/v1/agents/{agent_id}/versions/{version}/restore', { ...given, ...options })
+  }
+
   /** Runs a hosted agent: until it ends or waits for a person, or as a stream of its output. */
   invoke(agentId: string, input: object, options: InvokeOptions & { stream: true }): AsyncGenerator<OutputFrame>
   invoke(agentId: string, input?: object, options?: InvokeOptions & { stream?: false }): Promise<Outcome>
@@ -156,7 +177,7 @@ export class Approvals {
     return list(this.http, '/api/v1/approvals', { query }, options)
   }
 
-  get(approvalId: string, options?: CallOptions): Promise<Schemas['Approval']> {
+  get(approvalId: string, options?: CallOptions): Promise<Schemas['ApprovalDetails']> {
     const path = { approval_id: approvalId }
     return this.http.request('GET', '/api/v1/approvals/{approval_id}', { path, ...options })
   }
@@ -184,7 +205,7 @@ export class InputRequests {
     return list(this.http, '/api/v1/input-requests', { query }, options)
   }
 
-  get(requestId: string, options?: CallOptions): Promise<Schemas['InputRequest']> {
+  get(requestId: string, options?: CallOptions): Promise<Schemas['InputRequestDetails']> {
     const path = { request_id: requestId }
     return this.http.request('GET', '/api/v1/input-requests/{request_id}', { path, ...options })
   }

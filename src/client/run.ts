@@ -14,6 +14,10 @@ export interface RunOptions {
   readonly metadata?: JsonObject | undefined
   /** Your own name for the run. */
   readonly externalRunId?: string | undefined
+  /** The conversation that the run belongs to, by your own name for it. */
+  readonly sessionId?: string | undefined
+  /** Your own name for the user. */
+  readonly externalUserId?: string | undefined
   /** The run that started this one. */
   readonly parentRunId?: string | undefined
   readonly triggerType?: 'manual' | 'scheduled' | 'webhook' | 'sdk' | undefined
@@ -28,6 +32,8 @@ export interface EventOptions {
   readonly occurredAt?: Date | undefined
   /** A second event of the run with the same id is not stored. Default: a new one. */
   readonly id?: string | undefined
+  /** The task that it is part of. Default on Node, Bun and Deno: the task of this run whose work is executing. */
+  readonly taskId?: string | undefined
 }
 
 export interface TaskOptions {
@@ -45,15 +51,33 @@ export interface Reporting {
   readonly newEventId: () => string
   /** The time, as the service wants it. */
   readonly now: () => string
+  /** Undefined where the platform cannot track asynchronous work. */
+  readonly taskScope: TaskScope | undefined
+}
+
+/** Tracks the task whose work is executing, so that what the work reports becomes part of the task. */
+export interface TaskScope {
+  current(): Task | undefined
+  enter<T>(task: Task, work: () => T): T
 }
 
 /** Starts a run. @throws Error without an agent */
 export function startRun(reporting: Reporting, options: RunOptions): Run {
-  const { agentId, tags, externalRunId, parentRunId, triggerType, runId = uuidv7() } = options
+  const {
+    agentId,
+    tags,
+    externalRunId,
+    parentRunId,
+    sessionId,
+    externalUserId,
+    triggerType,
+    runId = uuidv7(),
+  } = options
   if (agentId === undefined)
     throw new Error('no agent: pass agentId to the client or to the run, or set AGENT_RUN_AGENT_ID')
   const known = { run_id: runId, agent_id: agentId, trigger_type: triggerType, tags }
-  const fields = JSON.stringify({ ...known, external_run_id: externalRunId, parent_run_id: parentRunId })
+  const ids = { external_run_id: externalRunId, parent_run_id: parentRunId }
+  const fields = JSON.stringify({ ...known, ...ids, session_id: sessionId, external_user_id: externalUserId })
   const start = (textOf: TextOf) => {
     const input = `,"input":${textOf(options.input)}`
     const metadata = options.metadata === undefined ? '' : `,"metadata":${textOf(options.metadata)}`
@@ -84,6 +108,8 @@ type Work<T> = (task: Task) => T | Promise<T>
 
 /** What tasks are part of: a run or another task. */
 abstract class TaskParent {
+  constructor(protected readonly reporting: Reporting) {}
+
   /** Reports that a task has begun. End it with `complete`, `fail` or `skip`. */
   abstract startTask(name: string, options?: TaskOptions): Task
 
@@ -92,8 +118,10 @@ abstract class TaskParent {
   task<T>(name: string, options: TaskOptions, work: Work<T>): Promise<T>
   async task<T>(name: string, ...rest: [Work<T>] | [TaskOptions, Work<T>]): Promise<T> {
     const task = this.startTask(name, rest.length === 2 ? rest[0] : {})
+    const work = rest.at(-1) as Work<T>
+    const { taskScope } = this.reporting
     try {
-      const output = await (rest.at(-1) as Work<T>)(task)
+      const output = await (taskScope === undefined ? work(task) : taskScope.enter(task, () => work(task)))
       task.complete(output)
       return output
     } catch (error) {
@@ -108,27 +136,32 @@ export class Run extends TaskParent {
   private hasEnded = false
 
   constructor(
-    private readonly reporting: Reporting,
+    reporting: Reporting,
     readonly runId: string,
   ) {
-    super()
+    super(reporting)
   }
 
   /** Reports an event. */
   event(type: string, payload?: unknown, options: EventOptions = {}): Promise<void> {
     const { newEventId, now, reporter } = this.reporting
     try {
-      const { level = 'info', id = newEventId(), occurredAt } = options
+      const { level = 'info', id = newEventId(), occurredAt, taskId = this.currentTaskId } = options
       const at = occurredAt === undefined ? now() : occurredAt.toISOString()
+      const task = taskId === undefined ? '' : `,"task_id":${JSON.stringify(taskId)}`
       const head = `{"id":${JSON.stringify(id)},"type":${JSON.stringify(type)},"level":"${level}","occurred_at":"${at}"`
-      return reporter.add({ kind: 'event', runId: this.runId, text: `${head},"payload":${objectText(payload)}}` })
+      return reporter.add({
+        kind: 'event',
+        runId: this.runId,
+        text: `${head}${task},"payload":${objectText(payload)}}`,
+      })
     } catch (error) {
       return reporter.reject(error, this.runId)
     }
   }
 
   override startTask(name: string, options: TaskOptions = {}): Task {
-    return new Task(this.reporting, this, name, options, undefined)
+    return new Task(this.reporting, this, name, options, this.currentTaskId)
   }
 
   /** Reports that the run is complete. Anything but an object becomes `{ value }`. */
@@ -153,6 +186,12 @@ export class Run extends TaskParent {
     return { runId: this.runId }
   }
 
+  /** The task of this run whose work is executing. */
+  private get currentTaskId(): string | undefined {
+    const task = this.reporting.taskScope?.current()
+    return task?.run === this ? task.taskId : undefined
+  }
+
   /** The first end counts. */
   private end(kind: 'complete' | 'fail', make: (textOf: TextOf) => string): void {
     if (this.hasEnded) return
@@ -173,22 +212,22 @@ export class Task extends TaskParent {
   private hasEnded = false
 
   constructor(
-    private readonly reporting: Reporting,
+    reporting: Reporting,
     readonly run: Run,
     readonly name: string,
     { input }: TaskOptions,
     parentTaskId: string | undefined,
   ) {
-    super()
+    super(reporting)
     const parent = parentTaskId === undefined ? '' : `,"parent_task_id":"${parentTaskId}"`
     this.startedAt = reporting.now()
     const times = `,"started_at":"${this.startedAt}"`
     this.report('running', (textOf) => `${input === undefined ? '' : `,"input":${textOf(input)}`}${parent}${times}`)
   }
 
-  /** Reports an event of the run. */
+  /** Reports an event of the run that is part of this task. */
   event(type: string, payload?: unknown, options?: EventOptions): Promise<void> {
-    return this.run.event(type, payload, options)
+    return this.run.event(type, payload, { taskId: this.taskId, ...options })
   }
 
   /** Reports that a part of this task has begun. */

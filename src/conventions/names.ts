@@ -30,14 +30,80 @@ export const CONTENT = {
   ],
 } as const
 
-/** Messages of a model call, as payloads of events have them. */
+/**
+ * Names of the messages of a model call in payloads of events. Programs that report requests and responses unchanged use
+ * the names of OpenAI (`messages`, `choices`; `input`, `output`), Anthropic (`system`, `content`) and Gemini (`contents`,
+ * `candidates`), often nested in `request` and `response`.
+ */
 export const MESSAGES = {
-  system: ['gen_ai.system_instructions', 'system', 'system_prompt'],
-  input: ['gen_ai.input.messages', 'input.value', 'ai.prompt.messages', 'messages', 'input.messages'],
-  output: ['gen_ai.output.messages', 'output.value', 'output.messages', 'choices'],
+  system: [
+    'gen_ai.system_instructions',
+    'system',
+    'system_prompt',
+    'instructions',
+    'request.system',
+    'request.instructions',
+    'systemInstruction',
+    'request.systemInstruction',
+  ],
+  input: [
+    'gen_ai.input.messages',
+    'input.value',
+    'ai.prompt.messages',
+    'messages',
+    'input.messages',
+    'request.messages',
+    'request.input',
+    'request.contents',
+    'contents',
+    'prompt',
+    'input',
+    'request',
+  ],
+  output: [
+    'gen_ai.output.messages',
+    'output.value',
+    'output.messages',
+    'choices',
+    'response.choices',
+    'response.output',
+    'response.content',
+    'response.candidates',
+    'candidates',
+    'content',
+    'output',
+    'response',
+    'message',
+    'completion',
+  ],
+  /** A prompt that is only text. */
+  prompt: [
+    'ai.prompt',
+    'gen_ai.prompt',
+    'prompt',
+    'request.prompt',
+    'request.input',
+    'input.value',
+    'input',
+    'question',
+  ],
   /** An answer that is only text, or only calls of tools. */
-  text: ['ai.response.text', 'response.text', 'completion', 'output'],
-  calls: ['ai.response.toolCalls', 'tool_calls'],
+  text: [
+    'ai.response.text',
+    'response.text',
+    'response.output_text',
+    'gen_ai.completion',
+    'completion',
+    'output.value',
+    'output_text',
+    'output',
+    'response',
+    'answer',
+    'text',
+    'content',
+    'message',
+  ],
+  calls: ['ai.response.toolCalls', 'tool_calls', 'response.tool_calls'],
 } as const
 
 /** Messages that are spread over an attribute for each part, as in `gen_ai.prompt.0.role`. */

@@ -53,4 +53,5 @@ const scanRows = (rows: number) => ({
   occurredAt: new Float64Array(rows),
   idStart: new Int32Array(rows),
   idEnd: new Int32Array(rows),
+  taskIds: new Uint32Array(rows * 4),
 })

@@ -1,6 +1,8 @@
 import { invalid } from '../base/errors.ts'
+import { isUuid } from '../base/ids.ts'
 import type { Limits } from '../base/limits.ts'
 import { CANONICAL_BYTES, parseCanonicalBytes, parseTimestamp } from '../base/timestamp.ts'
+import { putUuid } from '../clickhouse/bytes.ts'
 import { jsonError, readString } from '../http/json-reader.ts'
 import {
   BACKSLASH,
@@ -16,32 +18,15 @@ import {
   skipSpace,
   skipString,
   skipValue,
-  startsWith,
 } from '../http/json-scan.ts'
 import { LEVELS } from '../journal/levels.ts'
+import { isReserved, knownNameAt, levelAt, mayBeReserved } from './event-words.ts'
 import { NO_MEMORY, ScanMemory } from './scan-memory.ts'
 import { RESERVED_TYPE_PREFIXES } from './schema.ts'
 
 const SHOWN_BYTES_MAX = 80
 const EVENT_ID_LENGTH_MAX = 64
 const INFO = LEVELS.indexOf('info') + 1
-const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i
-
-const encode = (text: string) => new TextEncoder().encode(text)
-const LEVEL_WORDS = LEVELS.map((level) => encode(`"${level}"`))
-const RESERVED_WORDS = RESERVED_TYPE_PREFIXES.map(encode)
-type Field = 'type' | 'payload' | 'level' | 'occurred_at' | 'id'
-interface KnownName {
-  readonly field: Field
-  /** With its closing quote. */
-  readonly word: Uint8Array
-}
-/** The fields of an event by the first byte of their names; no two names begin with the same. */
-const NAME_BY_BYTE: (KnownName | undefined)[] = new Array(256).fill(undefined)
-for (const field of ['type', 'payload', 'level', 'occurred_at', 'id'] as const) {
-  const word = encode(`${field}"`)
-  NAME_BY_BYTE[word[0]] = { field, word }
-}
 
 /**
  * Validates the body of an `events` call in one pass over its bytes (docs/specification.md#events), and records the byte offsets of
@@ -73,6 +58,8 @@ export class EventScan {
   /** -1: no id given. Includes the quotes. */
   idStart: Int32Array = NO_MEMORY
   idEnd: Int32Array = NO_MEMORY
+  /** The task id of each event as four words (see `putUuid`), all zero for none; undefined until an event has one. */
+  taskIds: Uint32Array | undefined
   /** Decoded types of the events whose type contains escapes. */
   readonly decodedTypes = new Map<number, Buffer>()
 
@@ -115,6 +102,7 @@ export class EventScan {
   release(): ScanMemory {
     this.bytes = this.text = this.body = this.level = this.occurredAt = NO_MEMORY
     this.typeStart = this.typeEnd = this.payloadStart = this.payloadEnd = this.idStart = this.idEnd = NO_MEMORY
+    this.taskIds = NO_MEMORY
     return this.memory
   }
 
@@ -166,7 +154,7 @@ export class EventScan {
     const end = skipValue(this.bytes, at, this.limits.json_depth - 1)
     if (name !== 'run_id') throw invalid(name, 'unknown field; expected run_id, events')
     const value = this.bytes[at] === QUOTE ? readString(this.text, at, end) : ''
-    if (!UUID.test(value)) throw invalid('run_id', `expected a UUID; got ${this.shown(at, end)}`)
+    if (!isUuid(value)) throw invalid('run_id', `expected a UUID; got ${this.shown(at, end)}`)
     this.runId = value.toLowerCase()
     return end
   }
@@ -208,6 +196,7 @@ export class EventScan {
     this.payloadStart[row] = -1
     this.occurredAt[row] = Number.NaN
     this.idStart[row] = -1
+    this.taskIds?.fill(0, row * 4, row * 4 + 4)
     if (bytes[at] !== OPEN_BRACE) {
       at = skipValue(bytes, at, this.limits.json_depth - 2)
       this.fail('', 'expected an event object')
@@ -260,6 +249,9 @@ export class EventScan {
       case 'id':
         this.readId(row, at, end)
         break
+      case 'task_id':
+        this.readTaskId(row, at, end)
+        break
       default:
         if (this.problem === undefined) this.failUnknown(name, skipString(bytes, name))
     }
@@ -296,7 +288,7 @@ export class EventScan {
         this.decodedTypes.set(row, Buffer.from(type))
         return
       }
-    } else if (this.mayBeReserved(at + 1)) {
+    } else if (mayBeReserved(this.bytes, at + 1)) {
       const type = readString(this.text, at, end)
       if (isReserved(type)) this.failReserved(at, end)
     }
@@ -306,11 +298,6 @@ export class EventScan {
 
   private hasEscape(at: number, end: number): boolean {
     for (; at < end; at++) if (this.bytes[at] === BACKSLASH) return true
-    return false
-  }
-
-  private mayBeReserved(at: number): boolean {
-    for (const word of RESERVED_WORDS) if (startsWith(this.bytes, at, word)) return true
     return false
   }
 
@@ -335,10 +322,23 @@ export class EventScan {
     this.idEnd[row] = end
   }
 
+  private readTaskId(row: number, at: number, end: number): void {
+    const id = this.bytes[at] === QUOTE ? readString(this.text, at, end) : ''
+    if (!isUuid(id)) {
+      this.fail('.task_id', `expected a UUID; got ${this.shown(at, end)}`)
+      return
+    }
+    if (this.taskIds === undefined) {
+      this.taskIds = this.memory.rowsFor(this.limits.events_per_call).taskIds
+      this.taskIds.fill(0, 0, row * 4)
+    }
+    putUuid(id, this.taskIds, row * 4)
+  }
+
   private failUnknown(start: number, end: number): void {
     const name = readString(this.text, start, end)
     const shown = name.length > SHOWN_BYTES_MAX ? `${name.slice(0, SHOWN_BYTES_MAX).toWellFormed()}…` : name
-    this.fail(`.${shown}`, 'unknown field; expected id, type, level, payload, occurred_at')
+    this.fail(`.${shown}`, 'unknown field; expected id, task_id, type, level, payload, occurred_at')
   }
 
   private failReserved(at: number, end: number): void {
@@ -366,20 +366,4 @@ export class EventScan {
 interface Rejected {
   readonly index: number
   readonly message: string
-}
-
-function knownNameAt(bytes: Uint8Array, at: number): KnownName | undefined {
-  const known = NAME_BY_BYTE[bytes[at]]
-  return known !== undefined && startsWith(bytes, at, known.word) ? known : undefined
-}
-
-function levelAt(bytes: Uint8Array, at: number, end: number): number {
-  for (let i = 0; i < LEVEL_WORDS.length; i++) {
-    if (LEVEL_WORDS[i].length === end - at && startsWith(bytes, at, LEVEL_WORDS[i])) return i + 1
-  }
-  return 0
-}
-
-function isReserved(type: string): boolean {
-  return RESERVED_TYPE_PREFIXES.some((prefix) => type.startsWith(prefix))
 }

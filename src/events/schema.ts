@@ -16,6 +16,9 @@ const NewEvent = Named(
         description: 'A second event of the run with the same id is a duplicate.',
       }),
     ),
+    task_id: t.Optional(
+      Described(Uuid, 'The task of the run that the event is part of. The task may be reported later.'),
+    ),
     type: t.String({
       minLength: 1,
       maxLength: 200,

@@ -1,4 +1,4 @@
-import type { EventBatch, RunRow, SystemEventRow, TaskToAppend } from './rows.ts'
+import type { DeliveryRow, EventBatch, RunRow, SystemEventRow, TaskToAppend } from './rows.ts'
 
 /**
  * A journal as its consumers see it: one ordered, durable log of everything that agents report. Feeds, SQL and run
@@ -60,6 +60,11 @@ export interface Journal extends JournalReader {
   appendRuns(rows: readonly RunRow[], outboxIds: readonly string[]): Promise<Appended>
   appendTasks(rows: readonly TaskToAppend[], outboxIds: readonly string[]): Promise<Appended>
   appendSystemEvents(rows: readonly SystemEventRow[], outboxIds: readonly string[]): Promise<Appended>
+  /**
+   * Appends attempts to deliver activity to webhooks, at least one. All are refused if any belongs to a workspace that
+   * {@link refuse} names.
+   */
+  appendDeliveries(rows: readonly DeliveryRow[]): Promise<Appended>
   /** The outbox ids of the newest durable frame of each kind: those rows must not be appended again. */
   lastOutboxIds(): readonly string[]
 
@@ -73,7 +78,7 @@ export interface Journal extends JournalReader {
   /** Those that some registered consumer has not released. */
   readonly backlogBytes: number
 
-  /** Refuses further events, and tasks that are not from the outbox, of a workspace until this process ends. Accepted events stay. */
+  /** Refuses further rows of a workspace that are not from the outbox until this process ends. Accepted rows stay. */
   refuse(workspaceId: string): void
   /**
    * Starts a new segment after everything that was accepted before the call, so that {@link drop} can delete all of it.
@@ -92,6 +97,9 @@ export interface Journal extends JournalReader {
 
   /**
    * Pauses commits until the returned function is called; resolves once none is running. Appends wait meanwhile.
+   *
+   * So this is a barrier in time, too. Once it resolves, every row with a `received_at` before the call is at or before
+   * {@link endSeq}: no later commit gets an earlier time than that of this call, even if the clock goes back.
    * @throws ApiError UNAVAILABLE when the journal is closing
    */
   hold(): Promise<() => void>
@@ -134,7 +142,11 @@ export interface Gap {
   readonly loadedSeq: number
 }
 
+/** What an activity is about: the rows that feeds show. */
 export type ActivityKind = 'event' | 'task' | 'run'
+
+/** Deliveries are in SQL, but never in a feed. */
+export type RowKind = ActivityKind | 'delivery'
 
 export interface Appended {
   readonly firstSeq: number
@@ -143,12 +155,18 @@ export interface Appended {
 
 /** Rows of one kind from one commit: a ClickHouse `Native` block, and what consumers need without decoding it. */
 export interface Frame {
-  readonly kind: ActivityKind
+  readonly kind: RowKind
   readonly firstSeq: number
   readonly rows: number
-  /** When the service accepted the rows, Unix milliseconds; the same for all rows of the frame. */
+  /**
+   * When the service accepted the rows, Unix milliseconds; the same for all rows of the frame. It never falls from one
+   * frame of a log to the next, even if the clock does.
+   */
   readonly receivedAt: number
-  /** The runs that the rows belong to, in row order: the rows of `runs[0]` come first. */
+  /**
+   * The runs that the rows belong to, in row order: the rows of `runs[0]` come first. Deliveries, and workspace events,
+   * have `NIL_UUID` as agent and run.
+   */
   readonly runs: readonly RunRows[]
   /** The rows in ClickHouse's `Native` format. */
   readonly block: Uint8Array

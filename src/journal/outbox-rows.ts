@@ -1,5 +1,6 @@
-import type { RawJson } from '../base/raw-json.ts'
+import { encodeJson, RawJson } from '../base/raw-json.ts'
 import type { Sql } from '../postgres/connect.ts'
+import type { SystemEventRow } from './rows.ts'
 
 export const ROWS_PER_ROUND = 1_000
 const BYTES_PER_ROUND = 16 << 20
@@ -100,4 +101,13 @@ export async function isOutboxDrained(sql: Sql, partition: number, timeoutMs: nu
 
 function ofPartition(sql: Sql, partition: number) {
   return sql`outbox join (select workspace_id from workspaces where partition = ${partition}) as own using (workspace_id)`
+}
+
+/** Inserts system events of one workspace into the outbox, in their order, if the CTE `changed` has a row. */
+export function insertEvents(sql: Sql, events: readonly SystemEventRow[]) {
+  return sql`
+    insert into outbox (workspace_id, kind, body)
+    select ${events[0]?.workspace_id ?? null}::uuid, 'event', e.body
+    from unnest(${events.map((event) => new RawJson(encodeJson(event)))}::json[]) with ordinality as e (body, n)
+    where exists (select from changed) order by e.n`
 }

@@ -28,6 +28,9 @@ export interface RunRow {
   readonly started_at: number | null
   readonly completed_at: number | null
   readonly duration_ms: number | null
+  /** Milliseconds waited for people, without the wait that began at `waiting_since`. */
+  readonly waiting_ms: number
+  readonly waiting_since: number | null
   readonly input_tokens: number
   readonly output_tokens: number
   readonly cost_usd: number
@@ -36,6 +39,8 @@ export interface RunRow {
   readonly last_event_at: number | null
   /** What a paused run waits for, JSON text. */
   readonly pending: string | null
+  /** Whether the row only repeats a state that an earlier row has, with newer counts. */
+  readonly is_recount: boolean
 }
 
 /** An event as the journal and ClickHouse hold it. Times are Unix milliseconds, `payload` is the JSON text of an object. */
@@ -48,10 +53,15 @@ export interface EventRow {
   readonly level: number
   readonly payload: string
   readonly occurred_at: number
+  /** The task that the event is part of. */
+  readonly task_id: string | null
 }
 
-/** A system event: one that the service itself reports, as the outbox carries it. */
-export interface SystemEventRow extends EventRow {
+/**
+ * A system event: one that the service itself reports, as the outbox carries it. A workspace event has `NIL_UUID` as
+ * `agent_id` and `run_id`.
+ */
+export interface SystemEventRow extends Omit<EventRow, 'task_id'> {
   readonly workspace_id: string
 }
 
@@ -76,6 +86,29 @@ export interface TaskRow {
 export interface TaskToAppend extends Omit<TaskRow, 'input' | 'output'> {
   readonly input: string | Utf8Range | null
   readonly output: string | Utf8Range | null
+}
+
+/** An attempt to deliver an activity to a webhook. */
+export interface DeliveryRow {
+  readonly workspace_id: string
+  readonly webhook_id: string
+  /** The same for all attempts. */
+  readonly delivery_id: string
+  /** The type of the message, such as `run.completed`. */
+  readonly type: string
+  /** Null for a workspace event. */
+  readonly run_id: string | null
+  /** The position of the activity; SQL shows it as `seq`. */
+  readonly activity_seq: number
+  /** From 1. */
+  readonly attempt: number
+  readonly status: 'pending' | 'succeeded' | 'failed'
+  /** Null if there was no answer. */
+  readonly http_status: number | null
+  readonly duration_ms: number
+  /** The beginning of the answer, or why there was none. */
+  readonly response: string | null
+  readonly at: number
 }
 
 /** A text in memory that nobody writes to again. */
@@ -104,6 +137,8 @@ export interface EventColumns {
   readonly payloadEnd: Int32Array
   /** Unix milliseconds; NaN for an event without a time. */
   readonly occurredAt: Float64Array
+  /** The task id of each event as four words (see `putUuid`), all zero for none; undefined if no event has one. */
+  readonly taskIds: Uint32Array | undefined
   /** Decoded types of the events whose type contains escapes. */
   readonly decodedTypes: ReadonlyMap<number, Buffer>
 }

@@ -59,7 +59,8 @@ export async function lastCountedSeq(sql: Sql, epoch: string): Promise<number> {
 /** The highest position that was loaded into this ClickHouse. */
 export async function lastStoredSeq(columnar: ColumnarClient): Promise<number> {
   const [{ seq }] = await columnar.query<{ seq: number }>(
-    'select greatest((select max(seq) from events), (select max(seq) from runs), (select max(seq) from tasks)) as seq',
+    `select greatest((select max(seq) from events), (select max(seq) from runs), (select max(seq) from tasks),
+       (select max(seq) from deliveries), (select max(seq) from alert_states)) as seq`,
   )
   return seq
 }

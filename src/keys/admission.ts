@@ -6,7 +6,7 @@ import { type BodyReader, HangUp, type RawBody } from '../http/body.ts'
 import type { Budget, FailureLimit, RateLimiter } from '../http/rate-limit.ts'
 import { type Forwarder, noForwarding } from './forward.ts'
 import type { KeyRing } from './key-ring.ts'
-import type { Caller, FeedCaller } from './schema.ts'
+import type { Caller, FeedCaller, Person } from './schema.ts'
 import { hashKey, isWellFormedKey } from './token.ts'
 
 export interface AdmissionDeps {
@@ -21,12 +21,25 @@ export interface AdmissionDeps {
   readonly addressOf: (request: Request) => string
   /** Web pages that may open feeds, as `https://app.example.com`; undefined: any. */
   readonly feedOrigins: readonly string[] | undefined
+  /** Checks requests of people who are signed in; undefined: signing in is not configured. */
+  readonly signIns?: SignInGate | undefined
   /** Recognizes requests that another node has admitted. */
   readonly forwarder?: Forwarder
 }
 
-/** Which keys a route takes. */
-export type Audience = 'agent' | 'workspace' | 'any'
+/** Checks requests of people who are signed in to the page (docs/specification.md#people). */
+interface SignInGate {
+  /**
+   * The token in the cookie of a request; undefined if it has none.
+   * @throws ApiError FORBIDDEN for a request that does not come from the service's own page
+   */
+  tokenOf(request: Request): string | undefined
+  /** @throws ApiError FORBIDDEN unless the role of the person allows the request */
+  checkRole(request: Request, person: Person): void
+}
+
+/** Which callers a route accepts: keys of a type, or only people. Routes for workspace keys accept people, too. */
+export type Audience = 'agent' | 'workspace' | 'any' | 'person'
 
 interface AdmitOptions {
   /** The only agent whose key is taken, besides workspace keys. */
@@ -40,20 +53,13 @@ interface AdmitOptions {
 const REFUSALS = {
   agent: 'this route takes an agent key (svc_agent_…), not a workspace key',
   workspace: 'this route takes a workspace key (svc_ws_…), not an agent key',
+  person: 'this route is for people who are signed in, not for keys',
 } as const
 
 /** Checks who sends a request, and reads its body. Without Elysia: `createGuards` makes plugins of it. */
 export function createAdmission(deps: AdmissionDeps) {
-  const {
-    ring,
-    limiter,
-    reader,
-    operatorToken,
-    operatorAttempts,
-    addressOf,
-    feedOrigins,
-    forwarder = noForwarding,
-  } = deps
+  const { ring, limiter, reader, addressOf, feedOrigins, forwarder = noForwarding } = deps
+  const { authenticate, authenticatePerson } = createAuthentication(deps)
 
   /**
    * Checks the key of a request, without Elysia: for routes that cannot afford hooks. Synchronous if the key is cached,
@@ -70,13 +76,13 @@ export function createAdmission(deps: AdmissionDeps) {
     { agentId, token }: AdmitOptions = {},
   ): Caller | Promise<Caller> {
     const spend = (caller: Caller): Caller => {
-      if (audience !== 'any' && caller.type !== audience) throw new ApiError('FORBIDDEN', REFUSALS[audience])
+      if (audience !== 'any' && !isIn(audience, caller)) throw new ApiError('FORBIDDEN', REFUSALS[audience])
       if (agentId !== undefined && caller.agentId !== null && caller.agentId !== agentId)
         throw new ApiError('FORBIDDEN', 'this key belongs to another agent')
       limiter.take(caller.keyId, budget, 1, headers)
       return caller
     }
-    const caller = ring.authenticate(token ?? requiredToken(request), () => addressOf(request))
+    const caller = authenticate(request, token)
     return caller instanceof Promise ? caller.then(spend) : spend(caller)
   }
 
@@ -103,7 +109,7 @@ export function createAdmission(deps: AdmissionDeps) {
     try {
       if (forwarded !== null) forwarder.checkBody(forwarded, body.bytes)
       // The key may have been revoked while the body arrived.
-      else if (ring.changedSince(since)) await ring.authenticate(token ?? requiredToken(request))
+      else if (ring.changedSince(since)) await authenticate(request, token)
       return { caller, body }
     } catch (error) {
       body.hold.release()
@@ -112,19 +118,68 @@ export function createAdmission(deps: AdmissionDeps) {
   }
 
   /**
-   * Authenticates the client of a feed, by key or by feed token. A feed token may be in the URL, because browsers cannot send
-   * headers with an EventSource or a WebSocket (docs/specification.md#feed-tokens).
+   * Authenticates the client of a feed, by key, feed token or the cookie of a sign-in. A feed token may be in the URL,
+   * because browsers cannot send headers with an EventSource or a WebSocket (docs/specification.md#feed-tokens).
    *
    * @throws as {@link admit}; FORBIDDEN also for a page whose origin is not allowed
    */
   async function admitFeed(request: Request, headers: Record<string, string | number>): Promise<FeedCaller> {
-    const feed = await ring.authenticateFeed(feedToken(request), () => addressOf(request))
+    const token = feedToken(request)
+    const feed = await (token === undefined
+      ? authenticatePerson(request)
+      : ring.authenticateFeed(token, () => addressOf(request)))
+    if (feed === undefined)
+      throw new ApiError('UNAUTHENTICATED', 'send a key (Authorization: Bearer <key>) or a feed token (?token=)')
     checkOrigin(request, feedOrigins)
     limiter.take(feed.caller.keyId, 'reads', 1, headers)
     return feed
   }
 
-  function admitOperator(request: Request): void {
+  return {
+    admit,
+    receive,
+    readBody: (request: Request, owner: string) => readBody(reader, request, owner),
+    admitFeed,
+    admitOperator: operatorAdmission(deps),
+  }
+}
+
+/** Finds the caller of a request by its key, or else by its sign-in cookie. */
+function createAuthentication({ ring, signIns, addressOf }: Pick<AdmissionDeps, 'ring' | 'signIns' | 'addressOf'>) {
+  function authenticate(request: Request, given?: string): Caller | Promise<Caller> {
+    const from = () => addressOf(request)
+    const token = given ?? bearerToken(request)
+    if (token !== undefined) return ring.authenticate(token, from)
+    const found = authenticatePerson(request)
+    if (found === undefined) throw noToken()
+    return found instanceof Promise ? found.then(({ caller }) => caller) : found.caller
+  }
+
+  /**
+   * The person of the sign-in cookie; undefined without a cookie.
+   * @throws ApiError FORBIDDEN if their role does not allow the request; as `KeyRing.authenticateFeed`
+   */
+  function authenticatePerson(request: Request): FeedCaller | Promise<FeedCaller> | undefined {
+    const token = signIns?.tokenOf(request)
+    if (token === undefined) return undefined
+    const check = (found: FeedCaller): FeedCaller => {
+      signIns!.checkRole(request, found.caller.person!)
+      return found
+    }
+    const found = ring.authenticateFeed(token, () => addressOf(request))
+    return found instanceof Promise ? found.then(check) : check(found)
+  }
+
+  return { authenticate, authenticatePerson }
+}
+
+/** @returns a function that checks the operator token of a request, and throws an ApiError unless it is right */
+function operatorAdmission({
+  operatorToken,
+  operatorAttempts,
+  addressOf,
+}: Pick<AdmissionDeps, 'operatorToken' | 'operatorAttempts' | 'addressOf'>) {
+  return (request: Request): void => {
     if (operatorToken === undefined)
       throw new ApiError('NOT_FOUND', 'the operator routes are off; OPERATOR_TOKEN turns them on')
     const token = requiredToken(request)
@@ -134,14 +189,10 @@ export function createAdmission(deps: AdmissionDeps) {
     if (!isOperator) throw new ApiError('UNAUTHENTICATED', 'this route takes the operator token')
     attempt?.forgive()
   }
+}
 
-  return {
-    admit,
-    receive,
-    readBody: (request: Request, owner: string) => readBody(reader, request, owner),
-    admitFeed,
-    admitOperator,
-  }
+function isIn(audience: Exclude<Audience, 'any'>, { type, person }: Caller): boolean {
+  return audience === 'person' ? person !== undefined : type === audience
 }
 
 /** Reads a body, and makes sure that no pipelined request would cost the request its response. */
@@ -153,17 +204,23 @@ async function readBody(reader: BodyReader, request: Request, owner: string): Pr
   throw new HangUp('VALIDATION_ERROR', 'the connection was closed before the request was processed')
 }
 
-function feedToken(request: Request): string {
-  if (request.headers.has('authorization')) return requiredToken(request)
+/** Undefined if the request has neither a bearer token nor one in its URL. */
+function feedToken(request: Request): string | undefined {
+  if (request.headers.has('authorization')) return withoutSignIn(requiredToken(request))
   const token = new URL(request.url).searchParams.get('token')
-  if (token === null || token === '')
-    throw new ApiError('UNAUTHENTICATED', 'send a key (Authorization: Bearer <key>) or a feed token (?token=)')
+  if (token === null || token === '') return undefined
   // URLs end up in logs and histories.
   if (isWellFormedKey(token) !== null)
     throw new ApiError(
       'UNAUTHENTICATED',
       'do not put API keys in URLs; create a feed token with POST /api/v1/feed-tokens',
     )
+  return withoutSignIn(token)
+}
+
+/** The token of a sign-in is accepted only from its cookie, where scripts of a page cannot read it. */
+function withoutSignIn(token: string): string {
+  if (token.startsWith('svc_person_')) throw new ApiError('UNAUTHENTICATED', 'the key or feed token is not valid')
   return token
 }
 
@@ -177,6 +234,10 @@ function checkOrigin(request: Request, allowed: readonly string[] | undefined): 
 
 function requiredToken(request: Request): string {
   const token = bearerToken(request)
-  if (token === undefined) throw new ApiError('UNAUTHENTICATED', 'send a key: Authorization: Bearer <key>')
+  if (token === undefined) throw noToken()
   return token
+}
+
+function noToken(): ApiError {
+  return new ApiError('UNAUTHENTICATED', 'send a key: Authorization: Bearer <key>')
 }

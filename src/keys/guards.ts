@@ -54,6 +54,8 @@ export function createGuards(deps: GuardsDeps) {
     ingest: guard('agent', 'ingest'),
     /** Workspace keys only: management and SQL. */
     workspaceKey: (budget: Budget) => guard('workspace', budget),
+    /** Only people who are signed in: routes about their own sign-in. */
+    person: (budget: Budget) => guard('person', budget),
     /** Either type. The store of the route limits an agent key to its own agent. */
     anyKey: (budget: Budget) => guard('any', budget),
     /** Either type; an agent key only for the agent in the path, `:agent_id`. */

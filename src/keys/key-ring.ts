@@ -24,7 +24,7 @@ export interface KeyRingDeps extends LeaseDeps {
 type Source = () => string
 
 const LIMITS = {
-  /** Cached keys and feed tokens, about 300 bytes each. */
+  /** Cached keys, feed tokens and sign-ins, about 300 bytes each. */
   keys: 100_000,
   /** Entries of the negative cache. */
   unknownTokens: 10_000,
@@ -38,8 +38,8 @@ const TOKEN_LENGTH_MAX = 100
 const ISSUED_HASHES_LOADED = 20_000
 
 /**
- * Why a caller is no longer valid: its key was revoked, its agent archived, or its workspace suspended. `unknown`: the
- * lease has ended, so its state is not known.
+ * Why a caller is no longer valid: its key was revoked, its sign-in ended, its agent archived, or its person or workspace
+ * suspended. `unknown`: the lease has ended, so its state is not known.
  */
 type InvalidReason = CredentialChange['scope'] | 'unknown'
 /** Returns null if the caller is still valid. */
@@ -85,7 +85,7 @@ export class KeyRing {
     this.lease = new CredentialLease(deps, (changes) => this.forget(changes))
     this.uses = new UseLog(deps)
     this.reader = createBatcher({
-      run: (hashes) => readCredentials(deps.sql, hashes),
+      run: (hashes) => readCredentials(deps.sql, hashes, deps.clock.now()),
       keyOf: (hash) => hash,
       bytesOf: (hash) => hash.length,
     })
@@ -150,14 +150,22 @@ export class KeyRing {
   }
 
   /**
-   * The caller that opens a feed, with a key of either type or a feed token; as fast as {@link authenticate}.
+   * The caller that opens a feed: by a key of either type, a feed token, or the token of a sign-in. As fast as
+   * {@link authenticate}.
    * @throws ApiError as there
    */
   authenticateFeed(token: string, from?: Source): FeedCaller | Promise<FeedCaller> {
     if (token.length > TOKEN_LENGTH_MAX) throw unknownToken()
     const hash = Bun.SHA256.hash(token, 'base64')
+    this.forgetEndedSignIn(hash)
     const found = this.credentialOf(token, hash, from)
     return found instanceof Promise ? found.then((later) => this.admitFeed(later, hash)) : this.admitFeed(found, hash)
+  }
+
+  /** Removes a cached sign-in that seems to have ended, so that it is read again: its use in another process extends it. */
+  private forgetEndedSignIn(hash: string): void {
+    const known = this.credentials.get(hash)
+    if (known?.kind === 'sign-in' && known.expiresAt <= this.deps.clock.now()) this.credentials.delete(hash)
   }
 
   /** From the cache if it can be trusted, otherwise from Postgres; null if there is none. */
@@ -176,6 +184,7 @@ export class KeyRing {
    * @throws ApiError UNAVAILABLE (Postgres is needed and unavailable), as a rejection
    */
   credentialState(credential: string): CredentialState | Promise<CredentialState> {
+    this.forgetEndedSignIn(credential)
     const known = this.credentials.get(credential)
     if (known !== undefined && this.lease.fresh) return this.stateOf(known)
     return this.lookUp(credential).then((found) => this.stateOf(found))
@@ -218,7 +227,9 @@ export class KeyRing {
 
   private admitKey(found: Credential | null): Caller {
     if (found === null) throw unknownKey()
-    if (found.isFeedToken) throw new ApiError('UNAUTHENTICATED', 'a feed token can only open live feeds; send a key')
+    if (found.kind === 'feed token')
+      throw new ApiError('UNAUTHENTICATED', 'a feed token can only open live feeds; send a key')
+    if (found.kind === 'sign-in') throw unknownKey()
     return this.admit(found)
   }
 
@@ -230,7 +241,7 @@ export class KeyRing {
 
   private admit(found: Credential): Caller {
     const now = this.deps.clock.now()
-    const what = found.isFeedToken ? 'feed token' : 'key'
+    const what = found.kind
     if (found.revoked) throw new ApiError('UNAUTHENTICATED', `the ${what} has been revoked`)
     if (found.expiresAt <= now) throw new ApiError('UNAUTHENTICATED', `the ${what} has expired`)
     if (found.suspended) throw new ApiError('FORBIDDEN', `no workspace: the workspace of this ${what} is suspended`)
@@ -313,9 +324,10 @@ export class KeyRing {
 /** The narrowest scope of the changes that affect a caller; null if none does. */
 function matcherOf(changes: readonly CredentialChange[]): InvalidReasonOf {
   const ids = new Set(changes.map((change) => `${change.scope}:${change.id}`))
-  return ({ keyId, agentId, workspaceId }) => {
+  return ({ keyId, agentId, workspaceId, person }) => {
     if (ids.has(`key:${keyId}`)) return 'key'
     if (ids.has(`agent:${agentId}`)) return 'agent'
+    if (person !== undefined && ids.has(`person:${person.personId}`)) return 'person'
     return ids.has(`workspace:${workspaceId}`) ? 'workspace' : null
   }
 }

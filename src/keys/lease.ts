@@ -4,9 +4,12 @@ import type { Log } from '../base/log.ts'
 import { type Loop, Loops } from '../base/loops.ts'
 import type { Sql, TransactionSql } from '../postgres/connect.ts'
 
-/** A change of credentials, after which caches must read them again: one key, the keys of an agent or of a workspace. */
+/**
+ * A change of credentials, after which caches must read them again. Its scope is one key or sign-in, the keys of an agent,
+ * the sign-ins of a person, or all of a workspace.
+ */
 export interface CredentialChange {
-  readonly scope: 'key' | 'agent' | 'workspace'
+  readonly scope: 'key' | 'agent' | 'workspace' | 'person'
   readonly id: string
   /** Whether the keys in scope are no longer valid, so that their open connections must be closed, too. */
   readonly invalidates: boolean

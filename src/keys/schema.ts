@@ -1,5 +1,6 @@
 import { Type } from '@sinclair/typebox'
 import { t } from 'elysia'
+import { ApiError } from '../base/errors.ts'
 import { withIsoTimes } from '../base/timestamp.ts'
 import {
   Body,
@@ -24,6 +25,37 @@ export interface Caller {
   readonly partition: number
   /** The agent of an agent key, or the agent that a feed token is limited to; null for a workspace key. */
   readonly agentId: string | null
+  /** The person who is signed in; `keyId` is then the id of the sign-in. Absent for keys and feed tokens. */
+  readonly person?: Person
+}
+
+/** The id that a record keeps of who acted: the key's, or the person's, which outlives the sign-in. */
+export function actorOf({ keyId, person }: Caller): string {
+  return person?.personId ?? keyId
+}
+
+/**
+ * The agent whose records a list shows: the requested one, or that of an agent key; null: all agents.
+ * @param requested the `agent_id` of the query
+ * @param what the records, for the message
+ * @throws ApiError FORBIDDEN if an agent key requests another agent
+ */
+export function agentToRead({ agentId }: Caller, requested: string | undefined, what: string): string | null {
+  const wanted = requested?.toLowerCase() ?? agentId
+  if (agentId === null || wanted === agentId) return wanted
+  throw new ApiError('FORBIDDEN', `an agent key can only read ${what} of its own agent`)
+}
+
+/** What people who sign in may do, each role including those before it (docs/specification.md#people). */
+export const ROLES = ['viewer', 'approver', 'admin'] as const
+export type Role = (typeof ROLES)[number]
+
+/** A person who is signed in to one workspace. */
+export interface Person {
+  readonly personId: string
+  readonly name: string | null
+  readonly email: string | null
+  readonly role: Role
 }
 
 /**

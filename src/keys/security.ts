@@ -1,3 +1,5 @@
+import { SIGN_IN_COOKIES } from '../http/bearer.ts'
+
 /** The security schemes of the OpenAPI document; `guards.ts` enforces them. */
 export const SECURITY_SCHEMES = {
   agentKey: {
@@ -20,6 +22,14 @@ export const SECURITY_SCHEMES = {
     in: 'query',
     name: 'token',
     description: 'A feed token, `svc_feed_…`, created by `POST /api/v1/feed-tokens`. Also accepted as a bearer token.',
+  },
+  signIn: {
+    type: 'apiKey',
+    in: 'cookie',
+    name: SIGN_IN_COOKIES.secure,
+    description:
+      'A person who is signed in to the page by OpenID Connect. Their role decides what they may do. ' +
+      `The name is \`${SIGN_IN_COOKIES.plain}\` where PUBLIC_URL is not https.`,
   },
   clickHouseUser: {
     type: 'http',
@@ -54,9 +64,10 @@ export const SECURITY_SCHEMES = {
 /** Values of a route's `detail.security`: any one of the schemes is enough. */
 export const SECURITY = {
   agentKey: anyOf('agentKey'),
-  workspaceKey: anyOf('workspaceKey'),
-  anyKey: anyOf('workspaceKey', 'agentKey'),
-  feed: anyOf('workspaceKey', 'agentKey', 'feedToken'),
+  workspaceKey: anyOf('workspaceKey', 'signIn'),
+  anyKey: anyOf('workspaceKey', 'agentKey', 'signIn'),
+  signIn: anyOf('signIn'),
+  feed: anyOf('workspaceKey', 'agentKey', 'feedToken', 'signIn'),
   operator: anyOf('operatorToken'),
   otlp: anyOf('agentKey', 'workspaceKey', 'apiKeyHeader', 'basicPassword'),
   clickHouse: anyOf('workspaceKey', 'clickHouseUser', 'clickHouseKey', 'clickHousePassword'),

@@ -3,11 +3,11 @@ import type { Caller } from './schema.ts'
 /**
  * The text of an API key: `svc_agent_` or `svc_ws_`, 43 random base62 characters, 6 characters of checksum
  * (docs/specification.md#key-format). The checksum rejects a mistyped or made-up key without a database query. A feed token
- * has the same format with `svc_feed_`.
+ * has the same format with `svc_feed_`, the token of a sign-in with `svc_person_`.
  */
 
 export type KeyType = Caller['type']
-type TokenType = KeyType | 'feed'
+type TokenType = KeyType | 'feed' | 'person'
 
 /** A new key. `text` is shown once to its owner; the database stores the rest. */
 export interface Token {
@@ -18,14 +18,19 @@ export interface Token {
   readonly last4: string
 }
 
-const PREFIX_OF: Record<TokenType, string> = { agent: 'svc_agent_', workspace: 'svc_ws_', feed: 'svc_feed_' }
+const PREFIX_OF: Record<TokenType, string> = {
+  agent: 'svc_agent_',
+  workspace: 'svc_ws_',
+  feed: 'svc_feed_',
+  person: 'svc_person_',
+}
 const ALPHABET = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
 const RANDOM_BYTES = 32
 /** 62^43 is the first power of 62 past 2^256, and 62^6 the first past 2^32. */
 const BODY_LENGTH = 43
 const CHECKSUM_LENGTH = 6
 const SHOWN_LENGTH = 4
-const FORMAT = /^svc_(agent|ws|feed)_[0-9A-Za-z]{49}$/
+const FORMAT = /^svc_(agent|ws|feed|person)_[0-9A-Za-z]{49}$/
 
 export function mintToken(type: TokenType): Token {
   const random = crypto.getRandomValues(Buffer.alloc(RANDOM_BYTES))
@@ -42,16 +47,16 @@ export function describeToken(text: string): Token {
 /** The type of a key with a valid format and checksum, which need not exist; null for any other text. */
 export function isWellFormedKey(text: string): KeyType | null {
   const type = tokenTypeOf(text)
-  return type === 'feed' ? null : type
+  return type === 'agent' || type === 'workspace' ? type : null
 }
 
-/** The same for a key or a feed token. */
+/** The same for a key, a feed token or a sign-in. */
 export function tokenTypeOf(text: string): TokenType | null {
   const match = FORMAT.exec(text)
   if (match === null) return null
   const unsigned = text.slice(0, -CHECKSUM_LENGTH)
   if (checksum(unsigned) !== text.slice(-CHECKSUM_LENGTH)) return null
-  return match[1] === 'ws' ? 'workspace' : (match[1] as 'agent' | 'feed')
+  return match[1] === 'ws' ? 'workspace' : (match[1] as Exclude<TokenType, 'workspace'>)
 }
 
 /**

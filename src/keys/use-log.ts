@@ -5,6 +5,7 @@ import type { Caller } from './schema.ts'
 
 interface Use {
   readonly workspaceId: string
+  readonly table: 'api_keys' | 'sign_ins'
   /** Unix milliseconds. */
   at: number
 }
@@ -16,8 +17,8 @@ const PRECISION_MS = 1_000
 const USES_MAX = 100_000
 
 /**
- * Maintains `last_used_at` of keys: recorded in memory by each request, written in batches, at most once per key and
- * interval.
+ * Maintains `last_used_at` of keys and sign-ins: recorded in memory by each request, written in batches, at most once per
+ * key or sign-in and interval.
  */
 export class UseLog {
   private uses = new Map<string, Use>()
@@ -29,7 +30,10 @@ export class UseLog {
     const use = this.uses.get(caller.keyId)
     if (use !== undefined) {
       if (now - use.at >= PRECISION_MS) use.at = now
-    } else if (this.uses.size < USES_MAX) this.uses.set(caller.keyId, { workspaceId: caller.workspaceId, at: now })
+    } else if (this.uses.size < USES_MAX) {
+      const table = caller.person === undefined ? 'api_keys' : 'sign_ins'
+      this.uses.set(caller.keyId, { workspaceId: caller.workspaceId, table, at: now })
+    }
   }
 
   start(): void {
@@ -45,23 +49,35 @@ export class UseLog {
 
   private async write(): Promise<void> {
     if (this.uses.size === 0) return
+    const { api_keys: keys = [], sign_ins: signIns = [] } = Object.groupBy(this.uses, ([, { table }]) => table)
+    this.uses = new Map()
+    if (keys.length > 0) await this.writeTo('api_keys', 'key_id', keys)
+    if (signIns.length > 0) await this.writeTo('sign_ins', 'sign_in_id', signIns)
+  }
+
+  /** Locks the rows in a fixed order first, so that concurrent processes cannot deadlock. */
+  private async writeTo(
+    tableName: Use['table'],
+    idName: string,
+    uses: readonly (readonly [string, Use])[],
+  ): Promise<void> {
     const { sql } = this.deps
-    const used = [...this.uses].map(([key_id, { workspaceId, at }]) => ({
-      key_id,
+    const [table, id] = [sql(tableName), sql(idName)]
+    const used = uses.map(([id, { workspaceId, at }]) => ({
+      id,
       workspace_id: workspaceId,
       at: new Date(at).toISOString(),
     }))
-    this.uses = new Map()
-    // Locks the rows in a fixed order first, so that concurrent processes cannot deadlock.
     await sql`
       with used as (
         select * from json_to_recordset(${JSON.stringify(used)}::text::json)
-          as (key_id uuid, workspace_id uuid, at timestamptz)
+          as (id uuid, workspace_id uuid, at timestamptz)
       ), locked as (
-        select key_id, workspace_id, used.at from api_keys join used using (key_id, workspace_id)
-        order by key_id for no key update of api_keys
+        select used.id, used.workspace_id, used.at
+        from ${table} join used on ${table}.${id} = used.id and ${table}.workspace_id = used.workspace_id
+        order by used.id for no key update of ${table}
       )
-      update api_keys set last_used_at = greatest(last_used_at, locked.at) from locked
-      where api_keys.workspace_id = locked.workspace_id and api_keys.key_id = locked.key_id`
+      update ${table} set last_used_at = greatest(${table}.last_used_at, locked.at) from locked
+      where ${table}.workspace_id = locked.workspace_id and ${table}.${id} = locked.id`
   }
 }

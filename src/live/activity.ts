@@ -1,8 +1,10 @@
+import { NIL_UUID } from '../base/ids.ts'
 import { encodeJson, RawJson } from '../base/raw-json.ts'
 import { encodeCursor } from '../journal/cursor.ts'
 import type { ActivityKind } from '../journal/journal.ts'
 import { LEVELS } from '../journal/levels.ts'
 import type { EventRow, RunRow, TaskRow } from '../journal/rows.ts'
+import { activeMs } from '../runs/rows.ts'
 import { isTerminal, type RunStatus } from '../runs/state.ts'
 
 /** One activity of a feed, encoded for sending (docs/specification.md#activity). */
@@ -13,6 +15,8 @@ export interface Activity {
   readonly text: string
   /** Whether this ends a run: a feed of that run alone then ends too. */
   readonly endsRun: boolean
+  /** Whether it only repeats the state of a run, with newer counts. */
+  readonly isRecount: boolean
 }
 
 /** A row's position in its journal, and when it was accepted (Unix milliseconds). */
@@ -28,9 +32,9 @@ const REPLACED_LENGTH_MAX = 64 * 1024
 
 export function eventActivity(position: RowPosition, row: EventRow): Activity {
   const event =
-    `{"id":${JSON.stringify(row.event_id)},"seq":${position.seq},"type":${JSON.stringify(row.type)},` +
-    `"level":"${LEVELS[row.level - 1] ?? 'info'}","payload":${row.payload},"occurred_at":"${iso(row.occurred_at)}"}`
-  return activity('event', position, row, event, false)
+    `{"id":${JSON.stringify(row.event_id)},"seq":${position.seq},${row.task_id === null ? '' : `"task_id":"${row.task_id}",`}` +
+    `"type":${JSON.stringify(row.type)},"level":"${LEVELS[row.level - 1] ?? 'info'}","payload":${row.payload},"occurred_at":"${iso(row.occurred_at)}"}`
+  return activity('event', position, row, event)
 }
 
 /** The task record of `GET /api/v1/runs/:run_id/tasks`. */
@@ -50,7 +54,7 @@ export function taskActivity(position: RowPosition, row: TaskRow): Activity {
     started_at: isoOrNull(row.started_at),
     completed_at: isoOrNull(row.completed_at),
   }
-  return activity('task', position, row, encodeJson(task), false)
+  return activity('task', position, row, encodeJson(task))
 }
 
 /** The run record of `GET /api/v1/runs/:run_id`, without `input` and `output`, which may be megabytes. */
@@ -74,13 +78,17 @@ export function runActivity(position: RowPosition, row: Omit<RunRow, 'input' | '
     started_at: isoOrNull(row.started_at),
     completed_at: isoOrNull(row.completed_at),
     duration_ms: row.duration_ms,
+    active_ms: activeMs(row.duration_ms, row.waiting_ms),
+    waiting_ms: row.waiting_ms,
+    waiting_since: isoOrNull(row.waiting_since),
     usage: { input_tokens, output_tokens, total_tokens: input_tokens + output_tokens },
     cost_usd: row.cost_usd,
     event_count: row.event_count,
     last_event_at: isoOrNull(row.last_event_at),
     pending: rawOrNull(row.pending),
   }
-  return activity('run', position, row, encodeJson(run), isTerminal(row.status as RunStatus))
+  const endsRun = isTerminal(row.status as RunStatus)
+  return activity('run', position, row, encodeJson(run), endsRun, row.is_recount)
 }
 
 function activity(
@@ -88,12 +96,14 @@ function activity(
   { epoch, seq, receivedAt }: RowPosition,
   { agent_id, run_id }: { readonly agent_id: string; readonly run_id: string },
   record: string,
-  endsRun: boolean,
+  endsRun = false,
+  isRecount = false,
 ): Activity {
+  const ids = run_id === NIL_UUID ? '"agent_id":null,"run_id":null' : `"agent_id":"${agent_id}","run_id":"${run_id}"`
   const text =
-    `{"cursor":"${encodeCursor(epoch, seq)}","kind":"${kind}","agent_id":"${agent_id}","run_id":"${run_id}",` +
+    `{"cursor":"${encodeCursor(epoch, seq)}","kind":"${kind}",${ids},` +
     `"received_at":"${iso(receivedAt)}","${kind}":${record}}`
-  return { seq, kind, text: oneLine(text), endsRun }
+  return { seq, kind, text: oneLine(text), endsRun, isRecount }
 }
 
 /** Raw line breaks in JSON occur only between tokens, never inside strings, so a space is equivalent. */

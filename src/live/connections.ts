@@ -42,7 +42,13 @@ export const TICK_MS = 1_000
 /** Attempts at a key check that a concurrent key change invalidates. */
 const CHECKS_MAX = 5
 /** `unknown`: the key can no longer be trusted, but may be valid, so the client should try again later. */
-const REASON_OF = { key: 'key_invalid', agent: 'key_invalid', workspace: 'forbidden', unknown: 'unavailable' } as const
+const REASON_OF = {
+  key: 'key_invalid',
+  agent: 'key_invalid',
+  person: 'key_invalid',
+  workspace: 'forbidden',
+  unknown: 'unavailable',
+} as const
 
 /** The error for a call that ends for this reason. */
 export function refusalOf(reason: CloseReason): ApiError {

@@ -24,13 +24,19 @@ export class FilterIndex {
   /** By level, from 1: the slots that match an event of this level. */
   private readonly levels = [new Bits(), ...LEVELS.map(() => new Bits())]
   private readonly statuses = new ValueIndex()
+  private readonly tasks = new ValueIndex()
+  private readonly sessions = new ValueIndex()
   private readonly tags = new ValueIndex()
   /** The slots with conditions on values that differ between the rows of a run. */
   readonly perRow = new Bits()
   /** The slots with a condition on the type. */
   readonly perType = new Bits()
-  /** The slots with a condition on tags. */
-  readonly perTags = new Bits()
+  /** The slots with a condition on the task. */
+  readonly perTask = new Bits()
+  /** The slots with a condition on the session or tags of a run. */
+  readonly perRun = new Bits()
+  /** The slots that select workspace events. */
+  private readonly workspaceEvents = new Bits()
 
   /** @returns the filter's slot */
   add(filter: Filter): number {
@@ -38,11 +44,13 @@ export class FilterIndex {
     for (const kind of filter.kinds) this.kinds[kind].add(slot)
     for (let level = filter.level ?? 1; level < this.levels.length; level++) this.levels[level].add(slot)
     for (const [index, values] of this.fieldsOf(filter)) index.add(slot, values)
-    const { types, level, statuses, tags } = filter
+    const { types, level, statuses, taskIds, sessionIds, tags } = filter
     this.countPrefixes(types, 1)
+    if (filter.workspaceEvents) this.workspaceEvents.add(slot)
     if (types !== undefined) this.perType.add(slot)
-    if (tags !== undefined) this.perTags.add(slot)
-    if (types !== undefined || level !== undefined || statuses !== undefined || tags !== undefined)
+    if (taskIds !== undefined) this.perTask.add(slot)
+    if (sessionIds !== undefined || tags !== undefined) this.perRun.add(slot)
+    if ([types, level, statuses, taskIds, sessionIds, tags].some((condition) => condition !== undefined))
       this.perRow.add(slot)
     return slot
   }
@@ -53,7 +61,7 @@ export class FilterIndex {
     for (const level of this.levels) level.delete(slot)
     for (const [index, values] of this.fieldsOf(filter)) index.remove(slot, values)
     this.countPrefixes(filter.types, -1)
-    for (const bits of [this.perRow, this.perType, this.perTags]) bits.delete(slot)
+    for (const bits of [this.perRow, this.perType, this.perTask, this.perRun, this.workspaceEvents]) bits.delete(slot)
     this.free.push(slot)
   }
 
@@ -64,17 +72,30 @@ export class FilterIndex {
     this.runs.narrow(slots, [runId])
   }
 
-  /** Keeps the slots that match an event of this type and level. */
-  narrowToEvent(slots: Bits, type: string, level: number): void {
+  /** Keeps the slots that match workspace events. */
+  narrowToWorkspaceEvents(slots: Bits): void {
+    slots.intersect(this.workspaceEvents)
+  }
+
+  /** Keeps the slots that match an event of this type, level and task. */
+  narrowToEvent(slots: Bits, type: string, level: number, taskId: string | null): void {
     slots.intersect(this.levels[level])
+    this.tasks.narrow(slots, listOf(taskId))
     const matching = [type]
     for (const length of this.prefixes.keys()) if (length <= type.length) matching.push(`${type.slice(0, length)}*`)
     this.types.narrow(slots, matching)
   }
 
-  /** Keeps the slots that match a run or task of this status, and a run with these tags. */
-  narrowToState(slots: Bits, status: string, tags: readonly string[]): void {
+  /** Keeps the slots that match a task of this status. */
+  narrowToTask(slots: Bits, status: string, taskId: string | null): void {
     this.statuses.narrow(slots, [status])
+    this.tasks.narrow(slots, listOf(taskId))
+  }
+
+  /** Keeps the slots that match a run of this status, with this session and these tags. */
+  narrowToState(slots: Bits, status: string, sessionId: string | null, tags: readonly string[]): void {
+    this.statuses.narrow(slots, [status])
+    this.sessions.narrow(slots, listOf(sessionId))
     this.tags.narrow(slots, tags)
   }
 
@@ -88,15 +109,21 @@ export class FilterIndex {
   }
 
   private fieldsOf(filter: Filter): readonly [ValueIndex, Iterable<string> | undefined][] {
-    const { agentIds, runIds, types, statuses, tags } = filter
+    const { agentIds, runIds, types, statuses, taskIds, sessionIds, tags } = filter
     return [
       [this.agents, agentIds],
       [this.runs, runIds],
       [this.types, types],
       [this.statuses, statuses],
+      [this.tasks, taskIds],
+      [this.sessions, sessionIds],
       [this.tags, tags],
     ]
   }
+}
+
+function listOf(value: string | null): readonly string[] {
+  return value === null ? [] : [value]
 }
 
 /** One field: the slots that match any value, and those that match certain values. */

@@ -1,15 +1,24 @@
 import { ApiError, invalid } from '../base/errors.ts'
+import { isUuid } from '../base/ids.ts'
+import { separated } from '../http/schema.ts'
 import type { ActivityKind } from '../journal/journal.ts'
 import { LEVELS } from '../journal/levels.ts'
 import { RUN_STATUSES } from '../runs/state.ts'
 import { TASK_STATUSES } from '../tasks/state.ts'
 
-/** Selects activity of a workspace. Absent members match everything. */
+/**
+ * Selects activity of a workspace. Absent members match everything. A condition concerns the kinds that have its field;
+ * {@link parseFilter} excludes the others.
+ */
 export interface Filter {
   readonly agentIds?: ReadonlySet<string>
   readonly runIds?: ReadonlySet<string>
   /** The kinds that can match: the requested ones that have every field with a condition. */
   readonly kinds: ReadonlySet<ActivityKind>
+  /** Events and tasks only. */
+  readonly taskIds?: ReadonlySet<string>
+  /** Runs only. */
+  readonly sessionIds?: ReadonlySet<string>
   /** Events only. Complete types, and prefixes with a trailing `*`. */
   readonly types?: readonly string[]
   /** Events only: the minimum level, as its index in `LEVELS` from 1. */
@@ -18,6 +27,11 @@ export interface Filter {
   readonly statuses?: ReadonlySet<string>
   /** Runs only: one of these must be among the run's. */
   readonly tags?: ReadonlySet<string>
+  /**
+   * Also selects workspace events (those of no run, such as transitions of alerts), whatever the other conditions. Without it
+   * they never match. Callers cannot set it, see {@link withWorkspaceEvents}.
+   */
+  readonly workspaceEvents?: true
   /** Equal for equivalent filters. */
   readonly key: string
 }
@@ -31,7 +45,17 @@ export interface Scope {
 /** The fields of a filter before validation, from a query string or a JSON message. */
 export type FilterInput = Readonly<Record<string, unknown>>
 
-export const FILTER_FIELDS = ['agent_id', 'run_id', 'kind', 'type', 'level', 'status', 'tag'] as const
+export const FILTER_FIELDS = [
+  'agent_id',
+  'run_id',
+  'task_id',
+  'session_id',
+  'kind',
+  'type',
+  'level',
+  'status',
+  'tag',
+] as const
 
 type Field = (typeof FILTER_FIELDS)[number]
 
@@ -39,6 +63,8 @@ const KINDS: readonly ActivityKind[] = ['event', 'task', 'run']
 const STATUSES: readonly string[] = [...new Set<string>([...TASK_STATUSES, ...RUN_STATUSES])]
 /** The kinds that have a field. All kinds have the fields not listed here. */
 const KINDS_WITH: Partial<Record<Field, readonly ActivityKind[]>> = {
+  task_id: ['event', 'task'],
+  session_id: ['run'],
   type: ['event'],
   level: ['event'],
   status: ['task', 'run'],
@@ -47,7 +73,7 @@ const KINDS_WITH: Partial<Record<Field, readonly ActivityKind[]>> = {
 const VALUES_MAX = 100
 const TYPE_LENGTH_MAX = 10_000
 const TAG_LENGTH_MAX = 2_000
-const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
+const SESSION_ID_LENGTH_MAX = 255
 
 /**
  * Parses a filter. A field is one value or a list, of which any may match; fields are combined with AND. A condition on a
@@ -62,13 +88,17 @@ export function parseFilter(input: FilterInput, path: string, scope: Scope): Fil
       throw invalid(`${path}.${name}`, `unknown field; expected one of ${FILTER_FIELDS.join(', ')}`)
   const read = (field: Field, check: Check) => values(input[field], `${path}.${field}`, check)
   const levels = read('level', oneOf(LEVELS))
-  const statuses = read('status', oneOf(STATUSES))
+  const statuses = values(statusList(input.status), `${path}.status`, oneOf(STATUSES))
   const tags = read('tag', text(TAG_LENGTH_MAX))
   const types = read('type', eventType)
-  const conditions = { type: types, level: levels, status: statuses, tag: tags }
+  const tasks = read('task_id', uuid)
+  const sessions = read('session_id', text(SESSION_ID_LENGTH_MAX))
+  const conditions = { task_id: tasks, session_id: sessions, type: types, level: levels, status: statuses, tag: tags }
   const filter = {
     agentIds: setOf(scoped(read('agent_id', uuid), scope.agentId, 'agent')),
     runIds: setOf(scoped(read('run_id', uuid), scope.runId, 'run')),
+    taskIds: setOf(tasks),
+    sessionIds: setOf(sessions),
     kinds: new Set(kindsOf(read('kind', oneOf(KINDS)) as ActivityKind[] | undefined, conditions, path)),
     types,
     level: levels && Math.min(...levels.map((level) => LEVELS.indexOf(level as (typeof LEVELS)[number]) + 1)),
@@ -78,9 +108,25 @@ export function parseFilter(input: FilterInput, path: string, scope: Scope): Fil
   return { ...filter, key: JSON.stringify(filter, (_name, value) => (value instanceof Set ? [...value] : value)) }
 }
 
+/** The filter, which also selects workspace events. */
+export function withWorkspaceEvents(filter: Filter): Filter {
+  return { ...filter, workspaceEvents: true, key: `${filter.key} and workspace events` }
+}
+
+/** The kinds of activity that have a field. */
+export function kindsWith(field: Field): readonly ActivityKind[] {
+  return KINDS_WITH[field] ?? KINDS
+}
+
 /** Whether an event's type matches one of the filter's types. */
 export function matchesType(types: readonly string[], type: string): boolean {
   return types.some((each) => (each.endsWith('*') ? type.startsWith(each.slice(0, -1)) : each === type))
+}
+
+/** Statuses can be separated by commas, as in the list of runs. */
+function statusList(input: unknown): unknown {
+  const isList = Array.isArray(input) || (typeof input === 'string' && input.includes(','))
+  return isList ? separated(input) : input
 }
 
 type Check = (value: string, path: string) => string
@@ -107,7 +153,7 @@ function oneOf(words: readonly string[]): Check {
 }
 
 function uuid(value: string, path: string): string {
-  if (UUID.test(value)) return value.toLowerCase()
+  if (isUuid(value)) return value.toLowerCase()
   throw invalid(path, 'expected a uuid')
 }
 
@@ -132,7 +178,7 @@ function kindsOf(
   // In a fixed order, so that equivalent filters have equal keys.
   let kinds = KINDS.filter((kind) => asked?.includes(kind) ?? true)
   const used = (Object.keys(conditions) as Field[]).filter((field) => conditions[field] !== undefined)
-  for (const field of used) kinds = kinds.filter((kind) => KINDS_WITH[field]?.includes(kind))
+  for (const field of used) kinds = kinds.filter((kind) => kindsWith(field).includes(kind))
   if (kinds.length > 0) return kinds
   const names = [...(asked === undefined ? [] : ['kind']), ...used]
   throw invalid(path, `nothing can match: no kind of activity satisfies ${names.join(' and ')} together`)

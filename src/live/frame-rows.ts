@@ -54,6 +54,11 @@ export class FrameRows {
     return this.lastType
   }
 
+  /** The task of an event or task record; null for an event that names none. */
+  taskId(row: number): string | null {
+    return this.frame.kind === 'event' ? this.events.taskId.at(row) : this.columns.uuids('task_id').at(row)
+  }
+
   /** The status of a task or run. */
   status(row: number): string {
     return this.columns.strings('status').at(row)
@@ -72,7 +77,7 @@ export class FrameRows {
     const position = { epoch: this.epoch, seq: firstSeq + row, receivedAt }
     if (kind === 'run') return runActivity(position, this.run(row))
     if (kind === 'task') return taskActivity(position, this.columns.row(row) as unknown as TaskRow)
-    const { id, level, payload, occurredAt } = this.events
+    const { id, level, payload, occurredAt, taskId } = this.events
     return eventActivity(position, {
       agent_id: run.agentId,
       run_id: run.runId,
@@ -81,6 +86,7 @@ export class FrameRows {
       level: level.at(row),
       payload: payload.at(row),
       occurred_at: occurredAt.at(row),
+      task_id: taskId.at(row),
     })
   }
 
@@ -105,5 +111,6 @@ function eventColumns(block: NativeBlock) {
     level: block.numbers('level'),
     payload: block.strings('payload'),
     occurredAt: block.numbers('occurred_at'),
+    taskId: block.uuids('task_id'),
   }
 }

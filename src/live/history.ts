@@ -1,9 +1,10 @@
 import { ApiError } from '../base/errors.ts'
+import { NIL_UUID } from '../base/ids.ts'
 import { type ColumnarClient, ColumnarUnavailable } from '../clickhouse/client.ts'
 import type { ActivityKind, JournalReader } from '../journal/journal.ts'
 import type { EventRow, RunRow, TaskRow } from '../journal/rows.ts'
 import { type Activity, eventActivity, type RowPosition, runActivity, taskActivity } from './activity.ts'
-import type { Filter } from './filter.ts'
+import { type Filter, kindsWith } from './filter.ts'
 
 /** Reads activity older than the journal's own files from ClickHouse, for replay (docs/specification.md#cursors). */
 export interface History {
@@ -51,11 +52,15 @@ const RANGE_LENGTH = 20_000
 const RANGE_GROWTH = 8
 const RANGE_QUICK_MS = 100
 
+const RANGE =
+  'workspace_id = {workspace:UUID} and epoch = {epoch:String} and seq > {after:UInt64} and seq <= {until:UInt64}'
+const IS_WORKSPACE_EVENT = `run_id = '${NIL_UUID}'`
+
 const SOURCES: Record<ActivityKind, Source> = {
   event: source<EventRow>(
     'events',
     '350 + length(event_id) + length(type) + length(payload)',
-    `agent_id, run_id, event_id, type, toInt8(level) as level, payload, ${unixMs('occurred_at')}`,
+    `agent_id, run_id, event_id, type, toInt8(level) as level, payload, ${unixMs('occurred_at')}, task_id`,
     eventActivity,
   ),
   task: source<TaskRow>(
@@ -70,8 +75,9 @@ const SOURCES: Record<ActivityKind, Source> = {
     '900 + bytes',
     `workspace_id, agent_id, run_id, agent_name, agent_version, runtime_type, status, trigger_type, external_run_id,
      parent_run_id, session_id, external_user_id, tags, metadata, error_message, error_detail,
-     ${unixMs('created_at')}, ${unixMs('started_at')}, ${unixMs('completed_at')}, duration_ms, input_tokens,
-     output_tokens, cost_usd, event_count, ${unixMs('last_event_at')}, pending`,
+     ${unixMs('created_at')}, ${unixMs('started_at')}, ${unixMs('completed_at')}, duration_ms, waiting_ms,
+     ${unixMs('waiting_since')}, input_tokens, output_tokens, cost_usd, event_count, ${unixMs('last_event_at')}, pending,
+     is_recount`,
     runActivity,
   ),
 }
@@ -83,8 +89,8 @@ const SOURCES: Record<ActivityKind, Source> = {
  */
 export function createHistory({ columnar, epoch, bytesMax = BYTES_MAX }: HistoryDeps): History {
   async function readPage({ workspaceId, filter, afterSeq, untilSeq, signal }: HistoryQuery): Promise<HistoryPage> {
-    const { where, params } = conditionsOf(filter)
-    const kinds = [...filter.kinds]
+    const { whereOf, params } = conditionsOf(filter)
+    const kinds = filter.workspaceEvents ? [...new Set([...filter.kinds, 'event' as const])] : [...filter.kinds]
     const query: Query = (sql, more) =>
       columnar.query(sql, { params: { workspace: workspaceId, epoch, ...params, ...more }, signal })
     const page = { items: [] as Activity[], bytes: 0, throughSeq: afterSeq }
@@ -99,12 +105,14 @@ export function createHistory({ columnar, epoch, bytesMax = BYTES_MAX }: History
         bytes: Math.max(0, bytesMax - page.bytes),
         least: page.items.length === 0 ? 1 : 0,
       }
-      const shares = await query<Share>(planSql(kinds, where), { ...range, ...room })
+      const shares = await query<Share>(planSql(kinds, whereOf), { ...range, ...room })
       if (performance.now() - startedMs < RANGE_QUICK_MS) length *= RANGE_GROWTH
       const taken = shares.filter(({ taken }) => taken > 0)
       const isWhole = shares.every(({ taken, found }) => taken === found)
       const until = isWhole ? range.until : Math.max(page.throughSeq, ...taken.map(({ last }) => last))
-      const read = taken.map(({ kind }) => SOURCES[kind].read(query, where, { after: range.after, until }, epoch))
+      const read = taken.map(({ kind }) =>
+        SOURCES[kind].read(query, whereOf(kind), { after: range.after, until }, epoch),
+      )
       page.items.push(...(await Promise.all(read)).flat().sort((a, b) => a.seq - b.seq))
       page.bytes += taken.reduce((sum, { bytes }) => sum + bytes, 0)
       page.throughSeq = until
@@ -153,10 +161,10 @@ interface Share {
   readonly bytes: number
 }
 
-function planSql(kinds: readonly ActivityKind[], where: string): string {
+function planSql(kinds: readonly ActivityKind[], whereOf: (kind: ActivityKind) => string): string {
   const sizes = kinds.map((kind) => {
     const { table, bytes } = SOURCES[kind]
-    return `select '${kind}' as kind, seq, ${bytes} as bytes from ${table} where ${where}`
+    return `select '${kind}' as kind, seq, ${bytes} as bytes from ${table} where ${whereOf(kind)}`
   })
   return `
     select kind, count() as found, countIf(fits) as taken, maxIf(seq, fits) as last, sumIf(size, fits) as bytes from (
@@ -198,25 +206,35 @@ function unixMs(column: string): string {
   return `toUnixTimestamp64Milli(${column}) as ${column}`
 }
 
-/** Every kind of a filter has all fields with conditions, so the same conditions work on each kind's table. */
-function conditionsOf(filter: Filter): { where: string; params: Record<string, unknown> } {
-  const { agentIds, runIds, types, level, statuses, tags } = filter
-  const all = [
-    'workspace_id = {workspace:UUID} and epoch = {epoch:String} and seq > {after:UInt64} and seq <= {until:UInt64}',
-  ]
+interface Conditions {
+  /** The conditions on fields that the table of a kind has. */
+  readonly whereOf: (kind: ActivityKind) => string
+  readonly params: Record<string, unknown>
+}
+
+function conditionsOf(filter: Filter): Conditions {
+  const { agentIds, runIds, taskIds, sessionIds, types, level, statuses, tags } = filter
   const params: Record<string, unknown> = {}
-  const add = (name: string, values: Iterable<unknown> | undefined, condition: string) => {
+  const all: { readonly kinds: readonly ActivityKind[]; readonly condition: string }[] = []
+  const add = (
+    kinds: readonly ActivityKind[],
+    name: string,
+    values: Iterable<unknown> | undefined,
+    condition: string,
+  ) => {
     if (values === undefined) return
     params[name] = [...values]
-    all.push(condition)
+    all.push({ kinds, condition })
   }
-  add('agents', agentIds, 'agent_id in {agents:Array(UUID)}')
-  add('runs', runIds, 'run_id in {runs:Array(UUID)}')
-  add('statuses', statuses, 'status in {statuses:Array(String)}')
-  add('tags', tags, 'hasAny(tags, {tags:Array(String)})')
+  add(kindsWith('agent_id'), 'agents', agentIds, 'agent_id in {agents:Array(UUID)}')
+  add(kindsWith('run_id'), 'runs', runIds, 'run_id in {runs:Array(UUID)}')
+  add(kindsWith('task_id'), 'tasks', taskIds, 'task_id in {tasks:Array(UUID)}')
+  add(kindsWith('session_id'), 'sessions', sessionIds, 'session_id in {sessions:Array(String)}')
+  add(kindsWith('status'), 'statuses', statuses, 'status in {statuses:Array(String)}')
+  add(kindsWith('tag'), 'tags', tags, 'hasAny(tags, {tags:Array(String)})')
   if (level !== undefined) {
     params.level = level
-    all.push('toInt8(level) >= {level:Int8}')
+    all.push({ kinds: kindsWith('level'), condition: 'toInt8(level) >= {level:Int8}' })
   }
   if (types !== undefined) {
     const alternatives = types.map((type, i) => {
@@ -224,7 +242,14 @@ function conditionsOf(filter: Filter): { where: string; params: Record<string, u
       params[`type${i}`] = isPrefix ? type.slice(0, -1) : type
       return isPrefix ? `startsWith(type, {type${i}:String})` : `type = {type${i}:String}`
     })
-    all.push(`(${alternatives.join(' or ')})`)
+    all.push({ kinds: kindsWith('type'), condition: `(${alternatives.join(' or ')})` })
   }
-  return { where: all.join(' and '), params }
+  const whereOf = (kind: ActivityKind) => {
+    const ofKind = all.filter(({ kinds }) => kinds.includes(kind)).map(({ condition }) => condition)
+    const matches = filter.kinds.has(kind) ? [`not ${IS_WORKSPACE_EVENT}`, ...ofKind].join(' and ') : 'false'
+    return kind === 'event' && filter.workspaceEvents
+      ? `${RANGE} and (${IS_WORKSPACE_EVENT} or (${matches}))`
+      : `${RANGE} and ${matches}`
+  }
+  return { whereOf, params }
 }

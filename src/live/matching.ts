@@ -1,4 +1,5 @@
-import type { Frame, RunRows } from '../journal/journal.ts'
+import { NIL_UUID } from '../base/ids.ts'
+import type { ActivityKind, Frame, RunRows } from '../journal/journal.ts'
 import type { Activity } from './activity.ts'
 import type { Channel, ChannelSet, WorkspaceChannels } from './channel.ts'
 import type { TimeSlice } from './fair-share.ts'
@@ -26,6 +27,7 @@ interface MatchingOptions {
 export const WORK_PER_CHECK = 1_000
 /** Up to this many filters are compared with each row directly, which costs less than index lookups. */
 const FEW = 16
+const NO_DETAILS = { session_id: null, tags: [] }
 /** Matches collected before they are delivered: bounds memory when a long frame matches many filters. */
 export const MATCHES_MAX = 100_000
 
@@ -74,15 +76,19 @@ export class Matching {
   /** Matches rows of a run until it is time to check the clock. @returns the next row */
   private matchRun(rows: FrameRows, run: RunRows, from: number, to: number): number {
     this.work++
+    const { kind } = rows.frame
     const wanted = this.options.wantedOf(run.workspaceId)
-    if (wanted === undefined) return to
-    if (wanted.members.size <= FEW) return this.matchFew(rows, run, from, to, wanted.members)
+    if (wanted === undefined || kind === 'delivery') return to
+    if (wanted.members.size <= FEW) return this.matchFew(rows, kind, run, from, to, wanted.members)
     const { workspace } = wanted
     const { index } = workspace
     this.ofRun.assign(wanted.slots)
-    index.narrowToRun(this.ofRun, rows.frame.kind, run.agentId, run.runId)
+    const isWorkspaceEvent = run.runId === NIL_UUID
+    if (isWorkspaceEvent) index.narrowToWorkspaceEvents(this.ofRun)
+    else index.narrowToRun(this.ofRun, kind, run.agentId, run.runId)
     if (this.ofRun.isEmpty) return to
-    const listsOf = this.ofRun.intersects(index.perRow) ? this.perRow(rows, workspace) : this.all(workspace)
+    const isPerRow = !isWorkspaceEvent && this.ofRun.intersects(index.perRow)
+    const listsOf = isPerRow ? this.perRow(rows, workspace) : this.all(workspace)
     let row = from
     do {
       const lists = listsOf(row)
@@ -98,16 +104,24 @@ export class Matching {
   }
 
   /** Like {@link matchRun}, but compares each channel's filter with each row. */
-  private matchFew(rows: FrameRows, run: RunRows, from: number, to: number, channels: ReadonlySet<Channel>): number {
+  private matchFew(
+    rows: FrameRows,
+    kind: ActivityKind,
+    run: RunRows,
+    from: number,
+    to: number,
+    channels: ReadonlySet<Channel>,
+  ): number {
     const { few } = this
     few.length = 0
-    for (const channel of channels) if (matchesRun(channel.filter, rows.frame.kind, run)) few.push(channel)
+    const isWorkspaceEvent = run.runId === NIL_UUID
+    for (const channel of channels) if (matchesRun(channel.filter, kind, run)) few.push(channel)
     if (few.length === 0) return to
     let row = from
     do {
       let activity: Activity | undefined
       for (const channel of few)
-        if (matchesRow(channel.filter, rows, row)) {
+        if (isWorkspaceEvent || matchesRow(channel.filter, rows, row)) {
           activity ??= rows.activity(row, run)
           this.listOf(channel).push(activity)
           this.matches++
@@ -129,8 +143,9 @@ export class Matching {
     const { index } = channels
     const known = new Map<string, readonly Activity[][]>()
     const looksAtType = this.ofRun.intersects(index.perType)
-    const looksAtTags = this.ofRun.intersects(index.perTags)
-    const isEvent = rows.frame.kind === 'event'
+    const looksAtTask = this.ofRun.intersects(index.perTask)
+    const looksAtRun = this.ofRun.intersects(index.perRun)
+    const { kind } = rows.frame
     const lookUp = (key: string, narrow: () => void) => {
       let lists = known.get(key)
       if (lists === undefined) {
@@ -141,16 +156,25 @@ export class Matching {
       }
       return lists
     }
-    if (!isEvent)
+    const taskOf = (row: number) => (looksAtTask ? rows.taskId(row) : null)
+    if (kind === 'run')
       return (row) => {
         const status = rows.status(row)
-        const tags = looksAtTags ? rows.run(row).tags : []
-        return lookUp([status, ...tags].join('\0'), () => index.narrowToState(this.ofRow, status, tags))
+        const { session_id: session, tags } = looksAtRun ? rows.run(row) : NO_DETAILS
+        const key = [status, session ?? '', ...tags].join('\0')
+        return lookUp(key, () => index.narrowToState(this.ofRow, status, session, tags))
+      }
+    if (kind === 'task')
+      return (row) => {
+        const status = rows.status(row)
+        const taskId = taskOf(row)
+        return lookUp(`${status} ${taskId}`, () => index.narrowToTask(this.ofRow, status, taskId))
       }
     return (row) => {
       const level = rows.level(row)
       const type = looksAtType ? rows.type(row) : ''
-      return lookUp(`${level}${type}`, () => index.narrowToEvent(this.ofRow, type, level))
+      const taskId = taskOf(row)
+      return lookUp(`${level}${taskId ?? ''} ${type}`, () => index.narrowToEvent(this.ofRow, type, level, taskId))
     }
   }
 
@@ -199,7 +223,8 @@ export class Matching {
 type ListsOf = (row: number) => readonly Activity[][]
 
 /** Whether rows of this kind and run can match at all. */
-function matchesRun({ kinds, agentIds, runIds }: Filter, kind: Frame['kind'], run: RunRows): boolean {
+function matchesRun({ kinds, agentIds, runIds, workspaceEvents }: Filter, kind: ActivityKind, run: RunRows): boolean {
+  if (run.runId === NIL_UUID) return workspaceEvents === true
   return (
     kinds.has(kind) &&
     (agentIds === undefined || agentIds.has(run.agentId)) &&
@@ -207,10 +232,19 @@ function matchesRun({ kinds, agentIds, runIds }: Filter, kind: Frame['kind'], ru
   )
 }
 
-/** The remaining conditions, for a row whose run passed {@link matchesRun}. */
-function matchesRow({ types, level, statuses, tags }: Filter, rows: FrameRows, row: number): boolean {
-  if (level !== undefined && rows.level(row) < level) return false
-  if (types !== undefined && !matchesType(types, rows.type(row))) return false
+/** The remaining conditions, for a row whose run passed {@link matchesRun}: those on fields that its kind has. */
+function matchesRow(
+  { taskIds, sessionIds, types, level, statuses, tags }: Filter,
+  rows: FrameRows,
+  row: number,
+): boolean {
+  if (rows.frame.kind === 'event') {
+    if (level !== undefined && rows.level(row) < level) return false
+    if (types !== undefined && !matchesType(types, rows.type(row))) return false
+    return taskIds === undefined || taskIds.has(rows.taskId(row) ?? '')
+  }
   if (statuses !== undefined && !statuses.has(rows.status(row))) return false
+  if (rows.frame.kind === 'task') return taskIds === undefined || taskIds.has(rows.taskId(row) ?? '')
+  if (sessionIds !== undefined && !sessionIds.has(rows.run(row).session_id ?? '')) return false
   return tags === undefined || rows.run(row).tags.some((tag) => tags.has(tag))
 }

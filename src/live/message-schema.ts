@@ -21,12 +21,15 @@ const cursor = t.String({ description: 'A position in the feed.' })
 const oneOrMore = <T extends ReturnType<typeof t.Unsafe>>(value: T, description: string) =>
   t.Optional(t.Union([value, t.Array(value, { minItems: 1, maxItems: 100 })], { description }))
 
-const LiveFilter = Named(
+/** The fields of a filter. */
+export const LiveFilter = Named(
   'LiveFilter',
   t.Object(
     {
       agent_id: oneOrMore(Uuid, 'Activity of these agents.'),
       run_id: oneOrMore(Uuid, 'Activity of these runs.'),
+      task_id: oneOrMore(Uuid, 'Events and tasks only: of these tasks.'),
+      session_id: oneOrMore(t.String({ minLength: 1, maxLength: 255 }), 'Runs only: of these sessions.'),
       kind: oneOrMore(OneOf(['event', 'task', 'run']), 'Activity of these kinds.'),
       type: oneOrMore(t.String({ minLength: 1 }), 'Events only: these types. A trailing `*` matches a prefix.'),
       level: oneOrMore(EventLevel, 'Events only: this level or higher.'),

@@ -28,7 +28,12 @@ export interface ActivityItem {
   readonly agent_id: string
   readonly run_id: string
   readonly received_at: string
-  readonly event?: { readonly type: string; readonly level: string; readonly payload: unknown }
+  readonly event?: {
+    readonly task_id?: string
+    readonly type: string
+    readonly level: string
+    readonly payload: unknown
+  }
   readonly task?: { readonly name: string; readonly status: string; readonly error_message: string | null }
   readonly run?: {
     readonly status: string

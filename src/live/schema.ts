@@ -28,10 +28,12 @@ const ActivityKindName = Named('ActivityKind', OneOf(['event', 'task', 'run'], '
 export const StreamQuery = t.Object({
   agent_id: t.Optional(t.Array(Uuid, { description: `Activity of this agent. ${repeatable}` })),
   run_id: t.Optional(t.Array(Uuid, { description: `Activity of this run. ${repeatable}` })),
+  task_id: t.Optional(t.Array(Uuid, { description: `Events and tasks only: of this task. ${repeatable}` })),
+  session_id: t.Optional(t.Array(t.String(), { description: `Runs only: of this session. ${repeatable}` })),
   kind: t.Optional(t.Array(ActivityKindName, { description: `Activity of this kind. ${repeatable}` })),
   type: t.Optional(t.Array(t.String(), { description: 'Events only. A trailing `*` matches a prefix. Repeatable.' })),
   level: t.Optional(Described(EventLevel, 'Events only: this level or higher.')),
-  status: t.Optional(t.Array(t.String(), { description: 'Runs and tasks only. Repeatable.' })),
+  status: t.Optional(t.Array(t.String(), { description: 'Runs and tasks only. Repeatable, or separated by commas.' })),
   tag: t.Optional(t.Array(t.String(), { description: 'Runs only. Repeatable; matches any of the tags.' })),
   ...resume,
 })

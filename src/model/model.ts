@@ -75,6 +75,10 @@ export interface ModelAnswer {
 export interface ModelUsage {
   readonly inputTokens: number
   readonly outputTokens: number
+  /** Input tokens that the provider read from its cache; absent if it reported none. */
+  readonly cachedTokens?: number
+  /** Output tokens of the model's reasoning; absent if it reported none. */
+  readonly reasoningTokens?: number
 }
 
 /** The provider could not be reached, failed or refused. `message` has the provider's explanation, without the key. */

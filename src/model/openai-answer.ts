@@ -254,7 +254,18 @@ function withIds(calls: readonly DraftCall[], messages: readonly ModelMessage[])
 }
 
 function usageOf(usage: Record<string, unknown>): ModelUsage {
-  return { inputTokens: countOf(usage.prompt_tokens), outputTokens: countOf(usage.completion_tokens) }
+  const cachedTokens = countOf(memberOf(usage.prompt_tokens_details, 'cached_tokens'))
+  const reasoningTokens = countOf(memberOf(usage.completion_tokens_details, 'reasoning_tokens'))
+  return {
+    inputTokens: countOf(usage.prompt_tokens),
+    outputTokens: countOf(usage.completion_tokens),
+    ...(cachedTokens > 0 && { cachedTokens }),
+    ...(reasoningTokens > 0 && { reasoningTokens }),
+  }
+}
+
+function memberOf(object: unknown, name: string): unknown {
+  return isObject(object) ? object[name] : undefined
 }
 
 function countOf(value: unknown): number {

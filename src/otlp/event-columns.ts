@@ -1,4 +1,4 @@
-import type { Bytes } from '../clickhouse/bytes.ts'
+import { type Bytes, putUuid } from '../clickhouse/bytes.ts'
 import { levelNumber } from '../journal/levels.ts'
 import type { EventColumns } from '../journal/rows.ts'
 import type { MappedEvent } from './mapping.ts'
@@ -18,10 +18,11 @@ export function columnsOf(events: readonly MappedEvent[], json: Bytes): EventCol
     payloadEnd: new Int32Array(count),
     occurredAt: new Float64Array(count),
     decodedTypes: new Map<number, Buffer>(),
+    taskIds: events.some(({ taskId }) => taskId !== null) ? new Uint32Array(count * 4) : undefined,
   }
   let lastType = ''
   let typeStart = json.length
-  events.forEach(({ type, level, payload, occurredAt }, row) => {
+  events.forEach(({ type, level, payload, occurredAt, taskId }, row) => {
     if (type !== lastType) {
       typeStart = json.length
       json.text(type)
@@ -33,6 +34,7 @@ export function columnsOf(events: readonly MappedEvent[], json: Bytes): EventCol
     columns.payloadEnd[row] = payload.end
     columns.level[row] = levelNumber(level)
     columns.occurredAt[row] = occurredAt
+    if (taskId !== null && columns.taskIds !== undefined) putUuid(taskId, columns.taskIds, row * 4)
   })
   return { text: json.buffer, body: undefined, ...columns }
 }

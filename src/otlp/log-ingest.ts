@@ -2,6 +2,7 @@ import { inSlices, type Slice } from '../http/shared-slice.ts'
 import type { Caller } from '../keys/schema.ts'
 import { type ExportResult, ExportTally } from './export-tally.ts'
 import { addTo, inBatches, WriteBatch } from './groups.ts'
+import { spanTaskIds } from './ids.ts'
 import { type LogRun, mapLog, runOfLog, timeOf } from './log-mapping.ts'
 import { cleanText, isTraceId, type MappedEvent, type MappingContext } from './mapping.ts'
 import type { OpenedExport } from './outline.ts'
@@ -59,10 +60,13 @@ export class LogIngest {
     const named = { runId, externalRunId: cleanText(externalRunId, limits.external_id_length), parentRunId: null }
     const startedAt = records.reduce((least, record) => Math.min(least, timeOf(record, context.now)), context.now)
     const run = await runs.report(caller, named, detailsOfLogs(records, startedAt, limits))
+    // A run has the records of one trace, or of none.
+    const { traceId } = records[0]
+    const taskIdOf = isTraceId(traceId) ? spanTaskIds(caller.workspaceId, traceId) : undefined
     let batch = new WriteBatch<MappedEvent>(records.length)
     for (const [index, record] of records.entries()) {
       if (slice.isOver) await slice.yield()
-      batch.add(mapLog(record, { ...context, out: batch.json }, copies), 1)
+      batch.add(mapLog(record, { ...context, out: batch.json }, copies, taskIdOf), 1)
       if (!batch.isFull && index < records.length - 1) continue
       tally.stored(await writeEvents(caller, run, { events: batch.items, json: batch.json }))
       batch = new WriteBatch(records.length - index - 1)

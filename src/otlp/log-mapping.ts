@@ -50,11 +50,13 @@ function resourceKey(resource: Resource): string {
 /**
  * Maps a record to an event, whose id is a hash of the record.
  * @param copies counts the identical records of an export, so that each gets an id of its own
+ * @param taskIdOf maps the span ids of its trace to task ids; undefined without a trace
  */
 export function mapLog(
   record: LogRecord,
   { out, limits, now }: MappingContext,
   copies: Map<string, number>,
+  taskIdOf?: (spanId: string) => string,
 ): MappedEvent {
   const { attributes } = record
   const extra: ExtraMembers = [['body', record.body]]
@@ -76,6 +78,7 @@ export function mapLog(
     level: levelOf(record),
     payload,
     occurredAt: timeOf(record, now),
+    taskId: taskIdOf !== undefined && isSpanId(spanId) ? taskIdOf(spanId) : null,
   }
 }
 

@@ -16,6 +16,8 @@ export interface MappedEvent {
   readonly payload: Range
   /** Unix milliseconds. */
   readonly occurredAt: number
+  /** The task of its span. */
+  readonly taskId: string | null
 }
 
 /** What a span is stored as: a task and, once it has ended, events. */
@@ -127,7 +129,7 @@ function eventsOf(
   context: MappingContext,
 ): MappedEvent[] {
   const { out, limits } = context
-  const events = span.events.map((event, index) => mapSpanEvent(event, { span, id: `${taskId}.${index}` }, context))
+  const events = span.events.map((event, index) => mapSpanEvent(event, { span, taskId, index }, context))
   const extra: ExtraMembers = [
     ['name', span.name],
     ['trace_id', span.traceId],
@@ -146,6 +148,7 @@ function eventsOf(
     level: span.statusCode === STATUS_ERROR ? 'error' : 'info',
     payload: writePayload(out, span.attributes, extra, limits.event_payload_bytes),
     occurredAt: completedAt,
+    taskId,
   })
   return events
 }
@@ -163,7 +166,7 @@ function linkOf({ traceId, spanId, attributes }: Span['links'][number]): Attribu
 
 function mapSpanEvent(
   event: SpanEvent,
-  { span, id }: { span: Span; id: string },
+  { span, taskId, index }: { span: Span; taskId: string; index: number },
   { out, limits, now }: MappingContext,
 ): MappedEvent {
   const extra: ExtraMembers = [
@@ -171,11 +174,12 @@ function mapSpanEvent(
     ['span_id', span.spanId],
   ]
   return {
-    id,
+    id: `${taskId}.${index}`,
     type: typeOf(event.name, 'span.event', limits),
     level: event.name === 'exception' ? 'error' : 'info',
     payload: writePayload(out, event.attributes, extra, limits.event_payload_bytes),
     occurredAt: event.timeNano === 0 ? now : toMs(event.timeNano),
+    taskId,
   }
 }
 

@@ -61,10 +61,10 @@ function sharedDetails(all: readonly Attributes[], resource: Resource, limits: L
   const user = firstOf(all, userOf)
   const tags = firstOf(all, (attributes) => (tagsOf(attributes).length === 0 ? null : tagsOf(attributes))) ?? []
   return {
-    sessionId,
-    externalUserId: user === null ? null : cleanText(user, limits.external_id_length),
+    sessionId: sessionId ? cleanText(sessionId, limits.external_id_length) : null,
+    externalUserId: user ? cleanText(user, limits.external_id_length) : null,
     tags: tags.slice(0, limits.tags).map((tag) => cleanText(tag, limits.tag_length)),
-    metadata: metadataOf(sessionId, resource),
+    metadata: metadataOf(resource),
   }
 }
 
@@ -83,10 +83,8 @@ export function nameOf(agentName: string | null, { attributes }: Resource): stri
 /** Escapes that Postgres rejects when it reads JSON: NUL and surrogates. */
 const REFUSED_ESCAPES = /\\u(?:0000|d[89a-f][0-9a-f]{2})/gi
 
-function metadataOf(sessionId: string | null, resource: Resource): RawJson {
-  const members: ExtraMembers = [['source', 'opentelemetry']]
-  if (sessionId !== null) members.push(['session_id', sessionId])
-  const text = storable(payloadText(new Map(), members, METADATA_BYTES_MAX - RESOURCE_BYTES_MAX))
+function metadataOf(resource: Resource): RawJson {
+  const text = '{"source":"opentelemetry"}'
   if (resource.attributes.size === 0) return new RawJson(text)
   return new RawJson(`${text.slice(0, -1)},"resource":${resourceMember(resource)}}`)
 }

@@ -1,4 +1,4 @@
-import { runKey } from '../base/ids.ts'
+import { runKey, uuidOrNull } from '../base/ids.ts'
 import type { RawJson } from '../base/raw-json.ts'
 import { type Batcher, createBatcher } from '../postgres/batcher.ts'
 import type { Sql } from '../postgres/connect.ts'
@@ -12,7 +12,6 @@ export interface RunReport {
   readonly externalRunId: string
   readonly parentRunId: string | null
   readonly externalUserId: string | null
-  /** Also in `metadata`. */
   readonly sessionId: string | null
   readonly tags: readonly string[]
   readonly metadata: RawJson
@@ -50,37 +49,45 @@ async function upsert(sql: Sql, reports: readonly RunReport[]): Promise<RunUpser
       select * from unnest(
         ${reports.map((report) => report.runId)}::uuid[], ${reports.map((report) => report.workspaceId)}::uuid[],
         ${reports.map((report) => report.agentId)}::uuid[], ${reports.map((report) => report.externalRunId)}::text[],
-        ${reports.map((report) => report.parentRunId)}::uuid[], ${reports.map((report) => report.externalUserId)}::text[],
+        ${reports.map((report) => report.parentRunId)}::uuid[], ${reports.map((report) => report.sessionId)}::text[],
+        ${reports.map((report) => uuidOrNull(report.sessionId))}::uuid[],
+        ${reports.map((report) => report.externalUserId)}::text[],
         ${reports.map((report) => arrayLiteral(report.tags))}::text[], ${reports.map((report) => report.metadata)}::json[],
         ${reports.map((report) => report.input)}::json[],
         ${reports.map((report) => new Date(report.startedAt).toISOString())}::timestamptz[],
         ${reports.map((report) => new Date(report.at).toISOString())}::timestamptz[]
-      ) with ordinality as i (run_id, workspace_id, agent_id, external_run_id, parent_run_id, external_user_id, tags,
-                              metadata, input, started_at, at, n)
+      ) with ordinality as i (run_id, workspace_id, agent_id, external_run_id, parent_run_id, session_id,
+                              hosted_session_id, external_user_id, tags, metadata, input, started_at, at, n)
     ), checked as (
-      select i.*, a.version from item i
+      select i.*, a.version,
+        -- A session that the service itself runs consists of its own runs only.
+        case when not exists (
+          select from sessions s where s.session_id = i.hosted_session_id and s.workspace_id = i.workspace_id
+        ) then i.session_id end as own_session_id
+      from item i
       join agents a on a.agent_id = i.agent_id and a.workspace_id = i.workspace_id
       where a.runtime_type = 'external' and a.status <> 'archived'
     ), applied as (
       insert into runs as r (
         run_id, workspace_id, agent_id, agent_version, runtime_type, status, trigger_type, external_run_id,
-        parent_run_id, external_user_id, tags, metadata, input, created_at, started_at
+        parent_run_id, session_id, external_user_id, tags, metadata, input, created_at, started_at
       )
       select c.run_id, c.workspace_id, c.agent_id, c.version, 'external', 'running', 'sdk', c.external_run_id,
-        c.parent_run_id, c.external_user_id, c.tags::text[], c.metadata, coalesce(c.input, '{}'), c.at, c.started_at
+        c.parent_run_id, c.own_session_id, c.external_user_id, c.tags::text[], c.metadata, coalesce(c.input, '{}'), c.at,
+        c.started_at
       from checked c order by c.workspace_id, c.run_id
       on conflict (workspace_id, run_id) do update set
         started_at = least(r.started_at, excluded.started_at),
+        session_id = coalesce(r.session_id, excluded.session_id),
         external_user_id = coalesce(r.external_user_id, excluded.external_user_id),
         tags = case when r.tags = '{}' then excluded.tags else r.tags end,
-        metadata = case when ${sql.unsafe(LEARNS_SESSION)} then excluded.metadata else r.metadata end,
         input = case when r.input::text = '{}' then excluded.input else r.input end
       where r.agent_id = excluded.agent_id and (
         excluded.started_at < r.started_at
+        or r.session_id is null and excluded.session_id is not null
         or r.external_user_id is null and excluded.external_user_id is not null
         or r.tags = '{}' and excluded.tags <> '{}'
         or r.input::text = '{}' and excluded.input::text <> '{}'
-        or ${sql.unsafe(LEARNS_SESSION)}
       )
       returning ${sql.unsafe(RUN_ROW_COLUMNS)}, r.xmax = 0 as created
     ), logged as (${sql.unsafe(runsToOutbox('applied r'))})
@@ -92,6 +99,3 @@ async function upsert(sql: Sql, reports: readonly RunReport[]): Promise<RunUpser
     !known ? 'missing' : created ? 'created' : applied ? 'changed' : 'unchanged',
   )
 }
-
-/** SQL text. Postgres can read `metadata` of these runs, because the service wrote it. */
-const LEARNS_SESSION = `(r.metadata->>'session_id' is null and excluded.metadata->>'session_id' is not null)`

@@ -33,7 +33,7 @@ export class EventReader {
         select *, count() over () as found,
           sum(length(payload)) over (order by seq rows between unbounded preceding and 1 preceding) as bytes_before
         from (
-          select event_id, seq, type, level, payload, toUnixTimestamp64Milli(occurred_at) as occurred_ms,
+          select event_id, seq, task_id, type, level, payload, toUnixTimestamp64Milli(occurred_at) as occurred_ms,
             toUnixTimestamp64Milli(received_at) as received_ms
           from events
           where workspace_id = {workspace:UUID} and agent_id = {agent:UUID} and run_id = {run:UUID} ${conditions}
@@ -76,6 +76,7 @@ export async function queryLoaded<Row>(
 interface EventRow {
   readonly event_id: string
   readonly seq: number
+  readonly task_id: string | null
   readonly type: string
   readonly level: EventRecord['level']
   readonly payload: string
@@ -88,6 +89,7 @@ function toRecord(row: EventRow): EventRecord {
   return {
     id: row.event_id,
     seq: row.seq,
+    ...(row.task_id !== null && { task_id: row.task_id }),
     type: row.type,
     level: row.level,
     payload: new RawJson(row.payload),

@@ -11,18 +11,21 @@ import {
   ListEvents,
   ListRuns,
   RunEnded,
+  RunList,
   RunPage,
   RunParams,
   RunRecord,
   RunStarted,
   StartRun,
 } from './schema.ts'
+import type { RunSearch } from './search/run-search.ts'
 import type { RunStore } from './store.ts'
 
 interface RunRoutesDeps {
   readonly guards: Guards
   readonly runs: RunStore
   readonly events: EventReader
+  readonly search: RunSearch
 }
 
 /** Runs: reported by agents, read and cancelled by anyone with a key (docs/specification.md#runs). */
@@ -66,16 +69,21 @@ function ingestRoutes({ guards, runs }: RunRoutesDeps) {
     })
 }
 
-function readingRoutes({ guards, runs, events }: RunRoutesDeps) {
+function readingRoutes({ guards, runs, events, search }: RunRoutesDeps) {
   return new Elysia({ prefix: '/api/v1', detail: { tags: ['Runs'], security: SECURITY.anyKey } })
     .use(guards.anyKey('reads'))
-    .get('/runs', ({ caller, query }) => runs.list(caller, query), {
+    .get('/runs', ({ caller, query, request }) => search.list(caller, query, request.signal), {
       query: ListRuns,
-      response: RunPage,
+      response: RunList,
       detail: {
         operationId: 'listRuns',
         summary: 'List runs',
-        description: 'Conditions are combined with AND. `from` (inclusive) and `to` (exclusive) bound `created_at`.',
+        description:
+          'Conditions are combined with AND. `from` (inclusive) and `to` (exclusive) bound `created_at`. `q` searches ids ' +
+          '(also their beginnings), tags, the name of the agent, errors, inputs, outputs, metadata, tasks, and payloads ' +
+          'of events, in either case: each word as a whole; in quotation marks, or with marks inside, as it is written. ' +
+          'All of it has to be in the run itself, in one task, or in one event. What was accepted a moment ago is found ' +
+          'within a second or so.',
       },
     })
     .get('/runs/:run_id', ({ caller, params }) => runs.get(caller, params.run_id), {

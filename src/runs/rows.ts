@@ -1,10 +1,10 @@
 import { type RunIdentity, runKey } from '../base/ids.ts'
 import { type RowOf, withIsoTimes } from '../base/timestamp.ts'
-import type { Sql } from '../postgres/connect.ts'
+import type { Sql, TransactionSql } from '../postgres/connect.ts'
 import type { RunRecord } from './schema.ts'
 
 /** A row of `runs` as the store selects it. */
-export type StoredRun = RowOf<Omit<RunRecord, 'duration_ms' | 'usage'>> &
+export type StoredRun = RowOf<Omit<RunRecord, 'duration_ms' | 'active_ms' | 'usage'>> &
   Readonly<Record<'input_tokens' | 'output_tokens', number>>
 
 /** SQL text: the columns of {@link StoredRun} of a row `r` of `runs`. */
@@ -12,22 +12,25 @@ export const STORED_RUN = `
   r.run_id, r.agent_id, r.agent_version, r.status, r.trigger_type, r.external_run_id, r.parent_run_id, r.session_id,
   r.external_user_id, r.tags, r.metadata, r.input, r.output, r.error_message, r.error_detail, r.input_tokens,
   r.output_tokens, r.cost_usd, r.event_count, r.last_event_at, r.pending, r.created_at, r.started_at,
-  r.completed_at`
+  r.completed_at, r.waiting_ms, r.waiting_since`
 
-/** SQL text: the columns of a row `r` of `runs` that {@link RUN_ROW} reads. */
+/** SQL text: the columns of a row `r` of `runs` that {@link runRow} reads. */
 export const RUN_ROW_COLUMNS = `
   r.workspace_id, r.agent_id, r.run_id, r.agent_version, r.runtime_type, r.status, r.trigger_type, r.external_run_id,
   r.parent_run_id, r.session_id, r.external_user_id, r.tags, r.metadata, r.input, r.output, r.error_message,
-  r.error_detail, r.created_at, r.started_at, r.completed_at, r.input_tokens, r.output_tokens, r.cost_usd,
-  r.event_count, r.last_event_at, r.pending`
+  r.error_detail, r.created_at, r.started_at, r.completed_at, r.waiting_ms, r.waiting_since, r.input_tokens,
+  r.output_tokens, r.cost_usd, r.event_count, r.last_event_at, r.pending`
 
 /**
  * SQL text: the journal's `RunRow` of a row `r` of `runs` and its agent's name `a.name`, as stored in the outbox.
  *
  * Free-form members are JSON *strings* with the caller's text. As objects, Postgres could not extract them again
  * (it refuses to look into JSON with `\u0000` or a lone surrogate in it) and JSON.parse would round their numbers.
+ *
+ * @param isRecount whether an earlier row of the outbox has the same state, so that only counts may differ
  */
-export const RUN_ROW = `
+export function runRow(isRecount = false): string {
+  return `
   (select row_to_json(x) from (select
     r.workspace_id, r.agent_id, r.run_id, a.name as agent_name, r.agent_version, r.runtime_type, r.status,
     r.trigger_type, r.external_run_id, r.parent_run_id, r.session_id, r.external_user_id, r.tags,
@@ -35,15 +38,21 @@ export const RUN_ROW = `
     r.error_detail::text as error_detail, ${unixMs('r.created_at')} as created_at,
     ${unixMs('r.started_at')} as started_at, ${unixMs('r.completed_at')} as completed_at,
     ${unixMs('r.completed_at')} - ${unixMs('r.started_at')} as duration_ms,
+    r.waiting_ms, ${unixMs('r.waiting_since')} as waiting_since,
     r.input_tokens, r.output_tokens, r.cost_usd, r.event_count, ${unixMs('r.last_event_at')} as last_event_at,
-    r.pending::text as pending
+    r.pending::text as pending, ${isRecount} as is_recount
   ) x)`
+}
 
-/** SQL text: writes runs to the outbox. @param changed a CTE with their {@link RUN_ROW_COLUMNS}, named `r` */
-export function runsToOutbox(changed: string): string {
+/**
+ * SQL text: writes runs to the outbox.
+ * @param changed a CTE with their {@link RUN_ROW_COLUMNS}, named `r`
+ * @param isRecount see {@link runRow}
+ */
+export function runsToOutbox(changed: string, isRecount = false): string {
   return `
     insert into outbox (workspace_id, kind, body)
-    select r.workspace_id, 'run', ${RUN_ROW}
+    select r.workspace_id, 'run', ${runRow(isRecount)}
     from ${changed} join agents a on a.agent_id = r.agent_id`
 }
 
@@ -65,10 +74,23 @@ export function unixMs(timestamp: string): string {
 
 /** The record a client sees (docs/specification.md#runs), its members in the order of {@link STORED_RUN}. */
 export function toRunRecord(run: StoredRun): RunRecord {
-  const { input_tokens, output_tokens, cost_usd, event_count, last_event_at, pending, ...same } = run
+  const {
+    waiting_ms,
+    waiting_since,
+    input_tokens,
+    output_tokens,
+    cost_usd,
+    event_count,
+    last_event_at,
+    pending,
+    ...same
+  } = run
+  const duration_ms = durationMs(run)
   return {
     ...withIsoTimes(same),
-    duration_ms: durationMs(run),
+    duration_ms,
+    active_ms: activeMs(duration_ms, waiting_ms),
+    ...withIsoTimes({ waiting_ms, waiting_since }),
     usage: { input_tokens, output_tokens, total_tokens: input_tokens + output_tokens },
     ...withIsoTimes({ cost_usd, event_count, last_event_at, pending }),
   }
@@ -80,6 +102,17 @@ export function durationMs({
   completed_at,
 }: Pick<StoredRun, 'started_at' | 'completed_at'>): number | null {
   return started_at === null || completed_at === null ? null : completed_at.getTime() - started_at.getTime()
+}
+
+/** Milliseconds of a duration without the waits for people. Not negative, although clocks of several machines may disagree. */
+export function activeMs(durationMs: number | null, waitingMs: number): number | null {
+  return durationMs === null ? null : Math.max(0, durationMs - waitingMs)
+}
+
+/** SQL assignments that end the wait of a run `r` for people, if it waits. @param at Unix milliseconds; clocks may disagree */
+export function waitEnds(sql: Sql | TransactionSql, at: number) {
+  const waited = sql`${at}::bigint - ${sql.unsafe(unixMs('r.waiting_since'))}`
+  return sql`waiting_ms = r.waiting_ms + greatest(0, coalesce(${waited}, 0)), waiting_since = null`
 }
 
 /** These columns of the runs of the list that exist, by {@link runKey}. */

@@ -21,6 +21,7 @@ import {
 } from '../http/schema.ts'
 import { SEQ_MAX } from '../journal/cursor.ts'
 import { EventLevel } from '../journal/levels.ts'
+import { QUERY_LENGTH_MAX } from './search/search-query.ts'
 import { RUN_STATUSES } from './state.ts'
 
 /** Wire types of runs (docs/specification.md#runs). */
@@ -36,6 +37,9 @@ export const RunStatus = Named(
   ),
 )
 
+/** Maximum of the column in Postgres. */
+const VERSION_MAX = 2 ** 31 - 1
+
 const RunId = Described(Uuid, 'The run.')
 const Output = Described(FreeForm, 'The output of the run.')
 
@@ -48,6 +52,14 @@ export const StartRun = Named(
     input: t.Optional(Described(FreeForm, 'The input of the run. Default `{}`.')),
     external_run_id: t.Optional(t.String({ description: "The caller's own name for the run." })),
     parent_run_id: t.Optional(Described(Uuid, 'The run of the same workspace that started this one.')),
+    session_id: t.Optional(
+      t.String({
+        description:
+          "The caller's own name for the conversation that the run belongs to. The id of a session that the service " +
+          'itself runs is a CONFLICT.',
+      }),
+    ),
+    external_user_id: t.Optional(t.String({ description: "The caller's own name for the user." })),
     tags: t.Optional(t.Array(t.String(), { description: 'Labels to find the run by.' })),
     metadata: t.Optional(Described(FreeForm, 'Any other data to store with the run. Default `{}`.')),
     run_id: t.Optional(
@@ -179,7 +191,7 @@ const runFields = {
   trigger_type: TriggerType,
   external_run_id: Described(Nullable(t.String()), "The caller's own name for the run."),
   parent_run_id: Described(Nullable(Uuid), 'The run that started this one.'),
-  session_id: Described(Nullable(Uuid), 'The session that the run belongs to. Hosted agents only.'),
+  session_id: Described(Nullable(t.String()), 'The session that the run belongs to.'),
   external_user_id: Described(Nullable(t.String()), "The caller's own name for the user."),
   tags: t.Array(t.String(), { description: 'Labels to find the run by.' }),
   metadata: Described(FreeForm, 'Data that the caller stores with the run.'),
@@ -195,6 +207,12 @@ const runProgress = {
   started_at: Described(Nullable(Timestamp), 'When it first ran; null while it is queued.'),
   completed_at: Described(Nullable(Timestamp), 'When it ended; null until then.'),
   duration_ms: Nullable(Count('From started_at to completed_at.')),
+  active_ms: Nullable(Count('duration_ms without waiting_ms.')),
+  waiting_ms: Count(
+    'How long the run waited for people, to approve a call or to answer a question, without the wait that began at ' +
+      '`waiting_since`. 0 for external runs.',
+  ),
+  waiting_since: Described(Nullable(Timestamp), 'Since when it waits for a person; null if it does not.'),
   usage: Usage,
   cost_usd: t.Number({
     minimum: 0,
@@ -224,12 +242,26 @@ export const RunOfFeed = Named(
  * `created_at`.
  */
 export const ListRuns = ListQuery({
-  status: t.Optional(QueryList(RunStatus, 'Runs of this status. Repeatable; matches any of the values.')),
+  q: t.Optional(
+    Text({
+      minLength: 1,
+      maxLength: QUERY_LENGTH_MAX,
+      description:
+        'Runs in which all of these words and phrases were said: `refund "order 4711"`. Each run says where, in `match`.',
+    }),
+  ),
+  status: t.Optional(
+    QueryList(RunStatus, 'Runs of any of these statuses: repeated, or separated by commas, as in `failed,timed_out`.'),
+  ),
   agent_id: t.Optional(Described(Uuid, 'Runs of this agent.')),
+  agent_version: t.Optional(
+    QueryInt({ minimum: 1, maximum: VERSION_MAX, description: 'Runs of this version of their agent.' }),
+  ),
   trigger_type: t.Optional(Described(TriggerType, 'Runs with this trigger.')),
   external_run_id: t.Optional(Text({ maxLength: 2_000, description: 'Runs with this external_run_id.' })),
   parent_run_id: t.Optional(Described(Uuid, 'Runs that this run started.')),
-  session_id: t.Optional(Described(Uuid, 'Runs of this session.')),
+  session_id: t.Optional(Text({ maxLength: 2_000, description: 'Runs of this session.' })),
+  external_user_id: t.Optional(Text({ maxLength: 2_000, description: 'Runs of this user.' })),
   tag: t.Optional(Text({ maxLength: 2_000, description: 'Runs that have this tag.' })),
   from: t.Optional(Described(TimestampIn, 'Runs created at this moment or later.')),
   to: t.Optional(Described(TimestampIn, 'Runs created before this moment.')),
@@ -239,6 +271,92 @@ export type ListRuns = typeof ListRuns.static
 /** Newest first. A page ends early when its runs together pass 8 MiB; `next_cursor` says whether more follow. */
 export const RunPage = Page('RunPage', RunRecord)
 export type RunPage = typeof RunPage.static
+
+export const SearchMatch = Named(
+  'SearchMatch',
+  t.Object(
+    {
+      field: OneOf(
+        [
+          'run_id',
+          'external_run_id',
+          'session_id',
+          'external_user_id',
+          'agent_name',
+          'tags',
+          'error_message',
+          'error_detail',
+          'input',
+          'output',
+          'metadata',
+          'event.id',
+          'event.payload',
+          'task.id',
+          'task.name',
+          'task.input',
+          'task.output',
+          'task.error_message',
+        ],
+        'The field of the run, of the event, or of the task.',
+      ),
+      snippet: t.Array(
+        t.Object({
+          text: t.String({ description: 'A piece of the text.' }),
+          match: t.Optional(t.Literal(true, { description: 'This piece is what was searched.' })),
+        }),
+        { description: 'The text around the place, in pieces.' },
+      ),
+      event_id: t.Optional(t.String({ description: 'The event.' })),
+      event_seq: t.Optional(Type.Integer({ minimum: 1, description: 'The `seq` of the event.' })),
+      event_type: t.Optional(t.String({ description: 'The type of the event.' })),
+      task_id: t.Optional(Described(Uuid, 'The task, or the task of the event.')),
+    },
+    { description: 'Where a run has what was searched.' },
+  ),
+)
+export type SearchMatch = typeof SearchMatch.static
+
+const Searched = Named(
+  'Searched',
+  t.Object(
+    {
+      runs_since: Described(
+        Nullable(Timestamp),
+        'Null if all runs were searched. Otherwise time ran out: only runs created at this moment or later were ' +
+          'searched, and `next_cursor` continues with the others.',
+      ),
+    },
+    { description: 'How far a search with `q` got.' },
+  ),
+)
+
+/** {@link RunPage}; with `q`, where each run matches. */
+export const RunList = Named(
+  'RunList',
+  t.Object(
+    {
+      items: t.Array(
+        Named(
+          'ListedRun',
+          t.Object(
+            {
+              ...runFields,
+              ...runContent,
+              ...runProgress,
+              match: t.Optional(Described(Nullable(SearchMatch), 'With `q`: a place that matches.')),
+            },
+            { description: 'A run of the list.' },
+          ),
+        ),
+        { description: 'The items of this page, newest first.' },
+      ),
+      next_cursor: Described(Nullable(t.String()), '`cursor` of the next page; null at the end of the list.'),
+      searched: t.Optional(Searched),
+    },
+    { description: 'A page of the list of runs, newest first.' },
+  ),
+)
+export type RunList = typeof RunList.static
 
 /** Query of `GET /api/v1/runs/:run_id/events`. */
 export const ListEvents = ListQuery({
@@ -251,6 +369,7 @@ export type ListEvents = typeof ListEvents.static
 const eventFields = {
   id: t.String({ description: "The caller's id of the event, unique in its run, or a ULID that the service made." }),
   seq: Type.Integer({ minimum: 1, description: 'Its position in the order of acceptance.' }),
+  task_id: t.Optional(Described(Uuid, 'The task that it is part of; absent if it names none.')),
   type: t.String({ description: 'The type of the event, such as `llm.call`.' }),
   level: EventLevel,
   payload: Described(FreeForm, 'The content of the event, as it was sent.'),

@@ -124,9 +124,14 @@ async function openPosition(sql: Sql, { epoch, epochs }: Journal): Promise<numbe
     select ${epoch}, ${CONSUMER}, coalesce(
       (select seq from journal_consumers where epoch = ${epochs.at(-2)?.epoch ?? null} and consumer = ${CONSUMER}), 0)
     on conflict (epoch, consumer) do nothing`
-  const [{ seq }] = await sql<{ seq: number }[]>`
+  return countedSeq(sql, epoch)
+}
+
+/** The position up to which the runs in the database count the events of a journal, as any process can read it. */
+export async function countedSeq(sql: Sql, epoch: string): Promise<number> {
+  const [row] = await sql<{ seq: number }[]>`
     select seq from journal_consumers where epoch = ${epoch} and consumer = ${CONSUMER}`
-  return seq
+  return row?.seq ?? 0
 }
 
 /** Adds events after `position` to the tallies, up to the size of one write. Returns the new position. */

@@ -1,18 +1,18 @@
 import { t } from 'elysia'
 import type { Clock } from '../base/clock.ts'
-import { ApiError } from '../base/errors.ts'
-import type { Mint, RunIdentity, RunRef } from '../base/ids.ts'
+import { ApiError, invalid } from '../base/errors.ts'
+import { type Mint, NIL_UUID, type RunIdentity, type RunRef, spellingsOf } from '../base/ids.ts'
 import type { Limits } from '../base/limits.ts'
 import { EMPTY_OBJECT } from '../base/raw-json.ts'
-import { parseTimestamp } from '../base/timestamp.ts'
+import { dateOf } from '../base/timestamp.ts'
 import { cursorCodec, PAGE_LIMIT_DEFAULT } from '../http/page.ts'
 import { CursorMs, Uuid } from '../http/schema.ts'
-import type { Caller } from '../keys/schema.ts'
+import { agentToRead, type Caller } from '../keys/schema.ts'
 import type { Sql } from '../postgres/connect.ts'
 import { readable, reportable } from './access.ts'
 import type { RunDirectory } from './directory.ts'
 import { checkSize, checkTags, checkText } from './limits.ts'
-import { STORED_RUN, type StoredRun, toRunRecord } from './rows.ts'
+import { STORED_RUN, type StoredRun, toRunRecord, unixMs } from './rows.ts'
 import type {
   CancelRun,
   CompleteRun,
@@ -61,7 +61,10 @@ export class RunStore {
   /** @throws ApiError VALIDATION_ERROR, PAYLOAD_TOO_LARGE, FORBIDDEN, NOT_FOUND, CONFLICT, UNAVAILABLE */
   async start(caller: Caller, body: StartRun, mint: Mint): Promise<RunStarted> {
     const { sql, clock, limits, directory, onChange } = this.deps
+    if (body.run_id === NIL_UUID) throw invalid('run_id', `${NIL_UUID} stands for no run; choose another UUID`)
     checkText('external_run_id', body.external_run_id, limits.external_id_length)
+    checkText('session_id', body.session_id, limits.external_id_length, 1)
+    checkText('external_user_id', body.external_user_id, limits.external_id_length, 1)
     checkTags(body.tags, limits)
     checkSize('input', body.input, limits.run_input_bytes)
     checkSize('metadata', body.metadata, limits.run_input_bytes)
@@ -74,6 +77,8 @@ export class RunStore {
       triggerType: body.trigger_type ?? 'sdk',
       externalRunId: body.external_run_id ?? null,
       parentRunId: body.parent_run_id?.toLowerCase() ?? null,
+      sessionId: body.session_id ?? null,
+      externalUserId: body.external_user_id ?? null,
       tags: body.tags ?? [],
       metadata: body.metadata ?? EMPTY_OBJECT,
       input: body.input ?? EMPTY_OBJECT,
@@ -156,11 +161,28 @@ export class RunStore {
    * @throws ApiError FORBIDDEN for an agent key that asks for another agent, VALIDATION_ERROR, UNAVAILABLE
    */
   async list(caller: Caller, query: ListRuns): Promise<RunPage> {
-    const agentId = query.agent_id?.toLowerCase() ?? caller.agentId
-    if (caller.agentId !== null && agentId !== caller.agentId) {
-      throw new ApiError('FORBIDDEN', 'an agent key can only read runs of its own agent')
-    }
-    return listRuns(this.deps.sql, caller.workspaceId, { ...query, agent_id: agentId ?? undefined })
+    return listRuns(this.deps.sql, caller.workspaceId, scoped(caller, query))
+  }
+
+  /** Positions of the first `count` runs of the list. @throws ApiError like {@link list} */
+  async newest(caller: Caller, query: SelectRuns, count: number): Promise<ListedPosition[]> {
+    const { sql } = this.deps
+    return sql<ListedPosition[]>`
+      select r.run_id, r.agent_id, ${sql.unsafe(unixMs('r.created_at'))} as created_ms from runs r
+      where r.workspace_id = ${caller.workspaceId}
+        ${conditions(sql, caller.workspaceId, scoped(caller, query), count)}
+      order by r.created_at desc, r.run_id desc limit ${count}`
+  }
+
+  /** A page of those of these runs that are in the list, newest first. @throws ApiError like {@link list} */
+  async listed(caller: Caller, query: ListRuns, runIds: readonly string[]): Promise<RunPage> {
+    const among = { ...scoped(caller, query), cursor: undefined, run_ids: runIds }
+    return listRuns(this.deps.sql, caller.workspaceId, among)
+  }
+
+  /** The `cursor` of the page that begins after a run. */
+  cursorAt({ created_ms, run_id }: Pick<ListedPosition, 'created_ms' | 'run_id'>): string {
+    return listCursor.encode([created_ms, run_id])
   }
 
   /**
@@ -170,6 +192,24 @@ export class RunStore {
     const { runId: parent } = await this.find(caller, runId)
     return this.list(caller, { ...page, parent_run_id: parent })
   }
+}
+
+/** Conditions of the list, and those of a search. */
+interface SelectRuns extends ListRuns {
+  readonly run_ids?: readonly string[]
+  readonly run_id_range?: readonly [first: string, last: string]
+}
+
+/** A run of the list, and its position there. */
+export interface ListedPosition {
+  readonly run_id: string
+  readonly agent_id: string
+  readonly created_ms: number
+}
+
+/** The query, limited to the agent of an agent key. @throws ApiError FORBIDDEN for another agent */
+function scoped<Query extends ListRuns>(caller: Caller, query: Query): Query {
+  return { ...query, agent_id: agentToRead(caller, query.agent_id, 'runs') ?? undefined }
 }
 
 type RunResult = Pick<RunTransition, 'output' | 'errorMessage' | 'errorDetail' | 'usage'>
@@ -187,7 +227,7 @@ async function refusalOfAgent(sql: Sql, caller: Caller, agentId: string): Promis
 
 type ListedRun = StoredRun & { readonly found: number }
 
-async function listRuns(sql: Sql, workspaceId: string, query: ListRuns): Promise<RunPage> {
+async function listRuns(sql: Sql, workspaceId: string, query: SelectRuns): Promise<RunPage> {
   const limit = query.limit ?? PAGE_LIMIT_DEFAULT
   // `bytes_before` and `found` belong to the page before it is cut by size.
   const rows = await sql<ListedRun[]>`
@@ -214,17 +254,35 @@ async function listRuns(sql: Sql, workspaceId: string, query: ListRuns): Promise
   }
 }
 
-function conditions(sql: Sql, workspaceId: string, query: ListRuns, limit: number) {
-  const { agent_id, trigger_type, external_run_id, parent_run_id, session_id, tag, from, to, cursor } = query
+function conditions(sql: Sql, workspaceId: string, query: SelectRuns, limit: number) {
+  const {
+    agent_id,
+    agent_version,
+    trigger_type,
+    external_run_id,
+    parent_run_id,
+    session_id,
+    external_user_id,
+    tag,
+    from,
+    to,
+    cursor,
+    run_ids,
+    run_id_range: range,
+  } = query
   const and = [
     agent_id !== undefined && sql`and r.agent_id = ${agent_id}`,
+    agent_version !== undefined && sql`and r.agent_version = ${agent_version}`,
     trigger_type !== undefined && sql`and r.trigger_type = ${trigger_type}`,
     external_run_id !== undefined && sql`and r.external_run_id = ${external_run_id}`,
     parent_run_id !== undefined && sql`and r.parent_run_id = ${parent_run_id}`,
-    session_id !== undefined && sql`and r.session_id = ${session_id}`,
+    session_id !== undefined && sql`and r.session_id in ${sql(spellingsOf(session_id))}`,
+    external_user_id !== undefined && sql`and r.external_user_id = ${external_user_id}`,
     tag !== undefined && sql`and r.tags <> '{}' and r.tags @> ${[tag]}::text[]`,
-    from !== undefined && sql`and r.created_at >= ${timeOf(from)}`,
-    to !== undefined && sql`and r.created_at < ${timeOf(to)}`,
+    from !== undefined && sql`and r.created_at >= ${dateOf(from)}`,
+    to !== undefined && sql`and r.created_at < ${dateOf(to)}`,
+    run_ids !== undefined && sql`and r.run_id = any(${run_ids}::uuid[])`,
+    range !== undefined && sql`and r.run_id between ${range[0]}::uuid and ${range[1]}::uuid`,
     cursor !== undefined && after(sql, listCursor.decode(cursor)),
   ]
   const others = and.filter((condition) => condition !== false).reduce((all, one) => sql`${all} ${one}`, sql``)
@@ -243,9 +301,4 @@ function conditions(sql: Sql, workspaceId: string, query: ListRuns, limit: numbe
 
 function after(sql: Sql, [createdAt, runId]: readonly [number, string]) {
   return sql`and (r.created_at, r.run_id) < (${new Date(createdAt)}, ${runId}::uuid)`
-}
-
-/** Never fails: the schema accepts only timestamps. */
-function timeOf(timestamp: string): Date {
-  return new Date(parseTimestamp(timestamp) ?? Number.NaN)
 }

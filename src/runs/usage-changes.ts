@@ -82,7 +82,7 @@ async function writeRuns(sql: Sql, due: readonly DueRun[]): Promise<number> {
       delete from run_usage_changes c using locked r
       where c.workspace_id = r.workspace_id and c.run_id = r.run_id
       returning c.workspace_id, c.run_id
-    ), logged as (${sql.unsafe(runsToOutbox('locked r join gone using (workspace_id, run_id)'))})
+    ), logged as (${sql.unsafe(runsToOutbox('locked r join gone using (workspace_id, run_id)', true))})
     select from gone`
   return rows.length
 }

@@ -1,6 +1,5 @@
-import { isObject } from '../base/json-object.ts'
 import type { Prices } from '../conventions/prices.ts'
-import { isPlausible, numberIn, USAGE_NAMES, type UsageField, type UsageNumber } from '../conventions/usage-names.ts'
+import { COUNTED_USAGE, isPlausible, numberIn, USAGE_NAMES } from '../conventions/usage-names.ts'
 import { readString } from '../http/json-reader.ts'
 import {
   BACKSLASH,
@@ -24,25 +23,50 @@ export interface UsageWithCost extends ModelUsage {
 /** Type of the events that report model calls. */
 export const MODEL_CALL = 'llm.call'
 
+type CountedField = (typeof COUNTED_USAGE)[number]
+
+/** A member to look for: a value that counts, an object that contains such values, or both. */
 interface Member {
   readonly name: Uint8Array
-  readonly field: UsageField
-  /** Lower ones are preferred. */
-  readonly rank: number
+  /** The last byte of the name, compared first: names of equal length usually differ in it. */
+  readonly last: number
+  readonly value: { readonly field: CountedField; readonly rank: number } | undefined
+  readonly inner: Members | undefined
 }
 
-const FIELDS = Object.keys(USAGE_NAMES) as UsageField[]
-const MEMBERS = FIELDS.flatMap((field): Member[] =>
-  USAGE_NAMES[field].map((name, rank) => ({ name: new TextEncoder().encode(name), field, rank })),
+/** The members to look for in an object, by the length of their name. */
+type Members = readonly (readonly Member[])[]
+
+/** The rest of a name below some object. Lower ranks are preferred. */
+type Name = readonly [rest: string, field: CountedField, rank: number]
+
+const OUTERMOST = membersOf(
+  COUNTED_USAGE.flatMap((field) => USAGE_NAMES[field].map((name, rank): Name => [name, field, rank])),
 )
-const NAME_BYTES_MAX = Math.max(...MEMBERS.map(({ name }) => name.length))
-/** Members by the length of their name. */
-const MEMBERS_OF_LENGTH = Array.from({ length: NAME_BYTES_MAX + 1 }, (_, length) =>
-  MEMBERS.filter(({ name }) => name.length === length),
-)
-/** An object under `gen_ai` is the nested form of the names that start with `gen_ai.`. */
-const NESTED = new TextEncoder().encode('gen_ai')
-const PARTS_OF_NAMES = ['usage', 'token_count', 'cost_usd', 'cost.total'].map((part) => Buffer.from(part))
+
+/** The members that these names may be: each dot is part of a key, or separates a key from those of a nested object. */
+function membersOf(names: readonly Name[]): Members {
+  const keys = new Set(
+    names.flatMap(([rest]) => rest.split('.').map((_, dots, steps) => steps.slice(0, dots + 1).join('.'))),
+  )
+  const members = [...keys].map((key): Member => {
+    const [, field, rank = 0] = names.find(([rest]) => rest === key) ?? []
+    const within = names.filter(([rest]) => rest.startsWith(`${key}.`))
+    const name = new TextEncoder().encode(key)
+    return {
+      name,
+      last: name[name.length - 1],
+      value: field === undefined ? undefined : { field, rank },
+      inner:
+        within.length === 0 ? undefined : membersOf(within.map(([rest, ...of]) => [rest.slice(key.length + 1), ...of])),
+    }
+  })
+  const longest = Math.max(...members.map(({ name }) => name.length))
+  return Array.from({ length: longest + 1 }, (_, length) => members.filter(({ name }) => name.length === length))
+}
+
+/** Every name of a number contains one of these. */
+const PARTS_OF_NAMES = ['token', 'usage', 'cost'].map((part) => Buffer.from(part))
 const NO_RANK = 99
 /** In longer strings a native search for the end is faster. */
 const SHORT_STRING_BYTES = 48
@@ -57,13 +81,12 @@ const DIGITS_MAX = 15
 
 /**
  * Reads usage from the payloads of model calls (docs/specification.md#usage) without parsing them: it compares the names of
- * the outermost members and skips everything else. Only an object under `gen_ai` is parsed. Implausible values are ignored.
+ * members and skips everything else. Implausible values are ignored.
  */
 export class UsageReader {
   private readonly ranks = { inputTokens: NO_RANK, outputTokens: NO_RANK, costUsd: NO_RANK }
   private readonly values = { inputTokens: 0, outputTokens: 0, costUsd: 0 }
-  /** Model names by rank: from the nested form as strings, from the flat form as positions in the block (end 0: none). */
-  private models: (string | undefined)[] = []
+  /** Positions of the model names in the block, by rank (end 0: none). */
   private readonly modelStarts = new Int32Array(USAGE_NAMES.model.length)
   private readonly modelEnds = new Int32Array(USAGE_NAMES.model.length)
   /** The model name decoded last, and its bytes: most calls are of the same few models. */
@@ -80,9 +103,8 @@ export class UsageReader {
     const { ranks, values } = this
     ranks.inputTokens = ranks.outputTokens = ranks.costUsd = NO_RANK
     values.inputTokens = values.outputTokens = values.costUsd = 0
-    if (this.models.length > 0) this.models = []
     for (let rank = 0; rank < this.modelEnds.length; rank++) this.modelEnds[rank] = 0
-    this.scan(block, start)
+    this.scan(block, start, OUTERMOST)
     const hasTokens = ranks.inputTokens !== NO_RANK || ranks.outputTokens !== NO_RANK
     if (ranks.costUsd === NO_RANK) {
       if (!hasTokens) return null
@@ -91,8 +113,8 @@ export class UsageReader {
     return { ...values }
   }
 
-  /** Visits the outermost members. The payload is valid JSON, so only the ends of names and values are searched. */
-  private scan(block: Buffer, start: number): void {
+  /** Visits the members of an object. The payload is valid JSON, so only the ends of names and values are searched. */
+  private scan(block: Buffer, start: number, members: Members): void {
     let at = start
     do {
       at = skipSpace(block, at + 1)
@@ -103,47 +125,31 @@ export class UsageReader {
       while (block[at] !== COLON) at++
       const value = skipSpace(block, at + 1)
       at = skipAny(block, value)
-      if (nameEnd - name <= NAME_BYTES_MAX) this.member(block, name, nameEnd - name, value, at)
+      const length = nameEnd - name
+      if (length > 0 && length < members.length) {
+        for (const member of members[length]) {
+          if (block[nameEnd - 1] !== member.last || !startsWith(block, name, member.name)) continue
+          this.found(block, member, value, at)
+          break
+        }
+      }
       at = skipSpace(block, at)
     } while (block[at] === COMMA)
   }
 
-  private member(block: Buffer, name: number, length: number, start: number, end: number): void {
-    if (length === NESTED.length && block[start] === OPEN_BRACE && startsWith(block, name, NESTED)) {
-      this.nested('gen_ai', JSON.parse(block.toString('utf8', start, end)))
-      return
-    }
-    for (const { name: wanted, field, rank } of MEMBERS_OF_LENGTH[length]) {
-      if (!startsWith(block, name, wanted)) continue
-      if (field !== 'model') this.keep(field, rank, numberAt(block, start, end))
-      // Only the position: the name is decoded only if no cost is reported.
-      else if (block[start] === QUOTE) {
-        this.modelStarts[rank] = start
-        this.modelEnds[rank] = end
-      }
+  private found(block: Buffer, { value, inner }: Member, start: number, end: number): void {
+    if (inner !== undefined && block[start] === OPEN_BRACE) this.scan(block, start, inner)
+    if (value === undefined) return
+    const { field, rank } = value
+    if (field !== 'model') this.keep(field, rank, numberAt(block, start, end))
+    // Only the position: the name is decoded only if no cost is reported.
+    else if (block[start] === QUOTE) {
+      this.modelStarts[rank] = start
+      this.modelEnds[rank] = end
     }
   }
 
-  private nested(path: string, object: unknown): void {
-    if (!isObject(object)) return
-    for (const [name, value] of Object.entries(object)) {
-      const full = `${path}.${name}`
-      for (const field of FIELDS) {
-        const rank = (USAGE_NAMES[field] as readonly string[]).indexOf(full)
-        if (rank < 0) continue
-        if (field !== 'model')
-          this.keep(
-            field,
-            rank,
-            typeof value === 'string' ? numberIn(value) : typeof value === 'number' ? value : Number.NaN,
-          )
-        else if (typeof value === 'string') this.models[rank] = value
-      }
-      if (full === 'gen_ai.usage' || full === 'gen_ai.request' || full === 'gen_ai.response') this.nested(full, value)
-    }
-  }
-
-  private keep(field: UsageNumber, rank: number, value: number): void {
+  private keep(field: Exclude<CountedField, 'model'>, rank: number, value: number): void {
     if (rank > this.ranks[field] || !isPlausible(field, value)) return
     this.ranks[field] = rank
     this.values[field] = value
@@ -153,8 +159,8 @@ export class UsageReader {
   private price(block: Buffer): number {
     for (let rank = 0; rank < this.modelEnds.length; rank++) {
       const end = this.modelEnds[rank]
-      const name = end > 0 ? this.modelAt(block, this.modelStarts[rank], end) : this.models[rank]
-      const costUsd = name === undefined ? null : this.prices.costUsd(name, this.values)
+      if (end === 0) continue
+      const costUsd = this.prices.costUsd(this.modelAt(block, this.modelStarts[rank], end), this.values)
       if (costUsd !== null) return costUsd
     }
     return 0

@@ -4,7 +4,7 @@ import type { Log } from '../base/log.ts'
 import { type Loop, Loops } from '../base/loops.ts'
 import { Wakeup } from '../base/wakeup.ts'
 import type { ColumnarClient } from '../clickhouse/client.ts'
-import { type ActivityKind, type Frame, type Journal, lastSeqOf } from '../journal/journal.ts'
+import { type Frame, type Journal, lastSeqOf, type RowKind } from '../journal/journal.ts'
 import type { SinkPositionStore } from './position.ts'
 
 /**
@@ -12,10 +12,11 @@ import type { SinkPositionStore } from './position.ts'
  * events. Runs and tasks are stored in a table of latest states and in a table of all changes; ClickHouse copies the
  * changes of tasks, which are as many and as large as events, into `tasks` itself.
  */
-const TABLES: readonly (readonly [ActivityKind, readonly string[]])[] = [
+const TABLES: readonly (readonly [RowKind, readonly string[]])[] = [
   ['event', ['events']],
   ['task', ['task_changes']],
   ['run', ['runs', 'run_changes']],
+  ['delivery', ['deliveries']],
 ]
 const INTERVAL_MS = 200
 /** Loads of all partitions into each table. Every load makes a part, which ClickHouse has to merge. */

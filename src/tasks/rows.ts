@@ -11,7 +11,7 @@ export const STORED_TASK = `
   t.created_at, t.updated_at, t.started_at, t.completed_at`
 
 /**
- * SQL text: the journal's `TaskRow` of a row `t` of `tasks`; `RUN_ROW` in `runs/rows.ts` explains why its JSON is
+ * SQL text: the journal's `TaskRow` of a row `t` of `tasks`; `runRow` in `runs/rows.ts` explains why its JSON is
  * strings.
  */
 export const TASK_ROW = `

@@ -90,7 +90,7 @@ export interface paths {
         };
         /**
          * List runs
-         * @description Conditions are combined with AND. `from` (inclusive) and `to` (exclusive) bound `created_at`.
+         * @description Conditions are combined with AND. `from` (inclusive) and `to` (exclusive) bound `created_at`. `q` searches ids (also their beginnings), tags, the name of the agent, errors, inputs, outputs, metadata, tasks, and payloads of events, in either case: each word as a whole; in quotation marks, or with marks inside, as it is written. All of it has to be in the run itself, in one task, or in one event. What was accepted a moment ago is found within a second or so.
          */
         get: operations["listRuns"];
         put?: never;
@@ -175,6 +175,54 @@ export interface paths {
          * @description A repeat returns `already: true`. A run that ended with another status is a CONFLICT.
          */
         post: operations["cancelRun"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/views/{name}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Save a view
+         * @description Creates it, or replaces what it shows.
+         */
+        put: operations["setView"];
+        post?: never;
+        /**
+         * Delete a view
+         * @description Deletes it for everyone.
+         */
+        delete: operations["deleteView"];
+        options?: never;
+        head?: never;
+        /**
+         * Rename a view
+         * @description A name that is already taken is a CONFLICT.
+         */
+        patch: operations["renameView"];
+        trace?: never;
+    };
+    "/api/v1/views": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List views
+         * @description Newest first.
+         */
+        get: operations["listViews"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -333,6 +381,66 @@ export interface paths {
         patch: operations["editAgent"];
         trace?: never;
     };
+    "/api/v1/agents/{agent_id}/versions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the versions of an agent
+         * @description Newest first, without their configurations. The newest 200 are kept, whether or not runs of them exist.
+         */
+        get: operations["listAgentVersions"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/agents/{agent_id}/versions/{version}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Read a version of an agent
+         * @description Its whole configuration. `agent_version` of a run is the version that it ran.
+         */
+        get: operations["getAgentVersion"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/agents/{agent_id}/versions/{version}/restore": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Restore a version of an agent
+         * @description Makes its configuration a new version and returns the agent. The status stays. Changes nothing if the agent already has this configuration.
+         */
+        post: operations["restoreAgentVersion"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/keys": {
         parameters: {
             query?: never;
@@ -411,6 +519,130 @@ export interface paths {
          * @description Creates a new key that replaces this one, which becomes invalid after the grace period.
          */
         post: operations["rotateKey"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/people": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List people
+         * @description Everyone who has signed in to the workspace by OpenID Connect, newest first.
+         */
+        get: operations["listPeople"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/people/{person_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Read a person
+         * @description With the browsers in which the person is signed in. For admins and workspace keys.
+         */
+        get: operations["getPerson"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        /**
+         * Suspend or reactivate a person
+         * @description Once a suspension has answered, no process accepts a sign-in of the person, their feeds are closed, and they cannot sign in again. For admins and workspace keys.
+         */
+        patch: operations["editPerson"];
+        trace?: never;
+    };
+    "/api/v1/sign-ins/{sign_in_id}/revoke": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Sign a browser out
+         * @description Once this call has answered, no process accepts the sign-in. For admins and workspace keys.
+         */
+        post: operations["revokeSignIn"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/sign-in": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Read who is signed in
+         * @description How people sign in to the page, and who is signed in by the cookie of this request.
+         */
+        get: operations["getSignIn"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/sign-out": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Sign out
+         * @description Once this call has answered, no process accepts the sign-in, and its feeds are closed.
+         */
+        post: operations["signOut"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/sign-in/workspace": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Enter another workspace
+         * @description The cookie is replaced; the earlier one is no longer accepted.
+         */
+        post: operations["changeWorkspace"];
         delete?: never;
         options?: never;
         head?: never;
@@ -537,6 +769,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/pauses": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List all pauses
+         * @description Approvals and input requests on one line each: those that wait, or those that were decided, and by whom. An agent key sees those of its own agent.
+         */
+        get: operations["listPauses"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/approvals": {
         parameters: {
             query?: never;
@@ -566,7 +818,7 @@ export interface paths {
         };
         /**
          * Read an approval
-         * @description The tool and arguments that wait for approval, and the decision once there is one.
+         * @description The tool and arguments that wait for approval, who asked and what was said before, and the decision once there is one.
          */
         get: operations["getApproval"];
         put?: never;
@@ -646,7 +898,7 @@ export interface paths {
         };
         /**
          * Read an input request
-         * @description The question, and the answer once there is one.
+         * @description The question, who asked for what and what was said before, and the answer once there is one.
          */
         get: operations["getInputRequest"];
         put?: never;
@@ -686,7 +938,7 @@ export interface paths {
         };
         /**
          * List sessions
-         * @description Newest first. An agent key sees those of its own agent.
+         * @description Sessions that the service itself runs, and those that reported runs name. A session is listed if one of its runs matches all conditions; its place is that of the newest run that does, newest first. A page may have fewer sessions than asked for, or none, while `next_cursor` says that more may follow. An agent key sees the runs of its own agent.
          */
         get: operations["listSessions"];
         put?: never;
@@ -706,16 +958,36 @@ export interface paths {
         };
         /**
          * Read a session
-         * @description Includes the number of messages and the run that continues the session now.
+         * @description Its totals. `GET /api/v1/runs?session_id=` lists its runs.
          */
         get: operations["getSession"];
         put?: never;
         post?: never;
         /**
          * Delete a session
-         * @description Deletes its messages too. The runs of the session stay.
+         * @description One that the service itself runs. Deletes its messages too. The runs of the session stay.
          */
         delete: operations["deleteSession"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/users/{external_user_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Read a user
+         * @description Totals of the runs that name this user. `GET /api/v1/sessions?external_user_id=` and `GET /api/v1/runs?external_user_id=` list its sessions and runs. An agent key sees those of its own agent.
+         */
+        get: operations["getUser"];
+        put?: never;
+        post?: never;
+        delete?: never;
         options?: never;
         head?: never;
         patch?: never;
@@ -730,7 +1002,7 @@ export interface paths {
         };
         /**
          * Read the messages of a session
-         * @description Oldest first: a conversation is read forwards.
+         * @description Of a session that the service itself runs. Oldest first: a conversation is read forwards.
          */
         get: operations["listSessionMessages"];
         put?: never;
@@ -851,6 +1123,26 @@ export interface paths {
          * @description Renames, suspends or reactivates it, or sets how long its events are kept. Keys of a suspended workspace are refused at once.
          */
         patch: operations["editWorkspace"];
+        trace?: never;
+    };
+    "/api/v1/workspace": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Read the workspace of the key
+         * @description Its id and name, and how long its events are kept. Only the operator can change them.
+         */
+        get: operations["getWorkspace"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
         trace?: never;
     };
     "/api/v1/query": {
@@ -977,14 +1269,14 @@ export interface paths {
         post?: never;
         /**
          * Delete a saved query
-         * @description Deletes the query, not the data that it reads.
+         * @description Deletes the query, not the data that it reads. While an alert uses it, this is a CONFLICT.
          */
         delete: operations["deleteSavedQuery"];
         options?: never;
         head?: never;
         /**
          * Edit a saved query
-         * @description Changes the fields that are given; `params` are replaced as a whole. A name that is already taken is a CONFLICT.
+         * @description Changes the fields that are given; `params` and `chart` are replaced as a whole. A name that is already taken is a CONFLICT.
          */
         patch: operations["editSavedQuery"];
         trace?: never;
@@ -1003,6 +1295,342 @@ export interface paths {
          * @description Responds like `POST /api/v1/query`.
          */
         post: operations["runSavedQuery"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/boards": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List boards
+         * @description Newest first.
+         */
+        get: operations["listBoards"];
+        put?: never;
+        /**
+         * Create a board
+         * @description A name that is already taken is a CONFLICT. Charts are saved queries, by their ids.
+         */
+        post: operations["createBoard"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/boards/{board_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Read a board
+         * @description Its name and the saved queries on it.
+         */
+        get: operations["getBoard"];
+        put?: never;
+        post?: never;
+        /**
+         * Delete a board
+         * @description Deletes the page, not the saved queries on it.
+         */
+        delete: operations["deleteBoard"];
+        options?: never;
+        head?: never;
+        /**
+         * Edit a board
+         * @description Changes the fields that are given; `charts` are replaced as a whole. `version` is the one that was read: if the board has changed since, the edit is a CONFLICT, and so is a name that is already taken.
+         */
+        patch: operations["editBoard"];
+        trace?: never;
+    };
+    "/api/v1/alerts": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List alerts
+         * @description Newest first.
+         */
+        get: operations["listAlerts"];
+        put?: never;
+        /**
+         * Create an alert
+         * @description Checks the query and the columns of its result. The alert is evaluated from the next tick on. A name that is already taken is a CONFLICT.
+         */
+        post: operations["createAlert"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/alerts/templates": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List alert templates
+         * @description Complete definitions, which can be posted unchanged.
+         */
+        get: operations["listAlertTemplates"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/alerts/{alert_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Read an alert
+         * @description Its definition, and the states of its first series.
+         */
+        get: operations["getAlert"];
+        put?: never;
+        post?: never;
+        /**
+         * Delete an alert
+         * @description Series that alert are resolved. Its transitions stay in the SQL table `alert_states`.
+         */
+        delete: operations["deleteAlert"];
+        options?: never;
+        head?: never;
+        /**
+         * Edit an alert
+         * @description Changes the given fields. If they change what is evaluated, or disable the alert, all states are reset to ok, and series that alert are resolved.
+         */
+        patch: operations["editAlert"];
+        trace?: never;
+    };
+    "/api/v1/alerts/test": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Test an alert definition
+         * @description Says when it would have fired in the past, without saving it. All its series start as ok.
+         */
+        post: operations["testAlertDefinition"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/alerts/{alert_id}/test": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Test an alert
+         * @description Evaluates it again at each tick from `from` to `to`, starting with the states that it had at `from`. The transitions are those that it had live.
+         */
+        post: operations["testAlert"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/webhooks": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List webhooks
+         * @description Newest first, without secrets.
+         */
+        get: operations["listWebhooks"];
+        put?: never;
+        /**
+         * Create a webhook
+         * @description Sends what happens from now on. Only this answer has the `secret`.
+         */
+        post: operations["createWebhook"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/webhooks/{webhook_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Read a webhook
+         * @description Its settings, and in `health` how far it has got and whether it answers.
+         */
+        get: operations["getWebhook"];
+        put?: never;
+        post?: never;
+        /**
+         * Delete a webhook
+         * @description Pending deliveries are dropped. SQL keeps past attempts.
+         */
+        delete: operations["deleteWebhook"];
+        options?: never;
+        head?: never;
+        /**
+         * Edit a webhook
+         * @description Changes the given fields, for what is delivered from then on. An endpoint that is enabled again continues at its position.
+         */
+        patch: operations["editWebhook"];
+        trace?: never;
+    };
+    "/api/v1/webhooks/{webhook_id}/rotate": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Rotate the secret of a webhook
+         * @description For 24 hours, messages are signed with both the new and the previous secret. CONFLICT after several rotations within a day.
+         */
+        post: operations["rotateWebhookSecret"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/webhooks/{webhook_id}/deliveries": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List deliveries
+         * @description As of their latest attempts, newest first. `status=pending` also lists those that wait for their first attempt. The SQL table `deliveries` has every attempt.
+         */
+        get: operations["listWebhookDeliveries"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/webhooks/{webhook_id}/recover": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Deliver earlier activity again
+         * @description Everything since a time or after a cursor, with the same ids, while new activity is delivered as usual. CONFLICT while another recovery is running.
+         */
+        post: operations["recoverWebhook"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/webhooks/{webhook_id}/poll": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Poll for messages
+         * @description For receivers without a public address: the same bodies as are sent, from any position. Does not wait for new activity.
+         */
+        get: operations["pollWebhook"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/webhooks/{webhook_id}/test": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Test a webhook
+         * @description Sends a message of type `webhook.test` at once, and answers with the result of the attempt.
+         */
+        post: operations["testWebhook"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/webhooks/{webhook_id}/deliveries/{delivery_id}/resend": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Resend a delivery
+         * @description Sends the message again at once, with the same id. NOT_FOUND when the log no longer has the activity, or the filter of the endpoint no longer matches it.
+         */
+        post: operations["resendWebhookDelivery"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1206,6 +1834,292 @@ export interface components {
              */
             agent_id: string;
         };
+        /** @description A version of an agent, with its configuration. */
+        AgentVersion: {
+            /**
+             * Format: uuid
+             * @description The agent.
+             */
+            agent_id: string;
+            /** @description The number of the version. */
+            version: number;
+            /**
+             * Format: date-time
+             * @description When the version was made.
+             * @example 2026-01-31T09:30:00.123Z
+             */
+            created_at: string;
+            /**
+             * Format: uuid
+             * @description The key that made it, or the person who was signed in; null: the service.
+             */
+            created_by: string | null;
+            /** @description The e-mail address of the person who was signed in, or else their name; null for a key. */
+            created_by_person: string | null;
+            /**
+             * @description Names of the fields that differ from the version before; empty for the first.
+             * @example [
+             *       "prompt",
+             *       "tools"
+             *     ]
+             */
+            changes: string[];
+            /** @description The version whose configuration was restored; null: it was made by an edit. */
+            restored_from: number | null;
+            /** @description The display name of the agent. */
+            name: string;
+            /** @description What the agent is for. */
+            description: string | null;
+            runtime_type: components["schemas"]["RuntimeType"];
+            status: components["schemas"]["AgentStatus"];
+            /** @description The model that it uses. */
+            model: string | null;
+            /** @description The system prompt, with `{{KEY}}` placeholders. */
+            prompt: string | null;
+            /** @description What the model can call. */
+            tools: (components["schemas"]["HttpTool"] | components["schemas"]["AgentTool"] | components["schemas"]["McpTool"])[] | null;
+            /** @description A JSON Schema that the output of a run must match. */
+            output_schema: {
+                [key: string]: unknown;
+            } | null;
+            /** @description Whether the model may ask its caller a question. */
+            allow_input_requests: boolean | null;
+            /** @description Sampling temperature; null: the model's default. */
+            temperature: number | null;
+            /** @description Maximum length of one answer of the model, in tokens. */
+            max_output_tokens: number | null;
+            /** @description Model calls that a run may make. */
+            max_steps: number | null;
+            /** @description Maximum duration of a run. */
+            timeout_seconds: number | null;
+            /** @description Maximum cost of a run, in US dollars; null: no limit. */
+            budget_usd: number | null;
+            /** @description A run that is silent for this long is timed_out; null: never. */
+            stale_after_seconds: number | null;
+            /** @description Data stored with the agent. */
+            metadata: {
+                [key: string]: unknown;
+            };
+        };
+        /** @description A page of a list, newest first. */
+        AgentVersionPage: {
+            /** @description The items of this page, newest first. */
+            items: components["schemas"]["AgentVersionSummary"][];
+            /** @description `cursor` of the next page; null at the end of the list. */
+            next_cursor: string | null;
+        };
+        /** @description A version of an agent, without its configuration. */
+        AgentVersionSummary: {
+            /**
+             * Format: uuid
+             * @description The agent.
+             */
+            agent_id: string;
+            /** @description The number of the version. */
+            version: number;
+            /**
+             * Format: date-time
+             * @description When the version was made.
+             * @example 2026-01-31T09:30:00.123Z
+             */
+            created_at: string;
+            /**
+             * Format: uuid
+             * @description The key that made it, or the person who was signed in; null: the service.
+             */
+            created_by: string | null;
+            /** @description The e-mail address of the person who was signed in, or else their name; null for a key. */
+            created_by_person: string | null;
+            /**
+             * @description Names of the fields that differ from the version before; empty for the first.
+             * @example [
+             *       "prompt",
+             *       "tools"
+             *     ]
+             */
+            changes: string[];
+            /** @description The version whose configuration was restored; null: it was made by an edit. */
+            restored_from: number | null;
+        };
+        /** @description A query that runs at an interval, and notifies when a condition starts and stops holding. */
+        Alert: {
+            /**
+             * Format: uuid
+             * @description The alert.
+             */
+            alert_id: string;
+            /** @description Unique in the workspace. */
+            name: string;
+            /**
+             * Format: uuid
+             * @description The saved query; null if the alert has a query of its own.
+             */
+            query_id: string | null;
+            /** @description The query of the alert itself; null if it uses a saved one. */
+            query: string | null;
+            /** @description Values of placeholders. */
+            params: {
+                [key: string]: unknown;
+            };
+            /** @description Time between two evaluations. */
+            every: string;
+            /** @description The time from `from` to `to`. */
+            window: string | null;
+            /** @description Columns whose values identify a series. */
+            by: string[];
+            /** @description When a series fires. */
+            condition: {
+                /** @description A numeric column of the result. */
+                column: string;
+                /**
+                 * @description How the column is compared with `value`.
+                 * @enum {string}
+                 */
+                op: ">" | ">=" | "<" | "<=" | "=" | "!=";
+                /** @description The condition holds when the comparison does. */
+                value: number;
+                /** @description A firing series keeps firing until the comparison with this value fails, too, so that a value near the threshold does not fire repeatedly. Not with `=` and `!=`. */
+                recover_value?: number;
+            } | "any_row";
+            /** @description How long the condition must hold before a series fires. */
+            for: string | null;
+            /** @description How long it must not hold before a series is ok again. */
+            keep_firing_for: string | null;
+            /**
+             * @description What a series without a row means.
+             * @enum {string}
+             */
+            no_data: "ok" | "last" | "alert" | "zero";
+            /**
+             * @description What a failing query means.
+             * @enum {string}
+             */
+            on_error: "last" | "alert";
+            /** @description The interval at which `alert.fired` is repeated for a series that still alerts. */
+            renotify: string | null;
+            /** @description The webhooks that are notified. */
+            notify: string[];
+            /** @description Whether it is evaluated. */
+            enabled: boolean;
+            /** @description Series with a state. */
+            series_count: number;
+            /** @description The first 20 series, those that alert first. All transitions: SQL table `alert_states`. */
+            states: components["schemas"]["AlertSeriesState"][];
+            /**
+             * Format: date-time
+             * @description Time of the last evaluation; null before the first.
+             * @example 2026-01-31T09:30:00.123Z
+             */
+            evaluated_at: string | null;
+            /**
+             * Format: date-time
+             * @description Time of the next one; null while it is disabled.
+             * @example 2026-01-31T09:30:00.123Z
+             */
+            next_at: string | null;
+            /** @description Why the last evaluation failed, or what was skipped; null if all is well. */
+            error: string | null;
+            /**
+             * Format: date-time
+             * @description When it was created.
+             * @example 2026-01-31T09:30:00.123Z
+             */
+            created_at: string;
+            /**
+             * Format: date-time
+             * @description When it was last edited.
+             * @example 2026-01-31T09:30:00.123Z
+             */
+            updated_at: string;
+        };
+        /** @description A page of a list, newest first. */
+        AlertPage: {
+            /** @description The items of this page, newest first. */
+            items: components["schemas"]["Alert"][];
+            /** @description `cursor` of the next page; null at the end of the list. */
+            next_cursor: string | null;
+        };
+        /** @description The state of one series of an alert. */
+        AlertSeriesState: {
+            /** @description The values of the columns of `by`; empty for an alert without them. */
+            series: {
+                [key: string]: unknown;
+            };
+            /**
+             * @description The state of the series.
+             * @enum {string}
+             */
+            state: "ok" | "pending" | "firing" | "recovering" | "no_data" | "error";
+            /** @description The value of the condition’s column; null for `any_row` and without a row. */
+            value: number | null;
+            /**
+             * Format: date-time
+             * @description Time of the evaluation that led to the state.
+             * @example 2026-01-31T09:30:00.123Z
+             */
+            since: string;
+        };
+        /** @description Complete definitions to start from. */
+        AlertTemplates: {
+            /** @description The templates. */
+            items: {
+                /** @description The name of the template. */
+                template: string;
+                /** @description What it alerts on. */
+                description: string;
+                /** @description Can be posted to `/api/v1/alerts` as it is. */
+                definition: components["schemas"]["CreateAlert"];
+            }[];
+        };
+        /** @description How the states of an alert would have changed. */
+        AlertTest: {
+            /** @description In order of time. */
+            transitions: components["schemas"]["AlertTransition"][];
+            /** @description Evaluations. */
+            ticks: number;
+            /** @description False if the limit of time, evaluations or transitions ended the test early. */
+            complete: boolean;
+            /**
+             * Format: date-time
+             * @description Time of the last evaluation; null if there was none.
+             * @example 2026-01-31T09:30:00.123Z
+             */
+            through: string | null;
+            /** @description Why the last failed evaluation failed; null if none failed. */
+            error: string | null;
+        };
+        /** @description A change of the state of a series. */
+        AlertTransition: {
+            /**
+             * @description The type of the event.
+             * @enum {string}
+             */
+            type: "alert.fired" | "alert.resolved" | "alert.changed";
+            /** @description The values of the columns of `by`; empty for an alert without them. */
+            series: {
+                [key: string]: unknown;
+            };
+            /**
+             * @description The previous state.
+             * @enum {string}
+             */
+            from: "ok" | "pending" | "firing" | "recovering" | "no_data" | "error";
+            /**
+             * @description The new state.
+             * @enum {string}
+             */
+            to: "ok" | "pending" | "firing" | "recovering" | "no_data" | "error";
+            /**
+             * Format: date-time
+             * @description Time of the evaluation.
+             * @example 2026-01-31T09:30:00.123Z
+             */
+            at: string;
+            /** @description The value of the condition’s column; null for `any_row` and without a row. */
+            value: number | null;
+            /** @description Whether it only repeats an earlier `alert.fired` (see `renotify`). */
+            renotified: boolean;
+        };
         Alive: {
             /**
              * @description The process answers.
@@ -1270,15 +2184,17 @@ export interface components {
             expires_at: string | null;
             /**
              * Format: date-time
-             * @description When it was decided.
+             * @description When it was decided, expired or was cancelled.
              * @example 2026-01-31T09:30:00.123Z
              */
             decided_at: string | null;
             /**
              * Format: uuid
-             * @description The key that decided.
+             * @description The key that decided, or the person who was signed in.
              */
             decided_by: string | null;
+            /** @description The e-mail address of the person who was signed in, or else their name; null for a key. */
+            decided_by_person: string | null;
             status: components["schemas"]["ApprovalStatus"];
             /** @description The tool to be called. */
             tool: string;
@@ -1292,6 +2208,67 @@ export interface components {
             } | null;
             /** @description The comment of the person who decided. */
             comment: string | null;
+        };
+        ApprovalDetails: {
+            /**
+             * Format: uuid
+             * @description The approval.
+             */
+            approval_id: string;
+            /**
+             * Format: uuid
+             * @description The run that waits.
+             */
+            run_id: string;
+            /**
+             * Format: uuid
+             * @description The run that was invoked: the same, or an ancestor.
+             */
+            root_run_id: string;
+            /**
+             * Format: uuid
+             * @description The agent of the run that waits.
+             */
+            agent_id: string;
+            /**
+             * Format: date-time
+             * @description When the run began to wait.
+             * @example 2026-01-31T09:30:00.123Z
+             */
+            created_at: string;
+            /**
+             * Format: date-time
+             * @description When it expires; null: never.
+             * @example 2026-01-31T09:30:00.123Z
+             */
+            expires_at: string | null;
+            /**
+             * Format: date-time
+             * @description When it was decided, expired or was cancelled.
+             * @example 2026-01-31T09:30:00.123Z
+             */
+            decided_at: string | null;
+            /**
+             * Format: uuid
+             * @description The key that decided, or the person who was signed in.
+             */
+            decided_by: string | null;
+            /** @description The e-mail address of the person who was signed in, or else their name; null for a key. */
+            decided_by_person: string | null;
+            status: components["schemas"]["ApprovalStatus"];
+            /** @description The tool to be called. */
+            tool: string;
+            /** @description The arguments of the call. */
+            input: {
+                [key: string]: unknown;
+            };
+            /** @description The arguments that it was approved with instead. */
+            edited_input: {
+                [key: string]: unknown;
+            } | null;
+            /** @description The comment of the person who decided. */
+            comment: string | null;
+            context: components["schemas"]["PauseContext"];
         };
         /** @description A page of a list, newest first. */
         ApprovalPage: {
@@ -1407,9 +2384,83 @@ export interface components {
              */
             session_id: string | null;
         };
+        /** @description A named page of charts of saved queries. */
+        Board: {
+            /**
+             * Format: uuid
+             * @description The board.
+             */
+            board_id: string;
+            /** @description Unique in the workspace. */
+            name: string;
+            /** @description In the order of the page. */
+            charts: components["schemas"]["BoardChart"][];
+            /** @description Begins at 1, and rises by 1 with each edit. */
+            version: number;
+            /**
+             * Format: date-time
+             * @description When it was created.
+             * @example 2026-01-31T09:30:00.123Z
+             */
+            created_at: string;
+            /**
+             * Format: date-time
+             * @description When it was last edited.
+             * @example 2026-01-31T09:30:00.123Z
+             */
+            updated_at: string;
+        };
+        /** @description A saved query on a board. It stays there when the query is deleted, until it is removed. */
+        BoardChart: {
+            /**
+             * Format: uuid
+             * @description The saved query, which has the text, the placeholders and the chart.
+             */
+            query_id: string;
+        };
+        /** @description A page of a list, newest first. */
+        BoardPage: {
+            /** @description The items of this page, newest first. */
+            items: components["schemas"]["Board"][];
+            /** @description `cursor` of the next page; null at the end of the list. */
+            next_cursor: string | null;
+        };
         CancelRun: {
             /** @description Stored as the error_message of the run. */
             reason?: string;
+        };
+        ChangeWorkspace: {
+            /**
+             * Format: uuid
+             * @description One of the workspaces of the sign-in.
+             */
+            workspace_id: string;
+        };
+        /** @description How the page draws the result. What is left out, it chooses by the names and types of columns. */
+        Chart: {
+            /**
+             * @description `area` is stacked, `number` the latest values.
+             * @enum {string}
+             */
+            kind?: "line" | "bar" | "area" | "number";
+            /** @description The column of the horizontal axis. */
+            x?: string;
+            /** @description The columns of the left axis. */
+            y?: string[];
+            /** @description The columns of the right axis. */
+            right?: string[];
+            /** @description The column whose values each become a series of the first column of the left axis. */
+            series?: string;
+            /**
+             * @description The unit of the left axis. `percent` is of a share from 0 to 1.
+             * @enum {string}
+             */
+            unit?: "number" | "ms" | "s" | "usd" | "percent" | "bytes";
+            /**
+             * @description The unit of the right axis. `percent` is of a share from 0 to 1.
+             * @enum {string}
+             */
+            right_unit?: "number" | "ms" | "s" | "usd" | "percent" | "bytes";
         };
         Cluster: {
             /** @description The nodes, oldest first. An embedded service is the only one. */
@@ -1512,6 +2563,67 @@ export interface components {
              */
             expires_at?: string | null;
         };
+        CreateAlert: {
+            /** @description Unique in the workspace. */
+            name: string;
+            /**
+             * Format: uuid
+             * @description A saved query; instead of `query`.
+             */
+            query_id?: string;
+            /** @description One SELECT in ClickHouse SQL; instead of `query_id`. */
+            query?: string;
+            /** @description Values of `{name:Type}` placeholders. Give integers beyond 2^53 as strings. */
+            params?: {
+                [key: string]: components["schemas"]["SqlScalar"] | components["schemas"]["SqlScalar"][];
+            };
+            /** @description Time between two evaluations, `1m` to `1d`. */
+            every: string;
+            /** @description Sets the placeholders `{from:DateTime64(3)}` and `{to:DateTime64(3)}` of the query: `to` is the time of the evaluation, `from` is this long before it. */
+            window?: string | null;
+            /** @description Columns whose values identify a series. Each series has its own state. None: one series. */
+            by?: string[];
+            /** @description When a series fires: a comparison, or `any_row` (the result has a row of the series). */
+            condition: {
+                /** @description A numeric column of the result. */
+                column: string;
+                /**
+                 * @description How the column is compared with `value`.
+                 * @enum {string}
+                 */
+                op: ">" | ">=" | "<" | "<=" | "=" | "!=";
+                /** @description The condition holds when the comparison does. */
+                value: number;
+                /** @description A firing series keeps firing until the comparison with this value fails, too, so that a value near the threshold does not fire repeatedly. Not with `=` and `!=`. */
+                recover_value?: number;
+            } | "any_row";
+            /** @description How long the condition must hold before a series fires. */
+            for?: string | null;
+            /** @description How long the condition must not hold before a firing series is ok. */
+            keep_firing_for?: string | null;
+            /**
+             * @description What a series without a row means: `ok` (default) counts as ok, `last` keeps its state, `alert` alerts, `zero` is the value 0. Without effect for `any_row`: there, the condition does not hold.
+             * @enum {string}
+             */
+            no_data?: "ok" | "last" | "alert" | "zero";
+            /**
+             * @description What a failing query means: `last` (default) keeps all states, `alert` alerts.
+             * @enum {string}
+             */
+            on_error?: "last" | "alert";
+            /** @description Repeats `alert.fired` at this interval for a series that still alerts. */
+            renotify?: string | null;
+            /** @description The webhooks that get `alert.fired` and `alert.resolved`. */
+            notify?: string[];
+            /** @description Whether it is evaluated; true by default. */
+            enabled?: boolean;
+        };
+        CreateBoard: {
+            /** @description Unique in the workspace. */
+            name: string;
+            /** @description In the order of the page; at most 24. */
+            charts?: components["schemas"]["BoardChart"][];
+        };
         CreateFeedToken: {
             /**
              * Format: uuid
@@ -1546,10 +2658,55 @@ export interface components {
             params?: {
                 [key: string]: components["schemas"]["SqlScalar"] | components["schemas"]["SqlScalar"][];
             };
+            /** @description How the result is drawn; null for a table. */
+            chart?: components["schemas"]["Chart"] | null;
+        };
+        CreateWebhook: {
+            /** @description Receives each message by POST. http or https, without credentials; a public address, or one in EGRESS_ALLOW. */
+            url: string;
+            /** @description Conditions are combined with AND. A condition on a field that a kind of activity does not have excludes that kind. */
+            filter?: components["schemas"]["LiveFilter"] | null;
+            /** @description What receives the messages. */
+            description?: string | null;
+            /** @description Default: `standard`. */
+            format?: components["schemas"]["WebhookFormat"];
+            /** @description Default: `v1`. It cannot be changed later. */
+            signing?: components["schemas"]["WebhookSigning"];
+            /** @description Default: `run`. */
+            order?: components["schemas"]["WebhookOrder"];
+            /**
+             * @description Default: `active`. `disabled` for a receiver that only polls: nothing is sent.
+             * @enum {string}
+             */
+            status?: "active" | "disabled";
         };
         CreateWorkspace: {
             /** @description The display name of the workspace. */
             name: string;
+        };
+        DeletedAlert: {
+            /**
+             * Format: uuid
+             * @description The alert.
+             */
+            alert_id: string;
+            /**
+             * @description Always true.
+             * @constant
+             */
+            deleted: true;
+        };
+        DeletedBoard: {
+            /**
+             * Format: uuid
+             * @description The board.
+             */
+            board_id: string;
+            /**
+             * @description Always true.
+             * @constant
+             */
+            deleted: true;
         };
         DeletedQuery: {
             /**
@@ -1557,6 +2714,15 @@ export interface components {
              * @description The saved query.
              */
             query_id: string;
+            /**
+             * @description Always true.
+             * @constant
+             */
+            deleted: true;
+        };
+        DeletedRunView: {
+            /** @description The name of the deleted view. */
+            name: string;
             /**
              * @description Always true.
              * @constant
@@ -1578,6 +2744,18 @@ export interface components {
              * @description The session.
              */
             session_id: string;
+            /**
+             * @description Always true.
+             * @constant
+             */
+            deleted: true;
+        };
+        DeletedWebhook: {
+            /**
+             * Format: uuid
+             * @description The endpoint.
+             */
+            webhook_id: string;
             /**
              * @description Always true.
              * @constant
@@ -1621,6 +2799,72 @@ export interface components {
             /** @description Rejected: fixed at creation. */
             runtime_type?: unknown;
         };
+        EditAlert: {
+            /**
+             * Format: uuid
+             * @description A saved query; instead of `query`.
+             */
+            query_id?: string;
+            /** @description One SELECT in ClickHouse SQL; instead of `query_id`. */
+            query?: string;
+            /** @description Values of `{name:Type}` placeholders. Give integers beyond 2^53 as strings. */
+            params?: {
+                [key: string]: components["schemas"]["SqlScalar"] | components["schemas"]["SqlScalar"][];
+            };
+            /** @description Sets the placeholders `{from:DateTime64(3)}` and `{to:DateTime64(3)}` of the query: `to` is the time of the evaluation, `from` is this long before it. */
+            window?: string | null;
+            /** @description Columns whose values identify a series. Each series has its own state. None: one series. */
+            by?: string[];
+            /** @description How long the condition must hold before a series fires. */
+            for?: string | null;
+            /** @description How long the condition must not hold before a firing series is ok. */
+            keep_firing_for?: string | null;
+            /**
+             * @description What a series without a row means: `ok` (default) counts as ok, `last` keeps its state, `alert` alerts, `zero` is the value 0. Without effect for `any_row`: there, the condition does not hold.
+             * @enum {string}
+             */
+            no_data?: "ok" | "last" | "alert" | "zero";
+            /**
+             * @description What a failing query means: `last` (default) keeps all states, `alert` alerts.
+             * @enum {string}
+             */
+            on_error?: "last" | "alert";
+            /** @description Repeats `alert.fired` at this interval for a series that still alerts. */
+            renotify?: string | null;
+            /** @description Unique in the workspace. */
+            name?: string;
+            /** @description Time between two evaluations, `1m` to `1d`. */
+            every?: string;
+            /** @description When a series fires: a comparison, or `any_row` (the result has a row of the series). */
+            condition?: {
+                /** @description A numeric column of the result. */
+                column: string;
+                /**
+                 * @description How the column is compared with `value`.
+                 * @enum {string}
+                 */
+                op: ">" | ">=" | "<" | "<=" | "=" | "!=";
+                /** @description The condition holds when the comparison does. */
+                value: number;
+                /** @description A firing series keeps firing until the comparison with this value fails, too, so that a value near the threshold does not fire repeatedly. Not with `=` and `!=`. */
+                recover_value?: number;
+            } | "any_row";
+            /** @description The webhooks that get `alert.fired` and `alert.resolved`. */
+            notify?: string[];
+            /** @description Whether it is evaluated; true by default. */
+            enabled?: boolean;
+        };
+        EditBoard: {
+            /** @description The version that was read. Another one is a CONFLICT, so that no edit is overwritten unseen. */
+            version: number;
+            /** @description Unique in the workspace. */
+            name?: string;
+            /** @description In the order of the page; at most 24. */
+            charts?: components["schemas"]["BoardChart"][];
+        };
+        EditPerson: {
+            status: components["schemas"]["PersonStatus"];
+        };
         EditSavedQuery: {
             /** @description Unique in the workspace. */
             name?: string;
@@ -1632,6 +2876,23 @@ export interface components {
             params?: {
                 [key: string]: components["schemas"]["SqlScalar"] | components["schemas"]["SqlScalar"][];
             };
+            /** @description How the result is drawn; null for a table. */
+            chart?: components["schemas"]["Chart"] | null;
+        };
+        EditWebhook: {
+            /** @description Receives each message by POST. http or https, without credentials; a public address, or one in EGRESS_ALLOW. */
+            url?: string;
+            /** @description Conditions are combined with AND. A condition on a field that a kind of activity does not have excludes that kind. */
+            filter?: components["schemas"]["LiveFilter"] | null;
+            /** @description What receives the messages. */
+            description?: string | null;
+            format?: components["schemas"]["WebhookFormat"];
+            order?: components["schemas"]["WebhookOrder"];
+            /**
+             * @description A disabled endpoint keeps its position: once active again, it continues there.
+             * @enum {string}
+             */
+            status?: "active" | "disabled";
         };
         EditWorkspace: {
             /** @description The display name of the workspace. */
@@ -1686,6 +2947,11 @@ export interface components {
             id: string;
             /** @description Its position in the order of acceptance. */
             seq: number;
+            /**
+             * Format: uuid
+             * @description The task that it is part of; absent if it names none.
+             */
+            task_id?: string;
             /** @description The type of the event, such as `llm.call`. */
             type: string;
             level: components["schemas"]["EventLevel"];
@@ -1744,6 +3010,11 @@ export interface components {
             id: string;
             /** @description Its position in the order of acceptance. */
             seq: number;
+            /**
+             * Format: uuid
+             * @description The task that it is part of; absent if it names none.
+             */
+            task_id?: string;
             /** @description The type of the event, such as `llm.call`. */
             type: string;
             level: components["schemas"]["EventLevel"];
@@ -1882,15 +3153,17 @@ export interface components {
             expires_at: string | null;
             /**
              * Format: date-time
-             * @description When it was decided.
+             * @description When it was decided, expired or was cancelled.
              * @example 2026-01-31T09:30:00.123Z
              */
             decided_at: string | null;
             /**
              * Format: uuid
-             * @description The key that decided.
+             * @description The key that decided, or the person who was signed in.
              */
             decided_by: string | null;
+            /** @description The e-mail address of the person who was signed in, or else their name; null for a key. */
+            decided_by_person: string | null;
             status: components["schemas"]["InputRequestStatus"];
             /** @description What the model asks. */
             question: string;
@@ -1898,6 +3171,61 @@ export interface components {
             options?: string[];
             /** @description The answer that the model received. */
             answer: string | null;
+        };
+        InputRequestDetails: {
+            /**
+             * Format: uuid
+             * @description The input request.
+             */
+            request_id: string;
+            /**
+             * Format: uuid
+             * @description The run that waits.
+             */
+            run_id: string;
+            /**
+             * Format: uuid
+             * @description The run that was invoked: the same, or an ancestor.
+             */
+            root_run_id: string;
+            /**
+             * Format: uuid
+             * @description The agent of the run that waits.
+             */
+            agent_id: string;
+            /**
+             * Format: date-time
+             * @description When the run began to wait.
+             * @example 2026-01-31T09:30:00.123Z
+             */
+            created_at: string;
+            /**
+             * Format: date-time
+             * @description When it expires; null: never.
+             * @example 2026-01-31T09:30:00.123Z
+             */
+            expires_at: string | null;
+            /**
+             * Format: date-time
+             * @description When it was decided, expired or was cancelled.
+             * @example 2026-01-31T09:30:00.123Z
+             */
+            decided_at: string | null;
+            /**
+             * Format: uuid
+             * @description The key that decided, or the person who was signed in.
+             */
+            decided_by: string | null;
+            /** @description The e-mail address of the person who was signed in, or else their name; null for a key. */
+            decided_by_person: string | null;
+            status: components["schemas"]["InputRequestStatus"];
+            /** @description What the model asks. */
+            question: string;
+            /** @description Suggested answers; absent if the model gave none. */
+            options?: string[];
+            /** @description The answer that the model received. */
+            answer: string | null;
+            context: components["schemas"]["PauseContext"];
         };
         /** @description A page of a list, newest first. */
         InputRequestPage: {
@@ -2052,6 +3380,99 @@ export interface components {
                 queries_per_minute: number;
             };
         };
+        /** @description A run of the list. */
+        ListedRun: {
+            /**
+             * Format: uuid
+             * @description The run.
+             */
+            run_id: string;
+            /**
+             * Format: uuid
+             * @description The agent that ran.
+             */
+            agent_id: string;
+            /** @description The version of the agent when the run started. */
+            agent_version: number;
+            status: components["schemas"]["RunStatus"];
+            trigger_type: components["schemas"]["TriggerType"];
+            /** @description The caller's own name for the run. */
+            external_run_id: string | null;
+            /**
+             * Format: uuid
+             * @description The run that started this one.
+             */
+            parent_run_id: string | null;
+            /** @description The session that the run belongs to. */
+            session_id: string | null;
+            /** @description The caller's own name for the user. */
+            external_user_id: string | null;
+            /** @description Labels to find the run by. */
+            tags: string[];
+            /** @description Data that the caller stores with the run. */
+            metadata: {
+                [key: string]: unknown;
+            };
+            /** @description The input of the run. */
+            input: {
+                [key: string]: unknown;
+            };
+            /** @description The output of the run; null unless it completed. */
+            output: {
+                [key: string]: unknown;
+            } | null;
+            /** @description Why the run failed, was cancelled or timed out. */
+            error_message: string | null;
+            /** @description Details of the failure. */
+            error_detail: {
+                [key: string]: unknown;
+            } | null;
+            /**
+             * Format: date-time
+             * @description When the run was created.
+             * @example 2026-01-31T09:30:00.123Z
+             */
+            created_at: string;
+            /**
+             * Format: date-time
+             * @description When it first ran; null while it is queued.
+             * @example 2026-01-31T09:30:00.123Z
+             */
+            started_at: string | null;
+            /**
+             * Format: date-time
+             * @description When it ended; null until then.
+             * @example 2026-01-31T09:30:00.123Z
+             */
+            completed_at: string | null;
+            /** @description From started_at to completed_at. */
+            duration_ms: number | null;
+            /** @description duration_ms without waiting_ms. */
+            active_ms: number | null;
+            /** @description How long the run waited for people, to approve a call or to answer a question, without the wait that began at `waiting_since`. 0 for external runs. */
+            waiting_ms: number;
+            /**
+             * Format: date-time
+             * @description Since when it waits for a person; null if it does not.
+             * @example 2026-01-31T09:30:00.123Z
+             */
+            waiting_since: string | null;
+            usage: components["schemas"]["Usage"];
+            /** @description Cost of all model calls, in US dollars. Trails the last accepted event by about a second, like `usage`. */
+            cost_usd: number;
+            /** @description Events reported so far. Trails the last accepted event by about a second. */
+            event_count: number;
+            /**
+             * Format: date-time
+             * @description When the service received the last event.
+             * @example 2026-01-31T09:30:00.123Z
+             */
+            last_event_at: string | null;
+            /** @description What the run waits for; null if it is not waiting. */
+            pending: components["schemas"]["PendingPause"] | null;
+            /** @description Where a run has what was searched. */
+            match?: components["schemas"]["SearchMatch"] | null;
+        };
         /** @description Activity that matches the subscription. */
         LiveActivity: {
             /**
@@ -2109,6 +3530,10 @@ export interface components {
             agent_id?: string | string[];
             /** @description Activity of these runs. */
             run_id?: string | string[];
+            /** @description Events and tasks only: of these tasks. */
+            task_id?: string | string[];
+            /** @description Runs only: of these sessions. */
+            session_id?: string | string[];
             /** @description Activity of these kinds. */
             kind?: ("event" | "task" | "run") | ("event" | "task" | "run")[];
             /** @description Events only: these types. A trailing `*` matches a prefix. */
@@ -2246,6 +3671,11 @@ export interface components {
         NewEvent: {
             /** @description A second event of the run with the same id is a duplicate. */
             id?: string;
+            /**
+             * Format: uuid
+             * @description The task of the run that the event is part of. The task may be reported later.
+             */
+            task_id?: string;
             /** @description The type of the event. The prefixes run., task., approval., input. are reserved for system events. */
             type: string;
             /**
@@ -2316,6 +3746,47 @@ export interface components {
             replaced_by: string | null;
             /** @description The secret: shown only now and not stored. */
             key: string;
+        };
+        /** @description An endpoint with its new secret. */
+        NewWebhook: {
+            /**
+             * Format: uuid
+             * @description The endpoint.
+             */
+            webhook_id: string;
+            /** @description Where messages are sent. */
+            url: string;
+            /** @description What receives the messages. */
+            description: string | null;
+            /** @description Conditions are combined with AND. A condition on a field that a kind of activity does not have excludes that kind. */
+            filter: components["schemas"]["LiveFilter"] | null;
+            format: components["schemas"]["WebhookFormat"];
+            signing: components["schemas"]["WebhookSigning"];
+            order: components["schemas"]["WebhookOrder"];
+            /**
+             * @description `behind`: so many deliveries are pending that the endpoint stops at its position until some succeed or are given up.
+             * @enum {string}
+             */
+            status: "active" | "behind" | "disabled";
+            /** @description Why the service has disabled the endpoint; null if it has not. */
+            disabled_reason: string | null;
+            /** @description Verifies signatures of `v1a`: `whpk_…`; null for `v1`. */
+            public_key: string | null;
+            /**
+             * Format: date-time
+             * @description When it was created.
+             * @example 2026-01-31T09:30:00.123Z
+             */
+            created_at: string;
+            /**
+             * Format: date-time
+             * @description When it was last edited.
+             * @example 2026-01-31T09:30:00.123Z
+             */
+            updated_at: string;
+            health: components["schemas"]["WebhookHealth"];
+            /** @description Verifies signatures of `v1`: `whsec_…`, shown only now; null for `v1a`. */
+            secret: string | null;
         };
         /** @description A workspace just created, with its first key. */
         NewWorkspace: {
@@ -2474,6 +3945,114 @@ export interface components {
             /** @description How long the call took. */
             duration_ms?: number;
         };
+        /** @description The workspace of the key. */
+        OwnWorkspace: {
+            /**
+             * Format: uuid
+             * @description The workspace.
+             */
+            workspace_id: string;
+            /** @description The display name of the workspace. */
+            name: string;
+            /** @description Days that events are kept, by the setting of the workspace or of the service, whichever is shorter; null: without end. */
+            events_kept_days: number | null;
+            /**
+             * Format: date-time
+             * @description When it was created.
+             * @example 2026-01-31T09:30:00.123Z
+             */
+            created_at: string;
+        };
+        /** @description Who asked, and what was said before. */
+        PauseContext: {
+            /** @description The session of the run that was invoked. */
+            session_id: string | null;
+            /** @description The caller's own name for the user of that run. */
+            external_user_id: string | null;
+            /** @description What the run was asked: the message of its user, or of the agent above it. A long one is cut. */
+            user_message: string | null;
+            /** @description What the model said last: with this call, or before it. A long text is cut. */
+            assistant_message: string | null;
+        };
+        /**
+         * @description Approvals are `approved` or `rejected`, input requests `answered`; both may expire, or be cancelled with their run.
+         * @enum {string}
+         */
+        PauseStatus: "pending" | "approved" | "rejected" | "answered" | "expired" | "cancelled";
+        /** @description An approval or an input request, on one line. */
+        PauseSummary: {
+            /**
+             * Format: uuid
+             * @description The `approval_id` or `request_id`.
+             */
+            pause_id: string;
+            type: components["schemas"]["PauseType"];
+            status: components["schemas"]["PauseStatus"];
+            /**
+             * Format: uuid
+             * @description The run that waits.
+             */
+            run_id: string;
+            /**
+             * Format: uuid
+             * @description The run that was invoked: the same, or an ancestor.
+             */
+            root_run_id: string;
+            /**
+             * Format: uuid
+             * @description The agent of the run that waits.
+             */
+            agent_id: string;
+            /** @description The session of the run that was invoked. */
+            session_id: string | null;
+            /** @description The caller's own name for the user of that run. */
+            external_user_id: string | null;
+            /** @description The tool to be called; null for a question. */
+            tool: string | null;
+            /** @description The arguments or the question: the first 300 characters. */
+            preview: string;
+            /**
+             * Format: date-time
+             * @description When the run began to wait.
+             * @example 2026-01-31T09:30:00.123Z
+             */
+            created_at: string;
+            /**
+             * Format: date-time
+             * @description When it expires; null: never.
+             * @example 2026-01-31T09:30:00.123Z
+             */
+            expires_at: string | null;
+            /**
+             * Format: date-time
+             * @description When it was decided, expired or was cancelled.
+             * @example 2026-01-31T09:30:00.123Z
+             */
+            decided_at: string | null;
+            /**
+             * Format: uuid
+             * @description The key that decided, or the person who was signed in.
+             */
+            decided_by: string | null;
+            /** @description The e-mail address of the person who was signed in, or else their name; null for a key. */
+            decided_by_person: string | null;
+            /** @description The comment of the person who decided, or the answer: the first 300 characters. */
+            reply: string | null;
+            /** @description Whether the call was approved with other arguments. */
+            is_edited: boolean;
+        };
+        /** @description A page of a list, newest first unless `order` is `oldest`; with a filter, a page may be shorter than `limit`, even empty, while `next_cursor` is not null. */
+        PauseSummaryPage: {
+            /** @description The items of this page, newest first unless `order` is `oldest`; with a filter, a page may be shorter than `limit`, even empty, while `next_cursor` is not null. */
+            items: components["schemas"]["PauseSummary"][];
+            /** @description `cursor` of the next page; null at the end of the list. */
+            next_cursor: string | null;
+        };
+        /**
+         * @description An approval, or an input request.
+         * @enum {string}
+         */
+        PauseType: "approval" | "input";
         /** @description What the run waits for. */
         PendingPause: {
             /**
@@ -2529,6 +4108,85 @@ export interface components {
              * @example 2026-01-31T09:30:00.123Z
              */
             expires_at: string | null;
+        };
+        /** @description Someone who has signed in. */
+        Person: {
+            /**
+             * Format: uuid
+             * @description The person, in this workspace.
+             */
+            person_id: string;
+            /** @description Identifies the person at the OpenID provider. */
+            subject: string;
+            /** @description The name that the provider gave. */
+            name: string | null;
+            /** @description The e-mail address that the provider gave. */
+            email: string | null;
+            role: components["schemas"]["PersonRole"];
+            status: components["schemas"]["PersonStatus"];
+            /**
+             * Format: date-time
+             * @description When the person first signed in.
+             * @example 2026-01-31T09:30:00.123Z
+             */
+            created_at: string;
+            /**
+             * Format: date-time
+             * @description When the person last signed in.
+             * @example 2026-01-31T09:30:00.123Z
+             */
+            signed_in_at: string;
+        };
+        /** @description Someone who has signed in, and where. */
+        PersonDetail: {
+            /**
+             * Format: uuid
+             * @description The person, in this workspace.
+             */
+            person_id: string;
+            /** @description Identifies the person at the OpenID provider. */
+            subject: string;
+            /** @description The name that the provider gave. */
+            name: string | null;
+            /** @description The e-mail address that the provider gave. */
+            email: string | null;
+            role: components["schemas"]["PersonRole"];
+            status: components["schemas"]["PersonStatus"];
+            /**
+             * Format: date-time
+             * @description When the person first signed in.
+             * @example 2026-01-31T09:30:00.123Z
+             */
+            created_at: string;
+            /**
+             * Format: date-time
+             * @description When the person last signed in.
+             * @example 2026-01-31T09:30:00.123Z
+             */
+            signed_in_at: string;
+            /** @description Where they are signed in, newest first. */
+            sign_ins: components["schemas"]["SignIn"][];
+        };
+        /** @description A page of a list, newest first. */
+        PersonPage: {
+            /** @description The items of this page, newest first. */
+            items: components["schemas"]["Person"][];
+            /** @description `cursor` of the next page; null at the end of the list. */
+            next_cursor: string | null;
+        };
+        /**
+         * @description A viewer reads; an approver also decides and cancels; an admin may do all.
+         * @enum {string}
+         */
+        PersonRole: "viewer" | "approver" | "admin";
+        /**
+         * @description A suspended person cannot sign in.
+         * @enum {string}
+         */
+        PersonStatus: "active" | "suspended";
+        PutRunView: {
+            /** @description Filters, columns and order, as the address of the dashboard's list of runs has them. */
+            query: string;
         };
         PutSecret: {
             /** @description A valid header value: one line, without leading or trailing spaces. */
@@ -2695,6 +4353,15 @@ export interface components {
                 detail: string;
             }[];
         };
+        RecoverWebhook: {
+            /**
+             * Format: date-time
+             * @description Deliver again what was accepted at this time or later.
+             */
+            since?: string;
+            /** @description Deliver again what follows this cursor; 0: from the oldest retained activity. */
+            after?: string;
+        };
         Reject: {
             /** @description The reason; stored, and passed to the model after a rejection. */
             comment?: string | null;
@@ -2702,6 +4369,10 @@ export interface components {
             stream?: boolean;
             /** @description Responds 202 at once; the run continues in the background. */
             background?: boolean;
+        };
+        RenameRunView: {
+            /** @description The new name. */
+            name: string;
         };
         ReportTask: {
             /**
@@ -2756,6 +4427,8 @@ export interface components {
             cost_usd?: number;
         };
         /** @description Empty: send `{}`. */
+        RestoreVersion: Record<string, never>;
+        /** @description Empty: send `{}`. */
         RevokeKey: Record<string, never>;
         RotateKey: {
             /**
@@ -2787,10 +4460,7 @@ export interface components {
              * @description The run that started this one.
              */
             parent_run_id: string | null;
-            /**
-             * Format: uuid
-             * @description The session that the run belongs to. Hosted agents only.
-             */
+            /** @description The session that the run belongs to. */
             session_id: string | null;
             /** @description The caller's own name for the user. */
             external_user_id: string | null;
@@ -2834,6 +4504,16 @@ export interface components {
             completed_at: string | null;
             /** @description From started_at to completed_at. */
             duration_ms: number | null;
+            /** @description duration_ms without waiting_ms. */
+            active_ms: number | null;
+            /** @description How long the run waited for people, to approve a call or to answer a question, without the wait that began at `waiting_since`. 0 for external runs. */
+            waiting_ms: number;
+            /**
+             * Format: date-time
+             * @description Since when it waits for a person; null if it does not.
+             * @example 2026-01-31T09:30:00.123Z
+             */
+            waiting_since: string | null;
             usage: components["schemas"]["Usage"];
             /** @description Cost of all model calls, in US dollars. Trails the last accepted event by about a second, like `usage`. */
             cost_usd: number;
@@ -2957,6 +4637,14 @@ export interface components {
             } | null;
             usage: components["schemas"]["Usage"];
         };
+        /** @description A page of the list of runs, newest first. */
+        RunList: {
+            /** @description The items of this page, newest first. */
+            items: components["schemas"]["ListedRun"][];
+            /** @description `cursor` of the next page; null at the end of the list. */
+            next_cursor: string | null;
+            searched?: components["schemas"]["Searched"];
+        };
         /** @description A run, without its `input` and `output`. */
         RunOfFeed: {
             /**
@@ -2980,10 +4668,7 @@ export interface components {
              * @description The run that started this one.
              */
             parent_run_id: string | null;
-            /**
-             * Format: uuid
-             * @description The session that the run belongs to. Hosted agents only.
-             */
+            /** @description The session that the run belongs to. */
             session_id: string | null;
             /** @description The caller's own name for the user. */
             external_user_id: string | null;
@@ -3019,6 +4704,16 @@ export interface components {
             completed_at: string | null;
             /** @description From started_at to completed_at. */
             duration_ms: number | null;
+            /** @description duration_ms without waiting_ms. */
+            active_ms: number | null;
+            /** @description How long the run waited for people, to approve a call or to answer a question, without the wait that began at `waiting_since`. 0 for external runs. */
+            waiting_ms: number;
+            /**
+             * Format: date-time
+             * @description Since when it waits for a person; null if it does not.
+             * @example 2026-01-31T09:30:00.123Z
+             */
+            waiting_since: string | null;
             usage: components["schemas"]["Usage"];
             /** @description Cost of all model calls, in US dollars. Trails the last accepted event by about a second, like `usage`. */
             cost_usd: number;
@@ -3081,6 +4776,32 @@ export interface components {
          * @enum {string}
          */
         RunStatus: "queued" | "running" | "awaiting_approval" | "awaiting_input" | "completed" | "failed" | "cancelled" | "timed_out";
+        /** @description A view of the dashboard's list of runs, which everyone in the workspace sees. */
+        RunView: {
+            /** @description Unique in the workspace. */
+            name: string;
+            /** @description Filters, columns and order, as in `status=failed&cols=started,error`. */
+            query: string;
+            /**
+             * Format: date-time
+             * @description When it was created.
+             * @example 2026-01-31T09:30:00.123Z
+             */
+            created_at: string;
+            /**
+             * Format: date-time
+             * @description When it was last changed.
+             * @example 2026-01-31T09:30:00.123Z
+             */
+            updated_at: string;
+        };
+        /** @description A page of a list, newest first. */
+        RunViewPage: {
+            /** @description The items of this page, newest first. */
+            items: components["schemas"]["RunView"][];
+            /** @description `cursor` of the next page; null at the end of the list. */
+            next_cursor: string | null;
+        };
         /**
          * @description The service runs hosted agents; external ones report to it. Fixed at creation; default external.
          * @enum {string}
@@ -3103,6 +4824,8 @@ export interface components {
             params: {
                 [key: string]: unknown;
             };
+            /** @description How the result is drawn; null for a table. */
+            chart: components["schemas"]["Chart"] | null;
             /**
              * Format: date-time
              * @description When it was created.
@@ -3122,6 +4845,44 @@ export interface components {
             items: components["schemas"]["SavedQuery"][];
             /** @description `cursor` of the next page; null at the end of the list. */
             next_cursor: string | null;
+        };
+        /** @description Where a run has what was searched. */
+        SearchMatch: {
+            /**
+             * @description The field of the run, of the event, or of the task.
+             * @enum {string}
+             */
+            field: "run_id" | "external_run_id" | "session_id" | "external_user_id" | "agent_name" | "tags" | "error_message" | "error_detail" | "input" | "output" | "metadata" | "event.id" | "event.payload" | "task.id" | "task.name" | "task.input" | "task.output" | "task.error_message";
+            /** @description The text around the place, in pieces. */
+            snippet: {
+                /** @description A piece of the text. */
+                text: string;
+                /**
+                 * @description This piece is what was searched.
+                 * @constant
+                 */
+                match?: true;
+            }[];
+            /** @description The event. */
+            event_id?: string;
+            /** @description The `seq` of the event. */
+            event_seq?: number;
+            /** @description The type of the event. */
+            event_type?: string;
+            /**
+             * Format: uuid
+             * @description The task, or the task of the event.
+             */
+            task_id?: string;
+        };
+        /** @description How far a search with `q` got. */
+        Searched: {
+            /**
+             * Format: date-time
+             * @description Null if all runs were searched. Otherwise time ran out: only runs created at this moment or later were searched, and `next_cursor` continues with the others.
+             * @example 2026-01-31T09:30:00.123Z
+             */
+            runs_since: string | null;
         };
         /** @description A secret, without its value. */
         Secret: {
@@ -3147,27 +4908,52 @@ export interface components {
             /** @description `cursor` of the next page; null at the end of the list. */
             next_cursor: string | null;
         };
-        /** @description A conversation with a hosted agent. */
+        /** @description A conversation over several runs. */
         Session: {
-            /**
-             * Format: uuid
-             * @description The session.
-             */
+            /** @description The session: a UUID if it is hosted, or else the name that its runs give it. */
             session_id: string;
+            kind: components["schemas"]["SessionKind"];
             /**
              * Format: uuid
-             * @description The agent of the session.
+             * @description The agent of the session; of an external one, that of its newest run.
              */
             agent_id: string;
-            /** @description The caller's own name for the user. */
+            /** @description The caller's own name for the user; of an external session, that of the newest run that names one. */
             external_user_id: string | null;
-            /** @description Messages so far. */
+            /** @description Messages that a hosted session remembers so far; 0 of an external one. */
             message_count: number;
             /**
              * Format: uuid
-             * @description The run that may continue the session now; others wait.
+             * @description The run that may continue a hosted session now; others wait. Null of an external one.
              */
             active_run_id: string | null;
+            /** @description The status of the newest run. */
+            status: components["schemas"]["RunStatus"];
+            /** @description Its runs; only the newest 2,000 are counted, in a list 200. */
+            run_count: number;
+            /** @description Whether it has more runs than are counted. */
+            is_partial: boolean;
+            /** @description Those that have failed or timed out. */
+            failed_count: number;
+            /** @description Those that wait for a person. */
+            waiting_count: number;
+            /** @description Tokens of these runs. */
+            usage: components["schemas"]["Usage"];
+            /** @description Cost of these runs, in US dollars. */
+            cost_usd: number;
+            /** @description Agents of these runs, ten at most. */
+            agent_ids: string[];
+            /** @description Users that these runs name, ten at most. */
+            external_user_ids: string[];
+            /** @description The input of the first run, shortened; null if it is empty, or an agent key reads a session that very many runs of other agents begin. */
+            first_message: string | null;
+            /** @description The output of the newest run, or else why it failed or its input, shortened. */
+            last_message: string | null;
+            /**
+             * Format: uuid
+             * @description The newest run.
+             */
+            last_run_id: string;
             /**
              * Format: date-time
              * @description When the session started.
@@ -3180,13 +4966,94 @@ export interface components {
              * @example 2026-01-31T09:30:00.123Z
              */
             updated_at: string;
+            /**
+             * Format: date-time
+             * @description When one of these runs last began, reported an event, or ended.
+             * @example 2026-01-31T09:30:00.123Z
+             */
+            last_activity_at: string;
         };
-        /** @description A page of a list, newest first. */
+        /**
+         * @description `hosted`: the service itself runs the session. `external`: runs of agents elsewhere name it.
+         * @enum {string}
+         */
+        SessionKind: "hosted" | "external";
+        /** @description A page of a list, newest activity first. */
         SessionPage: {
-            /** @description The items of this page, newest first. */
+            /** @description The items of this page, newest activity first. */
             items: components["schemas"]["Session"][];
             /** @description `cursor` of the next page; null at the end of the list. */
             next_cursor: string | null;
+        };
+        /** @description A browser in which a person is signed in. */
+        SignIn: {
+            /**
+             * Format: uuid
+             * @description The sign-in.
+             */
+            sign_in_id: string;
+            /**
+             * Format: date-time
+             * @description When it began.
+             * @example 2026-01-31T09:30:00.123Z
+             */
+            created_at: string;
+            /**
+             * Format: date-time
+             * @description When it was last used, up to some seconds late.
+             * @example 2026-01-31T09:30:00.123Z
+             */
+            last_used_at: string;
+            /**
+             * Format: date-time
+             * @description When it ends at the latest.
+             * @example 2026-01-31T09:30:00.123Z
+             */
+            expires_at: string;
+        };
+        /** @description A sign-in that has ended. */
+        SignInEnded: {
+            /**
+             * Format: uuid
+             * @description The sign-in that has ended.
+             */
+            sign_in_id: string;
+        };
+        /** @description How people sign in to the page, and who has. */
+        SignInState: {
+            /** @description Whether people can sign in by OpenID Connect, at `/auth/sign-in`. */
+            openid: boolean;
+            /** @description Whether the page takes a workspace key. */
+            keys: boolean;
+            /** @description The person who is signed in. */
+            person: components["schemas"]["SignedIn"] | null;
+        };
+        /** @description The person who is signed in. */
+        SignedIn: {
+            /**
+             * Format: uuid
+             * @description The person.
+             */
+            person_id: string;
+            /**
+             * Format: uuid
+             * @description The sign-in of this browser.
+             */
+            sign_in_id: string;
+            /** @description Their name. */
+            name: string | null;
+            /** @description Their e-mail address. */
+            email: string | null;
+            role: components["schemas"]["PersonRole"];
+            workspace: components["schemas"]["WorkspaceName"];
+            /** @description All workspaces that the person may enter, this one included. */
+            workspaces: components["schemas"]["WorkspaceName"][];
+            /**
+             * Format: date-time
+             * @description When the sign-in ends at the latest.
+             * @example 2026-01-31T09:30:00.123Z
+             */
+            expires_at: string;
         };
         /** @description A value of a placeholder. */
         SqlScalar: string | number | boolean | null;
@@ -3213,6 +5080,10 @@ export interface components {
              * @description The run of the same workspace that started this one.
              */
             parent_run_id?: string;
+            /** @description The caller's own name for the conversation that the run belongs to. The id of a session that the service itself runs is a CONFLICT. */
+            session_id?: string;
+            /** @description The caller's own name for the user. */
+            external_user_id?: string;
             /** @description Labels to find the run by. */
             tags?: string[];
             /** @description Any other data to store with the run. Default `{}`. */
@@ -3344,6 +5215,87 @@ export interface components {
          * @enum {string}
          */
         TaskStatus: "pending" | "running" | "completed" | "failed" | "skipped";
+        TestAlert: {
+            /**
+             * Format: date-time
+             * @description The first evaluation is at or after this time.
+             */
+            from: string;
+            /**
+             * Format: date-time
+             * @description The last evaluation is at or before this time, which must be past.
+             */
+            to: string;
+            /** @description Time between two evaluations; `every` by default. */
+            step?: string;
+        };
+        TestAlertDefinition: {
+            /** @description Unique in the workspace. */
+            name: string;
+            /**
+             * Format: uuid
+             * @description A saved query; instead of `query`.
+             */
+            query_id?: string;
+            /** @description One SELECT in ClickHouse SQL; instead of `query_id`. */
+            query?: string;
+            /** @description Values of `{name:Type}` placeholders. Give integers beyond 2^53 as strings. */
+            params?: {
+                [key: string]: components["schemas"]["SqlScalar"] | components["schemas"]["SqlScalar"][];
+            };
+            /** @description Time between two evaluations, `1m` to `1d`. */
+            every: string;
+            /** @description Sets the placeholders `{from:DateTime64(3)}` and `{to:DateTime64(3)}` of the query: `to` is the time of the evaluation, `from` is this long before it. */
+            window?: string | null;
+            /** @description Columns whose values identify a series. Each series has its own state. None: one series. */
+            by?: string[];
+            /** @description When a series fires: a comparison, or `any_row` (the result has a row of the series). */
+            condition: {
+                /** @description A numeric column of the result. */
+                column: string;
+                /**
+                 * @description How the column is compared with `value`.
+                 * @enum {string}
+                 */
+                op: ">" | ">=" | "<" | "<=" | "=" | "!=";
+                /** @description The condition holds when the comparison does. */
+                value: number;
+                /** @description A firing series keeps firing until the comparison with this value fails, too, so that a value near the threshold does not fire repeatedly. Not with `=` and `!=`. */
+                recover_value?: number;
+            } | "any_row";
+            /** @description How long the condition must hold before a series fires. */
+            for?: string | null;
+            /** @description How long the condition must not hold before a firing series is ok. */
+            keep_firing_for?: string | null;
+            /**
+             * @description What a series without a row means: `ok` (default) counts as ok, `last` keeps its state, `alert` alerts, `zero` is the value 0. Without effect for `any_row`: there, the condition does not hold.
+             * @enum {string}
+             */
+            no_data?: "ok" | "last" | "alert" | "zero";
+            /**
+             * @description What a failing query means: `last` (default) keeps all states, `alert` alerts.
+             * @enum {string}
+             */
+            on_error?: "last" | "alert";
+            /** @description Repeats `alert.fired` at this interval for a series that still alerts. */
+            renotify?: string | null;
+            /** @description The webhooks that get `alert.fired` and `alert.resolved`. */
+            notify?: string[];
+            /** @description Whether it is evaluated; true by default. */
+            enabled?: boolean;
+            /**
+             * Format: date-time
+             * @description The first evaluation is at or after this time.
+             */
+            from: string;
+            /**
+             * Format: date-time
+             * @description The last evaluation is at or before this time, which must be past.
+             */
+            to: string;
+            /** @description Time between two evaluations; `every` by default. */
+            step?: string;
+        };
         /**
          * @description What started the run.
          * @enum {string}
@@ -3358,6 +5310,196 @@ export interface components {
             /** @description The sum of both. */
             total_tokens: number;
         };
+        /** @description A user of agents, as runs name it in `external_user_id`. */
+        User: {
+            /** @description The caller's own name for the user. */
+            external_user_id: string;
+            /** @description Its runs; at most 10,000 are counted, the newest. */
+            run_count: number;
+            /** @description Whether it has more runs than are counted. */
+            is_partial: boolean;
+            /** @description Sessions of these runs. */
+            session_count: number;
+            /** @description Those that have failed or timed out. */
+            failed_count: number;
+            /** @description Those that wait for a person. */
+            waiting_count: number;
+            /** @description Tokens of these runs. */
+            usage: components["schemas"]["Usage"];
+            /** @description Cost of these runs, in US dollars. */
+            cost_usd: number;
+            /** @description Agents of these runs, ten at most. */
+            agent_ids: string[];
+            /** @description The share of failed runs, those that timed out included, among those that completed or failed; null if none has. */
+            failure_rate: number | null;
+            /**
+             * Format: date-time
+             * @description When the first run of all began.
+             * @example 2026-01-31T09:30:00.123Z
+             */
+            first_seen_at: string;
+            /**
+             * Format: date-time
+             * @description When one of these runs last began, reported an event, or ended.
+             * @example 2026-01-31T09:30:00.123Z
+             */
+            last_seen_at: string;
+        };
+        /** @description An endpoint that activity is sent to, without its secret. */
+        Webhook: {
+            /**
+             * Format: uuid
+             * @description The endpoint.
+             */
+            webhook_id: string;
+            /** @description Where messages are sent. */
+            url: string;
+            /** @description What receives the messages. */
+            description: string | null;
+            /** @description Conditions are combined with AND. A condition on a field that a kind of activity does not have excludes that kind. */
+            filter: components["schemas"]["LiveFilter"] | null;
+            format: components["schemas"]["WebhookFormat"];
+            signing: components["schemas"]["WebhookSigning"];
+            order: components["schemas"]["WebhookOrder"];
+            /**
+             * @description `behind`: so many deliveries are pending that the endpoint stops at its position until some succeed or are given up.
+             * @enum {string}
+             */
+            status: "active" | "behind" | "disabled";
+            /** @description Why the service has disabled the endpoint; null if it has not. */
+            disabled_reason: string | null;
+            /** @description Verifies signatures of `v1a`: `whpk_…`; null for `v1`. */
+            public_key: string | null;
+            /**
+             * Format: date-time
+             * @description When it was created.
+             * @example 2026-01-31T09:30:00.123Z
+             */
+            created_at: string;
+            /**
+             * Format: date-time
+             * @description When it was last edited.
+             * @example 2026-01-31T09:30:00.123Z
+             */
+            updated_at: string;
+            health: components["schemas"]["WebhookHealth"];
+        };
+        /** @description A message to an endpoint, as of its latest attempt. */
+        WebhookDelivery: {
+            /** @description The `webhook-id` of every attempt. */
+            delivery_id: string;
+            /**
+             * Format: uuid
+             * @description The endpoint.
+             */
+            webhook_id: string;
+            /** @description The type of the message. */
+            type: string;
+            /**
+             * Format: uuid
+             * @description The run that the message is about; null for alerts and tests.
+             */
+            run_id: string | null;
+            /** @description The position of the activity; 0 for tests. */
+            seq: number;
+            /** @description The number of the latest attempt; 0 while it waits for an earlier delivery of its run. */
+            attempt: number;
+            status: components["schemas"]["WebhookDeliveryStatus"];
+            /** @description HTTP status of the answer; null if there was none. */
+            http_status: number | null;
+            /** @description Duration of the latest attempt, if known. */
+            duration_ms: number | null;
+            /** @description The start of the answer, or why there was none. */
+            response: string | null;
+            /**
+             * Format: date-time
+             * @description When the latest attempt was made.
+             * @example 2026-01-31T09:30:00.123Z
+             */
+            at: string | null;
+            /**
+             * Format: date-time
+             * @description When the next attempt is made, if one follows and its time is known.
+             * @example 2026-01-31T09:30:00.123Z
+             */
+            next_at: string | null;
+        };
+        /** @description A page of a list, newest first. */
+        WebhookDeliveryPage: {
+            /** @description The items of this page, newest first. */
+            items: components["schemas"]["WebhookDelivery"][];
+            /** @description `cursor` of the next page; null at the end of the list. */
+            next_cursor: string | null;
+        };
+        /**
+         * @description `pending`: another attempt follows, or it waits for an earlier one of its run; `failed`: given up.
+         * @enum {string}
+         */
+        WebhookDeliveryStatus: "pending" | "succeeded" | "failed";
+        /**
+         * @description The body: JSON of Standard Webhooks, or a message for a Slack incoming webhook.
+         * @enum {string}
+         */
+        WebhookFormat: "standard" | "slack";
+        /** @description How far an endpoint has got, and whether it answers. */
+        WebhookHealth: {
+            /** @description The cursor up to which everything has been delivered or given up, or is `pending`. */
+            position: string;
+            /** @description Positions from there to the end of the log; null while the log cannot be read. */
+            lag: number | null;
+            /** @description Deliveries that wait for another attempt, or for an earlier one of their run. */
+            pending: number;
+            /**
+             * Format: date-time
+             * @description Since when every attempt has failed; null while they succeed.
+             * @example 2026-01-31T09:30:00.123Z
+             */
+            failing_since: string | null;
+            /**
+             * Format: date-time
+             * @description The last attempt that succeeded.
+             * @example 2026-01-31T09:30:00.123Z
+             */
+            last_succeeded_at: string | null;
+            /**
+             * Format: date-time
+             * @description The last attempt that failed.
+             * @example 2026-01-31T09:30:00.123Z
+             */
+            last_failed_at: string | null;
+            /** @description The cursor at which the current recovery ends; null while there is none. */
+            recovering_until: string | null;
+        };
+        /** @description Messages for a receiver without a public address. */
+        WebhookMessages: {
+            /** @description The bodies of the messages, as they are sent, oldest first. */
+            data: {
+                [key: string]: unknown;
+            }[];
+            /** @description The `iterator` of the next call. */
+            iterator: string;
+            /** @description Whether the end of the log was reached. */
+            done: boolean;
+            /** @description Whether activity before these messages is no longer available. */
+            gap: boolean;
+        };
+        /**
+         * @description `run`: in order within each run; only that run waits for a retry. `strict`: one at a time, in order; all others wait until it succeeds.
+         * @enum {string}
+         */
+        WebhookOrder: "run" | "strict";
+        /** @description A page of a list, newest first. */
+        WebhookPage: {
+            /** @description The items of this page, newest first. */
+            items: components["schemas"]["Webhook"][];
+            /** @description `cursor` of the next page; null at the end of the list. */
+            next_cursor: string | null;
+        };
+        /**
+         * @description `v1`: HMAC-SHA256 with a shared secret; `v1a`: ed25519 with a public key.
+         * @enum {string}
+         */
+        WebhookSigning: "v1" | "v1a";
         /** @description A tenant. */
         Workspace: {
             /**
@@ -3382,6 +5524,16 @@ export interface components {
              * @example 2026-01-31T09:30:00.123Z
              */
             updated_at: string;
+        };
+        /** @description A workspace that a person may enter. */
+        WorkspaceName: {
+            /**
+             * Format: uuid
+             * @description The workspace.
+             */
+            workspace_id: string;
+            /** @description Its name. */
+            name: string;
         };
         /** @description A page of a list, newest first. */
         WorkspacePage: {
@@ -3793,10 +5945,14 @@ export interface operations {
     listRuns: {
         parameters: {
             query?: {
-                /** @description Runs of this status. Repeatable; matches any of the values. */
+                /** @description Runs in which all of these words and phrases were said: `refund "order 4711"`. Each run says where, in `match`. */
+                q?: string;
+                /** @description Runs of any of these statuses: repeated, or separated by commas, as in `failed,timed_out`. */
                 status?: components["schemas"]["RunStatus"][];
                 /** @description Runs of this agent. */
                 agent_id?: string;
+                /** @description Runs of this version of their agent. */
+                agent_version?: number;
                 /** @description Runs with this trigger. */
                 trigger_type?: components["schemas"]["TriggerType"];
                 /** @description Runs with this external_run_id. */
@@ -3805,6 +5961,8 @@ export interface operations {
                 parent_run_id?: string;
                 /** @description Runs of this session. */
                 session_id?: string;
+                /** @description Runs of this user. */
+                external_user_id?: string;
                 /** @description Runs that have this tag. */
                 tag?: string;
                 /** @description Runs created at this moment or later. */
@@ -3822,7 +5980,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description A page of a list, newest first. */
+            /** @description A page of the list of runs, newest first. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -3832,7 +5990,7 @@ export interface operations {
                 };
                 content: {
                     "application/json": {
-                        data: components["schemas"]["RunPage"];
+                        data: components["schemas"]["RunList"];
                         /** @description Null: the call succeeded. */
                         error: null;
                     };
@@ -4015,6 +6173,166 @@ export interface operations {
             404: components["responses"]["NOT_FOUND"];
             409: components["responses"]["CONFLICT"];
             413: components["responses"]["PAYLOAD_TOO_LARGE"];
+            429: components["responses"]["RATE_LIMITED"];
+            500: components["responses"]["INTERNAL"];
+            503: components["responses"]["UNAVAILABLE"];
+        };
+    };
+    setView: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The view. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PutRunView"];
+            };
+        };
+        responses: {
+            /** @description A view of the dashboard's list of runs, which everyone in the workspace sees. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["RunView"];
+                        /** @description Null: the call succeeded. */
+                        error: null;
+                    };
+                };
+            };
+            400: components["responses"]["VALIDATION_ERROR"];
+            401: components["responses"]["UNAUTHENTICATED"];
+            403: components["responses"]["FORBIDDEN"];
+            409: components["responses"]["CONFLICT"];
+            413: components["responses"]["PAYLOAD_TOO_LARGE"];
+            429: components["responses"]["RATE_LIMITED"];
+            500: components["responses"]["INTERNAL"];
+            503: components["responses"]["UNAVAILABLE"];
+        };
+    };
+    deleteView: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The view. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["DeletedRunView"];
+                        /** @description Null: the call succeeded. */
+                        error: null;
+                    };
+                };
+            };
+            400: components["responses"]["VALIDATION_ERROR"];
+            401: components["responses"]["UNAUTHENTICATED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            429: components["responses"]["RATE_LIMITED"];
+            500: components["responses"]["INTERNAL"];
+            503: components["responses"]["UNAVAILABLE"];
+        };
+    };
+    renameView: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The view. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["RenameRunView"];
+            };
+        };
+        responses: {
+            /** @description A view of the dashboard's list of runs, which everyone in the workspace sees. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["RunView"];
+                        /** @description Null: the call succeeded. */
+                        error: null;
+                    };
+                };
+            };
+            400: components["responses"]["VALIDATION_ERROR"];
+            401: components["responses"]["UNAUTHENTICATED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            409: components["responses"]["CONFLICT"];
+            413: components["responses"]["PAYLOAD_TOO_LARGE"];
+            429: components["responses"]["RATE_LIMITED"];
+            500: components["responses"]["INTERNAL"];
+            503: components["responses"]["UNAVAILABLE"];
+        };
+    };
+    listViews: {
+        parameters: {
+            query?: {
+                /** @description Items per page; default 50. */
+                limit?: number;
+                /** @description `next_cursor` of the previous page. */
+                cursor?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page of a list, newest first. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["RunViewPage"];
+                        /** @description Null: the call succeeded. */
+                        error: null;
+                    };
+                };
+            };
+            400: components["responses"]["VALIDATION_ERROR"];
+            401: components["responses"]["UNAUTHENTICATED"];
+            403: components["responses"]["FORBIDDEN"];
             429: components["responses"]["RATE_LIMITED"];
             500: components["responses"]["INTERNAL"];
             503: components["responses"]["UNAVAILABLE"];
@@ -4460,6 +6778,137 @@ export interface operations {
             503: components["responses"]["UNAVAILABLE"];
         };
     };
+    listAgentVersions: {
+        parameters: {
+            query?: {
+                /** @description Items per page; default 50. */
+                limit?: number;
+                /** @description `next_cursor` of the previous page. */
+                cursor?: string;
+            };
+            header?: never;
+            path: {
+                /** @description The agent. */
+                agent_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page of a list, newest first. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["AgentVersionPage"];
+                        /** @description Null: the call succeeded. */
+                        error: null;
+                    };
+                };
+            };
+            400: components["responses"]["VALIDATION_ERROR"];
+            401: components["responses"]["UNAUTHENTICATED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            429: components["responses"]["RATE_LIMITED"];
+            500: components["responses"]["INTERNAL"];
+            503: components["responses"]["UNAVAILABLE"];
+        };
+    };
+    getAgentVersion: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The agent. */
+                agent_id: string;
+                /** @description The number of the version. */
+                version: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A version of an agent, with its configuration. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["AgentVersion"];
+                        /** @description Null: the call succeeded. */
+                        error: null;
+                    };
+                };
+            };
+            400: components["responses"]["VALIDATION_ERROR"];
+            401: components["responses"]["UNAUTHENTICATED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            429: components["responses"]["RATE_LIMITED"];
+            500: components["responses"]["INTERNAL"];
+            503: components["responses"]["UNAVAILABLE"];
+        };
+    };
+    restoreAgentVersion: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A repeated call with the same key gets the answer of the first one, for 24 hours. */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                /** @description The agent. */
+                agent_id: string;
+                /** @description The number of the version. */
+                version: number;
+            };
+            cookie?: never;
+        };
+        /** @description Empty: send `{}`. */
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["RestoreVersion"];
+            };
+        };
+        responses: {
+            /** @description An agent. Fields that its runtime type does not have are null. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Idempotent-Replayed": components["headers"]["Idempotent-Replayed"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["Agent"];
+                        /** @description Null: the call succeeded. */
+                        error: null;
+                    };
+                };
+            };
+            400: components["responses"]["VALIDATION_ERROR"];
+            401: components["responses"]["UNAUTHENTICATED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            409: components["responses"]["CONFLICT"];
+            413: components["responses"]["PAYLOAD_TOO_LARGE"];
+            429: components["responses"]["RATE_LIMITED"];
+            500: components["responses"]["INTERNAL"];
+            503: components["responses"]["UNAVAILABLE"];
+        };
+    };
     listKeys: {
         parameters: {
             query?: {
@@ -4689,6 +7138,286 @@ export interface operations {
             503: components["responses"]["UNAVAILABLE"];
         };
     };
+    listPeople: {
+        parameters: {
+            query?: {
+                /** @description Only people with this status. */
+                status?: components["schemas"]["PersonStatus"];
+                /** @description Items per page; default 50. */
+                limit?: number;
+                /** @description `next_cursor` of the previous page. */
+                cursor?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page of a list, newest first. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["PersonPage"];
+                        /** @description Null: the call succeeded. */
+                        error: null;
+                    };
+                };
+            };
+            400: components["responses"]["VALIDATION_ERROR"];
+            401: components["responses"]["UNAUTHENTICATED"];
+            403: components["responses"]["FORBIDDEN"];
+            429: components["responses"]["RATE_LIMITED"];
+            500: components["responses"]["INTERNAL"];
+            503: components["responses"]["UNAVAILABLE"];
+        };
+    };
+    getPerson: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The person. */
+                person_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Someone who has signed in, and where. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["PersonDetail"];
+                        /** @description Null: the call succeeded. */
+                        error: null;
+                    };
+                };
+            };
+            400: components["responses"]["VALIDATION_ERROR"];
+            401: components["responses"]["UNAUTHENTICATED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            429: components["responses"]["RATE_LIMITED"];
+            500: components["responses"]["INTERNAL"];
+            503: components["responses"]["UNAVAILABLE"];
+        };
+    };
+    editPerson: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The person. */
+                person_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["EditPerson"];
+            };
+        };
+        responses: {
+            /** @description Someone who has signed in. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["Person"];
+                        /** @description Null: the call succeeded. */
+                        error: null;
+                    };
+                };
+            };
+            400: components["responses"]["VALIDATION_ERROR"];
+            401: components["responses"]["UNAUTHENTICATED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            413: components["responses"]["PAYLOAD_TOO_LARGE"];
+            429: components["responses"]["RATE_LIMITED"];
+            500: components["responses"]["INTERNAL"];
+            503: components["responses"]["UNAVAILABLE"];
+        };
+    };
+    revokeSignIn: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A repeated call with the same key gets the answer of the first one, for 24 hours. */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                /** @description The sign-in. */
+                sign_in_id: string;
+            };
+            cookie?: never;
+        };
+        /** @description Empty: send `{}`. */
+        requestBody: {
+            content: {
+                "application/json": Record<string, never>;
+            };
+        };
+        responses: {
+            /** @description A sign-in that has ended. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Idempotent-Replayed": components["headers"]["Idempotent-Replayed"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["SignInEnded"];
+                        /** @description Null: the call succeeded. */
+                        error: null;
+                    };
+                };
+            };
+            400: components["responses"]["VALIDATION_ERROR"];
+            401: components["responses"]["UNAUTHENTICATED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            409: components["responses"]["CONFLICT"];
+            413: components["responses"]["PAYLOAD_TOO_LARGE"];
+            429: components["responses"]["RATE_LIMITED"];
+            500: components["responses"]["INTERNAL"];
+            503: components["responses"]["UNAVAILABLE"];
+        };
+    };
+    getSignIn: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description How people sign in to the page, and who has. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["SignInState"];
+                        /** @description Null: the call succeeded. */
+                        error: null;
+                    };
+                };
+            };
+            500: components["responses"]["INTERNAL"];
+        };
+    };
+    signOut: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A repeated call with the same key gets the answer of the first one, for 24 hours. */
+                "Idempotency-Key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        /** @description Empty: send `{}`. */
+        requestBody: {
+            content: {
+                "application/json": Record<string, never>;
+            };
+        };
+        responses: {
+            /** @description A sign-in that has ended. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Idempotent-Replayed": components["headers"]["Idempotent-Replayed"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["SignInEnded"];
+                        /** @description Null: the call succeeded. */
+                        error: null;
+                    };
+                };
+            };
+            400: components["responses"]["VALIDATION_ERROR"];
+            401: components["responses"]["UNAUTHENTICATED"];
+            403: components["responses"]["FORBIDDEN"];
+            409: components["responses"]["CONFLICT"];
+            413: components["responses"]["PAYLOAD_TOO_LARGE"];
+            429: components["responses"]["RATE_LIMITED"];
+            500: components["responses"]["INTERNAL"];
+            503: components["responses"]["UNAVAILABLE"];
+        };
+    };
+    changeWorkspace: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A repeated call with the same key gets the answer of the first one, for 24 hours. */
+                "Idempotency-Key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ChangeWorkspace"];
+            };
+        };
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Idempotent-Replayed": components["headers"]["Idempotent-Replayed"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["ChangeWorkspace"];
+                        /** @description Null: the call succeeded. */
+                        error: null;
+                    };
+                };
+            };
+            400: components["responses"]["VALIDATION_ERROR"];
+            401: components["responses"]["UNAUTHENTICATED"];
+            403: components["responses"]["FORBIDDEN"];
+            409: components["responses"]["CONFLICT"];
+            413: components["responses"]["PAYLOAD_TOO_LARGE"];
+            429: components["responses"]["RATE_LIMITED"];
+            500: components["responses"]["INTERNAL"];
+            503: components["responses"]["UNAVAILABLE"];
+        };
+    };
     createFeedToken: {
         parameters: {
             query?: never;
@@ -4740,13 +7469,17 @@ export interface operations {
                 agent_id?: string[];
                 /** @description Activity of this run. Repeatable; matches any of the values. */
                 run_id?: string[];
+                /** @description Events and tasks only: of this task. Repeatable; matches any of the values. */
+                task_id?: string[];
+                /** @description Runs only: of this session. Repeatable; matches any of the values. */
+                session_id?: string[];
                 /** @description Activity of this kind. Repeatable; matches any of the values. */
                 kind?: components["schemas"]["ActivityKind"][];
                 /** @description Events only. A trailing `*` matches a prefix. Repeatable. */
                 type?: string[];
                 /** @description Events only: this level or higher. */
                 level?: components["schemas"]["EventLevel"];
-                /** @description Runs and tasks only. Repeatable. */
+                /** @description Runs and tasks only. Repeatable, or separated by commas. */
                 status?: string[];
                 /** @description Runs only. Repeatable; matches any of the tags. */
                 tag?: string[];
@@ -4973,6 +7706,60 @@ export interface operations {
             503: components["responses"]["UNAVAILABLE"];
         };
     };
+    listPauses: {
+        parameters: {
+            query?: {
+                /** @description `pending`: those that wait (the default). `decided`: those that were decided, expired or were cancelled, by the time of that. */
+                state?: "pending" | "decided";
+                /** @description Which come first; default newest. */
+                order?: "newest" | "oldest";
+                /** @description Only those with one of these statuses. */
+                status?: components["schemas"]["PauseStatus"][];
+                /** @description Only approvals, or only input requests. */
+                type?: components["schemas"]["PauseType"];
+                /** @description Only those of this agent. */
+                agent_id?: string;
+                /** @description Only those of this session. */
+                session_id?: string;
+                /** @description Only those of this user. */
+                external_user_id?: string;
+                /** @description Only calls of this tool. */
+                tool?: string;
+                /** @description Items per page; default 50. */
+                limit?: number;
+                /** @description `next_cursor` of the previous page. */
+                cursor?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page of a list, newest first unless `order` is `oldest`; with a filter, a page may be shorter than `limit`, even empty, while `next_cursor` is not null. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["PauseSummaryPage"];
+                        /** @description Null: the call succeeded. */
+                        error: null;
+                    };
+                };
+            };
+            400: components["responses"]["VALIDATION_ERROR"];
+            401: components["responses"]["UNAUTHENTICATED"];
+            403: components["responses"]["FORBIDDEN"];
+            429: components["responses"]["RATE_LIMITED"];
+            500: components["responses"]["INTERNAL"];
+            503: components["responses"]["UNAVAILABLE"];
+        };
+    };
     listApprovals: {
         parameters: {
             query?: {
@@ -5029,7 +7816,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description A tool call that needs a person to approve it. */
+            /** @description Success. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -5039,7 +7826,7 @@ export interface operations {
                 };
                 content: {
                     "application/json": {
-                        data: components["schemas"]["Approval"];
+                        data: components["schemas"]["ApprovalDetails"];
                         /** @description Null: the call succeeded. */
                         error: null;
                     };
@@ -5244,7 +8031,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description A question of a model to its caller. */
+            /** @description Success. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -5254,7 +8041,7 @@ export interface operations {
                 };
                 content: {
                     "application/json": {
-                        data: components["schemas"]["InputRequest"];
+                        data: components["schemas"]["InputRequestDetails"];
                         /** @description Null: the call succeeded. */
                         error: null;
                     };
@@ -5339,10 +8126,16 @@ export interface operations {
     listSessions: {
         parameters: {
             query?: {
-                /** @description Sessions with this agent. */
+                /** @description Sessions of this kind. */
+                kind?: components["schemas"]["SessionKind"];
+                /** @description Sessions with a run of this agent. */
                 agent_id?: string;
-                /** @description Sessions of this user. */
+                /** @description Sessions with a run of this user. */
                 external_user_id?: string;
+                /** @description Sessions with a run created at this moment or later. */
+                from?: string;
+                /** @description Sessions with a run created before this moment. */
+                to?: string;
                 /** @description Items per page; default 50. */
                 limit?: number;
                 /** @description `next_cursor` of the previous page. */
@@ -5354,7 +8147,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description A page of a list, newest first. */
+            /** @description A page of a list, newest activity first. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -5390,7 +8183,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description A conversation with a hosted agent. */
+            /** @description A conversation over several runs. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -5438,6 +8231,43 @@ export interface operations {
                 content: {
                     "application/json": {
                         data: components["schemas"]["DeletedSession"];
+                        /** @description Null: the call succeeded. */
+                        error: null;
+                    };
+                };
+            };
+            400: components["responses"]["VALIDATION_ERROR"];
+            401: components["responses"]["UNAUTHENTICATED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            429: components["responses"]["RATE_LIMITED"];
+            500: components["responses"]["INTERNAL"];
+            503: components["responses"]["UNAVAILABLE"];
+        };
+    };
+    getUser: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The user. */
+                external_user_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A user of agents, as runs name it in `external_user_id`. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["User"];
                         /** @description Null: the call succeeded. */
                         error: null;
                     };
@@ -5806,6 +8636,38 @@ export interface operations {
             503: components["responses"]["UNAVAILABLE"];
         };
     };
+    getWorkspace: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The workspace of the key. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["OwnWorkspace"];
+                        /** @description Null: the call succeeded. */
+                        error: null;
+                    };
+                };
+            };
+            401: components["responses"]["UNAUTHENTICATED"];
+            403: components["responses"]["FORBIDDEN"];
+            429: components["responses"]["RATE_LIMITED"];
+            500: components["responses"]["INTERNAL"];
+            503: components["responses"]["UNAVAILABLE"];
+        };
+    };
     runQuery: {
         parameters: {
             query?: never;
@@ -6154,6 +9016,7 @@ export interface operations {
             401: components["responses"]["UNAUTHENTICATED"];
             403: components["responses"]["FORBIDDEN"];
             404: components["responses"]["NOT_FOUND"];
+            409: components["responses"]["CONFLICT"];
             429: components["responses"]["RATE_LIMITED"];
             500: components["responses"]["INTERNAL"];
             503: components["responses"]["UNAVAILABLE"];
@@ -6249,6 +9112,983 @@ export interface operations {
             404: components["responses"]["NOT_FOUND"];
             409: components["responses"]["CONFLICT"];
             413: components["responses"]["PAYLOAD_TOO_LARGE"];
+            429: components["responses"]["RATE_LIMITED"];
+            500: components["responses"]["INTERNAL"];
+            503: components["responses"]["UNAVAILABLE"];
+        };
+    };
+    listBoards: {
+        parameters: {
+            query?: {
+                /** @description Items per page; default 50. */
+                limit?: number;
+                /** @description `next_cursor` of the previous page. */
+                cursor?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page of a list, newest first. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["BoardPage"];
+                        /** @description Null: the call succeeded. */
+                        error: null;
+                    };
+                };
+            };
+            400: components["responses"]["VALIDATION_ERROR"];
+            401: components["responses"]["UNAUTHENTICATED"];
+            403: components["responses"]["FORBIDDEN"];
+            429: components["responses"]["RATE_LIMITED"];
+            500: components["responses"]["INTERNAL"];
+            503: components["responses"]["UNAVAILABLE"];
+        };
+    };
+    createBoard: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A repeated call with the same key gets the answer of the first one, for 24 hours. */
+                "Idempotency-Key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CreateBoard"];
+            };
+        };
+        responses: {
+            /** @description A named page of charts of saved queries. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Idempotent-Replayed": components["headers"]["Idempotent-Replayed"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["Board"];
+                        /** @description Null: the call succeeded. */
+                        error: null;
+                    };
+                };
+            };
+            400: components["responses"]["VALIDATION_ERROR"];
+            401: components["responses"]["UNAUTHENTICATED"];
+            403: components["responses"]["FORBIDDEN"];
+            409: components["responses"]["CONFLICT"];
+            413: components["responses"]["PAYLOAD_TOO_LARGE"];
+            429: components["responses"]["RATE_LIMITED"];
+            500: components["responses"]["INTERNAL"];
+            503: components["responses"]["UNAVAILABLE"];
+        };
+    };
+    getBoard: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The board. */
+                board_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A named page of charts of saved queries. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["Board"];
+                        /** @description Null: the call succeeded. */
+                        error: null;
+                    };
+                };
+            };
+            400: components["responses"]["VALIDATION_ERROR"];
+            401: components["responses"]["UNAUTHENTICATED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            429: components["responses"]["RATE_LIMITED"];
+            500: components["responses"]["INTERNAL"];
+            503: components["responses"]["UNAVAILABLE"];
+        };
+    };
+    deleteBoard: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The board. */
+                board_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["DeletedBoard"];
+                        /** @description Null: the call succeeded. */
+                        error: null;
+                    };
+                };
+            };
+            400: components["responses"]["VALIDATION_ERROR"];
+            401: components["responses"]["UNAUTHENTICATED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            429: components["responses"]["RATE_LIMITED"];
+            500: components["responses"]["INTERNAL"];
+            503: components["responses"]["UNAVAILABLE"];
+        };
+    };
+    editBoard: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The board. */
+                board_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["EditBoard"];
+            };
+        };
+        responses: {
+            /** @description A named page of charts of saved queries. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["Board"];
+                        /** @description Null: the call succeeded. */
+                        error: null;
+                    };
+                };
+            };
+            400: components["responses"]["VALIDATION_ERROR"];
+            401: components["responses"]["UNAUTHENTICATED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            409: components["responses"]["CONFLICT"];
+            413: components["responses"]["PAYLOAD_TOO_LARGE"];
+            429: components["responses"]["RATE_LIMITED"];
+            500: components["responses"]["INTERNAL"];
+            503: components["responses"]["UNAVAILABLE"];
+        };
+    };
+    listAlerts: {
+        parameters: {
+            query?: {
+                /** @description Items per page; default 50. */
+                limit?: number;
+                /** @description `next_cursor` of the previous page. */
+                cursor?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page of a list, newest first. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["AlertPage"];
+                        /** @description Null: the call succeeded. */
+                        error: null;
+                    };
+                };
+            };
+            400: components["responses"]["VALIDATION_ERROR"];
+            401: components["responses"]["UNAUTHENTICATED"];
+            403: components["responses"]["FORBIDDEN"];
+            429: components["responses"]["RATE_LIMITED"];
+            500: components["responses"]["INTERNAL"];
+            503: components["responses"]["UNAVAILABLE"];
+        };
+    };
+    createAlert: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A repeated call with the same key gets the answer of the first one, for 24 hours. */
+                "Idempotency-Key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CreateAlert"];
+            };
+        };
+        responses: {
+            /** @description A query that runs at an interval, and notifies when a condition starts and stops holding. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Idempotent-Replayed": components["headers"]["Idempotent-Replayed"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["Alert"];
+                        /** @description Null: the call succeeded. */
+                        error: null;
+                    };
+                };
+            };
+            400: components["responses"]["VALIDATION_ERROR"];
+            401: components["responses"]["UNAUTHENTICATED"];
+            403: components["responses"]["FORBIDDEN"];
+            409: components["responses"]["CONFLICT"];
+            413: components["responses"]["PAYLOAD_TOO_LARGE"];
+            429: components["responses"]["RATE_LIMITED"];
+            500: components["responses"]["INTERNAL"];
+            503: components["responses"]["UNAVAILABLE"];
+        };
+    };
+    listAlertTemplates: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Complete definitions to start from. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["AlertTemplates"];
+                        /** @description Null: the call succeeded. */
+                        error: null;
+                    };
+                };
+            };
+            401: components["responses"]["UNAUTHENTICATED"];
+            403: components["responses"]["FORBIDDEN"];
+            429: components["responses"]["RATE_LIMITED"];
+            500: components["responses"]["INTERNAL"];
+            503: components["responses"]["UNAVAILABLE"];
+        };
+    };
+    getAlert: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The alert. */
+                alert_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A query that runs at an interval, and notifies when a condition starts and stops holding. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["Alert"];
+                        /** @description Null: the call succeeded. */
+                        error: null;
+                    };
+                };
+            };
+            400: components["responses"]["VALIDATION_ERROR"];
+            401: components["responses"]["UNAUTHENTICATED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            429: components["responses"]["RATE_LIMITED"];
+            500: components["responses"]["INTERNAL"];
+            503: components["responses"]["UNAVAILABLE"];
+        };
+    };
+    deleteAlert: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The alert. */
+                alert_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["DeletedAlert"];
+                        /** @description Null: the call succeeded. */
+                        error: null;
+                    };
+                };
+            };
+            400: components["responses"]["VALIDATION_ERROR"];
+            401: components["responses"]["UNAUTHENTICATED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            409: components["responses"]["CONFLICT"];
+            429: components["responses"]["RATE_LIMITED"];
+            500: components["responses"]["INTERNAL"];
+            503: components["responses"]["UNAVAILABLE"];
+        };
+    };
+    editAlert: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The alert. */
+                alert_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["EditAlert"];
+            };
+        };
+        responses: {
+            /** @description A query that runs at an interval, and notifies when a condition starts and stops holding. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["Alert"];
+                        /** @description Null: the call succeeded. */
+                        error: null;
+                    };
+                };
+            };
+            400: components["responses"]["VALIDATION_ERROR"];
+            401: components["responses"]["UNAUTHENTICATED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            409: components["responses"]["CONFLICT"];
+            413: components["responses"]["PAYLOAD_TOO_LARGE"];
+            429: components["responses"]["RATE_LIMITED"];
+            500: components["responses"]["INTERNAL"];
+            503: components["responses"]["UNAVAILABLE"];
+        };
+    };
+    testAlertDefinition: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A repeated call with the same key gets the answer of the first one, for 24 hours. */
+                "Idempotency-Key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["TestAlertDefinition"];
+            };
+        };
+        responses: {
+            /** @description How the states of an alert would have changed. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Idempotent-Replayed": components["headers"]["Idempotent-Replayed"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["AlertTest"];
+                        /** @description Null: the call succeeded. */
+                        error: null;
+                    };
+                };
+            };
+            400: components["responses"]["VALIDATION_ERROR"];
+            401: components["responses"]["UNAUTHENTICATED"];
+            403: components["responses"]["FORBIDDEN"];
+            409: components["responses"]["CONFLICT"];
+            413: components["responses"]["PAYLOAD_TOO_LARGE"];
+            429: components["responses"]["RATE_LIMITED"];
+            500: components["responses"]["INTERNAL"];
+            503: components["responses"]["UNAVAILABLE"];
+        };
+    };
+    testAlert: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A repeated call with the same key gets the answer of the first one, for 24 hours. */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                /** @description The alert. */
+                alert_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["TestAlert"];
+            };
+        };
+        responses: {
+            /** @description How the states of an alert would have changed. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Idempotent-Replayed": components["headers"]["Idempotent-Replayed"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["AlertTest"];
+                        /** @description Null: the call succeeded. */
+                        error: null;
+                    };
+                };
+            };
+            400: components["responses"]["VALIDATION_ERROR"];
+            401: components["responses"]["UNAUTHENTICATED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            409: components["responses"]["CONFLICT"];
+            413: components["responses"]["PAYLOAD_TOO_LARGE"];
+            429: components["responses"]["RATE_LIMITED"];
+            500: components["responses"]["INTERNAL"];
+            503: components["responses"]["UNAVAILABLE"];
+        };
+    };
+    listWebhooks: {
+        parameters: {
+            query?: {
+                /** @description Items per page; default 50. */
+                limit?: number;
+                /** @description `next_cursor` of the previous page. */
+                cursor?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page of a list, newest first. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["WebhookPage"];
+                        /** @description Null: the call succeeded. */
+                        error: null;
+                    };
+                };
+            };
+            400: components["responses"]["VALIDATION_ERROR"];
+            401: components["responses"]["UNAUTHENTICATED"];
+            403: components["responses"]["FORBIDDEN"];
+            429: components["responses"]["RATE_LIMITED"];
+            500: components["responses"]["INTERNAL"];
+            503: components["responses"]["UNAVAILABLE"];
+        };
+    };
+    createWebhook: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A repeated call with the same key gets the answer of the first one, for 24 hours. */
+                "Idempotency-Key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CreateWebhook"];
+            };
+        };
+        responses: {
+            /** @description An endpoint with its new secret. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Idempotent-Replayed": components["headers"]["Idempotent-Replayed"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["NewWebhook"];
+                        /** @description Null: the call succeeded. */
+                        error: null;
+                    };
+                };
+            };
+            400: components["responses"]["VALIDATION_ERROR"];
+            401: components["responses"]["UNAUTHENTICATED"];
+            403: components["responses"]["FORBIDDEN"];
+            409: components["responses"]["CONFLICT"];
+            413: components["responses"]["PAYLOAD_TOO_LARGE"];
+            429: components["responses"]["RATE_LIMITED"];
+            500: components["responses"]["INTERNAL"];
+            503: components["responses"]["UNAVAILABLE"];
+        };
+    };
+    getWebhook: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The endpoint. */
+                webhook_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description An endpoint that activity is sent to, without its secret. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["Webhook"];
+                        /** @description Null: the call succeeded. */
+                        error: null;
+                    };
+                };
+            };
+            400: components["responses"]["VALIDATION_ERROR"];
+            401: components["responses"]["UNAUTHENTICATED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            429: components["responses"]["RATE_LIMITED"];
+            500: components["responses"]["INTERNAL"];
+            503: components["responses"]["UNAVAILABLE"];
+        };
+    };
+    deleteWebhook: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The endpoint. */
+                webhook_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["DeletedWebhook"];
+                        /** @description Null: the call succeeded. */
+                        error: null;
+                    };
+                };
+            };
+            400: components["responses"]["VALIDATION_ERROR"];
+            401: components["responses"]["UNAUTHENTICATED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            429: components["responses"]["RATE_LIMITED"];
+            500: components["responses"]["INTERNAL"];
+            503: components["responses"]["UNAVAILABLE"];
+        };
+    };
+    editWebhook: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The endpoint. */
+                webhook_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["EditWebhook"];
+            };
+        };
+        responses: {
+            /** @description An endpoint that activity is sent to, without its secret. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["Webhook"];
+                        /** @description Null: the call succeeded. */
+                        error: null;
+                    };
+                };
+            };
+            400: components["responses"]["VALIDATION_ERROR"];
+            401: components["responses"]["UNAUTHENTICATED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            413: components["responses"]["PAYLOAD_TOO_LARGE"];
+            429: components["responses"]["RATE_LIMITED"];
+            500: components["responses"]["INTERNAL"];
+            503: components["responses"]["UNAVAILABLE"];
+        };
+    };
+    rotateWebhookSecret: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A repeated call with the same key gets the answer of the first one, for 24 hours. */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                /** @description The endpoint. */
+                webhook_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description An endpoint with its new secret. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Idempotent-Replayed": components["headers"]["Idempotent-Replayed"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["NewWebhook"];
+                        /** @description Null: the call succeeded. */
+                        error: null;
+                    };
+                };
+            };
+            400: components["responses"]["VALIDATION_ERROR"];
+            401: components["responses"]["UNAUTHENTICATED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            409: components["responses"]["CONFLICT"];
+            429: components["responses"]["RATE_LIMITED"];
+            500: components["responses"]["INTERNAL"];
+            503: components["responses"]["UNAVAILABLE"];
+        };
+    };
+    listWebhookDeliveries: {
+        parameters: {
+            query?: {
+                /** @description `pending`: another attempt follows, or it waits for an earlier one of its run; `failed`: given up. */
+                status?: components["schemas"]["WebhookDeliveryStatus"];
+                /** @description Items per page; default 50. */
+                limit?: number;
+                /** @description `next_cursor` of the previous page. */
+                cursor?: string;
+            };
+            header?: never;
+            path: {
+                /** @description The endpoint. */
+                webhook_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page of a list, newest first. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["WebhookDeliveryPage"];
+                        /** @description Null: the call succeeded. */
+                        error: null;
+                    };
+                };
+            };
+            400: components["responses"]["VALIDATION_ERROR"];
+            401: components["responses"]["UNAUTHENTICATED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            429: components["responses"]["RATE_LIMITED"];
+            500: components["responses"]["INTERNAL"];
+            503: components["responses"]["UNAVAILABLE"];
+        };
+    };
+    recoverWebhook: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A repeated call with the same key gets the answer of the first one, for 24 hours. */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                /** @description The endpoint. */
+                webhook_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["RecoverWebhook"];
+            };
+        };
+        responses: {
+            /** @description An endpoint that activity is sent to, without its secret. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Idempotent-Replayed": components["headers"]["Idempotent-Replayed"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["Webhook"];
+                        /** @description Null: the call succeeded. */
+                        error: null;
+                    };
+                };
+            };
+            400: components["responses"]["VALIDATION_ERROR"];
+            401: components["responses"]["UNAUTHENTICATED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            409: components["responses"]["CONFLICT"];
+            413: components["responses"]["PAYLOAD_TOO_LARGE"];
+            429: components["responses"]["RATE_LIMITED"];
+            500: components["responses"]["INTERNAL"];
+            503: components["responses"]["UNAVAILABLE"];
+        };
+    };
+    pollWebhook: {
+        parameters: {
+            query?: {
+                /** @description `iterator` of the previous answer, or any cursor; 0: from the oldest retained activity. Default: the end of the log when the endpoint was created. */
+                iterator?: string;
+                /** @description Maximum of messages; default 100. */
+                limit?: number;
+            };
+            header?: never;
+            path: {
+                /** @description The endpoint. */
+                webhook_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Messages for a receiver without a public address. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["WebhookMessages"];
+                        /** @description Null: the call succeeded. */
+                        error: null;
+                    };
+                };
+            };
+            400: components["responses"]["VALIDATION_ERROR"];
+            401: components["responses"]["UNAUTHENTICATED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            429: components["responses"]["RATE_LIMITED"];
+            500: components["responses"]["INTERNAL"];
+            503: components["responses"]["UNAVAILABLE"];
+        };
+    };
+    testWebhook: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A repeated call with the same key gets the answer of the first one, for 24 hours. */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                /** @description The endpoint. */
+                webhook_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Idempotent-Replayed": components["headers"]["Idempotent-Replayed"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["WebhookDelivery"];
+                        /** @description Null: the call succeeded. */
+                        error: null;
+                    };
+                };
+            };
+            400: components["responses"]["VALIDATION_ERROR"];
+            401: components["responses"]["UNAUTHENTICATED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            409: components["responses"]["CONFLICT"];
+            429: components["responses"]["RATE_LIMITED"];
+            500: components["responses"]["INTERNAL"];
+            503: components["responses"]["UNAVAILABLE"];
+        };
+    };
+    resendWebhookDelivery: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A repeated call with the same key gets the answer of the first one, for 24 hours. */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                /** @description The endpoint. */
+                webhook_id: string;
+                /** @description The `webhook-id` of the delivery. */
+                delivery_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Idempotent-Replayed": components["headers"]["Idempotent-Replayed"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["WebhookDelivery"];
+                        /** @description Null: the call succeeded. */
+                        error: null;
+                    };
+                };
+            };
+            400: components["responses"]["VALIDATION_ERROR"];
+            401: components["responses"]["UNAUTHENTICATED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            409: components["responses"]["CONFLICT"];
             429: components["responses"]["RATE_LIMITED"];
             500: components["responses"]["INTERNAL"];
             503: components["responses"]["UNAVAILABLE"];

@@ -188,7 +188,7 @@ export class RunWriter {
   /** Ends the run and its descendants. @throws OwnershipLost */
   async end(status: TerminalStatus, details: EndDetails): Promise<RunOutcome> {
     const { sql, owner, clock, onChange, children } = this.context
-    const { run, steps, calls } = this.progress
+    const { run, steps, calls, pauses } = this.progress
     const { reason, output = null, remember, last = null, detail = {} } = details
     const message = details.message === undefined ? null : storable(details.message)
     const at = clock.now()
@@ -214,6 +214,7 @@ export class RunWriter {
         at,
         events: [event],
         descendantsReason: hasActiveChildren ? 'its parent has ended' : null,
+        mayHavePauses: pauses.length > 0,
       }),
     )
     if (ended === null) throw new OwnershipLost()

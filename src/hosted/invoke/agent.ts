@@ -1,4 +1,4 @@
-import { agentColumns } from '../../agents/store.ts'
+import { agentColumns } from '../../agents/rows.ts'
 import { invalid } from '../../base/errors.ts'
 import type { RunIdentity } from '../../base/ids.ts'
 import type { RawJson } from '../../base/raw-json.ts'

@@ -139,6 +139,7 @@ export class Invocations {
       at,
       events: [systemEvent(run, at, 'run.cancelled', { error_message: reason ?? undefined }, 'warn')],
       descendantsReason: 'its parent was cancelled',
+      mayHavePauses: true,
     })
     if (ended === null) return false
     onChange()

@@ -1,7 +1,7 @@
 import { Elysia } from 'elysia'
 import { ApiError, invalid } from '../../base/errors.ts'
 import { dataOrStream } from '../../http/answer.ts'
-import { bearerToken } from '../../http/bearer.ts'
+import { callerToken } from '../../http/bearer.ts'
 import { AgentParams } from '../../http/schema.ts'
 import type { Guards } from '../../keys/guards.ts'
 import { SECURITY } from '../../keys/security.ts'
@@ -98,7 +98,7 @@ export function responseModeOf(
   return {
     stream,
     background,
-    key: bearerToken(request) ?? '',
+    key: callerToken(request) ?? '',
     keepOpen: () => server?.timeout(request, 0),
     setStatus: (status) => {
       set.status = status

@@ -2,12 +2,12 @@ import type { RunIdentity } from '../../base/ids.ts'
 import { RawJson } from '../../base/raw-json.ts'
 import { inTransaction } from '../../postgres/connect.ts'
 import type { HostedContext } from '../run/context.ts'
-import type { HostedRunRef } from '../run/run.ts'
+import type { HostedRunRef, StoredPause } from '../run/run.ts'
 import { NEXT_PAUSE_STATUSES, type PauseStatus, statesBefore } from '../run/state.ts'
 import { endLocked, lockToEnd, type RunEnd } from '../store/end.ts'
-import { systemEvent } from '../store/events.ts'
+import { systemEvent, undecidedEvent } from '../store/events.ts'
 import { pauseIs } from '../store/fragments.ts'
-import { findRun } from '../store/load.ts'
+import { findRun, loadPauses } from '../store/load.ts'
 
 const POLL_MS = 1_000
 const AT_ONCE = 100
@@ -26,7 +26,7 @@ export function startPauseExpiry(context: HostedContext, onEnded: (run: RunIdent
 async function expireSome(context: HostedContext, onEnded: (run: RunIdentity) => void): Promise<number> {
   const { patrol, clock } = context
   const due = await patrol<DuePause[]>`
-    select pause_id as "pauseId", workspace_id as "workspaceId", run_id as "runId", type from pauses
+    select pause_id as "pauseId", workspace_id as "workspaceId", run_id as "runId" from pauses
     where ${pauseIs(patrol, 'pending')} and expires_at <= ${new Date(clock.now())} order by expires_at limit ${AT_ONCE}`
   for (const pause of due) for (const run of await expire(context, pause)) onEnded(run)
   return due.length
@@ -34,19 +34,20 @@ async function expireSome(context: HostedContext, onEnded: (run: RunIdentity) =>
 
 interface DuePause extends RunIdentity {
   readonly pauseId: string
-  readonly type: 'approval' | 'input'
 }
 
 /**
  * In one transaction: if the pause expired but its run did not end, the run would wait forever.
  * @returns the runs that have ended
  */
-async function expire({ sql, clock, onChange }: HostedContext, pause: DuePause): Promise<RunIdentity[]> {
-  const run = await findRun(sql, pause)
+async function expire({ sql, clock, onChange }: HostedContext, due: DuePause): Promise<RunIdentity[]> {
+  const run = await findRun(sql, due)
   if (run === null) return []
   const at = clock.now()
   const ended = await inTransaction(sql, async (tx) => {
     await lockToEnd(tx, run)
+    const pause = (await loadPauses(tx, run)).find(({ pauseId }) => pauseId === due.pauseId)
+    if (pause === undefined) return null
     const { count } = await tx`
       update pauses set status = ${'expired' satisfies PauseStatus}, decided_at = ${new Date(at)}
       where pause_id = ${pause.pauseId} and status in ${tx(statesBefore(NEXT_PAUSE_STATUSES, 'expired'))}`
@@ -57,14 +58,15 @@ async function expire({ sql, clock, onChange }: HostedContext, pause: DuePause):
   return [run, ...ended.descendants]
 }
 
-function endingOf(run: HostedRunRef, { pauseId, type }: DuePause, at: number): RunEnd {
+function endingOf(run: HostedRunRef, pause: StoredPause, at: number): RunEnd {
+  const { type, pauseId } = pause
   const errorMessage = type === 'approval' ? 'not approved in time' : 'not answered in time'
   const errorDetail = RawJson.of({
     reason: `${type}_expired`,
     [type === 'approval' ? 'approval_id' : 'request_id']: pauseId,
   })
   const payload = { error_message: errorMessage, error_detail: errorDetail }
-  const events = [systemEvent(run, at, 'run.timed_out', payload, 'error')]
+  const events = [undecidedEvent(run, at, pause, 'expired'), systemEvent(run, at, 'run.timed_out', payload, 'error')]
   const descendantsReason = 'its parent has ended'
-  return { status: 'timed_out', errorMessage, errorDetail, at, events, descendantsReason }
+  return { status: 'timed_out', errorMessage, errorDetail, at, events, descendantsReason, mayHavePauses: true }
 }

@@ -9,13 +9,13 @@ import { type RunResponse, RunResponses } from '../invoke/schema.ts'
 import { OUTPUT_STREAM } from '../output/schema.ts'
 import {
   AnswerInput,
+  ApprovalDetails,
   ApprovalPage,
   ApprovalParams,
-  ApprovalRecord,
   Approve,
+  InputRequestDetails,
   InputRequestPage,
   InputRequestParams,
-  InputRequestRecord,
   ListApprovals,
   ListInputRequests,
   type PauseRow,
@@ -24,10 +24,11 @@ import {
   toInputRequestRecord,
 } from './schema.ts'
 import type { Decision, Pauses } from './store.ts'
+import { ListPauseSummaries, PauseSummaryPage } from './summary-schema.ts'
 
 interface PauseRoutesDeps {
   readonly guards: Guards
-  readonly pauses: Pick<Pauses, 'list' | 'get'>
+  readonly pauses: Pick<Pauses, 'list' | 'listSummaries' | 'details'>
   /** Stores the decision and responds like invoke. */
   readonly resume: (
     caller: Caller,
@@ -40,7 +41,26 @@ interface PauseRoutesDeps {
 
 /** Approvals and input requests (docs/specification.md#pauses). */
 export function pauseRoutes(deps: PauseRoutesDeps) {
-  return new Elysia({ prefix: '/api/v1' }).use(approvalRoutes(deps)).use(inputRequestRoutes(deps))
+  return new Elysia({ prefix: '/api/v1' })
+    .use(summaryRoutes(deps))
+    .use(approvalRoutes(deps))
+    .use(inputRequestRoutes(deps))
+}
+
+function summaryRoutes({ guards, pauses }: PauseRoutesDeps) {
+  return new Elysia({ detail: { security: SECURITY.anyKey } })
+    .use(guards.anyKey('reads'))
+    .get('/pauses', ({ caller, query }) => pauses.listSummaries(caller, query), {
+      query: ListPauseSummaries,
+      response: PauseSummaryPage,
+      detail: described(
+        'Approvals',
+        'listPauses',
+        'List all pauses',
+        'Approvals and input requests on one line each: those that wait, or those that were decided, and by whom. An ' +
+          'agent key sees those of its own agent.',
+      ),
+    })
 }
 
 function approvalRoutes({ guards, pauses, resume }: PauseRoutesDeps) {
@@ -55,15 +75,16 @@ function approvalRoutes({ guards, pauses, resume }: PauseRoutesDeps) {
     })
     .get(
       '/approvals/:approval_id',
-      async ({ caller, params }) => toApprovalRecord(await pauses.get(caller, 'approval', params.approval_id)),
+      ({ caller, params }) => pauses.details(caller, 'approval', params.approval_id, toApprovalRecord),
       {
         params: ApprovalParams,
-        response: ApprovalRecord,
+        response: ApprovalDetails,
         detail: described(
           tag,
           'getApproval',
           'Read an approval',
-          'The tool and arguments that wait for approval, and the decision once there is one.',
+          'The tool and arguments that wait for approval, who asked and what was said before, and the decision once ' +
+            'there is one.',
         ),
       },
     )
@@ -119,15 +140,15 @@ function inputRequestRoutes({ guards, pauses, resume }: PauseRoutesDeps) {
     })
     .get(
       '/input-requests/:request_id',
-      async ({ caller, params }) => toInputRequestRecord(await pauses.get(caller, 'input', params.request_id)),
+      ({ caller, params }) => pauses.details(caller, 'input', params.request_id, toInputRequestRecord),
       {
         params: InputRequestParams,
-        response: InputRequestRecord,
+        response: InputRequestDetails,
         detail: described(
           tag,
           'getInputRequest',
           'Read an input request',
-          'The question, and the answer once there is one.',
+          'The question, who asked for what and what was said before, and the answer once there is one.',
         ),
       },
     )

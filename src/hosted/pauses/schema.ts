@@ -65,17 +65,26 @@ export const AnswerInput = Named(
 )
 export type AnswerInput = typeof AnswerInput.static
 
+/** Fields of a decision: who decided, and when. */
+export const decided = {
+  decided_at: Described(Nullable(Timestamp), 'When it was decided, expired or was cancelled.'),
+  decided_by: Described(Nullable(Uuid), 'The key that decided, or the person who was signed in.'),
+  decided_by_person: Described(
+    Nullable(t.String()),
+    'The e-mail address of the person who was signed in, or else their name; null for a key.',
+  ),
+}
+
 const common = {
   run_id: Described(Uuid, 'The run that waits.'),
   root_run_id: Described(Uuid, 'The run that was invoked: the same, or an ancestor.'),
   agent_id: Described(Uuid, 'The agent of the run that waits.'),
   created_at: Described(Timestamp, 'When the run began to wait.'),
   expires_at: PauseExpiry,
-  decided_at: Described(Nullable(Timestamp), 'When it was decided.'),
-  decided_by: Described(Nullable(Uuid), 'The key that decided.'),
+  ...decided,
 }
 
-export const ApprovalRecord = Named(
+const ApprovalRecord = Named(
   'Approval',
   t.Object(
     {
@@ -90,9 +99,9 @@ export const ApprovalRecord = Named(
     { description: 'A tool call that needs a person to approve it.' },
   ),
 )
-export type ApprovalRecord = typeof ApprovalRecord.static
+type ApprovalRecord = typeof ApprovalRecord.static
 
-export const InputRequestRecord = Named(
+const InputRequestRecord = Named(
   'InputRequest',
   t.Object(
     {
@@ -106,7 +115,42 @@ export const InputRequestRecord = Named(
     { description: 'A question of a model to its caller.' },
   ),
 )
-export type InputRequestRecord = typeof InputRequestRecord.static
+type InputRequestRecord = typeof InputRequestRecord.static
+
+/** Session and user of the run that was invoked. */
+export const asker = {
+  session_id: Described(Nullable(t.String()), 'The session of the run that was invoked.'),
+  external_user_id: Described(Nullable(t.String()), "The caller's own name for the user of that run."),
+}
+
+const PauseContext = Named(
+  'PauseContext',
+  t.Object(
+    {
+      ...asker,
+      user_message: Described(
+        Nullable(t.String()),
+        'What the run was asked: the message of its user, or of the agent above it. A long one is cut.',
+      ),
+      assistant_message: Described(
+        Nullable(t.String()),
+        'What the model said last: with this call, or before it. A long text is cut.',
+      ),
+    },
+    { description: 'Who asked, and what was said before.' },
+  ),
+)
+export type PauseContext = typeof PauseContext.static
+
+const context = { context: PauseContext }
+
+/** Answer of `GET /api/v1/approvals/:approval_id`. */
+export const ApprovalDetails = Named('ApprovalDetails', t.Object({ ...ApprovalRecord.properties, ...context }))
+/** Answer of `GET /api/v1/input-requests/:request_id`. */
+export const InputRequestDetails = Named(
+  'InputRequestDetails',
+  t.Object({ ...InputRequestRecord.properties, ...context }),
+)
 
 const where = {
   run_id: t.Optional(Described(Uuid, 'Only those that this run waits for.')),
@@ -152,6 +196,7 @@ export interface PauseRow {
   readonly answer: string | null
   readonly comment: string | null
   readonly decided_by: string | null
+  readonly decided_by_person: string | null
   readonly decided_at: Date | null
   readonly created_at: Date
   readonly expires_at: Date | null
@@ -170,6 +215,10 @@ export function toInputRequestRecord(row: PauseRow): InputRequestRecord {
   return { request_id, ...commonOf(row), status, question: question!, ...options, answer }
 }
 
-function commonOf({ run_id, root_run_id, agent_id, created_at, expires_at, decided_at, decided_by }: PauseRow) {
-  return withIsoTimes({ run_id, root_run_id, agent_id, created_at, expires_at, decided_at, decided_by })
+function commonOf(row: PauseRow) {
+  const { run_id, root_run_id, agent_id, created_at, expires_at, decided_at, decided_by, decided_by_person } = row
+  return withIsoTimes({
+    ...{ run_id, root_run_id, agent_id, created_at, expires_at, decided_at },
+    ...{ decided_by, decided_by_person },
+  })
 }

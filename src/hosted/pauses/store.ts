@@ -4,8 +4,9 @@ import { RawJson } from '../../base/raw-json.ts'
 import { hasMoreValues, JSON_VALUES_MAX } from '../../http/json-scan.ts'
 import { cursorCodec, PAGE_LIMIT_DEFAULT, type PageOf, pageOf } from '../../http/page.ts'
 import { Uuid } from '../../http/schema.ts'
-import type { Caller } from '../../keys/schema.ts'
+import { actorOf, agentToRead, type Caller } from '../../keys/schema.ts'
 import { inexactIn } from '../../model/exact-json.ts'
+import { personName } from '../../people/names.ts'
 import { inTransaction, type Sql, type TransactionSql } from '../../postgres/connect.ts'
 import { checkSize } from '../../runs/limits.ts'
 import { failure } from '../executor/tool-calls.ts'
@@ -18,7 +19,9 @@ import { insertOutbox } from '../store/fragments.ts'
 import { loadPauses } from '../store/load.ts'
 import { lockAncestors, lockRun, showNext, wake } from '../store/pausing.ts'
 import { knownParameters } from '../tools/toolbox.ts'
-import type { ListPauses, PauseRow } from './schema.ts'
+import type { ListPauses, PauseContext, PauseRow } from './schema.ts'
+import { listSummaries, readContext } from './summaries.ts'
+import type { ListPauseSummaries, PauseSummary } from './summary-schema.ts'
 
 /** A person's decision about a pause. */
 export type Decision =
@@ -41,9 +44,7 @@ export class Pauses {
   ): Promise<PageOf<T>> {
     const { sql } = this.context
     const { status, run_id, limit = PAGE_LIMIT_DEFAULT, cursor } = query
-    const agentId = query.agent_id?.toLowerCase() ?? caller.agentId
-    if (caller.agentId !== null && agentId !== caller.agentId)
-      throw new ApiError('FORBIDDEN', 'an agent key can only read pauses of its own agent')
+    const agentId = agentToRead(caller, query.agent_id, 'pauses')
     const rows = await sql<PauseRow[]>`
       ${selected(sql)} where p.workspace_id = ${caller.workspaceId} and p.type = ${type}
         ${status === undefined ? sql`` : sql`and p.status = ${status}`}
@@ -52,6 +53,22 @@ export class Pauses {
         ${cursor === undefined ? sql`` : sql`and p.pause_id < ${CURSOR.decode(cursor)}`}
       order by p.pause_id desc limit ${limit + 1}`
     return pageOf(rows, limit, (row) => CURSOR.encode(row.pause_id), toRecord)
+  }
+
+  /** Approvals and input requests of the workspace in one list. @throws ApiError FORBIDDEN, VALIDATION_ERROR */
+  listSummaries(caller: Caller, query: ListPauseSummaries): Promise<PageOf<PauseSummary>> {
+    return listSummaries(this.context.sql, caller, query)
+  }
+
+  /** One pause with its context: who asked, and what was said before. @throws ApiError NOT_FOUND, FORBIDDEN */
+  async details<T extends object>(
+    caller: Caller,
+    type: PauseRow['type'],
+    pauseId: string,
+    toRecord: (row: PauseRow) => T,
+  ): Promise<T & { context: PauseContext }> {
+    const row = await this.get(caller, type, pauseId)
+    return { ...toRecord(row), context: await readContext(this.context.sql, caller, row) }
   }
 
   /** @throws ApiError NOT_FOUND, FORBIDDEN */
@@ -94,7 +111,7 @@ export class Pauses {
         return false
       }
       const newOwner = isRoot ? owner : null
-      await wake(tx, chain, newOwner)
+      await wake(tx, chain, at, newOwner)
       return newOwner !== null && chain.runs.some(({ phase }) => phase === 'paused')
     })
     if (isResumed === 'decided before') throw alreadyDecided(await this.get(caller, pause.type, pause.pause_id), at)
@@ -140,7 +157,8 @@ function selected(sql: Sql) {
     select p.pause_id, p.run_id, h.root_run_id, h.parent_call_id, root.agent_id as root_agent_id,
       root.session_id as root_session_id,
       p.agent_id, p.call_id, p.type, p.status, p.tool, p.input, p.edited_input, p.question, p.options, p.answer,
-      p.comment, p.decided_by, p.decided_at, p.created_at, p.expires_at
+      p.comment, p.decided_by, p.decided_at, p.created_at, p.expires_at,
+      ${personName(sql, 'p.decided_by', 'p.workspace_id')} as decided_by_person
     from pauses p cross join lateral (
       select root_run_id, parent_call_id from hosted_runs where run_id = p.run_id and workspace_id = p.workspace_id offset 0
     ) h cross join lateral (
@@ -159,7 +177,7 @@ async function storeDecision(
   const call = decidedCall(pause, decision)
   const { count } = await tx`
     with decided as (
-      update pauses set status = ${decision.status}, decided_by = ${caller.keyId}, decided_at = ${new Date(at)},
+      update pauses set status = ${decision.status}, decided_by = ${actorOf(caller)}, decided_at = ${new Date(at)},
         comment = ${'comment' in decision ? decision.comment : null},
         edited_input = ${decision.status === 'approved' ? decision.editedInput : null}::json,
         answer = ${decision.status === 'answered' ? decision.answer : null}
@@ -190,22 +208,28 @@ function decidedCall(
 
 function decisionEvent(caller: Caller, pause: PauseRow, decision: Decision, at: number) {
   const owner = { runId: pause.run_id, workspaceId: caller.workspaceId, agentId: pause.agent_id }
-  const decided_by = { key_id: caller.keyId, type: caller.type }
+  const { keyId: key_id, type, person } = caller
+  const { personId: person_id, name, email } = person ?? {}
+  const when = { requested_at: pause.created_at, expires_at: pause.expires_at }
+  const decided_by = person === undefined ? { key_id, type } : { person_id, name, email, type: 'person' }
   if (decision.status === 'answered') {
-    const { pause_id: request_id, question } = pause
-    return systemEvent(owner, at, 'input.answered', { request_id, question, answer: decision.answer, decided_by })
+    const { pause_id: request_id, question, options } = pause
+    const payload = { request_id, ...when, decided_by, question, options, answer: decision.answer }
+    return systemEvent(owner, at, 'input.answered', payload)
   }
   const edited_input = decision.status === 'approved' ? decision.editedInput : null
   const { pause_id: approval_id, tool, input } = pause
   const { status: decided, comment } = decision
-  const payload = { approval_id, tool, input, decision: decided, comment, edited_input, decided_by }
+  const payload = { approval_id, decision: decided, ...when, tool, decided_by, comment, input, edited_input }
   return systemEvent(owner, at, 'approval.decided', payload)
 }
 
-function alreadyDecided({ status, decided_at, decided_by, expires_at }: PauseRow, now: number): ApiError {
+function alreadyDecided(pause: PauseRow, now: number): ApiError {
+  const { status, decided_at, decided_by, decided_by_person: person, expires_at } = pause
   if (status === 'expired' || (status === 'pending' && expires_at !== null && expires_at.getTime() <= now))
     return new ApiError('CONFLICT', `this expired at ${expires_at?.toISOString()}: it was not decided in time`)
   if (status === 'cancelled') return new ApiError('CONFLICT', 'this was cancelled: its run has ended')
   const when = decided_at === null ? '' : ` at ${decided_at.toISOString()}`
-  return new ApiError('CONFLICT', `this was already ${status}${when}, with key ${decided_by}`)
+  const by = person === null ? `with key ${decided_by}` : `by ${person}`
+  return new ApiError('CONFLICT', `this was already ${status}${when}, ${by}`)
 }

@@ -77,6 +77,11 @@ export interface Pause {
   readonly frame: number
 }
 
+/** A pause as it is stored. */
+export interface StoredPause extends Pause {
+  readonly requestedAt: Date
+}
+
 /** A run with everything it has done so far: all that is needed to continue it. */
 export interface RunProgress extends Cost {
   readonly run: HostedRun

@@ -155,7 +155,7 @@ async function insertRun(
         external_user_id, metadata, input, created_at, started_at
       )
       select ${run.runId}::uuid, ${run.workspaceId}::uuid, ${run.agentId}::uuid, ${run.agentVersion}::int, 'hosted',
-        ${isExecuting ? 'running' : 'queued'}, 'sdk', ${run.parentRunId}::uuid, ${run.sessionId}::uuid,
+        ${isExecuting ? 'running' : 'queued'}, 'sdk', ${run.parentRunId}::uuid, ${run.sessionId}::text,
         ${run.externalUserId}, '{}'::json, ${run.input}::json, ${at}, ${isExecuting ? at : null}::timestamptz
       from parent join agent on agent.found
       where parent.found and (${run.parentCallId}::uuid is null or exists (select from above))
@@ -166,7 +166,7 @@ async function insertRun(
         run_id, workspace_id, agent_id, root_run_id, parent_call_id, session_id, plan, phase, owner, queued_at,
         budgeted_by
       )
-      select run_id, workspace_id, agent_id, ${run.rootRunId}::uuid, ${run.parentCallId}::uuid, session_id,
+      select run_id, workspace_id, agent_id, ${run.rootRunId}::uuid, ${run.parentCallId}::uuid, session_id::uuid,
         ${run.plan}::json, ${phase}, ${isExecuting ? run.owner : null}::uuid, ${at},
         ${budgets.length === 0 ? null : budgets}::uuid[]
       from changed

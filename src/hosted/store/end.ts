@@ -2,7 +2,7 @@ import type { RunIdentity } from '../../base/ids.ts'
 import type { RawJson } from '../../base/raw-json.ts'
 import type { SystemEventRow } from '../../journal/rows.ts'
 import { inTransaction, type Sql, type TransactionSql } from '../../postgres/connect.ts'
-import { RUN_ROW_COLUMNS } from '../../runs/rows.ts'
+import { RUN_ROW_COLUMNS, waitEnds } from '../../runs/rows.ts'
 import type { TerminalStatus } from '../../runs/state.ts'
 import type { HostedRunRef } from '../run/run.ts'
 import {
@@ -13,8 +13,9 @@ import {
   type PauseStatus,
   statesBefore,
 } from '../run/state.ts'
-import { systemEvent } from './events.ts'
+import { systemEvent, undecidedEvent } from './events.ts'
 import { insertOutbox, insertStep, phaseIs } from './fragments.ts'
+import { loadPauses } from './load.ts'
 import { lockAncestors, wake } from './pausing.ts'
 import type { PricedAnswer } from './progress.ts'
 
@@ -33,6 +34,8 @@ export interface RunEnd {
   readonly events: readonly SystemEventRow[]
   /** Why the descendants end too; null: none of them is active. */
   readonly descendantsReason: string | null
+  /** Whether the run may have pending pauses, which are then cancelled. False saves a query. */
+  readonly mayHavePauses: boolean
 }
 
 interface EndedRun {
@@ -55,7 +58,8 @@ export async function endRun(
   owner: string | null,
   ending: RunEnd,
 ): Promise<EndedRun | null> {
-  const isAlone = run.sessionId === null && run.parentCallId === null && ending.descendantsReason === null
+  const isAlone =
+    run.sessionId === null && run.parentCallId === null && ending.descendantsReason === null && !ending.mayHavePauses
   if (isAlone && owner !== null) {
     const ended = await updateRun(sql, run, owner, ending)
     return ended && { ...ended, descendants: [] }
@@ -85,12 +89,12 @@ export async function endLocked(
   owner: string | null,
   ending: RunEnd,
 ): Promise<EndedRun | null> {
-  const ended = await updateRun(tx, run, owner, ending)
+  const ended = await updateRun(tx, run, owner, await withCancelledPauses(tx, run, ending))
   if (ended === null) return null
   const descendants =
     ending.descendantsReason === null ? [] : await endDescendants(tx, run, ending.descendantsReason, ending.at)
   if (run.sessionId !== null) await endSessionTurn(tx, run, run.sessionId, ending)
-  if (run.parentCallId !== null) await wakeParent(tx, run.workspaceId, run.parentCallId)
+  if (run.parentCallId !== null) await wakeParent(tx, run.workspaceId, run.parentCallId, ending.at)
   return { ...ended, descendants }
 }
 
@@ -101,7 +105,7 @@ async function endDescendants(
   reason: string,
   at: number,
 ): Promise<RunIdentity[]> {
-  const children = await tx<Pick<HostedRunRef, 'runId' | 'workspaceId' | 'agentId'>[]>`
+  const children = await tx<ReportingRun[]>`
     select h.run_id as "runId", h.workspace_id as "workspaceId", h.agent_id as "agentId"
     from tool_calls c cross join lateral (
       select run_id, workspace_id, agent_id from hosted_runs
@@ -111,23 +115,38 @@ async function endDescendants(
     where c.workspace_id = ${workspaceId} and c.run_id = ${runId} order by c.step, c.position`
   const ended: RunIdentity[] = []
   for (const child of children) {
-    await updateRun(tx, child, null, {
+    const events = [systemEvent(child, at, 'run.cancelled', { error_message: reason }, 'warn')]
+    const ending = {
       status: 'cancelled',
       errorMessage: reason,
       at,
-      events: [systemEvent(child, at, 'run.cancelled', { error_message: reason }, 'warn')],
+      events,
       descendantsReason: null,
-    })
+      mayHavePauses: true,
+    } as const
+    await updateRun(tx, child, null, await withCancelledPauses(tx, child, ending))
     ended.push(child, ...(await endDescendants(tx, child, reason, at)))
   }
   return ended
 }
 
+type ReportingRun = Pick<HostedRunRef, 'runId' | 'workspaceId' | 'agentId'>
+
+/** Adds to an ending the events of the pauses that it cancels. Call with the run locked. */
+async function withCancelledPauses(tx: TransactionSql, run: ReportingRun, ending: RunEnd): Promise<RunEnd> {
+  if (!ending.mayHavePauses) return ending
+  const pauses = await loadPauses(tx, run)
+  return {
+    ...ending,
+    events: [...pauses.map((pause) => undecidedEvent(run, ending.at, pause, 'cancelled')), ...ending.events],
+  }
+}
+
 /** A child has ended, so its parent, if paused, can continue. */
-async function wakeParent(tx: TransactionSql, workspaceId: string, parentCallId: string): Promise<void> {
+async function wakeParent(tx: TransactionSql, workspaceId: string, parentCallId: string, at: number): Promise<void> {
   const [call] = await tx<{ run_id: string }[]>`
     select run_id from tool_calls where workspace_id = ${workspaceId} and call_id = ${parentCallId}`
-  if (call !== undefined) await wake(tx, await lockAncestors(tx, { workspaceId, runId: call.run_id }))
+  if (call !== undefined) await wake(tx, await lockAncestors(tx, { workspaceId, runId: call.run_id }), at)
 }
 
 async function updateRun(
@@ -154,6 +173,7 @@ async function updateRun(
     ), changed as (
       update runs r set status = ${status}, output = ${output}::json, error_message = ${errorMessage},
         error_detail = ${errorDetail}::json, pending = null, completed_at = greatest(${at}, r.started_at),
+        ${waitEnds(sql, ending.at)},
         input_tokens = r.input_tokens + ${step?.inputTokens ?? 0}::bigint,
         output_tokens = r.output_tokens + ${step?.outputTokens ?? 0}::bigint,
         cost_usd = round((r.cost_usd + ${costUsd}::float8)::numeric, 10)::float8

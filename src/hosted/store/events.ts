@@ -4,7 +4,7 @@ import { type LEVELS, levelNumber } from '../../journal/levels.ts'
 import type { SystemEventRow } from '../../journal/rows.ts'
 import type { ModelAnswer } from '../../model/model.ts'
 import type { TerminalStatus } from '../../runs/state.ts'
-import type { Call, HostedRun, Pause } from '../run/run.ts'
+import type { Call, HostedRun, Pause, StoredPause } from '../run/run.ts'
 
 /**
  * The events that hosted runs report about themselves (docs/specification.md#system-events). `gen_ai.*` keys follow
@@ -29,6 +29,7 @@ type SystemEventType =
   | 'approval.decided'
   | 'input.requested'
   | 'input.answered'
+  | `${Pause['type']}.${'expired' | 'cancelled'}`
 
 /** A system event of a run. @param at Unix milliseconds */
 export function systemEvent(
@@ -65,6 +66,8 @@ export function modelEvent(
     'gen_ai.response.finish_reasons': [answer.finishReason],
     'gen_ai.usage.input_tokens': answer.usage.inputTokens,
     'gen_ai.usage.output_tokens': answer.usage.outputTokens,
+    'gen_ai.usage.cache_read.input_tokens': answer.usage.cachedTokens,
+    'gen_ai.usage.reasoning.output_tokens': answer.usage.reasoningTokens,
     latency_ms: Math.round(latencyMs),
     cost_usd: costUsd,
     step,
@@ -87,15 +90,28 @@ export function callEvent(run: HostedRun, at: number, call: Call): SystemEventRo
   return systemEvent(run, at, 'tool.call.finished', { ...keys, ...result }, status === 'failed' ? 'warn' : 'info')
 }
 
-/** The event of a pause: what a person is asked. */
+/**
+ * The event of a pause: what a person is asked. ClickHouse derives its table `pauses` from the events of pauses, so each
+ * event repeats what the earlier ones of its pause say, and free-form members come last.
+ */
 export function requestedEvent(run: HostedRun, at: number, pause: Pause): SystemEventRow {
-  const expires_at = pause.expiresAt
-  if (pause.type === 'approval') {
-    const { pauseId: approval_id, tool, input } = pause
-    return systemEvent(run, at, 'approval.requested', { approval_id, tool, input, expires_at })
-  }
-  const { pauseId: request_id, question, options } = pause
-  return systemEvent(run, at, 'input.requested', { request_id, question, options, expires_at })
+  const { type, pauseId, expiresAt: expires_at, tool, input, question, options } = pause
+  return type === 'approval'
+    ? systemEvent(run, at, 'approval.requested', { approval_id: pauseId, expires_at, tool, input })
+    : systemEvent(run, at, 'input.requested', { request_id: pauseId, expires_at, question, options })
+}
+
+/** The event of a pause that ended without a decision: it expired, or its run ended. @param at Unix milliseconds */
+export function undecidedEvent(
+  run: EventOwner,
+  at: number,
+  pause: StoredPause,
+  status: 'expired' | 'cancelled',
+): SystemEventRow {
+  const { type, pauseId, requestedAt: requested_at, expiresAt: expires_at, tool, input, question, options } = pause
+  return type === 'approval'
+    ? systemEvent(run, at, `approval.${status}`, { approval_id: pauseId, requested_at, expires_at, tool, input })
+    : systemEvent(run, at, `input.${status}`, { request_id: pauseId, requested_at, expires_at, question, options })
 }
 
 /** What a run has done, as of its end. */

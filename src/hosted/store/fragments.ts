@@ -1,7 +1,7 @@
 import { encodeJson, RawJson } from '../../base/raw-json.ts'
 import type { SystemEventRow } from '../../journal/rows.ts'
 import type { Sql, TransactionSql } from '../../postgres/connect.ts'
-import { RUN_ROW } from '../../runs/rows.ts'
+import { runRow } from '../../runs/rows.ts'
 import type { Step } from '../run/run.ts'
 import type { HostedPhase, PauseStatus } from '../run/state.ts'
 
@@ -45,7 +45,7 @@ export function insertOutbox(
   const position = run === 'first' ? 0 : events.length + 1
   const changed = sql`
     union all
-    select r.workspace_id, 'run', ${sql.unsafe(RUN_ROW)}, ${position}::bigint
+    select r.workspace_id, 'run', ${sql.unsafe(runRow())}, ${position}::bigint
     from changed r join agents a on a.agent_id = r.agent_id`
   return sql`
     insert into outbox (workspace_id, kind, body)

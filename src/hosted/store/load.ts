@@ -10,11 +10,11 @@ import {
   type EndedOutcome,
   type HostedRun,
   type HostedRunRef,
-  type Pause,
   parsePending,
   type RunOutcome,
   type RunProgress,
   type Step,
+  type StoredPause,
 } from '../run/run.ts'
 import type { HostedPhase } from '../run/state.ts'
 import { executedBy, pauseIs, phaseIs } from './fragments.ts'
@@ -87,10 +87,13 @@ async function loadCalls(sql: Sql, { workspaceId, runId }: RunIdentity): Promise
 }
 
 /** The pending pauses, in the order in which they were requested. */
-export async function loadPauses(sql: Sql | TransactionSql, { workspaceId, runId }: RunIdentity): Promise<Pause[]> {
-  const rows = await sql<(Omit<Pause, 'options'> & { readonly options: RawJson | null })[]>`
+export async function loadPauses(
+  sql: Sql | TransactionSql,
+  { workspaceId, runId }: RunIdentity,
+): Promise<StoredPause[]> {
+  const rows = await sql<(Omit<StoredPause, 'options'> & { readonly options: RawJson | null })[]>`
     select pause_id as "pauseId", call_id as "callId", type, tool, input, question, options,
-      expires_at as "expiresAt", frame
+      expires_at as "expiresAt", frame, created_at as "requestedAt"
     from pauses where workspace_id = ${workspaceId} and run_id = ${runId} and ${pauseIs(sql, 'pending')} order by frame`
   return rows.map((row) => ({ ...row, options: (row.options?.parse() ?? null) as string[] | null }))
 }

@@ -3,7 +3,7 @@ import type { RunIdentity } from '../../base/ids.ts'
 import { encodeJson, RawJson } from '../../base/raw-json.ts'
 import type { SystemEventRow } from '../../journal/rows.ts'
 import { inTransaction, type Sql, type TransactionSql } from '../../postgres/connect.ts'
-import { RUN_ROW_COLUMNS } from '../../runs/rows.ts'
+import { RUN_ROW_COLUMNS, waitEnds } from '../../runs/rows.ts'
 import { NEXT as NEXT_STATUSES } from '../../runs/state.ts'
 import { type HostedRun, type PendingPause, parsePending, pausedStatus, pendingOf } from '../run/run.ts'
 import {
@@ -54,7 +54,8 @@ export async function pauseRun(
         where ${executedBy(tx, run, owner)}
         returning run_id
       ), changed as (
-        update runs r set status = ${pausedStatus(pending)}, pending = ${json(pending)}::json
+        update runs r set status = ${pausedStatus(pending)}, pending = ${json(pending)}::json,
+          waiting_since = ${new Date(details.at)}
         where r.workspace_id = ${run.workspaceId} and r.run_id = ${run.runId} 
           and r.status in ${tx(statesBefore(NEXT_STATUSES, pausedStatus(pending)))} and exists (select from paused)
         returning ${tx.unsafe(RUN_ROW_COLUMNS)}
@@ -125,12 +126,14 @@ export async function lockRun(tx: TransactionSql, { workspaceId, runId }: RunIde
 }
 
 /**
- * Queues the paused runs of a chain again. Call with the rows locked.
+ * Queues the paused runs of a chain again, which ends their wait for people. Call with the rows locked.
+ * @param at Unix milliseconds
  * @param owner if given, the run goes straight to this process; the chain must be of one run
  */
 export async function wake(
   tx: TransactionSql,
   { workspaceId, runs }: AncestorChain,
+  at: number,
   owner: string | null = null,
 ): Promise<void> {
   assert(owner === null || runs.length <= 1, 'a run with ancestors is queued with them')
@@ -141,7 +144,7 @@ export async function wake(
       update hosted_runs set phase = ${next}, owner = ${owner}
       where workspace_id = ${workspaceId} and run_id = any(${paused}::uuid[])
     ), changed as (
-      update runs r set status = 'running', pending = null
+      update runs r set status = 'running', pending = null, ${waitEnds(tx, at)}
       where r.workspace_id = ${workspaceId} and r.run_id = any(${paused}::uuid[])
         and r.status in ${tx(STATUSES_OF_PHASE.paused)}
       returning ${tx.unsafe(RUN_ROW_COLUMNS)}

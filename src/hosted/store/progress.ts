@@ -99,7 +99,7 @@ export async function storeAnswer(sql: Sql, run: HostedRun, owner: string, answe
     ), changed as (
       update runs r set input_tokens = r.input_tokens + ${step.inputTokens}::bigint,
         output_tokens = r.output_tokens + ${step.outputTokens}::bigint, cost_usd = round((r.cost_usd + ${cost.costUsd}::float8)::numeric, 10)::float8
-        ${pending === null ? sql`` : sql`, status = ${pausedStatus(pending)}, pending = ${new RawJson(encodeJson(pending))}::json`}
+        ${pending === null ? sql`` : sql`, status = ${pausedStatus(pending)}, pending = ${new RawJson(encodeJson(pending))}::json, waiting_since = ${at}`}
       where r.workspace_id = ${run.workspaceId} and r.run_id = ${run.runId} and exists (select from stored)
       ${pending === null ? sql`` : sql`returning ${sql.unsafe(RUN_ROW_COLUMNS)}`}
     ), logged as (

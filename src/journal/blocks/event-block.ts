@@ -12,6 +12,7 @@ import { LEVELS } from '../levels.ts'
 import type { EventBatch, SystemEventRow } from '../rows.ts'
 import { addRun, runWords, UlidWriter } from './ids.ts'
 import { PayloadColumn } from './payload-column.ts'
+import { TaskIdColumn } from './task-id-column.ts'
 
 const FIXED_BYTES_PER_ROW = 80
 const LEVEL_ENUM = `Enum8(${LEVELS.map((level, index) => `'${level}' = ${index + 1}`).join(', ')})`
@@ -26,8 +27,9 @@ const COLUMN_HEADS = [
   ['payload', 'String'],
   ['occurred_at', "DateTime64(3, 'UTC')"],
   ['received_at', "DateTime64(3, 'UTC')"],
-  ['epoch', 'LowCardinality(String)'],
 ].map(([name, type]) => columnHead(name, type))
+const TASK_ID_HEAD = columnHead('task_id', 'Nullable(UUID)')
+const EPOCH_HEAD = columnHead('epoch', 'LowCardinality(String)')
 
 /**
  * Collects events, column by column, for one block of the `events` table in ClickHouse's `Native` format. Values are
@@ -44,6 +46,7 @@ export class EventBlock {
   private readonly level = new Bytes()
   private readonly payload = new PayloadColumn()
   private readonly occurredAt = new Bytes()
+  private readonly taskIds = new TaskIdColumn()
   /** Workspace, agent and run of every row, then position and time of acceptance: filled when the block is built. */
   private readonly ids = [new Bytes(), new Bytes(), new Bytes()]
   private readonly seq = new Bytes()
@@ -83,6 +86,7 @@ export class EventBlock {
       const occurredAt = scan.occurredAt[row]
       this.occurredAt.int64(Number.isNaN(occurredAt) ? now : occurredAt)
     }
+    if (scan.taskIds !== undefined) this.taskIds.add(scan.taskIds, rows, count, this.rows)
     this.rows += count
     addRun(this.runs, run, count)
   }
@@ -111,9 +115,9 @@ export class EventBlock {
     assert(this.level.length === rows && this.occurredAt.length === rows * 8, 'every event has a value in each column')
     this.fillIds()
     this.seq.clear()
-    addRisingUInt64(this.seq, firstSeq, this.rows)
+    addRisingUInt64(this.seq, firstSeq, rows)
     this.receivedAt.clear()
-    addConstantInt64(this.receivedAt, receivedAt, this.rows)
+    addConstantInt64(this.receivedAt, receivedAt, rows)
     const columns: readonly (readonly Uint8Array[])[] = [
       ...this.ids.map((column) => [column.view()]),
       [this.seq.view()],
@@ -123,13 +127,15 @@ export class EventBlock {
       this.payload.pieces(),
       [this.occurredAt.view()],
       [this.receivedAt.view()],
-      [constantLowCardinality(epoch, this.rows)],
     ]
-    const pieces: Uint8Array[] = [blockHead(columns.length, this.rows)]
+    const hasTasks = !this.taskIds.isEmpty
+    const pieces: Uint8Array[] = [blockHead(columns.length + (hasTasks ? 2 : 1), rows)]
     columns.forEach((values, column) => {
       pieces.push(COLUMN_HEADS[column])
       for (const piece of values) pieces.push(piece)
     })
+    if (hasTasks) pieces.push(TASK_ID_HEAD, ...this.taskIds.pieces(rows))
+    pieces.push(EPOCH_HEAD, constantLowCardinality(epoch, rows))
     return pieces
   }
 
@@ -138,6 +144,7 @@ export class EventBlock {
     this.runs = []
     this.outboxIds.length = 0
     this.payload.clear()
+    this.taskIds.clear()
     for (const column of [this.eventId, this.type, this.level, this.occurredAt]) column.clear()
   }
 
@@ -155,6 +162,7 @@ export class EventBlock {
       this.payload.truncate(payloads)
       this.level.length = this.rows
       this.occurredAt.length = this.rows * 8
+      this.taskIds.truncate(this.rows)
       throw error
     }
   }

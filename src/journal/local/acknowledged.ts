@@ -6,11 +6,12 @@ import { SlotFile, type WriteSlot } from '../../base/slot-file.ts'
 /** The name of the file in the journal's directory. */
 export const ACKNOWLEDGED_NAME = 'acknowledged'
 const fdatasync = promisify(fs.fdatasync)
-const LAYOUT = { slotBytes: 16, numbers: 1 }
+const LAYOUT = { slotBytes: 32, numbers: 2 }
 const SYNC_INTERVAL_MS = 1_000
 
 /**
- * Stores the last acknowledged position, which cannot be derived from frames that are damaged or missing.
+ * Stores the last acknowledged position and when its row was accepted, which cannot be derived from frames that are
+ * damaged, missing or deleted.
  *
  * Written with each commit, before the acknowledgement, but synced only once a second: waiting for a sync would double
  * the cost of a commit. Nothing is lost when the process crashes; a power failure loses at most the last second.
@@ -43,10 +44,15 @@ export class AcknowledgedFile {
     return this.slots.numbers[0]
   }
 
+  /** When it was accepted, Unix milliseconds. */
+  get receivedAt(): number {
+    return this.slots.numbers[1]
+  }
+
   /** Records that everything up to `seq` is durable and about to be acknowledged. */
-  set(seq: number): void {
+  set(seq: number, receivedAt: number): void {
     try {
-      this.slots.setNow([seq], this.write)
+      this.slots.setNow([seq, receivedAt], this.write)
       this.failing = false
     } catch (error) {
       if (!this.failing) this.log.warn('journal: cannot write the acknowledged position', { error })

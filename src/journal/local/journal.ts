@@ -28,6 +28,7 @@ export async function openLocalJournal(options: LocalJournalOptions): Promise<Lo
     await storage.begin(endSeq + 1)
   }
   // Rows that were durable, but not acknowledged, before a crash are part of the journal now: readers may have them.
-  if (storage.endSeq > acknowledged.seq) acknowledged.set(storage.endSeq)
-  return new LogJournal(storage, { endSeq, outboxIds: storage.outboxIds, consumers }, options)
+  const { receivedAt, outboxIds } = storage
+  if (storage.endSeq > acknowledged.seq) acknowledged.set(storage.endSeq, receivedAt)
+  return new LogJournal(storage, { endSeq, receivedAt, outboxIds, consumers }, options)
 }

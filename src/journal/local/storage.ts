@@ -56,6 +56,8 @@ export class LocalStorage extends SegmentFiles<Segment> implements LogStorage {
   readonly pool = new PagePool()
   /** The outbox ids of the newest frame of each kind that was found in the last two segments. */
   readonly outboxIds = new Map<Frame['kind'], readonly string[]>()
+  /** When the last rows were accepted, Unix milliseconds; 0 if that is not known. */
+  receivedAt = 0
   /** Durable bytes of all segments. Read on every append, so it is maintained instead of computed. */
   bytes = 0
   private file: fs.promises.FileHandle | undefined
@@ -131,7 +133,7 @@ export class LocalStorage extends SegmentFiles<Segment> implements LogStorage {
     segment.lastSeq = endSeq
     segment.day = dayOf(receivedAt)
     segment.check = check
-    this.acknowledged.set(endSeq)
+    this.acknowledged.set(endSeq, receivedAt)
     this.probe.succeeded()
   }
 
@@ -228,6 +230,8 @@ export class LocalStorage extends SegmentFiles<Segment> implements LogStorage {
     const previous = this.list.at(-2)
     const frames = previous === undefined ? newest : [...(await this.readAll(previous)), ...newest]
     for (const { kind, outboxIds } of frames) if (outboxIds.length > 0) this.outboxIds.set(kind, outboxIds)
+    // After a power failure the file may lack its last second; retention may have deleted the frames.
+    this.receivedAt = Math.max(this.acknowledged.receivedAt, frames.at(-1)?.receivedAt ?? 0)
   }
 
   private async readAll(segment: Segment): Promise<StoredFrame[]> {

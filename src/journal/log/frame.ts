@@ -2,7 +2,7 @@ import { crc32 } from 'node:zlib'
 import { assert } from '../../base/assert.ts'
 import { uuidFromWords } from '../../clickhouse/bytes.ts'
 import { runWords } from '../blocks/ids.ts'
-import type { ActivityKind, Frame, RunRows } from '../journal.ts'
+import type { Frame, RowKind, RunRows } from '../journal.ts'
 
 /**
  * The layout of a frame. All integers are little-endian.
@@ -32,7 +32,7 @@ const LOCATION_BYTES = 16
 const FRAME_HEAD_BYTES_MIN = 96
 const RUN_BYTES = 52
 const UUID_BYTES = 16
-const KINDS: readonly ActivityKind[] = ['event', 'task', 'run']
+const KINDS: readonly RowKind[] = ['event', 'task', 'run', 'delivery']
 const HEAD_LENGTH_AT = MARKER_BYTES
 const CHECK_AT = 16
 const BEFORE_AT = CHECK_AT + CHECK_BYTES

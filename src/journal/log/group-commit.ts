@@ -16,6 +16,11 @@ const BUSY_CALLS = 8
 const IDLE_TICKS_MAX = 3
 const GATHER_MS_MAX = 1
 const GATHER_BYTES_MAX = 32 * 1024
+/** Logs a warning when the clock is behind the last commit by more than this. */
+const BEHIND_WARN_MS = 60_000
+
+/** The order of the frames in a commit. */
+const KINDS = ['run', 'task', 'event', 'delivery'] as const
 
 export interface GroupCommitOptions {
   readonly storage: LogStorage
@@ -47,9 +52,12 @@ export class GroupCommit {
   private startCommits: (() => void) | undefined
   private cuts: PromiseWithResolvers<number>[] = []
   private readonly holds = new Holds()
+  private isBehind = false
 
+  /** @param receivedAt the time of the log's last commit, Unix milliseconds */
   constructor(
     private readonly journal: Committed,
+    private receivedAt: number,
     private readonly options: GroupCommitOptions,
   ) {}
 
@@ -74,11 +82,16 @@ export class GroupCommit {
     return cut.promise
   }
 
-  /** Pauses commits until the returned function is called; resolves once none is running. */
-  hold(): Promise<() => void> {
+  /**
+   * Pauses commits until the returned function is called; resolves once none is running. No later commit has an earlier
+   * time than that.
+   */
+  async hold(): Promise<() => void> {
     const hold = this.holds.request()
     if (this.committing === undefined) this.schedule()
-    return hold
+    const release = await hold
+    this.advance()
+    return release
   }
 
   /** Resolves once nothing waits for a commit. */
@@ -141,8 +154,8 @@ export class GroupCommit {
   /** Writes everything collected so far. */
   private async commit(): Promise<void> {
     const { journal, pending } = this
-    const { storage, clock, onCommit } = this.options
-    const receivedAt = clock.now()
+    const { storage, onCommit } = this.options
+    const receivedAt = this.advance()
     const firstSeq = journal.endSeq + 1
     let waiting: readonly Waiter[] = []
     let { bytes } = pending
@@ -170,6 +183,22 @@ export class GroupCommit {
       }
       this.refuse(waiting, bytes, error)
     }
+  }
+
+  /**
+   * The time of a commit, Unix milliseconds: never before that of the last one, although clocks go back and owners' clocks
+   * differ. So the rows that were received up to a time in the past stay the same.
+   */
+  private advance(): number {
+    const now = this.options.clock.now()
+    const behindMs = this.receivedAt - now
+    if (behindMs > BEHIND_WARN_MS && !this.isBehind)
+      this.options.log.warn('journal: the system clock is behind the time of the last commit, which new rows get', {
+        behind_ms: behindMs,
+      })
+    this.isBehind = behindMs > BEHIND_WARN_MS
+    this.receivedAt = Math.max(this.receivedAt, now)
+    return this.receivedAt
   }
 
   private get isSmall(): boolean {
@@ -210,9 +239,10 @@ export class PendingRows {
   readonly events = new EventBlock()
   readonly runs = RecordBlock.ofRuns()
   readonly tasks = RecordBlock.ofTasks()
+  readonly deliveries = RecordBlock.ofDeliveries()
 
   get bytes(): number {
-    return this.events.bytes + this.runs.bytes + this.tasks.bytes
+    return this.events.bytes + this.runs.bytes + this.tasks.bytes + this.deliveries.bytes
   }
 
   /**
@@ -228,8 +258,11 @@ export class PendingRows {
   }
 
   private layOut(firstSeq: number, receivedAt: number, epoch: string, point: AppendPoint, pool: BufferPool): Commit {
-    const first = { run: firstSeq, task: firstSeq + this.runs.rows, event: firstSeq + this.runs.rows + this.tasks.rows }
-    const endSeq = first.event + this.events.rows - 1
+    const task = firstSeq + this.runs.rows
+    const event = task + this.tasks.rows
+    const delivery = event + this.events.rows
+    const first = { run: firstSeq, task, event, delivery }
+    const endSeq = delivery + this.deliveries.rows - 1
     const drafts = this.drafts(first, receivedAt, epoch)
     const used = drafts.reduce((sum, { draft }) => sum + frameBytes(draft), 0)
     const buffer = pool.take(used)
@@ -254,12 +287,12 @@ export class PendingRows {
 
   /** Empties the collection. */
   clear(): void {
-    for (const block of [this.runs, this.tasks, this.events]) block.clear()
+    for (const block of [this.runs, this.tasks, this.events, this.deliveries]) block.clear()
   }
 
   private drafts(first: Record<Frame['kind'], number>, receivedAt: number, epoch: string) {
-    return [this.runs, this.tasks, this.events]
-      .map((block, index) => ({ block, kind: (['run', 'task', 'event'] as const)[index] }))
+    return [this.runs, this.tasks, this.events, this.deliveries]
+      .map((block, index) => ({ block, kind: KINDS[index] }))
       .filter(({ block }) => block.rows > 0)
       .map(({ block, kind }) => {
         const pieces = block.build(first[kind], receivedAt, epoch)

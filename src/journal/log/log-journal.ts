@@ -1,7 +1,7 @@
 import { ApiError } from '../../base/errors.ts'
 import type { RecordBlock } from '../blocks/record-block.ts'
 import type { Appended, Frame, Journal } from '../journal.ts'
-import type { EventBatch, RunRow, SystemEventRow, TaskToAppend } from '../rows.ts'
+import type { DeliveryRow, EventBatch, RunRow, SystemEventRow, TaskToAppend } from '../rows.ts'
 import { GroupCommit, type GroupCommitOptions } from './group-commit.ts'
 import { LogReader } from './log-reader.ts'
 import { type Commit, journalFull, type LogStorage, shuttingDown } from './storage.ts'
@@ -30,6 +30,8 @@ export interface LogJournalOptions extends Omit<GroupCommitOptions, 'storage'> {
 interface LogStart {
   /** The last position that was assigned. */
   readonly endSeq: number
+  /** When its last rows were accepted, Unix milliseconds; 0 if that is not known. */
+  readonly receivedAt: number
   /** The outbox ids of the newest frame of each kind. */
   readonly outboxIds: ReadonlyMap<Frame['kind'], readonly string[]>
   readonly consumers: Consumers
@@ -41,7 +43,7 @@ export class LogJournal extends LogReader implements Journal {
   /** Outbox ids of the newest frame of each kind. */
   private readonly outboxIds: Map<Frame['kind'], readonly string[]>
   private readonly consumers: Consumers
-  /** Workspaces whose events are refused. */
+  /** Workspaces whose rows are refused unless they are from the outbox. */
   private readonly refused = new Set<string>()
 
   constructor(
@@ -52,7 +54,7 @@ export class LogJournal extends LogReader implements Journal {
     super(storage, start.endSeq, options.tailBytes)
     this.consumers = start.consumers
     this.outboxIds = new Map(start.outboxIds)
-    this.commits = new GroupCommit(this, { ...options, storage })
+    this.commits = new GroupCommit(this, start.receivedAt, { ...options, storage })
   }
 
   check(): Promise<void> {
@@ -98,6 +100,10 @@ export class LogJournal extends LogReader implements Journal {
     const first = events.rows
     events.addSystemEvents(rows, outboxIds)
     return this.commits.committed('event', first, rows.length)
+  }
+
+  appendDeliveries(rows: readonly DeliveryRow[]): Promise<Appended> {
+    return this.appendRecords('delivery', this.commits.pending.deliveries, rows, [])
   }
 
   release(consumer: string, seq: number): void {
@@ -161,13 +167,13 @@ export class LogJournal extends LogReader implements Journal {
     if (this.consumers.count > 0 && this.consumers.slowest.seq >= lastSeq) this.storage.pool.give(memory)
   }
 
-  private appendRecords<Row extends RunRow | TaskToAppend>(
-    kind: 'run' | 'task',
+  private appendRecords<Row extends RunRow | TaskToAppend | DeliveryRow>(
+    kind: 'run' | 'task' | 'delivery',
     block: RecordBlock<Row>,
     rows: readonly Row[],
     outboxIds: readonly string[],
   ): Promise<Appended> {
-    const isRefused = outboxIds.length === 0 && this.refused.has(rows[0].workspace_id)
+    const isRefused = outboxIds.length === 0 && rows.some((row) => this.refused.has(row.workspace_id))
     const refusal = isRefused ? noWorkspace() : this.refusal()
     if (refusal !== undefined) return Promise.reject(refusal)
     const first = block.rows

@@ -58,7 +58,8 @@ export async function openNatsJournal(options: NatsJournalOptions): Promise<LogJ
   // A journal that has never assigned a position has no gap: earlier positions belong to another journal.
   if (found.endSeq > 0) log.gapList.add({ afterSeq: intactSeq, throughSeq: endSeq, loadedSeq })
   const outboxIds = await answered(settleMs, () => outboxIdsAt(log, outbox))
-  return new LogJournal(storage, { endSeq, outboxIds, consumers }, { paceBytes: PACE_BYTES, ...options })
+  const { receivedAt } = storage
+  return new LogJournal(storage, { endSeq, receivedAt, outboxIds, consumers }, { paceBytes: PACE_BYTES, ...options })
 }
 
 /** Takes over even from an owner that goes on publishing: it would win most races for the next message. */

@@ -13,6 +13,8 @@ export interface LogEnd {
   /** The check of the last commit or state message, which the next one includes. */
   readonly check: Buffer
   readonly outbox: Outbox
+  /** The time of the newest message, Unix milliseconds; 0 if that is not known. */
+  readonly receivedAt: number
 }
 
 /** The end of a log as {@link findEnd} has found it. */
@@ -36,10 +38,12 @@ export async function findEnd(log: NatsLog): Promise<FoundEnd> {
   const { first_seq, last_seq: streamSeq } = (await log.stream.info()).state
   let claimedSeq = 0
   let generation = 0
+  let receivedAt = 0
   for (let at = streamSeq; at >= first_seq && at > 0; ) {
     const message = await log.stream.getFromLeader(at)
     const head = message?.head
     generation = Math.max(generation, head?.generation ?? 0)
+    receivedAt = Math.max(receivedAt, head?.receivedAt ?? 0)
     if (message === null || head === undefined || head.kind === 'fence') {
       at--
       continue
@@ -49,20 +53,20 @@ export async function findEnd(log: NatsLog): Promise<FoundEnd> {
     if (found !== undefined) {
       const { endSeq: intactSeq, ...rest } = found
       const endSeq = Math.max(intactSeq, claimedSeq)
-      return { streamSeq, endSeq, intactSeq, intactStreamSeq: at, ...rest, generation }
+      return { streamSeq, endSeq, intactSeq, intactStreamSeq: at, ...rest, generation, receivedAt }
     }
     // A group that lacks its last part was never acknowledged.
     if (isComplete) claimedSeq = Math.max(claimedSeq, head.endSeq)
     at = Math.min(at, head.groupSeq) - 1
   }
   const nothing = { intactSeq: 0, intactStreamSeq: 0, epoch: undefined, check: NO_CHECK, outbox: NO_OUTBOX }
-  return { ...nothing, streamSeq, endSeq: claimedSeq, generation }
+  return { ...nothing, streamSeq, endSeq: claimedSeq, generation, receivedAt }
 }
 
 async function intactAt(
   log: NatsLog,
   message: StreamMessage,
-): Promise<(Omit<LogEnd, 'streamSeq'> & Pick<FoundEnd, 'epoch'>) | undefined> {
+): Promise<(Omit<LogEnd, 'streamSeq' | 'receivedAt'> & Pick<FoundEnd, 'epoch'>) | undefined> {
   const { head, streamSeq, data } = message
   if (head === undefined) return undefined
   const { outbox } = head

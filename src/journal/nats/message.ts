@@ -16,7 +16,7 @@ import { CHECK_BYTES, FrameSeal } from '../log/frame.ts'
 const HEAD = 'Journal'
 const HEAD_TEXT = /^([csf](?: \d{1,16}){11}) ([\w-]{16})$/
 const HEAD_CHECK_LENGTH = 16
-/** The kinds of frames, in the order of {@link Outbox}. */
+/** The kinds of frames that may come from the outbox, in the order of {@link Outbox}. */
 const KINDS: readonly Frame['kind'][] = ['run', 'task', 'event']
 const KIND_OF = { c: 'commit', s: 'state', f: 'fence' } as const
 /** Takes the place of the epoch in the seal of a state message. */

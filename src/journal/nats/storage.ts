@@ -74,6 +74,11 @@ export class NatsStorage implements LogStorage {
     return this.units.startSeq
   }
 
+  /** When the last message was written, Unix milliseconds: no row is later. */
+  get receivedAt(): number {
+    return this.end.receivedAt
+  }
+
   get bytes(): number {
     return this.units.bytes
   }
@@ -103,7 +108,7 @@ export class NatsStorage implements LogStorage {
     const outbox = outboxAfter(this.end.outbox, streamSeq, commit.outboxIds)
     const head = { kind: 'commit' as const, firstSeq: first.run, endSeq, receivedAt, isCompressed, outbox }
     const messages = this.messagesOf(payload, head)
-    await this.publish(messages, { streamSeq: this.end.streamSeq + messages.length, endSeq, check, outbox })
+    await this.publish(messages, { streamSeq: this.end.streamSeq + messages.length, endSeq, check, outbox, receivedAt })
     this.units.add(streamSeq, first.run, storedBytes(payload.length, messages.length), receivedAt)
   }
 
@@ -142,9 +147,9 @@ export class NatsStorage implements LogStorage {
     const streamSeq = this.end.streamSeq + 1
     const whole = { ...state, generation, epoch: this.log.epoch, before }
     const { data, check } = sealState(this.log.sealKey, streamSeq, whole)
-    const receivedAt = this.options.clock.now()
+    const receivedAt = Math.max(this.end.receivedAt, this.options.clock.now())
     const head = { kind: 'state' as const, firstSeq: endSeq + 1, endSeq, receivedAt, isCompressed: false, outbox }
-    await this.publish(this.messagesOf(data, head), { streamSeq, endSeq, check, outbox })
+    await this.publish(this.messagesOf(data, head), { streamSeq, endSeq, check, outbox, receivedAt })
     this.units.begin(streamSeq, endSeq + 1)
   }
 

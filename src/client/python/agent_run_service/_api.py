@@ -40,7 +40,10 @@ class Runs(_Resource):
     """Runs of external and hosted agents."""
 
     def list(self, **filters: Any) -> Iterator[Dict[str, Any]]:
-        """Newest first. Filters: `status`, `agent_id`, `tag`, `from`, `to` and the others of the API."""
+        """Newest first. Filters: `status`, `agent_id`, `tag`, `from`, `to` and the others of the API.
+
+        `q` searches the texts of runs; `match` of each run then says where it was found.
+        """
         return self._list("/api/v1/runs", filters)
 
     def get(self, run_id: str, **limits: Optional[float]) -> Dict[str, Any]:
@@ -71,6 +74,18 @@ class Agents(_Resource):
 
     def get(self, agent_id: str, **limits: Optional[float]) -> Dict[str, Any]:
         return self._get(f"/api/v1/agents/{segment(agent_id)}", limits)
+
+    def versions(self, agent_id: str, **filters: Any) -> Iterator[Dict[str, Any]]:
+        """The versions of an agent without their configurations, newest first."""
+        return self._list(f"/api/v1/agents/{segment(agent_id)}/versions", filters)
+
+    def version(self, agent_id: str, version: int, **limits: Optional[float]) -> Dict[str, Any]:
+        """A version of an agent with its configuration; a run has its number in `agent_version`."""
+        return self._get(f"/api/v1/agents/{segment(agent_id)}/versions/{version:d}", limits)
+
+    def restore(self, agent_id: str, version: int, **limits: Optional[float]) -> Dict[str, Any]:
+        """Makes the configuration of a version the agent's next version."""
+        return self._post(f"/api/v1/agents/{segment(agent_id)}/versions/{version:d}/restore", {}, limits)
 
     def invoke(
         self,

@@ -75,6 +75,8 @@ class Client:
         metadata: Optional[Dict[str, Any]] = None,
         external_run_id: Optional[str] = None,
         parent_run_id: Optional[str] = None,
+        session_id: Optional[str] = None,
+        external_user_id: Optional[str] = None,
         trigger_type: Optional[str] = None,
         run_id: Optional[str] = None,
     ) -> Run:
@@ -89,6 +91,8 @@ class Client:
             "tags": None if tags is None else list(tags),
             "external_run_id": external_run_id,
             "parent_run_id": parent_run_id,
+            "session_id": session_id,
+            "external_user_id": external_user_id,
             "metadata": metadata,
             "input": input,
         }

@@ -1,5 +1,6 @@
+from contextvars import ContextVar, Token
 from datetime import datetime, timezone
-from typing import Any, Callable, Dict, NamedTuple, Optional
+from typing import Any, Callable, Dict, List, NamedTuple, Optional
 
 from ._ids import uuidv7
 from ._json import describe_error, encode, to_object, to_valid_object
@@ -12,6 +13,10 @@ class Reporting(NamedTuple):
 
     reporter: Reporter
     new_event_id: Callable[[], str]
+
+
+#: The task whose `with` block is executing.
+_current_task: "ContextVar[Optional[Task]]" = ContextVar("agent_run_service_task", default=None)
 
 
 class Run:
@@ -32,8 +37,12 @@ class Run:
         level: str = "info",
         occurred_at: Optional[datetime] = None,
         id: Optional[str] = None,
+        task_id: Optional[str] = None,
     ) -> None:
-        """Reports an event. With `when_full="wait"` it returns when there is room for more."""
+        """Reports an event. With `when_full="wait"` it returns when there is room for more.
+
+        It is part of the task `task_id`. Default: the task of this run whose `with` block is executing.
+        """
         event = {
             "id": self._reporting.new_event_id() if id is None else id,
             "type": type,
@@ -41,11 +50,14 @@ class Run:
             "occurred_at": _now() if occurred_at is None else _timestamp(occurred_at),
             "payload": to_object(payload),
         }
+        task_id = task_id or self._current_task_id()
+        if task_id is not None:
+            event["task_id"] = task_id
         _report(self._reporting, EVENT, self.run_id, event)
 
     def task(self, name: str, *, input: Any = None) -> "Task":
         """Reports that a task has begun; `with` ends it. Otherwise end it with `complete`, `fail` or `skip`."""
-        return Task(self._reporting, self, name, input, None)
+        return Task(self._reporting, self, name, input, self._current_task_id())
 
     def complete(self, output: Any = None, *, usage: Optional[Dict[str, Any]] = None) -> None:
         """Reports that the run is complete. Anything but a dict becomes `{"value": …}`."""
@@ -55,6 +67,10 @@ class Run:
         """Reports that the run has failed."""
         message, detail = describe_error(error)
         self._finish(FAIL, {"run_id": self.run_id, "error_message": message, "error_detail": detail}, usage)
+
+    def _current_task_id(self) -> Optional[str]:
+        task = _current_task.get()
+        return task.task_id if task is not None and task.run is self else None
 
     def _finish(self, kind: str, body: Dict[str, Any], usage: Optional[Dict[str, Any]]) -> None:
         # The first end counts.
@@ -84,6 +100,7 @@ class Task:
         self.output: Any = None
         self._reporting = reporting
         self._has_ended = False
+        self._entered: List["Token[Optional[Task]]"] = []
         self._started_at = _now()
         more: Dict[str, Any] = {"started_at": self._started_at}
         if input is not None:
@@ -93,8 +110,8 @@ class Task:
         self._report("running", more)
 
     def event(self, type: str, payload: Any = None, **options: Any) -> None:
-        """Reports an event of the run."""
-        self.run.event(type, payload, **options)
+        """Reports an event of the run that is part of this task."""
+        self.run.event(type, payload, **{"task_id": self.task_id, **options})
 
     def task(self, name: str, *, input: Any = None) -> "Task":
         """Reports that a task has begun that is part of this one."""
@@ -124,13 +141,23 @@ class Task:
         _report(self._reporting, TASK, self.run.run_id, task, self.task_id)
 
     def __enter__(self) -> "Task":
+        self._entered.append(_current_task.set(self))
         return self
 
     def __exit__(self, _type: Any, error: Optional[BaseException], _traceback: Any) -> None:
+        _leave(self._entered.pop())
         if error is None:
             self.complete(self.output)
         else:
             self.fail(error)
+
+
+def _leave(token: "Token[Optional[Task]]") -> None:
+    try:
+        _current_task.reset(token)
+    except ValueError:
+        # The block ended in a different context than it began in: for example, another task closed a generator.
+        pass
 
 
 def start_run(reporting: Reporting, fields: Dict[str, Any]) -> Run:
