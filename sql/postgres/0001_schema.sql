@@ -44,11 +44,25 @@ create table agents (
   metadata             json not null,
   version              integer not null default 1,
   created_at           timestamptz(3) not null,
+  -- When the current version was made.
   updated_at           timestamptz(3) not null,
+  -- The key that made it; null: the service.
+  version_created_by   uuid,
+  -- Names of the fields that differ from the version before.
+  version_changes      text[] not null default '{}',
+  -- The version that a restore has copied.
+  version_restored_from integer,
   -- For references that must stay within the workspace.
   unique (agent_id, workspace_id)
 );
 create index agents_list on agents (workspace_id, agent_id desc);
+
+-- Earlier versions of agents: each is the row of `agents` that an edit has replaced. Only the newest of an agent are kept.
+create table agent_versions (
+  like agents,
+  primary key (agent_id, version),
+  foreign key (agent_id, workspace_id) references agents (agent_id, workspace_id)
+);
 
 -- A key is found by the SHA-256 of its text; the text itself is not stored.
 create table api_keys (
@@ -86,11 +100,46 @@ create table feed_tokens (
 );
 create index feed_tokens_expiry on feed_tokens (expires_at);
 
+-- People who have signed in by OpenID Connect, one row for each workspace that they have entered. What the provider said about
+-- them when they last signed in.
+create table people (
+  person_id    uuid primary key,
+  workspace_id uuid not null references workspaces,
+  issuer       text not null,
+  subject      text not null,
+  name         text,
+  email        text,
+  role         text not null check (role in ('viewer', 'approver', 'admin')),
+  status       text not null default 'active' check (status in ('active', 'suspended')),
+  created_at   timestamptz(3) not null,
+  signed_in_at timestamptz(3) not null,
+  constraint people_subject unique (workspace_id, issuer, subject)
+);
+create index people_list on people (workspace_id, person_id desc);
+create index people_of_subject on people (subject, issuer);
+
+-- Their sign-ins: what the cookie of a browser stands for, found by the SHA-256 of its token, like a key. Deleted when they end.
+create table sign_ins (
+  sign_in_id    uuid primary key,
+  person_id     uuid not null references people,
+  workspace_id  uuid not null,
+  hash          bytea not null unique,
+  -- The workspaces that the person may enter.
+  workspace_ids uuid[] not null,
+  -- It ends when it was not used for so long.
+  idle_seconds  integer not null,
+  created_at    timestamptz(3) not null,
+  last_used_at  timestamptz(3) not null,
+  expires_at    timestamptz(3) not null
+);
+create index sign_ins_of_person on sign_ins (person_id);
+create index sign_ins_expiry on sign_ins (expires_at);
+
 -- Credentials that were revoked or changed, in commit order, so that other processes evict them. Rows are deleted once
 -- all processes have applied them.
 create table credential_changes (
   change_id   bigint generated always as identity primary key,
-  scope       text not null check (scope in ('key', 'agent', 'workspace')),
+  scope       text not null check (scope in ('key', 'agent', 'workspace', 'person')),
   id          uuid not null,
   -- Whether the keys in scope are no longer valid, so that their open connections must be closed, too.
   invalidates boolean not null
@@ -110,7 +159,7 @@ create table secrets (
 );
 
 -- Named queries of a workspace (docs/specification.md#saved-queries). `params` are the default values of the query's
--- placeholders.
+-- placeholders; `chart` says how its result is drawn, null as a table.
 create table saved_queries (
   query_id     uuid primary key,
   workspace_id uuid not null references workspaces,
@@ -118,11 +167,137 @@ create table saved_queries (
   description  text,
   query        text not null,
   params       json not null,
+  chart        json,
   created_at   timestamptz(3) not null,
   updated_at   timestamptz(3) not null,
   constraint saved_queries_name unique (workspace_id, name)
 );
 create index saved_queries_list on saved_queries (workspace_id, query_id desc);
+
+-- Pages of saved queries (docs/specification.md#boards). `charts` refers to them in order; `version` counts the edits, so
+-- that an edit of an earlier version is refused.
+create table boards (
+  board_id     uuid primary key,
+  workspace_id uuid not null references workspaces,
+  name         text not null,
+  charts       json not null,
+  version      integer not null,
+  created_at   timestamptz(3) not null,
+  updated_at   timestamptz(3) not null,
+  constraint boards_name unique (workspace_id, name)
+);
+create index boards_list on boards (workspace_id, board_id desc);
+
+-- Filters, columns and order of the page's list of runs, by name (docs/specification.md#views).
+create table run_views (
+  workspace_id uuid not null references workspaces,
+  name         text not null,
+  query        text not null,
+  created_at   timestamptz(3) not null,
+  updated_at   timestamptz(3) not null,
+  primary key (workspace_id, name)
+);
+
+-- Webhooks and alerts -------------------------------------------------------------------------------------------------------
+
+-- Endpoints that activity is sent to (docs/specification.md#webhooks), and how far each has got: everything up to `position`
+-- has been delivered, or is in `webhook_retries`. So a delivery that succeeds needs no row.
+create table webhooks (
+  webhook_id      uuid primary key,
+  workspace_id    uuid not null references workspaces,
+  url             text not null,
+  description     text,
+  -- As a feed's; null: ends of runs and pauses that wait for a person.
+  filter          json,
+  format          text not null check (format in ('standard', 'slack')),
+  signing         text not null check (signing in ('v1', 'v1a')),
+  ordering        text not null check (ordering in ('run', 'strict')),
+  status          text not null default 'active' check (status in ('active', 'disabled')),
+  -- Why the service has disabled it.
+  disabled_reason text,
+  -- Sealed with SECRETS_KEY, as secrets are. Those that were replaced less than a day ago sign as well.
+  secret          bytea not null,
+  key_id          text not null,
+  public_key      text,
+  previous_secrets bytea,
+  previous_key_id text,
+  -- Counts the edits, so that the process that delivers notices them.
+  version         integer not null default 1,
+  created_at      timestamptz(3) not null,
+  updated_at      timestamptz(3) not null,
+  -- The end of the journal when it was created: where polling begins.
+  created_cursor  text not null,
+  -- Belong to the process that delivers.
+  epoch           text not null,
+  position        bigint not null,
+  is_behind       boolean not null default false,
+  failing_since   timestamptz(3),
+  succeeded_at    timestamptz(3),
+  failed_at       timestamptz(3),
+  -- A second position, which delivers an earlier part of the log again.
+  recover_position bigint,
+  recover_until    bigint
+);
+create index webhooks_list on webhooks (workspace_id, webhook_id desc);
+
+-- Deliveries of which an attempt has failed, and those that wait behind one of the same run.
+create table webhook_retries (
+  webhook_id   uuid not null references webhooks on delete cascade,
+  workspace_id uuid not null,
+  seq          bigint not null,
+  -- Stays the same when the journal begins a new epoch.
+  delivery_id  text not null,
+  run_id       uuid,
+  type         text not null,
+  body         text not null,
+  -- Attempts made. 0: waits for an earlier delivery of its run.
+  attempt      integer not null,
+  -- Null while it waits for an earlier one.
+  next_at      timestamptz(3),
+  http_status  integer,
+  response     text,
+  created_at   timestamptz(3) not null,
+  primary key (webhook_id, seq)
+);
+create index webhook_retries_due on webhook_retries (webhook_id, next_at) where next_at is not null;
+create index webhook_retries_of_run on webhook_retries (webhook_id, run_id, seq);
+
+-- Standing queries (docs/specification.md#alerts). `states` has the state of each series; it changes in the statement that
+-- writes the transitions to the outbox, once for each tick.
+create table alerts (
+  alert_id              uuid primary key,
+  workspace_id          uuid not null references workspaces,
+  name                  text not null,
+  query_id              uuid references saved_queries,
+  query                 text,
+  params                json not null,
+  every_seconds         integer not null,
+  window_seconds        integer,
+  by_columns            text[] not null,
+  -- Null: any row fires it.
+  condition             json,
+  for_seconds           integer not null,
+  keep_firing_seconds   integer not null,
+  no_data               text not null check (no_data in ('ok', 'last', 'alert', 'zero')),
+  on_error              text not null check (on_error in ('last', 'alert')),
+  renotify_seconds      integer,
+  notify                uuid[] not null,
+  is_enabled            boolean not null,
+  version               integer not null default 1,
+  states                json not null,
+  -- What the API shows of them: the first series, and the number of all.
+  shown_states          json not null,
+  series_count          integer not null,
+  -- The tick that was evaluated last, and the next one.
+  evaluated_at          timestamptz(3),
+  next_at               timestamptz(3),
+  error                 text,
+  created_at            timestamptz(3) not null,
+  updated_at            timestamptz(3) not null,
+  unique (workspace_id, name)
+);
+create index alerts_list on alerts (workspace_id, alert_id desc);
+create index alerts_due on alerts (next_at) where is_enabled;
 
 -- Runs and tasks ----------------------------------------------------------------------------------------------------------
 
@@ -137,7 +312,7 @@ create table runs (
   trigger_type      text not null check (trigger_type in ('manual', 'scheduled', 'webhook', 'sdk')),
   external_run_id   text,
   parent_run_id     uuid,
-  session_id        uuid,
+  session_id        text,
   external_user_id  text,
   tags              text[] not null default '{}',
   metadata          json not null,
@@ -147,6 +322,9 @@ create table runs (
   error_detail      json,
   -- What a paused run waits for, as its record shows it.
   pending           json,
+  -- Time that it has waited for people, in milliseconds, without the wait that began at waiting_since.
+  waiting_ms        bigint not null default 0,
+  waiting_since     timestamptz(3),
   -- SHA-256 of the start request, to distinguish a repeated start with the same run_id from one with another body.
   start_hash        bytea,
   -- Tokens and cost of external runs are sums over their model calls, unless the end of the run reports them.
@@ -167,7 +345,16 @@ create index runs_of_agent on runs (agent_id, created_at desc, run_id desc);
 create index runs_by_status on runs (workspace_id, status, created_at desc, run_id desc);
 create index runs_by_external_id on runs (workspace_id, external_run_id) where external_run_id is not null;
 create index runs_children on runs (parent_run_id, workspace_id) where parent_run_id is not null;
-create index runs_of_session on runs (session_id) where session_id is not null;
+create index runs_of_session on runs (session_id, workspace_id, created_at desc, run_id desc) where session_id is not null;
+create index runs_of_user on runs (external_user_id, workspace_id, created_at desc, run_id desc)
+  where external_user_id is not null;
+-- Lists of sessions walk these: of a kind, of all by merging both, of an agent. Runs without a session cost them nothing. An
+-- index for each kind, because Postgres knows its size; of values in one index it may have old statistics, or none.
+create index runs_of_hosted_sessions on runs (workspace_id, created_at desc, run_id desc)
+  where session_id is not null and runtime_type = 'hosted';
+create index runs_of_external_sessions on runs (workspace_id, created_at desc, run_id desc)
+  where session_id is not null and runtime_type = 'external';
+create index runs_of_session_agent on runs (agent_id, created_at desc, run_id desc) where session_id is not null;
 create index runs_by_tag on runs using gin (tags) where tags <> '{}';
 -- Read by the sweep for stale runs: few rows, however long the history. Not on last_event_at: counting events must not
 -- touch an index.
@@ -350,7 +537,7 @@ create table pauses (
   options      json,
   answer       text,
   comment      text,
-  -- The key that decided.
+  -- The key that decided, or the person.
   decided_by   uuid,
   decided_at   timestamptz(3),
   created_at   timestamptz(3) not null,
@@ -361,6 +548,10 @@ create table pauses (
 create index pauses_list on pauses (workspace_id, type, pause_id desc);
 create index pauses_by_status on pauses (workspace_id, type, status, pause_id desc);
 create index pauses_pending on pauses (run_id, workspace_id) where status = 'pending';
+-- On an expression, so that only the list of all pauses uses it: without statistics, Postgres would find those of a run by
+-- reading all that wait in the workspace.
+create index pauses_waiting on pauses ((workspace_id::text), pause_id) where status = 'pending';
+create index pauses_decided on pauses (workspace_id, decided_at, pause_id) where decided_at is not null;
 create index pauses_of_call on pauses (call_id);
 create index pauses_expiring on pauses (expires_at) where status = 'pending' and expires_at is not null;
 

@@ -5,6 +5,8 @@ const KEPT_BYTES_MAX = 16 * 1024 * 1024
 
 /** By character code. */
 const HEX_VALUES = new Uint8Array(128)
+/** Scratch space of {@link Bytes.uuid}. */
+const UUID_WORDS = new Uint32Array(4)
 
 /** A growing byte buffer. Numbers are little-endian, as in ClickHouse's `Native` format. */
 export class Bytes {
@@ -130,13 +132,11 @@ export class Bytes {
     this.length += 8
   }
 
-  /** A UUID as {@link uuidWords} describes it. */
+  /** A UUID, as {@link putUuid} lays it out. */
   uuid(text: string): void {
     this.reserve(16)
-    this.word((hexAt(text, 9) << 16) | hexAt(text, 14))
-    this.word((hexAt(text, 0) << 16) | hexAt(text, 4))
-    this.word((hexAt(text, 28) << 16) | hexAt(text, 32))
-    this.word((hexAt(text, 19) << 16) | hexAt(text, 24))
+    putUuid(text, UUID_WORDS, 0)
+    for (const word of UUID_WORDS) this.word(word)
   }
 
   /** Writes byte by byte, which takes a third of the time of `writeInt32LE`. The caller has reserved the space. */
@@ -156,14 +156,15 @@ function varintBytes(value: number): number {
   return bytes
 }
 
-/** A UUID as ClickHouse lays it out: its two halves as little-endian 64-bit integers, here as four 32-bit words. */
-export function uuidWords(uuid: string): Uint32Array {
-  return Uint32Array.of(
-    (hexAt(uuid, 9) << 16) | hexAt(uuid, 14),
-    (hexAt(uuid, 0) << 16) | hexAt(uuid, 4),
-    (hexAt(uuid, 28) << 16) | hexAt(uuid, 32),
-    (hexAt(uuid, 19) << 16) | hexAt(uuid, 24),
-  )
+/**
+ * Writes a UUID to `words` from index `at` on, as ClickHouse lays it out: its halves as two little-endian 64-bit integers,
+ * which are four 32-bit words.
+ */
+export function putUuid(uuid: string, words: Uint32Array, at: number): void {
+  words[at] = (hexAt(uuid, 9) << 16) | hexAt(uuid, 14)
+  words[at + 1] = (hexAt(uuid, 0) << 16) | hexAt(uuid, 4)
+  words[at + 2] = (hexAt(uuid, 28) << 16) | hexAt(uuid, 32)
+  words[at + 3] = (hexAt(uuid, 19) << 16) | hexAt(uuid, 24)
 }
 
 /** Four hexadecimal digits as a number. */
@@ -180,7 +181,7 @@ for (const [value, digit] of [...'0123456789abcdef'].entries()) {
   HEX_VALUES[digit.charCodeAt(0)] = HEX_VALUES[digit.toUpperCase().charCodeAt(0)] = value
 }
 
-/** The inverse of {@link uuidWords}, from four words at `at`. */
+/** The UUID in the four words from index `at` on: the inverse of {@link putUuid}. */
 export function uuidFromWords(words: Uint32Array, at: number): string {
   const hex = [words[at + 1], words[at], words[at + 3], words[at + 2]]
     .map((word) => word.toString(16).padStart(8, '0'))

@@ -33,6 +33,8 @@ const INSERT_SETTINGS = {
   max_threads: 1,
   input_format_parallel_parsing: 0,
   input_format_skip_unknown_fields: 1,
+  // The word index is built in the background: see the migrations.
+  exclude_materialize_skip_indexes_on_insert: 'said',
   min_insert_block_size_rows: '1048576',
   min_insert_block_size_bytes: '268435456',
 } as const
@@ -89,7 +91,11 @@ export interface ColumnarClient {
   /** Rows of a SELECT (without FORMAT), 64-bit integers as numbers. */
   query<Row>(sql: string, options?: QueryOptions): Promise<Row[]>
   /** The result of a SELECT (without FORMAT) as text. */
-  queryText(sql: string, format: 'JSON' | 'JSONEachRow' | 'TabSeparated', options?: QueryOptions): Promise<string>
+  queryText(
+    sql: string,
+    format: 'JSON' | 'JSONCompact' | 'JSONEachRow' | 'TabSeparated',
+    options?: QueryOptions,
+  ): Promise<string>
   /**
    * Streams the result of a SELECT (without FORMAT) in any of ClickHouse's formats. Resolves when the first piece is
    * available; ending the iteration early ends the query. The iteration throws like every call here if the result is

@@ -43,6 +43,11 @@ export class NativeBlock {
     return column
   }
 
+  /** A column of UUIDs or nulls. If the block does not have it, every row is null. */
+  uuids(name: string): UuidColumn {
+    return (this.columns.get(name) ?? NO_UUIDS) as UuidColumn
+  }
+
   /** The row as an object, without some columns. Columns that the block does not have are absent. */
   row(index: number, without: ReadonlySet<string> = NONE): Record<string, unknown> {
     const row: Record<string, unknown> = {}
@@ -54,6 +59,12 @@ export class NativeBlock {
 interface Column {
   at(row: number): unknown
 }
+
+interface UuidColumn extends Column {
+  at(row: number): string | null
+}
+
+const NO_UUIDS: UuidColumn = { at: () => null }
 
 class StringColumn implements Column {
   constructor(
@@ -130,6 +141,11 @@ const READERS = lookup<(cursor: Cursor, rows: number) => Column>({
     const { bytes } = cursor
     const start = cursor.skip(rows)
     return new NumberColumn((row) => bytes[start + row])
+  },
+  Bool: (cursor, rows) => {
+    const { bytes } = cursor
+    const start = cursor.skip(rows)
+    return { at: (row) => bytes[start + row] === 1 }
   },
   Int64: int64,
   UInt64: int64,

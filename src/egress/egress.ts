@@ -24,6 +24,8 @@ interface EgressInit extends RequestInit {
   readonly timeoutMs?: number
   /** Limit of the decompressed response body. */
   readonly maxBytes?: number
+  /** Whether it may arrive twice, although its method says otherwise. */
+  readonly isRepeatable?: boolean
 }
 
 export interface EgressOptions extends GuardOptions {
@@ -56,6 +58,8 @@ const CONNECTION_HEADERS = [
   'transfer-encoding',
   'upgrade',
 ]
+/** Methods that may be sent again when it is unknown whether they arrived (RFC 9110, 9.2.2). */
+const REPEATABLE = new Set(['GET', 'HEAD', 'OPTIONS', 'PUT', 'DELETE'])
 const REDIRECTS = new Set([301, 302, 303, 307, 308])
 const BODILESS = new Set([204, 205, 304])
 
@@ -118,6 +122,7 @@ function messageOf({ url, isSecure, port, host }: Target, init: EgressInit): Omi
     method: method.toUpperCase(),
     headers: Object.fromEntries(headers),
     body: bytes,
+    isRepeatable: init.isRepeatable ?? (REPEATABLE.has(method.toUpperCase()) || headers.has('idempotency-key')),
   }
 }
 
@@ -168,5 +173,6 @@ function redirected(incoming: IncomingMessage, host: string): EgressRefused {
   const location = (incoming.headers.location ?? 'nowhere').replaceAll(/[^\x20-\x7e]/g, '?')
   return new EgressRefused(
     `${host} redirects to ${location.slice(0, LOCATION_LENGTH_MAX)}, and redirects are not followed; change the URL`,
+    incoming.statusCode,
   )
 }

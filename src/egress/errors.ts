@@ -23,6 +23,14 @@ const MEANING = lookup<string>({
  */
 export class EgressRefused extends Error {
   override readonly name = 'EgressRefused'
+
+  /** @param status of an answer that was refused; null if nothing was sent */
+  constructor(
+    message: string,
+    readonly status: number | null = null,
+  ) {
+    super(message)
+  }
 }
 
 /**

@@ -17,6 +17,8 @@ export interface Message {
   /** `Host` included. */
   readonly headers: Readonly<Record<string, string>>
   readonly body: string | Uint8Array | null
+  /** Whether it may be sent again when it is unknown whether it arrived. */
+  readonly isRepeatable: boolean
 }
 
 interface ExchangeOptions {
@@ -28,8 +30,6 @@ interface ExchangeOptions {
 /** Shorter than the 5 s after which many servers close: a request on a connection that is being closed is lost. */
 const IDLE_MS = 4_000
 const HEADER_BYTES_MAX = 32 * 1024
-/** Methods that may be sent again when it is unknown whether they arrived (RFC 9110, 9.2.2). */
-const REPEATABLE = new Set(['GET', 'HEAD', 'OPTIONS', 'PUT', 'DELETE'])
 
 /** The connection failed, so another address of the host may be tried. */
 export class NotConnected extends Error {
@@ -73,7 +73,7 @@ export function createSend({ ca, connectTimeoutMs }: ExchangeOptions) {
     } catch (error) {
       // The server has probably closed the idle connection, so the request is sent again on a new one.
       const isLost = request.reusedSocket && !signal.aborted && isReset(error)
-      if (!isLost || !isRepeatable(message)) throw error
+      if (!isLost || !message.isRepeatable) throw error
       return answerOf(start(message, false), message, { connectTimeoutMs, signal })
     }
   }
@@ -132,8 +132,4 @@ function answerOf(
 function isReset(error: unknown): boolean {
   const { code } = error as { code?: unknown }
   return code === 'ECONNRESET' || code === 'EPIPE'
-}
-
-function isRepeatable({ method, headers }: Message): boolean {
-  return REPEATABLE.has(method) || headers['idempotency-key'] !== undefined
 }

@@ -1,5 +1,5 @@
-import { lookup } from 'node:dns/promises'
-import { readAddress, scopeOf } from './addresses.ts'
+import { dns } from 'bun'
+import { type Address, readAddress, scopeOf } from './addresses.ts'
 import type { EgressAllowList } from './allow-list.ts'
 import { EgressFailed, EgressRefused } from './errors.ts'
 
@@ -18,6 +18,10 @@ export interface GuardOptions {
   readonly resolve?: (host: string) => Promise<readonly string[]>
 }
 
+/** Names that every system resolves to itself (RFC 6761). */
+const LOCAL_NAME = /^(?:.+\.)?localhost\.?$/
+const LOOPBACK = ['127.0.0.1', '::1']
+
 /**
  * Accepts http and https without credentials. The URL parser normalizes every spelling of an address (decimal, octal,
  * full-width, …). @throws EgressRefused
@@ -34,6 +38,18 @@ export function targetOf(input: string | URL): Target {
 }
 
 /**
+ * Checks a URL that will be called later: what no lookup can change is refused at once, such as a private address or a name
+ * of this machine. @throws EgressRefused
+ */
+export function checkTarget(input: string, allow: EgressAllowList): void {
+  const { host, port } = targetOf(input)
+  const addresses = LOCAL_NAME.test(host) ? LOOPBACK : [host]
+  const known = addresses.map(readAddress).filter((address) => address !== null)
+  if (known.length > 0 && !known.some((address) => isPermitted(address, { host, port, allow })))
+    throw notPermitted(host, port)
+}
+
+/**
  * Resolves the host once and checks the addresses: public and listed ones are permitted. Refused addresses are dropped
  * without refusing the host, because `localhost`, for example, may be listed by only one of its two addresses.
  *
@@ -42,18 +58,31 @@ export function targetOf(input: string | URL): Target {
  */
 export async function addressesOf(target: Target, { allow, resolve = allAddresses }: GuardOptions): Promise<string[]> {
   const { host, port } = target
-  const isListed = allow.hasHost(host, port)
   const fit = (await resolved(host, resolve)).flatMap((text) => {
     const address = readAddress(text)
     if (address === null) return []
-    const scope = scopeOf(address)
-    // A listed name permits internal addresses; a special address needs an entry of its own.
-    const isFit = scope === 'public' || (scope === 'internal' && isListed) || allow.hasAddress(address, port)
+    const isFit = isPermitted(address, { host, port, allow })
     // Connect to exactly the address that was checked, not to the text that it was parsed from.
     return isFit ? [address.toString()] : []
   })
   if (fit.length > 0) return fit
-  throw new EgressRefused(`${host} is not a public address, and EGRESS_ALLOW does not list it for port ${port}`)
+  throw notPermitted(host, port)
+}
+
+interface Place {
+  readonly host: string
+  readonly port: number
+  readonly allow: EgressAllowList
+}
+
+function isPermitted(address: Address, { host, port, allow }: Place): boolean {
+  const scope = scopeOf(address)
+  // A listed name permits internal addresses; a special address needs an entry of its own.
+  return scope === 'public' || (scope === 'internal' && allow.hasHost(host, port)) || allow.hasAddress(address, port)
+}
+
+function notPermitted(host: string, port: number): EgressRefused {
+  return new EgressRefused(`${host} is not a public address, and EGRESS_ALLOW does not list it for port ${port}`)
 }
 
 async function resolved(host: string, resolve: NonNullable<GuardOptions['resolve']>): Promise<readonly string[]> {
@@ -65,6 +94,10 @@ async function resolved(host: string, resolve: NonNullable<GuardOptions['resolve
   }
 }
 
+/**
+ * By c-ares, whose lookups occupy no thread: a name whose servers do not answer would keep one of the few that also sync
+ * the journal's files, for seconds, and a tenant may have a hundred such names.
+ */
 async function allAddresses(host: string): Promise<string[]> {
-  return (await lookup(host, { all: true })).map(({ address }) => address)
+  return (await dns.lookup(host, { backend: 'c-ares' })).map(({ address }) => address)
 }

@@ -1,16 +1,16 @@
 import type { Clock } from '../base/clock.ts'
 import { ApiError, invalid } from '../base/errors.ts'
-import type { Mint } from '../base/ids.ts'
+import { type Mint, NIL_UUID } from '../base/ids.ts'
 import type { Log } from '../base/log.ts'
 import { dataText } from '../http/answer.ts'
-import { bearerToken } from '../http/bearer.ts'
+import { callerToken } from '../http/bearer.ts'
 import { type Reservation, settle } from '../http/reservation.ts'
 import { type Sql, unavailableOf } from '../postgres/connect.ts'
 import { open, seal } from './seal.ts'
 import { seededMint } from './seeded-mint.ts'
 
 /** Stands for the operator token in `idempotency_keys`; there is no such row in `api_keys`. */
-const OPERATOR_KEY_ID = '00000000-0000-0000-0000-000000000000'
+const OPERATOR_KEY_ID = NIL_UUID
 
 /** How long a response is stored (docs/specification.md#idempotency). */
 const KEPT_MS = 24 * 60 * 60 * 1000
@@ -19,7 +19,7 @@ const ANSWER_LENGTH_MAX = 1 << 20
 const PRINTABLE = /^[\x20-\x7e]{1,255}$/
 const ROWS_PER_SWEEP = 10_000
 /** The owner of a row that no process works on. */
-const NO_OWNER = '00000000-0000-0000-0000-000000000000'
+const NO_OWNER = NIL_UUID
 const HAND_OVER_ATTEMPTS = 120
 const HAND_OVER_RETRY_MS = 500
 
@@ -48,7 +48,7 @@ interface IdempotentCall {
 interface Slot {
   /** `api_keys.key_id`, or {@link OPERATOR_KEY_ID}. */
   readonly keyId: string
-  /** The caller's bearer token. The stored response is sealed with it, because it may contain a secret. */
+  /** The caller's token. The stored response is sealed with it, because it may contain a secret. */
   readonly token: string
   /** Value of the header. */
   readonly idemKey: string
@@ -198,7 +198,7 @@ function slotOf({ request, caller, bytes }: IdempotentCall): Slot {
   if (!PRINTABLE.test(idemKey)) throw invalid('header Idempotency-Key', 'expected 1 to 255 printable ASCII characters')
   const keyId = caller?.keyId ?? OPERATOR_KEY_ID
   const hash = requestHash(request, bytes)
-  return { keyId, token: bearerToken(request) ?? '', idemKey, hash, name: `${keyId} ${idemKey}` }
+  return { keyId, token: callerToken(request) ?? '', idemKey, hash, name: `${keyId} ${idemKey}` }
 }
 
 function replayResponse({ status, text }: Replay): Response {

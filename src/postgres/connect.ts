@@ -5,6 +5,7 @@ import type { Log } from '../base/log.ts'
 import { encodeJson, RawJson } from '../base/raw-json.ts'
 
 const FOREIGN_KEY_VIOLATION = '23503'
+const UNIQUE_VIOLATION = '23505'
 
 /** Error codes of the library and the operating system. */
 const CONNECTION_CODES = new Set([
@@ -129,6 +130,16 @@ export function unavailableOf(error: unknown): ApiError | null {
 /** Whether a statement failed because of the values it was given (SQLSTATE class 22), so that it always fails. */
 export function isBadData(error: unknown): boolean {
   return /^22\w{3}$/.test(codeOf(error) ?? '')
+}
+
+/** Whether a statement failed because a unique index already has its value, such as a name that is taken. */
+export function isUniqueViolation(error: unknown): boolean {
+  return codeOf(error) === UNIQUE_VIOLATION
+}
+
+/** Whether a statement failed because another row refers to the one that it deletes, or because the one it refers to is gone. */
+export function isForeignKeyViolation(error: unknown): boolean {
+  return codeOf(error) === FOREIGN_KEY_VIOLATION
 }
 
 /** Whether a statement failed because of the state of the server or network, so that it may succeed later. */

@@ -18,9 +18,17 @@ const TABLES: readonly { readonly table: string; readonly counted?: string }[] =
   { table: 'session_messages' },
   { table: 'sessions' },
   { table: 'feed_tokens' },
+  { table: 'sign_ins' },
+  { table: 'people' },
+  { table: 'webhook_retries' },
+  { table: 'webhooks' },
+  { table: 'alerts' },
   { table: 'saved_queries' },
+  { table: 'boards' },
+  { table: 'run_views' },
   { table: 'secrets' },
   { table: 'api_keys', counted: 'keys' },
+  { table: 'agent_versions' },
   { table: 'agents', counted: 'agents' },
   { table: 'outbox' },
   { table: 'retention_floors' },
@@ -111,13 +119,16 @@ async function eraseRuns(sql: Sql, workspaceId: string): Promise<void> {
   })
 }
 
-/** Stored responses refer only to their key, so they are deleted before the keys. */
+/** Stored responses refer only to their key or sign-in, so they are deleted before these. */
 async function eraseIdempotencyKeys(sql: Sql, workspaceId: string): Promise<void> {
   await untilNone(
     () => sql`
       delete from idempotency_keys where ctid = any(array(
         select ctid from idempotency_keys
-        where key_id in (select key_id from api_keys where workspace_id = ${workspaceId}) limit ${ROWS_PER_STATEMENT}
+        where key_id in (
+          select key_id from api_keys where workspace_id = ${workspaceId}
+          union all select sign_in_id from sign_ins where workspace_id = ${workspaceId}
+        ) limit ${ROWS_PER_STATEMENT}
       ))`,
   )
 }

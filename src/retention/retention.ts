@@ -25,17 +25,20 @@ interface RetentionDeps {
 const INTERVAL_MS = 600_000
 const DAY_MS = 86_400_000
 
+/** The tables that feeds replay. */
+const ACTIVITY_TABLES: readonly string[] = ['events', 'run_changes', 'task_changes']
+
 /**
- * The tables subject to retention: events, and the changes that feeds replay. They are partitioned by UTC day of
- * acceptance. The latest states in `runs` and `tasks` are kept.
+ * The tables subject to retention, which are partitioned by UTC day of acceptance. The latest states in `runs` and `tasks`
+ * are kept, and so is what views make of events.
  */
-const TABLES = ['events', 'run_changes', 'task_changes'] as const
+const TABLES: readonly string[] = [...ACTIVITY_TABLES, 'deliveries']
 
 /** Deleting rows of one day is a mutation, which takes time. */
 const DELETE_TIMEOUT_MS = 100_000
 
 /**
- * Deletes events, and the changes of runs and tasks that feeds replay, when their retention ends
+ * Deletes events, the changes of runs and tasks that feeds replay, and deliveries, when their retention ends
  * (docs/specification.md#retention). It runs at the start and every ten minutes and deletes whole UTC days, so that nothing
  * is kept for more than a day longer. The global limit drops partitions; a shorter limit of a workspace deletes its rows
  * from them. The latest states of runs and tasks are kept.
@@ -136,7 +139,7 @@ async function deleteOf(
 ): Promise<number> {
   const found = await oldRowsOf(columnar, workspaceIds, before, signal)
   if (found.length === 0) return 0
-  await retentionFloors.raise(found)
+  await retentionFloors.raise(found.filter(({ table }) => ACTIVITY_TABLES.includes(table)))
   const partitions = new Map(found.map(({ table, id }) => [`${table} ${id}`, { table, id }]))
   for (const partition of partitions.values()) await deleteRows(columnar, partition, workspaceIds, signal)
   return found.reduce((sum, { rows }) => sum + rows, 0)
@@ -164,9 +167,9 @@ async function oldPartitions(client: ColumnarClient, before: string, signal: Abo
   )
 }
 
-/** The highest position of each epoch in partitions older than `before`. */
+/** The highest position of activity of each epoch in partitions older than `before`. */
 async function floorsBefore(client: ColumnarClient, before: string, signal: AbortSignal): Promise<RetentionFloor[]> {
-  const rows = TABLES.map((table) => `select epoch, seq from ${table} where _partition_id < {before:String}`)
+  const rows = ACTIVITY_TABLES.map((table) => `select epoch, seq from ${table} where _partition_id < {before:String}`)
   return client.query<RetentionFloor>(
     `select epoch, null as workspaceId, max(seq) as seq from (${rows.join(' union all ')}) group by epoch`,
     { params: { before }, signal },

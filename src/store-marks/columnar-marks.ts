@@ -7,7 +7,16 @@ const CLEAR_TIMEOUT_MS = 110_000
 /** The tables of a restored copy may differ by this much in time. */
 const SETTLED_SECONDS = 60
 /** The tables that the sink loads. */
-const TABLES = ['events', 'tasks', 'task_changes', 'runs', 'run_changes'] as const
+const TABLES = [
+  'events',
+  'tasks',
+  'task_changes',
+  'runs',
+  'run_changes',
+  'pauses',
+  'deliveries',
+  'alert_states',
+] as const
 
 /** How far the journal had been loaded, according to ClickHouse. */
 export async function readColumnarMark(client: ColumnarClient, journalId: string): Promise<ColumnarMark> {

@@ -8,6 +8,7 @@ import {
   CreateWorkspace,
   EditWorkspace,
   NewWorkspace,
+  OwnWorkspace,
   WorkspacePage,
   WorkspaceParams,
   WorkspaceRecord,
@@ -18,6 +19,27 @@ interface WorkspaceRoutesDeps {
   readonly guards: Guards
   readonly workspaces: WorkspaceStore
   readonly keys: Pick<KeyStore, 'createForOwner'>
+}
+
+interface OwnWorkspaceDeps {
+  readonly guards: Guards
+  readonly workspaces: WorkspaceStore
+  /** Days that the service keeps events of any workspace; undefined: without end. */
+  readonly eventRetentionDays: number | undefined
+}
+
+/** The workspace of the caller's key. */
+export function ownWorkspaceRoutes({ guards, workspaces, eventRetentionDays }: OwnWorkspaceDeps) {
+  return new Elysia({ prefix: '/api/v1/workspace', detail: { tags: ['Workspace'], security: SECURITY.workspaceKey } })
+    .use(guards.workspaceKey('reads'))
+    .get('', ({ caller }) => workspaces.own(caller, eventRetentionDays), {
+      response: OwnWorkspace,
+      detail: {
+        operationId: 'getWorkspace',
+        summary: 'Read the workspace of the key',
+        description: 'Its id and name, and how long its events are kept. Only the operator can change them.',
+      },
+    })
 }
 
 /** Workspaces, for the operator's token (docs/specification.md#workspaces). */

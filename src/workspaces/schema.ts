@@ -51,6 +51,24 @@ const workspaceFields = {
 export const WorkspaceRecord = Named('Workspace', t.Object(workspaceFields, { description: 'A tenant.' }))
 export type WorkspaceRecord = typeof WorkspaceRecord.static
 
+/** A workspace as its own keys see it. */
+export const OwnWorkspace = Named(
+  'OwnWorkspace',
+  t.Object(
+    {
+      workspace_id: workspaceFields.workspace_id,
+      name: workspaceFields.name,
+      events_kept_days: Described(
+        Nullable(Int({ minimum: 1, maximum: RETENTION_DAYS_MAX })),
+        'Days that events are kept, by the setting of the workspace or of the service, whichever is shorter; null: without end.',
+      ),
+      created_at: workspaceFields.created_at,
+    },
+    { description: 'The workspace of the key.' },
+  ),
+)
+export type OwnWorkspace = typeof OwnWorkspace.static
+
 /** A workspace just created, with its first workspace key. */
 export const NewWorkspace = Named(
   'NewWorkspace',

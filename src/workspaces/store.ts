@@ -1,14 +1,22 @@
 import type { Clock } from '../base/clock.ts'
 import { ApiError } from '../base/errors.ts'
 import type { Mint } from '../base/ids.ts'
-import { withIsoTimes } from '../base/timestamp.ts'
+import { type RowOf, withIsoTimes } from '../base/timestamp.ts'
 import { cursorCodec, PAGE_LIMIT_DEFAULT, type PageOf, pageOf } from '../http/page.ts'
 import { type PageQuery, Uuid } from '../http/schema.ts'
 import type { KeyRing } from '../keys/key-ring.ts'
+import type { Caller } from '../keys/schema.ts'
 import { insertKey } from '../keys/store.ts'
 import { mintToken, type Token } from '../keys/token.ts'
 import { inTransaction, type Sql, type TransactionSql } from '../postgres/connect.ts'
-import type { CreateWorkspace, EditWorkspace, NewWorkspace, WorkspaceRecord, WorkspaceRow } from './schema.ts'
+import type {
+  CreateWorkspace,
+  EditWorkspace,
+  NewWorkspace,
+  OwnWorkspace,
+  WorkspaceRecord,
+  WorkspaceRow,
+} from './schema.ts'
 
 const FIRST_KEY_NAME = 'first key'
 const CURSOR = cursorCodec(Uuid)
@@ -33,6 +41,20 @@ export class WorkspaceStore {
         ${cursor === undefined ? sql`` : sql`where workspace_id < ${CURSOR.decode(cursor)}`}
       order by workspace_id desc limit ${limit + 1}`
     return pageOf(rows, limit, (row) => CURSOR.encode(row.workspace_id), withIsoTimes)
+  }
+
+  /**
+   * The caller's workspace.
+   * @param serviceDays days that the service keeps events of any workspace; undefined: without end
+   * @throws ApiError NOT_FOUND
+   */
+  async own({ workspaceId }: Caller, serviceDays: number | undefined): Promise<OwnWorkspace> {
+    const { sql } = this.deps
+    const [row] = await sql<RowOf<OwnWorkspace>[]>`
+      select workspace_id, name, least(retention_days, ${serviceDays ?? null}::int) as events_kept_days, created_at
+      from workspaces where workspace_id = ${workspaceId}`
+    if (row === undefined) throw noWorkspace()
+    return withIsoTimes(row)
   }
 
   /**
@@ -65,10 +87,12 @@ export class WorkspaceStore {
 
   private async refusal(sql: Sql | TransactionSql, workspaceId: string): Promise<ApiError> {
     const [row] = await sql`select from workspaces where workspace_id = ${workspaceId}`
-    return row === undefined
-      ? new ApiError('NOT_FOUND', 'workspace does not exist')
-      : new ApiError('CONFLICT', 'the workspace is being erased')
+    return row === undefined ? noWorkspace() : new ApiError('CONFLICT', 'the workspace is being erased')
   }
+}
+
+function noWorkspace(): ApiError {
+  return new ApiError('NOT_FOUND', 'workspace does not exist')
 }
 
 /** Stores a workspace with its first key. May be retried with the same ids, like {@link insertKey}. */
