@@ -7,6 +7,7 @@ const TTY_REFRESH_MS = 200
 const PLAIN_LINE_MS = 5_000
 /** The period over which events per second are measured. */
 const RATE_MS = 2_000
+const WAITING = 'Approvals and questions that still wait need the model of the demo: decide them while one runs.\n'
 const CLEAR_LINE = '\r\x1b[2K'
 
 /** Prints text above the line that is updated. */
@@ -48,11 +49,18 @@ function liveLine(progress: Progress, seconds: number, perSecond: number): strin
 }
 
 function endedRuns({ reported }: Progress): string {
-  return `${count(reported['runs completed'])} completed, ${count(reported['runs failed'])} failed`
+  const counts = (['completed', 'failed', 'cancelled'] as const).map(
+    (each) => `${count(reported[`runs ${each}`])} ${each}`,
+  )
+  return counts.join(', ')
 }
 
-/** The totals of the session, whether SQL agrees with them, and example queries. */
-export function summary({ progress, differences, seconds, sessionTag, keysRevoked }: FleetReport, url: string): string {
+/**
+ * The totals of the session, whether SQL agrees with them, and example queries.
+ * @param url undefined if the service ends with the demo
+ */
+export function summary(report: FleetReport, url: string | undefined): string {
+  const { progress, differences, seconds, sessionTag, keysRevoked } = report
   const { reported, total, ackMs } = progress
   const tasks = (['completed', 'failed', 'skipped'] as const).map(
     (each) => `${count(reported[`tasks ${each}`])} ${each}`,
@@ -60,7 +68,7 @@ export function summary({ progress, differences, seconds, sessionTag, keysRevoke
   const perSecond = count(Math.round(reported.events / seconds))
   const lines = [
     `Reported in ${seconds.toFixed(1)} s:`,
-    `  runs    ${count(reported.runs)}: ${endedRuns(progress)}`,
+    `  runs    ${count(reported.runs)} by the clients (those by OpenTelemetry and of hosted agents are not counted): ${endedRuns(progress)}`,
     `  tasks   ${count(reported.tasks)}: ${tasks.join(', ')}`,
     `  events  ${count(reported.events)} (${perSecond}/s), p50 ${ms(ackMs(50))}, p99 ${ms(ackMs(99))} from request to acknowledgement`,
     `  calls   ${count(total('retries'))} retried; reports ${count(total('acknowledged'))} acknowledged, ${count(total('rejected'))} rejected, ${count(total('dropped'))} lost`,
@@ -72,14 +80,15 @@ export function summary({ progress, differences, seconds, sessionTag, keysRevoke
     differences.length === 0
       ? ['SQL has exactly these runs, tasks and events, by count and by checksum of their ids.']
       : ['SQL HAS DIFFERENT NUMBERS:', ...differences.map((difference) => `  ${difference}`)]
-  return [...lines, '', ...verdict, '', ...examples(url, sessionTag)].join('\n')
+  const more = url === undefined ? [] : ['', ...(progress.isHosting ? [WAITING] : []), ...examples(url, sessionTag)]
+  return [...lines, '', ...verdict, ...more].join('\n')
 }
 
 function examples(url: string, sessionTag: string): string[] {
   const queries = [
     `select agent_name, status, count() as runs, round(avg(duration_ms)) as avg_ms from runs where has(tags, '${sessionTag}') group by all order by all`,
     `select type, level, count() as events from events group by all order by events desc`,
-    `select payload.gen_ai.request.model as model, count() as calls, sum(payload.gen_ai.usage.output_tokens::UInt64) as output_tokens, round(sum(payload.cost_usd::Float64), 2) as usd from events where type = 'llm.call' group by model order by usd desc`,
+    `select agent_name, count() as runs, sum(input_tokens + output_tokens) as tokens, round(sum(cost_usd), 2) as usd from runs group by agent_name order by usd desc`,
   ]
   return ['Example queries (set AGENT_RUN_KEY to your key):', ...queries.map((query) => `\n${curl(url, query)}`)]
 }

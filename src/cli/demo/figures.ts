@@ -9,6 +9,7 @@ export function createFigures() {
     runs: 0,
     'runs completed': 0,
     'runs failed': 0,
+    'runs cancelled': 0,
     'runs checksum': 0,
     tasks: 0,
     'tasks completed': 0,
@@ -57,7 +58,7 @@ const IN_SESSION = `run_id in (select run_id from runs where ${OF_SESSION})`
 
 /** One row each, with the names of {@link Figures}. */
 const QUERIES = [
-  `select count() as "runs", ${countsBy('runs', ['completed', 'failed'])}, sum(CRC32(toString(run_id))) as "runs checksum"
+  `select count() as "runs", ${countsBy('runs', ['completed', 'failed', 'cancelled'])}, sum(CRC32(toString(run_id))) as "runs checksum"
     from runs where ${OF_SESSION}`,
   `select count() as "tasks", ${countsBy('tasks', ['completed', 'failed', 'skipped'])} from tasks where ${IN_SESSION}`,
   `select count() as "events", uniqExact(event_id) as "events with different ids",

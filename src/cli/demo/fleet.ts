@@ -1,12 +1,23 @@
 import { createHistogram } from 'node:perf_hooks'
 import { sleep } from '../../base/abort.ts'
+import { isCallFailure } from '../../client/errors.ts'
 import { Client } from '../../client/index.ts'
+import type { ClientOptions } from '../../client/options.ts'
 import type { ReportStats } from '../../client/reporter.ts'
 import type { DemoOptions } from './args.ts'
-import { createFigures, type Figures, verify } from './figures.ts'
-import { provision } from './provision.ts'
+import { pinBoard } from './boards.ts'
+import { PROFILES } from './content/profiles.ts'
+import { addChecksum, createFigures, type Figures, verify } from './figures.ts'
+import { Desk, usesModel } from './hosted/desk.ts'
+import type { ModelServer } from './hosted/model-server.ts'
+import type { Profile, RunPlan } from './plan.ts'
+import { Company, type Edit, type Member } from './provision.ts'
 import { createRandom, type Random } from './random.ts'
-import { FLUSH_TIMEOUT_MS, performRun, type RunContext } from './run.ts'
+import { performRun, type Reporter, type RunContext } from './run.ts'
+import { clientSender, FLUSH_TIMEOUT_MS } from './senders/client-sender.ts'
+import { httpSender } from './senders/http-sender.ts'
+import { EXPORT_MS, otlpSender } from './senders/otlp-sender.ts'
+import type { Sender } from './senders/sender.ts'
 
 interface FleetHooks {
   /** When it aborts, no more runs start and those in progress finish without delays. */
@@ -15,11 +26,15 @@ interface FleetHooks {
   readonly onReady?: (progress: Progress) => void
   /** Called when no more runs will start. */
   readonly onDrain?: () => void
+  /** Called before the first run, with everything the demo has in the workspace. */
+  readonly onCompany?: (company: Company, client: Client) => Promise<void>
 }
 
 /** What the fleet has done. It changes while the fleet runs. */
 export interface Progress {
   readonly reported: Figures
+  /** Whether the service runs agents with the demo's model. */
+  readonly isHosting: boolean
   /** A sum over all agents. */
   total(name: keyof ReportStats): number
   /** Milliseconds from request to acknowledgement, for calls that report events. */
@@ -40,11 +55,18 @@ export interface FleetReport {
   readonly keysRevoked: boolean
 }
 
+type FleetOptions = Pick<DemoOptions, 'url' | 'key' | 'agents' | 'rate' | 'durationSeconds' | 'seed'>
+
 const TICK_MS = 10
-/** With this many runs in progress the next ones wait: the service is down, or slower than the fleet. */
-const CONCURRENT_RUNS_MAX = 5_000
-/** Of each agent. Enough for the runs in progress, so that no report is dropped while the service is down. */
-const BUFFER_BYTES = 64 * 2 ** 20
+/** Maximum of conversations in progress. More would pile up while the service is down or slower than the fleet. */
+const CONCURRENT_MAX = 2_000
+/** Conversations of this many seconds start at once at the beginning, so that there is something to see. */
+const OPENING_SECONDS = 24
+const OPENING_MAX = 100
+/** When the agents get their next version. */
+const EDIT_AFTER_MS = 20_000
+/** Per agent. Enough for the runs in progress, so that no report is dropped while the service is down. */
+const BUFFER_BYTES = 16 * 2 ** 20
 const RETRIES_MAX = 6
 
 /**
@@ -52,14 +74,14 @@ const RETRIES_MAX = 6
  *
  * @throws CliError, ServiceError when it cannot start
  */
-export async function runFleet(options: DemoOptions, { stop, onReady, onDrain }: FleetHooks): Promise<FleetReport> {
+export async function runFleet(options: FleetOptions, model: ModelServer, hooks: FleetHooks): Promise<FleetReport> {
   const { url, key } = options
-  const session = `demo-${new Date().toISOString().replace(/\.\d+Z$/, 'Z')}-${crypto.randomUUID().slice(0, 4)}`
-  const sessionTag = `session:${session}`
+  const session = `demo:${crypto.randomUUID().slice(0, 6)}`
   const client = new Client({ url, key, maxRetries: RETRIES_MAX })
   const ackMicros = createHistogram()
   let lastProblem: string | undefined
-  const { members, revokeKeys } = await provision(client, options, session, {
+  const company = new Company(client, session)
+  const reporting: ClientOptions = {
     bufferBytes: BUFFER_BYTES,
     flushAtExit: false,
     onError: ({ message }) => {
@@ -68,44 +90,126 @@ export async function runFleet(options: DemoOptions, { stop, onReady, onDrain }:
     onResponse: (path, ms) => {
       if (path.includes('/events')) ackMicros.record(Math.max(1, Math.round(ms * 1_000)))
     },
-  })
+  }
+  await company.hirePrograms(reporting)
+  await company.hireHosted(model.toolsUrl)
+  await pinBoard(client)
+  const isHosting = await usesModel(client, company.hosted.get('Policy expert') ?? '', () => model.answers)
+  await hooks.onCompany?.(company, client)
+  const members = [...company.members.values()]
   const reported = createFigures()
   const progress: Progress = {
     reported,
+    isHosting,
     total: (name) => members.reduce((sum, { client }) => sum + client.stats[name], 0),
     ackMs: (percentile) => (ackMicros.count === 0 ? 0 : ackMicros.percentile(percentile) / 1_000),
     lastProblem: () => lastProblem,
   }
-  onReady?.(progress)
+  hooks.onReady?.(progress)
 
   const startedAt = performance.now()
-  const over = AbortSignal.any([stop, AbortSignal.timeout(options.durationSeconds * 1000)])
-  await startRuns({ members, reported, sessionTag, over }, options, onDrain)
+  const over = AbortSignal.any([hooks.stop, AbortSignal.timeout(options.durationSeconds * 1_000)])
+  const reporters = new Map(
+    members.map((member) => [member.profile.name, { ...member, sender: senderOf(member, reported) }]),
+  )
+  const context = { reporters, reported, sessionTag: session, over }
+  const random = createRandom(options.seed)
+  const desk = new Desk({ client, agents: company.hosted, random: createRandom(options.seed + 1) })
+  const recordFailure = (error: unknown) => {
+    if (!isCallFailure(error)) throw error
+    lastProblem = error.message
+  }
+  await Promise.all([
+    startEpisodes(context, {
+      random,
+      agents: options.agents,
+      rate: options.rate,
+      recordFailure,
+      onDrain: hooks.onDrain,
+    }),
+    isHosting ? desk.keepBusy(over).catch(recordFailure) : undefined,
+    editAgents(company.edits, over).catch(recordFailure),
+  ])
   await Promise.all(members.map(({ client }) => client.close(FLUSH_TIMEOUT_MS)))
-  const seconds = (performance.now() - startedAt) / 1000
-  const differences = await verify(client, reported, sessionTag)
-  return { progress, differences, seconds, sessionTag, keysRevoked: await revokeKeys() }
+  const seconds = (performance.now() - startedAt) / 1_000
+  const differences = await verify(client, reported, session)
+  return { progress, differences, seconds, sessionTag: session, keysRevoked: await company.revokeKeys() }
 }
 
-/** Starts runs at the requested rate until the time is over; resolves when the last one has ended. */
-async function startRuns(context: RunContext, { seed, rate }: DemoOptions, onDrain?: () => void): Promise<void> {
-  const random = createRandom(seed)
+function senderOf({ profile, client, agentId }: Member, reported: Figures): Sender {
+  const onEvent = (id: string) => addChecksum(reported, 'events checksum', id)
+  if (profile.sender === 'otlp') return otlpSender(client, profile.name, EXPORT_MS)
+  return profile.sender === 'http' ? httpSender(client, agentId, { onEvent }) : clientSender(client, agentId, onEvent)
+}
+
+interface EpisodeOptions {
+  readonly random: Random
+  readonly agents: number
+  /** Per second. */
+  readonly rate: number
+  /** Records a failed call as the last problem. @throws any other error */
+  readonly recordFailure: (error: unknown) => void
+  readonly onDrain: (() => void) | undefined
+}
+
+/** Starts conversations and jobs at the requested rate until the time is over; resolves when the last one has ended. */
+async function startEpisodes(
+  context: RunContext,
+  { random, agents, rate, recordFailure, onDrain }: EpisodeOptions,
+): Promise<void> {
   const live = new Set<Promise<void>>()
   const begin = () => {
-    const member = random.pick(context.members)
-    const run = performRun(context, member, member.profile.plan(random)).finally(() => live.delete(run))
-    live.add(run)
+    const profile = pickProfile(random, agents)
+    const reporter = context.reporters.get(profile.name)
+    if (reporter === undefined) return
+    const episode = performEpisode(context, reporter, profile.episode(random), random)
+      .catch(recordFailure)
+      .finally(() => live.delete(episode))
+    live.add(episode)
   }
+  const opening = Math.min(OPENING_MAX, Math.ceil(rate * OPENING_SECONDS))
+  for (let i = 0; i < opening && !context.over.aborted; i++) begin()
   let nextAt = performance.now()
   while (!context.over.aborted) {
-    for (; performance.now() >= nextAt && live.size < CONCURRENT_RUNS_MAX; nextAt += gapMs(random, rate)) begin()
+    for (; performance.now() >= nextAt && live.size < CONCURRENT_MAX; nextAt += gapMs(random, rate)) begin()
     await sleep(TICK_MS, context.over)
   }
   onDrain?.()
   await Promise.all(live)
 }
 
-/** Exponentially distributed, because runs start independently of each other. */
+/** Performs runs one after the other, with pauses as people make them. */
+async function performEpisode(
+  context: RunContext,
+  reporter: Reporter,
+  plans: readonly RunPlan[],
+  random: Random,
+): Promise<void> {
+  for (const plan of plans) {
+    await performRun(context, reporter, plan)
+    if (context.over.aborted) return
+    await sleep(random.latencyMs(3_000), context.over)
+  }
+}
+
+/**
+ * A random profile by share; agents that only other agents start have none.
+ * @param agents how many of the profiles take part, from the first
+ */
+export function pickProfile(random: Random, agents = PROFILES.length): Profile {
+  const working = PROFILES.filter(({ share }) => share > 0).slice(0, agents)
+  return random.pick(working.flatMap((profile) => Array.from({ length: profile.share }, () => profile)))
+}
+
+/** Gives new agents their next versions one after the other, so that each version has runs. */
+async function editAgents(edits: readonly (readonly Edit[])[], over: AbortSignal): Promise<void> {
+  for (let version = 0; edits.some((each) => version < each.length); version++) {
+    await sleep(EDIT_AFTER_MS, over)
+    for (const each of edits) await each[version]?.()
+  }
+}
+
+/** Exponentially distributed, because conversations start independently of each other. */
 function gapMs(random: Random, rate: number): number {
-  return (-Math.log(1 - random.next()) * 1000) / rate
+  return (-Math.log(1 - random.next()) * 1_000) / rate
 }

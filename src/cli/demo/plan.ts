@@ -1,114 +1,134 @@
 import type { JsonObject } from '../../client/json.ts'
-import type { Level, RunOptions } from '../../client/run.ts'
-import { createPrices } from '../../conventions/prices.ts'
+import type { Level } from '../../client/run.ts'
 import type { Random } from './random.ts'
 
-/** A kind of agent. */
+/** A kind of program that reports its runs. */
 export interface Profile {
-  readonly name: 'support' | 'coding' | 'research'
-  readonly description: string
-  plan(random: Random): RunPlan
-}
-
-/** One run of a simulated agent, planned before it starts. */
-export interface RunPlan extends RunOptions {
-  readonly tags: readonly string[]
-  readonly tasks: readonly TaskPlan[]
-  /** The run's output if all tasks succeed. */
-  readonly output: JsonObject
-}
-
-export interface TaskPlan {
+  /** The agent's name. */
   readonly name: string
-  readonly input: JsonObject
-  readonly steps: readonly Step[]
-  readonly output: JsonObject
-  /** The task is reported as skipped. */
-  readonly isSkipped?: boolean
-  /** What goes wrong after the last step; the run fails with it. */
-  readonly failure?: { readonly message: string; readonly detail: JsonObject } | undefined
+  readonly description: string
+  /** How its runs are reported: by our client, by OpenTelemetry, or with plain calls. */
+  readonly sender: 'client' | 'otlp' | 'http'
+  /** Weight among the agents whose episodes start by themselves; 0 for agents that only work for others. */
+  readonly share: number
+  /** Metadata of each version of the agent, oldest first. */
+  readonly versions: readonly JsonObject[]
+  /** Runs that follow each other, such as the turns of a conversation. */
+  episode(random: Random): readonly RunPlan[]
 }
 
-export type Step = Action | Delegation
+/** One run, planned before it starts. */
+export interface RunPlan {
+  readonly input: JsonObject
+  readonly triggerType: 'manual' | 'scheduled' | 'webhook' | 'sdk'
+  readonly externalRunId?: string | undefined
+  readonly sessionId?: string | undefined
+  readonly externalUserId?: string | undefined
+  readonly tags: readonly string[]
+  readonly metadata: JsonObject
+  readonly steps: readonly Step[]
+  readonly outcome: Outcome
+}
 
-/** Work of the agent itself, with the events around it. */
-export interface Action {
-  readonly before?: PlannedEvent
-  readonly ms: number
-  readonly after: PlannedEvent
+export type Outcome =
+  | { readonly status: 'completed'; readonly output: JsonObject }
+  | { readonly status: 'failed'; readonly message: string; readonly detail: JsonObject }
+  | { readonly status: 'cancelled'; readonly reason: string }
+
+export type Step = PlannedTask | PlannedEvent | Branches | Delegation
+
+export interface PlannedTask {
+  readonly kind: 'task'
+  readonly name: string
+  readonly input?: JsonObject | undefined
+  readonly output?: JsonObject | undefined
+  readonly steps: readonly Step[]
+  /** The task fails with this message after its steps. */
+  readonly error?: string | undefined
+  readonly isSkipped?: boolean | undefined
 }
 
 export interface PlannedEvent {
+  readonly kind: 'event'
   readonly type: string
   readonly level: Level
   readonly payload: JsonObject
+  /** Duration of the reported work, in milliseconds. */
+  readonly ms: number
 }
 
-/** Gives a part of the work to another agent, as a child run. */
-export interface Delegation {
-  readonly to: Profile['name']
-  /** Seed of the child run. */
-  readonly seed: number
+/** Steps that are taken at the same time. */
+interface Branches {
+  readonly kind: 'branches'
+  readonly branches: readonly (readonly Step[])[]
 }
 
-export interface Model {
-  readonly provider: string
-  /** One that has a list price. */
-  readonly name: string
-  readonly typicalMs: number
+/** A part of the work that another agent does, as a child run. */
+interface Delegation {
+  readonly kind: 'child'
+  readonly to: string
+  readonly plan: RunPlan
 }
 
-const PRICES = createPrices()
+/** What happens in a run at a moment, in milliseconds after its start. */
+export type Moment = { readonly at: number } & (
+  | { readonly kind: 'task'; readonly task: PlannedTask; readonly parent: PlannedTask | undefined }
+  | { readonly kind: 'task end'; readonly task: PlannedTask }
+  | { readonly kind: 'event'; readonly event: PlannedEvent; readonly task: PlannedTask | undefined }
+  | { readonly kind: 'child'; readonly to: string; readonly plan: RunPlan }
+)
 
-/** The actions of an agent that uses a model. */
-export function createActions(random: Random, model: Model) {
-  return {
-    /**
-     * A model call as the OpenTelemetry semantic conventions for generative AI name its parts; `latency_ms` and `cost_usd`
-     * are ours.
-     */
-    llm(finish: 'stop' | 'tool_calls', context = 1): Action {
-      const inputTokens = random.int(350, 1_800) * context
-      const outputTokens = finish === 'tool_calls' ? random.int(25, 140) : random.int(120, 900)
-      const cost = PRICES.costUsd(model.name, { inputTokens, outputTokens }) ?? 0
-      const ms = random.latencyMs(model.typicalMs)
-      const payload = {
-        'gen_ai.operation.name': 'chat',
-        'gen_ai.provider.name': model.provider,
-        'gen_ai.request.model': model.name,
-        'gen_ai.response.model': model.name,
-        'gen_ai.response.finish_reasons': [finish],
-        'gen_ai.usage.input_tokens': inputTokens,
-        'gen_ai.usage.output_tokens': outputTokens,
-        latency_ms: ms,
-        cost_usd: Math.round(cost * 1e6) / 1e6,
-      }
-      return { ms, after: { type: 'llm.call', level: 'info', payload } }
-    },
+interface Timeline {
+  readonly moments: readonly Moment[]
+  /** When the run ends, in milliseconds after its start. */
+  readonly endsAt: number
+}
 
-    /** A tool call; with `error` it fails. */
-    tool(name: string, typicalMs: number, input: JsonObject, output: JsonObject, error?: string): Action {
-      const ms = random.latencyMs(typicalMs)
-      const call = {
-        'gen_ai.operation.name': 'execute_tool',
-        'gen_ai.tool.name': name,
-        'gen_ai.tool.call.id': `call_${random.int(1e9, 9e9).toString(36)}`,
-      }
-      const ended = error === undefined ? { output } : { 'error.type': error }
-      return {
-        before: { type: 'tool.call.started', level: 'info', payload: { ...call, input } },
-        ms,
-        after: {
-          type: 'tool.call.finished',
-          level: error === undefined ? 'info' : 'warn',
-          payload: { ...call, ...ended, latency_ms: ms },
-        },
-      }
-    },
+/** Between one step and the next. */
+const STEP_GAP_MS = 12
+
+/** The moments of a run in order. */
+export function timelineOf(plan: RunPlan): Timeline {
+  const moments: Moment[] = []
+  const endsAt = place(plan.steps, 0, undefined, moments) + STEP_GAP_MS
+  return { moments: moments.toSorted((a, b) => a.at - b.at), endsAt }
+}
+
+/** Adds the moments of steps that begin at `at`. @returns when the last one ends */
+function place(steps: readonly Step[], at: number, parent: PlannedTask | undefined, moments: Moment[]): number {
+  let now = at
+  for (const step of steps) now = placeStep(step, now + STEP_GAP_MS, parent, moments)
+  return now
+}
+
+function placeStep(step: Step, at: number, parent: PlannedTask | undefined, moments: Moment[]): number {
+  switch (step.kind) {
+    case 'event':
+      moments.push({ kind: 'event', at: at + step.ms, event: step, task: parent })
+      return at + step.ms
+    case 'child':
+      moments.push({ kind: 'child', at, to: step.to, plan: step.plan })
+      return at + timelineOf(step.plan).endsAt
+    case 'branches':
+      return Math.max(at, ...step.branches.map((steps, index) => place(steps, at + index, parent, moments)))
+    case 'task': {
+      moments.push({ kind: 'task', at, task: step, parent })
+      const end = place(step.steps, at, step, moments) + 1
+      moments.push({ kind: 'task end', at: end, task: step })
+      return end
+    }
   }
 }
 
-/** Another event of an agent. */
-export function note(level: Level, type: string, payload: JsonObject): Action {
-  return { ms: 0, after: { type, level, payload } }
+export function task(
+  name: string,
+  steps: readonly Step[],
+  more: Omit<PlannedTask, 'kind' | 'name' | 'steps'> = {},
+): PlannedTask {
+  return { kind: 'task', name, steps, ...more }
+}
+
+/** An event of an agent's own. */
+export function note(level: Level, type: string, payload: JsonObject, ms = 0): PlannedEvent {
+  return { kind: 'event', level, type, payload, ms }
 }

@@ -1,19 +1,17 @@
 import { sleep } from '../../base/abort.ts'
-import type { Client } from '../../client/index.ts'
-import type { Run } from '../../client/run.ts'
 import { addChecksum, type Figures } from './figures.ts'
-import type { Action, Delegation, PlannedEvent, Profile, RunPlan } from './plan.ts'
-import { createRandom } from './random.ts'
+import { type Moment, type PlannedTask, type RunPlan, timelineOf } from './plan.ts'
+import type { Member } from './provision.ts'
+import { FLUSH_TIMEOUT_MS } from './senders/client-sender.ts'
+import type { Sender } from './senders/sender.ts'
 
-/** An agent of the fleet, and a client with its key. */
-export interface Member {
-  readonly agentId: string
-  readonly client: Client
-  readonly profile: Profile
+/** A program of the demo, and how it reports. */
+export interface Reporter extends Member {
+  readonly sender: Sender
 }
 
 export interface RunContext {
-  readonly members: readonly Member[]
+  readonly reporters: ReadonlyMap<string, Reporter>
   readonly reported: Figures
   /** The tag that marks all runs of this session. */
   readonly sessionTag: string
@@ -21,65 +19,68 @@ export interface RunContext {
   readonly over: AbortSignal
 }
 
-/** Long enough for a service that is killed and restarted. */
-export const FLUSH_TIMEOUT_MS = 60_000
-
-/** Performs a run and reports its start, tasks, events and end. */
-export async function performRun(context: RunContext, member: Member, plan: RunPlan, parent?: Run): Promise<void> {
-  const { reported } = context
-  const { agentId, client } = member
-  const tags = [...plan.tags, context.sessionTag]
-  const run = client.startRun({ ...plan, agentId, tags, parentRunId: parent?.runId })
-  reported.runs++
-  addChecksum(reported, 'runs checksum', run.runId)
-  let failed = false
-  for (const { name, input, steps, output, isSkipped = false, failure } of plan.tasks) {
-    const task = run.startTask(name, { input })
-    reported.tasks++
-    if (isSkipped || failed) {
-      task.skip()
-      reported['tasks skipped']++
-      continue
-    }
-    for (const step of steps) {
-      if (!('to' in step)) await act(context, run, step)
-      // A child run does not delegate again, so that the depth is bounded.
-      else if (parent === undefined) await delegate(context, member, run, step)
-    }
-    if (failure === undefined) {
-      task.complete(output)
-      reported['tasks completed']++
-      continue
-    }
-    const error = Object.assign(new Error(failure.message), failure.detail)
-    task.fail(error)
-    run.fail(error)
-    reported['tasks failed']++
-    failed = true
+/** Performs a run and reports its start, tasks, events and end as they happen. */
+export async function performRun(
+  context: RunContext,
+  reporter: Reporter,
+  plan: RunPlan,
+  parentRunId?: string,
+): Promise<void> {
+  const { over } = context
+  const { moments, endsAt } = timelineOf(plan)
+  const startedAt = Date.now()
+  const until = (at: number) => sleep(Math.max(0, startedAt + at - Date.now()), over)
+  const run = await reporter.sender.start(tagged(plan, context, reporter), parentRunId, startedAt)
+  for (const moment of moments) {
+    await until(moment.at)
+    if (moment.kind === 'child') await delegate(context, reporter, moment, run.runId)
+    else await run.add(moment, Date.now())
   }
-  // After a failure this has no effect.
-  run.complete(plan.output)
-  reported[failed ? 'runs failed' : 'runs completed']++
+  await until(endsAt)
+  await run.end(plan.outcome, Date.now())
+  if (isCounted(reporter)) countRun(context.reported, run.runId, { plan, moments })
 }
 
-async function act({ reported, over }: RunContext, run: Run, { before, ms, after }: Action): Promise<void> {
-  const emit = ({ type, level, payload }: PlannedEvent) => {
-    const id = Bun.randomUUIDv7()
-    reported.events++
-    addChecksum(reported, 'events checksum', id)
-    return run.event(type, payload, { id, level })
-  }
-  if (before !== undefined) await emit(before)
-  await sleep(ms, over)
-  await emit(after)
+/** The service chooses the ids of runs reported by OpenTelemetry, so only other runs can be compared with SQL. */
+function isCounted({ profile }: Reporter): boolean {
+  return profile.sender !== 'otlp'
 }
 
-/** A child run of an agent of the requested kind, or of any agent if the fleet has none. */
-async function delegate(context: RunContext, by: Member, run: Run, { to, seed }: Delegation): Promise<void> {
-  const random = createRandom(seed)
-  const able = context.members.filter(({ profile }) => profile.name === to)
-  const member = random.pick(able.length > 0 ? able : context.members)
+function tagged(plan: RunPlan, { sessionTag }: RunContext, reporter: Reporter): RunPlan {
+  return isCounted(reporter) ? { ...plan, tags: [...plan.tags, sessionTag] } : plan
+}
+
+async function delegate(
+  context: RunContext,
+  by: Reporter,
+  { to, plan }: Moment & { kind: 'child' },
+  parentRunId: string,
+): Promise<void> {
+  const reporter = context.reporters.get(to)
+  if (reporter === undefined) return
   // The service refuses a run whose parent it does not know yet.
   await by.client.flush(FLUSH_TIMEOUT_MS)
-  await performRun(context, member, member.profile.plan(random), run)
+  await performRun(context, reporter, plan, parentRunId)
+}
+
+interface Performed {
+  readonly plan: RunPlan
+  readonly moments: readonly Moment[]
+}
+
+function countRun(figures: Figures, runId: string, { plan, moments }: Performed): void {
+  figures.runs++
+  figures[`runs ${plan.outcome.status}`]++
+  addChecksum(figures, 'runs checksum', runId)
+  for (const moment of moments) {
+    if (moment.kind === 'event') figures.events++
+    if (moment.kind !== 'task') continue
+    figures.tasks++
+    figures[`tasks ${statusOf(moment.task)}`]++
+  }
+}
+
+function statusOf({ isSkipped, error }: PlannedTask): 'completed' | 'failed' | 'skipped' {
+  if (isSkipped === true) return 'skipped'
+  return error === undefined ? 'completed' : 'failed'
 }

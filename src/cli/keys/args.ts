@@ -1,3 +1,4 @@
+import { isUuid } from '../../base/ids.ts'
 import { script } from '../../base/script.ts'
 import { CliError } from '../shared/error.ts'
 import { parseOptions, readNames } from '../shared/options.ts'
@@ -88,7 +89,7 @@ function readCommand(name: KeysCommand['name'], positionals: readonly string[], 
 }
 
 function readId(what: string, given: string): string {
-  if (/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(given)) return given.toLowerCase()
+  if (isUuid(given)) return given.toLowerCase()
   // The value is not repeated: it may be a key, pasted by mistake.
   throw new CliError(`${what} must be an id as listed by ${script('keys')}, not a key`, 2)
 }

@@ -1,5 +1,5 @@
 import type { Clock } from '../../base/clock.ts'
-import type { Mint } from '../../base/ids.ts'
+import { isUuid, type Mint } from '../../base/ids.ts'
 import { type KeyRecord, type KeyRow, type NewKey, toKeyRecord } from '../../keys/schema.ts'
 import type { KeyStore } from '../../keys/store.ts'
 import type { Sql } from '../../postgres/connect.ts'
@@ -33,7 +33,6 @@ export type KeysAnswer =
 
 /** The maximum number of workspaces in a list, and of keys. */
 const LISTED_MAX = 1_000
-const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
 
 /** @throws CliError, ApiError */
 export async function runCommand(deps: KeyCommandDeps, command: KeysCommand): Promise<KeysAnswer> {
@@ -85,7 +84,7 @@ async function find(sql: Sql, wanted: string | undefined): Promise<Omit<ListedWo
   const condition =
     wanted === undefined
       ? sql`true`
-      : UUID.test(wanted)
+      : isUuid(wanted)
         ? sql`workspace_id = ${wanted.toLowerCase()} or name = ${wanted}`
         : sql`name = ${wanted}`
   const found = await sql<Omit<ListedWorkspace, 'keys'>[]>`

@@ -1,13 +1,15 @@
 import type { ComponentChildren } from 'preact'
-import { useState } from 'preact/hooks'
+import { useEffect, useRef, useState } from 'preact/hooks'
 import { placeholdersOf } from '../../../base/placeholders.ts'
 import { hrefOf, navigate } from '../context/router.ts'
 import { useSession } from '../context/session.ts'
 import { parseIntact, pretty } from '../data/json.ts'
 import { failureOf } from '../data/loading.ts'
+import { type FieldProblem, fieldProblemOf, problemAt } from '../data/problems.ts'
 import type { Agent, Schemas } from '../data/records.ts'
 import { Button } from '../parts/controls.tsx'
 import { Field } from '../parts/fields.tsx'
+import { ToolsEditor } from './tools-editor.tsx'
 
 type Fields = Omit<Schemas['CreateAgent'], 'status' | 'metadata' | 'runtime_type' | 'allow_input_requests'>
 type TextName = keyof Fields
@@ -34,10 +36,11 @@ const STALE: TextField = {
   label: 'Timed out after (seconds of silence)',
   isNumber: true,
 }
+const TOOLS: TextField = { name: 'tools', label: 'Tools', hint: 'A JSON array; see the API reference.', json: '[' }
 const HOSTED: readonly TextField[] = [
   { name: 'model', label: 'Model', isRequired: true },
   { name: 'prompt', label: 'Prompt', isRequired: true, rows: 8 },
-  { name: 'tools', label: 'Tools', hint: 'A JSON array; see the API reference.', json: '[' },
+  TOOLS,
   { name: 'output_schema', label: 'Output schema', hint: 'A JSON Schema; empty for plain text.', json: '{' },
 ]
 const NUMBERS: readonly TextField[] = [
@@ -59,22 +62,28 @@ interface Draft {
 export function AgentEditor({ agent }: { readonly agent: Agent | null }) {
   const { api, directory } = useSession()
   const [draft, setDraft] = useState<Draft>(() => draftOf(agent))
-  const [message, setMessage] = useState({ text: '', isProblem: false })
+  const [saved, setSaved] = useState('')
+  const [problem, setProblem] = useState<FieldProblem | null>(null)
+  const form = useRef<HTMLFormElement>(null)
   const isHosted = draft.runtime_type === 'hosted'
   const set = (changes: Partial<Draft>) => setDraft({ ...draft, ...changes })
+  // Moves the focus to the first field that was refused.
+  useEffect(() => form.current?.querySelector<HTMLElement>('[aria-invalid=true]')?.focus(), [problem])
   const save = async (event: Event) => {
     event.preventDefault()
     const body = bodyOf(draft, agent)
+    setSaved('')
+    setProblem(null)
     try {
-      const saved =
+      const stored =
         agent === null
           ? await api.post<Agent>('/api/v1/agents', body)
           : await api.patch<Agent>(`/api/v1/agents/${agent.agent_id}`, body)
-      directory.put(saved)
-      setMessage({ text: `Saved as version ${saved.version}.`, isProblem: false })
-      if (agent === null) navigate(hrefOf('agents', [saved.agent_id], { tab: isHosted ? 'try' : 'keys' }))
+      directory.put(stored)
+      setSaved(`Saved as version ${stored.version}.`)
+      if (agent === null) navigate(hrefOf('agents', [stored.agent_id], { tab: isHosted ? 'try' : 'keys' }))
     } catch (error) {
-      setMessage({ text: failureOf(error).message, isProblem: true })
+      setProblem(fieldProblemOf(failureOf(error).message))
     }
   }
   const show = (field: TextField) => (
@@ -82,11 +91,21 @@ export function AgentEditor({ agent }: { readonly agent: Agent | null }) {
       key={field.name}
       field={field}
       value={draft.texts[field.name]}
+      refused={problemAt(problem, field.name)}
       set={(text) => set({ texts: { ...draft.texts, [field.name]: text } })}
     />
   )
+  const showTools = () => (
+    <ToolsEditor
+      key={TOOLS.name}
+      value={draft.texts.tools}
+      set={(text) => set({ texts: { ...draft.texts, tools: text } })}
+      problem={problem}
+      raw={show(TOOLS)}
+    />
+  )
   return (
-    <form class="agent-editor" onSubmit={save}>
+    <form ref={form} class="agent-editor" onSubmit={save}>
       {COMMON.map(show)}
       {agent === null && (
         <Field
@@ -105,7 +124,7 @@ export function AgentEditor({ agent }: { readonly agent: Agent | null }) {
       {!isHosted && show(STALE)}
       {isHosted && (
         <>
-          {HOSTED.map(show)}
+          {HOSTED.map((field) => (field === TOOLS ? showTools() : show(field)))}
           <div class="field-grid">{NUMBERS.map(show)}</div>
           <label class="check">
             <input
@@ -119,31 +138,41 @@ export function AgentEditor({ agent }: { readonly agent: Agent | null }) {
       )}
       <div class="actions">
         <Button
+          needs="admin"
           type="submit"
           class="primary"
           disabled={isHosted && HOSTED.some((field) => jsonProblem(field, draft.texts[field.name]) !== '')}
           text={agent === null ? 'Create' : 'Save a new version'}
         />
-        <span class={message.isProblem ? 'bad-text' : 'hint'} role="status">
-          {message.text}
+        <span class={problem === null ? 'hint' : 'bad-text'} role="status">
+          {problem === null ? saved : messageOf(problem)}
         </span>
       </div>
     </form>
   )
 }
 
+/** The text beside the button. If a field of this form was refused, the reason is shown at that field. */
+function messageOf({ path, text }: FieldProblem): string {
+  const field = [...COMMON, STALE, ...HOSTED, ...NUMBERS].find(({ name }) => problemAt({ path, text }, name) !== '')
+  if (field !== undefined) return `Not saved: see ${field.label}.`
+  return path === '' ? text : `${path}: ${text}`
+}
+
 interface TextProps {
   readonly field: TextField
   readonly value: string
+  readonly refused: string
   readonly set: (value: string) => void
 }
 
-function Text({ field, value, set }: TextProps) {
+function Text({ field, value, refused, set }: TextProps) {
   const { name, label, hint, rows, json, isRequired = false } = field
-  const problem = jsonProblem(field, value)
+  const problem = jsonProblem(field, value) || refused
   const common = {
     value,
     required: isRequired,
+    'aria-invalid': problem !== '',
     onInput: ({ currentTarget }: { currentTarget: { value: string } }) => set(currentTarget.value),
   }
   const lines = json === undefined ? rows : Math.min(16, value.split('\n').length + 1)
@@ -152,13 +181,7 @@ function Text({ field, value, set }: TextProps) {
       {lines === undefined ? (
         <input {...common} autocomplete="off" />
       ) : (
-        <textarea
-          {...common}
-          rows={lines}
-          class={json && 'mono'}
-          spellcheck={json === undefined}
-          aria-invalid={problem !== ''}
-        />
+        <textarea {...common} rows={lines} class={json && 'mono'} spellcheck={json === undefined} />
       )}
     </Field>
   )

@@ -1,8 +1,9 @@
 import { compact, count, dollars, duration, percent } from '../../../base/format.ts'
 import { address, pushQuery } from '../context/router.ts'
 import { useSession } from '../context/session.ts'
+import { num } from '../data/json.ts'
 import { useLoad } from '../data/loading.ts'
-import { FIGURES, figuresOf, num, type RunFigures } from '../overview/metrics.ts'
+import { FIGURES, figuresOf, type RunFigures } from '../overview/metrics.ts'
 import { TimeChart } from '../parts/chart.tsx'
 import { bucketsOf, completeBuckets, RangePicker, useMovingRange, zoomOf } from '../parts/range.tsx'
 import { Empty, Facts, Problem, Skeleton } from '../parts/states.tsx'
@@ -11,7 +12,7 @@ const PRESET = '24h'
 const QUERY = `SELECT bucket, ${FIGURES}
 FROM (
   SELECT toUnixTimestamp(toStartOfInterval(created_at, toIntervalSecond({step:UInt32}))) AS bucket,
-    status, duration_ms, input_tokens, output_tokens, cost_usd
+    status, active_ms, input_tokens, output_tokens, cost_usd
   FROM runs
   WHERE agent_id = {agent:UUID} AND created_at >= fromUnixTimestamp64Milli({from:Int64}) AND created_at < fromUnixTimestamp64Milli({to:Int64})
 )

@@ -1,17 +1,17 @@
 import { useEffect, useState } from 'preact/hooks'
 import { placeholdersOf } from '../../../base/placeholders.ts'
 import { hrefOfRun } from '../context/router.ts'
-import { useSession } from '../context/session.ts'
+import { useRefusal, useSession } from '../context/session.ts'
 import { failureOf } from '../data/loading.ts'
 import type { Agent } from '../data/records.ts'
 import { isSaid, Transcript } from '../data/transcript.ts'
-import { hrefOfPause } from '../data/waiting.ts'
 import { Json } from '../parts/code.tsx'
 import { Button } from '../parts/controls.tsx'
 import { Field } from '../parts/fields.tsx'
 import { Markdown } from '../parts/markdown.tsx'
 import { Status } from '../parts/states.tsx'
 import { Message, TranscriptEntries } from '../run/conversation.tsx'
+import { NamedPauseCard } from '../waiting/pause-card.tsx'
 
 interface Turn {
   readonly message: string
@@ -30,7 +30,8 @@ export function AgentTry({ agent }: { readonly agent: Agent }) {
   const isBusy = last !== undefined && !last.isOver && last.wait.value === null
   const sessionId = turns.findLast(({ transcript }) => transcript.sessionId.value !== null)?.transcript.sessionId.value
   const missing = names.filter((name) => (values[name] ?? '') === '')
-  const canSend = !isBusy && message.trim() !== '' && agent.status === 'active'
+  const refusal = useRefusal('admin')
+  const canSend = refusal === undefined && !isBusy && message.trim() !== '' && agent.status === 'active'
   const [closing] = useState(() => new AbortController())
   useEffect(() => () => closing.abort(), [closing])
   const send = (event: Event) => {
@@ -90,7 +91,14 @@ export function AgentTry({ agent }: { readonly agent: Agent }) {
           />
         </Field>
         <div class="actions">
-          <Button type="submit" class="primary" disabled={!canSend} icon="play" text={isBusy ? 'Running…' : 'Invoke'} />
+          <Button
+            needs="admin"
+            type="submit"
+            class="primary"
+            disabled={!canSend}
+            icon="play"
+            text={isBusy ? 'Running…' : 'Invoke'}
+          />
           <span class="hint">or Ctrl+Enter</span>
           <label class="check">
             <input
@@ -100,6 +108,7 @@ export function AgentTry({ agent }: { readonly agent: Agent }) {
             />
             Remember the conversation (a session)
           </label>
+          {refusal && <span class="hint">{refusal}</span>}
           {missing.length > 0 && <span class="hint">Still to fill in: {missing.join(', ')}</span>}
           {agent.status === 'paused' && <span class="bad-text">The agent is paused.</span>}
         </div>
@@ -109,7 +118,12 @@ export function AgentTry({ agent }: { readonly agent: Agent }) {
 }
 
 function TurnOutput({ turn: { message, transcript } }: { readonly turn: Turn }) {
+  const { waiting } = useSession()
   const wait = transcript.wait.value
+  const isDecided = (waiting.known.value.get(wait?.id ?? '')?.status ?? 'pending') !== 'pending'
+  useEffect(() => {
+    if (isDecided) transcript.resume()
+  }, [isDecided, wait?.id])
   const output = transcript.output.value
   const problem = transcript.problem.value
   const runId = transcript.runId.value
@@ -119,14 +133,14 @@ function TurnOutput({ turn: { message, transcript } }: { readonly turn: Turn }) 
         <Markdown text={message} />
       </Message>
       <TranscriptEntries entries={transcript.entries.value} />
+      {wait !== null && (
+        <li key={wait.id} class="try-pause">
+          <NamedPauseCard kind={wait.kind} id={wait.id} />
+        </li>
+      )}
       <li class="message-note output">
         <Status name={transcript.status.value} />
         {runId !== null && <a href={hrefOfRun(runId)}>run …{runId.slice(-8)}</a>}
-        {wait !== null && (
-          <p class="waits">
-            {wait.text} <a href={hrefOfPause(wait.kind, wait.id)}>Review</a>
-          </p>
-        )}
         {output !== undefined && !isSaid(output) && <Json title="Output" value={output} />}
         {problem !== null && (
           <p class="problem" role="alert">

@@ -1,16 +1,15 @@
 import { useState } from 'preact/hooks'
-import { counted } from '../../../base/format.ts'
 import { address, hrefOf, navigate, setQuery } from '../context/router.ts'
 import { useSession } from '../context/session.ts'
 import { useAttempt } from '../data/loading.ts'
 import type { Agent } from '../data/records.ts'
 import { BackLink, Button, Dialog, Icon, Id, openTab, Tabs } from '../parts/controls.tsx'
-import { SearchField } from '../parts/fields.tsx'
-import { noAgentsYet } from '../parts/hints.tsx'
-import { Skeleton, Status } from '../parts/states.tsx'
+import { Status } from '../parts/states.tsx'
 import { AgentEditor } from './agent-editor.tsx'
+import { AgentList } from './agent-list.tsx'
 import { AgentMetrics } from './agent-metrics.tsx'
 import { AgentTry } from './agent-try.tsx'
+import { AgentVersions } from './agent-versions.tsx'
 import { KeyList } from './key-list.tsx'
 
 /** The agents of the workspace, and beside them the one that the address names. */
@@ -47,44 +46,10 @@ export function AgentsView() {
   )
 }
 
-function AgentList({ selected }: { readonly selected: string | null }) {
-  const { directory } = useSession()
-  const [text, setText] = useState('')
-  const agents = directory.agents.value
-  if (!directory.isLoaded.value) return <Skeleton lines={6} />
-  if (agents.length === 0) return noAgentsYet()
-  const wanted = text.trim().toLowerCase()
-  const shown = agents.filter(({ name, agent_id, model }) =>
-    [name, agent_id, model ?? ''].some((value) => value.toLowerCase().includes(wanted)),
-  )
-  return (
-    <div class="list-pane">
-      <SearchField icon="search" label="Search agents" placeholder="Name, model, id" value={text} onType={setText} />
-      <ul class="cards">
-        {shown.map(({ agent_id: id, runtime_type, model, status, version }) => (
-          <li key={id}>
-            <a class="card" href={hrefOf('agents', [id])} aria-current={id === selected ? 'true' : undefined}>
-              <span class="card-title">{directory.nameOf(id)}</span>
-              <span class="hint">
-                {runtime_type === 'hosted' ? (model ?? 'hosted') : 'external'} · version {version}
-              </span>
-              {status === 'paused' && <Status name="paused" />}
-            </a>
-          </li>
-        ))}
-      </ul>
-      <p class="hint">
-        {counted(shown.length, 'agent')}
-        {directory.isPartial.value && '; GET /api/v1/agents lists more'}
-      </p>
-    </div>
-  )
-}
+const HOSTED_TABS = { metrics: 'Metrics', try: 'Try it', settings: 'Settings', versions: 'Versions', keys: 'Keys' }
+const EXTERNAL_TABS = { metrics: 'Metrics', settings: 'Settings', versions: 'Versions', keys: 'Keys' }
 
-const HOSTED_TABS = { metrics: 'Metrics', try: 'Try it', settings: 'Settings', keys: 'Keys' }
-const EXTERNAL_TABS = { metrics: 'Metrics', settings: 'Settings', keys: 'Keys' }
-
-/** One agent: its metrics, a form to try it, its settings, and its keys. */
+/** One agent: its metrics, a form to try it, its settings, their versions, and its keys. */
 function AgentPane({ agent }: { readonly agent: Agent }) {
   const tabs = agent.runtime_type === 'hosted' ? HOSTED_TABS : EXTERNAL_TABS
   const tab = openTab({ name: 'tab', tabs })
@@ -101,7 +66,8 @@ function AgentPane({ agent }: { readonly agent: Agent }) {
       <Tabs label="Parts of the agent" name="tab" tabs={tabs} />
       {tab === 'metrics' && <AgentMetrics agentId={agent.agent_id} />}
       {tab === 'try' && <AgentTry agent={agent} />}
-      {tab === 'settings' && <AgentEditor key={agent.version} agent={agent} />}
+      {tab === 'settings' && <AgentEditor agent={agent} />}
+      {tab === 'versions' && <AgentVersions agent={agent} />}
       {tab === 'keys' && <KeyList agentId={agent.agent_id} />}
     </section>
   )
@@ -133,12 +99,13 @@ function AgentActions({ agent }: { readonly agent: Agent }) {
         Its runs
       </a>
       <Button
+        needs="admin"
         class="small"
         onClick={() => void toggle()}
         icon={status === 'paused' ? 'play' : 'pause'}
         text={status === 'paused' ? 'Resume' : 'Pause'}
       />
-      <Button class="small" onClick={() => setArchiving(true)} text="Archive" />
+      <Button needs="admin" class="small" onClick={() => setArchiving(true)} text="Archive" />
       {problem !== '' && <p class="problem">{problem}</p>}
       {isArchiving && (
         <Dialog title={`Archive ${agent.name}?`} close={() => setArchiving(false)}>

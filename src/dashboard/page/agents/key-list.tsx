@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks'
-import { address, setQuery } from '../context/router.ts'
+import { address, hrefOf, setQuery } from '../context/router.ts'
 import { useSession } from '../context/session.ts'
 import type { Listed } from '../data/api.ts'
 import { useAttempt, useLoad } from '../data/loading.ts'
@@ -8,7 +8,8 @@ import { Button } from '../parts/controls.tsx'
 import { Select } from '../parts/fields.tsx'
 import { Command } from '../parts/hints.tsx'
 import { Problem, Skeleton } from '../parts/states.tsx'
-import { Ago, Moment } from '../parts/time.tsx'
+import { Ago, Ahead, Moment } from '../parts/time.tsx'
+import { PeoplePanel } from './people-list.tsx'
 
 /** All keys of the workspace. */
 export function KeysView() {
@@ -21,6 +22,7 @@ export function KeysView() {
       <div class="panel">
         <KeyList agentId={null} />
       </div>
+      <PeoplePanel />
     </section>
   )
 }
@@ -30,18 +32,28 @@ type NewKey = Key & { readonly key: string }
 type Action = 'rotate' | 'revoke'
 
 const LIST_LIMIT = 100
+const DAY_MS = 86_400_000
 const STATUSES = [
   ['', 'Active keys'],
   ['revoked', 'Revoked keys'],
   ['expired', 'Expired keys'],
 ] as const
+const TYPES = [
+  ['', 'Any scope'],
+  ['workspace', 'Of the workspace'],
+  ['agent', 'Of an agent'],
+] as const
 
-/** The keys of an agent, or of the workspace, of one status: create, rotate and revoke. A new key is shown once. */
+/**
+ * The keys of an agent or of the whole workspace, filtered by status and scope: create, rotate and revoke them. A new key
+ * is shown once.
+ */
 export function KeyList({ agentId }: { readonly agentId: string | null }) {
-  const { api, directory } = useSession()
+  const { api } = useSession()
   const chosen = STATUSES.find(([name]) => name === address.value.query.keys)?.[0] ?? ''
   const status = chosen || 'active'
-  const where = { status, agent_id: agentId, limit: LIST_LIMIT }
+  const type = agentId === null ? (TYPES.find(([name]) => name === address.value.query.type)?.[0] ?? '') : ''
+  const where = { status, type, agent_id: agentId, limit: LIST_LIMIT }
   const { data, problem, reload } = useLoad((signal) => api.get<Listed<Key>>('/api/v1/keys', where, signal), [where])
   const [made, setMade] = useState<NewKey | null>(null)
   const { problem: failure, attempt } = useAttempt()
@@ -50,8 +62,11 @@ export function KeyList({ agentId }: { readonly agentId: string | null }) {
       setMade(await work())
       reload()
     })
-  const path = agentId === null ? '/api/v1/keys' : `/api/v1/agents/${agentId}/keys`
-  const create = (name: string) => change(() => api.post<NewKey>(path, name === '' ? {} : { name }))
+  const create = ({ name, expires_at, scope }: KeyRequest) =>
+    change(() => {
+      const path = scope === null ? '/api/v1/keys' : `/api/v1/agents/${scope}/keys`
+      return api.post<NewKey>(path, { ...(name !== '' && { name }), expires_at })
+    })
   const act = (key: Key, action: Action) =>
     change(async () => {
       const answer = await api.post<NewKey>(`/api/v1/keys/${key.key_id}/${action}`, {})
@@ -59,58 +74,97 @@ export function KeyList({ agentId }: { readonly agentId: string | null }) {
     })
   return (
     <div class="keys">
-      <div class="filters">
-        <NewKeyForm create={create} isNameRequired={agentId === null} />
+      <NewKeyForm create={create} agentId={agentId} />
+      <div class="filters" role="search" aria-label="Filter keys">
+        {agentId === null && (
+          <Select label="Scope" value={type} options={TYPES} onChange={(to) => setQuery({ type: to })} />
+        )}
         <Select label="Status" value={chosen} options={STATUSES} onChange={(to) => setQuery({ keys: to })} />
       </div>
       {failure !== '' && <p class="problem">{failure}</p>}
       {made !== null && <MadeKey made={made} close={() => setMade(null)} />}
       {problem !== undefined && <Problem problem={problem} />}
       {data === undefined && problem === undefined && <Skeleton />}
-      {data?.items.length === 0 && <p class="hint quiet-note">No {status} keys.</p>}
+      {data?.items.length === 0 && (
+        <p class="hint quiet-note">
+          No {status} keys{type === '' ? '' : type === 'agent' ? ' of agents' : ' of the workspace'}.
+        </p>
+      )}
       {data !== undefined && data.items.length > 0 && (
-        <div class="table-scroll">
-          <table>
-            <thead>
-              <tr>
-                <th scope="col">Key</th>
-                {agentId === null && <th scope="col">For</th>}
-                <th scope="col" class="key-created">
-                  Created
-                </th>
-                <th scope="col" class="key-used">
-                  Last used
-                </th>
-                <th scope="col">
-                  <span class="unseen">Actions</span>
-                </th>
-              </tr>
-            </thead>
-            <tbody>
-              {data.items.map((key) => (
-                <tr key={key.key_id}>
-                  <td>
-                    {key.name ?? 'No name'} <small class="key-id">{`${key.prefix}…${key.last4}`}</small>
-                  </td>
-                  {agentId === null && (
-                    <td>{key.agent_id === null ? 'the workspace' : directory.nameOf(key.agent_id)}</td>
-                  )}
-                  <td class="key-created">
-                    <Moment at={key.created_at} />
-                  </td>
-                  <td class="key-used">{key.last_used_at === null ? 'never' : <Ago at={key.last_used_at} />}</td>
-                  <td class="row-actions">
-                    {key.status === 'active' && <KeyActions act={(action) => act(key, action)} />}
-                  </td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
-        </div>
+        <KeyTable keys={data.items} withScope={agentId === null} act={act} />
       )}
       {data?.next_cursor && <p class="hint">Only the newest {LIST_LIMIT} are shown; GET /api/v1/keys lists more.</p>}
     </div>
   )
+}
+
+interface KeyTableProps {
+  readonly keys: readonly Key[]
+  readonly withScope: boolean
+  readonly act: (key: Key, action: Action) => void
+}
+
+function KeyTable({ keys, withScope, act }: KeyTableProps) {
+  return (
+    <div class="table-scroll">
+      <table>
+        <thead>
+          <tr>
+            <th scope="col">Key</th>
+            {withScope && <th scope="col">Scope</th>}
+            <th scope="col" class="key-created">
+              Created
+            </th>
+            <th scope="col" class="key-used">
+              Last used
+            </th>
+            <th scope="col">Expires</th>
+            <th scope="col">
+              <span class="unseen">Actions</span>
+            </th>
+          </tr>
+        </thead>
+        <tbody>
+          {keys.map((key) => (
+            <tr key={key.key_id}>
+              <td>
+                {key.name ?? 'No name'} <small class="key-id">{`${key.prefix}…${key.last4}`}</small>
+              </td>
+              {withScope && (
+                <td>
+                  <Scope agentId={key.agent_id} />
+                </td>
+              )}
+              <td class="key-created">
+                <Moment at={key.created_at} />
+              </td>
+              <td class="key-used">{key.last_used_at === null ? 'never' : <Ago at={key.last_used_at} />}</td>
+              <td>
+                <KeyExpiry keyRecord={key} />
+              </td>
+              <td class="row-actions">
+                {key.status === 'active' && <KeyActions act={(action) => act(key, action)} />}
+              </td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  )
+}
+
+/** What a key gives access to. */
+function Scope({ agentId }: { readonly agentId: string | null }) {
+  const { directory } = useSession()
+  if (agentId === null) return <>the workspace</>
+  return <a href={hrefOf('agents', [agentId], { tab: 'keys' })}>{directory.nameOf(agentId)}</a>
+}
+
+/** When a key expires or has expired, or when it was revoked. */
+function KeyExpiry({ keyRecord: { status, expires_at, revoked_at } }: { readonly keyRecord: Key }) {
+  if (status === 'revoked' && revoked_at !== null) return <Ago at={revoked_at} prefix="revoked " />
+  if (expires_at === null) return <span class="hint">never</span>
+  return status === 'expired' ? <Ago at={expires_at} /> : <Ahead at={expires_at} />
 }
 
 /** Both end the old key at once, so they ask once more. */
@@ -119,8 +173,8 @@ function KeyActions({ act }: { readonly act: (action: Action) => void }) {
   if (asked === null) {
     return (
       <>
-        <Button class="small" text="Rotate" onClick={() => setAsked('rotate')} />
-        <Button class="small" text="Revoke" onClick={() => setAsked('revoke')} />
+        <Button needs="admin" class="small" text="Rotate" onClick={() => setAsked('rotate')} />
+        <Button needs="admin" class="small" text="Revoke" onClick={() => setAsked('revoke')} />
       </>
     )
   }
@@ -140,29 +194,63 @@ function KeyActions({ act }: { readonly act: (action: Action) => void }) {
   )
 }
 
-interface NewKeyProps {
-  readonly create: (name: string) => void
-  readonly isNameRequired: boolean
+/** What the form for a new key asks for. */
+interface KeyRequest {
+  readonly name: string
+  readonly expires_at: string | null
+  /** The agent of an agent key; null for a workspace key. */
+  readonly scope: string | null
 }
 
-function NewKeyForm({ create, isNameRequired }: NewKeyProps) {
+/** Days until a new key expires. */
+const LIFETIMES = [
+  ['', 'Never expires'],
+  ['1', 'Expires in a day'],
+  ['7', 'Expires in 7 days'],
+  ['30', 'Expires in 30 days'],
+  ['90', 'Expires in 90 days'],
+  ['365', 'Expires in a year'],
+] as const
+
+interface NewKeyProps {
+  readonly create: (request: KeyRequest) => void
+  /** The agent whose keys are listed; null: the user chooses. */
+  readonly agentId: string | null
+}
+
+function NewKeyForm({ create, agentId }: NewKeyProps) {
+  const { directory } = useSession()
   const [name, setName] = useState('')
+  const [days, setDays] = useState('')
+  const [chosen, setChosen] = useState('')
   const submit = (event: Event) => {
     event.preventDefault()
-    create(name.trim())
+    const expiresAt = days === '' ? null : new Date(Date.now() + Number(days) * DAY_MS).toISOString()
+    create({ name: name.trim(), expires_at: expiresAt, scope: agentId ?? (chosen || null) })
     setName('')
   }
+  const agents = directory.agents.value.map(({ agent_id: id }) => [id, directory.nameOf(id)] as const)
   return (
-    <form class="new-key" onSubmit={submit}>
+    <form class="new-key filters" onSubmit={submit}>
       <input
         aria-label="Name of the new key"
         placeholder="Name of the new key"
-        required={isNameRequired}
+        // The name of an agent key is optional.
+        required={agentId === null && chosen === ''}
         value={name}
         onInput={({ currentTarget }) => setName(currentTarget.value)}
         autocomplete="off"
       />
-      <Button type="submit" class="primary small" icon="plus" text="New key" />
+      {agentId === null && (
+        <Select
+          label="Scope of the new key"
+          value={chosen}
+          options={[['', 'For the workspace'], ...agents]}
+          onChange={setChosen}
+        />
+      )}
+      <Select label="Expiry of the new key" value={days} options={LIFETIMES} onChange={setDays} />
+      <Button needs="admin" type="submit" class="primary small" icon="plus" text="New key" />
     </form>
   )
 }
@@ -172,6 +260,7 @@ function MadeKey({ made, close }: { readonly made: NewKey; readonly close: () =>
     <section class="made-key" aria-label="New key">
       <div class="detail-head">
         <h3>Shown only now: copy it</h3>
+        {made.expires_at !== null && <Ahead at={made.expires_at} prefix="expires " />}
         <Button icon="close" label="Close" onClick={close} />
       </div>
       <Command label="The key" text={made.key} />

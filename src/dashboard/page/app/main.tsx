@@ -3,52 +3,70 @@ import { useEffect, useMemo, useState } from 'preact/hooks'
 import { applyTheme, showAllText } from '../context/browser.ts'
 import { KeyStore } from '../context/key-store.ts'
 import { followAddress } from '../context/router.ts'
-import { createSession, SessionContext } from '../context/session.ts'
+import { createSession, type Entry, SessionContext } from '../context/session.ts'
 import { Problem } from '../parts/states.tsx'
-import { KeyPrompt } from './key-prompt.tsx'
+import { EntryPrompt } from './entry-prompt.tsx'
 import { Shell } from './shell.tsx'
+import { readSignIn, type SignInWays, takeSignInProblem } from './sign-in.tsx'
 
-/** The page: the prompt for a key, or the dashboard of its workspace. */
+/** The page: the prompt for a key or a sign-in, or the dashboard of its workspace. */
 function App() {
-  /** Undefined: still being looked up; null: there is none, so the user is asked for it. */
-  const [key, setKey] = useState<string | null>()
-  const [problem, setProblem] = useState('')
+  /** Undefined: still being looked up; null: there is none, so the user is asked. */
+  const [entry, setEntry] = useState<Entry | null>()
+  const [ways, setWays] = useState<SignInWays>({ openid: false, keys: true })
+  const [problem, setProblem] = useState(takeSignInProblem)
   const close = (why: string) => {
-    setKey(null)
+    setEntry(null)
     setProblem(why)
+    void readSignIn().then(setWays)
   }
-  const keys = useMemo(() => new KeyStore(() => close('The key was removed in another tab.')), [])
+  const takeLate = (key: string) =>
+    setEntry((now) => {
+      if (now) return now
+      keys.keep(key, keys.isRemembered)
+      return { key }
+    })
+  const keys = useMemo(() => new KeyStore(() => close('The key was removed in another tab.'), takeLate), [])
   useEffect(() => {
     const closing = new AbortController()
     followAddress(closing.signal)
-    void keys.find().then(setKey)
+    void findEntry(keys, setWays).then((found) => setEntry((now) => now ?? found))
     return () => closing.abort()
   }, [keys])
 
-  if (key === undefined) return null
-  if (key === null) {
-    const accept = (accepted: string, remember: boolean) => {
-      keys.keep(accepted, remember)
-      setKey(accepted)
+  if (entry === undefined) return null
+  if (entry === null) {
+    const accept = (key: string, remember: boolean) => {
+      keys.keep(key, remember)
+      setEntry({ key })
     }
-    return <KeyPrompt key={problem} problem={problem} accept={accept} />
+    return <EntryPrompt key={problem} problem={problem} ways={ways} accept={accept} />
   }
   const leave = (why = '') => {
-    keys.forget()
+    if ('key' in entry) keys.forget()
     close(why)
   }
-  return <Dashboard key={key} workspaceKey={key} leave={leave} />
+  return <Dashboard key={'key' in entry ? entry.key : entry.person.sign_in_id} entry={entry} leave={leave} />
+}
+
+/** A key that the browser keeps, or else the person who is signed in. */
+async function findEntry(keys: KeyStore, setWays: (ways: SignInWays) => void): Promise<Entry | null> {
+  const key = await keys.find()
+  if (key !== null) return { key }
+  const state = await readSignIn()
+  setWays(state)
+  return state.person === null ? null : { person: state.person }
 }
 
 interface DashboardProps {
-  readonly workspaceKey: string
+  readonly entry: Entry
   readonly leave: (problem?: string) => void
 }
 
-function Dashboard({ workspaceKey, leave }: DashboardProps) {
+function Dashboard({ entry, leave }: DashboardProps) {
   const [closing] = useState(() => new AbortController())
   const [session] = useState(() =>
-    createSession(workspaceKey, closing.signal, (problem) => {
+    createSession(entry, closing.signal, (problem) => {
       closing.abort()
       leave(problem)
     }),

@@ -3,6 +3,8 @@ import { useEffect, useErrorBoundary, useRef } from 'preact/hooks'
 import { visible } from '../../../base/visible.ts'
 import { AgentsView } from '../agents/agents-view.tsx'
 import { KeysView } from '../agents/key-list.tsx'
+import { BoardsView } from '../boards/boards-view.tsx'
+import { CompareView } from '../compare/compare-view.tsx'
 import { nextTheme, theme } from '../context/browser.ts'
 import { address, hrefOf, VIEWS, type ViewName } from '../context/router.ts'
 import { useSession } from '../context/session.ts'
@@ -17,28 +19,40 @@ import { RunsView } from '../runs/runs-view.tsx'
 import { SessionsView } from '../sessions/sessions-view.tsx'
 import { SqlView } from '../sql/sql-view.tsx'
 import { WaitingView } from '../waiting/waiting-view.tsx'
+import { Mark } from './entry-prompt.tsx'
 import { HealthLine } from './health.tsx'
-import { Mark } from './key-prompt.tsx'
+import { lazyView } from './lazy-view.tsx'
+import { LeaveButton, SignedInPerson } from './sign-in.tsx'
 
 const SHOWN: Readonly<Record<ViewName, readonly [title: string, view: ComponentType]>> = {
   overview: ['Overview', OverviewView],
+  boards: ['Boards', BoardsView],
   runs: ['Runs', RunsOrRun],
   live: ['Live', LiveView],
   waiting: ['Waiting', WaitingView],
   sessions: ['Sessions', SessionsView],
+  users: ['Users', lazyView(async () => (await import('../users/users-view.tsx')).UsersView)],
   agents: ['Agents', AgentsView],
   sql: ['SQL', SqlView],
+  alerts: ['Alerts', lazyView(async () => (await import('../alerts/alerts-view.tsx')).AlertsView)],
+  webhooks: ['Webhooks', lazyView(async () => (await import('../webhooks/webhooks-view.tsx')).WebhooksView)],
   keys: ['Keys', KeysView],
+  settings: ['Settings', lazyView(async () => (await import('../settings/settings-view.tsx')).SettingsView)],
 }
+
+/** Stands in place of a run's id in the address; the ids of the two runs follow. */
+const COMPARE = 'compare'
 
 /** The frame of the page: the navigation, and the view that the address names. */
 export function Shell() {
   const { view, path } = address.value
   const [name, View] = SHOWN[view]
-  const title = view === 'runs' && path[0] !== undefined ? `Run …${path[0].slice(-8)}` : name
+  const number = useSession().waiting.pending.value.length
+  const waiting = number === 0 ? '' : `(${number}) `
+  const title = view === 'runs' && path[0] !== undefined ? titleOfRun(path[0]) : name
   useEffect(() => {
-    document.title = visible(`${title} · Agent Run Service`)
-  }, [title])
+    document.title = visible(`${waiting}${title} · Agent Run Service`)
+  }, [waiting, title])
   return (
     <div class="shell">
       <Button class="skip" onClick={skipToMain} text="Skip to the content" />
@@ -52,9 +66,14 @@ export function Shell() {
   )
 }
 
+function titleOfRun(segment: string): string {
+  return segment === COMPARE ? 'Compare runs' : `Run …${segment.slice(-8)}`
+}
+
 function RunsOrRun() {
-  const [runId] = address.value.path
-  return runId === undefined ? <RunsView /> : <RunView key={runId} runId={runId.toLowerCase()} />
+  const [runId, a = '', b = ''] = address.value.path.map((segment) => segment.toLowerCase())
+  if (runId === COMPARE) return <CompareView key={`${a} ${b}`} a={a} b={b} />
+  return runId === undefined ? <RunsView /> : <RunView key={runId} runId={runId} />
 }
 
 /** Not a link: the fragment of the URL is the address of the view. */
@@ -70,7 +89,7 @@ function Navigation({ current }: { readonly current: ViewName }) {
   }, [current])
   return (
     <header class="side">
-      <a class="brand" href={hrefOf('overview')}>
+      <a class="brand" href={hrefOf('overview')} aria-label="Agent Run Service">
         <Mark />
         <span>Agent Run Service</span>
       </a>
@@ -101,10 +120,10 @@ function WaitingBadge() {
 }
 
 function Footer() {
-  const { leave } = useSession()
   const other = zone.value === 'utc' ? 'local' : 'utc'
   return (
     <div class="side-foot">
+      <SignedInPerson />
       <HealthLine />
       <div class="side-tools">
         <Button
@@ -118,7 +137,7 @@ function Footer() {
         <a class="icon-only" href="/docs" aria-label="API reference" title="API reference">
           <Icon name="api" />
         </a>
-        <Button icon="leave" label="Forget key" title="Forget key" onClick={() => leave()} />
+        <LeaveButton />
       </div>
     </div>
   )

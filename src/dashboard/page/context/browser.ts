@@ -1,6 +1,6 @@
 import { computed, type Signal, signal } from '@preact/signals'
 import { options, type VNode } from 'preact'
-import { useEffect, useRef } from 'preact/hooks'
+import { useLayoutEffect, useRef } from 'preact/hooks'
 import { visible } from '../../../base/visible.ts'
 
 export type Theme = 'system' | 'light' | 'dark'
@@ -70,7 +70,8 @@ function showAttributes(props: Record<string, unknown>): void {
 export function useKeys(handle: (event: KeyboardEvent) => boolean): void {
   const current = useRef(handle)
   current.current = handle
-  useEffect(() => {
+  // Before the view is painted: whoever sees it may press a key.
+  useLayoutEffect(() => {
     const listen = (event: KeyboardEvent) => {
       if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return
       if (document.querySelector('dialog[open]') !== null) return

@@ -5,7 +5,7 @@
 
 const NAME = 'workspace-key'
 const CHANNEL = 'agent-run-dashboard'
-/** Other tabs answer within a few milliseconds; if there are none, a tab waits this long. */
+/** Other tabs answer within a few milliseconds; if there are none, a tab waits this long. A busy tab may answer later. */
 const ANSWER_MS_MAX = 150
 
 type Message = { readonly type: 'ask' } | { readonly type: 'key'; readonly key: string } | { readonly type: 'forget' }
@@ -16,10 +16,16 @@ export class KeyStore {
   /** Takes the key that another tab has. */
   private answered: (key: string) => void = () => {}
 
-  /** @param onForgotten called when another tab has forgotten the key */
-  constructor(onForgotten: () => void) {
+  /**
+   * @param onForgotten called when another tab has forgotten the key
+   * @param onLateAnswer called with the key of another tab that {@link find} did not wait for
+   */
+  constructor(
+    onForgotten: () => void,
+    private readonly onLateAnswer: (key: string) => void,
+  ) {
     this.channel.addEventListener('message', ({ data }: MessageEvent<Message>) => {
-      if (data.type === 'key') this.answered(data.key)
+      if (data.type === 'key' && this.current === null) this.answered(data.key)
       if (data.type === 'ask' && this.current !== null) this.broadcast({ type: 'key', key: this.current })
       if (data.type === 'forget' && this.current !== null) {
         this.erase()
@@ -65,7 +71,10 @@ export class KeyStore {
   private askOthers(): Promise<string | null> {
     const { promise, resolve } = Promise.withResolvers<string | null>()
     this.answered = resolve
-    setTimeout(resolve, ANSWER_MS_MAX, null)
+    setTimeout(() => {
+      this.answered = this.onLateAnswer
+      resolve(null)
+    }, ANSWER_MS_MAX)
     this.broadcast({ type: 'ask' })
     return promise
   }

@@ -1,7 +1,21 @@
 import { signal } from '@preact/signals'
 
 /** The views of the page, by the first segment of the fragment. */
-export const VIEWS = ['overview', 'runs', 'live', 'waiting', 'sessions', 'agents', 'sql', 'keys'] as const
+export const VIEWS = [
+  'overview',
+  'boards',
+  'runs',
+  'live',
+  'waiting',
+  'sessions',
+  'users',
+  'agents',
+  'sql',
+  'alerts',
+  'webhooks',
+  'keys',
+  'settings',
+] as const
 export type ViewName = (typeof VIEWS)[number]
 
 /** What the page shows. It is kept in the fragment of the URL, which browsers never send to the service. */
@@ -64,6 +78,9 @@ export function navigate(href: string): void {
 /** Changes the query of the address in place: filters do not fill the browser's history. Null removes a value. */
 export function setQuery(changes: Readonly<Record<string, string | null>>): void {
   const { view, path, query } = address.peek()
+  const next = parseAddress(location.hash)
+  // A link was followed, and the view that it leads to is about to be shown.
+  if (hrefOf(next.view, next.path) !== hrefOf(view, path)) return
   const href = hrefOf(view, path, { ...query, ...changes })
   history.replaceState(history.state, '', href)
   address.value = parseAddress(href)

@@ -3,18 +3,24 @@ import { useContext } from 'preact/hooks'
 import { Api, Queries } from '../data/api.ts'
 import { Directory } from '../data/directory.ts'
 import { Feed } from '../data/feed.ts'
+import type { Role, SignedIn } from '../data/records.ts'
 import { Waiting } from '../data/waiting.ts'
 
-/** What the page shares while one key is in use. */
+/** What opens the page: a workspace key, or the person who is signed in. */
+export type Entry = { readonly key: string } | { readonly person: SignedIn }
+
+/** What the page shares while one key or sign-in is in use. */
 export interface Session {
   readonly api: Api
   readonly feed: Feed
   readonly directory: Directory
   readonly waiting: Waiting
   readonly queries: Queries
-  /** Aborted when the key is forgotten, to stop everything. */
+  /** Who is signed in; null with a key, which may do everything. */
+  readonly person: SignedIn | null
+  /** Aborted when the key is forgotten or the person has left, to stop everything. */
   readonly signal: AbortSignal
-  /** Forgets the key in all tabs. `problem` says why, unless the user requested it. */
+  /** Forgets the key in all tabs, or shows that the sign-in has ended. `problem` says why, unless the user requested it. */
   readonly leave: (problem?: string) => void
 }
 
@@ -27,9 +33,22 @@ export function useSession(): Session {
   return session
 }
 
-/** Starts what the page shares for one key. @param signal ends it */
-export function createSession(key: string, signal: AbortSignal, leave: Session['leave']): Session {
-  const api = new Api(key, signal, ({ message }) => leave(`The service no longer accepts this key: ${message}`))
+const ROLES: readonly Role[] = ['viewer', 'approver', 'admin']
+
+/** Why the person who is signed in may not do what needs this role; undefined if they may. A key may do everything. */
+export function useRefusal(needs: Role | undefined): string | undefined {
+  const person = useContext(SessionContext)?.person
+  if (needs === undefined || !person || ROLES.indexOf(person.role) >= ROLES.indexOf(needs)) return undefined
+  return `This needs the role ${needs}. You are signed in as ${person.role}.`
+}
+
+/** Starts what the page shares. @param signal ends it */
+export function createSession(entry: Entry, signal: AbortSignal, leave: Session['leave']): Session {
+  const isPerson = 'person' in entry
+  const api = new Api(isPerson ? null : entry.key, signal, ({ code, message }) => {
+    if (!isPerson) leave(`The service no longer accepts this key: ${message}`)
+    else leave(code === 'FORBIDDEN' ? `You can no longer enter: ${message}.` : 'Your sign-in has ended.')
+  })
   const feed = new Feed(api, signal)
   const directory = new Directory(api, signal)
   const stopRefreshing = feed.isConnected.subscribe((isConnected) => {
@@ -43,6 +62,7 @@ export function createSession(key: string, signal: AbortSignal, leave: Session['
     directory,
     waiting: new Waiting(api, feed, signal),
     queries: new Queries(api),
+    person: isPerson ? entry.person : null,
     signal,
     leave,
   }

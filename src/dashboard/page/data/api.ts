@@ -21,9 +21,10 @@ export class ApiFailure extends Error {
     super(message)
   }
 
-  /** Whether the service no longer accepts the key, for any request. */
-  get isKeyRefused(): boolean {
-    return this.code === 'UNAUTHENTICATED' || this.code === 'FORBIDDEN'
+  /** Whether the service now refuses every request. @param isPerson of a person, the role may refuse single requests */
+  isCallerRefused(isPerson: boolean): boolean {
+    if (this.code === 'FORBIDDEN') return !isPerson || this.message.startsWith('no workspace')
+    return this.code === 'UNAUTHENTICATED'
   }
 
   /** Whether the same request may succeed later. */
@@ -38,9 +39,10 @@ const RETRY_MS = 3_000
 const SHORT_MS = 1_000
 
 /**
- * The service's API with one key. The calls return the envelope's `data`. All throw {@link ApiFailure}, but {@link get} and
- * {@link read} are repeated while the service cannot be reached, is not ready, or refuses them because a budget of the key
- * is spent. So no view has to handle that, and the page can say in one place why it waits.
+ * The service's API with one key, or with the cookie of the person who is signed in. The calls return the envelope's
+ * `data`. All throw {@link ApiFailure}, but {@link get} and {@link read} are repeated while the service cannot be reached,
+ * is not ready, or refuses them because a budget of the key is spent. So no view has to handle that, and the page can say
+ * in one place why it waits.
  */
 export class Api {
   private readonly unreachable = state<ApiFailure | null>(null)
@@ -50,20 +52,26 @@ export class Api {
   readonly trouble = computed(() => this.unreachable.value ?? this.waiting.value.at(-1) ?? null)
 
   /**
+   * @param key null for the person who is signed in
    * @param signal ends all calls in flight: nothing may be shown for a key that was forgotten
-   * @param onKeyRefused the service no longer accepts the key, for any request
+   * @param onRefused the service no longer accepts the key or the sign-in, for any request
    */
   constructor(
-    private readonly key: string,
+    private readonly key: string | null,
     private readonly signal: AbortSignal,
-    private readonly onKeyRefused: (failure: ApiFailure) => void = () => {},
+    private readonly onRefused: (failure: ApiFailure) => void = () => {},
   ) {}
+
+  /** Whether a person is signed in, in the place of a key. */
+  get isPerson(): boolean {
+    return this.key === null
+  }
 
   get<T>(path: string, query: Query = {}, signal?: AbortSignal): Promise<T> {
     return this.repeat(() => this.once<T>('GET', path + searchOf(query), undefined, signal), signal)
   }
 
-  /** A POST that changes nothing, such as a query. */
+  /** A POST that may be repeated, such as a query. */
   read<T>(path: string, body: object, signal?: AbortSignal): Promise<T> {
     return this.repeat(() => this.post<T>(path, body, signal), signal)
   }
@@ -74,6 +82,10 @@ export class Api {
 
   patch<T>(path: string, body: object): Promise<T> {
     return this.once('PATCH', path, body)
+  }
+
+  put<T>(path: string, body: object): Promise<T> {
+    return this.once('PUT', path, body)
   }
 
   delete<T>(path: string): Promise<T> {
@@ -98,10 +110,14 @@ export class Api {
     read: (response: Response) => unknown,
   ): Promise<T> {
     const signal = this.endOf(aborted)
-    const headers = { authorization: `Bearer ${this.key}`, 'content-type': 'application/json' }
+    const headers = {
+      ...(this.key !== null && { authorization: `Bearer ${this.key}` }),
+      'content-type': 'application/json',
+    }
+    const credentials = this.isPerson ? 'same-origin' : 'omit'
     try {
       const request = { method, body: JSON.stringify(body), headers, signal }
-      const value = await read(await fetch(path, { ...request, cache: 'no-store', credentials: 'omit' }))
+      const value = await read(await fetch(path, { ...request, cache: 'no-store', credentials }))
       this.unreachable.value = null
       return value as T
     } catch (error) {
@@ -110,7 +126,7 @@ export class Api {
       const failure = error instanceof ApiFailure ? error : unreachable()
       // Other failures are shown where they belong.
       this.unreachable.value = failure.code === 'UNREACHABLE' ? failure : null
-      if (failure.isKeyRefused) this.onKeyRefused(failure)
+      if (failure.isCallerRefused(this.isPerson)) this.onRefused(failure)
       throw failure
     }
   }
@@ -197,7 +213,7 @@ function searchOf(query: Query): string {
 /** The answer of a query in JSON. */
 export type Result = Schemas['QueryAnswer']
 export type Column = Result['columns'][number]
-export type Params = Readonly<Record<string, string | number | boolean | null>>
+export type Params = Readonly<Record<string, string | number | boolean | null | readonly string[]>>
 
 /** The workspace may run only a few queries at once, and other tabs and programs need some of them. */
 const CONCURRENT_QUERIES_MAX = 2

@@ -39,7 +39,7 @@ interface OpenSubscription extends FeedOptions {
 
 const RETRY_MS_MIN = 400
 const RETRY_MS_MAX = 10_000
-/** A connection ends with its token, and resumes with a new one. */
+/** How long the feed token of a key lasts. The connection ends with it, and resumes with a new one. */
 const TOKEN_SECONDS = 3_600
 
 /**
@@ -77,15 +77,25 @@ export class Feed {
   private async connect(): Promise<void> {
     if (this.signal.aborted) return
     try {
-      // Browsers cannot send headers with a WebSocket.
-      const { token } = await this.api.post<{ token: string }>('/api/v1/feed-tokens', { ttl_seconds: TOKEN_SECONDS })
+      const query = await this.admission()
       if (this.signal.aborted) return
-      const address = new URL(`/api/v1/live?token=${token}`, location.href)
+      const address = new URL(`/api/v1/live${query}`, location.href)
       address.protocol = address.protocol.replace('http', 'ws')
       this.listen(new WebSocket(address))
     } catch {
       this.retry()
     }
+  }
+
+  /** Browsers cannot send headers with a WebSocket: a key needs a token in the URL. Of a person they send the cookie. */
+  private async admission(): Promise<string> {
+    if (this.api.isPerson) {
+      // A WebSocket that is refused does not say why.
+      await this.api.once('GET', '/api/v1/people?limit=1')
+      return ''
+    }
+    const { token } = await this.api.post<{ token: string }>('/api/v1/feed-tokens', { ttl_seconds: TOKEN_SECONDS })
+    return `?token=${token}`
   }
 
   private listen(socket: WebSocket): void {

@@ -31,6 +31,17 @@ export function textOf(value: unknown): string {
   return typeof value === 'string' ? value : (JSON.stringify(value) ?? '')
 }
 
+/** A value of an answer as a number; numbers may be texts, or objects that keep their digits. */
+export function numOrNull(value: unknown): number | null {
+  if (value === null || value === undefined) return null
+  const number = Number(typeof value === 'object' ? JSON.stringify(value) : value)
+  return Number.isFinite(number) ? number : null
+}
+
+export function num(value: unknown): number {
+  return numOrNull(value) ?? 0
+}
+
 // TypeScript's library does not have these two of ECMAScript 2026 yet.
 const { rawJSON } = JSON as { rawJSON?: (text: string) => object }
 type Source = { readonly source?: string } | undefined

@@ -7,6 +7,9 @@ export type Run = Schemas['Run']
 export type Task = Schemas['Task']
 export type Event = Schemas['EventOfFeed']
 export type Session = Schemas['Session']
+/** Who is signed in. */
+export type SignedIn = Schemas['SignedIn']
+export type Role = SignedIn['role']
 /** A run as lists and feeds show it. */
 export type RunSummary = Omit<Run, 'input' | 'output'>
 
@@ -14,8 +17,9 @@ export type RunSummary = Omit<Run, 'input' | 'output'>
 export interface Activity {
   readonly cursor: string
   readonly kind: 'event' | 'task' | 'run'
-  readonly agent_id: string
-  readonly run_id: string
+  /** Null, as the run, for what concerns no run: an alert, or a webhook that was disabled. */
+  readonly agent_id: string | null
+  readonly run_id: string | null
   readonly received_at: string
   readonly event?: Event
   readonly task?: Task
@@ -30,15 +34,25 @@ export function isLive({ status }: { readonly status: string }): boolean {
   return LIVE.some((live) => live === status)
 }
 
-/** How long a run took, or has taken so far; null before it starts. @param now Unix milliseconds */
-export function durationMs(
-  { duration_ms, started_at, completed_at }: Pick<Run, 'duration_ms' | 'started_at' | 'completed_at'>,
-  now: number,
-): number | null {
-  if (duration_ms !== null) return duration_ms
-  return started_at === null || completed_at !== null ? null : Math.max(0, now - Date.parse(started_at))
+type Timed = Pick<Run, 'active_ms' | 'waiting_ms' | 'waiting_since' | 'started_at' | 'completed_at'>
+
+/** How long a run worked, or has worked so far, without waits for people; null before it starts. @param now Unix milliseconds */
+export function activeMs({ active_ms, started_at, completed_at, ...waits }: Timed, now: number): number | null {
+  if (active_ms !== null) return active_ms
+  if (started_at === null || completed_at !== null) return null
+  return Math.max(0, now - Date.parse(started_at) - waitedMs(waits, now))
 }
 
+/** How long a run waited for people, or has waited so far. @param now Unix milliseconds */
+export function waitedMs(
+  { waiting_ms, waiting_since }: Pick<Timed, 'waiting_ms' | 'waiting_since'>,
+  now: number,
+): number {
+  return waiting_ms + (waiting_since === null ? 0 : Math.max(0, now - Date.parse(waiting_since)))
+}
+
+/** Stands in SQL for the run and the agent of an event that has none. */
+export const NO_RUN = '00000000-0000-0000-0000-000000000000'
 const UUID = /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/i
 
 export function isUuid(text: string): boolean {

@@ -12,10 +12,6 @@ export type TranscriptEntry =
 
 type ToolFrame = Omit<Schemas['OutputTool'], 'run_id'>
 
-interface Wait extends NamedPause {
-  readonly text: string
-}
-
 /** A frame of the output of a run (docs/specification.md#output-streams). */
 interface OutputFrame {
   readonly run_id: string
@@ -30,7 +26,7 @@ const FOLLOWED_SECONDS_MAX = 3_600
 export class Transcript {
   readonly entries = signal<readonly TranscriptEntry[]>([])
   readonly status = signal('queued')
-  readonly wait = signal<Wait | null>(null)
+  readonly wait = signal<NamedPause | null>(null)
   readonly output = signal<unknown>(undefined)
   readonly problem = signal<string | null>(null)
   readonly runId = signal<string | null>(null)
@@ -64,16 +60,30 @@ export class Transcript {
     const request = { run_id: runId, ttl_seconds: FOLLOWED_SECONDS_MAX }
     const { token } = await api.read<{ token: string }>('/api/v1/feed-tokens', request, signal)
     if (signal.aborted) return
+    let source = this.open(runId, token)
+    signal.addEventListener('abort', () => source.close())
+    this.resume = () => {
+      source.close()
+      if (!signal.aborted) source = this.open(runId, token)
+    }
+  }
+
+  /** Reads on at once after a decision: the stream ends at a pause, and the browser waits before it connects again. */
+  resume: () => void = () => {}
+
+  private open(runId: string, token: string): EventSource {
     const query = new URLSearchParams({ token, ...(this.lastFrame !== '' && { after: this.lastFrame }) })
     const source = new EventSource(`/api/v1/runs/${runId}/output-stream?${query}`)
-    signal.addEventListener('abort', () => source.close())
     for (const name of EVENTS) {
       source.addEventListener(name, (message) => {
         // The browser also fires `error` for a broken connection; that event has no data.
-        if (message instanceof MessageEvent) this.take(name, message.data)
-        if (name === 'done' || (name === 'error' && message instanceof MessageEvent)) source.close()
+        if (!(message instanceof MessageEvent)) return
+        this.lastFrame = message.lastEventId
+        this.take(name, message.data)
+        if (name === 'done' || name === 'error') source.close()
       })
     }
+    return source
   }
 
   private take(event: string, data: string): void {
@@ -86,12 +96,12 @@ export class Transcript {
       if (event === 'chunk') this.write(frame as Schemas['OutputChunk'])
       if (event === 'tool') this.showCall(frame as Schemas['OutputTool'])
       if (event === 'awaiting_approval') {
-        const { approval_id: id, tool } = frame as Schemas['OutputAwaitingApproval']
-        this.pause(event, { kind: 'approvals', id, text: `Approve the call of ${tool}?` })
+        const { approval_id: id } = frame as Schemas['OutputAwaitingApproval']
+        this.pause(event, { kind: 'approvals', id })
       }
       if (event === 'awaiting_input') {
-        const { request_id: id, question } = frame as Schemas['OutputAwaitingInput']
-        this.pause(event, { kind: 'input-requests', id, text: question })
+        const { request_id: id } = frame as Schemas['OutputAwaitingInput']
+        this.pause(event, { kind: 'input-requests', id })
       }
       if (event === 'done') {
         this.status.value = 'completed'
@@ -105,7 +115,7 @@ export class Transcript {
     })
   }
 
-  private pause(status: string, wait: Wait): void {
+  private pause(status: string, wait: NamedPause): void {
     this.status.value = status
     this.wait.value = wait
   }

@@ -1,33 +1,56 @@
 import { useEffect, useState } from 'preact/hooks'
 import { count, words } from '../../../base/format.ts'
-import { isNarrow } from '../context/browser.ts'
+import { isNarrow, useKeys } from '../context/browser.ts'
 import { address, hrefOfRun, setQuery } from '../context/router.ts'
 import { useSession } from '../context/session.ts'
 import type { Activity } from '../data/records.ts'
-import { Button } from '../parts/controls.tsx'
+import { Button, Icon } from '../parts/controls.tsx'
 import { FilterField, Select } from '../parts/fields.tsx'
 import { Empty, Level, Status } from '../parts/states.tsx'
 import { timeOfDay } from '../parts/time.tsx'
 import { VirtualList } from '../parts/virtual-list.tsx'
 import { summaryOf } from '../run/payload.ts'
+import { kindOf, LINE_ICONS, LineDetail } from './line-detail.tsx'
 import { feedFilterOf, LIVE_CHOICES, Tail, type TailLine } from './tail.ts'
 
 const ROW_HEIGHT = 30
-/** Of the two lines of a narrow screen. */
+/** On a narrow screen a row has two lines. */
 const NARROW_ROW_HEIGHT = 52
+/** The height of what opens below a row. */
+const DETAIL_HEIGHT = 340
 const PREVIEW_LENGTH_MAX = 240
 const LEVELS = ['info', 'warn', 'error']
 
 /** Activity of the workspace as it happens, newest at the end. */
 export function LiveView() {
   const { feed } = useSession()
-  const filter = feedFilterOf(address.value.query)
+  const { query } = address.value
+  const filter = feedFilterOf(query)
   const [tail] = useState(() => new Tail(feed, filter))
-  const [isFollowing, setFollowing] = useState(true)
+  const [openCursor, setOpen] = useState<string | null>(null)
   useEffect(() => () => tail.close(), [tail])
-  useEffect(() => tail.select(filter))
+  useEffect(() => {
+    tail.select(filter)
+    tail.search(query.q ?? '')
+  })
   const lines = tail.lines.value
   const isPaused = tail.isPaused.value
+  const openIndex = openCursor === null ? -1 : lines.findIndex(({ cursor }) => cursor === openCursor)
+  const rowHeight = isNarrow.value ? NARROW_ROW_HEIGHT : ROW_HEIGHT
+  // Pausing keeps the row in place while it is read.
+  const toggle = (cursor: string) => {
+    tail.pause()
+    setOpen(cursor === openCursor ? null : cursor)
+  }
+  const resume = (isSkipping: boolean) => {
+    setOpen(null)
+    tail.resume(isSkipping)
+  }
+  useKeys(({ key }) => {
+    if (key !== 'Escape' || openIndex === -1) return false
+    setOpen(null)
+    return true
+  })
   return (
     <section class="view live" aria-label="Live">
       <div class="view-head">
@@ -38,36 +61,42 @@ export function LiveView() {
         <Button
           class="small"
           aria-pressed={isPaused}
-          onClick={() => (isPaused ? tail.resume() : tail.pause())}
+          onClick={() => (isPaused ? resume(false) : tail.pause())}
           icon={isPaused ? 'play' : 'pause'}
           text={isPaused ? 'Resume' : 'Pause'}
         />
-        {!isFollowing && <Button class="small" onClick={() => setFollowing(true)} icon="end" text="Follow" />}
+        {isPaused && <Button class="small" onClick={() => resume(true)} icon="end" text="Skip to now" />}
       </LiveFilters>
       <div class="panel tail">
-        {lines.length === 0 && (
-          <Empty title={isPaused ? 'Paused.' : 'Waiting for activity…'} icon="live">
-            <p>
-              {isPaused
-                ? 'Resume to see what happened in the meantime.'
-                : 'Events and changes of runs appear as they happen.'}
-            </p>
-          </Empty>
-        )}
+        {lines.length === 0 && <Nothing isPaused={isPaused} text={query.q ?? ''} />}
         <VirtualList
           class="tail-rows"
           count={lines.length}
-          rowHeight={isNarrow.value ? NARROW_ROW_HEIGHT : ROW_HEIGHT}
+          rowHeight={rowHeight}
           label="Activity"
-          isFollowing={isFollowing}
-          onFollowing={setFollowing}
+          isFollowing={!isPaused}
+          onFollowing={(isAtEnd) => !isAtEnd && tail.pause()}
+          opened={openIndex === -1 ? undefined : { index: openIndex, height: DETAIL_HEIGHT }}
           row={(index) => {
             const line = lines[index] as TailLine
-            return <Line key={line.cursor} line={line} />
+            return <Line key={line.cursor} line={line} isOpen={index === openIndex} toggle={toggle} />
           }}
         />
       </div>
     </section>
+  )
+}
+
+function Nothing({ isPaused, text }: { readonly isPaused: boolean; readonly text: string }) {
+  const title = isPaused ? 'Paused.' : text === '' ? 'Waiting for activity…' : `Waiting for activity with "${text}"…`
+  return (
+    <Empty title={title} icon="live">
+      <p>
+        {isPaused
+          ? 'Resume to see what happened in the meantime.'
+          : 'Events and changes of runs appear as they happen.'}
+      </p>
+    </Empty>
   )
 }
 
@@ -77,6 +106,7 @@ function TailState({ tail }: { readonly tail: Tail }) {
     stateOf(tail, feed.isConnected.value),
     `${count(tail.rate.value)} per second`,
     `${count(tail.seen.value)} since you opened this view`,
+    tail.sampledFrom.value > 1 && `showing 1 of ${count(tail.sampledFrom.value)}, failures first`,
     tail.skipped.value > 0 && `${count(tail.skipped.value)} left out`,
   ]
   return (
@@ -94,7 +124,7 @@ function stateOf({ isPaused, isStarted }: Tail, isConnected: boolean): string {
 
 function LiveFilters({ children }: { readonly children: preact.ComponentChildren }) {
   const { directory } = useSession()
-  const { kind = '', level = '', agent = '', type = '' } = address.value.query
+  const { kind = '', level = '', agent = '', type = '', q = '' } = address.value.query
   return (
     <div class="filters" role="search" aria-label="Filter activity">
       <Select label="Show" value={kind} options={LIVE_CHOICES} onChange={(to) => setQuery({ kind: to })} />
@@ -120,31 +150,59 @@ function LiveFilters({ children }: { readonly children: preact.ComponentChildren
         value={type}
         onChange={(to) => setQuery({ type: to })}
       />
+      <FilterField
+        icon="search"
+        label="Text"
+        placeholder="Text of ids, types and payloads"
+        value={q}
+        onChange={(to) => setQuery({ q: to })}
+      />
       {children}
     </div>
   )
 }
 
-function Line({ line }: { readonly line: TailLine }) {
+interface LineProps {
+  readonly line: TailLine
+  readonly isOpen: boolean
+  readonly toggle: (cursor: string) => void
+}
+
+/** A line, which opens in place. */
+function Line({ line, isOpen, toggle }: LineProps) {
   const { directory } = useSession()
   if ('gap' in line) return <p class="tail-row hint">Some activity before this line was lost.</p>
   const { name, text } = shownOf(line)
+  const kind = kindOf(line)
   return (
-    <div class={`tail-row ${line.event?.level ?? ''}`}>
-      <time class="clock" dateTime={line.received_at}>
-        {timeOfDay(line.received_at)}
-      </time>
-      {line.event === undefined ? (
-        <Status name={(line.task ?? line.run)?.status ?? ''} />
-      ) : (
-        <Level name={line.event.level} />
-      )}
-      <span class="event-type">{name}</span>
-      <a href={hrefOfRun(line.run_id)}>
-        {directory.nameOf(line.agent_id)} <small>…{line.run_id.slice(-8)}</small>
-      </a>
-      <span class="preview">{text.slice(0, PREVIEW_LENGTH_MAX)}</span>
-    </div>
+    <>
+      <div class={`tail-row ${line.event?.level ?? ''} ${isOpen ? 'is-open' : ''}`}>
+        <time class="clock" dateTime={line.received_at}>
+          {timeOfDay(line.received_at)}
+        </time>
+        <span class={`tail-kind ${kind}`}>
+          <Icon name={LINE_ICONS[kind]} />
+          <span>{kind}</span>
+        </span>
+        {line.event === undefined ? (
+          <Status name={(line.task ?? line.run)?.status ?? ''} />
+        ) : (
+          <Level name={line.event.level} />
+        )}
+        <button type="button" class="event-type tail-open" aria-expanded={isOpen} onClick={() => toggle(line.cursor)}>
+          {name}
+        </button>
+        {line.run_id === null ? (
+          <span class="hint">no run</span>
+        ) : (
+          <a href={hrefOfRun(line.run_id)}>
+            {line.agent_id !== null && directory.nameOf(line.agent_id)} <small>…{line.run_id.slice(-8)}</small>
+          </a>
+        )}
+        <span class="preview">{text.slice(0, PREVIEW_LENGTH_MAX)}</span>
+      </div>
+      {isOpen && <LineDetail line={line} height={DETAIL_HEIGHT} />}
+    </>
   )
 }
 

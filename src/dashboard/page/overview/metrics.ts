@@ -2,6 +2,7 @@ import { LATENCY_MS, TOOL } from '../../../conventions/names.ts'
 import { createPrices, type Prices, type PriceTable } from '../../../conventions/prices.ts'
 import { USAGE_NAMES } from '../../../conventions/usage-names.ts'
 import type { Params, Queries, Result } from '../data/api.ts'
+import { num, numOrNull } from '../data/json.ts'
 import { bucketsOf, completeBuckets, type TimeRange } from '../parts/range.tsx'
 import { type EventCounts, sampleOf, totalOf } from './call-sample.ts'
 
@@ -61,7 +62,7 @@ const UNSETTLED_MAX = 4
 /** Figures of runs, for {@link figuresOf}. Quantiles of nothing are 0, so `timed` says of how many runs they are. */
 export const FIGURES = `count() AS runs, countIf(status IN ('failed', 'timed_out')) AS failed,
   countIf(status IN ('completed', 'failed', 'timed_out')) AS ended,
-  count(duration_ms) AS timed, quantiles(0.5, 0.95, 0.99)(duration_ms) AS quantiles,
+  count(active_ms) AS timed, quantiles(0.5, 0.95, 0.99)(active_ms) AS quantiles,
   sum(input_tokens + output_tokens) AS tokens, sum(cost_usd) AS cost`
 
 /** Reads the runs once for all figures: by bucket, by agent, in total, and those of the period before the range. */
@@ -70,7 +71,7 @@ const RUNS_QUERY = `SELECT multiIf(grouping(bucket) = 0, 'bucket', grouping(agen
 FROM (
   SELECT toUnixTimestamp(toStartOfInterval(created_at, toIntervalSecond({step:UInt32}))) AS bucket,
     toString(agent_id) AS agent, created_at >= fromUnixTimestamp64Milli({from:Int64}) AS is_now,
-    status, duration_ms, input_tokens, output_tokens, cost_usd
+    status, active_ms, input_tokens, output_tokens, cost_usd
   FROM runs
   WHERE created_at >= fromUnixTimestamp64Milli({before:Int64}) AND created_at < fromUnixTimestamp64Milli({to:Int64})
 )
@@ -252,15 +253,4 @@ function callOf(row: Row, computed: ReadonlyMap<string, number>, scale: number):
     tokens: (num(row.input) + num(row.output)) * scale,
     cost: (num(row.cost) + (row.type === MODEL_CALL ? (computed.get(name) ?? 0) : 0)) * scale,
   }
-}
-
-/** Numbers may be texts, or objects that keep their digits. */
-function numOrNull(value: unknown): number | null {
-  if (value === null || value === undefined) return null
-  const number = Number(typeof value === 'object' ? JSON.stringify(value) : value)
-  return Number.isFinite(number) ? number : null
-}
-
-export function num(value: unknown): number {
-  return numOrNull(value) ?? 0
 }

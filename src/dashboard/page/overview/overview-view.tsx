@@ -8,7 +8,7 @@ import { Problem, Skeleton } from '../parts/states.tsx'
 import type { Catalogue } from '../sql/sql-state.ts'
 import { Charts } from './charts.tsx'
 import { CALLS_REFRESH_MS_MIN, readCalls, readEventCounts, readRuns, readStates, STATES_REFRESH_MS } from './metrics.ts'
-import { LatestFailures, StatesNow, WaitingNow } from './panels.tsx'
+import { AlertsNow, LatestFailures, StatesNow, WaitingNow } from './panels.tsx'
 import { AgentTable, ModelTable, ToolTable } from './tables.tsx'
 import { Tiles } from './tiles.tsx'
 
@@ -66,6 +66,7 @@ export function OverviewView() {
       <div class="overview-grid">
         <StatesNow states={states.data} />
         <WaitingNow />
+        <AlertsNow />
         <LatestFailures key={JSON.stringify(linkedRange(query))} range={range} />
         {metrics !== undefined && <AgentTable agents={metrics.agents} />}
         <ModelTable models={calls.data?.models} />

@@ -3,8 +3,9 @@ import { useEffect, useState } from 'preact/hooks'
 import { count, words } from '../../../base/format.ts'
 import { address, hrefOf, hrefOfRun } from '../context/router.ts'
 import { useSession } from '../context/session.ts'
+import { conditionText, isAlerting, listAlerts, stateOf } from '../data/alerts.ts'
 import type { Listed } from '../data/api.ts'
-import { LiveResource } from '../data/loading.ts'
+import { LiveResource, useLoad } from '../data/loading.ts'
 import type { Activity, RunSummary } from '../data/records.ts'
 import { hrefOfPause } from '../data/waiting.ts'
 import { Icon } from '../parts/controls.tsx'
@@ -15,6 +16,8 @@ import { Ago } from '../parts/time.tsx'
 const STATES = ['queued', 'running', 'awaiting_approval', 'awaiting_input']
 const WAITING_SHOWN = 5
 const FAILURES_SHOWN = 6
+const ALERTS_SHOWN = 6
+const ALERTS_REFRESH_MS = 30_000
 const FAILED = ['failed', 'timed_out'] as const
 
 /** Runs that are under way, by status. */
@@ -45,7 +48,7 @@ export function WaitingNow() {
   const pending = useSession().waiting.pending.value
   const items = pending.slice(0, WAITING_SHOWN).map((pause) => ({
     href: hrefOfPause(pause.kind, pause.id),
-    title: pause.kind === 'approvals' ? [`Approve `, <code key="tool">{pause.tool}</code>] : pause.question,
+    title: pause.tool === null ? pause.preview : [`Approve `, <code key="tool">{pause.tool}</code>],
     agentId: pause.agent_id,
     at: pause.created_at,
   }))
@@ -55,6 +58,40 @@ export function WaitingNow() {
         Waiting for a person <span class="hint">{pending.length > 0 && count(pending.length)}</span>
       </h2>
       <Items items={items} none="Nothing waits." />
+    </section>
+  )
+}
+
+/** Firing alerts; nothing where there are no alerts. */
+export function AlertsNow() {
+  const { api } = useSession()
+  const { data = [] } = useLoad((signal) => listAlerts(api, signal), [], { everyMs: ALERTS_REFRESH_MS })
+  const firing = data.filter((alert) => isAlerting(stateOf(alert)))
+  if (data.length === 0) return null
+  return (
+    <section class="panel alerts-now">
+      <h2>
+        Firing alerts <span class="hint">{firing.length > 0 && count(firing.length)}</span>
+        <a href={hrefOf('alerts')}>All</a>
+      </h2>
+      {firing.length === 0 ? (
+        <p class="hint quiet-note">
+          <Icon name="check" /> No alert is firing.
+        </p>
+      ) : (
+        <ul class="rows">
+          {firing.slice(0, ALERTS_SHOWN).map((alert) => (
+            <li key={alert.alert_id}>
+              <a href={hrefOf('alerts', [alert.alert_id])}>
+                <span class="row-title">{alert.name}</span>
+                <span class="hint">{conditionText(alert)}</span>
+              </a>
+              <Status name={stateOf(alert)} />
+              {alert.states[0] && <Ago at={alert.states[0].since} />}
+            </li>
+          ))}
+        </ul>
+      )}
     </section>
   )
 }

@@ -4,23 +4,31 @@ import { isDark } from '../context/browser.ts'
 import { dateAndTime, hourAndMinute, timeOfDay, zone } from './time.tsx'
 
 /** Names of colour tokens of the style sheet. */
-export type Colour = 'chart-1' | 'chart-2' | 'chart-3' | 'chart-4' | 'good' | 'bad' | 'wait' | 'busy'
+export type Colour = `chart-${1 | 2 | 3 | 4 | 5 | 6 | 7 | 8}` | 'good' | 'bad' | 'wait' | 'busy' | 'soft'
 
 export interface Series {
   readonly label: string
   readonly colour: Colour
   readonly values: readonly (number | null)[]
-  readonly kind?: 'line' | 'area' | 'bars'
+  /** `stack` fills down to the next series, `bars` hide those that come before. Both need `drawn` to be stacked. */
+  readonly kind?: 'line' | 'area' | 'bars' | 'stack'
+  /** Heights at which the values are drawn when they are stacked on those below; by default the values. */
+  readonly drawn?: readonly (number | null)[]
+  readonly isOnRight?: boolean
   /** The line goes on where values are missing, because its times are no buckets. */
   readonly isConnected?: boolean
 }
 
 interface TimeChartProps {
   readonly title: string
-  /** In Unix seconds. */
+  /** In Unix seconds; any numbers with `labelOf`. */
   readonly times: readonly number[]
   readonly series: readonly Series[]
   readonly format: (value: number) => string
+  /** Of the series on the right axis. */
+  readonly formatRight?: (value: number) => string
+  /** The labels of the horizontal axis, if it is not time. */
+  readonly labelOf?: (value: number) => string
   readonly height?: number
   /** The times are the starts of buckets of one width, of which so many are over: values of later ones still change. */
   readonly complete?: number
@@ -35,22 +43,36 @@ const DAY_SECONDS = 86_400
 const ZOOM_PX_MIN = 8
 /** Opacities of the fill of areas, and of bars whose time is not over. */
 const AREA = 0.14
+const STACK = 0.4
 const FADED = 0.45
 /** uPlot's number for colours of bars. */
 const COLOUR_UNIT = 3
+/** The scale of the right axis. */
+const RIGHT = 'right'
+/** Between the labels of the horizontal axis, in pixels. */
+const WIDE_LABEL = 90
+const SECONDS_LABEL = 66
+const MINUTES_LABEL = 50
 const FONT = '11px Inter, system-ui, sans-serif'
+/** The least width of a value axis, and the width of a character of its labels, in pixels. */
+const VALUE_AXIS_MIN = 52
+const LABEL_CHARACTER = 6
 
 /** Values over time, with the values under the pointer in its legend. */
 export function TimeChart(props: TimeChartProps) {
-  const { times, format, title, height = HEIGHT, complete = times.length } = props
-  const series = props.series.map((each) => (each.kind === 'bars' ? each : { ...each, values: ended(each, complete) }))
+  const { times, title, height = HEIGHT, complete = times.length } = props
+  const series = props.series.map((each): Series => {
+    if (each.kind === 'bars') return each
+    return { ...each, values: ended(each.values, complete), ...(each.drawn && { drawn: ended(each.drawn, complete) }) }
+  })
   const host = useRef<HTMLDivElement>(null)
   const plot = useRef<uPlot | null>(null)
-  const latest = useRef({ onZoom: props.onZoom, complete })
+  const latest = useRef<Latest['current']>({ ...props, complete })
   const [at, setIndex] = useState<number | null>(null)
-  latest.current = { onZoom: props.onZoom, complete }
-  const data = [times, ...series.map(({ values }) => values)] as uPlot.AlignedData
-  const shape = `${series.map(({ label, colour, kind, isConnected }) => `${label} ${colour} ${kind} ${isConnected}`)} ${isDark.value} ${zone.value} ${height}`
+  latest.current = { ...props, complete }
+  const data = [times, ...series.map(({ values, drawn }) => drawn ?? values)] as uPlot.AlignedData
+  const lines = series.map(({ values: _values, drawn: _drawn, ...line }) => line)
+  const shape = `${JSON.stringify(lines)} ${isDark.value} ${zone.value} ${height} ${props.labelOf === undefined}`
 
   // New data goes into the same chart, below.
   useEffect(() => {
@@ -70,14 +92,16 @@ export function TimeChart(props: TimeChartProps) {
   return (
     <figure class="chart" aria-label={title}>
       <figcaption class="chart-legend">
-        {series.map(({ label, colour, values }) => (
+        {series.map(({ label, colour, values, isOnRight }) => (
           <span key={label} class="chart-key" style={{ '--key': `var(--${colour})` }}>
-            {label} <b>{at === null ? '' : shownValue(values[at], format)}</b>
+            {label}
+            {isOnRight && <small> (right)</small>}{' '}
+            <b>{at === null ? '' : shownValue(values[at], formatOf(props, isOnRight))}</b>
           </span>
         ))}
         {at !== null && times[at] !== undefined && (
           <span class="chart-time">
-            {timeUnderPointer(times[at], times)}
+            {props.labelOf?.(times[at]) ?? timeUnderPointer(times[at], times)}
             {at >= complete && ', so far'}
           </span>
         )}
@@ -93,31 +117,38 @@ export function TimeChart(props: TimeChartProps) {
   )
 }
 
+function formatOf({ format, formatRight = format }: Latest['current'], isOnRight = false): (value: number) => string {
+  return isOnRight ? formatRight : format
+}
+
 function shownValue(value: number | null | undefined, format: (value: number) => string): string {
   return value === null || value === undefined ? '–' : format(value)
 }
 
 /** For people who cannot see the chart: the last value and the highest. */
-function summary({ title, series, format }: TimeChartProps): string {
-  const parts = series.map(({ label, values }) => {
+function summary({ title, series, ...formats }: TimeChartProps): string {
+  const parts = series.map(({ label, values, isOnRight }) => {
     const known = values.filter((value) => value !== null)
     if (known.length === 0) return `${label}: no data`
+    const format = formatOf(formats, isOnRight)
     return `${label}: now ${format(known.at(-1) as number)}, at most ${format(Math.max(...known))}`
   })
   return `${title}. ${parts.join('; ')}`
 }
 
 /** The values of a line without those of incomplete buckets; all of them if it has no others. */
-function ended({ values }: Series, complete: number): readonly (number | null)[] {
+function ended(values: Series['values'], complete: number): Series['values'] {
   const known = values.map((value, at) => (at < complete ? value : null))
   return known.every((value) => value === null) ? values : known
 }
 
 /** What may change without creating a new chart. */
-type Latest = { readonly current: Pick<TimeChartProps, 'onZoom'> & { readonly complete: number } }
+type Latest = {
+  readonly current: Pick<TimeChartProps, 'onZoom' | 'format' | 'formatRight' | 'labelOf' | 'complete'>
+}
 
 function chartOptions(
-  { series, format, height = HEIGHT, times, complete }: TimeChartProps,
+  { series, height = HEIGHT, times, complete, labelOf }: TimeChartProps,
   element: HTMLElement,
   latest: Latest,
   onIndex: (index: number | null) => void,
@@ -126,26 +157,47 @@ function chartOptions(
   const colourOf = colours(element)
   const axis = { stroke: colourOf('soft'), font: FONT, ticks: { show: false } }
   const grid = { stroke: colourOf('line'), width: 1 }
+  const hasRight = series.some(({ isOnRight }) => isOnRight)
+  const valueAxis = (isOnRight: boolean): uPlot.Axis => ({
+    ...axis,
+    ...(isOnRight ? { scale: RIGHT, side: 1, grid: { show: false } } : { grid }),
+    // Wide enough for the longest label; before the first drawing there are none.
+    size: (_plot, shown) =>
+      Math.max(VALUE_AXIS_MIN, ...(shown ?? []).map((label) => label.length * LABEL_CHARACTER + 14)),
+    space: 34,
+    values: (_plot, splits) => labels(splits, formatOf(latest.current, isOnRight)),
+  })
   return {
     width: element.clientWidth || 300,
     height,
     legend: { show: false },
     // Half of the last label.
-    padding: [8, isShort(times) ? 28 : 20, 0, 0],
-    cursor: { sync: { key: 'time' }, points: { size: 6 }, drag: { x: true, y: false, setScale: false }, y: false },
+    padding: [8, hasRight ? 0 : isShort(times) ? 28 : 20, 0, 0],
+    cursor: {
+      ...(labelOf === undefined && { sync: { key: 'time' } }),
+      points: { size: 6 },
+      drag: { x: true, y: false, setScale: false },
+      y: false,
+    },
     scales: {
       // Bars stand in the middle of their buckets' width, also the first and the last.
-      x: { time: true, range: (plot, min, max) => [min - half(plot), max + half(plot)] },
-      y: { range: (_plot, _min, max) => [0, max > 0 ? max * 1.12 : 1] },
+      x: { time: labelOf === undefined, range: (plot, min, max) => [min - half(plot), max + half(plot)] },
+      y: { range: withZero },
+      [RIGHT]: { range: withZero },
     },
+    bands: series.flatMap(({ kind }, at) =>
+      kind === 'stack' && at + 1 < series.length ? [{ series: [at + 1, at + 2] }] : [],
+    ),
     axes: [
       {
         ...axis,
         grid: { show: false },
         size: 26,
-        values: ({ data: [all] }, splits) => splits.map((at) => timeLabel(at, all)),
+        space: labelOf !== undefined ? WIDE_LABEL : isShort(times) ? SECONDS_LABEL : MINUTES_LABEL,
+        values: ({ data: [all] }, splits) => splits.map((at) => latest.current.labelOf?.(at) ?? timeLabel(at, all)),
       },
-      { ...axis, grid, size: 52, space: 34, values: (_plot, splits) => labels(splits, format) },
+      valueAxis(false),
+      ...(hasRight ? [valueAxis(true)] : []),
     ],
     series: [{}, ...series.map((each) => seriesOptions(each, colourOf, latest))],
     hooks: {
@@ -163,21 +215,28 @@ function chartOptions(
   }
 }
 
+/** The range of a value axis: it includes zero, and has room above the highest value. */
+function withZero(_plot: uPlot, min: number, max: number): [number, number] {
+  return [min < 0 ? min * 1.12 : 0, max > 0 ? max * 1.12 : min < 0 ? 0 : 1]
+}
+
 function seriesOptions(
-  { label, colour, kind = 'line', isConnected = false }: Series,
+  { label, colour, kind = 'line', isConnected = false, isOnRight = false }: Series,
   colourOf: (name: string) => string,
   latest: Latest,
 ): uPlot.Series {
   const stroke = colourOf(colour)
+  const scale = isOnRight ? RIGHT : 'y'
   if (kind === 'bars') {
     const faded = translucent(stroke, FADED)
-    const values = (plot: uPlot) => Array.from(plot.data[0], (_, at) => (at < latest.current.complete ? stroke : faded))
+    const values = (plot: uPlot) =>
+      Array.from(plot.data[0], (_, at) => (at < (latest.current.complete ?? Number.POSITIVE_INFINITY) ? stroke : faded))
     const bars = uPlot.paths.bars?.({
       size: [0.72, 28],
       radius: 0.15,
       disp: { fill: { unit: COLOUR_UNIT, values } },
     })
-    return { label, stroke, fill: stroke, width: 0, paths: bars, points: { show: false } }
+    return { label, scale, stroke, fill: stroke, width: 0, paths: bars, points: { show: false } }
   }
   const points = {
     show: true,
@@ -185,7 +244,8 @@ function seriesOptions(
     fill: stroke,
     filter: (plot: uPlot, at: number) => isolated(plot.data[at] ?? []),
   }
-  const line = { label, stroke, width: 1.75, points, spanGaps: isConnected }
+  const line = { label, scale, stroke, width: 1.75, points, spanGaps: isConnected }
+  if (kind === 'stack') return { ...line, fill: translucent(stroke, STACK) }
   return kind === 'area' ? { ...line, fill: translucent(stroke, AREA) } : line
 }
 

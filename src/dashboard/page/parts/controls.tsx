@@ -1,6 +1,8 @@
 import type { ButtonHTMLAttributes, ComponentChildren } from 'preact'
 import { useEffect, useId, useRef, useState } from 'preact/hooks'
 import { address, setQuery } from '../context/router.ts'
+import { useRefusal } from '../context/session.ts'
+import type { Role } from '../data/records.ts'
 
 /** Line icons of 16 units, drawn for this page. They are decoration: what they stand for is always also a text. */
 const PATHS = {
@@ -9,9 +11,14 @@ const PATHS = {
   live: 'M1.5 8h3l2-5 3 10 2-5h3',
   waiting: 'M8 4.5V8l2.3 1.5M14 8A6 6 0 1 1 2 8a6 6 0 0 1 12 0Z',
   sessions: 'M2 3.5h9v6H6L3.5 12V9.5H2Zm5 8h3l2.5 2v-2H14v-5',
+  users:
+    'M6 7.500a2.500 2.500 0 1 0 0-5 2.500 2.500 0 0 0 0 5ZM1.500 13.500c.4-2.500 2.100-3.700 4.500-3.700s4.100 1.200 4.500 3.700M10.500 7.300a2.300 2.300 0 0 0 0-4.600m1.500 7.400c1.400.5 2.300 1.600 2.500 3.400',
   agents: 'M4 6h8v7H4zM8 6V3M2 8.5v2m12-2v2M6.5 9h.01M9.5 9h.01M6.5 3h3',
   sql: 'M3 4c0-1 2.2-1.8 5-1.8S13 3 13 4s-2.2 1.800-5 1.800S3 5 3 4Zm0 0v8c0 1 2.200 1.800 5 1.800s5-.8 5-1.800V4M3 8c0 1 2.200 1.800 5 1.800S13 9 13 8',
+  alerts: 'M4 7a4 4 0 0 1 8 0c0 3.500 1.500 4 1.500 5h-11c0-1 1.500-1.500 1.500-5Zm2.500 5a1.500 1.500 0 0 0 3 0',
+  webhooks: 'M2 8h6m0 0a3 3 0 1 0 6 0 3 3 0 0 0-6 0ZM5 5 2 8l3 3',
   keys: 'M9.500 6.500a3 3 0 1 1-6 0 3 3 0 0 1 6 0Zm-.9 2.100L14 14m-2.500-2.500L13 10',
+  settings: 'M2 4.500h6m4 0h2M2 11.500h2m4 0h6M10 6.500a2 2 0 1 0 0-4 2 2 0 0 0 0 4Zm-4 7a2 2 0 1 0 0-4 2 2 0 0 0 0 4Z',
   api: 'M5.500 4.500 2 8l3.500 3.500m5-7L14 8l-3.500 3.500',
   sun: 'M8 5.200a2.800 2.800 0 1 0 0 5.600 2.800 2.800 0 0 0 0-5.600ZM8 1.500v1.300m0 10.400v1.300M1.500 8h1.300m10.400 0h1.300M3.400 3.400l.9.9m7.400 7.400.9.9m0-9.200-.9.9m-7.400 7.400-.9.9',
   moon: 'M13.500 9.700A5.700 5.700 0 0 1 6.300 2.500a5.700 5.700 0 1 0 7.200 7.200Z',
@@ -22,7 +29,8 @@ const PATHS = {
   search: 'M7 12A5 5 0 1 0 7 2a5 5 0 0 0 0 10Zm3.600-1.400L14 14',
   close: 'm4 4 8 8m0-8-8 8',
   back: 'M9.500 3.500 5 8l4.500 4.500',
-  end: 'm4 3.500 4 4 4-4M4 12.500h8',
+  fold: 'm4 6 4 4 4-4',
+  end: 'm4 3.5 4 4 4-4M4 12.500h8',
   play: 'M4.500 3v10l8-5Z',
   pause: 'M5.500 3v10m5-10v10',
   stop: 'M4 4h8v8H4z',
@@ -38,6 +46,13 @@ const PATHS = {
   warning: 'M8 2 14.500 13.500h-13ZM8 6.500v3m0 2v.01',
   columns: 'M2.500 3h11v10h-11zm3.700 0v10m3.600-10v10',
   filter: 'M2 3.500h12L9.500 9v4l-3 1V9Z',
+  boards: 'M2.5 2.5h5v5h-5zm7 0h4v5h-4zm-7 7h5v4h-5zm7 0h4v4h-4z',
+  pin: 'M9.500 2 14 6.500l-2.500.7-3 3L8 13 3 8l2.800-.5 3-3ZM5.500 10.500 2 14',
+  edit: 'M10.500 3 13 5.500 5.500 13 2.500 13.500 3 10.500Z',
+  event: 'M8 5.500a2.500 2.500 0 1 0 0 5 2.500 2.500 0 0 0 0-5ZM8 2v1.500m0 9V14m6-6h-1.500m-9 0H2',
+  file: 'M4 1.500h5l3 3v10H4zm5 0v3h3',
+  left: 'M7 3.500 2.500 8 7 12.500M2.500 8h11',
+  right: 'M9 3.500 13.500 8 9 12.500M13.500 8h-11',
   menu: 'M2.500 4.500h11m-11 3.500h11m-11 3.500h11',
 } as const
 
@@ -58,12 +73,22 @@ interface ButtonProps extends Omit<ButtonHTMLAttributes, 'children'> {
   /** Without it, the button shows only its icon, and needs a `label`. */
   readonly text?: string
   readonly label?: string
+  /** People with a lower role cannot use it; its title then says why. */
+  readonly needs?: Role
 }
 
 /** A button with a text, an icon, or both. It submits a form only if its `type` says so. */
-export function Button({ icon, text, label, ...attributes }: ButtonProps) {
+export function Button({ icon, text, label, needs, ...attributes }: ButtonProps) {
+  const refusal = useRefusal(needs)
+  const refused = refusal === undefined ? {} : { disabled: true, title: refusal }
   return (
-    <button type="button" class={text === undefined ? 'icon-only' : undefined} aria-label={label} {...attributes}>
+    <button
+      type="button"
+      class={text === undefined ? 'icon-only' : undefined}
+      aria-label={label}
+      {...attributes}
+      {...refused}
+    >
       {icon && <Icon name={icon} />}
       {icon && text ? <span>{text}</span> : text}
     </button>
@@ -208,6 +233,8 @@ interface TabsProps {
   readonly name: string
   readonly tabs: Readonly<Record<string, string>>
   readonly badge?: Readonly<Record<string, string>>
+  /** Opens a tab (null: the first one); by default, the query of the address says which is open. */
+  readonly onChange?: (tab: string | null) => void
 }
 
 /** The name of the open tab; the first one by default. */
@@ -217,7 +244,7 @@ export function openTab({ name, tabs }: Pick<TabsProps, 'name' | 'tabs'>): strin
 }
 
 /** Parts of a view, of which one is shown. */
-export function Tabs({ label, name, tabs, badge }: TabsProps) {
+export function Tabs({ label, name, tabs, badge, onChange = (tab) => setQuery({ [name]: tab }) }: TabsProps) {
   const open = openTab({ name, tabs })
   const [first] = Object.keys(tabs)
   return (
@@ -227,7 +254,7 @@ export function Tabs({ label, name, tabs, badge }: TabsProps) {
           key={tab}
           type="button"
           aria-pressed={tab === open}
-          onClick={() => setQuery({ [name]: tab === first ? null : tab })}
+          onClick={() => onChange(tab === first ? null : tab)}
         >
           {title}
           {badge?.[tab] && <span class="tab-badge">{badge[tab]}</span>}

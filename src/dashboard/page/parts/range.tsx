@@ -2,7 +2,7 @@ import { useEffect, useState } from 'preact/hooks'
 import { lookup } from '../../../base/lookup.ts'
 import { address, setQuery } from '../context/router.ts'
 import { Button } from './controls.tsx'
-import { dateAndTime, zone, zoneName } from './time.tsx'
+import { dateAndTime, fieldOf, timeOfField, zoneName } from './time.tsx'
 
 /** Time ranges of the page, as they are in its address. */
 
@@ -161,11 +161,11 @@ function CustomRange({ close }: { readonly close: () => void }) {
   const { query } = address.value
   const [from, setFrom] = useState(fieldOf(query.from ?? new Date(Date.now() - 3_600_000).toISOString()))
   const [to, setTo] = useState(fieldOf(query.to ?? new Date().toISOString()))
-  const isValid = readField(from) < readField(to)
+  const isValid = timeOfField(from) < timeOfField(to)
   const apply = (event: Event) => {
     event.preventDefault()
     if (!isValid) return
-    setQuery({ from: new Date(readField(from)).toISOString(), to: new Date(readField(to)).toISOString() })
+    setQuery({ from: new Date(timeOfField(from)).toISOString(), to: new Date(timeOfField(to)).toISOString() })
     close()
   }
   return (
@@ -186,13 +186,4 @@ function CustomRange({ close }: { readonly close: () => void }) {
 
 function labelOf(timestamp: string | undefined): string {
   return dateAndTime(timestamp ?? '').slice(5, 16)
-}
-
-function fieldOf(timestamp: string): string {
-  return dateAndTime(timestamp).slice(0, 16).replace(' ', 'T')
-}
-
-/** Unix milliseconds; the field has no zone, so it is the one of the page. */
-function readField(text: string): number {
-  return Date.parse(zone.value === 'utc' ? `${text}Z` : text)
 }

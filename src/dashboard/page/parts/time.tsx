@@ -16,9 +16,12 @@ export function chooseZone(to: Zone): void {
   localStorage.setItem(STORED, to)
 }
 
+/** Looked up once, because it takes as long as drawing several rows of a list, and each row has a time. */
+const ownZone = Intl.DateTimeFormat().resolvedOptions().timeZone || 'local time'
+
 /** `UTC`, or the name of the user's zone. */
 export function zoneName(): string {
-  return zone.value === 'utc' ? 'UTC' : Intl.DateTimeFormat().resolvedOptions().timeZone || 'local time'
+  return zone.value === 'utc' ? 'UTC' : ownZone
 }
 
 /** `just now`, `12 s ago`, `5 min ago`, `3 h ago`; a date from two days on. @param now Unix milliseconds */
@@ -72,6 +75,16 @@ function fullTime(timestamp: string | number): string {
 /** `2026-01-31 14:03:07.120` in the chosen zone. */
 function clock(timestamp: string | number): string {
   return clockText(timestamp, zone.value === 'utc')
+}
+
+/** A time as the value of a field for a date and time, in the chosen zone. */
+export function fieldOf(timestamp: string): string {
+  return dateAndTime(timestamp).slice(0, 16).replace(' ', 'T')
+}
+
+/** Unix milliseconds of the value of such a field, which has no zone of its own. */
+export function timeOfField(text: string): number {
+  return Date.parse(zone.value === 'utc' ? `${text}Z` : text)
 }
 
 const TICK_MS = 1_000

@@ -1,4 +1,4 @@
-import type { ComponentChildren } from 'preact'
+import type { ComponentChildren, HTMLAttributes } from 'preact'
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks'
 
 interface VirtualListProps {
@@ -19,6 +19,10 @@ interface VirtualListProps {
   readonly height?: number
   /** The rows are those of a table. */
   readonly isTable?: boolean
+  /** Attributes that make it another widget, such as a tree with its keys. */
+  readonly attributes?: HTMLAttributes<HTMLDivElement>
+  /** A row that is this many pixels higher than the others, because something is open below it. */
+  readonly opened?: { readonly index: number; readonly height: number } | undefined
 }
 
 /** Rows that are drawn beyond the edges. */
@@ -31,7 +35,12 @@ export function VirtualList(props: VirtualListProps) {
   const { count, rowHeight, label, row, onRange, isFollowing, onFollowing, reveal } = props
   const box = useRef<HTMLDivElement>(null)
   const [view, setView] = useState({ top: 0, height: 600 })
-  const first = Math.max(0, Math.floor(view.top / rowHeight) - MARGIN_ROWS)
+  const { opened } = props
+  const extra = opened?.height ?? 0
+  /** The distance of a row from the top. */
+  const topOf = (index: number) => index * rowHeight + (opened !== undefined && index > opened.index ? extra : 0)
+  // With a row that is open above them, more rows are drawn than are in view.
+  const first = Math.max(0, Math.floor((view.top - extra) / rowHeight) - MARGIN_ROWS)
   const last = Math.min(count, Math.ceil((view.top + view.height) / rowHeight) + MARGIN_ROWS)
 
   useLayoutEffect(() => {
@@ -76,9 +85,10 @@ export function VirtualList(props: VirtualListProps) {
       tabIndex={0}
       role={props.isTable ? 'rowgroup' : 'group'}
       aria-label={label}
+      {...props.attributes}
     >
-      <div class="virtual-space" role="presentation" style={{ height: `${count * rowHeight}px` }}>
-        <div class="virtual-rows" role="presentation" style={{ transform: `translateY(${first * rowHeight}px)` }}>
+      <div class="virtual-space" role="presentation" style={{ height: `${count * rowHeight + extra}px` }}>
+        <div class="virtual-rows" role="presentation" style={{ transform: `translateY(${topOf(first)}px)` }}>
           {indexes.map(row)}
         </div>
       </div>

@@ -11,7 +11,7 @@ import {
   usageOf,
 } from './payload.ts'
 
-export type BarKind = 'child' | 'task' | 'model' | 'tool' | 'wait'
+export type BarKind = 'run' | 'child' | 'task' | 'model' | 'tool' | 'wait'
 
 /** A bar of the waterfall. */
 export interface Bar {
@@ -31,11 +31,14 @@ export interface Bar {
   readonly run?: RunSummary
 }
 
+/** A bar in the tree of steps. */
+export type TreeBar = Bar & { readonly depth: number }
+
 interface BarSources {
   readonly run: RunSummary
   readonly tasks: readonly Task[]
   readonly children: readonly RunSummary[]
-  /** Those of model calls, tool calls, approvals and questions, with their payloads, in order. */
+  /** Its events in order, with payloads: model calls and their messages, tool calls, approvals and questions. */
   readonly events: readonly Event[]
 }
 
@@ -45,10 +48,11 @@ export function barsOf({ run, tasks, children, events }: BarSources): Bar[] {
   // An OpenTelemetry span is a task and an event of the same id, which are one bar here.
   const ofTasks = new Map(events.filter(({ id }) => taskIds.has(id)).map((event) => [event.id, event]))
   const others = events.filter(({ id }) => !taskIds.has(id))
+  const said = Map.groupBy(others.filter(isMessageEvent), ({ task_id }) => task_id)
   const tools = toolBars(others, run)
   const byChild = new Map(tools.flatMap(({ id, events: own }) => own.map((event) => [childRunOf(event.payload), id])))
   return [
-    ...tasks.flatMap((task) => taskBar(task, ofTasks.get(task.id), run)),
+    ...tasks.flatMap((task) => taskBar(task, ofTasks.get(task.id), said.get(task.id) ?? [], run)),
     ...others.filter(({ type }) => type === 'llm.call').map(modelBar),
     ...tools,
     ...waitBars(others, run),
@@ -56,7 +60,8 @@ export function barsOf({ run, tasks, children, events }: BarSources): Bar[] {
   ]
 }
 
-function taskBar(task: Task, event: Event | undefined, run: RunSummary): Bar[] {
+/** @param said messages that OpenTelemetry reports as events of the span */
+function taskBar(task: Task, event: Event | undefined, said: readonly Event[], run: RunSummary): Bar[] {
   if (task.started_at === null || task.status === 'pending' || task.status === 'skipped') return []
   const kind = event?.type === 'llm.call' ? 'model' : event?.type === 'tool.call.finished' ? 'tool' : 'task'
   return [
@@ -68,9 +73,9 @@ function taskBar(task: Task, event: Event | undefined, run: RunSummary): Bar[] {
       startMs: Date.parse(task.started_at),
       endMs: endOf(task.completed_at, run),
       status: task.status,
-      events: event === undefined ? [] : [event],
+      events: event === undefined ? said : [...said, event],
       task,
-      ...(kind === 'model' && event !== undefined && { usage: usageOf(event.payload) }),
+      ...(kind === 'model' && event !== undefined && { usage: modelBar(event).usage as CallUsage }),
     },
   ]
 }
@@ -81,11 +86,16 @@ function endOf(completedAt: string | null, run: RunSummary): number | null {
   return at === null ? null : Date.parse(at)
 }
 
+/** Cached by event: each event of a live run makes all bars anew, but the event of a call does not change. */
+const modelBars = new WeakMap<Event, Bar>()
+
 function modelBar(event: Event): Bar {
+  const known = modelBars.get(event)
+  if (known !== undefined) return known
   const endMs = Date.parse(event.occurred_at)
-  return {
-    id: `event ${event.seq}`,
-    parentId: null,
+  const bar: Bar = {
+    id: event.id,
+    parentId: event.task_id ?? null,
     kind: 'model',
     name: modelOf(event.payload) ?? 'model call',
     startMs: endMs - latencyOf(event.payload),
@@ -94,6 +104,8 @@ function modelBar(event: Event): Bar {
     usage: usageOf(event.payload),
     events: [event],
   }
+  modelBars.set(event, bar)
+  return bar
 }
 
 /** An event that begins something, and the one that ends it. */
@@ -125,8 +137,8 @@ function pairBar({ begun, ended }: Pair, run: RunSummary) {
   const startMs = Date.parse(first.occurred_at) - (begun === undefined ? latencyOf(first.payload) : 0)
   const endMs = endOf(ended?.occurred_at ?? null, run)
   return {
-    id: `event ${first.seq}`,
-    parentId: null,
+    id: first.id,
+    parentId: first.task_id ?? null,
     startMs,
     endMs: endMs === null ? null : Math.max(startMs, endMs),
     events,
@@ -184,45 +196,23 @@ function childBar(child: RunSummary, parentId: string | null): Bar {
       model: null,
       inputTokens: child.usage.input_tokens,
       outputTokens: child.usage.output_tokens,
+      cachedTokens: 0,
+      reasoningTokens: 0,
       costUsd: child.cost_usd,
     },
   }
 }
 
 /** Types of the events that {@link barsOf} needs. */
-export const BAR_EVENT_TYPES = ['llm.call', 'tool.call.*', 'approval.*', 'input.*'] as const
+export const BAR_EVENT_TYPES = ['llm.call', 'tool.call.*', 'approval.*', 'input.*', 'gen_ai.*'] as const
 
 export function isBarEvent({ type }: Pick<Event, 'type'>): boolean {
-  return type === 'llm.call' || /^(tool\.call|approval|input)\./.test(type)
+  return type === 'llm.call' || /^(tool\.call|approval|input|gen_ai)\./.test(type)
 }
 
-/** A node of a tree, which names its parent. */
-interface TreeNode {
-  readonly id: string
-  readonly parentId: string | null
-  readonly startMs: number
-}
-
-/**
- * Nodes in the order of reading, each below its parent, siblings by their start. Callers choose the parents, so a parent may
- * be missing (its nodes are at the top level), and parents may form a cycle (which is cut).
- */
-export function treeOrder<T extends TreeNode>(nodes: readonly T[]): (T & { readonly depth: number })[] {
-  const ordered = nodes.toSorted((a, b) => a.startMs - b.startMs)
-  const ids = new Set(ordered.map(({ id }) => id))
-  const children = Map.groupBy(ordered, ({ parentId }) => (parentId !== null && ids.has(parentId) ? parentId : null))
-  const placed = new Map<string, T & { readonly depth: number }>()
-  const place = (root: T) => {
-    const stack = [{ ...root, depth: 0 }]
-    for (let next = stack.pop(); next !== undefined; next = stack.pop()) {
-      if (placed.has(next.id)) continue
-      placed.set(next.id, next)
-      for (const node of (children.get(next.id) ?? []).toReversed()) stack.push({ ...node, depth: next.depth + 1 })
-    }
-  }
-  for (const root of children.get(null) ?? []) place(root)
-  for (const node of ordered) place(node)
-  return [...placed.values()]
+/** OpenTelemetry may report the messages of a model call as events of their own. */
+function isMessageEvent({ type }: Pick<Event, 'type'>): boolean {
+  return type.startsWith('gen_ai.')
 }
 
 /** Types of the events that end a call. */

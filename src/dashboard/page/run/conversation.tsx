@@ -1,31 +1,105 @@
 import type { ComponentChildren } from 'preact'
 import { useMemo, useState } from 'preact/hooks'
-import { duration } from '../../../base/format.ts'
+import { counted, dollars, duration } from '../../../base/format.ts'
 import { lookup } from '../../../base/lookup.ts'
-import { useSession } from '../context/session.ts'
-import { useLoad } from '../data/loading.ts'
-import { isLive, type Run } from '../data/records.ts'
-import { Transcript, type TranscriptEntry } from '../data/transcript.ts'
+import type { TranscriptEntry } from '../data/transcript.ts'
 import { Json } from '../parts/code.tsx'
 import { Icon } from '../parts/controls.tsx'
 import { Markdown } from '../parts/markdown.tsx'
-import { Empty, Problem, Status } from '../parts/states.tsx'
-import { type ChatMessage, type ChatPart, messagesOf } from './messages.ts'
-import { fieldOf } from './payload.ts'
-import type { RunModel } from './run-model.ts'
+import { Status } from '../parts/states.tsx'
+import { mediaText, withoutBlobs } from './blobs.ts'
+import { LongText, Value } from './long-text.tsx'
+import type { ChatPart } from './message-parts.ts'
+import { answered, messagesIn } from './messages.ts'
+import { tokensText } from './payload.ts'
+import { stepHref } from './step-address.ts'
+import type { Answer, Turn } from './threads.ts'
 
-/** Messages with their roles, markdown, tool calls and results. */
-export function Conversation({ messages }: { readonly messages: readonly ChatMessage[] }) {
+/** Of a longer conversation, the beginning and the end are shown until the user asks for the rest. */
+const FIRST_SHOWN = 3
+const LAST_SHOWN = 9
+const SYSTEM_LENGTH_MAX = 220
+
+interface ConversationProps {
+  readonly messages: readonly Turn[]
+  /** The headings before the turns at which another conversation begins. */
+  readonly titles?: ReadonlyMap<Turn, string>
+}
+
+/** Messages with their roles, Markdown, tool calls with their results, and what each answer cost. */
+export function Conversation({ messages: turns, titles }: ConversationProps) {
+  const [isWhole, setWhole] = useState(false)
+  const left = isWhole ? 0 : turns.length - FIRST_SHOWN - LAST_SHOWN
+  const isFolded = left > 2
+  const first = isFolded ? turns.slice(0, FIRST_SHOWN) : turns
+  const last = isFolded ? turns.slice(-LAST_SHOWN) : []
+  const turn = (each: Turn, index: number) => <TurnItem key={index} turn={each} title={titles?.get(each)} />
   return (
     <ol class="conversation" aria-label="Conversation">
-      {messages.map(({ role, parts }, index) => (
-        <Message key={index} from={role}>
-          {parts.map((part, at) => (
-            <Part key={at} part={part} />
-          ))}
-        </Message>
-      ))}
+      {first.map(turn)}
+      {isFolded && (
+        <li key="left" class="message-note left-out">
+          <button type="button" class="small" onClick={() => setWhole(true)}>
+            Show {counted(left, 'message')} between
+          </button>
+        </li>
+      )}
+      {last.map((each, index) => turn(each, turns.length - last.length + index))}
     </ol>
+  )
+}
+
+interface ReportedProps {
+  readonly title: string
+  readonly value: unknown
+  /** The role of parts that stand outside of a message. */
+  readonly from: 'user' | 'assistant'
+  readonly level?: 'h2' | 'h3'
+}
+
+/** An input or an output: messages as a conversation, a text as a text, anything else as JSON. */
+export function Reported({ title, value, from, level: Heading = 'h3' }: ReportedProps) {
+  const turns = useMemo(() => answered(messagesIn(value, from) ?? []), [value, from])
+  if (turns.length === 0) return <Value title={title} value={value} level={Heading} />
+  return (
+    <section class="text-block">
+      <Heading>{title}</Heading>
+      <Conversation messages={turns} />
+    </section>
+  )
+}
+
+function TurnItem({
+  turn: { role, parts, answer },
+  title,
+}: {
+  readonly turn: Turn
+  readonly title?: string | undefined
+}) {
+  const isInstruction = SIDES.get(role) === 'system'
+  return (
+    <>
+      {title !== undefined && <li class="message-title">{title}</li>}
+      <Message from={role}>
+        {parts.map((part, at) => (
+          <Part key={at} part={part} isInstruction={isInstruction} />
+        ))}
+        {answer !== undefined && <AnswerFoot answer={answer} />}
+      </Message>
+    </>
+  )
+}
+
+/** The model, tokens, cost and time of an answer, as a link to the call. */
+function AnswerFoot({ answer: { stepId, usage, durationMs } }: { readonly answer: Answer }) {
+  const { model, costUsd } = usage
+  const figures = [tokensText(usage), costUsd > 0 && dollars(costUsd), durationMs > 0 && duration(durationMs)]
+  const shown = figures.filter((each) => each !== '' && each !== false)
+  return (
+    <p class="hint message-foot">
+      <a href={stepHref(stepId)}>{model ?? 'model call'}</a>
+      {shown.map((each) => ` · ${each}`)}
+    </p>
   )
 }
 
@@ -46,115 +120,105 @@ export function Message({ from: role, children }: { readonly from: string; reado
   )
 }
 
-function Part({ part }: { readonly part: ChatPart }) {
-  if (part.type === 'text') return <Markdown text={part.text} />
-  if (part.type === 'call') return <ToolCall {...part} />
-  return <Json title={part.type === 'result' ? 'Result' : 'Content'} value={part.value} level="h4" />
+function Part({ part, isInstruction }: { readonly part: ChatPart; readonly isInstruction: boolean }) {
+  switch (part.type) {
+    case 'text':
+      return isInstruction ? (
+        <LongText text={part.text} lengthMax={SYSTEM_LENGTH_MAX} linesMax={4} />
+      ) : (
+        <LongText text={part.text} />
+      )
+    case 'reasoning':
+      return (
+        <details class="reasoning">
+          <summary>Thinking</summary>
+          <LongText text={part.text} />
+        </details>
+      )
+    case 'call':
+      return <ToolCall {...part} phase={part.isFailed ? 'failed' : undefined} />
+    case 'media':
+      return (
+        <p class="media">
+          <Icon name="file" />
+          {part.media.href === null ? (
+            mediaText(part.media)
+          ) : (
+            <a href={part.media.href} target="_blank" rel="noopener noreferrer">
+              {mediaText(part.media)}
+            </a>
+          )}
+        </p>
+      )
+    case 'result':
+      return <Value title={part.isFailed ? 'Error' : 'Result'} value={part.value} level="h4" />
+    case 'other':
+      return <Value title="Content" value={part.value} level="h4" />
+  }
 }
 
 interface ToolCallProps {
   readonly name: string
   readonly input?: unknown
   readonly output?: unknown
-  readonly phase?: string
+  readonly phase?: string | undefined
   readonly duration_ms?: number
 }
 
-/** A call of a tool: its name, and on demand its arguments and result. */
+/** A tool call: name and arguments on one line; it opens to show arguments and result in full. */
 function ToolCall({ name, input, output, phase, duration_ms }: ToolCallProps) {
+  const [isOpen, setOpen] = useState(false)
+  const preview = useMemo(() => previewOf(input), [input])
   return (
-    <details class="tool-call">
+    <details class="tool-call" onToggle={({ currentTarget }) => setOpen(currentTarget.open)}>
       <summary>
         <Icon name="tool" />
         <code>{name}</code>
         {phase !== undefined && <Status name={phase} />}
         {duration_ms !== undefined && <span class="hint">{duration(duration_ms)}</span>}
+        <span class="preview">{preview}</span>
       </summary>
-      {input !== undefined && <Json title="Arguments" value={input} isExact level="h4" />}
-      {output !== undefined && <Json title="Result" value={output} level="h4" />}
+      {isOpen && input !== undefined && <Json title="Arguments" value={withoutBlobs(input)} isExact level="h4" />}
+      {isOpen && output !== undefined && <Value title="Result" value={output} level="h4" />}
     </details>
   )
 }
 
+const PREVIEW_LENGTH_MAX = 120
+
+/** `city: Rome, days: 3`. */
+function previewOf(input: unknown): string {
+  if (typeof input !== 'object' || input === null)
+    return typeof input === 'string' ? input.slice(0, PREVIEW_LENGTH_MAX) : ''
+  const text = Object.entries(input).slice(0, 8)
+  return text
+    .map(
+      ([name, value]) =>
+        `${name}: ${typeof value === 'string' ? value.slice(0, 60) : typeof value === 'object' && value !== null ? '…' : String(value)}`,
+    )
+    .join(', ')
+    .slice(0, PREVIEW_LENGTH_MAX)
+}
+
+interface TranscriptEntriesProps {
+  readonly entries: readonly TranscriptEntry[]
+  /** The calls of the model, by the step that they made. */
+  readonly answers?: ReadonlyMap<string, Answer>
+}
+
 /** What a hosted run says and does, as it happens. */
-export function TranscriptEntries({ entries }: { readonly entries: readonly TranscriptEntry[] }) {
+export function TranscriptEntries({ entries, answers }: TranscriptEntriesProps) {
   return (
     <>
-      {entries.map(({ key, ...entry }) => (
-        <Message key={key} from={entry.type === 'text' ? 'assistant' : 'tool'}>
-          {entry.type === 'text' ? <Markdown text={entry.text} /> : <ToolCall {...entry} />}
-        </Message>
-      ))}
+      {entries.map(({ key, ...entry }) => {
+        const answer = answers?.get(key)
+        return (
+          <Message key={key} from={entry.type === 'text' ? 'assistant' : 'tool'}>
+            {entry.type === 'text' ? <Markdown text={entry.text} /> : <ToolCall {...entry} />}
+            {answer !== undefined && <AnswerFoot answer={answer} />}
+          </Message>
+        )
+      })}
     </>
-  )
-}
-
-/**
- * A run as a conversation: the messages of its last model call if those were reported, else what a hosted run said, else its
- * input and output.
- */
-export function RunConversation({ model, run }: { readonly model: RunModel; readonly run: Run }) {
-  const { directory } = useSession()
-  const events = model.barEvents.value
-  const messages = useMemo(() => {
-    const call = events.findLast((event) => event.type === 'llm.call' && messagesOf(event.payload).length > 1)
-    return call === undefined ? [] : messagesOf(call.payload)
-  }, [events])
-  if (messages.length > 0) return <Conversation messages={messages} />
-  if (directory.find(run.agent_id)?.runtime_type === 'hosted') return <HostedConversation run={run} />
-  return <InputAndOutput run={run} />
-}
-
-function HostedConversation({ run }: { readonly run: Run }) {
-  const { api } = useSession()
-  const [transcript, setTranscript] = useState<Transcript | null>(null)
-  const { run_id: runId } = run
-  // A run that has ended while it was shown has said everything already.
-  const { problem } = useLoad(
-    (signal) => {
-      const next = new Transcript()
-      setTranscript(next)
-      return next.follow(api, runId, signal)
-    },
-    [runId],
-  )
-  const entries = transcript?.entries.value ?? []
-  if (problem !== undefined) return <Problem problem={problem} />
-  return (
-    <ol class="conversation" aria-label="Conversation" aria-live={isLive(run) ? 'polite' : undefined}>
-      <Content from="user" value={run.input} member="message" title="Input" />
-      <TranscriptEntries entries={entries} />
-      {entries.length === 0 && <Content from="assistant" value={run.output} member="text" title="Output" />}
-    </ol>
-  )
-}
-
-function InputAndOutput({ run }: { readonly run: Run }) {
-  if (JSON.stringify(run.input) === '{}' && run.output === null)
-    return <Empty title="This run has reported no conversation, input or output." icon="sessions" />
-  return (
-    <ol class="conversation" aria-label="Conversation">
-      <Content from="input" value={run.input} member="message" title="Input" />
-      <Content from="output" value={run.output} member="text" title="Output" />
-    </ol>
-  )
-}
-
-interface ContentProps {
-  readonly from: string
-  readonly value: unknown
-  readonly member: string
-  readonly title: string
-}
-
-/** A message, unless it is null. An object with nothing but a text is shown as that text. */
-function Content({ from, value, member, title }: ContentProps) {
-  if (value === null) return null
-  const text = fieldOf(value, member)
-  const isAlone = typeof value === 'object' && Object.keys(value as object).length === 1
-  return (
-    <Message from={from}>
-      {typeof text === 'string' && isAlone ? <Markdown text={text} /> : <Json title={title} value={value} />}
-    </Message>
   )
 }

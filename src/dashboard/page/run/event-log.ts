@@ -5,7 +5,9 @@ import { LiveResource } from '../data/loading.ts'
 import type { Event } from '../data/records.ts'
 
 /** An event of a long run is known by its line in the list; its payload is read when it comes into view. */
-export interface LoggedEvent extends Omit<Event, 'payload'> {
+export interface LoggedEvent extends Omit<Event, 'payload' | 'task_id'> {
+  /** Null or undefined if the event names no task. */
+  readonly task_id?: string | null
   /** Undefined until it is read. */
   readonly payload?: unknown
 }
@@ -13,7 +15,7 @@ export interface LoggedEvent extends Omit<Event, 'payload'> {
 const PAGE_LIMIT = 200
 /** Runs with more events are listed by SQL, which has no pages. */
 const PAGED_MAX = 800
-const INDEX_QUERY = `SELECT seq, event_id AS id, type, level, occurred_at
+const INDEX_QUERY = `SELECT seq, event_id AS id, task_id, type, level, occurred_at
   FROM events WHERE run_id = {run:UUID} ORDER BY seq`
 const MATCH_QUERY = `SELECT seq FROM events WHERE run_id = {run:UUID}
   AND positionCaseInsensitiveUTF8(toString(payload), {text:String}) > 0 LIMIT 10000`

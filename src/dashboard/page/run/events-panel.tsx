@@ -12,14 +12,17 @@ import { timeOfDay } from '../parts/time.tsx'
 import { VirtualList } from '../parts/virtual-list.tsx'
 import type { EventLog, LoggedEvent } from './event-log.ts'
 import { summaryOf } from './payload.ts'
+import type { RunModel } from './run-model.ts'
+import { selectStep, stepOfEvent } from './step-address.ts'
 
 const ROW_HEIGHT = 30
 const PREVIEW_LENGTH_MAX = 200
 const LEVELS = ['debug', 'info', 'warn', 'error']
 
 /** The events of a run in their order: filtered by level, searched by type and payload, and one of them in full. */
-export function EventsPanel({ log, run }: { readonly log: EventLog; readonly run: Run }) {
+export function EventsPanel({ model, run }: { readonly model: RunModel; readonly run: Run }) {
   const { query } = address.value
+  const { log } = model
   const all = log.events.value
   const matching = useSearch(log, query.find ?? '')
   const level = Math.max(0, LEVELS.indexOf(query.level ?? ''))
@@ -28,7 +31,8 @@ export function EventsPanel({ log, run }: { readonly log: EventLog; readonly run
     return all.filter((event) => LEVELS.indexOf(event.level) >= level && (matching === null || matching(event)))
   }, [all, level, matching])
   const [isFollowing, setFollowing] = useState(false)
-  const selected = shown.findIndex(({ seq }) => String(seq) === query.event)
+  const selected =
+    query.event === undefined ? -1 : shown.findIndex(({ seq, id }) => String(seq) === query.event || id === query.event)
   // Renders again when payloads have been read.
   log.payloadVersion.value
   return (
@@ -69,11 +73,13 @@ export function EventsPanel({ log, run }: { readonly log: EventLog; readonly run
             row={(index) => {
               const event = shown[index] as LoggedEvent
               const payload = log.payloadOf(event)
-              return <EventRow key={event.seq} event={event} payload={payload} isSelected={index === selected} />
+              const isSelected = index === selected
+              const open = () => setQuery({ tab: 'events', event: isSelected ? null : String(event.seq) })
+              return <EventRow key={event.seq} event={event} payload={payload} isSelected={isSelected} onOpen={open} />
             }}
           />
         )}
-        {selected !== -1 && <EventDetail log={log} event={shown[selected] as LoggedEvent} />}
+        {selected !== -1 && <EventDetail model={model} event={shown[selected] as LoggedEvent} />}
       </div>
     </section>
   )
@@ -129,18 +135,14 @@ function useSearch(log: EventLog, text: string): ((event: LoggedEvent) => boolea
 interface EventRowProps {
   readonly event: LoggedEvent
   readonly payload: unknown
-  readonly isSelected: boolean
+  readonly isSelected?: boolean
+  readonly onOpen: () => void
 }
 
-function EventRow({ event, payload, isSelected }: EventRowProps) {
+export function EventRow({ event, payload, isSelected = false, onOpen }: EventRowProps) {
   const preview = payload === undefined ? '' : summaryOf({ type: event.type, payload }).slice(0, PREVIEW_LENGTH_MAX)
   return (
-    <button
-      type="button"
-      class={`event-row ${event.level}`}
-      aria-pressed={isSelected}
-      onClick={() => setQuery({ event: isSelected ? null : String(event.seq) })}
-    >
+    <button type="button" class={`event-row ${event.level}`} aria-pressed={isSelected} onClick={onOpen}>
       <span class="clock">{timeOfDay(event.occurred_at)}</span>
       <Level name={event.level} />
       <span class="event-type" title={event.type}>
@@ -151,7 +153,9 @@ function EventRow({ event, payload, isSelected }: EventRowProps) {
   )
 }
 
-function EventDetail({ log, event }: { readonly log: EventLog; readonly event: LoggedEvent }) {
+function EventDetail({ model, event }: { readonly model: RunModel; readonly event: LoggedEvent }) {
+  const { log } = model
+  const step = stepOfEvent(model.rows.value, event.id)?.id ?? event.task_id
   useEffect(() => {
     void log.readPayload(event)
   }, [log, event])
@@ -161,6 +165,7 @@ function EventDetail({ log, event }: { readonly log: EventLog; readonly event: L
       <div class="detail-head">
         <h3>{event.type}</h3>
         <Level name={event.level} />
+        {step && <Button class="small" text="Show its step" onClick={() => selectStep(step)} />}
         <Button icon="close" label="Close the event" onClick={() => setQuery({ event: null })} />
       </div>
       <p class="hint">

@@ -6,12 +6,15 @@ import { textOf } from '../data/json.ts'
 
 /** Reads payloads of events by the names of `src/conventions`, whose dots may be part of a key or separate nested objects. */
 
-const NESTED = 'gen_ai.'
-
+/** What a call of a model used. Details that its sender does not report are 0. */
 export interface CallUsage {
   readonly model: string | null
   readonly inputTokens: number
   readonly outputTokens: number
+  /** Of the input tokens, those that the provider read from its cache. */
+  readonly cachedTokens: number
+  /** Of the output tokens, those that the model spent on reasoning. */
+  readonly reasoningTokens: number
   readonly costUsd: number
 }
 
@@ -48,25 +51,41 @@ export function usageOf(payload: unknown): CallUsage {
     model: modelOf(payload),
     inputTokens: usageNumber(payload, 'inputTokens'),
     outputTokens: usageNumber(payload, 'outputTokens'),
+    cachedTokens: usageNumber(payload, 'cachedTokens'),
+    reasoningTokens: usageNumber(payload, 'reasoningTokens'),
     costUsd: usageNumber(payload, 'costUsd'),
   }
 }
 
+/** The sum of several calls; its model is that of all of them, or null if they had different ones. */
+export function totalUsage(usages: readonly CallUsage[]): CallUsage {
+  const sum = (of: (usage: CallUsage) => number) => usages.reduce((total, each) => total + of(each), 0)
+  const model = usages[0]?.model ?? null
+  return {
+    model: usages.every((usage) => usage.model === model) ? model : null,
+    inputTokens: sum(({ inputTokens }) => inputTokens),
+    outputTokens: sum(({ outputTokens }) => outputTokens),
+    costUsd: sum(({ costUsd }) => costUsd),
+    cachedTokens: sum(({ cachedTokens }) => cachedTokens),
+    reasoningTokens: sum(({ reasoningTokens }) => reasoningTokens),
+  }
+}
+
+/** `1,204 in (900 cached), 88 out (20 reasoning)`; empty without tokens. */
+export function tokensText({ inputTokens, outputTokens, cachedTokens, reasoningTokens }: CallUsage): string {
+  if (inputTokens + outputTokens === 0) return ''
+  const cached = cachedTokens > 0 ? ` (${count(cachedTokens)} cached)` : ''
+  const reasoning = reasoningTokens > 0 ? ` (${count(reasoningTokens)} reasoning)` : ''
+  return `${count(inputTokens)} in${cached}, ${count(outputTokens)} out${reasoning}`
+}
+
 function usageNumber(payload: unknown, field: UsageNumber): number {
   for (const name of USAGE_NAMES[field]) {
-    const value = usageField(payload, name)
+    const value = fieldOf(payload, name)
     const number = typeof value === 'string' ? numberIn(value) : numberOf(value)
     if (isPlausible(field, number)) return number
   }
   return 0
-}
-
-/** Usage is nested only below `gen_ai`. */
-function usageField(payload: unknown, name: string): unknown {
-  if (typeof payload !== 'object' || payload === null) return undefined
-  const members = payload as Readonly<Record<string, unknown>>
-  if (Object.hasOwn(members, name) || !name.startsWith(NESTED)) return members[name]
-  return fieldOf(members.gen_ai, name.slice(NESTED.length))
 }
 
 /** Why a model stopped: `stop`, `length`, `tool_calls`, … */
@@ -74,6 +93,12 @@ export function finishReasonOf(payload: unknown): string | null {
   const reasons = firstOf(payload, FINISH_REASON)
   const [first] = Array.isArray(reasons) ? reasons : [reasons]
   return typeof first === 'string' && first !== '' ? words(first) : null
+}
+
+/** What went wrong in a call. */
+export function errorOf(payload: unknown): string | null {
+  const message = firstOf(payload, ['error_message', 'error.message', 'exception.message', 'error'])
+  return typeof message === 'string' ? message : null
 }
 
 /** In milliseconds; 0 if unknown. */
@@ -105,7 +130,7 @@ function numberOf(value: unknown): number {
 }
 
 const RESULTS = ['error_message', 'error.message', ...TOOL.result]
-const TEXTS = ['message', 'text', 'body', 'question']
+const TEXTS = ['message', 'text', 'body', 'question', 'exception.message']
 
 /** One line on what an event says: the figures of a model call, the arguments or the result of a tool call, a message. */
 export function summaryOf({ type, payload }: { readonly type: string; readonly payload: unknown }): string {
@@ -121,13 +146,14 @@ const SUMMARIES = lookup<(payload: unknown) => string>({
   'approval.requested': (payload) => toolSummary(payload, TOOL.arguments),
 })
 
-/** `gpt-5 · 1,204 in, 88 out · $0.02 · 1.49 s · tool calls`. */
+/** `gpt-5 · 1,204 in (1,024 cached), 88 out · $0.02 · 1.49 s · tool calls`. */
 function callSummary(payload: unknown): string {
-  const { inputTokens, outputTokens, costUsd } = usageOf(payload)
+  const { inputTokens, outputTokens, cachedTokens, costUsd } = usageOf(payload)
+  const cached = cachedTokens > 0 ? ` (${count(cachedTokens)} cached)` : ''
   const latencyMs = latencyOf(payload)
   return joined([
     modelOf(payload),
-    inputTokens + outputTokens > 0 && `${count(inputTokens)} in, ${count(outputTokens)} out`,
+    inputTokens + outputTokens > 0 && `${count(inputTokens)} in${cached}, ${count(outputTokens)} out`,
     costUsd > 0 && dollars(costUsd),
     latencyMs > 0 && duration(latencyMs),
     finishReasonOf(payload),

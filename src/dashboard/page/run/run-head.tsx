@@ -1,18 +1,22 @@
 import type { ComponentChildren } from 'preact'
-import { useState } from 'preact/hooks'
-import { compact, count, dollars } from '../../../base/format.ts'
+import { useMemo, useState } from 'preact/hooks'
+import { dollars } from '../../../base/format.ts'
 import { placeholdersOf } from '../../../base/placeholders.ts'
 import { saveFile } from '../context/browser.ts'
 import { hrefOf, hrefOfRun, navigate, runsHref } from '../context/router.ts'
 import { useSession } from '../context/session.ts'
 import { pretty } from '../data/json.ts'
 import { useAttempt } from '../data/loading.ts'
-import { isLive, type Run } from '../data/records.ts'
+import { type Agent, isLive, type Run } from '../data/records.ts'
 import { Button, CopyButton, Dialog, Icon, Id } from '../parts/controls.tsx'
 import { Field } from '../parts/fields.tsx'
+import { SessionLink, UserLink } from '../parts/links.tsx'
 import { Facts, Status } from '../parts/states.tsx'
 import { Moment } from '../parts/time.tsx'
 import { Tag, Took } from '../runs/run-table.tsx'
+import { readArguments } from '../waiting/decision.tsx'
+import type { Bar } from './bars.ts'
+import { tokensText, totalUsage } from './payload.ts'
 import type { RunModel } from './run-model.ts'
 
 /** Who ran, how it went and what it cost. */
@@ -31,34 +35,46 @@ export function RunHead({ model, run }: { readonly model: RunModel; readonly run
         <Id id={run.run_id} what="run id" />
         <RunActions model={model} run={run} />
       </div>
-      <RunFacts run={run} />
-      {run.error_message !== null && (
-        <p class="problem" role="alert">
-          {run.error_message}
-        </p>
-      )}
+      <RunFacts model={model} run={run} />
     </header>
   )
 }
 
-function RunFacts({ run }: { readonly run: Run }) {
-  const { usage } = run
+function RunFacts({ model, run }: { readonly model: RunModel; readonly run: Run }) {
+  const bars = model.rows.value
+  const tokens = useMemo(() => tokensOfRun(run, bars), [run, bars])
   const facts: readonly (readonly [string, ComponentChildren])[] = [
     ['Duration', <Took key="took" run={run} soFar=" so far" />],
     ['Created', <Moment key="created" at={run.created_at} />],
-    ['Ended', run.completed_at && <Moment key="ended" at={run.completed_at} />],
-    ['Events', count(run.event_count)],
-    ['Tokens', usage.total_tokens > 0 && `${compact(usage.input_tokens)} in, ${compact(usage.output_tokens)} out`],
+    ['Tokens', tokens],
     ['Cost', run.cost_usd > 0 && dollars(run.cost_usd)],
-    ['Trigger', run.trigger_type],
-    ['Agent version', String(run.agent_version)],
-    ['Session', run.session_id && <a href={hrefOf('sessions', [run.session_id])}>…{run.session_id.slice(-8)}</a>],
-    ['User', run.external_user_id],
-    ['External id', run.external_run_id && <code>{run.external_run_id}</code>],
+    [
+      'Agent version',
+      <a key="version" href={hrefOf('agents', [run.agent_id], { tab: 'versions', version: String(run.agent_version) })}>
+        {run.agent_version}
+      </a>,
+    ],
+    ['Session', run.session_id && <SessionLink key="session" id={run.session_id} />],
+    ['User', run.external_user_id && <UserLink key="user" id={run.external_user_id} />],
     ['Parent', run.parent_run_id && <a href={hrefOfRun(run.parent_run_id)}>run …{run.parent_run_id.slice(-8)}</a>],
     ['Tags', run.tags.length > 0 && run.tags.map((tag) => <Tag key={tag} tag={tag} />)],
   ]
   return <Facts facts={facts} />
+}
+
+/** The tokens that the service counts; and, as the model calls report them, how many were cached or spent on reasoning. */
+function tokensOfRun({ usage, cost_usd }: Run, bars: readonly Bar[]): string {
+  const { cachedTokens, reasoningTokens } = totalUsage(
+    bars.flatMap(({ kind, usage: own }) => (kind === 'model' && own !== undefined ? [own] : [])),
+  )
+  return tokensText({
+    model: null,
+    inputTokens: usage.input_tokens,
+    outputTokens: usage.output_tokens,
+    costUsd: cost_usd,
+    cachedTokens,
+    reasoningTokens,
+  })
 }
 
 /** What can be done with a run. */
@@ -73,14 +89,16 @@ function RunActions({ model, run }: { readonly model: RunModel; readonly run: Ru
   }
   return (
     <div class="run-actions">
-      {isLive(run) && <Button class="small" icon="stop" text="Cancel" onClick={() => setOpen('cancel')} />}
+      {isLive(run) && (
+        <Button needs="approver" class="small" icon="stop" text="Cancel" onClick={() => setOpen('cancel')} />
+      )}
       {agent?.runtime_type === 'hosted' && (
-        <Button class="small" icon="retry" text="Invoke again" onClick={() => setOpen('again')} />
+        <Button needs="admin" class="small" icon="retry" text="Invoke again" onClick={() => setOpen('again')} />
       )}
       <CopyButton text={() => curlOf(run)} label="Copy as curl" icon="terminal" isLabelled />
       <Button class="small" icon="download" text="Download" onClick={download} />
       {open === 'cancel' && <CancelDialog run={run} model={model} close={() => setOpen(null)} />}
-      {open === 'again' && <AgainDialog run={run} prompt={agent?.prompt ?? ''} close={() => setOpen(null)} />}
+      {open === 'again' && agent && <AgainDialog run={run} agent={agent} close={() => setOpen(null)} />}
     </div>
   )
 }
@@ -119,23 +137,39 @@ function CancelDialog({ run, model, close }: DialogProps & { readonly model: Run
   )
 }
 
-/** The same input again; the values of the prompt's placeholders are not stored with a run. */
-function AgainDialog({ run, prompt, close }: DialogProps & { readonly prompt: string }) {
+interface AgainProps extends DialogProps {
+  readonly agent: Agent
+}
+
+/** The same input again, or a changed one; the values of the prompt's placeholders are not stored with a run. */
+function AgainDialog({ run, agent, close }: AgainProps) {
   const { api } = useSession()
+  const [text, setText] = useState(() => pretty(run.input))
   const [values, setValues] = useState<Readonly<Record<string, string>>>({})
   const { problem, submit } = useAttempt()
-  const names = placeholdersOf(prompt)
+  const names = placeholdersOf(agent.prompt ?? '')
+  const input = readArguments(text)
   const invoke = submit(async () => {
     const { run_id } = await api.post<{ run_id: string }>(`/api/v1/agents/${run.agent_id}/invoke`, {
-      input: run.input,
+      input: 'value' in input ? input.value : run.input,
       prompt_variables: Object.fromEntries(names.map((name) => [name, values[name] ?? ''])),
       background: true,
     })
     navigate(hrefOfRun(run_id))
   })
   return (
-    <Dialog title="Invoke again with the same input" close={close}>
+    <Dialog title="Invoke again" close={close}>
       <form onSubmit={invoke}>
+        <Field label="Input" problem={'problem' in input ? input.problem : ''}>
+          <textarea
+            class="mono"
+            rows={Math.min(16, text.split('\n').length + 1)}
+            spellcheck={false}
+            aria-invalid={'problem' in input}
+            value={text}
+            onInput={({ currentTarget }) => setText(currentTarget.value)}
+          />
+        </Field>
         {names.map((name) => (
           <Field key={name} label={name} hint="A placeholder of the prompt.">
             <input
@@ -144,9 +178,14 @@ function AgainDialog({ run, prompt, close }: DialogProps & { readonly prompt: st
             />
           </Field>
         ))}
+        {agent.version !== run.agent_version && (
+          <p class="hint">
+            It runs version {agent.version} of the agent; this run had version {run.agent_version}.
+          </p>
+        )}
         {problem !== '' && <p class="problem">{problem}</p>}
         <div class="actions">
-          <Button type="submit" class="primary" text="Invoke" />
+          <Button type="submit" class="primary" text="Invoke" disabled={'problem' in input} />
           <Button text="Close" onClick={close} />
         </div>
       </form>

@@ -1,12 +1,13 @@
-import { computed } from '@preact/signals'
+import { batch, computed } from '@preact/signals'
 import type { Session } from '../context/session.ts'
 import { listAll } from '../data/api.ts'
 import type { Subscription } from '../data/feed.ts'
 import { LiveResource, type Source } from '../data/loading.ts'
 import { type Activity, type Event, isLive, type Run, type RunSummary, type Task } from '../data/records.ts'
-import { BAR_EVENT_TYPES, barsOf, isBarEvent, treeOrder } from './bars.ts'
+import { BAR_EVENT_TYPES, barsOf, isBarEvent, type TreeBar } from './bars.ts'
 import { EventLog } from './event-log.ts'
 import { childRunOf } from './payload.ts'
+import { treeOrder } from './tree.ts'
 
 /** More tasks, child runs or calls than this are not drawn. */
 const LISTED_MAX = 2_000
@@ -14,6 +15,11 @@ const LISTED_MAX = 2_000
 const UNCONNECTED_MS = 500
 /** A run that has just ended is read once more for its output. */
 const RELOAD_MS = 150
+
+/** Activity from the feed is shown after this delay; in a run of at least `LARGE_MIN` steps after the longer one. */
+const DELAY_MS = 30
+const LARGE_MIN = 500
+const LARGE_DELAY_MS = 400
 
 /** One run with everything below it, kept up to date by the feed. */
 export class RunModel {
@@ -37,8 +43,8 @@ export class RunModel {
     const problems = [...this.parts, this.log.events].map(({ problem }) => problem.value)
     return problems.find((each) => each !== null) ?? null
   })
-  /** The rows of the waterfall. */
-  readonly rows = computed(() => {
+  /** The steps, each below the one that it is part of. */
+  readonly rows = computed((): readonly TreeBar[] => {
     if (this.run.value === null) return []
     return treeOrder(
       barsOf({
@@ -51,6 +57,9 @@ export class RunModel {
   })
   private readonly parts = [this.run, this.tasks, this.children, this.barEvents]
   private readonly subscriptions: Subscription[] = []
+  /** Activity from the feed that is not shown yet. */
+  private readonly arrived: Activity[] = []
+  private timer: ReturnType<typeof setTimeout> | undefined
   /** The child runs whose changes the feed brings. */
   private readonly followed = new Set<string>()
 
@@ -70,6 +79,7 @@ export class RunModel {
 
   close(): void {
     this.closing.abort()
+    clearTimeout(this.timer)
     for (const subscription of this.subscriptions) subscription.stop()
   }
 
@@ -92,8 +102,13 @@ export class RunModel {
   }
 
   private follow(filter: object, onStart?: () => void): void {
-    const onItems = (items: readonly Activity[]) => this.take(items)
-    const handlers = { onStart, onItems, onGap: () => void this.load() }
+    const onItems = (items: readonly Activity[]) => this.takeSoon(items)
+    const onGap = () => {
+      // Activity from before the gap is older than what is read now.
+      this.takeNow()
+      void this.load()
+    }
+    const handlers = { onStart, onItems, onGap }
     this.subscriptions.push(this.session.feed.subscribe(filter, handlers))
   }
 
@@ -101,6 +116,18 @@ export class RunModel {
     const added = children.filter((child) => !this.followed.has(child.run_id) && isLive(child)).slice(0, 100)
     for (const { run_id } of added) this.followed.add(run_id)
     if (added.length > 0) this.follow({ kind: 'run', run_id: added.map(({ run_id }) => run_id) })
+  }
+
+  /** The tree is drawn anew for all that arrives within a short time: less often if it is large. */
+  private takeSoon(items: readonly Activity[]): void {
+    this.arrived.push(...items)
+    this.timer ??= setTimeout(() => this.takeNow(), this.barEvents.value.length > LARGE_MIN ? LARGE_DELAY_MS : DELAY_MS)
+  }
+
+  private takeNow(): void {
+    clearTimeout(this.timer)
+    this.timer = undefined
+    batch(() => this.take(this.arrived.splice(0)))
   }
 
   private take(items: readonly Activity[]): void {

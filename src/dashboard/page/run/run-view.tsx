@@ -1,30 +1,32 @@
-import { useEffect, useState } from 'preact/hooks'
-import { compact } from '../../../base/format.ts'
+import { useEffect, useRef, useState } from 'preact/hooks'
 import { isTyping, useKeys } from '../context/browser.ts'
 import { address, hrefOf, navigate, runsHref, setQuery } from '../context/router.ts'
 import { useSession } from '../context/session.ts'
-import { useLoad } from '../data/loading.ts'
 import { isUuid, type Run } from '../data/records.ts'
-import { kindOfPending, type PendingPause, readPause } from '../data/waiting.ts'
-import { Json } from '../parts/code.tsx'
-import { openTab, Tabs } from '../parts/controls.tsx'
+import { kindOfPending, type PendingPause } from '../data/waiting.ts'
+import { Tabs } from '../parts/controls.tsx'
 import { Empty, Problem, Skeleton } from '../parts/states.tsx'
-import { PauseCard } from '../waiting/pause-card.tsx'
-import { BarDetail } from './bar-detail.tsx'
-import { RunConversation } from './conversation.tsx'
-import { EventsPanel } from './events-panel.tsx'
+import { NamedPauseCard } from '../waiting/pause-card.tsx'
+import type { TreeBar } from './bars.ts'
+import { DecidedBelow } from './decisions.tsx'
+import { ErrorText } from './long-text.tsx'
 import { RunHead } from './run-head.tsx'
 import { RunModel } from './run-model.ts'
-import { Waterfall } from './waterfall.tsx'
+import { RunPane } from './run-pane.tsx'
+import { selectStep, stepOfEvent } from './step-address.ts'
+import { StepPane } from './step-pane.tsx'
+import { StepTree } from './step-tree.tsx'
 
-const TABS = { events: 'Events', conversation: 'Conversation', data: 'Input and output' }
+/** A narrow screen shows one of the two panes. */
+const PANES = { content: 'Content', steps: 'Steps' }
 
-/** One run: its head, what it waits for, the timeline, and beside it events, conversation, or the selected step. */
+/** One run: its head, the tree of its steps, and beside it the run or the selected step. */
 export function RunView({ runId }: { readonly runId: string }) {
   const session = useSession()
   const [model] = useState(() => new RunModel(session, runId))
   useEffect(() => () => model.close(), [model])
-  useRunKeys()
+  useNamedStep(model)
+  useRunKeys(model)
   const run = model.run.value
   if (model.isMissing.value || !isUuid(runId)) return <NoSuchRun />
   if (run === null) {
@@ -35,20 +37,48 @@ export function RunView({ runId }: { readonly runId: string }) {
       </section>
     )
   }
-  const { span: selected = null } = address.value.query
-  const bar = model.rows.value.find(({ id }) => id === selected)
+  const { step: selected = null, pane } = address.value.query
   return (
-    <section class="view run" aria-label="Run">
+    <section class={`view run ${pane === 'steps' ? 'shows-steps' : 'shows-content'}`} aria-label="Run">
       <RunHead model={model} run={run} />
       {model.problem.value !== null && <Problem problem={model.problem.value} />}
-      <PendingCard run={run} />
+      <div class="run-switch">
+        <Tabs label="Part of the view" name="pane" tabs={PANES} badge={{ steps: String(model.rows.value.length) }} />
+      </div>
       <div class="run-columns">
-        <Waterfall model={model} run={run} selected={selected} />
-        <div class="run-side">
-          {bar === undefined ? <Side model={model} run={run} /> : <BarDetail bar={bar} agentId={run.agent_id} />}
-        </div>
+        <StepTree model={model} run={run} selected={selected} />
+        <Content model={model} run={run} bar={model.rows.value.find(({ id }) => id === selected)} />
       </div>
     </section>
+  )
+}
+
+interface ContentProps {
+  readonly model: RunModel
+  readonly run: Run
+  readonly bar: TreeBar | undefined
+}
+
+/** The run or the selected step. A pending decision and the error of the run stand above the run. */
+function Content({ model, run, bar }: ContentProps) {
+  const box = useRef<HTMLDivElement>(null)
+  useEffect(() => {
+    const element = box.current
+    if (element === null) return
+    element.scrollTop = 0
+    // On a narrow screen the whole page scrolls, and the chosen step may be far down.
+    if (element.getBoundingClientRect().top < 0) element.scrollIntoView({ block: 'start' })
+  }, [bar?.id])
+  return (
+    <div ref={box} class="run-side" tabIndex={0} role="group" aria-label={bar === undefined ? 'The run' : 'The step'}>
+      <PendingCard run={run} />
+      {bar === undefined && run.error_message !== null && <ErrorText text={run.error_message} />}
+      {bar === undefined ? (
+        <RunPane model={model} run={run} />
+      ) : (
+        <StepPane key={bar.id} model={model} run={run} bar={bar} />
+      )}
+    </div>
   )
 }
 
@@ -66,52 +96,37 @@ function NoSuchRun() {
   )
 }
 
-function Side({ model, run }: { readonly model: RunModel; readonly run: Run }) {
-  const tab = openTab({ name: 'tab', tabs: TABS })
-  const { events } = model.log
-  return (
-    <>
-      <Tabs
-        label="Parts of the run"
-        name="tab"
-        tabs={TABS}
-        badge={{ events: compact(events.isLoaded.value ? events.value.length : run.event_count) }}
-      />
-      {tab === 'events' && <EventsPanel log={model.log} run={run} />}
-      {tab === 'conversation' && <RunConversation model={model} run={run} />}
-      {tab === 'data' && <RunData run={run} />}
-    </>
-  )
-}
-
-function RunData({ run }: { readonly run: Run }) {
-  const isGiven = (value: unknown) => value !== null && JSON.stringify(value) !== '{}'
-  return (
-    <div class="run-data">
-      <Json title="Input" value={run.input} level="h2" />
-      {run.output === null && <p class="hint">No output reported.</p>}
-      {run.output !== null && <Json title="Output" value={run.output} level="h2" />}
-      {isGiven(run.error_detail) && <Json title="Error detail" value={run.error_detail} level="h2" />}
-      {isGiven(run.metadata) && <Json title="Metadata" value={run.metadata} level="h2" />}
-    </div>
-  )
-}
-
-/** The decision that the run, or one below it, waits for: it can be made right here. */
+/**
+ * The decision that the run or one of its descendants waits for, which can be made here. Once made, it takes one line: in
+ * the list of decisions of the run, or here for a descendant.
+ */
 function PendingCard({ run }: { readonly run: Run }) {
-  const { api, waiting } = useSession()
   const pending = run.pending as PendingPause | null
   const [last, setLast] = useState(pending)
   useEffect(() => {
     if (pending !== null) setLast(pending)
   }, [pending?.id])
-  const { data } = useLoad(async () => last && readPause(api, kindOfPending(last), last.id), [last?.id, pending?.id])
-  const shown = waiting.shown.value.find(({ id }) => id === last?.id) ?? data
-  return shown && <PauseCard key={shown.id} pause={shown} isOnRunPage />
+  if (pending !== null)
+    return <NamedPauseCard key={pending.id} kind={kindOfPending(pending)} id={pending.id} stamp={pending.id} />
+  if (last === null || last.run_id === run.run_id) return null
+  return <DecidedBelow kind={kindOfPending(last)} id={last.id} stamp={run.status} />
 }
 
-/** Escape closes what is open, or leads back to the list; / searches the events. */
-function useRunKeys(): void {
+/** A link may name a task or an event: its step is selected once the steps are known. */
+function useNamedStep(model: RunModel): void {
+  const { task, event, tab } = address.value.query
+  const isKnown = model.isLoaded.value && model.log.events.isLoaded.value
+  useEffect(() => {
+    if (task !== undefined) return selectStep(task)
+    if (event === undefined || tab !== undefined || !isKnown) return
+    const bar = stepOfEvent(model.rows.peek(), event)
+    if (bar === undefined) setQuery({ tab: 'events', step: null })
+    else selectStep(bar.id)
+  }, [task, event, tab, isKnown])
+}
+
+/** Escape closes what is open, or leads back to the list; / searches the events; j and k move through the steps. */
+function useRunKeys(model: RunModel): void {
   useKeys((event) => {
     if (event.key === 'Escape' && isTyping(event)) {
       ;(event.target as HTMLElement).blur()
@@ -120,11 +135,18 @@ function useRunKeys(): void {
     if (isTyping(event)) return false
     const { query } = address.value
     if (event.key === '/') {
-      document.querySelector<HTMLInputElement>('.run-search')?.focus()
+      document.querySelector<HTMLInputElement>('.run-search, .waterfall-tools input')?.focus()
+      return true
+    }
+    if (event.key === 'j' || event.key === 'k') {
+      const rows = model.rows.peek()
+      const at = rows.findIndex(({ id }) => id === query.step)
+      const next = event.key === 'j' ? at + 1 : at - 1
+      if (next < rows.length) selectStep(rows[next]?.id ?? null)
       return true
     }
     if (event.key !== 'Escape') return false
-    if (query.span !== undefined || query.event !== undefined) setQuery({ span: null, event: null })
+    if (query.step !== undefined || query.event !== undefined) setQuery({ step: null, event: null })
     else navigate(runsHref.value)
     return true
   })

@@ -1,5 +1,5 @@
 import type { Params, Queries } from '../data/api.ts'
-import { isUuid, type RunSummary } from '../data/records.ts'
+import { isUuid, RUN_STATUSES, type RunSummary } from '../data/records.ts'
 import { rangeOf } from '../parts/range.tsx'
 
 /** Which runs the list shows, in which order. Its members are those of the address. */
@@ -7,7 +7,7 @@ export interface RunFilter extends Readonly<Record<ExactName, string>> {
   /** Unix milliseconds; null: any time. */
   readonly fromMs: number | null
   readonly toMs: number | null
-  /** Free text. */
+  /** A search for what was said in the runs. */
   readonly text: string
   readonly sort: SortColumn
   readonly isAscending: boolean
@@ -15,24 +15,27 @@ export interface RunFilter extends Readonly<Record<ExactName, string>> {
 
 /** Filters for one exact value, by the columns of runs, which API and SQL call the same. */
 const COLUMNS = {
-  status: 'status',
   agent: 'agent_id',
+  version: 'agent_version',
   trigger: 'trigger_type',
   external: 'external_run_id',
   session: 'session_id',
+  user: 'external_user_id',
   parent: 'parent_run_id',
 } as const
 const COLUMN_FILTERS = Object.entries(COLUMNS) as [keyof typeof COLUMNS, (typeof COLUMNS)[keyof typeof COLUMNS]][]
 
-type ExactName = keyof typeof COLUMNS | 'tag'
-export const ID_FILTERS: readonly string[] = ['agent', 'session', 'parent'] satisfies ExactName[]
+/** `status` is a list, separated by commas. */
+type ExactName = keyof typeof COLUMNS | 'status' | 'tag'
+const ID_FILTERS: readonly string[] = ['agent', 'parent'] satisfies ExactName[]
+const VERSION = /^[1-9]\d{0,8}$/
 
 /** What the list can be sorted by, with the expressions of SQL. */
 const SORTS = {
   started: 'created_at',
   agent: 'agent_name',
   status: 'status',
-  duration: 'duration_ms',
+  duration: 'active_ms',
   events: 'event_count',
   tokens: 'total_tokens',
   cost: 'cost_usd',
@@ -46,41 +49,68 @@ export function isSortable(name: string): name is SortColumn {
 export function filterOf(query: Readonly<Record<string, string>>, nowMs: number): RunFilter {
   const isLimited = query.range !== undefined || (query.from !== undefined && query.to !== undefined)
   const { fromMs, toMs, isMoving } = rangeOf(query, nowMs)
-  const [sort = '', direction] = (query.sort ?? '').split('.')
-  const exact = ([...Object.keys(COLUMNS), 'tag'] as ExactName[]).map((name) => [name, exactValue(name, query[name])])
+  const text = (query.q ?? '').trim()
+  // A search lists the newest first, whatever order is chosen.
+  const [sort = '', direction] = text === '' ? (query.sort ?? '').split('.') : []
+  const exact = ([...Object.keys(COLUMNS), 'status', 'tag'] as ExactName[]).map((name) => [
+    name,
+    exactValue(name, query[name]),
+  ])
   return {
     ...(Object.fromEntries(exact) as Record<ExactName, string>),
     fromMs: isLimited ? fromMs : null,
     // A moving range has no end: new runs belong to it.
     toMs: isLimited && !isMoving ? toMs : null,
-    text: (query.q ?? '').trim(),
+    text,
     sort: isSortable(sort) ? sort : 'started',
     isAscending: direction === 'asc',
   }
 }
 
-/** People paste ids in either case. */
+/** Why a filter cannot have this value; undefined if it can. */
+export function problemOf(name: string, text: string): string | undefined {
+  if (text === '') return undefined
+  if (ID_FILTERS.includes(name) && !isUuid(text)) return 'Not an id: it has 32 hexadecimal digits.'
+  return name === 'version' && !VERSION.test(text) ? 'Not a version: it is a number from 1 on.' : undefined
+}
+
+/** The value of a filter; empty if it is not valid. People paste ids in either case. */
 function exactValue(name: ExactName, text = ''): string {
-  if (!ID_FILTERS.includes(name)) return text
-  return isUuid(text) ? text.toLowerCase() : ''
+  if (name === 'status') return statusesOf(text).join()
+  if (problemOf(name, text) !== undefined) return ''
+  return ID_FILTERS.includes(name) ? text.toLowerCase() : text
+}
+
+/** The statuses that a list names, in their usual order. */
+export function statusesOf(list: string): readonly string[] {
+  const named = new Set(list.split(','))
+  return RUN_STATUSES.filter((status) => named.has(status))
 }
 
 export function isFiltered(filter: RunFilter): boolean {
-  const { tag, text, fromMs } = filter
-  return fromMs !== null || tag !== '' || text !== '' || COLUMN_FILTERS.some(([name]) => filter[name] !== '')
+  const { status, tag, text, fromMs } = filter
+  return (
+    fromMs !== null ||
+    status !== '' ||
+    tag !== '' ||
+    text !== '' ||
+    COLUMN_FILTERS.some(([name]) => filter[name] !== '')
+  )
 }
 
-/** The list of the API can answer it: newest first, without free text. Otherwise SQL does. */
-export function isPlain({ text, sort, isAscending }: RunFilter): boolean {
-  return text === '' && sort === 'started' && !isAscending
+/** Whether the list of the API can answer it, newest first. Otherwise SQL does. */
+export function isPlain({ sort, isAscending }: RunFilter): boolean {
+  return sort === 'started' && !isAscending
 }
 
-/** Whether a run of the feed belongs to the list. */
+/** Whether a run of the feed belongs to the list. With a search, this cannot be known. */
 export function matches(run: RunSummary, filter: RunFilter): boolean {
-  const { tag, fromMs, toMs } = filter
+  const { status, tag, text, fromMs, toMs } = filter
   const createdMs = Date.parse(run.created_at)
   return (
-    COLUMN_FILTERS.every(([name, column]) => filter[name] === '' || run[column] === filter[name]) &&
+    text === '' &&
+    COLUMN_FILTERS.every(([name, column]) => filter[name] === '' || String(run[column]) === filter[name]) &&
+    (status === '' || status.split(',').includes(run.status)) &&
     (tag === '' || run.tags.includes(tag)) &&
     (fromMs === null || createdMs >= fromMs) &&
     (toMs === null || createdMs < toMs)
@@ -92,6 +122,8 @@ export function queryOf(filter: RunFilter) {
   const timestamp = (ms: number | null) => (ms === null ? null : new Date(ms).toISOString())
   return {
     ...Object.fromEntries(COLUMN_FILTERS.map(([name, column]) => [column, filter[name]])),
+    q: filter.text,
+    status: filter.status,
     tag: filter.tag,
     from: timestamp(filter.fromMs),
     to: timestamp(filter.toMs),
@@ -101,19 +133,9 @@ export function queryOf(filter: RunFilter) {
 /** Maximum runs that {@link findRuns} returns. */
 export const FOUND_MAX = 200
 
-const SEARCHED = [
-  'toString(run_id)',
-  "ifNull(external_run_id, '')",
-  "ifNull(error_message, '')",
-  'agent_name',
-  "arrayStringConcat(tags, ' ')",
-]
-
 /** Members of a run that the query does not return. The feed fills them in when the run changes. */
 const UNKNOWN = {
   event_count: -1,
-  agent_version: 0,
-  external_user_id: null,
   metadata: {},
   error_detail: null,
   last_event_at: null,
@@ -121,7 +143,7 @@ const UNKNOWN = {
 }
 type FoundRun = Omit<RunSummary, keyof typeof UNKNOWN | 'usage'> & RunSummary['usage']
 
-/** Finds runs by SQL: for free text and for orders that the list of the API does not have. @throws ApiFailure */
+/** Finds runs by SQL: for orders that the list of the API does not have. @throws ApiFailure */
 export async function findRuns(queries: Queries, filter: RunFilter, signal: AbortSignal): Promise<RunSummary[]> {
   const { text, params } = searchQuery(filter)
   const { rows } = await queries.run(text, params, signal)
@@ -129,6 +151,9 @@ export async function findRuns(queries: Queries, filter: RunFilter, signal: Abor
     return { ...UNKNOWN, ...run, usage: { input_tokens, output_tokens, total_tokens } }
   })
 }
+
+/** The SQL types of placeholders that are not strings. */
+const TYPES = new Map<string, string>([...ID_FILTERS.map((name) => [name, 'UUID'] as const), ['version', 'Int64']])
 
 export function searchQuery(filter: RunFilter): { readonly text: string; readonly params: Params } {
   const conditions: string[] = []
@@ -139,19 +164,19 @@ export function searchQuery(filter: RunFilter): { readonly text: string; readonl
     params[name] = value
   }
   for (const [name, column] of COLUMN_FILTERS)
-    add(name, filter[name], `${column} = {${name}:${ID_FILTERS.includes(name) ? 'UUID' : 'String'}}`)
+    add(name, filter[name], `${column} = {${name}:${TYPES.get(name) ?? 'String'}}`)
+  add('status', filter.status, "has(splitByChar(',', {status:String}), status)")
   add('tag', filter.tag, 'has(tags, {tag:String})')
   add('from', filter.fromMs, 'created_at >= fromUnixTimestamp64Milli({from:Int64})')
   add('to', filter.toMs, 'created_at < fromUnixTimestamp64Milli({to:Int64})')
-  const found = SEARCHED.map((column) => `positionCaseInsensitiveUTF8(${column}, {text:String}) > 0`)
-  add('text', filter.text, `(${found.join(' OR ')})`)
   // Counting events is the only expensive part, so it is done only for its own order.
   const isCounted = filter.sort === 'events'
   const counts =
     'LEFT JOIN (SELECT run_id, count() AS event_count FROM events GROUP BY run_id) AS counts USING (run_id)'
   return {
-    text: `SELECT run_id, agent_id, status, trigger_type, external_run_id, parent_run_id, session_id, tags, error_message,
-      created_at, started_at, completed_at, duration_ms, cost_usd,
+    text: `SELECT run_id, agent_id, agent_version, status, trigger_type, external_run_id, parent_run_id, session_id,
+      external_user_id, tags, error_message,
+      created_at, started_at, completed_at, duration_ms, active_ms, waiting_ms, waiting_since, cost_usd,
       input_tokens, output_tokens, input_tokens + output_tokens AS total_tokens ${isCounted ? ', event_count' : ''}
       FROM runs ${isCounted ? counts : ''} ${conditions.length === 0 ? '' : `WHERE ${conditions.join(' AND ')}`}
       ORDER BY ${SORTS[filter.sort]} ${filter.isAscending ? 'ASC' : 'DESC'} NULLS LAST, created_at DESC LIMIT ${FOUND_MAX}`,

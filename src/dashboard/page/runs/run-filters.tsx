@@ -2,12 +2,14 @@ import type { RefObject } from 'preact'
 import { words } from '../../../base/format.ts'
 import { address, setQuery } from '../context/router.ts'
 import { useSession } from '../context/session.ts'
-import { isUuid, RUN_STATUSES } from '../data/records.ts'
+import { RUN_STATUSES } from '../data/records.ts'
 import { Button, Menu } from '../parts/controls.tsx'
 import { Field, FilterField, Select, useDebounced } from '../parts/fields.tsx'
 import { PRESETS } from '../parts/range.tsx'
-import { ID_FILTERS, isFiltered, type RunFilter } from './filters.ts'
-import { COLUMNS, shownColumns, toggleColumn } from './run-table.tsx'
+import { Status } from '../parts/states.tsx'
+import { chosenColumns, toggleColumn } from './columns.ts'
+import { isFiltered, problemOf, type RunFilter, statusesOf } from './filters.ts'
+import { COLUMNS } from './run-table.tsx'
 
 const TRIGGERS = ['manual', 'scheduled', 'webhook', 'sdk']
 /** A chip shows the end of a longer value. */
@@ -30,18 +32,13 @@ export function RunFilters({ filter, search }: RunFiltersProps) {
         icon="search"
         field={search}
         label="Search runs"
-        placeholder="Id, external id, tag, error…"
+        placeholder="Text, ids, tags, errors…"
         value={query.q ?? ''}
         onChange={(q) => setQuery({ q })}
       >
         <kbd>/</kbd>
       </FilterField>
-      <Select
-        label="Status"
-        value={filter.status}
-        options={[['', 'Any status'], ...RUN_STATUSES.map((name) => [name, words(name)] as const)]}
-        onChange={(status) => setQuery({ status })}
-      />
+      <StatusMenu status={filter.status} />
       <Select
         label="Agent"
         value={filter.agent}
@@ -70,14 +67,38 @@ export function RunFilters({ filter, search }: RunFiltersProps) {
 }
 
 function clearFilters(): void {
-  const { sort } = address.value.query
-  setQuery({ ...Object.fromEntries(Object.keys(address.value.query).map((name) => [name, null])), sort: sort ?? null })
+  const { query } = address.value
+  const none = Object.fromEntries(Object.keys(query).map((name) => [name, null]))
+  setQuery({ ...none, sort: query.sort ?? null, cols: query.cols ?? null })
+}
+
+/** Any number of statuses. */
+function StatusMenu({ status }: { readonly status: string }) {
+  const chosen = statusesOf(status)
+  const label =
+    chosen.length === 0 ? 'Any status' : chosen.length > 2 ? `${chosen.length} statuses` : chosen.map(words).join(', ')
+  const toggle = (toggled: string) =>
+    setQuery({ status: RUN_STATUSES.filter((name) => chosen.includes(name) !== (name === toggled)).join() })
+  return (
+    <div class={`statuses ${chosen.length === 0 ? '' : 'is-set'}`}>
+      <Menu label={label} icon="fold" title="Statuses">
+        {RUN_STATUSES.map((name) => (
+          <label key={name} class="check">
+            <input type="checkbox" name={name} checked={chosen.includes(name)} onChange={() => toggle(name)} />
+            <Status name={name} />
+          </label>
+        ))}
+      </Menu>
+    </div>
+  )
 }
 
 /** Filters for one exact value, which have a field each. */
 const FIELDS = [
-  ['external', 'External id'],
+  ['user', 'User'],
   ['session', 'Session'],
+  ['version', 'Agent version'],
+  ['external', 'External id'],
   ['parent', 'Parent run'],
   ['tag', 'Tag'],
 ] as const
@@ -104,13 +125,13 @@ function MoreFilters({ trigger }: { readonly trigger: string }) {
 function ExactFilter({ name, title }: { readonly name: (typeof FIELDS)[number][0]; readonly title: string }) {
   const value = address.value.query[name] ?? ''
   const [text, setText] = useDebounced(value, (to) => setQuery({ [name]: to }))
-  const isWrong = ID_FILTERS.includes(name) && value !== '' && !isUuid(value)
+  const problem = problemOf(name, value)
   return (
-    <Field label={title} problem={isWrong ? 'Not an id: it has 32 hexadecimal digits.' : undefined}>
+    <Field label={title} problem={problem}>
       <input
         name={name}
         value={text}
-        aria-invalid={isWrong}
+        aria-invalid={problem !== undefined}
         autocomplete="off"
         spellcheck={false}
         onInput={({ currentTarget }) => setText(currentTarget.value)}
@@ -133,11 +154,12 @@ function Chip({ text, onRemove }: { readonly text: string; readonly onRemove: ()
 }
 
 function ColumnMenu() {
+  const chosen = chosenColumns()
   return (
     <Menu label="Columns" icon="columns" title="Columns">
       {COLUMNS.map(({ name, title }) => (
         <label key={name} class="check">
-          <input type="checkbox" checked={shownColumns.value.includes(name)} onChange={() => toggleColumn(name)} />
+          <input type="checkbox" checked={chosen.includes(name)} onChange={() => toggleColumn(name)} />
           {title}
         </label>
       ))}

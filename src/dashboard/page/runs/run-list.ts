@@ -3,8 +3,11 @@ import type { Session } from '../context/session.ts'
 import type { Listed } from '../data/api.ts'
 import type { Subscription } from '../data/feed.ts'
 import { LiveResource } from '../data/loading.ts'
-import type { Activity, RunSummary } from '../data/records.ts'
+import type { Activity, Run, RunSummary } from '../data/records.ts'
+import { RunDetails, readModels, readTexts, textsOf } from './details.ts'
 import { FOUND_MAX, findRuns, isPlain, matches, queryOf, type RunFilter } from './filters.ts'
+import { RunChoice } from './run-choice.ts'
+import { Places } from './search-places.ts'
 
 const PAGE_LIMIT = 50
 /** Runs are updated from the feed; a busier workspace is sampled, and read again. */
@@ -20,6 +23,10 @@ export class RunList {
   /** Started since the list was read. */
   readonly newIds = signal<ReadonlySet<string>>(new Set())
   readonly hasMore = signal(false)
+  readonly choice = new RunChoice()
+  /** Where runs match a search. */
+  readonly places = new Places()
+  readonly details
   /** The run that was opened last. */
   lastOpened: string | null = null
   scrollTop = 0
@@ -29,6 +36,11 @@ export class RunList {
   private resumeAfter: string | undefined
 
   constructor(private readonly session: Session) {
+    const { queries, signal } = session
+    this.details = {
+      texts: new RunDetails(readTexts, queries, signal),
+      models: new RunDetails(readModels, queries, signal),
+    }
     const isWanted = () => this.subscription !== undefined && this.newIds.value.size === 0 && !document.hidden
     this.runs = new LiveResource<readonly RunSummary[]>(
       [],
@@ -43,6 +55,7 @@ export class RunList {
     // The end of a moving range is now: it must not start the list over.
     const fromMs = filter.fromMs === null ? null : Math.floor(filter.fromMs / 60_000)
     const isNew = this.runs.open(JSON.stringify({ ...filter, fromMs }))
+    if (isNew) this.choice.clear()
     this.follow(filter, isNew ? undefined : this.resumeAfter)
   }
 
@@ -65,7 +78,7 @@ export class RunList {
     })
   }
 
-  /** Free text and sorting show this many at most. */
+  /** Whether runs are left out: orders other than newest first show a limited number. */
   get isCut(): boolean {
     return this.filter !== null && !isPlain(this.filter) && this.runs.value.length === FOUND_MAX
   }
@@ -75,13 +88,24 @@ export class RunList {
     const { api, queries } = this.session
     const filter = this.filter as RunFilter
     const { items, next_cursor }: Listed<RunSummary> = isPlain(filter)
-      ? await api.get('/api/v1/runs', { ...queryOf(filter), cursor, limit: PAGE_LIMIT }, signal)
+      ? this.withoutContent(
+          this.places.take(
+            await api.get('/api/v1/runs', { ...queryOf(filter), cursor, limit: PAGE_LIMIT }, signal),
+            cursor === null,
+          ),
+        )
       : { items: await findRuns(queries, filter, signal), next_cursor: null }
     signal.throwIfAborted()
     if (cursor === null) this.newIds.value = new Set()
     this.cursor = next_cursor
     this.hasMore.value = next_cursor !== null
     return items
+  }
+
+  /** Inputs and outputs may be large: only a line of each is kept. */
+  private withoutContent({ items, next_cursor }: Listed<Run>): Listed<RunSummary> {
+    this.details.texts.take(items.map(textsOf))
+    return { items: items.map(({ input: _input, output: _output, ...run }) => run), next_cursor }
   }
 
   private follow(filter: RunFilter, after: string | undefined): void {

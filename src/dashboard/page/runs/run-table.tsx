@@ -1,25 +1,45 @@
-import { signal } from '@preact/signals'
-import type { ComponentChildren } from 'preact'
+import { useComputed } from '@preact/signals'
+import type { ComponentChildren, VNode } from 'preact'
+import { useMemo } from 'preact/hooks'
 import { compact, count, dollars, duration } from '../../../base/format.ts'
 import { hrefOf, hrefOfRun, setQuery } from '../context/router.ts'
 import { useSession } from '../context/session.ts'
-import { durationMs, isLive, type RunSummary } from '../data/records.ts'
+import { activeMs, isLive, type RunSummary, waitedMs } from '../data/records.ts'
+import { SessionLink, UserLink } from '../parts/links.tsx'
 import { Status } from '../parts/states.tsx'
 import { Ago, useNow } from '../parts/time.tsx'
+import type { RunDetails, RunTexts } from './details.ts'
 import { isSortable, type RunFilter } from './filters.ts'
+import type { RunChoice } from './run-choice.ts'
+import { FoundRow } from './search-found.tsx'
+import type { Places } from './search-places.ts'
 
-interface Column {
+/** Details that are read in addition to the list. */
+interface Details {
+  readonly texts: RunDetails<RunTexts>
+  readonly models: RunDetails<string>
+}
+
+export interface Column {
   /** Those that the list can be sorted by have the name of that order. */
   readonly name: string
   readonly title: string
   readonly isNumber?: boolean
-  readonly cell: (run: RunSummary) => ComponentChildren
+  readonly cell: (run: RunSummary, details: Details) => ComponentChildren
 }
 
 /** All columns besides status and agent, which are always shown. */
 export const COLUMNS: readonly Column[] = [
   { name: 'started', title: 'Started', cell: ({ created_at }) => <Ago at={created_at} /> },
   { name: 'duration', title: 'Duration', isNumber: true, cell: (run) => <Took run={run} /> },
+  { name: 'error', title: 'Error', cell: (run) => <Line class="error-text" text={run.error_message} /> },
+  { name: 'input', title: 'Input', cell: ({ run_id }, { texts }) => <Detail read={() => texts.of(run_id)?.input} /> },
+  {
+    name: 'output',
+    title: 'Output',
+    cell: ({ run_id }, { texts }) => <Detail read={() => texts.of(run_id)?.output} />,
+  },
+  { name: 'model', title: 'Model', cell: ({ run_id }, { models }) => <Detail read={() => models.of(run_id)} /> },
   {
     name: 'events',
     title: 'Events',
@@ -33,39 +53,49 @@ export const COLUMNS: readonly Column[] = [
     cell: ({ usage }) => usage.total_tokens > 0 && compact(usage.total_tokens),
   },
   { name: 'cost', title: 'Cost', isNumber: true, cell: ({ cost_usd }) => cost_usd > 0 && dollars(cost_usd) },
+  { name: 'user', title: 'User', cell: ({ external_user_id: id }) => id && <UserLink id={id} /> },
+  { name: 'session', title: 'Session', cell: ({ session_id: id }) => id && <SessionLink id={id} /> },
   { name: 'tags', title: 'Tags', cell: ({ tags }) => <Tags tags={tags} /> },
   { name: 'trigger', title: 'Trigger', cell: ({ trigger_type }) => trigger_type },
-  { name: 'session', title: 'Session', cell: ({ session_id: id }) => id && <Session id={id} /> },
+  { name: 'version', title: 'Version', isNumber: true, cell: (run) => <Version run={run} /> },
   { name: 'external', title: 'External id', cell: ({ external_run_id: id }) => id && <code>{id}</code> },
-  { name: 'error', title: 'Error', cell: (run) => <span class="error-text">{run.error_message}</span> },
 ]
 
-const DEFAULT = ['started', 'duration', 'events', 'tokens', 'cost', 'tags']
-const STORED = 'run-columns'
-
-export const shownColumns = signal(globalThis.localStorage?.getItem(STORED)?.split(',') ?? DEFAULT)
-
-export function toggleColumn(toggled: string): void {
-  const wasShown = new Set(shownColumns.value)
-  const names = COLUMNS.map(({ name }) => name)
-  shownColumns.value = names.filter((name) => wasShown.has(name) !== (name === toggled))
-  localStorage.setItem(STORED, shownColumns.value.join())
-}
+/** Shorter waits are not shown. */
+const WAIT_SHOWN_MS = 1_000
 
 interface RunTableProps {
   readonly runs: readonly RunSummary[]
+  readonly columns: readonly Column[]
   readonly filter: RunFilter
+  readonly details: Details
+  readonly choice: RunChoice
+  readonly places: Places
   readonly onOpen: (runId: string) => void
 }
 
 /** Runs as a table with the chosen columns. The name of a run's agent is the link to the run, and the row follows it. */
-export function RunTable({ runs, filter, onOpen }: RunTableProps) {
-  const columns = COLUMNS.filter(({ name }) => shownColumns.value.includes(name))
+export function RunTable({ runs, columns, filter, details, choice, places, onOpen }: RunTableProps) {
+  const drawn = useMemo(() => new WeakMap<RunSummary, VNode>(), [columns.map(({ name }) => name).join(), details])
+  // An unchanged run keeps its row, so that it is not drawn again.
+  const rows = runs.map((run) => {
+    const row = drawn.get(run) ?? (
+      <RunRow key={run.run_id} run={run} columns={columns} details={details} choice={choice} onOpen={onOpen} />
+    )
+    drawn.set(run, row)
+    const place = places.byRun.value.get(run.run_id)
+    if (place === undefined) return row
+    const key = `${run.run_id} found`
+    return [row, <FoundRow key={key} runId={run.run_id} place={place} columns={columns.length + 3} onOpen={onOpen} />]
+  })
   return (
     <div class="table-scroll">
       <table class="run-list">
         <thead>
           <tr>
+            <th scope="col" class="col-choose">
+              <ChooseAll runs={runs} choice={choice} />
+            </th>
             <Head name="status" title="Status" filter={filter} />
             <Head name="agent" title="Agent" filter={filter} />
             {columns.map(({ name, title, isNumber }) => (
@@ -73,13 +103,37 @@ export function RunTable({ runs, filter, onOpen }: RunTableProps) {
             ))}
           </tr>
         </thead>
-        <tbody>
-          {runs.map((run) => (
-            <RunRow key={run.run_id} run={run} columns={columns} onOpen={onOpen} />
-          ))}
-        </tbody>
+        <tbody>{rows}</tbody>
       </table>
     </div>
+  )
+}
+
+function ChooseAll({ runs, choice }: Pick<RunTableProps, 'runs' | 'choice'>) {
+  const isAll = runs.every(({ run_id }) => choice.has(run_id))
+  return (
+    <label class="choose">
+      <input
+        type="checkbox"
+        aria-label="Choose all runs that are listed"
+        checked={isAll}
+        onChange={() => (isAll ? choice.clear() : choice.set(runs.map(({ run_id }) => run_id)))}
+      />
+    </label>
+  )
+}
+
+function Choose({ runId, choice }: { readonly runId: string; readonly choice: RunChoice }) {
+  const isChosen = useComputed(() => choice.has(runId))
+  return (
+    <label class="choose">
+      <input
+        type="checkbox"
+        aria-label={`Choose run …${runId.slice(-8)}`}
+        checked={isChosen.value}
+        onChange={() => choice.toggle(runId)}
+      />
+    </label>
   )
 }
 
@@ -89,7 +143,7 @@ interface HeadProps extends Pick<Column, 'name' | 'title' | 'isNumber'> {
 
 function Head({ name, title, isNumber, filter }: HeadProps) {
   const className = `col-${name} ${isNumber ? 'number' : ''}`
-  if (!isSortable(name)) {
+  if (!isSortable(name) || filter.text !== '') {
     return (
       <th scope="col" class={className}>
         {title}
@@ -117,13 +171,18 @@ function Head({ name, title, isNumber, filter }: HeadProps) {
 interface RunRowProps {
   readonly run: RunSummary
   readonly columns: readonly Column[]
+  readonly details: Details
+  readonly choice: RunChoice
   readonly onOpen: (runId: string) => void
 }
 
-function RunRow({ run, columns, onOpen }: RunRowProps) {
+function RunRow({ run, columns, details, choice, onOpen }: RunRowProps) {
   const { directory } = useSession()
   return (
     <tr data-run={run.run_id}>
+      <td class="col-choose">
+        <Choose runId={run.run_id} choice={choice} />
+      </td>
       <td class="col-status">
         <Status name={run.status} />
       </td>
@@ -135,7 +194,7 @@ function RunRow({ run, columns, onOpen }: RunRowProps) {
       </td>
       {columns.map(({ name, isNumber, cell }) => (
         <td key={name} class={`col-${name} ${isNumber ? 'number' : ''}`}>
-          {cell(run)}
+          {cell(run, details)}
         </td>
       ))}
     </tr>
@@ -143,6 +202,21 @@ function RunRow({ run, columns, onOpen }: RunRowProps) {
 }
 
 /** On one line, so that all rows are equally high. */
+function Line({ text, class: className = '' }: { readonly text: string | null | undefined; readonly class?: string }) {
+  return (
+    text && (
+      <div class={`line ${className}`} title={text}>
+        {text}
+      </div>
+    )
+  )
+}
+
+/** A cell with a detail; it alone is drawn again when the detail arrives. */
+function Detail({ read }: { readonly read: () => string | undefined }) {
+  return <Line text={useComputed(read).value} />
+}
+
 function Tags({ tags }: { readonly tags: readonly string[] }) {
   return (
     <div class="tag-line" title={tags.join(', ')}>
@@ -161,26 +235,44 @@ export function Tag({ tag }: { readonly tag: string }) {
   )
 }
 
-function Session({ id }: { readonly id: string }) {
+function Version({ run: { agent_id, agent_version } }: { readonly run: RunSummary }) {
   return (
-    <a class="mono" href={hrefOf('sessions', [id])}>
-      …{id.slice(-8)}
+    <a class="cell-link" href={hrefOf('agents', [agent_id], { tab: 'versions', version: String(agent_version) })}>
+      {agent_version}
     </a>
   )
 }
 
 interface TookProps {
-  readonly run: Pick<RunSummary, 'status' | 'duration_ms' | 'started_at' | 'completed_at'>
+  readonly run: Pick<
+    RunSummary,
+    'status' | 'active_ms' | 'waiting_ms' | 'waiting_since' | 'started_at' | 'completed_at'
+  >
   /** Follows the duration of a run that has not ended. */
   readonly soFar?: string
 }
 
-/** How long a run took, or has taken so far. */
+/** How long a run worked, or has worked so far, and how long it waited for people. */
 export function Took({ run, soFar = '' }: TookProps) {
-  return isLive(run) ? <Running run={run} soFar={soFar} /> : duration(durationMs(run, 0))
+  return isLive(run) ? <Running run={run} soFar={soFar} /> : <Times run={run} now={0} />
 }
 
 function Running({ run, soFar }: TookProps) {
-  const ms = durationMs(run, useNow())
-  return duration(ms) + (ms === null ? '' : soFar)
+  return <Times run={run} now={useNow()} soFar={soFar} />
+}
+
+function Times({ run, now, soFar = '' }: TookProps & { readonly now: number }) {
+  const ms = activeMs(run, now)
+  const waited = waitedMs(run, now)
+  return (
+    <>
+      {duration(ms) + (ms === null ? '' : soFar)}
+      {waited >= WAIT_SHOWN_MS && (
+        <span class="hint" title="Time in which the run waited for people">
+          {' '}
+          + {duration(waited)} waiting
+        </span>
+      )}
+    </>
+  )
 }

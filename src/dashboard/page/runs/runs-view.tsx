@@ -6,10 +6,14 @@ import { type Session, useSession } from '../context/session.ts'
 import { Button } from '../parts/controls.tsx'
 import { noRunsYet } from '../parts/hints.tsx'
 import { Empty, Problem, Skeleton } from '../parts/states.tsx'
+import { ChosenRuns } from './chosen-runs.tsx'
+import { shownColumns } from './columns.ts'
 import { FOUND_MAX, filterOf, isFiltered, isPlain, type RunFilter } from './filters.ts'
 import { RunFilters } from './run-filters.tsx'
 import { RunList } from './run-list.ts'
-import { RunTable } from './run-table.tsx'
+import { type Column, RunTable } from './run-table.tsx'
+import { SearchNote } from './search-found.tsx'
+import { ViewBar } from './view-bar.tsx'
 
 const lists = new WeakMap<Session, RunList>()
 
@@ -33,8 +37,10 @@ export function RunsView() {
     list.open(filterOf(query, Date.now()))
     return () => list.close()
   }, [key, list])
+  const columns = shownColumns(filter.status)
+  useDetails(list, columns)
   useWayBack(list)
-  useListKeys(search)
+  useListKeys(list, search)
   const onOpen = (runId: string) => {
     list.lastOpened = runId
   }
@@ -44,12 +50,25 @@ export function RunsView() {
         <h1>Runs</h1>
         <NewRuns list={list} />
       </div>
+      <ViewBar />
       <RunFilters filter={filter} search={search} />
+      <SearchNote places={list.places} text={filter.text} />
       {problem.value !== null && <Problem problem={problem.value} retry={() => void list.reload()} />}
-      {runs.length > 0 && <RunTable runs={runs} filter={filter} onOpen={onOpen} />}
+      {runs.length > 0 && (
+        <RunTable
+          runs={runs}
+          columns={columns}
+          filter={filter}
+          details={list.details}
+          choice={list.choice}
+          places={list.places}
+          onOpen={onOpen}
+        />
+      )}
       {runs.length === 0 && isLoading.value && <Skeleton lines={8} />}
       {runs.length === 0 && !isLoading.value && problem.value === null && <NoRuns filter={filter} />}
       <ListEnd list={list} isSearch={!isPlain(filter)} />
+      <ChosenRuns runs={runs} choice={list.choice} />
     </section>
   )
 }
@@ -87,6 +106,16 @@ function ListEnd({ list, isSearch }: { readonly list: RunList; readonly isSearch
   )
 }
 
+/** Reads the details that the shown columns need in addition to the list. */
+function useDetails({ runs: { value: runs }, details }: RunList, columns: readonly Column[]): void {
+  const names = columns.map(({ name }) => name)
+  const [hasTexts, hasModels] = [names.includes('input') || names.includes('output'), names.includes('model')]
+  useEffect(() => {
+    details.texts.want(hasTexts ? runs : [])
+    details.models.want(hasModels ? runs : [])
+  }, [runs, hasTexts, hasModels])
+}
+
 /** Coming back from a run: the same place, and the focus on that run. */
 function useWayBack(list: RunList): void {
   useLayoutEffect(() => {
@@ -105,14 +134,25 @@ function useWayBack(list: RunList): void {
   }, [list])
 }
 
-/** j and k move between runs, Enter opens one, / searches, Escape leaves the search. */
-function useListKeys(search: { readonly current: HTMLInputElement | null }): void {
+/**
+ * j and k move between runs, Enter opens one, x chooses it, / searches, Escape leaves the search or clears the choice.
+ */
+function useListKeys(list: RunList, search: { readonly current: HTMLInputElement | null }): void {
   useKeys((event) => {
     if (event.key === 'Escape' && document.activeElement === search.current) {
       search.current?.blur()
       return true
     }
+    if (event.key === 'Escape' && list.choice.ids.peek().size > 0) {
+      list.choice.clear()
+      return true
+    }
     if (isTyping(event)) return false
+    if (event.key === 'x') {
+      const row = document.activeElement?.closest<HTMLElement>('tr[data-run]')
+      if (row?.dataset.run !== undefined) list.choice.toggle(row.dataset.run)
+      return true
+    }
     if (event.key === '/') {
       search.current?.focus()
       search.current?.select()

@@ -1,55 +1,53 @@
-import { counted } from '../../../base/format.ts'
-import { address, hrefOf, hrefOfRun, setQuery } from '../context/router.ts'
+import { address, setQuery } from '../context/router.ts'
 import { useSession } from '../context/session.ts'
-import { type Listed, listAll } from '../data/api.ts'
-import { type Loaded, useLoad } from '../data/loading.ts'
-import { isUuid, type Schemas, type Session } from '../data/records.ts'
-import { BackLink, Id } from '../parts/controls.tsx'
+import { Button } from '../parts/controls.tsx'
 import { FilterField, Select } from '../parts/fields.tsx'
-import { Markdown } from '../parts/markdown.tsx'
+import { PRESETS } from '../parts/range.tsx'
 import { Empty, Problem, Skeleton } from '../parts/states.tsx'
-import { Ago, ClockTime } from '../parts/time.tsx'
-import { Message } from '../run/conversation.tsx'
+import { type SessionQuery, useSessions } from './session-list.ts'
+import { SessionPane } from './session-pane.tsx'
+import { SessionTable, sessionsListed } from './session-table.tsx'
 
-const LIST_LIMIT = 100
-const REFRESH_MS = 30_000
+const KINDS = ['hosted', 'external']
+const MINUTE_MS = 60_000
 
-/** Conversations with hosted agents, and beside them the one that the address names. */
+/** Conversations with agents, hosted or reported, and beside them the one that the address names. */
 export function SessionsView() {
-  const { api } = useSession()
   const { path, query } = address.value
   const [sessionId] = path
-  const where = { agent_id: query.agent, external_user_id: query.user, limit: LIST_LIMIT }
-  const sessions = useLoad((signal) => api.get<Listed<Session>>('/api/v1/sessions', where, signal), [where], {
-    everyMs: REFRESH_MS,
-  })
+  const where = queryOf(query, Date.now())
   return (
     <section class={`view sessions ${sessionId === undefined ? '' : 'with-detail'}`} aria-label="Sessions">
       <div class="view-head">
         <h1>Sessions</h1>
       </div>
       <SessionFilters />
-      {sessions.problem !== undefined && <Problem problem={sessions.problem} />}
       <div class="split">
-        <SessionList sessions={sessions} selected={sessionId ?? null} />
-        {sessionId !== undefined && isUuid(sessionId) && <SessionPane key={sessionId} sessionId={sessionId} />}
+        <SessionList key={JSON.stringify(where)} where={where} selected={sessionId ?? null} />
+        {sessionId !== undefined && <SessionPane key={sessionId} sessionId={sessionId} />}
       </div>
     </section>
   )
 }
 
+/** A time range begins at a full minute; otherwise every tick of the clock would request another list. */
+function queryOf({ kind, agent, user, range }: Readonly<Record<string, string>>, nowMs: number): Partial<SessionQuery> {
+  const seconds = PRESETS.get(range ?? '')?.seconds
+  const fromMs = seconds === undefined ? undefined : Math.floor(nowMs / MINUTE_MS) * MINUTE_MS - seconds * 1_000
+  return {
+    ...(kind !== undefined && KINDS.includes(kind) && { kind }),
+    ...(agent && { agent_id: agent }),
+    ...(user && { external_user_id: user }),
+    ...(fromMs !== undefined && { from: new Date(fromMs).toISOString() }),
+  }
+}
+
 function SessionFilters() {
   const { directory } = useSession()
   const { query } = address.value
-  const hosted = directory.agents.value.filter(({ runtime_type }) => runtime_type === 'hosted')
+  const agents = directory.agents.value
   return (
     <div class="filters" role="search" aria-label="Filter sessions">
-      <Select
-        label="Agent"
-        value={query.agent ?? ''}
-        options={[['', 'Any agent'], ...hosted.map(({ agent_id: id }) => [id, directory.nameOf(id)] as const)]}
-        onChange={(agent) => setQuery({ agent })}
-      />
       <FilterField
         icon="person"
         label="User"
@@ -57,114 +55,66 @@ function SessionFilters() {
         value={query.user ?? ''}
         onChange={(user) => setQuery({ user })}
       />
+      <Select
+        label="Agent"
+        value={query.agent ?? ''}
+        options={[['', 'Any agent'], ...agents.map(({ agent_id: id }) => [id, directory.nameOf(id)] as const)]}
+        onChange={(agent) => setQuery({ agent })}
+      />
+      <Select
+        label="Kind"
+        value={query.kind ?? ''}
+        options={[
+          ['', 'Any kind'],
+          ['hosted', 'Hosted agents'],
+          ['external', 'Reported by programs'],
+        ]}
+        onChange={(kind) => setQuery({ kind })}
+      />
+      <Select
+        label="Active in"
+        value={query.range ?? ''}
+        options={[['', 'Any time'], ...[...PRESETS].map(([name, { title }]) => [name, title] as const)]}
+        onChange={(range) => setQuery({ range })}
+      />
     </div>
   )
 }
 
 interface SessionListProps {
-  readonly sessions: Loaded<Listed<Session>>
+  readonly where: Partial<SessionQuery>
   readonly selected: string | null
 }
 
-function SessionList({ sessions: { data, problem }, selected }: SessionListProps) {
-  const { directory } = useSession()
-  const { query } = address.value
-  if (data === undefined) return problem === undefined ? <Skeleton lines={6} /> : null
-  if (data.items.length === 0) {
-    return (
-      <Empty title="No sessions." icon="sessions">
-        <p>
-          A session begins when a hosted agent is invoked with <code>start_session</code>.
-        </p>
-      </Empty>
-    )
-  }
+function SessionList({ where, selected }: SessionListProps) {
+  const { items, problem, showOlder } = useSessions(where)
   return (
-    <ul class="cards list-pane">
-      {data.items.map((session) => (
-        <li key={session.session_id}>
-          <a
-            class="card"
-            href={hrefOf('sessions', [session.session_id], query)}
-            aria-current={session.session_id === selected ? 'true' : undefined}
-          >
-            <span class="card-title">{directory.nameOf(session.agent_id)}</span>
-            <span class="hint">
-              {session.external_user_id ?? `…${session.session_id.slice(-8)}`} ·{' '}
-              {counted(session.message_count, 'message')}
-            </span>
-            <Ago at={session.updated_at} />
-          </a>
-        </li>
-      ))}
-      {data.next_cursor !== null && (
-        <li class="hint">Only the newest {LIST_LIMIT} are shown; narrow the filters to see others.</li>
-      )}
-    </ul>
-  )
-}
-
-function SessionPane({ sessionId }: { readonly sessionId: string }) {
-  const { api, directory } = useSession()
-  const { data, problem } = useLoad(
-    (signal) => api.get<Session>(`/api/v1/sessions/${sessionId}`, {}, signal),
-    [sessionId],
-    {
-      everyMs: REFRESH_MS,
-    },
-  )
-  if (problem?.code === 'NOT_FOUND') return <Empty title="No such session" icon="sessions" />
-  return (
-    <section class="panel detail" aria-label="Conversation of the session">
-      <div class="detail-head">
-        <BackLink href={hrefOf('sessions', [], address.value.query)} label="All sessions" />
-        <h2>{data === undefined ? 'Session' : directory.nameOf(data.agent_id)}</h2>
-        <Id id={sessionId} what="session id" />
-        <div class="view-tools">
-          <a class="button small" href={hrefOf('runs', [], { session: sessionId })}>
-            Its runs
-          </a>
-          {data?.active_run_id && (
-            <a class="button small" href={hrefOfRun(data.active_run_id)}>
-              Running now
-            </a>
+    <div class="list-pane">
+      {problem !== undefined && <Problem problem={problem} />}
+      {items === undefined && problem === undefined && <Skeleton lines={6} />}
+      {items?.length === 0 && showOlder === undefined && <NoSessions isFiltered={Object.keys(where).length > 0} />}
+      {items !== undefined && items.length > 0 && <SessionTable sessions={items} selected={selected} />}
+      {items !== undefined && (items.length > 0 || showOlder !== undefined) && (
+        <div class="list-end">
+          {showOlder === undefined ? (
+            <span class="hint">{sessionsListed(items)}</span>
+          ) : (
+            <Button class="small" text="Show older sessions" onClick={showOlder} />
           )}
         </div>
-      </div>
-      <SessionMessages sessionId={sessionId} version={data?.message_count ?? 0} />
-    </section>
+      )}
+    </div>
   )
 }
 
-/** A longer conversation is shown in part. */
-const MESSAGES_MAX = 2_000
-
-interface SessionMessagesProps {
-  readonly sessionId: string
-  /** Read again when it changes. */
-  readonly version: number
-}
-
-/** The messages of a session, oldest first, each with its run. */
-function SessionMessages({ sessionId, version }: SessionMessagesProps) {
-  const { api } = useSession()
-  const { data, problem } = useLoad(
-    (signal) => listAll<Schemas['Message']>(api, `/api/v1/sessions/${sessionId}/messages`, MESSAGES_MAX, signal),
-    [sessionId, version],
-  )
-  if (problem !== undefined) return <Problem problem={problem} />
-  if (data === undefined) return <Skeleton lines={5} />
-  if (data.items.length === 0) return <Empty title="No messages yet." />
+function NoSessions({ isFiltered }: { readonly isFiltered: boolean }) {
+  if (isFiltered) return <Empty title="No session matches these filters." icon="sessions" />
   return (
-    <ol class="conversation" aria-label="Messages">
-      {data.items.map(({ position, role, content, run_id, created_at }) => (
-        <Message key={position} from={role}>
-          <Markdown text={content} />
-          <p class="hint message-foot">
-            <ClockTime at={created_at} /> · <a href={hrefOfRun(run_id)}>run …{run_id.slice(-8)}</a>
-          </p>
-        </Message>
-      ))}
-    </ol>
+    <Empty title="No sessions yet." icon="sessions">
+      <p>
+        A session is a conversation over several runs. It begins when a run is started with a <code>session_id</code>,
+        or a hosted agent is invoked with <code>start_session</code>.
+      </p>
+    </Empty>
   )
 }

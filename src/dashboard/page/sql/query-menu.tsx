@@ -1,15 +1,17 @@
 import { useState } from 'preact/hooks'
+import { address, hrefOf, setQuery } from '../context/router.ts'
 import { useSession } from '../context/session.ts'
-import type { Listed } from '../data/api.ts'
-import { failureOf, useAttempt, useLoad } from '../data/loading.ts'
-import type { Schemas } from '../data/records.ts'
+import { listQueries, type SavedQuery } from '../data/boards.ts'
+import { useAttempt, useLoad } from '../data/loading.ts'
 import { Button, CopyButton, Dialog } from '../parts/controls.tsx'
 import { Field } from '../parts/fields.tsx'
-import { type Catalogue, paramsOf, readHistory, type SqlState, textsOf } from './sql-state.ts'
+import { rangeOf } from '../parts/range.tsx'
+import { lookOf, readChoice } from './chart-plan.ts'
+import { PinDialog } from './pin-dialog.tsx'
+import { addressOf, placeholdersOf, textsOf } from './placeholders.ts'
+import { allParams, type Catalogue, readHistory, type SqlState } from './sql-state.ts'
+import { timeParams } from './time-params.ts'
 
-type Saved = Schemas['SavedQuery']
-
-const LIST_LIMIT = 200
 const HISTORY_TITLE_LENGTH_MAX = 80
 
 interface QueryMenuProps {
@@ -17,17 +19,29 @@ interface QueryMenuProps {
   readonly examples: Catalogue['examples']
 }
 
-/** Examples, saved queries and the history; saving, and a link to the query. */
+/** Examples, saved queries and the history; saving, pinning, and a link to the query. */
 export function QueryMenu({ sql, examples }: QueryMenuProps) {
   const { api } = useSession()
-  const saved = useLoad((signal) => api.get<Listed<Saved>>('/api/v1/queries', { limit: LIST_LIMIT }, signal), [])
-  const [isSaving, setSaving] = useState(false)
-  const items = saved.data?.items ?? []
-  const shown = items.find(({ query }) => query === sql.text)
-  const remove = async (id: string) => {
-    await api.delete(`/api/v1/queries/${id}`).catch(failureOf)
+  const saved = useLoad((signal) => listQueries(api, signal), [])
+  const [dialog, setDialog] = useState<'save' | 'pin' | null>(null)
+  const { problem, attempt } = useAttempt()
+  const items = saved.data ?? []
+  const open = openQuery(items, sql)
+  const close = () => {
+    setDialog(null)
     saved.reload()
   }
+  const update = (query: SavedQuery) =>
+    attempt(async () => {
+      await api.patch(`/api/v1/queries/${query.query_id}`, settingsOf(sql))
+      saved.reload()
+    })
+  const remove = (query: SavedQuery) =>
+    attempt(async () => {
+      await api.delete(`/api/v1/queries/${query.query_id}`)
+      setQuery({ saved: null })
+      saved.reload()
+    })
   return (
     <div class="view-tools">
       <PickMenu
@@ -36,34 +50,82 @@ export function QueryMenu({ sql, examples }: QueryMenuProps) {
       />
       <PickMenu
         label="Saved queries"
-        entries={items.map(({ name, query, params }) => ({
-          title: name,
-          open: () => sql.show(query, textsOf(params as never)),
-        }))}
+        entries={items.map((each) => ({ title: each.name, open: () => showSaved(sql, each) }))}
       />
       <PickMenu
         label="History"
         entries={readHistory().map((query) => ({ title: titleOf(query), open: () => sql.show(query) }))}
       />
-      {shown === undefined ? (
-        <Button class="small" disabled={sql.text.trim() === ''} onClick={() => setSaving(true)} text="Save" />
+      {open === undefined || isChanged(open, sql) ? (
+        <>
+          {open !== undefined && (
+            <Button needs="admin" class="small" onClick={() => update(open)} text={`Save "${open.name}"`} />
+          )}
+          <Button
+            needs="admin"
+            class="small"
+            disabled={sql.text.trim() === ''}
+            onClick={() => setDialog('save')}
+            text={open === undefined ? 'Save' : 'Save as…'}
+          />
+        </>
       ) : (
-        <button type="button" class="small" onClick={() => void remove(shown.query_id)}>
-          Delete "{shown.name}"
-        </button>
+        <>
+          <Button needs="admin" class="small" icon="pin" onClick={() => setDialog('pin')} text="Pin to a board" />
+          <DeleteButton key={open.query_id} name={open.name} remove={() => void remove(open)} />
+        </>
+      )}
+      {sql.text.trim() !== '' && (
+        <a class="button small" href={hrefOfAlert(sql, open !== undefined && !isChanged(open, sql) ? open : undefined)}>
+          Alert on this
+        </a>
       )}
       <CopyButton text={() => location.href} label="Copy link" isLabelled />
-      {isSaving && (
-        <SaveDialog
-          sql={sql}
-          close={() => {
-            setSaving(false)
-            saved.reload()
-          }}
-        />
+      {problem !== '' && (
+        <p class="problem" role="alert">
+          {problem}
+        </p>
       )}
+      {dialog === 'save' && <SaveDialog sql={sql} close={close} />}
+      {dialog === 'pin' && open !== undefined && <PinDialog query={open} close={close} />}
     </div>
   )
+}
+
+/** The form for an alert on the query: on a saved one by its id, so that the alert follows its edits. */
+function hrefOfAlert({ text, values }: SqlState, saved: SavedQuery | undefined): string {
+  const params = saved === undefined ? addressOf(text, values) : { ...addressOf('', values), saved: saved.query_id }
+  return hrefOf('alerts', [], { new: 'yes', ...params })
+}
+
+/** The saved query that the address names, or one with the same text. */
+function openQuery(items: readonly SavedQuery[], { text }: SqlState): SavedQuery | undefined {
+  const { saved } = address.value.query
+  return items.find(({ query_id }) => query_id === saved) ?? items.find(({ query }) => query === text)
+}
+
+function showSaved(sql: SqlState, { query, params, chart, query_id }: SavedQuery): void {
+  const followed = timeParams(query, rangeOf({}, 0))
+  const values = Object.entries(textsOf(params as never)).filter(([name]) => !Object.hasOwn(followed, name))
+  sql.show(query, Object.fromEntries(values), { saved: query_id, ...lookOf(chart) })
+}
+
+/** What is saved: the query, the values of its placeholders, and the chart if one is shown. */
+function settingsOf({ text, values }: SqlState) {
+  const { as, chart } = address.peek().query
+  return { query: text, params: allParams(text, values), chart: as === 'chart' ? readChoice(chart) : null }
+}
+
+/** Whether the view differs from what was saved. Another time range is not a change. */
+function isChanged({ query, params, chart }: SavedQuery, sql: SqlState): boolean {
+  const { as = null, chart: choice = null } = address.value.query
+  const look = lookOf(chart)
+  const followed = timeParams(sql.text, rangeOf({}, 0))
+  const given = textsOf(params as never)
+  const hasOtherValue = placeholdersOf(sql.text).some(
+    ({ name }) => !Object.hasOwn(followed, name) && (sql.values[name] ?? '') !== (given[name] ?? ''),
+  )
+  return query !== sql.text || hasOtherValue || look.as !== as || (as === 'chart' && look.chart !== choice)
 }
 
 interface PickMenuProps {
@@ -99,13 +161,14 @@ function SaveDialog({ sql, close }: { readonly sql: SqlState; readonly close: ()
   const [name, setName] = useState('')
   const { problem, submit } = useAttempt()
   const save = submit(async () => {
-    await api.post('/api/v1/queries', { name: name.trim(), query: sql.text, params: paramsOf(sql.text, sql.values) })
+    const { query_id } = await api.post<SavedQuery>('/api/v1/queries', { name: name.trim(), ...settingsOf(sql) })
+    setQuery({ saved: query_id })
     close()
   })
   return (
     <Dialog title="Save this query" close={close}>
       <form onSubmit={save}>
-        <Field label="Name" hint="Everyone with a workspace key sees it." problem={problem}>
+        <Field label="Name" hint="Everyone in the workspace sees it, with its chart." problem={problem}>
           <input required value={name} onInput={({ currentTarget }) => setName(currentTarget.value)} />
         </Field>
         <div class="actions">
@@ -113,6 +176,18 @@ function SaveDialog({ sql, close }: { readonly sql: SqlState; readonly close: ()
         </div>
       </form>
     </Dialog>
+  )
+}
+
+/** Asks once more, because the query is deleted for everyone. */
+function DeleteButton({ name, remove }: { readonly name: string; readonly remove: () => void }) {
+  const [isAsked, setAsked] = useState(false)
+  if (!isAsked) return <Button needs="admin" class="small" onClick={() => setAsked(true)} text={`Delete "${name}"`} />
+  return (
+    <>
+      <Button class="small danger" onClick={remove} text="Delete it for everyone" />
+      <Button class="small" onClick={() => setAsked(false)} text="Keep" />
+    </>
   )
 }
 

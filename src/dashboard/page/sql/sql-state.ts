@@ -2,55 +2,14 @@ import { useEffect, useRef, useState } from 'preact/hooks'
 import { saveFile } from '../context/browser.ts'
 import { address, setQuery } from '../context/router.ts'
 import { useSession } from '../context/session.ts'
-import type { Column, Params, Result } from '../data/api.ts'
+import type { Params, Result } from '../data/api.ts'
 import { failureOf } from '../data/loading.ts'
 import type { Schemas } from '../data/records.ts'
+import { rangeOf } from '../parts/range.tsx'
+import { addressOf, paramsOf, valuesOf } from './placeholders.ts'
+import { timeParams } from './time-params.ts'
 
 /** The SQL view's query, the values of its placeholders and its answer, and what the address says of them. */
-
-const PARAM = 'p.'
-const PLACEHOLDER = /\{\s*(\w+)\s*:\s*([\w(), ]+?)\s*\}/g
-
-interface Placeholder {
-  readonly name: string
-  readonly type: string
-}
-
-/** The placeholders of a query, each once, in order. */
-export function placeholdersOf(query: string): Placeholder[] {
-  const found = new Map<string, Placeholder>()
-  for (const [, name = '', type = ''] of query.matchAll(PLACEHOLDER))
-    if (!found.has(name)) found.set(name, { name, type })
-  return [...found.values()]
-}
-
-export function valuesOf(query: Readonly<Record<string, string>>): Readonly<Record<string, string>> {
-  return Object.fromEntries(
-    Object.entries(query).flatMap(([name, value]) =>
-      name.startsWith(PARAM) ? [[name.slice(PARAM.length), value]] : [],
-    ),
-  )
-}
-
-/** The values as members of the address. */
-export function addressOf(text: string, values: Readonly<Record<string, string>>): Record<string, string> {
-  const params = Object.entries(values).map(([name, value]) => [`${PARAM}${name}`, value])
-  return { q: text, ...Object.fromEntries(params) }
-}
-
-/**
- * The values that the placeholders of a query need. The service converts texts to their types; lists are JSON, and an
- * empty field is null where the type allows it.
- */
-export function paramsOf(query: string, values: Readonly<Record<string, string>>): Record<string, unknown> {
-  return Object.fromEntries(
-    placeholdersOf(query).map(({ name, type }) => {
-      const value = values[name] ?? ''
-      if (/^Nullable/.test(type) && (value === '' || value === 'null')) return [name, null]
-      return [name, /^Array/.test(type) ? JSON.parse(value) : value]
-    }),
-  )
-}
 
 /** The position in the query that an error is about, from 0: the one it names, else that of the name that it quotes. */
 export function positionOf(message: string, query: string): number | null {
@@ -59,21 +18,6 @@ export function positionOf(message: string, query: string): number | null {
   const [, name = ''] = /[`'"]([\w.]+)[`'"]/.exec(message) ?? []
   const at = name === '' ? -1 : query.indexOf(name)
   return at === -1 ? null : at
-}
-
-/** A value of a column of time, in Unix seconds; texts without a zone are in UTC. */
-export function timeOf(value: unknown): number {
-  const text = String(value).replace(' ', 'T')
-  const hasZone = /(Z|[+-]\d\d:?\d\d)$/.test(text) || !text.includes('T')
-  return Date.parse(hasZone ? text : `${text}Z`) / 1_000
-}
-
-export function isNumeric({ type }: Column): boolean {
-  return /^(Nullable\()?(U?Int|Float|Decimal)/.test(type)
-}
-
-export function isTime({ type }: Column): boolean {
-  return /^(Nullable\()?Date/.test(type)
 }
 
 const STORED = 'sql-history'
@@ -97,17 +41,20 @@ function remember(query: string): void {
 /** The answer of `GET /api/v1/query/schema`. */
 export type Catalogue = Schemas['QueryCatalogue']
 
-/** Values of placeholders as the fields show them. */
-export function textsOf(params: Catalogue['examples'][number]['params']): Readonly<Record<string, string>> {
-  const texts = Object.entries(params ?? {}).map(([name, value]) => [
-    name,
-    typeof value === 'string' ? value : JSON.stringify(value),
-  ])
-  return Object.fromEntries(texts)
-}
-
 const TYPES = { csv: 'text/csv', parquet: 'application/vnd.apache.parquet' }
 const WRITE_PAUSE_MS = 400
+/** Members of the address that a change of the query text keeps. */
+const KEPT = ['as', 'chart', 'saved', 'range', 'from', 'to']
+/** The time range of placeholders, unless the address names another. */
+export const SQL_RANGE = '24h'
+
+/** The values of all placeholders of a query: those of its fields, and the time range that the address names. */
+export function allParams(query: string, values: Readonly<Record<string, string>>): Record<string, unknown> {
+  const range = rangeOf({ range: SQL_RANGE, ...address.peek().query }, Date.now())
+  return { ...paramsOf(query, values), ...timeParams(query, range) }
+}
+
+type Look = { readonly [Name in 'as' | 'chart' | 'saved']?: string | null }
 
 /** The state of the SQL view: what the user writes, which the address follows, and the last answer. */
 export function useSql() {
@@ -136,7 +83,7 @@ export function useSql() {
     setProblem('')
     writeAddress(query, params)
     try {
-      const body = { query, params: paramsOf(query, params) as Params }
+      const body = { query, params: allParams(query, params) as Params }
       const answer = await api.post<Result>('/api/v1/query', body, signal)
       setResult(answer)
       remember(query)
@@ -155,7 +102,7 @@ export function useSql() {
 
   const download = async (format: keyof typeof TYPES) => {
     try {
-      const response = await api.raw('/api/v1/query', { query: text, params: paramsOf(text, values), format })
+      const response = await api.raw('/api/v1/query', { query: text, params: allParams(text, values), format })
       saveFile(`query.${format}`, TYPES[format], await response.blob())
     } catch (error) {
       setProblem(failureOf(error).message)
@@ -169,8 +116,9 @@ export function useSql() {
     setValues(params)
   }
 
-  /** Shows another query, and runs it. */
-  const show: typeof replace = (query, params = {}) => {
+  /** Shows another query, and runs it. @param look members of the address that say how its result is shown */
+  const show = (query: string, params: Readonly<Record<string, string>> = {}, look: Look = {}) => {
+    setQuery({ as: null, chart: null, saved: null, ...look })
     replace(query, params)
     void run(query, params)
   }
@@ -189,6 +137,8 @@ export type SqlState = ReturnType<typeof useSql>
 function writeAddress(text: string, values: Readonly<Record<string, string>>): void {
   const { view, query } = address.peek()
   if (view !== 'sql') return
-  const old = Object.fromEntries(Object.keys(query).map((name) => [name, name === 'as' ? (query[name] ?? null) : null]))
+  const old = Object.fromEntries(
+    Object.keys(query).map((name) => [name, KEPT.includes(name) ? (query[name] ?? null) : null]),
+  )
   setQuery({ ...old, ...addressOf(text, values) })
 }

@@ -3,10 +3,14 @@ import { address } from '../context/router.ts'
 import { useSession } from '../context/session.ts'
 import { useLoad } from '../data/loading.ts'
 import { Button } from '../parts/controls.tsx'
-import type { Editor } from './editor.ts'
+import { RangePicker, rangeOf } from '../parts/range.tsx'
+import { PlaceholderFields } from './placeholder-fields.tsx'
+import { placeholdersOf, textsOf } from './placeholders.ts'
+import { QueryEditor } from './query-editor.tsx'
 import { QueryMenu } from './query-menu.tsx'
 import { ResultPanel } from './sql-result.tsx'
-import { type Catalogue, placeholdersOf, positionOf, type SqlState, textsOf, useSql } from './sql-state.ts'
+import { type Catalogue, SQL_RANGE, type SqlState, useSql } from './sql-state.ts'
+import { timeParams, usesRange } from './time-params.ts'
 
 /** Queries of the workspace in ClickHouse SQL. */
 export function SqlView() {
@@ -20,6 +24,13 @@ export function SqlView() {
       sql.replace(first.query, textsOf(first.params))
     }
   }, [first])
+  const { range, from, to } = address.value.query
+  const isFirst = useRef(true)
+  // The view runs the query of a link by itself.
+  useEffect(() => {
+    if (!isFirst.current && usesRange(sql.text)) void sql.run()
+    isFirst.current = false
+  }, [range, from, to])
   return (
     <section class="view sql" aria-label="SQL">
       <div class="view-head">
@@ -52,66 +63,23 @@ export function SqlView() {
   )
 }
 
-/** The editor is loaded with the view. The state follows it; it follows only what others show in it. */
-function QueryEditor({ sql, catalogue }: { readonly sql: SqlState; readonly catalogue: Catalogue | undefined }) {
-  const host = useRef<HTMLDivElement>(null)
-  const editor = useRef<Editor | null>(null)
-  const current = useRef(sql)
-  const schema = useRef(catalogue)
-  current.current = sql
-  schema.current = catalogue
-  useEffect(() => {
-    let isOpen = true
-    void import('./editor.ts').then(({ createEditor }) => {
-      if (!isOpen) return
-      editor.current = createEditor({
-        parent: host.current as HTMLElement,
-        text: current.current.text,
-        onChange: (text) => current.current.setText(text),
-        onRun: () => void current.current.run(),
-      })
-      if (schema.current !== undefined) editor.current.setSchema(columnsOf(schema.current))
-      ;(host.current as HTMLElement).dataset.ready = 'yes'
-    })
-    return () => {
-      isOpen = false
-      editor.current?.destroy()
-    }
-  }, [])
-  useEffect(() => editor.current?.setText(sql.shown.text), [sql.shown])
-  useEffect(() => editor.current?.setProblem(positionOf(sql.problem, current.current.text), sql.problem), [sql.problem])
-  useEffect(() => {
-    if (catalogue !== undefined) editor.current?.setSchema(columnsOf(catalogue))
-  }, [catalogue])
-  return <div ref={host} class="editor" />
-}
-
-function columnsOf({ tables }: Catalogue): Readonly<Record<string, readonly string[]>> {
-  return Object.fromEntries(tables.map(({ name, columns }) => [name, columns.map((column) => column.name)]))
-}
-
-/** A field for each `{name:Type}` of the query. */
+/** A field for each `{name:Type}` of the query, and one time range for those that follow it. */
 function Placeholders({ sql }: { readonly sql: SqlState }) {
-  const found = placeholdersOf(sql.text)
-  if (found.length === 0) return null
+  const followed = timeParams(sql.text, rangeOf({}, 0))
+  const found = placeholdersOf(sql.text).filter(({ name }) => !Object.hasOwn(followed, name))
+  const isRanged = usesRange(sql.text)
+  if (found.length === 0 && !isRanged) return null
   return (
     <div class="placeholders">
-      {found.map(({ name, type }) => (
-        <label key={name}>
+      {isRanged && (
+        <div class="placeholder-range">
           <span>
-            {name} <small>{type}</small>
+            {Object.keys(followed).join(', ')} <small>time range</small>
           </span>
-          <input
-            class="small mono"
-            name={name}
-            value={sql.values[name] ?? ''}
-            onInput={({ currentTarget }) => sql.setValues({ ...sql.values, [name]: currentTarget.value })}
-            onKeyDown={({ key }) => key === 'Enter' && void sql.run()}
-            autocomplete="off"
-            spellcheck={false}
-          />
-        </label>
-      ))}
+          <RangePicker preset={SQL_RANGE} />
+        </div>
+      )}
+      <PlaceholderFields found={found} values={sql.values} setValues={sql.setValues} onEnter={() => void sql.run()} />
     </div>
   )
 }

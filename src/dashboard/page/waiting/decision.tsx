@@ -1,12 +1,14 @@
-import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
+import { useEffect, useRef, useState } from 'preact/hooks'
+import { useRefusal } from '../context/session.ts'
 import { parseIntact, plain, textOf } from '../data/json.ts'
-import type { Approval, InputRequest } from '../data/waiting.ts'
+import type { Action, Approval, InputRequest } from '../data/waiting.ts'
 import { Button } from '../parts/controls.tsx'
+import { Diff } from '../parts/diff.tsx'
 import { Field } from '../parts/fields.tsx'
 
 interface FormProps {
   /** Sends the decision. */
-  readonly decide: (action: 'approve' | 'reject' | 'answer', body: object) => void
+  readonly decide: (action: Action, body: object) => void
   readonly isBusy: boolean
 }
 
@@ -14,9 +16,11 @@ interface FormProps {
 export function AnswerForm({ options = [], decide, isBusy }: Pick<InputRequest, 'options'> & FormProps) {
   const [text, setText] = useState('')
   const answer = (answer: string) => decide('answer', { answer })
+  const refusal = useRefusal('approver')
   return (
-    <fieldset class="decision" disabled={isBusy}>
+    <fieldset class="decision" disabled={isBusy || refusal !== undefined}>
       <legend class="unseen">Answer</legend>
+      {refusal && <p class="hint">{refusal}</p>}
       {options.length > 0 && (
         <div class="actions" role="group" aria-label="Options">
           {options.map((option) => (
@@ -25,7 +29,12 @@ export function AnswerForm({ options = [], decide, isBusy }: Pick<InputRequest, 
         </div>
       )}
       <Field label={options.length === 0 ? 'Answer' : 'Or type an answer'}>
-        <textarea rows={2} value={text} onInput={({ currentTarget }) => setText(currentTarget.value)} />
+        <textarea
+          data-action="approve"
+          rows={2}
+          value={text}
+          onInput={({ currentTarget }) => setText(currentTarget.value)}
+        />
       </Field>
       <div class="actions">
         <Button class="primary" text="Answer" disabled={text.trim() === ''} onClick={() => answer(text)} />
@@ -55,9 +64,11 @@ export function ApprovalForm({ input, decide, isBusy }: Pick<Approval, 'input'> 
     const isSame = textOf(checked.value) === textOf(input)
     decide('approve', { ...commentBody, ...(!isSame && { edited_input: checked.value }) })
   }
+  const refusal = useRefusal('approver')
   return (
-    <fieldset class="decision" disabled={isBusy}>
+    <fieldset class="decision" disabled={isBusy || refusal !== undefined}>
       <legend class="unseen">Decision</legend>
+      {refusal && <p class="hint">{refusal}</p>}
       {isEdited && (
         <>
           <Field label="Call it with" problem={problem}>
@@ -87,10 +98,11 @@ export function ApprovalForm({ input, decide, isBusy }: Pick<Approval, 'input'> 
         <Button
           class="primary"
           text={isEdited ? 'Approve with these arguments' : 'Approve'}
+          data-action="approve"
           disabled={problem !== ''}
           onClick={approve}
         />
-        <Button text="Reject" onClick={() => decide('reject', commentBody)} />
+        <Button text="Reject" data-action="reject" onClick={() => decide('reject', commentBody)} />
         <Button
           class="quiet"
           text={isEdited ? 'Keep the arguments' : 'Edit the arguments'}
@@ -110,56 +122,4 @@ export function readArguments(text: string): { readonly value: unknown } | { rea
   } catch (error) {
     return { problem: (error as Error).message }
   }
-}
-
-const SIGNS = { same: ' ', removed: '−', added: '+' }
-
-/** What changed between two texts, line by line; nothing if they are the same. */
-export function Diff({ before, after }: { readonly before: string; readonly after: string }) {
-  const lines = useMemo(() => diffLines(before, after), [before, after])
-  if (lines.every(({ kind }) => kind === 'same')) return null
-  return (
-    <pre class="diff" tabIndex={0} role="group" aria-label="Changes">
-      {lines.map(({ kind, text }, index) => (
-        <span key={index} class={`diff-${kind}`}>
-          {SIGNS[kind]} {text}
-          {'\n'}
-        </span>
-      ))}
-    </pre>
-  )
-}
-
-/** A line of a difference between two texts. */
-interface DiffLine {
-  readonly kind: keyof typeof SIGNS
-  readonly text: string
-}
-
-/** Longer texts are compared as a whole. */
-const LINES_MAX = 400
-
-/** What changed, line by line, by the longest common subsequence. */
-export function diffLines(before: string, after: string): DiffLine[] {
-  const a = before.split('\n')
-  const b = after.split('\n')
-  const isLong = Math.max(a.length, b.length) > LINES_MAX
-  /** Length of the longest common subsequence of what follows line i of `a` and line j of `b`. */
-  const common = isLong ? [] : a.map(() => new Uint16Array(b.length + 1)).concat(new Uint16Array(b.length + 1))
-  const at = (i: number, j: number) => common[i]?.[j] ?? 0
-  for (let i = common.length - 2; i >= 0; i--) {
-    for (let j = b.length - 1; j >= 0; j--)
-      common[i]![j] = a[i] === b[j] ? at(i + 1, j + 1) + 1 : Math.max(at(i + 1, j), at(i, j + 1))
-  }
-  const lines: DiffLine[] = []
-  let [i, j] = [0, 0]
-  while (i < a.length || j < b.length) {
-    if (!isLong && i < a.length && a[i] === b[j]) {
-      lines.push({ kind: 'same', text: a[i++]! })
-      j++
-    } else if (i < a.length && (j === b.length || at(i + 1, j) >= at(i, j + 1))) {
-      lines.push({ kind: 'removed', text: a[i++]! })
-    } else lines.push({ kind: 'added', text: b[j++]! })
-  }
-  return lines
 }

@@ -1,106 +1,172 @@
 import { useEffect, useRef, useState } from 'preact/hooks'
-import { hrefOfRun } from '../context/router.ts'
+import { useKeyNames } from '../context/key-names.ts'
+import { hrefOf, hrefOfRun } from '../context/router.ts'
 import { useSession } from '../context/session.ts'
-import type { Api, Listed } from '../data/api.ts'
 import { plain } from '../data/json.ts'
 import { useAttempt, useLoad } from '../data/loading.ts'
-import { type Pause, readPause } from '../data/waiting.ts'
+import type { Action, NamedPause, Pause } from '../data/waiting.ts'
 import { Json } from '../parts/code.tsx'
-import { Icon } from '../parts/controls.tsx'
-import { Status } from '../parts/states.tsx'
-import { Ago, Ahead, ago, useNow } from '../parts/time.tsx'
-import { AnswerForm, ApprovalForm, Diff } from './decision.tsx'
+import { Icon, Id } from '../parts/controls.tsx'
+import { Diff } from '../parts/diff.tsx'
+import { SessionLink, UserLink } from '../parts/links.tsx'
+import { Markdown } from '../parts/markdown.tsx'
+import { Facts, Problem, Skeleton, Status } from '../parts/states.tsx'
+import { Ago, Ahead, ago, Moment, useNow } from '../parts/time.tsx'
+import { AnswerForm, ApprovalForm } from './decision.tsx'
 
-interface PauseCardProps {
-  readonly pause: Pause
-  /** The link names it: it is marked, comes into view, and gets the focus. */
-  readonly isNamed?: boolean
-  readonly isOnRunPage?: boolean
+interface NamedPauseProps extends NamedPause {
+  /** A new value makes the card read the pause again. */
+  readonly stamp?: string | undefined
 }
 
-/** One pending approval or question: its subject, its run, and the decision or a form for it. */
-export function PauseCard({ pause, isNamed = false, isOnRunPage = false }: PauseCardProps) {
-  const { directory, waiting } = useSession()
-  const { decide, isBusy, problem } = useDecide(pause)
-  const card = useRef<HTMLElement>(null)
-  useEffect(() => {
-    if (!isNamed) return
-    card.current?.scrollIntoView({ block: 'start' })
-    card.current?.querySelector('h2')?.focus({ preventScroll: true })
-  }, [isNamed])
+/** An approval or question on the page of its run, or where an agent is tried: the page around it says who asks. */
+export function NamedPauseCard(named: NamedPauseProps) {
+  const pause = usePause(named).pause
+  if (!pause) return null
   const isOpen = pause.status === 'pending'
-  const isApproval = pause.kind === 'approvals'
-  // What the user works on stays listed.
-  const touched = () => isOpen && waiting.watch(pause)
   return (
-    <article
-      ref={card}
-      class={`panel pause ${isOpen ? 'is-open' : ''}`}
-      aria-current={isNamed ? 'true' : undefined}
-      onInput={touched}
-    >
-      {isNamed && <p class="named-note">The one that the link is about</p>}
+    <article class={`panel pause ${isOpen ? 'is-open' : ''}`}>
       <div class="detail-head">
         <Icon name="person" />
-        <h2 tabIndex={-1}>{directory.nameOf(pause.agent_id)}</h2>
-        {isOpen && <Status name="awaiting_input" text={isApproval ? 'approval' : 'question'} />}
+        <Subject pause={pause} />
+        {isOpen && <Status name="awaiting_input" text={pause.kind === 'approvals' ? 'approval' : 'question'} />}
         {!isOpen && <Status name={pause.status} />}
-        {!isOnRunPage && <RunLinks pause={pause} />}
         <Ago at={pause.created_at} prefix="asked " />
         {isOpen && pause.expires_at !== null && <Ahead at={pause.expires_at} prefix="expires " />}
       </div>
       <Question pause={pause} />
+      <Decision pause={pause} />
+    </article>
+  )
+}
+
+interface OpenPauseProps extends NamedPauseProps {
+  /** Called when all of it is shown. */
+  readonly onShown: (card: HTMLElement) => void
+  /** A note above the card, such as why it is shown. */
+  readonly note?: string
+}
+
+/** An approval or question in the list, with all that a person needs to decide it. */
+export function OpenPause({ onShown, note, ...named }: OpenPauseProps) {
+  const { pause, problem } = usePause(named)
+  const card = useRef<HTMLElement>(null)
+  const isShown = Boolean(pause)
+  useEffect(() => {
+    if (isShown && card.current !== null) onShown(card.current)
+  }, [isShown])
+  if (pause === null) return <p role="status">This approval or question is not in this workspace.</p>
+  if (problem !== undefined) return <Problem problem={problem} />
+  if (pause === undefined) return <Skeleton lines={6} />
+  return (
+    <article ref={card} class={`pause ${pause.status === 'pending' ? 'is-open' : ''}`} aria-current="true">
+      {note !== undefined && <p class="named-note">{note}</p>}
+      <div class="detail-head">
+        <Subject pause={pause} />
+        {pause.status !== 'pending' && <Status name={pause.status} />}
+      </div>
+      <PauseFacts pause={pause} />
+      <SaidBefore pause={pause} />
+      <Question pause={pause} />
+      <Decision pause={pause} />
+    </article>
+  )
+}
+
+/** The pause as it was last read. Null: it does not exist. Undefined: not read yet. */
+function usePause({ kind, id, stamp }: NamedPauseProps) {
+  const { waiting } = useSession()
+  const { data, problem } = useLoad(() => waiting.read(kind, id), [kind, id, stamp], { subject: id })
+  const pause = waiting.known.value.get(id) ?? data
+  return { pause, problem: pause === undefined ? problem : undefined }
+}
+
+/** Says which agent wants what. It takes the focus when a link leads here. */
+function Subject({ pause }: { readonly pause: Pause }) {
+  const name = useSession().directory.nameOf(pause.agent_id)
+  if (pause.kind === 'input-requests') return <h2 tabIndex={-1}>{name} asks</h2>
+  return (
+    <h2 tabIndex={-1}>
+      {name} wants to call <code class="strong">{pause.tool}</code>
+    </h2>
+  )
+}
+
+function PauseFacts({ pause }: { readonly pause: Pause }) {
+  const { directory } = useSession()
+  const { run_id, root_run_id, agent_id, created_at, expires_at, context } = pause
+  const { session_id, external_user_id: user } = context
+  const link = (href: string, text: string) => <a href={href}>{text}</a>
+  return (
+    <Facts
+      facts={[
+        ['User', user && <UserLink key="user" id={user} />],
+        ['Session', session_id && <SessionLink key="session" id={session_id} />],
+        ['Run', link(hrefOfRun(run_id), `…${run_id.slice(-8)}`)],
+        ['Child run of', run_id !== root_run_id && link(hrefOfRun(root_run_id), `…${root_run_id.slice(-8)}`)],
+        ['Agent', link(hrefOf('agents', [agent_id]), directory.nameOf(agent_id))],
+        ['Asked', <Moment key="asked" at={created_at} />],
+        ['Expires', expires_at !== null && pause.status === 'pending' && <Ahead at={expires_at} />],
+        ['Id', <Id key="id" id={pause.id} />],
+      ]}
+    />
+  )
+}
+
+function SaidBefore({ pause: { run_id, root_run_id, context } }: { readonly pause: Pause }) {
+  const { user_message, assistant_message } = context
+  if (user_message === null && assistant_message === null) return null
+  const said = [
+    ['user', run_id === root_run_id ? 'user' : 'calling agent', user_message],
+    ['assistant', 'assistant', assistant_message],
+  ] as const
+  return (
+    <ol class="conversation said-before" aria-label="What was said before" tabIndex={0}>
+      {said.map(
+        ([side, role, text]) =>
+          text !== null && (
+            <li key={side} class={`message ${side}`}>
+              <span class="role">{role}</span>
+              <div class="message-body">
+                <Markdown text={text} />
+              </div>
+            </li>
+          ),
+      )}
+    </ol>
+  )
+}
+
+/** The full subject of the decision: exactly the call that will be made if it is approved. */
+export function Question({ pause }: { readonly pause: Pause }) {
+  if (pause.kind === 'input-requests') return <p class="question">{pause.question}</p>
+  return <Json title="Arguments" value={pause.input} isExact />
+}
+
+/** The decision, or a form for it. */
+function Decision({ pause }: { readonly pause: Pause }) {
+  const { waiting } = useSession()
+  const { problem, attempt } = useAttempt()
+  const [isBusy, setBusy] = useState(false)
+  const decide = async (action: Action, body: object) => {
+    setBusy(true)
+    await attempt(() => waiting.decide(pause, action, body))
+    setBusy(false)
+  }
+  return (
+    <>
       {problem !== '' && (
         <p class="problem" role="alert">
           {problem}
         </p>
       )}
-      {!isOpen && <Verdict pause={pause} />}
-      {isOpen &&
-        (isApproval ? (
-          <ApprovalForm input={pause.input} decide={decide} isBusy={isBusy} />
-        ) : (
-          <AnswerForm options={pause.options} decide={decide} isBusy={isBusy} />
-        ))}
-    </article>
-  )
-}
-
-function useDecide(pause: Pause) {
-  const { api, waiting } = useSession()
-  const { problem, attempt } = useAttempt()
-  const [isBusy, setBusy] = useState(false)
-  const decide = async (action: string, body: object) => {
-    waiting.watch(pause)
-    setBusy(true)
-    // In the background: the run may continue for a long time, and its page shows the progress.
-    await attempt(() => api.post(`/api/v1/${pause.kind}/${pause.id}/${action}`, { ...body, background: true }))
-    // Someone else may have decided already. If this fails, the next refresh reads it again.
-    const stored = await readPause(api, pause.kind, pause.id).catch(() => null)
-    if (stored !== null) waiting.watch(stored)
-    setBusy(false)
-  }
-  return { decide, isBusy, problem }
-}
-
-function RunLinks({ pause: { run_id, root_run_id } }: { readonly pause: Pause }) {
-  return (
-    <>
-      <a href={hrefOfRun(run_id)}>run …{run_id.slice(-8)}</a>
-      {run_id !== root_run_id && <a href={hrefOfRun(root_run_id)}>child of …{root_run_id.slice(-8)}</a>}
-    </>
-  )
-}
-
-/** The full subject of the decision: exactly the call that will be made if it is approved. */
-function Question({ pause }: { readonly pause: Pause }) {
-  if (pause.kind === 'input-requests') return <p class="question">{pause.question}</p>
-  return (
-    <>
-      <p>
-        wants to call <code class="strong">{pause.tool}</code>
-      </p>
-      <Json title="Arguments" value={pause.input} isExact />
+      {pause.status !== 'pending' ? (
+        <Verdict pause={pause} />
+      ) : pause.kind === 'approvals' ? (
+        <ApprovalForm input={pause.input} decide={decide} isBusy={isBusy} />
+      ) : (
+        <AnswerForm options={pause.options} decide={decide} isBusy={isBusy} />
+      )}
     </>
   )
 }
@@ -124,42 +190,19 @@ function Verdict({ pause }: { readonly pause: Pause }) {
 
 function useVerdict(pause: Pause): string {
   const now = useNow()
-  const keyName = useKeyNames()
-  const { status, decided_at, decided_by } = pause
+  const who = useDecider()(pause)
+  const { status, decided_at } = pause
   if (status === 'expired') return 'Expired: no decision in time.'
   if (status === 'cancelled') return 'Cancelled: its run has ended.'
   const when = decided_at === null ? '' : ` ${ago(decided_at, now)}`
-  const who = decided_by === null ? '' : ` by ${keyName(decided_by)}`
   const reply = pause.kind === 'approvals' ? pause.comment : pause.answer
-  return `${status.charAt(0).toUpperCase()}${status.slice(1)}${when}${who}${reply === null ? '.' : `: ${reply}`}`
+  const by = who === '' ? '' : ` by ${who}`
+  return `${status.charAt(0).toUpperCase()}${status.slice(1)}${when}${by}${reply === null ? '.' : `: ${reply}`}`
 }
 
-interface KeyName {
-  readonly key_id: string
-  readonly name: string | null
-}
-
-const KEYS_MAX = 200
-
-const keysOf = new WeakMap<Api, Promise<readonly KeyName[]>>()
-
-/** The name of a key by its id, for who decided. The keys are read once, when a name is first needed. */
-function useKeyNames(): (keyId: string) => string {
-  const { api } = useSession()
-  const { data = [] } = useLoad(() => {
-    const keys = keysOf.get(api) ?? readKeys(api)
-    keysOf.set(api, keys)
-    keys.catch(() => keysOf.delete(api))
-    return keys
-  }, [])
-  return (keyId) => {
-    const name = data.find(({ key_id }) => key_id === keyId)?.name
-    return name ? `the key "${name}"` : `key …${keyId.slice(-8)}`
-  }
-}
-
-/** A decision stays known by its key after that was revoked. */
-async function readKeys(api: Api): Promise<readonly KeyName[]> {
-  const read = (status?: string) => api.get<Listed<KeyName>>('/api/v1/keys', { limit: KEYS_MAX, status })
-  return (await Promise.all([read(), read('revoked')])).flatMap(({ items }) => items)
+/** The person who decided, or the name of the key. */
+export function useDecider() {
+  const keyName = useKeyNames()
+  return ({ decided_by, decided_by_person }: Pick<Pause, 'decided_by' | 'decided_by_person'>) =>
+    decided_by === null ? '' : (decided_by_person ?? keyName(decided_by))
 }

@@ -1,48 +1,224 @@
-import { useEffect } from 'preact/hooks'
-import { address } from '../context/router.ts'
-import { useSession } from '../context/session.ts'
+import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
+import { count, counted } from '../../../base/format.ts'
+import { isNarrow } from '../context/browser.ts'
+import { address, hrefOf, navigate } from '../context/router.ts'
+import { type Session, useSession } from '../context/session.ts'
 import { isUuid } from '../data/records.ts'
-import { isPauseKind, type Pause } from '../data/waiting.ts'
-import { Empty, Skeleton } from '../parts/states.tsx'
-import { PauseCard } from './pause-card.tsx'
+import { isPauseKind, LISTED_MAX, type NamedPause, type PauseLine } from '../data/waiting.ts'
+import { Button, openTab, Tabs } from '../parts/controls.tsx'
+import { Empty, Problem, Skeleton } from '../parts/states.tsx'
+import { DecideDialog } from './decide-dialog.tsx'
+import { DecidedList } from './decided-list.ts'
+import { isFiltered, matches, pauseFilterOf, rowsOf } from './filters.ts'
+import { showCard, useListKeys } from './keys.ts'
+import { OpenPause } from './pause-card.tsx'
+import { PauseFilters } from './pause-filters.tsx'
+import { Choice, PauseRows } from './pause-rows.tsx'
+import { CHOSEN_MAX, WaitingList } from './waiting-list.ts'
 
-/** Pending approvals and questions of hosted runs: the one that a link names, then the newest, each with a form to decide it. */
+const TABS = { waiting: 'Waiting', decided: 'Decided' }
+
+const lists = new WeakMap<Session, WaitingList>()
+
+function listOf(session: Session): WaitingList {
+  const list = lists.get(session) ?? new WaitingList(session)
+  lists.set(session, list)
+  return list
+}
+
+/** Approvals and questions of hosted runs: those that wait for a person, and those that were decided. */
 export function WaitingView() {
-  const { waiting } = useSession()
-  const [kind, givenId = ''] = address.value.path
-  const id = givenId.toLowerCase()
-  useEffect(() => {
-    waiting.openView(isPauseKind(kind) && isUuid(id) ? { kind, id } : null)
-  }, [waiting, kind, id])
-  const isNamed = (pause: Pause) => pause.id === id
-  // First, so that another one is not decided by mistake.
-  const shown = waiting.shown.value.toSorted((a, b) => Number(isNamed(b)) - Number(isNamed(a)))
-  const note = waiting.isMissing.value
-    ? 'This link refers to something that is not in this workspace.'
-    : waiting.hasMore.value
-      ? 'Only the newest are shown; more appear as these are decided.'
-      : ''
+  const list = listOf(useSession())
+  const tabs = { name: 'tab', tabs: TABS }
+  const isDecided = openTab(tabs) === 'decided'
   return (
     <section class="view waiting" aria-label="Waiting">
       <div class="view-head">
         <h1>Waiting</h1>
-        <span class="hint" role="status">
-          {note}
-        </span>
+        <Tabs
+          label="Which"
+          {...tabs}
+          onChange={(tab) => navigate(hrefOf('waiting', [], { ...address.value.query, tab }))}
+        />
+        {!isDecided && <NewOnes list={list} />}
       </div>
-      {!waiting.pending.isLoaded.value && <Skeleton lines={6} />}
-      {waiting.pending.isLoaded.value && shown.length === 0 && (
-        <Empty title="Nothing is waiting for a person." icon="check">
-          <p>Approvals of tool calls, and questions of hosted agents, appear here.</p>
-        </Empty>
-      )}
-      <ol class="pauses">
-        {shown.map((pause) => (
-          <li key={pause.id} class={isNamed(pause) ? 'is-named' : ''}>
-            <PauseCard pause={pause} isNamed={isNamed(pause)} />
-          </li>
-        ))}
-      </ol>
+      {isDecided ? <Decided /> : <Pending list={list} />}
     </section>
+  )
+}
+
+function NewOnes({ list }: { readonly list: WaitingList }) {
+  const number = list.newCount.value
+  return (
+    <div role="status" class="new-runs">
+      {number > 0 && <Button class="small" text={`↑ ${count(number)} new`} onClick={() => list.showNew()} />}
+    </div>
+  )
+}
+
+/** The pause that the address names. */
+function namedPause(): NamedPause | null {
+  const [kind, id = ''] = address.value.path
+  return isPauseKind(kind) && isUuid(id) ? { kind, id: id.toLowerCase() } : null
+}
+
+function Pending({ list }: { readonly list: WaitingList }) {
+  const { waiting } = useSession()
+  const [deciding, setDeciding] = useState<readonly PauseLine[] | null>(null)
+  const [isOpened, setOpened] = useState(false)
+  useEffect(() => void list.open().then(() => setOpened(true)), [list])
+  const lines = list.kept.value
+  const { query } = address.value
+  const shown = useMemo(() => {
+    const filter = pauseFilterOf(query)
+    const found = lines.filter((line) => matches(line, filter))
+    return filter.isOldestFirst ? found.reverse() : found
+  }, [lines, JSON.stringify(query)])
+  const rows = useMemo(() => rowsOf(shown), [shown])
+  const decideChosen = () => setDeciding(shown.filter(({ id }) => list.chosen.value.has(id)))
+  useListKeys(list, decideChosen)
+  const { isLoaded, problem } = waiting.pending
+  const named = namedPause()
+  const linked = useRef('')
+  // A card stays above the list while it is open, also once the list has it: what is typed into it would be lost.
+  if (named?.id !== linked.current) linked.current = ''
+  if (isOpened && named !== null && !shown.some(({ id }) => id === named.id)) linked.current = named.id
+  const isLinked = linked.current !== ''
+  return (
+    <>
+      {lines.length > 0 && (
+        <PauseFilters lines={lines} isDecided={false}>
+          <ShownNote shown={shown.length} all={lines.length} hasMore={waiting.hasMore.value} />
+        </PauseFilters>
+      )}
+      {problem.value !== null && <Problem problem={problem.value} />}
+      {isLinked && named !== null && <LinkedPause named={named} list={list} />}
+      {!isLoaded.value && <Skeleton lines={6} />}
+      {isLoaded.value && rows.length === 0 && <Nothing isFiltered={isFiltered(pauseFilterOf(query))} />}
+      {rows.length > 0 && (
+        <PauseRows rows={rows} openId={isLinked ? '' : (named?.id ?? '')} label="Waiting for a person" list={list} />
+      )}
+      {rows.length > 0 && (
+        <ChoiceBar list={list} shown={shown} decide={decideChosen}>
+          {!isNarrow.value && (
+            <span class="hint">
+              <kbd>j</kbd> <kbd>k</kbd> move, <kbd>Enter</kbd> opens, <kbd>x</kbd> chooses, <kbd>a</kbd> and{' '}
+              <kbd>d</kbd> go to Approve and Reject
+            </span>
+          )}
+        </ChoiceBar>
+      )}
+      {deciding !== null && (
+        <DecideDialog
+          lines={deciding}
+          close={() => {
+            setDeciding(null)
+            list.choose([])
+          }}
+        />
+      )}
+    </>
+  )
+}
+
+interface ShownNoteProps {
+  readonly shown: number
+  readonly all: number
+  readonly hasMore: boolean
+}
+
+function ShownNote({ shown, all, hasMore }: ShownNoteProps) {
+  const number = `${shown === all ? '' : `${count(shown)} of `}${counted(all, 'request')}`
+  return (
+    <span class="hint" role="status">
+      {number}
+      {hasMore && `: the newest ${count(LISTED_MAX)} are listed; others follow as these are decided`}
+    </span>
+  )
+}
+
+/** A linked pause that the list does not have. It stands above all others, so that no other is decided by mistake. */
+function LinkedPause({ named, list }: { readonly named: NamedPause; readonly list?: WaitingList }) {
+  return (
+    <div class="panel pause-named">
+      <OpenPause
+        key={named.id}
+        {...named}
+        note="The request that you followed a link to"
+        onShown={(card) => showCard(card, list)}
+      />
+    </div>
+  )
+}
+
+function Nothing({ isFiltered }: { readonly isFiltered: boolean }) {
+  if (isFiltered) return <Empty title="No waiting request matches these filters." icon="filter" />
+  return (
+    <Empty title="Nothing is waiting for a person." icon="check">
+      <p>
+        A call waits here for approval if its tool <em>requires approval</em>; a question, if its agent may ask. Both
+        are settings of a hosted <a href={hrefOf('agents')}>agent</a>.
+      </p>
+    </Empty>
+  )
+}
+
+interface ChoiceBarProps {
+  readonly list: WaitingList
+  readonly shown: readonly PauseLine[]
+  readonly decide: () => void
+  readonly children: preact.ComponentChildren
+}
+
+/** Controls to choose all shown calls and to decide the chosen ones; they stay in view. */
+function ChoiceBar({ list, shown, decide, children }: ChoiceBarProps) {
+  const number = shown.reduce((sum, { id }) => sum + (list.chosen.value.has(id) ? 1 : 0), 0)
+  return (
+    <div class={`choice-bar ${number > 0 ? 'panel is-chosen' : ''}`}>
+      <label class="check">
+        <Choice list={list} lines={shown.slice(0, CHOSEN_MAX)} what="all calls that are shown" />
+        {number === 0 ? 'Choose all' : `${counted(number, 'call')} chosen`}
+      </label>
+      {number > 0 && <Button class="primary small" text="Decide…" onClick={decide} />}
+      {number > 0 && <Button class="quiet small" text="None" onClick={() => list.choose([])} />}
+      {children}
+    </div>
+  )
+}
+
+/** What was decided, and by whom. */
+function Decided() {
+  const { api, signal, waiting } = useSession()
+  const [list] = useState(() => new DecidedList(api, signal))
+  const filter = pauseFilterOf(address.value.query)
+  useEffect(() => list.open(filter), [list, JSON.stringify(filter)])
+  const { value: lines, isLoading, problem } = list.lines
+  const named = namedPause()
+  const isListed = lines.some(({ id }) => id === named?.id)
+  return (
+    <>
+      <PauseFilters lines={[...lines, ...waiting.pending.value]} isDecided />
+      {problem.value !== null && <Problem problem={problem.value} retry={() => void list.lines.load()} />}
+      {named !== null && !isListed && !isLoading.value && <LinkedPause named={named} />}
+      {lines.length === 0 && isLoading.value && <Skeleton lines={6} />}
+      {lines.length === 0 && !isLoading.value && problem.value === null && (
+        <Empty
+          title={list.hasMore.value ? 'None of the newest decisions match.' : 'Nothing has been decided yet.'}
+          icon="check"
+        />
+      )}
+      {lines.length > 0 && (
+        <PauseRows
+          rows={lines.map((line) => ({ type: 'pause', line, isInGroup: false }))}
+          openId={named?.id ?? ''}
+          label="Decided"
+        />
+      )}
+      {list.hasMore.value && (
+        <div class="list-end">
+          <Button class="quiet" text="Older decisions" onClick={() => void list.loadMore()} />
+        </div>
+      )}
+    </>
   )
 }

@@ -1,0 +1,166 @@
+import { note, type Profile, type RunPlan, type Step, task } from '../plan.ts'
+import type { Random } from '../random.ts'
+import { CLAUDE, HAIKU, Talk } from '../talk.ts'
+
+const SYSTEM = `You are first on call for Larkspur. Find out what is affected, have the logs analysed, and say what to do in two
+sentences. Wake a person only when customers cannot order.`
+const ANALYST = 'You read logs and metrics, and report what changed and when. Quote at most three lines.'
+
+interface Alert {
+  readonly alert: string
+  readonly service: string
+  readonly lines: readonly string[]
+  readonly cause: string
+  readonly advice: string
+  readonly severity: 'low' | 'high'
+}
+
+const ALERTS: readonly Alert[] = [
+  {
+    alert: 'p95 of checkout above 2 s for 10 minutes',
+    service: 'checkout',
+    lines: ['09:41:07 pool exhausted: 40 of 40 connections in use', '09:41:09 waited 1,870 ms for a connection'],
+    cause: 'Since the deployment at 09:38 each request holds a second database connection.',
+    advice:
+      'Roll back checkout to 5.12.3; it released its connection before calling the payment provider. Customers can order, slowly.',
+    severity: 'high',
+  },
+  {
+    alert: 'Error rate of search above 1 %',
+    service: 'search',
+    lines: ['index bikes-2026-11-20 not found, using bikes-2026-11-19', 'alias swap failed: timeout'],
+    cause: "Last night's swap of the search index timed out, so some shards answer from the old index.",
+    advice: 'Repeat the swap; it is idempotent. No customer is blocked, results are a day old.',
+    severity: 'low',
+  },
+  {
+    alert: 'Queue of e-mails grows: 4,200 waiting',
+    service: 'mailer',
+    lines: ['429 Too Many Requests from the mail provider', 'retry in 60 s (attempt 14)'],
+    cause: 'The newsletter uses the same quota as order confirmations.',
+    advice: 'Pause the newsletter until 18:00. Confirmations then catch up within twenty minutes.',
+    severity: 'low',
+  },
+  {
+    alert: 'Stock of warehouse Lyon not updated for 2 hours',
+    service: 'stock-sync',
+    lines: ['TLS handshake failed: certificate expired at 06:00:00', 'sync skipped, 212 files waiting'],
+    cause: 'The certificate of the file server in Lyon expired this morning.',
+    advice:
+      'Ask the warehouse to renew the certificate; do not disable the check. Items of Lyon show "in 3 days" until then.',
+    severity: 'low',
+  },
+]
+
+const FAILURE_RATE = 0.08
+
+/** Looks into alerts, and has another agent analyse the logs. */
+export const onCall: Profile = {
+  name: 'On-call triage',
+  description: 'Looks into alerts, has the logs analysed by another agent, and says what to do.',
+  sender: 'client',
+  share: 1,
+  versions: [
+    { release: '0.3.0', model: 'claude-3-7-sonnet' },
+    { release: '0.4.0', model: 'claude-sonnet-4-5', pages_people: 'only when customers cannot order' },
+  ],
+  episode(random) {
+    const each = random.pick(ALERTS)
+    const id = `INC-${random.int(300, 990)}`
+    return [
+      {
+        input: { alert: each.alert, service: each.service, incident: id },
+        triggerType: 'webhook',
+        externalRunId: id,
+        sessionId: id,
+        externalUserId: 'pager@larkspur.example',
+        tags: ['on-call', `service:${each.service}`, `severity:${each.severity}`],
+        metadata: { release: '0.4.0' },
+        ...triage(each, random),
+      },
+    ]
+  },
+}
+
+function triage(each: Alert, random: Random): Pick<RunPlan, 'steps' | 'outcome'> {
+  const { alert, service, lines, cause, advice } = each
+  const fails = random.chance(FAILURE_RATE)
+  const talk = new Talk(random, CLAUDE, SYSTEM).user(`${alert} (${service})`)
+  const scope = talk.uses(
+    {
+      tool: 'list_deployments',
+      args: { service, hours: 24 },
+      result: { deployments: random.int(0, 4) },
+      typicalMs: 190,
+    },
+    {
+      tool: 'query_metrics',
+      args: { service, metric: 'error_rate' },
+      result: { now: 0.021, before: 0.002 },
+      typicalMs: 310,
+    },
+  )
+  const asked = task(
+    'analyse the logs',
+    [{ kind: 'child', to: logAnalyst.name, plan: analysis(each, random, fails) }],
+    {
+      error: fails ? 'the analysis failed' : undefined,
+    },
+  )
+  const found = task('find what is affected', [...scope, asked], { input: { alert }, output: { service } })
+  if (fails) {
+    const message = 'The logs could not be analysed: access to the log store was denied'
+    const detail = { reason: 'forbidden', store: 'logs', role: 'on-call-agent' }
+    const steps: Step[] = [
+      found,
+      note('error', 'agent.gave_up', { message }),
+      note('warn', 'person.paged', { to: 'duty engineer' }),
+    ]
+    return { steps, outcome: { status: 'failed', message, detail } }
+  }
+  talk.before('The analyst says:', `${cause}\n\n> ${lines.join('\n> ')}`).user('What should be done?')
+  const steps: Step[] = [
+    found,
+    task('advise', [
+      talk.says(advice),
+      note(each.severity === 'high' ? 'warn' : 'info', 'incident.updated', { text: advice }, 90),
+    ]),
+  ]
+  return { steps, outcome: { status: 'completed', output: { cause, advice } } }
+}
+
+/** Only works for other agents. */
+export const logAnalyst: Profile = {
+  name: 'Log analyst',
+  description: 'Reads logs and metrics for other agents.',
+  sender: 'client',
+  share: 0,
+  versions: [{ release: '0.2.0', model: 'claude-haiku-4-5' }],
+  episode(random) {
+    return [analysis(random.pick(ALERTS), random, false)]
+  },
+}
+
+function analysis({ service, lines, cause }: Alert, random: Random, fails: boolean): RunPlan {
+  const talk = new Talk(random, HAIKU, ANALYST).user(`What changed in ${service}?`)
+  const error = fails ? 'HTTP 403: role on-call-agent may not read logs' : undefined
+  const read = talk.uses({
+    tool: 'search_logs',
+    args: { service, level: 'error', minutes: 60 },
+    result: { matches: random.int(20, 4_000), sample: lines },
+    typicalMs: 800,
+    error,
+  })
+  const base = {
+    input: { service, question: 'What changed, and when?' },
+    triggerType: 'sdk',
+    tags: ['logs', `service:${service}`],
+    metadata: { release: '0.2.0' },
+  } as const
+  if (error !== undefined) {
+    const steps = [task('read the logs', read, { error })]
+    return { ...base, steps, outcome: { status: 'failed', message: error, detail: { reason: 'forbidden' } } }
+  }
+  const steps = [task('read the logs', read, { output: { lines } }), talk.says(cause)]
+  return { ...base, steps, outcome: { status: 'completed', output: { finding: cause, lines } } }
+}

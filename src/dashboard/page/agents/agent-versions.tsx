@@ -1,0 +1,205 @@
+import { useEffect, useState } from 'preact/hooks'
+import { words } from '../../../base/format.ts'
+import { useKeyNames } from '../context/key-names.ts'
+import { address, hrefOf, setQuery } from '../context/router.ts'
+import { useSession } from '../context/session.ts'
+import type { Listed } from '../data/api.ts'
+import { plain } from '../data/json.ts'
+import { useAttempt, useLoad } from '../data/loading.ts'
+import type { Agent, Schemas } from '../data/records.ts'
+import { Button, Dialog } from '../parts/controls.tsx'
+import { Diff } from '../parts/diff.tsx'
+import { Select } from '../parts/fields.tsx'
+import { Problem, Skeleton } from '../parts/states.tsx'
+import { Ago } from '../parts/time.tsx'
+
+type Summary = Schemas['AgentVersionSummary']
+type Version = Schemas['AgentVersion']
+
+/** The service keeps no more. */
+const LIST_LIMIT = 200
+
+/** The versions of an agent: who made them and when, what changed between any two, and a button to restore one. */
+export function AgentVersions({ agent }: { readonly agent: Agent }) {
+  const { api, directory } = useSession()
+  const path = `/api/v1/agents/${agent.agent_id}/versions`
+  const { data, problem } = useLoad(
+    (signal) => api.get<Listed<Summary>>(path, { limit: LIST_LIMIT }, signal),
+    [path, agent.version],
+    { subject: path },
+  )
+  const current = data?.items[0]?.version ?? agent.version
+  // If someone else has edited the agent, the page shows that version, too.
+  useEffect(() => {
+    if (current !== agent.version) void directory.refresh()
+  }, [current, agent.version])
+  if (data === undefined) return problem === undefined ? <Skeleton lines={5} /> : <Problem problem={problem} />
+  const { query } = address.value
+  const shown = Number(query.version ?? current)
+  const before = data.items.find(({ version }) => version < shown)?.version
+  const against = Number(query.with ?? before)
+  return (
+    <div class="agent-versions">
+      <div class="table-scroll">
+        <table class="run-list">
+          <thead>
+            <tr>
+              <th scope="col">Version</th>
+              <th scope="col">Changed</th>
+              <th scope="col">When</th>
+              <th scope="col" class="version-by">
+                By
+              </th>
+            </tr>
+          </thead>
+          <tbody>
+            {data.items.map((item) => (
+              <VersionRow key={item.version} item={item} agent={agent} isShown={item.version === shown} />
+            ))}
+          </tbody>
+        </table>
+      </div>
+      <Comparison agent={agent} versions={data.items} shown={shown} against={against} />
+    </div>
+  )
+}
+
+interface RowProps {
+  readonly item: Summary
+  readonly agent: Agent
+  readonly isShown: boolean
+}
+
+function VersionRow({ item, agent, isShown }: RowProps) {
+  const keyName = useKeyNames()
+  const { version, changes, restored_from, created_at, created_by, created_by_person } = item
+  const { sort } = address.value.query
+  const href = hrefOf('agents', [agent.agent_id], { tab: 'versions', version: String(version), sort })
+  return (
+    <tr aria-current={isShown ? 'true' : undefined}>
+      <td>
+        <a class="row-link" href={href} aria-current={isShown ? 'true' : undefined}>
+          Version {version}
+        </a>
+        {version === agent.version && <small>current</small>}
+      </td>
+      <td>
+        {restored_from !== null && <>restored from version {restored_from}: </>}
+        {changes.length === 0 ? <span class="hint">first version</span> : changes.map(words).join(', ')}
+      </td>
+      <td>
+        <Ago at={created_at} />
+      </td>
+      <td class="version-by">
+        {created_by === null ? <span class="hint">the service</span> : (created_by_person ?? keyName(created_by))}
+      </td>
+    </tr>
+  )
+}
+
+interface ComparisonProps {
+  readonly agent: Agent
+  readonly versions: readonly Summary[]
+  readonly shown: number
+  /** The version to compare with; NaN if there is none. */
+  readonly against: number
+}
+
+/** What differs between two versions, and a button to restore the shown one. */
+function Comparison({ agent, versions, shown, against }: ComparisonProps) {
+  const { api } = useSession()
+  const { data, problem } = useLoad(
+    async (signal) => {
+      const read = (version: number) =>
+        Number.isNaN(version)
+          ? null
+          : api.get<Version>(`/api/v1/agents/${agent.agent_id}/versions/${version}`, {}, signal)
+      return Promise.all([read(shown), read(against)])
+    },
+    [agent.agent_id, shown, against],
+  )
+  const others = versions.filter(({ version }) => version !== shown)
+  return (
+    <section class="comparison" aria-label={`Version ${shown}`}>
+      <div class="detail-head">
+        <h3>Version {shown}</h3>
+        {others.length > 0 && (
+          <Select
+            label="Compared with"
+            value={String(against)}
+            options={others.map(({ version }) => [String(version), `compared with version ${version}`] as const)}
+            onChange={(version) => setQuery({ with: version })}
+          />
+        )}
+        {shown !== agent.version && <Restore agent={agent} version={shown} />}
+      </div>
+      {problem !== undefined && <Problem problem={problem} />}
+      {data === undefined && problem === undefined && <Skeleton />}
+      {data?.[0] && <Differences now={data[0]} before={data[1]} />}
+    </section>
+  )
+}
+
+type Field = Exclude<keyof Version, keyof Summary>
+
+const FIELDS: readonly Field[] = [
+  ...(['name', 'description', 'status', 'model', 'prompt', 'tools', 'output_schema', 'allow_input_requests'] as const),
+  ...(['temperature', 'max_output_tokens', 'max_steps', 'timeout_seconds', 'budget_usd'] as const),
+  ...(['stale_after_seconds', 'metadata'] as const),
+]
+
+/** Each field that differs; all fields that have a value if there is nothing to compare with. */
+function Differences({ now, before }: { readonly now: Version; readonly before: Version | null }) {
+  const parts = FIELDS.map(
+    (field) => [field, before === null ? '' : textOf(before[field]), textOf(now[field])] as const,
+  )
+  const changed = parts.filter(([, was, is]) => was !== is)
+  if (changed.length === 0) return <p class="hint">The configurations are the same.</p>
+  return (
+    <>
+      {changed.map(([field, was, is]) => (
+        <section key={field} class="text-block">
+          <h4>{words(field)}</h4>
+          {before === null ? <pre tabIndex={0}>{is}</pre> : <Diff before={was} after={is} />}
+        </section>
+      ))}
+    </>
+  )
+}
+
+/** A value as it is compared: a text with its line breaks, anything else as JSON. */
+function textOf(value: unknown): string {
+  if (value === null || value === undefined) return 'not set'
+  return typeof value === 'string' ? value : plain(value)
+}
+
+function Restore({ agent, version }: { readonly agent: Agent; readonly version: number }) {
+  const { api, directory } = useSession()
+  const [isAsking, setAsking] = useState(false)
+  const { problem, attempt } = useAttempt()
+  const restore = () =>
+    attempt(async () => {
+      directory.put(await api.post<Agent>(`/api/v1/agents/${agent.agent_id}/versions/${version}/restore`, {}))
+      setAsking(false)
+      setQuery({ version: null, with: null })
+    })
+  return (
+    <>
+      <Button needs="admin" class="small" icon="retry" text="Restore this version" onClick={() => setAsking(true)} />
+      {isAsking && (
+        <Dialog title={`Restore version ${version} of ${agent.name}?`} close={() => setAsking(false)}>
+          <p>
+            Its configuration becomes version {agent.version + 1}, which new runs use. Runs that have started keep
+            theirs.
+            {agent.status === 'paused' && ' The agent stays paused.'}
+          </p>
+          {problem !== '' && <p class="problem">{problem}</p>}
+          <div class="actions">
+            <Button class="primary" text="Restore" onClick={() => void restore()} />
+            <Button text="Keep the current version" onClick={() => setAsking(false)} />
+          </div>
+        </Dialog>
+      )}
+    </>
+  )
+}

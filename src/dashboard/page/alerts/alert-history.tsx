@@ -1,0 +1,52 @@
+import { useSession } from '../context/session.ts'
+import type { Alert, AlertSeries, AlertState } from '../data/alerts.ts'
+import type { Result } from '../data/api.ts'
+import { numOrNull } from '../data/json.ts'
+import { useLoad } from '../data/loading.ts'
+import { Problem, Skeleton } from '../parts/states.tsx'
+import type { Change } from './series.ts'
+import { StateStrip } from './state-strip.tsx'
+import { TransitionTable } from './transition-table.tsx'
+
+const ROWS_MAX = 500
+const QUERY = `SELECT toString(series) AS series, state, previous_state, value, toUnixTimestamp64Milli(at) AS at
+FROM alert_states
+WHERE alert_id = {alert:UUID}
+ORDER BY seq DESC
+LIMIT {rows:UInt32}`
+const REFRESH_MS = 30_000
+
+/** What has changed, and when: all transitions since the alert was created, as far as they are retained. */
+export function AlertHistory({ alert: { alert_id, evaluated_at } }: { readonly alert: Alert }) {
+  const { queries } = useSession()
+  const { data, problem } = useLoad(
+    async (signal) => changesOf(await queries.run(QUERY, { alert: alert_id, rows: ROWS_MAX }, signal)),
+    [alert_id],
+    { everyMs: REFRESH_MS },
+  )
+  if (problem !== undefined) return <Problem problem={problem} />
+  if (data === undefined) return <Skeleton lines={4} />
+  const [first] = data
+  if (first === undefined) return <p class="hint">Its state has never changed.</p>
+  const endMs = Date.parse(evaluated_at ?? data.at(-1)?.at ?? first.at)
+  return (
+    <>
+      <StateStrip changes={data} fromMs={Date.parse(first.at)} toMs={endMs} />
+      <TransitionTable changes={data} />
+      {data.length === ROWS_MAX && <p class="hint">Only the latest {ROWS_MAX} are read; SQL has all.</p>}
+    </>
+  )
+}
+
+function changesOf({ rows }: Result): readonly Change[] {
+  return rows.toReversed().map(({ series, state, previous_state, value, at }): Change => {
+    return {
+      series: JSON.parse(String(series) || '{}') as AlertSeries,
+      from: previous_state as AlertState,
+      to: state as AlertState,
+      at: new Date(Number(at)).toISOString(),
+      value: numOrNull(value),
+      renotified: state === previous_state,
+    }
+  })
+}

@@ -1,0 +1,36 @@
+import type { ComponentType } from 'preact'
+import { useEffect, useState } from 'preact/hooks'
+import { ApiFailure } from '../data/api.ts'
+import { Problem, Skeleton } from '../parts/states.tsx'
+
+const NOT_LOADED = new ApiFailure(
+  'PAGE',
+  'This view could not be loaded. If the service has been updated meanwhile, reload the page.',
+  0,
+)
+
+/** A view whose code is loaded when it is first opened, so that the page itself opens faster. */
+export function lazyView(load: () => Promise<ComponentType>): ComponentType {
+  let loaded: ComponentType | undefined
+  return function LazyView() {
+    const [hasFailed, setFailed] = useState(false)
+    const [, setLoaded] = useState(loaded !== undefined)
+    useEffect(() => {
+      if (loaded !== undefined) return
+      load().then(
+        (view) => {
+          loaded = view
+          setLoaded(true)
+        },
+        () => setFailed(true),
+      )
+    }, [])
+    const View = loaded
+    if (View !== undefined) return <View />
+    return (
+      <section class="view" aria-label="Loading">
+        {hasFailed ? <Problem problem={NOT_LOADED} retry={() => location.reload()} /> : <Skeleton lines={8} />}
+      </section>
+    )
+  }
+}

@@ -1,0 +1,174 @@
+import { useState } from 'preact/hooks'
+import { address, hrefOf, navigate, setQuery } from '../context/router.ts'
+import { useSession } from '../context/session.ts'
+import { ApiFailure } from '../data/api.ts'
+import { type Board, editBoard, listBoards, listQueries } from '../data/boards.ts'
+import { useAttempt, useLoad } from '../data/loading.ts'
+import { Button } from '../parts/controls.tsx'
+import { RangePicker, useMovingRange } from '../parts/range.tsx'
+import { Problem, Skeleton } from '../parts/states.tsx'
+import { BoardCard } from './board-card.tsx'
+import { AddChartDialog, DeleteBoardDialog, NameDialog } from './dialogs.tsx'
+import { EmptyBoard, NoBoards } from './starters.tsx'
+
+/** What others have changed is seen within this time. */
+const REFRESH_MS = 30_000
+const BOARD_RANGE = '24h'
+
+/** Boards: named pages of pinned charts, which the people of the workspace share. */
+export function BoardsView() {
+  const { api } = useSession()
+  const [boardId] = address.value.path
+  // Read again for another board: a link may lead to one that somebody has just made.
+  const boards = useLoad((signal) => listBoards(api, signal), [boardId], { everyMs: REFRESH_MS, subject: 'boards' })
+  const [isNaming, setNaming] = useState(false)
+  const items = boards.data
+  const board = items?.find(({ board_id }) => board_id === boardId?.toLowerCase()) ?? (boardId ? undefined : items?.[0])
+  const create = async (name: string) => {
+    const created = await api.post<Board>('/api/v1/boards', { name })
+    boards.reload()
+    navigate(hrefOf('boards', [created.board_id]))
+  }
+  return (
+    <section class="view boards" aria-label="Boards">
+      <div class="view-head">
+        <h1>Boards</h1>
+        <nav class="board-tabs" aria-label="Boards of the workspace">
+          {items?.map(({ board_id, name }) => (
+            <a
+              key={board_id}
+              class="button small"
+              href={hrefOf('boards', [board_id], rangeMembers())}
+              aria-current={board_id === board?.board_id ? 'page' : undefined}
+            >
+              {name}
+            </a>
+          ))}
+          <Button needs="admin" class="small" icon="plus" text="New board" onClick={() => setNaming(true)} />
+        </nav>
+      </div>
+      {boards.problem !== undefined && <Problem problem={boards.problem} />}
+      {items === undefined && boards.problem === undefined && <Skeleton lines={6} />}
+      {items?.length === 0 && <NoBoards />}
+      {items !== undefined && items.length > 0 && board === undefined && (
+        <p class="hint">{boards.isLoading ? 'Loading…' : 'This board was deleted.'}</p>
+      )}
+      {board !== undefined && <BoardPage key={board.board_id} board={board} reload={boards.reload} />}
+      {isNaming && <NameDialog title="New board" name="" save={create} close={() => setNaming(false)} />}
+    </section>
+  )
+}
+
+/** The time range is that of the page: another board shows the same. */
+function rangeMembers() {
+  const { range, from, to, live } = address.value.query
+  return { range, from, to, live }
+}
+
+type Dialog = 'add' | 'rename' | 'delete'
+
+function BoardPage({ board, reload }: { readonly board: Board; readonly reload: () => void }) {
+  const { api } = useSession()
+  const { query } = address.value
+  const isStopped = query.live === 'off'
+  const shownRange = { range: BOARD_RANGE, ...query }
+  const range = useMovingRange(shownRange, isStopped)
+  const queries = useLoad((signal) => listQueries(api, signal), [board.version])
+  const [reads, setReads] = useState(0)
+  const [isEditing, setEditing] = useState(false)
+  const [dialog, setDialog] = useState<Dialog | null>(null)
+  const { problem, attempt } = useAttempt()
+  const { charts } = board
+  const edit = async (change: Parameters<typeof editBoard>[2]) => {
+    try {
+      await editBoard(api, board, change)
+    } catch (error) {
+      // A name that is taken is a conflict, too.
+      if (change.name === undefined && error instanceof ApiFailure && error.code === 'CONFLICT')
+        throw new ApiFailure(
+          'CONFLICT',
+          'Somebody else has changed this board. You now see their version; try again.',
+          0,
+        )
+      throw error
+    } finally {
+      reload()
+    }
+  }
+  const arrange = (to: Board['charts']) => void attempt(() => edit({ charts: to }))
+  const byId = new Map(queries.data?.map((each) => [each.query_id, each]))
+  const close = () => setDialog(null)
+  return (
+    <>
+      <div class="filters board-tools">
+        <RangePicker preset={BOARD_RANGE} />
+        {range.isMoving && (
+          <Button
+            class={`small live-toggle ${isStopped ? '' : 'is-live'}`}
+            icon={isStopped ? 'play' : 'live'}
+            text="Live"
+            aria-pressed={!isStopped}
+            onClick={() => setQuery({ live: isStopped ? null : 'off' })}
+          />
+        )}
+        <Button class="small" icon="retry" text="Refresh" onClick={() => setReads(reads + 1)} />
+        <div class="run-actions">
+          <Button needs="admin" class="small" icon="plus" text="Add chart" onClick={() => setDialog('add')} />
+          <Button
+            needs="admin"
+            class="small"
+            icon="edit"
+            text={isEditing ? 'Done' : 'Edit'}
+            aria-pressed={isEditing}
+            onClick={() => setEditing(!isEditing)}
+          />
+          {isEditing && (
+            <>
+              <Button class="small" text="Rename" onClick={() => setDialog('rename')} />
+              <Button class="small" text="Delete board" onClick={() => setDialog('delete')} />
+            </>
+          )}
+        </div>
+      </div>
+      {problem !== '' && (
+        <p class="problem" role="alert">
+          {problem}
+        </p>
+      )}
+      {queries.problem !== undefined && <Problem problem={queries.problem} />}
+      {charts.length === 0 && <EmptyBoard />}
+      {queries.data !== undefined && (
+        <div class="board-grid">
+          {charts.map(({ query_id }, at) => (
+            <BoardCard
+              key={`${query_id} ${charts.slice(0, at).filter((each) => each.query_id === query_id).length}`}
+              query={byId.get(query_id)}
+              range={range}
+              shownRange={shownRange}
+              moment={`${range.movedAtMs} ${reads}`}
+              edit={
+                isEditing
+                  ? {
+                      earlier: at === 0 ? null : () => arrange(moved(charts, at, at - 1)),
+                      later: at === charts.length - 1 ? null : () => arrange(moved(charts, at, at + 1)),
+                      remove: () => arrange(charts.toSpliced(at, 1)),
+                    }
+                  : null
+              }
+            />
+          ))}
+        </div>
+      )}
+      {dialog === 'add' && <AddChartDialog board={board} queries={queries.data ?? []} edit={edit} close={close} />}
+      {dialog === 'rename' && (
+        <NameDialog title="Rename board" name={board.name} save={(name) => edit({ name })} close={close} />
+      )}
+      {dialog === 'delete' && <DeleteBoardDialog board={board} close={close} reload={reload} />}
+    </>
+  )
+}
+
+function moved<T>(list: readonly T[], from: number, to: number): T[] {
+  const rest = list.toSpliced(from, 1)
+  return rest.toSpliced(to, 0, list[from] as T)
+}

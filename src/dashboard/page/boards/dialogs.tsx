@@ -1,0 +1,115 @@
+import { useState } from 'preact/hooks'
+import { hrefOf, navigate } from '../context/router.ts'
+import { useSession } from '../context/session.ts'
+import { BOARD_CHARTS_MAX, type Board, type SavedQuery } from '../data/boards.ts'
+import { useAttempt } from '../data/loading.ts'
+import { Button, Dialog } from '../parts/controls.tsx'
+import { Field } from '../parts/fields.tsx'
+
+interface NameDialogProps {
+  readonly title: string
+  /** The present name. */
+  readonly name: string
+  readonly save: (name: string) => Promise<unknown>
+  readonly close: () => void
+}
+
+/** Asks for the name of a board. */
+export function NameDialog({ title, name: present, save, close }: NameDialogProps) {
+  const [name, setName] = useState(present)
+  const { problem, submit } = useAttempt()
+  const send = submit(async () => {
+    await save(name.trim())
+    close()
+  })
+  return (
+    <Dialog title={title} close={close}>
+      <form onSubmit={send}>
+        <Field label="Name" hint="Everyone in the workspace sees it." problem={problem}>
+          <input required value={name} onInput={({ currentTarget }) => setName(currentTarget.value)} />
+        </Field>
+        <div class="actions">
+          <Button type="submit" class="primary" text="Save" />
+        </div>
+      </form>
+    </Dialog>
+  )
+}
+
+interface AddChartDialogProps {
+  readonly board: Board
+  readonly queries: readonly SavedQuery[]
+  readonly edit: (change: { readonly charts: Board['charts'] }) => Promise<unknown>
+  readonly close: () => void
+}
+
+/** Chooses a saved query that the board does not have yet. */
+export function AddChartDialog({ board, queries, edit, close }: AddChartDialogProps) {
+  const pinned = new Set(board.charts.map(({ query_id }) => query_id))
+  const others = queries.filter(({ query_id }) => !pinned.has(query_id))
+  const [chosen, setChosen] = useState(others[0]?.query_id)
+  const { problem, submit } = useAttempt()
+  const add = submit(async () => {
+    if (chosen === undefined) return
+    await edit({ charts: [...board.charts, { query_id: chosen }] })
+    close()
+  })
+  const isFull = board.charts.length >= BOARD_CHARTS_MAX
+  return (
+    <Dialog title="Add a chart" close={close}>
+      <form onSubmit={add}>
+        {isFull && <p>A board has at most {BOARD_CHARTS_MAX} charts. Remove one, or make another board.</p>}
+        {!isFull && others.length === 0 && <p>Every saved query is on this board.</p>}
+        {!isFull && others.length > 0 && (
+          <Field label="Saved query" problem={problem}>
+            <select value={chosen} onChange={({ currentTarget }) => setChosen(currentTarget.value)}>
+              {others.map(({ query_id, name }) => (
+                <option key={query_id} value={query_id}>
+                  {name}
+                </option>
+              ))}
+            </select>
+          </Field>
+        )}
+        <div class="actions">
+          {!isFull && others.length > 0 && <Button type="submit" class="primary" text="Add" />}
+          <a class="button" href={hrefOf('sql')}>
+            Write a query
+          </a>
+        </div>
+      </form>
+    </Dialog>
+  )
+}
+
+interface DeleteBoardDialogProps {
+  readonly board: Board
+  readonly close: () => void
+  readonly reload: () => void
+}
+
+export function DeleteBoardDialog({ board, close, reload }: DeleteBoardDialogProps) {
+  const { api } = useSession()
+  const { problem, submit } = useAttempt()
+  const remove = submit(async () => {
+    await api.delete(`/api/v1/boards/${board.board_id}`)
+    reload()
+    navigate(hrefOf('boards'))
+  })
+  return (
+    <Dialog title={`Delete "${board.name}"?`} close={close}>
+      <form onSubmit={remove}>
+        <p>It will be deleted for everyone. Its saved queries stay.</p>
+        {problem !== '' && (
+          <p class="problem" role="alert">
+            {problem}
+          </p>
+        )}
+        <div class="actions">
+          <Button type="submit" class="danger" text="Delete the board" />
+          <Button text="Keep" onClick={close} />
+        </div>
+      </form>
+    </Dialog>
+  )
+}

@@ -1,0 +1,40 @@
+import { signal } from '@preact/signals'
+import { address, setQuery } from '../context/router.ts'
+import { statusesOf } from './filters.ts'
+import { COLUMNS, type Column } from './run-table.tsx'
+
+/** Which columns the list of runs has: kept in the address, and remembered for when it names none. */
+
+const DEFAULT = ['started', 'duration', 'input', 'output', 'tokens', 'cost']
+const STORED = 'run-columns'
+/** In the address: only the columns that are always shown. */
+const NONE = 'none'
+
+const remembered = signal(globalThis.localStorage?.getItem(STORED)?.split(',') ?? DEFAULT)
+
+/** The columns that the address names, or else those that the user chose last. */
+export function chosenColumns(): readonly string[] {
+  const { cols } = address.value.query
+  const named = cols?.split(',') ?? remembered.value
+  return COLUMNS.map(({ name }) => name).filter((name) => named.includes(name))
+}
+
+/** The columns as the address names them. */
+export function columnsText(names: readonly string[]): string {
+  return names.join() || NONE
+}
+
+export function toggleColumn(toggled: string): void {
+  const chosen = chosenColumns()
+  const next = COLUMNS.map(({ name }) => name).filter((name) => chosen.includes(name) !== (name === toggled))
+  remembered.value = next
+  localStorage.setItem(STORED, next.join())
+  setQuery({ cols: columnsText(next) })
+}
+
+/** The columns that are shown: the chosen ones, and the error where the filter asks for failed runs. */
+export function shownColumns(status: string): readonly Column[] {
+  const chosen = chosenColumns()
+  const isAboutFailures = statusesOf(status).some((name) => name === 'failed' || name === 'timed_out')
+  return COLUMNS.filter(({ name }) => chosen.includes(name) || (name === 'error' && isAboutFailures))
+}

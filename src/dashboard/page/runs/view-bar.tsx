@@ -1,0 +1,178 @@
+import { useState } from 'preact/hooks'
+import { address, hrefOf, setQuery } from '../context/router.ts'
+import { useSession } from '../context/session.ts'
+import { listAll } from '../data/api.ts'
+import { useAttempt, useLoad } from '../data/loading.ts'
+import { Button, Dialog } from '../parts/controls.tsx'
+import { Field } from '../parts/fields.tsx'
+import { COMMON_VIEWS, commonView, isSameQuery, queryOfView, type RunView, savedQuery } from './saved-views.ts'
+
+/** The limit of the service. */
+const VIEWS_MAX = 100
+
+const pathOf = (name: string) => `/api/v1/views/${encodeURIComponent(name)}`
+
+/** The common views and those of the workspace, with buttons for the one that is open. */
+export function ViewBar() {
+  const { api } = useSession()
+  const saved = useLoad((signal) => listAll<RunView>(api, '/api/v1/views', VIEWS_MAX, signal), [])
+  const [dialog, setDialog] = useState<'save' | 'rename' | 'delete' | null>(null)
+  const { problem, attempt } = useAttempt()
+  const { query } = address.value
+  // The oldest first, so that new ones move no other.
+  const views = saved.data?.items.toReversed() ?? []
+  const open = views.find(({ name }) => name === query.view)
+  const common = commonView(query)
+  const close = () => {
+    setDialog(null)
+    saved.reload()
+  }
+  const update = ({ name }: RunView) =>
+    attempt(async () => {
+      await saveAs(api, name)
+      saved.reload()
+    })
+  const isChanged = open !== undefined && !isSameQuery(queryOfView(open), query)
+  return (
+    <div class="view-bar">
+      <nav class="view-links" aria-label="Views of the list">
+        {COMMON_VIEWS.map(([name, each]) => (
+          <a key={name} href={hrefOf('runs', [], each)} aria-current={name === common ? 'page' : undefined}>
+            {name}
+          </a>
+        ))}
+        {views.map((view) => (
+          <a
+            key={`saved ${view.name}`}
+            href={hrefOf('runs', [], queryOfView(view))}
+            aria-current={view === open ? 'page' : undefined}
+            title={view.name}
+          >
+            {view.name}
+          </a>
+        ))}
+      </nav>
+      {isChanged && <Button needs="admin" class="small" text={`Save "${open.name}"`} onClick={() => update(open)} />}
+      {(isChanged || (open === undefined && common !== 'All')) && (
+        <Button
+          needs="admin"
+          class="small"
+          icon="plus"
+          text={isChanged ? 'Save as…' : 'Save view'}
+          onClick={() => setDialog('save')}
+        />
+      )}
+      {open !== undefined && !isChanged && (
+        <>
+          <Button needs="admin" class="small quiet" text="Rename" onClick={() => setDialog('rename')} />
+          <Button needs="admin" class="small quiet" text="Delete" onClick={() => setDialog('delete')} />
+        </>
+      )}
+      {problem !== '' && (
+        <p class="problem" role="alert">
+          {problem}
+        </p>
+      )}
+      {dialog === 'save' && <SaveDialog views={views} close={close} />}
+      {dialog === 'rename' && open !== undefined && <RenameDialog view={open} close={close} />}
+      {dialog === 'delete' && open !== undefined && <DeleteDialog view={open} close={close} />}
+    </div>
+  )
+}
+
+/** Saves what the list shows, and opens it as that view. */
+async function saveAs(api: ReturnType<typeof useSession>['api'], name: string): Promise<void> {
+  const query = savedQuery(address.peek().query)
+  setQuery(queryOfView(await api.put<RunView>(pathOf(name), { query })))
+}
+
+interface SaveDialogProps {
+  readonly views: readonly RunView[]
+  readonly close: () => void
+}
+
+function SaveDialog({ views, close }: SaveDialogProps) {
+  const { api } = useSession()
+  const [name, setName] = useState('')
+  const { problem, submit } = useAttempt()
+  const isTaken = views.some((view) => view.name === name.trim())
+  const save = submit(async () => {
+    await saveAs(api, name.trim())
+    close()
+  })
+  return (
+    <Dialog title="Save this view" close={close}>
+      <form onSubmit={save}>
+        <Field
+          label="Name"
+          hint={
+            isTaken
+              ? 'A view with this name exists. It will be replaced for everyone.'
+              : 'Everyone in the workspace sees it.'
+          }
+          problem={problem}
+        >
+          <input required value={name} onInput={({ currentTarget }) => setName(currentTarget.value)} />
+        </Field>
+        <p class="hint">Keeps the filters, the columns and the order of the list.</p>
+        <div class="actions">
+          <Button type="submit" class="primary" text={isTaken ? 'Replace' : 'Save'} />
+        </div>
+      </form>
+    </Dialog>
+  )
+}
+
+interface ViewDialogProps {
+  readonly view: RunView
+  readonly close: () => void
+}
+
+function RenameDialog({ view, close }: ViewDialogProps) {
+  const { api } = useSession()
+  const [name, setName] = useState(view.name)
+  const { problem, submit } = useAttempt()
+  const rename = submit(async () => {
+    const { name: renamed } = await api.patch<RunView>(pathOf(view.name), { name: name.trim() })
+    setQuery({ view: renamed })
+    close()
+  })
+  return (
+    <Dialog title={`Rename "${view.name}"`} close={close}>
+      <form onSubmit={rename}>
+        <Field label="Name" problem={problem}>
+          <input required value={name} onInput={({ currentTarget }) => setName(currentTarget.value)} />
+        </Field>
+        <div class="actions">
+          <Button type="submit" class="primary" text="Rename" />
+        </div>
+      </form>
+    </Dialog>
+  )
+}
+
+function DeleteDialog({ view, close }: ViewDialogProps) {
+  const { api } = useSession()
+  const { problem, submit } = useAttempt()
+  const remove = submit(async () => {
+    await api.delete(pathOf(view.name))
+    setQuery({ view: null })
+    close()
+  })
+  return (
+    <Dialog title={`Delete the view "${view.name}"?`} close={close}>
+      <form onSubmit={remove}>
+        <p>It will be deleted for everyone. The runs stay.</p>
+        {problem !== '' && (
+          <p class="problem" role="alert">
+            {problem}
+          </p>
+        )}
+        <div class="actions">
+          <Button type="submit" class="danger" text="Delete the view" />
+          <Button text="Keep" onClick={close} />
+        </div>
+      </form>
+    </Dialog>
+  )
+}

@@ -1,0 +1,173 @@
+import { useState } from 'preact/hooks'
+import { useSession } from '../context/session.ts'
+import { listAll } from '../data/api.ts'
+import { failureOf, useAttempt, useLoad } from '../data/loading.ts'
+import { type FieldProblem, fieldProblemOf, problemAt } from '../data/problems.ts'
+import type { Schemas } from '../data/records.ts'
+import { Button, CopyButton, Dialog } from '../parts/controls.tsx'
+import { Field } from '../parts/fields.tsx'
+import { Problem, Skeleton } from '../parts/states.tsx'
+import { Ago, Moment } from '../parts/time.tsx'
+
+type Secret = Schemas['Secret']
+
+const PATH = '/api/v1/secrets'
+const SECRETS_MAX = 1_000
+
+/** The secrets of the workspace: set, replace and delete them. No value is ever shown, not even the one just typed. */
+export function SecretList() {
+  const { api } = useSession()
+  const { data, problem, reload } = useLoad((signal) => listAll<Secret>(api, PATH, SECRETS_MAX, signal), [])
+  /** The name of the secret whose value is being replaced; empty for a new one. */
+  const [replaced, setReplaced] = useState('')
+  const done = () => {
+    setReplaced('')
+    reload()
+  }
+  return (
+    <section class="panel secrets" aria-label="Secrets">
+      <p class="hint">
+        Values for headers of tools, where <code>{'{{secret:NAME}}'}</code> stands for one. They are stored encrypted,
+        and neither this page nor the API shows them again.
+      </p>
+      <SecretForm key={replaced} replaced={replaced} known={data?.items.map(({ name }) => name) ?? []} done={done} />
+      {problem !== undefined && <Problem problem={problem} />}
+      {data === undefined && problem === undefined && <Skeleton />}
+      {data?.items.length === 0 && <p class="hint quiet-note">No secrets yet.</p>}
+      {data !== undefined && data.items.length > 0 && (
+        <div class="table-scroll">
+          <table>
+            <thead>
+              <tr>
+                <th scope="col">Name</th>
+                <th scope="col" class="key-created">
+                  Created
+                </th>
+                <th scope="col">Set</th>
+                <th scope="col">
+                  <span class="unseen">Actions</span>
+                </th>
+              </tr>
+            </thead>
+            <tbody>
+              {data.items.map((secret) => (
+                <SecretRow key={secret.name} secret={secret} replace={setReplaced} reload={reload} />
+              ))}
+            </tbody>
+          </table>
+        </div>
+      )}
+    </section>
+  )
+}
+
+interface FormProps {
+  readonly replaced: string
+  /** Names of the secrets. */
+  readonly known: readonly string[]
+  readonly done: () => void
+}
+
+function SecretForm({ replaced, known, done }: FormProps) {
+  const { api } = useSession()
+  const [name, setName] = useState(replaced)
+  const [value, setValue] = useState('')
+  const [problem, setProblem] = useState<FieldProblem | null>(null)
+  const isNew = replaced === ''
+  const save = async (event: Event) => {
+    event.preventDefault()
+    try {
+      await api.put(`${PATH}/${encodeURIComponent(name)}`, { value })
+      setName('')
+      setValue('')
+      setProblem(null)
+      done()
+    } catch (error) {
+      setProblem(fieldProblemOf(failureOf(error).message))
+    }
+  }
+  const wrongName = problemAt(problem, 'path.name')
+  const wrongValue = problemAt(problem, 'value')
+  return (
+    <form class="secret-form" onSubmit={save}>
+      <Field label="Name" hint="Capital letters, digits and _." problem={wrongName}>
+        <input
+          class="mono"
+          required
+          readOnly={!isNew}
+          placeholder="API_TOKEN"
+          autocomplete="off"
+          spellcheck={false}
+          aria-invalid={wrongName !== ''}
+          value={name}
+          onInput={({ currentTarget }) => setName(currentTarget.value)}
+        />
+      </Field>
+      <Field label={isNew ? 'Value' : 'New value'} problem={wrongValue}>
+        <input
+          type="password"
+          required
+          autocomplete="new-password"
+          aria-invalid={wrongValue !== ''}
+          value={value}
+          onInput={({ currentTarget }) => setValue(currentTarget.value)}
+        />
+      </Field>
+      <div class="actions">
+        <Button
+          needs="admin"
+          type="submit"
+          class="primary"
+          text={known.includes(name) ? `Replace ${name}` : 'Set the secret'}
+        />
+        {!isNew && <Button text="Keep it" onClick={done} />}
+        {problem !== null && wrongName === '' && wrongValue === '' && <span class="bad-text">{problem.text}</span>}
+      </div>
+    </form>
+  )
+}
+
+interface RowProps {
+  readonly secret: Secret
+  readonly replace: (name: string) => void
+  readonly reload: () => void
+}
+
+function SecretRow({ secret: { name, created_at, updated_at }, replace, reload }: RowProps) {
+  const { api } = useSession()
+  const [isDeleting, setDeleting] = useState(false)
+  const { problem, attempt } = useAttempt()
+  const remove = () =>
+    attempt(async () => {
+      await api.delete(`${PATH}/${name}`)
+      reload()
+    })
+  return (
+    <tr>
+      <td>
+        <code>{name}</code>
+        <CopyButton text={() => `{{secret:${name}}}`} label={`Copy the placeholder of ${name}`} />
+      </td>
+      <td class="key-created">
+        <Moment at={created_at} />
+      </td>
+      <td>
+        <Ago at={updated_at} />
+      </td>
+      <td class="row-actions">
+        <Button needs="admin" class="small" text="Replace" onClick={() => replace(name)} />
+        <Button needs="admin" class="small" text="Delete" onClick={() => setDeleting(true)} />
+        {isDeleting && (
+          <Dialog title={`Delete the secret ${name}?`} close={() => setDeleting(false)}>
+            <p>Agents whose tools refer to it can no longer be invoked.</p>
+            {problem !== '' && <p class="problem">{problem}</p>}
+            <div class="actions">
+              <Button class="danger" text="Delete" onClick={() => void remove()} />
+              <Button text="Keep it" onClick={() => setDeleting(false)} />
+            </div>
+          </Dialog>
+        )}
+      </td>
+    </tr>
+  )
+}

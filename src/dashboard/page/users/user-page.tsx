@@ -1,0 +1,189 @@
+import { compact, count, counted, dollars, percent } from '../../../base/format.ts'
+import { hrefOf, hrefOfRun } from '../context/router.ts'
+import { useSession } from '../context/session.ts'
+import type { Listed } from '../data/api.ts'
+import { useLoad } from '../data/loading.ts'
+import type { Run, Schemas } from '../data/records.ts'
+import { BackLink, Button, CopyButton } from '../parts/controls.tsx'
+import { SessionLink } from '../parts/links.tsx'
+import { useMovingRange } from '../parts/range.tsx'
+import { Sparkline } from '../parts/sparkline.tsx'
+import { Empty, Facts, Problem, Skeleton, Status } from '../parts/states.tsx'
+import { Ago, Moment } from '../parts/time.tsx'
+import { useSessions } from '../sessions/session-list.ts'
+import { runCount, SessionTable } from '../sessions/session-table.tsx'
+import { readUserFigures } from './user-figures.ts'
+
+type User = Schemas['User']
+
+const REFRESH_MS = 15_000
+const SESSIONS_SHOWN = 10
+const RUNS_SHOWN = 20
+const RANGE = '30d'
+
+/** One user: totals, sessions, and the newest runs. */
+export function UserPage({ user }: { readonly user: string }) {
+  const { api } = useSession()
+  const { data, problem } = useLoad(
+    (signal) => api.get<User>(`/api/v1/users/${encodeURIComponent(user)}`, {}, signal),
+    [user],
+    { everyMs: REFRESH_MS },
+  )
+  return (
+    <section class="view user" aria-label="User">
+      <div class="view-head">
+        <BackLink href={hrefOf('users')} label="All users" />
+        <h1>{user}</h1>
+        <CopyButton text={() => user} label="Copy the user's id" />
+      </div>
+      {problem?.code === 'NOT_FOUND' ? (
+        <Empty title="No run names this user." icon="users" />
+      ) : (
+        <>
+          {problem !== undefined && <Problem problem={problem} />}
+          {data === undefined ? problem === undefined && <Skeleton lines={6} /> : <UserDetail user={data} />}
+        </>
+      )}
+    </section>
+  )
+}
+
+function UserDetail({ user }: { readonly user: User }) {
+  return (
+    <>
+      <div class="panel user-head">
+        <UserFacts user={user} />
+        <UserActivity user={user.external_user_id} />
+      </div>
+      <UserSessions user={user} />
+      <UserRuns user={user} />
+    </>
+  )
+}
+
+function UserFacts({ user }: { readonly user: User }) {
+  const { directory } = useSession()
+  const { agent_ids, usage, failed_count, failure_rate, cost_usd } = user
+  const agents = agent_ids.map((agent, at) => (
+    <>
+      {at > 0 && ', '}
+      <a href={hrefOf('agents', [agent])}>{directory.nameOf(agent)}</a>
+    </>
+  ))
+  return (
+    <Facts
+      facts={[
+        ['Sessions', count(user.session_count)],
+        ['Runs', runCount(user)],
+        ['Failed', failure_rate !== null && `${count(failed_count)} (${percent(failure_rate)})`],
+        ['Waiting', user.waiting_count > 0 && <Status name="awaiting_input" text={count(user.waiting_count)} />],
+        ['Tokens', usage.total_tokens > 0 && `${compact(usage.input_tokens)} in, ${compact(usage.output_tokens)} out`],
+        ['Cost', cost_usd > 0 && dollars(cost_usd)],
+        [agents.length > 1 ? 'Agents' : 'Agent', agents],
+        ['First seen', <Moment key="first" at={user.first_seen_at} />],
+        ['Last seen', <Ago key="last" at={user.last_seen_at} />],
+      ]}
+    />
+  )
+}
+
+/** The runs of the last month as bars, like those of the lists. */
+function UserActivity({ user }: { readonly user: string }) {
+  const { queries } = useSession()
+  const range = useMovingRange({ range: RANGE })
+  const { data } = useLoad((signal) => readUserFigures(queries, range, signal, user), [range.fromMs, range.toMs, user])
+  const [figures] = data ?? []
+  if (figures === undefined) return null
+  const { runs, failed, counts, failures } = figures
+  return (
+    <figure class="user-activity">
+      <figcaption class="hint">
+        Last 30 days: {counted(runs, 'run')}, {count(failed)} failed
+      </figcaption>
+      <Sparkline label={`${counted(runs, 'run')}, ${failed} failed`} values={counts} bad={failures} />
+    </figure>
+  )
+}
+
+function UserSessions({ user }: { readonly user: User }) {
+  const { items, problem, showOlder } = useSessions({ external_user_id: user.external_user_id }, SESSIONS_SHOWN)
+  return (
+    <section class="user-part" aria-label="Sessions">
+      <h2>Sessions</h2>
+      {problem !== undefined && <Problem problem={problem} />}
+      {items === undefined && problem === undefined && <Skeleton lines={3} />}
+      {items?.length === 0 && <p class="hint">None of the user's runs belongs to a session.</p>}
+      {items !== undefined && items.length > 0 && <SessionTable sessions={items} isOfUser />}
+      {showOlder !== undefined && (
+        <div class="list-end">
+          <Button class="small" text="Show older sessions" onClick={showOlder} />
+        </div>
+      )}
+    </section>
+  )
+}
+
+function UserRuns({ user: { external_user_id, run_count } }: { readonly user: User }) {
+  const { api, directory } = useSession()
+  const where = { external_user_id, limit: RUNS_SHOWN }
+  const { data, problem } = useLoad(
+    (signal) => api.get<Listed<Run>>('/api/v1/runs', where, signal),
+    [where, run_count],
+    { everyMs: REFRESH_MS, subject: external_user_id },
+  )
+  return (
+    <section class="user-part" aria-label="Newest runs">
+      <div class="view-head">
+        <h2>Newest runs</h2>
+        <a class="button small" href={hrefOf('runs', [], { user: external_user_id })}>
+          All runs
+        </a>
+      </div>
+      {problem !== undefined && <Problem problem={problem} />}
+      {data === undefined ? (
+        problem === undefined && <Skeleton lines={4} />
+      ) : (
+        <div class="panel table-scroll user-runs">
+          <table class="run-list">
+            <thead>
+              <tr>
+                <th scope="col">Agent</th>
+                <th scope="col">Status</th>
+                <th scope="col" class="col-session">
+                  Session
+                </th>
+                <th scope="col" class="number col-tokens">
+                  Tokens
+                </th>
+                <th scope="col" class="number col-cost">
+                  Cost
+                </th>
+                <th scope="col">Started</th>
+              </tr>
+            </thead>
+            <tbody>
+              {data.items.map((run) => (
+                <tr key={run.run_id}>
+                  <td>
+                    <a class="row-link" href={hrefOfRun(run.run_id)}>
+                      {directory.nameOf(run.agent_id)}
+                    </a>
+                  </td>
+                  <td>
+                    <Status name={run.status} />
+                  </td>
+                  <td class="col-session">{run.session_id !== null && <SessionLink id={run.session_id} />}</td>
+                  <td class="number col-tokens">{run.usage.total_tokens > 0 && compact(run.usage.total_tokens)}</td>
+                  <td class="number col-cost">{run.cost_usd > 0 && dollars(run.cost_usd)}</td>
+                  <td>
+                    <Ago at={run.created_at} />
+                  </td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        </div>
+      )}
+    </section>
+  )
+}

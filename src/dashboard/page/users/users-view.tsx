@@ -1,0 +1,135 @@
+import { useState } from 'preact/hooks'
+import { compact, count, counted, dollars, percent } from '../../../base/format.ts'
+import { address } from '../context/router.ts'
+import { useSession } from '../context/session.ts'
+import { useLoad } from '../data/loading.ts'
+import { SearchField } from '../parts/fields.tsx'
+import { UserLink } from '../parts/links.tsx'
+import { RangePicker, useMovingRange } from '../parts/range.tsx'
+import { Sparkline } from '../parts/sparkline.tsx'
+import { Empty, Problem, Skeleton } from '../parts/states.tsx'
+import { Ago } from '../parts/time.tsx'
+import { readUserFigures, USERS_MAX, type UserFigures } from './user-figures.ts'
+import { UserPage } from './user-page.tsx'
+
+/** Long enough for users who come once a week. */
+const RANGE = '30d'
+
+/** The users that runs name, or the one that the address names. */
+export function UsersView() {
+  const [user] = address.value.path
+  return user === undefined ? <UserList /> : <UserPage key={user} user={user} />
+}
+
+function UserList() {
+  const { queries } = useSession()
+  const { query } = address.value
+  const [text, setText] = useState('')
+  const range = useMovingRange({ range: RANGE, ...query })
+  const { data, problem } = useLoad((signal) => readUserFigures(queries, range, signal), [range.fromMs, range.toMs])
+  const wanted = text.trim().toLowerCase()
+  const users = data?.filter(({ user }) => user.toLowerCase().includes(wanted))
+  return (
+    <section class="view users" aria-label="Users">
+      <div class="view-head">
+        <h1>Users</h1>
+        <div class="view-tools">
+          <RangePicker preset={RANGE} />
+        </div>
+      </div>
+      <SearchField icon="search" label="Search users" placeholder="Id of a user" value={text} onType={setText} />
+      {problem !== undefined && <Problem problem={problem} />}
+      {users === undefined && problem === undefined && <Skeleton lines={6} />}
+      {users?.length === 0 && <NoUsers wanted={text.trim()} />}
+      {users !== undefined && users.length > 0 && <UserTable users={users} />}
+      {data !== undefined && data.length > 0 && (
+        <p class="hint">
+          {data.length === USERS_MAX ? `The ${USERS_MAX} users who were active last` : counted(data.length, 'user')};{' '}
+          <code>GET /api/v1/users/:external_user_id</code> reads any.
+        </p>
+      )}
+    </section>
+  )
+}
+
+function UserTable({ users }: { readonly users: readonly UserFigures[] }) {
+  return (
+    <div class="panel table-scroll user-table">
+      <table class="run-list">
+        <thead>
+          <tr>
+            <th scope="col">User</th>
+            <th scope="col">Last run</th>
+            <th scope="col">Runs</th>
+            <th scope="col" class="number col-sessions">
+              Sessions
+            </th>
+            <th scope="col" class="number col-failed">
+              Failure rate
+            </th>
+            <th scope="col" class="number col-tokens">
+              Tokens
+            </th>
+            <th scope="col" class="number col-cost">
+              Cost
+            </th>
+          </tr>
+        </thead>
+        <tbody>
+          {users.map((figures) => (
+            <UserRow key={figures.user} figures={figures} />
+          ))}
+        </tbody>
+      </table>
+    </div>
+  )
+}
+
+function UserRow({ figures }: { readonly figures: UserFigures }) {
+  const { user, runs, sessions, failed, ended, tokens, cost, lastMs } = figures
+  return (
+    <tr>
+      <td>
+        <UserLink id={user} />
+      </td>
+      <td>
+        <Ago at={new Date(lastMs).toISOString()} />
+      </td>
+      <td>
+        <span class="activity">
+          <Activity figures={figures} />
+          {count(runs)}
+        </span>
+      </td>
+      <td class="number col-sessions">{sessions > 0 && count(sessions)}</td>
+      <td class="number col-failed">
+        {ended > 0 && <span class={failed > 0 ? 'bad-text' : ''}>{percent(failed / ended)}</span>}
+      </td>
+      <td class="number col-tokens">{tokens > 0 && compact(tokens)}</td>
+      <td class="number col-cost">{cost > 0 && dollars(cost)}</td>
+    </tr>
+  )
+}
+
+function Activity({ figures: { runs, failed, counts, failures } }: { readonly figures: UserFigures }) {
+  return <Sparkline label={`${counted(runs, 'run')}, ${failed} failed`} values={counts} bad={failures} />
+}
+
+function NoUsers({ wanted }: { readonly wanted: string }) {
+  if (wanted !== '') {
+    return (
+      <Empty title="No user with this id has runs in this period." icon="users">
+        <p>
+          Look for <UserLink id={wanted} /> in all runs.
+        </p>
+      </Empty>
+    )
+  }
+  return (
+    <Empty title="No user has runs in this period." icon="users">
+      <p>
+        Runs name their user in <code>external_user_id</code>; OpenTelemetry calls it <code>user.id</code>.
+      </p>
+    </Empty>
+  )
+}

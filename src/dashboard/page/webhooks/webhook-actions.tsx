@@ -1,0 +1,191 @@
+import { useState } from 'preact/hooks'
+import { duration } from '../../../base/format.ts'
+import { hrefOf, navigate } from '../context/router.ts'
+import { useSession } from '../context/session.ts'
+import { useAttempt } from '../data/loading.ts'
+import { type Delivery, type NewWebhook, nameOf, pathOf, type Webhook } from '../data/webhooks.ts'
+import { Button, Dialog } from '../parts/controls.tsx'
+import { Field } from '../parts/fields.tsx'
+import { Status } from '../parts/states.tsx'
+import { fieldOf, timeOfField, zoneName } from '../parts/time.tsx'
+
+export interface ActionProps {
+  readonly webhook: Webhook
+  /** Shows a new secret. */
+  readonly setMade: (made: NewWebhook | null) => void
+  /** Reads the webhooks again. */
+  readonly reload: () => void
+}
+
+type DialogName = 'rotate' | 'recover' | 'delete'
+
+/** What can be done with a webhook. */
+export function WebhookActions(props: ActionProps) {
+  const { webhook, reload } = props
+  const { api } = useSession()
+  const [dialog, setDialog] = useState<DialogName | null>(null)
+  const [isTesting, setTesting] = useState(false)
+  const [tested, setTested] = useState<Delivery | null>(null)
+  const { problem, attempt } = useAttempt()
+  const path = pathOf(webhook)
+  const isDisabled = webhook.status === 'disabled'
+  const test = async () => {
+    setTesting(true)
+    setTested(null)
+    await attempt(async () => setTested(await api.post<Delivery>(`${path}/test`, {})))
+    reload()
+    setTesting(false)
+  }
+  const toggle = () =>
+    attempt(async () => {
+      await api.patch(path, { status: isDisabled ? 'active' : 'disabled' })
+      reload()
+    })
+  const close = () => setDialog(null)
+  return (
+    <>
+      <div class="run-actions">
+        <Button
+          needs="admin"
+          class="small"
+          icon="play"
+          disabled={isTesting}
+          text={isTesting ? 'Sending…' : 'Send a test'}
+          onClick={() => void test()}
+        />
+        <Button needs="admin" class="small" text="Recover…" onClick={() => setDialog('recover')} />
+        <Button
+          needs="admin"
+          class="small"
+          icon={isDisabled ? 'play' : 'pause'}
+          text={isDisabled ? 'Enable' : 'Disable'}
+          onClick={() => void toggle()}
+        />
+        <Button needs="admin" class="small" text="Rotate…" onClick={() => setDialog('rotate')} />
+        <Button needs="admin" class="small" text="Delete…" onClick={() => setDialog('delete')} />
+      </div>
+      {problem !== '' && (
+        <p class="problem" role="alert">
+          {problem}
+        </p>
+      )}
+      {tested !== null && <TestOutcome outcome={tested} close={() => setTested(null)} />}
+      {dialog === 'rotate' && <RotateDialog {...props} close={close} />}
+      {dialog === 'recover' && <RecoverDialog {...props} close={close} />}
+      {dialog === 'delete' && <DeleteDialog {...props} close={close} />}
+    </>
+  )
+}
+
+/** How the receiver answered a test. */
+function TestOutcome({ outcome, close }: { readonly outcome: Delivery; readonly close: () => void }) {
+  const { status, http_status, duration_ms, response } = outcome
+  return (
+    <div class="test-outcome" role="status">
+      <Status name={status} text={status === 'succeeded' ? 'arrived' : 'failed'} />
+      <span>
+        {http_status !== null && <b>HTTP {http_status}</b>} in {duration(duration_ms)}
+      </span>
+      <Button icon="close" label="Close" onClick={close} />
+      {response && <pre tabIndex={0}>{response}</pre>}
+    </div>
+  )
+}
+
+type DialogProps = ActionProps & { readonly close: () => void }
+
+function RotateDialog({ webhook, setMade, reload, close }: DialogProps) {
+  const { api } = useSession()
+  const { problem, submit } = useAttempt()
+  const rotate = submit(async () => {
+    setMade(await api.post<NewWebhook>(`${pathOf(webhook)}/rotate`, {}))
+    reload()
+    close()
+  })
+  return (
+    <Dialog title="Rotate the secret?" close={close}>
+      <form onSubmit={rotate}>
+        <p>
+          The webhook gets a new {webhook.signing === 'v1' ? 'secret' : 'pair of keys'}. For 24 hours, deliveries are
+          signed with the old one, too, so that you can update the receiver without losing any.
+        </p>
+        <FormProblem problem={problem} />
+        <div class="actions">
+          <Button type="submit" class="primary" text="Rotate" />
+          <Button text="Keep" onClick={close} />
+        </div>
+      </form>
+    </Dialog>
+  )
+}
+
+const DAY_MS = 86_400_000
+
+/** Delivers everything since a time again. */
+function RecoverDialog({ webhook, reload, close }: DialogProps) {
+  const { api } = useSession()
+  const [since, setSince] = useState(() => fieldOf(new Date(Date.now() - DAY_MS).toISOString()))
+  const { problem, submit } = useAttempt()
+  const recover = submit(async () => {
+    await api.post(`${pathOf(webhook)}/recover`, { since: new Date(timeOfField(since)).toISOString() })
+    reload()
+    close()
+  })
+  return (
+    <Dialog title="Deliver earlier activity again" close={close}>
+      <form onSubmit={recover}>
+        <p>
+          Everything since this time that the webhook selects is sent again, with the same ids, so that the receiver can
+          skip what it already has. New activity is delivered meanwhile.
+        </p>
+        <Field label="Since" hint={zoneName()}>
+          <input
+            type="datetime-local"
+            required
+            value={since}
+            onInput={({ currentTarget }) => setSince(currentTarget.value)}
+          />
+        </Field>
+        <FormProblem problem={problem} />
+        <div class="actions">
+          <Button type="submit" class="primary" text="Deliver again" />
+          <Button text="Cancel" onClick={close} />
+        </div>
+      </form>
+    </Dialog>
+  )
+}
+
+function DeleteDialog({ webhook, reload, close }: DialogProps) {
+  const { api } = useSession()
+  const { problem, submit } = useAttempt()
+  const remove = submit(async () => {
+    await api.delete(pathOf(webhook))
+    reload()
+    navigate(hrefOf('webhooks'))
+  })
+  return (
+    <Dialog title={`Delete "${nameOf(webhook)}"?`} close={close}>
+      <form onSubmit={remove}>
+        <p>
+          Nothing more is sent, and failed deliveries are not retried. Alerts no longer reach this receiver. Past
+          deliveries stay in SQL.
+        </p>
+        <FormProblem problem={problem} />
+        <div class="actions">
+          <Button type="submit" class="danger" text="Delete the webhook" />
+          <Button text="Keep" onClick={close} />
+        </div>
+      </form>
+    </Dialog>
+  )
+}
+
+function FormProblem({ problem }: { readonly problem: string }) {
+  if (problem === '') return null
+  return (
+    <p class="problem" role="alert">
+      {problem}
+    </p>
+  )
+}
