@@ -1,5 +1,25 @@
 import { monotonicFactory } from 'ulid'
 
+const UUID = /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/i
+
+/** Whether a text is a UUID, in lower or upper case. */
+export function isUuid(text: string): boolean {
+  return UUID.test(text)
+}
+
+/** Stands for the run and the agent of events that belong to none. No caller's run may have this id. */
+export const NIL_UUID = '00000000-0000-0000-0000-000000000000'
+
+/** The text if it is a UUID, otherwise null. Ids of hosted sessions are UUIDs; external sessions may have any name. */
+export function uuidOrNull(text: string | null): string | null {
+  return text !== null && isUuid(text) ? text : null
+}
+
+/** The ids under which a session may be stored: as the caller wrote it, and a UUID also in lower case, as of hosted sessions. */
+export function spellingsOf(sessionId: string): string[] {
+  return isUuid(sessionId) ? [...new Set([sessionId, sessionId.toLowerCase()])] : [sessionId]
+}
+
 /** Mints identifiers. A call with an `Idempotency-Key` gets one that mints the same ids again on a retry. */
 export interface Mint {
   /** UUID version 7, lower case. */

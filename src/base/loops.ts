@@ -68,22 +68,28 @@ export class Loops {
    * Calls `work` every `intervalMs`, never twice at the same time. The first interval is up to a half shorter, differently
    * for each loop: loops that start together would otherwise always work at the same moment, and each would need a
    * connection to Postgres of its own.
+   * @param work gets a signal that aborts when the calls are stopped
    * @param options.atOnce makes the first call immediately
    * @returns a function that stops the calls; it resolves once a running call has ended
    */
-  repeat(name: string, intervalMs: number, work: () => Promise<unknown>, { atOnce = false } = {}): () => Promise<void> {
+  repeat(
+    name: string,
+    intervalMs: number,
+    work: (signal: AbortSignal) => Promise<unknown>,
+    { atOnce = false } = {},
+  ): () => Promise<void> {
+    const stopping = new AbortController()
     const loop = this.add(name)
     let running: Promise<void> | undefined
     const attempt = async () => {
       try {
-        await work()
+        await work(stopping.signal)
         loop.succeeded()
       } catch (error) {
-        if (!isStopped) loop.failed(error)
+        if (!stopping.signal.aborted) loop.failed(error)
       }
       running = undefined
     }
-    let isStopped = false
     const startRound = () => {
       running ??= attempt()
     }
@@ -97,7 +103,7 @@ export class Loops {
     )
     if (atOnce) startRound()
     return async () => {
-      isStopped = true
+      stopping.abort()
       clearInterval(timer)
       await running
     }

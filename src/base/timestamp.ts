@@ -46,6 +46,11 @@ export function withIsoTimes<T extends object>(row: T): WithIsoTimes<T> {
   return Object.fromEntries(members)
 }
 
+/** The time of a timestamp that a schema has accepted; an invalid date for any other text. */
+export function dateOf(timestamp: string): Date {
+  return new Date(parseTimestamp(timestamp) ?? Number.NaN)
+}
+
 /** Unix milliseconds, or null if `text` is not an accepted timestamp. */
 export function parseTimestamp(text: string): number | null {
   const ms = parseAny(text)

@@ -7,6 +7,7 @@ import { parseEgressAllow } from '../egress/allow-list.ts'
 import type { HostedConfig } from '../hosted/run/context.ts'
 import { parseProxyRanges } from '../http/client-address.ts'
 import { parseSecretsKey } from '../secrets/vault.ts'
+import { readPeople, readPublicUrl } from './people.ts'
 import { ConfigReader } from './reader.ts'
 
 const MIB = 1024 * 1024
@@ -35,8 +36,9 @@ export function readConfig({ isTerminal = false }: { readonly isTerminal?: boole
 export function parseConfig(env: Readonly<Record<string, string | undefined>>, cwd = process.cwd()) {
   const read = new ConfigReader(env)
   const limits = readLimits(read)
+  const start = readStart(read)
   const config = {
-    ...readStart(read),
+    ...start,
     /** Absolute. Contains the lock, the journal and the embedded stores. */
     dataDir: resolve(cwd, read.text('DATA_DIR') ?? './data'),
     ...readStores(read),
@@ -48,6 +50,8 @@ export function parseConfig(env: Readonly<Record<string, string | undefined>>, c
     feedOrigins: read.origins('FEED_ORIGINS'),
     feeds: readFeeds(read),
     hosted: readHosted(read),
+    /** Undefined: people open the page with keys. */
+    people: readPeople(read, start),
     /** Undefined: this process keeps its journal in `dataDir`. */
     cluster: readCluster(read),
   }
@@ -59,6 +63,8 @@ function readStart(read: ConfigReader) {
   return {
     port: read.integer('PORT', 3000, 0, 65_535),
     host: read.matching('HOST', /^[\w.:-]+$/, 'a host name or an address') ?? '127.0.0.1',
+    /** The origin at which people reach the page; undefined if it is not set. */
+    publicUrl: readPublicUrl(read),
     /** Processes of this machine that share the work (docs/architecture.md#several-processes-on-one-machine). */
     workers: readWorkers(read),
     /** Partitions of the journal, where several processes share it. Used at the first start only. */
@@ -103,7 +109,7 @@ function readBounds(read: ConfigReader) {
       queriesPerMinute: read.integer('RATE_LIMIT_QUERIES_PER_MINUTE', 300, 0, RATE_MAX),
     },
     /** Failed attempts per address and minute; 0 means unlimited. `unknownKeys`: lookups of keys that do not exist. */
-    guessing: { operatorTokensPerMinute: 10, unknownKeysPerMinute: 300 },
+    guessing: { operatorTokensPerMinute: 10, unknownKeysPerMinute: 300, signInsPerMinute: 30 },
     queries: readQueryCaps(read),
     /** Maximum time for a request body to arrive. */
     bodyTimeoutMs: 30_000,

@@ -2,6 +2,7 @@ import { Kind, type Static, type TSchema, Type, TypeRegistry } from '@sinclair/t
 import { Value } from '@sinclair/typebox/value'
 import { t } from 'elysia'
 import { codePoints } from '../base/code-points.ts'
+import { parseDuration } from '../base/duration.ts'
 import { RawJson } from '../base/raw-json.ts'
 import { parseTimestamp } from '../base/timestamp.ts'
 
@@ -118,6 +119,16 @@ TypeRegistry.Set<IntOptions>('QueryInt', (schema, value) =>
   isIntWithin(typeof value === 'string' && /^-?\d{1,15}$/.test(value) ? Number(value) : value, schema),
 )
 
+TypeRegistry.Set<IntOptions>('Duration', (schema, value) => {
+  const seconds = typeof value === 'string' ? parseDuration(value) : null
+  return seconds !== null && isIntWithin(seconds, schema)
+})
+
+/** A duration such as `30s`, `5m`, `1h` or `1d`, with bounds in seconds. */
+export function Duration(options: IntOptions) {
+  return Type.Unsafe<string>({ ...options, [Kind]: 'Duration', type: 'string', pattern: '^[1-9][0-9]{0,8}[smhd]$' })
+}
+
 /** A timestamp in a list's cursor, Unix milliseconds, within the range of every store. */
 export const CursorMs = Int({ minimum: 0, maximum: Date.UTC(2300, 0, 1) - 1 })
 
@@ -130,14 +141,20 @@ export function QueryInt(options: IntOptions) {
 
 const QUERY_LIST_MAX = 100
 
+/** The values of a query parameter that is repeated, separated by commas, or both. Values that are not strings are kept. */
+export function separated(value: unknown): unknown[] {
+  return [value].flat().flatMap((each) => (typeof each === 'string' ? each.split(',') : [each]))
+}
+
 TypeRegistry.Set<TSchema>('QueryList', (schema, value) => {
-  const given = [value].flat()
+  const given = separated(value)
   return given.length <= QUERY_LIST_MAX && given.every((each) => Value.Check(schema.items, each))
 })
 
 /**
- * A parameter of a query string that may be repeated (`?status=failed&status=timed_out`); the route gets a list. With
- * `t.Array`, Elysia answers a value that `items` refuses with an internal error.
+ * A query parameter with several values, repeated or separated by commas (`?status=failed,timed_out`), so a value cannot
+ * contain a comma. The route gets a list. With `t.Array`, Elysia answers a value that `items` refuses with an internal
+ * error.
  */
 export function QueryList<T extends TSchema>(items: T, description: string) {
   const schema = {
@@ -150,7 +167,7 @@ export function QueryList<T extends TSchema>(items: T, description: string) {
     elysiaMeta: 'ArrayQuery',
   }
   return Type.Transform(Type.Unsafe<Static<T>[]>(schema))
-    .Decode((values) => [values].flat() as Static<T>[])
+    .Decode((values) => separated(values) as Static<T>[])
     .Encode((values) => values)
 }
 

@@ -2,10 +2,11 @@ import { Kind, type TSchema } from '@sinclair/typebox'
 import { ValueErrorType } from '@sinclair/typebox/errors'
 import { Value } from '@sinclair/typebox/value'
 import { distance } from 'fastest-levenshtein'
+import { formatDuration } from '../base/duration.ts'
 import { isObject } from '../base/json-object.ts'
 import { lookup } from '../base/lookup.ts'
 import { RawJson } from '../base/raw-json.ts'
-import { textProblem } from './schema.ts'
+import { separated, textProblem } from './schema.ts'
 
 /** The parts of Elysia's `ValidationError` that a message uses. */
 export interface ValidationFailure {
@@ -69,7 +70,7 @@ function innermost(finding: Finding): Finding {
 /** The finding about the first refused value of a repeated parameter. */
 function refusedValue(finding: Finding): Finding {
   const { items, maxItems } = finding.schema
-  const values: readonly unknown[] = [finding.value].flat()
+  const values = separated(finding.value)
   if (values.length > maxItems) return finding
   for (const value of values) {
     const inner = Value.Errors(items, value).First()
@@ -100,6 +101,8 @@ function described(schema: TSchema): string {
   if (Array.isArray(schema.anyOf)) return describedUnion(schema.anyOf)
   if (schema.title === 'uuid') return 'a UUID'
   if (schema.title === 'timestamp') return 'an RFC 3339 timestamp of the years 1900 to 2299'
+  if (schema[Kind] === 'Duration')
+    return `a duration from ${formatDuration(schema.minimum)} to ${formatDuration(schema.maximum)}, such as 30s, 5m or 1h`
   switch (schema.type) {
     case 'string':
       return `a string${range(schema.minLength, schema.maxLength, ' characters')}`

@@ -1,3 +1,5 @@
+import { join } from 'node:path'
+
 /**
  * The reference page: Swagger UI from its npm package, so that it works on a machine without internet access. Its content
  * security policy forbids loading anything from other servers.
@@ -18,6 +20,7 @@ export function docsHeaders(type: string): Record<string, string> {
   return { 'content-type': type, 'content-security-policy': POLICY, 'x-content-type-options': 'nosniff' }
 }
 
+/** The start script comes first: it sets the theme before anything is drawn, and starts Swagger UI once the page is loaded. */
 export const DOCS_PAGE = `<!doctype html>
 <html lang="en">
 <head>
@@ -25,30 +28,31 @@ export const DOCS_PAGE = `<!doctype html>
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>Agent Run Service: API reference</title>
 <link rel="icon" href="data:,">
+<script src="/docs/start.js"></script>
 <link rel="stylesheet" href="/docs/swagger-ui.css">
+<link rel="stylesheet" href="/docs/style.css">
+<script src="/docs/swagger-ui-bundle.js" defer></script>
 </head>
 <body>
-<div id="reference"></div>
-<script src="/docs/swagger-ui-bundle.js"></script>
-<script src="/docs/start.js"></script>
+<header class="docs-head">
+<a href="/">Dashboard</a>
+<a href="/docs/json">OpenAPI document</a>
+<button type="button" id="theme">Theme</button>
+</header>
+<main id="reference"></main>
 </body>
 </html>
 `
 
-/** No `validatorUrl`, because Swagger's validator is a server on the internet. */
-export const DOCS_SCRIPT = `SwaggerUIBundle({
-  url: '/docs/json',
-  dom_id: '#reference',
-  deepLinking: true,
-  docExpansion: 'list',
-  displayRequestDuration: true,
-  persistAuthorization: true,
-  validatorUrl: null,
-})
-`
+const SCRIPT = 'text/javascript; charset=utf-8'
+const STYLE = 'text/css; charset=utf-8'
+const own = (name: string) => join(import.meta.dir, 'page', name)
+const swagger = (name: string) => Bun.resolveSync(`swagger-ui-dist/${name}`, import.meta.dir)
 
-/** The files of the package that the page loads, by the last part of their URL. */
+/** The files that the page loads, by the last part of their URL. */
 export const DOCS_ASSETS: readonly { readonly name: string; readonly type: string; readonly path: string }[] = [
-  { name: 'swagger-ui.css', type: 'text/css; charset=utf-8' },
-  { name: 'swagger-ui-bundle.js', type: 'text/javascript; charset=utf-8' },
-].map((file) => ({ ...file, path: Bun.resolveSync(`swagger-ui-dist/${file.name}`, import.meta.dir) }))
+  { name: 'start.js', type: SCRIPT, path: own('start.js') },
+  { name: 'style.css', type: STYLE, path: own('style.css') },
+  { name: 'swagger-ui.css', type: STYLE, path: swagger('swagger-ui.css') },
+  { name: 'swagger-ui-bundle.js', type: SCRIPT, path: swagger('swagger-ui-bundle.js') },
+]

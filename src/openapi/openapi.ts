@@ -3,6 +3,7 @@ import type { AnyElysia } from 'elysia'
 import { type ErrorCode, STATUS_OF } from '../base/errors.ts'
 import { SECURITY_SCHEMES } from '../keys/security.ts'
 import { ENVELOPE_HEADERS, ERROR_SCHEMA, errorResponses, TAGS } from './parts.ts'
+import { introduction, readSamples } from './samples.ts'
 import { type Json, SchemaComponents } from './schemas.ts'
 
 /**
@@ -72,17 +73,22 @@ export function openApiDocument(app: AnyElysia, version: string): Json {
   const schemas = new SchemaComponents()
   schemas.add('Error', ERROR_SCHEMA)
   const paths: Record<string, Json> = {}
+  const samples = readSamples()
   for (const [path, operations] of Object.entries(toOpenAPISchema(withoutParsers(app)).paths)) {
     paths[path] = {}
-    for (const [method, operation] of Object.entries(operations ?? {}))
-      paths[path][method] = schemas.plain(completed(method, operation as unknown as Generated))
+    for (const [method, operation] of Object.entries(operations ?? {})) {
+      const generated = operation as unknown as Generated
+      const codeSamples = samples.get(generated.operationId)
+      const all = { ...completed(method, generated), ...(codeSamples && { 'x-codeSamples': codeSamples }) }
+      paths[path][method] = schemas.plain(all)
+    }
   }
   return {
     openapi: '3.1.0',
     info: {
       title: 'Agent Run Service',
       version,
-      description: 'Agents report what they do, people watch them live and ask anything of their history in SQL.',
+      description: introduction(),
       license: { name: 'MIT', identifier: 'MIT' },
     },
     servers: [{ url: '/' }],

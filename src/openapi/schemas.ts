@@ -45,9 +45,11 @@ export class SchemaComponents {
       this.schemas[name] = this.plain(nullToOpenApi(enumToOpenApi(schema), '3.1.0'))
     }
     const $ref = `#/components/schemas/${name}`
-    const described = used.description === schema.description ? {} : { description: used.description }
     // The generator has made `type: [that of the schema, 'null']` of a union with null.
-    if (Array.isArray(used.type)) return { anyOf: [{ $ref }, { type: 'null' }], ...described }
+    const isNullable = Array.isArray(used.type)
+    const isSame = used.description === schema.description && !isNullable
+    const described = isSame ? {} : { description: used.description }
+    if (isNullable) return { anyOf: [{ $ref }, { type: 'null' }], ...described }
     return { $ref, ...described }
   }
 

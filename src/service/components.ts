@@ -1,8 +1,11 @@
 import { createHmac } from 'node:crypto'
 import packageJson from '../../package.json' with { type: 'json' }
+import { startAlerts } from '../alerts/alerts.ts'
+import { AgentVersionCopies } from '../analytics/agent-versions.ts'
+import { Analytics } from '../analytics/analytics.ts'
 import { mint } from '../base/ids.ts'
 import type { Config } from '../config/config.ts'
-import { createEgress } from '../egress/egress.ts'
+import { createEgress, type Egress } from '../egress/egress.ts'
 import { startHosted } from '../hosted/hosted.ts'
 import { FailureLimit } from '../http/rate-limit.ts'
 import { sweepIdempotencyKeys } from '../idempotency/store.ts'
@@ -11,13 +14,16 @@ import { Connections } from '../live/connections.ts'
 import { sweepFeedTokens } from '../live/feed-tokens.ts'
 import { openAiOnDemand } from '../model/on-demand.ts'
 import type { Peers } from '../partitions/shared/peers.ts'
+import { sweepSignIns } from '../people/store.ts'
 import { startErasure } from '../retention/erasure.ts'
 import { startRetention } from '../retention/retention.ts'
 import { RetentionClock } from '../retention/retention-clock.ts'
 import { RunDirectory } from '../runs/directory.ts'
+import { startIndexing } from '../runs/search/indexing.ts'
 import { startStaleRuns } from '../runs/stale.ts'
 import { SecretStore } from '../secrets/store.ts'
 import { createVault } from '../secrets/vault.ts'
+import { startDeliveries } from '../webhooks/delivery/deliveries.ts'
 import { bootstrapWorkspace } from '../workspaces/bootstrap.ts'
 import { type App, createApp } from './app.ts'
 import { startControl } from './backup/control.ts'
@@ -55,11 +61,26 @@ export async function startComponents(context: ServiceContext, options: ServiceO
     dataDir: config.dataDir,
   })
   const secrets = new SecretStore({ sql, clock, vault })
-  const hosted = startHostedRuns(context, { ring, connections, secrets, onChange, peers: pipeline.peers })
+  const egress = createEgress({ allow: config.hosted.egressAllow })
+  const hosted = startHostedRuns(context, { ring, connections, secrets, onChange, peers: pipeline.peers, egress })
+  const deliveries = startDeliveries({
+    ...{ sql, partitions, feeds, egress, vault, clock, log, loops, onChange },
+    publicUrl: config.publicUrl,
+    metrics: metrics.registry,
+    ...(options.webhooks && { options: options.webhooks }),
+  })
+  teardown.add('webhooks', () => deliveries.stop())
+
+  const { columnar, penalties } = context
+  const agentVersions = new AgentVersionCopies({ sql, columnar })
+  const analytics = new Analytics(columnar, partitions, config.queries, penalties, agentVersions)
+  const alerts = startAlerts({ ...context, analytics, partitions, onChange, secondMs: options.alertSecondMs })
+  teardown.add('alerts', () => alerts.stop())
 
   let isStopping = false
   const app: App = createApp({
-    ...{ context, ring, pipeline, directory, connections, secrets, hosted, ...maintenance },
+    ...{ context, ring, pipeline, directory, connections, secrets, vault, hosted, deliveries, analytics, alerts },
+    ...maintenance,
     isStopping: () => isStopping,
     peerOf: (request) => app.server?.requestIP(request)?.address,
   })
@@ -72,7 +93,11 @@ export async function startComponents(context: ServiceContext, options: ServiceO
   teardown.add('callers that wait for hosted runs', () => hosted.responder.release())
   teardown.add('outputs for other processes', async () => hosted.servedOutputs?.stop())
   teardown.add('open feeds', async () => connections.stop())
-  teardown.add('partitions', () => pipeline.leave())
+  teardown.add('partitions', async () => {
+    // While what has been sent to webhooks can still be stored.
+    await deliveries.stop()
+    await pipeline.leave()
+  })
   await pipeline.join(forwarded.url)
   teardown.add('readiness', () => {
     isStopping = true
@@ -131,7 +156,11 @@ async function startMaintenance(context: ServiceContext, pipeline: Pipeline, rin
   const stale = startStaleRuns({ sql, partitions, clock, log, loops, onChange })
   teardown.add('stale runs', () => stale.stop())
   const retentionClock = await RetentionClock.open({ sql, clock, log, metrics: metrics.registry })
-  const sweep = () => sweepIdempotencyKeys(sql, retentionClock).then(() => sweepFeedTokens(sql, clock))
+  const sweep = async () => {
+    await sweepIdempotencyKeys(sql, retentionClock)
+    await sweepFeedTokens(sql, clock)
+    await sweepSignIns(sql, clock)
+  }
   const endSweep = loops.repeat('sweep of idempotency keys and feed tokens', SWEEP_INTERVAL_MS, sweep)
   teardown.add('sweep of idempotency keys and feed tokens', endSweep)
   const erasure = startErasure({ sql, ring, partitions, columnar, instanceId, clock, log, loops })
@@ -148,6 +177,7 @@ async function startMaintenance(context: ServiceContext, pipeline: Pipeline, rin
     metrics: metrics.registry,
   })
   teardown.add('retention', endRetention)
+  teardown.add('search index', startIndexing({ columnar, partitions, log, loops }))
   return { retentionClock, erasure }
 }
 
@@ -157,12 +187,16 @@ interface HostedRunsDeps {
   readonly secrets: SecretStore
   readonly onChange: () => void
   readonly peers: Peers | undefined
+  readonly egress: Egress
 }
 
 /** Starts the scheduler and executors of hosted runs. */
-function startHostedRuns(context: ServiceContext, { ring, connections, secrets, onChange, peers }: HostedRunsDeps) {
+function startHostedRuns(
+  context: ServiceContext,
+  { ring, connections, secrets, onChange, peers, egress }: HostedRunsDeps,
+) {
   const { config, sql, clock, log, loops, dataDir, teardown } = context
-  const { openAiApiKey: apiKey, openAiBaseUrl: baseUrl, egressAllow: allow } = config.hosted
+  const { openAiApiKey: apiKey, openAiBaseUrl: baseUrl } = config.hosted
   const hosted = startHosted({
     sql,
     clock,
@@ -175,7 +209,7 @@ function startHostedRuns(context: ServiceContext, { ring, connections, secrets, 
     slowConsumerMs: config.feeds.slowConsumerMs,
     heartbeatMs: config.feeds.heartbeatMs,
     model: openAiOnDemand({ apiKey, baseUrl, log }),
-    egress: createEgress({ allow }),
+    egress,
     secrets,
     onChange,
     peers,

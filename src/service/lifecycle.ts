@@ -1,6 +1,7 @@
 import type { Clock } from '../base/clock.ts'
 import type { Log } from '../base/log.ts'
 import type { Progress } from '../base/progress.ts'
+import type { DeliveryOptions } from '../webhooks/delivery/deliveries.ts'
 import type { WorkerContext } from './pipeline/workers.ts'
 
 /** A running service. */
@@ -28,6 +29,10 @@ export interface ServiceOptions {
   readonly clock?: Clock
   /** See {@link StoreMarks}. */
   readonly storeMarkIntervalMs?: number
+  /** Milliseconds of a second in the durations of alerts; tests take fewer. */
+  readonly alertSecondMs?: number
+  /** When webhooks are attempted again, for tests. */
+  readonly webhooks?: DeliveryOptions
   /** Set if this process is one of several that share a port and a data directory, which the supervisor has locked. */
   readonly worker?: WorkerContext
 }

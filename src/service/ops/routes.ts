@@ -2,7 +2,7 @@ import { type AnyElysia, Elysia } from 'elysia'
 import { ApiError } from '../../base/errors.ts'
 import type { MetricsText } from '../../base/metrics.ts'
 import type { Config } from '../../config/config.ts'
-import { DOCS_ASSETS, DOCS_PAGE, DOCS_SCRIPT, docsHeaders } from '../../openapi/docs-page.ts'
+import { DOCS_ASSETS, DOCS_PAGE, docsHeaders } from '../../openapi/docs-page.ts'
 import { checkHealth, type HealthDeps } from './health.ts'
 import { Alive, PublishedLimits, publishedLimits, Ready } from './schema.ts'
 
@@ -82,7 +82,6 @@ function docs({ app: service, version }: OpsDeps) {
   let document: string | undefined
   const app = new Elysia({ name: 'docs', detail: { hide: true } })
     .get('/docs', () => new Response(DOCS_PAGE, { headers: docsHeaders('text/html; charset=utf-8') }))
-    .get('/docs/start.js', () => new Response(DOCS_SCRIPT, { headers: docsHeaders('text/javascript; charset=utf-8') }))
     .get('/docs/json', async () => {
       // Loaded with the first request: its generator would slow every start.
       const { openApiDocument } = await import('../../openapi/openapi.ts')

@@ -1,4 +1,5 @@
 import type { NatsConnection } from '@nats-io/transport-node'
+import { NIL_UUID } from '../../base/ids.ts'
 import type { Config } from '../../config/config.ts'
 import { type Gap, newEpoch } from '../../journal/journal.ts'
 import { connectNats, watchConnection } from '../../journal/nats/connect.ts'
@@ -18,7 +19,7 @@ import type { PartitionLog } from './topology.ts'
 
 const SIGNAL_PREFIX = 'journal.signal.'
 /** In a cluster no marks are stored in ClickHouse: how far a partition is loaded is stored in Postgres. */
-const NO_MARK = { journal: '00000000-0000-0000-0000-000000000000', beat: 0 }
+const NO_MARK = { journal: NIL_UUID, beat: 0 }
 
 /** Joins the cluster: the journal's partitions are replicated by NATS JetStream, and this node owns a share of them. */
 export async function startClusterPipeline(

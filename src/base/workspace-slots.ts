@@ -1,0 +1,38 @@
+import { ApiError } from './errors.ts'
+
+/** Limits how many calls of one kind a workspace has at the same time. */
+export class WorkspaceSlots {
+  private readonly taken = new Map<string, number>()
+
+  /**
+   * @param atOnce slots per workspace
+   * @param what the calls, for the error: `query`, in the plural `queries`
+   */
+  constructor(
+    private readonly atOnce: number,
+    private readonly what: { readonly one: string; readonly many: string },
+  ) {}
+
+  /**
+   * Takes a slot.
+   * @returns releases the slot; further calls do nothing
+   * @throws ApiError RATE_LIMITED when all slots are taken
+   */
+  take(workspaceId: string): () => void {
+    const others = this.taken.get(workspaceId) ?? 0
+    if (others >= this.atOnce) {
+      const { one, many } = this.what
+      const problem = `${one} concurrency limit reached: ${others} ${many} of this workspace are running; retry when one finishes`
+      throw new ApiError('RATE_LIMITED', problem, { retryAfterSeconds: 1 })
+    }
+    this.taken.set(workspaceId, others + 1)
+    let isTaken = true
+    return () => {
+      if (!isTaken) return
+      isTaken = false
+      const left = (this.taken.get(workspaceId) ?? 1) - 1
+      if (left === 0) this.taken.delete(workspaceId)
+      else this.taken.set(workspaceId, left)
+    }
+  }
+}
