@@ -32,7 +32,7 @@ const OPTIONS = {
   duration: { type: 'string', value: '<s>', help: 'seconds of one measurement (default: 2)' },
   record: { type: 'boolean', help: 'makes the figures of the part cpu the recorded ones' },
   runs: { type: 'string', value: '<n>', help: 'measurements of each (default: 5)' },
-  rows: { type: 'string', value: '<n>', help: 'events of the part volume (default: 50000000)' },
+  rows: { type: 'string', value: '<n>', help: 'events of the part volume (default: 50000000); search has a fiftieth' },
   peer: { type: 'string', value: '<names>', help: `for ${PEERS}: some of ${PEER_NAMES.join(',')}` },
   tables: { type: 'string', value: '<names>', help: `for ${PEERS}: some of ${TABLES.join(',')}` },
   kills: { type: 'string', value: '<n>', help: `for ${PEERS}: how many runs of agents are killed (default: 200)` },

@@ -11,9 +11,11 @@ import { memoryOf, SETTLE_MS, shownMemory } from './memory.ts'
 import { measureOtlp } from './otlp.ts'
 import { measureQueries } from './queries.ts'
 import type { Report } from './report.ts'
+import { measureSearch } from './search.ts'
 import { type BenchService, eventsLoad, runsLoad, startNaiveServer } from './servers.ts'
 import { measureSustained } from './sustained.ts'
 import { measureVolume } from './volume.ts'
+import { measureWebhooks } from './webhooks.ts'
 import { measureWorkers } from './workers.ts'
 
 /** The input of every part of the benchmark. */
@@ -24,7 +26,7 @@ export interface Bench {
   readonly rounds: number
   /** The duration of one measurement. */
   readonly seconds: number
-  /** The number of events in the part `volume`. */
+  /** The number of events in the part `volume`; `search` has a fiftieth. */
   readonly rows: number
   /** Started on first use. */
   readonly barePort: () => Promise<number>
@@ -64,8 +66,10 @@ export const PARTS: Readonly<Record<string, Part>> = {
   feeds: measureFeeds,
   queries: measureQueries,
   volume: measureVolume,
+  search: measureSearch,
   fresh: measureFreshness,
   invokes: measureInvokes,
+  webhooks: measureWebhooks,
   client: measureClient,
   journals: measureJournals,
   cluster: measureCluster,

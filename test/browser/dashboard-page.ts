@@ -93,7 +93,10 @@ export function dashboardPage(browser: BrowserPage): DashboardPage {
         text === undefined
           ? first(selector)
           : `${all(selector)}.find((each) => each.textContent.trim() === ${quoted(text)})`
-      await until(`${found} && !${found}.disabled`)
+      // Nobody can click behind an open dialog.
+      await until(
+        `${found} && !${found}.disabled && (!document.querySelector('dialog:modal') || ${found}.closest('dialog'))`,
+      )
       await evaluate(`void ${found}.click()`)
     },
     async choose(selector, option) {

@@ -28,6 +28,21 @@ test('an invocation pauses for an approval, and a decision continues it', async 
   expect(rig.tools.of('pay').at(-1)).toMatchObject({ input: { n: 8 } })
 })
 
+test('the versions of an agent are listed, read and restored; a run has the number of its own', async () => {
+  const { agentId } = await rig.agent(rig.service, [{ text: 'hi' }], { prompt: 'one' })
+  await client.agents.update(agentId, { prompt: 'two' })
+  const { run_id } = await client.agents.invoke(agentId)
+  const { agent_version } = await client.runs.get(run_id)
+  expect((await client.agents.version(agentId, agent_version)).prompt).toBe('two')
+  expect(await client.agents.restore(agentId, 1)).toMatchObject({ prompt: 'one', version: 3 })
+  const listed = await Array.fromAsync(client.agents.versions(agentId, { limit: 2 }))
+  expect(listed.map(({ version, changes, restored_from }) => [version, changes, restored_from])).toEqual([
+    [3, ['prompt'], 1],
+    [2, ['prompt'], null],
+    [1, [], null],
+  ])
+})
+
 test('a rejection and an answer continue a run, too', async () => {
   const { agentId } = await payer()
   const paused = await client.agents.invoke(agentId, {})

@@ -35,29 +35,40 @@ withPython(name, () => {
   test('reports runs, events and nested tasks with context managers, and flushes at exit', async () => {
     const runId = (
       await run(`client = Client()
-with client.run(input={"q": "é🎉"}, tags=["py"], external_run_id="mine") as run:
+with client.run(input={"q": "é🎉"}, tags=["py"], external_run_id="mine", session_id="a chat", external_user_id="ada") as run:
     print(run.run_id)
     run.event("llm.call", {"model": "m", "text": "ä\\ud800"})
     with run.task("search", input={"q": 1}) as task:
         task.event("tool.call", {"n": 2}, level="warn")
         with task.task("fetch"):
             time.sleep(0.003)
+            run.event("within")
+            run.task("inner").event("on the task")
+        run.event("named", task_id=task.task_id)
         task.output = [1, 2]
+    run.event("after")
     run.output = {"answer": 42}`)
     ).trim()
     expect(await read(runId)).toMatchObject({
       ...{ status: 'completed', input: { q: 'é🎉' }, output: { answer: 42 }, tags: ['py'], external_run_id: 'mine' },
+      ...{ session_id: 'a chat', external_user_id: 'ada' },
     })
     const { items } = await read(`${runId}/events`)
     expect(items).toMatchObject([
       { type: 'llm.call', level: 'info', payload: { model: 'm', text: 'ä\ud800' } },
       { type: 'tool.call', level: 'warn', payload: { n: 2 } },
+      ...['within', 'on the task', 'named', 'after'].map((type) => ({ type })),
     ])
     const tasks = Object.fromEntries(
       (await read(`${runId}/tasks`)).items.map((each: { name: string }) => [each.name, each]),
     )
     expect(tasks.search).toMatchObject({ status: 'completed', input: { q: 1 }, output: { value: [1, 2] } })
     expect(tasks.fetch).toMatchObject({ status: 'completed', parent_task_id: tasks.search.id })
+    expect(tasks.inner).toMatchObject({ parent_task_id: tasks.fetch.id })
+    const { search, fetch, inner } = tasks
+    expect(items.map(({ task_id }: { task_id?: string }) => task_id)).toEqual([
+      ...[undefined, search.id, fetch.id, inner.id, search.id, undefined],
+    ])
     expect(Date.parse(tasks.fetch.completed_at) - Date.parse(tasks.fetch.started_at)).toBeGreaterThanOrEqual(2)
   })
 
@@ -179,12 +190,16 @@ tasks = [task["name"] for task in owner.runs.tasks(ids[0])]
 agent = owner.agents.get(owner.runs.get(ids[0])["agent_id"])
 try: owner.runs.get("no/id")
 except ServiceError as error: refused = [error.status, error.code, bool(error.request_id)]
-print(json.dumps([listed == ids[::-1], events, tasks, agent["agent_id"], refused,
+versions = [(each["version"], each["restored_from"]) for each in owner.agents.versions(agent["agent_id"])]
+restored = owner.agents.restore(agent["agent_id"], 1)["name"] == owner.agents.version(agent["agent_id"], 1)["name"]
+print(json.dumps([versions, restored, listed == ids[::-1], events, tasks, agent["agent_id"], refused,
                   agent["name"] in [each["name"] for each in owner.agents.list()],
                   list(owner.approvals.list()), list(owner.input_requests.list(status="pending"))]))`,
       { WORKSPACE_KEY: service.workspaceKey },
     )
     expect(JSON.parse(output)).toEqual([
+      [[1, null]],
+      true,
       true,
       [0, 1],
       ['one'],
@@ -211,14 +226,15 @@ paused = client.agents.invoke(os.environ["SECOND"])
 rejected = client.approvals.reject(paused["awaiting_approval"]["approval_id"], comment="too much")
 asked = client.agents.invoke(os.environ["CURIOUS"])
 answered = client.input_requests.answer(asked["awaiting_input"]["request_id"], "a")
-queued = client.agents.invoke(os.environ["FIRST"], background=True)
-print(json.dumps([paid["output"], rejected["status"], answered["output"], queued["status"], client.runs.cancel(queued["run_id"])["status"]]))`,
+begun = client.agents.invoke(os.environ["FIRST"], background=True)
+is_begun = begun["status"] in ("queued", "running", "awaiting_approval")
+print(json.dumps([paid["output"], rejected["status"], answered["output"], is_begun, client.runs.cancel(begun["run_id"])["status"]]))`,
       {
         ...{ AGENT_RUN_URL: rig.service.url, AGENT_RUN_KEY: rig.service.workspaceKey },
         ...{ FIRST: first.agentId, SECOND: second.agentId, CURIOUS: curious.agentId },
       },
     )
-    expect(JSON.parse(output)).toEqual([{ text: 'paid' }, 'completed', { text: 'Thanks.' }, 'queued', 'cancelled'])
+    expect(JSON.parse(output)).toEqual([{ text: 'paid' }, 'completed', { text: 'Thanks.' }, true, 'cancelled'])
     expect(rig.tools.of('pay')[0]).toMatchObject({ input: { n: 8 } })
   })
 

@@ -21,11 +21,14 @@ describe('a run around a function', () => {
   test('starts, reports events and nested tasks with their times, and completes with the output', async () => {
     const { client, errors } = newClient()
     let runId = ''
+    let otherId = ''
     const output = await client.run(
       {
         input: { question: 'Why?' },
         tags: ['a', 'b'],
         externalRunId: 'mine',
+        sessionId: 'a chat',
+        externalUserId: 'ada',
         metadata: { n: 1 },
         triggerType: 'webhook',
       },
@@ -37,6 +40,19 @@ describe('a run around a function', () => {
           await task.task('fetch', () => Bun.sleep(3))
           return { hits: 3 }
         })
+        await run.task('outer', async (outer) => {
+          await Bun.sleep(1)
+          run.event('within')
+          await run.task('inner', () => run.event('deeper'))
+          run.event('named', {}, { taskId: outer.taskId })
+          run.startTask('sibling of inner').event('on the task')
+          // Events of another run are not part of this task.
+          await client.run({}, (other) => {
+            otherId = other.runId
+            void other.event('apart')
+          })
+        })
+        run.event('after')
         return { found }
       },
     )
@@ -49,6 +65,8 @@ describe('a run around a function', () => {
       output: { found: { hits: 3 } },
       tags: ['a', 'b'],
       external_run_id: 'mine',
+      session_id: 'a chat',
+      external_user_id: 'ada',
       metadata: { n: 1 },
       trigger_type: 'webhook',
     })
@@ -56,13 +74,30 @@ describe('a run around a function', () => {
     expect(events).toMatchObject([
       { type: 'llm.call', level: 'info', payload: { model: 'm', text: 'ä€🎉' } },
       { type: 'tool.call', level: 'warn', payload: { n: 2 } },
+      ...['within', 'deeper', 'named', 'on the task', 'after'].map((type) => ({ type })),
     ])
     const { items: tasks } = await read(`${runId}/tasks`)
     const byName = Object.fromEntries(tasks.map((task: { name: string }) => [task.name, task]))
+    const nameOf = (id: string) => tasks.find((task: { id: string }) => task.id === id)?.name
+    expect(events.map(({ type, task_id }: { type: string; task_id: string }) => [type, nameOf(task_id)])).toEqual([
+      ['llm.call', undefined],
+      ['tool.call', 'search'],
+      ['within', 'outer'],
+      ['deeper', 'inner'],
+      ['named', 'outer'],
+      ['on the task', 'sibling of inner'],
+      ['after', undefined],
+    ])
+    expect([byName.inner, byName['sibling of inner']].map((task) => nameOf(task.parent_task_id))).toEqual([
+      'outer',
+      'outer',
+    ])
+    expect((await read(`${otherId}/events`)).items).toMatchObject([{ type: 'apart' }])
+    expect((await read(`${otherId}/events`)).items[0]).not.toHaveProperty('task_id')
     expect(byName.search).toMatchObject({ status: 'completed', input: { q: 'x' }, output: { hits: 3 } })
     expect(byName.fetch).toMatchObject({ status: 'completed', parent_task_id: byName.search.id })
     expect(Date.parse(byName.fetch.completed_at) - Date.parse(byName.fetch.started_at)).toBeGreaterThanOrEqual(2)
-    expect(client.stats).toMatchObject({ queued: 0, queuedBytes: 0, acknowledged: 8, rejected: 0, dropped: 0 })
+    expect(client.stats).toMatchObject({ queued: 0, queuedBytes: 0, acknowledged: 21, rejected: 0, dropped: 0 })
     expect(await client.close()).toBe(true)
   })
 })

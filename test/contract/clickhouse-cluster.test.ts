@@ -33,7 +33,7 @@ const statements = readdirSync(MIGRATIONS)
 
 test('the engine parses every statement of a cluster', async () => {
   const { client } = await freshColumnarDatabase()
-  expect(statements).toHaveLength(9)
+  expect(statements).toHaveLength(15)
   for (const sql of statements) {
     const [{ text }] = await client.query<{ text: string }>('select formatQuery({sql:String}) as text', {
       params: { sql },
@@ -62,7 +62,19 @@ test('the engine creates every table as a replica, with its definition and setti
   const { code, stdout, stderr } = await runProgram([process.execPath, '-e', script])
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
   const [replicas = '', tables = ''] = stdout.split('---')
-  const names = ['events', 'gaps', 'run_changes', 'runs', 'store_marks', 'task_changes', 'tasks']
+  const names = [
+    'agent_versions',
+    'alert_states',
+    'deliveries',
+    'events',
+    'gaps',
+    'pauses',
+    'run_changes',
+    'runs',
+    'store_marks',
+    'task_changes',
+    'tasks',
+  ]
   expect(JSON.parse(replicas).data).toEqual(
     names.map((table) => ({ table, path: `/clickhouse/tables/1/ars/${table}`, replica: 'a' })),
   )

@@ -125,7 +125,7 @@ describe('embedded ClickHouse', () => {
           if (tenants.length < 16) tenants.push(endless({ workload: TENANT_WORKLOAD }))
           return niceOf(backend.pid!, /^Query/).includes(LOW_NICE)
         },
-        { intervalMs: 250, timeoutMs: 15_000 },
+        { intervalMs: 250 },
       )
       const normal = () => niceOf(backend.pid!, /^Query/).filter((nice) => nice === 0).length
       // Tenants' threads may still be getting their priority, so the count without the service's queries can fall.

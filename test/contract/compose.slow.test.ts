@@ -8,7 +8,7 @@ import { parseConfig } from '../../src/config/config.ts'
 import { connectNats } from '../../src/journal/nats/connect.ts'
 import { eventually } from '../support/eventually.ts'
 import { hasNats, NatsServer } from '../support/nats.ts'
-import { freePort } from '../support/service.ts'
+import { freePorts } from '../support/processes.ts'
 import { atEnd, temporaryDirectory } from '../support/teardown.ts'
 
 /** Without a container runtime: the schema of Compose checks compose.yaml, and it is compared with the code. */
@@ -121,7 +121,8 @@ test('NATS keeps commits on disk before it acknowledges them, in a cluster of th
 })
 
 test.skipIf(!hasNats)('three nats-servers with its configuration form a cluster that the nodes can use', async () => {
-  const ports = NATS.map((name) => ({ name, client: freePort(), route: freePort() }))
+  const free = freePorts(3 * NATS.length)
+  const ports = NATS.map((name) => ({ name, client: free.pop()!, route: free.pop()!, monitor: free.pop()! }))
   /** The same text with addresses of this machine. Debian's version is older than 2.10 and does not know sync_interval. */
   const here = (text: string) =>
     ports
@@ -129,20 +130,22 @@ test.skipIf(!hasNats)('three nats-servers with its configuration form a cluster 
         return each.replaceAll(`@${name}:4222`, `@127.0.0.1:${client}`).replaceAll(`${name}:6222`, `127.0.0.1:${route}`)
       }, interpolated(text))
       .replace('sync_interval: always', '')
-  for (const { name, client, route } of ports) {
+  const servers: NatsServer[] = []
+  for (const { name, client, route, monitor } of ports) {
     const directory = await temporaryDirectory()
     const path = join(directory, 'nats.conf')
     const text = here(compose.configs.nats.content)
       .replace('0.0.0.0:4222', `127.0.0.1:${client}`)
       .replace('0.0.0.0:6222', `127.0.0.1:${route}`)
-      .replace('127.0.0.1:8222', `127.0.0.1:${freePort()}`)
+      .replace('127.0.0.1:8222', `127.0.0.1:${monitor}`)
       .replace('"/data"', JSON.stringify(join(directory, 'data')))
     await writeFile(path, text)
     const [, ...args] = compose.services[name]?.command ?? []
     const server = new NatsServer(name, client, ['--config', path, ...args.slice(1)])
     atEnd(() => server.kill())
-    await server.start()
+    servers.push(server)
   }
+  await Promise.all(servers.map((server) => server.start()))
   const nc = await connectNats(here(environmentOf('node-1').NATS_URL ?? '').split(','))
   const streams = (await eventually(() => jetstreamManager(nc))).streams
   const config = { name: 'journal_0', subjects: ['journal.0'], num_replicas: 3, max_bytes: 1 << 20 }

@@ -9,7 +9,7 @@ import { LEVELS } from '../../src/journal/levels.ts'
 import { type LocalJournal, openLocalJournal } from '../../src/journal/local/journal.ts'
 import type { RunRow, TaskRow } from '../../src/journal/rows.ts'
 import type { Activity } from '../../src/live/activity.ts'
-import { type FilterInput, parseFilter } from '../../src/live/filter.ts'
+import { type FilterInput, parseFilter, withWorkspaceEvents } from '../../src/live/filter.ts'
 import { createHistory, type History, type HistoryQuery } from '../../src/live/history.ts'
 import { RUN_STATUSES } from '../../src/runs/state.ts'
 import { TASK_STATUSES } from '../../src/tasks/state.ts'
@@ -17,7 +17,7 @@ import { type FreshColumnarDatabase, freshColumnarDatabase } from '../support/co
 import { batchOf, LIMITS, runRef } from '../support/events.ts'
 import { matchAll } from '../support/matching.ts'
 import { seededRandom } from '../support/random.ts'
-import { runRow, taskRow } from '../support/rows.ts'
+import { alertRow, deliveryRow, runRow, taskRow } from '../support/rows.ts'
 import { startSink } from '../support/sink.ts'
 import { atEnd, temporaryDirectory } from '../support/teardown.ts'
 
@@ -26,6 +26,8 @@ const { signal } = new AbortController()
 const random = seededRandom('feed history')
 const TYPES = ['llm.call', 'llm.call.failed', 'tool.call', 'step', 's', 'é\u0001"\\', 'a*b']
 const TAGS = ['a', 'b', "it's", 'é', '😀']
+const TASKS = [0, 1, 2].map(() => Bun.randomUUIDv7())
+const SESSIONS = ['a chat', "it's", '😀']
 const NOW = 1_767_225_600_000
 
 /** Two workspaces of three agents each, with four runs an agent. */
@@ -53,6 +55,8 @@ beforeAll(async () => {
       ...some(4, () => appendEvents(random.pick(runs), random.int(1, 12))),
       appendRuns(some(3, () => randomRun(random.pick(runs)))),
       appendTasks(some(3, () => randomTask(random.pick(runs)))),
+      ...some(2, () => appendAlert(random.pick(runs))),
+      ...some(2, () => journal.appendDeliveries([deliveryRow(random.pick(runs).workspaceId)])),
     ])
   }
   await appendEvents(runs[0], 1, bigObject(400_000))
@@ -69,9 +73,13 @@ beforeAll(async () => {
 test('a replay from ClickHouse equals the journal byte for byte, for any filter, range and page size', async () => {
   for (let trial = 0; trial < 20; trial++) {
     const run = random.pick(runs)
+    const asked = randomFilter(run)
+    // As of webhooks: each condition concerns the kinds that have its field.
+    const kinds = new Set(['event', 'task', 'run'] as const)
+    const filter = random.bool(0.3) ? { ...asked, kinds, key: `any kind ${asked.key}` } : asked
     const query = {
       workspaceId: run.workspaceId,
-      filter: randomFilter(run),
+      filter: random.bool(0.3) ? withWorkspaceEvents(filter) : filter,
       afterSeq: random.bool(0.4) ? 0 : random.int(0, journal.endSeq),
       untilSeq: random.bool(0.4) ? journal.endSeq : random.int(1, journal.endSeq),
       signal,
@@ -173,9 +181,11 @@ function randomFilter(run: RunRef) {
   const types = [...TYPES.filter((type) => !type.includes('*')), ...prefixes]
   const own = [
     { ...maybe({ kind: list(['event', 'task', 'run']) }) },
-    { ...maybe({ type: list(types) }), ...maybe({ level: random.pick(LEVELS) }) },
+    { ...maybe({ type: list(types) }), ...maybe({ level: random.pick(LEVELS) }), ...maybe({ task_id: list(TASKS) }) },
     { ...maybe({ status: list([...TASK_STATUSES, ...RUN_STATUSES]) }) },
-    { ...maybe({ status: list(RUN_STATUSES) }), tag: list(TAGS) },
+    { ...maybe({ status: list(TASK_STATUSES) }), task_id: list(TASKS) },
+    { ...maybe({ status: list(RUN_STATUSES) }), ...maybe({ session_id: list(SESSIONS) }), tag: list(TAGS) },
+    { session_id: list(SESSIONS) },
   ]
   return filterOf({
     ...maybe({ agent_id: [run.agentId, ...list(runs).map(({ agentId }) => agentId)] }),
@@ -189,11 +199,17 @@ function appendEvents(run: RunRef, count: number, payload?: string) {
   const events = Array.from({ length: count }, () => {
     const level = random.bool() ? `,"level":"${random.pick(LEVELS)}"` : ''
     const at = new Date(NOW + random.int(-1e12, 1e12)).toISOString()
-    return `{"type":${JSON.stringify(random.pick(TYPES))}${level},"payload":${payload ?? json()},"occurred_at":"${at}"}`
+    const task = random.bool(0.3) ? `,"task_id":"${random.pick(TASKS)}"` : ''
+    return `{"type":${JSON.stringify(random.pick(TYPES))}${level}${task},"payload":${payload ?? json()},"occurred_at":"${at}"}`
   })
   const scan = new EventScan()
   scan.scan(new TextEncoder().encode(`{"run_id":"${run.runId}","events":[${events.join(',')}]}`), LIMITS, false)
   return journal.appendEvents({ run, scan, rows: undefined, ids: undefined })
+}
+
+function appendAlert({ workspaceId }: RunRef) {
+  const row = alertRow(workspaceId, { type: random.pick(TYPES), level: random.int(1, 4), payload: json() })
+  return journal.appendSystemEvents([row], [crypto.randomUUID()])
 }
 
 async function appendRuns(rows: readonly RunRow[]) {
@@ -219,7 +235,7 @@ function randomRun(run: RunRef): RunRow {
     status: random.pick(RUN_STATUSES),
     external_run_id: orNull(text),
     parent_run_id: orNull(() => random.pick(runs).runId),
-    session_id: orNull(() => runRef().runId),
+    session_id: orNull(() => random.pick(SESSIONS)),
     external_user_id: orNull(text),
     tags: Array.from({ length: random.int(0, 3) }, () => random.pick(TAGS)),
     metadata: json(),
@@ -231,16 +247,20 @@ function randomRun(run: RunRef): RunRow {
     started_at: orNull(time),
     completed_at: orNull(time),
     duration_ms: orNull(() => random.int(0, 2 ** 50)),
+    waiting_ms: random.int(0, 2 ** 50),
+    waiting_since: orNull(time),
     input_tokens: random.int(0, 2 ** 53 - 1),
     output_tokens: random.int(0, 1_000),
     cost_usd: random.pick([0, 0.1, 1e-9, 1 / 3, 1e21, random.next()]),
     event_count: random.int(0, 1e9),
     last_event_at: orNull(time),
+    is_recount: random.bool(),
   }
 }
 
 function randomTask(run: RunRef): TaskRow {
   return taskRow(run, {
+    task_id: random.pick(TASKS),
     parent_task_id: orNull(() => runRef().runId),
     name: text(),
     status: random.pick(TASK_STATUSES),

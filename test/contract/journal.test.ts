@@ -1,10 +1,11 @@
 import { describe, expect, test } from 'bun:test'
+import { NIL_UUID } from '../../src/base/ids.ts'
 import { closedAfterEach } from '../support/closed-after-each.ts'
 import { runRef } from '../support/events.ts'
 import { eventually } from '../support/eventually.ts'
 import { appendMarks, gapsOf, JOURNALS, marksAfter } from '../support/journals.ts'
 import { seededRandom } from '../support/random.ts'
-import { runRow, taskRow } from '../support/rows.ts'
+import { deliveryRow, runRow, taskRow } from '../support/rows.ts'
 
 /** What every implementation of the journal must do. What depends on files, or on NATS, is tested elsewhere. */
 
@@ -46,7 +47,7 @@ for (const { name, isInstalled, ...implementation } of JOURNALS) {
       }
     })
 
-    test('stores the rows of all kinds in one commit, records before events, and reads them unchanged', async () => {
+    test('stores the rows of all kinds in one commit, records before events before deliveries, and reads them unchanged', async () => {
       const stored = await create()
       const journal = await stored.open()
       const run = runRef()
@@ -54,23 +55,71 @@ for (const { name, isInstalled, ...implementation } of JOURNALS) {
         appendMarks(journal, [1, 2], run),
         journal.appendTasks([taskRow(run)], []),
         journal.appendRuns([runRow(run)], [Bun.randomUUIDv7()]),
+        journal.appendDeliveries([deliveryRow(run.workspaceId), deliveryRow(run.workspaceId)]),
       ])
       expect(appended.map(({ firstSeq, lastSeq }) => [firstSeq, lastSeq])).toEqual([
         [3, 4],
         [2, 2],
         [1, 1],
+        [5, 6],
       ])
       const frames = journal.recent(0, 1e6)
       expect(frames?.map(({ kind, firstSeq, rows }) => [kind, firstSeq, rows])).toEqual([
         ['run', 1, 1],
         ['task', 2, 1],
         ['event', 3, 2],
+        ['delivery', 5, 2],
+      ])
+      // An entry with the id of the run would give the run's later rows the wrong agent.
+      expect(frames?.at(-1)?.runs).toEqual([
+        { workspaceId: run.workspaceId, agentId: NIL_UUID, runId: NIL_UUID, rows: 2 },
       ])
       await journal.close()
       const again = await stored.open()
       const plain = (list: typeof frames) =>
         list?.map((frame) => ({ ...frame, block: Buffer.from(frame.block), outboxIds: 0 }))
       expect(plain(await again.read(0, 1e6))).toEqual(plain(frames))
+    })
+
+    test('the time of acceptance never falls, while the clock does, nor after reopenings or deleting all rows', async () => {
+      const stored = await create()
+      const start = Date.UTC(2026, 0, 31, 12)
+      const clock = { atMs: start, now: () => clock.atMs }
+      const jumps = [5_000, -60_000, DAY_MS, -2 * DAY_MS, 1, -1, 7 * DAY_MS, -30 * DAY_MS]
+      const times: number[] = []
+      for (const drops of [false, true]) {
+        for (const jump of jumps) {
+          const journal = await stored.open({ clock, tailBytes: 1 })
+          await appendMarks(journal, [1])
+          await appendMarks(journal, [2])
+          const frames = await journal.read(journal.endSeq - 2, 1e6)
+          times.push(...frames.map(({ receivedAt }) => receivedAt))
+          journal.release('sink', journal.endSeq)
+          if (drops) await journal.drop(await journal.cut())
+          await journal.close()
+          clock.atMs += jump
+        }
+      }
+      expect(times).toHaveLength(4 * jumps.length)
+      expect(times).toEqual(times.toSorted((a, b) => a - b))
+      expect(times.at(-1)).toBeGreaterThanOrEqual(start + 7 * DAY_MS - 2 * DAY_MS)
+    })
+
+    test('no row that is accepted after a hold has an earlier time than the hold, even if the clock goes back', async () => {
+      const stored = await create()
+      const clock = { atMs: Date.UTC(2026, 0, 31), now: () => clock.atMs }
+      const journal = await stored.open({ clock })
+      await appendMarks(journal, [1])
+      clock.atMs += 1_000
+      const heldMs = clock.atMs
+      const release = await journal.hold()
+      const { endSeq } = journal
+      const waiting = appendMarks(journal, [2])
+      clock.atMs -= 500
+      release()
+      await waiting
+      const [frame] = await journal.read(endSeq, 1e6)
+      expect(frame).toMatchObject({ firstSeq: 2, receivedAt: heldMs })
     })
 
     test('stores a commit larger than any message or page whole', async () => {
@@ -286,13 +335,15 @@ for (const { name, isInstalled, ...implementation } of JOURNALS) {
       expect(await appendMarks(again, [4])).toEqual({ firstSeq: 9, lastSeq: 9 })
     })
 
-    test('a refused workspace can append no more events; earlier ones stay, and other workspaces continue', async () => {
+    test('a refused workspace can append nothing more; earlier ones stay, and other workspaces continue', async () => {
       const journal = await (await create()).open()
       const run = runRef()
       const before = appendMarks(journal, [1], run)
       journal.refuse(run.workspaceId)
       await expect(appendMarks(journal, [2], run)).rejects.toMatchObject({ code: 'FORBIDDEN' })
       await expect(journal.appendTasks([taskRow(run)], [])).rejects.toMatchObject({ code: 'FORBIDDEN' })
+      const mixed = [deliveryRow(runRef().workspaceId), deliveryRow(run.workspaceId)]
+      await expect(journal.appendDeliveries(mixed)).rejects.toMatchObject({ code: 'FORBIDDEN' })
       await appendMarks(journal, [3])
       await before
       expect([...(await marksAfter(journal)).values()]).toEqual([1, 3])

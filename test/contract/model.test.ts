@@ -108,16 +108,18 @@ describe('@dwmkerr/mock-llm', async () => {
     const tool_calls = ['Oslo', 'Rome'].map((city) => ({
       function: { name: 'weather', arguments: JSON.stringify({ city }) },
     }))
+    const details = { prompt_tokens_details: { cached_tokens: 5 }, completion_tokens_details: { reasoning_tokens: 2 } }
+    const usage = { prompt_tokens: 9, completion_tokens: 4, ...details }
     await configure([
       {
         sequence: 0,
-        response: says({ content: null, tool_calls }, { usage: { prompt_tokens: 9, completion_tokens: 4 } }),
+        response: says({ content: null, tool_calls }, { usage }),
       },
       { sequence: 1, match: 'body.messages[-1].role == `tool`', response: says({ content: 'Wet and dry' }) },
     ])
     const first = await ask(url, { tools: [WEATHER] })
     expect(first.toolCalls.map(({ arguments: given }) => given)).toEqual(['{"city":"Oslo"}', '{"city":"Rome"}'])
-    expect(first.usage).toEqual({ inputTokens: 9, outputTokens: 4 })
+    expect(first.usage).toEqual({ inputTokens: 9, outputTokens: 4, cachedTokens: 5, reasoningTokens: 2 })
     const messages: ModelRequest['messages'] = [
       ...REQUEST.messages,
       { role: 'assistant', content: first.content, toolCalls: first.toolCalls },

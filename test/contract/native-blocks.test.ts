@@ -1,10 +1,11 @@
 import { expect, test } from 'bun:test'
+import { NIL_UUID } from '../../src/base/ids.ts'
 import { EventScan } from '../../src/events/scan.ts'
 import { EventBlock } from '../../src/journal/blocks/event-block.ts'
 import { RecordBlock } from '../../src/journal/blocks/record-block.ts'
 import { freshColumnarDatabase } from '../support/columnar.ts'
 import { batchOf, LIMITS, runRef } from '../support/events.ts'
-import { runRow, taskRow } from '../support/rows.ts'
+import { alertRow, deliveryRow, runRow, taskRow } from '../support/rows.ts'
 
 const NO_SIGNAL = new AbortController().signal
 
@@ -22,15 +23,23 @@ test('events arrive in ClickHouse exactly', async () => {
   )
   const block = new EventBlock()
   block.add({ run: one, scan, rows: undefined, ids: ['mine'] }, 1_700_000_000_123)
+  const task = Bun.randomUUIDv7()
   block.add(
     batchOf(two, [
       { type: 'a' },
-      { type: 'b', level: 'debug' },
+      { type: 'b', level: 'debug', task_id: task },
       { type: 'c', occurred_at: '2299-12-31T23:59:59.999Z' },
     ]),
     1_700_000_000_123,
   )
-  await client.insertNative('events', block.build(2 ** 33 - 1, 1_700_000_000_456, 'epoch-1'), 'token', NO_SIGNAL)
+  const pieces = block
+    .build(2 ** 33 - 1, 1_700_000_000_456, 'epoch-1')
+    .map((piece): Uint8Array => new Uint8Array(piece))
+  block.clear()
+  block.add(batchOf(two, [{ type: 'd' }]), 1_700_000_000_123)
+  // In one load, blocks with and without a column of tasks.
+  pieces.push(...block.build(2 ** 33 + 3, 1_700_000_000_456, 'epoch-1'))
+  await client.insertNative('events', pieces, 'token', NO_SIGNAL)
   const rows = await client.query<Record<string, unknown>>('select * from events order by seq')
   expect(rows[0]).toEqual({
     workspace_id: one.workspaceId,
@@ -43,16 +52,57 @@ test('events arrive in ClickHouse exactly', async () => {
     payload,
     occurred_at: '1900-01-01 00:00:00.001',
     received_at: '2023-11-14 22:13:20.456',
+    task_id: null,
     epoch: 'epoch-1',
   })
-  expect(rows.slice(1).map((row) => [row.run_id, row.seq, row.type, row.level, row.payload, row.occurred_at])).toEqual([
-    [two.runId, 2 ** 33, 'a', 'info', '{}', '2023-11-14 22:13:20.123'],
-    [two.runId, 2 ** 33 + 1, 'b', 'debug', '{}', '2023-11-14 22:13:20.123'],
-    [two.runId, 2 ** 33 + 2, 'c', 'info', '{}', '2299-12-31 23:59:59.999'],
+  expect(
+    rows.slice(1).map((row) => [row.run_id, row.seq, row.type, row.level, row.payload, row.occurred_at, row.task_id]),
+  ).toEqual([
+    [two.runId, 2 ** 33, 'a', 'info', '{}', '2023-11-14 22:13:20.123', null],
+    [two.runId, 2 ** 33 + 1, 'b', 'debug', '{}', '2023-11-14 22:13:20.123', task],
+    [two.runId, 2 ** 33 + 2, 'c', 'info', '{}', '2299-12-31 23:59:59.999', null],
+    [two.runId, 2 ** 33 + 3, 'd', 'info', '{}', '2023-11-14 22:13:20.123', null],
   ])
   const ids = rows.slice(1).map((row) => row.event_id as string)
   expect(ids.every((id) => /^[0-7][0-9A-HJKMNP-TV-Z]{25}$/.test(id))).toBe(true)
   expect(ids).toEqual([...new Set(ids)].sort())
+})
+
+test('events whose JSON ClickHouse cannot read still become pauses, and do not block other events', async () => {
+  const { client } = await freshColumnarDatabase()
+  const run = runRef()
+  const [first, second] = [Bun.randomUUIDv7(), Bun.randomUUIDv7()]
+  const times = { requested_at: '2023-11-14T22:13:20.123Z', expires_at: null }
+  const block = new EventBlock()
+  const events = [
+    ['approval.requested', { approval_id: first, expires_at: times.requested_at, tool: 'pay', input: { n: '\ud800' } }],
+    ['approval.decided', { approval_id: first, decision: 'rejected', ...times, tool: 'pay', input: { n: '\ud800' } }],
+    ['input.requested', {}],
+    ['approval.decided', { approval_id: 7, decision: [], requested_at: 'x', comment: 1, options: 2, decided_by: 3 }],
+    ['input.answered', { request_id: second, ...times, question: 'Who?', options: ['a'], answer: 'b' }],
+  ] as const
+  const { agentId: agent_id, runId: run_id, workspaceId: workspace_id } = run
+  const owner = { workspace_id, agent_id, run_id, level: 2, occurred_at: 1_700_000_000_456 }
+  const rowOf = ([type, payload]: (typeof events)[number], n: number) => {
+    return { ...owner, event_id: `${n}`, type, payload: JSON.stringify(payload) }
+  }
+  block.addSystemEvents(events.map(rowOf), [])
+  await client.insertNative('events', block.build(1, 1_700_000_000_456, 'epoch-1'), 'token', NO_SIGNAL)
+  expect(await client.query('select count() as rows from events')).toEqual([{ rows: events.length }])
+  const rows = await client.query<Record<string, unknown>>(
+    'select * from (select * from pauses final order by seq desc limit 1 by pause_id) order by seq',
+  )
+  expect(rows.find(({ pause_id }) => pause_id === first)).toMatchObject({
+    status: 'rejected',
+    tool: 'pay',
+    input: null,
+    requested_at: '2023-11-14 22:13:20.123',
+    expires_at: null,
+    decided_at: '2023-11-14 22:13:20.456',
+  })
+  expect(rows.find(({ pause_id }) => pause_id === second)).toMatchObject({
+    ...{ kind: 'input', status: 'answered', question: 'Who?', options: ['a'], answer: 'b', tool: null },
+  })
 })
 
 const ref = runRef()
@@ -66,6 +116,8 @@ const run = runRow(ref, {
   output: '{"ok":true}',
   completed_at: 1_700_000_000_002,
   duration_ms: 1,
+  waiting_ms: 5,
+  waiting_since: null,
   input_tokens: 2 ** 40,
   output_tokens: 7,
   cost_usd: 0.25,
@@ -92,6 +144,8 @@ test('the newest state of a run and of a task wins, with and without nulls', asy
     error_message: null,
     created_at: '2023-11-14 22:13:20.000',
     duration_ms: 1,
+    waiting_ms: 5,
+    waiting_since: null,
     input_tokens: 2 ** 40,
     cost_usd: 0.25,
     event_count: 2 ** 40,
@@ -150,4 +204,74 @@ test('a load of tasks that ended before ClickHouse had copied them is completed 
     await whole()
     expect([await rowsOf('task_changes'), await rowsOf('tasks final')]).toEqual([7, 7])
   }
+})
+
+test('deliveries arrive in ClickHouse exactly', async () => {
+  const { client } = await freshColumnarDatabase()
+  const { workspaceId } = runRef()
+  const first = deliveryRow(workspaceId, { activity_seq: 2 ** 40, response: 'ö'.repeat(500) })
+  const second = deliveryRow(workspaceId, {
+    status: 'pending',
+    run_id: null,
+    http_status: null,
+    response: null,
+    attempt: 9,
+  })
+  const blocks = RecordBlock.ofDeliveries()
+  blocks.add([first, second], [])
+  await client.insertNative('deliveries', blocks.build(7, 1_700_000_000_456, 'epoch-1'), 'token', NO_SIGNAL)
+  const at = '2023-11-14 22:13:20.000'
+  const more = { received_at: '2023-11-14 22:13:20.456', epoch: 'epoch-1' }
+  expect(await client.query('select * from deliveries order by seq')).toEqual([
+    { ...first, at, seq: 7, ...more },
+    { ...second, at, seq: 8, ...more },
+  ])
+})
+
+test('the transitions of alerts are made of workspace events, once, and nothing in them stops a load', async () => {
+  const { client } = await freshColumnarDatabase()
+  const run = runRef()
+  const { workspaceId } = run
+  const alert = Bun.randomUUIDv7()
+  const transition = {
+    ...{ alert_id: alert, name: '"series":{},"state":"x"', series: { state: '"series":', n: 1e20, none: null } },
+    ...{
+      state: 'firing',
+      previous_state: 'pending',
+      value: 2.5,
+      at: '2026-01-31T09:30:00.123Z',
+      rows: [{ state: 'y', value: 1e20 }],
+    },
+  }
+  const block = new EventBlock()
+  const reported = batchOf(run, [{ type: 'alert.fired', payload: transition }])
+  block.add(reported, 1_700_000_000_123)
+  const rows = [
+    alertRow(workspaceId, { payload: JSON.stringify(transition) }),
+    alertRow(workspaceId, {
+      type: 'alert.changed',
+      payload: JSON.stringify({ ...transition, series: {}, value: null, at: 'noon' }),
+    }),
+    alertRow(workspaceId, { type: 'alert.resolved', payload: '{"alert_id":1,"series":"\\ud800","value":{"a":[' }),
+    alertRow(workspaceId, { type: 'webhook.disabled', payload: JSON.stringify(transition) }),
+  ]
+  block.addSystemEvents(
+    rows,
+    rows.map(() => crypto.randomUUID()),
+  )
+  const pieces = [Buffer.concat(block.build(1, 1_700_000_000_123, 'epoch-1'))]
+  for (let repeat = 0; repeat < 2; repeat++) await client.insertNative('events', pieces, 'token', NO_SIGNAL)
+  expect(await client.query('select count() as n from events')).toEqual([{ n: 5 }])
+  const more = { workspace_id: workspaceId, received_at: '2023-11-14 22:13:20.123', epoch: 'epoch-1' }
+  const states = { state: 'firing', previous_state: 'pending' }
+  const series = JSON.stringify(transition.series)
+  expect(await client.query('select * from alert_states order by seq')).toEqual([
+    { ...more, ...states, alert_id: alert, series, value: 2.5, at: '2026-01-31 09:30:00.123', seq: 2 },
+    { ...more, ...states, alert_id: alert, series: '{}', value: null, at: '2023-11-14 22:13:20.000', seq: 3 },
+    {
+      ...more,
+      ...{ alert_id: NIL_UUID, series: '"\\ud800"', state: '', previous_state: '', value: null },
+      ...{ at: '2023-11-14 22:13:20.000', seq: 4 },
+    },
+  ])
 })

@@ -9,7 +9,7 @@ import { atEnd } from '../support/teardown.ts'
 /** Who owns which partition, on a real Postgres, without logs. */
 
 const PARTITIONS = 6
-const TIMES = { roundMs: 20, aliveMs: 2_500 }
+const TIMES = { roundMs: 20, aliveMs: 60_000 }
 const log = createLog('silent')
 
 async function createTables(count: number) {
@@ -20,7 +20,7 @@ async function createTables(count: number) {
 }
 
 async function startNodes(count: number) {
-  const { tables } = await createTables(PARTITIONS)
+  const { sql, tables } = await createTables(PARTITIONS)
   let isAway = false
   const nodes = await Promise.all(
     Array.from({ length: count }, async (_, index) => {
@@ -44,7 +44,16 @@ async function startNodes(count: number) {
   const setAway = (now: boolean) => {
     isAway = now
   }
-  return { nodes, generations, aliveCount, setAway }
+  /** No node has written a heartbeat for that long. */
+  const expire = async () => {
+    await sql`update cluster_nodes set alive_until = now() - interval '1 second'`
+  }
+  const rounds = spyOn(tables.nodes, 'all')
+  const someRounds = async () => {
+    const before = rounds.mock.calls.length
+    await eventually(() => rounds.mock.calls.length >= before + 10 * count)
+  }
+  return { nodes, generations, aliveCount, setAway, expire, someRounds }
 }
 
 /** What `Ownership` uses of a partition. */
@@ -59,14 +68,25 @@ function partitionWithoutLog(id: number): OpenPartition {
 }
 
 test('an outage that all nodes have changes no owner', async () => {
-  const { nodes, generations, aliveCount, setAway } = await startNodes(3)
+  const { nodes, generations, aliveCount, setAway, expire, someRounds } = await startNodes(3)
+  const now = performance.now.bind(performance)
+  let aheadMs = 0
+  using _clock = spyOn(performance, 'now').mockImplementation(() => now() + aheadMs)
   await eventually(() => nodes.every(({ ownership }) => ownership.all().length === PARTITIONS / 3))
   const before = await generations()
   setAway(true)
-  await eventually(async () => (await aliveCount()) === 0)
+  await someRounds()
+  await expire()
+  aheadMs += TIMES.aliveMs * 1.1
+  expect(await aliveCount()).toBe(0)
   setAway(false)
   await eventually(async () => (await aliveCount()) === 3)
-  await Bun.sleep(TIMES.aliveMs * 1.5)
+  // Beyond the time that they give each other to return.
+  for (let i = 0; i < 2; i++) {
+    await someRounds()
+    aheadMs += TIMES.aliveMs * 0.7
+  }
+  await someRounds()
   expect(await generations()).toEqual(before)
   expect(nodes.map(({ ownership }) => ownership.all().length)).toEqual([2, 2, 2])
 })

@@ -48,7 +48,7 @@ test('a query gets the columns that it names, and its answer is that of all colu
 })
 
 function statement(checked: CheckedQuery): string {
-  return scopedStatement(checked, client.database, OURS, 100)
+  return scopedStatement(checked, client.database, OURS, { rows: 100 })
 }
 
 function answer(checked: CheckedQuery): Promise<unknown[]> {

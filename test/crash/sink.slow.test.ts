@@ -7,7 +7,7 @@ import { migrateClickHouse } from '../../src/clickhouse/migrate.ts'
 import { openLocalJournal } from '../../src/journal/local/journal.ts'
 import { batchOf, runRef } from '../support/events.ts'
 import { seededRandom } from '../support/random.ts'
-import { runRow, taskRow } from '../support/rows.ts'
+import { deliveryRow, runRow, taskRow } from '../support/rows.ts'
 import { startSink } from '../support/sink.ts'
 import { atEnd, temporaryDirectory } from '../support/teardown.ts'
 
@@ -47,7 +47,7 @@ test('every appended row reaches ClickHouse exactly once while the engine and th
   }
   const run = runRef()
   const stop = new AbortController()
-  const appended = { events: 0, run_changes: 0, task_changes: 0 }
+  const appended = { events: 0, run_changes: 0, task_changes: 0, deliveries: 0 }
   const appending = Promise.all(
     Array.from({ length: 4 }, async () => {
       while (!stop.signal.aborted) {
@@ -59,7 +59,9 @@ test('every appended row reaches ClickHouse exactly once while the engine and th
         await Promise.all([
           journal.appendRuns([runRow(other), runRow(other, { status: 'failed' })], []),
           journal.appendTasks([taskRow(other)], []),
+          journal.appendDeliveries([deliveryRow(other.workspaceId)]),
         ])
+        appended.deliveries += 1
         appended.run_changes += 2
         appended.task_changes += 1
       }
@@ -89,7 +91,7 @@ test('every appended row reaches ClickHouse exactly once while the engine and th
         settings: { optimize_use_projections, force_optimize_projection: optimize_use_projections },
       }),
     ).toEqual([{ type: 'mark', rows: appended.events }])
-  expect(journal.endSeq).toBe(appended.events + appended.run_changes + appended.task_changes)
+  expect(journal.endSeq).toBe(Object.values(appended).reduce((sum, rows) => sum + rows))
   const ended = appended.run_changes / 2
   expect(await client.query('select status, count() as rows from runs final group by status')).toEqual([
     { status: 'failed', rows: ended },

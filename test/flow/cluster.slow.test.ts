@@ -16,7 +16,7 @@ describe.skipIf(!hasNats)('three nodes', () => {
   let cluster: TestCluster
 
   sharedPartitionTests(async () => {
-    cluster = await startCluster()
+    cluster = await startCluster({ env: { EGRESS_ALLOW: '127.0.0.1' } })
     await ownedEvenly(cluster.nodes[0], 3)
     const { nodes, urls: feedUrls, workspaceKey } = cluster
     return { apis: nodes.map(({ api }) => api), feedUrls, workspaceKey }

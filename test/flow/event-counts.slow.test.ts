@@ -84,6 +84,7 @@ async function usesProjection({ database, statementText }: ColumnarClient, { wor
     numberPaths: [],
     typeParameters: [],
     isInfallible: true,
+    tables: [],
     usesWholeRows: false,
   }
   const plan = await statementText(`explain ${scopedStatement(query, database, workspaceId)}`, {

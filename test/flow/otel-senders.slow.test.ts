@@ -184,7 +184,7 @@ for (const name of ['logs-protobuf', 'logs-json']) {
   test(`log records without traces, ${name}: events of the run of their session`, async () => {
     await send(name)
     const runs = await service.api('GET', `/api/v1/runs?external_run_id=${name}`)
-    expect(runs.data.items).toMatchObject([{ status: 'running', metadata: { session_id: name } }])
+    expect(runs.data.items).toMatchObject([{ status: 'running', session_id: name }])
     const { data } = await service.api('GET', `/api/v1/runs/${runs.data.items[0].run_id}/events`)
     expect(data.items).toMatchObject([
       { type: 'tool_result', level: 'error', payload: { body: { ok: false }, 'tool.name': 'edit' } },

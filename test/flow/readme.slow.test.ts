@@ -12,7 +12,10 @@ import { atEnd, temporaryDirectory } from '../support/teardown.ts'
 
 const ROOT = join(import.meta.dir, '..', '..')
 /** In reading order: the guides continue the commands of the README. */
-const DOCUMENTS = ['README.md', 'docs/hosted-agents.md', 'docs/feeds.md', 'docs/sql.md']
+const DOCUMENTS = [
+  ...['README.md', 'docs/hosted-agents.md', 'docs/feeds.md', 'docs/sql.md'],
+  ...['docs/webhooks.md', 'docs/alerts.md'],
+]
 const README_LINES_MAX = 180
 const NEEDED = ['bash', 'curl', 'jq', 'node']
 const CONSOLE_MAX = 5
@@ -49,7 +52,7 @@ test('every snippet of the README and the guides can be pasted, top to bottom, a
       .replace('svc_ws_…', service.workspaceKey)
       .replaceAll('4010', port)
       // A shorter run of the simulator, with the same choices each time.
-      .replace('--rate 20 --duration 60', '--rate 60 --duration 4 --seed 7'),
+      .replace('demo --duration 60', 'demo --rate 4 --duration 4 --seed 7'),
   )
   const pasted = await paste(adapted)
   for (const [i, { text, shown, isJson }] of snippets.entries()) {
@@ -97,7 +100,7 @@ async function paste(snippets: readonly string[]): Promise<Pasted[]> {
     'set -E -o pipefail',
     // The scripts of the clone, without the second that npx takes each time.
     `npx() { shift; (cd '${ROOT}' && "$@"); }`,
-    `trap 'kill "$SHOP" 2>/dev/null || true' EXIT`,
+    `trap 'kill "$SHOP" "$RECEIVER" 2>/dev/null || true' EXIT`,
     `cd '${directory}'`,
   ]
   for (const [i, text] of snippets.entries()) {

@@ -3,6 +3,8 @@ import fs from 'node:fs'
 import { join } from 'node:path'
 import { createLog } from '../../src/base/log.ts'
 import { Metrics } from '../../src/base/metrics.ts'
+import { remoteClickHouse } from '../../src/clickhouse/backend.ts'
+import { createColumnarClient } from '../../src/clickhouse/client.ts'
 import type { HistoryPage } from '../../src/live/history.ts'
 import { RetentionClock } from '../../src/retention/retention-clock.ts'
 import { RetentionFloors, withinRetention } from '../../src/retention/retention-floors.ts'
@@ -91,6 +93,15 @@ async function reportDay(caller: Caller, day: number): Promise<{ runId: string; 
   return { runId, lastSeq: last_seq }
 }
 
+/** Adds deliveries that were accepted on this day. */
+async function addDeliveries({ clickhouseUrl }: TestService, day: number, seq: number): Promise<void> {
+  await createColumnarClient(remoteClickHouse(clickhouseUrl)).command(
+    `insert into deliveries (workspace_id, activity_seq, attempt, seq, received_at, epoch)
+     select distinct workspace_id, {day:UInt64}, 1, {seq:UInt64}, fromUnixTimestamp64Milli({at:Int64}), epoch from events`,
+    { params: { day, seq, at: NOON + day * DAY_MS } },
+  )
+}
+
 test('events beyond EVENT_RETENTION_DAYS are deleted from SQL and the journal; runs and tasks stay, and feeds report the gap', async () => {
   const days = new Days()
   const limit = { EVENT_RETENTION_DAYS: '2' }
@@ -99,7 +110,9 @@ test('events beyond EVENT_RETENTION_DAYS are deleted from SQL and the journal; r
   const { data: limits } = await service.api('GET', '/readyz', undefined, { key: null })
   const { epoch } = limits.journal
   service = await days.start(1, limit)
-  await reportDay(service, 1)
+  const second = await reportDay(service, 1)
+  // Feeds do not miss deliveries: those of the first day have a position that must not become the retention floor.
+  for (const day of [0, 1]) await addDeliveries(service, day, second.lastSeq)
   // The end of the second day is within retention.
   service = await days.start(2, limit)
   expect(await numbersInSql(service)).toEqual([0, 1, 2, 10, 11, 12])
@@ -107,6 +120,7 @@ test('events beyond EVENT_RETENTION_DAYS are deleted from SQL and the journal; r
   await eventually(async () => expect(await numbersInSql(service)).toEqual([10, 11, 12]))
   expect(await ask(service, 'select status from runs')).toEqual([{ status: 'completed' }, { status: 'completed' }])
   expect(await ask(service, 'select status from tasks')).toHaveLength(2)
+  expect(await ask(service, 'select seq as day from deliveries')).toEqual([{ day: 1 }])
   const { data: run } = await service.api('GET', `/api/v1/runs/${first.runId}`)
   expect(run).toMatchObject({ status: 'completed', event_count: 3 })
 
@@ -319,7 +333,7 @@ test('a page read while retention deletes reports where the gap ends, and contai
   const { sql } = await freshDatabase()
   const [own, elsewhere] = [new RetentionFloors(sql, 'e'), new RetentionFloors(sql, 'e')]
   const workspaceId = crypto.randomUUID()
-  const item = (seq: number) => ({ seq, kind: 'event' as const, text: `${seq}`, endsRun: false })
+  const item = (seq: number) => ({ seq, kind: 'event' as const, text: `${seq}`, endsRun: false, isRecount: false })
   // Another process deletes up to 7 while this one reads; 4 and 6 were already deleted then.
   const read = async (): Promise<HistoryPage> => {
     await elsewhere.raise([{ epoch: 'e', workspaceId: null, seq: 7 }])

@@ -4,6 +4,7 @@ import { stateOf } from '../support/cluster.ts'
 import { eventually } from '../support/eventually.ts'
 import { type Activity, LiveSocket } from '../support/feeds.ts'
 import { OPERATOR_TOKEN } from '../support/service.ts'
+import { createWebhook, startReceiver } from '../support/webhooks.ts'
 
 /** Tests for processes that share the partitions: the workers of one machine, or the nodes of a cluster. */
 
@@ -15,6 +16,7 @@ export interface SharingProcesses {
   readonly workspaceKey: string
 }
 
+const byCursor = (a: { cursor: string }, b: { cursor: string }) => a.cursor.localeCompare(b.cursor)
 const OPERATOR = { key: OPERATOR_TOKEN }
 const EVENTS = Array.from({ length: 50 }, () => ({ type: 'step' }))
 
@@ -130,6 +132,27 @@ export function sharedPartitionTests(started: () => Promise<SharingProcesses>): 
       await eventually(() => statuses().includes('completed'))
       expect(statuses()[0]).toBe('running')
     }
+  })
+
+  test('one process sends to a webhook, whichever was asked', async () => {
+    const receiver = startReceiver()
+    const webhookId = await createWebhook({ api: apis[1] }, receiver)
+    for (const api of apis) {
+      const { data } = await api('POST', `/api/v1/webhooks/${webhookId}/test`)
+      expect(data.status).toBe('succeeded')
+    }
+    const runs = await Promise.all(apis.map((api) => agent.startRun(api)))
+    for (const [index, runId] of runs.entries()) await agent.complete(apis[(index + 1) % apis.length], runId)
+    const ended = () => receiver.received.flatMap(({ body }) => (body.type === 'run.completed' ? body.data.run_id : []))
+    await eventually(() => ended().length >= runs.length)
+    expect(ended().toSorted()).toEqual(runs.toSorted())
+    // Any of them answers polls, with the same bodies.
+    const bodies = receiver.received.flatMap(({ body }) => (body.type === 'run.completed' ? [body] : []))
+    for (const api of apis) {
+      const { data } = await api('GET', `/api/v1/webhooks/${webhookId}/poll`)
+      expect(data.data.toSorted(byCursor)).toEqual(bodies.toSorted(byCursor))
+    }
+    await apis[0]('DELETE', `/api/v1/webhooks/${webhookId}`)
   })
 
   test('a revoked key is rejected by every process, and its feeds end', async () => {

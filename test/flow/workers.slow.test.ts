@@ -28,7 +28,7 @@ interface TwoWorkers extends SpawnedService {
 /** With stores that are running already. */
 async function startTwo(): Promise<TwoWorkers> {
   const [{ url: DATABASE_URL }, { url: CLICKHOUSE_URL }] = await Promise.all([freshDatabase(), freshColumnarDatabase()])
-  const stores = { DATABASE_URL, CLICKHOUSE_URL }
+  const stores = { DATABASE_URL, CLICKHOUSE_URL, EGRESS_ALLOW: '127.0.0.1' }
   const service = await spawnService({ ...stores, WORKERS: '2', JOURNAL_PARTITIONS: PARTITIONS })
   await ownedEvenly(service, 2)
   return { ...service, stores }

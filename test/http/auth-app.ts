@@ -1,5 +1,7 @@
 import { agentRoutes } from '../../src/agents/routes.ts'
 import { AgentStore } from '../../src/agents/store.ts'
+import { agentVersionRoutes } from '../../src/agents/version-routes.ts'
+import { AgentVersions } from '../../src/agents/versions.ts'
 import type { Clock } from '../../src/base/clock.ts'
 import { mint } from '../../src/base/ids.ts'
 import type { Limits } from '../../src/base/limits.ts'
@@ -15,7 +17,7 @@ import { keyRoutes } from '../../src/keys/routes.ts'
 import { KeyStore } from '../../src/keys/store.ts'
 import { connectPostgres, unavailableOf } from '../../src/postgres/connect.ts'
 import { bootstrapWorkspace } from '../../src/workspaces/bootstrap.ts'
-import { workspaceRoutes } from '../../src/workspaces/routes.ts'
+import { ownWorkspaceRoutes, workspaceRoutes } from '../../src/workspaces/routes.ts'
 import { WorkspaceStore } from '../../src/workspaces/store.ts'
 import { type Answer, createApi } from '../support/api.ts'
 import { freshDatabase } from '../support/postgres.ts'
@@ -50,6 +52,7 @@ const UNLIMITED: RateLimits = {
   queriesPerMinute: 0,
 }
 const BODY_TIMEOUT_MS = 30_000
+export const EVENT_RETENTION_DAYS = 90
 export const OPERATOR_TOKEN = 'operator-token-of-the-tests'
 
 /** The real clock, shifted by `aheadMs`. */
@@ -98,10 +101,13 @@ export async function authApp(options: AuthAppOptions = {}) {
   const { log, sql, clock, ring, guards, close } = await openGuards(url, limits, options, 4)
   const bootstrapped = await bootstrapWorkspace({ sql, clock, mint, key: undefined })
   const keys = new KeyStore({ sql, ring, clock })
+  const workspaces = new WorkspaceStore({ sql, ring, clock })
   const app = createEnvelope({ log, limits, unavailableOf, logRequests: false })
     .use(keyRoutes({ guards, keys }))
     .use(agentRoutes({ guards, agents: new AgentStore({ sql, ring, clock }) }))
-    .use(workspaceRoutes({ guards, workspaces: new WorkspaceStore({ sql, ring, clock }), keys }))
+    .use(agentVersionRoutes({ guards, versions: new AgentVersions({ sql, clock }) }))
+    .use(workspaceRoutes({ guards, workspaces, keys }))
+    .use(ownWorkspaceRoutes({ guards, workspaces, eventRetentionDays: EVENT_RETENTION_DAYS }))
     // Stand-ins for routes of other modules behind the same guards.
     .use((root) =>
       root.group('/ingest', (group) =>

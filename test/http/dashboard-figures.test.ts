@@ -1,6 +1,7 @@
 import { beforeAll, describe, expect, test } from 'bun:test'
+import { readAgentFigures } from '../../src/dashboard/page/agents/agent-figures.ts'
 import { figuresOf, readCalls, readRuns } from '../../src/dashboard/page/overview/metrics.ts'
-import { rangeOf } from '../../src/dashboard/page/parts/range.tsx'
+import { bucketsOf, rangeOf } from '../../src/dashboard/page/parts/range.tsx'
 import { EventLog } from '../../src/dashboard/page/run/event-log.ts'
 import { filterOf, findRuns } from '../../src/dashboard/page/runs/filters.ts'
 import { eventually } from '../support/eventually.ts'
@@ -73,11 +74,31 @@ describe('the queries of the dashboard', () => {
     expect(models.calls.reduce((sum, { cost }) => sum + cost, 0)).toBeCloseTo(total.cost, 9)
   })
 
+  test('one query has what each agent has done, over time', async () => {
+    const [busy, idle] = [await newReporter(service.api), await newReporter(service.api)]
+    const runIds = [await busy.start(), await busy.start(), await busy.start()]
+    await busy.end(runIds[0] as string, 'no')
+    await busy.end(runIds[1] as string)
+    const week = rangeOf({ range: '7d' }, Date.now())
+    const all = await eventually(async () => {
+      const figures = await readAgentFigures(queries, week, signal)
+      return figures.get(busy.agentId)?.ended === 2 && figures
+    })
+    const { data: newest } = await service.api('GET', `/api/v1/runs/${runIds[2]}`)
+    const { counts, failures, ...rest } = all.get(busy.agentId) as NonNullable<ReturnType<typeof all.get>>
+    expect(rest).toEqual({ runs: 3, failed: 1, ended: 2, cost: 0, lastMs: Date.parse(newest.created_at) })
+    expect([counts.length, failures.length]).toEqual(Array(2).fill(bucketsOf(week).length))
+    // Two buckets, if the second one began in between.
+    const sum = (values: readonly number[]) => values.slice(-2).reduce((total, value) => total + value, 0)
+    expect([sum(counts), sum(failures), counts.slice(0, -2).every((count) => count === 0)]).toEqual([3, 1, true])
+    expect(all.has(idle.agentId)).toBe(false)
+  })
+
   test('SQL finds runs with what the API says of them', async () => {
     const runId = await agent.start({ external_run_id: 'Order 77', tags: ['shop'] })
     await agent.events(runId, [{ type: 'step' }])
     await agent.end(runId)
-    const filter = filterOf({ q: 'order 77', tag: 'shop', agent: agent.agentId, sort: 'events' }, Date.now())
+    const filter = filterOf({ external: 'Order 77', tag: 'shop', agent: agent.agentId, sort: 'events' }, Date.now())
     const found = await eventually(async () => {
       const [run] = await findRuns(queries, filter, signal)
       return run?.event_count === 1 && run.status === 'completed' && run
@@ -87,7 +108,7 @@ describe('the queries of the dashboard', () => {
       const { data } = await service.api('GET', `/api/v1/runs/${runId}`)
       return data.event_count === 1 && data
     })
-    expect(found).toEqual({ ...run, agent_version: 0, last_event_at: null })
+    expect(found).toEqual({ ...run, last_event_at: null })
   })
 
   test('SQL lists the events of a long run as the API does', async () => {
@@ -108,6 +129,7 @@ describe('the queries of the dashboard', () => {
     expect(pages).toEqual([{ after_seq: last_seq, limit: 200 }])
     const { items } = (await service.api('GET', `/api/v1/runs/${runId}/events?limit=1`)).data
     const { id, seq, type, level, occurred_at } = items[0]
-    expect([log.events.value.length, log.events.value[0]]).toEqual([900, { id, seq, type, level, occurred_at }])
+    const first = { id, seq, type, level, occurred_at, task_id: null }
+    expect([log.events.value.length, log.events.value[0]]).toEqual([900, first])
   })
 })

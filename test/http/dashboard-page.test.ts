@@ -11,19 +11,20 @@ import { sampleOf } from '../../src/dashboard/page/overview/call-sample.ts'
 import { readCalls, settledOf } from '../../src/dashboard/page/overview/metrics.ts'
 import { changeOf } from '../../src/dashboard/page/overview/tiles.tsx'
 import { isolated, withEmptyBuckets } from '../../src/dashboard/page/parts/chart.tsx'
+import { diffLines } from '../../src/dashboard/page/parts/diff.tsx'
 import { markdownTokens } from '../../src/dashboard/page/parts/markdown.tsx'
 import { bucketsOf, completeBuckets, linkedRange, rangeOf, zoomOf } from '../../src/dashboard/page/parts/range.tsx'
 import { ago, ahead } from '../../src/dashboard/page/parts/time.tsx'
 import { filterOf, isPlain, searchQuery } from '../../src/dashboard/page/runs/filters.ts'
+import { timeOf } from '../../src/dashboard/page/sql/columns.ts'
 import {
   addressOf,
   paramsOf,
-  positionOf,
   placeholdersOf as sqlPlaceholders,
-  timeOf,
   valuesOf,
-} from '../../src/dashboard/page/sql/sql-state.ts'
-import { diffLines, readArguments } from '../../src/dashboard/page/waiting/decision.tsx'
+} from '../../src/dashboard/page/sql/placeholders.ts'
+import { positionOf } from '../../src/dashboard/page/sql/sql-state.ts'
+import { readArguments } from '../../src/dashboard/page/waiting/decision.tsx'
 import { fillPrompt } from '../../src/hosted/invoke/prompt.ts'
 import { seededRandom } from '../support/random.ts'
 
@@ -156,14 +157,15 @@ describe('the address', () => {
 })
 
 describe('lists', () => {
-  test('the API answers plain filters, SQL free text and other orders; values are parameters', () => {
+  test('the API answers filters and searches, SQL other orders; values are parameters', () => {
     expect(isPlain(filterOf({ status: 'failed', agent: crypto.randomUUID() }, 0))).toBe(true)
-    const filter = filterOf({ q: "' OR 1 --", sort: 'cost.asc', tag: 'x' }, 0)
+    expect(isPlain(filterOf({ q: 'refund', sort: 'cost.asc' }, 0))).toBe(true)
+    const filter = filterOf({ external: "' OR 1 --", sort: 'cost.asc', tag: 'x' }, 0)
     expect(isPlain(filter)).toBe(false)
     const { text, params } = searchQuery(filter)
     expect(text).not.toContain('OR 1')
     expect(text).toContain('ORDER BY cost_usd ASC')
-    expect(params).toEqual({ text: "' OR 1 --", tag: 'x' })
+    expect(params).toEqual({ external: "' OR 1 --", tag: 'x' })
   })
 
   test('live filters work while a type is typed', () => {

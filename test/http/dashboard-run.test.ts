@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'bun:test'
-import { textOf } from '../../src/dashboard/page/data/json.ts'
 import type { Event, RunSummary, Task } from '../../src/dashboard/page/data/records.ts'
-import { barsOf, timelineSummary, treeOrder } from '../../src/dashboard/page/run/bars.ts'
-import { messagesOf } from '../../src/dashboard/page/run/messages.ts'
-import { fieldOf, summaryOf } from '../../src/dashboard/page/run/payload.ts'
+import { barsOf, timelineSummary } from '../../src/dashboard/page/run/bars.ts'
+import { startOf } from '../../src/dashboard/page/run/long-text.tsx'
+import { summaryOf, tokensText, totalUsage, usageOf } from '../../src/dashboard/page/run/payload.ts'
 import { panned, tickLabel, ticksOf, zoomed } from '../../src/dashboard/page/run/time-window.ts'
+import { ancestorsOf, matching, treeOrder, unfolded, withBelow } from '../../src/dashboard/page/run/tree.ts'
 import { seededRandom } from '../support/random.ts'
 
 /** What the dashboard makes of the events of a run, which can be tested without a browser. */
@@ -86,8 +86,67 @@ describe('the timeline of a run', () => {
     }
   })
 
+  test('calls are below the tasks that they name, and a task folds', () => {
+    const tasks = [task('outer', { started_at: at(1) }), task('inner', { started_at: at(2), parent_task_id: 'outer' })]
+    const within = (event: Event, task_id: string) => ({ ...event, task_id })
+    const events = [
+      event('llm.call', 0, {}),
+      within(event('llm.call', 3, {}), 'inner'),
+      within(event('tool.call.started', 4, { tool_call_id: 'x', tool: 'search' }), 'outer'),
+      event('tool.call.finished', 5, { tool_call_id: 'x' }),
+      within(event('llm.call', 6, {}), 'unknown'),
+    ]
+    const children: readonly RunSummary[] = []
+    const tree = treeOrder(barsOf({ run: summary, tasks, children, events }))
+    const shown = (folded: readonly string[]) =>
+      unfolded(tree, new Set(folded)).map(({ depth, kind, isParent }) => `${depth}${kind}${isParent ? '+' : ''}`)
+    expect(shown([])).toEqual(['0model', '0task+', '1task+', '2model', '1tool', '0model'])
+    expect(shown(['inner'])).toEqual(['0model', '0task+', '1task+', '1tool', '0model'])
+    expect(shown(['outer', 'inner'])).toEqual(['0model', '0task+', '0model'])
+  })
+
+  test('a row knows the tokens and failures below it; a step is found with those above it', () => {
+    const row = (id: string, depth: number, status = 'completed', tokens = 0) => ({
+      ...{ id, depth, status },
+      usage: { inputTokens: tokens, outputTokens: 0 },
+    })
+    const rows = [
+      row('a', 0),
+      row('b', 1, 'completed', 5),
+      row('c', 2, 'failed', 2),
+      row('d', 1, 'completed', 1),
+      row('e', 0),
+    ]
+    expect(withBelow(rows).map(({ id, tokens, hasFailed }) => `${id} ${tokens} ${hasFailed}`)).toEqual([
+      'a 8 true',
+      'b 7 true',
+      'c 2 false',
+      'd 1 false',
+      'e 0 false',
+    ])
+    expect(ancestorsOf(rows, 'c').map(({ id }) => id)).toEqual(['a', 'b'])
+    expect(ancestorsOf(rows, 'missing')).toEqual([])
+    expect(matching(rows, ({ id }) => id === 'c' || id === 'e').map(({ id }) => id)).toEqual(['a', 'b', 'c', 'e'])
+  })
+
+  test('cached and reasoning tokens are shown where senders give them', () => {
+    const text = (payload: object) => tokensText(usageOf({ 'gen_ai.usage.input_tokens': 9, ...payload }))
+    expect(text({})).toBe('9 in, 0 out')
+    const details = { prompt_tokens_details: { cached_tokens: 4 }, completion_tokens_details: { reasoning_tokens: 2 } }
+    expect(text({ usage: details })).toBe('9 in (4 cached), 0 out (2 reasoning)')
+    expect(text({ usage: { cache_read_input_tokens: 3 } })).toBe('9 in (3 cached), 0 out')
+    expect(text({ 'gen_ai.usage.cache_read.input_tokens': '3', cached_tokens: -1 })).toBe('9 in (3 cached), 0 out')
+    expect(text({ cached_tokens: 'many' })).toBe('9 in, 0 out')
+    const call = usageOf({ model: 'm', 'gen_ai.usage.output_tokens': 3, reasoning_tokens: 2 })
+    expect(totalUsage([call, call, { ...call, model: 'n' }])).toMatchObject({
+      model: null,
+      outputTokens: 9,
+      reasoningTokens: 6,
+    })
+  })
+
   test('the summary counts all calls, also those that are not drawn, and their cost', () => {
-    const usage = { model: 'm', inputTokens: 0, outputTokens: 0, costUsd: 0.001 }
+    const usage = { model: 'm', inputTokens: 0, outputTokens: 0, cachedTokens: 0, reasoningTokens: 0, costUsd: 0.001 }
     const drawn = (kind: 'model' | 'tool', n: number) => Array.from({ length: n }, () => ({ kind, usage }))
     const types = (type: string, n: number) => Array.from({ length: n }, () => ({ type }))
     const events = [...types('llm.call', 4_000), ...types('tool.call.finished', 3), ...types('tool.call.started', 2)]
@@ -118,6 +177,14 @@ describe('the timeline of a run', () => {
   })
 })
 
+test('a long text is cut at a word or a line, a text that is hardly longer is not', () => {
+  expect(startOf('a b', 10, 3)).toBe('a b')
+  expect(startOf('word '.repeat(10), 42, 3)).toBe('word '.repeat(10))
+  expect(startOf('word '.repeat(20), 42, 3)).toBe('word word word word word word word word …')
+  expect(startOf('1\n2\n3\n4\n5', 100, 3)).toBe('1\n2\n3 …')
+  expect(startOf('\u{1f600}'.repeat(50), 41, 3).isWellFormed()).toBe(true)
+})
+
 describe('one line on an event', () => {
   test('a model call has its figures, a tool call its arguments or result, others their message', () => {
     const call = {
@@ -146,75 +213,5 @@ describe('one line on an event', () => {
       expect(summaryOf({ type, payload: { other: true } })).toBe('{"other":true}')
     expect(summaryOf({ type: 'step', payload: {} })).toBe('')
     expect(summaryOf({ type: 'step', payload: 'text' })).toBe('text')
-  })
-})
-
-describe('conversations of model calls', () => {
-  const roles = (payload: object) =>
-    messagesOf(payload).map(
-      ({ role, parts }) =>
-        `${role}: ${parts.map((part) => (part.type === 'text' ? part.text : part.type === 'call' ? `${part.name}(${textOf(part.input)})` : textOf(part.value))).join(' | ')}`,
-    )
-
-  test('reads the conventions of OpenTelemetry, also as text', () => {
-    const input = [{ role: 'user', parts: [{ type: 'text', content: 'Hi' }] }]
-    const output = [{ role: 'assistant', parts: [{ type: 'tool_call', name: 'pay', arguments: '{"n":1}' }] }]
-    const expected = ['system: Be kind', 'user: Hi', 'assistant: pay({"n":1})']
-    const system = [{ type: 'text', content: 'Be kind' }]
-    expect(
-      roles({ 'gen_ai.system_instructions': system, 'gen_ai.input.messages': input, 'gen_ai.output.messages': output }),
-    ).toEqual(expected)
-    const texts = {
-      system_instructions: JSON.stringify(system),
-      input: { messages: JSON.stringify(input) },
-      output: { messages: JSON.stringify(output) },
-    }
-    expect(roles({ gen_ai: texts })).toEqual(expected)
-  })
-
-  test('reads OpenAI, the Vercel AI SDK, Traceloop and OpenInference', () => {
-    const choices = [
-      { message: { role: 'assistant', content: null, tool_calls: [{ function: { name: 'f', arguments: '{}' } }] } },
-    ]
-    expect(roles({ messages: [{ role: 'user', content: 'Hi' }], choices })).toEqual(['user: Hi', 'assistant: f({})'])
-    const vercel = {
-      'ai.prompt.messages': '[{"role":"user","content":[{"type":"text","text":"Hi"}]}]',
-      'ai.response.text': 'Hello',
-    }
-    expect(roles(vercel)).toEqual(['user: Hi', 'assistant: Hello'])
-    const traceloop = {
-      'gen_ai.prompt.0.role': 'user',
-      'gen_ai.prompt.0.content': 'Hi',
-      'gen_ai.completion.0.content': 'Hello',
-    }
-    expect(roles(traceloop)).toEqual(['user: Hi', 'assistant: Hello'])
-    const inference = {
-      'llm.input_messages.0.message.role': 'user',
-      'llm.input_messages.0.message.content': 'Hi',
-      'llm.output_messages.0.message.content': 'Hello',
-    }
-    expect(roles(inference)).toEqual(['user: Hi', 'assistant: Hello'])
-  })
-
-  test('JSON in a string that is too deep to be printed stays text', () => {
-    const deep = '['.repeat(100_000) + ']'.repeat(100_000)
-    const [message] = messagesOf({ messages: [{ role: 'tool', content: deep }] })
-    expect(message?.parts.map((part) => part.type === 'result' && textOf(part.value) === deep)).toEqual([true])
-  })
-
-  test('a payload without messages has no conversation, and odd shapes break nothing', () => {
-    for (const payload of [
-      {},
-      { latency_ms: 5 },
-      { messages: 'no' },
-      { messages: [null, 5] },
-      { choices: {} },
-      null,
-      'text',
-    ])
-      expect(messagesOf(payload).every(({ parts }) => parts.length > 0)).toBe(true)
-    expect(messagesOf({ latency_ms: 5, model: 'm' })).toEqual([])
-    expect(fieldOf({ a: { 'b.c': { d: 1 } } }, 'a.b.c.d')).toBe(1)
-    expect(fieldOf({ a: {} }, 'a.constructor')).toBeUndefined()
   })
 })

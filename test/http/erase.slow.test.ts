@@ -20,6 +20,17 @@ import { atEnd, temporaryDirectory } from '../support/teardown.ts'
 /** `DELETE /api/v1/workspaces/:workspace_id` erases a workspace from every store without affecting other workspaces. */
 
 const AS_OPERATOR = { key: OPERATOR_TOKEN }
+const COLUMNAR_TABLES = [
+  'events',
+  'runs',
+  'tasks',
+  'run_changes',
+  'task_changes',
+  'pauses',
+  'agent_versions',
+  'deliveries',
+  'alert_states',
+]
 /** Emptied within moments. */
 const FLEETING = ['outbox', 'run_usage_changes']
 
@@ -68,7 +79,7 @@ async function traces({ sql, columnar }: Stores, workspaceId: string): Promise<s
     const rows = await sql`select 1 from ${sql(table)} where workspace_id = ${workspaceId}`
     if (rows.length > 0) found.push(table)
   }
-  for (const table of ['events', 'runs', 'tasks', 'run_changes', 'task_changes']) {
+  for (const table of COLUMNAR_TABLES) {
     const [{ rows }] = await columnar.query<{ rows: number }>(
       `select count() as rows from ${table} where workspace_id = {id:UUID}`,
       { params: { id: workspaceId } },
@@ -111,9 +122,14 @@ async function fill(tenant: Tenant, runs = 3): Promise<string> {
   await hosted.invoke({ start_session: true, input: { message: mark } })
   const { status } = await hosted.invoke({ start_session: true, input: { message: 'ask' } })
   if (status !== 202) throw new Error('the run does not wait')
+  await tenant.api('PATCH', `/api/v1/agents/${hosted.agentId}`, { description: mark })
+  await tenant.api('PATCH', `/api/v1/agents/${hosted.agentId}`, { description: null })
+  await tenant.api('POST', '/api/v1/query', { query: 'SELECT count() FROM agents' })
   await tenant.api('PUT', '/api/v1/secrets/MARK', { value: mark })
   await tenant.api('POST', '/api/v1/feed-tokens', {})
   await tenant.api('POST', '/api/v1/queries', { name: mark, query: 'select 1' })
+  await tenant.api('POST', '/api/v1/boards', { name: mark })
+  await tenant.api('PUT', `/api/v1/views/${mark}`, { query: `q=${mark}` })
   const { data: key } = await tenant.api(
     'POST',
     '/api/v1/keys',
@@ -155,14 +171,39 @@ describe('erasing a workspace', () => {
     const [doomed, other] = [await newTenant(service), await newTenant(service)]
     const mark = await fill(doomed)
     await service.api('PATCH', `/api/v1/workspaces/${doomed.workspaceId}`, { retention_days: 9 }, AS_OPERATOR)
+    await stores.sql`
+      with person as (
+        insert into people (person_id, workspace_id, issuer, subject, role, created_at, signed_in_at)
+        values (gen_random_uuid(), ${doomed.workspaceId}, 'i', 's', 'viewer', now(), now()) returning person_id
+      )
+      insert into sign_ins (sign_in_id, person_id, workspace_id, hash, workspace_ids, idle_seconds, created_at, last_used_at, expires_at)
+      select gen_random_uuid(), person_id, ${doomed.workspaceId}, '', '{}', 60, now(), now(), now() from person`
+    await stores.sql`
+      with webhook as (
+        insert into webhooks (webhook_id, workspace_id, url, format, signing, ordering, secret, key_id, created_at, updated_at, created_cursor, epoch, position)
+        values (gen_random_uuid(), ${doomed.workspaceId}, '', 'standard', 'v1', 'run', '', '', now(), now(), '', '', 0) returning webhook_id
+      )
+      insert into webhook_retries (webhook_id, workspace_id, seq, delivery_id, type, body, attempt, created_at)
+      select webhook_id, ${doomed.workspaceId}, 1, '', '', '', 1, now() from webhook`
+    await stores.sql`
+      insert into alerts (alert_id, workspace_id, name, query_id, params, every_seconds, by_columns, for_seconds, keep_firing_seconds,
+        no_data, on_error, notify, is_enabled, states, shown_states, series_count, created_at, updated_at)
+      select gen_random_uuid(), workspace_id, '', query_id, '{}', 60, '{}', 0, 0, 'ok', 'last', '{}', false, '{}', '[]', 0,
+        now(), now()
+      from saved_queries where workspace_id = ${doomed.workspaceId}`
     await stores.sql`insert into retention_floors (epoch, workspace_id, seq) values ('e', ${doomed.workspaceId}, 1)`
+    for (const table of ['deliveries', 'alert_states'])
+      await stores.columnar.command(`insert into ${table} (workspace_id, seq) values ({id:UUID}, 1)`, {
+        params: { id: doomed.workspaceId },
+      })
     const watcher = await LiveSocket.open(other)
     await watcher.subscribe('all', { filter: { kind: 'event' } })
     const reporting = reportOn(other)
     await watcher.until(() => watcher.items('all').length > 20)
     const holding = await eventually(async () => {
       const found = await traces(stores, doomed.workspaceId)
-      return found.some((table) => table === 'clickhouse task_changes') && found
+      const wanted = ['task_changes', 'pauses', 'agent_versions', 'deliveries', 'alert_states']
+      return wanted.every((table) => found.includes(`clickhouse ${table}`)) && found
     })
     // Every table with rows of a workspace.
     const [{ tables }] = await stores.sql<[{ tables: number }]>`

@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, test } from 'bun:test'
 import { gzipSync, zstdCompressSync } from 'node:zlib'
 import { eventually } from '../support/eventually.ts'
-import { newReporter, newTenant, type Reporter } from '../support/feeds.ts'
+import { LiveStream, newReporter, newTenant, type Reporter } from '../support/feeds.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 
 const PATH = '/api/ingest/v1/events'
@@ -51,6 +51,29 @@ describe('events', () => {
     expect(second).toMatchObject({ type: 'plain', level: 'info', payload: '{}' })
     expect(second.event_id).toMatch(/^[0-9A-HJKMNP-TV-Z]{26}$/)
     expect(Date.parse(`${second.at.replace(' ', 'T')}Z`)).toBeWithin(before, Date.now() + 1)
+  })
+
+  test('may name their task, which lists, SQL and feeds show, and feeds filter by', async () => {
+    const run_id = await agent.start()
+    const task_id = Bun.randomUUIDv7()
+    const events = [{ type: 'a' }, { type: 'b', task_id: task_id.toUpperCase() }, { type: 'c', task_id: run_id }]
+    const { data } = await send({ run_id, events })
+    const { items } = (await service.api('GET', `/api/v1/runs/${run_id}/events`)).data
+    expect(items.map((event: { task_id?: string }) => event.task_id)).toEqual([undefined, task_id, run_id])
+    const { rows } = (
+      await service.api('POST', '/api/v1/query', {
+        query: 'select type from events where task_id = {task:UUID} or (run_id = {run:UUID} and task_id is null)',
+        params: { task: task_id, run: run_id },
+        wait_for: data.last_seq,
+      })
+    ).data
+    expect(rows).toEqual([{ type: 'a' }, { type: 'b' }])
+    const feed = await LiveStream.open(service, `/api/v1/stream?after=0&task_id=${task_id}`)
+    await feed.until(() => feed.items.length > 0)
+    await feed.close()
+    expect(feed.items.map(({ event }) => [event?.type, event?.task_id])).toEqual([['b', task_id]])
+    const refused = await send({ run_id, events: [{ type: 'a', task_id: 'mine' }] })
+    expect([refused.status, refused.error?.message]).toEqual([400, 'events[0].task_id: expected a UUID; got "mine"'])
   })
 
   test('as many as a call may have, with every field and payloads of many values, are accepted', async () => {

@@ -51,12 +51,15 @@ describe('run/start', () => {
       '{"big":12345678901234567890,"one":1.0,"nul":"\\u0000","lone":"\\ud800","__proto__":{"a":1},  "é":"✓"}'
     const parent = await app.start()
     const body = `{"agent_id":"${app.agent.agentId.toUpperCase()}","trigger_type":"webhook","external_run_id":"order 1 ✓",
+      "session_id":"chat 1 ✓/?","external_user_id":"Ada ✓",
       "tags":["a","b \\"c\\\\"],"metadata":{"z":1,"a":2},"parent_run_id":"${parent.toUpperCase()}","input":${input}}`
     const { data } = await app.ingest('run/start', body)
     const answer = await app.read(`runs/${data.run_id}`)
     expect(answer.data).toMatchObject({
       trigger_type: 'webhook',
       external_run_id: 'order 1 ✓',
+      session_id: 'chat 1 ✓/?',
+      external_user_id: 'Ada ✓',
       tags: ['a', 'b "c\\'],
       parent_run_id: parent,
       agent_id: app.agent.agentId,
@@ -75,6 +78,8 @@ describe('run/start', () => {
       { input: { a: 2 } },
       { tags: [] },
       { external_run_id: 'f' },
+      { session_id: 's' },
+      { external_user_id: 'u' },
       { metadata: { m: 1 } },
       { trigger_type: 'manual' },
     ]) {
@@ -150,6 +155,19 @@ describe('run/start', () => {
       { external_run_id: 'x'.repeat(51) },
       `external_run_id: expected at most 50 characters; got "${'x'.repeat(51)}"`,
     ],
+    [
+      'a session_id that is too long',
+      { session_id: 'x'.repeat(51) },
+      `session_id: expected at most 50 characters; got "${'x'.repeat(51)}"`,
+    ],
+    ['an empty session_id', { session_id: '' }, 'session_id: expected at least 1 character; got ""'],
+    ['a session_id that is no text', { session_id: 7 }, 'session_id: expected a string; got 7'],
+    [
+      'an external_user_id that is too long',
+      { external_user_id: 'x'.repeat(51) },
+      `external_user_id: expected at most 50 characters; got "${'x'.repeat(51)}"`,
+    ],
+    ['an empty external_user_id', { external_user_id: '' }, 'external_user_id: expected at least 1 character; got ""'],
     [
       'NUL in a text',
       { external_run_id: 'a\0' },

@@ -93,14 +93,18 @@ test('the API reference page loads nothing from other origins', async () => {
   for (const path of page.text.match(/(?<=(src|href)=")\/[^"]+/g) ?? []) expect((await open(path)).status).toBe(200)
 })
 
-test.each(['/docs', '/docs/start.js', '/docs/json', '/docs/swagger-ui.css', '/docs/swagger-ui-bundle.js'])(
-  '%s is read as what it is, and in no frame',
-  async (path) => {
-    const { status, headers } = await open(path)
-    expect({ status, sniffing: headers.get('x-content-type-options') }).toEqual({ status: 200, sniffing: 'nosniff' })
-    expect(headers.get('content-security-policy')).toMatch(/^default-src 'none'.*frame-ancestors 'none'/)
-  },
-)
+test.each([
+  '/docs',
+  '/docs/start.js',
+  '/docs/json',
+  '/docs/style.css',
+  '/docs/swagger-ui.css',
+  '/docs/swagger-ui-bundle.js',
+])('%s is read as what it is, and in no frame', async (path) => {
+  const { status, headers } = await open(path)
+  expect({ status, sniffing: headers.get('x-content-type-options') }).toEqual({ status: 200, sniffing: 'nosniff' })
+  expect(headers.get('content-security-policy')).toMatch(/^default-src 'none'.*frame-ancestors 'none'/)
+})
 
 const chromium = await findChromium()
 
@@ -113,7 +117,24 @@ test.skipIf(chromium === null)(
     for (let i = 0; i < 500 && document.querySelectorAll('.opblock').length < 20; i++) await new Promise((r) => setTimeout(r, 20))
     return document.querySelectorAll('.opblock').length + ' ' + document.querySelector('.title')?.textContent
   })()`
-    expect(await page.evaluate<string>(shown)).toMatch(/^[2-9]\d Agent Run Service/)
+    expect(await page.evaluate<string>(shown)).toMatch(/^\d{2,3} Agent Run Service/)
+    const isDark = `document.documentElement.classList.contains('dark-mode')`
+    for (const value of ['dark', 'light']) {
+      await page.send('Emulation.setEmulatedMedia', { features: [{ name: 'prefers-color-scheme', value }] })
+      await eventually(async () => (await page.evaluate<boolean>(isDark)) === (value === 'dark'))
+    }
+    // Light, then dark: the choice is that of the dashboard.
+    await page.evaluate(`document.querySelector('#theme').click(), document.querySelector('#theme').click()`)
+    expect(await page.evaluate<unknown>(`[${isDark}, localStorage.theme]`)).toEqual([true, 'dark'])
+    // The introduction leads to an operation, and its samples name this service.
+    await page.evaluate(`[...document.querySelectorAll('.info a')].find((a) => a.hash === '#/Ingest/startRun').click()`)
+    const samples = `document.querySelector('#operations-Ingest-startRun .samples')`
+    await eventually(() => page.evaluate<boolean>(`${samples} !== null`))
+    const languages = `[...${samples}.querySelectorAll('[aria-pressed]')].map((tab) => tab.textContent)`
+    expect(await page.evaluate<string[]>(languages)).toEqual(['curl', 'TypeScript', 'Python'])
+    expect(await page.evaluate<string>(`${samples}.querySelector('pre').textContent`)).toContain(`curl ${url}/api/`)
+    await page.evaluate(`${samples}.querySelectorAll('[aria-pressed]')[1].click()`)
+    await eventually(() => page.evaluate<boolean>(`${samples}.querySelector('pre').textContent.includes('import {')`))
     expect(page.complaints).toEqual([])
     expect(page.requests.filter((address) => !address.startsWith(url) && !address.startsWith('data:'))).toEqual([])
   },

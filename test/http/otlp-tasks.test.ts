@@ -2,7 +2,9 @@ import { beforeAll, expect, test } from 'bun:test'
 import { newAgent, pagesOf } from '../support/api.ts'
 import {
   attributesOf,
+  eventsOf,
   inProtobuf,
+  logsOf,
   randomHex,
   runsOf,
   START_MS,
@@ -85,6 +87,20 @@ test('a task reported through the API is listed, too', async () => {
     started_at,
     completed_at: null,
   })
+})
+
+test('events carry the task of their span: the event of its end, span events and log records', async () => {
+  const traceId = randomHex(16)
+  const events = [{ timeUnixNano: `${START_MS + 9}000000`, name: 'a note' }]
+  const root = span({ traceId, name: 'root' })
+  const inner = span({ traceId, name: 'inner', parentSpanId: root.spanId, events })
+  await sendExport(service, 'traces', inProtobuf(tracesOf([root, inner])))
+  const record = { timeUnixNano: `${START_MS + 10}000000`, body: { stringValue: 'a line' }, traceId }
+  await sendExport(service, 'logs', inProtobuf(logsOf([{ ...record, spanId: inner.spanId }, record])))
+  const names = new Map((await tasksOf(service, traceId)).map(({ id, name }: Task) => [id, name]))
+  const stored: { readonly type: string; readonly task_id?: string }[] = await eventsOf(service, traceId)
+  const tasks = stored.map(({ type, task_id }) => `${type} of ${task_id === undefined ? 'none' : names.get(task_id)}`)
+  expect(tasks.sort()).toEqual(['a note of inner', 'log of inner', 'log of none', 'span of inner', 'span of root'])
 })
 
 test('an agent key cannot read the tasks of another agent', async () => {

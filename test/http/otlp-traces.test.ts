@@ -88,9 +88,10 @@ for (const encoding of ['protobuf', 'JSON'] as const) {
       expect(run).toMatchObject({
         status: 'completed',
         external_run_id: trace.traceId,
+        session_id: 'session-1',
         external_user_id: 'user-1',
         tags: ['blue'],
-        metadata: { source: 'opentelemetry', session_id: 'session-1', resource: { 'service.name': 'an agent' } },
+        metadata: { source: 'opentelemetry', resource: { 'service.name': 'an agent' } },
         input: { messages: [{ role: 'user', content: 'hi' }] },
         output: { text: 'done' },
         started_at: '2026-01-31T09:30:00.000Z',

@@ -1,10 +1,10 @@
 import type { Clock } from '../../src/base/clock.ts'
-import type { Action, PlannedEvent, Profile, RunPlan } from '../../src/cli/demo/plan.ts'
-import { PROFILES } from '../../src/cli/demo/profiles.ts'
 import { createRandom } from '../../src/cli/demo/random.ts'
 import { newAgent } from '../support/api.ts'
 import type { Random } from '../support/random.ts'
 import { startTestService, type TestService } from '../support/service.ts'
+import type { Action, PlannedEvent, Profile, RunPlan } from './query-plan.ts'
+import { PROFILES } from './query-profiles.ts'
 
 /** The time limit of the service that {@link reportDemo} starts; more than the default, for busy machines. */
 export const QUERY_SECONDS = 60

@@ -173,7 +173,13 @@ describe('without the guard', () => {
       `select c.table as name from system.columns as c where database = '${client.database}' and c.name = 'workspace_id' order by c.table`,
     )
     expect(tables.map(({ name }) => name)).toEqual([
+      'agent_versions',
+      'alert_states',
+      'deliveries',
       'events',
+      'events_to_alert_states',
+      'events_to_pauses',
+      'pauses',
       'run_changes',
       'runs',
       'task_changes',
@@ -215,11 +221,12 @@ describe('without the guard', () => {
             numberPaths: [],
             typeParameters: [],
             isInfallible: false,
+            tables: [],
             usesWholeRows: true,
           },
           client.database,
           OURS,
-          100,
+          { rows: 100 },
         ),
         { database: scopeDatabase(client.database) },
       )
@@ -273,14 +280,31 @@ function stored() {
   )
 }
 
-/** Copies the latest states into the change tables. */
+/** Fills a table that the sink does not fill here with rows of every tenant. */
 async function fillChanges(table: string): Promise<void> {
-  const states = { run_changes: 'runs', task_changes: 'tasks' }[table]
+  const states = { run_changes: 'runs', task_changes: 'tasks', events_to_pauses: 'runs' }[table]
+  if (table === 'agent_versions') return fillAgents()
+  if (table === 'deliveries' || table === 'alert_states') return fillOutsideRuns(table)
   if (states === undefined) return
   for (const workspace of [OURS, THEIRS])
     await client.command(
-      `insert into ${table} (workspace_id, run_id, seq) select workspace_id, run_id, seq from ${states}
+      `insert into ${table.replace('events_to_', '')} (workspace_id, run_id, seq) select workspace_id, run_id, seq from ${states}
       where workspace_id = {workspace:UUID}`,
+      { params: { workspace } },
+    )
+}
+
+async function fillOutsideRuns(table: string): Promise<void> {
+  for (const workspace of [OURS, THEIRS])
+    await client.command(`insert into ${table} (workspace_id, seq) values ({workspace:UUID}, 1)`, {
+      params: { workspace },
+    })
+}
+
+async function fillAgents(): Promise<void> {
+  for (const workspace of [OURS, THEIRS])
+    await client.command(
+      'insert into agent_versions (workspace_id, agent_id, version) values ({workspace:UUID}, {workspace:UUID}, 1)',
       { params: { workspace } },
     )
 }

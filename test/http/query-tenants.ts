@@ -26,7 +26,7 @@ export function loadedThrough(loaded: number): Partitions {
 export async function fill(target: ColumnarClient, workspace: string, word: string): Promise<void> {
   const params = { workspace, word, id: word === 'SECRET' ? 'SECRET' : 'e' }
   await target.command(
-    `insert into events
+    `insert into events (workspace_id, agent_id, run_id, seq, event_id, type, level, payload, occurred_at, received_at, epoch)
      select {workspace:UUID}, {workspace:UUID}, {workspace:UUID}, number, {id:String} || toString(number), 'llm.call', 'info',
             '{"a":{"b":' || toString(number) || '},"s":"' || {word:String} || '","x.y":1,"dup":1,"dup":2}',
             toDateTime64('2026-01-31 09:30:00.123', 3, 'UTC'), now64(3), 'epoch-1'

@@ -32,7 +32,7 @@ describe('GET /runs', () => {
       { trigger_type: 'manual', external_run_id: 'x & y', tags: ['a', 'b'], parent_run_id: parent },
       agent,
     )
-    await app.sql`update runs set session_id = ${session} where run_id = ${run}`
+    await app.sql`update runs set session_id = ${session}, agent_version = 7 where run_id = ${run}`
     app.clock.aheadMs += 10
     const to = new Date(app.clock.now()).toISOString()
     const decoy = await app.start({ tags: ['c'] })
@@ -44,6 +44,7 @@ describe('GET /runs', () => {
       external_run_id: 'x & y',
       parent_run_id: parent,
       session_id: session,
+      agent_version: '7',
       tag: 'b',
       from,
       to,
@@ -74,6 +75,8 @@ describe('GET /runs', () => {
     expect(await idsOf(query)).toEqual(runs)
     const pages = await pagesOf<Listed>((cursor) => app.read(`runs?limit=3&${query}${cursor}`))
     expect(pages.flat().map(({ run_id }) => run_id)).toEqual(runs)
+    for (const listed of ['failed,timed_out', 'failed,timed_out&status=failed', 'timed_out%2Cfailed'])
+      expect(await idsOf(`agent_id=${agent.agentId}&status=${listed}`)).toEqual(runs)
     expect((await idsOf(statuses)).slice(0, runs.length)).toEqual(runs)
     expect(await idsOf(statuses, (await app.newWorkspace()).key)).toEqual([])
     expect((await app.read(`runs?${'&status=failed'.repeat(101)}`)).error).toEqual({
@@ -147,6 +150,11 @@ describe('GET /runs', () => {
       'status=failed&status=done',
       'query.status: expected one of queued, running, awaiting_approval, awaiting_input, completed, failed, cancelled, timed_out; got "done"',
     ],
+    [
+      'status=failed,',
+      'query.status: expected one of queued, running, awaiting_approval, awaiting_input, completed, failed, cancelled, timed_out; got ""',
+    ],
+    ['agent_version=0', 'query.agent_version: expected an integer from 1 to 2147483647; got "0"'],
     ['agent_id=x', 'query.agent_id: expected a UUID; got "x"'],
     ['from=yesterday', 'query.from: expected an RFC 3339 timestamp of the years 1900 to 2299; got "yesterday"'],
     ['limit=201', 'query.limit: expected an integer from 1 to 200; got "201"'],

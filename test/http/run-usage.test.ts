@@ -1,4 +1,6 @@
 import { beforeAll, describe, expect, test } from 'bun:test'
+import { remoteClickHouse } from '../../src/clickhouse/backend.ts'
+import { createColumnarClient } from '../../src/clickhouse/client.ts'
 import { eventually } from '../support/eventually.ts'
 import { LiveStream, newReporter, newTenant, type Reporter, type Tenant } from '../support/feeds.ts'
 import { newHostedAgent, untilStatus } from '../support/hosted.ts'
@@ -66,8 +68,9 @@ describe('the usage of an external run', () => {
       call(7, 3, { model: 'of no known price' }),
       { type: 'tool.call.finished', payload: { 'gen_ai.usage.input_tokens': 1_000, cost_usd: 1_000 } },
       { type: 'llm.call', payload: { text: 'without usage' } },
+      { type: 'llm.call', payload: { model: 'm', tokens: { in: 812, out: 64 } } },
     ])
-    expect(await counted(runId, 5)).toEqual(shown(1_000_107, 100_023, 2.5))
+    expect(await counted(runId, 6)).toEqual(shown(1_000_919, 100_087, 2.501452))
   })
 
   test('is the same in the API, feeds and SQL, while the run is live and after it has ended', async () => {
@@ -82,6 +85,12 @@ describe('the usage of an external run', () => {
     expect(await usageOf(runId)).toEqual(shown(20, 10, 0.75))
     const rows = await runRowsInFeed(runId)
     expect(rows.at(-1)).toMatchObject({ status: 'completed', ...shown(20, 10, 0.75) })
+    // The row with the sum only repeats the end, which webhooks tell once.
+    const ends = await createColumnarClient(remoteClickHouse(service.clickhouseUrl)).query<{ is_recount: boolean }>(
+      "select is_recount from run_changes where run_id = {run:UUID} and status = 'completed' order by seq",
+      { params: { run: runId } },
+    )
+    expect(ends.map(({ is_recount }) => is_recount)).toEqual([false, true])
     const { data } = await tenant.api('GET', `/api/v1/runs?limit=200`)
     expect(data.items.find((run: { run_id: string }) => run.run_id === runId)).toMatchObject(shown(20, 10, 0.75))
   })

@@ -2,6 +2,7 @@ import { join } from 'node:path'
 import { mint } from '../../src/base/ids.ts'
 import type { Limits } from '../../src/base/limits.ts'
 import { createEnvelope } from '../../src/http/envelope.ts'
+import { SharedSlice } from '../../src/http/shared-slice.ts'
 import { openLocalJournal } from '../../src/journal/local/journal.ts'
 import { startOutboxRelay } from '../../src/journal/outbox-relay.ts'
 import { insertKey } from '../../src/keys/store.ts'
@@ -10,6 +11,7 @@ import { unavailableOf } from '../../src/postgres/connect.ts'
 import { RunDirectory } from '../../src/runs/directory.ts'
 import { EventReader } from '../../src/runs/events.ts'
 import { runRoutes } from '../../src/runs/routes.ts'
+import { RunSearch } from '../../src/runs/search/run-search.ts'
 import { startStaleRuns } from '../../src/runs/stale.ts'
 import { startRunStatistics } from '../../src/runs/statistics.ts'
 import { RunStore } from '../../src/runs/store.ts'
@@ -42,10 +44,11 @@ export async function runsApp(limits: Partial<Limits> = {}) {
   const directory = new RunDirectory(sql)
   const stores = { sql, clock, limits: allLimits, directory, cancelHosted: async () => false, onChange: relay.wake }
   const runs = new RunStore(stores)
+  const search = new RunSearch({ sql, columnar: client, partitions, runs, slice: new SharedSlice() })
   const telemetry = new TelemetryTasks({ columnar: client, partitions })
   const tasks = new TaskStore({ ...stores, telemetry })
   const app = createEnvelope({ log, limits: allLimits, unavailableOf })
-    .use(runRoutes({ guards, runs, events: new EventReader({ columnar: client, partitions }) }))
+    .use(runRoutes({ guards, runs, events: new EventReader({ columnar: client, partitions }), search }))
     .use(taskRoutes({ guards, tasks }))
     .listen({ port: 0, hostname: '127.0.0.1' })
   const base = `http://127.0.0.1:${app.server!.port}`
@@ -93,6 +96,8 @@ export async function runsApp(limits: Partial<Limits> = {}) {
   return {
     sql,
     clock,
+    runs,
+    partitions,
     journal,
     client,
     sink,

@@ -22,6 +22,7 @@ describe('a saved query', () => {
       description: 'by day',
       query: 'select 1 -- as I wrote it',
       params: { since: '2026-01-01', n: 7, tags: ['a', null], none: null, __proto: true },
+      chart: { kind: 'line', x: 'at', y: ['count()', '__proto__'], right: ['cost'], right_unit: 'usd' },
     }
     const made = await api('POST', PATH, body)
     expect(made.status).toBe(200)
@@ -31,12 +32,13 @@ describe('a saved query', () => {
     expect((await api('GET', `${PATH}/${query_id.toUpperCase()}`)).data).toEqual(made.data)
     expect((await api('GET', PATH)).data.items).toContainEqual(made.data)
 
-    const edit = { query: 'select 2', params: { n: 8 }, description: null }
+    const edit = { query: 'select 2', params: { n: 8 }, description: null, chart: { series: 'agent' } }
     const edited = await api('PATCH', `${PATH}/${query_id}`, edit)
     expect(edited.data).toEqual({ ...made.data, ...edit, updated_at: edited.data.updated_at })
     expect(edited.data.updated_at > created_at).toBe(true)
     expect((await api('PATCH', `${PATH}/${query_id}`, {})).data).toEqual(edited.data)
     expect((await api('GET', `${PATH}/${query_id}`)).data).toEqual(edited.data)
+    expect((await api('PATCH', `${PATH}/${query_id}`, { chart: null })).data.chart).toBeNull()
 
     expect((await api('DELETE', `${PATH}/${query_id}`)).data).toEqual({ query_id, deleted: true })
     for (const method of ['GET', 'DELETE'])
@@ -47,7 +49,7 @@ describe('a saved query', () => {
 
   test('needs only a name and a query', async () => {
     const { data } = await save({})
-    expect(data).toMatchObject({ description: null, params: {} })
+    expect(data).toMatchObject({ description: null, params: {}, chart: null })
   })
 
   test('has a name that is unique in the workspace', async () => {
@@ -110,6 +112,9 @@ describe('validation and access', () => {
       { name: 'a', query, params: { a: 'x'.repeat(100_000) } },
       'params: expected values of at most 100000 characters',
     ],
+    ['a chart of an unknown kind', { name: 'a', query, chart: { kind: 'pie' } }, 'chart'],
+    ['an unknown field of a chart', { name: 'a', query, chart: { colour: 'red' } }, 'chart'],
+    ['a chart of many columns', { name: 'a', query, chart: { y: Array(21).fill('a') } }, 'chart'],
     ['a long description', { name: 'a', query, description: 'x'.repeat(10_001) }, 'description'],
     ['a syntax error', { name: 'a', query: 'select 1 +' }, 'query: Syntax error'],
     // What else the guard rejects is in query-safety.test.ts.

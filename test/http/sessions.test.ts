@@ -67,13 +67,30 @@ describe('a session', () => {
     const { data } = await say(id, 'two')
     expect(await read(`/${id}`)).toEqual({
       session_id: id,
+      kind: 'hosted',
       agent_id: agent.agentId,
       external_user_id: 'user-1',
       message_count: 4,
       active_run_id: null,
+      status: 'completed',
+      run_count: 2,
+      is_partial: false,
+      failed_count: 0,
+      waiting_count: 0,
+      usage: expect.any(Object),
+      cost_usd: expect.any(Number),
+      agent_ids: [agent.agentId],
+      external_user_ids: ['user-1'],
+      first_message: 'one',
+      last_message: 'TWO',
+      last_run_id: data.run_id,
       created_at: expect.any(String),
       updated_at: expect.any(String),
+      last_activity_at: expect.any(String),
     })
+    expect(await read(`/${id.toUpperCase()}`)).toMatchObject({ session_id: id, run_count: 2 })
+    const runs = await service.api('GET', `/api/v1/runs?session_id=${id.toUpperCase()}`)
+    expect(runs.data.items).toHaveLength(2)
     const first = await read(`/${id}/messages?limit=3`)
     expect(
       first.items.map(({ position, role, content }: Record<string, unknown>) => [position, role, content]),
@@ -237,7 +254,8 @@ describe('access', () => {
       expect(await rejection(call(tenant.workspaceKey))).toBe('404 NOT_FOUND')
       expect(await rejection(call(other.agentKey))).toBe('403 FORBIDDEN')
       expect(await rejection(service.api(method, `/api/v1/sessions/${NO_ID}${path}`))).toBe('404 NOT_FOUND')
-      expect(await rejection(service.api(method, `/api/v1/sessions/x${path}`))).toBe('400 VALIDATION_ERROR')
+      const unknown = path === '' && method === 'GET' ? '404 NOT_FOUND' : '400 VALIDATION_ERROR'
+      expect(await rejection(service.api(method, `/api/v1/sessions/x${path}`))).toBe(unknown)
     }
     const list = (key: string, query = '') => service.api('GET', `/api/v1/sessions${query}`, undefined, { key })
     expect((await list(tenant.workspaceKey)).data.items).toEqual([])
@@ -246,11 +264,14 @@ describe('access', () => {
     expect((await list(agent.agentKey)).data.items.length).toBeGreaterThan(0)
   })
 
-  test.each(['?user=x', '?limit=0', '?cursor=x', '?agent_id=x'])('rejects a list with %s', async (query) => {
-    const { status, error } = await service.api('GET', `/api/v1/sessions${query}`)
-    expect(`${status} ${error!.code}`).toBe('400 VALIDATION_ERROR')
-    expect(error!.message).toContain(query.slice(1).split('=')[0]!)
-  })
+  test.each(['?user=x', '?limit=0', '?cursor=x', '?agent_id=x', '?kind=x', '?from=x'])(
+    'rejects a list with %s',
+    async (query) => {
+      const { status, error } = await service.api('GET', `/api/v1/sessions${query}`)
+      expect(`${status} ${error!.code}`).toBe('400 VALIDATION_ERROR')
+      expect(error!.message).toContain(query.slice(1).split('=')[0]!)
+    },
+  )
 })
 
 describe('deleting a session', () => {

@@ -4,7 +4,7 @@ import { mint } from '../../src/base/ids.ts'
 import { hashKey, isWellFormedKey, mintToken } from '../../src/keys/token.ts'
 import { bootstrapWorkspace } from '../../src/workspaces/bootstrap.ts'
 import { freshDatabase } from '../support/postgres.ts'
-import { type AuthApp, authApp, OPERATOR_TOKEN, verdict } from './auth-app.ts'
+import { type AuthApp, authApp, EVENT_RETENTION_DAYS, OPERATOR_TOKEN, verdict } from './auth-app.ts'
 
 /** Workspaces and the operator API (docs/specification.md#operator). */
 
@@ -153,6 +153,32 @@ describe('PATCH /api/v1/workspaces/:workspace_id', () => {
         '400 VALIDATION_ERROR',
       )
     expect(verdict(await operator('PATCH', '/api/v1/workspaces/x', {}))).toBe('400 VALIDATION_ERROR')
+  })
+})
+
+describe('GET /api/v1/workspace', () => {
+  test('returns the workspace of the key, and the shorter of the two times that its events are kept', async () => {
+    const { data } = await operator('POST', '/api/v1/workspaces', { name: 'mine' })
+    const own = async () => (await app.call('GET', '/api/v1/workspace', { key: data.key })).data
+    const { workspace_id, name, created_at } = data
+    expect(await own()).toEqual({ workspace_id, name, events_kept_days: EVENT_RETENTION_DAYS, created_at })
+    for (const [days, kept] of [
+      [7, 7],
+      [EVENT_RETENTION_DAYS + 1, EVENT_RETENTION_DAYS],
+    ]) {
+      await operator('PATCH', `/api/v1/workspaces/${workspace_id}`, { retention_days: days })
+      expect((await own()).events_kept_days).toBe(kept)
+    }
+  })
+
+  test('needs a workspace key', async () => {
+    const agent = await app.newAgentKey(await app.newAgent())
+    for (const [key, refusal] of [
+      [undefined, '401 UNAUTHENTICATED'],
+      [OPERATOR_TOKEN, '401 UNAUTHENTICATED'],
+      [agent.key, '403 FORBIDDEN'],
+    ] as const)
+      expect(verdict(await app.call('GET', '/api/v1/workspace', { key }))).toBe(refusal)
   })
 })
 

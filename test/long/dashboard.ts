@@ -98,12 +98,12 @@ class DashboardCampaign extends ServiceCampaign {
     for (let round = 0; round < rounds; round++) {
       await page.go('#/runs')
       await page.until(`document.querySelector('.run-list tbody tr')`)
-      opened.push(await page.evaluate<Opening>(openingOf(`location.hash = '#/runs/${runId}'`)))
+      opened.push(await page.evaluate<Opening>(openingOf(`location.hash = '#/runs/${runId}?tab=events'`)))
       await page.go('#/runs')
       const { identifier } = await page.send<{ identifier: string }>('Page.addScriptToEvaluateOnNewDocument', {
         source: `window.opening = ${openingOf('')}`,
       })
-      await page.open(`${this.service.url}/?round=${round}#/runs/${runId}`)
+      await page.open(`${this.service.url}/?round=${round}#/runs/${runId}?tab=events`)
       loaded.push(await page.evaluate<Opening>('window.opening'))
       await page.send('Page.removeScriptToEvaluateOnNewDocument', { identifier })
     }
@@ -186,7 +186,7 @@ function openingOf(navigate: string): string {
       const at = performance.now() - start
       const space = document.querySelector('.event-rows .virtual-space')
       if (document.querySelector('.event-row')) shown.first ??= at
-      if (document.querySelector('.span-row')) shown.timeline ??= at
+      if (document.querySelector('.span-row:not(.kind-run)')) shown.timeline ??= at
       if (space && space.offsetHeight === ${RUN_EVENTS * ROW_HEIGHT_PX}) shown.all ??= at
       if (Object.keys(shown).length === 3) resolve(shown)
       else requestAnimationFrame(look)

@@ -46,7 +46,9 @@ export async function readCases(context: LoopContext): Promise<AnyLoopCase[]> {
     '/readyz',
     '/metrics',
     '/api/v1/limits',
+    '/api/v1/workspace',
     '/api/v1/query/schema',
+    '/api/v1/alerts/templates',
     '/clickhouse/ping',
     '/docs',
     '/docs/json',
@@ -55,6 +57,7 @@ export async function readCases(context: LoopContext): Promise<AnyLoopCase[]> {
   return [
     ...plain,
     { ...get('not in a cluster', '/api/v1/cluster'), status: 'any' },
+    { ...get('without people', '/api/v1/sign-in'), status: 'any' },
     get(
       'the largest headers',
       '/healthz',

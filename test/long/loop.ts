@@ -121,8 +121,9 @@ class LoopCampaign extends ServiceCampaign {
 
   private async measure(each: AnyLoopCase): Promise<void> {
     const route = this.routeOf(each)
+    const repeatedAboveMs = this.options.isShort ? STOP_MAX_MS : STOP_WANTED_MS
     let best: Row | undefined
-    for (let attempt = 0; attempt < ATTEMPTS_MAX && (best === undefined || best.stopMs > STOP_WANTED_MS); attempt++) {
+    for (let attempt = 0; attempt < ATTEMPTS_MAX && (best === undefined || best.stopMs > repeatedAboveMs); attempt++) {
       if ('prepare' in each) await each.prepare?.()
       await this.settle()
       const { sent, status } = await this.send(each).catch((error) => ({ sent: 0, status: String(error) }))

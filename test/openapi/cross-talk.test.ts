@@ -4,7 +4,10 @@ import { LiveSocket, LiveStream, newReporter, newTenant, type Reporter, type Ten
 import { OutputReader, untilStatus } from '../support/hosted.ts'
 import { callTurn, type HostedRig, type ScriptedAgent, startHostedRig } from '../support/hosted-rig.ts'
 import { inParallel } from '../support/in-parallel.ts'
+import { type OpenIdProvider, startOpenIdProvider } from '../support/openid-provider.ts'
 import { attributesOf, logsOf, randomHex, span, tracesOf } from '../support/otlp.ts'
+import { Browser, signInVariables } from '../support/people.ts'
+import { freePorts } from '../support/processes.ts'
 import { seededRandom } from '../support/random.ts'
 import { OPERATOR_TOKEN, UNLIMITED } from '../support/service.ts'
 import { Checker, type Document, type Endpoint, type OperationCall, readDocument, targetOf } from './document.ts'
@@ -19,7 +22,7 @@ const MARKS = ['ALDER', 'BIRCH'] as const
 /** How often each workspace plays each story, all at once. */
 const PLAYS = 2
 /** Answers that nothing sent influences, so that they cannot be refused. */
-const NO_INPUT = ['clickHousePing', 'getHealth', 'getReadiness', 'getMetrics', 'getLimits']
+const NO_INPUT = ['getSignIn', 'clickHousePing', 'getHealth', 'getReadiness', 'getMetrics', 'getLimits']
 /** The operator sees the names of all workspaces. */
 const SEES_ALL = ['listWorkspaces']
 
@@ -40,6 +43,7 @@ interface Request extends OperationCall {
 }
 
 let rig: HostedRig
+let provider: OpenIdProvider
 let document: Document
 let checker: Checker
 let sides: readonly Side[]
@@ -47,7 +51,11 @@ let sides: readonly Side[]
 const wrong: string[] = []
 
 beforeAll(async () => {
-  rig = await startHostedRig(UNLIMITED)
+  const [port] = freePorts(1)
+  const publicUrl = `http://localhost:${port}`
+  provider = await startOpenIdProvider(publicUrl)
+  const signIn = { ...signInVariables(provider.issuer, publicUrl), OIDC_OPTIONS: '{"workspace_claim": "workspaces"}' }
+  rig = await startHostedRig({ ...UNLIMITED, ...signIn, PORT: `${port}` })
   document = await readDocument(rig.service)
   checker = new Checker(document)
   sides = await Promise.all(MARKS.map((mark, index) => newSide(mark, MARKS[1 - index])))
@@ -125,6 +133,25 @@ const STORIES: Readonly<Record<string, Story>> = {
     await call(side, 'rotateKey', { path: [key_id], body: { grace_seconds: 5 } })
     await call(side, 'revokeKey', { path: [key_id], body: {} })
   },
+  async people(side, play) {
+    const { mark } = side
+    const sub = `${mark} ${play}`
+    provider.know({ sub, name: mark, email: `${mark}@example.com`, roles: ['admin'], workspaces: [side.workspaceId] })
+    const browser = new Browser(rig.service.url, `http://localhost:${new URL(rig.service.url).port}`, sub)
+    await browser.signIn()
+    const own = () => browser.feedOptions
+    const { person } = await call(side, 'getSignIn', own())
+    await call(side, 'listPeople', own())
+    const path = [person.person_id]
+    await call(side, 'getPerson', { path })
+    const entered = await send(side, 'changeWorkspace', { body: { workspace_id: side.workspaceId }, ...own() })
+    browser.own.take(entered.headers)
+    await call(side, 'signOut', { body: {}, ...own() })
+    await browser.signIn()
+    const { sign_ins } = await call(side, 'getPerson', { path })
+    await call(side, 'revokeSignIn', { path: [sign_ins[0].sign_in_id], body: {} })
+    await call(side, 'editPerson', { path, body: { status: 'active' } })
+  },
   async agents(side) {
     const { agent_id } = await call(side, 'createAgent', {
       body: { name: side.mark, metadata: { [side.mark]: side.mark } },
@@ -133,6 +160,10 @@ const STORIES: Readonly<Record<string, Story>> = {
     await call(side, 'listAgents')
     await call(side, 'getAgent', { path })
     await call(side, 'editAgent', { path, body: { description: side.mark } })
+    await call(side, 'listAgentVersions', { path })
+    await call(side, 'getAgentVersion', { path: [...path, '1'] })
+    await call(side, 'restoreAgentVersion', { path: [...path, '1'], body: {} })
+    await call(side, 'getWorkspace')
     await call(side, 'createAgentKey', { path, body: { name: side.mark } })
     await call(side, 'archiveAgent', { path })
   },
@@ -152,6 +183,11 @@ const STORIES: Readonly<Record<string, Story>> = {
     const path = [run_id]
     for (const id of ['getRun', 'listTasks', 'listEvents', 'listChildren']) await call(side, id, { path })
     await call(side, 'listRuns', { query: `external_run_id=${mark}+${play}` })
+    // Both workspaces have a session and a user of this name.
+    const same = { session_id: 'same', external_user_id: 'same', input: { message: mark } }
+    await call(side, 'startRun', { body: { agent_id, ...same }, key })
+    await call(side, 'listSessions')
+    for (const id of ['getSession', 'getUser']) await call(side, id, { path: ['same'] })
     await call(side, 'failRun', { body: { run_id: child.run_id, error_message: mark }, key })
     const third = await call(side, 'startRun', { body: { agent_id }, key })
     await call(side, 'cancelRun', { path: [third.run_id], body: { reason: mark } })
@@ -225,7 +261,55 @@ const STORIES: Readonly<Record<string, Story>> = {
     await call(side, 'getSavedQuery', { path })
     await call(side, 'editSavedQuery', { path, body: { description: side.mark } })
     await call(side, 'runSavedQuery', { path, body: {} })
+    const charts = [{ query_id }]
+    const { board_id } = await call(side, 'createBoard', { body: { name: `${side.mark} ${play}`, charts } })
+    await call(side, 'listBoards')
+    await call(side, 'getBoard', { path: [board_id] })
+    await call(side, 'editBoard', { path: [board_id], body: { version: 1, name: `${side.mark} ${play} edited` } })
+    await call(side, 'deleteBoard', { path: [board_id] })
     await call(side, 'deleteSavedQuery', { path })
+    const [view, renamed] = [`${side.mark} view ${play}`, `${side.mark} renamed ${play}`]
+    await call(side, 'setView', { path: [view], body: { query: `q=${side.mark}` } })
+    await call(side, 'renameView', { path: [view], body: { name: renamed } })
+    await call(side, 'listViews')
+    await call(side, 'deleteView', { path: [renamed] })
+  },
+  async alerts(side, play) {
+    const query = `SELECT '${side.mark}' AS mark, arrayJoin((SELECT groupUniqArray(type) FROM events)) AS type`
+    const condition = 'any_row'
+    const body = { name: `${side.mark} alert ${play}`, query, every: '1m', by: ['mark', 'type'], condition }
+    const range = { from: '2026-01-31T10:00:00Z', to: '2026-01-31T10:01:00Z' }
+    await call(side, 'testAlertDefinition', { body: { ...body, ...range } })
+    const { alert_id } = await call(side, 'createAlert', { body })
+    const path = [alert_id]
+    await call(side, 'testAlert', { path, body: range })
+    await call(side, 'listAlerts')
+    await call(side, 'getAlert', { path })
+    await call(side, 'editAlert', { path, body: { name: `${side.mark} alert ${play} edited` } })
+    await call(side, 'deleteAlert', { path })
+  },
+  async webhooks(side, play) {
+    const { mark } = side
+    const body = { url: rig.tools.urlOf(`${mark}_hook`), description: mark, filter: { type: `${mark} ${play}` } }
+    const { webhook_id } = await call(side, 'createWebhook', { body })
+    const path = [webhook_id]
+    await call(side, 'listWebhooks')
+    await call(side, 'getWebhook', { path })
+    await call(side, 'rotateWebhookSecret', { path })
+    await call(side, 'testWebhook', { path })
+    const run = await side.reporter.start()
+    await side.reporter.events(run, [{ type: `${mark} ${play}`, payload: { mark } }])
+    const { data } = await call(side, 'pollWebhook', { path })
+    if (data.length !== 1) wrong.push(`pollWebhook has ${data.length} messages for ${mark}`)
+    const [made] = await eventually(async () => {
+      const { items } = await call(side, 'listWebhookDeliveries', { path })
+      const own = items.filter(({ type }: { type: string }) => type.startsWith(mark))
+      return own.length > 0 && own
+    })
+    await call(side, 'resendWebhookDelivery', { path: [webhook_id, made.delivery_id] })
+    await call(side, 'recoverWebhook', { path, body: { since: made.at } })
+    await call(side, 'editWebhook', { path, body: { description: `${mark} edited` } })
+    await call(side, 'deleteWebhook', { path })
   },
   async 'the ClickHouse interface'(side) {
     const query = `SELECT '${side.mark}', type FROM events LIMIT 1000`
@@ -302,6 +386,8 @@ test('no answer and no feed of a workspace contains what another one sends', asy
   await inParallel(order, ({ part: [play, number] }) => Promise.all(sides.map((side) => play(side, number))), 8)
   await Promise.all(feeds.map((feed) => feed.end()))
   expect(wrong.slice(0, 5)).toEqual([])
+  for (const { mark, otherMark } of sides)
+    for (const { text } of rig.tools.of(`${mark}_hook`)) expect(text.toUpperCase()).not.toContain(otherMark)
   const ids = [...document.operations.keys()]
   for (const { seen, mark } of sides) {
     const without = (matches: (status: number) => boolean) =>

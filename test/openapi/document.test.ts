@@ -90,7 +90,19 @@ test('shared schemas are named components, and every component is used', () => {
 })
 
 const NAMED = [
-  ...['Activity', 'Agent', 'Approval', 'Event', 'InputRequest', 'Key', 'Message', 'Run', 'SavedQuery', 'Secret'],
+  ...[
+    'Activity',
+    'Agent',
+    'Approval',
+    'Board',
+    'Event',
+    'InputRequest',
+    'Key',
+    'Message',
+    'Run',
+    'SavedQuery',
+    'Secret',
+  ],
   ...[
     'Session',
     'Task',

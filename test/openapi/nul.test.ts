@@ -115,6 +115,15 @@ async function newIds(path: string): Promise<Ids> {
     const workspace = await api('POST', '/api/v1/workspaces', { name: 'w' }, { key: OPERATOR_TOKEN })
     return { ...ids, workspace_id: workspace.data.workspace_id }
   }
+  if (path.includes('{board_id}')) {
+    const board = await api('POST', '/api/v1/boards', { name: crypto.randomUUID() })
+    return { ...ids, board_id: board.data.board_id }
+  }
+  if (path.includes('{webhook_id}')) {
+    const body = { url: 'https://receiver.example', status: 'disabled' }
+    const { webhook_id } = (await api('POST', '/api/v1/webhooks', body)).data
+    return { ...ids, webhook_id, delivery_id: `msg_${webhook_id.replaceAll('-', '')}_e_1` }
+  }
   if (!path.includes('{query_id}')) return ids
   const saved = await api('POST', '/api/v1/queries', { name: crypto.randomUUID(), query: 'SELECT 1' })
   return { ...ids, query_id: saved.data.query_id }

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { ApiError } from '../../src/base/errors.ts'
+import { uuidFromWords } from '../../src/clickhouse/bytes.ts'
 import { EventScan } from '../../src/events/scan.ts'
 import { ScanPool } from '../../src/events/scan-pool.ts'
 import { EventBlock } from '../../src/journal/blocks/event-block.ts'
@@ -30,8 +31,14 @@ function valuesOf(scan: EventScan) {
       scan.payloadStart[row] < 0 ? '{}' : scan.text.toString('utf8', scan.payloadStart[row], scan.payloadEnd[row]),
     occurred_at: Number.isNaN(scan.occurredAt[row]) ? undefined : scan.occurredAt[row],
     id: scan.idOf(row),
+    task_id: taskIdOf(scan, row),
   }))
   return { runId: scan.runId, events, rejected: scan.rejected }
+}
+
+function taskIdOf({ taskIds }: EventScan, row: number): string | undefined {
+  const isNone = taskIds === undefined || taskIds.subarray(row * 4, row * 4 + 4).every((word) => word === 0)
+  return isNone ? undefined : uuidFromWords(taskIds, row * 4)
 }
 
 /** Why a body is refused: the same with and without SIMD instructions. */
@@ -70,6 +77,7 @@ const event = fc.record(
       .date({ min: new Date('1900-01-01'), max: new Date('2299-12-31'), noInvalidDate: true })
       .map((date) => date.toISOString()),
     id: fc.string({ minLength: 1, maxLength: 64, unit: 'grapheme-ascii' }),
+    task_id: fc.uuid(),
   },
   { requiredKeys: ['type'] },
 )
@@ -95,6 +103,7 @@ describe(`the event scan (SEED=${SEED})`, () => {
               payload: JSON.parse(JSON.stringify(sent.payload ?? {})),
               occurred_at: sent.occurred_at === undefined ? undefined : Date.parse(sent.occurred_at),
               id: sent.id,
+              task_id: sent.task_id,
             })),
           )
         },
@@ -152,7 +161,12 @@ test('names the place of each problem and the expected value', () => {
       'events[0].occurred_at: expected an RFC 3339 timestamp such as 2026-01-31T09:30:00.123Z; got "2026-02-30T00:00:00.000Z"',
     ],
     [[{ type: 'a', id: '' }], 'events[0].id: expected a string of 1 to 64 characters; got ""'],
-    [[{ type: 'a', kind: 'x' }], 'events[0].kind: unknown field; expected id, type, level, payload, occurred_at'],
+    [
+      [{ type: 'a', kind: 'x' }],
+      'events[0].kind: unknown field; expected id, task_id, type, level, payload, occurred_at',
+    ],
+    [[{ type: 'a', task_id: 'x' }], 'events[0].task_id: expected a UUID; got "x"'],
+    [[{ type: 'a', task_id: null }], 'events[0].task_id: expected a UUID; got null'],
     [[7], 'events[0]: expected an event object'],
     [[], 'events: expected at least one event'],
     [{}, 'events: expected an array of events; got {}'],
@@ -207,6 +221,16 @@ test('the escaped type of an event that is not stored does not become that of th
   const twice = `{"run_id":"${RUN}","events":[{"type":"\\u0061"},5],"events":[{"type":"b"}]}`
   expect(types(twice)).toEqual(['b'])
   expect(scanned(twice, true).rejected).toEqual([])
+})
+
+test('the task of a rejected event does not become that of the next event', () => {
+  const tasks = (body: string) => scanned(body, true).events.map(({ task_id }) => task_id)
+  const [one, two] = [Bun.randomUUIDv7(), Bun.randomUUIDv7()]
+  const events = [{ type: 'a' }, { type: 'b', task_id: one, level: 'loud' }, { type: 'c' }, { type: 'd', task_id: two }]
+  expect(tasks(call(events))).toEqual([undefined, undefined, two])
+  expect(tasks(`{"run_id":"${RUN}","events":[{"type":"a","task_id":"${one}"}],"events":[{"type":"b"}]}`)).toEqual([
+    undefined,
+  ])
 })
 
 describe('a pool of scans', () => {

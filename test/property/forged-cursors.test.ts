@@ -32,10 +32,23 @@ beforeAll(async () => {
   await inParallel([1, 2], async (n) => {
     await api('PUT', `/api/v1/secrets/SECRET_${n}`, { value: 'a secret' })
     await api('POST', '/api/v1/queries', { name: `query ${n}`, query: 'select 1' })
+    await api('POST', '/api/v1/boards', { name: `board ${n}` })
+    await api('PUT', `/api/v1/views/${n}`, { query: '' })
     const task = { id: crypto.randomUUID(), name: 'a task', status: 'pending' }
     await api('POST', '/api/ingest/v1/tasks', { run_id: runId, task }, { key: agentKey })
   })
-  const paths = ['agents', 'keys', 'runs', 'approvals', 'input-requests', 'sessions', 'secrets', 'queries']
+  const paths = [
+    'agents',
+    'keys',
+    'runs',
+    'approvals',
+    'input-requests',
+    'sessions',
+    'secrets',
+    'queries',
+    'boards',
+    'views',
+  ]
   const nested = [`runs/${runId}/tasks`, `runs/${runId}/events`, `runs/${runId}/children`]
   const ofHosted = [`sessions/${invoked.session_id}/messages`]
   lists = new Map([...paths, ...nested, ...ofHosted].map((path) => [`/api/v1/${path}`, undefined]))

@@ -177,7 +177,7 @@ async function ask(query: string): Promise<Row[]> {
 }
 
 function rowsOf(checked: CheckedQuery, workspace: string): Promise<Row[]> {
-  const statement = scopedStatement(checked, client.database, workspace, PAYLOADS)
+  const statement = scopedStatement(checked, client.database, workspace, { rows: PAYLOADS })
   return client.query<Row>(statement, { database: scopeDatabase(client.database), settings: TEXT_IS_TEXT })
 }
 

@@ -7,13 +7,13 @@ import { LEVELS } from '../../src/journal/levels.ts'
 import { openLocalJournal } from '../../src/journal/local/journal.ts'
 import type { Activity } from '../../src/live/activity.ts'
 import { TimeSlice } from '../../src/live/fair-share.ts'
-import { type Filter, type FilterInput, parseFilter } from '../../src/live/filter.ts'
+import { type Filter, type FilterInput, parseFilter, withWorkspaceEvents } from '../../src/live/filter.ts'
 import { Bits, FilterIndex } from '../../src/live/filter-index.ts'
 import { MATCHES_MAX, WORK_PER_CHECK } from '../../src/live/matching.ts'
 import { batchOf, runRef } from '../support/events.ts'
 import { matchAll } from '../support/matching.ts'
 import { type Random, seededRandom } from '../support/random.ts'
-import { runRow, taskRow } from '../support/rows.ts'
+import { alertRow, deliveryRow, runRow, taskRow } from '../support/rows.ts'
 import { atEnd, temporaryDirectory } from '../support/teardown.ts'
 
 /** Matching many filters in one pass: the same result as one by one, in bounded time slices. */
@@ -21,15 +21,26 @@ import { atEnd, temporaryDirectory } from '../support/teardown.ts'
 const TYPES = ['a', 'a.b', 'a.b.c', 'ab', 'b', 'Größe 📏', 'Größe 📐', '*x', '']
 const STATUSES = ['running', 'completed', 'failed'] as const
 const TAGS = ['eu', 'prod', '0']
+const TASKS = [0, 1, 2].map(() => Bun.randomUUIDv7())
+const SESSIONS = ['a chat', 'Größe 📏', '0']
+const KINDS = ['event', 'task', 'run'] as const
+const FIELDS = {
+  event: ['type', 'level', 'task_id'],
+  task: ['task_id', 'status'],
+  run: ['status', 'session_id', 'tag'],
+}
 const EVERYONE = { agentId: null, runId: null }
 
 interface Fact {
-  readonly kind: 'event' | 'task' | 'run'
+  /** `alert`: a workspace event. */
+  readonly kind: 'event' | 'task' | 'run' | 'alert' | 'delivery'
   readonly run: RunRef
   readonly type?: string
   readonly level?: string
   readonly status?: string
   readonly tags?: readonly string[]
+  readonly task?: string
+  readonly session?: string
 }
 
 async function newJournal() {
@@ -42,10 +53,14 @@ async function newJournal() {
 
 function randomFact(random: Random, runs: readonly RunRef[]): Fact {
   const run = random.pick(runs)
-  const kind = random.pick(['event', 'event', 'event', 'task', 'run'] as const)
-  if (kind === 'event') return { kind, run, type: random.pick(TYPES.slice(0, -1)), level: random.pick(LEVELS) }
+  const kind = random.pick(['event', 'event', 'event', 'task', 'run', 'alert', 'delivery'] as const)
+  if (kind === 'alert' || kind === 'delivery') return { kind, run }
+  const task = random.bool() ? random.pick(TASKS) : undefined
+  if (kind === 'event') return { kind, run, task, type: random.pick(TYPES.slice(0, -1)), level: random.pick(LEVELS) }
   const status = random.pick(STATUSES)
-  return kind === 'task' ? { kind, run, status } : { kind, run, status, tags: TAGS.filter(() => random.bool(0.4)) }
+  if (kind === 'task') return { kind, run, status, task: random.pick(TASKS) }
+  const session = random.bool() ? random.pick(SESSIONS) : undefined
+  return { kind, run, status, session, tags: TAGS.filter(() => random.bool(0.4)) }
 }
 
 function randomFilter(random: Random, runs: readonly RunRef[]): FilterInput {
@@ -57,15 +72,27 @@ function randomFilter(random: Random, runs: readonly RunRef[]): FilterInput {
     ...maybe({ run_id: some(runs).map(({ runId }) => runId) }),
     ...random.pick([
       maybe({ kind: some(['event', 'task', 'run']) }),
-      { ...maybe({ type: some(types) }), ...maybe({ level: random.pick(LEVELS) }) },
-      maybe({ status: some(STATUSES) }),
-      { ...maybe({ status: some(STATUSES) }), tag: some(TAGS) },
+      { ...maybe({ type: some(types) }), ...maybe({ level: random.pick(LEVELS) }), ...maybe({ task_id: some(TASKS) }) },
+      { ...maybe({ status: some(STATUSES) }), ...maybe({ task_id: some(TASKS) }) },
+      { ...maybe({ status: some(STATUSES) }), ...maybe({ session_id: some(SESSIONS) }), tag: some(TAGS) },
+      { ...maybe({ status: some(STATUSES) }), ...maybe({ session_id: some(SESSIONS) }) },
     ]),
   }
 }
 
 /** The specification of a filter, implemented independently. */
-function passes(input: FilterInput, { kind, run, type, level, status, tags }: Fact): boolean {
+function passes(input: FilterInput, alerts: boolean, fact: Fact): boolean {
+  if (fact.kind === 'delivery') return false
+  return fact.kind === 'alert' ? alerts : passesConditions(input, fact)
+}
+
+/** The conditions of a filter of webhooks that concern a kind: it selects several, each by the fields that it has. */
+function ofKind(input: FilterInput, { kind }: Fact): FilterInput {
+  const fields = ['agent_id', 'run_id', ...(kind === 'alert' || kind === 'delivery' ? [] : FIELDS[kind])]
+  return Object.fromEntries(Object.entries(input).filter(([name]) => fields.includes(name)))
+}
+
+function passesConditions(input: FilterInput, { kind, run, type, level, status, tags, task, session }: Fact): boolean {
   const asked = (field: string) => input[field] as string | readonly string[] | undefined
   const has = (field: string, value: string | undefined) => {
     const values = asked(field)
@@ -81,7 +108,7 @@ function passes(input: FilterInput, { kind, run, type, level, status, tags }: Fa
   const passesTag = () => asked('tag') === undefined || (tags ?? []).some((tag) => has('tag', tag))
   return (
     [has('agent_id', run.agentId), has('run_id', run.runId), has('kind', kind), has('status', status)].every(Boolean) &&
-    [passesType(), passesLevel(), passesTag()].every(Boolean)
+    [has('task_id', task), has('session_id', session), passesType(), passesLevel(), passesTag()].every(Boolean)
   )
 }
 
@@ -103,24 +130,39 @@ test('every filter gets what it would get alone, whatever the other filters and 
       await journal.appendEvents(
         batchOf(
           fact.run,
-          events.map(({ type, level }) => ({ type, level })),
+          events.map(({ type, level, task }) => ({ type, level, task_id: task })),
         ),
       )
       facts.push(...events)
     } else if (fact.kind === 'task') {
       await journal.appendTasks(
-        many.map(() => taskRow(fact.run, { status: fact.status as 'failed' })),
+        many.map(() => taskRow(fact.run, { status: fact.status as 'failed', task_id: fact.task! })),
         [],
       )
       facts.push(...many.map(() => fact))
+    } else if (fact.kind === 'alert' || fact.kind === 'delivery') {
+      const { workspaceId } = fact.run
+      if (fact.kind === 'delivery') await journal.appendDeliveries(many.map(() => deliveryRow(workspaceId)))
+      else
+        await journal.appendSystemEvents(
+          many.map(() => alertRow(workspaceId)),
+          many.map(() => crypto.randomUUID()),
+        )
+      facts.push(...many.map(() => fact))
     } else {
-      const rows = many.map(() => runRow(fact.run, { status: fact.status as 'failed', tags: [...fact.tags!] }))
+      const { status, tags, session: session_id = null } = fact
+      const rows = many.map(() => runRow(fact.run, { status: status as 'failed', session_id, tags: [...tags!] }))
       await journal.appendRuns(rows, [])
       facts.push(...many.map(() => fact))
     }
   }
   const inputs = Array.from({ length: 300 }, () => randomFilter(random, runs))
-  const filters = inputs.map((input) => parseFilter(input, 'filter', EVERYONE))
+  const unions = inputs.map(() => random.bool(0.2))
+  const filters = inputs.map((input, i) => {
+    const parsed = parseFilter(input, 'filter', EVERYONE)
+    const filter = unions[i] ? { ...parsed, kinds: new Set(KINDS), key: `any kind ${parsed.key}` } : parsed
+    return random.bool(0.3) ? withWorkspaceEvents(filter) : filter
+  })
   const afterSeq = random.int(0, 50)
   let time = 0
   const frames = await journal.read(0, 1e9)
@@ -132,10 +174,16 @@ test('every filter gets what it would get alone, whatever the other filters and 
       const found = await matchAll(frames, { ...query, filters: filters.slice(first, first + together) })
       found.forEach((items, index) => {
         const input = inputs[first + index]!
+        const isUnion = unions[first + index]!
+        const alerts = filters[first + index]!.workspaceEvents === true
         const expected = facts.flatMap((fact, at) =>
-          fact.run.workspaceId === workspaceId && at + 1 > afterSeq && passes(input, fact) ? [at + 1] : [],
+          fact.run.workspaceId === workspaceId &&
+          at + 1 > afterSeq &&
+          passes(isUnion ? ofKind(input, fact) : input, alerts, fact)
+            ? [at + 1]
+            : [],
         )
-        expect({ input, seqs: items.map(({ seq }) => seq) }).toEqual({ input, seqs: expected })
+        expect({ input, alerts, seqs: items.map(({ seq }) => seq) }).toEqual({ input, alerts, seqs: expected })
       })
     }
   }
@@ -145,16 +193,18 @@ test('an index after removals equals one that never had these filters', () => {
   const random = seededRandom('filter index')
   const runs = Array.from({ length: 4 }, () => runRef())
   const index = new FilterIndex()
-  const held = new Map<number, { input: FilterInput; filter: Filter }>()
+  const held = new Map<number, { input: FilterInput; alerts: boolean; filter: Filter }>()
   const slots = new Bits()
   for (let round = 0; round < 400; round++) {
     const gone = held.size > 0 && random.bool(0.45) ? random.pick([...held.keys()]) : undefined
     if (gone === undefined) {
       const input = randomFilter(random, runs)
-      const filter = parseFilter(input, 'filter', EVERYONE)
+      const alerts = random.bool(0.3)
+      const parsed = parseFilter(input, 'filter', EVERYONE)
+      const filter = alerts ? withWorkspaceEvents(parsed) : parsed
       const slot = index.add(filter)
       expect(held.has(slot)).toBe(false)
-      held.set(slot, { input, filter })
+      held.set(slot, { input, alerts, filter })
       slots.add(slot)
     } else {
       index.remove(held.get(gone)!.filter, gone)
@@ -164,12 +214,16 @@ test('an index after removals equals one that never had these filters', () => {
     const fact = randomFact(random, runs)
     const left = new Bits()
     left.assign(slots)
-    index.narrowToRun(left, fact.kind, fact.run.agentId, fact.run.runId)
-    if (fact.kind === 'event') index.narrowToEvent(left, fact.type!, LEVELS.indexOf(fact.level as 'info') + 1)
-    else index.narrowToState(left, fact.status!, fact.tags ?? [])
+    const { kind, type, level, status, task = null, session = null, tags = [] } = fact
+    if (kind === 'delivery') continue
+    if (kind === 'alert') index.narrowToWorkspaceEvents(left)
+    else index.narrowToRun(left, kind, fact.run.agentId, fact.run.runId)
+    if (kind === 'event') index.narrowToEvent(left, type!, LEVELS.indexOf(level as 'info') + 1, task)
+    else if (kind === 'task') index.narrowToTask(left, status!, task)
+    else if (kind === 'run') index.narrowToState(left, status!, session, tags)
     const passing: number[] = []
     left.forEach((slot) => void passing.push(slot))
-    const expected = [...held].flatMap(([slot, { input }]) => (passes(input, fact) ? [slot] : []))
+    const expected = [...held].flatMap(([slot, { input, alerts }]) => (passes(input, alerts, fact) ? [slot] : []))
     expect(passing).toEqual(expected.sort((a, b) => a - b))
   }
 })

@@ -45,7 +45,9 @@ test('accepts queries of allowed parts in any shape, and their normal form uncha
       .check(query)
       .catch((error): Partial<CheckedQuery> & { text: string } => ({ text: `${error}: ${query}` }))
     expect(normal.text).toStartWith('SELECT')
-    expect(await guard.check(normal.text)).toMatchObject(normal)
+    // The conversions of a number's path cannot fail, but the guard does not know that when it reads them.
+    const { isInfallible: _isInfallible, ...rest } = normal
+    expect(await guard.check(normal.text)).toMatchObject(normal.text.includes('dynamicElement') ? rest : normal)
   })
 })
 

@@ -14,6 +14,7 @@ export interface Activity {
   readonly event?: {
     readonly id: string
     readonly seq: number
+    readonly task_id?: string
     readonly type: string
     readonly level: string
     readonly payload: Readonly<Record<string, unknown>>

@@ -84,10 +84,23 @@ export function collectOutput(child: Readonly<Record<'stdout' | 'stderr', Readab
 
 /** Ports that were free a moment ago. */
 export function freePorts(count: number): number[] {
-  const socket = { data: () => {} }
-  const listeners = Array.from({ length: count }, () => Bun.listen({ hostname: '127.0.0.1', port: 0, socket }))
+  const listeners = Array.from({ length: count }, listenAnywhere)
   for (const listener of listeners) listener.stop(true)
   return listeners.map(({ port }) => port)
+}
+
+/** Below the ports of outgoing connections on Linux: one of those could take a port before the server that it is for. */
+const PORTS = { first: 12_000, count: 20_000 }
+
+function listenAnywhere() {
+  for (let attempt = 0; ; attempt++) {
+    const port = PORTS.first + Math.floor(Math.random() * PORTS.count)
+    try {
+      return Bun.listen({ hostname: '127.0.0.1', port, socket: { data: () => {} } })
+    } catch (error) {
+      if (attempt === 20) throw error
+    }
+  }
 }
 
 interface TerminalOptions {

@@ -1,5 +1,5 @@
-import type { RunRef } from '../../src/base/ids.ts'
-import type { RunRow, TaskRow } from '../../src/journal/rows.ts'
+import { NIL_UUID, type RunRef } from '../../src/base/ids.ts'
+import type { DeliveryRow, RunRow, SystemEventRow, TaskRow } from '../../src/journal/rows.ts'
 
 /** A change of a run, as the outbox relays it to the journal. */
 export function runRow({ workspaceId, agentId, runId }: RunRef, fields: Partial<RunRow> = {}): RunRow {
@@ -26,12 +26,49 @@ export function runRow({ workspaceId, agentId, runId }: RunRef, fields: Partial<
     started_at: 1_700_000_000_000,
     completed_at: null,
     duration_ms: null,
+    waiting_ms: 0,
+    waiting_since: null,
     input_tokens: 0,
     output_tokens: 0,
     cost_usd: 0,
     event_count: 0,
     last_event_at: null,
     pending: null,
+    is_recount: false,
+    ...fields,
+  }
+}
+
+/** A transition of an alert, as the outbox relays it to the journal. */
+export function alertRow(workspaceId: string, fields: Partial<SystemEventRow> = {}): SystemEventRow {
+  return {
+    workspace_id: workspaceId,
+    agent_id: NIL_UUID,
+    run_id: NIL_UUID,
+    event_id: Bun.randomUUIDv7(),
+    type: 'alert.fired',
+    level: 4,
+    payload: '{}',
+    occurred_at: 1_700_000_000_000,
+    ...fields,
+  }
+}
+
+/** A delivery that succeeded at once. */
+export function deliveryRow(workspaceId: string, fields: Partial<DeliveryRow> = {}): DeliveryRow {
+  return {
+    workspace_id: workspaceId,
+    webhook_id: Bun.randomUUIDv7(),
+    delivery_id: 'msg_1_e_1',
+    type: 'run.completed',
+    run_id: Bun.randomUUIDv7(),
+    activity_seq: 1,
+    attempt: 1,
+    status: 'succeeded',
+    http_status: 200,
+    duration_ms: 12,
+    response: 'ok',
+    at: 1_700_000_000_000,
     ...fields,
   }
 }

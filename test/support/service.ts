@@ -54,7 +54,10 @@ export interface TestService {
  */
 export async function startTestService(
   env: Record<string, string> = {},
-  { bounds = {}, ...options }: Pick<ServiceOptions, 'clock' | 'storeMarkIntervalMs'> & { bounds?: Bounds } = {},
+  {
+    bounds = {},
+    ...options
+  }: Pick<ServiceOptions, 'clock' | 'storeMarkIntervalMs' | 'alertSecondMs' | 'webhooks'> & { bounds?: Bounds } = {},
 ): Promise<TestService> {
   const [dataDir, databaseUrl, clickhouseUrl] = await Promise.all([
     env.DATA_DIR ?? temporaryDirectory(),

@@ -19,6 +19,8 @@ export interface ToolServer {
   readonly calls: readonly ToolServerCall[]
   /** The definition of a tool of this server, for the settings of an agent. */
   tool(name: string, settings?: object): object
+  /** The URL of the tool with this name. */
+  urlOf(name: string): string
   /** Calls that the service aborted before they were answered. */
   readonly aborted: number
   of(tool: string): readonly ToolServerCall[]
@@ -54,6 +56,7 @@ export function startToolServer(
     },
   })
   atEnd(() => server.stop(true))
+  const urlOf = (name: string) => `http://127.0.0.1:${server.port}/${name}`
   const of = (tool: string) => calls.filter((call) => call.tool === tool)
   return {
     calls,
@@ -61,12 +64,13 @@ export function startToolServer(
       return aborted
     },
     of,
+    urlOf,
     tool: (name, settings = {}) => ({
       type: 'http',
       name,
       description: `does ${name}`,
       method: 'POST',
-      url: `http://127.0.0.1:${server.port}/${name}`,
+      url: urlOf(name),
       parameters: PARAMETERS,
       ...settings,
     }),

@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { Bytes, uuidFromWords, uuidWords } from '../../src/clickhouse/bytes.ts'
+import { Bytes, putUuid, uuidFromWords } from '../../src/clickhouse/bytes.ts'
 
 test('a String has its length in bytes before it, also where that takes more room than the number of units', () => {
   for (const unit of ['a', 'é', 'aé', '漢', '😀', '\ud800']) {
@@ -15,12 +15,14 @@ test('a String has its length in bytes before it, also where that takes more roo
   }
 })
 
-test('a UUID is written as the words of uuidWords', () => {
+test('a UUID is written as its words', () => {
   const uuid = '01234567-89ab-CDEF-8123-456789abcdef'
   const bytes = new Bytes(16)
   bytes.uuid(uuid)
   const words = new Uint32Array(new Uint8Array(bytes.view()).buffer)
-  expect([...words]).toEqual([...uuidWords(uuid)])
+  const put = new Uint32Array(5)
+  putUuid(uuid, put, 1)
+  expect([...put]).toEqual([0, ...words])
   expect(uuidFromWords(words, 0)).toBe(uuid.toLowerCase())
 })
 

@@ -19,6 +19,7 @@ test('an empty environment gives the documented defaults', () => {
   expect(parseConfig({}, '/somewhere')).toEqual({
     port: 3000,
     host: '127.0.0.1',
+    publicUrl: undefined,
     dataDir: '/somewhere/data',
     databaseUrl: undefined,
     clickhouseUrl: undefined,
@@ -27,7 +28,8 @@ test('an empty environment gives the documented defaults', () => {
     workers: 1,
     partitions: 12,
     operatorToken: undefined,
-    guessing: { operatorTokensPerMinute: 10, unknownKeysPerMinute: 300 },
+    guessing: { operatorTokensPerMinute: 10, unknownKeysPerMinute: 300, signInsPerMinute: 30 },
+    people: undefined,
     trustedProxies: [],
     bootstrapWorkspaceKey: undefined,
     logLevel: 'info',
@@ -156,7 +158,7 @@ test('the guide lists every variable, and no other', async () => {
   parseConfig(new Proxy({}, { get: record }), '/')
   // Those of a cluster are read if there is one.
   names.add('NATS_REPLICAS')
-  expect(names.size).toBeLessThanOrEqual(45)
+  expect(names.size).toBeLessThanOrEqual(50)
   const guide = await Bun.file(join(import.meta.dir, '..', '..', 'docs', 'operations.md')).text()
   const [, section = ''] = /^## Configuration$([\s\S]*?)^## /m.exec(guide) ?? []
   const firstColumn = [...section.matchAll(/^\| (`.*?) \|/gm)].flatMap(([, cell = '']) => cell.match(/[A-Z_]+/g) ?? [])
@@ -305,4 +307,71 @@ test('the configuration is immutable', () => {
   const config = parseConfig({}, '/')
   expect(Object.isFrozen(config)).toBe(true)
   expect(Object.isFrozen(config.limits)).toBe(true)
+})
+
+describe('signing in', () => {
+  const needed = { OIDC_ISSUER: 'https://id.example', OIDC_CLIENT_ID: 'a', OIDC_CLIENT_SECRET: 'b' }
+
+  test('has defaults for all but the provider and its client', () => {
+    expect(parseConfig(needed).people).toEqual({
+      issuer: 'https://id.example',
+      clientId: 'a',
+      clientSecret: 'b',
+      publicUrl: 'http://localhost:3000',
+      scopes: 'openid profile email',
+      roleClaim: 'roles',
+      roles: new Map([
+        ['viewer', 'viewer'],
+        ['approver', 'approver'],
+        ['admin', 'admin'],
+      ]),
+      workspace: undefined,
+      workspaceClaim: undefined,
+      sessionMs: 43_200_000,
+      idleSeconds: 7_200,
+      takesKeys: true,
+    })
+  })
+
+  test('takes options as JSON', () => {
+    const OIDC_OPTIONS = '{"role_claim": "groups", "roles": {"sre": "admin", "*": "viewer"}, "page_keys": false}'
+    const { people } = parseConfig({ ...needed, OIDC_OPTIONS, PUBLIC_URL: 'https://agents.example' })
+    expect(people).toMatchObject({
+      publicUrl: 'https://agents.example',
+      roleClaim: 'groups',
+      idleSeconds: 7_200,
+      takesKeys: false,
+    })
+    // No role by its own name beside them.
+    expect([...people!.roles]).toEqual([
+      ['sre', 'admin'],
+      ['*', 'viewer'],
+    ])
+  })
+
+  test('reports what is missing, unsafe or wrong', () => {
+    expect(problemsOf({ OIDC_CLIENT_ID: 'a', PUBLIC_URL: 'https://agents.example' })).toEqual([
+      'OIDC_CLIENT_ID needs OIDC_ISSUER',
+    ])
+    // Links of webhooks need it, too.
+    expect(parseConfig({ PUBLIC_URL: 'https://agents.example' })).toMatchObject({ publicUrl: 'https://agents.example' })
+    expect(problemsOf({ PUBLIC_URL: 'https://a.example, https://b.example' })).toEqual([
+      'PUBLIC_URL must be one origin',
+    ])
+    expect(problemsOf({ OIDC_ISSUER: 'http://id.example', HOST: '0.0.0.0' })).toEqual([
+      'OIDC_ISSUER must begin with https:// unless the provider runs on this machine',
+      'OIDC_CLIENT_ID must be set together with OIDC_ISSUER',
+      'OIDC_CLIENT_SECRET must be set together with OIDC_ISSUER',
+      'PUBLIC_URL must be set together with OIDC_ISSUER, unless the service listens on this machine only',
+    ])
+    expect(problemsOf({ ...needed, PUBLIC_URL: 'http://agents.example' })).toEqual([
+      'PUBLIC_URL must begin with https:// unless it is an address of this machine',
+    ])
+    const optionsProblem = (options: string) => problemsOf({ ...needed, OIDC_OPTIONS: options })[0]
+    expect(optionsProblem('[]')).toBe('OIDC_OPTIONS must be a JSON object')
+    expect(optionsProblem('{"rolls": {}}')).toStartWith('OIDC_OPTIONS has a wrong member "rolls"')
+    expect(optionsProblem('{"roles": {"sre": "root"}}')).toStartWith('OIDC_OPTIONS has a wrong member "roles.sre"')
+    const both = `{"workspace": "${crypto.randomUUID()}", "workspace_claim": "w"}`
+    expect(optionsProblem(both)).toBe('OIDC_OPTIONS may have one of workspace and workspace_claim, not both')
+  })
 })

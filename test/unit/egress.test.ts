@@ -1,6 +1,8 @@
-import { describe, expect, test } from 'bun:test'
+import { describe, expect, spyOn, test } from 'bun:test'
+import { dns } from 'bun'
 import { readAddress, type Scope, scopeOf } from '../../src/egress/addresses.ts'
 import { parseEgressAllow } from '../../src/egress/allow-list.ts'
+import { addressesOf, targetOf } from '../../src/egress/guard.ts'
 
 /** Address classification, and parsing of `EGRESS_ALLOW` (docs/specification.md#egress). Nothing here touches the network. */
 
@@ -102,4 +104,11 @@ describe('EGRESS_ALLOW', () => {
   test('asks for the IPv4 form of an IPv4-mapped range, which could never match', () => {
     expect(() => parseEgressAllow('::ffff:10.0.0.0/104')).toThrow('write the range as IPv4')
   })
+})
+
+test('a name is looked up without a thread, which syncing the journal needs', async () => {
+  using lookup = spyOn(dns, 'lookup').mockResolvedValue([{ address: '8.8.8.8', family: 4, ttl: 0 }])
+  const allow = parseEgressAllow('')
+  expect(await addressesOf(targetOf('https://receiver.example/'), { allow })).toEqual(['8.8.8.8'])
+  expect(lookup.mock.calls).toEqual([['receiver.example', { backend: 'c-ares' }]])
 })

@@ -85,6 +85,18 @@ test('a newest frame damaged after its acknowledgement becomes a gap; its positi
   expect(fs.readdirSync(dir).filter((name) => name.endsWith('.damaged'))).toHaveLength(1)
 })
 
+test('the time of acceptance comes from the last frame when the acknowledged position is lost', async () => {
+  const dir = await temporaryDirectory()
+  const atMs = Date.UTC(2026, 0, 31)
+  const journal = await open(dir, { clock: { now: () => atMs } })
+  await append(journal)
+  await journal.close()
+  fs.rmSync(join(dir, 'acknowledged'))
+  const again = await open(dir, { clock: { now: () => atMs - 3_600_000 } })
+  await append(again)
+  expect((await framesAfter(again)).map(({ receivedAt }) => receivedAt)).toEqual([atMs, atMs])
+})
+
 test('a recovery that ends within a page starts a new segment, and the first append succeeds', async () => {
   const dir = await temporaryDirectory()
   const journal = await open(dir)

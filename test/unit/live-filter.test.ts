@@ -27,7 +27,11 @@ describe('rejects a mistake and names its place', () => {
   const long = 'x'.repeat(10_001)
   const many = Array.from({ length: 101 }, (_, i) => `type ${i}`)
   const cases: [name: string, input: FilterInput, message: string | RegExp][] = [
-    ['an unknown field', { typ: 'a' }, /^filter\.typ: unknown field; expected one of agent_id, run_id, kind, type/],
+    [
+      'an unknown field',
+      { typ: 'a' },
+      /^filter\.typ: unknown field; expected one of agent_id, run_id, task_id, session_id, kind, type/,
+    ],
     ['a property that every object inherits', { toString: 'a' }, /^filter\.toString: unknown field/],
     ['an empty list', { agent_id: [] }, /^filter\.agent_id: expected at least one value; omit the field/],
     ['too many values', { type: many }, 'filter.type: expected at most 100 values'],
@@ -39,6 +43,7 @@ describe('rejects a mistake and names its place', () => {
     ['an unknown kind', { kind: ['run', 'runs'] }, 'filter.kind[1]: expected one of event, task, run; got "runs"'],
     ['an unknown level', { level: 'warning' }, 'filter.level: expected one of debug, info, warn, error; got "warning"'],
     ['an unknown status', { status: 'done' }, /^filter\.status: expected one of pending, running, .*; got "done"$/],
+    ['an unknown status among others', { status: 'failed,done' }, /^filter\.status\[1\]: expected one of pending/],
     ['an empty type', { type: '' }, 'filter.type: expected 1 to 10000 characters'],
     ['a type that is too long', { type: [long] }, 'filter.type[0]: expected 1 to 10000 characters'],
     ['a star in the middle', { type: 'a*b' }, 'filter.type: a * is allowed only at the end'],
@@ -87,6 +92,7 @@ describe('equivalent filters have the same key', () => {
     [{ level: 'warn' }, { level: 'warn', kind: 'event' }],
     [{ kind: ['run', 'event', 'task'] }, {}],
     [{ status: 'running' }, { status: 'running', kind: ['task', 'run'] }],
+    [{ status: 'running,failed' }, { status: ['failed', 'running'] }],
     [{ tag: ['x', 'y'] }, { kind: 'run', tag: ['y', 'x'] }],
   ]
   test.each(same)('%j and %j', (one, other) => {

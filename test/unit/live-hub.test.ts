@@ -318,7 +318,7 @@ test('a subscription goes live once the last live one has left, which lagged beh
 
 test('a cache of packets shares equal lists, and forgets them after a few long ones', () => {
   const cache = new PacketCache('epoch')
-  const list = (seq: number, text: string) => [{ seq, text, kind: 'event', endsRun: false }] as const
+  const list = (seq: number, text: string) => [{ seq, text, kind: 'event', endsRun: false, isRecount: false }] as const
   const [short, long] = [list(1, '{}'), 'x'.repeat(2 ** 20)]
   const first = cache.packetsOf(short)
   for (let seq = 2; seq < 10; seq++) cache.packetsOf(list(seq, long))

@@ -154,7 +154,9 @@ describe('a schema', () => {
   test('is compiled once', () => {
     const schema = () => ({ type: 'object', properties: properties(300, { type: 'string', maxLength: 5 }) })
     const first = timed(() => checkOutput(schema(), '{}')).ms
-    expect(timed(() => checkOutput(schema(), '{}')).ms).toBeLessThan(first / 3)
+    // The collector may run in one of them.
+    const later = Array.from({ length: 5 }, () => timed(() => checkOutput(schema(), '{}')).ms)
+    expect(Math.min(...later)).toBeLessThan(first / 3)
   })
 })
 

@@ -5,7 +5,7 @@ import { ScanPool } from '../../src/events/scan-pool.ts'
 import { EventBlock } from '../../src/journal/blocks/event-block.ts'
 import { RecordBlock } from '../../src/journal/blocks/record-block.ts'
 import { LEVELS } from '../../src/journal/levels.ts'
-import type { EventColumns, RunRow, TaskToAppend } from '../../src/journal/rows.ts'
+import type { DeliveryRow, EventColumns, RunRow, TaskToAppend } from '../../src/journal/rows.ts'
 import { batchOf, LIMITS, runRef } from '../support/events.ts'
 import { seededRandom } from '../support/random.ts'
 
@@ -37,24 +37,29 @@ test('event blocks round-trip exactly', () => {
   for (let trial = 0; trial < TRIALS; trial++) {
     const firstSeq = random.pick([1, 2 ** 32 - 2, 2 ** 52])
     const expected: Record<string, unknown>[] = []
+    // A block without tasks has no column of them; in others, so have some batches.
+    const hasTasks = trial % 3 !== 0
     for (let batch = random.int(1, 4); batch > 0; batch--) {
       const run = runRef()
+      const withTasks = hasTasks && random.bool()
       const events = Array.from({ length: random.int(1, 10) }, () => ({
         id: text(),
         type: random.pick(TYPES),
         level: random.int(1, LEVELS.length),
         payload: random.pick(PAYLOADS),
         occurredAt: random.int(-2_000_000_000_000, 9_000_000_000_000),
+        taskId: withTasks && random.bool() ? Bun.randomUUIDv7() : null,
       }))
       const json = events.map(
-        ({ type, level, payload, occurredAt }) =>
+        ({ type, level, payload, occurredAt, taskId }) =>
           `{"type":${JSON.stringify(type)},"level":"${LEVELS[level - 1]}","payload":${payload},` +
+          `${taskId === null ? '' : `"task_id":"${taskId}",`}` +
           `"occurred_at":"${new Date(occurredAt).toISOString()}"}`,
       )
       const scan = new EventScan()
       scan.scan(Buffer.from(`{"run_id":"${run.runId}","events":[${json}]}`), LIMITS, false)
       block.add({ run, scan, rows: undefined, ids: events.map(({ id }) => id) }, RECEIVED_AT)
-      for (const { id, type, level, payload, occurredAt } of events)
+      for (const { id, type, level, payload, occurredAt, taskId } of events)
         expected.push({
           workspace_id: run.workspaceId,
           agent_id: run.agentId,
@@ -66,26 +71,33 @@ test('event blocks round-trip exactly', () => {
           payload,
           occurred_at: occurredAt,
           received_at: RECEIVED_AT,
+          task_id: taskId,
         })
     }
     const read = readBack(block.build(firstSeq, RECEIVED_AT, 'epoch-1'))
     block.clear()
-    expect(rowsOf(read)).toEqual(expected)
+    const isNamed = expected.some(({ task_id }) => task_id !== null)
+    expect(rowsOf(read)).toEqual(isNamed ? expected : expected.map(({ task_id, ...row }) => row))
     // By column, in any order.
     for (const row of [expected.length - 1, 0, random.int(0, expected.length - 1)]) {
       expect<unknown>(read.strings('payload').at(row)).toBe(expected[row].payload)
       expect<unknown>(read.numbers('level').at(row)).toBe(expected[row].level)
       expect<unknown>(read.numbers('occurred_at').at(row)).toBe(expected[row].occurred_at)
+      expect<unknown>(read.uuids('task_id').at(row)).toBe(expected[row].task_id)
     }
   }
 })
 
 test('a batch that cannot be added leaves no part of it between the rows of others', () => {
   const block = new EventBlock()
+  const task = Bun.randomUUIDv7()
   const one = batchOf(runRef(), [{ type: 'one', payload: { n: 1 } }])
-  const two = batchOf(runRef(), [{ type: 'two' }, { type: 'two', payload: { n: 2 } }])
+  const two = batchOf(runRef(), [{ type: 'two' }, { type: 'two', payload: { n: 2 }, task_id: task }])
   const broken = { ...one, scan: { ...one.scan, payloadEnd: null as unknown as Int32Array } }
-  const long = batchOf(runRef(), [{ type: 'long', payload: { t: 'x'.repeat(9_000) } }, { type: 'no level' }])
+  const long = batchOf(runRef(), [
+    { type: 'long', payload: { t: 'x'.repeat(9_000) }, task_id: Bun.randomUUIDv7() },
+    { type: 'no level' },
+  ])
   long.scan.level[1] = 0
   const system = { event_id: 'e', type: 'broken', level: 2, payload: undefined as unknown as string, occurred_at: 1 }
   const ids = { workspace_id: one.run.workspaceId, agent_id: one.run.agentId, run_id: one.run.runId }
@@ -95,10 +107,10 @@ test('a batch that cannot be added leaves no part of it between the rows of othe
   expect(() => block.addSystemEvents([{ ...ids, ...system }], ['1'])).toThrow()
   block.add(two, RECEIVED_AT)
   const rows = rowsOf(readBack(block.build(1, RECEIVED_AT, 'epoch-1')))
-  expect(rows.map(({ type, payload, run_id }) => [type, payload, run_id])).toEqual([
-    ['one', '{"n":1}', one.run.runId],
-    ['two', '{}', two.run.runId],
-    ['two', '{"n":2}', two.run.runId],
+  expect(rows.map(({ type, payload, run_id, task_id }) => [type, payload, run_id, task_id])).toEqual([
+    ['one', '{"n":1}', one.run.runId, null],
+    ['two', '{}', two.run.runId, null],
+    ['two', '{"n":2}', two.run.runId, task],
   ])
 })
 
@@ -122,12 +134,13 @@ test('an event block keeps every payload when the memory that it was read from i
   expect(stored).toEqual(payloads.flatMap((payload) => [JSON.stringify(payload), JSON.stringify(payload)]))
 })
 
-test('blocks of runs and of tasks round-trip exactly, with and without nulls', () => {
+test('blocks of runs, tasks and deliveries round-trip exactly, with and without nulls', () => {
   roundTrip(RecordBlock.ofRuns(), runRow)
   roundTrip(RecordBlock.ofTasks(), taskRow)
+  roundTrip(RecordBlock.ofDeliveries(), newDelivery)
 })
 
-function roundTrip<Row extends RunRow | TaskToAppend>(block: RecordBlock<Row>, newRow: () => Row): void {
+function roundTrip<Row extends RunRow | TaskToAppend | DeliveryRow>(block: RecordBlock<Row>, newRow: () => Row): void {
   for (let trial = 0; trial < TRIALS; trial++) {
     const rows = Array.from({ length: random.int(1, 20) }, newRow)
     block.add(rows, [])
@@ -139,10 +152,14 @@ function roundTrip<Row extends RunRow | TaskToAppend>(block: RecordBlock<Row>, n
 }
 
 test('a column missing from an older block is absent, and reading it by name throws', () => {
-  const block = new RecordBlock<TaskToAppend>([
-    ['run_id', 'UUID'],
-    ['name', 'String'],
-  ])
+  const block = new RecordBlock<TaskToAppend>({
+    columns: [
+      ['run_id', 'UUID'],
+      ['name', 'String'],
+    ],
+    runOf: ({ workspace_id, agent_id, run_id }) => ({ workspaceId: workspace_id, agentId: agent_id, runId: run_id }),
+    lengthOf: () => 0,
+  })
   const row = taskRow()
   block.add([row], [])
   const read = readBack(block.build(1, RECEIVED_AT, 'epoch-1'))
@@ -220,12 +237,32 @@ function runRow(): RunRow {
     started_at: orNull(integer),
     completed_at: orNull(integer),
     duration_ms: orNull(integer),
+    waiting_ms: integer(),
+    waiting_since: orNull(integer),
     input_tokens: integer(),
     output_tokens: integer(),
     cost_usd: random.pick([0, -0, 0.1, 1 / 3, 1e-300, -1e21, Number.MAX_VALUE, random.next()]),
     event_count: integer(),
     last_event_at: orNull(integer),
     pending: orNull(text),
+    is_recount: random.bool(),
+  }
+}
+
+function newDelivery(): DeliveryRow {
+  return {
+    workspace_id: uuid(),
+    webhook_id: uuid(),
+    delivery_id: text(),
+    type: text(),
+    run_id: orNull(uuid),
+    activity_seq: integer(),
+    attempt: integer(),
+    status: random.pick(['pending', 'succeeded', 'failed']),
+    http_status: orNull(integer),
+    duration_ms: integer(),
+    response: orNull(text),
+    at: integer(),
   }
 }
 

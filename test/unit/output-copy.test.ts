@@ -34,8 +34,8 @@ function twoProcesses({
   const state = { isReachable: true }
   const rounds: (() => Promise<unknown>)[] = []
   const loops = {
-    repeat: (_name: string, _ms: number, work: () => Promise<unknown>) => {
-      rounds.push(work)
+    repeat: (_name: string, _ms: number, work: (signal: AbortSignal) => Promise<unknown>) => {
+      rounds.push(() => work(new AbortController().signal))
       return async () => {}
     },
   }

@@ -1,7 +1,8 @@
 import { expect, test } from 'bun:test'
-import { EngineTime, Penalties, QuerySlots } from '../../src/analytics/caps.ts'
+import { EngineTime, Penalties } from '../../src/analytics/caps.ts'
 import { atCharacters } from '../../src/analytics/problems.ts'
 import { ApiError } from '../../src/base/errors.ts'
+import { WorkspaceSlots } from '../../src/base/workspace-slots.ts'
 import { ExceptionScanner, exceptionBlock, mintExceptionTag } from '../../src/clickhouse/exception-block.ts'
 import { ClickHouseFailure } from '../../src/clickhouse/protocol.ts'
 import { eventually } from '../support/eventually.ts'
@@ -9,7 +10,7 @@ import { waitOf } from '../support/failures.ts'
 import { seededRandom } from '../support/random.ts'
 
 test('a workspace has a fixed number of slots, and a slot is released only once', () => {
-  const slots = new QuerySlots(2)
+  const slots = new WorkspaceSlots(2, { one: 'query', many: 'queries' })
   const release = slots.take('a')
   slots.take('a')
   expect(() => slots.take('a')).toThrow('2 queries of this workspace are running')
@@ -22,11 +23,11 @@ test('a workspace has a fixed number of slots, and a slot is released only once'
 
 test('counts only the time spent waiting for the engine', async () => {
   let isSpent = false
-  const time = new EngineTime(60, () => {
+  const time = new EngineTime(600, () => {
     isSpent = true
   })
   await time.during(Bun.sleep(20))
-  await Bun.sleep(80)
+  await Bun.sleep(650)
   expect(await time.during(Promise.resolve('x'))).toBe('x')
   expect(isSpent).toBe(false)
   await time.during(eventually(() => isSpent))

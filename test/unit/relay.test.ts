@@ -104,12 +104,15 @@ describe('the outbox relay', () => {
       started_at: stored.created_at.getTime(),
       completed_at: stored.completed_at.getTime(),
       duration_ms: stored.completed_at - stored.created_at,
+      waiting_ms: 0,
+      waiting_since: null,
       input_tokens: 0,
       output_tokens: 0,
       cost_usd: 0,
       event_count: 0,
       last_event_at: null,
       pending: null,
+      is_recount: false,
     })
     await relay.stop()
   })

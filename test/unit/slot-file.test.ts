@@ -59,15 +59,15 @@ const KINDS: Kind[] = [
   },
   {
     name: 'acknowledged',
-    slotBytes: 16,
-    contentBytes: 12,
+    slotBytes: 32,
+    contentBytes: 20,
     open: async (dir, write) => {
       const file = AcknowledgedFile.open(join(dir, 'acknowledged'), createLog('silent'), write)
       return {
         get value() {
           return file.seq
         },
-        set: async (seq) => file.set(seq),
+        set: async (seq) => file.set(seq, 1),
         close: () => file.close(),
       }
     },

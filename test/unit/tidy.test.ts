@@ -87,8 +87,8 @@ const FOLDERS = new Map([
       // Who calls, and which log that concerns.
       ['keys', 'openapi', 'partitions'],
       // Features.
-      ['workspaces', 'agents', 'secrets', 'runs', 'events', 'tasks', 'live'],
-      ['hosted', 'retention', 'store-marks', 'otlp', 'analytics', 'config'],
+      ['workspaces', 'people', 'agents', 'secrets', 'runs', 'events', 'tasks', 'sessions', 'live'],
+      ['webhooks', 'hosted', 'retention', 'store-marks', 'otlp', 'analytics', 'alerts', 'config'],
       ['client', 'dashboard'],
       // Programs.
       ['service', 'cli'],
@@ -99,7 +99,23 @@ const FOLDERS = new Map([
     'src/dashboard/page',
     [
       ['style', 'data', 'context', 'parts'],
-      ['sql', 'runs', 'waiting', 'run', 'overview', 'live', 'sessions', 'agents', 'app'],
+      [
+        'sql',
+        'webhooks',
+        'alerts',
+        'boards',
+        'runs',
+        'waiting',
+        'run',
+        'compare',
+        'overview',
+        'live',
+        'sessions',
+        'users',
+        'agents',
+        'settings',
+        'app',
+      ],
     ].flat(),
   ],
 ])

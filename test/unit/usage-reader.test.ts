@@ -5,7 +5,7 @@ import { USAGE_NAMES } from '../../src/conventions/usage-names.ts'
 import { parseIntact } from '../../src/dashboard/page/data/json.ts'
 import { usageOf } from '../../src/dashboard/page/run/payload.ts'
 import { EventBlock } from '../../src/journal/blocks/event-block.ts'
-import { UsageReader } from '../../src/runs/usage-reader.ts'
+import { mayReportUsage, UsageReader } from '../../src/runs/usage-reader.ts'
 import { batchOf, runRef } from '../support/events.ts'
 import { seededRandom } from '../support/random.ts'
 
@@ -53,14 +53,14 @@ test('the older names of OpenTelemetry, and those of OpenInference and the Verce
 
 test('the dashboard shows the tokens and the cost that are counted, under every name and in every form', () => {
   const shown = (json: string) => {
-    const { model, ...usage } = usageOf(parseIntact(json))
-    return usage
+    const { inputTokens, outputTokens, costUsd } = usageOf(parseIntact(json))
+    return { inputTokens, outputTokens, costUsd }
   }
   const values = ['7', '"7"', '7.0', '7.5', '"7.5"', '-1', '""', '"x"', 'null', 'true', '[7]', '{"a":7}', '1e13', '1e2']
   const names = [...USAGE_NAMES.inputTokens, ...USAGE_NAMES.outputTokens, ...USAGE_NAMES.costUsd]
   for (const name of names) {
-    const nested = name.split('.').reduceRight((inner, part) => `{${JSON.stringify(part)}: ${inner}}`, 'VALUE')
-    for (const form of [`{"${name}": VALUE}`, `{"${name}": VALUE, "ai.usage.promptTokens": 3}`, nested]) {
+    for (const form of formsOf(name)) {
+      expect(mayReportUsage(Buffer.from(form))).toBe(true)
       for (const value of values) {
         const json = form.replace('VALUE', value)
         expect({ json, ...shown(json) }).toEqual({ json, ...(read(json) ?? use(0, 0, 0)) })
@@ -69,13 +69,59 @@ test('the dashboard shows the tokens and the cost that are counted, under every 
   }
 })
 
+/** The name as a key, beside another name, and with each of its dots as part of a key or between objects. */
+function formsOf(name: string): string[] {
+  const dots = name.split('.').length - 1
+  const nested = Array.from({ length: 2 ** dots }, (_, separates) => {
+    let dot = 0
+    const keys = name.replace(/\./g, () => (separates & (1 << dot++) ? '\n' : '.')).split('\n')
+    return keys.reduceRight((inner, key) => `{"x": {}, ${JSON.stringify(key)}: ${inner}, "y": [1]}`, 'VALUE')
+  })
+  return [`{"${name}": VALUE, "ai.usage.promptTokens": 3}`, ...nested]
+}
+
+test('usage counts as people write it, and as providers return it', () => {
+  expect(read({ model: 'm', tokens: { in: 812, out: 64 } })).toEqual(use(812, 64, 0.001452))
+  const openai = { prompt_tokens: 10, completion_tokens: 5, prompt_tokens_details: { cached_tokens: 4 } }
+  expect(read({ model: 'm', usage: openai })).toEqual(use(10, 5, 0.00006))
+  expect(read({ usage: { input_tokens: 7, cache_read_input_tokens: 3, output_tokens: 2 }, cost: 0.5 })).toEqual(
+    use(7, 2, 0.5),
+  )
+  expect(read({ ...openai, cost_usd: 0.25, cost: 9 })).toEqual(use(10, 5, 0.25))
+  expect(read({ 'gen_ai.usage.input_tokens': 1, usage: { prompt_tokens: 100, completion_tokens: 2 } })).toEqual(
+    use(1, 2, 0),
+  )
+  expect(read({ usage: { usage: { input_tokens: 1 } }, tokens: [{ in: 1 }], input_tokens: [1] })).toBeNull()
+  const shown = usageOf({ usage: { ...openai, completion_tokens_details: { reasoning_tokens: 2 } } })
+  expect(shown).toMatchObject({ inputTokens: 10, cachedTokens: 4, outputTokens: 5, reasoningTokens: 2 })
+})
+
+test('the specification lists every name, in order of preference', async () => {
+  const text = await Bun.file('docs/specification.md').text()
+  const rows = [...text.matchAll(/^\| (input|output|cost|model|cached|reasoning)\b.*? \| (.*) \|$/gm)]
+  const names = new Map(
+    rows.map(([, what, list]) => [what!, [...list!.matchAll(/`([^`]+)`/g)].map(([, name]) => name!)]),
+  )
+  expect(names).toEqual(
+    new Map<string, string[]>([
+      ['input', [...USAGE_NAMES.inputTokens]],
+      ['output', [...USAGE_NAMES.outputTokens]],
+      ['cost', [...USAGE_NAMES.costUsd]],
+      ['model', [...USAGE_NAMES.model]],
+      ['cached', [...USAGE_NAMES.cachedTokens]],
+      ['reasoning', [...USAGE_NAMES.reasoningTokens]],
+    ]),
+  )
+})
+
 test('values that are not plausible numbers are ignored', () => {
   for (const value of [-1, 1.5, '', ' 12', '1.5', '0x1', '-1', null, true, [1], { a: 1 }, 1e300])
     expect(read({ 'gen_ai.usage.input_tokens': value })).toBeNull()
   for (const value of [-0.1, '+1', null, 1e300]) expect(read({ cost_usd: value })).toBeNull()
   expect(read('{"gen_ai.usage.input_tokens":1e999,"cost_usd":1e999}')).toBeNull()
   expect(read('{}')).toBeNull()
-  expect(read({ tokens: { in: 5 }, text: '"cost_usd":1' })).toBeNull()
+  expect(read({ tokens: { n: 5 }, usage: null, text: '"cost_usd":1' })).toBeNull()
+  expect(read({ data: { usage: { input_tokens: 5 } }, list: [{ cost_usd: 1 }] })).toBeNull()
 })
 
 test('agrees with JSON.parse about any payload', () => {

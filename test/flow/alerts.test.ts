@@ -1,0 +1,64 @@
+import { expect, test } from 'bun:test'
+import { eventually } from '../support/eventually.ts'
+import { newReporter } from '../support/feeds.ts'
+import { startTestService } from '../support/service.ts'
+
+/** Alerts of a whole service whose minutes last 0.6 s (docs/specification.md#alerts). */
+
+const SECOND_MS = 10
+const EVERY_MS = 60 * SECOND_MS
+const { api } = await startTestService({}, { alertSecondMs: SECOND_MS })
+
+test('an alert fires at the next tick, within an interval and 2 s, is resolved, and a test gives the same transitions', async () => {
+  const reporter = await newReporter(api)
+  const from = new Date().toISOString()
+  const made = await api('POST', '/api/v1/alerts', {
+    name: 'trouble',
+    query:
+      "select payload.kind::String as kind, count() as n from events where type = 'boom' and received_at > {from:DateTime64(3)} group by kind",
+    every: '1m',
+    window: '2m',
+    by: ['kind'],
+    condition: { column: 'n', op: '>=', value: 2 },
+  })
+  const path = `/api/v1/alerts/${made.data.alert_id}`
+  await reporter.events(
+    await reporter.start(),
+    ['a', 'a', 'b'].map((kind) => ({ type: 'boom', payload: { kind } })),
+  )
+  const reportedAt = Date.now()
+  const fired = await eventually(async () => {
+    const { data } = await api('GET', path)
+    const firing = data.states.find(({ state }: { state: string }) => state === 'firing')
+    expect(firing).toMatchObject({ series: { kind: 'a' }, value: 2 })
+    return firing
+  })
+  expect(Date.now() - reportedAt).toBeLessThan(EVERY_MS + 2_000)
+  expect(Date.parse(fired.since) % EVERY_MS).toBe(0)
+  expect(Date.parse(fired.since) - reportedAt).toBeLessThanOrEqual(EVERY_MS)
+
+  const history = await eventually(async () => {
+    const { data } = await api('POST', '/api/v1/query', {
+      query: 'select series, previous_state, state, value, at from alert_states order by seq',
+    })
+    expect(data.rows.map(({ state }: { state: string }) => state)).toEqual(['firing', 'ok'])
+    return data.rows
+  })
+  expect((await api('GET', path)).data).toMatchObject({ error: null, states: [] })
+  const to = new Date().toISOString()
+  const test = await eventually(async () => {
+    const { data } = await api('POST', `${path}/test`, { from, to })
+    expect(data.through >= history[1].at).toBe(true)
+    return data
+  })
+  expect(test).toMatchObject({ complete: true, error: null })
+  expect(
+    test.transitions.map(({ series, from: previous_state, to: state, value, at }: Record<string, unknown>) => ({
+      series: JSON.stringify(series),
+      previous_state,
+      state,
+      value,
+      at,
+    })),
+  ).toEqual(history)
+})
