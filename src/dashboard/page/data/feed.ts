@@ -1,5 +1,5 @@
 import { signal as state } from '@preact/signals'
-import type { Api } from './api.ts'
+import { type Api, ApiFailure } from './api.ts'
 import { parseIntact } from './json.ts'
 import type { Activity } from './records.ts'
 
@@ -35,10 +35,14 @@ interface OpenSubscription extends FeedOptions {
   readonly filter: object
   readonly handlers: FeedHandlers
   cursor: string | undefined
+  /** The service has accepted it, on this connection or an earlier one. */
+  isStarted: boolean
 }
 
 const RETRY_MS_MIN = 400
 const RETRY_MS_MAX = 10_000
+/** A connection that is not open by then is given up. */
+const OPEN_MS_MAX = 10_000
 /** How long the feed token of a key lasts. The connection ends with it, and resumes with a new one. */
 const TOKEN_SECONDS = 3_600
 
@@ -63,7 +67,7 @@ export class Feed {
 
   subscribe(filter: object, handlers: FeedHandlers, options: FeedOptions = {}): Subscription {
     const id = String(++this.lastId)
-    const subscription: OpenSubscription = { filter, handlers, ...options, cursor: options.after }
+    const subscription: OpenSubscription = { filter, handlers, ...options, cursor: options.after, isStarted: false }
     this.subscriptions.set(id, subscription)
     this.request(id, subscription)
     return {
@@ -82,8 +86,9 @@ export class Feed {
       const address = new URL(`/api/v1/live${query}`, location.href)
       address.protocol = address.protocol.replace('http', 'ws')
       this.listen(new WebSocket(address))
-    } catch {
-      this.retry()
+    } catch (error) {
+      // A spent budget has room when the service says so; the page's reads wait no longer either, and would take it.
+      this.retry(error instanceof ApiFailure ? error.retryAfterSeconds * 1_000 : 0)
     }
   }
 
@@ -100,21 +105,27 @@ export class Feed {
 
   private listen(socket: WebSocket): void {
     this.socket = socket
+    const opening = setTimeout(() => socket.close(), OPEN_MS_MAX)
     socket.addEventListener('open', () => {
+      clearTimeout(opening)
       this.retryMs = RETRY_MS_MIN
       this.isConnected.value = true
       for (const [id, subscription] of this.subscriptions) this.request(id, subscription)
     })
     socket.addEventListener('message', ({ data }) => this.take(parseIntact(data as string) as Message))
-    socket.addEventListener('close', () => this.retry())
+    socket.addEventListener('close', () => {
+      clearTimeout(opening)
+      this.retry()
+    })
   }
 
-  private retry(): void {
+  /** @param afterMs 0: each wait is twice as long as the one before */
+  private retry(afterMs = 0): void {
     this.socket = undefined
     this.isConnected.value = false
     if (this.signal.aborted) return
-    setTimeout(() => void this.connect(), this.retryMs)
-    this.retryMs = Math.min(RETRY_MS_MAX, this.retryMs * 2)
+    setTimeout(() => void this.connect(), afterMs || this.retryMs)
+    if (afterMs === 0) this.retryMs = Math.min(RETRY_MS_MAX, this.retryMs * 2)
   }
 
   private request(id: string, { filter, cursor, maxPerSecond }: OpenSubscription): void {
@@ -137,9 +148,9 @@ export class Feed {
     const subscription = this.subscriptions.get(message.id)
     if (subscription === undefined) return
     if (message.op === 'subscribed') {
-      const isFirst = subscription.cursor === undefined || subscription.cursor === subscription.after
       subscription.cursor ??= message.cursor
-      if (isFirst) subscription.handlers.onStart?.()
+      if (!subscription.isStarted) subscription.handlers.onStart?.()
+      subscription.isStarted = true
     }
     if (message.op === 'gap') subscription.handlers.onGap?.()
     if (message.op !== 'activity') return
