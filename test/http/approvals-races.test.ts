@@ -185,16 +185,16 @@ describe('expiry and timeouts', () => {
   })
 
   test('time spent waiting for a person does not count towards timeout_seconds', async () => {
-    const agent = await approvalAgent(undefined, { timeout_seconds: 1 })
+    const agent = await approvalAgent(undefined, { timeout_seconds: 5 })
     const { data } = await agent.invoke()
     // Simulates a wait of one day.
     await sql`update runs set started_at = started_at - interval '1 day' where run_id = ${data.run_id}`
     await eventually(async () => {
       const [{ used_ms: used }] = await sql<[{ used_ms: number }]>`
         select used_ms from hosted_runs where run_id = ${data.run_id}`
-      return used < 900
+      return used < 4_000
     })
-    await Bun.sleep(1_100)
+    await Bun.sleep(5_100)
     const { status, data: ended } = await decide(data.awaiting_approval.approval_id, 'approve')
     expect([status, ended.status]).toEqual([200, 'completed'])
   })
