@@ -42,7 +42,7 @@ test('rejects a count that a number cannot hold', async () => {
 })
 
 test('cancels a statement at its deadline and reports it as unavailable', async () => {
-  const impatient = connect(url, { statementTimeoutMs: 400 })
+  const impatient = connect(url, { statementTimeoutMs: 1_500 })
   const failure = await failureOf(impatient`select pg_sleep(10)`)
   expect(isUnavailable(failure)).toBe(true)
   expect([...(await impatient`select 1 as n`)]).toEqual([{ n: 1 }])
@@ -64,19 +64,20 @@ test('gives up on a server that accepts the connection but never answers', async
 })
 
 test.skipIf(process.env.DATABASE_URL !== undefined)('gives up on a server that goes silent', async () => {
-  const pool = connect(url, { statementTimeoutMs: 500 })
+  const pool = connect(url, { statementTimeoutMs: 1_500 })
   const [backend] = await pool<{ pid: number }[]>`select pg_backend_pid() as pid`
   process.kill(backend?.pid as number, 'SIGSTOP')
   expect(isUnavailable(await failureOf(pool`select 1`))).toBe(true)
   process.kill(backend?.pid as number, 'SIGCONT')
-  expect([...(await pool`select 1 as n`)]).toEqual([{ n: 1 }])
+  // On a busy machine a new connection may take longer than the timeout.
+  await eventually(async () => expect([...(await pool`select 1 as n`)]).toEqual([{ n: 1 }]))
 })
 
 test('a listener may be silent for any time', async () => {
   const pool = connect(url, { statementTimeoutMs: 400 })
   const received: string[] = []
   await pool.listen('news', (text) => received.push(text))
-  await Bun.sleep(800)
+  await Bun.sleep(2_000)
   await sql`select pg_notify('news', 'hello')`
   await eventually(() => received.includes('hello'))
   const [backends] = await sql`select count(*) as n from pg_stat_activity where query ilike 'listen%'`
