@@ -16,6 +16,7 @@ import {
 } from '../../src/dashboard/page/runs/filters.ts'
 import { previewOf } from '../../src/dashboard/page/runs/preview.ts'
 import { commonView, isSameQuery, queryOfView, savedQuery } from '../../src/dashboard/page/runs/saved-views.ts'
+import { eventually } from '../support/eventually.ts'
 
 /** The list of runs and the comparison of two, without a browser. */
 
@@ -150,15 +151,14 @@ describe('details of runs', () => {
     )
     details.take([['known', { value: 'from the list', isFinal: true }]])
     details.want([run('known', 'completed'), run('a', 'running'), run('b', 'completed')])
-    await Bun.sleep(1)
+    await eventually(() => details.of('b') === 'completed')
     details.want([run('known', 'completed'), run('a', 'running'), run('b', 'completed')])
     await Bun.sleep(1)
     expect(reads).toEqual([['a', 'b']])
     expect(['known', 'a', 'b'].map((id) => details.of(id))).toEqual(['from the list', 'running', 'completed'])
     details.want([run('a', 'completed'), run('b', 'completed')])
-    await Bun.sleep(2_100)
+    await eventually(() => details.of('a') === 'completed')
     expect(reads).toEqual([['a', 'b'], ['a']])
-    expect(details.of('a')).toBe('completed')
     closing.abort()
   })
 })
@@ -194,9 +194,13 @@ describe('a comparison', () => {
 
   test('is bounded', () => {
     const many = Array.from({ length: 5_000 }, (_, n) => step(`step ${n}`))
-    const startMs = performance.now()
-    expect(alignSteps(many, many.toReversed())).toHaveLength(STEPS_MAX * 2)
-    expect(performance.now() - startMs).toBeLessThan(200)
+    const times = Array.from({ length: 5 }, () => {
+      const startMs = performance.now()
+      expect(alignSteps(many, many.toReversed())).toHaveLength(STEPS_MAX * 2)
+      return performance.now() - startMs
+    })
+    // Other work on the machine only ever prolongs it.
+    expect(Math.min(...times)).toBeLessThan(200)
   })
 
   test('says how amounts have changed', () => {
