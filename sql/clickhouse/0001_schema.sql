@@ -151,6 +151,43 @@ settings
   min_rows_to_fsync_after_merge = 1,
   min_compressed_bytes_to_fsync_after_merge = 1;
 
+-- Scores as they were accepted. A later one with the same id replaces it in `scores`. `content_hash` tells a repeat from a
+-- change; 0 for a score whose id the service minted. Columns that may be null are absent from blocks in which all are.
+create table if not exists {database}.score_changes (
+  workspace_id UUID,
+  agent_id     UUID,
+  run_id       UUID,
+  score_id     String,
+  name         LowCardinality(String),
+  task_id      Nullable(UUID),
+  event_id     Nullable(String),
+  session_id   Nullable(String),
+  value        Nullable(Float64),
+  data_type    Enum8('number' = 1, 'boolean' = 2, 'label' = 3, 'text' = 4),
+  label        Nullable(String),
+  text         Nullable(String),
+  comment      Nullable(String),
+  source       Enum8('api' = 1, 'person' = 2, 'judge' = 3, 'import' = 4),
+  metadata     String,
+  created_at   DateTime64(3, 'UTC'),
+  content_hash UInt64,
+  seq          UInt64,
+  received_at  DateTime64(3, 'UTC'),
+  epoch        LowCardinality(String),
+  bytes        UInt64 materialized length(name) + length(metadata) + ifNull(length(label), 0) + ifNull(length(text), 0)
+                 + ifNull(length(comment), 0),
+  index runs_seen run_id type bloom_filter(0.01) granularity 1
+)
+engine = MergeTree
+partition by toDate(received_at)
+order by (workspace_id, seq)
+settings
+  non_replicated_deduplication_window = 10000,
+  fsync_after_insert = 1,
+  fsync_part_directory = 1,
+  min_rows_to_fsync_after_merge = 1,
+  min_compressed_bytes_to_fsync_after_merge = 1;
+
 -- Attempts to deliver activity to webhooks. `activity_seq` is the position of the activity, which SQL shows as `seq`.
 create table if not exists {database}.deliveries (
   workspace_id UUID,
@@ -264,6 +301,44 @@ create materialized view if not exists {database}.task_changes_to_tasks to {data
 select workspace_id, agent_id, run_id, task_id, parent_task_id, name, status, input, output, error_message, created_at,
   updated_at, started_at, completed_at, seq, received_at, epoch
 from {database}.task_changes;
+
+-- Partitioned by day, because retention deletes scores. FINAL finds the latest state in all partitions.
+create table if not exists {database}.scores (
+  workspace_id UUID,
+  agent_id     UUID,
+  run_id       UUID,
+  score_id     String,
+  name         LowCardinality(String),
+  task_id      Nullable(UUID),
+  event_id     Nullable(String),
+  session_id   Nullable(String),
+  value        Nullable(Float64),
+  data_type    Enum8('number' = 1, 'boolean' = 2, 'label' = 3, 'text' = 4),
+  label        Nullable(String),
+  text         Nullable(String),
+  comment      Nullable(String),
+  source       Enum8('api' = 1, 'person' = 2, 'judge' = 3, 'import' = 4),
+  metadata     String,
+  created_at   DateTime64(3, 'UTC'),
+  content_hash UInt64,
+  seq          UInt64,
+  received_at  DateTime64(3, 'UTC'),
+  epoch        LowCardinality(String)
+)
+engine = ReplacingMergeTree(seq)
+partition by toDate(received_at)
+order by (workspace_id, run_id, score_id)
+settings
+  non_replicated_deduplication_window = 10000,
+  fsync_after_insert = 1,
+  fsync_part_directory = 1,
+  min_rows_to_fsync_after_merge = 1,
+  min_compressed_bytes_to_fsync_after_merge = 1;
+
+create materialized view if not exists {database}.score_changes_to_scores to {database}.scores as
+select workspace_id, agent_id, run_id, score_id, name, task_id, event_id, session_id, value, data_type, label, text, comment,
+  source, metadata, created_at, content_hash, seq, received_at, epoch
+from {database}.score_changes;
 
 -- Approvals and questions, made of the events that report them: the newest event of each has all that is known, and the others
 -- show its earlier states. They stay when retention deletes the events. An event that cannot be read must not stop the loading of others, so nothing here can throw:
@@ -389,6 +464,8 @@ create table if not exists {database}.agent_versions (
   prompt               Nullable(String),
   tools                Nullable(String),
   output_schema        Nullable(String),
+  input_schema         Nullable(String),
+  expose               Array(String),
   allow_input_requests Nullable(Bool),
   temperature          Nullable(Float64),
   max_output_tokens    Nullable(Int64),

@@ -34,6 +34,8 @@ create table agents (
   prompt               text,
   tools                json,
   output_schema        json,
+  input_schema         json,
+  expose               text[],
   allow_input_requests boolean,
   temperature          double precision,
   max_output_tokens    integer,
@@ -56,6 +58,8 @@ create table agents (
   unique (agent_id, workspace_id)
 );
 create index agents_list on agents (workspace_id, agent_id desc);
+-- Agents that are tools of the MCP server.
+create index agents_exposed on agents (workspace_id, agent_id) where cardinality(expose) > 0;
 
 -- Earlier versions of agents: each is the row of `agents` that an edit has replaced. Only the newest of an agent are kept.
 create table agent_versions (
@@ -95,6 +99,11 @@ create table feed_tokens (
   agent_id     uuid references agents,
   -- Limits it to one run.
   run_id       uuid,
+  -- The names of scores that it may write for that run, and how many more; null and 0 for a token that only reads.
+  score_names  text[],
+  scores_left  integer not null default 0,
+  -- Whose scores they are; null: the token's own.
+  score_subject text,
   created_at   timestamptz(3) not null,
   expires_at   timestamptz(3) not null
 );

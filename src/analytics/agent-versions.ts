@@ -28,6 +28,8 @@ interface VersionRow {
   readonly prompt: string | null
   readonly tools: string | null
   readonly output_schema: string | null
+  readonly input_schema: string | null
+  readonly expose: readonly string[]
   readonly allow_input_requests: boolean | null
   readonly temperature: number | null
   readonly max_output_tokens: number | null
@@ -56,6 +58,8 @@ const COLUMNS: Columns<VersionRow> = [
   ['prompt', 'String', 'null'],
   ['tools', 'String', 'null'],
   ['output_schema', 'String', 'null'],
+  ['input_schema', 'String', 'null'],
+  ['expose', 'Array(String)'],
   ['allow_input_requests', 'Bool', 'null'],
   ['temperature', 'Float64', 'null'],
   ['max_output_tokens', 'Int64', 'null'],
@@ -174,16 +178,16 @@ async function settled(running: Promise<void>, signal: AbortSignal): Promise<voi
 function oldestUncopied(tx: TransactionSql, workspaceId: string, known: readonly Copied[]): Promise<VersionRow[]> {
   const columns = tx`
     v.workspace_id, v.agent_id, v.version, v.name, v.description, v.runtime_type, v.status, v.model, v.prompt, v.tools::text as tools,
-    v.output_schema::text as output_schema, v.allow_input_requests, v.temperature, v.max_output_tokens, v.max_steps,
-    v.timeout_seconds, v.budget_usd, v.stale_after_seconds, v.metadata::text as metadata,
-    v.version_created_by as created_by, ${personName(tx, 'v.version_created_by', 'v.workspace_id')} as created_by_person,
+    v.output_schema::text as output_schema, v.input_schema::text as input_schema, coalesce(v.expose, '{}') as expose,
+    v.allow_input_requests, v.temperature, v.max_output_tokens, v.max_steps, v.timeout_seconds, v.budget_usd,
+    v.stale_after_seconds, v.metadata::text as metadata, v.version_created_by as created_by, ${personName(tx, 'v.version_created_by', 'v.workspace_id')} as created_by_person,
     v.version_changes as changes, v.version_restored_from as restored_from,
     (date_part('epoch', v.created_at) * 1000)::bigint as agent_created_at,
     (date_part('epoch', v.updated_at) * 1000)::bigint as version_created_at`
   const sizes = tx`
     v.agent_id, v.version, date_part('epoch', v.updated_at) * 1000 as at, coalesce(octet_length(v.prompt), 0)
       + coalesce(pg_column_size(v.tools), 0) + coalesce(pg_column_size(v.output_schema), 0)
-      + pg_column_size(v.metadata) as bytes`
+      + coalesce(pg_column_size(v.input_schema), 0) + pg_column_size(v.metadata) as bytes`
   return tx<VersionRow[]>`
     with known as (
       select * from unnest(

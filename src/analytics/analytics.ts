@@ -117,13 +117,19 @@ export class Analytics {
 
   /**
    * Runs one SELECT over the caller's own workspace and returns JSON.
+   * @param rowsMax rows of the answer, if fewer than the cap
    * @throws ApiError VALIDATION_ERROR for a query that is invalid or not allowed, RATE_LIMITED at the workspace's query
    *   concurrency limit, UNAVAILABLE when ClickHouse is unavailable
    */
-  async run(caller: Caller, request: JsonQuery, signal: AbortSignal): Promise<QueryAnswer> {
+  async run(
+    caller: Caller,
+    request: JsonQuery,
+    signal: AbortSignal,
+    rowsMax: number = this.caps.rows,
+  ): Promise<QueryAnswer> {
     const leave = this.enter(caller)
     try {
-      return await this.answer(caller, request, signal)
+      return await this.answer(caller, request, signal, Math.min(rowsMax, this.caps.rows))
     } catch (error) {
       throw toCallersError(error, this.caps)
     } finally {
@@ -219,20 +225,20 @@ export class Analytics {
     }
   }
 
-  private async answer(caller: Caller, request: JsonQuery, signal: AbortSignal): Promise<QueryAnswer> {
+  private async answer(caller: Caller, request: JsonQuery, signal: AbortSignal, rowsMax: number): Promise<QueryAnswer> {
     const { client, caps } = this
     const { query, statement, completeThrough } = await this.prepare(caller, request, signal)
     const startedAt = performance.now()
     // One row more than allowed, to detect that there are more.
     const text = await retryWithAllColumns(query, (checked) =>
-      client.queryText(statement(checked, caps.rows + 1), 'JSON', {
+      client.queryText(statement(checked, rowsMax + 1), 'JSON', {
         ...this.session(caller, caps, query),
         params: request.params,
         timeoutMs: (caps.seconds + GRACE_SECONDS) * 1000,
         signal,
       }),
     )
-    const { columns, rows, rowCount, truncated } = await readJsonAnswer(text, caps.rows)
+    const { columns, rows, rowCount, truncated } = await readJsonAnswer(text, rowsMax)
     return {
       columns,
       rows,

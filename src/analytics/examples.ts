@@ -81,6 +81,40 @@ LIMIT 20`,
     params: { days: 7 },
   },
   {
+    title: 'Mean score by agent and day',
+    description: 'Scores with a value, by their name; true counts as 1 and false as 0.',
+    query: `SELECT toDate(scores.created_at) AS day, agents.name AS agent, scores.name AS score, count() AS scores,
+  round(avg(value), 3) AS mean
+FROM scores
+JOIN agents ON agents.agent_id = scores.agent_id
+WHERE value IS NOT NULL AND scores.created_at > now() - toIntervalDay({days:UInt16})
+GROUP BY day, agent, score
+ORDER BY day DESC, agent, score
+LIMIT 500`,
+    params: { days: 30 },
+  },
+  {
+    title: 'Precision and recall by label',
+    description:
+      'How well the labels of judges agree with those of people: runs that both have labelled, with scores of this name.',
+    query: `WITH pairs AS (
+  SELECT run_id, argMaxIf(label, seq, source = 'judge') AS predicted, argMaxIf(label, seq, source = 'person') AS actual
+  FROM scores
+  WHERE label IS NOT NULL AND name = {name:String}
+  GROUP BY run_id
+  HAVING countIf(source = 'judge') > 0 AND countIf(source = 'person') > 0
+)
+SELECT each AS label, countIf(predicted = each AND actual = each) AS hits,
+  countIf(predicted = each) AS predicted_runs, countIf(actual = each) AS actual_runs,
+  round(hits / nullIf(predicted_runs, 0), 3) AS precision, round(hits / nullIf(actual_runs, 0), 3) AS recall
+FROM pairs
+ARRAY JOIN arrayDistinct([predicted, actual]) AS each
+GROUP BY each
+ORDER BY actual_runs DESC, label
+LIMIT 100`,
+    params: { name: 'category' },
+  },
+  {
     title: 'Funnel of event types',
     description: 'How far runs get: each step counts the runs that reached it after the previous step, within a day.',
     query: `WITH reached AS (

@@ -10,6 +10,7 @@ export const JSON_COLUMNS: readonly string[] = [
   'error_detail',
   'edited_input',
   'output_schema',
+  'input_schema',
 ]
 
 /** A longer path has too many possible readings (see {@link pathExpression}). */

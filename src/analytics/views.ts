@@ -9,6 +9,8 @@ const STORED_TABLES = [
   'run_changes',
   'task_changes',
   'task_changes_to_tasks',
+  'score_changes',
+  'score_changes_to_scores',
   'events_to_pauses',
   'events_to_alert_states',
 ]

@@ -188,34 +188,43 @@ function int64(cursor: Cursor, rows: number): NumberColumn {
   })
 }
 
+/** An event in a block. */
+interface EventInBlock {
+  readonly row: number
+  /** Where its payload starts and ends in the block. */
+  readonly start: number
+  readonly end: number
+  /** Unix milliseconds. */
+  readonly occurredAt: number
+}
+
 /**
- * Visits the payloads of all events of one type in a block of events (see `event-block.ts`) without decoding the rest, for
- * consumers that read every block but need few of its rows.
+ * Finds all events of one type in a block of events (see `event-block.ts`) without decoding the rest, for consumers that
+ * read every block but need few of its rows.
  *
  * @param type the event type in UTF-8
- * @param visit gets the row, and where its payload starts and ends in `block`
  */
-export function visitPayloads(
-  block: Buffer,
-  type: Uint8Array,
-  visit: (row: number, start: number, end: number) => void,
-): void {
+export function eventsOfType(block: Buffer, type: Uint8Array): readonly EventInBlock[] {
   const cursor = new Cursor(block)
   const columns = cursor.varint()
   const rows = cursor.varint()
   let matches: readonly number[] = []
+  let payloads: readonly Omit<EventInBlock, 'occurredAt'>[] = []
   for (let i = 0; i < columns; i++) {
     const name = cursor.string()
     const columnType = cursor.string()
+    if (name === 'occurred_at') {
+      const times = int64(cursor, rows)
+      return payloads.map(({ row, start, end }) => ({ row, start, end, occurredAt: times.at(row) }))
+    }
     if (columnType !== 'String') cursor.at += widthOf(columnType) * rows
-    else if (name === 'payload') {
-      visitStrings(cursor, matches, visit)
-      return
-    } else if (name === 'type') {
+    else if (name === 'payload') payloads = stringsAt(cursor, rows, matches)
+    else if (name === 'type') {
       matches = rowsWith(cursor, rows, type)
-      if (matches.length === 0) return
+      if (matches.length === 0) return []
     } else for (let row = 0; row < rows; row++) cursor.skip(cursor.varint())
   }
+  return []
 }
 
 /** The size of a value, in bytes. */
@@ -239,17 +248,14 @@ function rowsWith(cursor: Cursor, rows: number, wanted: Uint8Array): readonly nu
   return found
 }
 
-function visitStrings(
-  cursor: Cursor,
-  rows: readonly number[],
-  visit: (row: number, start: number, end: number) => void,
-): void {
-  let row = 0
-  for (const wanted of rows) {
-    for (; row < wanted; row++) cursor.skip(cursor.varint())
+/** Where the strings of these rows are in a column of strings. */
+function stringsAt(cursor: Cursor, rows: number, wanted: readonly number[]) {
+  const found: { row: number; start: number; end: number }[] = []
+  for (let row = 0; row < rows; row++) {
     const start = cursor.skip(cursor.varint())
-    visit(row++, start, cursor.at)
+    if (row === wanted[found.length]) found.push({ row, start, end: cursor.at })
   }
+  return found
 }
 
 /** Two halves, each a little-endian 64-bit integer. */

@@ -180,7 +180,7 @@ export interface KnownMark {
 }
 
 /** Fails when ClickHouse has been set back to an earlier state, where a missing id is not necessarily new. */
-const HAS_IT_ALL = `(
+export const HAS_IT_ALL = `(
   select throwIf(max(beat) < {beat:UInt64}, 'ClickHouse has gone back') from store_marks
   where journal_id = {journal:UUID}
 ) = 0`
@@ -221,10 +221,11 @@ export function createEventIdSource(deps: {
   }
 }
 
-function behind(cause?: unknown): ApiError {
+/** Refuses a call whose duplicates cannot be detected. */
+export function behind(cause?: unknown): ApiError {
   return new ApiError(
     'UNAVAILABLE',
-    'ClickHouse is behind, and it is needed to detect duplicates of earlier events; try again',
+    'ClickHouse is behind, and it is needed to detect duplicates of earlier reports; try again',
     {
       cause,
       retryAfterSeconds: 2,

@@ -165,7 +165,8 @@ function checkContentType(contentType: string | null): void {
   )
 }
 
-function checkUtf8(bytes: Uint8Array): void {
+/** @throws ApiError VALIDATION_ERROR */
+export function checkUtf8(bytes: Uint8Array): void {
   const [first, second, third] = bytes
   if ((first === 0xff && second === 0xfe) || (first === 0xfe && second === 0xff) || first === 0 || second === 0)
     throw invalid('body', 'expected UTF-8; this looks like UTF-16 or UTF-32')

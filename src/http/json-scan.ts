@@ -70,6 +70,12 @@ export function skipSpace(bytes: Uint8Array, at: number): number {
  */
 export type SkipText = (at: number) => number
 
+/** The position of the first byte from `at` on that ends a string, or begins an escape, or that no string may contain. */
+export function skipPlain(bytes: Uint8Array, at: number): number {
+  while (PLAIN[bytes[at]] === 1) at++
+  return at
+}
+
 /** `at` is the opening quote. `skipText`: a faster way to read `bytes`. */
 export function skipString(bytes: Uint8Array, at: number, skipText?: SkipText): number {
   at++

@@ -1,4 +1,4 @@
-import type { DeliveryRow, EventBatch, RunRow, SystemEventRow, TaskToAppend } from './rows.ts'
+import type { DeliveryRow, EventBatch, RunRow, ScoreBatch, SystemEventRow, TaskToAppend } from './rows.ts'
 
 /**
  * A journal as its consumers see it: one ordered, durable log of everything that agents report. Feeds, SQL and run
@@ -51,6 +51,8 @@ export interface Journal extends JournalReader {
    * @throws ApiError UNAVAILABLE when the journal is full, its disk fails, or it is closing.
    */
   appendEvents(batch: EventBatch): Promise<Appended>
+  /** Appends the scores of one call, of runs of one workspace, as {@link appendEvents} does events. */
+  appendScores(batch: ScoreBatch): Promise<Appended>
 
   /**
    * Appends records from the outbox, in the given order. The frame stores `outboxIds` (UUIDs), so that after a crash
@@ -143,7 +145,7 @@ export interface Gap {
 }
 
 /** What an activity is about: the rows that feeds show. */
-export type ActivityKind = 'event' | 'task' | 'run'
+export type ActivityKind = 'event' | 'task' | 'run' | 'score'
 
 /** Deliveries are in SQL, but never in a feed. */
 export type RowKind = ActivityKind | 'delivery'

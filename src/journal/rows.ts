@@ -111,6 +111,28 @@ export interface DeliveryRow {
   readonly at: number
 }
 
+/** A score as the journal and ClickHouse hold it: the latest row of an id within a run is the score. */
+export interface ScoreRow {
+  readonly agent_id: string
+  readonly run_id: string
+  readonly score_id: string
+  readonly name: string
+  readonly task_id: string | null
+  readonly event_id: string | null
+  readonly session_id: string | null
+  /** 1 and 0 for booleans. */
+  readonly value: number | null
+  /** 1-based index in `DATA_TYPES`. */
+  readonly data_type: number
+  readonly label: string | null
+  readonly text: string | null
+  readonly comment: string | null
+  /** 1-based index in `SCORE_SOURCES`. */
+  readonly source: number
+  readonly metadata: string
+  readonly created_at: number
+}
+
 /** A text in memory that nobody writes to again. */
 export interface Utf8Range {
   readonly text: Buffer
@@ -151,4 +173,51 @@ export interface EventBatch {
   readonly rows: readonly number[] | undefined
   /** Event ids by row; undefined where the journal mints one. */
   readonly ids: readonly (string | undefined)[] | undefined
+}
+
+/** Validated scores as columns; texts are ranges of `text`. */
+export interface ScoreColumns {
+  readonly text: Buffer
+  /** For each score the cells of {@link SCORE_CELLS}. */
+  readonly cells: Int32Array
+  /** 1 and 0 for booleans. */
+  readonly value: Float64Array
+  /** Unix milliseconds; NaN for a score without a time. */
+  readonly createdAt: Float64Array
+}
+
+/** The cells of a score. A range has two: where it starts, or -1 if there is none, and where it ends. */
+export const SCORE_CELLS = {
+  /** Index of its run in the batch. */
+  run: 0,
+  /** Index in `DATA_TYPES`, from 1. */
+  dataType: 1,
+  /** Index in `SCORE_SOURCES`, from 1; 0 if it has none. */
+  source: 2,
+  id: 4,
+  name: 6,
+  /** Of a UUID in its text form. */
+  taskId: 8,
+  eventId: 10,
+  sessionId: 12,
+  label: 14,
+  text: 16,
+  comment: 18,
+  metadata: 20,
+  /** Number of cells. */
+  count: 22,
+} as const
+
+/** The validated scores of one call, for the journal: which rows to store, and their ids. */
+export interface ScoreBatch {
+  readonly runs: readonly RunRef[]
+  readonly scores: ScoreColumns
+  /** The rows to store, in order. */
+  readonly rows: readonly number[]
+  /** Ids by row, for scores without a range of an id; undefined where the journal mints one. */
+  readonly ids: readonly (string | undefined)[] | undefined
+  /** Hashes of their content by row; undefined if none has an id of the caller. */
+  readonly hashes: Float64Array | undefined
+  /** The source of scores that name none: its index in `SCORE_SOURCES`, from 1. */
+  readonly defaultSource: number
 }

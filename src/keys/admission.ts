@@ -7,7 +7,7 @@ import type { Budget, FailureLimit, RateLimiter } from '../http/rate-limit.ts'
 import { type Forwarder, noForwarding } from './forward.ts'
 import type { KeyRing } from './key-ring.ts'
 import type { Caller, FeedCaller, Person } from './schema.ts'
-import { hashKey, isWellFormedKey } from './token.ts'
+import { hashKey, isFeedToken, isWellFormedKey } from './token.ts'
 
 export interface AdmissionDeps {
   readonly ring: KeyRing
@@ -46,6 +46,8 @@ interface AdmitOptions {
   readonly agentId?: string | undefined
   /** The key, if it is not in the Authorization header. */
   readonly token?: string | undefined
+  /** Takes feed tokens that may write scores, too. */
+  readonly scoring?: boolean
   /** The reader of a route whose bodies have a limit of their own. */
   readonly reader?: BodyReader
 }
@@ -73,16 +75,17 @@ export function createAdmission(deps: AdmissionDeps) {
     headers: Record<string, string | number>,
     audience: Audience,
     budget: Budget,
-    { agentId, token }: AdmitOptions = {},
+    { agentId, token, scoring = false }: AdmitOptions = {},
   ): Caller | Promise<Caller> {
     const spend = (caller: Caller): Caller => {
-      if (audience !== 'any' && !isIn(audience, caller)) throw new ApiError('FORBIDDEN', REFUSALS[audience])
+      if (audience !== 'any' && caller.scoring === undefined && !isIn(audience, caller))
+        throw new ApiError('FORBIDDEN', REFUSALS[audience])
       if (agentId !== undefined && caller.agentId !== null && caller.agentId !== agentId)
         throw new ApiError('FORBIDDEN', 'this key belongs to another agent')
       limiter.take(caller.keyId, budget, 1, headers)
       return caller
     }
-    const caller = authenticate(request, token)
+    const caller = authenticate(request, token, scoring)
     return caller instanceof Promise ? caller.then(spend) : spend(caller)
   }
 
@@ -98,18 +101,18 @@ export function createAdmission(deps: AdmissionDeps) {
     headers: Record<string, string | number>,
     audience: Audience,
     budget: Budget,
-    { agentId, token, reader: own = reader }: AdmitOptions = {},
+    { agentId, token, reader: own = reader, scoring = false }: AdmitOptions = {},
   ): Promise<{ readonly caller: Caller; readonly body: RawBody }> {
     own.checkLength(request)
     const forwarded = forwarder.receive(request)
     const since = ring.generation
-    const admitted = forwarded?.caller ?? admit(request, headers, audience, budget, { agentId, token })
+    const admitted = forwarded?.caller ?? admit(request, headers, audience, budget, { agentId, token, scoring })
     const caller = admitted instanceof Promise ? await admitted : admitted
     const body = await readBody(own, request, caller.workspaceId)
     try {
       if (forwarded !== null) forwarder.checkBody(forwarded, body.bytes)
       // The key may have been revoked while the body arrived.
-      else if (ring.changedSince(since)) await authenticate(request, token)
+      else if (ring.changedSince(since)) await authenticate(request, token, scoring)
       return { caller, body }
     } catch (error) {
       body.hold.release()
@@ -140,15 +143,26 @@ export function createAdmission(deps: AdmissionDeps) {
     receive,
     readBody: (request: Request, owner: string) => readBody(reader, request, owner),
     admitFeed,
+    /** @throws ApiError FORBIDDEN for a page whose origin is not allowed */
+    checkFeedOrigin: (request: Request) => checkOrigin(request, feedOrigins),
     admitOperator: operatorAdmission(deps),
   }
 }
 
 /** Finds the caller of a request by its key, or else by its sign-in cookie. */
-function createAuthentication({ ring, signIns, addressOf }: Pick<AdmissionDeps, 'ring' | 'signIns' | 'addressOf'>) {
-  function authenticate(request: Request, given?: string): Caller | Promise<Caller> {
+function createAuthentication({
+  ring,
+  signIns,
+  addressOf,
+  feedOrigins,
+}: Pick<AdmissionDeps, 'ring' | 'signIns' | 'addressOf' | 'feedOrigins'>) {
+  function authenticate(request: Request, given?: string, scoring = false): Caller | Promise<Caller> {
     const from = () => addressOf(request)
     const token = given ?? bearerToken(request)
+    if (scoring && token !== undefined && isFeedToken(token)) {
+      checkOrigin(request, feedOrigins)
+      return ring.authenticateScoring(token, from)
+    }
     if (token !== undefined) return ring.authenticate(token, from)
     const found = authenticatePerson(request)
     if (found === undefined) throw noToken()

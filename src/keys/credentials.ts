@@ -1,5 +1,5 @@
 import type { Sql } from '../postgres/connect.ts'
-import type { Caller, Role } from './schema.ts'
+import type { Caller, Role, Scoring } from './schema.ts'
 
 /** The cached state of a key, feed token or sign-in, valid or not. */
 export interface Credential {
@@ -9,6 +9,8 @@ export interface Credential {
   readonly kind: 'key' | 'feed token' | 'sign-in'
   /** The one run that a feed token is limited to; null for none, and for keys. */
   readonly runId: string | null
+  /** The scores that a feed token may write; null for none, and for others. */
+  readonly scoring: Scoring | null
   readonly revoked: boolean
   readonly suspended: boolean
   /**
@@ -26,6 +28,8 @@ interface CredentialRow {
   readonly partition: number
   readonly agent_id: string | null
   readonly run_id: string | null
+  readonly score_names: readonly string[] | null
+  readonly score_subject: string | null
   readonly kind: Credential['kind']
   readonly person_id: string | null
   readonly name: string | null
@@ -35,6 +39,9 @@ interface CredentialRow {
   readonly suspended: boolean
   readonly expires_at: Date | null
 }
+
+/** Of a subject that is derived from its token. */
+const SUBJECT_LENGTH = 32
 
 /** Grace for uses of a sign-in that `UseLog` has not stored yet. */
 const USE_DELAY = '10 seconds'
@@ -58,13 +65,13 @@ export async function readCredentials(
       select decode(text, 'base64') as hash from unnest(string_to_array(${hashes.join(' ')}, ' ')) as text
     )
     select encode(hash, 'base64') as hash, key_id, type, workspace_id, partition, agent_id, null::uuid as run_id,
-      'key' as kind, null::uuid as person_id, null as name, null as email, null as role,
+      null::text[] as score_names, null as score_subject, 'key' as kind, null::uuid as person_id, null as name, null as email, null as role,
       revoked_at is not null as revoked, workspaces.status = 'suspended' as suspended, expires_at
     from api_keys join workspaces using (workspace_id)
     where hash in (select hash from wanted)
     union all
     select encode(token.hash, 'base64'), key_id, key.type, token.workspace_id, partition, token.agent_id, token.run_id,
-      'feed token', null, null, null, null, key.revoked_at is not null or agents.status is not distinct from 'archived',
+      token.score_names, token.score_subject, 'feed token', null, null, null, null, key.revoked_at is not null or agents.status is not distinct from 'archived',
       workspaces.status = 'suspended', least(token.expires_at, key.expires_at)
     from feed_tokens token
       join api_keys key using (key_id, workspace_id)
@@ -73,7 +80,7 @@ export async function readCredentials(
     where token.hash in (select hash from wanted)
     union all
     select encode(hash, 'base64'), sign_in_id, 'workspace', workspace_id, partition, null, null,
-      'sign-in', person_id, people.name, email, role,
+      null, null, 'sign-in', person_id, people.name, email, role,
       people.status = 'suspended', workspaces.status = 'suspended', least(expires_at, unused_until)
     from sign_ins
       cross join lateral (
@@ -98,10 +105,18 @@ function toCredential(row: CredentialRow): Credential {
     caller: callerOf(row),
     kind: row.kind,
     runId: row.run_id,
+    scoring: scoringOf(row),
     revoked: row.revoked,
     suspended: row.suspended,
     expiresAt: row.expires_at?.getTime() ?? Number.POSITIVE_INFINITY,
   }
+}
+
+/** The hash of the token stands for a subject that its caller has not named. */
+function scoringOf({ hash, run_id: runId, score_names: names, score_subject: named }: CredentialRow): Scoring | null {
+  if (runId === null || names === null) return null
+  const subject = named ?? Bun.SHA256.hash(hash, 'hex').slice(0, SUBJECT_LENGTH)
+  return Object.freeze({ runId, names, subject, isNamed: named !== null, credential: hash })
 }
 
 function callerOf(row: CredentialRow): Caller {

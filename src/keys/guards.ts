@@ -21,7 +21,7 @@ const OPERATOR = 'operator'
 
 export function createGuards(deps: GuardsDeps) {
   const { reader, idempotency } = deps
-  const { admit, receive, readBody, admitFeed, admitOperator } = createAdmission(deps)
+  const { admit, receive, readBody, admitFeed, checkFeedOrigin, admitOperator } = createAdmission(deps)
 
   const guard = (audience: Audience, budget: Budget, isOfAgent = false) => {
     const agentOf = (params: object) =>
@@ -50,6 +50,7 @@ export function createGuards(deps: GuardsDeps) {
   return {
     admit,
     receive,
+    checkFeedOrigin,
     /** Agent keys only, with the budget of ingest requests. */
     ingest: guard('agent', 'ingest'),
     /** Workspace keys only: management and SQL. */

@@ -225,6 +225,19 @@ export class KeyRing {
     return () => this.listeners.delete(listener)
   }
 
+  /**
+   * The caller of a request that writes a score with a feed token.
+   * @throws ApiError as {@link authenticate}; FORBIDDEN for a token that may write none
+   */
+  async authenticateScoring(token: string, from?: Source): Promise<Caller> {
+    if (token.length > TOKEN_LENGTH_MAX) throw unknownToken()
+    const found = await this.credentialOf(token, Bun.SHA256.hash(token, 'base64'), from)
+    if (found === null) throw unknownToken()
+    const caller = this.admit(found)
+    if (found.scoring === null) throw new ApiError('FORBIDDEN', 'this feed token may not write scores')
+    return { ...caller, scoring: found.scoring }
+  }
+
   private admitKey(found: Credential | null): Caller {
     if (found === null) throw unknownKey()
     if (found.kind === 'feed token')

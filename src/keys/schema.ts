@@ -27,6 +27,20 @@ export interface Caller {
   readonly agentId: string | null
   /** The person who is signed in; `keyId` is then the id of the sign-in. Absent for keys and feed tokens. */
   readonly person?: Person
+  /** What a feed token may write, on the routes that accept it. Absent for keys and people. */
+  readonly scoring?: Scoring
+}
+
+/** The scores that a feed token may write (docs/specification.md#feed-tokens). */
+export interface Scoring {
+  readonly runId: string
+  readonly names: readonly string[]
+  /** Whose scores they are: part of their ids. */
+  readonly subject: string
+  /** Whether the caller has named the subject, instead of getting a random one. */
+  readonly isNamed: boolean
+  /** The token's SHA-256, in base64. */
+  readonly credential: string
 }
 
 /** The id that a record keeps of who acted: the key's, or the person's, which outlives the sign-in. */

@@ -65,9 +65,11 @@ export const SECURITY_SCHEMES = {
 export const SECURITY = {
   agentKey: anyOf('agentKey'),
   workspaceKey: anyOf('workspaceKey', 'signIn'),
+  keys: anyOf('workspaceKey', 'agentKey'),
   anyKey: anyOf('workspaceKey', 'agentKey', 'signIn'),
   signIn: anyOf('signIn'),
   feed: anyOf('workspaceKey', 'agentKey', 'feedToken', 'signIn'),
+  scoring: anyOf('workspaceKey', 'feedToken', 'signIn'),
   operator: anyOf('operatorToken'),
   otlp: anyOf('agentKey', 'workspaceKey', 'apiKeyHeader', 'basicPassword'),
   clickHouse: anyOf('workspaceKey', 'clickHouseUser', 'clickHouseKey', 'clickHousePassword'),

@@ -50,6 +50,11 @@ export function isWellFormedKey(text: string): KeyType | null {
   return type === 'agent' || type === 'workspace' ? type : null
 }
 
+/** Whether a text has the prefix of feed tokens. */
+export function isFeedToken(text: string): boolean {
+  return text.startsWith(PREFIX_OF.feed)
+}
+
 /** The same for a key, a feed token or a sign-in. */
 export function tokenTypeOf(text: string): TokenType | null {
   const match = FORMAT.exec(text)

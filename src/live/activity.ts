@@ -3,7 +3,8 @@ import { encodeJson, RawJson } from '../base/raw-json.ts'
 import { encodeCursor } from '../journal/cursor.ts'
 import type { ActivityKind } from '../journal/journal.ts'
 import { LEVELS } from '../journal/levels.ts'
-import type { EventRow, RunRow, TaskRow } from '../journal/rows.ts'
+import type { EventRow, RunRow, ScoreRow, TaskRow } from '../journal/rows.ts'
+import { DATA_TYPES, SCORE_SOURCES } from '../journal/scores.ts'
 import { activeMs } from '../runs/rows.ts'
 import { isTerminal, type RunStatus } from '../runs/state.ts'
 
@@ -55,6 +56,25 @@ export function taskActivity(position: RowPosition, row: TaskRow): Activity {
     completed_at: isoOrNull(row.completed_at),
   }
   return activity('task', position, row, encodeJson(task))
+}
+
+/** The score of `GET /api/v1/runs/:run_id/scores`, without the ids that every activity has. */
+export function scoreActivity(position: RowPosition, row: ScoreRow): Activity {
+  const score = {
+    id: row.score_id,
+    task_id: row.task_id,
+    event_id: row.event_id,
+    session_id: row.session_id,
+    name: row.name,
+    value: DATA_TYPES[row.data_type - 1] === 'boolean' ? row.value === 1 : row.value,
+    label: row.label,
+    text: row.text,
+    comment: row.comment,
+    source: SCORE_SOURCES[row.source - 1],
+    metadata: new RawJson(row.metadata),
+    created_at: iso(row.created_at),
+  }
+  return activity('score', position, row, encodeJson(score))
 }
 
 /** The run record of `GET /api/v1/runs/:run_id`, without `input` and `output`, which may be megabytes. */

@@ -1,7 +1,7 @@
 import { Elysia, t } from 'elysia'
 import type { Clock } from '../base/clock.ts'
 import { ApiError, invalid } from '../base/errors.ts'
-import { Body, Described, Int, Named, Timestamp, Uuid } from '../http/schema.ts'
+import { Body, Described, Int, Named, Text, Timestamp, Uuid } from '../http/schema.ts'
 import type { Guards } from '../keys/guards.ts'
 import type { KeyRing } from '../keys/key-ring.ts'
 import type { Caller } from '../keys/schema.ts'
@@ -10,9 +10,13 @@ import { mintToken } from '../keys/token.ts'
 import type { Sql } from '../postgres/connect.ts'
 import { readable } from '../runs/access.ts'
 import type { RunDirectory } from '../runs/directory.ts'
+import { SCORE_LENGTHS } from '../scores/schema.ts'
 
 const TTL_SECONDS_MAX = 3_600
 const TTL_SECONDS_DEFAULT = 900
+const SCORE_NAMES_MAX = 20
+/** Enough for a person who changes their mind, and little in the hands of anybody else. */
+const SCORES_PER_TOKEN_MAX = 100
 
 /** Body of `POST /api/v1/feed-tokens`. */
 const createFeedToken = Body({
@@ -20,6 +24,31 @@ const createFeedToken = Body({
     Described(Uuid, 'Limits the token to this agent. A token made with an agent key is always limited to its agent.'),
   ),
   run_id: t.Optional(Described(Uuid, 'Limits the token to this run.')),
+  scores: t.Optional(
+    Body(
+      {
+        run_id: Described(Uuid, 'The run that it may score, and the only one whose activity it sees.'),
+        names: t.Array(Text({ minLength: 1, maxLength: SCORE_LENGTHS.name }), {
+          minItems: 1,
+          maxItems: SCORE_NAMES_MAX,
+          description: 'The names of the scores that it may write.',
+        }),
+        subject: t.Optional(
+          t.String({
+            pattern: '^[A-Za-z0-9_.@+-]{1,100}$',
+            description:
+              'Whose scores they are, such as your id of the user: a later token with the same subject can change them. Default: ' +
+              'only this token can.',
+          }),
+        ),
+      },
+      {
+        description:
+          `The token may write up to ${SCORES_PER_TOKEN_MAX} scores of one run, for ratings in a browser. They have the source ` +
+          '`person`.',
+      },
+    ),
+  ),
   ttl_seconds: t.Optional(
     Int({
       minimum: 1,
@@ -51,7 +80,7 @@ interface FeedTokensDeps {
 const ROWS_PER_SWEEP = 10_000
 
 /**
- * Feed tokens (docs/specification.md#feed-tokens): short-lived, read-only substitutes for a key, for browsers, which cannot send headers with
+ * Feed tokens (docs/specification.md#feed-tokens): short-lived substitutes for a key that read, and write scores if allowed, for browsers, which cannot send headers with
  * an EventSource or a WebSocket. They are rows like keys, not signed claims, so that revoking a key ends its tokens in
  * every process at once. `KeyRing.authenticateFeed` looks them up.
  */
@@ -65,13 +94,16 @@ export class FeedTokens {
    */
   async create(caller: Caller, body: CreateFeedToken): Promise<FeedToken> {
     const { sql, clock } = this.deps
+    const { scores } = body
     const scope = await this.scopeOf(caller, body)
     const now = clock.now()
     const wanted = new Date(now + (body.ttl_seconds ?? TTL_SECONDS_DEFAULT) * 1000)
     const { text, hash } = mintToken('feed')
     const [row] = await sql<{ expires_at: Date }[]>`
-      insert into feed_tokens (hash, key_id, workspace_id, agent_id, run_id, created_at, expires_at)
-      select ${hash}, key_id, workspace_id, ${scope.agentId}::uuid, ${scope.runId}::uuid, ${new Date(now)},
+      insert into feed_tokens (hash, key_id, workspace_id, agent_id, run_id, score_names, scores_left, score_subject,
+        created_at, expires_at)
+      select ${hash}, key_id, workspace_id, ${scope.agentId}::uuid, ${scope.runId}::uuid, ${scores?.names ?? null}::text[],
+        ${scores === undefined ? 0 : SCORES_PER_TOKEN_MAX}, ${scores?.subject ?? null}::text, ${new Date(now)},
         least(expires_at, ${wanted})
       from api_keys where workspace_id = ${caller.workspaceId} and key_id = ${caller.keyId} and revoked_at is null
       returning expires_at`
@@ -80,7 +112,10 @@ export class FeedTokens {
     return { token: text, expires_at: row.expires_at.toISOString() }
   }
 
-  private async scopeOf(caller: Caller, { agent_id, run_id }: CreateFeedToken) {
+  private async scopeOf(caller: Caller, { agent_id, run_id: runId, scores }: CreateFeedToken) {
+    const run_id = runId ?? scores?.run_id
+    if (scores !== undefined && scores.run_id.toLowerCase() !== run_id?.toLowerCase())
+      throw invalid('scores.run_id', 'expected the run in run_id')
     const named = agent_id?.toLowerCase()
     if (named !== undefined) await this.checkAgent(caller, named)
     const agentId = named ?? caller.agentId
@@ -114,7 +149,8 @@ export function feedTokenRoutes({ guards, feedTokens }: FeedTokenRoutesDeps) {
         operationId: 'createFeedToken',
         summary: 'Create a feed token',
         description:
-          'A short-lived, read-only token for `?token=` of a feed, because browsers cannot send a header there. ' +
+          'A short-lived token for `?token=` of a feed, because browsers cannot send a header there. It only reads, unless ' +
+          'it has `scores`. ' +
           'It sees no more than the key does, and stops working with it.',
         errors: ['NOT_FOUND'],
       },

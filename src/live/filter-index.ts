@@ -14,6 +14,7 @@ export class FilterIndex {
     event: new Bits(),
     task: new Bits(),
     run: new Bits(),
+    score: new Bits(),
   }
   private readonly agents = new ValueIndex()
   private readonly runs = new ValueIndex()
@@ -84,6 +85,11 @@ export class FilterIndex {
     const matching = [type]
     for (const length of this.prefixes.keys()) if (length <= type.length) matching.push(`${type.slice(0, length)}*`)
     this.types.narrow(slots, matching)
+  }
+
+  /** Keeps the slots that match a score of this task. */
+  narrowToScore(slots: Bits, taskId: string | null): void {
+    this.tasks.narrow(slots, listOf(taskId))
   }
 
   /** Keeps the slots that match a task of this status. */

@@ -15,7 +15,7 @@ export interface Filter {
   readonly runIds?: ReadonlySet<string>
   /** The kinds that can match: the requested ones that have every field with a condition. */
   readonly kinds: ReadonlySet<ActivityKind>
-  /** Events and tasks only. */
+  /** Events, scores and tasks only. */
   readonly taskIds?: ReadonlySet<string>
   /** Runs only. */
   readonly sessionIds?: ReadonlySet<string>
@@ -59,11 +59,11 @@ export const FILTER_FIELDS = [
 
 type Field = (typeof FILTER_FIELDS)[number]
 
-const KINDS: readonly ActivityKind[] = ['event', 'task', 'run']
+const KINDS: readonly ActivityKind[] = ['event', 'task', 'run', 'score']
 const STATUSES: readonly string[] = [...new Set<string>([...TASK_STATUSES, ...RUN_STATUSES])]
 /** The kinds that have a field. All kinds have the fields not listed here. */
 const KINDS_WITH: Partial<Record<Field, readonly ActivityKind[]>> = {
-  task_id: ['event', 'task'],
+  task_id: ['event', 'task', 'score'],
   session_id: ['run'],
   type: ['event'],
   level: ['event'],

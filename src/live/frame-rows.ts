@@ -1,9 +1,19 @@
 import { NativeBlock } from '../clickhouse/native-reader.ts'
 import { type Frame, lastSeqOf, type RunRows } from '../journal/journal.ts'
-import type { RunRow, TaskRow } from '../journal/rows.ts'
-import { type Activity, eventActivity, runActivity, taskActivity } from './activity.ts'
+import type { RunRow, ScoreRow, TaskRow } from '../journal/rows.ts'
+import { type Activity, eventActivity, runActivity, scoreActivity, taskActivity } from './activity.ts'
 
 type FeedRun = Omit<RunRow, 'input' | 'output'>
+/** Of the columns that may be null, a block of scores lacks those in which all are. */
+const NO_VALUES = {
+  task_id: null,
+  event_id: null,
+  session_id: null,
+  value: null,
+  label: null,
+  text: null,
+  comment: null,
+}
 const NOT_IN_FEEDS: ReadonlySet<string> = new Set(['input', 'output'])
 
 /**
@@ -54,7 +64,7 @@ export class FrameRows {
     return this.lastType
   }
 
-  /** The task of an event or task record; null for an event that names none. */
+  /** The task of an event, score or task record; null for an event or score that names none. */
   taskId(row: number): string | null {
     return this.frame.kind === 'event' ? this.events.taskId.at(row) : this.columns.uuids('task_id').at(row)
   }
@@ -77,6 +87,8 @@ export class FrameRows {
     const position = { epoch: this.epoch, seq: firstSeq + row, receivedAt }
     if (kind === 'run') return runActivity(position, this.run(row))
     if (kind === 'task') return taskActivity(position, this.columns.row(row) as unknown as TaskRow)
+    if (kind === 'score')
+      return scoreActivity(position, { ...NO_VALUES, ...this.columns.row(row) } as unknown as ScoreRow)
     const { id, level, payload, occurredAt, taskId } = this.events
     return eventActivity(position, {
       agent_id: run.agentId,

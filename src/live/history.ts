@@ -2,8 +2,8 @@ import { ApiError } from '../base/errors.ts'
 import { NIL_UUID } from '../base/ids.ts'
 import { type ColumnarClient, ColumnarUnavailable } from '../clickhouse/client.ts'
 import type { ActivityKind, JournalReader } from '../journal/journal.ts'
-import type { EventRow, RunRow, TaskRow } from '../journal/rows.ts'
-import { type Activity, eventActivity, type RowPosition, runActivity, taskActivity } from './activity.ts'
+import type { EventRow, RunRow, ScoreRow, TaskRow } from '../journal/rows.ts'
+import { type Activity, eventActivity, type RowPosition, runActivity, scoreActivity, taskActivity } from './activity.ts'
 import { type Filter, kindsWith } from './filter.ts'
 
 /** Reads activity older than the journal's own files from ClickHouse, for replay (docs/specification.md#cursors). */
@@ -79,6 +79,13 @@ const SOURCES: Record<ActivityKind, Source> = {
      ${unixMs('waiting_since')}, input_tokens, output_tokens, cost_usd, event_count, ${unixMs('last_event_at')}, pending,
      is_recount`,
     runActivity,
+  ),
+  score: source<ScoreRow>(
+    'score_changes',
+    '600 + bytes',
+    `agent_id, run_id, score_id, name, task_id, event_id, session_id, value, toInt8(data_type) as data_type, label, text,
+     comment, toInt8(source) as source, metadata, ${unixMs('created_at')}`,
+    scoreActivity,
   ),
 }
 

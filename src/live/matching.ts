@@ -170,6 +170,11 @@ export class Matching {
         const taskId = taskOf(row)
         return lookUp(`${status} ${taskId}`, () => index.narrowToTask(this.ofRow, status, taskId))
       }
+    if (kind === 'score')
+      return (row) => {
+        const taskId = taskOf(row)
+        return lookUp(taskId ?? '', () => index.narrowToScore(this.ofRow, taskId))
+      }
     return (row) => {
       const level = rows.level(row)
       const type = looksAtType ? rows.type(row) : ''
@@ -243,6 +248,7 @@ function matchesRow(
     if (types !== undefined && !matchesType(types, rows.type(row))) return false
     return taskIds === undefined || taskIds.has(rows.taskId(row) ?? '')
   }
+  if (rows.frame.kind === 'score') return taskIds === undefined || taskIds.has(rows.taskId(row) ?? '')
   if (statuses !== undefined && !statuses.has(rows.status(row))) return false
   if (rows.frame.kind === 'task') return taskIds === undefined || taskIds.has(rows.taskId(row) ?? '')
   if (sessionIds !== undefined && !sessionIds.has(rows.run(row).session_id ?? '')) return false

@@ -28,9 +28,9 @@ export const LiveFilter = Named(
     {
       agent_id: oneOrMore(Uuid, 'Activity of these agents.'),
       run_id: oneOrMore(Uuid, 'Activity of these runs.'),
-      task_id: oneOrMore(Uuid, 'Events and tasks only: of these tasks.'),
+      task_id: oneOrMore(Uuid, 'Events, scores and tasks only: of these tasks.'),
       session_id: oneOrMore(t.String({ minLength: 1, maxLength: 255 }), 'Runs only: of these sessions.'),
-      kind: oneOrMore(OneOf(['event', 'task', 'run']), 'Activity of these kinds.'),
+      kind: oneOrMore(OneOf(['event', 'task', 'run', 'score']), 'Activity of these kinds.'),
       type: oneOrMore(t.String({ minLength: 1 }), 'Events only: these types. A trailing `*` matches a prefix.'),
       level: oneOrMore(EventLevel, 'Events only: this level or higher.'),
       status: oneOrMore(t.String(), 'Runs and tasks only: these statuses.'),

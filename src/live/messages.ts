@@ -41,6 +41,14 @@ export interface ActivityItem {
     readonly error_message: string | null
     readonly tags: readonly string[]
   }
+  readonly score?: {
+    readonly name: string
+    readonly value: number | boolean | null
+    readonly label: string | null
+    readonly text: string | null
+    readonly comment: string | null
+    readonly source: string
+  }
 }
 
 /** A message of the service. */

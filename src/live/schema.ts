@@ -3,6 +3,7 @@ import { t } from 'elysia'
 import { Described, Named, OneOf, Timestamp, Uuid } from '../http/schema.ts'
 import { EventLevel } from '../journal/levels.ts'
 import { EventOfFeed, RunOfFeed } from '../runs/schema.ts'
+import { ScoreOfFeed } from '../scores/schema.ts'
 import { TaskRecord } from '../tasks/schema.ts'
 
 /**
@@ -23,12 +24,12 @@ const resume = {
 
 const repeatable = 'Repeatable; matches any of the values.'
 
-const ActivityKindName = Named('ActivityKind', OneOf(['event', 'task', 'run'], 'What an activity is about.'))
+const ActivityKindName = Named('ActivityKind', OneOf(['event', 'task', 'run', 'score'], 'What an activity is about.'))
 
 export const StreamQuery = t.Object({
   agent_id: t.Optional(t.Array(Uuid, { description: `Activity of this agent. ${repeatable}` })),
   run_id: t.Optional(t.Array(Uuid, { description: `Activity of this run. ${repeatable}` })),
-  task_id: t.Optional(t.Array(Uuid, { description: `Events and tasks only: of this task. ${repeatable}` })),
+  task_id: t.Optional(t.Array(Uuid, { description: `Events, scores and tasks only: of this task. ${repeatable}` })),
   session_id: t.Optional(t.Array(t.String(), { description: `Runs only: of this session. ${repeatable}` })),
   kind: t.Optional(t.Array(ActivityKindName, { description: `Activity of this kind. ${repeatable}` })),
   type: t.Optional(t.Array(t.String(), { description: 'Events only. A trailing `*` matches a prefix. Repeatable.' })),
@@ -65,11 +66,17 @@ const RunActivity = activity('RunActivity', 'A run was created or changed.', {
   kind: t.Literal('run', { description: 'A run changed.' }),
   run: RunOfFeed,
 })
+const ScoreActivity = activity('ScoreActivity', 'A run was scored.', {
+  kind: t.Literal('score', { description: 'A run was scored, or a score was replaced.' }),
+  score: ScoreOfFeed,
+})
 
 /** The unit of every feed. */
 export const Activity = Named(
   'Activity',
-  t.Union([EventActivity, TaskActivity, RunActivity], { description: 'Something that happened in the workspace.' }),
+  t.Union([EventActivity, TaskActivity, RunActivity, ScoreActivity], {
+    description: 'Something that happened in the workspace.',
+  }),
 )
 
 /** Positions whose activity is no longer available. */
@@ -90,6 +97,7 @@ export const ACTIVITY_STREAM = {
         event: EventActivity,
         task: TaskActivity,
         run: RunActivity,
+        score: ScoreActivity,
         gap: Named('StreamGap', t.Object(gapFields, { description: 'Requested activity is missing.' })),
       },
     },

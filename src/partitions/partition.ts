@@ -23,6 +23,7 @@ export interface Partition {
 interface PartitionWriter {
   readonly journal: Journal
   readonly ids: EventIds
+  readonly scoreIds: ScoreIds
 }
 
 /** A consumer that counts the events of each run. */
@@ -131,6 +132,40 @@ export interface EventIds {
     ids: readonly (string | undefined)[],
     append: Append<Result>,
   ): Claimed<Result> | Promise<Claimed<Result>>
+}
+
+/** The scores of a call, as {@link ScoreIds} sees them. */
+export interface ScoresToClaim {
+  /** The runs that scores refer to, all of one workspace. */
+  readonly runs: readonly RunRef[]
+  /** The rows to claim, in order. */
+  readonly rows: readonly number[]
+  /** The index of a row's run. */
+  runOf(row: number): number
+  /** The id of a row; undefined for one that is always stored. */
+  idOf(row: number): string | undefined
+  /** A hash of its content, never 0. */
+  hashOf(row: number): number
+}
+
+export interface ScoresClaimed<Result> {
+  readonly duplicates: number
+  /** As of {@link Claimed}. */
+  readonly durable: Promise<Result>
+}
+
+/** Detects scores that repeat the latest one with their id. */
+export interface ScoreIds {
+  /** Records a run that this process created: it has no scores yet. */
+  runStarted(run: RunIdentity): void
+  /**
+   * Claims the ids of one call and appends the scores that are new or changed, at once when all its runs are in memory.
+   * @param append gets the rows to append; runs in the same tick as the claim, and does not throw
+   */
+  claim<Result>(
+    scores: ScoresToClaim,
+    append: (rows: readonly number[]) => Promise<Result>,
+  ): ScoresClaimed<Result> | Promise<ScoresClaimed<Result>>
 }
 
 /** The sources that live feeds read: one for each partition, which any process can open. */

@@ -15,7 +15,7 @@ const EXCEPTIONS: readonly (readonly [method: string, path: RegExp, role: Role])
   ['POST', /^\/api\/v1\/sign-in\/workspace$/, 'viewer'],
   ['POST', /^\/api\/v1\/approvals\/[^/]+\/(approve|reject)$/, 'approver'],
   ['POST', /^\/api\/v1\/input-requests\/[^/]+\/answer$/, 'approver'],
-  ['POST', /^\/api\/v1\/runs\/[^/]+\/cancel$/, 'approver'],
+  ['POST', /^\/api\/v1\/runs\/[^/]+\/(cancel|scores)$/, 'approver'],
 ]
 
 const FEED_TOKENS = /^\/api\/v1\/feed-tokens$/

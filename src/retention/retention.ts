@@ -26,19 +26,19 @@ const INTERVAL_MS = 600_000
 const DAY_MS = 86_400_000
 
 /** The tables that feeds replay. */
-const ACTIVITY_TABLES: readonly string[] = ['events', 'run_changes', 'task_changes']
+const ACTIVITY_TABLES: readonly string[] = ['events', 'run_changes', 'task_changes', 'score_changes']
 
 /**
  * The tables subject to retention, which are partitioned by UTC day of acceptance. The latest states in `runs` and `tasks`
  * are kept, and so is what views make of events.
  */
-const TABLES: readonly string[] = [...ACTIVITY_TABLES, 'deliveries']
+const TABLES: readonly string[] = [...ACTIVITY_TABLES, 'scores', 'deliveries']
 
 /** Deleting rows of one day is a mutation, which takes time. */
 const DELETE_TIMEOUT_MS = 100_000
 
 /**
- * Deletes events, the changes of runs and tasks that feeds replay, and deliveries, when their retention ends
+ * Deletes events, scores, the changes of runs and tasks that feeds replay, and deliveries, when their retention ends
  * (docs/specification.md#retention). It runs at the start and every ten minutes and deletes whole UTC days, so that nothing
  * is kept for more than a day longer. The global limit drops partitions; a shorter limit of a workspace deletes its rows
  * from them. The latest states of runs and tasks are kept.

@@ -3,8 +3,9 @@ import { type RunIdentity, runKey } from '../base/ids.ts'
 import type { Log } from '../base/log.ts'
 import { type Loop, Loops } from '../base/loops.ts'
 import { Wakeup } from '../base/wakeup.ts'
-import { visitPayloads } from '../clickhouse/native-reader.ts'
-import { createPrices, type Prices } from '../conventions/prices.ts'
+import { eventsOfType } from '../clickhouse/native-reader.ts'
+import { createPrices, type PricesOnDemand } from '../conventions/prices.ts'
+import { SharedSlice } from '../http/shared-slice.ts'
 import { type Frame, type Journal, lastSeqOf } from '../journal/journal.ts'
 import type { Sql } from '../postgres/connect.ts'
 import { roundedUsd } from './rows.ts'
@@ -18,7 +19,7 @@ interface RunStatisticsDeps {
   /** Supervises the counting. */
   readonly loops?: Loops
   /** For model calls that do not report their cost. */
-  readonly prices?: Prices
+  readonly prices?: PricesOnDemand
   /** Called after each commit that wrote to `run_usage_changes`. */
   readonly onUsage?: () => void
   /** Shortest time between two writes, milliseconds. */
@@ -44,7 +45,9 @@ const LIVE_USAGE_INTERVAL_MS = 5_000
  */
 export async function startRunStatistics(deps: RunStatisticsDeps) {
   const { sql, journal, log, loops = new Loops(log), intervalMs = INTERVAL_MS } = deps
-  const reader = new UsageReader(deps.prices ?? createPrices())
+  const prices = deps.prices ?? createPrices()
+  let reader: UsageReader | undefined
+  const usageReader = async () => (reader ??= new UsageReader(await prices.loaded()))
   const stopping = new AbortController()
   const { signal } = stopping
   let position = await openPosition(sql, journal)
@@ -60,7 +63,7 @@ export async function startRunStatistics(deps: RunStatisticsDeps) {
     isUnsure = true
     /** Events up to here are in `tallies` or written. */
     let seen = position
-    let tallies = new Tallies(reader)
+    let tallies = new Tallies(usageReader)
     let dueMs = 0
     while (!signal.aborted) {
       answerFlushes()
@@ -80,7 +83,7 @@ export async function startRunStatistics(deps: RunStatisticsDeps) {
       journal.release(CONSUMER, position)
       loop.succeeded()
       seen = position
-      tallies = new Tallies(reader)
+      tallies = new Tallies(usageReader)
     }
   }
 
@@ -142,7 +145,7 @@ async function gather(journal: Journal, position: number, tallies: Tallies): Pro
     const frames = await journal.read(seq, READ_BYTES)
     // The positions up to `endSeq` are a gap.
     if (frames.length === 0) return Math.max(seq, endSeq)
-    for (const frame of frames) tallies.add(frame)
+    for (const frame of frames) await tallies.add(frame)
     seq = lastSeqOf(frames[frames.length - 1])
   }
   return seq
@@ -208,9 +211,11 @@ interface Tally extends RunIdentity, UsageWithCost {
 
 /** Sums up the events of a range of the journal for each run. */
 class Tallies {
+  private readonly slice = new SharedSlice().of('run statistics')
   private readonly byRun = new Map<string, { -readonly [field in keyof Tally]: Tally[field] }>()
 
-  constructor(private readonly reader: UsageReader) {}
+  /** @param reader is asked for when the first model call may have to be read */
+  constructor(private readonly reader: () => Promise<UsageReader>) {}
 
   /** Number of runs. */
   get size(): number {
@@ -221,7 +226,7 @@ class Tallies {
     return [...this.byRun.values()]
   }
 
-  add({ kind, runs, block, receivedAt }: Frame): void {
+  async add({ kind, runs, block, receivedAt }: Frame): Promise<void> {
     if (kind !== 'event') return
     const tallies = runs.map(({ runId, workspaceId, rows }) => {
       const tally = this.of({ runId, workspaceId })
@@ -233,15 +238,18 @@ class Tallies {
     let runEnd = runs.length === 0 ? 0 : runs[0].rows
     const bytes = Buffer.from(block.buffer, block.byteOffset, block.byteLength)
     if (!mayReportUsage(bytes)) return
-    visitPayloads(bytes, MODEL_CALL_BYTES, (row, start) => {
+    const reader = await this.reader()
+    for (const { row, start, occurredAt } of eventsOfType(bytes, MODEL_CALL_BYTES)) {
+      // Each may have a model whose price has to be looked for.
+      if (this.slice.isOver) await this.slice.yield()
       while (row >= runEnd) runEnd += runs[++run].rows
-      const usage = this.reader.read(bytes, start)
-      if (usage === null) return
+      const usage = reader.read(bytes, start, occurredAt)
+      if (usage === null) continue
       const tally = tallies[run]
       tally.inputTokens += usage.inputTokens
       tally.outputTokens += usage.outputTokens
       tally.costUsd += usage.costUsd
-    })
+    }
   }
 
   private of({ runId, workspaceId }: RunIdentity) {

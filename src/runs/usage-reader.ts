@@ -97,9 +97,10 @@ export class UsageReader {
 
   /**
    * @param block holds a payload at `start`: a valid JSON object
+   * @param at when the call was made, Unix milliseconds
    * @returns null if the payload reports no usage. The cost of a model without a price is 0.
    */
-  read(block: Buffer, start: number): UsageWithCost | null {
+  read(block: Buffer, start: number, at: number): UsageWithCost | null {
     const { ranks, values } = this
     ranks.inputTokens = ranks.outputTokens = ranks.costUsd = NO_RANK
     values.inputTokens = values.outputTokens = values.costUsd = 0
@@ -108,7 +109,7 @@ export class UsageReader {
     const hasTokens = ranks.inputTokens !== NO_RANK || ranks.outputTokens !== NO_RANK
     if (ranks.costUsd === NO_RANK) {
       if (!hasTokens) return null
-      values.costUsd = this.price(block)
+      values.costUsd = this.price(block, at)
     }
     return { ...values }
   }
@@ -156,11 +157,11 @@ export class UsageReader {
   }
 
   /** The cost by the price of the first model name that has one; 0 if none has. */
-  private price(block: Buffer): number {
+  private price(block: Buffer, at: number): number {
     for (let rank = 0; rank < this.modelEnds.length; rank++) {
       const end = this.modelEnds[rank]
       if (end === 0) continue
-      const costUsd = this.prices.costUsd(this.modelAt(block, this.modelStarts[rank], end), this.values)
+      const costUsd = this.prices.costUsd(this.modelAt(block, this.modelStarts[rank], end), this.values, at)
       if (costUsd !== null) return costUsd
     }
     return 0

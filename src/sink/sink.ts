@@ -10,11 +10,12 @@ import type { SinkPositionStore } from './position.ts'
 /**
  * The tables to load, in this order: events before runs, so that a run that appears as completed has all its earlier
  * events. Runs and tasks are stored in a table of latest states and in a table of all changes; ClickHouse copies the
- * changes of tasks, which are as many and as large as events, into `tasks` itself.
+ * changes of tasks, which are as many and as large as events, into `tasks` itself, and those of scores into `scores`.
  */
 const TABLES: readonly (readonly [RowKind, readonly string[]])[] = [
   ['event', ['events']],
   ['task', ['task_changes']],
+  ['score', ['score_changes']],
   ['run', ['runs', 'run_changes']],
   ['delivery', ['deliveries']],
 ]

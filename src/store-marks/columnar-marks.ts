@@ -11,6 +11,8 @@ const TABLES = [
   'events',
   'tasks',
   'task_changes',
+  'scores',
+  'score_changes',
   'runs',
   'run_changes',
   'pauses',

@@ -44,7 +44,7 @@ export const BODY_BYTES_MAX = 20 * 1024
 /** A free-form member that is longer is left out. */
 export const FREE_FORM_BYTES_MAX = 8 * 1024
 const LEFT_OUT = 'null'
-const FREE_FORM = ['input', 'output', 'payload']
+const FREE_FORM = ['input', 'output', 'payload', 'text', 'comment']
 const ALERTS: ReadonlySet<string> = new Set(['alert.fired', 'alert.resolved'])
 
 /** Whether the activity is the end of a run, whose message needs {@link RunDetails}. */
@@ -144,7 +144,7 @@ function apiPathOf({ kind, seq, head, record }: Subject): string {
   if (head.run_id === null) return `/api/v1/alerts/${textOf(membersOf(record.get('payload') ?? '{}'), 'alert_id')}`
   const run = `/api/v1/runs/${head.run_id}`
   if (kind === 'event') return `${run}/events?after_seq=${seq - 1}&limit=1`
-  return kind === 'task' ? `${run}/tasks` : run
+  return kind === 'run' ? run : `${run}/${kind}s`
 }
 
 /** Leaves out the longest members until the object has at most so many bytes. Returns whether it left out any. */

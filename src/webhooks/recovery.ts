@@ -57,7 +57,7 @@ export class Recoveries {
   /** The position before the first activity that was accepted at this time or later. */
   private async before(caller: Caller, { journal }: FeedSource, since: string): Promise<number> {
     const accepted = `workspace_id = {workspace:UUID} and epoch = {epoch:String} and received_at >= fromUnixTimestamp64Milli({since:Int64})`
-    const tables = ['events', 'run_changes', 'task_changes']
+    const tables = ['events', 'run_changes', 'task_changes', 'score_changes']
     const firsts = tables.map((table) => `select minOrNull(seq) as seq from ${table} where ${accepted}`)
     const params = { workspace: caller.workspaceId, epoch: journal.epoch, since: dateOf(since).getTime() }
     const sql = `select min(seq) as first from (${firsts.join(' union all ')})`

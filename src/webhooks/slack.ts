@@ -60,6 +60,18 @@ function contentOf(subject: Subject): Content {
       facts: [...factsOf(subject), ['Error', textOf(record, 'error_message')]],
       page,
     }
+  if (kind === 'score')
+    return {
+      title: `Score ${textOf(record, 'name')}`,
+      facts: [
+        ...factsOf(subject),
+        ['Value', verdictOf(record)],
+        ['Label', textOf(record, 'label')],
+        ['Source', textOf(record, 'source')],
+      ],
+      quoted: textOf(record, 'text') || textOf(record, 'comment'),
+      page,
+    }
   const payload = membersOf(record.get('payload') ?? '{}')
   if (head.run_id === null) return alertContent(type, payload)
   const waiting = { facts: [...factsOf(subject), ['Expires', textOf(payload, 'expires_at')]] as const }
@@ -78,6 +90,12 @@ function contentOf(subject: Subject): Content {
       page: `#/waiting/input-requests/${textOf(payload, 'request_id')}`,
     }
   return { title: type, facts: factsOf(subject), quoted: record.get('payload') ?? '', page }
+}
+
+/** The value of a score; empty if it has none. */
+function verdictOf(record: ReadonlyMap<string, string>): string {
+  const value = record.get('value') ?? 'null'
+  return value === 'null' ? '' : value
 }
 
 function runContent(subject: Subject): Content {

@@ -24,8 +24,8 @@ export interface Subject {
 
 /** Types of events are longer only where the operator has raised the limit. */
 const TYPE_LENGTH_MAX = 500
-/** Types of events that would be mistaken for changes of runs and tasks, or for messages of the service. */
-const AMBIGUOUS = /^(?:run|task|alert|webhook)\./
+/** Types of events that would be mistaken for changes of runs and tasks, for scores, or for messages of the service. */
+const AMBIGUOUS = /^(?:run|task|score|alert|webhook)\./
 
 /** What precedes the record of an activity. */
 export function headOf({ kind, text }: Activity): Head {
@@ -47,6 +47,7 @@ export function subjectOf(activity: Activity): Subject {
 }
 
 function typeOf(kind: Activity['kind'], { run_id }: Head, record: ReadonlyMap<string, string>): string {
+  if (kind === 'score') return 'score.added'
   if (kind !== 'event') return `${kind}.${textOf(record, 'status')}`
   const type = textOf(record, 'type').slice(0, TYPE_LENGTH_MAX).toWellFormed()
   return run_id !== null && AMBIGUOUS.test(type) ? `event.${type}` : type

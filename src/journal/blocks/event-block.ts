@@ -10,7 +10,7 @@ import {
 import type { RunRows } from '../journal.ts'
 import { LEVELS } from '../levels.ts'
 import type { EventBatch, SystemEventRow } from '../rows.ts'
-import { addRun, runWords, UlidWriter } from './ids.ts'
+import { addRun, fillRunIds, UlidWriter } from './ids.ts'
 import { PayloadColumn } from './payload-column.ts'
 import { TaskIdColumn } from './task-id-column.ts'
 
@@ -113,7 +113,7 @@ export class EventBlock {
   build(firstSeq: number, receivedAt: number, epoch: string): Uint8Array[] {
     const { rows } = this
     assert(this.level.length === rows && this.occurredAt.length === rows * 8, 'every event has a value in each column')
-    this.fillIds()
+    fillRunIds(this.ids, this.runs, rows)
     this.seq.clear()
     addRisingUInt64(this.seq, firstSeq, rows)
     this.receivedAt.clear()
@@ -164,28 +164,6 @@ export class EventBlock {
       this.occurredAt.length = this.rows * 8
       this.taskIds.truncate(this.rows)
       throw error
-    }
-  }
-
-  private fillIds(): void {
-    for (let column = 0; column < this.ids.length; column++) {
-      this.ids[column].clear()
-      const target = this.ids[column].addWords(this.rows * 4)
-      let at = 0
-      for (const run of this.runs) {
-        const words = runWords(run)
-        const a = words[column * 4]
-        const b = words[column * 4 + 1]
-        const c = words[column * 4 + 2]
-        const d = words[column * 4 + 3]
-        for (const end = at + run.rows * 4; at < end; at += 4) {
-          target[at] = a
-          target[at + 1] = b
-          target[at + 2] = c
-          target[at + 3] = d
-        }
-      }
-      assert(at === target.length, 'every event belongs to a run')
     }
   }
 }

@@ -1,24 +1,28 @@
 import { ulid } from 'ulid'
-import { runKey } from '../../base/ids.ts'
+import { assert } from '../../base/assert.ts'
 import { type Bytes, putUuid } from '../../clickhouse/bytes.ts'
 import type { RunRows } from '../journal.ts'
 
 const RUNS_REMEMBERED = 10_000
 
-const wordsOfRun = new Map<string, Uint32Array>()
+interface KnownWords {
+  readonly workspaceId: string
+  readonly words: Uint32Array
+}
+
+/** By the id of the run alone, which takes a third of the time of a key of both ids. */
+const wordsOfRun = new Map<string, KnownWords>()
 
 /** The ids of a run as words (see {@link putUuid}): workspace, agent, run. Cached for active runs. */
 export function runWords({ workspaceId, agentId, runId }: Omit<RunRows, 'rows'>): Uint32Array {
-  const key = runKey(workspaceId, runId)
-  let words = wordsOfRun.get(key)
-  if (words === undefined) {
-    if (wordsOfRun.size >= RUNS_REMEMBERED) wordsOfRun.clear()
-    words = new Uint32Array(12)
-    putUuid(workspaceId, words, 0)
-    putUuid(agentId, words, 4)
-    putUuid(runId, words, 8)
-    wordsOfRun.set(key, words)
-  }
+  const known = wordsOfRun.get(runId)
+  if (known !== undefined && known.workspaceId === workspaceId) return known.words
+  if (wordsOfRun.size >= RUNS_REMEMBERED) wordsOfRun.clear()
+  const words = new Uint32Array(12)
+  putUuid(workspaceId, words, 0)
+  putUuid(agentId, words, 4)
+  putUuid(runId, words, 8)
+  wordsOfRun.set(runId, { workspaceId, words })
   return words
 }
 
@@ -74,4 +78,35 @@ export function addRun(runs: RunRows[], { workspaceId, agentId, runId }: Omit<Ru
   if (last?.runId === runId && last.workspaceId === workspaceId)
     runs[runs.length - 1] = { ...last, rows: last.rows + rows }
   else runs.push({ workspaceId, agentId, runId, rows })
+}
+
+/**
+ * Fills the columns of workspace, agent and run of a block.
+ * @param rows of the block: those of all `runs`
+ */
+export function fillRunIds(columns: readonly Bytes[], runs: readonly RunRows[], rows: number): void {
+  for (const column of columns) column.clear()
+  const targets = columns.map((column) => column.addWords(rows * 4))
+  let at = 0
+  for (const run of runs) {
+    const words = runWords(run)
+    const end = at + run.rows * 4
+    for (let column = 0; column < targets.length; column++) fillWith(targets[column], at, end, words, column * 4)
+    at = end
+  }
+  assert(at === rows * 4, 'every row belongs to a run')
+}
+
+/** Repeats four words. */
+function fillWith(target: Uint32Array, from: number, to: number, words: Uint32Array, first: number): void {
+  const a = words[first]
+  const b = words[first + 1]
+  const c = words[first + 2]
+  const d = words[first + 3]
+  for (let at = from; at < to; at += 4) {
+    target[at] = a
+    target[at + 1] = b
+    target[at + 2] = c
+    target[at + 3] = d
+  }
 }

@@ -5,6 +5,7 @@ import { Holds } from '../../base/holds.ts'
 import type { Log } from '../../base/log.ts'
 import { EventBlock } from '../blocks/event-block.ts'
 import { RecordBlock } from '../blocks/record-block.ts'
+import { ScoreBlock } from '../blocks/score-block.ts'
 import type { Appended, Frame } from '../journal.ts'
 import { type AppendPoint, type FrameDraft, frameBytes, writeFrame } from './frame.ts'
 import type { BufferPool, Commit, LogStorage } from './storage.ts'
@@ -20,7 +21,7 @@ const GATHER_BYTES_MAX = 32 * 1024
 const BEHIND_WARN_MS = 60_000
 
 /** The order of the frames in a commit. */
-const KINDS = ['run', 'task', 'event', 'delivery'] as const
+const KINDS = ['run', 'task', 'event', 'score', 'delivery'] as const
 
 export interface GroupCommitOptions {
   readonly storage: LogStorage
@@ -239,10 +240,14 @@ export class PendingRows {
   readonly events = new EventBlock()
   readonly runs = RecordBlock.ofRuns()
   readonly tasks = RecordBlock.ofTasks()
+  readonly scores = new ScoreBlock()
   readonly deliveries = RecordBlock.ofDeliveries()
 
+  /** In the order of {@link KINDS}. */
+  private readonly blocks = [this.runs, this.tasks, this.events, this.scores, this.deliveries] as const
+
   get bytes(): number {
-    return this.events.bytes + this.runs.bytes + this.tasks.bytes + this.deliveries.bytes
+    return this.blocks.reduce((sum, { bytes }) => sum + bytes, 0)
   }
 
   /**
@@ -260,8 +265,9 @@ export class PendingRows {
   private layOut(firstSeq: number, receivedAt: number, epoch: string, point: AppendPoint, pool: BufferPool): Commit {
     const task = firstSeq + this.runs.rows
     const event = task + this.tasks.rows
-    const delivery = event + this.events.rows
-    const first = { run: firstSeq, task, event, delivery }
+    const score = event + this.events.rows
+    const delivery = score + this.scores.rows
+    const first = { run: firstSeq, task, event, score, delivery }
     const endSeq = delivery + this.deliveries.rows - 1
     const drafts = this.drafts(first, receivedAt, epoch)
     const used = drafts.reduce((sum, { draft }) => sum + frameBytes(draft), 0)
@@ -287,11 +293,11 @@ export class PendingRows {
 
   /** Empties the collection. */
   clear(): void {
-    for (const block of [this.runs, this.tasks, this.events, this.deliveries]) block.clear()
+    for (const block of this.blocks) block.clear()
   }
 
   private drafts(first: Record<Frame['kind'], number>, receivedAt: number, epoch: string) {
-    return [this.runs, this.tasks, this.events, this.deliveries]
+    return this.blocks
       .map((block, index) => ({ block, kind: KINDS[index] }))
       .filter(({ block }) => block.rows > 0)
       .map(({ block, kind }) => {

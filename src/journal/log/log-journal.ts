@@ -1,7 +1,7 @@
 import { ApiError } from '../../base/errors.ts'
 import type { RecordBlock } from '../blocks/record-block.ts'
 import type { Appended, Frame, Journal } from '../journal.ts'
-import type { DeliveryRow, EventBatch, RunRow, SystemEventRow, TaskToAppend } from '../rows.ts'
+import type { DeliveryRow, EventBatch, RunRow, ScoreBatch, SystemEventRow, TaskToAppend } from '../rows.ts'
 import { GroupCommit, type GroupCommitOptions } from './group-commit.ts'
 import { LogReader } from './log-reader.ts'
 import { type Commit, journalFull, type LogStorage, shuttingDown } from './storage.ts'
@@ -83,6 +83,16 @@ export class LogJournal extends LogReader implements Journal {
     const first = events.rows
     events.add(batch, this.options.clock.now())
     return this.commits.committed('event', first, events.rows - first)
+  }
+
+  appendScores(batch: ScoreBatch): Promise<Appended> {
+    const isRefused = batch.runs.some(({ workspaceId }) => this.refused.has(workspaceId))
+    const refusal = isRefused ? noWorkspace() : this.refusal()
+    if (refusal !== undefined) return Promise.reject(refusal)
+    const { scores } = this.commits.pending
+    const first = scores.rows
+    scores.add(batch, this.options.clock.now())
+    return this.commits.committed('score', first, scores.rows - first)
   }
 
   appendRuns(rows: readonly RunRow[], outboxIds: readonly string[]): Promise<Appended> {

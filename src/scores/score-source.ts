@@ -1,0 +1,59 @@
+import type { RunRef } from '../base/ids.ts'
+import type { ColumnarClient } from '../clickhouse/client.ts'
+import { behind, HAS_IT_ALL, type KnownMark } from '../events/id-index.ts'
+import type { LoadProgress } from '../sink/sink.ts'
+import type { ScoreSource } from './score-index.ts'
+
+const CATCH_UP_MS = 5_000
+/** Rows of an answer: parsing it holds the event loop. */
+const PAGE_ROWS = 20_000
+
+interface Stored {
+  readonly run_id: string
+  readonly score_id: string
+  readonly hash: number
+}
+
+/**
+ * Reads the hashes of scores from ClickHouse, once it has everything acknowledged so far. While ClickHouse is unavailable, calls
+ * with ids for runs that are not in memory are refused, because they might store a score twice.
+ */
+export function createScoreSource(deps: {
+  readonly loading: LoadProgress
+  readonly client: ColumnarClient
+  readonly columnarMark: () => KnownMark
+}): ScoreSource {
+  async function select<Row>(runs: readonly RunRef[], sql: string, params: Record<string, unknown>): Promise<Row[]> {
+    if (!(await deps.loading.waitForAll(CATCH_UP_MS))) throw behind()
+    const workspace = runs[0].workspaceId
+    const all = { workspace, runs: runs.map(({ runId }) => runId), ...deps.columnarMark(), ...params }
+    return deps.client.query<Row>(sql, { params: all }).catch((error) => {
+      throw behind(error)
+    })
+  }
+  const from = `from scores where workspace_id = {workspace:UUID} and run_id in {runs:Array(UUID)} and ${HAS_IT_ALL}`
+  const columns = 'select run_id, score_id, argMax(content_hash, seq) as hash'
+  return {
+    async counts(runs) {
+      const sql = `select run_id, uniqExact(score_id) as scores ${from} group by run_id`
+      const rows = await select<{ run_id: string; scores: number }>(runs, sql, {})
+      return new Map(rows.map(({ run_id, scores }) => [run_id, scores]))
+    },
+    async all(runs, visit) {
+      let after: Pick<Stored, 'run_id' | 'score_id'> | undefined
+      for (;;) {
+        const rest = after === undefined ? '' : 'and (run_id, score_id) > ({afterRun:UUID}, {afterId:String})'
+        const sql = `${columns} ${from} ${rest} group by run_id, score_id order by run_id, score_id limit ${PAGE_ROWS}`
+        const start = after === undefined ? {} : { afterRun: after.run_id, afterId: after.score_id }
+        const rows = await select<Stored>(runs, sql, start)
+        for (const { run_id, score_id, hash } of rows) visit(run_id, score_id, hash)
+        if (rows.length < PAGE_ROWS) return
+        after = rows.at(-1)
+      }
+    },
+    async among(run, ids, visit) {
+      const sql = `${columns} ${from} and score_id in {ids:Array(String)} group by run_id, score_id`
+      for (const { score_id, hash } of await select<Stored>([run], sql, { ids })) visit(score_id, hash)
+    },
+  }
+}
