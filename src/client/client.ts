@@ -6,6 +6,7 @@ import { Reporter, type ReportStats } from './reporter.ts'
 import type { CallOptions, DataOf, InputOf, Method, OperationOf, PathOf } from './request.ts'
 import { Agents, Approvals, InputRequests, Runs } from './resources.ts'
 import { type Reporting, type Run, type RunOptions, startRun } from './run.ts'
+import { reportScore, type ScoreArguments } from './score.ts'
 import { type Activity, type FeedFilter, type FeedOptions, feed, follow, type Gap } from './streams.ts'
 
 /** What clients have in common on all platforms. */
@@ -77,6 +78,11 @@ export abstract class BaseClient {
   /** Reports the start of a run. End it with `run.complete` or `run.fail`. @throws Error without an agent */
   startRun(options: RunOptions = {}): Run {
     return startRun(this.reporting, { ...options, agentId: options.agentId ?? this.settings.agentId })
+  }
+
+  /** Reports a score of any run, as `run.score` does of its own. */
+  score(runId: string, name: string, ...rest: ScoreArguments): Promise<void> {
+    return reportScore(this.reporting, runId, name, rest)
   }
 
   /**

@@ -22,6 +22,7 @@ export type {
   Runs,
 } from './resources.ts'
 export type { EndOptions, EventOptions, Level, Run, RunOptions, Task, TaskOptions } from './run.ts'
+export type { ScoreArguments, ScoreOptions, ScoreValue } from './score.ts'
 export type { Activity, FeedFilter, FeedOptions, Gap, OutputFrame, OutputOptions } from './streams.ts'
 
 /** A client of the Agent Run Service, for browsers: docs/client.md. */

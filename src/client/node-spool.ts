@@ -13,13 +13,13 @@ const SPACE = 0x20
  * Offsets count what was removed at the beginning of the file; its first line says how much that is, `b 123`. A line that was
  * damaged is kept in another file and replaced by spaces.
  */
-const REPORT_LINE = /^([setcf]) ([0-9a-fA-F-]{36}) (\{.*\})$/
+const REPORT_LINE = /^([setcfv]) ([0-9a-fA-F-]{36}) (\{.*\})$/
 const ACKNOWLEDGED_LINE = /^a (\d{1,15})(?: (\d\d))?$/
 const BASE_LINE = /^b (\d{1,15})$/
 const OFFSET_LINE_LENGTH_MAX = 24
 /** An offset, or the beginning of one. When it is wrong, reports are sent again, which changes nothing. */
 const OFFSET_LINE = /^[ab](?: \d*(?: \d*)?)?$/
-const LETTERS = { start: 's', event: 'e', task: 't', complete: 'c', fail: 'f' } as const
+const LETTERS = { start: 's', event: 'e', task: 't', complete: 'c', fail: 'f', score: 'v' } as const
 const KINDS = new Map(Object.entries(LETTERS).map(([kind, letter]) => [letter as string, kind as Report['kind']]))
 const UTF8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 

@@ -9,7 +9,7 @@ import { type Deferred, deferred, TIMER_MAX_MS, unref } from './timing.ts'
 
 interface ReporterOptions {
   readonly http: Http
-  /** What happens to events and new runs when the buffer is full (docs/client.md#bounds). */
+  /** What happens to events, scores and new runs when the buffer is full (docs/client.md#bounds). */
   readonly whenFull: 'wait' | 'drop'
   /** Characters of reports that may wait in memory. */
   readonly bufferBytes: number
@@ -21,7 +21,7 @@ interface ReporterOptions {
   readonly spoolBytes: number
 }
 
-/** What a client has reported so far. A report is the start of a run, an event, a state of a task, or the end of a run. */
+/** What a client has reported so far. A report is the start or end of a run, an event, a score, or a state of a task. */
 export interface ReportStats {
   /** Not acknowledged yet. */
   readonly queued: number
@@ -204,10 +204,10 @@ export class Reporter {
     return spool === undefined ? bufferBytes : spoolBytes
   }
 
-  /** Starts of runs and events need room. States of tasks and ends of runs are few, and are always taken. */
+  /** Starts of runs, events and scores need room. States of tasks and ends of runs are few, and are always taken. */
   private refusalOf({ kind, runId, text }: Report): string | undefined {
     if (this.isClosed) return 'the client is closed'
-    const needsRoom = kind === 'start' || kind === 'event'
+    const needsRoom = kind === 'start' || kind === 'event' || kind === 'score'
     // It would take the room of all others.
     if (needsRoom && text.length > this.capacity) return 'one is larger than the whole buffer'
     const isOver = this.fill >= (this.options.whenFull === 'drop' ? 1 : OVERFLOW)

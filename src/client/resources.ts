@@ -6,7 +6,7 @@ import type { CallOptions } from './request.ts'
 import { type OutputFrame, type OutputOptions, output } from './streams.ts'
 
 type Schemas = components['schemas']
-type QueryOfRun<Part extends 'events' | 'tasks' | 'children'> = ListQuery<`/api/v1/runs/{run_id}/${Part}`>
+type QueryOfRun<Part extends 'events' | 'tasks' | 'scores' | 'children'> = ListQuery<`/api/v1/runs/{run_id}/${Part}`>
 
 export interface CancelOptions extends CallOptions {
   readonly reason?: string | undefined
@@ -33,6 +33,11 @@ export class Runs {
   /** The tasks of a run, newest first. */
   tasks(runId: string, query: QueryOfRun<'tasks'> = {}, options?: CallOptions): PagePromise<Schemas['Task']> {
     return list(this.http, '/api/v1/runs/{run_id}/tasks', { path: { run_id: runId }, query }, options)
+  }
+
+  /** The scores of a run and of its parts, newest first. */
+  scores(runId: string, query: QueryOfRun<'scores'> = {}, options?: CallOptions): PagePromise<Schemas['Score']> {
+    return list(this.http, '/api/v1/runs/{run_id}/scores', { path: { run_id: runId }, query }, options)
   }
 
   /** The runs that a run has started, newest first. */

@@ -2,6 +2,7 @@ import type { components } from './generated/api.ts'
 import { uuidv7 } from './ids.ts'
 import { describeError, type JsonObject, objectText, objectTextOrProblem } from './json.ts'
 import type { Reporter } from './reporter.ts'
+import { reportScore, type ScoreArguments, type ScoreOptions } from './score.ts'
 
 export type Level = 'debug' | 'info' | 'warn' | 'error'
 
@@ -48,6 +49,7 @@ export interface EndOptions {
 /** What runs and tasks need of their client. */
 export interface Reporting {
   readonly reporter: Reporter
+  /** Ids of events and scores. */
   readonly newEventId: () => string
   /** The time, as the service wants it. */
   readonly now: () => string
@@ -160,6 +162,11 @@ export class Run extends TaskParent {
     }
   }
 
+  /** Reports a score of the run, or of a part of it: a number, `true` or `false`, a label, or options without a value. */
+  score(name: string, ...rest: ScoreArguments): Promise<void> {
+    return reportScore(this.reporting, this.runId, name, rest)
+  }
+
   override startTask(name: string, options: TaskOptions = {}): Task {
     return new Task(this.reporting, this, name, options, this.currentTaskId)
   }
@@ -228,6 +235,18 @@ export class Task extends TaskParent {
   /** Reports an event of the run that is part of this task. */
   event(type: string, payload?: unknown, options?: EventOptions): Promise<void> {
     return this.run.event(type, payload, { taskId: this.taskId, ...options })
+  }
+
+  /** Reports a score of this task, or of what the options name. */
+  score(name: string, ...rest: ScoreArguments): Promise<void> {
+    const [value, options] = rest
+    if (typeof value === 'object') return this.run.score(name, this.scored(value))
+    return this.run.score(name, value, this.scored(options))
+  }
+
+  private scored(options: ScoreOptions = {}): ScoreOptions {
+    const { eventId, sessionId } = options
+    return eventId === undefined && sessionId === undefined ? { taskId: this.taskId, ...options } : options
   }
 
   /** Reports that a part of this task has begun. */

@@ -1,10 +1,10 @@
 import { ServiceError } from './errors.ts'
-import type { EventBatch } from './event-batch.ts'
 import type { components } from './generated/api.ts'
 import { type Http, retryAfterOf } from './http.ts'
 import { isUuid } from './ids.ts'
 import type { Batch, Lane, Queued, QueuedTask } from './lane.ts'
 import type { Losses } from './losses.ts'
+import type { ReportBatch } from './report-batch.ts'
 import { backoff, sleep } from './timing.ts'
 
 /** The client was closed before the service answered. */
@@ -25,8 +25,10 @@ interface SenderOptions {
   readonly onOutage: (cause: unknown) => void
 }
 
-/** The most events that the service takes in one call, unless it is configured otherwise. */
+/** The most events or scores that the service takes in one call, unless it is configured otherwise. */
 const EVENTS_MAX = 5_000
+const EVENTS_PATH = '/api/ingest/v1/events?partial=true'
+const SCORES_PATH = '/api/ingest/v1/scores?partial=true'
 /** How many tasks of a run are sent concurrently. */
 const CONCURRENT_TASKS_MAX = 8
 /** An outage is reported when it has lasted this long. */
@@ -71,9 +73,12 @@ export class Sender {
     const batch = lane.take()
     if (batch.start !== undefined) lane.settleStart(await this.single(batch.start))
     if (lane.refusal !== undefined) return this.refuse(lane, batch)
-    const { events } = batch
-    const sending = events === undefined ? undefined : this.events(lane.runId, events)
-    await Promise.all([sending, this.tasks(lane.runId, batch.tasks)])
+    const { events, scores, tasks } = batch
+    await Promise.all([
+      events && this.batch(lane.runId, EVENTS_PATH, events),
+      scores && this.batch(lane.runId, SCORES_PATH, scores),
+      this.tasks(lane.runId, tasks),
+    ])
     if (batch.end !== undefined) await this.single(batch.end)
   }
 
@@ -112,11 +117,11 @@ export class Sender {
     }
   }
 
-  private async events(runId: string, batch: EventBatch): Promise<void> {
+  /** Sends events or scores. */
+  private async batch(runId: string, path: string, batch: ReportBatch): Promise<void> {
     const settled = { length: batch.size, marks: batch.marks }
     try {
-      const path = '/api/ingest/v1/events?partial=true'
-      const isAnswer = isAnswerForEvents(batch.count)
+      const isAnswer = isAnswerForBatch(batch.count)
       const accepted = (await this.deliver(path, batch.body(), isAnswer, batch.count > 1)) as Accepted
       batch.release()
       this.lastSeq = Math.max(this.lastSeq, accepted.last_seq ?? 0)
@@ -128,22 +133,23 @@ export class Sender {
       this.options.losses.reject('rejected', rejected.length, details.join('; '), runId)
     } catch (error) {
       if (error instanceof Abandoned) throw error
-      if (batch.count > 1 && concernsSomeEvents(error, runId)) await this.sendHalves(runId, batch)
+      if (batch.count > 1 && concernsSome(error, runId)) await this.sendHalves(runId, path, batch)
       else this.reject(settled, runId, error)
     }
   }
 
-  /** Splits the batch, so that one refused event does not fail the others. */
-  private async sendHalves(runId: string, batch: EventBatch): Promise<void> {
+  /** Splits the batch, so that one refused report does not fail the others. */
+  private async sendHalves(runId: string, path: string, batch: ReportBatch): Promise<void> {
     await this.readLimits()
-    for (const half of batch.halves()) await this.events(runId, half)
+    for (const half of batch.halves()) await this.batch(runId, path, half)
   }
 
-  private refuse(lane: Lane, { events, tasks, end }: Batch): void {
-    const marks = [...(events?.marks ?? []), ...tasks.flatMap((task) => task.marks)]
+  private refuse(lane: Lane, { events, scores, tasks, end }: Batch): void {
+    const marks = [...(events?.marks ?? []), ...(scores?.marks ?? []), ...tasks.flatMap((task) => task.marks)]
     if (end !== undefined) marks.push(end.mark)
     if (marks.length === 0) return
-    const length = (events?.size ?? 0) + lengthOf(tasks.flatMap(({ texts }) => texts)) + (end?.report.text.length ?? 0)
+    const texts = [...tasks.flatMap((task) => task.texts), ...(end === undefined ? [] : [end.report.text])]
+    const length = (events?.size ?? 0) + (scores?.size ?? 0) + lengthOf(texts)
     this.reject({ length, marks }, lane.runId, lane.refusal)
   }
 
@@ -267,8 +273,8 @@ interface Accepted {
   readonly rejected?: readonly { readonly index: number; readonly message: string }[]
 }
 
-/** Whether an answer is about that many events, and has the members that are read. */
-function isAnswerForEvents(count: number): (data: unknown) => boolean {
+/** Whether an answer is about that many events or scores, and has the members that are read. */
+function isAnswerForBatch(count: number): (data: unknown) => boolean {
   return (data) => {
     const { accepted, duplicates, last_seq = null, rejected = [] } = (data ?? {}) as Partial<Accepted>
     if (last_seq !== null && typeof last_seq !== 'number') return false
@@ -285,8 +291,8 @@ function isAnswerFor(member: string, id: string): (data: unknown) => boolean {
   }
 }
 
-/** Whether a refusal may be about only some of the events: about their content, and not about their run. */
-function concernsSomeEvents(error: unknown, runId: string): boolean {
+/** Whether a refusal may be about only some of a batch: about their content, and not about their run. */
+function concernsSome(error: unknown, runId: string): boolean {
   if (!(error instanceof ServiceError)) return false
   return error.status === 413 || (error.code === 'VALIDATION_ERROR' && isUuid(runId))
 }

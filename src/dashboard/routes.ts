@@ -1,9 +1,8 @@
-import { createHash } from 'node:crypto'
 import { basename, join } from 'node:path'
 import { Elysia } from 'elysia'
 import { ApiError } from '../base/errors.ts'
 import { IS_PACKAGE } from '../base/script.ts'
-import { preferredEncoding } from '../http/answer.ts'
+import { ALWAYS_ASK, NEVER_ASK, type StaticFile, sendStaticFile, toStaticFile } from '../http/static-file.ts'
 
 /** Nothing is loaded from other origins, no inline script runs, and no reported text becomes markup. */
 const POLICY = [
@@ -28,10 +27,6 @@ const SECURITY_HEADERS = {
   'cross-origin-resource-policy': 'same-origin',
 }
 
-/** The page is revalidated on each load; the URLs of the files that it loads contain a hash of their content. */
-const ALWAYS_ASK = 'no-cache'
-const NEVER_ASK = 'public, max-age=31536000, immutable'
-
 /**
  * The dashboard (docs/specification.md#operations): `GET /`, and what it loads under `/dashboard/`. The files need no
  * key; the page asks the user for one. They are bundled on first use, so that they do not delay the start of the
@@ -46,45 +41,21 @@ export function dashboardRoutes() {
     })
     return bundling
   }
-  return new Elysia({ name: 'dashboard', detail: { hide: true } })
-    .get('/', async ({ request }) => answer(request, (await bundle()).page, ALWAYS_ASK))
-    .get('/dashboard/:file', async ({ request, params }) => {
-      const file = (await bundle()).assets.get(params.file)
-      if (file === undefined) throw new ApiError('NOT_FOUND', 'the dashboard has no such file; GET / returns the page')
-      return answer(request, file, NEVER_ASK)
-    })
+  return (
+    new Elysia({ name: 'dashboard', detail: { hide: true } })
+      // The URLs of the files that the page loads contain a hash of their content.
+      .get('/', async ({ request }) => answer(request, (await bundle()).page, ALWAYS_ASK))
+      .get('/dashboard/:file', async ({ request, params }) => {
+        const file = (await bundle()).assets.get(params.file)
+        if (file === undefined)
+          throw new ApiError('NOT_FOUND', 'the dashboard has no such file; GET / returns the page')
+        return answer(request, file, NEVER_ASK)
+      })
+  )
 }
 
-function answer(request: Request, file: PageFile, cacheControl: string): Response {
-  const encoding = preferredEncoding(request.headers.get('accept-encoding'))
-  const etag = `"${file.hash}${encoding === null ? '' : `-${encoding}`}"`
-  const headers = new Headers({
-    ...SECURITY_HEADERS,
-    'content-type': file.type,
-    'cache-control': cacheControl,
-    vary: 'accept-encoding',
-    etag,
-  })
-  if (isFresh(request.headers.get('if-none-match'), etag)) return new Response(null, { status: 304, headers })
-  if (encoding === null) return new Response(file.bytes, { headers })
-  headers.set('content-encoding', encoding)
-  return new Response(file[encoding], { headers })
-}
-
-/** A cache may have marked the tag as weak, which makes no difference for whole files. */
-function isFresh(ifNoneMatch: string | null, etag: string): boolean {
-  if (ifNoneMatch === null) return false
-  return ifNoneMatch.split(',').some((tag) => tag.trim().replace(/^W\//, '') === etag || tag.trim() === '*')
-}
-
-/** A file of the page, ready to be sent. */
-interface PageFile {
-  readonly type: string
-  /** Hash of its content. */
-  readonly hash: string
-  readonly bytes: Uint8Array<ArrayBuffer>
-  readonly gzip: Uint8Array<ArrayBuffer>
-  readonly zstd: Uint8Array<ArrayBuffer>
+function answer(request: Request, file: StaticFile, cacheControl: string): Response {
+  return sendStaticFile(request, file, { ...SECURITY_HEADERS, 'cache-control': cacheControl })
 }
 
 /**
@@ -104,25 +75,14 @@ async function bundlePage() {
     // The SQL editor is a chunk that is loaded with its view.
     splitting: true,
   })
-  let page: PageFile | undefined
+  let page: StaticFile | undefined
   // By the last segment of their URL, which contains a hash of their content.
-  const assets = new Map<string, PageFile>()
+  const assets = new Map<string, StaticFile>()
   for (const output of outputs) {
-    const file = toFile(new Uint8Array(await output.arrayBuffer()), output.type)
+    const file = toStaticFile(new Uint8Array(await output.arrayBuffer()), output.type)
     if (output.path.endsWith('.html')) page = file
     else assets.set(basename(output.path), file)
   }
   if (page === undefined) throw new Error('the bundle of the dashboard has no page')
   return { page, assets }
-}
-
-function toFile(bytes: Uint8Array<ArrayBuffer>, type: string): PageFile {
-  return {
-    type,
-    hash: createHash('sha256').update(bytes).digest('base64url').slice(0, 22),
-    bytes,
-    gzip: Bun.gzipSync(bytes, { level: 9 }),
-    // Its type allows for shared memory, which it never uses.
-    zstd: Bun.zstdCompressSync(bytes, { level: 19 }) as Buffer<ArrayBuffer>,
-  }
 }

@@ -62,6 +62,56 @@ describe('delivery', () => {
     expect(client.stats.acknowledged).toBe(5_011)
   })
 
+  test('scores are sent together before the end of their run, and again with the same ids', async () => {
+    let refusals = 0
+    const { url, received } = serve((call) =>
+      call.path.endsWith('/scores') && refusals++ === 0 ? refuse(503, 'UNAVAILABLE')(call) : accept(call),
+    )
+    const { client, errors } = newClient(url)
+    const run = client.startRun()
+    run.score('correct', true)
+    run.score('similarity', 0.5, { id: 'mine', comment: 'half', createdAt: new Date(0) })
+    run.score('topic', 'billing', { eventId: 'e1' })
+    run.score('review', { text: 'Fine.', metadata: { by: 'Ada' } })
+    const task = run.startTask('answer')
+    task.score('tone', 'friendly')
+    task.score('chat', 1, { sessionId: 's' })
+    run.complete()
+    await client.close()
+    expect(errors).toEqual([])
+    expect(pathsOf(received).filter((path) => path !== 'tasks')).toEqual(['start', 'scores', 'scores', 'complete'])
+    const [first, second] = received.filter(({ path }) => path.endsWith('/scores')).map(({ text }) => text)
+    expect(second).toBe(first!)
+    const { scores } = JSON.parse(first!)
+    expect(scores).toMatchObject([
+      { name: 'correct', value: true, created_at: expect.any(String) },
+      { name: 'similarity', value: 0.5, id: 'mine', comment: 'half', created_at: '1970-01-01T00:00:00.000Z' },
+      { name: 'topic', label: 'billing', event_id: 'e1' },
+      { name: 'review', text: 'Fine.', metadata: { by: 'Ada' } },
+      { name: 'tone', label: 'friendly', task_id: task.taskId },
+      { name: 'chat', value: 1, session_id: 's' },
+    ])
+    expect(scores.map(({ run_id }: { run_id: string }) => run_id)).toEqual(Array(6).fill(run.runId))
+    expect(new Set(scores.map(({ id }: { id: string }) => id)).size).toBe(6)
+    expect(scores[5]).not.toHaveProperty('task_id')
+    expect(scores[2]).not.toHaveProperty('value')
+    expect(client.stats).toMatchObject({ acknowledged: 9, queued: 0, queuedBytes: 0 })
+  })
+
+  test('scores that JSON cannot express are counted, and take no others with them', async () => {
+    const { url, received } = serve(accept)
+    const { client, errors } = newClient(url)
+    const runId = crypto.randomUUID()
+    client.score(runId, 'nan', Number.NaN)
+    client.score(runId, 'two', 'a', { label: 'b' })
+    client.score(runId, 'odd', 1, { metadata: { n: 1n } })
+    client.score(runId, 'good', 1)
+    await client.close()
+    expect(errors.map(({ reason, runId: of }) => [reason, of])).toEqual(Array(3).fill(['invalid', runId]))
+    expect(JSON.parse(received[0]!.text).scores).toMatchObject([{ name: 'good', value: 1, run_id: runId }])
+    expect(client.stats).toMatchObject({ acknowledged: 1, rejected: 3 })
+  })
+
   test('reports of a task are sent as one while the first has not been sent', async () => {
     const { url, received } = serve(accept)
     const { client } = newClient(url)

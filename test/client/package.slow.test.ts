@@ -11,7 +11,7 @@ import { temporaryDirectory } from '../support/teardown.ts'
 
 const ROOT = join(import.meta.dir, '..', '..')
 const PACKAGE = join(ROOT, 'src', 'client')
-const GUIDES = ['README.md', 'docs/client.md', 'src/client/README.md']
+const GUIDES = ['docs/client.md', 'src/client/README.md']
 /** What the examples of the guides do not define themselves. */
 const GIVEN = `declare const client: import('agent-run-service-client').Client
 declare const agentId: string, runId: string, cursor: string
@@ -49,16 +49,16 @@ test('the packed package installs offline without dependencies, compiles under s
     for (const [i, code] of examples.entries())
       await Bun.write(join(project, `guide-${number}-${i}.ts`), `${code}export {}\n`)
   }
-  const [snippet] = await examplesOf('README.md')
-  await Bun.write(join(project, 'readme.ts'), `${snippet}console.log(result)\n`)
+  const [first] = await examplesOf('docs/client.md')
+  await Bun.write(join(project, 'first.ts'), `${first}console.log(result)\n`)
   await Bun.write(join(project, 'tsconfig.json'), JSON.stringify(STRICT))
   await symlink(join(ROOT, 'node_modules', '@types'), join(project, 'node_modules', '@types'))
   await compile(['-p', '.'], project)
-  const env = { AGENT_RUN_URL: service.url, AGENT_RUN_KEY: agentKey, AGENT_RUN_AGENT_ID: agentId }
+  const env = { AGENT_RUN_URL: service.url, AGENT_RUN_KEY: agentKey, AGENT_RUN_AGENT_ID: agentId, AGENT: agentId }
   expect(JSON.parse(await runTool(['node', 'use.js'], project, { env }))).toEqual({
     ...{ result: { answer: 42 }, status: 'completed', acknowledged: 6, dropped: 0, errors: 0 },
   })
-  expect(await runTool(['node', 'readme.js'], project, { env })).toBe("{ answer: 'It is in Leipzig.' }\n")
+  expect(await runTool(['node', 'first.js'], project, { env })).toBe('{ answer: 2 }\n')
   const { items } = (await service.api('GET', '/api/v1/runs?tag=package')).data
   expect(items).toMatchObject([{ status: 'completed', agent_id: agentId, event_count: expect.any(Number) }])
   const events = await service.api('GET', `/api/v1/runs/${items[0].run_id}/events`)

@@ -99,6 +99,43 @@ print(json.dumps([[e.reason, e.reports] for e in errors] + [client.stats._asdict
     expect(stats).toMatchObject({ acknowledged: 4, rejected: 2, dropped: 0, queued: 0, queued_bytes: 0 })
   })
 
+  test('scores of a run, its parts and an earlier run are there once; what is refused takes no others with it', async () => {
+    const spool = join(await temporaryDirectory(), 'spool')
+    const output = await run(
+      `errors = []
+client = Client(on_error=errors.append, spool=os.environ["SPOOL"])
+with client.run() as run:
+    run.event("llm.call", id="call-1")
+    run.score("correct", True)
+    run.score("similarity", 0.25, id="s1")
+    run.score("similarity", 0.75, id="s1", comment="again", source="judge", metadata={"model": "m"})
+    run.score("answer", "right", event_id="call-1")
+    run.score("", 1)
+    run.score("nan", float("nan"))
+    run.score("two", "a", label="b")
+    with run.task("step") as task:
+        task.score("review", text="é🎉")
+client.score(run.run_id, "feedback", False, id="user-1", source="person")
+client.close()
+owner = Client(key="${service.workspaceKey}")
+print(json.dumps([list(owner.runs.scores(run.run_id))[::-1], task.task_id, [[e.reason, e.reports] for e in errors]]))`,
+      { SPOOL: spool },
+    )
+    const [scores, taskId, errors] = JSON.parse(output)
+    expect(scores).toMatchObject([
+      { name: 'correct', value: true, label: null, source: 'api', task_id: null },
+      { name: 'similarity', value: 0.75, id: 's1', comment: 'again', source: 'judge', metadata: { model: 'm' } },
+      { name: 'answer', value: null, label: 'right', event_id: 'call-1' },
+      { name: 'review', text: 'é🎉', task_id: taskId },
+      { name: 'feedback', value: false, source: 'person' },
+    ])
+    expect(errors.toSorted()).toEqual([
+      ['invalid', 1],
+      ['invalid', 1],
+      ['rejected', 1],
+    ])
+  })
+
   test('SIGTERM sends what was reported, and then ends the program', async () => {
     const child = await start(`client = Client(flush_interval=60)
 run = client.run()

@@ -102,6 +102,40 @@ describe('a run around a function', () => {
   })
 })
 
+test('scores of a run, its parts and an earlier run are there once; what is refused takes no others with it', async () => {
+  const { client, errors } = newClient()
+  const earlier = client.startRun()
+  earlier.complete()
+  await client.flush()
+  const run = client.startRun()
+  run.event('llm.call', {}, { id: 'call-1' })
+  run.score('correct', true)
+  run.score('similarity', 0.25, { id: 's1' })
+  run.score('similarity', 0.75, { id: 's1', comment: 'again', source: 'judge', metadata: { model: 'm' } })
+  run.score('answer', 'right', { eventId: 'call-1' })
+  run.score('', 1)
+  const task = run.startTask('step')
+  task.score('review', { text: 'Zu lang. ä€🎉' })
+  task.complete()
+  run.complete()
+  client.score(earlier.runId, 'feedback', false, { id: 'user-1', source: 'person' })
+  client.score(crypto.randomUUID(), 'nobody', 1)
+  expect(await client.close()).toBe(true)
+  expect(errors.map(({ reason, reports }) => [reason, reports])).toEqual([
+    ['rejected', 1],
+    ['rejected', 1],
+  ])
+  const owner = newClient({ key: service.workspaceKey }).client
+  const scoresOf = async (runId: string) => (await Array.fromAsync(owner.runs.scores(runId))).toReversed()
+  expect(await scoresOf(run.runId)).toMatchObject([
+    { name: 'correct', value: true, label: null, source: 'api', task_id: null },
+    { name: 'similarity', value: 0.75, id: 's1', comment: 'again', source: 'judge', metadata: { model: 'm' } },
+    { name: 'answer', value: null, label: 'right', event_id: 'call-1' },
+    { name: 'review', text: 'Zu lang. ä€🎉', task_id: task.taskId },
+  ])
+  expect(await scoresOf(earlier.runId)).toMatchObject([{ name: 'feedback', value: false, source: 'person' }])
+})
+
 describe('a run', () => {
   test('fails with the message and the details of the error, which is thrown again', async () => {
     const { client } = newClient()

@@ -35,6 +35,12 @@ const QUERIES: readonly SavedQuery[] = [
     chart: { kind: 'area' },
   },
   {
+    name: 'Demo: scores',
+    description: 'What a judge thinks of the answers, and the thumbs of users.',
+    query: `SELECT ${BUCKET}, name, avg(value) AS mean\nFROM scores\nWHERE ${WITHIN} AND value IS NOT NULL\nGROUP BY time, name\nORDER BY time`,
+    chart: { kind: 'line' },
+  },
+  {
     name: 'Demo: what goes wrong',
     description: 'The most frequent errors, with their agents.',
     query: `SELECT agent_name, error_message, count() AS runs, max(created_at) AS last\nFROM runs\nWHERE ${WITHIN} AND status = 'failed'\nGROUP BY agent_name, error_message\nORDER BY runs DESC\nLIMIT 20`,

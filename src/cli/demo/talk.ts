@@ -47,7 +47,7 @@ interface Usage {
   readonly reasoningTokens: number
 }
 
-const PRICES = createPrices()
+const PRICES = await createPrices().loaded()
 const CHARACTERS_PER_TOKEN = 3.8
 /** Providers cache prefixes of at least this many tokens, in steps of this many. */
 const CACHE_MIN = 1_024
@@ -156,7 +156,7 @@ export class Talk {
 
   /** In USD, by the list price. */
   private costOf(usage: Usage): number {
-    return Math.round((PRICES.costUsd(this.model.name, usage) ?? 0) * 1e6) / 1e6
+    return Math.round((PRICES.costUsd(this.model.name, usage, Date.now()) ?? 0) * 1e6) / 1e6
   }
 
   private toolCall({

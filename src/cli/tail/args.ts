@@ -9,7 +9,7 @@ import { parseSince, type Since } from './since.ts'
 const FILTERS = {
   agent: ['agent_id', '<id>', 'only these agents'],
   run: ['run_id', '<id>', 'only these runs'],
-  kind: ['kind', '<kind>', 'event, task or run'],
+  kind: ['kind', '<kind>', 'event, task, run or score'],
   type: ['type', '<type>', 'events of these types; tool.* matches a prefix'],
   level: ['level', '<level>', 'events of at least this level: debug, info, warn, error'],
   status: ['status', '<status>', 'runs and tasks with this status'],

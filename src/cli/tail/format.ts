@@ -65,11 +65,16 @@ const STATUS_STYLES = lookup<Style>({
   awaiting_input: 'yellow',
 })
 
-function describe({ kind, event, task, run }: ActivityItem, json: string): Description {
+function describe({ kind, event, task, run, score }: ActivityItem, json: string): Description {
   if (event !== undefined) {
     const payload = member(member(json, 'event') ?? '{}', 'payload') ?? '{}'
     const levelStyle = LEVEL_STYLES.get(event.level) ?? 'plain'
     return { level: event.level, levelStyle, type: event.type, typeStyle: 'plain', summary: summarise(payload) }
+  }
+  if (score !== undefined) {
+    const verdict = [score.value, score.label, score.text].find((part) => part !== null)
+    const summary = [`${score.name}=${verdict}`, score.comment ?? ''].filter((part) => part !== '').join('  ')
+    return { level: '', levelStyle: 'plain', type: `score ${score.source}`, typeStyle: 'plain', summary }
   }
   const status = task?.status ?? run?.status ?? ''
   const said = task !== undefined ? [task.name, task.error_message] : run !== undefined ? outcome(run) : []

@@ -269,6 +269,50 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/ingest/v1/scores": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Score runs
+         * @description A 200 means that every accepted score is on stable storage. All scores are stored or none, unless `partial=true`. The latest score with an id replaces the earlier ones.
+         */
+        post: operations["addScores"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/runs/{run_id}/scores": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the scores of a run
+         * @description The latest state of each, the one stored last first. Read from ClickHouse, like events.
+         */
+        get: operations["listScores"];
+        put?: never;
+        /**
+         * Score a run
+         * @description One score. A feed token that was created with `scores` may write scores of its names for its run; it sends only `name`, the value and what is scored, because the id derives from its subject.
+         */
+        post: operations["addRunScore"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/otlp/v1/traces": {
         parameters: {
             query?: never;
@@ -323,6 +367,46 @@ export interface paths {
          * @description OTLP/HTTP in protobuf or JSON, optionally compressed with gzip or zstd. Not stored: all data points are rejected. A repeated export changes nothing. A 200 says that everything that was not rejected is on stable storage; X-First-Seq and X-Last-Seq are the positions of the events. The key is a bearer token, X-API-Key or the password of Basic auth.
          */
         post: operations["exportMetrics"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/openai/v1/traces/ingest": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Ingest traces of the OpenAI Agents SDK
+         * @description What the exporter of the SDK sends: traces and spans that have ended. A trace is a run, a span a task and an event. A repeated call changes nothing. If some items are invalid, the others are stored, and the error names the first one. X-First-Seq and X-Last-Seq are the positions of the events.
+         */
+        post: operations["ingestOpenAiTraces"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/public/ingestion": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Report a batch of a Langfuse SDK
+         * @description Traces, observations and scores as the Langfuse SDKs send them, up to 4.5 MB. The key is the secret key of the SDK: the password of Basic auth. A repeated batch changes nothing. Every event without an error is on stable storage.
+         */
+        post: operations["ingestLangfuseBatch"];
         delete?: never;
         options?: never;
         head?: never;
@@ -660,7 +744,7 @@ export interface paths {
         put?: never;
         /**
          * Create a feed token
-         * @description A short-lived, read-only token for `?token=` of a feed, because browsers cannot send a header there. It sees no more than the key does, and stops working with it.
+         * @description A short-lived token for `?token=` of a feed, because browsers cannot send a header there. It only reads, unless it has `scores`. It sees no more than the key does, and stops working with it.
          */
         post: operations["createFeedToken"];
         delete?: never;
@@ -1742,12 +1826,16 @@ export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
         /** @description Something that happened in the workspace. */
-        Activity: components["schemas"]["EventActivity"] | components["schemas"]["TaskActivity"] | components["schemas"]["RunActivity"];
+        Activity: components["schemas"]["EventActivity"] | components["schemas"]["TaskActivity"] | components["schemas"]["RunActivity"] | components["schemas"]["ScoreActivity"];
         /**
          * @description What an activity is about.
          * @enum {string}
          */
-        ActivityKind: "event" | "task" | "run";
+        ActivityKind: "event" | "task" | "run" | "score";
+        AddScores: {
+            /** @description The scores, in order. Of any runs. */
+            scores: components["schemas"]["NewScore"][];
+        };
         /** @description An agent. Fields that its runtime type does not have are null. */
         Agent: {
             /**
@@ -1771,6 +1859,12 @@ export interface components {
             output_schema: {
                 [key: string]: unknown;
             } | null;
+            /** @description A JSON Schema that the `input` of each run must match; null: any input. */
+            input_schema: {
+                [key: string]: unknown;
+            } | null;
+            /** @description `mcp`: the agent is a tool of the MCP server of this service. */
+            expose: "mcp"[] | null;
             /** @description Whether the model may ask its caller a question. */
             allow_input_requests: boolean | null;
             /** @description Sampling temperature; null: the model's default. */
@@ -1882,6 +1976,12 @@ export interface components {
             output_schema: {
                 [key: string]: unknown;
             } | null;
+            /** @description A JSON Schema that the `input` of each run must match; null: any input. */
+            input_schema: {
+                [key: string]: unknown;
+            } | null;
+            /** @description `mcp`: the agent is a tool of the MCP server of this service. */
+            expose: "mcp"[] | null;
             /** @description Whether the model may ask its caller a question. */
             allow_input_requests: boolean | null;
             /** @description Sampling temperature; null: the model's default. */
@@ -2538,6 +2638,12 @@ export interface components {
             output_schema?: {
                 [key: string]: unknown;
             } | null;
+            /** @description A JSON Schema that the `input` of each run must match. */
+            input_schema?: {
+                [key: string]: unknown;
+            } | null;
+            /** @description `mcp`: the agent is a tool of the MCP server of this service. Default none. */
+            expose?: "mcp"[] | null;
             /** @description Lets the model ask its caller a question. Default false. */
             allow_input_requests?: boolean;
             /** @description Sampling temperature; null: the model's default. */
@@ -2635,6 +2741,18 @@ export interface components {
              * @description Limits the token to this run.
              */
             run_id?: string;
+            /** @description The token may write up to 100 scores of one run, for ratings in a browser. They have the source `person`. */
+            scores?: {
+                /**
+                 * Format: uuid
+                 * @description The run that it may score, and the only one whose activity it sees.
+                 */
+                run_id: string;
+                /** @description The names of the scores that it may write. */
+                names: string[];
+                /** @description Whose scores they are, such as your id of the user: a later token with the same subject can change them. Default: only this token can. */
+                subject?: string;
+            };
             /** @description Lifetime in seconds; 900 by default. */
             ttl_seconds?: number;
         };
@@ -2782,6 +2900,12 @@ export interface components {
             output_schema?: {
                 [key: string]: unknown;
             } | null;
+            /** @description A JSON Schema that the `input` of each run must match. */
+            input_schema?: {
+                [key: string]: unknown;
+            } | null;
+            /** @description `mcp`: the agent is a tool of the MCP server of this service. Default none. */
+            expose?: "mcp"[] | null;
             /** @description Lets the model ask its caller a question. Default false. */
             allow_input_requests?: boolean;
             /** @description Sampling temperature; null: the model's default. */
@@ -3530,12 +3654,12 @@ export interface components {
             agent_id?: string | string[];
             /** @description Activity of these runs. */
             run_id?: string | string[];
-            /** @description Events and tasks only: of these tasks. */
+            /** @description Events, scores and tasks only: of these tasks. */
             task_id?: string | string[];
             /** @description Runs only: of these sessions. */
             session_id?: string | string[];
             /** @description Activity of these kinds. */
-            kind?: ("event" | "task" | "run") | ("event" | "task" | "run")[];
+            kind?: ("event" | "task" | "run" | "score") | ("event" | "task" | "run" | "score")[];
             /** @description Events only: these types. A trailing `*` matches a prefix. */
             type?: string | string[];
             /** @description Events only: this level or higher. */
@@ -3746,6 +3870,79 @@ export interface components {
             replaced_by: string | null;
             /** @description The secret: shown only now and not stored. */
             key: string;
+        };
+        NewRunScore: {
+            /** @description Identifies the score in its run: a later score with the same id replaces it, and one with the same content is a duplicate. Default: a new ULID. */
+            id?: string;
+            /**
+             * Format: uuid
+             * @description The task of the run that is scored. At most one of task, event and session.
+             */
+            task_id?: string;
+            /** @description The event of the run that is scored. */
+            event_id?: string;
+            /** @description The session that is scored. */
+            session_id?: string;
+            /** @description What is scored, such as `correctness`. */
+            name: string;
+            /** @description A number, or true or false, which SQL shows as 1 and 0. */
+            value?: number | boolean;
+            /** @description A category, such as `refund`. */
+            label?: string;
+            /** @description A verdict in words. */
+            text?: string;
+            /** @description The reason for the score. */
+            comment?: string;
+            /** @description Default: `person` for people who are signed in and for feed tokens, otherwise `api`. */
+            source?: components["schemas"]["ScoreSource"];
+            /** @description Any other data to store with the score. Default `{}`. */
+            metadata?: {
+                [key: string]: unknown;
+            };
+            /**
+             * Format: date-time
+             * @description When the score was given. Default: the time of the call.
+             */
+            created_at?: string;
+        };
+        NewScore: {
+            /**
+             * Format: uuid
+             * @description The run that is scored.
+             */
+            run_id: string;
+            /** @description Identifies the score in its run: a later score with the same id replaces it, and one with the same content is a duplicate. Default: a new ULID. */
+            id?: string;
+            /**
+             * Format: uuid
+             * @description The task of the run that is scored. At most one of task, event and session.
+             */
+            task_id?: string;
+            /** @description The event of the run that is scored. */
+            event_id?: string;
+            /** @description The session that is scored. */
+            session_id?: string;
+            /** @description What is scored, such as `correctness`. */
+            name: string;
+            /** @description A number, or true or false, which SQL shows as 1 and 0. */
+            value?: number | boolean;
+            /** @description A category, such as `refund`. */
+            label?: string;
+            /** @description A verdict in words. */
+            text?: string;
+            /** @description The reason for the score. */
+            comment?: string;
+            /** @description Default: `person` for people who are signed in and for feed tokens, otherwise `api`. */
+            source?: components["schemas"]["ScoreSource"];
+            /** @description Any other data to store with the score. Default `{}`. */
+            metadata?: {
+                [key: string]: unknown;
+            };
+            /**
+             * Format: date-time
+             * @description When the score was given. Default: the time of the call.
+             */
+            created_at?: string;
         };
         /** @description An endpoint with its new secret. */
         NewWebhook: {
@@ -4845,6 +5042,150 @@ export interface components {
             items: components["schemas"]["SavedQuery"][];
             /** @description `cursor` of the next page; null at the end of the list. */
             next_cursor: string | null;
+        };
+        /** @description The latest state of a score. */
+        Score: {
+            /** @description Identifies the score in its run. */
+            id: string;
+            /**
+             * Format: uuid
+             * @description The task that is scored.
+             */
+            task_id: string | null;
+            /** @description The event that is scored. */
+            event_id: string | null;
+            /** @description The session that is scored. */
+            session_id: string | null;
+            /** @description What is scored. */
+            name: string;
+            /** @description A number, or true or false; null if the score has only a label or text. */
+            value: (number | boolean) | null;
+            /** @description A category. */
+            label: string | null;
+            /** @description A verdict in words. */
+            text: string | null;
+            /** @description The reason for the score. */
+            comment: string | null;
+            source: components["schemas"]["ScoreSource"];
+            /** @description Data that the caller stores with the score. */
+            metadata: {
+                [key: string]: unknown;
+            };
+            /**
+             * Format: date-time
+             * @description When the score was given.
+             * @example 2026-01-31T09:30:00.123Z
+             */
+            created_at: string;
+            /**
+             * Format: uuid
+             * @description The run that is scored.
+             */
+            run_id: string;
+            /**
+             * Format: uuid
+             * @description The agent of that run.
+             */
+            agent_id: string;
+            /** @description Its position in the order of acceptance, as in the cursors of feeds. */
+            seq: number;
+            /**
+             * Format: date-time
+             * @description When the service accepted it.
+             * @example 2026-01-31T09:30:00.123Z
+             */
+            received_at: string;
+        };
+        /** @description A run was scored. */
+        ScoreActivity: {
+            /** @description Its position: a feed that resumes after it continues with the next activity. */
+            cursor: string;
+            /**
+             * Format: uuid
+             * @description The agent that it is about.
+             */
+            agent_id: string;
+            /**
+             * Format: uuid
+             * @description The run that it is about.
+             */
+            run_id: string;
+            /**
+             * Format: date-time
+             * @description When the service accepted it.
+             * @example 2026-01-31T09:30:00.123Z
+             */
+            received_at: string;
+            /**
+             * @description A run was scored, or a score was replaced.
+             * @constant
+             */
+            kind: "score";
+            score: components["schemas"]["ScoreOfFeed"];
+        };
+        /** @description A score of a run. */
+        ScoreOfFeed: {
+            /** @description Identifies the score in its run. */
+            id: string;
+            /**
+             * Format: uuid
+             * @description The task that is scored.
+             */
+            task_id: string | null;
+            /** @description The event that is scored. */
+            event_id: string | null;
+            /** @description The session that is scored. */
+            session_id: string | null;
+            /** @description What is scored. */
+            name: string;
+            /** @description A number, or true or false; null if the score has only a label or text. */
+            value: (number | boolean) | null;
+            /** @description A category. */
+            label: string | null;
+            /** @description A verdict in words. */
+            text: string | null;
+            /** @description The reason for the score. */
+            comment: string | null;
+            source: components["schemas"]["ScoreSource"];
+            /** @description Data that the caller stores with the score. */
+            metadata: {
+                [key: string]: unknown;
+            };
+            /**
+             * Format: date-time
+             * @description When the score was given.
+             * @example 2026-01-31T09:30:00.123Z
+             */
+            created_at: string;
+        };
+        /** @description A page of a list, newest first. */
+        ScorePage: {
+            /** @description The items of this page, newest first. */
+            items: components["schemas"]["Score"][];
+            /** @description `cursor` of the next page; null at the end of the list. */
+            next_cursor: string | null;
+        };
+        /**
+         * @description Who or what gave the score.
+         * @enum {string}
+         */
+        ScoreSource: "api" | "person" | "judge" | "import";
+        ScoresAccepted: {
+            /** @description Scores that were stored. */
+            accepted: number;
+            /** @description Scores that their run already had, with the same id and content; they were not stored again. */
+            duplicates: number;
+            /** @description Position of the first score stored; null when none was. */
+            first_seq: number | null;
+            /** @description Position of the last score stored; null when none was. */
+            last_seq: number | null;
+            /** @description With ?partial=true: the scores that were not stored. */
+            rejected?: {
+                /** @description Index of the score in the request, from 0. */
+                index: number;
+                /** @description What is wrong with it. */
+                message: string;
+            }[];
         };
         /** @description Where a run has what was searched. */
         SearchMatch: {
@@ -6424,6 +6765,142 @@ export interface operations {
             503: components["responses"]["UNAVAILABLE"];
         };
     };
+    addScores: {
+        parameters: {
+            query?: {
+                /** @description Store the valid scores and list the others. */
+                partial?: "true" | "false";
+            };
+            header?: {
+                /** @description A repeated call with the same key gets the answer of the first one, for 24 hours. */
+                "Idempotency-Key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["AddScores"];
+            };
+        };
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Idempotent-Replayed": components["headers"]["Idempotent-Replayed"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["ScoresAccepted"];
+                        /** @description Null: the call succeeded. */
+                        error: null;
+                    };
+                };
+            };
+            400: components["responses"]["VALIDATION_ERROR"];
+            401: components["responses"]["UNAUTHENTICATED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            409: components["responses"]["CONFLICT"];
+            413: components["responses"]["PAYLOAD_TOO_LARGE"];
+            429: components["responses"]["RATE_LIMITED"];
+            500: components["responses"]["INTERNAL"];
+            503: components["responses"]["UNAVAILABLE"];
+        };
+    };
+    listScores: {
+        parameters: {
+            query?: {
+                /** @description Items per page; default 50. */
+                limit?: number;
+                /** @description `next_cursor` of the previous page. */
+                cursor?: string;
+            };
+            header?: never;
+            path: {
+                /** @description The run. */
+                run_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page of a list, newest first. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["ScorePage"];
+                        /** @description Null: the call succeeded. */
+                        error: null;
+                    };
+                };
+            };
+            400: components["responses"]["VALIDATION_ERROR"];
+            401: components["responses"]["UNAUTHENTICATED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            429: components["responses"]["RATE_LIMITED"];
+            500: components["responses"]["INTERNAL"];
+            503: components["responses"]["UNAVAILABLE"];
+        };
+    };
+    addRunScore: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A repeated call with the same key gets the answer of the first one, for 24 hours. */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                /** @description The run. */
+                run_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewRunScore"];
+            };
+        };
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Idempotent-Replayed": components["headers"]["Idempotent-Replayed"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["ScoresAccepted"];
+                        /** @description Null: the call succeeded. */
+                        error: null;
+                    };
+                };
+            };
+            400: components["responses"]["VALIDATION_ERROR"];
+            401: components["responses"]["UNAUTHENTICATED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            409: components["responses"]["CONFLICT"];
+            413: components["responses"]["PAYLOAD_TOO_LARGE"];
+            429: components["responses"]["RATE_LIMITED"];
+            500: components["responses"]["INTERNAL"];
+            503: components["responses"]["UNAVAILABLE"];
+        };
+    };
     exportTraces: {
         parameters: {
             query?: never;
@@ -6573,6 +7050,99 @@ export interface operations {
                         error: null;
                     };
                     "application/x-protobuf": string;
+                };
+            };
+        };
+    };
+    ingestOpenAiTraces: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    data: Record<string, never>[];
+                };
+            };
+        };
+        responses: {
+            /** @description Everything is on stable storage. */
+            204: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description An error in the shape of OpenAI's API, without the envelope. */
+            default: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description error. */
+                        data: Record<string, never>;
+                        /** @description Null: the call succeeded. */
+                        error: null;
+                    };
+                };
+            };
+        };
+    };
+    ingestLangfuseBatch: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": Record<string, never>;
+            };
+        };
+        responses: {
+            /** @description The result of every event: successes and errors. */
+            207: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description successes and errors. */
+                        data: Record<string, never>;
+                        /** @description Null: the call succeeded. */
+                        error: null;
+                    };
+                };
+            };
+            /** @description An error, without the envelope. */
+            default: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description message and error. */
+                        data: Record<string, never>;
+                        /** @description Null: the call succeeded. */
+                        error: null;
+                    };
                 };
             };
         };
@@ -7469,7 +8039,7 @@ export interface operations {
                 agent_id?: string[];
                 /** @description Activity of this run. Repeatable; matches any of the values. */
                 run_id?: string[];
-                /** @description Events and tasks only: of this task. Repeatable; matches any of the values. */
+                /** @description Events, scores and tasks only: of this task. Repeatable; matches any of the values. */
                 task_id?: string[];
                 /** @description Runs only: of this session. Repeatable; matches any of the values. */
                 session_id?: string[];

@@ -1,5 +1,6 @@
 import type { Client } from '../../../client/index.ts'
 import type { Task } from '../../../client/run.ts'
+import { scoresOf } from '../content/scores.ts'
 import type { PlannedTask } from '../plan.ts'
 import type { Sender } from './sender.ts'
 
@@ -9,7 +10,8 @@ export const FLUSH_TIMEOUT_MS = 60_000
 /** Reports with our client, in the background. Only for the present, because the client takes the time itself. */
 export function clientSender(client: Client, agentId: string, onEvent: (id: string) => void): Sender {
   return {
-    async start({ steps: _steps, outcome: _outcome, ...options }, parentRunId) {
+    async start(plan, parentRunId) {
+      const { steps: _steps, outcome: _outcome, ...options } = plan
       const run = client.startRun({ ...options, agentId, parentRunId })
       const tasks = new Map<PlannedTask, Task>()
       const partOf = (task: PlannedTask | undefined) => (task === undefined ? run : (tasks.get(task) ?? run))
@@ -27,6 +29,7 @@ export function clientSender(client: Client, agentId: string, onEvent: (id: stri
           } else endTask(tasks.get(moment.task), moment.task)
         },
         async end(outcome) {
+          for (const { name, value, label, ...rest } of scoresOf(plan)) void run.score(name, value ?? label ?? '', rest)
           if (outcome.status === 'completed') return run.complete(outcome.output)
           if (outcome.status === 'failed') return run.fail(Object.assign(new Error(outcome.message), outcome.detail))
           await client.flush(FLUSH_TIMEOUT_MS)

@@ -1,4 +1,5 @@
 import type { Client } from '../../../client/index.ts'
+import { scoresOf } from '../content/scores.ts'
 import type { Outcome, PlannedEvent, PlannedTask } from '../plan.ts'
 import type { Sender } from './sender.ts'
 
@@ -61,9 +62,14 @@ export function httpSender(client: Client, agentId: string, options: HttpOptions
           if (later === undefined) await report(body)
           else later(() => report(body))
         },
-        async end(outcome) {
+        async end(outcome, at) {
           await endRun(client, run_id, outcome)
           if (events.length > 0) later?.(() => send(events))
+          const scores = scoresOf(plan).map((score) => ({ ...score, run_id, created_at: timeOf(at) }))
+          const score = () => client.request('POST', '/api/ingest/v1/scores', { body: { scores } })
+          if (scores.length === 0) return
+          if (later === undefined) await score()
+          else later(score)
         },
       }
     },

@@ -57,6 +57,10 @@ class Runs(_Resource):
         """The tasks of a run, newest first."""
         return self._list(f"/api/v1/runs/{segment(run_id)}/tasks", filters)
 
+    def scores(self, run_id: str, **filters: Any) -> Iterator[Dict[str, Any]]:
+        """The scores of a run and of its parts, newest first."""
+        return self._list(f"/api/v1/runs/{segment(run_id)}/scores", filters)
+
     def children(self, run_id: str, **filters: Any) -> Iterator[Dict[str, Any]]:
         """The runs that a run has started, newest first."""
         return self._list(f"/api/v1/runs/{segment(run_id)}/children", filters)

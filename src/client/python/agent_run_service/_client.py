@@ -9,7 +9,7 @@ from ._exit import on_exit
 from ._http import Http, Secret
 from ._ids import event_ids
 from ._reporter import Reporter, ReporterOptions, Stats
-from ._run import Reporting, Run, start_run
+from ._run import Reporting, Run, ScoreValue, report_score, start_run
 from ._spool import Spool
 
 _WARNING_INTERVAL_SECONDS = 5.0
@@ -97,6 +97,10 @@ class Client:
             "input": input,
         }
         return start_run(self._reporting, fields)
+
+    def score(self, run_id: str, name: str, value: ScoreValue = None, **options: Any) -> None:
+        """Reports a score of any run, with the options of `run.score`."""
+        report_score(self._reporting, run_id, name, value, **options)
 
     def flush(self, timeout: Optional[float] = None) -> bool:
         """Sends all reports now. Returns whether all that was reported before is acknowledged or refused."""

@@ -1,9 +1,9 @@
 import json
 from typing import Dict, List, NamedTuple, Optional, Tuple
 
-from ._report import EVENT, START, TASK, Report
+from ._report import EVENT, SCORE, START, TASK, Report
 
-#: The most characters of the events of a call.
+#: The most characters of the events or scores of a call.
 BATCH_LENGTH_MAX = 512 * 1024
 
 
@@ -15,11 +15,12 @@ class Queued(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """What is sent of a run in one go: the start, then events and tasks, then the end."""
+    """What is sent of a run in one go: the start, then events, tasks and scores, then the end."""
 
     run_id: str
     start: Optional[Queued]
     events: List[Queued]
+    scores: List[Queued]
     #: By the id of the task.
     tasks: Dict[str, List[Queued]]
     end: Optional[Queued]
@@ -33,12 +34,15 @@ class Lane:
         self._start: Optional[Queued] = None
         self._end: Optional[Queued] = None
         self._events: List[Queued] = []
+        self._scores: List[Queued] = []
         self._tasks: Dict[str, List[Queued]] = {}
 
     def add(self, report: Report, mark: int) -> None:
         queued = Queued(report, mark)
         if report.kind == EVENT:
             self._events.append(queued)
+        elif report.kind == SCORE:
+            self._scores.append(queued)
         elif report.kind == TASK:
             self._tasks.setdefault(report.task_id or "", []).append(queued)
         elif report.kind == START:
@@ -48,23 +52,18 @@ class Lane:
 
     @property
     def is_empty(self) -> bool:
-        return not (self._start or self._events or self._tasks or self._end)
+        return not (self._start or self._events or self._scores or self._tasks or self._end)
 
     def take(self, events_max: int) -> Batch:
         """Removes what can be sent in one go. The end is only part of it when nothing else is left."""
-        count, length = 0, 0
-        for event in self._events[:events_max]:
-            length += len(event.report.text)
-            if count > 0 and length > BATCH_LENGTH_MAX:
-                break
-            count += 1
-        events, self._events = self._events[:count], self._events[count:]
+        events, self._events = _split(self._events, events_max)
+        scores, self._scores = _split(self._scores, events_max)
         start, self._start = self._start, None
         tasks, self._tasks = self._tasks, {}
-        end = None if self._events else self._end
+        end = None if self._events or self._scores else self._end
         if end is not None:
             self._end = None
-        return Batch(self.run_id, start, events, tasks, end)
+        return Batch(self.run_id, start, events, scores, tasks, end)
 
 
 class SettledMark:
@@ -96,6 +95,17 @@ def merged(reports: List[Queued]) -> str:
     return json.dumps(members, separators=(",", ":"))
 
 
-def halves(events: List[Queued]) -> Tuple[List[Queued], List[Queued]]:
-    middle = len(events) // 2
-    return events[:middle], events[middle:]
+def _split(reports: List[Queued], count_max: int) -> Tuple[List[Queued], List[Queued]]:
+    """What can be sent in one call, and the rest."""
+    count, length = 0, 0
+    for queued in reports[:count_max]:
+        length += len(queued.report.text)
+        if count > 0 and length > BATCH_LENGTH_MAX:
+            break
+        count += 1
+    return reports[:count], reports[count:]
+
+
+def halves(reports: List[Queued]) -> Tuple[List[Queued], List[Queued]]:
+    middle = len(reports) // 2
+    return reports[:middle], reports[middle:]

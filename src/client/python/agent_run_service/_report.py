@@ -3,6 +3,7 @@ from typing import NamedTuple, Optional
 #: Kinds of reports. Those of a run's start and end name the operation that takes them.
 START = "start"
 EVENT = "event"
+SCORE = "score"
 TASK = "task"
 COMPLETE = "complete"
 FAIL = "fail"

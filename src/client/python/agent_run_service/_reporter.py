@@ -7,7 +7,7 @@ from typing import Callable, Dict, List, NamedTuple, Optional
 from ._errors import ReportError
 from ._http import Http
 from ._lane import BATCH_LENGTH_MAX, Lane, Queued, SettledMark
-from ._report import COMPLETE, EVENT, FAIL, START, Report
+from ._report import COMPLETE, EVENT, FAIL, SCORE, START, Report
 from ._sender import Abandoned, Sender, SenderOptions
 from ._spool import Spool
 
@@ -23,7 +23,7 @@ _DAMAGED = Report("", "", "")
 
 
 class Stats(NamedTuple):
-    """What a client has reported so far. A report is the start of a run, an event, a state of a task, or the end of a run."""
+    """What a client has reported so far. A report is the start or end of a run, an event, a score, or a state of a task."""
 
     #: Not acknowledged yet.
     queued: int
@@ -207,11 +207,11 @@ class Reporter:
         return self._options.buffer_bytes if self._spool is None else self._options.spool_bytes
 
     def _is_refused(self, report: Report) -> bool:
-        """Starts of runs and events need room. States of tasks and ends of runs are few, and are always taken."""
+        """Starts of runs, events and scores need room. States of tasks and ends of runs are few, and are always taken."""
         # It would take the room of all others.
         is_too_large = len(report.text) > self._capacity
         is_over = self._fill >= (1 if self._options.when_full == "drop" else _OVERFLOW)
-        has_no_room = report.kind in (START, EVENT) and (is_over or is_too_large)
+        has_no_room = report.kind in (START, EVENT, SCORE) and (is_over or is_too_large)
         if not (self._is_closed or report.run_id in self._dropped_runs or has_no_room):
             return False
         detail = "one is larger than the whole buffer" if is_too_large else "the buffer is full"

@@ -1,10 +1,10 @@
 from contextvars import ContextVar, Token
 from datetime import datetime, timezone
-from typing import Any, Callable, Dict, List, NamedTuple, Optional
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Union
 
 from ._ids import uuidv7
 from ._json import describe_error, encode, to_object, to_valid_object
-from ._report import COMPLETE, EVENT, FAIL, START, TASK, Report
+from ._report import COMPLETE, EVENT, FAIL, SCORE, START, TASK, Report
 from ._reporter import Reporter
 
 
@@ -12,6 +12,7 @@ class Reporting(NamedTuple):
     """What runs and tasks need of their client."""
 
     reporter: Reporter
+    #: Ids of events and scores.
     new_event_id: Callable[[], str]
 
 
@@ -54,6 +55,14 @@ class Run:
         if task_id is not None:
             event["task_id"] = task_id
         _report(self._reporting, EVENT, self.run_id, event)
+
+    def score(self, name: str, value: "ScoreValue" = None, **options: Any) -> None:
+        """Reports a score of the run, or of a part of it: a number, True or False, or a str, which is the label of a class.
+
+        Options: `id`, `label`, `text`, `comment`, `source`, `metadata`, `created_at`, and one of `task_id`, `event_id` and
+        `session_id`.
+        """
+        report_score(self._reporting, self.run_id, name, value, **options)
 
     def task(self, name: str, *, input: Any = None) -> "Task":
         """Reports that a task has begun; `with` ends it. Otherwise end it with `complete`, `fail` or `skip`."""
@@ -112,6 +121,12 @@ class Task:
     def event(self, type: str, payload: Any = None, **options: Any) -> None:
         """Reports an event of the run that is part of this task."""
         self.run.event(type, payload, **{"task_id": self.task_id, **options})
+
+    def score(self, name: str, value: "ScoreValue" = None, **options: Any) -> None:
+        """Reports a score of this task, with the options of `run.score`."""
+        if "event_id" not in options and "session_id" not in options:
+            options = {"task_id": self.task_id, **options}
+        self.run.score(name, value, **options)
 
     def task(self, name: str, *, input: Any = None) -> "Task":
         """Reports that a task has begun that is part of this one."""
@@ -172,6 +187,52 @@ def start_run(reporting: Reporting, fields: Dict[str, Any]) -> Run:
     return run
 
 
+#: Of a score without a number or a class: None.
+ScoreValue = Union[float, bool, str, None]
+
+
+def report_score(
+    reporting: Reporting,
+    run_id: str,
+    name: str,
+    value: ScoreValue = None,
+    *,
+    id: Optional[str] = None,
+    label: Optional[str] = None,
+    text: Optional[str] = None,
+    comment: Optional[str] = None,
+    source: Optional[str] = None,
+    metadata: Optional[Dict[str, Any]] = None,
+    created_at: Optional[datetime] = None,
+    task_id: Optional[str] = None,
+    event_id: Optional[str] = None,
+    session_id: Optional[str] = None,
+) -> None:
+    """Reports a score of any run. A label is `value` or `label`."""
+    if isinstance(value, str):
+        if label not in (None, value):
+            reporting.reporter.reject(ValueError("a score has one label; got two"), run_id)
+            return
+        value, label = None, value
+    members = {
+        "id": reporting.new_event_id() if id is None else id,
+        "run_id": run_id,
+        "task_id": task_id,
+        "event_id": event_id,
+        "session_id": session_id,
+        "name": name,
+        "value": value,
+        "label": label,
+        "text": text,
+        "comment": comment,
+        "source": source,
+        "metadata": metadata,
+        "created_at": _now() if created_at is None else _timestamp(created_at),
+    }
+    score = {member: given for member, given in members.items() if given is not None}
+    _report(reporting, SCORE, run_id, score)
+
+
 #: Members of reports that the caller gave.
 _FREE_FORM = ("input", "output", "metadata", "usage", "error_detail")
 
@@ -187,7 +248,7 @@ def _report(
         text = encode(report)
     except Exception as error:
         reporting.reporter.reject(error, run_id)
-        if kind == EVENT:
+        if kind in (EVENT, SCORE):
             return
         valid = {name: to_valid_object(value) if name in _FREE_FORM else value for name, value in report.items()}
         try:

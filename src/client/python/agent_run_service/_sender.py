@@ -7,7 +7,7 @@ from ._http import Http, backoff, not_ours, retry_after_of
 from ._ids import is_uuid
 from ._lane import Batch, Queued, halves, merged
 
-#: The most events that the service takes in one call, unless it is configured otherwise.
+#: The most events or scores that the service takes in one call, unless it is configured otherwise.
 _EVENTS_MAX = 5_000
 #: Before a body of this size is sent, the limit of the service is read, which is hardly lower.
 _LARGE_BYTES = 2**20
@@ -27,6 +27,15 @@ class SenderOptions(NamedTuple):
     on_outage: Callable[[Exception], None]
     #: Interrupts waiting.
     changed: threading.Condition
+
+
+class _Door(NamedTuple):
+    """A call that takes a list of reports."""
+
+    #: The name of the list, and of the call.
+    member: str
+    #: What the JSON has before the list.
+    head: str
 
 
 class Sender:
@@ -54,15 +63,17 @@ class Sender:
         if batch.start is not None:
             refusal = self._single(batch.run_id, batch.start)
             if refusal is not None:
-                rest = batch.events + [report for task in batch.tasks.values() for report in task]
+                rest = batch.events + batch.scores + [report for task in batch.tasks.values() for report in task]
                 rest += [] if batch.end is None else [batch.end]
                 if rest:
                     self._reject(batch.run_id, rest, refusal)
                 return
         if batch.events:
-            self._events(batch.run_id, batch.events)
+            self._batch(batch.run_id, batch.events, _Door("events", f'"run_id":"{batch.run_id}",'))
         for task_id, reports in batch.tasks.items():
             self._task(batch.run_id, task_id, reports)
+        if batch.scores:
+            self._batch(batch.run_id, batch.scores, _Door("scores", ""))
         if batch.end is not None:
             self._single(batch.run_id, batch.end)
 
@@ -87,24 +98,25 @@ class Sender:
         self._acknowledge(reports)
         return None
 
-    def _events(self, run_id: str, events: List[Queued]) -> None:
-        body = f'{{"run_id":"{run_id}","events":[{",".join(event.report.text for event in events)}]}}'
+    def _batch(self, run_id: str, batch: List[Queued], door: _Door) -> None:
+        """Sends events or scores."""
+        body = f'{{{door.head}"{door.member}":[{",".join(queued.report.text for queued in batch)}]}}'
         try:
-            is_answer = lambda data: _is_answer_for_events(data, len(events))  # noqa: E731
-            accepted = self._deliver("/api/ingest/v1/events?partial=true", body, is_answer, len(events) > 1)
+            is_answer = lambda data: _is_answer_for_batch(data, len(batch))  # noqa: E731
+            accepted = self._deliver(f"/api/ingest/v1/{door.member}?partial=true", body, is_answer, len(batch) > 1)
         except ServiceError as error:
-            # Splits the batch, so that one refused event does not fail the others.
-            if len(events) > 1 and _is_of_some_events(error, run_id):
+            # Splits the batch, so that one refused report does not fail the others.
+            if len(batch) > 1 and _is_of_some(error, run_id):
                 self._read_limits()
-                for half in halves(events):
-                    self._events(run_id, half)
+                for half in halves(batch):
+                    self._batch(run_id, half, door)
             else:
-                self._reject(run_id, events, error)
+                self._reject(run_id, batch, error)
             return
         self.last_seq = max(self.last_seq, accepted.get("last_seq") or 0)
         rejected = accepted.get("rejected") or []
         self.acknowledged -= len(rejected)
-        self._acknowledge(events)
+        self._acknowledge(batch)
         if rejected:
             self.rejected += len(rejected)
             detail = "; ".join(str(each.get("message")) for each in rejected[:3])
@@ -181,8 +193,8 @@ class Sender:
             self._on_outage(error)
 
 
-def _is_answer_for_events(data: Dict[str, Any], count: int) -> bool:
-    """Whether an answer is about that many events, and has the members that are read."""
+def _is_answer_for_batch(data: Dict[str, Any], count: int) -> bool:
+    """Whether an answer is about that many events or scores, and has the members that are read."""
     last_seq, rejected = data.get("last_seq"), data.get("rejected") or []
     if last_seq is not None and not isinstance(last_seq, int):
         return False
@@ -191,6 +203,6 @@ def _is_answer_for_events(data: Dict[str, Any], count: int) -> bool:
     return bool(data["accepted"] + data["duplicates"] + len(rejected) == count)
 
 
-def _is_of_some_events(error: ServiceError, run_id: str) -> bool:
-    """Whether a refusal may be about only some of the events: about their content, and not about their run."""
+def _is_of_some(error: ServiceError, run_id: str) -> bool:
+    """Whether a refusal may be about only some of a batch: about their content, and not about their run."""
     return error.status == 413 or (error.code == "VALIDATION_ERROR" and is_uuid(run_id))

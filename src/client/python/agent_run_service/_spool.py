@@ -4,7 +4,7 @@ import re
 from collections import deque
 from typing import Deque, Iterator, List, Optional, Tuple
 
-from ._report import COMPLETE, EVENT, FAIL, START, TASK, Report
+from ._report import COMPLETE, EVENT, FAIL, SCORE, START, TASK, Report
 
 try:
     import fcntl
@@ -16,14 +16,14 @@ _CHUNK_BYTES = 256 * 1024
 _COMPACT_BYTES = 16 * 2**20
 #: A line has a report, `e <run> <JSON>`, or the position up to which reports are acknowledged with two check digits,
 #: `a 123 26`. A line that was damaged is kept in another file and replaced by spaces.
-_REPORT = re.compile(r"([setcf]) ([0-9a-fA-F-]{36}) (\{.*\})", re.DOTALL)
+_REPORT = re.compile(r"([setcfv]) ([0-9a-fA-F-]{36}) (\{.*\})", re.DOTALL)
 _ACKNOWLEDGED = re.compile(rb"a ([0-9]{1,15})(?: ([0-9]{2}))?")
 #: A position, or the beginning of one. When it is wrong, reports are sent again, which changes nothing.
 _POSITION = re.compile(rb"a( [0-9]*( [0-9]*)?)?")
 _RUN_ID = re.compile(r"[0-9a-fA-F-]{36}")
 
 #: The letter of each kind in the file.
-_LETTERS = {START: "s", EVENT: "e", TASK: "t", COMPLETE: "c", FAIL: "f"}
+_LETTERS = {START: "s", EVENT: "e", TASK: "t", COMPLETE: "c", FAIL: "f", SCORE: "v"}
 _KINDS = {letter: kind for kind, letter in _LETTERS.items()}
 
 

@@ -11,7 +11,7 @@ import { Button } from '../parts/controls.tsx'
 import { Field } from '../parts/fields.tsx'
 import { ToolsEditor } from './tools-editor.tsx'
 
-type Fields = Omit<Schemas['CreateAgent'], 'status' | 'metadata' | 'runtime_type' | 'allow_input_requests'>
+type Fields = Omit<Schemas['CreateAgent'], 'status' | 'metadata' | 'runtime_type' | 'allow_input_requests' | 'expose'>
 type TextName = keyof Fields
 
 /** A field that is edited as a text, also if its value is a number or JSON. */
@@ -41,6 +41,7 @@ const HOSTED: readonly TextField[] = [
   { name: 'model', label: 'Model', isRequired: true },
   { name: 'prompt', label: 'Prompt', isRequired: true, rows: 8 },
   TOOLS,
+  { name: 'input_schema', label: 'Input schema', hint: 'A JSON Schema; empty for any input.', json: '{' },
   { name: 'output_schema', label: 'Output schema', hint: 'A JSON Schema; empty for plain text.', json: '{' },
 ]
 const NUMBERS: readonly TextField[] = [
@@ -55,6 +56,7 @@ const NUMBERS: readonly TextField[] = [
 interface Draft {
   readonly runtime_type: 'external' | 'hosted'
   readonly allow_input_requests: boolean
+  readonly isMcpTool: boolean
   readonly texts: Readonly<Record<TextName, string>>
 }
 
@@ -134,6 +136,14 @@ export function AgentEditor({ agent }: { readonly agent: Agent | null }) {
             />
             The model may ask its caller a question
           </label>
+          <label class="check">
+            <input
+              type="checkbox"
+              checked={draft.isMcpTool}
+              onChange={({ currentTarget }) => set({ isMcpTool: currentTarget.checked })}
+            />
+            MCP clients may call it as a tool
+          </label>
         </>
       )}
       <div class="actions">
@@ -205,12 +215,13 @@ function draftOf(agent: Agent | null): Draft {
   return {
     runtime_type: agent?.runtime_type ?? 'external',
     allow_input_requests: agent?.allow_input_requests ?? false,
+    isMcpTool: agent?.expose?.includes('mcp') ?? false,
     texts: Object.fromEntries([...COMMON, STALE, ...HOSTED, ...NUMBERS].map(text)),
   }
 }
 
 /** What the API takes: a field that is left empty is cleared, or takes its default when the agent is new. */
-function bodyOf({ runtime_type, allow_input_requests, texts }: Draft, agent: Agent | null): object {
+function bodyOf({ runtime_type, allow_input_requests, isMcpTool, texts }: Draft, agent: Agent | null): object {
   const isHosted = runtime_type === 'hosted'
   const fields = [...COMMON, ...(isHosted ? [...HOSTED, ...NUMBERS] : [STALE])]
   const values = fields.map(({ name, ...field }) => [name, parsed(name, field, texts[name])] as const)
@@ -218,7 +229,7 @@ function bodyOf({ runtime_type, allow_input_requests, texts }: Draft, agent: Age
     ...Object.fromEntries(
       values.filter(([name, value]) => value !== null || (agent !== null && !ALWAYS_SET.has(name))),
     ),
-    ...(isHosted && { allow_input_requests }),
+    ...(isHosted && { allow_input_requests, expose: isMcpTool ? ['mcp'] : [] }),
     ...(isHosted && agent === null && { runtime_type }),
   }
 }

@@ -2,6 +2,7 @@ import { useEffect, useState } from 'preact/hooks'
 import { placeholdersOf } from '../../../base/placeholders.ts'
 import { hrefOfRun } from '../context/router.ts'
 import { useRefusal, useSession } from '../context/session.ts'
+import { parseIntact } from '../data/json.ts'
 import { failureOf } from '../data/loading.ts'
 import type { Agent } from '../data/records.ts'
 import { isSaid, Transcript } from '../data/transcript.ts'
@@ -16,6 +17,16 @@ import { NamedPauseCard } from '../waiting/pause-card.tsx'
 interface Turn {
   readonly message: string
   readonly transcript: Transcript
+}
+
+/** An agent with an input schema may need more than a message: then the text can be the whole input, as JSON. */
+function inputOf({ input_schema }: Agent, text: string): object {
+  if (input_schema === null || !text.trim().startsWith('{')) return { message: text }
+  try {
+    return parseIntact(text) as object
+  } catch {
+    return { message: text }
+  }
 }
 
 /** Invokes a hosted agent, and shows its answer while the model writes it. With a session, it is a conversation. */
@@ -41,7 +52,7 @@ export function AgentTry({ agent }: { readonly agent: Agent }) {
     setTurns([...turns, { message, transcript }])
     setMessage('')
     void invoke(transcript, {
-      input: { message },
+      input: inputOf(agent, message),
       prompt_variables: Object.fromEntries(names.map((name) => [name, values[name] ?? ''])),
       ...(inSession && (sessionId ? { session_id: sessionId } : { start_session: true })),
       // An agent with an output schema answers with an object, which cannot be streamed.
@@ -78,7 +89,7 @@ export function AgentTry({ agent }: { readonly agent: Agent }) {
             />
           </Field>
         ))}
-        <Field label="Message">
+        <Field label="Message" hint={agent.input_schema === null ? undefined : 'Or the whole input, as a JSON object.'}>
           <textarea
             class="try-message"
             rows={3}

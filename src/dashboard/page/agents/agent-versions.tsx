@@ -143,7 +143,8 @@ function Comparison({ agent, versions, shown, against }: ComparisonProps) {
 type Field = Exclude<keyof Version, keyof Summary>
 
 const FIELDS: readonly Field[] = [
-  ...(['name', 'description', 'status', 'model', 'prompt', 'tools', 'output_schema', 'allow_input_requests'] as const),
+  ...(['name', 'description', 'status', 'model', 'prompt', 'tools', 'output_schema'] as const),
+  ...(['input_schema', 'expose', 'allow_input_requests'] as const),
   ...(['temperature', 'max_output_tokens', 'max_steps', 'timeout_seconds', 'budget_usd'] as const),
   ...(['stale_after_seconds', 'metadata'] as const),
 ]

@@ -6,9 +6,9 @@ import { useAttempt, useLoad } from '../data/loading.ts'
 import type { Schemas } from '../data/records.ts'
 import { Button } from '../parts/controls.tsx'
 import { Select } from '../parts/fields.tsx'
-import { Command } from '../parts/hints.tsx'
 import { Problem, Skeleton } from '../parts/states.tsx'
 import { Ago, Ahead, Moment } from '../parts/time.tsx'
+import { MadeKey, type NewKey } from './made-key.tsx'
 import { PeoplePanel } from './people-list.tsx'
 
 /** All keys of the workspace. */
@@ -28,7 +28,6 @@ export function KeysView() {
 }
 
 type Key = Schemas['Key']
-type NewKey = Key & { readonly key: string }
 type Action = 'rotate' | 'revoke'
 
 const LIST_LIMIT = 100
@@ -253,25 +252,4 @@ function NewKeyForm({ create, agentId }: NewKeyProps) {
       <Button needs="admin" type="submit" class="primary small" icon="plus" text="New key" />
     </form>
   )
-}
-
-function MadeKey({ made, close }: { readonly made: NewKey; readonly close: () => void }) {
-  return (
-    <section class="made-key" aria-label="New key">
-      <div class="detail-head">
-        <h3>Shown only now: copy it</h3>
-        {made.expires_at !== null && <Ahead at={made.expires_at} prefix="expires " />}
-        <Button icon="close" label="Close" onClick={close} />
-      </div>
-      <Command label="The key" text={made.key} />
-      {made.agent_id !== null && <Command label="Start a run with it" text={startCommand(made)} />}
-    </section>
-  )
-}
-
-function startCommand({ agent_id }: NewKey): string {
-  return `export AGENT_KEY=…   # the key above
-curl ${location.origin}/api/ingest/v1/run/start \\
-  -H "Authorization: Bearer $AGENT_KEY" -H 'Content-Type: application/json' \\
-  -d '{"agent_id": "${agent_id}"}'`
 }

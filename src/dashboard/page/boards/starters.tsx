@@ -1,5 +1,6 @@
 import { hrefOf } from '../context/router.ts'
 import { Empty } from '../parts/states.tsx'
+import { SCORES_OVER_TIME } from '../scores/over-time.ts'
 import { type ChartChoice, lookOf } from '../sql/chart-plan.ts'
 
 interface Starter {
@@ -28,6 +29,7 @@ const STARTERS: readonly Starter[] = [
     query: `SELECT ${BUCKET}, agent_name,\n  sum(input_tokens + output_tokens) AS tokens\nFROM runs\nWHERE ${WITHIN}\nGROUP BY time, agent_name\nORDER BY time`,
     chart: { kind: 'area' },
   },
+  { title: 'Scores', query: SCORES_OVER_TIME, chart: { kind: 'line' } },
   {
     title: 'Runs, failures and cost',
     query: `SELECT count() AS runs, countIf(status IN ('failed', 'timed_out')) AS failed, sum(cost_usd) AS cost_usd\nFROM runs\nWHERE ${WITHIN}`,

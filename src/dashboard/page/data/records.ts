@@ -7,6 +7,7 @@ export type Run = Schemas['Run']
 export type Task = Schemas['Task']
 export type Event = Schemas['EventOfFeed']
 export type Session = Schemas['Session']
+export type Score = Schemas['ScoreOfFeed']
 /** Who is signed in. */
 export type SignedIn = Schemas['SignedIn']
 export type Role = SignedIn['role']
@@ -16,7 +17,7 @@ export type RunSummary = Omit<Run, 'input' | 'output'>
 /** One item of a feed. */
 export interface Activity {
   readonly cursor: string
-  readonly kind: 'event' | 'task' | 'run'
+  readonly kind: 'event' | 'task' | 'run' | 'score'
   /** Null, as the run, for what concerns no run: an alert, or a webhook that was disabled. */
   readonly agent_id: string | null
   readonly run_id: string | null
@@ -24,6 +25,7 @@ export interface Activity {
   readonly event?: Event
   readonly task?: Task
   readonly run?: RunSummary
+  readonly score?: Score
 }
 
 const LIVE = ['queued', 'running', 'awaiting_approval', 'awaiting_input'] as const

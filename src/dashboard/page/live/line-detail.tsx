@@ -7,7 +7,7 @@ import { CopyButton, type IconName } from '../parts/controls.tsx'
 import { Facts } from '../parts/states.tsx'
 import { ClockTime, Moment } from '../parts/time.tsx'
 
-type LineKind = 'model' | 'tool' | 'person' | 'event' | 'task' | 'run'
+type LineKind = 'model' | 'tool' | 'person' | 'event' | 'task' | 'run' | 'score'
 
 /** Kinds of lines have a shape and a word each, so that colour is never the only sign. */
 export const LINE_ICONS: Readonly<Record<LineKind, IconName>> = {
@@ -17,10 +17,12 @@ export const LINE_ICONS: Readonly<Record<LineKind, IconName>> = {
   event: 'event',
   task: 'task',
   run: 'runs',
+  score: 'scores',
 }
 
 /** What an activity is about, by the type of its event. */
-export function kindOf({ event, task }: Pick<Activity, 'event' | 'task'>): LineKind {
+export function kindOf({ event, task, score }: Pick<Activity, 'event' | 'task' | 'score'>): LineKind {
+  if (score !== undefined) return 'score'
   if (event === undefined) return task === undefined ? 'run' : 'task'
   if (/^(llm|gen_ai|model)\b/.test(event.type)) return 'model'
   if (/^tool\b/.test(event.type)) return 'tool'
@@ -30,7 +32,7 @@ export function kindOf({ event, task }: Pick<Activity, 'event' | 'task'>): LineK
 /** A line in full, below it: its times, run and agent, and what it says. @param height in pixels, within which it scrolls */
 export function LineDetail({ line, height }: { readonly line: Activity; readonly height: number }) {
   const { directory } = useSession()
-  const { event, task, run, run_id, agent_id } = line
+  const { event, task, run, score, run_id, agent_id } = line
   const element = useRef<HTMLDivElement>(null)
   useEffect(() => element.current?.scrollIntoView({ block: 'nearest' }), [])
   return (
@@ -63,12 +65,14 @@ export function LineDetail({ line, height }: { readonly line: Activity; readonly
       {event !== undefined && <Json title="Payload" value={event.payload} />}
       {task !== undefined && <Json title="Task" value={task} />}
       {run !== undefined && <Json title="Run" value={run} />}
+      {score !== undefined && <Json title="Score" value={score} />}
     </div>
   )
 }
 
 /** The step of the run that the line is about. */
-function linkOf({ event, task }: Activity): Record<string, string> {
+function linkOf({ event, task, score }: Activity): Record<string, string> {
+  if (score !== undefined) return { tab: 'scores' }
   if (event !== undefined) return { event: String(event.seq) }
   return task === undefined ? {} : { task: task.id }
 }

@@ -10,6 +10,7 @@ import { Empty, Level, Status } from '../parts/states.tsx'
 import { timeOfDay } from '../parts/time.tsx'
 import { VirtualList } from '../parts/virtual-list.tsx'
 import { summaryOf } from '../run/payload.ts'
+import { valueText } from '../scores/score.ts'
 import { kindOf, LINE_ICONS, LineDetail } from './line-detail.tsx'
 import { feedFilterOf, LIVE_CHOICES, Tail, type TailLine } from './tail.ts'
 
@@ -184,7 +185,9 @@ function Line({ line, isOpen, toggle }: LineProps) {
           <Icon name={LINE_ICONS[kind]} />
           <span>{kind}</span>
         </span>
-        {line.event === undefined ? (
+        {line.score !== undefined ? (
+          <span class="level">{words(line.score.source)}</span>
+        ) : line.event === undefined ? (
           <Status name={(line.task ?? line.run)?.status ?? ''} />
         ) : (
           <Level name={line.event.level} />
@@ -206,7 +209,11 @@ function Line({ line, isOpen, toggle }: LineProps) {
   )
 }
 
-function shownOf({ event, task, run }: Activity): { readonly name: string; readonly text: string } {
+function shownOf({ event, task, run, score }: Activity): { readonly name: string; readonly text: string } {
+  if (score !== undefined) {
+    const said = [valueText(score), score.text ?? '', score.comment ?? '']
+    return { name: score.name, text: said.filter((each) => each !== '').join(' · ') }
+  }
   if (event !== undefined) return { name: event.type, text: summaryOf(event) }
   const record = task ?? run
   return { name: task === undefined ? `run ${words(run?.status ?? '')}` : task.name, text: record?.error_message ?? '' }

@@ -8,6 +8,7 @@ export const LIVE_CHOICES: readonly (readonly [value: string, title: string])[] 
   ['event', 'Events'],
   ['task', 'Tasks'],
   ['run', 'Runs'],
+  ['score', 'Scores'],
   ['failed', 'Failed runs'],
 ]
 
@@ -38,12 +39,14 @@ const BURST_MAX = 1_000
 /** All words of a line that a search looks at, in lower case. */
 export function searchedText(line: TailLine): string {
   if ('gap' in line) return ''
-  const { event, task, run, run_id } = line
+  const { event, task, run, score, run_id } = line
   const found = event
     ? [event.type, event.level, event.payload]
     : task
       ? [task.name, task.status, task.error_message, task.input, task.output]
-      : [run?.status, run?.external_run_id, run?.error_message, run?.tags, run?.metadata]
+      : score
+        ? [score.name, score.label, score.text, score.comment, score.source]
+        : [run?.status, run?.external_run_id, run?.error_message, run?.tags, run?.metadata]
   return [run_id, ...found]
     .map((value) => textOf(value ?? ''))
     .join(' ')

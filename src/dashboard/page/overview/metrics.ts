@@ -1,5 +1,5 @@
 import { LATENCY_MS, TOOL } from '../../../conventions/names.ts'
-import { createPrices, type Prices, type PriceTable } from '../../../conventions/prices.ts'
+import { createPrices, type PriceTable } from '../../../conventions/prices.ts'
 import { USAGE_NAMES } from '../../../conventions/usage-names.ts'
 import type { Params, Queries, Result } from '../data/api.ts'
 import { num, numOrNull } from '../data/json.ts'
@@ -181,7 +181,7 @@ export async function readCalls(
   const { from, to } = paramsOf(range)
   const { every, days } = sampleOf(counts)
   const { rows } = await queries.run(callsQuery(days), { from, to, every }, signal)
-  const computed = computedCosts(rows, createPrices(prices))
+  const computed = await computedCosts(rows, prices, range.toMs)
   const listOf = (type: string, all: number, order: (a: CallFigures, b: CallFigures) => number): CallList => {
     const found = rows.filter((row) => row.type === type && num(row.of_models) === 1)
     const read = found.reduce((sum, row) => sum + num(row.calls), 0)
@@ -229,14 +229,22 @@ export function figuresOf(row: Row = {}): RunFigures {
   }
 }
 
-/** The cost of the calls that report none, by the name of the call, as the service computes that of runs. */
-function computedCosts(rows: readonly Row[], prices: Prices): ReadonlyMap<string, number> {
+/**
+ * The cost of the calls that report none, by the name of the call, by the prices at the end of the range. The service
+ * computes that of runs by those at each call.
+ */
+async function computedCosts(rows: readonly Row[], own: PriceTable, at: number): Promise<ReadonlyMap<string, number>> {
   const costs = new Map<string, number>()
-  for (const row of rows) {
-    if (num(row.of_models) === 1) continue
+  const unpriced = rows.filter(
+    (row) => num(row.of_models) === 0 && num(row.unpriced_input) + num(row.unpriced_output) > 0,
+  )
+  // The list of prices is large.
+  if (unpriced.length === 0) return costs
+  const prices = await createPrices(own).loaded()
+  for (const row of unpriced) {
     const usage = { inputTokens: num(row.unpriced_input), outputTokens: num(row.unpriced_output) }
     const models = Array.isArray(row.models) ? row.models : []
-    const cost = models.map((model) => prices.costUsd(String(model), usage)).find((usd) => usd !== null) ?? 0
+    const cost = models.map((model) => prices.costUsd(String(model), usage, at)).find((usd) => usd !== null) ?? 0
     costs.set(String(row.name), (costs.get(String(row.name)) ?? 0) + cost)
   }
   return costs

@@ -9,6 +9,7 @@ import type { Catalogue } from '../sql/sql-state.ts'
 import { Charts } from './charts.tsx'
 import { CALLS_REFRESH_MS_MIN, readCalls, readEventCounts, readRuns, readStates, STATES_REFRESH_MS } from './metrics.ts'
 import { AlertsNow, LatestFailures, StatesNow, WaitingNow } from './panels.tsx'
+import { ScoreCharts } from './score-charts.tsx'
 import { AgentTable, ModelTable, ToolTable } from './tables.tsx'
 import { Tiles } from './tiles.tsx'
 
@@ -61,6 +62,7 @@ export function OverviewView() {
         <>
           <Tiles metrics={metrics} counts={counts.data ?? []} range={range} />
           <Charts metrics={metrics} rates={rates} zoom={zoom} />
+          <ScoreCharts range={range} inputs={inputs} subject={subject} zoom={zoom} />
         </>
       )}
       <div class="overview-grid">

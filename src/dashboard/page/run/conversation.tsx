@@ -7,6 +7,7 @@ import { Json } from '../parts/code.tsx'
 import { Icon } from '../parts/controls.tsx'
 import { Markdown } from '../parts/markdown.tsx'
 import { Status } from '../parts/states.tsx'
+import { Thumbs } from '../scores/thumbs.tsx'
 import { mediaText, withoutBlobs } from './blobs.ts'
 import { LongText, Value } from './long-text.tsx'
 import type { ChatPart } from './message-parts.ts'
@@ -99,6 +100,7 @@ function AnswerFoot({ answer: { stepId, usage, durationMs } }: { readonly answer
     <p class="hint message-foot">
       <a href={stepHref(stepId)}>{model ?? 'model call'}</a>
       {shown.map((each) => ` · ${each}`)}
+      <Thumbs of={{ event: stepId }} noun="answer" />
     </p>
   )
 }

@@ -14,6 +14,7 @@ import { SessionLink, UserLink } from '../parts/links.tsx'
 import { Facts, Status } from '../parts/states.tsx'
 import { Moment } from '../parts/time.tsx'
 import { Tag, Took } from '../runs/run-table.tsx'
+import { Thumbs } from '../scores/thumbs.tsx'
 import { readArguments } from '../waiting/decision.tsx'
 import type { Bar } from './bars.ts'
 import { tokensText, totalUsage } from './payload.ts'
@@ -57,6 +58,7 @@ function RunFacts({ model, run }: { readonly model: RunModel; readonly run: Run 
     ['Session', run.session_id && <SessionLink key="session" id={run.session_id} />],
     ['User', run.external_user_id && <UserLink key="user" id={run.external_user_id} />],
     ['Parent', run.parent_run_id && <a href={hrefOfRun(run.parent_run_id)}>run …{run.parent_run_id.slice(-8)}</a>],
+    ['Feedback', <Thumbs key="feedback" of="run" noun="run" />],
     ['Tags', run.tags.length > 0 && run.tags.map((tag) => <Tag key={tag} tag={tag} />)],
   ]
   return <Facts facts={facts} />

@@ -3,7 +3,7 @@ import type { Session } from '../context/session.ts'
 import { listAll } from '../data/api.ts'
 import type { Subscription } from '../data/feed.ts'
 import { LiveResource, type Source } from '../data/loading.ts'
-import { type Activity, type Event, isLive, type Run, type RunSummary, type Task } from '../data/records.ts'
+import { type Activity, type Event, isLive, type Run, type RunSummary, type Score, type Task } from '../data/records.ts'
 import { BAR_EVENT_TYPES, barsOf, isBarEvent, type TreeBar } from './bars.ts'
 import { EventLog } from './event-log.ts'
 import { childRunOf } from './payload.ts'
@@ -11,6 +11,8 @@ import { treeOrder } from './tree.ts'
 
 /** More tasks, child runs or calls than this are not drawn. */
 const LISTED_MAX = 2_000
+/** Nor are more scores than this listed. */
+export const SCORES_LISTED_MAX = 1_000
 /** Without a connection to the feed, the run is read after this time, and again when there is one. */
 const UNCONNECTED_MS = 500
 /** A run that has just ended is read once more for its output. */
@@ -35,12 +37,17 @@ export class RunModel {
     return byId(items, ({ run_id }) => run_id)
   })
   readonly barEvents = this.resource<readonly Event[]>([], () => this.readBarEvents())
+  /** By their ids, the latest last. */
+  readonly scores = this.resource<ReadonlyMap<string, Score>>(new Map(), async (signal) => {
+    const { items } = await listAll<Score>(this.session.api, `${this.path}/scores`, SCORES_LISTED_MAX, signal)
+    return byId(items.toReversed(), ({ id }) => id)
+  })
   readonly log: EventLog
   readonly isMissing = computed(() => this.run.problem.value?.code === 'NOT_FOUND')
   /** Everything that was reported before is there. */
   readonly isLoaded = computed(() => this.parts.every(({ isLoaded }) => isLoaded.value))
   readonly problem = computed(() => {
-    const problems = [...this.parts, this.log.events].map(({ problem }) => problem.value)
+    const problems = [...this.parts, this.log.events, this.scores].map(({ problem }) => problem.value)
     return problems.find((each) => each !== null) ?? null
   })
   /** The steps, each below the one that it is part of. */
@@ -89,13 +96,17 @@ export class RunModel {
     const events = this.log.load(reading.then(() => this.run.value?.event_count ?? null))
     await reading
     if (this.run.value === null) return
-    await Promise.all([this.tasks.load(), this.children.load(), events.then(() => this.barEvents.load())])
+    const steps = [this.tasks.load(), this.children.load(), events.then(() => this.barEvents.load())]
+    await Promise.all([...steps, this.scores.load()])
   }
 
   /** Reads the run and its child runs again. */
   async reload(): Promise<void> {
     await Promise.all([this.run.load(), this.children.load()])
   }
+
+  /** Reads the scores again. */
+  readonly reloadScores = (): Promise<void> => this.scores.load()
 
   private resource<T>(initial: T, load: Source<T>['load']): LiveResource<T> {
     return new LiveResource(initial, { load }, this.closing.signal)
@@ -136,6 +147,8 @@ export class RunModel {
     const tasks = own.flatMap(({ task }) => task ?? [])
     if (events.length > 0) this.takeEvents(events)
     if (tasks.length > 0) this.tasks.update((known) => new Map([...known, ...byId(tasks, ({ id }) => id)]))
+    const scores = own.flatMap(({ score }) => score ?? [])
+    if (scores.length > 0) this.scores.update((known) => withScores(known, scores))
     for (const { run } of own) if (run !== undefined) this.takeRun(run)
     const children = items.flatMap(({ run, run_id }) => (run !== undefined && run_id !== this.runId ? [run] : []))
     if (children.length === 0) return
@@ -181,4 +194,14 @@ export class RunModel {
 
 function byId<T>(items: readonly T[], idOf: (item: T) => string): ReadonlyMap<string, T> {
   return new Map(items.map((item) => [idOf(item), item]))
+}
+
+/** The newer scores replace those with the same ids; of very many, the oldest are left out. */
+function withScores(known: ReadonlyMap<string, Score>, added: readonly Score[]): ReadonlyMap<string, Score> {
+  const all = new Map(known)
+  for (const score of added) {
+    all.delete(score.id)
+    all.set(score.id, score)
+  }
+  return all.size <= SCORES_LISTED_MAX ? all : new Map([...all].slice(-SCORES_LISTED_MAX))
 }

@@ -16,10 +16,11 @@ import { LongText, Raw, Value } from './long-text.tsx'
 import { type ChatMessage, messagesIn, plainParts } from './messages.ts'
 import { fieldOf } from './payload.ts'
 import type { RunModel } from './run-model.ts'
+import { ScoresPanel } from './score-list.tsx'
 import { type Answer, type Thread, type Turn, threadsOf } from './threads.ts'
 
-const CONTENT_FIRST = { conversation: 'Conversation', events: 'Events', data: 'Details' }
-const EVENTS_FIRST = { events: 'Events', conversation: 'Conversation', data: 'Details' }
+const CONTENT_FIRST = { conversation: 'Conversation', events: 'Events', scores: 'Scores', data: 'Details' }
+const EVENTS_FIRST = { events: 'Events', conversation: 'Conversation', scores: 'Scores', data: 'Details' }
 
 interface RunPaneProps {
   readonly model: RunModel
@@ -39,10 +40,14 @@ export function RunPane({ model, run }: RunPaneProps) {
         label="Parts of the run"
         name="tab"
         tabs={tabs}
-        badge={{ events: compact(events.isLoaded.value ? events.value.length : run.event_count) }}
+        badge={{
+          events: compact(events.isLoaded.value ? events.value.length : run.event_count),
+          ...(model.scores.value.size > 0 && { scores: compact(model.scores.value.size) }),
+        }}
       />
       {tab === 'events' && <EventsPanel model={model} run={run} />}
       {tab === 'conversation' && <RunContent model={model} run={run} />}
+      {tab === 'scores' && <ScoresPanel model={model} />}
       {tab === 'data' && <RunData run={run} />}
     </>
   )

@@ -6,6 +6,7 @@ import { isUuid, type Run } from '../data/records.ts'
 import { kindOfPending, type PendingPause } from '../data/waiting.ts'
 import { Tabs } from '../parts/controls.tsx'
 import { Empty, Problem, Skeleton } from '../parts/states.tsx'
+import { ScoredRun } from '../scores/thumbs.tsx'
 import { NamedPauseCard } from '../waiting/pause-card.tsx'
 import type { TreeBar } from './bars.ts'
 import { DecidedBelow } from './decisions.tsx'
@@ -39,17 +40,19 @@ export function RunView({ runId }: { readonly runId: string }) {
   }
   const { step: selected = null, pane } = address.value.query
   return (
-    <section class={`view run ${pane === 'steps' ? 'shows-steps' : 'shows-content'}`} aria-label="Run">
-      <RunHead model={model} run={run} />
-      {model.problem.value !== null && <Problem problem={model.problem.value} />}
-      <div class="run-switch">
-        <Tabs label="Part of the view" name="pane" tabs={PANES} badge={{ steps: String(model.rows.value.length) }} />
-      </div>
-      <div class="run-columns">
-        <StepTree model={model} run={run} selected={selected} />
-        <Content model={model} run={run} bar={model.rows.value.find(({ id }) => id === selected)} />
-      </div>
-    </section>
+    <ScoredRun.Provider value={model}>
+      <section class={`view run ${pane === 'steps' ? 'shows-steps' : 'shows-content'}`} aria-label="Run">
+        <RunHead model={model} run={run} />
+        {model.problem.value !== null && <Problem problem={model.problem.value} />}
+        <div class="run-switch">
+          <Tabs label="Part of the view" name="pane" tabs={PANES} badge={{ steps: String(model.rows.value.length) }} />
+        </div>
+        <div class="run-columns">
+          <StepTree model={model} run={run} selected={selected} />
+          <Content model={model} run={run} bar={model.rows.value.find(({ id }) => id === selected)} />
+        </div>
+      </section>
+    </ScoredRun.Provider>
   )
 }
 

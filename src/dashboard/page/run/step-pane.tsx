@@ -16,6 +16,7 @@ import { ErrorText, Raw, Value } from './long-text.tsx'
 import { answered } from './messages.ts'
 import { errorOf, finishReasonOf, tokensText, totalUsage } from './payload.ts'
 import type { RunModel } from './run-model.ts'
+import { StepScores } from './score-list.tsx'
 import { selectStep } from './step-address.ts'
 import { callOfBar, chatOfBar } from './threads.ts'
 
@@ -50,6 +51,7 @@ export function StepPane({ model, run, bar }: StepPaneProps) {
         </p>
       )}
       <StepBody bar={bar} run={run} />
+      <StepScores bar={bar} />
       <StepEvents model={model} bar={bar} />
       <AsJson bar={bar} />
     </section>

@@ -3,8 +3,8 @@ import { textOf } from '../data/json.ts'
 import type { Event } from '../data/records.ts'
 import type { Bar } from './bars.ts'
 import { parsed, type ToolCall } from './message-parts.ts'
-import { answered, type Chat, type ChatMessage, chatOf, chatOfEvent } from './messages.ts'
-import { type CallUsage, errorOf, firstOf } from './payload.ts'
+import { answered, type Chat, type ChatMessage, chatOf, chatOfEvent, messagesIn } from './messages.ts'
+import { type CallUsage, errorOf, fieldOf, firstOf } from './payload.ts'
 
 /** The call of a model that gave an answer. */
 export interface Answer {
@@ -38,13 +38,28 @@ function chatOfCall(event: Event): Chat {
   return known
 }
 
-/** The messages of a model call: those of its payload, or those that events of its own report. */
-export function chatOfBar({ events }: Pick<Bar, 'events'>): Chat {
+/** The messages of a model call: those of its payload, or those that events of its own report, or the content of its task. */
+export function chatOfBar({ events, task }: Pick<Bar, 'events' | 'task'>): Chat {
   const own = events.findLast(({ type }) => type === 'llm.call')
   const chat = own === undefined ? NOTHING : chatOfCall(own)
   if (chat.input.length + chat.output.length > 0) return chat
   const said = events.filter((event) => event !== own).map(chatOfEvent)
-  return { input: said.flatMap(({ input }) => input), output: said.flatMap(({ output }) => output) }
+  const input = said.flatMap((each) => each.input)
+  const output = said.flatMap((each) => each.output)
+  return input.length + output.length > 0 || task === undefined ? { input, output } : chatOfTask(task)
+}
+
+/** Cached by task, like those of events. */
+const chatsOfTasks = new WeakMap<object, Chat>()
+
+function chatOfTask(task: NonNullable<Bar['task']>): Chat {
+  const { input, output } = task
+  const known = chatsOfTasks.get(task) ?? {
+    input: messagesIn(fieldOf(input, 'messages') ?? input, 'user') ?? [],
+    output: messagesIn(fieldOf(output, 'messages') ?? output, 'assistant') ?? [],
+  }
+  chatsOfTasks.set(task, known)
+  return known
 }
 
 const NOTHING: Chat = { input: [], output: [] }

@@ -2,6 +2,7 @@ import { signal } from '@preact/signals'
 import { address, setQuery } from '../context/router.ts'
 import { statusesOf } from './filters.ts'
 import { COLUMNS, type Column } from './run-table.tsx'
+import { scoreColumnNames, scoreColumns } from './score-columns.tsx'
 
 /** Which columns the list of runs has: kept in the address, and remembered for when it names none. */
 
@@ -12,11 +13,11 @@ const NONE = 'none'
 
 const remembered = signal(globalThis.localStorage?.getItem(STORED)?.split(',') ?? DEFAULT)
 
-/** The columns that the address names, or else those that the user chose last. */
+/** The columns that the address names, or else those that the user chose last. Scores stand behind all others. */
 export function chosenColumns(): readonly string[] {
   const { cols } = address.value.query
   const named = cols?.split(',') ?? remembered.value
-  return COLUMNS.map(({ name }) => name).filter((name) => named.includes(name))
+  return [...COLUMNS.map(({ name }) => name).filter((name) => named.includes(name)), ...scoreColumnNames(named)]
 }
 
 /** The columns as the address names them. */
@@ -26,7 +27,19 @@ export function columnsText(names: readonly string[]): string {
 
 export function toggleColumn(toggled: string): void {
   const chosen = chosenColumns()
-  const next = COLUMNS.map(({ name }) => name).filter((name) => chosen.includes(name) !== (name === toggled))
+  choose(chosen.includes(toggled) ? chosen.filter((name) => name !== toggled) : [...chosen, toggled])
+}
+
+/** Puts a column in the place of another; null: none. */
+export function replaceColumn(from: string | null, to: string | null): void {
+  const chosen = chosenColumns()
+  if (from !== null && to !== null) choose(chosen.map((name) => (name === from ? to : name)))
+  else choose([...chosen.filter((name) => name !== from), ...(to === null ? [] : [to])])
+}
+
+function choose(names: readonly string[]): void {
+  const isNamed = ({ name }: Column) => names.includes(name)
+  const next = [...COLUMNS.filter(isNamed).map(({ name }) => name), ...scoreColumnNames(names)]
   remembered.value = next
   localStorage.setItem(STORED, next.join())
   setQuery({ cols: columnsText(next) })
@@ -36,5 +49,6 @@ export function toggleColumn(toggled: string): void {
 export function shownColumns(status: string): readonly Column[] {
   const chosen = chosenColumns()
   const isAboutFailures = statusesOf(status).some((name) => name === 'failed' || name === 'timed_out')
-  return COLUMNS.filter(({ name }) => chosen.includes(name) || (name === 'error' && isAboutFailures))
+  const plain = COLUMNS.filter(({ name }) => chosen.includes(name) || (name === 'error' && isAboutFailures))
+  return [...plain, ...scoreColumns(chosen)]
 }

@@ -7,9 +7,10 @@ import { Button, Menu } from '../parts/controls.tsx'
 import { Field, FilterField, Select, useDebounced } from '../parts/fields.tsx'
 import { PRESETS } from '../parts/range.tsx'
 import { Status } from '../parts/states.tsx'
-import { chosenColumns, toggleColumn } from './columns.ts'
+import { chosenColumns, replaceColumn, toggleColumn } from './columns.ts'
 import { isFiltered, problemOf, type RunFilter, statusesOf } from './filters.ts'
 import { COLUMNS } from './run-table.tsx'
+import { ScoreMenu } from './score-columns.tsx'
 
 const TRIGGERS = ['manual', 'scheduled', 'webhook', 'sdk']
 /** A chip shows the end of a longer value. */
@@ -163,6 +164,7 @@ function ColumnMenu() {
           {title}
         </label>
       ))}
+      <ScoreMenu chosen={chosen} replace={replaceColumn} />
     </Menu>
   )
 }

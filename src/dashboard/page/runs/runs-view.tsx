@@ -12,6 +12,7 @@ import { FOUND_MAX, filterOf, isFiltered, isPlain, type RunFilter } from './filt
 import { RunFilters } from './run-filters.tsx'
 import { RunList } from './run-list.ts'
 import { type Column, RunTable } from './run-table.tsx'
+import { useRunScores } from './score-columns.tsx'
 import { SearchNote } from './search-found.tsx'
 import { ViewBar } from './view-bar.tsx'
 
@@ -39,6 +40,7 @@ export function RunsView() {
   }, [key, list])
   const columns = shownColumns(filter.status)
   useDetails(list, columns)
+  useRunScores(runs, columns)
   useWayBack(list)
   useListKeys(list, search)
   const onOpen = (runId: string) => {

@@ -1,4 +1,4 @@
-/** The most bytes of a batch, unless it has only one event. The service takes 10 MiB, unless it is configured otherwise. */
+/** The most bytes of a batch, unless it has only one report. The service takes 10 MiB, unless it is configured otherwise. */
 const BATCH_BYTES = 512 * 1024
 const SMALLEST_BYTES = 2 * 1024
 /** Buffers of full size kept for reuse: allocating one costs more than filling it. */
@@ -12,20 +12,21 @@ const END = ENCODER.encode(']}')
 const pool: Uint8Array<ArrayBuffer>[] = []
 
 /**
- * Events of one run, as the body of the call that reports them. Each is encoded once, when it is reported: text would take
- * several times as much memory and garbage collection.
+ * Events or scores of one run, as the body of the call that reports them. Each is encoded once, when it is reported: text would
+ * take several times as much memory and garbage collection.
  */
-export class EventBatch {
-  /** The number of each event, see {@link SettledMark}. */
+export class ReportBatch {
+  /** The number of each report, see {@link SettledMark}. */
   readonly marks: number[] = []
   private bytes = new Uint8Array(SMALLEST_BYTES)
   private length: number
-  /** Where each event ends. */
+  /** Where each report ends. */
   private readonly ends: number[] = []
   private readonly headLength: number
 
-  constructor(private readonly runId: string) {
-    this.headLength = ENCODER.encodeInto(`{"run_id":"${runId}","events":[`, this.bytes).written
+  /** @param head the JSON of the call, up to the list of its reports */
+  constructor(private readonly head: string) {
+    this.headLength = ENCODER.encodeInto(head, this.bytes).written
     this.length = this.headLength
   }
 
@@ -33,18 +34,18 @@ export class EventBatch {
     return this.marks.length
   }
 
-  /** Bytes of the events. */
+  /** Bytes of the reports. */
   get size(): number {
     return this.length - this.headLength - Math.max(0, this.count - 1)
   }
 
-  /** Whether an event of that many characters still fits into this batch. */
-  hasRoomFor(characters: number, eventsMax: number): boolean {
+  /** Whether a report of that many characters still fits into this batch. */
+  hasRoomFor(characters: number, countMax: number): boolean {
     if (this.count === 0) return true
-    return this.count < eventsMax && this.length + characters * BYTES_PER_UNIT_MAX + END.length < BATCH_BYTES
+    return this.count < countMax && this.length + characters * BYTES_PER_UNIT_MAX + END.length < BATCH_BYTES
   }
 
-  /** Adds an event. @returns how many bytes it takes */
+  /** Adds a report. @returns how many bytes it takes */
   add(text: string, mark: number): number {
     const needed = this.length + text.length * BYTES_PER_UNIT_MAX + 1 + END.length
     if (needed > this.bytes.length) this.grow(needed)
@@ -63,7 +64,7 @@ export class EventBatch {
   }
 
   /** The two halves of the batch, each a batch of its own. */
-  halves(): [EventBatch, EventBatch] {
+  halves(): [ReportBatch, ReportBatch] {
     const middle = this.count >> 1
     return [this.slice(0, middle), this.slice(middle, this.count)]
   }
@@ -74,14 +75,14 @@ export class EventBatch {
     this.bytes = new Uint8Array(0)
   }
 
-  private slice(from: number, to: number): EventBatch {
-    const part = new EventBatch(this.runId)
+  private slice(from: number, to: number): ReportBatch {
+    const part = new ReportBatch(this.head)
     const start = from === 0 ? this.headLength : this.ends[from - 1]! + 1
-    const events = this.bytes.subarray(start, this.ends[to - 1])
-    part.bytes = new Uint8Array(part.headLength + events.length + END.length)
+    const reports = this.bytes.subarray(start, this.ends[to - 1])
+    part.bytes = new Uint8Array(part.headLength + reports.length + END.length)
     part.bytes.set(this.bytes.subarray(0, this.headLength))
-    part.bytes.set(events, part.headLength)
-    part.length = part.headLength + events.length
+    part.bytes.set(reports, part.headLength)
+    part.length = part.headLength + reports.length
     for (let i = from; i < to; i++) {
       part.marks.push(this.marks[i]!)
       part.ends.push(this.ends[i]! - start + part.headLength)

@@ -1,0 +1,118 @@
+import { useContext } from 'preact/hooks'
+import { words } from '../../../base/format.ts'
+import type { Score } from '../data/records.ts'
+import { Empty, Skeleton } from '../parts/states.tsx'
+import { Ago } from '../parts/time.tsx'
+import { isTakenBack, scorerOf, sorted, stepOfScore, valueText } from '../scores/score.ts'
+import { ScoredRun } from '../scores/thumbs.tsx'
+import type { TreeBar } from './bars.ts'
+import { LongText } from './long-text.tsx'
+import { type RunModel, SCORES_LISTED_MAX } from './run-model.ts'
+import { stepHref } from './step-address.ts'
+
+const COMMENT_LENGTH_MAX = 300
+const COMMENT_LINES_MAX = 4
+
+/** All scores of a run and of its parts, the latest first. */
+export function ScoresPanel({ model }: { readonly model: RunModel }) {
+  const scores = sorted(model.scores.value.values())
+  return (
+    <section class="scores" aria-label="Scores">
+      {!model.scores.isLoaded.value && scores.length === 0 && <Skeleton />}
+      {model.scores.isLoaded.value && scores.length === 0 && (
+        <Empty title="No scores yet." icon="scores">
+          <p>
+            Evaluations and feedback of users appear here: <code>run.score('correct', true)</code>
+          </p>
+        </Empty>
+      )}
+      {scores.length > 0 && <ScoreTable scores={scores} bars={model.rows.value} />}
+      {scores.length >= SCORES_LISTED_MAX && (
+        <p class="hint">Not all scores of this run are shown. The SQL table scores has all.</p>
+      )}
+    </section>
+  )
+}
+
+/** The scores of one step. */
+export function StepScores({ bar }: { readonly bar: TreeBar }) {
+  const run = useContext(ScoredRun)
+  const all = run === null ? [] : [...run.scores.value.values()]
+  const own = sorted(all.filter((score) => stepOfScore(score, [bar]) !== undefined))
+  if (own.length === 0) return null
+  return (
+    <section class="step-scores" aria-label="Scores of the step">
+      <h3>Scores</h3>
+      <ScoreTable scores={own} />
+    </section>
+  )
+}
+
+interface ScoreTableProps {
+  readonly scores: readonly Score[]
+  /** The steps of the run, to name those that are scored; undefined: all scores are of one step. */
+  readonly bars?: readonly TreeBar[]
+}
+
+function ScoreTable({ scores, bars }: ScoreTableProps) {
+  return (
+    <div class="table-scroll">
+      <table class="score-table">
+        <thead>
+          <tr>
+            <th scope="col">Name</th>
+            <th scope="col">Score</th>
+            {bars !== undefined && <th scope="col">Of</th>}
+            <th scope="col">By</th>
+            <th scope="col">Given</th>
+            <th scope="col">Comment</th>
+          </tr>
+        </thead>
+        <tbody>
+          {scores.map((score) => (
+            <ScoreRow key={score.id} score={score} bars={bars} />
+          ))}
+        </tbody>
+      </table>
+    </div>
+  )
+}
+
+function ScoreRow({ score, bars }: { readonly score: Score; readonly bars: readonly TreeBar[] | undefined }) {
+  const by = scorerOf(score)
+  return (
+    <tr data-score={score.id}>
+      <td>{score.name}</td>
+      <td class="score-value">{isTakenBack(score) ? <span class="hint">taken back</span> : valueText(score)}</td>
+      {bars !== undefined && (
+        <td>
+          <ScoredPart score={score} bars={bars} />
+        </td>
+      )}
+      <td>
+        {by !== null && `${by} `}
+        <span class="hint">{words(score.source)}</span>
+      </td>
+      <td>
+        <Ago at={score.created_at} />
+      </td>
+      <td class="score-words">
+        {[score.text, score.comment].map(
+          (said, index) =>
+            said && (
+              <LongText key={index} text={said} lengthMax={COMMENT_LENGTH_MAX} linesMax={COMMENT_LINES_MAX} isPlain />
+            ),
+        )}
+      </td>
+    </tr>
+  )
+}
+
+/** The part of the run that is scored, as a link if the page shows it. */
+function ScoredPart({ score, bars }: { readonly score: Score; readonly bars: readonly TreeBar[] }) {
+  const bar = stepOfScore(score, bars)
+  if (bar !== undefined) return <a href={stepHref(bar.id)}>{bar.name}</a>
+  if (score.session_id !== null) return <>session {score.session_id}</>
+  if (score.task_id !== null) return <>task …{score.task_id.slice(-8)}</>
+  return score.event_id === null ? <>the run</> : <>event …{score.event_id.slice(-8)}</>
+}
