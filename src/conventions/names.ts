@@ -15,6 +15,8 @@ export const CONTENT = {
     'ai.toolCall.args',
     'ai.value',
     'traceloop.entity.input',
+    'langfuse.observation.input',
+    'langfuse.trace.input',
     'gen_ai.prompt',
   ],
   output: [
@@ -26,6 +28,8 @@ export const CONTENT = {
     'ai.response.toolCalls',
     'ai.toolCall.result',
     'traceloop.entity.output',
+    'langfuse.observation.output',
+    'langfuse.trace.output',
     'gen_ai.completion',
   ],
 } as const
@@ -50,6 +54,7 @@ export const MESSAGES = {
     'gen_ai.input.messages',
     'input.value',
     'ai.prompt.messages',
+    'langfuse.observation.input',
     'messages',
     'input.messages',
     'request.messages',
@@ -63,6 +68,7 @@ export const MESSAGES = {
   output: [
     'gen_ai.output.messages',
     'output.value',
+    'langfuse.observation.output',
     'output.messages',
     'choices',
     'response.choices',
@@ -131,10 +137,16 @@ export const TOOL = {
 } as const
 
 /** What went wrong, in the attributes of a span or of its exception event. */
-export const ERROR = ['exception.message', 'error.message', 'exception.type', 'error.type'] as const
+export const ERROR = [
+  'exception.message',
+  'error.message',
+  'langfuse.observation.status_message',
+  'exception.type',
+  'error.type',
+] as const
 
 /** The agent, session and end user of a span, and its tags. */
-export const AGENT = ['gen_ai.agent.name', 'agent.name'] as const
+export const AGENT = ['gen_ai.agent.name', 'agent.name', 'langfuse.trace.name'] as const
 export const SESSION = [
   'session.id',
   'gen_ai.conversation.id',

@@ -1,3 +1,4 @@
+import type { ModelPrice } from '@pydantic/genai-prices'
 import { isObject, parsedJson } from '../base/json-object.ts'
 
 /** In USD per million tokens. */
@@ -9,90 +10,142 @@ interface Price {
 /** Prices by model name; a name that ends with `*` matches all names with that prefix. */
 export type PriceTable = Readonly<Record<string, Price>>
 
-/** Prices of models (docs/specification.md#budgets: `budget_usd`, `cost_usd`). */
+/** What a model call costs by its tokens, if it does not report its cost (docs/specification.md#usage). */
 export interface Prices {
-  /** In USD; null if the price of the model is unknown. */
-  costUsd(model: string, usage: { readonly inputTokens: number; readonly outputTokens: number }): number | null
+  /**
+   * In USD; null if the price of the model is unknown. Tokens that were read from a cache cost as much as others.
+   * @param at when the call was made, Unix milliseconds
+   */
+  costUsd(model: string, usage: TokenCounts, at: number): number | null
   /** The highest prices of all models: assumed for a model of unknown price when a budget applies. */
   highest(): Price
 }
 
-/**
- * List prices as of November 2025, without discounts for cached input or surcharges for very long prompts. Names with a
- * suffix, such as `gpt-4o-2024-08-06`, `claude-sonnet-4-5-20250929` or `claude-3-5-haiku-latest`, have the same price.
- * `MODEL_PRICES` overrides outdated prices and adds missing ones.
- */
-const LIST_PRICES: PriceTable = {
-  'gpt-4o': { input: 2.5, output: 10 },
-  'gpt-4o-mini': { input: 0.15, output: 0.6 },
-  'gpt-4.1': { input: 2, output: 8 },
-  'gpt-4.1-mini': { input: 0.4, output: 1.6 },
-  'gpt-4.1-nano': { input: 0.1, output: 0.4 },
-  'gpt-5': { input: 1.25, output: 10 },
-  'gpt-5-mini': { input: 0.25, output: 2 },
-  'gpt-5-nano': { input: 0.05, output: 0.4 },
-  'gpt-5-codex': { input: 1.25, output: 10 },
-  'gpt-5.1': { input: 1.25, output: 10 },
-  o3: { input: 2, output: 8 },
-  'o3-mini': { input: 1.1, output: 4.4 },
-  'o4-mini': { input: 1.1, output: 4.4 },
-  'text-embedding-3-small': { input: 0.02, output: 0 },
-  'text-embedding-3-large': { input: 0.13, output: 0 },
-  'claude-opus-4-5': { input: 5, output: 25 },
-  'claude-opus-4-1': { input: 15, output: 75 },
-  'claude-opus-4': { input: 15, output: 75 },
-  'claude-opus-4-0': { input: 15, output: 75 },
-  'claude-sonnet-4-5': { input: 3, output: 15 },
-  'claude-sonnet-4': { input: 3, output: 15 },
-  'claude-sonnet-4-0': { input: 3, output: 15 },
-  'claude-3-7-sonnet': { input: 3, output: 15 },
-  'claude-3-5-sonnet': { input: 3, output: 15 },
-  'claude-haiku-4-5': { input: 1, output: 5 },
-  'claude-3-5-haiku': { input: 0.8, output: 4 },
-  'claude-3-haiku': { input: 0.25, output: 1.25 },
-  'gemini-2.5-pro': { input: 1.25, output: 10 },
-  'gemini-2.5-flash': { input: 0.3, output: 2.5 },
-  'gemini-2.5-flash-lite': { input: 0.1, output: 0.4 },
-  'gemini-2.0-flash': { input: 0.1, output: 0.4 },
+interface TokenCounts {
+  readonly inputTokens: number
+  readonly outputTokens: number
 }
+
+/** Prices whose list is loaded when first needed: it takes 40 ms and 20 MB. */
+export interface PricesOnDemand {
+  loaded(): Promise<Prices>
+}
+
+type ListedPrices = typeof import('@pydantic/genai-prices')
 
 const TOKENS_PER_PRICE = 1_000_000
 const PRICE_USD_MAX = 1_000_000
 const MODELS_MAX = 10_000
-/** The suffixes of `gpt-4o-2024-08-06`, `claude-sonnet-4-5-20250929` and `claude-3-5-haiku-latest`. */
-const SNAPSHOT = /-(?:\d{4}-\d{2}-\d{2}|\d{8}|latest)$/
-/** Callers choose the names, so no more of them are cached. */
+/** Callers choose the names, so no more of them are cached, and no longer ones looked up: there are patterns to match. */
 const CACHED_MODELS_MAX = 1_000
+const MODEL_LENGTH_MAX = 200
+/** Listed prices start, and change within a day, on the quarter of an hour. */
+const PRICE_PERIOD_MS = 15 * 60 * 1_000
+/** Providers among whose models the highest price is looked for. */
+const PROVIDERS = ['openai', 'anthropic', 'google', 'x-ai', 'mistral', 'deepseek', 'cohere', 'moonshotai']
 
 /**
- * The built-in list prices, overridden by the operator's. An exact name takes precedence over a name with `*`, and a
- * longer prefix over a shorter one; any price of the operator takes precedence over a built-in one.
+ * The list prices of `@pydantic/genai-prices` at the time of a call, overridden by the operator's. An exact name takes
+ * precedence over a name with `*`, and a longer prefix over a shorter one; any price of the operator takes precedence
+ * over a listed one.
  *
  * @param overrides as {@link parseModelPrices} returns them
  */
-export function createPrices(overrides: PriceTable = {}): Prices {
-  const own = lookUpIn(overrides)
-  const listed = lookUpIn(LIST_PRICES)
-  const cache = new Map<string, Price | undefined>()
-  const find = (model: string) => {
-    if (cache.has(model)) return cache.get(model)
-    const price = own(model) ?? listed(model.replace(SNAPSHOT, ''))
-    if (cache.size === CACHED_MODELS_MAX) cache.clear()
-    cache.set(model, price)
-    return price
+export function createPrices(overrides: PriceTable = {}): PricesOnDemand {
+  let prices: Promise<Prices> | undefined
+  return {
+    loaded() {
+      prices ??= load(overrides).catch((error) => {
+        // The next call tries again.
+        prices = undefined
+        throw error
+      })
+      return prices
+    },
   }
-  const all = Object.values({ ...LIST_PRICES, ...overrides })
-  const highest = {
-    input: Math.max(...all.map(({ input }) => input)),
-    output: Math.max(...all.map(({ output }) => output)),
+}
+
+async function load(overrides: PriceTable): Promise<Prices> {
+  const listed = await import('@pydantic/genai-prices')
+  const own = lookUpIn(overrides)
+  const cache = new Map<string, PriceAt>()
+  let highest: Price | undefined
+  const find = (model: string, { inputTokens }: TokenCounts, at: number): Price | null => {
+    const price = own(model)
+    if (price !== undefined) return price
+    if (model.length > MODEL_LENGTH_MAX) return null
+    let known = cache.get(model)
+    if (known === undefined) {
+      if (cache.size === CACHED_MODELS_MAX) cache.clear()
+      known = listedPrice(listed, model)
+      cache.set(model, known)
+    }
+    return known(inputTokens, at)
   }
   return {
-    costUsd(model, { inputTokens, outputTokens }) {
-      const price = find(model)
-      if (price === undefined) return null
-      return (inputTokens * price.input + outputTokens * price.output) / TOKENS_PER_PRICE
+    costUsd(model, usage, at) {
+      const price = find(model, usage, at)
+      if (price === null) return null
+      return (usage.inputTokens * price.input + usage.outputTokens * price.output) / TOKENS_PER_PRICE
     },
-    highest: () => highest,
+    highest() {
+      highest ??= highestOf([...Object.values(overrides), ...allListed(listed)])
+      return highest
+    },
+  }
+}
+
+/** The price of a model for a prompt of this length; null if unknown. */
+type PriceAt = (inputTokens: number, at: number) => Price | null
+
+function listedPrice(listed: ListedPrices, model: string): PriceAt {
+  const first = calculated(listed, model, 0)
+  if (first === null) return () => null
+  if (!Array.isArray(first.model.prices)) return (inputTokens) => priceOf(first.model_price, inputTokens)
+  let period = 0
+  let current = first.model_price
+  return (inputTokens, at) => {
+    const wanted = Math.floor(at / PRICE_PERIOD_MS)
+    if (wanted !== period) {
+      current = calculated(listed, model, wanted * PRICE_PERIOD_MS)?.model_price ?? current
+      period = wanted
+    }
+    return priceOf(current, inputTokens)
+  }
+}
+
+/** By the name alone, or else by that of the provider, which gateways put in front, as in `anthropic/claude-sonnet-4-5`. */
+function calculated({ calcPrice }: ListedPrices, model: string, at: number) {
+  const timestamp = new Date(at)
+  const slash = model.indexOf('/')
+  const named = calcPrice({}, model, { timestamp })
+  if (named !== null) return named
+  // The list knows a provider by the names of its language models only.
+  if (model.startsWith('text-embedding-')) return calcPrice({}, model, { timestamp, providerId: 'openai' })
+  if (slash < 1) return null
+  return calcPrice({}, model.slice(slash + 1), { timestamp, providerId: model.slice(0, slash) })
+}
+
+/** Null for a model that is not charged by tokens. Some prices are higher for long prompts. */
+function priceOf({ input_mtok, output_mtok }: ModelPrice, inputTokens: number): Price | null {
+  if (input_mtok === undefined && output_mtok === undefined) return null
+  const of = (price: ModelPrice[string] = 0) => {
+    if (typeof price === 'number') return price
+    return price.tiers.findLast(({ start }) => inputTokens > start)?.price ?? price.base
+  }
+  return { input: of(input_mtok), output: of(output_mtok) }
+}
+
+function allListed({ findProvider }: ListedPrices): Price[] {
+  const models = PROVIDERS.flatMap((providerId) => findProvider({ providerId })?.models ?? [])
+  const all = models.flatMap(({ prices }) => (Array.isArray(prices) ? prices.map((each) => each.prices) : [prices]))
+  return all.flatMap((each) => priceOf(each, 0) ?? [])
+}
+
+function highestOf(prices: readonly Price[]): Price {
+  return {
+    input: Math.max(...prices.map(({ input }) => input)),
+    output: Math.max(...prices.map(({ output }) => output)),
   }
 }
 

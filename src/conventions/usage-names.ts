@@ -104,6 +104,7 @@ export const USAGE_NAMES = {
     'model',
     'llm.model_name',
     'embedding.model_name',
+    'langfuse.observation.model.name',
     'ai.response.model',
     'ai.model.id',
   ],

@@ -1,6 +1,7 @@
 import { lookup } from '../base/lookup.ts'
+import { langfuseUsage } from '../conventions/langfuse-usage.ts'
 import { AGENT, SESSION, TAGS, USER } from '../conventions/names.ts'
-import { USAGE_NAMES } from '../conventions/usage-names.ts'
+import { USAGE_NAMES, type UsageNumber } from '../conventions/usage-names.ts'
 import { firstNumber, firstText, firstTexts, textAt } from './attributes.ts'
 import type { Attributes } from './telemetry.ts'
 
@@ -8,6 +9,11 @@ import type { Attributes } from './telemetry.ts'
  * The semantic conventions: what the attributes of a span mean in OpenTelemetry's `gen_ai.*`, OpenInference, the Vercel
  * AI SDK, Traceloop and Langfuse.
  */
+
+/** Whether a span says by its level that it has failed, although its status does not. */
+export function hasErrorLevel(attributes: Attributes): boolean {
+  return textAt(attributes, 'langfuse.observation.level') === 'ERROR'
+}
 
 /** What a span records: a model call, a tool call, the run of an agent, or anything else. */
 export type SpanKind = 'model' | 'tool' | 'agent' | 'other'
@@ -34,6 +40,9 @@ const OPERATIONS = lookup<SpanKind>({
 
 const TRACELOOP_KINDS = lookup<SpanKind>({ tool: 'tool', agent: 'agent' })
 
+/** Agents are not among them: an observation of that type names no agent. */
+const LANGFUSE_TYPES = lookup<SpanKind>({ generation: 'model', embedding: 'model', tool: 'tool' })
+
 const MODEL_ATTRIBUTES = [
   'gen_ai.request.model',
   'gen_ai.response.model',
@@ -43,6 +52,8 @@ const MODEL_ATTRIBUTES = [
 ]
 
 export function kindOf(attributes: Attributes): SpanKind {
+  const langfuse = textAt(attributes, 'langfuse.observation.type')
+  if (langfuse !== '') return LANGFUSE_TYPES.get(langfuse.toLowerCase()) ?? 'other'
   const openInference = textAt(attributes, 'openinference.span.kind')
   if (openInference !== '') return OPENINFERENCE_KINDS.get(openInference.toUpperCase()) ?? 'other'
   // Checked before the operation name, because outer spans of the Vercel AI SDK repeat the usage of their model calls.
@@ -71,9 +82,18 @@ export function usageOf(attributes: Attributes): Attributes {
   const add = (name: string, value: string | number | null) => {
     if (value !== null && !attributes.has(name)) usage.set(name, value)
   }
-  add('gen_ai.usage.input_tokens', firstNumber(attributes, USAGE_NAMES.inputTokens))
-  add('gen_ai.usage.output_tokens', firstNumber(attributes, USAGE_NAMES.outputTokens))
-  add('cost_usd', firstNumber(attributes, USAGE_NAMES.costUsd))
+  const langfuse = langfuseUsage(
+    undefined,
+    firstText(attributes, ['langfuse.observation.usage_details']) ?? undefined,
+    firstText(attributes, ['langfuse.observation.cost_details']) ?? undefined,
+  )
+  const addNumber = (name: string, field: UsageNumber) =>
+    add(name, firstNumber(attributes, USAGE_NAMES[field]) ?? langfuse[field] ?? null)
+  addNumber('gen_ai.usage.input_tokens', 'inputTokens')
+  addNumber('gen_ai.usage.output_tokens', 'outputTokens')
+  if (langfuse.cachedTokens !== undefined) addNumber('gen_ai.usage.cache_read.input_tokens', 'cachedTokens')
+  if (langfuse.reasoningTokens !== undefined) addNumber('gen_ai.usage.reasoning.output_tokens', 'reasoningTokens')
+  addNumber('cost_usd', 'costUsd')
   add('gen_ai.response.model', firstText(attributes, USAGE_NAMES.model))
   return usage
 }

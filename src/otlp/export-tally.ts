@@ -3,6 +3,22 @@ import type { Appended } from '../journal/journal.ts'
 import { isBadData } from '../postgres/connect.ts'
 import type { Refusal } from './outline.ts'
 
+/** Names places of an export in messages. */
+export interface Places {
+  /** @param name of an item, as given to the tally */
+  item(name: string): string
+  /** @param first from 1 */
+  range(first: number, last: number): string
+}
+
+/** Names items by what they are and their own names. */
+export function placesOf(noun: string): Places {
+  return {
+    item: (name) => `${noun} ${JSON.stringify(name.slice(0, 80))}`,
+    range: (first, last) => (first === last ? `${noun} ${first}` : `${noun}s ${first} to ${last}`),
+  }
+}
+
 /** The result of an export. Everything that was not rejected is on stable storage. */
 export interface ExportResult {
   readonly rejected: number
@@ -23,17 +39,16 @@ export class ExportTally {
   private firstSeq: number | null = null
   private lastSeq: number | null = null
 
-  constructor(private readonly noun: string) {}
+  constructor(private readonly places: Places) {}
 
   reject(name: string, problem: string, items = 1): void {
-    this.count(items, () => `${this.noun} ${JSON.stringify(name.slice(0, 80))}: ${problem}`)
+    this.count(items, () => `${this.places.item(name)}: ${problem}`)
   }
 
   /** Counts what was not decoded. */
   refuse(refusals: readonly Refusal[]): void {
     for (const { first, items, problem } of refusals) {
-      const last = first + items - 1
-      this.count(items, () => `${this.noun}${items === 1 ? ` ${first}` : `s ${first} to ${last}`}: ${problem}`)
+      this.count(items, () => `${this.places.range(first, first + items - 1)}: ${problem}`)
     }
   }
 
@@ -48,14 +63,17 @@ export class ExportTally {
     this.lastSeq = Math.max(this.lastSeq ?? 0, positions.lastSeq)
   }
 
-  /** Stores items that belong to one run; counts all of them as rejected if the run cannot take them. */
-  async attempt<T>(items: readonly T[], store: () => Promise<void>, nameOfItem: (item: T) => string): Promise<void> {
+  /**
+   * Stores items that belong to one run; counts all of them as rejected if the run cannot take them.
+   * @param name of the first one
+   */
+  async attempt(items: number, store: () => Promise<void>, name: () => string): Promise<void> {
     try {
       await store()
     } catch (error) {
       const problem = problemOf(error)
       if (problem === null) throw error
-      this.reject(nameOfItem(items[0]), problem, items.length)
+      this.reject(name(), problem, items)
     }
   }
 

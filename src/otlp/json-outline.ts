@@ -11,6 +11,8 @@ const PLAIN = new Uint8Array(256).fill(1)
 PLAIN[QUOTE] = PLAIN[BACKSLASH] = 0
 
 const BYTES_PER_STEP = 1024 * 1024
+/** What is deeper would be refused anyway, once all of it had been looked through. */
+const DEPTH_MAX = 1_000_000
 /** What `JSON.parse` takes for a value, for a byte of a number, and for a byte of anything else outside of strings. */
 const [VALUE_COST, DIGIT_COST, BYTE_COST] = [8, 4, 1]
 /** What an item may cost for each of the parts that it may have: an attribute costs about 50, and is two. */
@@ -70,13 +72,30 @@ export class JsonOutlineReader {
   *read(): Steps<Outline> {
     // An empty body is an empty export, as it is in protobuf.
     if (this.at === this.end) return this.outline
+    const { groups } = this.names
+    yield* this.body([groups], () => this.list(groups, () => this.group()))
+    return this.outline
+  }
+
+  /** Reads a body that has all items in one list: one group with one scope. */
+  *readFlat(): Steps<Outline> {
+    const { items } = this.names
+    const scope = this.outline.scope(this.outline.group())
+    let hasList = false
+    yield* this.body([items], () => {
+      hasList = this.bytes[this.at] === OPEN_BRACKET
+      return this.list(items, () => this.item(scope))
+    })
+    if (!hasList) throw new DecodeError(`${items}: expected an array`)
+    return this.outline
+  }
+
+  private *body(names: readonly string[], read: () => Steps<void>): Steps<void> {
     while (!this.skipSpace()) yield
     if (this.bytes[this.at] !== OPEN_BRACE) throw new DecodeError('body: expected a JSON object')
-    const { groups } = this.names
-    yield* this.object([groups], () => this.list(groups, () => this.group()))
+    yield* this.object(names, read)
     while (!this.skipSpace()) yield
     if (this.at !== this.end) throw this.broken('the end')
-    return this.outline
   }
 
   private group(): Steps<void> {
@@ -242,6 +261,7 @@ export class JsonOutlineReader {
         if (!this.skipString()) return false
         if (open.length === 0) return true
       } else if (byte === OPEN_BRACE || byte === OPEN_BRACKET) {
+        if (open.length === DEPTH_MAX) throw new DecodeError(`body: nested more than ${DEPTH_MAX} deep`)
         this.at++
         this.cost += VALUE_COST
         open.push(byte)

@@ -71,16 +71,16 @@ function* open<Item>(body: Uint8Array, { limits, names, readItem }: Signal<Item>
   const decoder: ItemDecoder<Item> = {
     budget,
     resource(range, into) {
-      for (const item of listOf(parse(text, range), 'attributes')) readKeyValue(item, { into, depth: 0, budget })
+      for (const item of listOf(parseObject(text, range), 'attributes')) readKeyValue(item, { into, depth: 0, budget })
     },
-    scopeName: (range) => textOf(parse(text, range).name),
-    item: (range, resource, scope) => readItem(parse(text, range), { resource, scope, budget }),
+    scopeName: (range) => textOf(parseObject(text, range).name),
+    item: (range, resource, scope) => readItem(parseObject(text, range), { resource, scope, budget }),
   }
   return opened(outline, body.length, decoder, limits)
 }
 
-/** The object at this place; an empty one for any other value. */
-function parse(body: Buffer, { start, end, cuts = [] }: Range & Partial<JsonRange>): Json {
+/** The object at this place; an empty one for any other value. @throws DecodeError */
+export function parseObject(body: Buffer, { start, end, cuts = [] }: Range & Partial<JsonRange>): Json {
   let text = ''
   let from = start
   for (const cut of cuts) {

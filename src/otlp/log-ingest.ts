@@ -1,6 +1,6 @@
 import { inSlices, type Slice } from '../http/shared-slice.ts'
 import type { Caller } from '../keys/schema.ts'
-import { type ExportResult, ExportTally } from './export-tally.ts'
+import { type ExportResult, ExportTally, placesOf } from './export-tally.ts'
 import { addTo, inBatches, WriteBatch } from './groups.ts'
 import { spanTaskIds } from './ids.ts'
 import { type LogRun, mapLog, runOfLog, timeOf } from './log-mapping.ts'
@@ -19,7 +19,7 @@ export class LogIngest {
     const { limits, clock, takeBudget } = this.deps
     takeBudget(caller, opened.cost)
     const { items: records, refusals } = await inSlices(slice, opened.decode())
-    const tally = new ExportTally('log record')
+    const tally = new ExportTally(placesOf('log record'))
     tally.refuse(refusals)
     const context = { workspaceId: caller.workspaceId, limits, now: clock.now() }
     const runs = new Map<string, LogRun>()
@@ -39,9 +39,9 @@ export class LogIngest {
         group.map((run) => {
           const own = byRun.get(run.runId) ?? []
           return tally.attempt(
-            own,
+            own.length,
             () => this.storeRun(caller, run, own, storing),
-            ({ eventName }) => eventName,
+            () => own[0].eventName,
           )
         }),
       )

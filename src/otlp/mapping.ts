@@ -3,7 +3,7 @@ import type { Bytes } from '../clickhouse/bytes.ts'
 import { RESERVED_TYPE_PREFIXES } from '../events/schema.ts'
 import type { LEVELS } from '../journal/levels.ts'
 import { exceptionMessage, writeInput, writeOutput } from './content.ts'
-import { EVENT_TYPES, kindOf, type SpanKind, usageOf } from './conventions.ts'
+import { EVENT_TYPES, hasErrorLevel, kindOf, type SpanKind, usageOf } from './conventions.ts'
 import { type ExtraMembers, writePayload } from './payload.ts'
 import { type AnyValue, type Attributes, type Range, type Span, type SpanEvent, STATUS_ERROR } from './telemetry.ts'
 
@@ -82,7 +82,7 @@ export function mapSpan(span: Span, taskIdOf: (spanId: string) => string, contex
   const taskId = taskIdOf(spanId)
   const kind = kindOf(attributes)
   const { startedAt, completedAt } = timesOf(span, context.now)
-  const hasFailed = span.statusCode === STATUS_ERROR
+  const hasFailed = isFailed(span)
   return {
     kind,
     taskId,
@@ -96,6 +96,10 @@ export function mapSpan(span: Span, taskIdOf: (spanId: string) => string, contex
     completedAt,
     events: completedAt === null ? [] : eventsOf(span, { taskId, kind, completedAt }, context),
   }
+}
+
+function isFailed({ statusCode, attributes }: Span): boolean {
+  return statusCode === STATUS_ERROR || hasErrorLevel(attributes)
 }
 
 interface Times {
@@ -145,7 +149,7 @@ function eventsOf(
   events.push({
     id: taskId,
     type: EVENT_TYPES[kind],
-    level: span.statusCode === STATUS_ERROR ? 'error' : 'info',
+    level: isFailed(span) ? 'error' : 'info',
     payload: writePayload(out, span.attributes, extra, limits.event_payload_bytes),
     occurredAt: completedAt,
     taskId,

@@ -94,38 +94,43 @@ export function otlpRoutes(deps: OtlpRoutesDeps) {
     return response
   }
 
-  return new Elysia({ prefix: '/otlp/v1', detail: { security: SECURITY.otlp } })
-    .decorate({ bodyHold: undefined as BodyHold | undefined })
-    .post(
-      '/traces',
-      (context) =>
-        receive(context, 'rejectedSpans', async ({ caller, body, encoding, slice }) => {
-          const open = encoding === 'json' ? openTracesJson : openTraces
-          return traces.store(caller, await inSlices(slice, open(body, decodeLimits)), slice)
-        }),
-      { parse: 'none', detail: detailOf('exportTraces', 'traces', 'A trace is a run; a span is a task and an event.') },
-    )
-    .post(
-      '/logs',
-      (context) =>
-        receive(context, 'rejectedLogRecords', async ({ caller, body, encoding, slice }) => {
-          const open = encoding === 'json' ? openLogsJson : openLogs
-          return logs.store(caller, await inSlices(slice, open(body, decodeLimits)), slice)
-        }),
-      { parse: 'none', detail: detailOf('exportLogs', 'logs', 'A log record is an event of the run of its trace.') },
-    )
-    .post(
-      '/metrics',
-      (context) =>
-        receive(context, 'rejectedDataPoints', async ({ body, encoding, slice }) => {
-          const open = encoding === 'json' ? openMetricsJson : openMetrics
-          const opened = await inSlices(slice, open(body, decodeLimits))
-          const { items, refusals } = await inSlices(slice, opened.decode())
-          if (refusals.length > 0) throw new ApiError('PAYLOAD_TOO_LARGE', `body: metric: ${refusals[0].problem}`)
-          return noMetrics(items.reduce((sum, points) => sum + points, 0))
-        }),
-      { parse: 'none', detail: detailOf('exportMetrics', 'metrics', 'Not stored: all data points are rejected.') },
-    )
+  const storeTraces = (context: Context) =>
+    receive(context, 'rejectedSpans', async ({ caller, body, encoding, slice }) => {
+      const open = encoding === 'json' ? openTracesJson : openTraces
+      return traces.store(caller, await inSlices(slice, open(body, decodeLimits)), slice)
+    })
+
+  return (
+    new Elysia({ detail: { security: SECURITY.otlp } })
+      .decorate({ bodyHold: undefined as BodyHold | undefined })
+      // The address that the exporter of Langfuse's newer SDKs has.
+      .post('/api/public/otel/v1/traces', storeTraces, { parse: 'none', detail: { hide: true } })
+      .post('/otlp/v1/traces', storeTraces, {
+        parse: 'none',
+        detail: detailOf('exportTraces', 'traces', 'A trace is a run; a span is a task and an event.'),
+      })
+      .post(
+        '/otlp/v1/logs',
+        (context) =>
+          receive(context, 'rejectedLogRecords', async ({ caller, body, encoding, slice }) => {
+            const open = encoding === 'json' ? openLogsJson : openLogs
+            return logs.store(caller, await inSlices(slice, open(body, decodeLimits)), slice)
+          }),
+        { parse: 'none', detail: detailOf('exportLogs', 'logs', 'A log record is an event of the run of its trace.') },
+      )
+      .post(
+        '/otlp/v1/metrics',
+        (context) =>
+          receive(context, 'rejectedDataPoints', async ({ body, encoding, slice }) => {
+            const open = encoding === 'json' ? openMetricsJson : openMetrics
+            const opened = await inSlices(slice, open(body, decodeLimits))
+            const { items, refusals } = await inSlices(slice, opened.decode())
+            if (refusals.length > 0) throw new ApiError('PAYLOAD_TOO_LARGE', `body: metric: ${refusals[0].problem}`)
+            return noMetrics(items.reduce((sum, points) => sum + points, 0))
+          }),
+        { parse: 'none', detail: detailOf('exportMetrics', 'metrics', 'Not stored: all data points are rejected.') },
+      )
+  )
 }
 
 function noMetrics(rejected: number): ExportResult {
@@ -139,6 +144,11 @@ function tokenOf(request: Request): string | undefined {
   if (bearerToken(request) !== undefined) return undefined
   const key = request.headers.get('x-api-key')
   if (key !== null) return key.trim()
+  return basicPassword(request)
+}
+
+/** The password of Basic auth; undefined if the request has none. */
+export function basicPassword(request: Request): string | undefined {
   const basic = /^Basic +([A-Za-z0-9+/=]+) *$/i.exec(request.headers.get('authorization') ?? '')?.[1]
   if (basic === undefined) return undefined
   const decoded = Buffer.from(basic, 'base64').toString()

@@ -4,7 +4,7 @@ import type { Bytes } from '../clickhouse/bytes.ts'
 import { firstText, resourceText } from './attributes.ts'
 import { writeInput, writeOutput } from './content.ts'
 import { agentNameOf, sessionOf, tagsOf, userOf } from './conventions.ts'
-import { textFrom } from './json-writer.ts'
+import { encodeValue, textFrom } from './json-writer.ts'
 import { cleanText, isRoot, toMs } from './mapping.ts'
 import { type ExtraMembers, writePayload } from './payload.ts'
 import type { Attributes, LogRecord, Resource, Span } from './telemetry.ts'
@@ -89,16 +89,23 @@ function metadataOf(resource: Resource): RawJson {
   return new RawJson(`${text.slice(0, -1)},"resource":${resourceMember(resource)}}`)
 }
 
+/** Attributes as JSON that Postgres can store, cut if they are too large for metadata. */
+export function metadataMember(attributes: Attributes, text = encodeValue(attributes)): string {
+  return storable(isLargeMember(text) ? payloadText(attributes, [], RESOURCE_BYTES_MAX) : text)
+}
+
+function isLargeMember(text: string): boolean {
+  // A UTF-16 unit takes at most 3 bytes.
+  return text.length * 3 > RESOURCE_BYTES_MAX && Buffer.byteLength(text) > RESOURCE_BYTES_MAX
+}
+
 const resourceMembers = new WeakMap<Resource, string>()
 
 /** Encoded once for all runs of an export. */
 function resourceMember(resource: Resource): string {
   let text = resourceMembers.get(resource)
   if (text === undefined) {
-    text = resourceText(resource)
-    // A UTF-16 unit takes at most 3 bytes.
-    const isLarge = text.length * 3 > RESOURCE_BYTES_MAX && Buffer.byteLength(text) > RESOURCE_BYTES_MAX
-    text = storable(isLarge ? payloadText(resource.attributes, [], RESOURCE_BYTES_MAX) : text)
+    text = metadataMember(resource.attributes, resourceText(resource))
     resourceMembers.set(resource, text)
   }
   return text
@@ -114,7 +121,8 @@ function rawJson(write: (out: Bytes) => void): RawJson | null {
   return text === '' ? null : new RawJson(text)
 }
 
-function storable(text: string): string {
+/** JSON text without what Postgres rejects. */
+export function storable(text: string): string {
   return text.replace(REFUSED_ESCAPES, '\\ufffd')
 }
 

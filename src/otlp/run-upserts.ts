@@ -4,6 +4,9 @@ import { type Batcher, createBatcher } from '../postgres/batcher.ts'
 import type { Sql } from '../postgres/connect.ts'
 import { arrayLiteral, RUN_ROW_COLUMNS, runsToOutbox } from '../runs/rows.ts'
 
+/** Metadata that say only where the run was reported. */
+export const BARE_METADATA = /^\{"source":"[a-z-]+"\}$/
+
 /** What an export says about a run; null or empty for what it does not say. */
 export interface RunReport {
   readonly runId: string
@@ -44,6 +47,7 @@ interface UpsertOutcome {
 
 /** Locks the rows in order of workspace and run_id, as every statement on several runs does, to avoid deadlocks. */
 async function upsert(sql: Sql, reports: readonly RunReport[]): Promise<RunUpserted[]> {
+  const bareMetadata = sql`r.metadata::text ~ ${BARE_METADATA.source}`
   const outcomes = await sql<UpsertOutcome[]>`
     with item as (
       select * from unnest(
@@ -81,13 +85,15 @@ async function upsert(sql: Sql, reports: readonly RunReport[]): Promise<RunUpser
         session_id = coalesce(r.session_id, excluded.session_id),
         external_user_id = coalesce(r.external_user_id, excluded.external_user_id),
         tags = case when r.tags = '{}' then excluded.tags else r.tags end,
-        input = case when r.input::text = '{}' then excluded.input else r.input end
+        input = case when r.input::text = '{}' then excluded.input else r.input end,
+        metadata = case when ${bareMetadata} then excluded.metadata else r.metadata end
       where r.agent_id = excluded.agent_id and (
         excluded.started_at < r.started_at
         or r.session_id is null and excluded.session_id is not null
         or r.external_user_id is null and excluded.external_user_id is not null
         or r.tags = '{}' and excluded.tags <> '{}'
         or r.input::text = '{}' and excluded.input::text <> '{}'
+        or ${bareMetadata} and excluded.metadata::text <> r.metadata::text
       )
       returning ${sql.unsafe(RUN_ROW_COLUMNS)}, r.xmax = 0 as created
     ), logged as (${sql.unsafe(runsToOutbox('applied r'))})

@@ -11,7 +11,7 @@ import type { RunTransition } from '../runs/transitions.ts'
 import type { AgentNames } from './agents.ts'
 import { partRunId } from './ids.ts'
 import type { RunDetails, RunEnd } from './run-details.ts'
-import type { RunReport, RunUpserted } from './run-upserts.ts'
+import { BARE_METADATA, type RunReport, type RunUpserted } from './run-upserts.ts'
 
 interface OtlpRunsDeps {
   readonly directory: RunDirectory
@@ -67,7 +67,8 @@ export function createOtlpRuns({ directory, upserts, transitions, agents, clock,
     const ref: RunRef = { runId, workspaceId, agentId, runtimeType: 'external' }
     const key = runKey(workspaceId, runId)
     const { startedAt, externalUserId, sessionId, tags, metadata, input } = details
-    const reported = `${externalUserId !== null} ${sessionId !== null} ${tags.length > 0} ${input !== null}`
+    const hasMetadata = !BARE_METADATA.test(metadata.text)
+    const reported = `${externalUserId !== null} ${sessionId !== null} ${tags.length > 0} ${input !== null} ${hasMetadata}`
     const before = written.get(key)
     if (before !== undefined && before.startedAt <= startedAt && before.reported === reported) return ref
     const { agentName: _, ...columns } = details

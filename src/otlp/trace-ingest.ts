@@ -9,13 +9,13 @@ import type { TaskToAppend } from '../journal/rows.ts'
 import type { Caller } from '../keys/schema.ts'
 import type { TelemetryTasks } from '../tasks/telemetry-tasks.ts'
 import type { WriteEvents } from './event-writer.ts'
-import { type ExportResult, ExportTally } from './export-tally.ts'
+import { type ExportResult, ExportTally, placesOf } from './export-tally.ts'
 import { addTo, inBatches, inParallel, WriteBatch } from './groups.ts'
 import { agentSpanRunId, spanTaskIds, traceRunId } from './ids.ts'
 import { createKeyedMutex } from './keyed-mutex.ts'
 import { isRoot, type MappedEvent, type MappedSpan, mapSpan, problemOf } from './mapping.ts'
 import type { OpenedExport } from './outline.ts'
-import { detailsOfSpans, endOf } from './run-details.ts'
+import { detailsOfSpans, endOf, type RunDetails } from './run-details.ts'
 import type { OtlpRuns } from './runs.ts'
 import type { Span } from './telemetry.ts'
 
@@ -33,9 +33,33 @@ export interface OtlpIngestDeps {
 export const BATCH_ITEMS_MAX = 1_000
 const STARTED_TASKS_CACHED_MAX = 20_000
 
+/** What one call reports of a trace. */
+export interface ReportedTrace {
+  readonly traceId: string
+  /** Their ids are valid. */
+  readonly spans: readonly Span[]
+  /** How many items of the call it consists of, and the name of the first one. */
+  readonly items: number
+  readonly name: () => string
+  detailsOf(limits: Limits, now: number): RunDetails
+}
+
+/** What the doors for traces differ in. */
+export interface TraceDialect {
+  /** As {@link spanTaskIds}. */
+  taskIds(workspaceId: string, traceId: string): (spanId: string) => string
+  /** Whether an agent that is called within a trace is also a child run. */
+  readonly hasChildRuns: boolean
+  /** The name of a span for the tally. */
+  nameOf(span: Span): string
+}
+
+const OTLP: TraceDialect = { taskIds: spanTaskIds, hasChildRuns: true, nameOf: ({ name }) => name }
+
 interface Storing {
   readonly tally: ExportTally
   readonly slice: Slice
+  readonly dialect: TraceDialect
 }
 
 interface Mapped {
@@ -61,7 +85,7 @@ export class TraceIngest {
   async store(caller: Caller, opened: OpenedExport<Span>, slice: Slice): Promise<ExportResult> {
     this.deps.takeBudget(caller, opened.cost)
     const { items: spans, refusals } = await inSlices(slice, opened.decode())
-    const tally = new ExportTally('span')
+    const tally = new ExportTally(placesOf('span'))
     tally.refuse(refusals)
     const byTrace = new Map<string, Span[]>()
     for (const span of spans) {
@@ -70,33 +94,56 @@ export class TraceIngest {
       else addTo(byTrace, span.traceId, span)
       if (slice.isOver) await slice.yield()
     }
-    for (const traces of inBatches([...byTrace.values()], BATCH_ITEMS_MAX)) {
+    const traces = [...byTrace].map(
+      ([traceId, own]): ReportedTrace => ({
+        ...{ traceId, spans: own, items: own.length },
+        name: () => own[0].name,
+        detailsOf: (limits, now) => detailsOfSpans(own, limits, now),
+      }),
+    )
+    await this.storeTraces(caller, traces, { tally, slice, dialect: OTLP })
+    return tally.result()
+  }
+
+  /**
+   * Stores what a call reports, each trace once. What is rejected is in the tally.
+   * @throws ApiError UNAVAILABLE: nothing is lost if the same is sent again
+   */
+  async storeTraces(caller: Caller, all: readonly ReportedTrace[], storing: Storing): Promise<void> {
+    const { tally, dialect } = storing
+    for (const traces of inBatches(all, BATCH_ITEMS_MAX)) {
       const ends: RunSpan[] = []
       await inParallel(traces, (trace) =>
         tally.attempt(
-          trace,
-          async () => void ends.push(...(await this.storeTrace(caller, trace, { tally, slice }))),
-          nameOfSpan,
+          trace.items,
+          async () => void ends.push(...(await this.storeTrace(caller, trace, storing))),
+          trace.name,
         ),
       )
       // After all traces, because one trace may have as many as an export has spans.
       for (const group of inBatches(ends, BATCH_ITEMS_MAX)) {
-        await inParallel(group, (end) => tally.attempt([end.span], () => this.storeEnd(caller, end), nameOfSpan))
+        await inParallel(group, (end) =>
+          tally.attempt(
+            1,
+            () => this.storeEnd(caller, end),
+            () => dialect.nameOf(end.span),
+          ),
+        )
       }
     }
-    return tally.result()
   }
 
   /** @returns the spans that end runs: at most one for the trace's own run */
-  private async storeTrace(caller: Caller, spans: readonly Span[], { tally, slice }: Storing): Promise<RunSpan[]> {
+  private async storeTrace(caller: Caller, trace: ReportedTrace, storing: Storing): Promise<RunSpan[]> {
+    const { tally, slice, dialect } = storing
+    const { traceId, spans } = trace
     const { runs, limits, clock } = this.deps
     if (slice.isOver) await slice.yield()
     const { workspaceId } = caller
-    const { traceId } = spans[0]
     const now = clock.now()
     const named = { runId: traceRunId(workspaceId, traceId), externalRunId: traceId, parentRunId: null }
-    const run = await runs.report(caller, named, detailsOfSpans(spans, limits, now))
-    const taskIdOf = spanTaskIds(workspaceId, traceId)
+    const run = await runs.report(caller, named, trace.detailsOf(limits, now))
+    const taskIdOf = dialect.taskIds(workspaceId, traceId)
     const ends: RunSpan[] = []
     let hasEnded = false
     await this.withRunLock(runKey(workspaceId, run.runId), async () => {
@@ -106,7 +153,8 @@ export class TraceIngest {
         const mapped = mapSpan(span, taskIdOf, { workspaceId, limits, now, out: batch.json })
         batch.add({ span, mapped }, mapped.events.length)
         const endsTrace = isRoot(span) && mapped.completedAt !== null && !hasEnded
-        if (endsTrace || (!isRoot(span) && mapped.kind === 'agent')) ends.push({ run, span, mapped })
+        if (endsTrace || (dialect.hasChildRuns && !isRoot(span) && mapped.kind === 'agent'))
+          ends.push({ run, span, mapped })
         hasEnded ||= endsTrace
         if (!batch.isFull) continue
         if (slice.isOver) await slice.yield()
@@ -166,10 +214,6 @@ export class TraceIngest {
     )
     if (completedAt !== null) await runs.end(child, endOf(span, completedAt, errorMessage, limits))
   }
-}
-
-function nameOfSpan({ name }: Span): string {
-  return name
 }
 
 function taskRow({ workspaceId, agentId, runId }: RunRef, task: MappedSpan, json: Bytes, now: number): TaskToAppend {

@@ -1,0 +1,45 @@
+import type { Bytes } from '../clickhouse/bytes.ts'
+import { CLOSE_BRACE, CLOSE_BRACKET, OPEN_BRACE, OPEN_BRACKET, QUOTE, skipSpace } from '../http/json-scan.ts'
+import type { Range } from '../otlp/telemetry.ts'
+import type { JsonRange } from './json-objects.ts'
+
+const TEXT = '{"text":'
+const MESSAGES = '{"messages":'
+const VALUE = '{"value":'
+
+/**
+ * Writes the input or output of an observation as the JSON object that tasks and runs have: an object as it is, a list of
+ * objects as `messages`, a string as `text`, anything else as `value`. Above `bytesMax` only the start is kept.
+ */
+export function writeContent(out: Bytes, value: JsonRange, bytesMax: number): Range {
+  const start = out.length
+  const head = headOf(value)
+  const { text, start: from, end } = value
+  if (end - from + head.length + 1 > bytesMax) writeStart(out, value, bytesMax)
+  else {
+    out.text(head)
+    out.copy(text, from, end)
+    if (head !== '') out.byte(CLOSE_BRACE)
+  }
+  return { start, end: out.length }
+}
+
+function headOf({ text, start }: JsonRange): string {
+  if (text[start] === OPEN_BRACE) return ''
+  if (text[start] === QUOTE) return TEXT
+  if (text[start] !== OPEN_BRACKET) return VALUE
+  const first = text[skipSpace(text, start + 1)]
+  return first === OPEN_BRACE || first === CLOSE_BRACKET ? MESSAGES : VALUE
+}
+
+function writeStart(out: Bytes, value: JsonRange, bytesMax: number): void {
+  out.text(`{"text":${startOf(value, bytesMax - 40)},"truncated":true}`)
+}
+
+/** The start of a value as a JSON string of at most so many bytes. */
+export function startOf({ text, start, end }: JsonRange, bytesMax: number): string {
+  // Escaping makes a byte up to six times as long.
+  const length = Math.max(0, Math.floor(bytesMax / 6) - 2)
+  // The first character of what is cut may have lost its other bytes.
+  return JSON.stringify(text.toString('utf8', start, Math.min(end, start + length)).replace(/\ufffd$/, ''))
+}

@@ -1,0 +1,77 @@
+import type { SpanKind } from '../otlp/conventions.ts'
+
+/** What an observation is. */
+export type Kind =
+  | 'span'
+  | 'generation'
+  | 'event'
+  | 'agent'
+  | 'tool'
+  | 'chain'
+  | 'retriever'
+  | 'evaluator'
+  | 'embedding'
+  | 'guardrail'
+
+const KINDS = new Map<string, Kind>(
+  (
+    [
+      'span',
+      'generation',
+      'event',
+      'agent',
+      'tool',
+      'chain',
+      'retriever',
+      'evaluator',
+      'embedding',
+      'guardrail',
+    ] as const
+  ).map((kind) => [kind, kind]),
+)
+
+/** What the service takes the kinds for. */
+export const SPAN_KINDS: Record<Kind, SpanKind> = {
+  span: 'other',
+  generation: 'model',
+  event: 'other',
+  agent: 'agent',
+  tool: 'tool',
+  chain: 'other',
+  retriever: 'other',
+  evaluator: 'other',
+  embedding: 'model',
+  guardrail: 'other',
+}
+
+/** What an ingestion event reports. */
+export type EventType =
+  | { readonly of: 'trace' | 'score' | 'log' }
+  /** `kind` is null where the body names it. */
+  | { readonly of: 'observation'; readonly kind: Kind | null; readonly isCreate: boolean }
+
+const TYPES = new Map<string, EventType>([
+  ['trace-create', { of: 'trace' }],
+  ['score-create', { of: 'score' }],
+  ['sdk-log', { of: 'log' }],
+  ...[...KINDS.values()].map((kind): [string, EventType] => [
+    `${kind}-create`,
+    { of: 'observation', kind, isCreate: true },
+  ]),
+  ['span-update', { of: 'observation', kind: 'span', isCreate: false }],
+  ['generation-update', { of: 'observation', kind: 'generation', isCreate: false }],
+  ['observation-create', { of: 'observation', kind: null, isCreate: true }],
+  ['observation-update', { of: 'observation', kind: null, isCreate: false }],
+])
+
+/** Undefined for a type that is not supported. */
+export function eventTypeOf(type: string): EventType | undefined {
+  return TYPES.get(type)
+}
+
+export const EVENT_TYPE_NAMES = [...TYPES.keys()].join(', ')
+
+/** The kind that the body of an `observation-create` or `observation-update` names, such as `GENERATION`. */
+export function kindOfBody(type: string): Kind | undefined {
+  return KINDS.get(type.toLowerCase())
+}

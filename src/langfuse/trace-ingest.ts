@@ -1,0 +1,321 @@
+import { type RunRef, runKey } from '../base/ids.ts'
+import type { Limits } from '../base/limits.ts'
+import type { Slice } from '../http/shared-slice.ts'
+import type { Caller } from '../keys/schema.ts'
+import { addTo } from '../otlp/groups.ts'
+import { partRunId, traceRunId } from '../otlp/ids.ts'
+import { createKeyedMutex } from '../otlp/keyed-mutex.ts'
+import type { OtlpRuns } from '../otlp/runs.ts'
+import { writerOf } from '../partitions/partition.ts'
+import type { Batcher } from '../postgres/batcher.ts'
+import type { RunDirectory } from '../runs/directory.ts'
+import type { BatchScan } from './batch-scan.ts'
+import { ByteBudget } from './byte-budget.ts'
+import { INPUT, NAME, OUTPUT, PARENT, START, TIMESTAMP } from './fields.ts'
+import { observationTaskIds } from './ids.ts'
+import { Merged } from './merged.ts'
+import { textOf, timeOf } from './observation.ts'
+import { contentOf, detailsOf, endOf, type RunContext } from './run-details.ts'
+import { type ObservationState, RunState, RunStates } from './states.ts'
+import type { StoredStates } from './stored-states.ts'
+import type { TraceChange } from './trace-changes.ts'
+import { type LaterObservation, TraceWriter, type TraceWriterDeps } from './trace-writer.ts'
+import { eventIdOf, type ObservationEvent, type TraceItem } from './validate.ts'
+
+interface TraceIngestDeps extends TraceWriterDeps {
+  readonly directory: RunDirectory
+  readonly runs: OtlpRuns
+  readonly changes: Batcher<TraceChange, boolean>
+  readonly stored: StoredStates
+  /** Called after each commit that wrote to the outbox. */
+  readonly onChange: () => void
+}
+
+/** The events of a batch about one trace, in order. */
+interface TraceEvents {
+  readonly traceId: string
+  readonly items: readonly TraceItem[]
+  readonly scan: BatchScan
+  readonly slice: Slice
+}
+
+/** For states that are read again, of all runs together. */
+const LOADED_BYTES_MAX = 64 * 1024 * 1024
+/** What is read again for one write. */
+const PORTION_BYTES_MAX = 8 * 1024 * 1024
+const PORTION_MAX = 500
+const STATE_BYTES = 4_096
+
+/** Where the events of a trace go. */
+interface Target {
+  /** Null for a run that is not stored yet. */
+  readonly run: RunRef | null
+  readonly runId: string
+}
+
+/** Stores the events of traces: merges them into the states of their observations, and writes what has changed. */
+export class TraceIngest {
+  /** Batches about the same trace are written one after the other. */
+  private readonly inTurn = createKeyedMutex()
+  /** By the writer of a partition: the states of one that was lost are not used again. */
+  private readonly states = new WeakMap<object, RunStates>()
+  private readonly loading = new ByteBudget(LOADED_BYTES_MAX)
+
+  constructor(private readonly deps: TraceIngestDeps) {}
+
+  /** @throws ApiError; after UNAVAILABLE and RATE_LIMITED nothing is lost if the events are sent again */
+  store(caller: Caller, events: TraceEvents): Promise<void> {
+    return this.inTurn(caller.workspaceId + events.traceId, async () => {
+      if (events.slice.isOver) await events.slice.yield()
+      const target = await this.target(caller, events.traceId)
+      const writer = writerOf(this.deps.partitions, caller)
+      let states = this.states.get(writer)
+      if (states === undefined) {
+        states = new RunStates()
+        this.states.set(writer, states)
+      }
+      const key = runKey(caller.workspaceId, target.runId)
+      // Taken out: after a failure it is not known what was stored.
+      const known = states.take(key)
+      const state = known ?? new RunState(target.run === null)
+      const run = await this.storeIn(caller, { target, state, isKnown: known !== undefined }, events)
+      if (run.runId === target.runId) states.put(key, state)
+    })
+  }
+
+  /** The run of a trace, which is begun if it is not known yet: its score may arrive first. */
+  async runOf(caller: Caller, traceId: string): Promise<RunRef> {
+    const { run } = await this.target(caller, traceId)
+    if (run !== null) return run
+    const { limits, clock, runs } = this.deps
+    const context = { limits, startedAt: clock.now(), rootName: null, rootInput: null }
+    const named = { runId: traceRunId(caller.workspaceId, traceId), externalRunId: traceId, parentRunId: null }
+    return runs.report(caller, named, detailsOf(null, context))
+  }
+
+  private async target(caller: Caller, traceId: string): Promise<Target> {
+    const { directory } = this.deps
+    const { workspaceId } = caller
+    const runId = traceRunId(workspaceId, traceId)
+    const run = await directory.find(workspaceId, runId)
+    if (run === null || caller.agentId === null || caller.agentId === run.agentId) return { run, runId }
+    const partId = partRunId(workspaceId, traceId, caller.agentId)
+    return { run: await directory.find(workspaceId, partId), runId: partId }
+  }
+
+  private async storeIn(
+    caller: Caller,
+    { target, state, isKnown }: { target: Target; state: RunState; isKnown: boolean },
+    events: TraceEvents,
+  ): Promise<RunRef> {
+    const { traceId, items, scan, slice } = events
+    const taskIdOf = observationTaskIds(caller.workspaceId, traceId)
+    const future = items.filter(({ isInFuture, index }) => isInFuture && state.isKnownFuture(eventIdOf(scan, index)))
+    const repeats = new Set(future)
+    const byTask = new Map<string, ObservationEvent[]>()
+    for (const item of items) {
+      if (item.of === 'observation' && !repeats.has(item)) addTo(byTask, taskIdOf(item.observationId), item)
+      if (slice.isOver) await slice.yield()
+    }
+    let sizes: ReadonlyMap<string, number> = new Map()
+    if (!state.isWhole && target.run !== null) {
+      const unknown = [...byTask.keys()].filter((taskId) =>
+        needsLoad(state.get(taskId), byTask.get(taskId) ?? [], scan),
+      )
+      if (unknown.length > 0 || !isKnown) {
+        const found = await this.deps.stored.find(caller, target.run, unknown)
+        sizes = found.sizes
+        if (!isKnown && found.trace !== null) state.setTrace(found.trace)
+      }
+    } else if (target.run !== null) {
+      const released = [...byTask.keys()].filter(
+        (taskId) => state.get(taskId)?.isReleased && needsLoad(state.get(taskId), byTask.get(taskId) ?? [], scan),
+      )
+      if (released.length > 0) sizes = (await this.deps.stored.find(caller, target.run, released)).sizes
+    }
+    const trace = this.mergeTrace(state, events, repeats)
+    const run = await this.report(caller, { target, state, trace, isKnown }, events)
+    if (run.runId !== target.runId) {
+      // Another agent has begun the trace meanwhile: this is a run of its own, of which nothing is known yet.
+      await this.storeIn(
+        caller,
+        { target: { run, runId: run.runId }, state: new RunState(false), isKnown: false },
+        events,
+      )
+      return run
+    }
+    const writer = new TraceWriter(this.deps, { caller, run, state, traceId, taskIdOf, scan, slice })
+    if (trace !== null) writer.addTrace(trace)
+    let root: Merged | null = null
+    for (const portion of portionsOf([...byTask.keys()], sizes)) {
+      const later = await this.storePortion(caller, { run, state, writer, portion, byTask, sizes })
+      root = later ?? root
+    }
+    await writer.flush()
+    if (trace !== null) state.setTrace(trace.owned())
+    for (const { isInFuture, index } of items) if (isInFuture) state.addFuture(eventIdOf(scan, index))
+    await this.end(caller, { run, state, writer, root, hasOutput: trace?.has(OUTPUT) === true })
+    return run
+  }
+
+  /** @returns the last root observation that has ended */
+  private async storePortion(
+    caller: Caller,
+    {
+      run,
+      state,
+      writer,
+      portion,
+      byTask,
+      sizes,
+    }: {
+      run: RunRef
+      state: RunState
+      writer: TraceWriter
+      portion: readonly string[]
+      byTask: ReadonlyMap<string, readonly ObservationEvent[]>
+      sizes: ReadonlyMap<string, number>
+    },
+  ): Promise<Merged | null> {
+    const toLoad = portion.filter((taskId) => sizes.has(taskId))
+    const bytes = toLoad.reduce((sum, taskId) => sum + (sizes.get(taskId) ?? 0) + STATE_BYTES, 0)
+    const release = toLoad.length === 0 ? () => {} : await this.loading.take(bytes * 2)
+    try {
+      const loaded = toLoad.length === 0 ? undefined : await this.deps.stored.load(caller, run, toLoad)
+      let root: Merged | null = null
+      for (const taskId of portion) {
+        const before = loaded?.get(taskId) ?? state.get(taskId)
+        const later: LaterObservation | null = await writer.merge(taskId, before, byTask.get(taskId) ?? [])
+        if (later?.isRoot && later.hasEnded && later.merged.kind !== 'event') root = later.merged
+      }
+      // Before the memory for them is free again.
+      if (loaded !== undefined) await writer.flush()
+      return root
+    } finally {
+      release()
+    }
+  }
+
+  private mergeTrace(state: RunState, { items, scan }: TraceEvents, repeats: ReadonlySet<TraceItem>): Merged | null {
+    let draft: Merged | null = null
+    for (const item of items) {
+      if (item.of !== 'trace' || repeats.has(item)) continue
+      draft ??= state.trace === null ? new Merged(null, scan.text) : state.trace.draft(scan.text)
+      draft.isCreated = true
+      draft.merge(scan, item.index, item.sentAt)
+    }
+    draft?.settle()
+    return draft?.isChanged === true || (draft !== null && state.trace === null) ? draft : null
+  }
+
+  /** Says to the stores what is new about the run. */
+  private async report(
+    caller: Caller,
+    { target, state, trace, isKnown }: { target: Target; state: RunState; trace: Merged | null; isKnown: boolean },
+    { traceId, items, scan }: TraceEvents,
+  ): Promise<RunRef> {
+    const { runs, limits, clock, changes, onChange } = this.deps
+    const context = contextOf(scan, items, trace, limits, clock.now())
+    const isNews = trace !== null || context.startedAt < state.startedAt || (state.reported === '' && context.hasRoot)
+    if (target.run !== null && isKnown && !isNews) return target.run
+    const details = detailsOf(trace ?? state.trace, context)
+    const named = { runId: traceRunId(caller.workspaceId, traceId), externalRunId: traceId, parentRunId: null }
+    const run = await runs.report(caller, named, details)
+    if (run.runId !== target.runId) return run
+    state.startedAt = Math.min(state.startedAt, context.startedAt)
+    if (context.hasRoot) state.reported = 'root'
+    if (trace !== null && target.run !== null) {
+      const { externalUserId, sessionId, tags, metadata } = details
+      const change = { externalUserId, sessionId, tags, metadata, runId: run.runId, workspaceId: run.workspaceId }
+      const input = contentOf(trace, INPUT, limits.run_input_bytes)
+      const output = contentOf(trace, OUTPUT, limits.run_output_bytes)
+      if (await changes.submit({ ...change, input, output })) onChange()
+    }
+    return run
+  }
+
+  /** Ends the run once a root observation has ended and none that is known is open, or the trace has an output. */
+  private async end(
+    caller: Caller,
+    {
+      run,
+      state,
+      writer,
+      root,
+      hasOutput,
+    }: { run: RunRef; state: RunState; writer: TraceWriter; root: Merged | null; hasOutput: boolean },
+  ): Promise<void> {
+    const { runs, clock, limits, stored } = this.deps
+    if (state.hasEnded) {
+      if (await writer.finishCounted(clock.now())) await writer.flush()
+      return
+    }
+    if (root !== null) state.hasEndedRoot = true
+    if (root === null && !hasOutput) return
+    if (!state.isWhole) {
+      const open = (await stored.unfinished(caller, run)).filter((taskId) => state.get(taskId) === undefined)
+      for (const portion of portionsOf(open, new Map())) {
+        for (const [taskId, observation] of await stored.load(caller, run, portion)) state.set(taskId, observation)
+      }
+    }
+    for (const [, { isRoot, hasEnded, merged }] of state.unfinished()) {
+      const isOpen = merged.isCreated && !hasEnded
+      if (isOpen && (isRoot || root === null)) return
+    }
+    const how = endOf(state.trace, root, clock.now(), limits)
+    if (await writer.finishCounted(how.at)) await writer.flush()
+    await runs.end(run, how)
+    state.hasEnded = true
+  }
+}
+
+/** Whether an observation has to be read again before the events can be merged into it. */
+function needsLoad(known: ObservationState | undefined, events: readonly ObservationEvent[], scan: BatchScan): boolean {
+  if (known === undefined) return true
+  return known.isReleased && events.some(({ index, sentAt }) => !known.merged.isOutdated(scan, index, sentAt))
+}
+
+/** Parts of a trace that are written at once. */
+function* portionsOf(taskIds: readonly string[], sizes: ReadonlyMap<string, number>): Generator<readonly string[]> {
+  let portion: string[] = []
+  let bytes = 0
+  for (const taskId of taskIds) {
+    const size = sizes.has(taskId) ? (sizes.get(taskId) ?? 0) + STATE_BYTES : 0
+    if (portion.length > 0 && (portion.length >= PORTION_MAX || bytes + size > PORTION_BYTES_MAX)) {
+      yield portion
+      portion = []
+      bytes = 0
+    }
+    portion.push(taskId)
+    bytes += size
+  }
+  if (portion.length > 0) yield portion
+}
+
+/** What the events of a batch say about their run. */
+function contextOf(
+  scan: BatchScan,
+  items: readonly TraceItem[],
+  trace: Merged | null,
+  limits: Limits,
+  now: number,
+): RunContext & { readonly hasRoot: boolean } {
+  let startedAt = (trace === null ? null : timeOf(trace, TIMESTAMP)) ?? Number.POSITIVE_INFINITY
+  let root: Merged | null = null
+  for (const item of items) {
+    if (item.of !== 'observation') continue
+    const started = scan.timeOf(item.index, START)
+    if (started !== null && started < startedAt) startedAt = started
+    if (root === null && item.isCreate && scan.start(scan.member(item.index, PARENT)) === 0) {
+      root = new Merged(null, scan.text)
+      root.merge(scan, item.index, item.sentAt)
+    }
+  }
+  return {
+    limits,
+    startedAt: startedAt === Number.POSITIVE_INFINITY ? now : startedAt,
+    rootName: root === null ? null : textOf(root, NAME, limits.task_name_length),
+    rootInput: root === null ? null : contentOf(root, INPUT, limits.run_input_bytes),
+    hasRoot: root !== null,
+  }
+}
