@@ -25,8 +25,8 @@ export function agentColumns(sql: Sql | TransactionSql) {
 
 /** The columns of {@link Settings}. */
 export function settingColumns(sql: Sql | TransactionSql) {
-  return sql`name, description, runtime_type, status, model, prompt, tools, output_schema, allow_input_requests,
-    temperature, max_output_tokens, max_steps, timeout_seconds, budget_usd, stale_after_seconds, metadata`
+  return sql`name, description, runtime_type, status, model, prompt, tools, output_schema, input_schema, expose,
+    allow_input_requests, temperature, max_output_tokens, max_steps, timeout_seconds, budget_usd, stale_after_seconds, metadata`
 }
 
 /** The columns that say how a version came about. */

@@ -66,6 +66,15 @@ const hosted = {
   output_schema: Nullable(
     t.Record(t.String(), t.Unknown(), { description: 'A JSON Schema that the output of a run must match.' }),
   ),
+  input_schema: Nullable(
+    t.Record(t.String(), t.Unknown(), { description: 'A JSON Schema that the `input` of each run must match.' }),
+  ),
+  expose: Nullable(
+    t.Array(OneOf(['mcp']), {
+      uniqueItems: true,
+      description: '`mcp`: the agent is a tool of the MCP server of this service. Default none.',
+    }),
+  ),
   allow_input_requests: t.Boolean({ description: 'Lets the model ask its caller a question. Default false.' }),
   temperature: Nullable(
     t.Number({ minimum: 0, maximum: TEMPERATURE_MAX, description: "Sampling temperature; null: the model's default." }),
@@ -142,6 +151,14 @@ export const AgentRecord = Named(
       output_schema: Described(
         Nullable(JsonText({ type: 'object', additionalProperties: true })),
         'A JSON Schema that the output of a run must match.',
+      ),
+      input_schema: Described(
+        Nullable(JsonText({ type: 'object', additionalProperties: true })),
+        'A JSON Schema that the `input` of each run must match; null: any input.',
+      ),
+      expose: Described(
+        Nullable(t.Array(OneOf(['mcp']))),
+        '`mcp`: the agent is a tool of the MCP server of this service.',
       ),
       allow_input_requests: Described(Nullable(t.Boolean()), 'Whether the model may ask its caller a question.'),
       temperature: Described(Nullable(t.Number()), "Sampling temperature; null: the model's default."),

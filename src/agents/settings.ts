@@ -39,6 +39,8 @@ export function settingsOf(body: CreateAgent): Settings {
     prompt: body.prompt,
     tools: jsonOf(body.tools ?? []),
     output_schema: jsonOf(body.output_schema ?? null),
+    input_schema: jsonOf(body.input_schema ?? null),
+    expose: body.expose ?? [],
     allow_input_requests: body.allow_input_requests ?? false,
     temperature: body.temperature ?? null,
     max_output_tokens: body.max_output_tokens ?? null,
@@ -60,6 +62,8 @@ export function edited(settings: Settings, { runtime_type, ...edit }: EditAgent)
     ...edit,
     ...(edit.tools === undefined ? {} : { tools: jsonOf(edit.tools) }),
     ...(edit.output_schema === undefined ? {} : { output_schema: jsonOf(edit.output_schema) }),
+    ...(edit.input_schema === undefined ? {} : { input_schema: jsonOf(edit.input_schema) }),
+    ...(edit.expose === null && settings.runtime_type === 'hosted' ? { expose: [] } : {}),
   } as Partial<Settings>
   return { ...settings, ...changes }
 }
@@ -71,8 +75,10 @@ function checkFields(body: Partial<CreateAgent>, runtimeType: Settings['runtime_
     if (body[field] !== undefined && body[field] !== null)
       throw invalid(field, `only ${owner} agent has this; this agent's runtime_type is ${runtimeType}`)
   if (body.tools !== undefined) checkTools(body.tools)
-  if (body.output_schema !== undefined && body.output_schema !== null)
-    checkJsonSchema(body.output_schema, 'output_schema')
+  for (const field of ['output_schema', 'input_schema'] as const) {
+    const schema = body[field]
+    if (schema !== undefined && schema !== null) checkJsonSchema(schema, field)
+  }
 }
 
 function jsonOf<T extends object | null>(value: T): RawJson | Extract<T, null> {

@@ -74,7 +74,7 @@ export class AgentStore {
     const [{ count }] = await sql<{ count: number }[]>`
       select count(*)::int as count from agents where workspace_id = ${workspaceId} and runtime_type = 'external'`
     const room = Math.max(0, agentsMax - count)
-    const description = 'Registered by its first OpenTelemetry export.'
+    const description = 'Registered by its first trace.'
     const rows = missing
       .slice(0, room)
       .map(({ name, agentId }) => newRow(workspaceId, agentId, { name, description }, clock))

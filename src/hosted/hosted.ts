@@ -64,6 +64,8 @@ export function startHosted(given: Omit<HostedContext, 'patrol' | 'schemas' | 'p
   }
 
   return {
+    schemas: context.schemas,
+    slice: context.slice,
     invocations,
     responder,
     pauses,

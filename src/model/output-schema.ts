@@ -16,12 +16,12 @@ interface SchemaProblem {
 }
 
 /** A compiled schema, or why it cannot be compiled. */
-type Check = ((value: unknown) => string | undefined) | { readonly broken: string }
+type Check = ((value: unknown, root?: string) => string | undefined) | { readonly broken: string }
 
 /** Compiled schemas that are cached, about 30 KB each. */
 const SCHEMAS_KEPT = 1_000
 /** A schema is serialized for each check, and its lists of values are compared one by one. */
-const SCHEMA_LENGTH_MAX = 64 * 1024
+export const SCHEMA_LENGTH_MAX = 64 * 1024
 /** Compiling takes about 60 µs per keyword and blocks the event loop. */
 const SCHEMA_KEYWORDS_MAX = 1_000
 /** Compiling a pattern takes longer than other keywords. */
@@ -44,8 +44,8 @@ const STEPS_PER_REF = 100
 const TOO_COSTLY = 'it is too long to be checked against its schema'
 
 /**
- * Checks the output of a model against JSON Schemas (docs/specification.md#hosted-agents: `output_schema`, `parameters`
- * of tools). One per process, to cache compiled schemas. Schemas are isolated from each other.
+ * Checks values against JSON Schemas (docs/specification.md#hosted-agents: `output_schema`, `input_schema`, `parameters` of
+ * tools). One per process, to cache compiled schemas. Schemas are isolated from each other.
  */
 export function createSchemaChecks() {
   const checks = new LRUCache<string, Check>({ max: SCHEMAS_KEPT })
@@ -60,15 +60,15 @@ export function createSchemaChecks() {
     return check
   }
 
-  function problemOf(schema: Record<string, unknown>, value: unknown, length: number): string | undefined {
+  function problemOf(schema: Record<string, unknown>, value: unknown, length: number, root = ''): string | undefined {
     const check = checkFor(schema)
     if (typeof check !== 'function') return unusable(check.broken)
-    if (length > LISTED_LENGTH_MAX && length * JSON.stringify(schema).length > WORK_MAX) return TOO_COSTLY
-    const first = check(value)
+    if (length > LISTED_LENGTH_MAX && length * JSON.stringify(schema).length > WORK_MAX) return rooted(TOO_COSTLY, root)
+    const first = check(value, root)
     if (first === undefined || length > LISTED_LENGTH_MAX) return first
     if (keywordsOf(schema) > LISTED_KEYWORDS_MAX) return first
     const thorough = compile(schema, { allErrors: true })
-    return typeof thorough === 'function' ? (thorough(value) ?? first) : first
+    return typeof thorough === 'function' ? (thorough(value, root) ?? first) : first
   }
 
   return {
@@ -87,6 +87,14 @@ export function createSchemaChecks() {
       // The output of a run is an object (docs/specification.md#outcomes), even if the schema would allow another type.
       const problem = problemOf(schema, read.value, text.length) ?? objectProblem(read.value)
       return problem === undefined ? read : { problem }
+    },
+    /**
+     * @param text the input of a run: a JSON object
+     * @returns what does not match, each with its place, as in `input.items[3].price: must be number`
+     */
+    inputProblem(schema: Record<string, unknown>, text: string): string | undefined {
+      const read = readJson(text)
+      return 'problem' in read ? rooted(read.problem, 'input') : problemOf(schema, read.value, text.length, 'input')
     },
     /**
      * A value that cannot be passed to a tool exactly is a problem, whatever the schema says.
@@ -172,9 +180,9 @@ function compile(schema: Record<string, unknown>, { allErrors = false } = {}): C
       const validate = compiler.compile(schema)
       // The validator would return a promise, which is always truthy.
       if ('$async' in validate) return { broken: '"$async" is not supported' }
-      return (value) => {
+      return (value, root = '') => {
         budget.left = STEPS_MAX
-        return problemIn(validate, value)
+        return problemIn(validate, value, root)
       }
     } catch (error) {
       broken ??= plain((error as Error).message)
@@ -249,31 +257,35 @@ function patternOf(pattern: string, budget: StepBudget) {
   }
 }
 
-function problemIn(validate: ValidateFunction, value: unknown): string | undefined {
+function problemIn(validate: ValidateFunction, value: unknown, root: string): string | undefined {
   try {
     if (validate(value)) return undefined
   } catch (error) {
-    if (error instanceof TooCostly) return TOO_COSTLY
+    if (error instanceof TooCostly) return rooted(TOO_COSTLY, root)
     // Stack overflow: a recursive schema with a deeply nested value.
-    if (error instanceof RangeError) return 'it is nested too deeply'
+    if (error instanceof RangeError) return rooted('it is nested too deeply', root)
     throw error
   }
-  const findings = [...new Set((validate.errors ?? []).map(sentence))]
+  const findings = [...new Set((validate.errors ?? []).map((error) => sentence(error, root)))]
   const rest = findings.length - FINDINGS_MAX
   const text = findings.slice(0, FINDINGS_MAX).join('; ')
   return shortened(rest > 0 ? `${text}; and ${rest} more` : text, PROBLEM_LENGTH_MAX)
 }
 
 /** For example `items[3].price: must be number`. */
-function sentence({ instancePath, keyword, message = 'is not valid', params }: ErrorObject): string {
+function sentence({ instancePath, keyword, message = 'is not valid', params }: ErrorObject, root: string): string {
   const place = instancePath
     .split('/')
     .slice(1)
     .map((segment) => segment.replaceAll('~1', '/').replaceAll('~0', '~'))
     .map((segment) => (/^\d+$/.test(segment) ? `[${segment}]` : `.${segment}`))
     .join('')
-    .replace(/^\./, '')
-  return `${place === '' ? 'the value' : place}: ${message}${detail(keyword, params)}`
+  const path = root === '' ? place.replace(/^\./, '') : `${root}${place}`
+  return `${path === '' ? 'the value' : path}: ${message}${detail(keyword, params)}`
+}
+
+function rooted(problem: string, root: string): string {
+  return root === '' ? problem : `${root}: ${problem}`
 }
 
 /** Details that Ajv's message omits. */

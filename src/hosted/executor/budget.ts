@@ -1,4 +1,5 @@
 import { runKey } from '../../base/ids.ts'
+import type { Prices } from '../../conventions/prices.ts'
 import type { ModelAnswer, ModelUsage } from '../../model/model.ts'
 import { inTransaction, type TransactionSql } from '../../postgres/connect.ts'
 import type { HostedContext } from '../run/context.ts'
@@ -44,12 +45,13 @@ export class RunBudget {
   }
 
   /** What an answer costs. If the price of its model is unknown, it costs nothing but still counts against budgets. */
-  costOf(answer: ModelAnswer): Cost {
-    const { prices } = this.context
+  async costOf(answer: ModelAnswer): Promise<Cost> {
+    const prices = await this.context.prices.loaded()
+    const at = this.context.clock.now()
     const { model } = this.run.plan.agent
-    const costUsd = prices.costUsd(answer.model, answer.usage) ?? prices.costUsd(model, answer.usage) ?? 0
-    const isKnown = prices.costUsd(model, answer.usage) !== null
-    return { costUsd, spentUsd: isKnown ? costUsd : Math.max(costUsd, this.priceOf(answer.usage)) }
+    const costUsd = prices.costUsd(answer.model, answer.usage, at) ?? prices.costUsd(model, answer.usage, at) ?? 0
+    const isKnown = prices.costUsd(model, answer.usage, at) !== null
+    return { costUsd, spentUsd: isKnown ? costUsd : Math.max(costUsd, this.priceOf(prices, answer.usage)) }
   }
 
   /**
@@ -60,12 +62,13 @@ export class RunBudget {
     const last = progress.steps.at(-1)
     // The next request is at least as long as the last one plus its answer.
     const known = last === undefined ? 0 : last.inputTokens + last.outputTokens
-    const atLeast = this.priceOf({ inputTokens: known, outputTokens: 0 })
     if (this.budgets.length === 0) return null
+    const prices = await this.context.prices.loaded()
+    const atLeast = this.priceOf(prices, { inputTokens: known, outputTokens: 0 })
     const isShared = this.budgets[0]!.runId !== this.run.runId
     if (!isShared && progress.calls.every(({ childRunId }) => childRunId === null))
       return this.ownOverrun('would exceed', this.spentUsd + atLeast)
-    const estimate = isShared ? Math.max(atLeast, this.priceOf(expectedUsage(progress, known))) : atLeast
+    const estimate = isShared ? Math.max(atLeast, this.priceOf(prices, expectedUsage(progress, known))) : atLeast
     for (;;) {
       signal.throwIfAborted()
       const change = this.context.budgetChanges.next(this.key, signal)
@@ -141,9 +144,8 @@ export class RunBudget {
   }
 
   /** A model of unknown price is charged as the most expensive one, so that no budget is exceeded unnoticed. */
-  private priceOf(usage: ModelUsage): number {
-    const { prices } = this.context
-    const known = prices.costUsd(this.run.plan.agent.model, usage)
+  private priceOf(prices: Prices, usage: ModelUsage): number {
+    const known = prices.costUsd(this.run.plan.agent.model, usage, this.context.clock.now())
     if (known !== null) return known
     const { input, output } = prices.highest()
     return (usage.inputTokens * input + usage.outputTokens * output) / TOKENS_PER_PRICE

@@ -144,7 +144,7 @@ export class Executor {
     const { run } = this.progress
     const { step, attempt, toolbox } = asked
     const at = clock.now()
-    const cost = writer.budget.costOf(answer)
+    const cost = await writer.budget.costOf(answer)
     const { content, toolCalls, refusal } = answer
     const event = modelEvent(run, at, answer, { ...asked, costUsd: cost.costUsd })
     const last = { step: { step, attempt, content, toolCalls, remark: null, ...answer.usage }, cost, event }

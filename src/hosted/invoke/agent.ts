@@ -1,7 +1,8 @@
 import { agentColumns } from '../../agents/rows.ts'
-import { invalid } from '../../base/errors.ts'
+import { ApiError, invalid } from '../../base/errors.ts'
 import type { RunIdentity } from '../../base/ids.ts'
 import type { RawJson } from '../../base/raw-json.ts'
+import { SCHEMA_LENGTH_MAX, type SchemaChecks } from '../../model/output-schema.ts'
 import type { Sql } from '../../postgres/connect.ts'
 import { HeadersNotFilled } from '../../secrets/store.ts'
 import { storable } from '../executor/tool-calls.ts'
@@ -40,6 +41,22 @@ export function plannedRun(agent: HostedAgentRow, identity: RunIdentity, input: 
       budgetsAbove: [],
     },
   }
+}
+
+/**
+ * Checks an input against the `input_schema` of the agent.
+ * @throws ApiError VALIDATION_ERROR naming the place, as in `input.items[3].price`
+ */
+export function checkInput(agent: HostedAgentRow, input: RawJson, schemas: SchemaChecks): void {
+  if (agent.input_schema === null) return
+  const unusable = (why: string) => invalid('input_schema', `the agent's schema cannot be used: ${why}`)
+  if (agent.input_schema.text.length > SCHEMA_LENGTH_MAX)
+    throw unusable(`it is longer than ${SCHEMA_LENGTH_MAX} characters`)
+  const schema = agent.input_schema.parse() as Record<string, unknown>
+  const broken = schemas.schemaProblem(schema)
+  if (broken !== undefined) throw unusable(broken)
+  const problem = schemas.inputProblem(schema, input.text)
+  if (problem !== undefined) throw new ApiError('VALIDATION_ERROR', problem)
 }
 
 /**

@@ -7,7 +7,7 @@ import type { Scheduler } from '../scheduler/scheduler.ts'
 import { beginRun } from '../store/begin.ts'
 import { systemEvent } from '../store/events.ts'
 import { loadStarted } from '../store/load.ts'
-import { checkTools, findAgent, plannedRun } from './agent.ts'
+import { checkInput, checkTools, findAgent, plannedRun } from './agent.ts'
 import { fillPrompt } from './prompt.ts'
 
 /** Ancestors that a run may have: stops agents that call each other in a cycle. */
@@ -32,6 +32,7 @@ export async function beginChild(
   let system: string
   try {
     agent = await callableAgent(context, parent, agentId)
+    checkInput(agent, call.input, context.schemas)
     const variables = stringsOf(call.input)
     system = fillPrompt(agent.prompt, { variables, path: 'arguments', lengthMax: limits.prompt_length })
   } catch (error) {
@@ -69,7 +70,7 @@ async function callableAgent(context: HostedContext, parent: HostedRun, agentId:
 }
 
 /** Arguments of a call that fill placeholders of the agent's prompt by name. */
-function stringsOf(input: RawJson): Record<string, string> {
+export function stringsOf(input: RawJson): Record<string, string> {
   const members = Object.entries(input.parse() as Record<string, unknown>)
   return Object.fromEntries(members.filter((member): member is [string, string] => typeof member[1] === 'string'))
 }

@@ -14,7 +14,7 @@ import { endRun } from '../store/end.ts'
 import { systemEvent } from '../store/events.ts'
 import { phaseIs } from '../store/fragments.ts'
 import { findRun, loadStarted } from '../store/load.ts'
-import { checkTools, plannedRun } from './agent.ts'
+import { checkInput, checkTools, plannedRun } from './agent.ts'
 import { KnownAgents } from './known-agents.ts'
 import { fillPrompt } from './prompt.ts'
 import type { InvokeAgent } from './schema.ts'
@@ -79,8 +79,10 @@ export class Invocations {
         'UNAVAILABLE',
         'no model is configured: the operator must set OPENAI_API_KEY or OPENAI_BASE_URL',
       )
+    const input = body.input ?? EMPTY_OBJECT
+    checkInput(agent, input, this.context.schemas)
     await checkTools(agent, workspaceId, this.context)
-    const { plan, ...run } = plannedRun(agent, { workspaceId, runId }, body.input ?? EMPTY_OBJECT, system)
+    const { plan, ...run } = plannedRun(agent, { workspaceId, runId }, input, system)
     return {
       ...run,
       sessionId,

@@ -40,8 +40,9 @@ function keyOf(workspaceId: string, agentId: string): string {
 }
 
 /** In UTF-16 units. External agents have none of these texts. */
-function lengthOf({ prompt, tools, output_schema, metadata }: Partial<HostedAgentRow>): number {
-  return (prompt?.length ?? 0) + textLength(tools) + textLength(output_schema) + textLength(metadata) + ROW_LENGTH
+function lengthOf({ prompt, metadata, ...row }: Partial<HostedAgentRow>): number {
+  const schemas = textLength(row.output_schema) + textLength(row.input_schema)
+  return (prompt?.length ?? 0) + textLength(row.tools) + schemas + textLength(metadata) + ROW_LENGTH
 }
 
 function textLength(json: { readonly text: string } | null | undefined): number {

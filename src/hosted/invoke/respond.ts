@@ -30,6 +30,9 @@ interface StartedRun extends Pick<Invoked, keyof RunIdentity | 'sessionId' | 'ou
   readonly after?: OutputPosition | undefined
 }
 
+/** What a caller waits for: the end of a run, or also a pause. */
+type WaitUntil = 'settled' | 'ended'
+
 const QUEUED: RunOutcome = { kind: 'released', status: 'queued' }
 
 /**
@@ -41,7 +44,7 @@ export class Responder {
 
   constructor(
     private readonly context: HostedContext,
-    private readonly outputs: OutputSources & { readonly scheduler: Pick<Scheduler, 'settled'> },
+    private readonly outputs: OutputSources & { readonly scheduler: Pick<Scheduler, 'settled' | 'change'> },
   ) {}
 
   /**
@@ -116,14 +119,53 @@ export class Responder {
     }
   }
 
-  private async untilSettled(run: StartedRun, signal: AbortSignal) {
+  /**
+   * Waits until a run ends or pauses, for up to `ms`; for callers whose keys are checked elsewhere.
+   * @param until `ended`: waits on while the run is paused
+   * @returns what happened; null if nothing did in that time, or when the process is stopping
+   */
+  async within(
+    run: StartedRun,
+    {
+      ms,
+      signal,
+      until = 'settled',
+    }: { readonly ms: number; readonly signal: AbortSignal; readonly until?: WaitUntil },
+  ): Promise<RunOutcome | null> {
+    const wait = new AbortController()
+    const stopWaiting = () => wait.abort()
+    const timer = setTimeout(stopWaiting, ms)
+    const signals = [signal, this.stopping.signal]
+    for (const each of signals) each.addEventListener('abort', stopWaiting)
+    if (signals.some(({ aborted }) => aborted)) stopWaiting()
+    try {
+      return await this.untilSettled(run, wait.signal, until)
+    } catch (error) {
+      if (wait.signal.aborted) return null
+      throw error
+    } finally {
+      clearTimeout(timer)
+      for (const each of signals) each.removeEventListener('abort', stopWaiting)
+    }
+  }
+
+  /** Whether the process is stopping: callers that wait are to be answered now. */
+  get isStopping(): boolean {
+    return this.stopping.signal.aborted
+  }
+
+  private async untilSettled(run: StartedRun, signal: AbortSignal, until: WaitUntil = 'settled') {
     let outcome = run.outcome === null ? RELEASED : await orAborted(run.outcome, signal)
     for (;;) {
       if (outcome.kind === 'released') outcome = await this.outputs.scheduler.settled(run, signal)
       if (outcome.kind !== 'paused') return outcome
+      const change = until === 'ended' ? this.outputs.scheduler.change(run, signal) : undefined
       // A decision made while the run was pausing has already resumed it.
       outcome = await this.currentOutcome(run)
-      if (outcome.kind !== 'released') return outcome
+      if (outcome.kind === 'released') continue
+      if (outcome.kind === 'ended' || change === undefined) return outcome
+      await change
+      signal.throwIfAborted()
     }
   }
 

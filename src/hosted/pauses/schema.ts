@@ -20,8 +20,8 @@ import type { PauseStatus } from '../run/state.ts'
 
 /** The wire format of approvals and input requests (docs/specification.md#pauses). */
 
-const COMMENT_LENGTH_MAX = 10_000
-const ANSWER_LENGTH_MAX = 100_000
+export const COMMENT_LENGTH_MAX = 10_000
+export const ANSWER_LENGTH_MAX = 100_000
 
 const ApprovalStatus = Named(
   'ApprovalStatus',

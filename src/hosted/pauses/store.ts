@@ -132,7 +132,7 @@ export class Pauses {
       select plan from hosted_runs where workspace_id = ${workspaceId} and run_id = ${pause.run_id}`
     const { agent } = (row?.plan.parse() ?? { agent: { tools: [] } }) as Pick<RunPlan, 'agent'>
     const tool = agent.tools.find(({ name }) => name === pause.tool)
-    const parameters = tool && knownParameters(tool)
+    const parameters = tool && (await knownParameters(sql, workspaceId, tool))
     if (parameters === undefined) return
     const checked = schemas.checkArguments(parameters, edited.text)
     if ('problem' in checked) throw invalid('edited_input', checked.problem)

@@ -2,7 +2,7 @@ import type { Clock } from '../../base/clock.ts'
 import type { Limits } from '../../base/limits.ts'
 import type { Log } from '../../base/log.ts'
 import type { Loops } from '../../base/loops.ts'
-import type { Prices, PriceTable } from '../../conventions/prices.ts'
+import type { PricesOnDemand, PriceTable } from '../../conventions/prices.ts'
 import type { EgressAllowList } from '../../egress/allow-list.ts'
 import type { Egress } from '../../egress/egress.ts'
 import type { SharedSlice } from '../../http/shared-slice.ts'
@@ -59,7 +59,7 @@ export interface HostedContext {
   readonly egress: Egress
   readonly secrets: Secrets
   readonly schemas: SchemaChecks
-  readonly prices: Prices
+  readonly prices: PricesOnDemand
   /**
    * Each run yields before it computes for long, so that many runs at the same step do not block
    * the event loop.

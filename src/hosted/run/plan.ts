@@ -72,6 +72,7 @@ export function plannedAgent(row: HostedAgentRow): PlannedAgent {
 type MayBeNull =
   | 'description'
   | 'output_schema'
+  | 'input_schema'
   | 'temperature'
   | 'max_output_tokens'
   | 'budget_usd'
