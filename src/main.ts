@@ -8,6 +8,7 @@ import { StartError } from './base/start-error.ts'
 import { CliError, HelpRequest } from './cli/shared/error.ts'
 import { parseOptions } from './cli/shared/options.ts'
 import { type Config, readConfig } from './config/config.ts'
+import { welcome } from './service/doors.ts'
 import type { Service } from './service/lifecycle.ts'
 import { onLauncherGone } from './service/ops/launcher.ts'
 import { startService } from './service/service.ts'
@@ -123,32 +124,6 @@ function fail(thrown: unknown): never {
   const text = isExpected ? error.message : error instanceof Error ? error.stack : String(error)
   process.stderr.write(`agent-run-service: ${text?.replaceAll('\n', '\nagent-run-service: ')}\n`)
   process.exit(error instanceof CliError ? error.exitCode : 1)
-}
-
-function welcome({ url, isFirstStart, freshKey, isKeyIgnored }: Service, { dataDir }: Config): string {
-  const shown = freshKey ?? (isFirstStart ? '$BOOTSTRAP_WORKSPACE_KEY' : '$AGENT_RUN_KEY')
-  const lines = [
-    '',
-    `Agent Run Service is ready at ${url}`,
-    `  dashboard: ${url}/`,
-    `  reference: ${url}/docs`,
-    `  data:      ${dataDir}`,
-  ]
-  if (freshKey !== null) lines.push(`  workspace key (shown only now; keep it): ${freshKey}`)
-  if (isKeyIgnored)
-    lines.push(
-      '  BOOTSTRAP_WORKSPACE_KEY is ignored: a workspace already exists, and this key is not valid for it.',
-      `  ${script('keys')} lists workspaces and keys, and creates new ones.`,
-    )
-  lines.push(
-    '',
-    `${shown === '$AGENT_RUN_KEY' ? 'With your workspace key in AGENT_RUN_KEY, create' : 'Create'} an agent:`,
-    '',
-    `  curl ${url}/api/v1/agents -H "Authorization: Bearer ${shown}" \\`,
-    `    -H 'Content-Type: application/json' -d '{"name": "my first agent"}'`,
-    '',
-  )
-  return `${lines.join('\n')}\n`
 }
 
 /** Messages for people go to standard output; the log goes to standard error. */

@@ -15,6 +15,8 @@ export const TAGS = [
   { name: 'People', description: 'People who sign in by OpenID Connect, and their sign-ins.' },
   { name: 'Secrets', description: 'Values for the headers of tools.' },
   { name: 'OpenTelemetry', description: 'Reports by OTLP/HTTP, in its own formats, without the envelope.' },
+  { name: 'OpenAI Agents', description: "Traces of the OpenAI Agents SDK, in OpenAI's formats, without the envelope." },
+  { name: 'Langfuse', description: 'Reports by the SDKs of Langfuse, in its own formats, without the envelope.' },
   { name: 'SQL', description: 'ClickHouse SQL over events, runs and tasks.' },
   { name: 'Saved queries', description: 'Queries that a workspace stores by name.' },
   {

@@ -36,9 +36,14 @@ import type { KeyRing } from '../keys/key-ring.ts'
 import { keyRoutes } from '../keys/routes.ts'
 import type { Caller } from '../keys/schema.ts'
 import { KeyStore } from '../keys/store.ts'
+import { createLangfuse } from '../langfuse/langfuse.ts'
+import { langfuseRoutes } from '../langfuse/routes.ts'
 import type { Connections } from '../live/connections.ts'
 import { FeedTokens, feedTokenRoutes } from '../live/feed-tokens.ts'
 import { liveRoutes } from '../live/routes.ts'
+import { mcpRoutes } from '../mcp/routes.ts'
+import { OpenAiTraces } from '../openai-traces/ingest.ts'
+import { openAiTracesRoutes } from '../openai-traces/routes.ts'
 import { createAgentNames } from '../otlp/agents.ts'
 import { createEventWriter } from '../otlp/event-writer.ts'
 import { LogIngest } from '../otlp/log-ingest.ts'
@@ -68,6 +73,9 @@ import { RunStore, type RunStoreDeps } from '../runs/store.ts'
 import { createRunTransitions } from '../runs/transitions.ts'
 import { runViewRoutes } from '../runs/view-routes.ts'
 import { RunViews } from '../runs/view-store.ts'
+import { ScoreReader } from '../scores/reader.ts'
+import { scoreRoutes } from '../scores/routes.ts'
+import { Scores } from '../scores/scores.ts'
 import { secretRoutes } from '../secrets/routes.ts'
 import type { SecretStore } from '../secrets/store.ts'
 import type { Vault } from '../secrets/vault.ts'
@@ -87,6 +95,7 @@ import { checkWebhookUrl } from '../webhooks/url.ts'
 import { ownWorkspaceRoutes, workspaceRoutes } from '../workspaces/routes.ts'
 import { WorkspaceStore } from '../workspaces/store.ts'
 import type { ServiceContext } from './context.ts'
+import { mcpDeps } from './mcp.ts'
 import { type OpsDeps, opsRoutes } from './ops/routes.ts'
 import { sumOfHubs } from './ops/service-metrics.ts'
 import type { Pipeline } from './pipeline/pipeline.ts'
@@ -135,6 +144,8 @@ export function createApp(components: Components) {
   const takeRead = (caller: Caller) => limiter.take(caller.keyId, 'reads', 1)
   const onAccepted = metrics.eventsTaken
   const ingest = createEventIngest({ runs: directory, partitions, limits, takeBudget, onAccepted })
+  const scores = new Scores({ runs: directory, partitions, limits, slice, takeBudget, onAccepted: metrics.scoresTaken })
+  const scoreReader = new ScoreReader({ columnar, partitions, runs: directory })
   const live = {
     ...{ partitions, feeds, connections, runs, slowConsumerMs, heartbeatMs },
     takeBudget: takeRead,
@@ -149,16 +160,19 @@ export function createApp(components: Components) {
     logRequests: config.logLevel === 'debug',
     observeRequest: metrics.requestAnswered,
   })
+  const otlp = otlpDeps(components, { agents, tasks: telemetry, takeBudget, reader, slice })
   return root
     .use(eventRoutes({ guards, reader, idempotency, ingest, forwarder }))
     .use(runRoutes({ guards, runs, events: new EventReader({ columnar, partitions }), search }))
     .use(runViewRoutes({ guards, views: new RunViews({ sql, clock }) }))
     .use(taskRoutes({ guards, tasks }))
+    .use(scoreRoutes({ guards, reader, idempotency, forwarder, limits, sql, scores, scoreReader }))
+    .use(traceRoutes({ guards, forwarder, ...otlp }))
     .use(
-      otlpRoutes({
+      langfuseRoutes({
         guards,
         forwarder,
-        ...otlpDeps(components, { agents, tasks: telemetry, takeBudget, reader, slice }),
+        ...langfuseDeps(components, { otlp, workspaces, scores, takeBudget, reader }),
       }),
     )
     .use(agentRoutes({ guards, agents }))
@@ -178,6 +192,7 @@ export function createApp(components: Components) {
     .use(ownWorkspaceRoutes({ guards, workspaces, eventRetentionDays: config.eventRetentionDays }))
     .use(erasureRoutes({ guards, erasure }))
     .use(sqlRoutes(components, guards, reader))
+    .use(mcpRoutes({ guards, reader, ...mcpDeps({ ...components, runs, search, limiter, slice }) }))
     .use(webhookRoutes({ guards, reader, idempotency, forwarder, ...webhookDeps(components) }))
     .use(clusterRoutes({ guards, cluster: pipeline.cluster }))
     .use(proofRoute(forwarder))
@@ -196,6 +211,11 @@ function sqlRoutes({ context, analytics, alerts }: Components, guards: Guards, r
     .use(savedQueryRoutes({ guards, savedQueries: new SavedQueries({ sql, clock, analytics }), analytics }))
     .use(boardRoutes({ guards, boards: new Boards({ sql, clock }) }))
     .use(alertRoutes({ guards, ...alerts }))
+}
+
+/** The routes that store traces by the mapping of OpenTelemetry. */
+function traceRoutes(deps: Parameters<typeof otlpRoutes>[0] & Parameters<typeof openAiTracesRoutes>[0]) {
+  return new Elysia().use(otlpRoutes(deps)).use(openAiTracesRoutes(deps))
 }
 
 /** The objects that the OpenTelemetry routes share with other routes. */
@@ -221,14 +241,37 @@ function otlpDeps(components: Components, { agents, tasks, takeBudget, reader, s
   })
   const writeEvents = createEventWriter({ partitions, onAccepted: metrics.eventsTaken })
   const deps = { runs, tasks, writeEvents, limits, clock, takeBudget }
+  const traces = new TraceIngest(deps)
   return {
     reader: reader.withLimit(limits.otlp_bytes),
     unavailableOf,
-    traces: new TraceIngest(deps),
+    runs,
+    traces,
+    openAiTraces: new OpenAiTraces({ traces, takeBudget }),
     logs: new LogIngest(deps),
     decodeLimits: decodeLimits(limits),
     slice,
   }
+}
+
+/** The objects that the Langfuse routes share with other routes. */
+interface SharedWithLangfuse extends Pick<OtlpIngestDeps, 'takeBudget'> {
+  readonly otlp: ReturnType<typeof otlpDeps>
+  readonly scores: Scores
+  readonly workspaces: WorkspaceStore
+  readonly reader: BodyReader
+}
+
+function langfuseDeps(components: Components, { otlp, workspaces, ...shared }: SharedWithLangfuse) {
+  const { context, directory, pipeline } = components
+  const { partitions, onChange } = pipeline
+  const { config, sql, columnar, clock, metrics } = context
+  const langfuse = createLangfuse({
+    ...{ sql, columnar, directory, partitions, clock, onChange, ...shared },
+    ...{ limits: config.limits, onAccepted: metrics.eventsTaken, runs: otlp.runs },
+  })
+  const workspaceName = async (caller: Caller) => (await workspaces.own(caller, undefined)).name
+  return { ...langfuse, slice: otlp.slice, workspaceName, unavailableOf }
 }
 
 /** What the routes of webhooks share. */

@@ -52,7 +52,11 @@ export async function startComponents(context: ServiceContext, options: ServiceO
   const { partitions, feeds, onChange } = pipeline
   const maintenance = await startMaintenance(context, pipeline, ring)
   const directory = new RunDirectory(sql)
-  directory.onRunStarted = (caller, run) => partitions.of(caller).owned?.ids.runStarted(run)
+  directory.onRunStarted = (caller, run) => {
+    const { owned } = partitions.of(caller)
+    owned?.ids.runStarted(run)
+    owned?.scoreIds.runStarted(run)
+  }
   const limits = withinOpenFiles(config.feeds, readOpenFilesLimit(), log)
   const connections = new Connections({ ring, limits, log, loops })
   metrics.observe({ partitions, feeds, loops, connections })

@@ -3,6 +3,7 @@ import { ApiError } from '../../base/errors.ts'
 import type { MetricsText } from '../../base/metrics.ts'
 import type { Config } from '../../config/config.ts'
 import { DOCS_ASSETS, DOCS_PAGE, docsHeaders } from '../../openapi/docs-page.ts'
+import { guideRoutes } from '../../openapi/guide-routes.ts'
 import { checkHealth, type HealthDeps } from './health.ts'
 import { Alive, PublishedLimits, publishedLimits, Ready } from './schema.ts'
 
@@ -12,7 +13,7 @@ const METRICS_RESPONSES = {
 }
 
 export interface OpsDeps {
-  readonly config: Pick<Config, 'limits' | 'rateLimits'>
+  readonly config: Pick<Config, 'limits' | 'rateLimits' | 'publicUrl'>
   /** The package's version. */
   readonly version: string
   readonly health: HealthDeps
@@ -63,6 +64,7 @@ export function opsRoutes(deps: OpsDeps) {
       },
     })
     .use(docs(deps))
+    .use(guideRoutes(deps.config))
 }
 
 /**

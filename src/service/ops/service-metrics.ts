@@ -36,6 +36,8 @@ export function createServiceMetrics() {
   const timed = (name: string, help: string, buckets: readonly number[]) => registry.histogram(name, help, buckets).at()
   const accepted = counted('events_accepted_total', 'Events made durable and acknowledged.')
   const duplicates = counted('events_duplicate_total', 'Events ignored because their id was already known.')
+  const scored = counted('scores_accepted_total', 'Scores made durable and acknowledged.')
+  const repeated = counted('scores_duplicate_total', 'Scores ignored because they repeat the latest one of their id.')
   const commitHelp = 'Duration of a journal write, including its sync.'
   const commitSeconds = timed('journal_commit_seconds', commitHelp, COMMIT_SECONDS)
   const written = counted('journal_written_bytes_total', 'Bytes made durable by the journal.')
@@ -60,6 +62,10 @@ export function createServiceMetrics() {
     eventsTaken(acceptedCount: number, duplicateCount: number) {
       accepted.value += acceptedCount
       duplicates.value += duplicateCount
+    },
+    scoresTaken(acceptedCount: number, duplicateCount: number) {
+      scored.value += acceptedCount
+      repeated.value += duplicateCount
     },
     journalCommitted(milliseconds: number, bytes: number) {
       commitSeconds.observe(milliseconds / 1000)

@@ -9,6 +9,8 @@ import type { SourceLifetime } from '../../partitions/partition.ts'
 import { type RetentionFloors, withinRetention } from '../../retention/retention-floors.ts'
 import { startRunStatistics } from '../../runs/statistics.ts'
 import { startUsageChanges } from '../../runs/usage-changes.ts'
+import { ScoreIndex } from '../../scores/score-index.ts'
+import { createScoreSource } from '../../scores/score-source.ts'
 import { loadIntervalMs, Sink } from '../../sink/sink.ts'
 import { clearRows } from '../../store-marks/columnar-marks.ts'
 import type { ServiceContext } from '../context.ts'
@@ -59,8 +61,10 @@ export async function openPartition<Log extends PartitionLog, Claimed extends An
   const prices = createPrices(config.hosted.modelPrices)
   const statistics = await startRunStatistics({ sql, journal, log, loops, prices, onUsage })
   opened.defer(() => statistics.stop())
-  const ids = new EventIdIndex(createEventIdSource({ loading: sink, client: columnar, columnarMark }))
-  const consumers: Consumers = { id, generation, journal, sink, relay, statistics, ids }
+  const stored = { loading: sink, client: columnar, columnarMark }
+  const ids = new EventIdIndex(createEventIdSource(stored))
+  const scoreIds = new ScoreIndex(createScoreSource(stored))
+  const consumers: Consumers = { id, generation, journal, sink, relay, statistics, ids, scoreIds }
   await partitionLog.watch?.(consumers, opened)
   const resources = opened.move()
   return {

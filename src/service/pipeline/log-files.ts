@@ -66,9 +66,12 @@ export async function openLogFiles(
     columnarMark: () => storeMarks.columnarMark(),
     retentionFloors,
     storeMarks,
-    async watch({ sink, ids }, opened) {
+    async watch({ sink, ids, scoreIds }, opened) {
       opened.defer(() => storeMarks.stop())
-      const forgetColumnar = () => ids.forgetFetched()
+      const forgetColumnar = () => {
+        ids.forgetFetched()
+        scoreIds.forgetFetched()
+      }
       await storeMarks.start({ journal, sink, retentionFloors, forgetColumnar, onPostgresBack })
     },
   }

@@ -2,6 +2,7 @@ import type { EventIdIndex, KnownMark } from '../../events/id-index.ts'
 import type { Journal } from '../../journal/journal.ts'
 import type { OwnedPartition } from '../../partitions/partition.ts'
 import type { Claim, ClaimedRow } from '../../partitions/shared/tables.ts'
+import type { ScoreIndex } from '../../scores/score-index.ts'
 import type { SinkPositionStore } from '../../sink/position.ts'
 import type { Sink } from '../../sink/sink.ts'
 
@@ -36,4 +37,5 @@ export interface PartitionLog {
 export interface Consumers extends OwnedPartition {
   readonly sink: Sink
   readonly ids: EventIdIndex
+  readonly scoreIds: ScoreIndex
 }
