@@ -39,6 +39,22 @@ export function eventBodies(
   )
 }
 
+/** Bodies of `scores` calls, of runs in turn. @param runIds one or more */
+export function scoreBodies(runIds: readonly string[], scoresPerCall: number, withIds: boolean): string[] {
+  const random = createRandom(SEED)
+  let id = 0
+  const score = () => ({
+    ...(withIds && { id: `eval-${++id}` }),
+    run_id: random.pick(runIds),
+    name: random.pick(['correctness', 'helpfulness', 'category']),
+    value: random.int(0, 1_000) / 1_000,
+    label: random.pick(['refund', 'order', 'account']),
+    source: 'judge',
+    comment: `the answer mentions ${random.int(1, 99)} of the facts – “${random.pick(TOOLS)}” is missing`,
+  })
+  return Array.from({ length: BODIES }, () => JSON.stringify({ scores: Array.from({ length: scoresPerCall }, score) }))
+}
+
 /** The payload of a model call (0), a tool call (1) or a note. */
 function step(random: Random, kind: number): Record<string, unknown> {
   if (kind === 0)

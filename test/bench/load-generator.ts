@@ -1,4 +1,4 @@
-import { randomFillSync } from 'node:crypto'
+import { randomBytes, randomFillSync } from 'node:crypto'
 import { createHistogram } from 'node:perf_hooks'
 import { connect, wireRequest } from './connection.ts'
 import type { Load, LoadResult, WireRequest } from './load.ts'
@@ -24,7 +24,12 @@ interface Sender {
 }
 
 async function send(load: Load): Promise<LoadResult> {
-  const open = load.otlp === undefined ? senderOfRequests(load) : senderOfExports(load, load.otlp)
+  const open =
+    load.otlp !== undefined
+      ? senderOfExports(load, load.otlp)
+      : load.freshIds !== undefined
+        ? senderOfFresh(load, load.freshIds)
+        : senderOfRequests(load)
   const tally = { calls: 0, failures: 0, firstFailure: null as string | null, max: 0 }
   const micros = createHistogram()
   const startedAt = performance.now()
@@ -106,6 +111,24 @@ function senderOfExports({ requests: [request] }: Load, signal: 'traces' | 'logs
         randomFillSync(prefix)
         for (const at of idOffsets) prefix.copy(request, bodyAt + at)
         return request
+      },
+    }
+  }
+}
+
+/** Requests with new ids each time: everything that begins with `marker`. An answer that lists errors is a failure. */
+function senderOfFresh({ requests }: Load, marker: string): () => Sender {
+  let next = 0
+  return () => {
+    const bytes = wire(requests[next++ % requests.length]!)
+    const offsets: number[] = []
+    for (let at = bytes.indexOf(marker); at >= 0; at = bytes.indexOf(marker, at + marker.length)) offsets.push(at)
+    return {
+      isOk: (answer) => answer[9] === 0x32 && answer.includes('"errors":[]'),
+      next() {
+        const fresh = randomBytes(marker.length / 2).toString('hex')
+        for (const at of offsets) bytes.write(fresh, at, 'latin1')
+        return bytes
       },
     }
   }

@@ -16,6 +16,8 @@ export interface Load {
   readonly followUp?: { readonly path: string; readonly body: string }
   /** Sends OpenTelemetry exports with new ids, made where they are sent, to the path of the first request. */
   readonly otlp?: 'traces' | 'logs'
+  /** The beginning of ids in the bodies, hexadecimal digits that each request replaces by random ones. */
+  readonly freshIds?: string
 }
 
 export interface WireRequest {

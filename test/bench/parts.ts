@@ -7,10 +7,13 @@ import { measureFeeds } from './feeds.ts'
 import { measureDelay, measureFreshness } from './fresh.ts'
 import { measureInvokes } from './invokes.ts'
 import { measureJournals } from './journals.ts'
+import { measureLangfuse } from './langfuse.ts'
+import { measureMcp } from './mcp.ts'
 import { memoryOf, SETTLE_MS, shownMemory } from './memory.ts'
 import { measureOtlp } from './otlp.ts'
 import { measureQueries } from './queries.ts'
 import type { Report } from './report.ts'
+import { measureScores } from './scores.ts'
 import { measureSearch } from './search.ts'
 import { type BenchService, eventsLoad, runsLoad, startNaiveServer } from './servers.ts'
 import { measureSustained } from './sustained.ts'
@@ -60,11 +63,14 @@ export const PARTS: Readonly<Record<string, Part>> = {
     events(bench, 'large', { eventsPerCall: EVENTS_PER_CALL, content: 'model calls', target: MODEL_CALLS_TARGET }),
   single: (bench) => events(bench, 'single', { eventsPerCall: 1, target: SINGLE_TARGET }),
   otlp: measureOtlp,
+  scores: measureScores,
+  langfuse: measureLangfuse,
   runs,
   delay: measureDelay,
   sustained: measureSustained,
   feeds: measureFeeds,
   queries: measureQueries,
+  mcp: measureMcp,
   volume: measureVolume,
   search: measureSearch,
   fresh: measureFreshness,

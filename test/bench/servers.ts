@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { type SpawnedService, spawnService, UNLIMITED } from '../support/service.ts'
 import { atEnd, temporaryDirectory } from '../support/teardown.ts'
-import { completeBody, type EventContent, eventBodies, startBodies } from './bodies.ts'
+import { completeBody, type EventContent, eventBodies, scoreBodies, startBodies } from './bodies.ts'
 import type { Load, WireRequest } from './load.ts'
 
 /** The service under load, as an operator runs it: its own process with embedded stores, but without rate limits. */
@@ -133,6 +133,22 @@ export function eventsLoad(
   const requests = Array.from({ length: count }, (_, index): WireRequest => {
     const { key, bodies } = perAgent[index % perAgent.length]!
     return { path: '/api/ingest/v1/events', key, body: bodies[index]! }
+  })
+  return { port, requests, ...shape }
+}
+
+/** Scores that agents report for their own runs. @param withIds each score names its id: after a while all are repeats */
+export function scoresLoad(
+  { agents }: Pick<BenchService, 'agents'>,
+  port: number,
+  scoresPerCall: number,
+  { withIds, ...shape }: Shape & { readonly withIds: boolean },
+): Load {
+  const perAgent = agents.map(({ key, runIds }) => ({ key, bodies: scoreBodies(runIds, scoresPerCall, withIds) }))
+  const count = perAgent[0]!.bodies.length
+  const requests = Array.from({ length: count }, (_, index): WireRequest => {
+    const { key, bodies } = perAgent[index % perAgent.length]!
+    return { path: '/api/ingest/v1/scores', key, body: bodies[index]! }
   })
   return { port, requests, ...shape }
 }

@@ -33,7 +33,7 @@ const statements = readdirSync(MIGRATIONS)
 
 test('the engine parses every statement of a cluster', async () => {
   const { client } = await freshColumnarDatabase()
-  expect(statements).toHaveLength(15)
+  expect(statements).toHaveLength(18)
   for (const sql of statements) {
     const [{ text }] = await client.query<{ text: string }>('select formatQuery({sql:String}) as text', {
       params: { sql },
@@ -71,6 +71,8 @@ test('the engine creates every table as a replica, with its definition and setti
     'pauses',
     'run_changes',
     'runs',
+    'score_changes',
+    'scores',
     'store_marks',
     'task_changes',
     'tasks',

@@ -2,6 +2,7 @@ import { beforeAll, expect, test } from 'bun:test'
 import { systemClock } from '../../src/base/clock.ts'
 import type { RunRef } from '../../src/base/ids.ts'
 import { createLog } from '../../src/base/log.ts'
+import { RawJson } from '../../src/base/raw-json.ts'
 import { createColumnarClient } from '../../src/clickhouse/client.ts'
 import { EventScan } from '../../src/events/scan.ts'
 import { EventBlock } from '../../src/journal/blocks/event-block.ts'
@@ -12,12 +13,14 @@ import type { Activity } from '../../src/live/activity.ts'
 import { type FilterInput, parseFilter, withWorkspaceEvents } from '../../src/live/filter.ts'
 import { createHistory, type History, type HistoryQuery } from '../../src/live/history.ts'
 import { RUN_STATUSES } from '../../src/runs/state.ts'
+import type { NewScore } from '../../src/scores/schema.ts'
 import { TASK_STATUSES } from '../../src/tasks/state.ts'
 import { type FreshColumnarDatabase, freshColumnarDatabase } from '../support/columnar.ts'
 import { batchOf, LIMITS, runRef } from '../support/events.ts'
 import { matchAll } from '../support/matching.ts'
 import { seededRandom } from '../support/random.ts'
 import { alertRow, deliveryRow, runRow, taskRow } from '../support/rows.ts'
+import { scoreBatch } from '../support/scores.ts'
 import { startSink } from '../support/sink.ts'
 import { atEnd, temporaryDirectory } from '../support/teardown.ts'
 
@@ -56,6 +59,7 @@ beforeAll(async () => {
       appendRuns(some(3, () => randomRun(random.pick(runs)))),
       appendTasks(some(3, () => randomTask(random.pick(runs)))),
       ...some(2, () => appendAlert(random.pick(runs))),
+      ...some(3, () => journal.appendScores(scoreBatch(random.pick(runs), randomScores()))),
       ...some(2, () => journal.appendDeliveries([deliveryRow(random.pick(runs).workspaceId)])),
     ])
   }
@@ -75,7 +79,7 @@ test('a replay from ClickHouse equals the journal byte for byte, for any filter,
     const run = random.pick(runs)
     const asked = randomFilter(run)
     // As of webhooks: each condition concerns the kinds that have its field.
-    const kinds = new Set(['event', 'task', 'run'] as const)
+    const kinds = new Set(['event', 'task', 'run', 'score'] as const)
     const filter = random.bool(0.3) ? { ...asked, kinds, key: `any kind ${asked.key}` } : asked
     const query = {
       workspaceId: run.workspaceId,
@@ -299,4 +303,22 @@ function json(): string {
 
 function bigObject(bytes: number): string {
   return `{"big":"${'y'.repeat(bytes)}"}`
+}
+
+/** Scores with each of the members that may be missing, or none. */
+function randomScores(): Partial<NewScore>[] {
+  const maybe = <T>(value: T) => (random.bool(0.3) ? value : undefined)
+  return Array.from({ length: random.int(1, 4) }, () => ({
+    id: maybe('mine'),
+    ...random.pick([
+      { value: 0.5 },
+      { value: true },
+      { value: undefined, label: 'é' },
+      { value: undefined, text: 'a\nb' },
+    ]),
+    ...random.pick([{}, { task_id: random.pick(TASKS) }, { event_id: 'e' }, { session_id: random.pick(SESSIONS) }]),
+    comment: maybe('because'),
+    source: maybe('judge' as const),
+    metadata: maybe(new RawJson('{"a": 1.0}')),
+  }))
 }

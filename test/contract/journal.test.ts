@@ -6,6 +6,7 @@ import { eventually } from '../support/eventually.ts'
 import { appendMarks, gapsOf, JOURNALS, marksAfter } from '../support/journals.ts'
 import { seededRandom } from '../support/random.ts'
 import { deliveryRow, runRow, taskRow } from '../support/rows.ts'
+import { scoreBatch } from '../support/scores.ts'
 
 /** What every implementation of the journal must do. What depends on files, or on NATS, is tested elsewhere. */
 
@@ -47,7 +48,7 @@ for (const { name, isInstalled, ...implementation } of JOURNALS) {
       }
     })
 
-    test('stores the rows of all kinds in one commit, records before events before deliveries, and reads them unchanged', async () => {
+    test('stores the rows of all kinds in one commit, records before events before scores before deliveries, and reads them unchanged', async () => {
       const stored = await create()
       const journal = await stored.open()
       const run = runRef()
@@ -56,19 +57,22 @@ for (const { name, isInstalled, ...implementation } of JOURNALS) {
         journal.appendTasks([taskRow(run)], []),
         journal.appendRuns([runRow(run)], [Bun.randomUUIDv7()]),
         journal.appendDeliveries([deliveryRow(run.workspaceId), deliveryRow(run.workspaceId)]),
+        journal.appendScores(scoreBatch(run, [{ value: 1 }, { value: 2 }, { label: 'a' }])),
       ])
       expect(appended.map(({ firstSeq, lastSeq }) => [firstSeq, lastSeq])).toEqual([
         [3, 4],
         [2, 2],
         [1, 1],
-        [5, 6],
+        [8, 9],
+        [5, 7],
       ])
       const frames = journal.recent(0, 1e6)
       expect(frames?.map(({ kind, firstSeq, rows }) => [kind, firstSeq, rows])).toEqual([
         ['run', 1, 1],
         ['task', 2, 1],
         ['event', 3, 2],
-        ['delivery', 5, 2],
+        ['score', 5, 3],
+        ['delivery', 8, 2],
       ])
       // An entry with the id of the run would give the run's later rows the wrong agent.
       expect(frames?.at(-1)?.runs).toEqual([
@@ -342,6 +346,7 @@ for (const { name, isInstalled, ...implementation } of JOURNALS) {
       journal.refuse(run.workspaceId)
       await expect(appendMarks(journal, [2], run)).rejects.toMatchObject({ code: 'FORBIDDEN' })
       await expect(journal.appendTasks([taskRow(run)], [])).rejects.toMatchObject({ code: 'FORBIDDEN' })
+      await expect(journal.appendScores(scoreBatch(run, [{}]))).rejects.toMatchObject({ code: 'FORBIDDEN' })
       const mixed = [deliveryRow(runRef().workspaceId), deliveryRow(run.workspaceId)]
       await expect(journal.appendDeliveries(mixed)).rejects.toMatchObject({ code: 'FORBIDDEN' })
       await appendMarks(journal, [3])

@@ -71,6 +71,12 @@ test('every view has something to show: nested steps, conversations, sessions, u
     countIf(type = 'llm.call' and length(toString(payload.gen_ai.input.messages)) > 2) as conversations from events`)
   for (const name of ['errors', 'nested', 'conversations'])
     expect({ [name]: Number(events?.[name]) }).not.toEqual({ [name]: 0 })
+
+  const [scores] = await rows(`select countIf(source = 'judge' and value > 0) as judged, uniqExact(name) as names,
+    dateDiff('hour', min(created_at), max(created_at)) as hours from scores`)
+  expect(scores).toMatchObject({ names: 3 })
+  expect(Number(scores?.judged)).toBeGreaterThan(3)
+  expect(Number(scores?.hours)).toBeGreaterThan(0)
 })
 
 test('approvals and questions of different ages wait, and a run resumes when somebody decides', async () => {
@@ -111,7 +117,7 @@ test('a second demo reuses what the first created; the hosted agents rest if the
   for (const [path, number] of [
     ['/api/v1/agents', 11],
     ['/api/v1/boards', 1],
-    ['/api/v1/queries', 6],
+    ['/api/v1/queries', 7],
     ['/api/v1/keys?status=active&type=agent', 0],
   ] as const)
     expect({ [path]: (await items(path)).length }).toEqual({ [path]: number })

@@ -47,6 +47,8 @@ describe('POST /api/v1/agents', () => {
       prompt: null,
       tools: null,
       output_schema: null,
+      input_schema: null,
+      expose: null,
       allow_input_requests: null,
       temperature: null,
       max_output_tokens: null,
@@ -68,6 +70,8 @@ describe('POST /api/v1/agents', () => {
       ...HOSTED,
       tools: [],
       output_schema: null,
+      input_schema: null,
+      expose: [],
       allow_input_requests: false,
       temperature: null,
       max_output_tokens: null,
@@ -100,6 +104,8 @@ describe('POST /api/v1/agents', () => {
         type: 'object',
         properties: { input: { type: 'object' }, answer: { type: ['string', 'null'] } },
       },
+      input_schema: { type: 'object', required: ['city'] },
+      expose: ['mcp'],
       allow_input_requests: true,
       temperature: 0.5,
       max_output_tokens: 1_000,
@@ -143,6 +149,9 @@ describe('POST /api/v1/agents', () => {
     [{ ...HOSTED, timeout_seconds: 86_401 }, 'timeout_seconds: expected'],
     [{ ...HOSTED, budget_usd: 0 }, 'budget_usd: expected'],
     [{ ...HOSTED, allow_input_requests: 'yes' }, 'allow_input_requests: expected'],
+    [{ ...HOSTED, input_schema: { type: 'objekt' } }, 'input_schema.type: expected one or several of'],
+    [{ ...HOSTED, expose: ['http'] }, 'expose[0]: expected'],
+    [{ ...HOSTED, expose: ['mcp', 'mcp'] }, 'expose: expected'],
     [{ ...HOSTED, stale_after_seconds: 60 }, 'stale_after_seconds: only an external agent has this'],
   ]
   test.each(rejected)('rejects %j', async (body, message) => {
@@ -154,6 +163,8 @@ describe('POST /api/v1/agents', () => {
     ['prompt', 'p'],
     ['tools', []],
     ['output_schema', { type: 'object' }],
+    ['input_schema', { type: 'object' }],
+    ['expose', []],
     ['allow_input_requests', false],
     ['temperature', 0],
     ['max_output_tokens', 1],
@@ -321,6 +332,8 @@ describe('PATCH /api/v1/agents/:agent_id', () => {
       prompt: 'p',
       tools: [httpTool()],
       output_schema: { type: 'object' },
+      input_schema: { type: 'object' },
+      expose: ['mcp'],
       allow_input_requests: true,
       temperature: 1,
       max_output_tokens: 10,
@@ -333,11 +346,13 @@ describe('PATCH /api/v1/agents/:agent_id', () => {
     const nulls = {
       description: null,
       output_schema: null,
+      input_schema: null,
+      expose: null,
       temperature: null,
       max_output_tokens: null,
       budget_usd: null,
     }
-    expect((await patch(data.agent_id, nulls)).data).toMatchObject({ ...edit, ...nulls, version: 3 })
+    expect((await patch(data.agent_id, nulls)).data).toMatchObject({ ...edit, ...nulls, expose: [], version: 3 })
     for (const field of [
       'name',
       'status',

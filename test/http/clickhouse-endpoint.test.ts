@@ -230,13 +230,13 @@ describe('introspection queries of tools', () => {
   test.each([
     [
       'SHOW TABLES',
-      ['events', 'runs', 'tasks', 'pauses', 'agents', 'agent_versions', 'deliveries', 'alert_states', 'gaps'],
+      ['events', 'runs', 'tasks', 'scores', 'pauses', 'agents', 'agent_versions', 'deliveries', 'alert_states', 'gaps'],
     ],
     ["show tables from default like 'r%'", ['runs']],
     ['SHOW DATABASES', ['default', 'system']],
     [
       "select name from system.tables where database = 'default' and name like '%s' order by name",
-      ['agent_versions', 'agents', 'alert_states', 'deliveries', 'events', 'gaps', 'pauses', 'runs', 'tasks'],
+      ['agent_versions', 'agents', 'alert_states', 'deliveries', 'events', 'gaps', 'pauses', 'runs', 'scores', 'tasks'],
     ],
     ["with 'runs' as t select name from system.tables where name = t", ['runs']],
     ['select name from `system`.databases', ['default', 'system']],

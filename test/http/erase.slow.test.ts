@@ -26,6 +26,8 @@ const COLUMNAR_TABLES = [
   'tasks',
   'run_changes',
   'task_changes',
+  'scores',
+  'score_changes',
   'pauses',
   'agent_versions',
   'deliveries',
@@ -192,7 +194,7 @@ describe('erasing a workspace', () => {
         now(), now()
       from saved_queries where workspace_id = ${doomed.workspaceId}`
     await stores.sql`insert into retention_floors (epoch, workspace_id, seq) values ('e', ${doomed.workspaceId}, 1)`
-    for (const table of ['deliveries', 'alert_states'])
+    for (const table of ['deliveries', 'alert_states', 'score_changes'])
       await stores.columnar.command(`insert into ${table} (workspace_id, seq) values ({id:UUID}, 1)`, {
         params: { id: doomed.workspaceId },
       })
@@ -202,7 +204,15 @@ describe('erasing a workspace', () => {
     await watcher.until(() => watcher.items('all').length > 20)
     const holding = await eventually(async () => {
       const found = await traces(stores, doomed.workspaceId)
-      const wanted = ['task_changes', 'pauses', 'agent_versions', 'deliveries', 'alert_states']
+      const wanted = [
+        'task_changes',
+        'score_changes',
+        'scores',
+        'pauses',
+        'agent_versions',
+        'deliveries',
+        'alert_states',
+      ]
       return wanted.every((table) => found.includes(`clickhouse ${table}`)) && found
     })
     // Every table with rows of a workspace.

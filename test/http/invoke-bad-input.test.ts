@@ -189,6 +189,28 @@ describe('an agent', () => {
     )
   })
 
+  test('with an input_schema refuses other input, at the place, before anything is stored', async () => {
+    const input_schema = {
+      properties: {
+        city: { type: 'string', enum: ['Lima', 'Bonn'] },
+        nights: { type: 'array', items: { minimum: 1 } },
+      },
+      required: ['city'],
+    }
+    const shaped = await newHostedAgent(service, { input_schema })
+    const refused: [object, string][] = [
+      [{}, "input: must have required property 'city'"],
+      [{ input: { city: 'Rome' } }, 'input.city: must be equal to one of the allowed values ["Lima","Bonn"]'],
+      [{ input: { city: 'Lima', nights: [1, 0] } }, 'input.nights[1]: must be >= 1'],
+    ]
+    for (const [body, message] of refused)
+      for (const mode of [{}, { background: true }, { stream: true }, { start_session: true }])
+        expect(await rejectionOf(() => shaped.invoke({ ...body, ...mode }))).toBe(`400 VALIDATION_ERROR ${message}`)
+    expect((await shaped.invoke({ input: { city: 'Lima', nights: [2] } })).status).toBe(200)
+    const broken = await newHostedAgent(service, { input_schema: { $ref: '#/$defs/none' } })
+    expect(await rejectionOf(() => broken.invoke())).toContain("input_schema: the agent's schema cannot be used: ")
+  })
+
   test('that is archived, unknown or of another workspace is NOT_FOUND; an invalid id is rejected', async () => {
     const archived = await newHostedAgent(service)
     await service.api('DELETE', `/api/v1/agents/${archived.agentId}`)

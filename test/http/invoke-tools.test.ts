@@ -188,6 +188,31 @@ describe('an agent as a tool', () => {
     expect(lastToolResult()).toBe('{"error":"the agent does not exist"}')
   })
 
+  test('with an input_schema is offered with it, and other arguments return an error naming the place', async () => {
+    const input_schema = { properties: { city: { enum: ['Lima'] } }, required: ['city'], additionalProperties: false }
+    const child = await newHostedAgent(service, { model: 'child', input_schema })
+    const parent = await parentOf(child)
+    script({
+      parent: [
+        toolCall('ask', { message: 'x' }),
+        toolCall('ask', { city: 'Rome' }),
+        toolCall('ask', { city: 'Lima' }),
+        {},
+      ],
+      child: [{ text: 'Sunny.' }],
+    })
+    await parent.invoke()
+    const asked = model.requests.findLast(({ body }) => body.model === 'parent')!.body
+    expect(asked.tools![0]).toMatchObject({
+      function: { name: 'ask', parameters: { type: 'object', ...input_schema } },
+    })
+    expect(asked.messages.filter(({ role }) => role === 'tool').map(({ content }) => content)).toEqual([
+      expect.stringContaining("must have required property 'city'"),
+      expect.stringContaining('city: must be equal to one of the allowed values'),
+      '{"text":"Sunny."}',
+    ])
+  })
+
   test('with a missing prompt variable returns an error naming it', async () => {
     const parent = await parentOf(await newHostedAgent(service, { prompt: 'You are {{ROLE}}.' }))
     script({ parent: [toolCall('ask', { message: 'x' }), {}] })

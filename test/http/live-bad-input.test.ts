@@ -159,7 +159,7 @@ describe('an invalid event stream request is rejected, naming the parameter:', (
       'levl=warn',
       'query.levl: unknown parameter; expected one of agent_id, run_id, task_id, session_id, kind, type, level, status, tag, after',
     ],
-    ['kind=event&kind=log', 'query.kind[1]: expected one of event, task, run; got "log"'],
+    ['kind=event&kind=log', 'query.kind[1]: expected one of event, task, run, score; got "log"'],
     ['after=yesterday', 'after: expected the cursor of an activity, or 0'],
     ['max_per_second=5', 'query.max_per_second: unknown parameter'],
   ]

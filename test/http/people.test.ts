@@ -2,7 +2,7 @@ import { beforeAll, describe, expect, test } from 'bun:test'
 import type { Role } from '../../src/keys/schema.ts'
 import type { Answer } from '../support/api.ts'
 import { eventually } from '../support/eventually.ts'
-import { LiveSocket, LiveStream } from '../support/feeds.ts'
+import { LiveSocket, LiveStream, newReporter } from '../support/feeds.ts'
 import { type Backends, callTurn, startBackends } from '../support/hosted-rig.ts'
 import { ADA, BOB, type Browser, EVE, type PeopleRig, startPeople } from '../support/people.ts'
 import { OPERATOR_TOKEN } from '../support/service.ts'
@@ -31,6 +31,16 @@ const approvalAgent = () =>
   })
 const NO_ID = '00000000-0000-7000-8000-000000000000'
 
+test('a score of a person has the source person, and says otherwise if they do', async () => {
+  const run = await (await newReporter(rig.service.api)).start()
+  const path = `/api/v1/runs/${run}/scores`
+  const score = { name: 'thumbs', value: true }
+  expect((await people.approver.call('POST', path, score)).status).toBe(200)
+  expect((await people.approver.call('POST', path, { ...score, source: 'import' })).status).toBe(200)
+  const { items } = (await rig.service.api('GET', path)).data
+  expect(items.map(({ source }: { source: string }) => source)).toEqual(['import', 'person'])
+})
+
 describe('a role', () => {
   const ofViewer: readonly (readonly [string, string, unknown?])[] = [
     ['GET', '/api/v1/runs'],
@@ -46,6 +56,7 @@ describe('a role', () => {
     ['POST', `/api/v1/approvals/${NO_ID}/reject`, {}],
     ['POST', `/api/v1/input-requests/${NO_ID}/answer`, { answer: 'a' }],
     ['POST', `/api/v1/runs/${NO_ID}/cancel`, {}],
+    ['POST', `/api/v1/runs/${NO_ID}/scores`, { name: 'n', value: 1 }],
   ]
   const ofAdmin: readonly (readonly [string, string, unknown?])[] = [
     ['POST', '/api/v1/agents', {}],
@@ -86,6 +97,7 @@ describe('a role', () => {
   test('opens no route that is for agents, for the operator, or for other programs', async () => {
     const { admin } = people
     expect(verdict(await admin.call('POST', '/api/ingest/v1/events', {}))).toBe('401 UNAUTHENTICATED')
+    expect(verdict(await admin.call('POST', '/api/ingest/v1/scores', {}))).toBe('401 UNAUTHENTICATED')
     expect(verdict(await admin.call('GET', '/api/v1/workspaces'))).toBe('401 UNAUTHENTICATED')
     expect((await admin.call('POST', '/otlp/v1/traces', {})).status).toBe(401)
     expect((await admin.call('GET', '/clickhouse/?query=SELECT%201')).status).not.toBe(200)

@@ -25,6 +25,8 @@ const HOSTED = {
   prompt: 'You help {{WHOM}}.',
   tools: [{ type: 'http', name: 'pay', description: 'x', method: 'POST', url: 'https://a.example/', parameters: {} }],
   output_schema: { type: 'object', properties: { n: { type: 'integer' } } },
+  input_schema: { type: 'object', required: ['n'] },
+  expose: ['mcp'],
   temperature: 0.5,
   budget_usd: 1.5,
   metadata: { team: 'blue' },
@@ -41,7 +43,13 @@ describe('agents in SQL', () => {
     const rows = await ask(api, 'SELECT * FROM agents ORDER BY created_at, name DESC')
     expect(rows).toEqual([
       { ...rest, tools: expect.any(String) },
-      expect.objectContaining({ agent_id: other.agent_id, name: 'external', model: null, stale_after_seconds: 60 }),
+      expect.objectContaining({
+        agent_id: other.agent_id,
+        name: 'external',
+        model: null,
+        expose: [],
+        stale_after_seconds: 60,
+      }),
     ])
     expect(JSON.parse(rows[0]!.tools as string)).toEqual(tools)
     const { data: edited } = await api('PATCH', `/api/v1/agents/${agent_id}`, { name: 'renamed', status: 'paused' })

@@ -58,7 +58,7 @@ export interface Model {
   readonly typicalMs: number
 }
 
-const PRICES = createPrices()
+const PRICES = await createPrices().loaded()
 
 /** The actions of an agent that uses a model. */
 export function createActions(random: Random, model: Model) {
@@ -70,7 +70,7 @@ export function createActions(random: Random, model: Model) {
     llm(finish: 'stop' | 'tool_calls', context = 1): Action {
       const inputTokens = random.int(350, 1_800) * context
       const outputTokens = finish === 'tool_calls' ? random.int(25, 140) : random.int(120, 900)
-      const cost = PRICES.costUsd(model.name, { inputTokens, outputTokens }) ?? 0
+      const cost = PRICES.costUsd(model.name, { inputTokens, outputTokens }, Date.now()) ?? 0
       const ms = random.latencyMs(model.typicalMs)
       const payload = {
         'gen_ai.operation.name': 'chat',

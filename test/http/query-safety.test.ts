@@ -182,6 +182,9 @@ describe('without the guard', () => {
       'pauses',
       'run_changes',
       'runs',
+      'score_changes',
+      'score_changes_to_scores',
+      'scores',
       'task_changes',
       'task_changes_to_tasks',
       'tasks',
@@ -284,7 +287,7 @@ function stored() {
 async function fillChanges(table: string): Promise<void> {
   const states = { run_changes: 'runs', task_changes: 'tasks', events_to_pauses: 'runs' }[table]
   if (table === 'agent_versions') return fillAgents()
-  if (table === 'deliveries' || table === 'alert_states') return fillOutsideRuns(table)
+  if (['deliveries', 'alert_states', 'score_changes'].includes(table)) return fillOutsideRuns(table)
   if (states === undefined) return
   for (const workspace of [OURS, THEIRS])
     await client.command(

@@ -27,6 +27,7 @@ describe('the catalogue', () => {
       'events',
       'runs',
       'tasks',
+      'scores',
       'pauses',
       'agents',
       'agent_versions',
@@ -39,7 +40,7 @@ describe('the catalogue', () => {
       const names = shown.map(({ name }: Row) => name).join(', ')
       expect((await ask(`SELECT ${names} FROM ${table} LIMIT 0`)).columns).toEqual(shown)
       // Without a row there is no type to read.
-      if (['pauses', 'deliveries', 'alert_states', 'gaps'].includes(table)) continue
+      if (['scores', 'pauses', 'deliveries', 'alert_states', 'gaps'].includes(table)) continue
       const typeNames = columns.map(({ name }: Row) => `any(toTypeName(${name})) AS ${name}`).join(', ')
       const [types] = (await ask(`SELECT ${typeNames} FROM ${table}`)).rows
       expect(Object.entries(types!).map(([name, type]) => ({ name, type }))).toEqual(shown)
@@ -137,6 +138,9 @@ const EXPECTED: Record<string, (rows: readonly Row[]) => void> = {
     expectSame(rows, expected, 'tool')
     expect(rows.map(({ p95_ms }) => p95_ms)).toEqual(rows.map(({ p95_ms }) => p95_ms as number).sort((a, b) => b - a))
   },
+  // With rows: scores.test.ts.
+  'Mean score by agent and day': (rows) => expect(rows).toEqual([]),
+  'Precision and recall by label': (rows) => expect(rows).toEqual([]),
   'Funnel of event types': (rows) => {
     const reached = (...types: string[]) => runs.filter((run) => hasInOrder(run.events, types)).length
     expect(rows).toEqual([

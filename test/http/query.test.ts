@@ -40,12 +40,14 @@ describe('POST /api/v1/query', () => {
 
   test('has exactly the specified columns and types', async () => {
     const settings =
-      'name, description, runtime_type, status, model, prompt, tools, output_schema, allow_input_requests, temperature, max_output_tokens, max_steps, timeout_seconds, budget_usd, stale_after_seconds, metadata'
+      'name, description, runtime_type, status, model, prompt, tools, output_schema, input_schema, expose, allow_input_requests, temperature, max_output_tokens, max_steps, timeout_seconds, budget_usd, stale_after_seconds, metadata'
     const names = {
       events: 'seq, event_id, run_id, agent_id, task_id, type, level, payload, occurred_at, received_at',
       runs: 'run_id, agent_id, agent_name, agent_version, status, trigger_type, external_run_id, parent_run_id, session_id, external_user_id, tags, metadata, input, output, error_message, error_detail, created_at, started_at, completed_at, duration_ms, active_ms, waiting_ms, waiting_since, input_tokens, output_tokens, cost_usd',
       tasks:
         'task_id, run_id, agent_id, parent_task_id, name, status, input, output, error_message, created_at, updated_at, started_at, completed_at',
+      scores:
+        'score_id, run_id, agent_id, task_id, event_id, session_id, name, value, data_type, label, text, comment, source, metadata, seq, created_at, received_at',
       pauses:
         'pause_id, run_id, agent_id, kind, status, tool, input, edited_input, question, options, answer, comment, requested_at, expires_at, decided_at, waiting_ms, decided_by, decided_by_person',
       agents: `agent_id, ${settings}, version, created_at, updated_at`,
@@ -155,7 +157,7 @@ describe('POST /api/v1/query', () => {
     ['select * from nope', 'nope'],
     [
       'select * from system.tables',
-      'the tables are events, runs, tasks, pauses, agents, agent_versions, deliveries, alert_states and gaps',
+      'the tables are events, runs, tasks, scores, pauses, agents, agent_versions, deliveries, alert_states and gaps',
     ],
     ['select groupBitAnd(payload.a.b) from events', 'payload.tokens.in::Float64'],
     ['select toUInt8(payload.s) from events', "Cannot parse string 'ours' as UInt8"],

@@ -6,6 +6,24 @@ const BODY_BYTES = 10 * MIB
 const INPUT_BYTES = 3 * MIB
 const PROMPT_LENGTH = 500_000
 
+/** Schemas, and what they take. */
+const SCHEMAS: readonly [string, object][] = [
+  ['any object', { type: 'object' }],
+  ['unique items', { type: 'object', additionalProperties: { uniqueItems: true } }],
+  ['a pattern', { type: 'object', additionalProperties: { pattern: '^(a|b|ab)*(c|[^x])*$' } }],
+  [
+    'a recursive schema',
+    {
+      $ref: '#/$defs/a',
+      $defs: {
+        a: {
+          anyOf: [{ type: 'null' }, { items: { $ref: '#/$defs/a' }, additionalProperties: { $ref: '#/$defs/a' } }],
+        },
+      },
+    },
+  ],
+]
+
 /** Agents, hosted runs, approvals and input requests (docs/specification.md#hosted-agents). */
 export async function hostedCases(context: LoopContext): Promise<AnyLoopCase[]> {
   return [...agentCases(), ...(await invokeCases(context)), ...outputCases(context), ...pauseCases(context)]
@@ -74,9 +92,17 @@ async function invokeCases({ service, model }: LoopContext): Promise<AnyLoopCase
     ...(status !== undefined && { status }),
   })
   const inputs = hardObjects(INPUT_BYTES)
+  const checked = await Promise.all(
+    SCHEMAS.map(async ([kind, input_schema]) => [kind, await newHostedAgent(service, { input_schema })] as const),
+  )
   const message = '{"role":"user","content":"'
   return [
     ...Object.entries(inputs).map(([name, input]) => invoke(`input, ${name}`, () => `"input":${input}`)),
+    ...checked.flatMap(([kind, agent]) =>
+      Object.entries(inputs).map(([name, input]) =>
+        invoke(`input of ${kind}, ${name}`, () => `"input":${input}`, agent),
+      ),
+    ),
     invoke('a message of escapes', () => `"input":{"message":"${'\\n'.repeat(INPUT_BYTES / 2 - 100)}"}`),
     invoke('messages', () => `"input":{${listOf('"message":"a"', INPUT_BYTES - 100)}}`),
     invoke('history', () => `"history":[${Array(2_000).fill(`${message}${'\\n'.repeat(750)}"}`)}]`),
@@ -103,23 +129,7 @@ function outputCases({ service, model }: LoopContext): AnyLoopCase[] {
       return { sent: text.length, status }
     },
   })
-  const schemas: [string, object][] = [
-    ['any object', { type: 'object' }],
-    ['unique items', { type: 'object', additionalProperties: { uniqueItems: true } }],
-    ['a pattern', { type: 'object', additionalProperties: { pattern: '^(a|b|ab)*(c|[^x])*$' } }],
-    [
-      'a recursive schema',
-      {
-        $ref: '#/$defs/a',
-        $defs: {
-          a: {
-            anyOf: [{ type: 'null' }, { items: { $ref: '#/$defs/a' }, additionalProperties: { $ref: '#/$defs/a' } }],
-          },
-        },
-      },
-    ],
-  ]
-  return schemas.flatMap(([kind, output_schema]) =>
+  return SCHEMAS.flatMap(([kind, output_schema]) =>
     Object.entries(hardObjects(2 * MIB)).map(([name, text]) =>
       answered(`output of ${kind}, ${name}`, text, { output_schema }),
     ),

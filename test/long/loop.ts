@@ -10,9 +10,13 @@ import { documentedCases, type Operation, operationsOf } from './loop-documented
 import { HEAVIEST } from './loop-heaviest.ts'
 import { hostedCases } from './loop-hosted.ts'
 import { ingestCases } from './loop-ingest.ts'
+import { LANGFUSE_CASES } from './loop-langfuse.ts'
+import { MCP_CASES } from './loop-mcp.ts'
+import { OPENAI_TRACES_CASES } from './loop-openai-traces.ts'
 import { OTLP_CASES } from './loop-otlp.ts'
 import type { LoopReading } from './loop-probe.ts'
 import { readCases } from './loop-reads.ts'
+import { scoreCases } from './loop-scores.ts'
 import { sqlCases } from './loop-sql.ts'
 
 /** What no call should exceed, in milliseconds of processor time; the longer ones are printed. */
@@ -92,9 +96,13 @@ class LoopCampaign extends ServiceCampaign {
     return [
       ...(await readCases(context)),
       ...ingestCases(context),
+      ...scoreCases(context),
       ...(await hostedCases(context)),
       ...(await sqlCases(context)),
       ...OTLP_CASES,
+      ...OPENAI_TRACES_CASES,
+      ...MCP_CASES,
+      ...LANGFUSE_CASES,
       ...documentedCases(this.operations),
     ]
   }
@@ -176,7 +184,8 @@ class LoopCampaign extends ServiceCampaign {
   }
 
   private keyOf(path: string): string {
-    if (path.startsWith('/api/ingest/') || path.startsWith('/otlp/')) return this.agentKey
+    if (['/api/ingest/', '/otlp/', '/api/public/', '/openai/'].some((prefix) => path.startsWith(prefix)))
+      return this.agentKey
     return path.startsWith('/api/v1/workspaces') ? OPERATOR_TOKEN : this.service.workspaceKey
   }
 

@@ -188,12 +188,17 @@ function asSent(value: unknown): string {
   return (typeof value === 'object' ? (JSON.stringify(value) ?? '') : String(value)).toWellFormed()
 }
 
-/** Whether a body of an error has the shape that callers of the URL expect: OTLP has its own, and so has the ClickHouse interface. */
+/**
+ * Whether a body of an error has the shape that callers of the URL expect: OTLP and Langfuse have their own, and so has the ClickHouse
+ * interface.
+ */
 function isErrorOf(url: string, text: string): boolean {
   const { pathname } = new URL(url)
   if (text === '' || pathname.includes('/clickhouse')) return true
   try {
     const body = JSON.parse(text)
+    if (pathname.startsWith('/openai/')) return typeof body.error?.type === 'string' && 'param' in body.error
+    if (pathname.startsWith('/api/public/') && typeof body.message === 'string') return true
     return isEnvelope(body) || (pathname.startsWith('/otlp/') && isRpcStatus(body))
   } catch {
     return false

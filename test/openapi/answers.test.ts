@@ -92,6 +92,18 @@ test('agents, ingest, and reading runs', async () => {
   expect(rejected).toHaveLength(1)
   const task = { id: child.run_id, name: 't', status: 'running', input: { a: 1 } }
   await call('reportTask', { body: { run_id, task }, key })
+  const scores = [
+    { run_id, id: 's', task_id: child.run_id, name: 'n', value: true, label: 'l', text: 't', source: 'judge' },
+    { run_id, name: 'n', value: 0.5, comment: 'c', metadata: { a: 1 }, created_at: '2026-01-31T09:30:00Z' },
+  ]
+  await call('addScores', { body: { scores }, key })
+  await call('addScores', { body: { scores: [{ ...scores[0], run_id: MISSING }] }, key, status: 404 })
+  await call('addScores', { query: 'partial=true', body: { scores: [{}, ...scores] }, isWrong: true, key })
+  await call('addRunScore', { path: [run_id], body: { name: 'n', label: 'l' } })
+  await call('addRunScore', { path: [run_id], body: { name: 'n' }, status: 400 })
+  await call('addRunScore', { path: [run_id], body: { name: 'n', value: 1 }, key, status: 403 })
+  await call('listScores', { path: [run_id], query: 'limit=2' })
+  await call('createFeedToken', { body: { scores: { run_id, names: ['n'], subject: 'u1' } } })
   await call('listEvents', { path: [run_id], query: 'type=a.*&level=info&after_seq=0' })
   await call('completeRun', { body: { run_id, output: { ok: true } }, key })
   await call('completeRun', { body: { run_id }, key })

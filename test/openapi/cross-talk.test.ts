@@ -4,6 +4,7 @@ import { LiveSocket, LiveStream, newReporter, newTenant, type Reporter, type Ten
 import { OutputReader, untilStatus } from '../support/hosted.ts'
 import { callTurn, type HostedRig, type ScriptedAgent, startHostedRig } from '../support/hosted-rig.ts'
 import { inParallel } from '../support/in-parallel.ts'
+import { spanItem, traceItem } from '../support/openai-traces.ts'
 import { type OpenIdProvider, startOpenIdProvider } from '../support/openid-provider.ts'
 import { attributesOf, logsOf, randomHex, span, tracesOf } from '../support/otlp.ts'
 import { Browser, signInVariables } from '../support/people.ts'
@@ -181,7 +182,11 @@ const STORIES: Readonly<Record<string, Story>> = {
     const task = { id: child.run_id, name: mark, status: 'running', input: { mark } }
     await call(side, 'reportTask', { body: { run_id, task }, key })
     const path = [run_id]
-    for (const id of ['getRun', 'listTasks', 'listEvents', 'listChildren']) await call(side, id, { path })
+    const score = { id: 'same', name: mark, label: mark, metadata: { mark } }
+    await call(side, 'addScores', { body: { scores: [{ run_id, ...score }] }, key })
+    await call(side, 'addRunScore', { path, body: { ...score, comment: mark } })
+    const reading = ['getRun', 'listTasks', 'listEvents', 'listChildren', 'listScores']
+    for (const id of reading) await call(side, id, { path })
     await call(side, 'listRuns', { query: `external_run_id=${mark}+${play}` })
     // Both workspaces have a session and a user of this name.
     const same = { session_id: 'same', external_user_id: 'same', input: { message: mark } }
@@ -209,6 +214,10 @@ const STORIES: Readonly<Record<string, Story>> = {
       if (rejected.length !== index % 4) wrong.push(`${side.mark}: ${index % 4} rejected: ${JSON.stringify(rejected)}`)
     })
     await Promise.all(calls)
+    const scores = [{ run_id, name: side.mark, value: 1 }, { run_id: side.mark }]
+    const asked = { query: 'partial=true', body: { scores }, isWrong: true }
+    const { rejected } = await call(side, 'addScores', asked)
+    if (rejected.length !== 1) wrong.push(`${side.mark}: rejected scores: ${JSON.stringify(rejected)}`)
   },
   async approvals(side) {
     const { mark, paying } = side
@@ -341,6 +350,34 @@ const STORIES: Readonly<Record<string, Story>> = {
       await send(side, id, { body: `{"${mark}` })
       await send(side, id, { body: mark, headers: { 'content-type': 'application/x-protobuf' } })
     }
+  },
+  async 'traces of the OpenAI Agents SDK'(side) {
+    const { mark } = side
+    const id = `trace_${mark}_${randomHex(8)}`
+    // Agents that another story archives have the mark itself as name.
+    const head = traceItem(id, { workflow_name: `${mark} workflow`, group_id: mark, metadata: { mark } })
+    const data = { type: 'function', name: mark, input: mark, output: mark }
+    await call(side, 'ingestOpenAiTraces', { body: { data: [head, spanItem(id, data)] } })
+    await send(side, 'ingestOpenAiTraces', { body: { data: [{ object: mark }] } })
+    await send(side, 'ingestOpenAiTraces', { body: `{"${mark}` })
+  },
+  async 'batches of Langfuse'(side) {
+    const { mark } = side
+    const traceId = `${mark} ${randomHex(8)}`
+    const timestamp = new Date().toISOString()
+    const body = { id: `${mark} span`, traceId, name: mark, startTime: timestamp, input: mark, metadata: { mark } }
+    const event = (type: string, body: object) => ({ id: `${mark} ${randomHex(4)}`, type, timestamp, body })
+    await call(side, 'ingestLangfuseBatch', {
+      body: {
+        batch: [
+          event('trace-create', { id: traceId, name: mark, userId: mark, sessionId: mark, tags: [mark] }),
+          event('span-create', body),
+          event('span-update', { ...body, endTime: mark }),
+          event(mark, body),
+        ],
+      },
+    })
+    await send(side, 'ingestLangfuseBatch', { body: `{"${mark}` })
   },
   async operations(side) {
     for (const id of ['getHealth', 'getReadiness', 'getMetrics', 'getLimits']) await call(side, id, { key: null })

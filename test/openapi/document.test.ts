@@ -126,7 +126,7 @@ test('WebSocket messages and event stream frames are documented', () => {
   expect(ops(resolve(json, live['x-websocket'].serverMessage))).toEqual(said)
   const frames = (id: string) =>
     Object.keys(operations.get(id)!.operation.responses[200].content['text/event-stream']['x-event-stream'])
-  expect(frames('streamActivity')).toEqual(['event', 'task', 'run', 'gap'])
+  expect(frames('streamActivity')).toEqual(['event', 'task', 'run', 'score', 'gap'])
   const output = ['chunk', 'tool', 'done', 'awaiting_approval', 'awaiting_input', 'error']
   for (const id of ['invokeAgent', 'approveCall', 'answerInputRequest', 'streamRunOutput'])
     expect(frames(id)).toEqual(output)

@@ -17,6 +17,7 @@ const QUERIES = [
   'select count() as n from runs where completed_at < now() - interval 2 second',
   'select * from tasks order by task_id',
   'select pause_id, kind, status, answer, waiting_ms, decided_by_person from pauses order by pause_id',
+  'select * from scores order by run_id, score_id',
   'select agent_id, version, name, updated_at from agents order by agent_id',
   'select agent_id, version, created_at from agent_versions order by agent_id, version',
   'select status, count() as n, uniqExact(task_id) as tasks from runs join tasks using (run_id) group by status order by status',
@@ -39,10 +40,10 @@ test('an answer as of a time does not change, whatever is accepted later, and ho
     log.now += random.int(0, 1) * 500
     if (step % 3 === 1) first.push({ asOf: log.now, answers: await ask(log.now) })
   }
-  for (const table of ['runs', 'tasks', 'pauses', 'run_changes', 'task_changes'])
+  for (const table of ['runs', 'tasks', 'scores', 'pauses', 'run_changes', 'task_changes', 'score_changes'])
     await client.command(`optimize table ${table} final`)
   for (const { asOf, answers } of first) expect(await ask(asOf)).toEqual(answers as never)
-  expect(await ask(START - 1)).toEqual([[['0', '0', '0']], [], [['0']], [], [], [], [], []] as never)
+  expect(await ask(START - 1)).toEqual([[['0', '0', '0']], [], [['0']], [], [], [], [], [], []] as never)
 }, 30_000)
 
 /** Writes rows as the sink does, with rising positions and times of acceptance. */
@@ -52,6 +53,7 @@ class Rows {
   private readonly written: { table: string; text: string }[] = []
   private readonly runs = new Map<string, string>()
   private readonly tasks: { run_id: string; task_id: string }[] = []
+  private readonly scores: { run_id: string; score_id: string }[] = []
   private readonly pauses: { run_id: string; approval_id: string }[] = []
 
   constructor(
@@ -68,6 +70,7 @@ class Rows {
       this.runAgain,
       this.newTask,
       this.taskAgain,
+      this.score,
       this.pause,
       this.decide,
       this.version,
@@ -134,6 +137,16 @@ class Rows {
       status,
       name: 'look up',
       output: JSON.stringify({ n: this.random.int(0, 9) }),
+    })
+  }
+
+  private score() {
+    if (this.runs.size === 0) return
+    const added = { run_id: this.random.pick([...this.runs.keys()]), score_id: `${this.random.int(0, 3)}` }
+    this.scores.push(added)
+    this.insert(['score_changes'], {
+      ...this.random.pick(this.scores),
+      ...{ name: 'quality', value: this.random.int(0, 9), data_type: 'number', source: 'api', metadata: '{}' },
     })
   }
 

@@ -14,6 +14,7 @@ import { batchOf, runRef } from '../support/events.ts'
 import { matchAll } from '../support/matching.ts'
 import { type Random, seededRandom } from '../support/random.ts'
 import { alertRow, deliveryRow, runRow, taskRow } from '../support/rows.ts'
+import { scoreBatch } from '../support/scores.ts'
 import { atEnd, temporaryDirectory } from '../support/teardown.ts'
 
 /** Matching many filters in one pass: the same result as one by one, in bounded time slices. */
@@ -23,17 +24,18 @@ const STATUSES = ['running', 'completed', 'failed'] as const
 const TAGS = ['eu', 'prod', '0']
 const TASKS = [0, 1, 2].map(() => Bun.randomUUIDv7())
 const SESSIONS = ['a chat', 'Größe 📏', '0']
-const KINDS = ['event', 'task', 'run'] as const
+const KINDS = ['event', 'task', 'run', 'score'] as const
 const FIELDS = {
   event: ['type', 'level', 'task_id'],
   task: ['task_id', 'status'],
   run: ['status', 'session_id', 'tag'],
+  score: ['task_id'],
 }
 const EVERYONE = { agentId: null, runId: null }
 
 interface Fact {
   /** `alert`: a workspace event. */
-  readonly kind: 'event' | 'task' | 'run' | 'alert' | 'delivery'
+  readonly kind: 'event' | 'task' | 'run' | 'score' | 'alert' | 'delivery'
   readonly run: RunRef
   readonly type?: string
   readonly level?: string
@@ -53,9 +55,10 @@ async function newJournal() {
 
 function randomFact(random: Random, runs: readonly RunRef[]): Fact {
   const run = random.pick(runs)
-  const kind = random.pick(['event', 'event', 'event', 'task', 'run', 'alert', 'delivery'] as const)
+  const kind = random.pick(['event', 'event', 'event', 'task', 'run', 'score', 'alert', 'delivery'] as const)
   if (kind === 'alert' || kind === 'delivery') return { kind, run }
   const task = random.bool() ? random.pick(TASKS) : undefined
+  if (kind === 'score') return { kind, run, task }
   if (kind === 'event') return { kind, run, task, type: random.pick(TYPES.slice(0, -1)), level: random.pick(LEVELS) }
   const status = random.pick(STATUSES)
   if (kind === 'task') return { kind, run, status, task: random.pick(TASKS) }
@@ -71,7 +74,7 @@ function randomFilter(random: Random, runs: readonly RunRef[]): FilterInput {
     ...maybe({ agent_id: some(runs).map(({ agentId }) => agentId) }),
     ...maybe({ run_id: some(runs).map(({ runId }) => runId) }),
     ...random.pick([
-      maybe({ kind: some(['event', 'task', 'run']) }),
+      maybe({ kind: some(KINDS) }),
       { ...maybe({ type: some(types) }), ...maybe({ level: random.pick(LEVELS) }), ...maybe({ task_id: some(TASKS) }) },
       { ...maybe({ status: some(STATUSES) }), ...maybe({ task_id: some(TASKS) }) },
       { ...maybe({ status: some(STATUSES) }), ...maybe({ session_id: some(SESSIONS) }), tag: some(TAGS) },
@@ -134,6 +137,15 @@ test('every filter gets what it would get alone, whatever the other filters and 
         ),
       )
       facts.push(...events)
+    } else if (fact.kind === 'score') {
+      const tasks = many.map(() => random.pick([undefined, ...TASKS]))
+      await journal.appendScores(
+        scoreBatch(
+          fact.run,
+          tasks.map((task_id) => ({ task_id })),
+        ),
+      )
+      facts.push(...tasks.map((task) => ({ kind: 'score' as const, run: fact.run, task })))
     } else if (fact.kind === 'task') {
       await journal.appendTasks(
         many.map(() => taskRow(fact.run, { status: fact.status as 'failed', task_id: fact.task! })),
@@ -221,6 +233,7 @@ test('an index after removals equals one that never had these filters', () => {
     if (kind === 'event') index.narrowToEvent(left, type!, LEVELS.indexOf(level as 'info') + 1, task)
     else if (kind === 'task') index.narrowToTask(left, status!, task)
     else if (kind === 'run') index.narrowToState(left, status!, session, tags)
+    else if (kind === 'score') index.narrowToScore(left, task)
     const passing: number[] = []
     left.forEach((slot) => void passing.push(slot))
     const expected = [...held].flatMap(([slot, { input, alerts }]) => (passes(input, alerts, fact) ? [slot] : []))

@@ -19,8 +19,8 @@ export type Answer = (call: ReceivedCall) => Response | Promise<Response>
 /** What the service answers when it accepts a report. */
 export function accept({ path, text }: ReceivedCall): Response {
   const body = JSON.parse(text)
-  const data = path.endsWith('/events')
-    ? { accepted: body.events.length, duplicates: 0, first_seq: 1, last_seq: 1, rejected: [] }
+  const data = /\/(events|scores)$/.test(path)
+    ? { accepted: (body.events ?? body.scores).length, duplicates: 0, first_seq: 1, last_seq: 1, rejected: [] }
     : path.endsWith('/tasks')
       ? { task_id: body.task.id, status: body.task.status, created: true, applied: true }
       : { run_id: body.run_id }

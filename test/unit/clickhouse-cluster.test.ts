@@ -71,10 +71,13 @@ describe('migrations', () => {
       "create table if not exists ars.events on cluster 'main' (",
       "create table if not exists ars.run_changes on cluster 'main' (",
       "create table if not exists ars.task_changes on cluster 'main' (",
+      "create table if not exists ars.score_changes on cluster 'main' (",
       "create table if not exists ars.deliveries on cluster 'main' (",
       "create table if not exists ars.runs on cluster 'main' (",
       "create table if not exists ars.tasks on cluster 'main' (",
       "create materialized view if not exists ars.task_changes_to_tasks on cluster 'main' to ars.tasks as",
+      "create table if not exists ars.scores on cluster 'main' (",
+      "create materialized view if not exists ars.score_changes_to_scores on cluster 'main' to ars.scores as",
       "create table if not exists ars.pauses on cluster 'main' (",
       "create materialized view if not exists ars.events_to_pauses on cluster 'main' to ars.pauses as",
       "create table if not exists ars.alert_states on cluster 'main' (",
@@ -90,9 +93,11 @@ describe('migrations', () => {
       "engine = ReplicatedMergeTree('/clickhouse/tables/{shard}/ars/events', '{replica}')",
       "engine = ReplicatedMergeTree('/clickhouse/tables/{shard}/ars/run_changes', '{replica}')",
       "engine = ReplicatedMergeTree('/clickhouse/tables/{shard}/ars/task_changes', '{replica}')",
+      "engine = ReplicatedMergeTree('/clickhouse/tables/{shard}/ars/score_changes', '{replica}')",
       "engine = ReplicatedMergeTree('/clickhouse/tables/{shard}/ars/deliveries', '{replica}')",
       "engine = ReplicatedReplacingMergeTree('/clickhouse/tables/{shard}/ars/runs', '{replica}', seq)",
       "engine = ReplicatedReplacingMergeTree('/clickhouse/tables/{shard}/ars/tasks', '{replica}', seq)",
+      "engine = ReplicatedReplacingMergeTree('/clickhouse/tables/{shard}/ars/scores', '{replica}', seq)",
       "engine = ReplicatedReplacingMergeTree('/clickhouse/tables/{shard}/ars/pauses', '{replica}', seq)",
       "engine = ReplicatedReplacingMergeTree('/clickhouse/tables/{shard}/ars/alert_states', '{replica}')",
       "engine = ReplicatedReplacingMergeTree('/clickhouse/tables/{shard}/ars/agent_versions', '{replica}', version_created_at)",
@@ -100,7 +105,7 @@ describe('migrations', () => {
       "engine = ReplicatedReplacingMergeTree('/clickhouse/tables/{shard}/ars/gaps', '{replica}')",
     ])
     expect(texts.filter((sql) => sql.includes('non_replicated'))).toEqual([])
-    expect(texts.filter((sql) => sql.includes('replicated_deduplication_window = 10000')).length).toBe(9)
+    expect(texts.filter((sql) => sql.includes('replicated_deduplication_window = 10000')).length).toBe(11)
     for (const { sql, settings } of sent)
       if (sql.startsWith('create')) expect(settings.distributed_ddl_output_mode).toBe('throw_only_active')
   })
@@ -127,7 +132,7 @@ describe('migrations', () => {
       .map((name) => readFileSync(join(MIGRATIONS, name), 'utf8').replaceAll('{database}', 'ars'))
       .join('\n')
     const sent = await statementsOfFirstStart()
-    expect(sent).toHaveLength(18)
+    expect(sent).toHaveLength(21)
     const own = /schema_migrations|^create database if not exists ars$/
     for (const { sql } of sent) if (!own.test(sql)) expect(text).toContain(sql)
     for (const { settings } of sent)

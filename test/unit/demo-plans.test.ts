@@ -1,5 +1,6 @@
 import { expect, test } from 'bun:test'
 import { PROFILES } from '../../src/cli/demo/content/profiles.ts'
+import { scoresOf } from '../../src/cli/demo/content/scores.ts'
 import { replyTo } from '../../src/cli/demo/hosted/script.ts'
 import { type PlannedTask, type RunPlan, timelineOf } from '../../src/cli/demo/plan.ts'
 import { createRandom } from '../../src/cli/demo/random.ts'
@@ -21,6 +22,24 @@ test('runs complete, fail and are cancelled; those of a session are several; tex
   const sessions = Map.groupBy(plans, ({ sessionId }) => sessionId)
   expect([...sessions.values()].filter((runs) => runs.length > 1).length).toBeGreaterThan(20)
   expect(JSON.stringify(plans).match(/\{(order|item|price|carrier|place|day|number|days|spare)\}/)).toBeNull()
+})
+
+test('runs that end get the same scores each time: of a judge, and of some users, with and without a comment', () => {
+  const plans = SEEDS.flatMap(plansOf)
+  const scores = plans.flatMap(scoresOf)
+  expect(plans.flatMap(scoresOf)).toEqual(scores)
+  expect(plans.filter(({ outcome }) => outcome.status === 'cancelled').flatMap(scoresOf)).toEqual([])
+  const kinds = new Set(
+    scores.map(({ name, value, label }) => `${name} ${typeof value === 'number' ? 'number' : (value ?? label)}`),
+  )
+  expect([...kinds].sort()).toEqual([
+    'feedback false',
+    'feedback true',
+    'quality number',
+    'verdict right',
+    'verdict wrong',
+  ])
+  expect(scores.some(({ comment }) => comment !== undefined)).toBe(true)
 })
 
 test('a task begins after its parent and ends before it, and everything within the run', () => {

@@ -40,7 +40,11 @@ describe('rejects a mistake and names its place', () => {
     ['null in a list', { tag: [null] }, 'filter.tag[0]: expected text'],
     ['an agent that is not a uuid', { agent_id: 'me' }, 'filter.agent_id: expected a uuid'],
     ['a run that is not a uuid, in a list', { run_id: [RUN, `${RUN}0`] }, 'filter.run_id[1]: expected a uuid'],
-    ['an unknown kind', { kind: ['run', 'runs'] }, 'filter.kind[1]: expected one of event, task, run; got "runs"'],
+    [
+      'an unknown kind',
+      { kind: ['run', 'runs'] },
+      'filter.kind[1]: expected one of event, task, run, score; got "runs"',
+    ],
     ['an unknown level', { level: 'warning' }, 'filter.level: expected one of debug, info, warn, error; got "warning"'],
     ['an unknown status', { status: 'done' }, /^filter\.status: expected one of pending, running, .*; got "done"$/],
     ['an unknown status among others', { status: 'failed,done' }, /^filter\.status\[1\]: expected one of pending/],
@@ -75,7 +79,7 @@ describe('rejects a mistake and names its place', () => {
 
 test('an empty filter matches everything, and so does a null field', () => {
   const { key, kinds, ...rest } = parsed({})
-  expect([...kinds]).toEqual(['event', 'task', 'run'])
+  expect([...kinds]).toEqual(['event', 'task', 'run', 'score'])
   expect(Object.values(rest)).toEqual(new Array(6).fill(undefined))
   expect(parsed({ agent_id: null, level: undefined, tag: null }).key).toBe(key)
 })
@@ -90,7 +94,7 @@ describe('equivalent filters have the same key', () => {
     ],
     [{ level: ['error', 'warn'] }, { level: 'warn' }],
     [{ level: 'warn' }, { level: 'warn', kind: 'event' }],
-    [{ kind: ['run', 'event', 'task'] }, {}],
+    [{ kind: ['run', 'score', 'event', 'task'] }, {}],
     [{ status: 'running' }, { status: 'running', kind: ['task', 'run'] }],
     [{ status: 'running,failed' }, { status: ['failed', 'running'] }],
     [{ tag: ['x', 'y'] }, { kind: 'run', tag: ['y', 'x'] }],
@@ -132,7 +136,7 @@ test('a condition on a field excludes the kinds without that field', () => {
   expect(kinds({ status: 'running', kind: ['run', 'event'] })).toEqual(['run'])
   expect(kinds({ tag: 'a' })).toEqual(['run'])
   expect(kinds({ tag: 'a', status: 'completed' })).toEqual(['run'])
-  expect(kinds({ agent_id: A, run_id: RUN })).toEqual(['event', 'run', 'task'])
+  expect(kinds({ agent_id: A, run_id: RUN })).toEqual(['event', 'run', 'score', 'task'])
 })
 
 test('level is a minimum, and the lowest of several; ids are case-insensitive', () => {

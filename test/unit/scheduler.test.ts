@@ -29,7 +29,7 @@ function schedulerAsking(onAsk: () => void): Scheduler {
       return new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)))
     },
   }
-  const prices = { costUsd: () => 0 }
+  const prices = { loaded: async () => ({ costUsd: () => 0 }) }
   const config = { runsAtOnce: 2, runsAtOncePerWorkspace: 2 }
   const context = { model, prices, config, clock: { now: () => 0 }, log: createLog('error'), slice: new SharedSlice() }
   return new Scheduler(context as unknown as HostedContext, async () => null)

@@ -87,8 +87,20 @@ const FOLDERS = new Map([
       // Who calls, and which log that concerns.
       ['keys', 'openapi', 'partitions'],
       // Features.
-      ['workspaces', 'people', 'agents', 'secrets', 'runs', 'events', 'tasks', 'sessions', 'live'],
-      ['webhooks', 'hosted', 'retention', 'store-marks', 'otlp', 'analytics', 'alerts', 'config'],
+      ['workspaces', 'people', 'agents', 'secrets', 'runs', 'events', 'tasks', 'scores', 'sessions', 'live'],
+      [
+        'webhooks',
+        'hosted',
+        'retention',
+        'store-marks',
+        'otlp',
+        'openai-traces',
+        'langfuse',
+        'analytics',
+        'alerts',
+        'config',
+        'mcp',
+      ],
       ['client', 'dashboard'],
       // Programs.
       ['service', 'cli'],
@@ -100,6 +112,7 @@ const FOLDERS = new Map([
     [
       ['style', 'data', 'context', 'parts'],
       [
+        'scores',
         'sql',
         'webhooks',
         'alerts',

@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { visitPayloads } from '../../src/clickhouse/native-reader.ts'
+import { eventsOfType } from '../../src/clickhouse/native-reader.ts'
 import { createPrices } from '../../src/conventions/prices.ts'
 import { USAGE_NAMES } from '../../src/conventions/usage-names.ts'
 import { parseIntact } from '../../src/dashboard/page/data/json.ts'
@@ -9,13 +9,15 @@ import { mayReportUsage, UsageReader } from '../../src/runs/usage-reader.ts'
 import { batchOf, runRef } from '../support/events.ts'
 import { seededRandom } from '../support/random.ts'
 
-const reader = new UsageReader(createPrices({ m: { input: 1, output: 10 }, dear: { input: 100, output: 100 } }))
+const AT = Date.UTC(2025, 10, 1)
+const prices = createPrices({ m: { input: 1, output: 10 }, dear: { input: 100, output: 100 } })
+const reader = new UsageReader(await prices.loaded())
 
 /** Reads a payload from the middle of other bytes, as in a block. */
 function read(payload: object | string) {
   const text = typeof payload === 'string' ? payload : JSON.stringify(payload)
   const block = Buffer.from(`"}x${text}","cost_usd":1e6}"`)
-  return reader.read(block, 3)
+  return reader.read(block, 3, AT)
 }
 
 const use = (inputTokens: number, outputTokens: number, costUsd: number) => ({ inputTokens, outputTokens, costUsd })
@@ -149,7 +151,7 @@ test('agrees with JSON.parse about any payload', () => {
   }
 })
 
-test('visits the payloads of one type in a block, and no others', () => {
+test('finds the events of one type in a block, and no others', () => {
   const random = seededRandom('payloads of a type')
   for (let trial = 0; trial < 200; trial++) {
     const block = new EventBlock()
@@ -160,9 +162,9 @@ test('visits the payloads of one type in a block, and no others', () => {
     block.add(batchOf(runRef(), events), 1_700_000_000_000)
     const bytes = Buffer.concat(block.build(7, 1_700_000_000_000, 'epoch-1'))
     const seen: unknown[] = []
-    visitPayloads(bytes, Buffer.from('llm.call'), (row, start, end) => {
-      seen.push([row, JSON.parse(bytes.toString('utf8', start, end)).n])
-    })
-    expect(seen).toEqual(events.flatMap(({ type }, n) => (type === 'llm.call' ? [[n, n]] : [])))
+    for (const { row, start, end, occurredAt } of eventsOfType(bytes, Buffer.from('llm.call'))) {
+      seen.push([row, JSON.parse(bytes.toString('utf8', start, end)).n, occurredAt])
+    }
+    expect(seen).toEqual(events.flatMap(({ type }, n) => (type === 'llm.call' ? [[n, n, 1_700_000_000_000]] : [])))
   }
 })

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import { NIL_UUID } from '../../src/base/ids.ts'
-import type { EventRow, RunRow, TaskRow } from '../../src/journal/rows.ts'
-import { type Activity, eventActivity, runActivity, taskActivity } from '../../src/live/activity.ts'
+import type { EventRow, RunRow, ScoreRow, TaskRow } from '../../src/journal/rows.ts'
+import { type Activity, eventActivity, runActivity, scoreActivity, taskActivity } from '../../src/live/activity.ts'
 import { deliveryIdOf, parseDeliveryId } from '../../src/webhooks/delivery-id.ts'
 import { membersOf } from '../../src/webhooks/json-members.ts'
 import { BODY_BYTES_MAX, endedRuns, messagesOf, type RunDetails, testMessage } from '../../src/webhooks/message.ts'
@@ -24,6 +24,21 @@ const event = (fields: Partial<EventRow>): Activity =>
   })
 const run = (fields: Partial<RunRow>) => runActivity(POSITION, runRow(RUN, fields))
 const task = (fields: Partial<TaskRow>) => taskActivity(POSITION, taskRow(RUN, fields))
+const score = (fields: Partial<ScoreRow>) =>
+  scoreActivity(POSITION, {
+    ...{
+      agent_id: RUN.agentId,
+      run_id: RUN.runId,
+      score_id: 'S1',
+      name: 'thumbs',
+      data_type: 2,
+      value: 0,
+      label: null,
+    },
+    ...{ text: null, comment: null, source: 2, metadata: '{}', created_at: POSITION.receivedAt },
+    ...{ task_id: null, event_id: null, session_id: null },
+    ...fields,
+  })
 const alert = (type: string, payload: Record<string, unknown>) =>
   event({ agent_id: NIL_UUID, run_id: NIL_UUID, type, payload: JSON.stringify(payload) })
 
@@ -267,4 +282,16 @@ test('a delivery id names its activity and nothing else does', () => {
   expect(parseDeliveryId(deliveryIdOf(delivered))).toEqual(delivered)
   for (const text of ['', 'msg_', 'msg_01999999aaaa7bbb8cccdddddddddddd_test_01J', `${deliveryIdOf(delivered)}.1`])
     expect(parseDeliveryId(text)).toBeNull()
+})
+
+test('a score is score.added; its long texts are left out', () => {
+  const { content } = sent(score({ comment: 'c'.repeat(10_000) }))
+  expect(content).toMatchObject({
+    type: 'score.added',
+    data: { kind: 'score', score: { id: 'S1', name: 'thumbs', value: false, source: 'person', comment: null } },
+  })
+  expect(content.data.link).toBe(`/api/v1/runs/${RUN.runId}/scores`)
+  expect(sent(event({ type: 'score.added' })).content.type).toBe('event.score.added')
+  const { text, blocks } = sent(score({ comment: 'too slow' }), { format: 'slack' }).content
+  expect([text, JSON.stringify(blocks)]).toEqual(['Score thumbs', expect.stringMatching(/Value:\* false.*too slow/)])
 })

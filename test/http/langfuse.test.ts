@@ -1,0 +1,227 @@
+import { beforeAll, expect, test } from 'bun:test'
+import { newAgent } from '../support/api.ts'
+import { eventually } from '../support/eventually.ts'
+import { at, event, sendBatch } from '../support/langfuse.ts'
+import { eventsOf, runsOf, tasksOf } from '../support/otlp.ts'
+import { startTestService, type TestService } from '../support/service.ts'
+
+/** `POST /api/public/ingestion`: what the batches of the Langfuse SDKs become. */
+
+let service: TestService
+
+beforeAll(async () => {
+  service = await startTestService()
+})
+
+function example() {
+  const traceId = crypto.randomUUID()
+  const root = crypto.randomUUID()
+  const generation = crypto.randomUUID()
+  const batch = [
+    event('trace-create', {
+      ...{
+        id: traceId,
+        timestamp: at(0),
+        name: 'support',
+        userId: 'u-1',
+        sessionId: 's-1',
+        release: '1.2',
+        version: 'v3',
+      },
+      ...{ environment: 'staging', tags: ['a', 'b'], metadata: { tenant: 7 }, input: { question: 'where?' } },
+    }),
+    event('span-create', { id: root, traceId, name: 'answer', startTime: at(0), input: 'where?', metadata: { a: 1 } }),
+    event('generation-create', {
+      ...{ id: generation, traceId, parentObservationId: root, name: 'llm', startTime: at(10), model: 'gpt-5-mini' },
+      ...{ modelParameters: { temperature: 0 }, input: [{ role: 'user', content: 'where?' }] },
+    }),
+    event('generation-update', {
+      ...{ id: generation, traceId, endTime: at(40), output: { role: 'assistant', content: 'here' } },
+      ...{ usage: { promptTokens: 12, completionTokens: 3 }, costDetails: { input: 0.25, output: 0.5 } },
+    }),
+    event('span-update', { id: root, traceId, endTime: at(50), output: { answer: 'here' }, metadata: { b: 2 } }),
+  ]
+  return { traceId, root, generation, batch }
+}
+
+test('a trace is a run, and an observation a task with its event', async () => {
+  const { traceId, root, generation, batch } = example()
+  const { status, successes, errors } = await sendBatch(service, batch)
+  expect([status, errors]).toEqual([207, []])
+  expect(successes).toEqual(batch.map(({ id }) => ({ id, status: 201 })))
+  const [run] = await runsOf(service, traceId)
+  expect(run).toMatchObject({
+    ...{ status: 'completed', external_run_id: traceId, session_id: 's-1', external_user_id: 'u-1', tags: ['a', 'b'] },
+    ...{ input: { question: 'where?' }, output: { answer: 'here' }, started_at: at(0), completed_at: at(50) },
+    metadata: {
+      source: 'langfuse',
+      name: 'support',
+      release: '1.2',
+      version: 'v3',
+      environment: 'staging',
+      metadata: { tenant: 7 },
+    },
+  })
+  const tasks = await tasksOf(service, traceId)
+  expect(tasks.find(({ id }: { id: string }) => id === generation)).toMatchObject({
+    ...{ name: 'llm', status: 'completed', parent_task_id: root, started_at: at(10), completed_at: at(40) },
+    ...{ input: { messages: [{ role: 'user', content: 'where?' }] }, output: { role: 'assistant', content: 'here' } },
+  })
+  expect(tasks.find(({ id }: { id: string }) => id === root)).toMatchObject({
+    ...{ name: 'answer', parent_task_id: null, input: { text: 'where?' }, output: { answer: 'here' } },
+  })
+  const events = await eventsOf(service, traceId)
+  expect(events.map(({ type }: { type: string }) => type).sort()).toEqual(['llm.call', 'span', 'trace.updated'])
+  const call = events.find(({ type }: { type: string }) => type === 'llm.call')
+  expect(call).toMatchObject({ id: generation, task_id: generation, level: 'info', occurred_at: at(40) })
+  expect(call.payload).toMatchObject({
+    ...{ name: 'llm', observation_type: 'generation', 'gen_ai.response.model': 'gpt-5-mini', cost_usd: 0.75 },
+    ...{ 'gen_ai.usage.input_tokens': 12, 'gen_ai.usage.output_tokens': 3, duration_ms: 30 },
+    ...{
+      model_parameters: { temperature: 0 },
+      trace_id: traceId,
+      observation_id: generation,
+      parent_observation_id: root,
+    },
+  })
+  expect(events.find(({ type }: { type: string }) => type === 'span').payload.metadata).toEqual({ a: 1, b: 2 })
+  const counted = await eventually(async () => {
+    const [counting] = await runsOf(service, traceId)
+    return counting.usage.total_tokens > 0 && counting
+  })
+  expect([counted.usage.input_tokens, counted.usage.output_tokens, counted.cost_usd]).toEqual([12, 3, 0.75])
+})
+
+test('a repeated batch changes nothing, whole or event by event', async () => {
+  const { traceId, batch } = example()
+  const agent = await newAgent(service.api)
+  const rows = async () => [await tasksOf(service, traceId), await eventsOf(service, traceId)]
+  await sendBatch(service, batch, agent.agentKey)
+  const before = await rows()
+  expect((await sendBatch(service, batch, agent.agentKey)).errors).toEqual([])
+  for (const each of batch.toReversed()) await sendBatch(service, [each], agent.agentKey)
+  expect(await rows()).toEqual(before)
+})
+
+test('updates merge in any order, an update before its create included', async () => {
+  const ends: unknown[] = []
+  for (const order of ['forwards', 'backwards']) {
+    const { traceId, generation, batch } = example()
+    for (const each of order === 'forwards' ? batch : batch.toReversed()) {
+      expect((await sendBatch(service, [each])).errors).toEqual([])
+    }
+    const task = (await tasksOf(service, traceId)).find(({ id }: { id: string }) => id === generation)
+    const events = await eventsOf(service, traceId)
+    const calls = events.filter(({ type }: { type: string }) => type === 'llm.call')
+    expect(calls).toHaveLength(1)
+    const [run] = await runsOf(service, traceId)
+    const { input, output, name, status, started_at, completed_at } = task
+    const { 'gen_ai.usage.input_tokens': tokens, 'gen_ai.response.model': model } = calls[0].payload
+    ends.push({
+      input,
+      output,
+      name,
+      status,
+      started_at,
+      completed_at,
+      tokens,
+      model,
+      run: run.status,
+      user: run.external_user_id,
+    })
+  }
+  expect(ends[1]).toEqual(ends[0])
+})
+
+test('of two updates the later timestamp wins; one in the future wins only until its arrival', async () => {
+  const traceId = crypto.randomUUID()
+  const id = crypto.randomUUID()
+  const update = (output: string, ms: number) => event('span-update', { id, traceId, output }, ms)
+  await sendBatch(service, [
+    event('span-create', { id, traceId, name: 's', startTime: at(0) }, 0),
+    update('second', 200),
+  ])
+  await sendBatch(service, [update('first', 100)])
+  const output = async () => (await tasksOf(service, traceId))[0].output
+  expect(await output()).toEqual({ text: 'second' })
+  const future = { ...update('future', 300), timestamp: new Date(Date.now() + 1e9).toISOString() }
+  await sendBatch(service, [future])
+  expect(await output()).toEqual({ text: 'future' })
+  const now = { ...update('now', 0), timestamp: new Date(Date.now() + 5).toISOString() }
+  await Bun.sleep(10)
+  await sendBatch(service, [now])
+  expect(await output()).toEqual({ text: 'now' })
+  await sendBatch(service, [future])
+  expect(await output()).toEqual({ text: 'now' })
+})
+
+test('an update after the end changes the task, and is not a second call', async () => {
+  const { traceId, generation, batch } = example()
+  await sendBatch(service, batch)
+  await sendBatch(service, [
+    event('generation-update', { id: generation, traceId, output: 'later', usage: { input: 99 } }, 90_000),
+  ])
+  const task = (await tasksOf(service, traceId)).find(({ id }: { id: string }) => id === generation)
+  expect(task).toMatchObject({
+    output: { text: 'later' },
+    name: 'llm',
+    input: { messages: [{ role: 'user', content: 'where?' }] },
+  })
+  const types = (await eventsOf(service, traceId)).map(({ type }: { type: string }) => type)
+  expect(types.filter((type: string) => type === 'llm.call')).toHaveLength(1)
+  expect(types).toContain('observation.updated')
+})
+
+test('a later update of the trace changes its run, after its end too', async () => {
+  const { traceId, batch } = example()
+  await sendBatch(service, batch)
+  await sendBatch(service, [
+    event('trace-create', { id: traceId, userId: 'u-2', output: 'done', metadata: { more: true } }, 95_000),
+  ])
+  expect((await runsOf(service, traceId))[0]).toMatchObject({
+    ...{ status: 'completed', external_user_id: 'u-2', session_id: 's-1', output: { text: 'done' } },
+    metadata: { name: 'support', metadata: { tenant: 7, more: true } },
+  })
+})
+
+test('generations that never end count when their trace ends', async () => {
+  const traceId = crypto.randomUUID()
+  const [root, id] = [crypto.randomUUID(), crypto.randomUUID()]
+  await sendBatch(service, [event('span-create', { id: root, traceId, name: 'root', startTime: at(0) })])
+  const usage = { input: 5, output: 6, unit: 'TOKENS' }
+  await sendBatch(service, [
+    event('generation-create', { id, traceId, parentObservationId: root, model: 'm', startTime: at(1), usage }),
+  ])
+  await sendBatch(service, [
+    event('span-update', { id: root, traceId, endTime: at(9), level: 'ERROR', statusMessage: 'no' }),
+  ])
+  const [run] = await runsOf(service, traceId)
+  expect(run).toMatchObject({ status: 'failed', error_message: 'no' })
+  const call = (await eventsOf(service, traceId)).find(({ type }: { type: string }) => type === 'llm.call')
+  expect(call.payload).toMatchObject({ 'gen_ai.usage.input_tokens': 5, 'gen_ai.usage.output_tokens': 6 })
+})
+
+test("with another agent's key a trace makes a run of its own, and changes nothing of the first", async () => {
+  const { traceId, batch } = example()
+  const [first, second] = [await newAgent(service.api), await newAgent(service.api)]
+  await sendBatch(service, batch, first.agentKey)
+  // Once its events are counted.
+  const before = await eventually(async () => {
+    const answer = await service.api('GET', `/api/v1/runs?agent_id=${first.agentId}`)
+    return answer.data.items[0].usage.total_tokens > 0 && answer
+  })
+  const other = batch.map((each) => ({
+    ...each,
+    id: crypto.randomUUID(),
+    timestamp: at(99_000),
+    body: { ...each.body, name: 'theirs' },
+  }))
+  expect((await sendBatch(service, other, second.agentKey)).errors).toEqual([])
+  expect((await service.api('GET', `/api/v1/runs?agent_id=${first.agentId}`)).data).toEqual(before.data)
+  const [run] = (await service.api('GET', `/api/v1/runs?agent_id=${second.agentId}`)).data.items
+  expect(run).toMatchObject({
+    external_run_id: traceId,
+    parent_run_id: before.data.items[0].run_id,
+    status: 'completed',
+  })
+})

@@ -1,0 +1,78 @@
+import { type LoopCase, MIB } from './loop-case.ts'
+
+/** The limit of a batch, with room for the frame around the repeated part. */
+const FULL = 4.5 * MIB - 4_096
+
+const TRACE = crypto.randomUUID()
+const TIMES = { timestamp: '2026-01-31T09:30:00.000Z', startTime: '2026-01-31T09:30:00.000Z' }
+
+const repeated = (unit: string, last: string, bytes = FULL) => `${unit.repeat(Math.floor(bytes / unit.length))}${last}`
+const batchOf = (events: string) => `{"batch":[${events}]}`
+
+function event(type: string, body: string): string {
+  return `{"id":"${crypto.randomUUID()}","type":"${type}","timestamp":"${TIMES.timestamp}","body":${body}}`
+}
+
+const bodyOf = (members: string, id: string = crypto.randomUUID(), traceId: string = TRACE) =>
+  `{"id":"${id}","traceId":"${traceId}","startTime":"${TIMES.startTime}",${members}}`
+
+const spanWith = (members: string) => batchOf(event('span-create', bodyOf(members)))
+
+/** Updates of one observation, as many as a batch may have. */
+function updates(count: number, members: (index: number) => string): string {
+  const id = crypto.randomUUID()
+  return batchOf(Array.from({ length: count }, (_, i) => event('span-update', bodyOf(members(i), id))).join())
+}
+
+const BODIES: Readonly<Record<string, () => string>> = {
+  'no events': () => batchOf(repeated('1,', '1')),
+  '10,000 updates of one observation': () => updates(10_000, (i) => `"output":${i}`),
+  '9,000 updates of metadata': () => updates(9_000, (i) => `"metadata":{"member ${i}":"${'m'.repeat(40)}"}`),
+  '60 updates of metadata of 60 KB': () => updates(60, (i) => `"metadata":{"${i}":"${'m'.repeat(60_000)}"}`),
+  '5,000 traces': () =>
+    batchOf(
+      Array.from({ length: 5_000 }, (_, i) =>
+        event('span-create', bodyOf(`"name":"${i}"`, crypto.randomUUID(), crypto.randomUUID())),
+      ).join(),
+    ),
+  '10,000 observations': () =>
+    batchOf(Array.from({ length: 10_000 }, () => event('span-create', bodyOf('"name":"n"'))).join()),
+  '10,000 unknown types': () => batchOf(Array.from({ length: 10_000 }, () => event('unknown', '{}')).join()),
+  'a long name': () => spanWith(`"name":"${repeated('\\u00e9', '')}"`),
+  'a long input': () => spanWith(`"input":"${repeated('é"'.replace('"', '\\"'), '', FULL / 2)}"`),
+  'numbers as input': () => spanWith(`"input":[${repeated('1,', '1')}]`),
+  'empty objects as metadata': () => spanWith(`"metadata":[${repeated('{},', '{}')}]`),
+  'members of a body': () => spanWith(repeated('"a":1,', '"a":1')),
+  'members of metadata': () => spanWith(`"metadata":{${repeated('"a":1,', '"a":1')}}`),
+  'deep arrays': () => spanWith(`"input":${'['.repeat(FULL / 2)}${']'.repeat(FULL / 2)}`),
+  'tags of a trace': () => batchOf(event('trace-create', bodyOf(`"tags":[${repeated('"t",', '"t"')}]`))),
+  'input and metadata of a trace': () =>
+    batchOf(
+      event(
+        'trace-create',
+        bodyOf(`"input":[${repeated('1,', '1', FULL / 2)}],"metadata":"${repeated('\\u0000', '', FULL / 2)}"`),
+      ),
+    ),
+  'long usage': () => batchOf(event('generation-create', bodyOf(`"usageDetails":{${repeated('"a":1,', '"a":1')}}`))),
+  'a long score': () =>
+    batchOf(event('score-create', `{"traceId":"${TRACE}","name":"n","comment":"${repeated('c', '')}"}`)),
+  '5,000 scores': () =>
+    batchOf(
+      Array.from({ length: 5_000 }, () => event('score-create', `{"traceId":"${TRACE}","name":"n","value":1}`)).join(),
+    ),
+  spaces: () => `${' '.repeat(FULL)}{"batch":[]}`,
+  'no JSON': () => '['.repeat(FULL),
+}
+
+/** Batches of which each is the worst in one respect. */
+export const LANGFUSE_CASES: readonly LoopCase[] = Object.entries(BODIES).map(([name, make]) => ({
+  name: `Langfuse: ${name}`,
+  route: 'POST /api/public/ingestion',
+  status: 'any',
+  request: () => ({
+    method: 'POST',
+    path: '/api/public/ingestion',
+    headers: { 'content-type': 'application/json' },
+    body: Buffer.from(make()),
+  }),
+}))

@@ -1,0 +1,13 @@
+import { NIL_UUID, type RunRef } from '../../src/base/ids.ts'
+import type { ScoreBatch } from '../../src/journal/rows.ts'
+import { columnsOf } from '../../src/scores/columns.ts'
+import type { NewScore } from '../../src/scores/schema.ts'
+
+/** Scores of a run for the journal; without content hashes. */
+export function scoreBatch(run: RunRef, scores: readonly Partial<NewScore>[]): ScoreBatch {
+  const columns = columnsOf(scores.map((score) => ({ run_id: NIL_UUID, name: 'quality', value: 1, ...score })))
+  return {
+    ...{ runs: [run], scores: columns, rows: scores.map((_, row) => row) },
+    ...{ ids: undefined, hashes: undefined, defaultSource: 1 },
+  }
+}
