@@ -45,6 +45,8 @@ const LOADED_BYTES_MAX = 64 * 1024 * 1024
 const PORTION_BYTES_MAX = 8 * 1024 * 1024
 const PORTION_MAX = 500
 const STATE_BYTES = 4_096
+/** What the service adds to the values of an event. */
+const ADDED_BYTES = 400
 
 /** Where the events of a trace go. */
 interface Target {
@@ -144,7 +146,11 @@ export class TraceIngest {
       )
       return run
     }
-    const writer = new TraceWriter(this.deps, { caller, run, state, traceId, taskIdOf, scan, slice })
+    const writer = new TraceWriter(
+      this.deps,
+      { caller, run, state, traceId, taskIdOf, scan, slice },
+      writtenBytes(scan, items),
+    )
     if (trace !== null) writer.addTrace(trace)
     let root: Merged | null = null
     for (const portion of portionsOf([...byTask.keys()], sizes)) {
@@ -267,6 +273,13 @@ export class TraceIngest {
     await runs.end(run, how)
     state.hasEnded = true
   }
+}
+
+/** About what is written for the events. */
+function writtenBytes(scan: BatchScan, items: readonly TraceItem[]): number {
+  let bytes = 0
+  for (const { index } of items) bytes += scan.end(scan.body(index)) - scan.start(scan.body(index)) + ADDED_BYTES
+  return bytes
 }
 
 /** Whether an observation has to be read again before the events can be merged into it. */

@@ -25,6 +25,7 @@ import type { ObservationEvent } from './validate.ts'
 
 /** Bytes that cost as much as an event. */
 const BYTES_PER_EVENT = 16 * 1024
+const WRITE_BYTES_MIN = 8 * 1024
 
 export interface TraceWriterDeps {
   readonly partitions: Partitions
@@ -61,14 +62,21 @@ interface Written {
 
 /** Merges the events of one trace into its observations, and writes what has changed. */
 export class TraceWriter {
-  private batch = new WriteBatch<Written>(8)
+  private batch: WriteBatch<Written>
+  /** Of the events that are not written yet, with what is added to each. */
+  private bytesLeft: number
   /** States to remember once they are stored. */
   private pending: [taskId: string, state: ObservationState][] = []
 
   constructor(
     private readonly deps: TraceWriterDeps,
     private readonly context: TraceContext,
-  ) {}
+    /** About what is written. */
+    bytes: number,
+  ) {
+    this.bytesLeft = bytes
+    this.batch = new WriteBatch(1, bytes)
+  }
 
   addTrace(trace: Merged): void {
     const { json } = this.batch
@@ -163,7 +171,8 @@ export class TraceWriter {
   async flush(): Promise<void> {
     const { batch, pending } = this
     if (batch.items.length === 0) return
-    this.batch = new WriteBatch(8)
+    this.bytesLeft = Math.max(WRITE_BYTES_MIN, this.bytesLeft - batch.json.length)
+    this.batch = new WriteBatch(1, this.bytesLeft)
     this.pending = []
     const { caller, run, state } = this.context
     const { items, json } = batch

@@ -10,6 +10,7 @@ import { metadataMember, type RunDetails } from '../otlp/run-details.ts'
 import type { Span } from '../otlp/telemetry.ts'
 import type { ReportedTrace, TraceDialect, TraceIngest } from '../otlp/trace-ingest.ts'
 import type { Item, PlacedSpan, TraceHead } from './decode.ts'
+import { TurnUsage } from './turn-usage.ts'
 
 interface OpenAiTracesDeps {
   readonly traces: Pick<TraceIngest, 'storeTraces'>
@@ -44,6 +45,8 @@ interface Collected {
 
 /** Stores what the exporter of the OpenAI Agents SDK sends: traces as runs, spans as tasks and events (docs/openai-agents.md). */
 export class OpenAiTraces {
+  private readonly turns = new TurnUsage()
+
   constructor(private readonly deps: OpenAiTracesDeps) {}
 
   /** @throws ApiError RATE_LIMITED, UNAVAILABLE: nothing is lost if the same is sent again */
@@ -58,6 +61,7 @@ export class OpenAiTraces {
       else collect(traces, item)
       if (slice.isOver) await slice.yield()
     }
+    for (const [traceId, { spans }] of traces) this.turns.assign(caller.workspaceId, traceId, spans)
     const reported = [...traces].map(
       ([traceId, { head, spans, items, first }]): ReportedTrace => ({
         ...{ traceId, spans, items },

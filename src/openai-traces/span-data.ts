@@ -49,7 +49,7 @@ const KINDS = lookup<Kind>({
 })
 
 /** Members of a name that is not conventional may not take one that means something else here. */
-const SPAN_TYPE = 'span_type'
+export const SPAN_TYPE = 'span_type'
 
 /** @returns null if the data have no type */
 export function describe(data: Attributes): Described | null {
@@ -110,7 +110,7 @@ const REASONING = ['reasoning_tokens']
 const DETAILS = ['input_tokens_details', 'prompt_tokens_details', 'output_tokens_details', 'completion_tokens_details']
 
 /** The tokens of a model call. `turn` and `task` spans repeat them, so only model calls get these names. */
-function addUsage(attributes: Attributes, usage: AnyValue | undefined): void {
+export function addUsage(attributes: Attributes, usage: AnyValue | undefined): void {
   if (!(usage instanceof Map)) return
   const outer = usage as Attributes
   const details = outer.get('details')

@@ -32,9 +32,12 @@ export class WriteBatch<T> {
   readonly json: Bytes
   private events = 0
 
-  /** @param items how many are expected */
-  constructor(items: number) {
-    this.json = new Bytes(Math.min(FIRST_BYTES_MAX, items * ITEM_BYTES))
+  /**
+   * @param items how many are expected
+   * @param bytes of their JSON, if that is known
+   */
+  constructor(items: number, bytes = Math.min(FIRST_BYTES_MAX, items * ITEM_BYTES)) {
+    this.json = new Bytes(Math.min(WRITE_BYTES_MAX, bytes))
   }
 
   add(item: T, events: number): void {

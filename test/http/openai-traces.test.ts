@@ -127,6 +127,31 @@ describe('a workflow', () => {
     })
   })
 
+  test('with spans of the Responses API counts the tokens of their turns, once, whether both come in one call or not', async () => {
+    const turnOf = (id: string) => {
+      const usage = { input_tokens: 1_000, output_tokens: 10, cached_input_tokens: 400 }
+      const turn = spanItem(id, { type: 'custom', name: 'turn', data: { sdk_span_type: 'turn', turn: 1, usage } })
+      return [spanItem(id, { type: 'response', response_id: 'resp_1' }, { parent_id: turn.id }), turn]
+    }
+    for (const calls of [1, 2]) {
+      const id = traceId()
+      const data = [...turnOf(id), ...turnOf(id)]
+      const parts = calls === 1 ? [data] : [data.slice(0, 3), data.slice(3)]
+      for (const part of [...parts, ...parts])
+        expect(await ingest(service, { data: part })).toMatchObject({ status: 204 })
+      await eventually(async () => {
+        const run = await runOf(id)
+        return run.event_count === 4 && run.usage.input_tokens === 2_000 && run.usage.output_tokens === 20
+      })
+      const [{ calls: counted }] = await rowsOf(
+        `SELECT countIf(payload.gen_ai.usage.cache_read.input_tokens::UInt64 = 400) AS calls FROM events
+         WHERE type = 'llm.call' AND run_id = (SELECT any(run_id) FROM runs WHERE external_run_id = {id:String})`,
+        { id },
+      )
+      expect(Number(counted)).toBe(2)
+    }
+  })
+
   test('that is sent again, whole or in parts, changes no row', async () => {
     const { id, all } = workflow()
     const first = await ingest(service, { data: all })
