@@ -18,8 +18,11 @@ const PASSING: CloseReason = 'unavailable'
 export interface OpenCall {
   /** Aborted when the client disconnects, or the key is no longer valid. */
   readonly signal: AbortSignal
-  /** Resolves, with the error for the client, if the key becomes invalid before the call is closed. */
-  readonly refused: Promise<ApiError>
+  /**
+   * Resolves when the signal is aborted: with the error for the client if the key has become invalid, with null if the client
+   * has disconnected. The answer may then never come.
+   */
+  readonly ended: Promise<ApiError | null>
   close(): void
 }
 
@@ -37,22 +40,24 @@ export class OpenCalls {
       [workspaceId, perWorkspace, 'workspace'],
     ])
     const ending = new AbortController()
-    const abort = () => ending.abort()
-    const refused = Promise.withResolvers<ApiError>()
-    const end = (reason: CloseReason) => {
-      if (reason === PASSING) return
-      refused.resolve(refusalOf(reason))
-      abort()
+    const ended = Promise.withResolvers<ApiError | null>()
+    const endWith = (error: ApiError | null) => {
+      ended.resolve(error)
+      ending.abort()
     }
+    const end = (reason: CloseReason) => {
+      if (reason !== PASSING) endWith(refusalOf(reason))
+    }
+    const leave = () => endWith(null)
     try {
       const release = await this.deps.connections.hold({ caller: await this.deps.ring.authenticateFeed(key), end })
-      disconnected.addEventListener('abort', abort, { once: true })
-      if (disconnected.aborted) abort()
+      disconnected.addEventListener('abort', leave, { once: true })
+      if (disconnected.aborted) leave()
       return {
         signal: ending.signal,
-        refused: refused.promise,
+        ended: ended.promise,
         close: () => {
-          disconnected.removeEventListener('abort', abort)
+          disconnected.removeEventListener('abort', leave)
           release()
           free()
         },

@@ -41,6 +41,8 @@ interface Context {
 
 /** The steps of answering a larger request take turns with other requests. */
 const LARGE_BYTES = 256 * 1024
+/** For logs and metrics: nobody receives it. */
+const CLIENT_HAS_LEFT = 499
 const LOOPBACK = /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])$/
 
 /**
@@ -121,17 +123,18 @@ export function mcpRoutes(deps: McpRoutesDeps) {
     .delete('/mcp', noSessions, { parse: 'none' })
 }
 
-/** Closes the call once its response is complete, or ends the response when the key of the call is no longer valid. */
+/** Closes the call once its response is complete, or when its client or the validity of its key has gone. */
 async function untilAnswered(call: OpenCall, id: unknown, answer: () => Promise<Response>): Promise<Response> {
   let isStreaming = false
   try {
     const answered = answer()
-    // Ended by the refusal, and then nobody waits for it.
+    // Once the call has ended, nobody waits for it.
     answered.catch(() => {})
     const response = await Promise.race([
       answered,
-      call.refused.then((error): never => {
-        throw error
+      call.ended.then((error) => {
+        if (error !== null) throw error
+        return new Response(null, { status: CLIENT_HAS_LEFT })
       }),
     ])
     if (response.body === null || !isEventStream(response)) return response
@@ -145,7 +148,6 @@ async function untilAnswered(call: OpenCall, id: unknown, answer: () => Promise<
 /** The event stream of a call: as it is, or up to the moment at which the key becomes invalid, and then that error. */
 function endWith(body: ReadableStream<Uint8Array>, call: OpenCall, id: unknown): ReadableStream<Uint8Array> {
   const reader = body.getReader()
-  const refused = call.refused.then((error) => ({ error }))
   const stop = () => {
     call.close()
     reader.cancel().catch(() => {})
@@ -153,13 +155,16 @@ function endWith(body: ReadableStream<Uint8Array>, call: OpenCall, id: unknown):
   return new ReadableStream<Uint8Array>({
     async pull(controller) {
       try {
-        const next = await Promise.race([reader.read(), refused])
-        if ('error' in next) {
-          const text = errorText(rpcErrorOf(next.error), id)
-          controller.enqueue(new TextEncoder().encode(`event: message\ndata: ${text}\n\n`))
-        } else if (!next.done) {
+        const next = await Promise.race([reader.read(), call.ended.then(() => undefined)])
+        if (next?.done === false && !call.signal.aborted) {
           controller.enqueue(next.value)
           return
+        }
+        // The package closes the stream of a call that was ended, without a word.
+        const error = call.signal.aborted ? await call.ended : null
+        if (error !== null) {
+          const text = errorText(rpcErrorOf(error), id)
+          controller.enqueue(new TextEncoder().encode(`event: message\ndata: ${text}\n\n`))
         }
         controller.close()
       } catch (error) {
