@@ -64,7 +64,6 @@ export function startHosted(given: Omit<HostedContext, 'patrol' | 'schemas' | 'p
   }
 
   return {
-    schemas: context.schemas,
     slice: context.slice,
     invocations,
     responder,

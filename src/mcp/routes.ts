@@ -70,8 +70,9 @@ export function mcpRoutes(deps: McpRoutesDeps) {
       checkUtf8(bytes)
       const { body, messages } = readMessages(bytes, maxDepth)
       if (!Array.isArray(body)) id = echoable(messages[0].id)
-      const found = await findTools(caller, messages)
+      // Before the tools are found: each message costs a query.
       for (let rest = messages.length; rest > 1; rest--) takeBudget(caller, 'reads')
+      const found = await findTools(caller, messages)
       for (const { tool } of found) if (tool?.budget !== undefined) takeBudget(caller, tool.budget)
       context.server?.timeout(request, 0)
       const call = await openCalls.open(caller, key, request.signal)
@@ -110,7 +111,12 @@ export function mcpRoutes(deps: McpRoutesDeps) {
     return response
   }
 
-  const noSessions = () => {
+  const noSessions = ({ request }: Context) => {
+    try {
+      checkOrigin(request, deps.publicUrl)
+    } catch (error) {
+      return refuse(error, request, null)
+    }
     const response = errorResponse(new ApiError('METHOD_NOT_ALLOWED', 'this server has no sessions; send a POST'), null)
     response.headers.set('allow', 'POST')
     return response
@@ -119,8 +125,8 @@ export function mcpRoutes(deps: McpRoutesDeps) {
   return new Elysia({ detail: { hide: true } })
     .decorate({ bodyHold: undefined as BodyHold | undefined })
     .post('/mcp', (context) => receive(context), { parse: 'none' })
-    .get('/mcp', noSessions)
-    .delete('/mcp', noSessions, { parse: 'none' })
+    .get('/mcp', (context) => noSessions(context))
+    .delete('/mcp', (context) => noSessions(context), { parse: 'none' })
 }
 
 /** Closes the call once its response is complete, or when its client or the validity of its key has gone. */

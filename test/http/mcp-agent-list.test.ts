@@ -18,7 +18,7 @@ beforeAll(async () => {
 interface Tool {
   readonly name: string
   readonly description: string
-  readonly inputSchema: { readonly type: string; readonly required?: readonly string[] }
+  readonly inputSchema: { readonly type: string; readonly required?: readonly string[]; readonly properties?: object }
   readonly outputSchema?: object
 }
 
@@ -61,7 +61,17 @@ test('comes in pages of bounded size, each tool once, as the newest version desc
 test('leaves out schemas that clients could not use, and names the placeholders of a prompt', async () => {
   const broken = { $ref: '#/$defs/none' }
   const long = { description: 'x'.repeat(70_000) }
+  const elsewhere = { properties: { a: { $ref: 'https://example.com/schema' } } }
+  const recursive = {
+    $id: 'x',
+    $defs: { 'a/b': { type: 'array', items: { $ref: '#' } } },
+    properties: { a: { $ref: '#/$defs/a~1b' } },
+  }
+  const plain = { properties: { all: true, none: false } }
   const settings = [
+    { name: 'Elsewhere', input_schema: elsewhere, output_schema: elsewhere },
+    { name: 'Recursive', input_schema: recursive, output_schema: recursive },
+    { name: 'Plain', input_schema: plain },
     { name: 'Broken', input_schema: broken, output_schema: broken },
     { name: 'Long', input_schema: long, output_schema: long },
     { name: 'Filled', prompt: 'You are {{ROLE}}, {{ROLE}} of {{PLACE}}.' },
@@ -69,7 +79,10 @@ test('leaves out schemas that clients could not use, and names the placeholders 
   ]
   for (const each of settings) await newHostedAgent(service, { ...each, expose: ['mcp'] })
   const tools = new Map((await pages()).flat().map((tool) => [tool.name, tool]))
-  for (const name of ['broken', 'long']) {
+  expect(tools.get('recursive')!.outputSchema).toEqual({ type: 'object', ...recursive })
+  // Clients of earlier revisions take no other schemas of properties than objects.
+  expect(tools.get('plain')!.inputSchema).toEqual({ type: 'object', properties: { all: {}, none: { not: {} } } })
+  for (const name of ['elsewhere', 'broken', 'long']) {
     expect(tools.get(name)!.inputSchema).toEqual({ type: 'object' })
     expect(tools.get(name)!.outputSchema).toBeUndefined()
   }

@@ -51,7 +51,12 @@ async function openStream(rig: Awaited<ReturnType<typeof startMcpRig>>, version:
     /** The last message, once the stream has ended. */
     async untilEnd() {
       while (await read());
-      return JSON.parse(text.match(/^data: (.+)$/gm)!.at(-1)!.slice('data: '.length))
+      return JSON.parse(
+        text
+          .match(/^data: (.+)$/gm)!
+          .at(-1)!
+          .slice('data: '.length),
+      )
     },
     async endOfRun(status: string) {
       const { data } = await api('GET', `/api/v1/runs?agent_id=${agent.agentId}`)

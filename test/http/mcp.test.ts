@@ -304,6 +304,8 @@ describe('pages', () => {
       const { status, message } = await callModern(url, ours.workspaceKey, 'tools/list', {}, { headers: { origin } })
       expect([origin, status]).toEqual([origin, 403])
       expect(message.error.data).toEqual({ code: 'FORBIDDEN' })
+      for (const method of ['GET', 'DELETE'])
+        expect((await fetch(`${url}/mcp`, { method, headers: { origin } })).status).toBe(403)
     }
     const own = { headers: { origin: new URL(url).origin } }
     expect((await callModern(url, ours.workspaceKey, 'tools/list', {}, own)).status).toBe(200)

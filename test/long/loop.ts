@@ -7,11 +7,13 @@ import { temporaryDirectory } from '../support/teardown.ts'
 import { type Campaign, type CampaignResult, ServiceCampaign } from './campaign.ts'
 import type { AnyLoopCase, LoopCase, LoopContext, LoopRequest } from './loop-case.ts'
 import { documentedCases, type Operation, operationsOf } from './loop-documented.ts'
+import { GUIDE_CASES } from './loop-guides.ts'
 import { HEAVIEST } from './loop-heaviest.ts'
 import { hostedCases } from './loop-hosted.ts'
 import { ingestCases } from './loop-ingest.ts'
 import { LANGFUSE_CASES } from './loop-langfuse.ts'
 import { MCP_CASES } from './loop-mcp.ts'
+import { mcpAgentCases } from './loop-mcp-agents.ts'
 import { OPENAI_TRACES_CASES } from './loop-openai-traces.ts'
 import { OTLP_CASES } from './loop-otlp.ts'
 import type { LoopReading } from './loop-probe.ts'
@@ -102,6 +104,8 @@ class LoopCampaign extends ServiceCampaign {
       ...OTLP_CASES,
       ...OPENAI_TRACES_CASES,
       ...MCP_CASES,
+      ...mcpAgentCases(context),
+      ...GUIDE_CASES,
       ...LANGFUSE_CASES,
       ...documentedCases(this.operations),
     ]

@@ -9,7 +9,7 @@ import { AgentTasks, TASKS_EXTENSION } from './tasks.ts'
 
 interface McpAgentsDeps {
   readonly sql: Sql
-  readonly hosted: Pick<Hosted, 'invocations' | 'responder' | 'resume' | 'schemas' | 'slice'>
+  readonly hosted: Pick<Hosted, 'invocations' | 'responder' | 'resume' | 'slice'>
   readonly limits: Limits
   /** How long a call may be open. */
   readonly waitMs: number
@@ -19,8 +19,7 @@ interface McpAgentsDeps {
 
 /** Hosted agents as tools and tasks of the MCP server (docs/specification.md#agents-as-mcp-tools). */
 export function agentFeature({ sql, hosted, limits, waitMs, reservedNames }: McpAgentsDeps): McpFeature {
-  const { schemas, slice } = hosted
-  const catalog = new AgentCatalog({ sql, schemas, slice, reservedNames })
+  const catalog = new AgentCatalog({ sql, slice: hosted.slice, reservedNames })
   const tasks = new AgentTasks({ store: new TaskStore(sql), hosted })
   const calls = new AgentCalls({ hosted, tasks, limits, waitMs })
   return {

@@ -3,10 +3,10 @@ import { placeholdersOf } from '../../base/placeholders.ts'
 import type { RawJson } from '../../base/raw-json.ts'
 import type { SharedSlice } from '../../http/shared-slice.ts'
 import type { Caller } from '../../keys/schema.ts'
-import type { SchemaChecks } from '../../model/output-schema.ts'
 import type { Sql } from '../../postgres/connect.ts'
 import type { ToolDefinition, ToolPage } from '../provider.ts'
 import { byToolName } from './names.ts'
+import { shownSchema } from './shown-schema.ts'
 
 /** An agent that MCP clients may call, as a tool. */
 export interface AgentTool {
@@ -36,7 +36,6 @@ interface AgentRow extends Omit<Exposed, 'status'> {
 
 interface CatalogDeps {
   readonly sql: Sql
-  readonly schemas: Pick<SchemaChecks, 'schemaProblem'>
   readonly slice: SharedSlice
   /** Names of the other tools of the server. */
   readonly reservedNames: ReadonlySet<string>
@@ -135,43 +134,32 @@ export class AgentCatalog {
     const turn = slice.of(workspaceId)
     for (const row of rows) {
       if (turn.isOver) await turn.yield()
-      this.definitions.set(keyOf(row), this.cached(row))
+      this.definitions.set(keyOf(row), cached(row))
     }
-  }
-
-  private cached(row: AgentRow): Cached {
-    const names = row.prompt === null ? [] : placeholdersOf(row.prompt)
-    const placeholders = names.length > PLACEHOLDERS_MAX ? null : names
-    const inputSchema = row.has_input_schema ? this.usable(row.input_schema) : messageSchema(placeholders)
-    const outputSchema = row.output_schema === null ? undefined : this.usable(row.output_schema)
-    const description = row.description || `The agent ${row.name}.`
-    const definition = {
-      title: row.name,
-      description,
-      inputSchema: inputSchema ?? ANY_OBJECT,
-      ...(outputSchema !== undefined && { outputSchema }),
-      annotations: { openWorldHint: true },
-    }
-    const texts = (row.input_schema?.text.length ?? 0) + (row.output_schema?.text.length ?? 0) + description.length
-    return {
-      tool: { agentId: row.agent_id, definition, hasInputSchema: row.has_input_schema, placeholders },
-      length: texts + (placeholders ?? []).join().length + DEFINITION_LENGTH,
-    }
-  }
-
-  /** A schema for clients, which may refuse the whole list for one that cannot be compiled; undefined for such a one. */
-  private usable(stored: RawJson | null): object | undefined {
-    if (stored === null) return undefined
-    const schema = { type: 'object', ...(stored.parse() as Record<string, unknown>) }
-    // Others can be compiled if they were accepted; to try it takes milliseconds for each.
-    const isDoubtful = REFERENCES.test(stored.text)
-    return isDoubtful && this.deps.schemas.schemaProblem(schema) !== undefined ? undefined : schema
   }
 }
 
-/** Keywords that a schema may use in a way in which it cannot be compiled. */
-const REFERENCES = /"\$(?!schema|comment|defs)/
 const ANY_OBJECT = { type: 'object' }
+
+function cached(row: AgentRow): Cached {
+  const names = row.prompt === null ? [] : placeholdersOf(row.prompt)
+  const placeholders = names.length > PLACEHOLDERS_MAX ? null : names
+  const inputSchema = row.has_input_schema ? shownSchema(row.input_schema) : messageSchema(placeholders)
+  const outputSchema = shownSchema(row.output_schema)
+  const description = row.description || `The agent ${row.name}.`
+  const definition = {
+    title: row.name,
+    description,
+    inputSchema: inputSchema ?? ANY_OBJECT,
+    ...(outputSchema !== undefined && { outputSchema }),
+    annotations: { openWorldHint: true },
+  }
+  const texts = (row.input_schema?.text.length ?? 0) + (row.output_schema?.text.length ?? 0) + description.length
+  return {
+    tool: { agentId: row.agent_id, definition, hasInputSchema: row.has_input_schema, placeholders },
+    length: texts + (placeholders ?? []).join().length + DEFINITION_LENGTH,
+  }
+}
 
 /** The arguments of an agent without an input schema. */
 function messageSchema(placeholders: readonly string[] | null): object {
