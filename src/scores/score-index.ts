@@ -7,8 +7,13 @@ export interface ScoreSource {
   counts(runs: readonly RunRef[]): Promise<ReadonlyMap<string, number>>
   /** All scores of these runs: run id, score id and hash. @throws ApiError UNAVAILABLE */
   all(runs: readonly RunRef[], visit: (runId: string, id: string, hash: number) => void): Promise<void>
-  /** Those of a run that have one of these ids. @throws ApiError UNAVAILABLE */
-  among(run: RunRef, ids: readonly string[], visit: (id: string, hash: number) => void): Promise<void>
+  /** Those that have one of these ids of their run. @throws ApiError UNAVAILABLE */
+  among(wanted: readonly WantedScore[], visit: (runId: string, id: string, hash: number) => void): Promise<void>
+}
+
+interface WantedScore {
+  readonly run: RunRef
+  readonly id: string
 }
 
 const BOUNDS = { ids: 500_000, idsPerRun: 200_000, runs: 50_000 }
@@ -30,7 +35,9 @@ export class ScoreIndex implements ScoreIds {
   ) {}
 
   runStarted({ workspaceId, runId }: RunIdentity): void {
-    this.runs.set(runKey(workspaceId, runId), newRun('complete'))
+    const key = runKey(workspaceId, runId)
+    // A caller that chose the id of the run may have scored it already, before this process has answered its start.
+    if (!this.runs.has(key)) this.runs.set(key, newRun('complete'))
     this.makeRoom()
   }
 
@@ -39,7 +46,8 @@ export class ScoreIndex implements ScoreIds {
     append: (rows: readonly number[]) => Promise<Result>,
   ): ScoresClaimed<Result> | Promise<ScoresClaimed<Result>> {
     const known = scores.runs.map((run) => this.use(run))
-    return known.every(isComplete) ? this.claimNow(known, scores, append) : this.claimLater(known, scores, append)
+    const isReady = known.every((run) => run.state === 'complete' && !this.mustSettle(run))
+    return isReady ? this.claimNow(known, scores, append) : this.claimLater(known, scores, append)
   }
 
   /** Evicts what was fetched after ClickHouse has lost rows: those scores may be sent again. */
@@ -112,11 +120,19 @@ export class ScoreIndex implements ScoreIds {
   private settle(run: KnownRun): void {
     const size = run.hashes?.size ?? 0
     if (!run.hasFailed && size <= this.bounds.idsPerRun) return
-    if (run.uses > 0 && !run.hasFailed) return
     run.state = run.hasFailed ? 'unknown' : 'too large'
     run.hasFailed = false
     run.hashes = undefined
+    run.resets++
     this.size -= size
+  }
+
+  /**
+   * Whether nothing more may be claimed of a run until its appends have ended: a failed one leaves hashes of scores that were
+   * never stored, and without a pause a run with many scores would never get rid of those that ClickHouse has, too.
+   */
+  private mustSettle({ appends, hashes, hasFailed }: KnownRun): boolean {
+    return appends.size > 0 && (hasFailed || (hashes?.size ?? 0) > this.bounds.idsPerRun)
   }
 
   /** Claims once the hashes that are needed have been fetched. Until then none of the runs is evicted. */
@@ -128,14 +144,19 @@ export class ScoreIndex implements ScoreIds {
     for (const run of known) run.uses++
     try {
       for (;;) {
-        // A failed append leaves hashes of scores that were never stored.
-        const failing = known.filter(({ hasFailed }) => hasFailed).flatMap(({ appends }) => [...appends])
-        if (failing.length > 0) await Promise.allSettled(failing)
+        const settling = known.filter((run) => this.mustSettle(run)).flatMap(({ appends }) => [...appends])
+        if (settling.length > 0) await Promise.allSettled(settling)
         else if (known.some(({ state }) => state === 'unknown')) await this.load(known, scores.runs)
-        else if (!(await this.fetchMissing(known, scores))) return this.claimNow(known, scores, append)
+        else {
+          const missing = missingOf(known, scores)
+          // In the same tick: what is known now may be gone after the next.
+          if (missing.length === 0) return this.claimNow(known, scores, append)
+          await this.fetch(missing)
+        }
       }
     } finally {
       for (const run of known) run.uses--
+      this.makeRoom()
     }
   }
 
@@ -171,39 +192,32 @@ export class ScoreIndex implements ScoreIds {
       return false
     })
     if (wanted.length === 0) return
-    await this.source.all(wanted, (runId, id, hash) => {
-      const run = small.get(runId)!
-      run.hashes ??= new Map()
-      run.hashes.set(id, hash)
-    })
-    for (const run of small.values()) {
+    const loaded = new Map([...small.keys()].map((runId) => [runId, new Map<string, number>()]))
+    await this.source.all(wanted, (runId, id, hash) => void loaded.get(runId)!.set(id, hash))
+    for (const [runId, run] of small) {
       run.state = 'complete'
-      this.size += run.hashes?.size ?? 0
+      this.size -= run.hashes?.size ?? 0
+      run.hashes = loaded.get(runId)!
+      this.size += run.hashes.size
     }
   }
 
-  /** Fetches the hashes of ids of large runs. Returns whether any had to be. */
-  private async fetchMissing(known: readonly KnownRun[], scores: ScoresToClaim): Promise<boolean> {
-    const missing = new Map<number, Set<string>>()
-    for (const row of scores.rows) {
-      const index = scores.runOf(row)
-      if (known[index].state !== 'too large') continue
-      const id = scores.idOf(row)
-      if (id === undefined || known[index].hashes?.has(id)) continue
-      const ids = missing.get(index) ?? new Set()
-      missing.set(index, ids.add(id))
+  /** Fetches the hashes of some ids of large runs. */
+  private async fetch(missing: readonly MissingScore[]): Promise<void> {
+    const runs = new Set(missing.map(({ known }) => known))
+    // With nothing in flight, all that a run has can be fetched again.
+    for (const known of runs) if (known.uses === 1 && known.appends.size === 0) this.settle(known)
+    const resets = new Map([...runs].map((known) => [known, known.resets]))
+    const found = new Map<string, number>()
+    await this.source.among(missing, (runId, id, hash) => void found.set(runId + id, hash))
+    for (const { known, run, id } of missing) {
+      // What was claimed in the meantime is newer, also if it has been appended and dropped again.
+      if (known.resets !== resets.get(known)) continue
+      known.hashes ??= new Map()
+      if (known.hashes.has(id)) continue
+      known.hashes.set(id, found.get(run.runId + id) ?? 0)
+      this.size++
     }
-    for (const [index, ids] of missing) {
-      const found = new Map<string, number>()
-      await this.source.among(scores.runs[index], [...ids], (id, hash) => void found.set(id, hash))
-      known[index].hashes ??= new Map()
-      const hashes = known[index].hashes!
-      const before = hashes.size
-      // Those that were claimed in the meantime are newer.
-      for (const id of ids) if (!hashes.has(id)) hashes.set(id, found.get(id) ?? 0)
-      this.size += hashes.size - before
-    }
-    return missing.size > 0
   }
 
   private makeRoom(): void {
@@ -231,14 +245,29 @@ interface KnownRun {
   loading: Promise<void> | undefined
   /** Calls that wait for hashes. */
   uses: number
+  /** How often its hashes were dropped. */
+  resets: number
 }
 
 function newRun(state: KnownRun['state']): KnownRun {
-  return { state, hashes: undefined, appends: new Set(), hasFailed: false, loading: undefined, uses: 0 }
+  return { state, hashes: undefined, appends: new Set(), hasFailed: false, loading: undefined, uses: 0, resets: 0 }
 }
 
-function isComplete({ state, hasFailed }: KnownRun): boolean {
-  return state === 'complete' && !hasFailed
+interface MissingScore extends WantedScore {
+  readonly known: KnownRun
+}
+
+/** The scores of large runs whose hashes a call needs; none if all that it needs are known. */
+function missingOf(known: readonly KnownRun[], scores: ScoresToClaim): MissingScore[] {
+  const missing = new Map<string, MissingScore>()
+  for (const row of scores.rows) {
+    const index = scores.runOf(row)
+    if (known[index].state !== 'too large') continue
+    const id = scores.idOf(row)
+    if (id === undefined || known[index].hashes?.has(id)) continue
+    missing.set(scores.runs[index].runId + id, { known: known[index], run: scores.runs[index], id })
+  }
+  return [...missing.values()]
 }
 
 /** Nobody needs the run right now; appends in flight are in no store yet. */

@@ -51,9 +51,12 @@ export function createScoreSource(deps: {
         after = rows.at(-1)
       }
     },
-    async among(run, ids, visit) {
-      const sql = `${columns} ${from} and score_id in {ids:Array(String)} group by run_id, score_id`
-      for (const { score_id, hash } of await select<Stored>([run], sql, { ids })) visit(score_id, hash)
+    async among(wanted, visit) {
+      const runs = [...new Map(wanted.map(({ run }) => [run.runId, run])).values()]
+      const pairs = { ofRuns: wanted.map(({ run }) => run.runId), ids: wanted.map(({ id }) => id) }
+      const isWanted = '(run_id, score_id) in arrayZip({ofRuns:Array(UUID)}, {ids:Array(String)})'
+      const sql = `${columns} ${from} and ${isWanted} group by run_id, score_id`
+      for (const { run_id, score_id, hash } of await select<Stored>(runs, sql, pairs)) visit(run_id, score_id, hash)
     },
   }
 }

@@ -1,9 +1,10 @@
-import { type LoopCase, MIB } from './loop-case.ts'
+import { type LoopCase, MIB, membersOf } from './loop-case.ts'
 
 /** The limit of a batch, with room for the frame around the repeated part. */
 const FULL = 4.5 * MIB - 4_096
 
 const TRACE = crypto.randomUUID()
+const LARGE = crypto.randomUUID()
 const TIMES = { timestamp: '2026-01-31T09:30:00.000Z', startTime: '2026-01-31T09:30:00.000Z' }
 
 const repeated = (unit: string, last: string, bytes = FULL) => `${unit.repeat(Math.floor(bytes / unit.length))}${last}`
@@ -29,6 +30,23 @@ const BODIES: Readonly<Record<string, () => string>> = {
   '10,000 updates of one observation': () => updates(10_000, (i) => `"output":${i}`),
   '9,000 updates of metadata': () => updates(9_000, (i) => `"metadata":{"member ${i}":"${'m'.repeat(40)}"}`),
   '60 updates of metadata of 60 KB': () => updates(60, (i) => `"metadata":{"${i}":"${'m'.repeat(60_000)}"}`),
+  '9,000 earlier updates of a large object as metadata': () => {
+    const first = event('span-create', bodyOf(`"metadata":{${membersOf(65_000)}}`, LARGE)).replace('09:30', '09:31')
+    const others = Array.from({ length: 9_000 }, () =>
+      event('span-update', bodyOf(`"metadata":{"earlier":"${'m'.repeat(200)}"}`, LARGE)),
+    )
+    return batchOf([first, ...others].join())
+  },
+  '10,000 updates of the metadata of a trace': () =>
+    batchOf(
+      Array.from({ length: 10_000 }, (_, i) =>
+        event('trace-create', `{"id":"${TRACE}","metadata":{"member ${i}":"${'m'.repeat(200)}"}}`),
+      ).join(),
+    ),
+  'a batch after another': () =>
+    `{${`"batch":[${'1,'.repeat(9_999)}1],`}${repeated('"batch":[],', '"batch":[]', FULL - 20_000)}}`,
+  'a long escaped event id': () =>
+    batchOf(event('span-create', bodyOf('"name":"n"')).replace(/"id":"[^"]*"/, `"id":"${repeated('\\u0041', '')}"`)),
   '5,000 traces': () =>
     batchOf(
       Array.from({ length: 5_000 }, (_, i) =>

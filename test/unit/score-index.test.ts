@@ -23,9 +23,9 @@ function storeOf() {
       asked.all++
       for (const run of runs) for (const [id, hash] of of(run)) visit(run.runId, id, hash)
     },
-    async among(run, ids, visit) {
+    async among(wanted, visit) {
       asked.among++
-      for (const id of ids) if (of(run).has(id)) visit(id, of(run).get(id)!)
+      for (const { run, id } of wanted) if (of(run).has(id)) visit(run.runId, id, of(run).get(id)!)
     },
   }
   /** Stores what is appended. */
@@ -137,4 +137,29 @@ test('what could not be looked up is refused, and looked up again by the next ca
   await expect(claim(index, scores, async () => 1)).rejects.toThrow('down')
   isDown = false
   expect((await claim(index, scores, async () => 1)).duplicates).toBe(0)
+})
+
+test('the scores of many large runs are looked up in one query', async () => {
+  const { source, asked, store } = storeOf()
+  const runs = Array.from({ length: 20 }, () => runRef())
+  const scores = runs.flatMap((run) => ['a', 'b'].map((id): Score => [run, id, 1]))
+  await store(scores)(scores.map((_, row) => row))
+  const { duplicates } = await claim(new ScoreIndex(source, SMALL), scores, async () => 1)
+  expect([duplicates, asked.among]).toEqual([40, 1])
+})
+
+test('once a call that has claimed scores fails, calls that came after it claim anew', async () => {
+  const { source, store } = storeOf()
+  const index = new ScoreIndex(source)
+  const run = runRef()
+  index.runStarted(run)
+  const [failing, slow] = [Promise.withResolvers<number>(), Promise.withResolvers<number>()]
+  const first = await claim(index, [[run, 'a', 1]], () => failing.promise)
+  const second = await claim(index, [[run, 'b', 1]], () => slow.promise)
+  failing.reject(new Error('full'))
+  await expect(first.durable).rejects.toThrow('full')
+  const third = claim(index, [[run, 'a', 1]], store([[run, 'a', 1]]))
+  slow.resolve(1)
+  expect((await third).duplicates).toBe(0)
+  await second.durable
 })

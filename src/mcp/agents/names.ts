@@ -1,7 +1,11 @@
+import { LRUCache } from 'lru-cache'
+
 /** Names of tools must have at most 64 of these characters, whichever client lists them. */
 const NAME_LENGTH_MAX = 48
 const ID_LENGTH = 12
 const OTHER_CHARACTERS = /[^a-z0-9]+/g
+/** Names in snake case by those of agents: a workspace has up to 1,000, and each call of one needs them all. */
+const snakeCases = new LRUCache<string, string>({ max: 10_000 })
 
 /** An agent, as far as its name as a tool depends on it. */
 interface Named {
@@ -27,9 +31,13 @@ export function byToolName<A extends Named>(agents: readonly A[], reserved: Read
 }
 
 function snakeCase(name: string): string {
+  const known = snakeCases.get(name)
+  if (known !== undefined) return known
   const plain = name.normalize('NFKD').replace(/\p{M}/gu, '').toLowerCase()
-  return plain
+  const snake = plain
     .replace(OTHER_CHARACTERS, '_')
     .slice(0, NAME_LENGTH_MAX)
     .replace(/^_+|_+$/g, '')
+  snakeCases.set(name, snake)
+  return snake
 }
