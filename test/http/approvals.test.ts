@@ -105,7 +105,7 @@ describe('a tool call that requires approval', () => {
 
   test('is not made when rejected: the model gets the comment and the run continues', async () => {
     const agent = await approvalAgent()
-    const { approvalId } = await paused(agent)
+    const { runId, approvalId } = await paused(agent)
     const before = rig.tools.of('pay').length
     const { status, data } = await decide(approvalId, 'reject', { comment: 'too much money' })
     expect([status, data.status]).toEqual([200, 'completed'])
@@ -114,6 +114,8 @@ describe('a tool call that requires approval', () => {
       { error: 'a person has rejected this call: too much money' },
     ])
     expect(await read(approvalId)).toMatchObject({ status: 'rejected', comment: 'too much money' })
+    const call = (await eventsOf(rig.service, runId, 'run.completed')).find(({ type }) => type === 'tool.call.finished')
+    expect([call?.payload.status, call?.level]).toEqual(['rejected', 'info'])
   })
 
   test('runs with the edited input, and both inputs are recorded', async () => {

@@ -52,6 +52,11 @@ describe('the timeline of a run', () => {
     expect(bars(events)).toEqual(['tool pay 1–3 failed', 'tool pay 4– running', 'tool look 7–9 completed'])
   })
 
+  test('a call that a person rejected was never made, so it has not failed', () => {
+    const events = [event('tool.call.finished', 3, { 'gen_ai.tool.name': 'pay', status: 'rejected' })]
+    expect(bars(events)).toEqual(['tool pay 3–3 rejected'])
+  })
+
   test('a model call begins its latency earlier; a wait lasts until its decision', () => {
     const events = [
       event('llm.call', 5, { 'gen_ai.request.model': 'm', latency_ms: 1_500 }),

@@ -127,7 +127,8 @@ export class RunWriter {
   /** Stores the result of a call. @param output for the model @throws OwnershipLost */
   async finishCall(call: Call, status: 'finished' | 'failed', output: RawJson, tookMs = 0): Promise<void> {
     const durationMs = Math.round(tookMs)
-    await this.changeCall((finishedFrame) => ({ ...call, status, output, durationMs, finishedFrame }))
+    const isRejected = call.status === 'rejected'
+    await this.changeCall((finishedFrame) => ({ ...call, status, output, durationMs, finishedFrame }), isRejected)
   }
 
   /**
@@ -135,13 +136,13 @@ export class RunWriter {
    * Calls that end at the same time are therefore stored one after the other; the lock on their run would serialize
    * them anyway.
    */
-  private changeCall(change: (frame: number) => Call): Promise<Call> {
+  private changeCall(change: (frame: number) => Call, isRejected = false): Promise<Call> {
     const { sql, owner, clock, onChange } = this.context
     const stored = this.storing.then(async () => {
       const { run, calls } = this.progress
       const call = change(this.output.nextFrameNumber())
       const at = clock.now()
-      const stamp = { usedMs: this.usedMs, at, events: [callEvent(run, at, call)] }
+      const stamp = { usedMs: this.usedMs, at, events: [callEvent(run, at, call, isRejected)] }
       await this.store(() => storeCall(sql, run, owner, call, stamp))
       calls[calls.findIndex(({ callId }) => callId === call.callId)] = call
       this.output.addCall(call)

@@ -75,9 +75,10 @@ export function modelEvent(
   })
 }
 
-/** The event of a call that is about to be made, or that has a result. */
-export function callEvent(run: HostedRun, at: number, call: Call): SystemEventRow {
-  const { status, input, output, durationMs } = call
+/** The event of a call that is about to be made, or that has a result. @param isRejected a person refused it, so that it was never made */
+export function callEvent(run: HostedRun, at: number, call: Call, isRejected = false): SystemEventRow {
+  const { input, output, durationMs } = call
+  const status = isRejected ? 'rejected' : call.status
   const keys = {
     'gen_ai.operation.name': 'execute_tool',
     'gen_ai.tool.name': call.tool,

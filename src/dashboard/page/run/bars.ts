@@ -150,13 +150,19 @@ function toolBars(events: readonly Event[], run: RunSummary): Bar[] {
   const pairs = pairsOf(events, 'tool.call.started', 'tool.call.finished', toolCallIdOf)
   return pairs.map((pair) => {
     const name = toolNameOf((pair.begun ?? pair.ended).payload) ?? 'tool'
-    const status = pair.ended === undefined ? 'running' : failed(pair.ended) ? 'failed' : 'completed'
-    return { ...pairBar(pair, run), kind: 'tool', name, status }
+    return { ...pairBar(pair, run), kind: 'tool', name, status: statusOfCall(pair.ended) }
   })
 }
 
-function failed({ level, payload }: Event): boolean {
-  return level === 'error' || fieldOf(payload, 'status') === 'failed' || fieldOf(payload, 'error.type') !== undefined
+/** A call that a person rejected was never made, so it has not failed. */
+function statusOfCall(ended: Event | undefined): string {
+  if (ended === undefined) return 'running'
+  const { level, payload } = ended
+  const status = fieldOf(payload, 'status')
+  if (status === 'rejected') return status
+  return level === 'error' || status === 'failed' || fieldOf(payload, 'error.type') !== undefined
+    ? 'failed'
+    : 'completed'
 }
 
 /** From a request to the event that answers it. */

@@ -138,7 +138,7 @@ function Part({ part, isInstruction }: { readonly part: ChatPart; readonly isIns
         </details>
       )
     case 'call':
-      return <ToolCall {...part} phase={part.isFailed ? 'failed' : undefined} />
+      return <ToolCall {...part} phase={part.isRejected ? 'rejected' : part.isFailed ? 'failed' : undefined} />
     case 'media':
       return (
         <p class="media">

@@ -20,6 +20,8 @@ export interface ToolCall {
   readonly input: unknown
   readonly output?: unknown
   readonly isFailed?: boolean
+  /** A person refused it, so that it was never made. */
+  readonly isRejected?: boolean
 }
 
 export interface ToolResult {

@@ -12,7 +12,7 @@ import { selectStep } from './step-address.ts'
 import { domIdOf, StepRow, type StepRowData } from './step-row.tsx'
 import { Axis, ZOOM_STEP, Zoomable } from './time-axis.tsx'
 import { type TimeWindow, zoomed } from './time-window.ts'
-import { ancestorsOf, isFailed, matching, unfolded, withBelow } from './tree.ts'
+import { ancestorsOf, type Below, isFailed, matching, unfolded, withBelow } from './tree.ts'
 
 /** The row of the run itself. */
 const RUN_ROW = 'run'
@@ -162,7 +162,7 @@ function useFolds(all: ReturnType<typeof useRows>, selected: string): Folds {
 interface TreeHeadProps {
   readonly model: RunModel
   readonly run: Run
-  readonly all: readonly TreeBar[]
+  readonly all: readonly (TreeBar & Below)[]
   readonly text: string
   readonly onText: (text: string) => void
   readonly folds: Folds
@@ -195,10 +195,10 @@ function TreeHead({ model, run, all, text, onText, folds, children }: TreeHeadPr
   )
 }
 
-/** A button that selects the next failed step. */
+/** A button that selects the next failed step. A step that failed because one below it did is not counted again. */
 function NextFailed({ all }: Pick<TreeHeadProps, 'all'>) {
   const [last, setLast] = useState(-1)
-  const failed = all.filter((bar) => isFailed(bar) && bar.id !== RUN_ROW)
+  const failed = all.filter((bar) => isFailed(bar) && !bar.hasFailed && bar.id !== RUN_ROW)
   if (failed.length === 0) return null
   const next = (last + 1) % failed.length
   const show = () => {

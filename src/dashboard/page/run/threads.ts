@@ -123,11 +123,12 @@ function withResults(turn: Turn, results: ReadonlyMap<string, Bar>): Turn {
   const parts = turn.parts.map((part) => {
     const bar = part.type === 'call' && part.output === undefined ? results.get(part.id ?? '') : undefined
     if (bar === undefined || part.type !== 'call') return part
-    const { output, isFailed } = callOfBar(bar)
+    const { output, isFailed, isRejected } = callOfBar(bar)
     return {
       ...part,
       output: output ?? errorOf(bar.events.at(-1)?.payload) ?? undefined,
       ...(isFailed && { isFailed }),
+      ...(isRejected && { isRejected }),
     }
   })
   return { ...turn, parts }
@@ -155,6 +156,7 @@ export function callOfBar({ id, name, status, events, task }: Bar): ToolCall {
     input: parsed(input),
     output: parsed(output),
     ...(status === 'failed' && { isFailed: true }),
+    ...(status === 'rejected' && { isRejected: true }),
   }
 }
 
