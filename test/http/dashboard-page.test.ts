@@ -10,7 +10,7 @@ import { feedFilterOf } from '../../src/dashboard/page/live/tail.ts'
 import { sampleOf } from '../../src/dashboard/page/overview/call-sample.ts'
 import { readCalls, settledOf } from '../../src/dashboard/page/overview/metrics.ts'
 import { changeOf } from '../../src/dashboard/page/overview/tiles.tsx'
-import { isolated, withEmptyBuckets } from '../../src/dashboard/page/parts/chart.tsx'
+import { isolated, segmentsOf, withEmptyBuckets } from '../../src/dashboard/page/parts/chart.tsx'
 import { diffLines } from '../../src/dashboard/page/parts/diff.tsx'
 import { markdownTokens } from '../../src/dashboard/page/parts/markdown.tsx'
 import { bucketsOf, completeBuckets, linkedRange, rangeOf, zoomOf } from '../../src/dashboard/page/parts/range.tsx'
@@ -222,6 +222,8 @@ describe('figures of model and tool calls', () => {
   test('few events are read as a whole', () => {
     expect(sampleOf([])).toEqual({ every: 1, days: null })
     expect(sampleOf([day(0, 9_000), day(1, 11_000)])).toEqual({ every: 1, days: null })
+    const week = Array.from({ length: 7 }, (_, n) => day(n, 970))
+    expect(sampleOf(week)).toEqual({ every: 1, days: null })
   })
 
   test('of many events, one in 2, 4, 8, … is read; of many days, some with calls', () => {
@@ -239,7 +241,7 @@ describe('figures of model and tool calls', () => {
   })
 
   test('the busiest day of a rare kind of call is among the days', () => {
-    const month = Array.from({ length: 30 }, (_, n) => day(n, 100, 100, n === 5 ? 3 : n === 6 ? 8 : 0))
+    const month = Array.from({ length: 30 }, (_, n) => day(n, 1_000, 100, n === 5 ? 3 : n === 6 ? 8 : 0))
     expect(sampleOf(month).days).toEqual(['2026-01-01', '2026-01-11', '2026-01-20', '2026-01-30', '2026-01-07'])
   })
 
@@ -330,6 +332,21 @@ describe('charts', () => {
     expect(isolated([1, null, 2, 3, null, 4])).toEqual([0, 5])
     expect(isolated([null, 1, 2])).toEqual([])
     expect(isolated([5])).toEqual([0])
+  })
+
+  test('a line is drawn between neighbouring values only', () => {
+    const values = [1, 2, null, 3, undefined, null, 4, 5, 6]
+    expect(segmentsOf(values, 0, 8)).toEqual([
+      [0, 1],
+      [3, 3],
+      [6, 8],
+    ])
+    expect(segmentsOf(values, 1, 7)).toEqual([
+      [1, 1],
+      [3, 3],
+      [6, 7],
+    ])
+    expect(segmentsOf([null], 0, 0)).toEqual([])
   })
 
   test('rates change by percentage points, amounts by a share of what they were', () => {

@@ -32,7 +32,7 @@ export function ValueChart({ alert, text }: { readonly alert: AlertDefinition; r
   const lines = [...data.lines]
   if (lines.length === 0) return <p class="hint value-chart">The query had no rows in the last day.</p>
   const shown = lines.slice(0, LINES.length).map(([label, values], at): Series => {
-    return { label, values, colour: LINES[at] as Colour, isConnected: true }
+    return { label, values, colour: LINES[at] as Colour }
   })
   const { condition } = alert
   const level = (label: string, value: unknown, colour: Colour): Series[] => {

@@ -31,7 +31,9 @@ export function sampleOf(counts: readonly EventCounts[]): CallSample {
   const byDay = [...Map.groupBy(counts, ({ time }) => Math.floor(time / DAY_SECONDS)).entries()]
     .map(([day, buckets]) => ({ day, ...totalOf(buckets) }))
     .filter(({ modelCalls, toolCalls }) => modelCalls + toolCalls > 0)
-  const read = byDay.length <= READ_DAYS_MAX ? byDay : someDays(byDay)
+  // So few are counted, all of them.
+  const isFew = totalOf(byDay).events <= READ_EVENTS_MAX
+  const read = isFew || byDay.length <= READ_DAYS_MAX ? byDay : someDays(byDay)
   const every = 2 ** Math.max(0, Math.ceil(Math.log2(totalOf(read).events / READ_EVENTS_MAX)))
   return { every, days: read === byDay ? null : read.flatMap(({ day }) => datesFrom(day, width)) }
 }

@@ -246,7 +246,41 @@ function seriesOptions(
   }
   const line = { label, scale, stroke, width: 1.75, points, spanGaps: isConnected }
   if (kind === 'stack') return { ...line, fill: translucent(stroke, STACK) }
-  return kind === 'area' ? { ...line, fill: translucent(stroke, AREA) } : line
+  const segments = isConnected ? line : { ...line, paths: pathOfSegments }
+  return kind === 'area' ? { ...segments, fill: translucent(stroke, AREA) } : segments
+}
+
+/**
+ * A path for each row of neighbouring values. The default draws one line through all values and cuts the gaps out of it,
+ * which leaves stubs towards the value behind a gap.
+ */
+function pathOfSegments(plot: uPlot, index: number, from: number, to: number): uPlot.Series.Paths {
+  const scale = plot.series[index]?.scale ?? 'y'
+  const [times, values] = [plot.data[0], plot.data[index] ?? []]
+  const x = (at: number) => plot.valToPos(times[at] as number, 'x', true)
+  const zero = plot.valToPos(0, scale, true)
+  const [stroke, fill] = [new Path2D(), new Path2D()]
+  for (const [first, last] of segmentsOf(values, from, to)) {
+    const segment = new Path2D()
+    for (let at = first; at <= last; at++) segment.lineTo(x(at), plot.valToPos(values[at] as number, scale, true))
+    stroke.addPath(segment)
+    segment.lineTo(x(last), zero)
+    segment.lineTo(x(first), zero)
+    fill.addPath(segment)
+  }
+  return { stroke, fill }
+}
+
+/** The first and the last index of each row of neighbouring values within a range of indexes. */
+export function segmentsOf(values: ArrayLike<number | null | undefined>, from: number, to: number) {
+  const segments: [first: number, last: number][] = []
+  for (let at = from; at <= to; at++) {
+    if (typeof values[at] !== 'number') continue
+    const last = segments.at(-1)
+    if (last?.[1] === at - 1) last[1] = at
+    else segments.push([at, at])
+  }
+  return segments
 }
 
 /** `5 s` rather than `5.00 s`, and no label twice. */
