@@ -66,9 +66,14 @@ export function dashboardPage(browser: BrowserPage): DashboardPage {
     )
 
   async function press(key: string, modifiers = 0): Promise<void> {
-    const code = { Enter: 13, Escape: 27, End: 35 }[key] ?? key.toUpperCase().charCodeAt(0)
+    const code = { Backspace: 8, Tab: 9, Enter: 13, Escape: 27, End: 35 }[key] ?? key.toUpperCase().charCodeAt(0)
     const event = { key, code: key, windowsVirtualKeyCode: code, modifiers }
-    await send('Input.dispatchKeyEvent', { type: 'keyDown', ...event, ...(key.length === 1 && { text: key }) })
+    await send('Input.dispatchKeyEvent', {
+      type: 'keyDown',
+      ...event,
+      ...(key.length === 1 && { text: key }),
+      ...(key === 'Enter' && { text: '\r' }),
+    })
     await send('Input.dispatchKeyEvent', { type: 'keyUp', ...event })
   }
 

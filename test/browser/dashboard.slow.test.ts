@@ -189,6 +189,52 @@ describe.skipIf(chromium === null)('the dashboard (needs a Chromium)', () => {
     expect(await page.evaluate<string>(content)).toBe(typed)
   })
 
+  test('in the editor Enter is a line break and Tab takes an offer; its blank part takes clicks', async () => {
+    const editor = `document.querySelector('.editor').shadowRoot`
+    const lines = () =>
+      page.evaluate<string[]>(`[...${editor}.querySelectorAll('.cm-line')].map((line) => line.textContent)`)
+    const replaceBy = async (text: string) => {
+      const selectAll = { type: 'keyDown', key: 'a', code: 'KeyA', windowsVirtualKeyCode: 65, modifiers: 2 }
+      await page.send('Input.dispatchKeyEvent', { ...selectAll, commands: ['selectAll'] })
+      await page.press('Backspace')
+      for (const each of text) await page.send('Input.insertText', { text: each })
+    }
+    const offers = (name: string) =>
+      page.until(
+        `[...${editor}.querySelectorAll('.cm-completionLabel')].some((each) => each.textContent === '${name}')`,
+      )
+    await page.evaluate(`${editor}.querySelector('.cm-content').focus()`)
+    for (const line of ['SELECT count() AS n', 'SELECT 1 AS day', 'ORDER BY hour', 'FROM runs', 'SELECT coun']) {
+      await replaceBy(line)
+      if (!/ AS | BY /.test(line)) await page.until(`${editor}.querySelector('.cm-tooltip-autocomplete')`)
+      await page.press('Enter')
+      expect(await lines()).toEqual([line, ''])
+    }
+    await replaceBy('SELECT toStartOfH')
+    await offers('toStartOfHour')
+    await page.press('Tab')
+    expect(await lines()).toEqual(['SELECT toStartOfHour'])
+    await replaceBy('SELECT 1 AS hourly GROUP BY hou')
+    await offers('hourly')
+    await page.press('Escape')
+    await replaceBy('SELECT 1')
+    const at = `(({ left, bottom }) => ({ x: left + 120, y: bottom - 12 }))(document.querySelector('.editor').getBoundingClientRect())`
+    const click = { ...(await page.evaluate<object>(at)), button: 'left', clickCount: 1 }
+    await page.evaluate(`void ${editor}.querySelector('.cm-content').blur()`)
+    for (const type of ['mousePressed', 'mouseReleased'])
+      await page.send('Input.dispatchMouseEvent', { type, ...click })
+    for (const text of '+2') await page.send('Input.insertText', { text })
+    expect(await lines()).toEqual(['SELECT 1+2'])
+  })
+
+  test('a dialog begins at its field, so that a name that is typed is kept', async () => {
+    await page.click('.view-tools button', 'Save')
+    await page.until(`document.activeElement.matches('dialog form input')`)
+    await page.send('Input.insertText', { text: 'three' })
+    await page.press('Enter')
+    await page.until(`!document.querySelector('dialog') && location.hash.includes('saved=')`)
+  })
+
   test('the chart of a query has a line for each value of a column, where several rows have the same time', async () => {
     const rows = `[(0, 'some', 1), (0, 'most', 9), (9, 'most', 8), (9, 'some', 2)]`
     const query = `SELECT toDateTime(row.1) AS at, row.2 AS kind, row.3 AS n FROM (SELECT arrayJoin(${rows}) AS row)`

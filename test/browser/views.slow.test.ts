@@ -136,6 +136,8 @@ describe.skipIf(chromium === null)('the views of the dashboard (need a Chromium)
     const isSeen = (selector: string) => `(({ left, right, width, height }) =>
       left >= 0 && right <= innerWidth && width > 0 && height > 0)(document.querySelector('${selector}').getBoundingClientRect())`
     for (const selector of ['.tail-row .clock', '.tail-row .preview']) await page.until(isSeen(selector))
+    const { agentId } = await newAgent(service.api, { name: 'unknown_service:a_program_without_a_name' })
+    await service.api('POST', `/api/v1/agents/${agentId}/keys`, { name: 'a_name_without_any_space_in_it' })
     const { data } = await service.api('POST', '/api/v1/keys', { name: 'to be revoked' })
     await page.go('#/keys')
     await page.shows('.keys td', 'to be revoked')

@@ -173,11 +173,17 @@ interface DialogProps {
   readonly children: ComponentChildren
 }
 
-/** A dialog over the page. The browser keeps the focus in it, and gives it back when it closes. */
+/**
+ * A dialog over the page. The browser keeps the focus in it, and gives it back when it closes. It begins at the first field,
+ * so that what is typed goes there; one that only asks begins at Close, so that Enter does no harm.
+ */
 export function Dialog({ title, close, children }: DialogProps) {
   const element = useRef<HTMLDialogElement>(null)
   const heading = useId()
-  useEffect(() => element.current?.showModal(), [])
+  useEffect(() => {
+    element.current?.showModal()
+    element.current?.querySelector<HTMLElement>('form :is(input, textarea, select)')?.focus()
+  }, [])
   return (
     <dialog ref={element} aria-labelledby={heading} onClose={close}>
       <div class="dialog-head">

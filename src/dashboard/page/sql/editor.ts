@@ -1,6 +1,16 @@
-import { autocompletion, closeBrackets, closeBracketsKeymap, completionKeymap } from '@codemirror/autocomplete'
+import {
+  acceptCompletion,
+  autocompletion,
+  type CompletionContext,
+  type CompletionSource,
+  closeBrackets,
+  closeBracketsKeymap,
+  completionKeymap,
+  completionStatus,
+  moveCompletionSelection,
+} from '@codemirror/autocomplete'
 import { defaultKeymap, history, historyKeymap } from '@codemirror/commands'
-import { SQLDialect, type SQLNamespace, sql } from '@codemirror/lang-sql'
+import { keywordCompletionSource, SQLDialect, type SQLNamespace, schemaCompletionSource } from '@codemirror/lang-sql'
 import { bracketMatching, HighlightStyle, syntaxHighlighting } from '@codemirror/language'
 import { type Diagnostic, setDiagnostics } from '@codemirror/lint'
 import { Compartment, EditorState } from '@codemirror/state'
@@ -59,8 +69,10 @@ const COLOURS = HighlightStyle.define([
 const THEME = EditorView.theme({
   '&': { backgroundColor: 'var(--sunk)', color: 'var(--text)', fontSize: '13px', borderRadius: '8px' },
   '&.cm-focused': { outline: '2px solid var(--accent)' },
-  '.cm-scroller': { fontFamily: 'var(--mono)', lineHeight: '1.6', minHeight: '132px', maxHeight: '44vh' },
+  '.cm-scroller': { fontFamily: 'var(--mono)', lineHeight: '1.6', maxHeight: '44vh' },
   '.cm-gutters': { backgroundColor: 'transparent', color: 'var(--soft)', border: 'none' },
+  // The content is as high as the box, so that a click anywhere in it sets the caret.
+  '.cm-content, .cm-gutter': { minHeight: '132px' },
   '.cm-content': { caretColor: 'var(--text)' },
   '.cm-cursor': { borderLeftColor: 'var(--text)' },
   '.cm-placeholder': { color: 'var(--soft)' },
@@ -84,7 +96,7 @@ const THEME = EditorView.theme({
  */
 export function createEditor({ parent, text, onChange, onRun }: EditorOptions): Editor {
   const root = parent.shadowRoot ?? parent.attachShadow({ mode: 'open' })
-  const language = new Compartment()
+  const completion = new Compartment()
   const run = () => {
     onRun()
     return true
@@ -102,15 +114,21 @@ export function createEditor({ parent, text, onChange, onRun }: EditorOptions): 
         highlightSpecialChars({ render: shownCharacter }),
         bracketMatching(),
         closeBrackets(),
-        autocompletion({ icons: false }),
         placeholder('SELECT …'),
         EditorView.lineWrapping,
         EditorView.contentAttributes.of({ 'aria-label': 'Query' }),
-        language.of(languageOf({})),
+        CLICKHOUSE.extension,
+        completion.of(completionOf({})),
         syntaxHighlighting(COLOURS),
         THEME,
-        // Tab leaves the editor, as people with a keyboard expect.
-        keymap.of([...closeBracketsKeymap, ...completionKeymap, ...historyKeymap, ...defaultKeymap]),
+        // Tab leaves the editor, as people with a keyboard expect, unless it takes an offered completion.
+        keymap.of([
+          { key: 'Tab', run: acceptFirst },
+          ...closeBracketsKeymap,
+          ...completionKeymap,
+          ...historyKeymap,
+          ...defaultKeymap,
+        ]),
         EditorView.updateListener.of(({ docChanged, state }) => docChanged && onChange(state.doc.toString())),
       ],
     }),
@@ -120,7 +138,7 @@ export function createEditor({ parent, text, onChange, onRun }: EditorOptions): 
       if (to !== view.state.doc.toString())
         view.dispatch({ changes: { from: 0, to: view.state.doc.length, insert: to } })
     },
-    setSchema: (tables) => view.dispatch({ effects: language.reconfigure(languageOf(tables)) }),
+    setSchema: (tables) => view.dispatch({ effects: completion.reconfigure(completionOf(tables)) }),
     setProblem: (position, message) =>
       view.dispatch(setDiagnostics(view.state, diagnostics(view.state, position, message))),
     focus: () => view.focus(),
@@ -137,9 +155,43 @@ function shownCharacter(code: number, description: string | null): HTMLElement {
   return shown
 }
 
-function languageOf(tables: Readonly<Record<string, readonly string[]>>) {
+/**
+ * Nothing is chosen until an arrow key or Tab, so that Enter is a line break. What the query names itself comes first, and
+ * keywords are in capitals; functions are not, because ClickHouse distinguishes their case.
+ */
+function completionOf(tables: Readonly<Record<string, readonly string[]>>) {
   const schema: SQLNamespace = { ...tables }
-  return sql({ dialect: CLICKHOUSE, schema, upperCaseKeywords: true })
+  const keywords = keywordCompletionSource(CLICKHOUSE, false, (label, type) =>
+    type === 'keyword' ? { label: label.toUpperCase(), type, boost: -1 } : { label, type },
+  )
+  const sources = [aliasesOf, schemaCompletionSource({ dialect: CLICKHOUSE, schema }), keywords]
+  return autocompletion({
+    icons: false,
+    selectOnOpen: false,
+    interactionDelay: 0,
+    filterStrict: true,
+    override: sources.map(unlessNaming),
+  })
+}
+
+/** Nothing is offered for a name that is being made up. */
+function unlessNaming(source: CompletionSource): CompletionSource {
+  return (context) => (context.matchBefore(/\bas\s+\w*$/i) === null ? source(context) : null)
+}
+
+/** The names that the query gives to its columns and subqueries. */
+function aliasesOf(context: CompletionContext) {
+  const word = context.matchBefore(/\w+$/)
+  if (word === null || /[.'"`]/.test(context.state.sliceDoc(word.from - 1, word.from))) return null
+  const named = context.state.doc.toString().matchAll(/\bas\s+([a-z_]\w*)|\b([a-z_]\w*)\s+as\s*\(/gi)
+  const names = new Set([...named].map(([, column, subquery]) => (column ?? subquery) as string))
+  return { from: word.from, options: [...names].map((label) => ({ label, type: 'variable', boost: 50 })) }
+}
+
+function acceptFirst(view: EditorView): boolean {
+  if (completionStatus(view.state) !== 'active') return false
+  if (!acceptCompletion(view)) moveCompletionSelection(true)(view) && acceptCompletion(view)
+  return true
 }
 
 /** The word at the position, or the one before the end. */
