@@ -6,9 +6,10 @@ import packageJson from '../../package.json'
 import { newAgent } from '../support/api.ts'
 import { callTurn, startHostedRig } from '../support/hosted-rig.ts'
 import { runTool } from '../support/processes.ts'
-import { PACKAGE, packagingPython, python, runPython, startPython } from '../support/python.ts'
+import { PACKAGE, python, runPython, startPython } from '../support/python.ts'
 import { freePort, spawnService, startTestService, type TestService } from '../support/service.ts'
 import { temporaryDirectory } from '../support/teardown.ts'
+import { packagingPython } from '../support/tools.ts'
 
 /** The Python client (docs/client.md#python), with real programs and the running service. */
 
@@ -354,8 +355,9 @@ print(json.dumps([rows, owner.request("GET", "/api/v1/runs/" + run.run_id)["stat
 })
 
 /** Building needs setuptools, wheel and venv. Without them the test is reported as skipped, with this name. */
-const withPackaging = test.skipIf(packagingPython === null)
-const packaging = packagingPython === null ? ' (python3 has no setuptools, wheel and venv)' : ''
+const builder = packagingPython()
+const withPackaging = test.skipIf(builder === undefined)
+const packaging = builder === undefined ? ' (python3 has no setuptools, wheel and venv)' : ''
 
 withPackaging(
   `the package of the Python client installs offline and reports a run${packaging}`,
@@ -363,10 +365,10 @@ withPackaging(
     const [folder, project] = [await temporaryDirectory(), await temporaryDirectory()]
     await cp(PACKAGE, project, { recursive: true })
     const build = 'import sys; from setuptools.build_meta import build_wheel; print(build_wheel(sys.argv[1]))'
-    const built = await runTool([packagingPython!, '-c', build, folder], project)
+    const built = await runTool([builder!, '-c', build, folder], project)
     const wheel = built.trim().split('\n').at(-1)
     expect(wheel).toBe(`agent_run_service-${packageJson.version}-py3-none-any.whl`)
-    await runTool([packagingPython!, '-m', 'venv', 'venv'], folder)
+    await runTool([builder!, '-m', 'venv', 'venv'], folder)
     const own = join(folder, 'venv', 'bin', 'python3')
     await runTool([own, '-m', 'pip', 'install', '--no-index', '--no-deps', join(folder, wheel!)], folder)
     const code = `from agent_run_service import Client

@@ -1,4 +1,5 @@
 import { spawnSync } from 'node:child_process'
+import { readdirSync, readFileSync } from 'node:fs'
 import { atEnd } from './teardown.ts'
 
 export interface Process {
@@ -8,13 +9,32 @@ export interface Process {
 
 /** The direct children of a process. */
 export function childrenOf(pid: number): Process[] {
+  return process.platform === 'linux' ? childrenInProc(pid) : childrenOfPs(pid)
+}
+
+/** On Linux without `ps`, which not every machine has. */
+function childrenInProc(parent: number): Process[] {
+  const pids = readdirSync('/proc').filter((name) => /^\d+$/.test(name))
+  return pids.flatMap((pid) => {
+    try {
+      // The name before the state may contain spaces and parentheses.
+      const [, ppid] = /^.*\) \S (\d+) /s.exec(readFileSync(`/proc/${pid}/stat`, 'utf8')) ?? []
+      if (Number(ppid) !== parent) return []
+      const command = readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ').trim()
+      return [{ pid: Number(pid), command }]
+    } catch {
+      // It has ended meanwhile.
+      return []
+    }
+  })
+}
+
+function childrenOfPs(parent: number): Process[] {
   const { stdout } = spawnSync('ps', ['-eo', 'pid=,ppid=,args='], { encoding: 'utf8' })
-  return stdout
-    .split('\n')
-    .map((line) => /^\s*(\d+)\s+(\d+)\s+(.*)$/.exec(line))
-    .flatMap((match) =>
-      match !== null && Number(match[2]) === pid ? { pid: Number(match[1]), command: match[3] } : [],
-    )
+  const lines = stdout.split('\n').map((line) => /^\s*(\d+)\s+(\d+)\s+(.*)$/.exec(line))
+  return lines.flatMap((match) =>
+    match !== null && Number(match[2]) === parent ? [{ pid: Number(match[1]), command: match[3]! }] : [],
+  )
 }
 
 /** All descendants of a process. */

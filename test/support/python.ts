@@ -4,13 +4,6 @@ import { atEnd, shared, temporaryDirectory } from './teardown.ts'
 
 export const PACKAGE = join(import.meta.dir, '..', '..', 'src', 'client', 'python')
 export const python = Bun.which('python3')
-/** A Python that can build packages: the one of the system, where another one is first on the PATH. */
-export const packagingPython = [python, '/usr/bin/python3'].find(canBuild) ?? null
-
-function canBuild(path: string | null): path is string {
-  if (path === null) return false
-  return Bun.spawnSync([path, '-c', 'import ensurepip, setuptools, venv, wheel']).success
-}
 
 /** The Python client. A copy, because Python writes its bytecode beside it. */
 const library = shared(async () => {

@@ -9,6 +9,7 @@ import {
   startClickHouseTemplate,
   startPostgresTemplate,
 } from './stores.ts'
+import { missingTools } from './tools.ts'
 
 const ROOT = join(import.meta.dir, '..', '..')
 /** The duration of each file, so that the slowest start first. `bun run test --update-timings` rewrites it. */
@@ -42,5 +43,8 @@ export async function runTests(args: readonly string[]): Promise<number> {
     stdio: ['ignore', 'inherit', 'inherit'],
   })
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => tests.kill(signal))
-  return await tests.exited
+  const exitCode = await tests.exited
+  for (const { tests: skipped, packages } of missingTools())
+    process.stderr.write(`skipped: tests of ${skipped} (apt-get install ${packages})\n`)
+  return exitCode
 }

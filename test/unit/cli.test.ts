@@ -65,7 +65,8 @@ test.each([
   '%s %j says what is wrong, without a stack, and exits with 2',
   async (path, args, message) => {
     const program = join(import.meta.dir, '..', '..', path)
-    const { code, stdout, stderr } = await runProgram([process.execPath, program, ...args])
+    // Nothing beside Bun is on the PATH.
+    const { code, stdout, stderr } = await runProgram([process.execPath, program, ...args], { env: { PATH: '' } })
     expect({ code, stdout, stderr }).toEqual({ code: 2, stdout: '', stderr: expect.stringContaining(message) })
     expect(stderr).not.toMatch(/^ +at /m)
     expect(stderr.trim().split('\n').length).toBeLessThanOrEqual(2)
