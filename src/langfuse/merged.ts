@@ -163,8 +163,11 @@ export class Merged {
     this.union ??= ObjectUnion.of({ text: this.textOf(METADATA), start: this.start(METADATA), end: this.end(METADATA) })
     const outcome = this.union?.add({ text, start, end }, isLater) ?? 'refused'
     if (outcome === 'refused') {
-      this.settle()
-      this.union = null
+      // An earlier value changes nothing: the union stays, because reading it again for each event would take seconds.
+      if (isLater) {
+        this.settle()
+        this.union = null
+      }
       return false
     }
     if (outcome === 'changed') {

@@ -69,7 +69,7 @@ export class RunState {
   addFuture(eventId: string): void {
     if (this.future.size >= FUTURE_EVENTS_MAX) return
     this.future.add(eventId)
-    this.bytes += ENTRY_BYTES
+    this.bytes += ENTRY_BYTES + 2 * eventId.length
   }
 }
 

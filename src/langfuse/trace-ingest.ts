@@ -135,7 +135,7 @@ export class TraceIngest {
       )
       if (released.length > 0) sizes = (await this.deps.stored.find(caller, target.run, released)).sizes
     }
-    const trace = this.mergeTrace(state, events, repeats)
+    const trace = await this.mergeTrace(state, events, repeats)
     const run = await this.report(caller, { target, state, trace, isKnown }, events)
     if (run.runId !== target.runId) {
       // Another agent has begun the trace meanwhile: this is a run of its own, of which nothing is known yet.
@@ -202,9 +202,14 @@ export class TraceIngest {
     }
   }
 
-  private mergeTrace(state: RunState, { items, scan }: TraceEvents, repeats: ReadonlySet<TraceItem>): Merged | null {
+  private async mergeTrace(
+    state: RunState,
+    { items, scan, slice }: TraceEvents,
+    repeats: ReadonlySet<TraceItem>,
+  ): Promise<Merged | null> {
     let draft: Merged | null = null
     for (const item of items) {
+      if (slice.isOver) await slice.yield()
       if (item.of !== 'trace' || repeats.has(item)) continue
       draft ??= state.trace === null ? new Merged(null, scan.text) : state.trace.draft(scan.text)
       draft.isCreated = true

@@ -122,3 +122,15 @@ test('a stopped engine is reported by /readyz and replaced', async () => {
   for (const name of names) expect(dependencies[name].problem).toBe('no answer for 2000 ms')
   await eventually(async () => engine() !== pid && (await health()).status === 'ready')
 })
+
+test('an engine is not taken for dead because the service itself did not run', async () => {
+  await eventually(async () => (await service.api('GET', '/readyz', undefined, { key: null })).data.status === 'ready')
+  const pid = engine()
+  process.kill(service.pid, 'SIGSTOP')
+  // Longer than an engine may be silent.
+  await Bun.sleep(17_000)
+  process.kill(service.pid, 'SIGCONT')
+  const { key } = await newWorkspace('waking')
+  expect(await eventually(async () => (await ask('select 1 as n', key)).status === 200)).toBe(true)
+  expect(engine()).toBe(pid)
+})

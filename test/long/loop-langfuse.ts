@@ -43,6 +43,12 @@ const BODIES: Readonly<Record<string, () => string>> = {
         event('trace-create', `{"id":"${TRACE}","metadata":{"member ${i}":"${'m'.repeat(200)}"}}`),
       ).join(),
     ),
+  '9,900 earlier texts as metadata of a trace with a large object': () => {
+    const first = event('trace-create', `{"id":"${TRACE}","metadata":{${membersOf(60_000)}}}`).replace('09:30', '09:31')
+    return batchOf(
+      [first, ...Array.from({ length: 9_900 }, () => event('trace-create', `{"id":"${TRACE}","metadata":"x"}`))].join(),
+    )
+  },
   'a batch after another': () =>
     `{${`"batch":[${'1,'.repeat(9_999)}1],`}${repeated('"batch":[],', '"batch":[]', FULL - 20_000)}}`,
   'a long escaped event id': () =>

@@ -144,15 +144,20 @@ function supervise(first: Child, start: Start, password: string, log: Log): Embe
 
 /** @returns a function that stops the pings */
 function pingUntilSilent({ port }: Child, onSilent: () => void): () => void {
-  let answeredAt = performance.now()
+  let silentMs = 0
+  let tickedAt = performance.now()
   const timer = setInterval(() => {
-    if (performance.now() - answeredAt > SILENCE_MAX_MS) {
+    const now = performance.now()
+    // While this process did not run, or its event loop was busy, no answer could be read.
+    silentMs += Math.min(now - tickedAt, PING_INTERVAL_MS)
+    tickedAt = now
+    if (silentMs > SILENCE_MAX_MS) {
       clearInterval(timer)
       return onSilent()
     }
     fetch(`http://127.0.0.1:${port}/ping`, { signal: AbortSignal.timeout(SILENCE_MAX_MS) }).then(
       () => {
-        answeredAt = performance.now()
+        silentMs = 0
       },
       () => {},
     )
