@@ -1,13 +1,11 @@
 import { join } from 'node:path'
+import { type PageBundle, pageBundle } from '../http/page-bundle.ts'
 
-/**
- * The reference page: Swagger UI from its npm package, so that it works on a machine without internet access. Its content
- * security policy forbids loading anything from other servers.
- */
+/** Nothing is loaded from other servers, so that the page works on a machine without internet access. */
 const POLICY = [
   "default-src 'none'",
   "script-src 'self'",
-  "style-src 'self' 'unsafe-inline'",
+  "style-src 'self'",
   "img-src 'self' data:",
   "connect-src 'self'",
   "base-uri 'none'",
@@ -15,44 +13,15 @@ const POLICY = [
   "frame-ancestors 'none'",
 ].join('; ')
 
-/** The headers of the page and of everything that it loads. */
+const SECURITY_HEADERS = { 'content-security-policy': POLICY, 'x-content-type-options': 'nosniff' }
+
+/** The headers of the OpenAPI document and of the guides. */
 export function docsHeaders(type: string): Record<string, string> {
-  return { 'content-type': type, 'content-security-policy': POLICY, 'x-content-type-options': 'nosniff' }
+  return { 'content-type': type, ...SECURITY_HEADERS }
 }
 
-/** The start script comes first: it sets the theme before anything is drawn, and starts Swagger UI once the page is loaded. */
-export const DOCS_PAGE = `<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>Agent Run Service: API reference</title>
-<link rel="icon" href="data:,">
-<script src="/docs/start.js"></script>
-<link rel="stylesheet" href="/docs/swagger-ui.css">
-<link rel="stylesheet" href="/docs/style.css">
-<script src="/docs/swagger-ui-bundle.js" defer></script>
-</head>
-<body>
-<header class="docs-head">
-<a href="/">Dashboard</a>
-<a href="/docs/json">OpenAPI document</a>
-<button type="button" id="theme">Theme</button>
-</header>
-<main id="reference"></main>
-</body>
-</html>
-`
-
-const SCRIPT = 'text/javascript; charset=utf-8'
-const STYLE = 'text/css; charset=utf-8'
-const own = (name: string) => join(import.meta.dir, 'page', name)
-const swagger = (name: string) => Bun.resolveSync(`swagger-ui-dist/${name}`, import.meta.dir)
-
-/** The files that the page loads, by the last part of their URL. */
-export const DOCS_ASSETS: readonly { readonly name: string; readonly type: string; readonly path: string }[] = [
-  { name: 'start.js', type: SCRIPT, path: own('start.js') },
-  { name: 'style.css', type: STYLE, path: own('style.css') },
-  { name: 'swagger-ui.css', type: STYLE, path: swagger('swagger-ui.css') },
-  { name: 'swagger-ui-bundle.js', type: SCRIPT, path: swagger('swagger-ui-bundle.js') },
-]
+/** The reference page of `GET /docs`, which reads the OpenAPI document. */
+export function docsPage(): PageBundle {
+  const entry = join(import.meta.dir, 'page', 'index.html')
+  return pageBundle({ entry, publicPath: '/docs/assets/', headers: SECURITY_HEADERS })
+}

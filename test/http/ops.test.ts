@@ -9,7 +9,7 @@ import { postgresProxy } from '../support/tcp-proxy.ts'
 
 const database = await freshDatabase()
 const proxy = await postgresProxy(database.url)
-const { api, url } = await startTestService({
+const { api, url, workspaceKey } = await startTestService({
   DATABASE_URL: proxy.url,
   RATE_LIMIT_READS_PER_MINUTE: '1234',
   RATE_LIMIT_QUERIES_PER_MINUTE: '300',
@@ -93,17 +93,15 @@ test('the API reference page loads nothing from other origins', async () => {
   for (const path of page.text.match(/(?<=(src|href)=")\/[^"]+/g) ?? []) expect((await open(path)).status).toBe(200)
 })
 
-test.each([
-  '/docs',
-  '/docs/start.js',
-  '/docs/json',
-  '/docs/style.css',
-  '/docs/swagger-ui.css',
-  '/docs/swagger-ui-bundle.js',
-])('%s is read as what it is, and in no frame', async (path) => {
-  const { status, headers } = await open(path)
-  expect({ status, sniffing: headers.get('x-content-type-options') }).toEqual({ status: 200, sniffing: 'nosniff' })
-  expect(headers.get('content-security-policy')).toMatch(/^default-src 'none'.*frame-ancestors 'none'/)
+test('the API reference and what it loads are read as what they are, and in no frame', async () => {
+  const page = await open('/docs')
+  const assets = page.text.match(/\/docs\/assets\/[^"]+/g) ?? []
+  expect(assets.length).toBeGreaterThan(1)
+  for (const path of ['/docs', '/docs/json', ...assets]) {
+    const { status, headers } = await open(path)
+    expect({ status, sniffing: headers.get('x-content-type-options') }).toEqual({ status: 200, sniffing: 'nosniff' })
+    expect(headers.get('content-security-policy')).toMatch(/^default-src 'none'.*frame-ancestors 'none'/)
+  }
 })
 
 const chromium = await findChromium()
@@ -114,11 +112,11 @@ test.skipIf(chromium === null)(
     const page = await launch(chromium as string)
     await page.open(`${url}/docs`)
     const shown = `(async () => {
-    for (let i = 0; i < 500 && document.querySelectorAll('.opblock').length < 20; i++) await new Promise((r) => setTimeout(r, 20))
-    return document.querySelectorAll('.opblock').length + ' ' + document.querySelector('.title')?.textContent
+    for (let i = 0; i < 500 && document.querySelectorAll('.operation').length < 20; i++) await new Promise((r) => setTimeout(r, 20))
+    return document.querySelectorAll('.operation').length + ' ' + document.querySelector('.title')?.textContent
   })()`
     expect(await page.evaluate<string>(shown)).toMatch(/^\d{2,3} Agent Run Service/)
-    const isDark = `document.documentElement.classList.contains('dark-mode')`
+    const isDark = `getComputedStyle(document.body).backgroundColor === 'rgb(22, 24, 29)'`
     for (const value of ['dark', 'light']) {
       await page.send('Emulation.setEmulatedMedia', { features: [{ name: 'prefers-color-scheme', value }] })
       await eventually(async () => (await page.evaluate<boolean>(isDark)) === (value === 'dark'))
@@ -135,6 +133,16 @@ test.skipIf(chromium === null)(
     expect(await page.evaluate<string>(`${samples}.querySelector('pre').textContent`)).toContain(`curl ${url}/api/`)
     await page.evaluate(`${samples}.querySelectorAll('[aria-pressed]')[1].click()`)
     await eventually(() => page.evaluate<boolean>(`${samples}.querySelector('pre').textContent.includes('import {')`))
+    // A call with the key of the page.
+    await page.evaluate(`location.hash = '#/Runs/listRuns'`)
+    const form = `document.querySelector('#operations-Runs-listRuns form')`
+    await eventually(() => page.evaluate<boolean>(`${form} !== null`))
+    await page.evaluate(`((key) => (key.value = '${workspaceKey}', key.dispatchEvent(new Event('input'))))
+      (document.querySelector('.docs-head input'))`)
+    await page.evaluate(`${form}.querySelector('[name="query limit"]').value = '1', ${form}.requestSubmit()`)
+    await eventually(() =>
+      page.evaluate<boolean>(`/200.*"next_cursor": null/s.test(${form}.querySelector('output')?.textContent)`),
+    )
     expect(page.complaints).toEqual([])
     expect(page.requests.filter((address) => !address.startsWith(url) && !address.startsWith('data:'))).toEqual([])
   },

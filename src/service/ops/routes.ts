@@ -2,7 +2,7 @@ import { type AnyElysia, Elysia } from 'elysia'
 import { ApiError } from '../../base/errors.ts'
 import type { MetricsText } from '../../base/metrics.ts'
 import type { Config } from '../../config/config.ts'
-import { DOCS_ASSETS, DOCS_PAGE, docsHeaders } from '../../openapi/docs-page.ts'
+import { docsHeaders, docsPage } from '../../openapi/docs-page.ts'
 import { guideRoutes } from '../../openapi/guide-routes.ts'
 import { checkHealth, type HealthDeps } from './health.ts'
 import { Alive, PublishedLimits, publishedLimits, Ready } from './schema.ts'
@@ -82,16 +82,14 @@ async function readiness(deps: HealthDeps) {
 
 function docs({ app: service, version }: OpsDeps) {
   let document: string | undefined
-  const app = new Elysia({ name: 'docs', detail: { hide: true } })
-    .get('/docs', () => new Response(DOCS_PAGE, { headers: docsHeaders('text/html; charset=utf-8') }))
+  const bundle = docsPage()
+  return new Elysia({ name: 'docs', detail: { hide: true } })
+    .get('/docs', ({ request }) => bundle.page(request))
+    .get('/docs/assets/:file', ({ request, params }) => bundle.asset(request, params.file))
     .get('/docs/json', async () => {
       // Loaded with the first request: its generator would slow every start.
       const { openApiDocument } = await import('../../openapi/openapi.ts')
       document ??= JSON.stringify(openApiDocument(service(), version))
       return new Response(document, { headers: docsHeaders('application/json') })
     })
-  for (const { name, type, path } of DOCS_ASSETS) {
-    app.get(`/docs/${name}`, () => new Response(Bun.file(path), { headers: docsHeaders(type) }))
-  }
-  return app
 }
