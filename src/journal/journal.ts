@@ -1,3 +1,4 @@
+import { ApiError } from '../base/errors.ts'
 import type { DeliveryRow, EventBatch, RunRow, ScoreBatch, SystemEventRow, TaskToAppend } from './rows.ts'
 
 /**
@@ -25,8 +26,8 @@ export interface JournalReader {
 
   /**
    * Returns the durable frames that hold rows after `afterSeq`, in order, up to about `maxBytes`. Empty when there are
-   * none: then everything between `afterSeq` and {@link endSeq} at the time of the call is a gap. Frames are returned
-   * whole, even if some rows are at or before `afterSeq`. A block may be overwritten once every registered consumer has
+   * none: then everything between `afterSeq` and {@link endSeq} at the time of the call is a gap, see {@link endOfGap}. Frames
+   * are returned whole, even if some rows are at or before `afterSeq`. A block may be overwritten once every registered consumer has
    * released its rows; readers that are not registered must copy what they keep.
    */
   read(afterSeq: number, maxBytes: number): Promise<Frame[]>
@@ -142,6 +143,22 @@ export interface Gap {
   readonly throughSeq: number
   /** Rows up to here are in ClickHouse; later ones are lost. */
   readonly loadedSeq: number
+}
+
+/**
+ * Where a reader goes on after {@link JournalReader.read} has given it nothing after `afterSeq`: at the end of the gap there.
+ * @param endSeq the journal's end before that read
+ * @throws ApiError UNAVAILABLE when the journal knows of no gap: then the rows are only out of reach, and to skip would lose them
+ */
+export function endOfGap(journal: JournalReader, afterSeq: number, endSeq: number): number {
+  if (afterSeq >= endSeq) return afterSeq
+  const gap = journal.gaps.find((each) => each.afterSeq <= afterSeq && afterSeq < each.throughSeq)
+  if (gap !== undefined) return gap.throughSeq
+  // Positions of another journal, before the first one of this.
+  const { startSeq, epoch } = journal
+  if (afterSeq + 1 < startSeq && journal.epochAt(afterSeq + 1) === epoch) return startSeq - 1
+  const message = `the journal gives no rows after position ${afterSeq}, and knows of no gap there; try again`
+  throw new ApiError('UNAVAILABLE', message, { retryAfterSeconds: 1 })
 }
 
 /** What an activity is about: the rows that feeds show. */

@@ -3,7 +3,7 @@ import { ApiError } from '../base/errors.ts'
 import type { Log } from '../base/log.ts'
 import type { Loop } from '../base/loops.ts'
 import { Wakeup } from '../base/wakeup.ts'
-import { type Frame, type JournalReader, lastSeqOf } from '../journal/journal.ts'
+import { endOfGap, type Frame, type JournalReader, lastSeqOf } from '../journal/journal.ts'
 import type { Activity } from './activity.ts'
 import { ChannelSet, type Subscription, type WorkspaceChannels } from './channel.ts'
 import { FairShare, TimeSlice } from './fair-share.ts'
@@ -145,17 +145,17 @@ export class Replay {
       this.askHistory(signal)
       return
     }
-    const { endSeq } = journal
-    let frames: readonly Frame[] | null = journal.recent(position, CHUNK_BYTES)
-    if (frames === null) {
-      frames = await this.readFiles(position)
+    const recent = journal.recent(position, CHUNK_BYTES)
+    const isInMemory = recent !== null && recent.length > 0
+    const chunk = isInMemory ? chunkOf(recent) : await this.readFiles(position)
+    if (!isInMemory) {
       const isKnown = this.areRevocationsKnown()
       if (isKnown !== true) return void (await isKnown)
     }
     // Segments may have been dropped in the meantime; then history has their rows.
-    if (frames === null || position + 1 < journal.startSeq) return
+    if (chunk === null || position + 1 < journal.startSeq) return
+    const { frames, resumedSeq } = chunk
     // A damaged frame was set aside: subscriptions that need it get a gap.
-    const resumedSeq = frames.length === 0 ? endSeq : frames[0].firstSeq - 1
     if (resumedSeq > position) this.skipTo(resumedSeq, position)
     if (frames.length > 0) await this.serve(frames, position)
     this.sweep(Math.max(resumedSeq, endOf(frames, position)))
@@ -165,11 +165,13 @@ export class Replay {
     if (!this.isForNewest) this.sweptTo = to
   }
 
-  /** Frames after `position` from the files; null when they cannot be read. */
-  private async readFiles(position: number): Promise<readonly Frame[] | null> {
+  /** What follows `position` in the files; null when they cannot be read. */
+  private async readFiles(position: number): Promise<Chunk | null> {
     const { journal } = this.deps
+    const { endSeq } = journal
     try {
-      return upToGap(await journal.read(position, CHUNK_BYTES))
+      const frames = upToGap(await journal.read(position, CHUNK_BYTES))
+      return frames.length > 0 ? chunkOf(frames) : { frames, resumedSeq: endOfGap(journal, position, endSeq) }
     } catch (error) {
       // The file was dropped before it could be opened.
       if (position + 1 < journal.startSeq) return null
@@ -335,6 +337,16 @@ export class Replay {
     const unreadable = new ApiError('INTERNAL', 'the feed cannot be replayed', { cause })
     subscription.outlet.failed(cause instanceof ApiError ? cause : unreadable)
   }
+}
+
+/** Frames, and the position before them: subscriptions that are further back get a gap. */
+interface Chunk {
+  readonly frames: readonly Frame[]
+  readonly resumedSeq: number
+}
+
+function chunkOf(frames: readonly Frame[]): Chunk {
+  return { frames, resumedSeq: frames[0].firstSeq - 1 }
 }
 
 /** A subscription, and what it is to be sent. */

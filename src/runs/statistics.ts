@@ -6,7 +6,7 @@ import { Wakeup } from '../base/wakeup.ts'
 import { eventsOfType } from '../clickhouse/native-reader.ts'
 import { createPrices, type PricesOnDemand } from '../conventions/prices.ts'
 import { SharedSlice } from '../http/shared-slice.ts'
-import { type Frame, type Journal, lastSeqOf } from '../journal/journal.ts'
+import { endOfGap, type Frame, type Journal, lastSeqOf } from '../journal/journal.ts'
 import type { Sql } from '../postgres/connect.ts'
 import { roundedUsd } from './rows.ts'
 import { LIVE_RUN_STATUSES } from './state.ts'
@@ -143,8 +143,7 @@ async function gather(journal: Journal, position: number, tallies: Tallies): Pro
   while (tallies.size < RUNS_PER_WRITE_MAX) {
     const { endSeq } = journal
     const frames = await journal.read(seq, READ_BYTES)
-    // The positions up to `endSeq` are a gap.
-    if (frames.length === 0) return Math.max(seq, endSeq)
+    if (frames.length === 0) return endOfGap(journal, seq, endSeq)
     for (const frame of frames) await tallies.add(frame)
     seq = lastSeqOf(frames[frames.length - 1])
   }

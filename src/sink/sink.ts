@@ -4,7 +4,7 @@ import type { Log } from '../base/log.ts'
 import { type Loop, Loops } from '../base/loops.ts'
 import { Wakeup } from '../base/wakeup.ts'
 import type { ColumnarClient } from '../clickhouse/client.ts'
-import { type Frame, type Journal, lastSeqOf, type RowKind } from '../journal/journal.ts'
+import { endOfGap, type Frame, type Journal, lastSeqOf, type RowKind } from '../journal/journal.ts'
 import type { SinkPositionStore } from './position.ts'
 
 /**
@@ -170,7 +170,7 @@ export class Sink implements LoadProgress {
       const started = performance.now()
       const { endSeq } = this.options.journal
       const batch = await this.readBatch(loaded)
-      if (batch.length === 0) await this.skipTo(endSeq)
+      if (batch.length === 0) await this.skipTo(endOfGap(this.options.journal, loaded, endSeq))
       else await this.load(batch, lastSeqOf(batch[batch.length - 1]), loop)
       loop.succeeded()
       const pauseMs = (this.options.intervalMs ?? INTERVAL_MS) - (performance.now() - started)
@@ -231,9 +231,9 @@ export class Sink implements LoadProgress {
     let position = afterSeq
     while (position < lastSeq) {
       const frames = await this.options.journal.read(position, READ_BYTES)
-      if (frames.length === 0) break
       batch.push(...frames.filter((frame) => lastSeqOf(frame) <= lastSeq))
-      position = lastSeqOf(frames[frames.length - 1])
+      position =
+        frames.length > 0 ? lastSeqOf(frames[frames.length - 1]) : endOfGap(this.options.journal, position, lastSeq)
     }
     return batch
   }

@@ -396,3 +396,17 @@ function changed<Name extends keyof LocalJournal>(journal: LocalJournal, name: N
     },
   })
 }
+
+test('a feed whose activity the journal does not give at the moment fails, to be resumed: it is told no gap', async () => {
+  const { journal, hub, run, workspaceId } = await hubOn({}, (whole) => {
+    const nothing = { read: async () => [], recent: () => null }
+    return new Proxy(whole, { get: (of, name) => Reflect.get(name in nothing ? nothing : of, name, of) })
+  })
+  await journal.appendEvents(batchOf(run, [{ type: 'e' }]))
+  const told: unknown[] = []
+  const { promise, resolve } = Promise.withResolvers<ApiError>()
+  const observed = outlet({ gap: (...gap) => told.push(gap), failed: resolve })
+  hub.subscribe({ workspaceId, filter: EVERYTHING, afterSeq: 0, outlet: observed })
+  expect(await promise).toMatchObject({ code: 'UNAVAILABLE' })
+  expect(told).toEqual([])
+})

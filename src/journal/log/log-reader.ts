@@ -1,7 +1,7 @@
 import { ApiError } from '../../base/errors.ts'
 import type { Log } from '../../base/log.ts'
 import { Wakeup } from '../../base/wakeup.ts'
-import { type Epoch, epochAt, type Frame, type Gap, type JournalReader, lastSeqOf } from '../journal.ts'
+import { type Epoch, endOfGap, epochAt, type Frame, type Gap, type JournalReader, lastSeqOf } from '../journal.ts'
 import { FrameTail } from './frame-tail.ts'
 import { type StoredLog, shuttingDown } from './storage.ts'
 
@@ -85,8 +85,7 @@ export abstract class LogReader implements JournalReader {
       }
       if (frames.length > 0) continue
       if (this.closed) return
-      // Everything up to there is a gap.
-      position = Math.max(position, end)
+      position = endOfGap(this, position, end)
       await this.waitPast(position, signal)
     }
   }

@@ -101,9 +101,10 @@ export class Chain {
     if (opened === undefined) return this.skip(point, 1, 'a state message is damaged or forged')
     const { state, check } = opened
     this.chained.adopt(state.epoch)
-    // A journal that has never assigned a position has no gap: earlier positions belong to another journal.
+    // Earlier positions belong to another journal if this one has never assigned any; ClickHouse lacks those after `loadedSeq`.
     const isFirst = point.nextSeq === 1 && state.foundSeq === 0
-    this.compare(point, state.before, isFirst ? point.nextSeq : state.endSeq + 1, state.loadedSeq)
+    const expected = isFirst ? { ...point, nextSeq: state.loadedSeq + 1 } : point
+    this.compare(expected, state.before, state.endSeq + 1, state.loadedSeq)
     const nextSeq = Math.max(point.nextSeq, state.endSeq + 1)
     return { kind: 'state', state, next: { ...point, streamSeq: point.streamSeq + 1, nextSeq, before: check } }
   }
@@ -136,7 +137,12 @@ export class Chain {
   }
 }
 
-function isPart(message: StreamMessage | null, { groupSeq, parts, generation }: MessageHead, index: number): boolean {
+/** Whether a message is the part with this index of the group that `head` belongs to. */
+export function isPart(
+  message: StreamMessage | null,
+  { groupSeq, parts, generation }: MessageHead,
+  index: number,
+): boolean {
   const head = message?.head
   return (
     head?.kind === 'commit' &&

@@ -55,8 +55,9 @@ export async function openNatsJournal(options: NatsJournalOptions): Promise<LogJ
   if (endSeq > found.endSeq || decision.newEpoch) {
     await storage.publishState({ foundSeq: found.endSeq, endSeq, loadedSeq })
   }
-  // A journal that has never assigned a position has no gap: earlier positions belong to another journal.
-  if (found.endSeq > 0) log.gapList.add({ afterSeq: intactSeq, throughSeq: endSeq, loadedSeq })
+  // Earlier positions belong to another journal if this one has never assigned any; ClickHouse lacks those after `loadedSeq`.
+  const afterSeq = found.endSeq > 0 ? intactSeq : loadedSeq
+  log.gapList.add({ afterSeq, throughSeq: endSeq, loadedSeq })
   const outboxIds = await answered(settleMs, () => outboxIdsAt(log, outbox))
   const { receivedAt } = storage
   return new LogJournal(storage, { endSeq, receivedAt, outboxIds, consumers }, { paceBytes: PACE_BYTES, ...options })

@@ -1,6 +1,6 @@
 import type { Epoch } from '../journal.ts'
 import { NO_CHECK } from '../log/frame.ts'
-import { type ReadCommit, readCommit } from './chain.ts'
+import { isPart, type ReadCommit, readCommit } from './chain.ts'
 import type { NatsLog } from './log.ts'
 import { NO_OUTBOX, type Outbox, openState, type StreamMessage } from './message.ts'
 
@@ -55,12 +55,24 @@ export async function findEnd(log: NatsLog): Promise<FoundEnd> {
       const endSeq = Math.max(intactSeq, claimedSeq)
       return { streamSeq, endSeq, intactSeq, intactStreamSeq: at, ...rest, generation, receivedAt }
     }
-    // A group that lacks its last part was never acknowledged.
-    if (isComplete) claimedSeq = Math.max(claimedSeq, head.endSeq)
-    at = Math.min(at, head.groupSeq) - 1
+    // A group that lacks its last part was never acknowledged, nor one that has another owner's message in its place.
+    if (isComplete && !(await isVoid(log, message))) claimedSeq = Math.max(claimedSeq, head.endSeq)
+    // One by one: late parts of an earlier owner's group may follow whole commits of its successor.
+    at--
   }
   const nothing = { intactSeq: 0, intactStreamSeq: 0, epoch: undefined, check: NO_CHECK, outbox: NO_OUTBOX }
   return { ...nothing, streamSeq, endSeq: claimedSeq, generation, receivedAt }
+}
+
+/** Whether other messages have taken the places of some parts of the group that ends with `message`. */
+async function isVoid({ stream }: NatsLog, { head, streamSeq }: StreamMessage): Promise<boolean> {
+  if (head?.kind !== 'commit') return false
+  for (let at = head.groupSeq; at < streamSeq; at++) {
+    const part = await stream.getFromLeader(at)
+    // One that is missing or damaged may have been a part.
+    if (part?.head !== undefined && !isPart(part, head, at - head.groupSeq)) return true
+  }
+  return false
 }
 
 async function intactAt(
@@ -88,6 +100,6 @@ export async function commitAt(log: NatsLog, streamSeq: number): Promise<ReadCom
     Array.from({ length: head.parts - 1 }, (_, index) => stream.getFromLeader(streamSeq + index + 1)),
   )
   const parts = [first, ...rest]
-  const isWhole = parts.every((part, index) => part?.head?.groupSeq === streamSeq && part.head.part === index)
+  const isWhole = parts.every((part, index) => isPart(part, head, index))
   return isWhole ? readCommit(log, head, parts as StreamMessage[]) : undefined
 }

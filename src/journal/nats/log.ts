@@ -95,7 +95,11 @@ export class NatsLog implements StoredLog, ChainedLog {
     let bytes = 0
     while (bytes < maxBytes && point.streamSeq <= this.endStreamSeq) {
       const found = await this.steps(point, this.endStreamSeq, maxBytes - bytes)
-      if (found.length === 0) break
+      if (found.length === 0) {
+        if (frames.length > 0) break
+        // Everything up to `endStreamSeq` was acknowledged: what a leader does not have yet is not a gap.
+        throw new BehindError(this.stream.name, point.streamSeq)
+      }
       for (const step of found) {
         point = step.next
         if (step.kind !== 'commit') continue

@@ -35,10 +35,14 @@ export async function publishAll(stream: Stream, messages: readonly Outgoing[], 
   const outcomes = await Promise.all(messages.map((message) => attempt(stream, message)))
   for (const [index, message] of messages.entries()) {
     let outcome = outcomes[index]
+    let isUnsettled = false
     while (outcome !== 'stored') {
+      isUnsettled ||= outcome === 'unknown'
       if (outcome === 'full') {
-        // A later part without an answer might still be stored, in the place of another commit.
-        if (outcomes.slice(index + 1).includes('unknown')) throw new Error('a refused group is unsettled')
+        // Servers check their limits before ids, so an earlier attempt without an answer may be stored. A later part without
+        // one might still be stored, in the place of another commit.
+        isUnsettled ||= outcomes.slice(index + 1).includes('unknown')
+        if (isUnsettled) throw new Error('a refused group is unsettled')
         throw new RefusedError(journalFull(), index)
       }
       const mayBeStored = outcome === 'duplicate' || outcome === 'wrong sequence'

@@ -40,6 +40,8 @@ export class NatsStorage implements LogStorage {
   readonly pool: BufferPool
   /** Tells this owner's messages from all others. */
   private readonly ownerId = Bun.randomUUIDv7().slice(-12)
+  /** How many messages this owner has made. Part of their ids, so that two that were meant for the same place differ. */
+  private made = 0
   private lost: ApiError | undefined
   private isPublishing = false
   private soundAtMs = Number.NEGATIVE_INFINITY
@@ -122,7 +124,7 @@ export class NatsStorage implements LogStorage {
     const parts = Math.ceil(payload.length / partBytes)
     return Array.from({ length: parts }, (_, part) => ({
       streamSeq: groupSeq + part,
-      id: `${this.ownerId}.${groupSeq + part}`,
+      id: `${this.ownerId}.${++this.made}`,
       head: { ...head, part, parts, groupSeq, generation: this.options.generation },
       data: payload.subarray(part * partBytes, (part + 1) * partBytes),
     }))

@@ -113,7 +113,8 @@ export class Units {
     return marks.map(({ streamSeq, firstSeq, day }, index): Unit => {
       const next = marks[index + 1] ?? { ...last, streamSeq: end }
       const messages = next.streamSeq - streamSeq
-      return { streamSeq, firstSeq, day: messages === 1 ? day : next.day, bytes: messageBytes * messages }
+      // Whole numbers: a sum of fractions is off by a little, so that the last unit would seem to hold more than all do.
+      return { streamSeq, firstSeq, day: messages === 1 ? day : next.day, bytes: Math.round(messageBytes * messages) }
     })
   }
 }

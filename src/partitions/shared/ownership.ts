@@ -64,6 +64,7 @@ export class Ownership {
   private readonly wakeup = new Wakeup()
   private finished: Promise<void> = Promise.resolve()
   private refreshing: Promise<void> | undefined
+  private reporting: Promise<void> | undefined
   /** The opening and closing of partitions. */
   private readonly underway = new Set<Promise<void>>()
   private isDraining = false
@@ -168,7 +169,10 @@ export class Ownership {
       }
     }
     for (const held of surplus) this.begin(this.giveUp(held, false))
-    await this.report()
+    // Reads from the logs, which may take seconds to answer: the next heartbeat must not wait for that.
+    this.reporting ??= this.report().finally(() => {
+      this.reporting = undefined
+    })
   }
 
   /**
@@ -271,12 +275,16 @@ export class Ownership {
     this.deps.onReleased()
   }
 
+  /** What cannot be read or stored is reported in a later round: others take a report that is old for what it is. */
   private async report(): Promise<void> {
     const reports = [...this.held.values()].flatMap(({ claim: { partition, generation }, opened }) => {
       if (opened === undefined) return []
       const { endSeq } = opened.journal
       return oldestUnloadedOf(opened).then((oldestUnloadedMs) => ({ partition, generation, endSeq, oldestUnloadedMs }))
     })
-    await this.deps.tables.partitions.report(await Promise.all(reports))
+    const read = (await Promise.allSettled(reports)).flatMap((each) => (each.status === 'fulfilled' ? each.value : []))
+    await this.deps.tables.partitions.report(read).catch((error) => {
+      this.deps.log.info('cluster: cannot store how far the partitions are; trying again', { error })
+    })
   }
 }

@@ -1,0 +1,146 @@
+import { afterEach, expect, test } from 'bun:test'
+import { createLog } from '../../src/base/log.ts'
+import { newEpoch } from '../../src/journal/journal.ts'
+import { openNatsJournal } from '../../src/journal/nats/journal.ts'
+import { openNatsReader } from '../../src/journal/nats/reader.ts'
+import { Stream } from '../../src/journal/nats/stream.ts'
+import { Sink } from '../../src/sink/sink.ts'
+import { idsOf, MemoryPosition, MemoryTable } from '../sim/stores.ts'
+import { type Fate, MemoryStream } from '../sim/stream.ts'
+import { closedAfterEach } from '../support/closed-after-each.ts'
+import { framesAfter } from '../support/journals.ts'
+import { deliveryRow } from '../support/rows.ts'
+
+/** Faults of NATS that real servers show only at rare moments, on a stream in memory. */
+
+const WORKSPACE = Bun.randomUUIDv7()
+const EPOCH = { epoch: newEpoch(), firstSeq: 1 }
+const log = createLog('silent')
+const NEVER_FAILS = { delay: async () => {}, failsBefore: () => false, failsAfter: () => false }
+
+const track = closedAfterEach()
+let restore = () => {}
+afterEach(() => restore())
+
+function newStream(partBytes?: number): MemoryStream {
+  const stream = new MemoryStream(partBytes)
+  restore = stream.replaceReal(Stream)
+  return stream
+}
+
+const common = { nc: undefined as never, stream: 'j', subject: 'j', sealKey: Buffer.alloc(32, 7), epochs: [EPOCH], log }
+
+async function openOwner(generation: number, lost: string[] = []) {
+  const journal = await openNatsJournal({
+    ...common,
+    ...{ maxBytes: 2 ** 40, keepBytes: 2 ** 40, replicas: 3, generation, settleMs: 2_000, clock: Date },
+    onLost: (reason) => lost.push(reason),
+    beginEpoch: async () => EPOCH,
+  })
+  return track(journal)
+}
+
+type Owner = Awaited<ReturnType<typeof openOwner>>
+
+/** @returns its position, or the code with which it is refused */
+const append = (journal: Owner, id: string, response = 'ok') =>
+  journal.appendDeliveries([deliveryRow(WORKSPACE, { delivery_id: id, response })]).then(
+    ({ firstSeq }) => firstSeq,
+    (error: { code?: string }) => error.code,
+  )
+
+async function storedIds(): Promise<string[]> {
+  const reader = track(await openNatsReader(common))
+  expect(reader.gaps).toEqual([])
+  return (await framesAfter(reader)).flatMap(({ block }) => idsOf(block))
+}
+
+test('a commit that was stored in silence and then refused as full does not take the place of the next one', async () => {
+  const stream = newStream()
+  const lost: string[] = []
+  const journal = await openOwner(1, lost)
+  expect(await append(journal, 'A')).toBe(1)
+  const fates: Fate[] = ['unanswered']
+  stream.faults = {
+    ...stream.faults,
+    fateOf: () => {
+      const fate = fates.shift() ?? 'stored'
+      // The servers that are asked again are over their limit, which they check before the id.
+      stream.isFull = fate === 'stored'
+      return fate
+    },
+  }
+  expect(await append(journal, 'B')).toBe('UNAVAILABLE')
+  stream.faults = { ...stream.faults, fateOf: () => 'stored' }
+  stream.isFull = false
+  // Nobody knows whether B is stored, so this owner has lost the log.
+  expect(await append(journal, 'C')).toBe('UNAVAILABLE')
+  expect(lost).toEqual(['a refused group is unsettled'])
+  const next = await openOwner(2)
+  expect([await append(next, 'C'), await append(next, 'D')]).toEqual([3, 4])
+  expect(await storedIds()).toEqual(['A', 'B', 'C', 'D'])
+})
+
+test('two messages that an owner makes for the same place have different ids', async () => {
+  const stream = newStream()
+  const journal = await openOwner(1)
+  stream.isFull = true
+  const ids: string[] = []
+  const fateOf = ({ id }: { readonly id: string }): Fate => {
+    ids.push(id)
+    return 'stored'
+  }
+  stream.faults = { ...stream.faults, fateOf }
+  expect([await append(journal, 'A'), await append(journal, 'B')]).toEqual(['UNAVAILABLE', 'UNAVAILABLE'])
+  expect(new Set(ids).size).toBe(2)
+})
+
+test('the sink loads everything when the leader of the stream lacks its newest messages for a while', async () => {
+  const stream = newStream()
+  const first = await openOwner(1)
+  for (const id of ['A', 'B', 'C', 'D']) await append(first, id)
+  await first.close()
+  const second = await openOwner(2)
+  stream.leaderLacks = 2
+  let refused = 0
+  const find = stream.find.bind(stream)
+  stream.find = (streamSeq) =>
+    find(streamSeq).catch((error) => {
+      if (++refused > 4) stream.leaderLacks = 0
+      throw error
+    })
+  const table = new MemoryTable(NEVER_FAILS)
+  const position = new MemoryPosition(NEVER_FAILS)
+  const sink = new Sink({
+    journal: second,
+    log,
+    client: table.clientOf(() => false),
+    position: position.storeOf(0, () => false),
+    intervalMs: 1,
+  })
+  expect(await sink.waitForAll(10_000)).toBe(true)
+  expect([table.rows, refused > 0, second.gaps]).toEqual([['A', 'B', 'C', 'D'], true, []])
+  await sink.stop(0)
+})
+
+test('a commit that late messages of an earlier owner follow keeps its positions', async () => {
+  const stream = newStream(256)
+  const first = await openOwner(1)
+  expect(await append(first, 'A')).toBe(1)
+  const place = stream.messages.length + 1
+  const second = await openOwner(2)
+  expect(await append(second, 'B', 'x'.repeat(300))).toBe(2)
+  // Later parts of a group that the first owner began before the takeover: the second one took the places of its beginning.
+  const head = { ...stream.messages[place - 2]!.head!, groupSeq: place, firstSeq: 2, endSeq: 9, parts: 9 }
+  for (const isLast of [false, true]) {
+    const streamSeq = stream.messages.length + 1
+    const late = { ...head, part: isLast ? head.parts - 1 : streamSeq - place }
+    stream.messages.push({ streamSeq, id: `late ${isLast}`, head: late, data: Buffer.alloc(10) })
+    const next = await openOwner(3)
+    expect([next.endSeq, next.gaps]).toEqual([2, []])
+    await next.close()
+  }
+  const third = await openOwner(4)
+  expect(await append(third, 'C')).toBe(3)
+  expect(await storedIds()).toEqual(['A', 'B', 'C'])
+})
