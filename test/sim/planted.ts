@@ -1,0 +1,96 @@
+import { join } from 'node:path'
+
+/** One place of the code, changed. */
+interface Edit {
+  /** In `src`. */
+  readonly path: string
+  readonly text: string
+  readonly becomes: string
+}
+
+const SRC = join(import.meta.dir, '..', '..', 'src')
+const LOG = 'journal/nats/log.ts'
+const STORAGE = 'journal/nats/storage.ts'
+const PUBLISHER = 'journal/nats/publisher.ts'
+const SINK = 'sink/sink.ts'
+
+/** Bugs that the simulation must find. It found the first three in the code, each of which lost acknowledged rows. */
+export const PLANTED: Readonly<Record<string, readonly Edit[]>> = {
+  'refused-after-silence': [
+    { path: STORAGE, text: '++this.made}', becomes: 'groupSeq + part}' },
+    { path: PUBLISHER, text: "isUnsettled ||= outcome === 'unknown'", becomes: '' },
+  ],
+  'empty-read-is-a-gap': [
+    { path: LOG, text: 'if (frames.length > 0) break\n', becomes: 'break\n' },
+    {
+      path: 'journal/journal.ts',
+      text: 'if (afterSeq >= endSeq) return afterSeq',
+      becomes: 'return Math.max(afterSeq, endSeq)',
+    },
+  ],
+  'end-search-jumps': [
+    {
+      path: 'journal/nats/log-end.ts',
+      text: '    at--\n  }',
+      becomes: '    at = Math.min(at, head.groupSeq) - 1\n  }',
+    },
+  ],
+  'announced-after-sent': [
+    { path: SINK, text: 'await this.position.set({ inFlightSeq })\n    const started', becomes: 'const started' },
+  ],
+  'loaded-before-sent': [
+    {
+      path: SINK,
+      text: 'const stored = new Set<string>()\n',
+      becomes: 'const stored = new Set<string>()\n    await this.position.set({ loadedSeq: inFlightSeq })\n',
+    },
+  ],
+  'unfinished-batch-forgotten': [{ path: SINK, text: 'if (isUnfinished) await', becomes: 'if (false) await' }],
+  'silence-is-stored': [
+    { path: PUBLISHER, text: "isTimeout(error) ? 'unknown'", becomes: "isTimeout(error) ? 'stored'" },
+  ],
+  'owner-goes-on-after-silence': [
+    { path: STORAGE, text: 'throw this.closeAfter(error)\n      this.end', becomes: 'throw error\n      this.end' },
+  ],
+  'no-state-message': [
+    {
+      path: 'journal/nats/journal.ts',
+      text: 'await storage.publishState({ foundSeq: intactSeq, endSeq, loadedSeq: 0 })\n',
+      becomes: '\n',
+    },
+  ],
+  'answered-before-written': [
+    {
+      path: 'journal/log/group-commit.ts',
+      text: 'await storage.write(commit, receivedAt)\n',
+      becomes: 'void storage.write(commit, receivedAt).catch(() => {})\n',
+    },
+  ],
+  'refused-rows-stay': [
+    {
+      path: 'journal/log/group-commit.ts',
+      text: '} finally {\n      this.clear()',
+      becomes: '} finally {\n      if (Date.now() % 50 !== 0) this.clear()',
+    },
+  ],
+  'end-not-searched-back': [
+    { path: 'journal/nats/log-end.ts', text: ' || head.part === head.parts - 1\n', becomes: '\n' },
+  ],
+}
+
+/** Plants a bug in this process. Call before the code under test is imported. */
+export function plant(edits: readonly Edit[]): void {
+  for (const path of new Set(edits.map((edit) => edit.path))) {
+    const whole = join(SRC, path)
+    const load = async () => {
+      let contents = await Bun.file(whole).text()
+      for (const { text, becomes } of edits.filter((edit) => edit.path === path)) {
+        if (!contents.includes(text)) throw new Error(`${path} does not have this text any more: ${text}`)
+        contents = contents.replace(text, () => becomes)
+      }
+      return { contents, loader: 'ts' as const }
+    }
+    const filter = new RegExp(`^${RegExp.escape(whole)}$`)
+    Bun.plugin({ name: 'planted bug', setup: (build) => void build.onLoad({ filter }, load) })
+  }
+}

@@ -1,0 +1,16 @@
+import { join } from 'node:path'
+import { runProgram } from '../support/processes.ts'
+
+/** Runs the simulation in a process of its own, because it replaces the clock. */
+export function simulate(...args: readonly string[]) {
+  return runProgram([process.execPath, join(import.meta.dir, 'main.ts'), ...args])
+}
+
+/** Within how many worlds a planted bug must be found. */
+const FOUND_WITHIN = 10_000
+
+/** @returns whether the simulation has found the bug, and what it has printed */
+export async function find(bug: string): Promise<[boolean, string]> {
+  const { stdout, code } = await simulate('--plant', bug, '--seeds', String(FOUND_WITHIN))
+  return [code === 1 && stdout.includes(`bun test/sim/main.ts --plant ${bug}`), stdout]
+}

@@ -1,0 +1,127 @@
+/** When the virtual clock starts, Unix milliseconds. */
+const START_MS = Date.UTC(2026, 0, 2)
+
+interface Task {
+  readonly id: number
+  readonly atMs: number
+  /** Decides between tasks of the same time. */
+  readonly order: number
+  readonly run: () => void
+}
+
+/** A timer as callers get it: an object, as in Node, whose `id` cancels it. */
+interface Timer {
+  readonly id: number
+  unref(): void
+  ref(): void
+  [Symbol.toPrimitive](): number
+}
+
+/**
+ * A clock that moves only when nothing else is left to do, and then to the next timer. It takes the place of the real one
+ * for everything in this process, so that a second of waiting costs nothing, and one seed decides the order of everything.
+ * That holds as long as nothing does real input or output, or uses another thread.
+ */
+class VirtualTime {
+  nowMs = 0
+  /** A number that depends on every step: two runs with the same one took the same way. */
+  fingerprint = 0
+  private tasks: Task[] = []
+  private ids = 0
+  private uuids = 0
+  private random: () => number = Math.random
+  private readonly turn = turnOf(globalThis.setImmediate)
+
+  /** Begins again at time 0, with the choices of another source. */
+  reset(random: () => number): void {
+    Object.assign(this, { nowMs: 0, fingerprint: 0, tasks: [], ids: 0, uuids: 0, random })
+  }
+
+  /** Runs `run` after `ms`. @returns the id that {@link cancel} takes */
+  after(ms: number, run: () => void, id = ++this.ids): number {
+    this.tasks.push({ id, atMs: this.nowMs + Math.max(0, ms || 0), order: this.random(), run })
+    return id
+  }
+
+  cancel(id: number): void {
+    this.tasks = this.tasks.filter((task) => task.id !== id)
+  }
+
+  /** Runs one task after the other until `isOver`, or until `maxMs` have passed. @throws Error when nothing is left to run */
+  async runUntil(isOver: () => boolean, maxMs: number): Promise<void> {
+    const endMs = this.nowMs + maxMs
+    while (!isOver() && this.nowMs < endMs) {
+      // Everything that can go on without waiting does so first.
+      await this.turn()
+      if (isOver()) return
+      const next = this.takeNext()
+      if (next === undefined) throw new Error('deadlock: nothing will ever happen any more')
+      this.nowMs = Math.max(this.nowMs, next.atMs)
+      this.fingerprint = (Math.imul(this.fingerprint, 31) + Math.round(this.nowMs * 1_000)) | 0
+      next.run()
+    }
+  }
+
+  private takeNext(): Task | undefined {
+    const { tasks } = this
+    let next = 0
+    for (let index = 1; index < tasks.length; index++) {
+      const [a, b] = [tasks[index]!, tasks[next]!]
+      if (a.atMs < b.atMs || (a.atMs === b.atMs && a.order < b.order)) next = index
+    }
+    return tasks.splice(next, 1)[0]
+  }
+
+  /** Replaces the clocks, timers and other sources of chance of this process. Call before the code under test is imported. */
+  install(): void {
+    const timerOf = (id: number): Timer => ({ id, unref() {}, ref() {}, [Symbol.toPrimitive]: () => id })
+    const cancel = (timer: Timer | number | undefined) => {
+      if (timer !== undefined && timer !== null) this.cancel(typeof timer === 'number' ? timer : timer.id)
+    }
+    const repeat = (id: number, ms: number, run: () => void) => {
+      this.after(
+        ms,
+        () => {
+          repeat(id, ms, run)
+          run()
+        },
+        id,
+      )
+    }
+    Object.assign(globalThis, {
+      setTimeout: (run: (...args: unknown[]) => void, ms: number, ...args: unknown[]) =>
+        timerOf(this.after(ms, () => run(...args))),
+      setImmediate: (run: (...args: unknown[]) => void, ...args: unknown[]) =>
+        timerOf(this.after(0, () => run(...args))),
+      setInterval: (run: () => void, ms: number) => {
+        const id = ++this.ids
+        repeat(id, ms, run)
+        return timerOf(id)
+      },
+      clearTimeout: cancel,
+      clearImmediate: cancel,
+      clearInterval: cancel,
+    })
+    performance.now = () => this.nowMs
+    Date.now = () => START_MS + Math.floor(this.nowMs)
+    Object.assign(Bun, {
+      sleep: (ms: number) => new Promise<void>((resolve) => this.after(ms, resolve)),
+      // The asynchronous one uses a thread.
+      zstdCompress: async (bytes: Uint8Array<ArrayBuffer>, options: { level?: number }) =>
+        Bun.zstdCompressSync(bytes, options),
+      randomUUIDv7: () => this.uuid(),
+    })
+  }
+
+  private uuid(): string {
+    const number = ++this.uuids + Math.floor(this.random() * 1e6) * 1_000
+    return `00000000-0000-7000-8000-${String(number).padStart(12, '0')}`
+  }
+}
+
+function turnOf(real: typeof setImmediate): () => Promise<void> {
+  return () => new Promise<void>((resolve) => real(resolve))
+}
+
+/** The only one of this process. */
+export const time = new VirtualTime()

@@ -1,0 +1,264 @@
+import { createLog } from '../../src/base/log.ts'
+import { createRandom } from '../../src/cli/demo/random.ts'
+import type { Journal } from '../../src/journal/journal.ts'
+import { openNatsJournal } from '../../src/journal/nats/journal.ts'
+import { openNatsReader } from '../../src/journal/nats/reader.ts'
+import { Stream } from '../../src/journal/nats/stream.ts'
+import { Sink } from '../../src/sink/sink.ts'
+import { deliveryRow } from '../support/rows.ts'
+import { idsOf, MemoryPosition, MemoryTable, type StoreFaults } from './stores.ts'
+import { MemoryStream, type StreamFaults } from './stream.ts'
+import { time } from './virtual-time.ts'
+
+const WORKSPACE = '00000000-0000-4000-8000-00000000000a'
+const EPOCH = { epoch: 'e1', firstSeq: 1 }
+const SIZES = { maxBytes: 2 ** 40, keepBytes: 2 ** 40 }
+const log = createLog('silent')
+/** In virtual time. */
+const WORLD_MS_MAX = 10 * 60_000
+const LATE_MS_MAX = 3_000
+const LOADED_WITHIN_MS = 60_000
+
+/** An owner of the log: a process that writes it, and loads it into ClickHouse. */
+interface Owner {
+  readonly generation: number
+  readonly journal: Journal
+  readonly sink: Sink
+}
+
+/** What a seed has shown. */
+export interface Outcome {
+  /** What is wrong; none when everything holds. */
+  readonly problems: readonly string[]
+  /** The same for two runs that took the same way. */
+  readonly fingerprint: number
+}
+
+/**
+ * Runs one world to its end: owners of one log follow each other while the stream, ClickHouse and Postgres fail; then everything
+ * heals, and what was acknowledged is compared with what is stored.
+ * @param trace is told what happens
+ */
+export async function runWorld(seed: number, steps: number, trace: (text: string) => void): Promise<Outcome> {
+  const random = createRandom(seed)
+  time.reset(random.next)
+  const world = new World(random, (text) => trace(`${time.nowMs.toFixed(1).padStart(9)} ms  ${text}`))
+  const { problems } = world
+  let isOver = false
+  const end = () => {
+    isOver = true
+  }
+  const broke = (error: Error) => void problems.push(`broke: ${error.message}`)
+  world.run(steps).catch(broke).finally(end)
+  await time.runUntil(() => isOver, WORLD_MS_MAX).catch(broke)
+  if (!isOver) problems.push('never ends')
+  world.leave()
+  return { problems, fingerprint: time.fingerprint }
+}
+
+class World {
+  readonly problems: string[] = []
+  private readonly stream: MemoryStream
+  private readonly table: MemoryTable
+  private readonly position: MemoryPosition
+  private isHealthy = false
+  /** Some worlds are calmer than others. */
+  private readonly intensity: number
+  /** Generations of processes that have died. */
+  private readonly dead = new Set<number>()
+  private readonly owners: Owner[] = []
+  private owner: Owner | undefined
+  private readonly acknowledged: { readonly id: string; readonly seq: number }[] = []
+  private readonly pending: Promise<void>[] = []
+  private appends = 0
+  readonly leave: () => void
+
+  constructor(
+    private readonly random: ReturnType<typeof createRandom>,
+    private readonly trace: (text: string) => void,
+  ) {
+    this.intensity = random.chance(0.3) ? 0.3 : 3
+    // Small messages, so that a commit has several parts.
+    this.stream = new MemoryStream(random.chance(0.3) ? 256 : undefined)
+    this.stream.faults = this.streamFaults()
+    this.leave = this.stream.replaceReal(Stream)
+    const delay = () => this.delay()
+    const client: StoreFaults = { delay, failsBefore: () => this.chance(0.05), failsAfter: () => this.chance(0.05) }
+    const position: StoreFaults = { delay, failsBefore: () => this.chance(0.02), failsAfter: () => this.chance(0.02) }
+    this.table = new MemoryTable(client)
+    this.position = new MemoryPosition(position)
+  }
+
+  async run(steps: number): Promise<void> {
+    await this.takeOver()
+    for (let step = 0; step < steps; step++) await this.step()
+    this.trace('everything heals')
+    this.isHealthy = true
+    this.stream.isFull = false
+    this.stream.leaderLacks = 0
+    await Promise.all(this.pending)
+    // What is late has arrived.
+    await Bun.sleep(LATE_MS_MAX * 2)
+    await this.check()
+    const stopping = this.owners.filter(({ generation }) => !this.dead.has(generation))
+    await Promise.all(stopping.map(({ sink, journal }) => sink.stop(0).then(() => journal.close())))
+  }
+
+  private async step(): Promise<void> {
+    const { random, stream } = this
+    const pick = random.next()
+    if (pick < 0.7) this.append()
+    else if (pick < 0.76) await this.takeOver()
+    else if (pick < 0.8) {
+      stream.leaderLacks = random.int(1, 3)
+      this.trace(`a leader lacks the newest ${stream.leaderLacks} messages`)
+      this.later(800, () => {
+        stream.leaderLacks = 0
+      })
+    } else if (pick < 0.83) {
+      stream.isFull = true
+      this.trace('the servers are full')
+      this.later(3_000, () => {
+        stream.isFull = false
+      })
+    } else await Bun.sleep(random.next() * 400)
+    if (this.owner === undefined && random.chance(0.3)) await this.takeOver()
+  }
+
+  /** A new owner; the one before may be dead, or still believe that it is the owner. */
+  private async takeOver(): Promise<void> {
+    const generation = ++this.position.generation
+    if (this.random.chance(0.5)) this.dead.add(generation - 1)
+    const isDead = () => this.dead.has(generation)
+    this.trace(`owner ${generation} takes over; the one before is ${this.dead.has(generation - 1) ? 'dead' : 'alive'}`)
+    const position = this.position.storeOf(generation, isDead)
+    const { loadedSeq, inFlightSeq } = position.get()
+    try {
+      const journal = await openNatsJournal({
+        ...this.log,
+        ...SIZES,
+        replicas: 3,
+        generation,
+        clock: Date,
+        beginEpoch: async () => EPOCH,
+        onLost: (reason) => this.lose(generation, reason),
+        decideStart: async () => ({ afterSeq: Math.max(loadedSeq, inFlightSeq), loadedSeq, newEpoch: false }),
+        // Without memory, everything is read from the stream.
+        ...(this.random.chance(0.5) && { tailBytes: 1 }),
+      })
+      const sink = new Sink({ journal, log, client: this.table.clientOf(isDead), position })
+      const owner = { generation, journal, sink }
+      this.owners.push(owner)
+      if (generation === this.position.generation) this.owner = owner
+    } catch (error) {
+      this.trace(`owner ${generation} cannot open the log: ${(error as Error).message}`)
+    }
+  }
+
+  private get log() {
+    return { nc: undefined as never, stream: 'j', subject: 'j', sealKey: Buffer.alloc(32, 1), epochs: [EPOCH], log }
+  }
+
+  private lose(generation: number, reason: string): void {
+    this.trace(`owner ${generation} has lost the log: ${reason}`)
+    if (this.owner?.generation === generation) this.owner = undefined
+  }
+
+  private append(): void {
+    const { owner } = this
+    if (owner === undefined) return
+    const id = `row ${++this.appends}`
+    this.trace(`${id} is sent to owner ${owner.generation}`)
+    this.pending.push(
+      this.appendTo(owner, id).catch((error) => this.trace(`${id} is refused: ${(error as Error).message}`)),
+    )
+  }
+
+  private async appendTo({ journal }: Owner, id: string): Promise<void> {
+    const { firstSeq: seq } = await journal.appendDeliveries([deliveryRow(WORKSPACE, { delivery_id: id })])
+    this.trace(`${id} is acknowledged at ${seq}`)
+    this.acknowledged.push({ id, seq })
+  }
+
+  /** Compares what was acknowledged with what is stored, once the last owner has loaded everything. */
+  private async check(): Promise<void> {
+    const { problems } = this
+    const owner = await this.lastOwner()
+    if (!(await owner.sink.waitFor(owner.journal.endSeq, LOADED_WITHIN_MS)))
+      problems.push('the sink never gets to the end')
+    const reader = await openNatsReader(this.log)
+    const stored = await this.storedIn(reader)
+    for (const { id, seq } of this.acknowledged) {
+      const found = stored.filter((row) => row.id === id).map((row) => row.seq)
+      if (found.length !== 1 || found[0] !== seq)
+        problems.push(`${id}: acknowledged at ${seq}, in the log at ${found.join(' and ') || 'no position'}`)
+    }
+    for (const { id } of stored) {
+      const copies = this.table.rows.filter((row) => row === id).length
+      if (copies !== 1) problems.push(`${id}: in the log, ${copies} times in ClickHouse`)
+    }
+    if (reader.gaps.length > 0) problems.push(`gaps that nothing has caused: ${JSON.stringify(reader.gaps)}`)
+    await reader.close()
+  }
+
+  /** The newest owner, once it has acknowledged a row: it may learn only then that a late message has fenced it off. */
+  private async lastOwner(): Promise<Owner> {
+    for (let tries = 0; tries < 5; tries++) {
+      if (this.owner?.generation !== this.position.generation) await this.takeOver()
+      const { owner } = this
+      if (owner === undefined) continue
+      const id = `last row ${tries}`
+      const isStored = await this.appendTo(owner, id).then(
+        () => true,
+        (error) => this.trace(`${id} is refused: ${error.message}`),
+      )
+      if (isStored === true) return owner
+    }
+    throw new Error('no owner can write the log, although nothing fails')
+  }
+
+  private async storedIn(reader: Pick<Journal, 'read'>): Promise<{ readonly id: string; readonly seq: number }[]> {
+    const found: { id: string; seq: number }[] = []
+    for (let at = 0; ; ) {
+      const frames = await reader.read(at, 2 ** 20)
+      if (frames.length === 0) return found
+      for (const { block, firstSeq, rows } of frames) {
+        found.push(...idsOf(block).map((id, index) => ({ id, seq: firstSeq + index })))
+        at = firstSeq + rows - 1
+      }
+    }
+  }
+
+  private streamFaults(): StreamFaults {
+    return {
+      delay: () => this.delay(),
+      fateOf: ({ streamSeq }) => {
+        const fate = this.chance(0.01)
+          ? 'lost'
+          : this.chance(0.02)
+            ? 'unanswered'
+            : this.chance(0.01)
+              ? 'late'
+              : 'stored'
+        if (fate !== 'stored') this.trace(`message ${streamSeq} is ${fate}`)
+        return fate
+      },
+      lateMs: () => this.random.next() * LATE_MS_MAX,
+    }
+  }
+
+  private later(ms: number, run: () => void): void {
+    time.after(this.random.next() * ms, () => {
+      this.trace('a fault is over')
+      run()
+    })
+  }
+
+  private chance(probability: number): boolean {
+    return !this.isHealthy && this.random.chance(probability * this.intensity)
+  }
+
+  private delay(): Promise<void> {
+    return Bun.sleep(this.random.next() * (this.random.chance(0.9) ? 3 : 60))
+  }
+}
