@@ -10,7 +10,7 @@ import { Barriers } from './barriers.ts'
 import { evaluatedOf, ruleOf } from './definition.ts'
 import { evaluate } from './evaluation.ts'
 import { advance } from './machine.ts'
-import { type DueAlert, nextTick, readDue, type StoredAlert, storeTick } from './rows.ts'
+import { bringBack, type DueAlert, nextTick, readDue, type StoredAlert, storeTick } from './rows.ts'
 import { fromStored } from './states.ts'
 import type { AlertStore } from './store.ts'
 
@@ -38,6 +38,8 @@ const RUNNING_PER_WORKSPACE_MAX = 2
 const MISSED_TICKS_MAX = 1_440
 /** An alert that could not be evaluated, for a reason other than its query, waits this long. */
 const RETRY_MS = 500
+/** How often alerts are looked for that a clock which was ahead has put off, in seconds. */
+const AHEAD_CHECK_SECONDS = 60
 /** Wakes up this long after a tick, which is past only once its millisecond is over. */
 const PAST_MS = 5
 
@@ -50,7 +52,7 @@ const PAST_MS = 5
 export function startAlertScheduler(deps: AlertSchedulerDeps): () => Promise<void> {
   const { log, loops = new Loops(log) } = deps
   const stopping = new AbortController()
-  const scheduler = new AlertScheduler(deps, stopping.signal)
+  const scheduler = new AlertScheduler(deps, loops.add('evaluations of alerts'), stopping.signal)
   const finished = loops.run('alerts', stopping.signal, (loop) => scheduler.run(loop))
   return async () => {
     stopping.abort()
@@ -67,12 +69,19 @@ class AlertScheduler {
 
   /** Alerts that could not be evaluated, and until when they wait, on a monotonic clock. */
   private readonly resting = new Map<string, number>()
+  /** When alerts of the future were last looked for, on a monotonic clock. */
+  private checkedAheadMs = Number.NEGATIVE_INFINITY
 
   constructor(
     private readonly deps: AlertSchedulerDeps,
+    /** Reports whether alerts can be evaluated. */
+    private readonly evaluating: Loop,
     private readonly signal: AbortSignal,
   ) {
-    this.barriers = new Barriers(deps.clock)
+    this.barriers = new Barriers({
+      ...{ clock: deps.clock, loop: evaluating, signal },
+      onChange: () => this.wakeup.wake(),
+    })
   }
 
   async run(loop: Loop): Promise<void> {
@@ -92,18 +101,30 @@ class AlertScheduler {
 
   /** Starts as many evaluations as there is room for. */
   private async startDue(): Promise<void> {
-    const { sql, clock, partitions } = this.deps
+    const { sql, partitions } = this.deps
     const owned = new Map(partitions.owned().map((partition) => [partition.id, partition]))
+    this.barriers.keep([...owned.values()])
     if (owned.size === 0 || this.running.size >= RUNNING_MAX) return
+    await this.checkAhead([...owned.keys()])
     for (const [id, untilMs] of this.resting) if (untilMs < performance.now()) this.resting.delete(id)
     const except = [...this.running.keys(), ...this.resting.keys()]
-    const due = await readDue(sql, { now: clock.now(), partitions: [...owned.keys()], except })
-    for (const alert of due) {
+    const from = [...owned.values()].map((each) => ({ id: each.id, before: this.barriers.limitOf(each) }))
+    for (const alert of await readDue(sql, { partitions: from, except })) {
       const partition = owned.get(alert.partition)
-      if (partition === undefined || !this.hasRoomFor(alert)) continue
+      if (partition === undefined || !this.barriers.hasPassed(partition, alert.next_at.getTime())) continue
+      if (!this.hasRoomFor(alert)) continue
       const ended = this.evaluateDue(alert, partition)
       this.running.set(alert.alert_id, { workspaceId: alert.workspace_id, ended })
     }
+  }
+
+  /** A clock that was ahead, here or in another process, has put alerts off. */
+  private async checkAhead(partitions: readonly number[]): Promise<void> {
+    const { sql, clock, secondMs, log } = this.deps
+    if (performance.now() - this.checkedAheadMs < AHEAD_CHECK_SECONDS * secondMs) return
+    this.checkedAheadMs = performance.now()
+    const alerts = await bringBack(sql, { now: clock.now(), partitions, secondMs })
+    if (alerts > 0) log.warn('alerts: were put off by a clock that was ahead; due at their next tick', { alerts })
   }
 
   private hasRoomFor({ workspace_id }: DueAlert): boolean {
@@ -114,8 +135,8 @@ class AlertScheduler {
 
   private async evaluateDue(due: DueAlert, partition: OwnedPartition): Promise<void> {
     try {
-      await this.barriers.passed(partition, due.next_at.getTime())
-      await this.evaluateTick(due)
+      await this.evaluateTick(due, partition)
+      this.barriers.report()
     } catch (error) {
       if (!this.signal.aborted) this.retryLater(error, due)
     }
@@ -125,11 +146,16 @@ class AlertScheduler {
 
   private retryLater(error: unknown, { alert_id, workspace_id }: DueAlert): void {
     this.resting.set(alert_id, performance.now() + RETRY_MS)
+    // Otherwise its workspace's own queries take all slots, or it has been deleted.
+    if (!(error instanceof ApiError) || error.code === 'UNAVAILABLE') this.evaluating.failed(error)
     if (error instanceof ApiError) return
     this.deps.log.warn('alerts: an evaluation failed; retrying', { alert_id, workspace_id, error })
   }
 
-  private async evaluateTick({ alert_id, workspace_id: workspaceId, partition }: DueAlert): Promise<void> {
+  private async evaluateTick(
+    { alert_id, workspace_id: workspaceId, partition }: DueAlert,
+    owner: OwnedPartition,
+  ): Promise<void> {
     const { sql, store, analytics, clock, onChange, secondMs } = this.deps
     const tenant = { workspaceId, partition }
     const alert = await store.load(tenant, alert_id)
@@ -139,11 +165,11 @@ class AlertScheduler {
     using session = analytics.asOf(tenant)
     const evaluated = evaluatedOf(alert, await store.queryOf(tenant, alert), secondMs)
     const { result, rowsOf } = await evaluate(session, evaluated, tick, this.signal)
-    const advanced = advance(ruleOf(alert, secondMs), fromStored(alert.states), tick, result)
+    const advanced = advance(ruleOf(alert, secondMs), fromStored(alert.states, tick), tick, result)
     const nextAt = nextTick(tick, everyMs)
     const error = advanced.error ?? skipped ?? keptNote(alert, nextAt, clock.now())
     const now = clock.now()
-    const isStored = await storeTick(sql, { alert, tick, nextAt, advanced, rowsOf, now, error })
+    const isStored = await storeTick(sql, { alert, owner, tick, nextAt, advanced, rowsOf, now, error })
     if (isStored && advanced.transitions.length > 0) onChange()
   }
 }

@@ -188,7 +188,7 @@ export const Alert = Named(
       next_at: Described(Nullable(Timestamp), 'Time of the next one; null while it is disabled.'),
       error: Described(
         Nullable(t.String()),
-        'Why the last evaluation failed, or what was skipped; null if all is well.',
+        'Why the last evaluation failed, what was skipped, or that the next one is late; null if all is well.',
       ),
       created_at: Described(Timestamp, 'When it was created.'),
       updated_at: Described(Timestamp, 'When it was last edited.'),

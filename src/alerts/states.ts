@@ -39,11 +39,15 @@ export function toStored(states: States, by: readonly string[]): StoredStates {
   }
 }
 
-export function fromStored(states: RawJson): States {
+/** @param latest later times, of a clock that was ahead, become this one: durations would not begin before it */
+export function fromStored(states: RawJson, latest = Number.POSITIVE_INFINITY): States {
   return new Map(
     (states.parse() as StoredState[]).map(([series, state, value, since, notifiedAt]) => [
       keyOf(series),
-      { series, state, value, since, notifiedAt },
+      {
+        ...{ series, state, value, since: Math.min(since, latest) },
+        notifiedAt: notifiedAt && Math.min(notifiedAt, latest),
+      },
     ]),
   )
 }

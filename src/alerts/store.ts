@@ -39,6 +39,10 @@ export const ALERTS_MAX = 100
 /** An edit that races with others is repeated. */
 const EDIT_ATTEMPTS_MAX = 5
 
+/** Shown as the error of an alert whose evaluation is late by more than an interval. */
+const LATE =
+  'not evaluated since next_at: SQL does not have everything yet that was reported by then, or evaluations take too long'
+
 const CURSOR = cursorCodec(Uuid)
 
 type AlertRow = Settings &
@@ -88,7 +92,7 @@ export class AlertStore {
     const [row] = await sql<AlertRow[]>`
       select ${shownColumns(sql)} from alerts where workspace_id = ${workspaceId} and alert_id = ${alertId}`
     if (row === undefined) throw noAlert()
-    return toRecord(row)
+    return this.toRecord(row)
   }
 
   async list({ workspaceId }: Caller, page: PageQuery): Promise<PageOf<Alert>> {
@@ -98,7 +102,12 @@ export class AlertStore {
       select ${shownColumns(sql)} from alerts where workspace_id = ${workspaceId}
         ${cursor === undefined ? sql`` : sql`and alert_id < ${CURSOR.decode(cursor)}`}
       order by alert_id desc limit ${limit + 1}`
-    return pageOf(rows, limit, (row) => CURSOR.encode(row.alert_id), toRecord)
+    return pageOf(
+      rows,
+      limit,
+      (row) => CURSOR.encode(row.alert_id),
+      (row) => this.toRecord(row),
+    )
   }
 
   /**
@@ -205,6 +214,15 @@ export class AlertStore {
     return row !== undefined
   }
 
+  private toRecord(row: AlertRow): Alert {
+    const { alert_id, series_count, shown_states: states, evaluated_at, next_at, created_at, updated_at } = row
+    const { clock, secondMs } = this.deps
+    const lateMs = next_at === null ? 0 : clock.now() - next_at.getTime()
+    const error = lateMs > row.every_seconds * secondMs ? LATE : row.error
+    const times = withIsoTimes({ evaluated_at, next_at, created_at, updated_at })
+    return { alert_id, ...shownSettings(row), series_count, states, error, ...times } as Alert
+  }
+
   /** The events that reset all series of an alert to ok. */
   private resolved(alert: StoredAlert) {
     const now = this.deps.clock.now()
@@ -222,12 +240,6 @@ function shownColumns(sql: Sql) {
   return sql.unsafe(
     `${SETTINGS_COLUMNS.join(', ')}, alert_id, shown_states, series_count, evaluated_at, next_at, error, created_at, updated_at`,
   )
-}
-
-function toRecord(row: AlertRow): Alert {
-  const { alert_id, series_count, shown_states: states, evaluated_at, next_at, error, created_at, updated_at } = row
-  const times = withIsoTimes({ evaluated_at, next_at, created_at, updated_at })
-  return { alert_id, ...shownSettings(row), series_count, states, error, ...times } as Alert
 }
 
 /** Only the database's unique index detects duplicate names: a check before the write could race. */

@@ -7,6 +7,7 @@ import { startTestService } from '../support/service.ts'
 
 const SECOND_MS = 10
 const EVERY_MS = 60 * SECOND_MS
+const MINUTE_MS = 60_000
 const { api } = await startTestService({}, { alertSecondMs: SECOND_MS })
 
 test('an alert fires at the next tick, within an interval and 2 s, is resolved, and a test gives the same transitions', async () => {
@@ -69,4 +70,32 @@ test('an alert fires at the next tick, within an interval and 2 s, is resolved, 
       at,
     })),
   ).toEqual(history)
+})
+
+test('a clock that was hours ahead for a moment leaves no alert blind until then', async () => {
+  let aheadMs = 0
+  const service = await startTestService({}, { alertSecondMs: SECOND_MS, clock: { now: () => Date.now() + aheadMs } })
+  const query = 'select count() as n from events'
+  // Pending at a tick of the future: the time that it has been so begins anew, at a tick that is not after the clock.
+  const made = await service.api('POST', '/api/v1/alerts', {
+    ...{ name: 'always', query, every: '1m', for: '1m' },
+    condition: { column: 'n', op: '>=', value: 0 },
+  })
+  const alert = async () => (await service.api('GET', `/api/v1/alerts/${made.data.alert_id}`)).data
+  const HOURS_MS = 6 * 3_600_000
+  aheadMs = HOURS_MS
+  await eventually(async () => expect(Date.parse((await alert()).evaluated_at)).toBeGreaterThan(Date.now() + MINUTE_MS))
+  aheadMs = 0
+  await eventually(async () => {
+    const { next_at, evaluated_at, error } = await alert()
+    expect(Date.parse(next_at)).toBeLessThanOrEqual(Date.now() + 2 * EVERY_MS)
+    expect(Date.parse(evaluated_at)).toBeLessThanOrEqual(Date.now())
+    expect(error).toBeNull()
+  })
+  await eventually(async () => {
+    const [series] = (await alert()).states
+    expect(series.state).toBe('firing')
+    expect(Date.parse(series.since)).toBeLessThanOrEqual(Date.now())
+  })
+  await service.stop()
 })

@@ -2117,7 +2117,7 @@ export interface components {
              * @example 2026-01-31T09:30:00.123Z
              */
             next_at: string | null;
-            /** @description Why the last evaluation failed, or what was skipped; null if all is well. */
+            /** @description Why the last evaluation failed, what was skipped, or that the next one is late; null if all is well. */
             error: string | null;
             /**
              * Format: date-time
