@@ -80,8 +80,9 @@ export interface Advanced {
 }
 
 export const SERIES_MAX = 1_000
-/** The series of an alert without `by`, and of the errors of any alert. */
+/** The series of an alert without `by`, of the errors of any alert, and of missing data while no series is known. */
 const NO_VALUES: SeriesValues = []
+const NO_VALUES_KEY = '[]'
 
 export function keyOf(series: SeriesValues): string {
   return JSON.stringify(series)
@@ -98,8 +99,9 @@ export function advance(rule: Rule, states: States, tick: number, result: Result
   const all = new Map<string, { before: SeriesState | undefined; observed: Observed | undefined }>()
   for (const [key, before] of states) all.set(key, { before, observed: result.get(key) })
   for (const [key, observed] of result) if (!states.has(key)) all.set(key, { before: undefined, observed })
-  if (rule.by.length === 0 && !all.has(keyOf(NO_VALUES)))
-    all.set(keyOf(NO_VALUES), { before: undefined, observed: undefined })
+  const isNoneKnown = all.keys().every((key) => key === NO_VALUES_KEY)
+  const isAllMissing = isNoneKnown && rule.by.length > 0 && rule.noData === 'alert' && rule.comparison !== null
+  if (rule.by.length === 0 || isAllMissing) all.getOrInsert(NO_VALUES_KEY, { before: undefined, observed: undefined })
 
   const after = new Map<string, SeriesState>()
   const transitions: Transition[] = []
@@ -108,8 +110,10 @@ export function advance(rule: Rule, states: States, tick: number, result: Result
     const series = before?.series ?? observed?.series ?? NO_VALUES
     const { state = 'ok' } = before ?? {}
     const value = valueIn(rule, observed)
-    // An error ends with the first evaluation that succeeds. With `by` it has a series of its own.
-    const signal = rule.by.length > 0 && series.length === 0 ? 'clear' : signalOf(rule, state, observed, value)
+    // An error ends with the first evaluation that succeeds. With `by` it has a series of its own, as missing data has while
+    // no series is known that could miss it.
+    const isOwnSeries = rule.by.length > 0 && series.length === 0
+    const signal = isOwnSeries ? (isAllMissing ? 'no_data' : 'clear') : signalOf(rule, state, observed, value)
     const to = next(rule, before, signal, tick)
     // Series that are ok and gone are forgotten.
     const isGone = to === 'ok' && observed === undefined && rule.by.length > 0
@@ -140,7 +144,7 @@ export function resetAll(states: States, at: number): Transition[] {
 
 function failed(rule: Rule, states: States, tick: number, error: string): Advanced {
   if (rule.onError === 'last') return { states, transitions: [], error }
-  const key = keyOf(NO_VALUES)
+  const key = NO_VALUES_KEY
   const before = states.get(key)
   const { state, transitions } = move(rule, { key, series: NO_VALUES, before, to: 'error', tick, value: null })
   return { states: new Map(states).set(key, state), transitions, error }

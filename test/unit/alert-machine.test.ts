@@ -53,6 +53,24 @@ function run(rule: Rule, results: readonly Result[]) {
   return { states: all, transitions, last: current }
 }
 
+test('missing data of series of which none is known has a series of its own, without values', () => {
+  const rule = { ...RULE, by: ['kind'], noData: 'alert' as const }
+  const none: Result = new Map()
+  const some: Result = new Map([['["a"]', { series: ['a'], value: 1 }]])
+  const broken = new EvaluationError('broken')
+  const { states, transitions, last } = run(rule, [none, none, broken, some, none])
+  expect(states).toEqual(['no_data', 'no_data', 'no_data', 'none', 'none'])
+  // From then on the series that is known has no data.
+  expect(transitions.map(({ at, key, type }) => `${at} ${key} ${type}`)).toEqual([
+    '1 [] alert.fired',
+    '4 [] alert.resolved',
+    '5 ["a"] alert.fired',
+  ])
+  expect([...last.keys()]).toEqual(['["a"]'])
+  for (const other of [{ noData: 'zero' as const }, { noData: 'last' as const }, { comparison: null }])
+    expect(run({ ...rule, onError: 'alert', ...other }, [broken, none, none]).last.size).toBe(0)
+})
+
 describe('one series', () => {
   test('fires and is resolved with its condition', () => {
     expect(states({}, '1 6 7 5 6')).toBe('ok firing firing ok firing')
