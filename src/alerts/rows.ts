@@ -61,7 +61,7 @@ export function nextTick(ms: number, everyMs: number): number {
 }
 
 /** Where alerts are looked for: ticks before a time, Unix milliseconds. */
-export interface DuePartition {
+interface DuePartition {
   readonly id: number
   readonly before: number
 }
