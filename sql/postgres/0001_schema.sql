@@ -578,6 +578,15 @@ create table outbox (
   body         json not null
 );
 
+-- Rows of the outbox that the journal cannot store. They would stop all others, so they wait here for an operator.
+create table outbox_set_aside (
+  outbox_id    bigint not null,
+  entry_id     uuid primary key,
+  workspace_id uuid not null,
+  kind         text not null,
+  body         json not null
+);
+
 -- The position of each consumer of a journal, committed together with what it wrote here.
 create table journal_consumers (
   epoch    text not null,

@@ -4,8 +4,11 @@ import { ApiError } from '../base/errors.ts'
 import { runKey } from '../base/ids.ts'
 import type { Log } from '../base/log.ts'
 import { type Loop, Loops } from '../base/loops.ts'
+import { type SetAside, Sieve } from '../base/set-aside.ts'
 import { Wakeup } from '../base/wakeup.ts'
 import { type Sql, singleConnection } from '../postgres/connect.ts'
+import { EventBlock } from './blocks/event-block.ts'
+import { RecordBlock } from './blocks/record-block.ts'
 import type { Journal } from './journal.ts'
 import { type OutboxRow, RelayedRows, ROWS_PER_ROUND } from './outbox-rows.ts'
 import type { RunRow, SystemEventRow, TaskRow } from './rows.ts'
@@ -36,6 +39,8 @@ interface OutboxRelayDeps {
    */
   readonly partition?: number | undefined
   readonly log: Log
+  /** Counts the rows that cannot be appended. */
+  readonly setAside?: SetAside
   /** Supervises the relay together with other loops. */
   readonly loops?: Loops
 }
@@ -65,6 +70,12 @@ export function startOutboxRelay(deps: OutboxRelayDeps): OutboxRelay {
   // Advisory locks belong to a connection.
   const locking = partition === undefined ? singleConnection(pool) : undefined
   const work = new RelayedRows(locking ?? pool, partition)
+  const sieve = new Sieve<Change>({
+    ...{ consumer: 'outbox', log, counts: deps.setAside, isPoison: isOfRows },
+    probe: encode,
+    describe: ({ id, kind, row: { workspace_id, run_id } }) => ({ id, kind, workspace_id, run_id }),
+    remove: (changes) => work.setAside(changes.map(idOf)),
+  })
   const wakeup = new Wakeup()
   const stopping = new AbortController()
   const { signal } = stopping
@@ -98,7 +109,7 @@ export function startOutboxRelay(deps: OutboxRelayDeps): OutboxRelay {
   /** @param isDue false for a poll, which first checks whether there are rows at all */
   async function attempt(isDue: boolean, loop: Loop): Promise<Drain> {
     try {
-      const drain = isDue || (await work.some()) ? await relayRound(work, journal) : 'drained'
+      const drain = isDue || (await work.some()) ? await relayRound(work, journal, sieve) : 'drained'
       loop.succeeded()
       return drain
     } catch (error) {
@@ -138,7 +149,7 @@ export async function outboxLag(sql: Sql): Promise<number> {
 /** `elsewhere`: another process holds the lock. */
 type Drain = 'drained' | 'more' | 'elsewhere' | 'failed'
 
-async function relayRound(work: RelayedRows, journal: Journal): Promise<Drain> {
+async function relayRound(work: RelayedRows, journal: Journal, sieve: Sieve<Change>): Promise<Drain> {
   const rows = await work.take()
   if (typeof rows === 'string') return rows
   let removal: Promise<void> | undefined
@@ -149,13 +160,10 @@ async function relayRound(work: RelayedRows, journal: Journal): Promise<Drain> {
     // Delete these before the next append: the journal remembers only the ids of its newest records.
     if (done.length > 0) await work.remove(done)
     const changes = await parseAll(rows.filter((row) => !appended.has(row.entry_id)))
-    const { run: runs, task: tasks, event: events } = pickRound(changes)
-    await allSettled([
-      runs.length > 0 && journal.appendRuns(runs.map(rowOf), runs.map(idOf)),
-      tasks.length > 0 && journal.appendTasks(tasks.map(rowOf), tasks.map(idOf)),
-      events.length > 0 && journal.appendSystemEvents(events.map(rowOf), events.map(idOf)),
-    ])
-    const ids = new Set([...runs, ...tasks, ...events].map(idOf))
+    const round = pickRound(changes)
+    // After rows were set aside the next round appends the others, because it knows which of them the journal has.
+    const append = async (some: readonly Change[]) => (some.length < round.length ? [] : appendAll(journal, some))
+    const ids = new Set(await sieve.run(round, append))
     if (ids.size > 0) removal = work.remove(rows.filter((row) => ids.has(row.entry_id)))
     const deleted = done.length + ids.size
     return deleted === rows[0].found && deleted < ROWS_PER_ROUND ? 'drained' : 'more'
@@ -165,9 +173,40 @@ async function relayRound(work: RelayedRows, journal: Journal): Promise<Drain> {
   }
 }
 
+/** Appends the changes of a round, in one commit. Returns their outbox ids. */
+async function appendAll(journal: Journal, changes: readonly Change[]): Promise<readonly string[]> {
+  const { run: runs, task: tasks, event: events } = byKind(changes)
+  await allSettled([
+    async () => runs.length > 0 && journal.appendRuns(runs.map(rowOf), runs.map(idOf)),
+    async () => tasks.length > 0 && journal.appendTasks(tasks.map(rowOf), tasks.map(idOf)),
+    async () => events.length > 0 && journal.appendSystemEvents(events.map(rowOf), events.map(idOf)),
+  ])
+  return changes.map(idOf)
+}
+
+/** Encodes changes as a commit does, for nobody. @throws Error if the journal could not store them */
+function encode(changes: readonly Change[]): void {
+  const { run, task, event } = byKind(changes)
+  const [runs, tasks, events] = [RecordBlock.ofRuns(), RecordBlock.ofTasks(), new EventBlock()]
+  runs.add(run.map(rowOf), [])
+  tasks.add(task.map(rowOf), [])
+  events.addSystemEvents(event.map(rowOf), [])
+  for (const block of [runs, tasks, events]) {
+    void block.runs
+    block.build(1, 0, '')
+  }
+}
+
+/** Whether an append may have failed because of its rows. Those of the operating system and of servers have a code. */
+function isOfRows(error: unknown): boolean {
+  const cause = error instanceof ApiError ? error.cause : error
+  return cause instanceof Error && (!('code' in cause) || String(cause.code).startsWith('ERR_'))
+}
+
 /** Unlike Promise.all, waits for every append even if one fails: the next round must know the outcome of all. */
-async function allSettled(appends: readonly unknown[]): Promise<void> {
-  for (const settled of await Promise.allSettled(appends)) if (settled.status === 'rejected') throw settled.reason
+async function allSettled(appends: readonly (() => Promise<unknown>)[]): Promise<void> {
+  for (const settled of await Promise.allSettled(appends.map((append) => append())))
+    if (settled.status === 'rejected') throw settled.reason
 }
 
 interface ChangeOf<Kind, Row> {
@@ -178,8 +217,8 @@ interface ChangeOf<Kind, Row> {
 
 type Change = ChangeOf<'run', RunRow> | ChangeOf<'task', TaskRow> | ChangeOf<'event', SystemEventRow>
 
-/** The changes that one round appends, by kind, in the journal's order of kinds. */
-interface Round {
+/** Changes by kind, in the journal's order of kinds. */
+interface ByKind {
   readonly run: ChangeOf<'run', RunRow>[]
   readonly task: ChangeOf<'task', TaskRow>[]
   readonly event: ChangeOf<'event', SystemEventRow>[]
@@ -203,8 +242,8 @@ async function parseAll(rows: readonly OutboxRow[]): Promise<Change[]> {
  * Picks the changes that one frame of each kind can carry without reordering the changes of any run. Once a change of a
  * run would precede an earlier one, it and all later changes of that run wait for the next round.
  */
-function pickRound(changes: readonly Change[]): Round {
-  const round: Round = { run: [], task: [], event: [] }
+function pickRound(changes: readonly Change[]): Change[] {
+  const round: Change[] = []
   const lastKinds = new Map<string, number>()
   for (const change of changes) {
     const run = runKey(change.row.workspace_id, change.row.run_id)
@@ -212,10 +251,16 @@ function pickRound(changes: readonly Change[]): Round {
     if (order < (lastKinds.get(run) ?? 0)) lastKinds.set(run, DEFERRED)
     else {
       lastKinds.set(run, order)
-      ;(round[change.kind] as Change[]).push(change)
+      round.push(change)
     }
   }
   return round
+}
+
+function byKind(changes: readonly Change[]): ByKind {
+  const all: ByKind = { run: [], task: [], event: [] }
+  for (const change of changes) (all[change.kind] as Change[]).push(change)
+  return all
 }
 
 function rowOf<Row>(change: { readonly row: Row }): Row {

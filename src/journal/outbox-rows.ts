@@ -59,6 +59,16 @@ export class RelayedRows {
         and entry_id = any(${rows.map((row) => row.entry_id)}::uuid[])`
   }
 
+  /** Moves rows that cannot be appended to a table of their own, where they stop no others. */
+  async setAside(entryIds: readonly string[]): Promise<void> {
+    await this.sql`
+      with removed as (
+        delete from outbox where entry_id = any(${entryIds as string[]}::uuid[])
+        returning outbox_id, entry_id, workspace_id, kind, body
+      )
+      insert into outbox_set_aside (outbox_id, entry_id, workspace_id, kind, body) select * from removed`
+  }
+
   /** Releases what {@link take} took. */
   async done(): Promise<void> {
     if (this.partition === undefined) await this.sql`select pg_advisory_unlock(${RELAY_LOCK})`

@@ -113,6 +113,17 @@ export function inTransaction<T>(sql: Sql, work: (tx: TransactionSql) => Promise
   return sql.begin((tx) => work(tx as unknown as TransactionSql)) as Promise<T>
 }
 
+/** Runs `work` in a transaction that is rolled back: it has no effect, but throws what `work` throws. */
+export async function withoutEffect(sql: Sql, work: (tx: TransactionSql) => Promise<unknown>): Promise<void> {
+  const done = new Error('rolled back')
+  await inTransaction(sql, async (tx) => {
+    await work(tx)
+    throw done
+  }).catch((error: unknown) => {
+    if (error !== done) throw error
+  })
+}
+
 /**
  * The error for the client when Postgres is temporarily unable to serve the statement: UNAVAILABLE, with the original
  * error as its cause. Null for any other error. This is the only place that makes the distinction.
@@ -130,6 +141,11 @@ export function unavailableOf(error: unknown): ApiError | null {
 /** Whether a statement failed because of the values it was given (SQLSTATE class 22), so that it always fails. */
 export function isBadData(error: unknown): boolean {
   return /^22\w{3}$/.test(codeOf(error) ?? '')
+}
+
+/** {@link isBadData}, or because of what the values would make of a row: a limit (class 54), a null or a failed check. */
+export function isPoison(error: unknown): boolean {
+  return isBadData(error) || /^(54\w{3}|23502|23514)$/.test(codeOf(error) ?? '')
 }
 
 /** Whether a statement failed because a unique index already has its value, such as a name that is taken. */

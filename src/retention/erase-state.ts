@@ -31,6 +31,7 @@ const TABLES: readonly { readonly table: string; readonly counted?: string }[] =
   { table: 'agent_versions' },
   { table: 'agents', counted: 'agents' },
   { table: 'outbox' },
+  { table: 'outbox_set_aside' },
   { table: 'retention_floors' },
 ]
 

@@ -64,6 +64,11 @@ export function roundedUsd(sum: string): string {
   return `round((${sum})::numeric, 10)::double precision`
 }
 
+/** SQL text: a sum of tokens, as far as JavaScript's integers reach. Without a bound the sum of a run could end as an error. */
+export function boundedTokens(sum: string): string {
+  return `least(${sum}, ${Number.MAX_SAFE_INTEGER})::bigint`
+}
+
 /**
  * SQL text: Unix milliseconds of a timestamp, as the journal's rows have them. Exact, because the cast rounds away the
  * error of binary fractions. `extract` computes in decimals, which takes three times as long.

@@ -2,13 +2,14 @@ import { ApiError } from '../base/errors.ts'
 import { type RunIdentity, runKey } from '../base/ids.ts'
 import type { Log } from '../base/log.ts'
 import { type Loop, Loops } from '../base/loops.ts'
+import { type SetAside, Sieve } from '../base/set-aside.ts'
 import { Wakeup } from '../base/wakeup.ts'
 import { eventsOfType } from '../clickhouse/native-reader.ts'
 import { createPrices, type PricesOnDemand } from '../conventions/prices.ts'
 import { SharedSlice } from '../http/shared-slice.ts'
 import { endOfGap, type Frame, type Journal, lastSeqOf } from '../journal/journal.ts'
-import type { Sql } from '../postgres/connect.ts'
-import { roundedUsd } from './rows.ts'
+import { isPoison, type Sql, type TransactionSql, withoutEffect } from '../postgres/connect.ts'
+import { boundedTokens, roundedUsd } from './rows.ts'
 import { LIVE_RUN_STATUSES } from './state.ts'
 import { MODEL_CALL, mayReportUsage, UsageReader, type UsageWithCost } from './usage-reader.ts'
 
@@ -20,6 +21,8 @@ interface RunStatisticsDeps {
   readonly loops?: Loops
   /** For model calls that do not report their cost. */
   readonly prices?: PricesOnDemand
+  /** Counts the runs that cannot be counted. */
+  readonly setAside?: SetAside
   /** Called after each commit that wrote to `run_usage_changes`. */
   readonly onUsage?: () => void
   /** Shortest time between two writes, milliseconds. */
@@ -56,6 +59,12 @@ export async function startRunStatistics(deps: RunStatisticsDeps) {
   journal.release(CONSUMER, position)
 
   let isUnsure = false
+  /** Of the positions that are being written. */
+  let range: WrittenRange = { epoch: journal.epoch, from: position, to: position }
+  const sieve = new Sieve<Tally>({
+    ...{ consumer: 'run_statistics', log, counts: deps.setAside, isPoison, describe },
+    probe: (all) => withoutEffect(sql, (tx) => write(tx, range, all)),
+  })
 
   async function run(loop: Loop): Promise<void> {
     // After a failure it is not known whether the last write was committed.
@@ -76,7 +85,8 @@ export async function startRunStatistics(deps: RunStatisticsDeps) {
       const isDue = performance.now() >= dueMs || flushes.length > 0 || tallies.size >= RUNS_PER_WRITE_MAX
       if (seen === position || !isDue) continue
       const started = performance.now()
-      const { isWritten, hasUsage } = await write(sql, journal.epoch, { from: position, to: seen }, tallies.all())
+      range = { epoch: journal.epoch, from: position, to: seen }
+      const { isWritten, hasUsage } = await sieve.run(tallies.all(), (all) => write(sql, range, all))
       if (hasUsage) deps.onUsage?.()
       dueMs = performance.now() + Math.max(intervalMs, PAUSE_PER_WRITE * (performance.now() - started))
       position = isWritten ? seen : await openPosition(sql, journal)
@@ -155,15 +165,14 @@ async function gather(journal: Journal, position: number, tallies: Tallies): Pro
  * reported stays as it is, as does that of hosted runs, which store it themselves. Locks the rows in order of workspace and
  * run_id, as every statement on several runs does, to avoid deadlocks.
  *
+ * Sums of tokens are computed as decimals and have a bound: a sum that fails would stop the counts of all workspaces.
+ *
  * @returns `isWritten` is false if the position was no longer the expected one, because another process that follows the
  *   journal was faster; `hasUsage`: the usage of some run has changed
  */
-async function write(
-  sql: Sql,
-  epoch: string,
-  { from, to }: { readonly from: number; readonly to: number },
-  all: readonly Tally[],
-) {
+async function write(sql: Sql | TransactionSql, { epoch, from, to }: WrittenRange, all: readonly Tally[]) {
+  const tokens = (column: string) =>
+    sql.unsafe(boundedTokens(`r.${column} + case when i.counts_tokens then i.${column} else 0 end`))
   const [row] = await sql<{ has_usage: boolean }[]>`
     with advanced as (
       update journal_consumers set seq = ${to}
@@ -174,7 +183,7 @@ async function write(
         ${all.map(({ runId }) => runId)}::uuid[], ${all.map(({ workspaceId }) => workspaceId)}::uuid[],
         ${all.map(({ events }) => events)}::bigint[],
         ${all.map(({ lastAt }) => new Date(lastAt).toISOString())}::timestamptz[],
-        ${all.map(({ inputTokens }) => inputTokens)}::bigint[], ${all.map(({ outputTokens }) => outputTokens)}::bigint[],
+        ${all.map(({ inputTokens }) => inputTokens)}::numeric[], ${all.map(({ outputTokens }) => outputTokens)}::numeric[],
         ${all.map(({ costUsd }) => costUsd)}::double precision[]
       ) as i (run_id, workspace_id, events, last_at, input_tokens, output_tokens, cost_usd)
     ), locked as materialized (
@@ -186,8 +195,7 @@ async function write(
       order by r.workspace_id, r.run_id for no key update of r
     ), counted as (
       update runs r set event_count = r.event_count + i.events, last_event_at = greatest(r.last_event_at, i.last_at),
-        input_tokens = r.input_tokens + case when i.counts_tokens then i.input_tokens else 0 end,
-        output_tokens = r.output_tokens + case when i.counts_tokens then i.output_tokens else 0 end,
+        input_tokens = ${tokens('input_tokens')}, output_tokens = ${tokens('output_tokens')},
         cost_usd = ${sql.unsafe(roundedUsd('r.cost_usd + case when i.counts_cost then i.cost_usd else 0 end'))}
       from locked i
       where r.workspace_id = i.workspace_id and r.run_id = i.run_id
@@ -201,11 +209,23 @@ async function write(
   return { isWritten: row !== undefined, hasUsage: row?.has_usage === true }
 }
 
+/** The positions whose events are written: after `from`, up to `to`. */
+interface WrittenRange {
+  readonly epoch: string
+  readonly from: number
+  readonly to: number
+}
+
 /** What the events of a run add to its row. */
 interface Tally extends RunIdentity, UsageWithCost {
   readonly events: number
   /** When the last one was received, Unix milliseconds. */
   readonly lastAt: number
+}
+
+/** What the log says of a run whose counts are set aside. */
+function describe({ workspaceId, runId, events }: Tally) {
+  return { workspace_id: workspaceId, run_id: runId, events }
 }
 
 /** Sums up the events of a range of the journal for each run. */

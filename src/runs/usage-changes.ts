@@ -1,6 +1,7 @@
 import type { Log } from '../base/log.ts'
 import { Loops } from '../base/loops.ts'
-import type { Sql } from '../postgres/connect.ts'
+import { type SetAside, Sieve } from '../base/set-aside.ts'
+import { isPoison, type Sql, type TransactionSql, withoutEffect } from '../postgres/connect.ts'
 import { RUN_ROW_COLUMNS, runsToOutbox } from './rows.ts'
 
 interface UsageChangesDeps {
@@ -8,6 +9,8 @@ interface UsageChangesDeps {
   readonly log: Log
   /** Supervises the loop. */
   readonly loops?: Loops
+  /** Counts the runs that cannot be written. */
+  readonly setAside?: SetAside
   /** Called after each commit that wrote to the outbox. */
   readonly onChange: () => void
 }
@@ -25,15 +28,22 @@ const RUNS_PER_STATEMENT = 500
  * intervals. The changes are kept in a table, written in the same commit as the usage, so a crash loses none. Queries
  * Postgres only after a start and while the table may have rows.
  */
-export function startUsageChanges({ sql, log, loops = new Loops(log), onChange }: UsageChangesDeps) {
+export function startUsageChanges({ sql, log, loops = new Loops(log), setAside, onChange }: UsageChangesDeps) {
   let hasChanges = true
+  const sieve = new Sieve<DueRun>({
+    ...{ consumer: 'run_usage', log, counts: setAside, isPoison },
+    probe: (due) => withoutEffect(sql, (tx) => writeRuns(tx, due)),
+    describe: (run) => run,
+    remove: (due) => postpone(sql, due),
+  })
 
   async function sweep(): Promise<void> {
     if (!hasChanges) return
     hasChanges = false
     try {
-      if (await writeDue(sql)) onChange()
-      const [{ some }] = await sql<{ some: boolean }[]>`select exists (select from run_usage_changes) as some`
+      if (await writeDue(sql, sieve)) onChange()
+      const [{ some }] = await sql<{ some: boolean }[]>`
+        select exists (select from run_usage_changes where due_at < 'infinity') as some`
       if (some) hasChanges = true
     } catch (error) {
       hasChanges = true
@@ -51,13 +61,22 @@ export function startUsageChanges({ sql, log, loops = new Loops(log), onChange }
   }
 }
 
+/** Runs that are due, at most {@link RUNS_PER_STATEMENT}. */
+export async function usageLag(sql: Sql): Promise<number> {
+  const [{ runs }] = await sql<{ runs: number }[]>`
+    select count(*) as runs from (
+      select from run_usage_changes where due_at <= now() limit ${RUNS_PER_STATEMENT}
+    ) as due`
+  return runs
+}
+
 /** Writes the runs that are due, in pages; runs that are locked wait for the next sweep. */
-async function writeDue(sql: Sql): Promise<boolean> {
+async function writeDue(sql: Sql, sieve: Sieve<DueRun>): Promise<boolean> {
   let hasWritten = false
   for (;;) {
     const due = await sql<DueRun[]>`
       select run_id, workspace_id from run_usage_changes where due_at <= now() order by due_at limit ${RUNS_PER_STATEMENT}`
-    const written = due.length === 0 ? 0 : await writeRuns(sql, due)
+    const written = due.length === 0 ? 0 : await sieve.run(due, (some) => writeRuns(sql, some))
     hasWritten ||= written > 0
     if (written < RUNS_PER_STATEMENT) return hasWritten
   }
@@ -69,7 +88,7 @@ async function writeDue(sql: Sql): Promise<boolean> {
  * another process has already written. The runs are parameters because a join with the table itself, which has no
  * planner statistics, would read all runs.
  */
-async function writeRuns(sql: Sql, due: readonly DueRun[]): Promise<number> {
+async function writeRuns(sql: Sql | TransactionSql, due: readonly DueRun[]): Promise<number> {
   const rows = await sql`
     with item as (
       select * from unnest(${due.map(({ run_id }) => run_id)}::uuid[], ${due.map(({ workspace_id }) => workspace_id)}::uuid[])
@@ -85,4 +104,13 @@ async function writeRuns(sql: Sql, due: readonly DueRun[]): Promise<number> {
     ), logged as (${sql.unsafe(runsToOutbox('locked r join gone using (workspace_id, run_id)', true))})
     select from gone`
   return rows.length
+}
+
+/** Runs that cannot be written wait for the next change of their usage. */
+async function postpone(sql: Sql, due: readonly DueRun[]): Promise<void> {
+  await sql`
+    update run_usage_changes c set due_at = 'infinity'
+    from unnest(${due.map(({ run_id }) => run_id)}::uuid[], ${due.map(({ workspace_id }) => workspace_id)}::uuid[])
+      as i (run_id, workspace_id)
+    where c.workspace_id = i.workspace_id and c.run_id = i.run_id`
 }

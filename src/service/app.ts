@@ -71,6 +71,7 @@ import { runRoutes } from '../runs/routes.ts'
 import { RunSearch } from '../runs/search/run-search.ts'
 import { RunStore, type RunStoreDeps } from '../runs/store.ts'
 import { createRunTransitions } from '../runs/transitions.ts'
+import { usageLag } from '../runs/usage-changes.ts'
 import { runViewRoutes } from '../runs/view-routes.ts'
 import { RunViews } from '../runs/view-store.ts'
 import { ScoreReader } from '../scores/reader.ts'
@@ -354,8 +355,10 @@ function opsDeps(components: Components): Omit<OpsDeps, 'app'> {
         clickhouse: () => sumOf(partitions, ({ journal, sink }) => journal.endSeq - sink.loadedSeq()),
         run_statistics: () => sumOf(partitions, ({ statistics }) => statistics.lag()),
         outbox: () => outboxLag(sql),
+        run_usage: () => usageLag(sql),
         live_feeds: () => sumOfHubs(feeds, (hub) => hub.lag()),
       },
+      setAside: metrics.setAside,
       owned: () => partitions.owned(),
       setBack: incidents,
       loops,

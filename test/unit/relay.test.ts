@@ -3,6 +3,8 @@ import { join } from 'node:path'
 import { ApiError } from '../../src/base/errors.ts'
 import { mint } from '../../src/base/ids.ts'
 import { createLog } from '../../src/base/log.ts'
+import { Metrics } from '../../src/base/metrics.ts'
+import { SetAside } from '../../src/base/set-aside.ts'
 import type { Journal } from '../../src/journal/journal.ts'
 import { outboxLag, startOutboxRelay } from '../../src/journal/outbox-relay.ts'
 import { eventually } from '../support/eventually.ts'
@@ -225,6 +227,27 @@ describe('the outbox relay', () => {
     expect(await outboxLag(database.sql)).toBe(1)
     await relay.flush()
     expect(statusesOf(changes, run_id)).toEqual(['run running'])
+    await relay.stop()
+  })
+
+  test('rows that the journal cannot store are set aside after two failures, and stop no others', async () => {
+    const { sql, runs, caller } = await fixture()
+    const ids = []
+    for (let n = 0; n < 7; n++) ids.push((await runs.start(caller, { agent_id: caller.agentId }, mint)).run_id)
+    const broken = [ids[1], ids[4]]
+    await sql`
+      update outbox set body = (body::jsonb || '{"tags": null}')::json where body ->> 'run_id' = any(${broken}::text[])`
+    const { journal } = await openJournal()
+    const changes: Change[] = []
+    const setAside = new SetAside(new Metrics())
+    const relay = startOutboxRelay({ sql, journal: recordingJournal(journal, changes), log, setAside })
+    await relay.flush()
+    expect(changes.map(({ row }) => row.run_id)).toEqual(ids.filter((id) => !broken.includes(id)))
+    expect(setAside.of('outbox')).toBe(2)
+    expect(await waiting()).toBe(0)
+    const kept =
+      await sql`select body ->> 'run_id' as run_id, kind, workspace_id from outbox_set_aside order by outbox_id`
+    expect([...kept]).toEqual(broken.map((run_id) => ({ run_id, kind: 'run', workspace_id: caller.workspaceId })))
     await relay.stop()
   })
 

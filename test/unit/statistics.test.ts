@@ -3,9 +3,15 @@ import { join } from 'node:path'
 import { systemClock } from '../../src/base/clock.ts'
 import { mint, type RunRef } from '../../src/base/ids.ts'
 import { createLog } from '../../src/base/log.ts'
+import { Metrics } from '../../src/base/metrics.ts'
+import { SetAside } from '../../src/base/set-aside.ts'
+import type { Journal } from '../../src/journal/journal.ts'
 import { openLocalJournal } from '../../src/journal/local/journal.ts'
+import type { Sql } from '../../src/postgres/connect.ts'
 import { startRunStatistics } from '../../src/runs/statistics.ts'
+import { startUsageChanges, usageLag } from '../../src/runs/usage-changes.ts'
 import { batchOf } from '../support/events.ts'
+import { eventually } from '../support/eventually.ts'
 import { freshDatabase } from '../support/postgres.ts'
 import { seededRandom } from '../support/random.ts'
 import { newCaller, storesOn } from '../support/runs.ts'
@@ -111,4 +117,76 @@ describe('run statistics', () => {
     expect(run.last_event_at.getTime()).toBeWithin(before, Date.now() + 1)
     await statistics.stop()
   })
+
+  test('a sum of tokens that is too large for its column stops nobody', async () => {
+    const { sql, journal, refs, wanted, report, counted } = await fixture(2)
+    await sql`update runs set input_tokens = 9223372036854775807 - 500000000000 where run_id = ${refs[0].runId}`
+    const statistics = await startRunStatistics({ sql, journal, log, intervalMs: 1 })
+    await reportTokens(journal, refs[0], 1e12)
+    wanted.set(refs[0].runId, 1)
+    await report(refs[1], 2)
+    await statistics.flush()
+    expect(await counted()).toEqual(wanted)
+    const [{ input_tokens }] = await sql`select input_tokens from runs where run_id = ${refs[0].runId}`
+    expect(input_tokens).toBe(Number.MAX_SAFE_INTEGER)
+    await statistics.stop()
+  })
+
+  test('runs whose counts the database refuses are set aside after two failures; all others are counted', async () => {
+    const { sql, journal, refs, wanted, report, counted, caller } = await fixture(7)
+    const poisoned = [refs[2].runId, refs[5].runId]
+    await refuseCounts(sql, caller.workspaceId, poisoned)
+    for (const [index, run] of refs.entries()) await report(run, index + 1)
+    const setAside = new SetAside(new Metrics())
+    const statistics = await startRunStatistics({ sql, journal, log, setAside, intervalMs: 1 })
+    await statistics.flush()
+    for (const runId of poisoned) wanted.set(runId, 0)
+    expect(await counted()).toEqual(wanted)
+    expect(setAside.of('run_statistics')).toBe(2)
+    expect(statistics.lag()).toBe(0)
+    await sql`drop trigger refused on runs`
+    // What comes later is counted again.
+    await report(refs[2], 4)
+    await statistics.flush()
+    expect(await counted()).toEqual(wanted)
+    await statistics.stop()
+  })
+
+  test('runs whose usage cannot be written to the outbox are set aside; all others are written', async () => {
+    const { sql, refs, caller } = await fixture(5)
+    await sql`truncate outbox`
+    await sql`
+      insert into run_usage_changes (run_id, workspace_id, due_at)
+      select run_id, workspace_id, now() from runs where workspace_id = ${caller.workspaceId}`
+    await sql.unsafe(`
+      create or replace function refuse() returns trigger language plpgsql as
+        $$ begin raise exception 'out of range' using errcode = '22003'; end $$;
+      create trigger refused before insert on outbox for each row
+        when (new.body ->> 'run_id' = '${refs[3].runId}') execute function refuse()`)
+    const setAside = new SetAside(new Metrics())
+    const usage = startUsageChanges({ sql, log, setAside, onChange: () => {} })
+    const written = await eventually(async () => {
+      const rows = await sql<{ run_id: string }[]>`select body ->> 'run_id' as run_id from outbox order by run_id`
+      return rows.length > 0 && rows.map(({ run_id }) => run_id)
+    })
+    expect(written).toEqual(refs.flatMap(({ runId }, index) => (index === 3 ? [] : [runId])).sort())
+    expect(setAside.of('run_usage')).toBe(1)
+    await usage.stop()
+    expect(await usageLag(sql)).toBe(0)
+    await sql`drop trigger refused on outbox`
+  })
 })
+
+function reportTokens(journal: Journal, run: RunRef, tokens: number) {
+  return journal.appendEvents(batchOf(run, [{ type: 'llm.call', payload: { input_tokens: tokens } }]))
+}
+
+/** Makes the database refuse to change the counts of these runs, as it refuses a number that is too large. */
+async function refuseCounts(sql: Sql, workspaceId: string, runIds: readonly string[]): Promise<void> {
+  await sql.unsafe(`
+    create or replace function refuse() returns trigger language plpgsql as
+      $$ begin raise exception 'out of range' using errcode = '22003'; end $$;
+    create trigger refused before update on runs for each row
+      when (old.workspace_id = '${workspaceId}' and old.run_id in (${runIds.map((id) => `'${id}'`).join(', ')}))
+      execute function refuse()`)
+}

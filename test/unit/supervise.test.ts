@@ -1,6 +1,8 @@
 import { expect, test } from 'bun:test'
 import { createLog } from '../../src/base/log.ts'
 import { FAILING_MS, type LoopState, Loops } from '../../src/base/loops.ts'
+import { Metrics } from '../../src/base/metrics.ts'
+import { SetAside } from '../../src/base/set-aside.ts'
 import type { Journal } from '../../src/journal/journal.ts'
 import { checkHealth, type HealthDeps } from '../../src/service/ops/health.ts'
 import { eventually } from '../support/eventually.ts'
@@ -58,10 +60,15 @@ test('repeated work continues after a failure, never overlaps, and is awaited on
 
 const journal = { epoch: 'e', endSeq: 9, gaps: [{ afterSeq: 3, throughSeq: 5, loadedSeq: 0 }] } as unknown as Journal
 
-function healthWith(states: LoopState[], check: () => Promise<unknown> = async () => {}) {
+function healthWith(
+  states: LoopState[],
+  check: () => Promise<unknown> = async () => {},
+  setAside: HealthDeps['setAside'] = { of: () => 0 },
+) {
   const deps: HealthDeps = {
     dependencies: [{ name: 'journal', essential: true, check }],
-    lags: {},
+    lags: { outbox: () => 1 },
+    setAside,
     owned: () => partitionWith({ journal, sink: { loadedSeq: () => 7 } }).owned(),
     loops: { states: () => states },
     setBack: () => [],
@@ -83,4 +90,20 @@ test('readiness reports a loop that has been failing for some seconds, and gaps,
   expect(long.journal?.gaps).toEqual([{ after_seq: 3, through_seq: 5 }])
   const unable = await healthWith([], () => Promise.reject(Object.assign(new Error('x'), { code: 'EIO' })))
   expect(unable.status).toBe('unavailable')
+})
+
+test('readiness and metrics say how many rows a consumer has set aside', async () => {
+  const metrics = new Metrics()
+  const setAside = new SetAside(metrics)
+  expect(await healthWith([], undefined, setAside)).toMatchObject({
+    status: 'ready',
+    consumers: { outbox: { lag: 1, set_aside: 0 } },
+  })
+  setAside.add('outbox', 2)
+  setAside.add('outbox', 1)
+  expect(await healthWith([], undefined, setAside)).toMatchObject({
+    status: 'degraded',
+    consumers: { outbox: { lag: 1, set_aside: 3 } },
+  })
+  expect(metrics.text()).toContain('consumer_rows_set_aside_total{consumer="outbox"} 3\n')
 })

@@ -2,6 +2,7 @@ import { withTimeout } from '../../base/abort.ts'
 import { ApiError } from '../../base/errors.ts'
 import { type Dependency, HealthProblem } from '../../base/health.ts'
 import { FAILING_MS, type LoopState, type Loops } from '../../base/loops.ts'
+import type { SetAside } from '../../base/set-aside.ts'
 import type { OwnedPartition } from '../../partitions/partition.ts'
 import type { Incident } from '../../store-marks/store-marks.ts'
 
@@ -13,6 +14,8 @@ export interface HealthDeps {
   readonly dependencies: readonly Dependency[]
   /** The rows that each component has yet to read of the journal or the outbox. */
   readonly lags: Readonly<Record<string, () => number | Promise<number>>>
+  /** How many rows each of them has set aside, by the same names. */
+  readonly setAside: Pick<SetAside, 'of'>
   readonly owned: () => readonly OwnedPartition[]
   readonly loops: Pick<Loops, 'states'>
   /** Stores that have gone back to an earlier state, noticed since the service started. */
@@ -25,17 +28,26 @@ export interface HealthDeps {
  * Checks all dependencies at once; one that does not answer in time counts as failed. A background loop that has been
  * failing for some seconds makes the service `degraded`.
  */
-export async function checkHealth({ dependencies, lags, owned, setBack, loops, isStopping }: HealthDeps) {
+export async function checkHealth(deps: HealthDeps) {
+  const { dependencies, lags, setAside, owned, setBack, loops, isStopping } = deps
   const [checks, consumers] = await Promise.all([
     Promise.all(dependencies.map(async (each) => ({ ...each, result: await checkOne(each) }))),
-    Promise.all(Object.entries(lags).map(async ([name, lag]) => [name, { lag: await lagOf(lag) }] as const)),
+    Promise.all(
+      Object.entries(lags).map(
+        async ([name, lag]) => [name, { lag: await lagOf(lag), set_aside: setAside.of(name) }] as const,
+      ),
+    ),
   ])
   const failed = checks.filter(({ result }) => !result.ok)
   const partitions = owned()
   const states = Object.fromEntries(loops.states().map((state) => [state.name, healthOf(state)]))
-  const isFailing = failed.length > 0 || Object.values(states).some(({ ok }) => !ok)
+  const isFailing =
+    failed.length > 0 ||
+    Object.values(states).some(({ ok }) => !ok) ||
+    consumers.some(([, { set_aside }]) => set_aside > 0) ||
+    setBack().length > 0
   const unavailable = isStopping() || failed.some(({ essential }) => essential)
-  const status = unavailable ? 'unavailable' : isFailing || setBack().length > 0 ? 'degraded' : 'ready'
+  const status = unavailable ? 'unavailable' : isFailing ? 'degraded' : 'ready'
   return {
     status: status as 'ready' | 'degraded' | 'unavailable',
     dependencies: Object.fromEntries(checks.map(({ name, result }) => [name, result])),

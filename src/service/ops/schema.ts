@@ -71,7 +71,12 @@ export const Ready = Named(
     ),
     consumers: t.Record(
       t.String(),
-      t.Object({ lag: Described(Nullable(Count('Rows.')), 'Rows not yet read; null: unknown.') }),
+      t.Object({
+        lag: Described(Nullable(Count('Rows.')), 'Rows not yet read; null: unknown.'),
+        set_aside: Count(
+          'Rows that it has left out since the process started, because it can never process them; the log names them.',
+        ),
+      }),
       { description: 'What reads the journal or the outbox, by name.' },
     ),
     set_back: t.Array(

@@ -1,5 +1,6 @@
 import type { LoopState, Loops } from '../../base/loops.ts'
 import { type CounterCell, type HistogramCell, Metrics } from '../../base/metrics.ts'
+import { SetAside } from '../../base/set-aside.ts'
 import type { ObserveRequest } from '../../http/envelope.ts'
 import type { FeedSource } from '../../live/feed-source.ts'
 import type { Hub } from '../../live/hub.ts'
@@ -75,6 +76,7 @@ export function createServiceMetrics() {
       sinkRows.value += rows
       sinkSeconds.observe(milliseconds / 1000)
     },
+    setAside: new SetAside(registry),
     storeSetBack: (store: string) => setBack.at(store).value++,
     loopLagged: (seconds: number) => lag.observe(seconds),
     observe: (observed: Observed) => addGauges(registry, observed),

@@ -41,6 +41,7 @@ export async function openPartition<Log extends PartitionLog, Claimed extends An
 ): Promise<OpenedPartition<Log>> {
   await using opened = new AsyncDisposableStack()
   const { partition: id, generation } = claimed
+  const { setAside } = metrics
   const { count, isShared } = topology
   const partitionLog = await topology.openLog(claimed, opened, onLost)
   const { journal, position, columnarMark } = partitionLog
@@ -56,10 +57,10 @@ export async function openPartition<Log extends PartitionLog, Claimed extends An
   })
   let lastLoadMs = 0
   opened.defer(() => sink.stop(lastLoadMs))
-  const relay = startOutboxRelay({ sql, journal, partition: isShared ? id : undefined, log, loops })
+  const relay = startOutboxRelay({ sql, journal, partition: isShared ? id : undefined, log, loops, setAside })
   opened.defer(() => relay.stop())
   const prices = createPrices(config.hosted.modelPrices)
-  const statistics = await startRunStatistics({ sql, journal, log, loops, prices, onUsage })
+  const statistics = await startRunStatistics({ sql, journal, log, loops, prices, setAside, onUsage })
   opened.defer(() => statistics.stop())
   const stored = { loading: sink, client: columnar, columnarMark }
   const ids = new EventIdIndex(createEventIdSource(stored))
@@ -78,8 +79,8 @@ export async function openPartition<Log extends PartitionLog, Claimed extends An
 }
 
 /** Starts the loop that writes changes of usage to the outbox. @returns a function to call after each commit of run statistics with usage */
-export function startUsage({ sql, log, loops, teardown }: ServiceContext, onChange: () => void): () => void {
-  const usage = startUsageChanges({ sql, log, loops, onChange })
+export function startUsage({ sql, log, loops, metrics, teardown }: ServiceContext, onChange: () => void): () => void {
+  const usage = startUsageChanges({ sql, log, loops, setAside: metrics.setAside, onChange })
   teardown.add('run usage', () => usage.stop())
   return usage.wake
 }
