@@ -1,6 +1,6 @@
 import type { BatchScan } from './batch-scan.ts'
 import type { Kind } from './event-types.ts'
-import { FIELD_COUNT, METADATA } from './fields.ts'
+import { COST_DETAILS, FIELD_COUNT, METADATA, USAGE, USAGE_DETAILS } from './fields.ts'
 import { ObjectUnion } from './json-objects.ts'
 
 /** Memory that the arrays and objects of one merged state take, apart from its values. */
@@ -82,6 +82,11 @@ export class Merged {
       at += size
     }
     return copy.owned()
+  }
+
+  /** Whether it has usage, also without its values. */
+  get hasUsage(): boolean {
+    return this.sentAt[USAGE] > 0 || this.sentAt[USAGE_DETAILS] > 0 || this.sentAt[COST_DETAILS] > 0
   }
 
   /** The same without values: what is needed to recognize repeats once everything is stored. */

@@ -19,6 +19,15 @@ const RUN_BYTES = 1_000
 /** What an entry takes apart from its merged state: ids and map entries. */
 const ENTRY_BYTES = 300
 
+interface Bounds {
+  readonly bytes: number
+  /** Of one run. A larger one is forgotten, and read again when something of it is needed. */
+  readonly bytesPerRun: number
+}
+
+const MIB = 1024 * 1024
+const BOUNDS: Bounds = { bytes: 64 * MIB, bytesPerRun: 16 * MIB }
+
 /** What this process knows of the observations of a run. */
 export class RunState {
   private readonly observations = new Map<string, ObservationState>()
@@ -42,8 +51,12 @@ export class RunState {
     return this.observations.get(taskId)
   }
 
-  set(taskId: string, state: ObservationState): void {
-    this.bytes += sizeOf(state) - sizeOf(this.observations.get(taskId))
+  /** Of a run that is large, only the times of the values are kept. */
+  set(taskId: string, observed: ObservationState): void {
+    const before = sizeOf(this.observations.get(taskId))
+    const isLarge = this.bytes + sizeOf(observed) - before > BOUNDS.bytesPerRun
+    const state = isLarge ? { ...observed, merged: observed.merged.released(), isReleased: true } : observed
+    this.bytes += sizeOf(state) - before
     this.observations.set(taskId, state)
     if (state.isFinal) this.open.delete(taskId)
     else this.open.add(taskId)
@@ -76,15 +89,6 @@ export class RunState {
 function sizeOf(state: ObservationState | undefined): number {
   return state === undefined ? 0 : ENTRY_BYTES + 2 * state.observationId.length + state.merged.bytes
 }
-
-interface Bounds {
-  readonly bytes: number
-  /** Of one run. A larger one is forgotten, and read again when something of it is needed. */
-  readonly bytesPerRun: number
-}
-
-const MIB = 1024 * 1024
-const BOUNDS: Bounds = { bytes: 64 * MIB, bytesPerRun: 16 * MIB }
 
 /**
  * The states of the runs that were reported last, in bounded memory: only a cache of what is stored. The least recently used

@@ -1,4 +1,5 @@
 import type { RunRef } from '../base/ids.ts'
+import type { Slice } from '../http/shared-slice.ts'
 import type { PartitionRef } from '../partitions/partition.ts'
 import { type Batcher, createBatcher } from '../postgres/batcher.ts'
 import { type LoadedDeps, queryLoaded } from '../runs/events.ts'
@@ -15,10 +16,16 @@ const UUID_BYTES = 40
 /** Observations of a run that has ended that are completed with it, if they were not ended. */
 const UNFINISHED_MAX = 1_000
 
-/** What is stored of a run. */
+/** The state of a trace up to this length is read with the sizes. */
+const INLINE_BYTES_MAX = 16 * 1024
+
+/** What is stored of a run: sizes first, so that what is read is in a budget before it is read. */
 interface StoredRun {
+  /** Null if nothing is stored of the trace, or if it is large. */
   readonly trace: Merged | null
-  /** Of the observations that were asked for: the bytes of input and output. */
+  /** What {@link StoredStates.trace} would read; 0 if nothing. */
+  readonly traceBytes: number
+  /** The bytes of those observations that are stored, of the ones that were asked for. */
   readonly sizes: ReadonlyMap<string, number>
 }
 
@@ -63,37 +70,63 @@ export class StoredStates {
       runs: wanted.map(({ run }) => run.runId),
       tasks: [...new Set(wanted.flatMap(({ taskIds }) => taskIds))],
     }
-    const traces = await this.select<{ run_id: string; payload: string; sent_ms: number }>(
-      caller,
-      `select run_id, argMax(payload, seq) as payload, argMax(toUnixTimestamp64Milli(occurred_at), seq) as sent_ms
-       from events
-       where workspace_id = {workspace:UUID} and agent_id in {agents:Array(UUID)} and run_id in {runs:Array(UUID)}
-         and type = '${TRACE_UPDATED}'
-       group by run_id`,
-      params,
-    )
-    const tasks =
-      params.tasks.length === 0
-        ? []
-        : await this.select<{ run_id: string; task_id: string; bytes: number }>(
-            caller,
-            `select run_id, task_id, toUInt32(max(ifNull(length(input), 0) + ifNull(length(output), 0))) as bytes
-             from tasks
-             where workspace_id = {workspace:UUID} and run_id in {runs:Array(UUID)} and task_id in {tasks:Array(UUID)}
-             group by run_id, task_id`,
-            params,
-          )
-    const traceOf = new Map(traces.map((row) => [row.run_id, restore(row.payload, row.sent_ms).owned()]))
+    const [traces, observations] = await Promise.all([
+      this.select<{ run_id: string; small: string; bytes: number; sent_ms: number }>(
+        caller,
+        `select run_id, argMax(if(length(payload) <= ${INLINE_BYTES_MAX}, payload, ''), seq) as small,
+           argMax(toUInt32(length(payload)), seq) as bytes, argMax(toUnixTimestamp64Milli(occurred_at), seq) as sent_ms
+         from events
+         where workspace_id = {workspace:UUID} and agent_id in {agents:Array(UUID)} and run_id in {runs:Array(UUID)}
+           and type = '${TRACE_UPDATED}'
+         group by run_id`,
+        params,
+      ),
+      params.tasks.length === 0 ? [] : this.sizes(caller, params),
+    ])
+    const traceOf = new Map(traces.map((row) => [row.run_id, row]))
     const sizesOf = new Map<string, Map<string, number>>(wanted.map(({ run }) => [run.runId, new Map()]))
-    for (const { run_id, task_id, bytes } of tasks) sizesOf.get(run_id)?.set(task_id, bytes)
-    return wanted.map(({ run: { runId } }) => ({
-      trace: traceOf.get(runId) ?? null,
-      sizes: sizesOf.get(runId) ?? new Map<string, number>(),
-    }))
+    for (const { run_id, task_id, bytes } of observations) sizesOf.get(run_id)?.set(task_id, bytes)
+    return wanted.map(({ run: { runId } }) => {
+      const { small = '', bytes = 0, sent_ms = 0 } = traceOf.get(runId) ?? {}
+      const sizes = sizesOf.get(runId) ?? new Map<string, number>()
+      return small === ''
+        ? { trace: null, traceBytes: bytes, sizes }
+        : { trace: restore(small, sent_ms).owned(), traceBytes: 0, sizes }
+    })
   }
 
-  /** The states of observations, with their values. @throws ApiError UNAVAILABLE */
-  async load(caller: PartitionRef, run: RunRef, taskIds: readonly string[]): Promise<Map<string, ObservationState>> {
+  private sizes(caller: PartitionRef, params: Record<string, unknown>) {
+    return this.select<{ run_id: string; task_id: string; bytes: number }>(
+      caller,
+      `select run_id, task_id, toUInt32(sum(length)) as bytes from (
+         select run_id, task_id, max(ifNull(length(input), 0) + ifNull(length(output), 0)) as length from tasks
+         where workspace_id = {workspace:UUID} and run_id in {runs:Array(UUID)} and task_id in {tasks:Array(UUID)}
+         group by run_id, task_id
+         union all
+         select run_id, assumeNotNull(events.task_id) as task_id, argMax(length(payload), seq) as length from events
+         where workspace_id = {workspace:UUID} and agent_id in {agents:Array(UUID)} and run_id in {runs:Array(UUID)}
+           and task_id in {tasks:Array(UUID)} and (type = '${OBSERVATION_UPDATED}' or event_id = toString(task_id))
+         group by run_id, task_id
+       ) group by run_id, task_id`,
+      params,
+    )
+  }
+
+  /** The state of the trace of a run; null if there is none. @throws ApiError UNAVAILABLE */
+  async trace(caller: PartitionRef, run: RunRef): Promise<Merged | null> {
+    const [row] = await this.select<{ payload: string; sent_ms: number }>(
+      caller,
+      `select payload, toUnixTimestamp64Milli(occurred_at) as sent_ms from events
+       where workspace_id = {workspace:UUID} and agent_id = {agent:UUID} and run_id = {run:UUID}
+         and type = '${TRACE_UPDATED}'
+       order by seq desc limit 1`,
+      { workspace: run.workspaceId, agent: run.agentId, run: run.runId },
+    )
+    return row === undefined ? null : restore(row.payload, row.sent_ms).owned()
+  }
+
+  /** The states of observations, with their values, {@link StoredRun.sizes} bytes. @throws ApiError UNAVAILABLE */
+  async load(caller: PartitionRef, { run, taskIds }: Wanted, slice: Slice): Promise<Map<string, ObservationState>> {
     const params = { workspace: run.workspaceId, agent: run.agentId, run: run.runId, tasks: taskIds }
     const events = await this.select<EventState>(
       caller,
@@ -112,7 +145,12 @@ export class StoredStates {
       params,
     )
     const contentOf = new Map(tasks.map((row) => [row.task_id, row]))
-    return new Map(events.map((event) => [event.task_id, stateOf(event, contentOf.get(event.task_id))]))
+    const states = new Map<string, ObservationState>()
+    for (const event of events) {
+      if (slice.isOver) await slice.yield()
+      states.set(event.task_id, stateOf(event, contentOf.get(event.task_id)))
+    }
+    return states
   }
 
   /** The tasks of observations that have not ended. @throws ApiError UNAVAILABLE */

@@ -14,12 +14,12 @@ import { ByteBudget } from './byte-budget.ts'
 import { INPUT, NAME, OUTPUT, PARENT, START, TIMESTAMP } from './fields.ts'
 import { observationTaskIds } from './ids.ts'
 import { Merged } from './merged.ts'
-import { textOf, timeOf } from './observation.ts'
+import { isModelCall, textOf, timeOf } from './observation.ts'
 import { contentOf, detailsOf, endOf, type RunContext } from './run-details.ts'
 import { type ObservationState, RunState, RunStates } from './states.ts'
 import type { StoredStates } from './stored-states.ts'
 import type { TraceChange } from './trace-changes.ts'
-import { type LaterObservation, TraceWriter, type TraceWriterDeps } from './trace-writer.ts'
+import { chargeBytes, type LaterObservation, TraceWriter, type TraceWriterDeps } from './trace-writer.ts'
 import { eventIdOf, type ObservationEvent, type TraceItem } from './validate.ts'
 
 interface TraceIngestDeps extends TraceWriterDeps {
@@ -39,10 +39,13 @@ interface TraceEvents {
   readonly slice: Slice
 }
 
-/** For states that are read again, of all runs together. */
+/** For states that are read again, of all runs together: for batches, and for runs that end. */
 const LOADED_BYTES_MAX = 64 * 1024 * 1024
+const FINISHED_BYTES_MAX = 32 * 1024 * 1024
+/** What a byte that is stored takes while it is read: the answer, its text, the state and what is written again. */
+const COPIES = 4
 /** What is read again for one write. */
-const PORTION_BYTES_MAX = 8 * 1024 * 1024
+const PORTION_BYTES_MAX = 2 * 1024 * 1024
 const PORTION_MAX = 500
 const STATE_BYTES = 4_096
 /** What the service adds to the values of an event. */
@@ -55,6 +58,24 @@ interface Target {
   readonly runId: string
 }
 
+/** Observations that are written at once, and what of them is read again. */
+interface Portion {
+  readonly taskIds: readonly string[]
+  readonly bytes: number
+}
+
+interface Storing {
+  readonly target: Target
+  readonly state: RunState
+  readonly isKnown: boolean
+}
+
+interface Written {
+  readonly run: RunRef
+  readonly state: RunState
+  readonly writer: TraceWriter
+}
+
 /** Stores the events of traces: merges them into the states of their observations, and writes what has changed. */
 export class TraceIngest {
   /** Batches about the same trace are written one after the other. */
@@ -62,6 +83,8 @@ export class TraceIngest {
   /** By the writer of a partition: the states of one that was lost are not used again. */
   private readonly states = new WeakMap<object, RunStates>()
   private readonly loading = new ByteBudget(LOADED_BYTES_MAX)
+  /** Apart from {@link loading}, because a batch takes of it while it has some of that. */
+  private readonly finishing = new ByteBudget(FINISHED_BYTES_MAX)
 
   constructor(private readonly deps: TraceIngestDeps) {}
 
@@ -81,7 +104,10 @@ export class TraceIngest {
       const known = states.take(key)
       const state = known ?? new RunState(target.run === null)
       const run = await this.storeIn(caller, { target, state, isKnown: known !== undefined }, events)
-      if (run.runId === target.runId) states.put(key, state)
+      if (run.runId === target.runId) return states.put(key, state)
+      // Another agent has begun the trace meanwhile: this is a run of its own, of which nothing is known yet.
+      const own = { target: { run, runId: run.runId }, state: new RunState(false), isKnown: false }
+      await this.storeIn(caller, own, events)
     })
   }
 
@@ -105,11 +131,8 @@ export class TraceIngest {
     return { run: await directory.find(workspaceId, partId), runId: partId }
   }
 
-  private async storeIn(
-    caller: Caller,
-    { target, state, isKnown }: { target: Target; state: RunState; isKnown: boolean },
-    events: TraceEvents,
-  ): Promise<RunRef> {
+  private async storeIn(caller: Caller, storing: Storing, events: TraceEvents): Promise<RunRef> {
+    const { state } = storing
     const { traceId, items, scan, slice } = events
     const taskIdOf = observationTaskIds(caller.workspaceId, traceId)
     const future = items.filter(({ isInFuture, index }) => isInFuture && state.isKnownFuture(eventIdOf(scan, index)))
@@ -119,87 +142,94 @@ export class TraceIngest {
       if (item.of === 'observation' && !repeats.has(item)) addTo(byTask, taskIdOf(item.observationId), item)
       if (slice.isOver) await slice.yield()
     }
-    let sizes: ReadonlyMap<string, number> = new Map()
-    if (!state.isWhole && target.run !== null) {
-      const unknown = [...byTask.keys()].filter((taskId) =>
-        needsLoad(state.get(taskId), byTask.get(taskId) ?? [], scan),
-      )
-      if (unknown.length > 0 || !isKnown) {
-        const found = await this.deps.stored.find(caller, target.run, unknown)
-        sizes = found.sizes
-        if (!isKnown && found.trace !== null) state.setTrace(found.trace)
+    const { traceBytes, sizes } = await this.find(caller, storing, byTask, scan)
+    const portions = [...portionsOf([...byTask.keys()], sizes)]
+    const bytes = traceBytes + portions.reduce((most, portion) => Math.max(most, portion.bytes), 0)
+    const release = bytes === 0 ? () => {} : await this.loading.take(caller.workspaceId, bytes * COPIES)
+    try {
+      if (traceBytes > 0) await this.loadTrace(caller, storing, traceBytes)
+      const trace = await this.mergeTrace(state, events, repeats)
+      const run = await this.report(caller, { ...storing, trace }, events)
+      if (run.runId !== storing.target.runId) return run
+      const context = { caller, run, state, traceId, taskIdOf, scan, slice }
+      const writer = new TraceWriter(this.deps, context, writtenBytes(scan, items))
+      const written = { run, state, writer }
+      if (trace !== null) writer.addTrace(trace)
+      let root: Merged | null = null
+      for (const portion of portions) {
+        const later = await this.storePortion(caller, written, { portion, byTask, sizes, slice })
+        root = later ?? root
       }
-    } else if (target.run !== null) {
-      const released = [...byTask.keys()].filter(
-        (taskId) => state.get(taskId)?.isReleased && needsLoad(state.get(taskId), byTask.get(taskId) ?? [], scan),
-      )
-      if (released.length > 0) sizes = (await this.deps.stored.find(caller, target.run, released)).sizes
-    }
-    const trace = await this.mergeTrace(state, events, repeats)
-    const run = await this.report(caller, { target, state, trace, isKnown }, events)
-    if (run.runId !== target.runId) {
-      // Another agent has begun the trace meanwhile: this is a run of its own, of which nothing is known yet.
-      await this.storeIn(
-        caller,
-        { target: { run, runId: run.runId }, state: new RunState(false), isKnown: false },
-        events,
-      )
+      await writer.flush()
+      if (trace !== null) state.setTrace(trace.owned())
+      for (const { isInFuture, index } of items) if (isInFuture) state.addFuture(eventIdOf(scan, index))
+      await this.end(caller, written, { root, hasOutput: trace?.has(OUTPUT) === true, slice })
       return run
+    } finally {
+      release()
     }
-    const writer = new TraceWriter(
-      this.deps,
-      { caller, run, state, traceId, taskIdOf, scan, slice },
-      writtenBytes(scan, items),
-    )
-    if (trace !== null) writer.addTrace(trace)
-    let root: Merged | null = null
-    for (const portion of portionsOf([...byTask.keys()], sizes)) {
-      const later = await this.storePortion(caller, { run, state, writer, portion, byTask, sizes })
-      root = later ?? root
-    }
-    await writer.flush()
-    if (trace !== null) state.setTrace(trace.owned())
-    for (const { isInFuture, index } of items) if (isInFuture) state.addFuture(eventIdOf(scan, index))
-    await this.end(caller, { run, state, writer, root, hasOutput: trace?.has(OUTPUT) === true })
-    return run
+  }
+
+  /** What is stored of the observations that have to be read again, and of a trace that is not known. */
+  private async find(
+    caller: Caller,
+    { target, state, isKnown }: Storing,
+    byTask: ReadonlyMap<string, readonly ObservationEvent[]>,
+    scan: BatchScan,
+  ): Promise<{ readonly traceBytes: number; readonly sizes: ReadonlyMap<string, number> }> {
+    const nothing = { traceBytes: 0, sizes: new Map<string, number>() }
+    if (target.run === null) return nothing
+    const wanted = [...byTask].flatMap(([taskId, events]) => {
+      const known = state.get(taskId)
+      // Of a run that began here, what is not known is not stored.
+      return (known !== undefined || !state.isWhole) && needsLoad(known, events, scan) ? [taskId] : []
+    })
+    if (wanted.length === 0 && isKnown) return nothing
+    const { trace, traceBytes, sizes } = await this.deps.stored.find(caller, target.run, wanted)
+    if (isKnown) return { traceBytes: 0, sizes }
+    if (trace !== null) state.setTrace(trace)
+    return { traceBytes, sizes }
+  }
+
+  /** The state of a large trace. @throws ApiError RATE_LIMITED */
+  private async loadTrace(caller: Caller, { target, state }: Storing, bytes: number): Promise<void> {
+    if (target.run === null) return
+    chargeBytes(this.deps, caller, bytes)
+    const trace = await this.deps.stored.trace(caller, target.run)
+    if (trace !== null) state.setTrace(trace)
   }
 
   /** @returns the last root observation that has ended */
   private async storePortion(
     caller: Caller,
+    { run, state, writer }: Written,
     {
-      run,
-      state,
-      writer,
       portion,
       byTask,
       sizes,
+      slice,
     }: {
-      run: RunRef
-      state: RunState
-      writer: TraceWriter
-      portion: readonly string[]
+      portion: Portion
       byTask: ReadonlyMap<string, readonly ObservationEvent[]>
       sizes: ReadonlyMap<string, number>
+      slice: Slice
     },
   ): Promise<Merged | null> {
-    const toLoad = portion.filter((taskId) => sizes.has(taskId))
-    const bytes = toLoad.reduce((sum, taskId) => sum + (sizes.get(taskId) ?? 0) + STATE_BYTES, 0)
-    const release = toLoad.length === 0 ? () => {} : await this.loading.take(bytes * 2)
-    try {
-      const loaded = toLoad.length === 0 ? undefined : await this.deps.stored.load(caller, run, toLoad)
-      let root: Merged | null = null
-      for (const taskId of portion) {
-        const before = loaded?.get(taskId) ?? state.get(taskId)
-        const later: LaterObservation | null = await writer.merge(taskId, before, byTask.get(taskId) ?? [])
-        if (later?.isRoot && later.hasEnded && later.merged.kind !== 'event') root = later.merged
-      }
-      // Before the memory for them is free again.
-      if (loaded !== undefined) await writer.flush()
-      return root
-    } finally {
-      release()
+    const toLoad = portion.taskIds.filter((taskId) => sizes.has(taskId))
+    chargeBytes(this.deps, caller, portion.bytes)
+    const loaded =
+      toLoad.length === 0 ? undefined : await this.deps.stored.load(caller, { run, taskIds: toLoad }, slice)
+    let root: Merged | null = null
+    for (const taskId of portion.taskIds) {
+      const known = state.get(taskId)
+      const before = loaded?.get(taskId) ?? known
+      if (before === known && known !== undefined) chargeBytes(this.deps, caller, known.merged.bytes)
+      const later: LaterObservation | null = await writer.merge(taskId, before, byTask.get(taskId) ?? [])
+      if (later?.isRoot && later.hasEnded && later.merged.kind !== 'event') root = later.merged
     }
+    // Before the memory for them is used again.
+    if (loaded !== undefined) await writer.flush()
+    return root
   }
 
   private async mergeTrace(
@@ -222,7 +252,7 @@ export class TraceIngest {
   /** Says to the stores what is new about the run. */
   private async report(
     caller: Caller,
-    { target, state, trace, isKnown }: { target: Target; state: RunState; trace: Merged | null; isKnown: boolean },
+    { target, state, trace, isKnown }: Storing & { readonly trace: Merged | null },
     { traceId, items, scan }: TraceEvents,
   ): Promise<RunRef> {
     const { runs, limits, clock, changes, onChange } = this.deps
@@ -248,25 +278,18 @@ export class TraceIngest {
   /** Ends the run once a root observation has ended and none that is known is open, or the trace has an output. */
   private async end(
     caller: Caller,
-    {
-      run,
-      state,
-      writer,
-      root,
-      hasOutput,
-    }: { run: RunRef; state: RunState; writer: TraceWriter; root: Merged | null; hasOutput: boolean },
+    written: Written,
+    { root, hasOutput, slice }: { root: Merged | null; hasOutput: boolean; slice: Slice },
   ): Promise<void> {
     const { runs, clock, limits, stored } = this.deps
-    if (state.hasEnded) {
-      if (await writer.finishCounted(clock.now())) await writer.flush()
-      return
-    }
+    const { run, state } = written
+    if (state.hasEnded) return this.finishCounted(caller, written, clock.now(), slice)
     if (root !== null) state.hasEndedRoot = true
     if (root === null && !hasOutput) return
     if (!state.isWhole) {
       const open = (await stored.unfinished(caller, run)).filter((taskId) => state.get(taskId) === undefined)
-      for (const portion of portionsOf(open, new Map())) {
-        for (const [taskId, observation] of await stored.load(caller, run, portion)) state.set(taskId, observation)
+      for await (const loaded of this.loaded(caller, run, open, slice)) {
+        for (const [taskId, observation] of loaded) state.set(taskId, observation)
       }
     }
     for (const [, { isRoot, hasEnded, merged }] of state.unfinished()) {
@@ -274,9 +297,44 @@ export class TraceIngest {
       if (isOpen && (isRoot || root === null)) return
     }
     const how = endOf(state.trace, root, clock.now(), limits)
-    if (await writer.finishCounted(how.at)) await writer.flush()
+    await this.finishCounted(caller, written, how.at, slice)
     await runs.end(run, how)
     state.hasEnded = true
+  }
+
+  /** Completes generations that have usage but no end, because their run has ended. */
+  private async finishCounted(
+    caller: Caller,
+    { run, state, writer }: Written,
+    endedAt: number,
+    slice: Slice,
+  ): Promise<void> {
+    const toLoad: string[] = []
+    for (const [taskId, observation] of [...state.unfinished()]) {
+      const { merged, hasEnded, isReleased } = observation
+      if (hasEnded || !merged.isCreated || !isModelCall(merged) || !merged.hasUsage) continue
+      if (isReleased) toLoad.push(taskId)
+      else await writer.finish(taskId, observation, endedAt)
+    }
+    for await (const loaded of this.loaded(caller, run, toLoad, slice)) {
+      for (const [taskId, observation] of loaded) await writer.finish(taskId, observation, endedAt)
+      await writer.flush()
+    }
+    await writer.flush()
+  }
+
+  /** Reads observations again, some at a time. */
+  private async *loaded(caller: Caller, run: RunRef, taskIds: readonly string[], slice: Slice) {
+    if (taskIds.length === 0) return
+    const { sizes } = await this.deps.stored.find(caller, run, taskIds)
+    for (const portion of portionsOf(taskIds, sizes)) {
+      const release = await this.finishing.take(caller.workspaceId, portion.bytes * COPIES)
+      try {
+        yield await this.deps.stored.load(caller, { run, taskIds: portion.taskIds }, slice)
+      } finally {
+        release()
+      }
+    }
   }
 }
 
@@ -294,20 +352,20 @@ function needsLoad(known: ObservationState | undefined, events: readonly Observa
 }
 
 /** Parts of a trace that are written at once. */
-function* portionsOf(taskIds: readonly string[], sizes: ReadonlyMap<string, number>): Generator<readonly string[]> {
-  let portion: string[] = []
+function* portionsOf(all: readonly string[], sizes: ReadonlyMap<string, number>): Generator<Portion> {
+  let taskIds: string[] = []
   let bytes = 0
-  for (const taskId of taskIds) {
+  for (const taskId of all) {
     const size = sizes.has(taskId) ? (sizes.get(taskId) ?? 0) + STATE_BYTES : 0
-    if (portion.length > 0 && (portion.length >= PORTION_MAX || bytes + size > PORTION_BYTES_MAX)) {
-      yield portion
-      portion = []
+    if (taskIds.length > 0 && (taskIds.length >= PORTION_MAX || bytes + size > PORTION_BYTES_MAX)) {
+      yield { taskIds, bytes }
+      taskIds = []
       bytes = 0
     }
-    portion.push(taskId)
+    taskIds.push(taskId)
     bytes += size
   }
-  if (portion.length > 0) yield portion
+  if (taskIds.length > 0) yield { taskIds, bytes }
 }
 
 /** What the events of a batch say about their run. */

@@ -10,14 +10,7 @@ import type { MappedEvent } from '../otlp/mapping.ts'
 import { type Partitions, writerOf } from '../partitions/partition.ts'
 import type { BatchScan } from './batch-scan.ts'
 import { Merged } from './merged.ts'
-import {
-  endedAtOf,
-  isModelCall,
-  type MappedObservation,
-  mapObservation,
-  parentOf,
-  usageOfObservation,
-} from './observation.ts'
+import { endedAtOf, type MappedObservation, mapObservation, parentOf, usageOfObservation } from './observation.ts'
 import { writePayload } from './payload.ts'
 import { TRACE_UPDATED } from './run-details.ts'
 import type { ObservationState, RunState } from './states.ts'
@@ -109,7 +102,6 @@ export class TraceWriter {
       if (slice.isOver) await slice.yield()
     }
     merged.settle()
-    if (before !== undefined) this.charge(before.merged.bytes)
     if (before !== undefined && !merged.isChanged && wasCreated === merged.isCreated) {
       // A process that was killed may have stored the end of the root, but not that of its run.
       return { merged, isRoot: before.isRoot && merged.isCreated, hasEnded: before.hasEnded }
@@ -117,23 +109,11 @@ export class TraceWriter {
     return this.write(taskId, events[0].observationId, merged, before?.isFinal === true, null)
   }
 
-  /** A small update stores the whole state again. @throws ApiError RATE_LIMITED */
-  private charge(bytes: number): void {
-    const events = Math.floor(bytes / BYTES_PER_EVENT)
-    if (events > 0) this.deps.takeBudget(this.context.caller, events)
-  }
-
-  /** Completes generations that have usage but no end, because their run has ended. Returns whether there were any. */
-  async finishCounted(endedAt: number): Promise<boolean> {
-    let hasAny = false
-    for (const [taskId, { merged, observationId, isReleased, hasEnded }] of [...this.context.state.unfinished()]) {
-      if (isReleased || hasEnded || !merged.isCreated || !isModelCall(merged)) continue
-      const { inputTokens, outputTokens, costUsd } = usageOfObservation(merged)
-      if (inputTokens === undefined && outputTokens === undefined && costUsd === undefined) continue
-      await this.write(taskId, observationId, merged, false, endedAt)
-      hasAny = true
-    }
-    return hasAny
+  /** Completes a generation that has usage but no end. */
+  async finish(taskId: string, { merged, observationId }: ObservationState, endedAt: number): Promise<void> {
+    const { inputTokens, outputTokens, costUsd } = usageOfObservation(merged)
+    if (inputTokens === undefined && outputTokens === undefined && costUsd === undefined) return
+    await this.write(taskId, observationId, merged, false, endedAt)
   }
 
   private async write(
@@ -189,6 +169,12 @@ export class TraceWriter {
     this.deps.onAccepted(events.length, 0)
     for (const [taskId, observation] of pending) state.set(taskId, observation)
   }
+}
+
+/** A small update reads a whole state, and stores it again. @throws ApiError RATE_LIMITED */
+export function chargeBytes({ takeBudget }: Pick<TraceWriterDeps, 'takeBudget'>, caller: Caller, bytes: number): void {
+  const events = Math.floor(bytes / BYTES_PER_EVENT)
+  if (events > 0) takeBudget(caller, events)
 }
 
 function taskRow(
