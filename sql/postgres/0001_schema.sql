@@ -339,6 +339,10 @@ create table runs (
   -- Tokens and cost of external runs are sums over their model calls, unless the end of the run reports them.
   input_tokens      bigint not null default 0,
   output_tokens     bigint not null default 0,
+  -- Of the input, what providers read from and wrote to their caches; of the output, reasoning.
+  cache_read_tokens  bigint not null default 0,
+  cache_write_tokens bigint not null default 0,
+  reasoning_tokens  bigint not null default 0,
   cost_usd          double precision not null default 0,
   is_usage_reported boolean not null default false,
   is_cost_reported  boolean not null default false,
@@ -499,6 +503,7 @@ create table run_steps (
   remark        text,
   input_tokens  bigint not null,
   output_tokens bigint not null,
+  cache_read_tokens bigint not null,
   created_at    timestamptz(3) not null,
   primary key (run_id, workspace_id, step),
   foreign key (run_id, workspace_id) references runs

@@ -147,6 +147,9 @@ const COLUMN_DESCRIPTIONS = lookup<Readonly<Record<string, string>>>({
     waiting_since: 'Since when it waits for a person; null if it does not.',
     input_tokens: 'Input tokens of its model calls: of llm.call events, or as reported with its end.',
     output_tokens: 'Output tokens of the same calls.',
+    cache_read_tokens: 'Of input_tokens, those that providers read from their caches.',
+    cache_write_tokens: 'Of input_tokens, those that providers wrote to their caches.',
+    reasoning_tokens: 'Of output_tokens, those of reasoning.',
     cost_usd: 'Cost of the same calls.',
   },
   tasks: {

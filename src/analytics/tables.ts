@@ -106,7 +106,7 @@ export const TABLES = lookup<ScopedTable>({
       computed('Nullable(Int64)', 'active_ms', 'duration_ms - least(duration_ms, waiting_ms)'),
       columns('Int64', 'waiting_ms'),
       columns(NULLABLE_TIME, 'waiting_since'),
-      columns('Int64', 'input_tokens', 'output_tokens'),
+      columns('Int64', 'input_tokens', 'output_tokens', 'cache_read_tokens', 'cache_write_tokens', 'reasoning_tokens'),
       columns('Float64', 'cost_usd'),
     ].flat(),
   },

@@ -28,18 +28,29 @@ export function langfuseUsage(usage: Reported, usageDetails: Reported, costDetai
   const isUnsplit = input === undefined && output === undefined
   add('inputTokens', isUnsplit ? first(tokens, 'total', 'totalTokens', 'total_tokens') : input)
   add('outputTokens', output)
-  add('cachedTokens', first(tokens, ...CACHED))
+  add('cacheReadTokens', first(tokens, ...CACHE_READ))
+  add('cacheWriteTokens', first(tokens, ...CACHE_WRITE))
   add('reasoningTokens', first(tokens, ...REASONING))
   add('costUsd', costOf(numbersOf(costDetails), legacy))
   return plausible
 }
 
-const CACHED = [
+const CACHE_READ = [
   'input_cached_tokens',
   'input_cache_read',
+  'input_cache_read_tokens',
   'cache_read_input_tokens',
+  'cached_input_tokens',
+  'cachedInputTokens',
   'prompt_tokens_details.cached_tokens',
   'input_tokens_details.cached_tokens',
+]
+const CACHE_WRITE = [
+  'input_cache_creation',
+  'input_cache_write',
+  'input_cache_creation_tokens',
+  'cache_creation_input_tokens',
+  'cache_write_input_tokens',
 ]
 const REASONING = [
   'output_reasoning_tokens',

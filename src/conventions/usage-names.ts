@@ -23,20 +23,47 @@ const CONVENTIONS = {
     'ai.usage.outputTokens',
     'ai.usage.completionTokens',
   ],
-  cachedTokens: [
+  cacheReadTokens: [
     'gen_ai.usage.cache_read.input_tokens',
     'gen_ai.usage.cache_read_input_tokens',
+    'gen_ai.usage.cache_read_tokens',
+    'gen_ai.usage.cached_input_tokens',
+    'gen_ai.usage.details.cache_read_tokens',
+    'gen_ai.usage.details.cache_read_input_tokens',
     'llm.token_count.prompt_details.cache_read',
+    'ai.usage.inputTokenDetails.cacheReadTokens',
     'ai.usage.cachedInputTokens',
+  ],
+  cacheWriteTokens: [
+    'gen_ai.usage.cache_creation.input_tokens',
+    'gen_ai.usage.cache_creation_input_tokens',
+    'gen_ai.usage.cache_creation_tokens',
+    'gen_ai.usage.cache_write.input_tokens',
+    'gen_ai.usage.cache_write_input_tokens',
+    'gen_ai.usage.cache_write_tokens',
+    'gen_ai.usage.details.cache_write_tokens',
+    'gen_ai.usage.details.cache_creation_input_tokens',
+    'llm.token_count.prompt_details.cache_write',
+    'ai.usage.inputTokenDetails.cacheWriteTokens',
   ],
   reasoningTokens: [
     'gen_ai.usage.reasoning.output_tokens',
     'gen_ai.usage.reasoning_tokens',
+    'gen_ai.usage.details.reasoning_tokens',
     'llm.token_count.completion_details.reasoning',
+    'ai.usage.outputTokenDetails.reasoningTokens',
     'ai.usage.reasoningTokens',
   ],
+  audioInputTokens: ['gen_ai.usage.details.input_audio_tokens', 'llm.token_count.prompt_details.audio'],
+  audioOutputTokens: ['gen_ai.usage.details.output_audio_tokens', 'llm.token_count.completion_details.audio'],
+  totalTokens: ['gen_ai.usage.total_tokens', 'llm.token_count.total', 'llm.usage.total_tokens'],
   costUsd: ['cost_usd', 'gen_ai.usage.cost', 'llm.cost.total'],
 } as const
+
+/** Members of the usage of a provider's response, or of an SDK's: in `usage`, or outermost. */
+function inUsage<const Names extends readonly string[]>(names: Names) {
+  return [...names.map((name) => `usage.${name}`), ...names] as const
+}
 
 /**
  * The names in payloads that people write themselves or take from the response of a provider or an SDK: members of `usage` or
@@ -44,48 +71,72 @@ const CONVENTIONS = {
  */
 export const PLAIN_USAGE_NAMES = {
   inputTokens: [
-    'usage.input_tokens',
-    'usage.prompt_tokens',
-    'usage.inputTokens',
-    'usage.promptTokens',
-    'input_tokens',
-    'prompt_tokens',
+    ...inUsage(['prompt_tokens', 'promptTokens', 'input_tokens', 'inputTokens']),
+    'usageMetadata.promptTokenCount',
+    'usage_metadata.prompt_token_count',
     'tokens.in',
     'tokens.input',
   ],
   outputTokens: [
-    'usage.output_tokens',
-    'usage.completion_tokens',
-    'usage.outputTokens',
-    'usage.completionTokens',
-    'output_tokens',
-    'completion_tokens',
+    ...inUsage(['completion_tokens', 'completionTokens', 'output_tokens', 'outputTokens']),
+    'usageMetadata.candidatesTokenCount',
+    'usage_metadata.candidates_token_count',
     'tokens.out',
     'tokens.output',
   ],
-  cachedTokens: [
-    'usage.prompt_tokens_details.cached_tokens',
-    'usage.input_tokens_details.cached_tokens',
-    'usage.cache_read_input_tokens',
-    'usage.cached_tokens',
-    'usage.cachedInputTokens',
-    'prompt_tokens_details.cached_tokens',
-    'input_tokens_details.cached_tokens',
-    'cache_read_input_tokens',
-    'cached_input_tokens',
-    'cached_tokens',
+  cacheReadTokens: [
+    ...inUsage([
+      'prompt_tokens_details.cached_tokens',
+      'input_tokens_details.cached_tokens',
+      'inputTokenDetails.cacheReadTokens',
+      'prompt_cache_hit_tokens',
+      'cached_tokens',
+      'cached_input_tokens',
+      'input_cached_tokens',
+      'cachedInputTokens',
+      'cache_read_input_tokens',
+      'cache_read_tokens',
+      'cacheReadInputTokens',
+      'cacheReadTokens',
+    ]),
+    'usageMetadata.cachedContentTokenCount',
+    'usage_metadata.cached_content_token_count',
     'tokens.cached',
+    'tokens.cache.read',
   ],
+  cacheWriteTokens: [
+    ...inUsage([
+      'prompt_tokens_details.cache_write_tokens',
+      'input_tokens_details.cache_write_tokens',
+      'inputTokenDetails.cacheWriteTokens',
+      'cache_creation_input_tokens',
+      'cache_creation_tokens',
+      'cache_write_input_tokens',
+      'cache_write_tokens',
+      'cacheWriteInputTokens',
+      'cacheCreationInputTokens',
+      'cacheWriteTokens',
+    ]),
+    'tokens.cache.write',
+  ],
+  cacheWrite5mTokens: inUsage(['cache_creation.ephemeral_5m_input_tokens']),
+  cacheWrite1hTokens: inUsage(['cache_creation.ephemeral_1h_input_tokens']),
   reasoningTokens: [
-    'usage.completion_tokens_details.reasoning_tokens',
-    'usage.output_tokens_details.reasoning_tokens',
-    'usage.reasoning_tokens',
-    'usage.reasoningTokens',
-    'completion_tokens_details.reasoning_tokens',
-    'output_tokens_details.reasoning_tokens',
-    'reasoning_tokens',
+    ...inUsage([
+      'completion_tokens_details.reasoning_tokens',
+      'output_tokens_details.reasoning_tokens',
+      'output_tokens_details.thinking_tokens',
+      'outputTokenDetails.reasoningTokens',
+      'reasoning_tokens',
+      'reasoningTokens',
+    ]),
+    'usageMetadata.thoughtsTokenCount',
+    'usage_metadata.thoughts_token_count',
     'tokens.reasoning',
   ],
+  audioInputTokens: inUsage(['prompt_tokens_details.audio_tokens', 'input_tokens_details.audio_tokens']),
+  audioOutputTokens: inUsage(['completion_tokens_details.audio_tokens', 'output_tokens_details.audio_tokens']),
+  totalTokens: inUsage(['total_tokens', 'totalTokens']),
   costUsd: ['usage.cost_usd', 'usage.cost', 'total_cost_usd', 'cost'],
 } as const
 
@@ -93,10 +144,20 @@ export const PLAIN_USAGE_NAMES = {
 export const USAGE_NAMES = {
   inputTokens: [...CONVENTIONS.inputTokens, ...PLAIN_USAGE_NAMES.inputTokens],
   outputTokens: [...CONVENTIONS.outputTokens, ...PLAIN_USAGE_NAMES.outputTokens],
-  /** Of the input tokens, those that the provider read from its cache. */
-  cachedTokens: [...CONVENTIONS.cachedTokens, ...PLAIN_USAGE_NAMES.cachedTokens],
-  /** Of the output tokens, those of the model's reasoning. */
+  /** Tokens of the prompt that the provider read from its cache. */
+  cacheReadTokens: [...CONVENTIONS.cacheReadTokens, ...PLAIN_USAGE_NAMES.cacheReadTokens],
+  /** Tokens of the prompt that the provider wrote to its cache. */
+  cacheWriteTokens: [...CONVENTIONS.cacheWriteTokens, ...PLAIN_USAGE_NAMES.cacheWriteTokens],
+  /** Of those, the ones to be kept for five minutes, and for an hour, which cost more. */
+  cacheWrite5mTokens: PLAIN_USAGE_NAMES.cacheWrite5mTokens,
+  cacheWrite1hTokens: PLAIN_USAGE_NAMES.cacheWrite1hTokens,
+  /** Tokens of the model's reasoning. */
   reasoningTokens: [...CONVENTIONS.reasoningTokens, ...PLAIN_USAGE_NAMES.reasoningTokens],
+  /** Of the input and of the output, the tokens of sound, which have prices of their own. */
+  audioInputTokens: [...CONVENTIONS.audioInputTokens, ...PLAIN_USAGE_NAMES.audioInputTokens],
+  audioOutputTokens: [...CONVENTIONS.audioOutputTokens, ...PLAIN_USAGE_NAMES.audioOutputTokens],
+  /** Not counted; it tells whether the input and the output include their parts. */
+  totalTokens: [...CONVENTIONS.totalTokens, ...PLAIN_USAGE_NAMES.totalTokens],
   costUsd: [...CONVENTIONS.costUsd, ...PLAIN_USAGE_NAMES.costUsd],
   model: [
     'gen_ai.response.model',
@@ -107,19 +168,38 @@ export const USAGE_NAMES = {
     'langfuse.observation.model.name',
     'ai.response.model',
     'ai.model.id',
+    'modelVersion',
+    'modelId',
   ],
 } as const
 
-/** The fields that a run's totals need; the model gives the price of tokens that come without a cost. */
-export const COUNTED_USAGE = [
-  'inputTokens',
-  'outputTokens',
-  'costUsd',
-  'model',
-] as const satisfies readonly UsageField[]
+/**
+ * Numbers that stand beside their parts in some dialects: `input_tokens` excludes what was read from or written to a cache
+ * where those have the names of Anthropic, Bedrock or Claude Code, but includes it with OpenAI's names; the candidates of
+ * Gemini exclude its thoughts. All other names include their parts.
+ */
+const BESIDE = {
+  inputTokens: /^(?:usage\.)?(?:input_tokens|inputTokens)$|^tokens\.input$/,
+  cache:
+    /^(?:usage\.)?(?:cache_(?:read|creation|write)_(?:input_)?tokens|cache(?:Read|Write|Creation)(?:Input)?Tokens|cache_creation\..*)$|^tokens\.cache\./,
+  outputTokens: /candidates/,
+  reasoningTokens: /thoughts/,
+}
 
-type UsageField = keyof typeof USAGE_NAMES
+/** For each name of a number, by its rank, whether it may stand beside others ({@link BESIDE}). */
+export const STANDS_BESIDE = {
+  inputTokens: USAGE_NAMES.inputTokens.map((name) => BESIDE.inputTokens.test(name)),
+  cacheReadTokens: USAGE_NAMES.cacheReadTokens.map((name) => BESIDE.cache.test(name)),
+  cacheWriteTokens: USAGE_NAMES.cacheWriteTokens.map((name) => BESIDE.cache.test(name)),
+  outputTokens: USAGE_NAMES.outputTokens.map((name) => BESIDE.outputTokens.test(name)),
+  reasoningTokens: USAGE_NAMES.reasoningTokens.map((name) => BESIDE.reasoningTokens.test(name)),
+}
+
+export type UsageField = keyof typeof USAGE_NAMES
 export type UsageNumber = Exclude<UsageField, 'model'>
+
+/** The fields that are numbers; the model gives the price of tokens that come without a cost. */
+export const USAGE_NUMBERS = Object.keys(USAGE_NAMES).filter((field) => field !== 'model') as readonly UsageNumber[]
 
 /** Larger numbers are taken for mistakes and ignored, so that they do not make the sums useless. */
 const TOKENS_MAX = 1e12

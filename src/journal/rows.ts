@@ -33,6 +33,10 @@ export interface RunRow {
   readonly waiting_since: number | null
   readonly input_tokens: number
   readonly output_tokens: number
+  /** Parts of the input, and of the output. */
+  readonly cache_read_tokens: number
+  readonly cache_write_tokens: number
+  readonly reasoning_tokens: number
   readonly cost_usd: number
   /** Events counted at the time of the change. */
   readonly event_count: number

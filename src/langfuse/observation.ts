@@ -157,7 +157,8 @@ function finalType({ kind }: Merged, name: string, limits: Limits): string {
 const USAGE_MEMBERS = [
   ['inputTokens', 'gen_ai.usage.input_tokens'],
   ['outputTokens', 'gen_ai.usage.output_tokens'],
-  ['cachedTokens', 'gen_ai.usage.cache_read.input_tokens'],
+  ['cacheReadTokens', 'gen_ai.usage.cache_read.input_tokens'],
+  ['cacheWriteTokens', 'gen_ai.usage.cache_creation.input_tokens'],
   ['reasoningTokens', 'gen_ai.usage.reasoning.output_tokens'],
   ['costUsd', 'cost_usd'],
 ] as const

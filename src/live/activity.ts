@@ -5,7 +5,7 @@ import type { ActivityKind } from '../journal/journal.ts'
 import { LEVELS } from '../journal/levels.ts'
 import type { EventRow, RunRow, ScoreRow, TaskRow } from '../journal/rows.ts'
 import { DATA_TYPES, SCORE_SOURCES } from '../journal/scores.ts'
-import { activeMs } from '../runs/rows.ts'
+import { activeMs, usageRecord } from '../runs/rows.ts'
 import { isTerminal, type RunStatus } from '../runs/state.ts'
 
 /** One activity of a feed, encoded for sending (docs/specification.md#activity). */
@@ -79,7 +79,6 @@ export function scoreActivity(position: RowPosition, row: ScoreRow): Activity {
 
 /** The run record of `GET /api/v1/runs/:run_id`, without `input` and `output`, which may be megabytes. */
 export function runActivity(position: RowPosition, row: Omit<RunRow, 'input' | 'output'>): Activity {
-  const { input_tokens, output_tokens } = row
   const run = {
     run_id: row.run_id,
     agent_id: row.agent_id,
@@ -101,7 +100,7 @@ export function runActivity(position: RowPosition, row: Omit<RunRow, 'input' | '
     active_ms: activeMs(row.duration_ms, row.waiting_ms),
     waiting_ms: row.waiting_ms,
     waiting_since: isoOrNull(row.waiting_since),
-    usage: { input_tokens, output_tokens, total_tokens: input_tokens + output_tokens },
+    usage: usageRecord(row),
     cost_usd: row.cost_usd,
     event_count: row.event_count,
     last_event_at: isoOrNull(row.last_event_at),

@@ -3,6 +3,7 @@ import { NIL_UUID } from '../base/ids.ts'
 import { type ColumnarClient, ColumnarUnavailable } from '../clickhouse/client.ts'
 import type { ActivityKind, JournalReader } from '../journal/journal.ts'
 import type { EventRow, RunRow, ScoreRow, TaskRow } from '../journal/rows.ts'
+import { USAGE_COLUMNS } from '../runs/rows.ts'
 import { type Activity, eventActivity, type RowPosition, runActivity, scoreActivity, taskActivity } from './activity.ts'
 import { type Filter, kindsWith } from './filter.ts'
 
@@ -76,7 +77,7 @@ const SOURCES: Record<ActivityKind, Source> = {
     `workspace_id, agent_id, run_id, agent_name, agent_version, runtime_type, status, trigger_type, external_run_id,
      parent_run_id, session_id, external_user_id, tags, metadata, error_message, error_detail,
      ${unixMs('created_at')}, ${unixMs('started_at')}, ${unixMs('completed_at')}, duration_ms, waiting_ms,
-     ${unixMs('waiting_since')}, input_tokens, output_tokens, cost_usd, event_count, ${unixMs('last_event_at')}, pending,
+     ${unixMs('waiting_since')}, ${USAGE_COLUMNS.join(', ')}, cost_usd, event_count, ${unixMs('last_event_at')}, pending,
      is_recount`,
     runActivity,
   ),

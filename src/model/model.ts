@@ -1,3 +1,4 @@
+import type { TokenCounts } from '../conventions/usage.ts'
 import type { Slice } from '../http/shared-slice.ts'
 
 /**
@@ -72,14 +73,8 @@ export interface ModelAnswer {
   readonly responseId: string | null
 }
 
-export interface ModelUsage {
-  readonly inputTokens: number
-  readonly outputTokens: number
-  /** Input tokens that the provider read from its cache; absent if it reported none. */
-  readonly cachedTokens?: number
-  /** Output tokens of the model's reasoning; absent if it reported none. */
-  readonly reasoningTokens?: number
-}
+/** Parts that the provider does not report are absent. */
+export type ModelUsage = TokenCounts
 
 /** The provider could not be reached, failed or refused. `message` has the provider's explanation, without the key. */
 export class ModelFailure extends Error {

@@ -1,5 +1,6 @@
 import { createParser } from 'eventsource-parser'
 import { isObject } from '../base/json-object.ts'
+import { memberAt, reportedUsage } from '../conventions/usage.ts'
 import type { ModelAnswer, ModelMessage, ModelRequest, ModelToolCall, ModelUsage } from './model.ts'
 import { brokenAnswer, Fault, faultInBody, plainText } from './openai-failure.ts'
 
@@ -254,22 +255,15 @@ function withIds(calls: readonly DraftCall[], messages: readonly ModelMessage[])
 }
 
 function usageOf(usage: Record<string, unknown>): ModelUsage {
-  const cachedTokens = countOf(memberOf(usage.prompt_tokens_details, 'cached_tokens'))
-  const reasoningTokens = countOf(memberOf(usage.completion_tokens_details, 'reasoning_tokens'))
-  return {
-    inputTokens: countOf(usage.prompt_tokens),
-    outputTokens: countOf(usage.completion_tokens),
-    ...(cachedTokens > 0 && { cachedTokens }),
-    ...(reasoningTokens > 0 && { reasoningTokens }),
-  }
+  const { costUsd: _, ...counts } = reportedUsage((name) => roundedAt(usage, name)).usage()
+  const { inputTokens, outputTokens, ...parts } = counts
+  return { inputTokens, outputTokens, ...Object.fromEntries(Object.entries(parts).filter(([, tokens]) => tokens > 0)) }
 }
 
-function memberOf(object: unknown, name: string): unknown {
-  return isObject(object) ? object[name] : undefined
-}
-
-function countOf(value: unknown): number {
-  return typeof value === 'number' && value >= 0 && Number.isSafeInteger(Math.round(value)) ? Math.round(value) : 0
+/** Some servers report fractions. */
+function roundedAt(usage: Record<string, unknown>, name: string): unknown {
+  const value = memberAt(usage, name)
+  return typeof value === 'number' ? Math.round(value) : value
 }
 
 function nameOf(call: Record<string, unknown>): string {

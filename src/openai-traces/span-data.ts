@@ -1,5 +1,5 @@
 import { lookup } from '../base/lookup.ts'
-import { isPlausible } from '../conventions/usage-names.ts'
+import { reportedUsage } from '../conventions/usage.ts'
 import type { AnyValue, Attributes } from '../otlp/telemetry.ts'
 
 /**
@@ -105,38 +105,31 @@ function mapOf(value: AnyValue | undefined): Attributes | undefined {
   return value instanceof Map ? (value as Attributes) : undefined
 }
 
-const CACHED = ['cached_tokens', 'cached_input_tokens', 'cache_read_input_tokens']
-const REASONING = ['reasoning_tokens']
-const DETAILS = ['input_tokens_details', 'prompt_tokens_details', 'output_tokens_details', 'completion_tokens_details']
-
 /** The tokens of a model call. `turn` and `task` spans repeat them, so only model calls get these names. */
 export function addUsage(attributes: Attributes, usage: AnyValue | undefined): void {
-  if (!(usage instanceof Map)) return
-  const outer = usage as Attributes
-  const details = outer.get('details')
-  const levels = details instanceof Map ? [outer, details as Attributes] : [outer]
-  const within = levels.flatMap((level) => DETAILS.flatMap((name) => mapIn(level, name)))
-  const add = (name: string, places: readonly Attributes[], names: readonly string[]) => {
-    for (const place of places) {
-      for (const each of names) {
-        const value = place.get(each)
-        if (typeof value !== 'number' || !isPlausible('inputTokens', value)) continue
-        attributes.set(name, value)
-        return
-      }
-    }
-  }
-  add('gen_ai.usage.input_tokens', [outer], ['input_tokens', 'prompt_tokens'])
-  add('gen_ai.usage.output_tokens', [outer], ['output_tokens', 'completion_tokens'])
-  add('gen_ai.usage.cache_read.input_tokens', [...within, ...levels], CACHED)
-  add('gen_ai.usage.reasoning.output_tokens', [...within, ...levels], REASONING)
+  const outer = mapOf(usage)
+  if (outer === undefined) return
+  const details = mapOf(outer.get('details'))
+  const reported = reportedUsage((name) => valueIn(outer, name) ?? (details && valueIn(details, name)))
+  const { costUsd, ...tokens } = reported.usage()
+  for (const [field, name] of TOKENS) if (tokens[field] > 0 || reported.has(field)) attributes.set(name, tokens[field])
 }
 
-/** The map with this name, or those in the list with it: the SDK sums up several requests as a list. */
-function mapIn(of: Attributes, name: string): Attributes[] {
-  const value = of.get(name)
-  const all = Array.isArray(value) ? value.slice(0, 1) : [value]
-  return all.filter((each) => each instanceof Map) as Attributes[]
+const TOKENS = [
+  ['inputTokens', 'gen_ai.usage.input_tokens'],
+  ['outputTokens', 'gen_ai.usage.output_tokens'],
+  ['cacheReadTokens', 'gen_ai.usage.cache_read.input_tokens'],
+  ['cacheWriteTokens', 'gen_ai.usage.cache_creation.input_tokens'],
+  ['reasoningTokens', 'gen_ai.usage.reasoning.output_tokens'],
+] as const
+
+/** The value at a path. Of a list the first item counts: the SDK gives the details of several requests as a list. */
+function valueIn(of: Attributes, path: string): AnyValue | undefined {
+  const dot = path.indexOf('.')
+  if (dot < 0) return of.get(path)
+  const value = of.get(path.slice(0, dot))
+  const inner = mapOf(Array.isArray(value) ? value[0] : value)
+  return inner === undefined ? undefined : valueIn(inner, path.slice(dot + 1))
 }
 
 function modelName(data: Attributes): string {

@@ -1,4 +1,3 @@
-import { numberIn } from '../conventions/usage-names.ts'
 import { encodeValue } from './json-writer.ts'
 import { type AnyValue, type Attributes, type Resource, Utf8Text } from './telemetry.ts'
 
@@ -20,16 +19,6 @@ export function firstText(attributes: Attributes, names: readonly string[]): str
     const value = valueAt(attributes, name)
     if (typeof value === 'string' && value !== '') return value
     if (typeof value === 'number' || typeof value === 'bigint') return `${value}`
-  }
-  return null
-}
-
-/** The first of these attributes that is a number of at least 0, or a string with one ({@link numberIn}). */
-export function firstNumber(attributes: Attributes, names: readonly string[]): number | null {
-  for (const name of names) {
-    const value = valueAt(attributes, name)
-    const number = typeof value === 'string' ? numberIn(value) : value
-    if (typeof number === 'number' && Number.isFinite(number) && number >= 0) return number
   }
   return null
 }

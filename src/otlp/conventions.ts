@@ -1,8 +1,9 @@
 import { lookup } from '../base/lookup.ts'
 import { langfuseUsage } from '../conventions/langfuse-usage.ts'
 import { AGENT, SESSION, TAGS, USER } from '../conventions/names.ts'
+import { usageAmong } from '../conventions/usage.ts'
 import { USAGE_NAMES, type UsageNumber } from '../conventions/usage-names.ts'
-import { firstNumber, firstText, firstTexts, textAt } from './attributes.ts'
+import { firstText, firstTexts, textAt } from './attributes.ts'
 import type { Attributes } from './telemetry.ts'
 
 /**
@@ -79,21 +80,27 @@ function vercelKind(operationId: string): SpanKind {
  */
 export function usageOf(attributes: Attributes): Attributes {
   const usage: Attributes = new Map()
-  const add = (name: string, value: string | number | null) => {
-    if (value !== null && !attributes.has(name)) usage.set(name, value)
+  const add = (name: string, value: string | number | null | undefined) => {
+    if (value !== null && value !== undefined && !attributes.has(name)) usage.set(name, value)
   }
-  const langfuse = langfuseUsage(
-    undefined,
-    firstText(attributes, ['langfuse.observation.usage_details']) ?? undefined,
-    firstText(attributes, ['langfuse.observation.cost_details']) ?? undefined,
-  )
-  const addNumber = (name: string, field: UsageNumber) =>
-    add(name, firstNumber(attributes, USAGE_NAMES[field]) ?? langfuse[field] ?? null)
-  addNumber('gen_ai.usage.input_tokens', 'inputTokens')
-  addNumber('gen_ai.usage.output_tokens', 'outputTokens')
-  if (langfuse.cachedTokens !== undefined) addNumber('gen_ai.usage.cache_read.input_tokens', 'cachedTokens')
-  if (langfuse.reasoningTokens !== undefined) addNumber('gen_ai.usage.reasoning.output_tokens', 'reasoningTokens')
-  addNumber('cost_usd', 'costUsd')
+  const reported = usageAmong(attributes)
+  const details = firstText(attributes, ['langfuse.observation.usage_details']) ?? undefined
+  const costs = firstText(attributes, ['langfuse.observation.cost_details']) ?? undefined
+  if (details !== undefined || costs !== undefined) {
+    // Its numbers are whole under any name, unlike some of those that it adds to.
+    for (const [field, value] of Object.entries(langfuseUsage(undefined, details, costs)))
+      if (!reported.has(field as UsageNumber)) reported.keep(field as UsageNumber, 0, value)
+  }
+  const { costUsd, ...tokens } = reported.usage()
+  const addTokens = (name: string, field: keyof typeof tokens) => {
+    if (tokens[field] > 0 || reported.has(field)) add(name, tokens[field])
+  }
+  addTokens('gen_ai.usage.input_tokens', 'inputTokens')
+  addTokens('gen_ai.usage.output_tokens', 'outputTokens')
+  addTokens('gen_ai.usage.cache_read.input_tokens', 'cacheReadTokens')
+  addTokens('gen_ai.usage.cache_creation.input_tokens', 'cacheWriteTokens')
+  addTokens('gen_ai.usage.reasoning.output_tokens', 'reasoningTokens')
+  add('cost_usd', costUsd)
   add('gen_ai.response.model', firstText(attributes, USAGE_NAMES.model))
   return usage
 }

@@ -2,24 +2,45 @@ import { type RunIdentity, runKey } from '../base/ids.ts'
 import { type RowOf, withIsoTimes } from '../base/timestamp.ts'
 import type { Sql, TransactionSql } from '../postgres/connect.ts'
 import type { RunRecord } from './schema.ts'
+import type { Usage } from './usage-schema.ts'
+
+/** The columns of usage, of a row of `runs` or of sums over several. */
+export type UsageColumns = Readonly<Record<(typeof USAGE_COLUMNS)[number], number>>
+
+export const USAGE_COLUMNS = [
+  'input_tokens',
+  'output_tokens',
+  'cache_read_tokens',
+  'cache_write_tokens',
+  'reasoning_tokens',
+] as const
+
+/** SQL text: the columns of usage of a row `r` of `runs`. */
+export const RUN_USAGE = USAGE_COLUMNS.map((name) => `r.${name}`).join(', ')
+
+/** Usage as clients see it. Rows of earlier versions lack the parts. */
+export function usageRecord({ input_tokens, output_tokens, ...parts }: UsageColumns): Usage {
+  const { cache_read_tokens = 0, cache_write_tokens = 0, reasoning_tokens = 0 } = parts
+  const total_tokens = input_tokens + output_tokens
+  return { input_tokens, output_tokens, total_tokens, cache_read_tokens, cache_write_tokens, reasoning_tokens }
+}
 
 /** A row of `runs` as the store selects it. */
-export type StoredRun = RowOf<Omit<RunRecord, 'duration_ms' | 'active_ms' | 'usage'>> &
-  Readonly<Record<'input_tokens' | 'output_tokens', number>>
+export type StoredRun = RowOf<Omit<RunRecord, 'duration_ms' | 'active_ms' | 'usage'>> & UsageColumns
 
 /** SQL text: the columns of {@link StoredRun} of a row `r` of `runs`. */
 export const STORED_RUN = `
   r.run_id, r.agent_id, r.agent_version, r.status, r.trigger_type, r.external_run_id, r.parent_run_id, r.session_id,
-  r.external_user_id, r.tags, r.metadata, r.input, r.output, r.error_message, r.error_detail, r.input_tokens,
-  r.output_tokens, r.cost_usd, r.event_count, r.last_event_at, r.pending, r.created_at, r.started_at,
+  r.external_user_id, r.tags, r.metadata, r.input, r.output, r.error_message, r.error_detail, ${RUN_USAGE},
+  r.cost_usd, r.event_count, r.last_event_at, r.pending, r.created_at, r.started_at,
   r.completed_at, r.waiting_ms, r.waiting_since`
 
 /** SQL text: the columns of a row `r` of `runs` that {@link runRow} reads. */
 export const RUN_ROW_COLUMNS = `
   r.workspace_id, r.agent_id, r.run_id, r.agent_version, r.runtime_type, r.status, r.trigger_type, r.external_run_id,
   r.parent_run_id, r.session_id, r.external_user_id, r.tags, r.metadata, r.input, r.output, r.error_message,
-  r.error_detail, r.created_at, r.started_at, r.completed_at, r.waiting_ms, r.waiting_since, r.input_tokens,
-  r.output_tokens, r.cost_usd, r.event_count, r.last_event_at, r.pending`
+  r.error_detail, r.created_at, r.started_at, r.completed_at, r.waiting_ms, r.waiting_since, ${RUN_USAGE},
+  r.cost_usd, r.event_count, r.last_event_at, r.pending`
 
 /**
  * SQL text: the journal's `RunRow` of a row `r` of `runs` and its agent's name `a.name`, as stored in the outbox.
@@ -39,7 +60,7 @@ export function runRow(isRecount = false): string {
     ${unixMs('r.started_at')} as started_at, ${unixMs('r.completed_at')} as completed_at,
     ${unixMs('r.completed_at')} - ${unixMs('r.started_at')} as duration_ms,
     r.waiting_ms, ${unixMs('r.waiting_since')} as waiting_since,
-    r.input_tokens, r.output_tokens, r.cost_usd, r.event_count, ${unixMs('r.last_event_at')} as last_event_at,
+    ${RUN_USAGE}, r.cost_usd, r.event_count, ${unixMs('r.last_event_at')} as last_event_at,
     r.pending::text as pending, ${isRecount} as is_recount
   ) x)`
 }
@@ -84,6 +105,9 @@ export function toRunRecord(run: StoredRun): RunRecord {
     waiting_since,
     input_tokens,
     output_tokens,
+    cache_read_tokens,
+    cache_write_tokens,
+    reasoning_tokens,
     cost_usd,
     event_count,
     last_event_at,
@@ -96,7 +120,7 @@ export function toRunRecord(run: StoredRun): RunRecord {
     duration_ms,
     active_ms: activeMs(duration_ms, waiting_ms),
     ...withIsoTimes({ waiting_ms, waiting_since }),
-    usage: { input_tokens, output_tokens, total_tokens: input_tokens + output_tokens },
+    usage: usageRecord(run),
     ...withIsoTimes({ cost_usd, event_count, last_event_at, pending }),
   }
 }

@@ -5,7 +5,6 @@ import {
   Count,
   Described,
   FreeForm,
-  Int,
   JsonText,
   ListQuery,
   Named,
@@ -23,6 +22,7 @@ import { SEQ_MAX } from '../journal/cursor.ts'
 import { EventLevel } from '../journal/levels.ts'
 import { QUERY_LENGTH_MAX } from './search/search-query.ts'
 import { RUN_STATUSES } from './state.ts'
+import { ReportedUsage, Usage } from './usage-schema.ts'
 
 /** Wire types of runs (docs/specification.md#runs). */
 
@@ -76,30 +76,6 @@ export type StartRun = typeof StartRun.static
 export const RunStarted = Named('RunStarted', t.Object({ run_id: RunId }))
 export type RunStarted = typeof RunStarted.static
 
-/** Past these, sums could lose digits. */
-const TOKENS_MAX = 1e15
-const COST_USD_MAX = 1e12
-
-/** What a caller says that a run used. */
-const ReportedUsage = Named(
-  'ReportedUsage',
-  Body(
-    {
-      input_tokens: Int({ minimum: 0, maximum: TOKENS_MAX, description: 'Tokens that models read.' }),
-      output_tokens: Int({ minimum: 0, maximum: TOKENS_MAX, description: 'Tokens that models wrote.' }),
-      cost_usd: t.Optional(
-        Type.Number({
-          minimum: 0,
-          maximum: COST_USD_MAX,
-          description: 'What they cost, in US dollars. Default: the sum of the `llm.call` events.',
-        }),
-      ),
-    },
-    { description: 'What the run used in all. Replaces the sum of its `llm.call` events, also of later ones.' },
-  ),
-)
-export type ReportedUsage = typeof ReportedUsage.static
-
 /** Body of `POST /api/ingest/v1/run/complete`. */
 export const CompleteRun = Named(
   'CompleteRun',
@@ -138,18 +114,6 @@ export const RunEnded = Named(
   }),
 )
 export type RunEnded = typeof RunEnded.static
-
-export const Usage = Named(
-  'Usage',
-  t.Object(
-    {
-      input_tokens: Count('Input tokens of all model calls.'),
-      output_tokens: Count('Output tokens of all model calls.'),
-      total_tokens: Count('The sum of both.'),
-    },
-    { description: 'Token usage of the model calls of the run.' },
-  ),
-)
 
 const waitingRun = Described(Uuid, 'The run that waits: this one, or one that it started.')
 export const PauseExpiry = Described(Nullable(Timestamp), 'When it expires; null: never.')

@@ -9,7 +9,7 @@ import { createPrices, type PricesOnDemand } from '../conventions/prices.ts'
 import { SharedSlice } from '../http/shared-slice.ts'
 import { endOfGap, type Frame, type Journal, lastSeqOf } from '../journal/journal.ts'
 import { isPoison, type Sql, type TransactionSql, withoutEffect } from '../postgres/connect.ts'
-import { boundedTokens, roundedUsd } from './rows.ts'
+import { boundedTokens, roundedUsd, USAGE_COLUMNS } from './rows.ts'
 import { LIVE_RUN_STATUSES } from './state.ts'
 import { MODEL_CALL, mayReportUsage, UsageReader, type UsageWithCost } from './usage-reader.ts'
 
@@ -172,7 +172,7 @@ async function gather(journal: Journal, position: number, tallies: Tallies): Pro
  */
 async function write(sql: Sql | TransactionSql, { epoch, from, to }: WrittenRange, all: readonly Tally[]) {
   const tokens = (column: string) =>
-    sql.unsafe(boundedTokens(`r.${column} + case when i.counts_tokens then i.${column} else 0 end`))
+    boundedTokens(`r.${column} + case when i.counts_tokens then i.${column} else 0 end`)
   const [row] = await sql<{ has_usage: boolean }[]>`
     with advanced as (
       update journal_consumers set seq = ${to}
@@ -184,8 +184,11 @@ async function write(sql: Sql | TransactionSql, { epoch, from, to }: WrittenRang
         ${all.map(({ events }) => events)}::bigint[],
         ${all.map(({ lastAt }) => new Date(lastAt).toISOString())}::timestamptz[],
         ${all.map(({ inputTokens }) => inputTokens)}::numeric[], ${all.map(({ outputTokens }) => outputTokens)}::numeric[],
+        ${all.map(({ cacheReadTokens }) => cacheReadTokens)}::numeric[],
+        ${all.map(({ cacheWriteTokens }) => cacheWriteTokens)}::numeric[],
+        ${all.map(({ reasoningTokens }) => reasoningTokens)}::numeric[],
         ${all.map(({ costUsd }) => costUsd)}::double precision[]
-      ) as i (run_id, workspace_id, events, last_at, input_tokens, output_tokens, cost_usd)
+      ) as i (run_id, workspace_id, events, last_at, ${sql.unsafe(USAGE_COLUMNS.join(', '))}, cost_usd)
     ), locked as materialized (
       select i.*, r.runtime_type = 'external' and not r.is_usage_reported as counts_tokens,
         r.runtime_type = 'external' and not r.is_cost_reported as counts_cost,
@@ -195,7 +198,7 @@ async function write(sql: Sql | TransactionSql, { epoch, from, to }: WrittenRang
       order by r.workspace_id, r.run_id for no key update of r
     ), counted as (
       update runs r set event_count = r.event_count + i.events, last_event_at = greatest(r.last_event_at, i.last_at),
-        input_tokens = ${tokens('input_tokens')}, output_tokens = ${tokens('output_tokens')},
+        ${sql.unsafe(USAGE_COLUMNS.map((name) => `${name} = ${tokens(name)}`).join(', '))},
         cost_usd = ${sql.unsafe(roundedUsd('r.cost_usd + case when i.counts_cost then i.cost_usd else 0 end'))}
       from locked i
       where r.workspace_id = i.workspace_id and r.run_id = i.run_id
@@ -216,8 +219,20 @@ interface WrittenRange {
   readonly to: number
 }
 
+/** What is summed up of the usage of model calls. */
+type CountedUsage = Omit<UsageWithCost, 'cacheWrite1hTokens' | 'audioInputTokens' | 'audioOutputTokens'>
+
+const NOTHING: CountedUsage = {
+  inputTokens: 0,
+  outputTokens: 0,
+  cacheReadTokens: 0,
+  cacheWriteTokens: 0,
+  reasoningTokens: 0,
+  costUsd: 0,
+}
+
 /** What the events of a run add to its row. */
-interface Tally extends RunIdentity, UsageWithCost {
+interface Tally extends RunIdentity, CountedUsage {
   readonly events: number
   /** When the last one was received, Unix milliseconds. */
   readonly lastAt: number
@@ -267,6 +282,9 @@ class Tallies {
       const tally = tallies[run]
       tally.inputTokens += usage.inputTokens
       tally.outputTokens += usage.outputTokens
+      tally.cacheReadTokens += usage.cacheReadTokens
+      tally.cacheWriteTokens += usage.cacheWriteTokens
+      tally.reasoningTokens += usage.reasoningTokens
       tally.costUsd += usage.costUsd
     }
   }
@@ -275,7 +293,7 @@ class Tallies {
     const key = runKey(workspaceId, runId)
     let tally = this.byRun.get(key)
     if (tally === undefined) {
-      tally = { workspaceId, runId, events: 0, lastAt: 0, inputTokens: 0, outputTokens: 0, costUsd: 0 }
+      tally = { workspaceId, runId, events: 0, lastAt: 0, ...NOTHING }
       this.byRun.set(key, tally)
     }
     return tally

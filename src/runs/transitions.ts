@@ -4,8 +4,9 @@ import type { RawJson } from '../base/raw-json.ts'
 import { type Batcher, createBatcher } from '../postgres/batcher.ts'
 import type { Sql } from '../postgres/connect.ts'
 import { durationMs, findRuns, RUN_ROW_COLUMNS, runsToOutbox } from './rows.ts'
-import type { ReportedUsage, RunEnded } from './schema.ts'
+import type { RunEnded } from './schema.ts'
 import { NEXT, RUN_TRANSITIONS, type RunStatus, type TerminalStatus } from './state.ts'
+import type { ReportedUsage } from './usage-schema.ts'
 
 /** A transition to a terminal status that a caller reports or asks for. */
 export interface RunTransition {
@@ -75,9 +76,12 @@ async function update(sql: Sql, transitions: readonly RunTransition[]): Promise<
         ${transitions.map((transition) => new Date(transition.at).toISOString())}::timestamptz[],
         ${transitions.map(({ usage }) => usage?.input_tokens ?? null)}::bigint[],
         ${transitions.map(({ usage }) => usage?.output_tokens ?? null)}::bigint[],
+        ${transitions.map(({ usage }) => usage?.cache_read_tokens ?? 0)}::bigint[],
+        ${transitions.map(({ usage }) => usage?.cache_write_tokens ?? 0)}::bigint[],
+        ${transitions.map(({ usage }) => usage?.reasoning_tokens ?? 0)}::bigint[],
         ${transitions.map(({ usage }) => usage?.cost_usd ?? null)}::double precision[]
       ) with ordinality as i (run_id, workspace_id, status, output, error_message, error_detail, at, input_tokens,
-                              output_tokens, cost_usd, n)
+                              output_tokens, cache_read_tokens, cache_write_tokens, reasoning_tokens, cost_usd, n)
     ), locked as materialized (
       select i.* from runs r join item i on i.workspace_id = r.workspace_id and i.run_id = r.run_id
       order by r.workspace_id, r.run_id for no key update of r
@@ -87,6 +91,9 @@ async function update(sql: Sql, transitions: readonly RunTransition[]): Promise<
         error_detail = i.error_detail, completed_at = greatest(i.at, r.started_at),
         input_tokens = coalesce(i.input_tokens, r.input_tokens), is_usage_reported = i.input_tokens is not null,
         output_tokens = coalesce(i.output_tokens, r.output_tokens),
+        cache_read_tokens = case when i.input_tokens is null then r.cache_read_tokens else i.cache_read_tokens end,
+        cache_write_tokens = case when i.input_tokens is null then r.cache_write_tokens else i.cache_write_tokens end,
+        reasoning_tokens = case when i.input_tokens is null then r.reasoning_tokens else i.reasoning_tokens end,
         cost_usd = coalesce(i.cost_usd, r.cost_usd), is_cost_reported = i.cost_usd is not null
       from locked i
       where r.workspace_id = i.workspace_id and r.run_id = i.run_id

@@ -1,5 +1,6 @@
 import type { Prices } from '../conventions/prices.ts'
-import { COUNTED_USAGE, isPlausible, numberIn, USAGE_NAMES } from '../conventions/usage-names.ts'
+import { ReportedUsage, type TokenCounts } from '../conventions/usage.ts'
+import { numberIn, USAGE_NAMES, type UsageField } from '../conventions/usage-names.ts'
 import { readString } from '../http/json-reader.ts'
 import {
   BACKSLASH,
@@ -13,35 +14,40 @@ import {
   skipSpace,
   startsWith,
 } from '../http/json-scan.ts'
-import type { ModelUsage } from '../model/model.ts'
 
 /** The tokens and cost of one or more model calls. */
-export interface UsageWithCost extends ModelUsage {
+export interface UsageWithCost extends Required<TokenCounts> {
   readonly costUsd: number
 }
 
 /** Type of the events that report model calls. */
 export const MODEL_CALL = 'llm.call'
 
-type CountedField = (typeof COUNTED_USAGE)[number]
-
 /** A member to look for: a value that counts, an object that contains such values, or both. */
 interface Member {
   readonly name: Uint8Array
-  /** The last byte of the name, compared first: names of equal length usually differ in it. */
-  readonly last: number
-  readonly value: { readonly field: CountedField; readonly rank: number } | undefined
+  readonly length: number
+  readonly value: { readonly field: UsageField; readonly rank: number } | undefined
   readonly inner: Members | undefined
 }
 
-/** The members to look for in an object, by the length of their name. */
+/** The members to look for in an object, by {@link slotOf} their names: few share a slot, so that most others cost one look. */
 type Members = readonly (readonly Member[])[]
 
+const SLOTS = 128
+
+/** @param last the last byte of a name: names of equal length usually differ in it */
+function slotOf(length: number, last: number): number {
+  return (length * 7 + last) & (SLOTS - 1)
+}
+
 /** The rest of a name below some object. Lower ranks are preferred. */
-type Name = readonly [rest: string, field: CountedField, rank: number]
+type Name = readonly [rest: string, field: UsageField, rank: number]
 
 const OUTERMOST = membersOf(
-  COUNTED_USAGE.flatMap((field) => USAGE_NAMES[field].map((name, rank): Name => [name, field, rank])),
+  Object.entries(USAGE_NAMES).flatMap(([field, names]) =>
+    names.map((name, rank): Name => [name, field as UsageField, rank]),
+  ),
 )
 
 /** The members that these names may be: each dot is part of a key, or separates a key from those of a nested object. */
@@ -49,25 +55,24 @@ function membersOf(names: readonly Name[]): Members {
   const keys = new Set(
     names.flatMap(([rest]) => rest.split('.').map((_, dots, steps) => steps.slice(0, dots + 1).join('.'))),
   )
-  const members = [...keys].map((key): Member => {
+  const slots: Member[][] = Array.from({ length: SLOTS }, () => [])
+  for (const key of keys) {
     const [, field, rank = 0] = names.find(([rest]) => rest === key) ?? []
     const within = names.filter(([rest]) => rest.startsWith(`${key}.`))
     const name = new TextEncoder().encode(key)
-    return {
+    slots[slotOf(name.length, name[name.length - 1])].push({
       name,
-      last: name[name.length - 1],
+      length: name.length,
       value: field === undefined ? undefined : { field, rank },
       inner:
         within.length === 0 ? undefined : membersOf(within.map(([rest, ...of]) => [rest.slice(key.length + 1), ...of])),
-    }
-  })
-  const longest = Math.max(...members.map(({ name }) => name.length))
-  return Array.from({ length: longest + 1 }, (_, length) => members.filter(({ name }) => name.length === length))
+    })
+  }
+  return slots
 }
 
 /** Every name of a number contains one of these. */
-const PARTS_OF_NAMES = ['token', 'usage', 'cost'].map((part) => Buffer.from(part))
-const NO_RANK = 99
+const PARTS_OF_NAMES = ['oken', 'usage', 'cost'].map((part) => Buffer.from(part))
 /** In longer strings a native search for the end is faster. */
 const SHORT_STRING_BYTES = 48
 const MINUS = 0x2d
@@ -84,8 +89,7 @@ const DIGITS_MAX = 15
  * members and skips everything else. Implausible values are ignored.
  */
 export class UsageReader {
-  private readonly ranks = { inputTokens: NO_RANK, outputTokens: NO_RANK, costUsd: NO_RANK }
-  private readonly values = { inputTokens: 0, outputTokens: 0, costUsd: 0 }
+  private readonly reported = new ReportedUsage()
   /** Positions of the model names in the block, by rank (end 0: none). */
   private readonly modelStarts = new Int32Array(USAGE_NAMES.model.length)
   private readonly modelEnds = new Int32Array(USAGE_NAMES.model.length)
@@ -101,17 +105,14 @@ export class UsageReader {
    * @returns null if the payload reports no usage. The cost of a model without a price is 0.
    */
   read(block: Buffer, start: number, at: number): UsageWithCost | null {
-    const { ranks, values } = this
-    ranks.inputTokens = ranks.outputTokens = ranks.costUsd = NO_RANK
-    values.inputTokens = values.outputTokens = values.costUsd = 0
+    const { reported } = this
+    reported.clear()
     for (let rank = 0; rank < this.modelEnds.length; rank++) this.modelEnds[rank] = 0
     this.scan(block, start, OUTERMOST)
-    const hasTokens = ranks.inputTokens !== NO_RANK || ranks.outputTokens !== NO_RANK
-    if (ranks.costUsd === NO_RANK) {
-      if (!hasTokens) return null
-      values.costUsd = this.price(block, at)
-    }
-    return { ...values }
+    if (!reported.hasTokens && !reported.has('costUsd')) return null
+    const usage = reported.usage()
+    usage.costUsd ??= this.price(block, usage, at)
+    return usage as UsageWithCost
   }
 
   /** Visits the members of an object. The payload is valid JSON, so only the ends of names and values are searched. */
@@ -127,12 +128,13 @@ export class UsageReader {
       const value = skipSpace(block, at + 1)
       at = skipAny(block, value)
       const length = nameEnd - name
-      if (length > 0 && length < members.length) {
-        for (const member of members[length]) {
-          if (block[nameEnd - 1] !== member.last || !startsWith(block, name, member.name)) continue
-          this.found(block, member, value, at)
-          break
-        }
+      // Of an empty name, the last byte is its quote, which no name ends with.
+      const slot = members[slotOf(length, block[nameEnd - 1])]
+      for (let index = 0; index < slot.length; index++) {
+        const member = slot[index]
+        if (length !== member.length || !startsWith(block, name, member.name)) continue
+        this.found(block, member, value, at)
+        break
       }
       at = skipSpace(block, at)
     } while (block[at] === COMMA)
@@ -142,7 +144,7 @@ export class UsageReader {
     if (inner !== undefined && block[start] === OPEN_BRACE) this.scan(block, start, inner)
     if (value === undefined) return
     const { field, rank } = value
-    if (field !== 'model') this.keep(field, rank, numberAt(block, start, end))
+    if (field !== 'model') this.reported.keep(field, rank, numberAt(block, start, end))
     // Only the position: the name is decoded only if no cost is reported.
     else if (block[start] === QUOTE) {
       this.modelStarts[rank] = start
@@ -150,18 +152,12 @@ export class UsageReader {
     }
   }
 
-  private keep(field: Exclude<CountedField, 'model'>, rank: number, value: number): void {
-    if (rank > this.ranks[field] || !isPlausible(field, value)) return
-    this.ranks[field] = rank
-    this.values[field] = value
-  }
-
   /** The cost by the price of the first model name that has one; 0 if none has. */
-  private price(block: Buffer, at: number): number {
+  private price(block: Buffer, tokens: TokenCounts, at: number): number {
     for (let rank = 0; rank < this.modelEnds.length; rank++) {
       const end = this.modelEnds[rank]
       if (end === 0) continue
-      const costUsd = this.prices.costUsd(this.modelAt(block, this.modelStarts[rank], end), this.values, at)
+      const costUsd = this.prices.costUsd(this.modelAt(block, this.modelStarts[rank], end), tokens, at)
       if (costUsd !== null) return costUsd
     }
     return 0

@@ -1,6 +1,6 @@
 import { dateOf } from '../base/timestamp.ts'
 import type { Sql, TransactionSql } from '../postgres/connect.ts'
-import { boundedTokens, roundedUsd } from '../runs/rows.ts'
+import { boundedTokens, roundedUsd, USAGE_COLUMNS } from '../runs/rows.ts'
 import type { ListSessions } from './schema.ts'
 
 /** Fragments of SQL about runs. Each takes the alias of the table of runs. */
@@ -14,8 +14,7 @@ export function figuresOf(sql: Sql, run: string) {
   return sql.unsafe(`count(*)::int as run_count,
     (count(*) filter (where ${run}.status in ('failed', 'timed_out')))::int as failed_count,
     (count(*) filter (where ${run}.status in ('awaiting_approval', 'awaiting_input')))::int as waiting_count,
-    ${boundedTokens(`sum(${run}.input_tokens)`)} as input_tokens,
-    ${boundedTokens(`sum(${run}.output_tokens)`)} as output_tokens,
+    ${USAGE_COLUMNS.map((name) => `${boundedTokens(`sum(${run}.${name})`)} as ${name}`).join(', ')},
     ${roundedUsd(`sum(${run}.cost_usd)`)} as cost_usd,
     (array_agg(distinct ${run}.agent_id))[1:10] as agent_ids,
     max(greatest(${run}.created_at, ${run}.last_event_at, ${run}.completed_at)) as last_activity_at`)

@@ -7,6 +7,7 @@ import { cursorCodec, PAGE_LIMIT_DEFAULT, type PageOf } from '../http/page.ts'
 import { CursorMs, Uuid } from '../http/schema.ts'
 import { agentToRead, type Caller } from '../keys/schema.ts'
 import { inTransaction, type Sql } from '../postgres/connect.ts'
+import { type UsageColumns, usageRecord } from '../runs/rows.ts'
 import { figuresOf, matching, previewText, sessionExists } from './figures.ts'
 import { LISTED_RUNS_COUNTED, type ListSessions, SESSION_RUNS_COUNTED, type SessionRecord } from './schema.ts'
 
@@ -198,12 +199,10 @@ function positionOf(run: WalkedRun | undefined): Position | null {
 
 type SameMembers = Omit<RowOf<SessionRecord>, 'kind' | 'usage' | 'first_message' | 'last_message' | 'updated_at'>
 
-interface SessionRow extends SameMembers {
+interface SessionRow extends SameMembers, UsageColumns {
   readonly is_hosted: boolean
   /** So many runs are counted at most. */
   readonly counted: number
-  readonly input_tokens: number
-  readonly output_tokens: number
   readonly first_input: string | null
   readonly last_input: string | null
   readonly last_output: string | null
@@ -213,7 +212,7 @@ interface SessionRow extends SameMembers {
 }
 
 function toRecord(row: SessionRow): SessionRecord {
-  const { input_tokens, output_tokens, first_input, last_input, last_output, error_message } = row
+  const { first_input, last_input, last_output, error_message } = row
   const lastOutput = last_output === null ? null : previewOf(last_output, 'output')
   const times = { created_at: row.created_at, updated_at: row.updated_at ?? row.last_activity_at }
   return {
@@ -228,7 +227,7 @@ function toRecord(row: SessionRow): SessionRecord {
     is_partial: row.is_partial,
     failed_count: row.failed_count,
     waiting_count: row.waiting_count,
-    usage: { input_tokens, output_tokens, total_tokens: input_tokens + output_tokens },
+    usage: usageRecord(row),
     cost_usd: row.cost_usd,
     agent_ids: row.agent_ids,
     external_user_ids: row.external_user_ids,

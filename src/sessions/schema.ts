@@ -12,7 +12,8 @@ import {
   TimestampIn,
   Uuid,
 } from '../http/schema.ts'
-import { RunStatus, Usage } from '../runs/schema.ts'
+import { RunStatus } from '../runs/schema.ts'
+import { Usage } from '../runs/usage-schema.ts'
 
 /** Wire types of sessions and users (docs/specification.md#sessions-and-users). */
 

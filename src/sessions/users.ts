@@ -2,18 +2,17 @@ import { ApiError } from '../base/errors.ts'
 import { withIsoTimes } from '../base/timestamp.ts'
 import type { Caller } from '../keys/schema.ts'
 import type { Sql } from '../postgres/connect.ts'
+import { type UsageColumns, usageRecord } from '../runs/rows.ts'
 import { figuresOf } from './figures.ts'
 import { USER_RUNS_COUNTED, type UserRecord } from './schema.ts'
 
-interface UserRow {
+interface UserRow extends UsageColumns {
   readonly run_count: number
   readonly is_partial: boolean
   readonly failed_count: number
   readonly waiting_count: number
   readonly completed_count: number
   readonly session_count: number
-  readonly input_tokens: number
-  readonly output_tokens: number
   readonly cost_usd: number
   readonly agent_ids: string[]
   readonly first_seen_at: Date
@@ -49,7 +48,7 @@ export class UserReader {
 }
 
 function toRecord(user: string, row: UserRow): UserRecord {
-  const { run_count, failed_count, completed_count, input_tokens, output_tokens } = row
+  const { run_count, failed_count, completed_count } = row
   const ended = failed_count + completed_count
   return {
     external_user_id: user,
@@ -58,7 +57,7 @@ function toRecord(user: string, row: UserRow): UserRecord {
     session_count: row.session_count,
     failed_count,
     waiting_count: row.waiting_count,
-    usage: { input_tokens, output_tokens, total_tokens: input_tokens + output_tokens },
+    usage: usageRecord(row),
     cost_usd: row.cost_usd,
     agent_ids: row.agent_ids,
     failure_rate: ended === 0 ? null : failed_count / ended,

@@ -1,15 +1,13 @@
 import { encodeJson, type RawJson } from '../base/raw-json.ts'
 import type { Sql } from '../postgres/connect.ts'
-import { findRuns } from '../runs/rows.ts'
+import { findRuns, RUN_USAGE, type UsageColumns, usageRecord } from '../runs/rows.ts'
 import { FREE_FORM_BYTES_MAX, type RunDetails } from './message.ts'
 
-interface CountedRun {
+interface CountedRun extends UsageColumns {
   readonly run_id: string
   readonly input: RawJson | null
   readonly output: RawJson | null
   readonly has_output: boolean
-  readonly input_tokens: number
-  readonly output_tokens: number
   readonly cost_usd: number
   readonly event_count: number
   readonly last_event_at: Date | null
@@ -18,7 +16,7 @@ interface CountedRun {
 /** Long texts stay in the database. */
 const COUNTED_RUN = `
   ${unlessLong('r.input')} as input, ${unlessLong('r.output')} as output, r.output is not null as has_output,
-  r.input_tokens, r.output_tokens, r.cost_usd, r.event_count, r.last_event_at`
+  ${RUN_USAGE}, r.cost_usd, r.event_count, r.last_event_at`
 
 /**
  * What messages about the ends of these runs show beyond the activity, by run_id. Final once the run statistics have
@@ -35,11 +33,11 @@ export async function detailsOf(
 }
 
 function toDetails(run: CountedRun): RunDetails {
-  const { input, output, has_output, input_tokens, output_tokens } = run
+  const { input, output, has_output } = run
   return {
     input: input === null ? null : input.text,
     output: has_output ? (output === null ? null : output.text) : 'null',
-    usage: encodeJson({ input_tokens, output_tokens, total_tokens: input_tokens + output_tokens }),
+    usage: encodeJson(usageRecord(run)),
     cost_usd: encodeJson(run.cost_usd),
     event_count: encodeJson(run.event_count),
     last_event_at: encodeJson(run.last_event_at),

@@ -119,7 +119,7 @@ describe('@dwmkerr/mock-llm', async () => {
     ])
     const first = await ask(url, { tools: [WEATHER] })
     expect(first.toolCalls.map(({ arguments: given }) => given)).toEqual(['{"city":"Oslo"}', '{"city":"Rome"}'])
-    expect(first.usage).toEqual({ inputTokens: 9, outputTokens: 4, cachedTokens: 5, reasoningTokens: 2 })
+    expect(first.usage).toEqual({ inputTokens: 9, outputTokens: 4, cacheReadTokens: 5, reasoningTokens: 2 })
     const messages: ModelRequest['messages'] = [
       ...REQUEST.messages,
       { role: 'assistant', content: first.content, toolCalls: first.toolCalls },

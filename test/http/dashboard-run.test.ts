@@ -138,7 +138,7 @@ describe('the timeline of a run', () => {
     const text = (payload: object) => tokensText(usageOf({ 'gen_ai.usage.input_tokens': 9, ...payload }))
     expect(text({})).toBe('9 in, 0 out')
     const details = { prompt_tokens_details: { cached_tokens: 4 }, completion_tokens_details: { reasoning_tokens: 2 } }
-    expect(text({ usage: details })).toBe('9 in (4 cached), 0 out (2 reasoning)')
+    expect(text({ usage: details })).toBe('9 in (4 cached), 2 out (2 reasoning)')
     expect(text({ usage: { cache_read_input_tokens: 3 } })).toBe('9 in (3 cached), 0 out')
     expect(text({ 'gen_ai.usage.cache_read.input_tokens': '3', cached_tokens: -1 })).toBe('9 in (3 cached), 0 out')
     expect(text({ cached_tokens: 'many' })).toBe('9 in, 0 out')
@@ -151,7 +151,7 @@ describe('the timeline of a run', () => {
   })
 
   test('the summary counts all calls, also those that are not drawn, and their cost', () => {
-    const usage = { model: 'm', inputTokens: 0, outputTokens: 0, cachedTokens: 0, reasoningTokens: 0, costUsd: 0.001 }
+    const usage = { ...usageOf({}), model: 'm', costUsd: 0.001 }
     const drawn = (kind: 'model' | 'tool', n: number) => Array.from({ length: n }, () => ({ kind, usage }))
     const types = (type: string, n: number) => Array.from({ length: n }, () => ({ type }))
     const events = [...types('llm.call', 4_000), ...types('tool.call.finished', 3), ...types('tool.call.started', 2)]

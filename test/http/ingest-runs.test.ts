@@ -1,4 +1,5 @@
 import { beforeAll, describe, expect, test } from 'bun:test'
+import { usageRecord } from '../support/usage.ts'
 import { verdict } from './auth-app.ts'
 import { type RunsApp, runsApp } from './runs-app.ts'
 
@@ -37,7 +38,7 @@ describe('run/start', () => {
       parent_run_id: null,
       completed_at: null,
       duration_ms: null,
-      usage: { input_tokens: 0, output_tokens: 0, total_tokens: 0 },
+      usage: usageRecord(0, 0),
       cost_usd: 0,
       event_count: 0,
       last_event_at: null,

@@ -2,6 +2,7 @@ import { beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import { newHostedAgent } from '../support/hosted.ts'
 import { bySteps, type ModelServer, startModelServer, type Turn } from '../support/model-server.ts'
 import { startTestService, type TestService } from '../support/service.ts'
+import { usageRecord } from '../support/usage.ts'
 
 /**
  * Run limits, invalid model output and provider errors (docs/specification.md#outcomes and
@@ -18,7 +19,11 @@ beforeAll(async () => {
   service = await startTestService({
     OPENAI_API_KEY: API_KEY,
     OPENAI_BASE_URL: model.url,
-    MODEL_PRICES: JSON.stringify({ m: { input: 1_000, output: 1_000 }, dear: { input: 10_000, output: 10_000 } }),
+    MODEL_PRICES: JSON.stringify({
+      m: { input: 1_000, output: 1_000 },
+      dear: { input: 10_000, output: 10_000 },
+      caching: { input: 1_000, output: 1_000, cache_read: 100 },
+    }),
     LIMIT_RUN_OUTPUT_BYTES: '5000',
   })
 })
@@ -61,7 +66,7 @@ describe('an agent with an output_schema', () => {
     const turns: Turn[] = [{ text: '{"city":"Lima"}' }, { text: 'Lima!' }, { text: '{"city":"Lima","people":1}' }]
     const { data, requests } = await outcomeOf({ output_schema }, turns)
     expect(data).toMatchObject({ status: 'completed', output: { city: 'Lima', people: 1 } })
-    expect(data.usage).toEqual({ input_tokens: 30, output_tokens: 15, total_tokens: 45 })
+    expect(data.usage).toEqual(usageRecord(30, 15))
     expect(requests).toHaveLength(3)
     const [said, remark, again] = requests[2]!.messages.slice(-4)
     expect(said).toEqual({ role: 'assistant', content: '{"city":"Lima"}' })
@@ -124,6 +129,18 @@ describe('a run fails', () => {
     expect(data.error_message).toBe('the run would exceed its budget of 0.01 USD (budget_usd)')
     expect(requests).toHaveLength(1)
     expect(run.cost_usd).toBeCloseTo(0.006)
+  })
+
+  test('only at the price of cached tokens, before a call or after it', async () => {
+    const turn = { toolCalls: [{ name: 'none', arguments: {} }], usage: [50, 1, 48] } as const
+    const { data, run, requests } = await outcomeOf({ model: 'caching', budget_usd: 0.03 }, turn)
+    // A call costs 2 * 0.001 + 48 * 0.0001 + 1 * 0.001 = 0.0078, the next at least 3 * 0.001 + 48 * 0.0001 = 0.0078.
+    expect(data.error_message).toBe('the run would exceed its budget of 0.03 USD (budget_usd)')
+    expect(requests).toHaveLength(3)
+    expect(run.cost_usd).toBeCloseTo(0.0234)
+    expect(run.usage).toEqual(usageRecord(150, 3, { cache_read_tokens: 144 }))
+    const { items } = (await service.api('GET', `/api/v1/runs/${run.run_id}/events?type=llm.call`)).data
+    expect(items[0].payload).toMatchObject({ 'gen_ai.usage.cache_read.input_tokens': 48, cost_usd: 0.0078 })
   })
 
   test('when a model of unknown price exceeds the budget at the highest known price', async () => {
@@ -199,8 +216,8 @@ test('adds up the usage of all steps, and counts zero when the provider reports 
     {},
     bySteps([{ ...call, usage: [7, 1] }, { ...call, usage: [8, 2] }, { usage: [9, 3] }]),
   )
-  expect(counted.data.usage).toEqual({ input_tokens: 24, output_tokens: 6, total_tokens: 30 })
+  expect(counted.data.usage).toEqual(usageRecord(24, 6))
   expect(counted.run.cost_usd).toBeCloseTo(0.03)
   const uncounted = await outcomeOf({}, { usage: null })
-  expect(uncounted.data.usage).toEqual({ input_tokens: 0, output_tokens: 0, total_tokens: 0 })
+  expect(uncounted.data.usage).toEqual(usageRecord(0, 0))
 })

@@ -4,6 +4,7 @@ import { type HostedAgent, newHostedAgent, OutputReader, untilStatus } from '../
 import { type ModelServer, startModelServer } from '../support/model-server.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { startToolServer } from '../support/tool-server.ts'
+import { usageRecord } from '../support/usage.ts'
 
 /** Invoking with `stream: true`: the frames of the output stream (docs/specification.md#output-streams). */
 
@@ -59,7 +60,7 @@ describe('a stream', () => {
         output: { text: text.join('') },
         session_id: null,
         status: 'completed',
-        usage: { input_tokens: 3, output_tokens: 4, total_tokens: 7 },
+        usage: usageRecord(3, 4),
       },
     })
     expect(new Set(frames.map(({ id }) => id)).size).toBe(frames.length)

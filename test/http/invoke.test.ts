@@ -4,6 +4,7 @@ import { eventually } from '../support/eventually.ts'
 import { type HostedAgent, newHostedAgent, OutputReader, untilStatus } from '../support/hosted.ts'
 import { type ModelServer, startModelServer } from '../support/model-server.ts'
 import { startTestService, type TestService } from '../support/service.ts'
+import { usageRecord } from '../support/usage.ts'
 
 /** Invoking a hosted agent and waiting for the run (docs/specification.md#invoke). */
 
@@ -37,7 +38,7 @@ describe('an invocation', () => {
       session_id: null,
       status: 'completed',
       output: { text: 'Good morning.' },
-      usage: { input_tokens: 12, output_tokens: 3, total_tokens: 15 },
+      usage: usageRecord(12, 3),
     })
   })
 
@@ -135,7 +136,7 @@ describe('the record of a run', () => {
       parent_run_id: null,
       session_id: null,
       external_user_id: null,
-      usage: { input_tokens: 1_000, output_tokens: 200, total_tokens: 1_200 },
+      usage: usageRecord(1_000, 200),
       cost_usd: 0.004,
       pending: null,
     })

@@ -74,7 +74,8 @@ describe('a workflow', () => {
       completed_at: ENDED,
       metadata: { source: 'openai-agents', workflow_name: 'Support', metadata: { tenant: 'a', plan: 3 } },
       usage: { input_tokens: 1_000_000, output_tokens: 100_000 },
-      cost_usd: 2.25,
+      // 999,600 * 1.25 + 400 * 0.125 + 100,000 * 10
+      cost_usd: 2.24955,
     })
     const { data: agent } = await service.api('GET', `/api/v1/agents/${run.agent_id}`)
     expect(agent.name).toBe('Support')

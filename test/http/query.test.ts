@@ -43,7 +43,7 @@ describe('POST /api/v1/query', () => {
       'name, description, runtime_type, status, model, prompt, tools, output_schema, input_schema, expose, allow_input_requests, temperature, max_output_tokens, max_steps, timeout_seconds, budget_usd, stale_after_seconds, metadata'
     const names = {
       events: 'seq, event_id, run_id, agent_id, task_id, type, level, payload, occurred_at, received_at',
-      runs: 'run_id, agent_id, agent_name, agent_version, status, trigger_type, external_run_id, parent_run_id, session_id, external_user_id, tags, metadata, input, output, error_message, error_detail, created_at, started_at, completed_at, duration_ms, active_ms, waiting_ms, waiting_since, input_tokens, output_tokens, cost_usd',
+      runs: 'run_id, agent_id, agent_name, agent_version, status, trigger_type, external_run_id, parent_run_id, session_id, external_user_id, tags, metadata, input, output, error_message, error_detail, created_at, started_at, completed_at, duration_ms, active_ms, waiting_ms, waiting_since, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, reasoning_tokens, cost_usd',
       tasks:
         'task_id, run_id, agent_id, parent_task_id, name, status, input, output, error_message, created_at, updated_at, started_at, completed_at',
       scores:

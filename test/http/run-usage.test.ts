@@ -6,6 +6,7 @@ import { LiveStream, newReporter, newTenant, type Reporter, type Tenant } from '
 import { newHostedAgent, untilStatus } from '../support/hosted.ts'
 import { startModelServer } from '../support/model-server.ts'
 import { startTestService, type TestService } from '../support/service.ts'
+import { usageRecord } from '../support/usage.ts'
 
 /** Tokens and cost of runs: docs/specification.md#usage. */
 
@@ -28,7 +29,7 @@ const call = (input: number, output: number, more: object = {}) => ({
   payload: { 'gen_ai.usage.input_tokens': input, 'gen_ai.usage.output_tokens': output, ...more },
 })
 const shown = (input: number, output: number, cost_usd: number) => ({
-  usage: { input_tokens: input, output_tokens: output, total_tokens: input + output },
+  usage: usageRecord(input, output),
   cost_usd,
 })
 const ingest = (path: string, body: object, headers: Record<string, string> = {}) =>

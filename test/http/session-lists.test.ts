@@ -8,6 +8,7 @@ import { newHostedAgent } from '../support/hosted.ts'
 import { startModelServer } from '../support/model-server.ts'
 import { attributesOf, randomHex, runsOf, sendExport, span, tracesOf } from '../support/otlp.ts'
 import { startTestService, type TestService } from '../support/service.ts'
+import { usageRecord } from '../support/usage.ts'
 
 /** Sessions and users that runs name (docs/specification.md#sessions-and-users). */
 
@@ -69,7 +70,7 @@ describe('a session that runs name', () => {
       is_partial: false,
       failed_count: 1,
       waiting_count: 0,
-      usage: { input_tokens: 20, output_tokens: 10, total_tokens: 30 },
+      usage: usageRecord(20, 10),
       cost_usd: 0.5,
       agent_ids: [agent.agentId, other.agentId].sort(),
       external_user_ids: ['ada', 'eve'],
@@ -220,7 +221,7 @@ test('a user has the totals of the runs that name it', async () => {
     session_count: 2,
     failed_count: 1,
     waiting_count: 0,
-    usage: { input_tokens: 10, output_tokens: 5, total_tokens: 15 },
+    usage: usageRecord(10, 5),
     cost_usd: 0.25,
     agent_ids: [agent.agentId, other.agentId].sort(),
     failure_rate: 0.5,

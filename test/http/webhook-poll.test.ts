@@ -2,6 +2,7 @@ import { beforeAll, describe, expect, test } from 'bun:test'
 import { eventually } from '../support/eventually.ts'
 import { newReporter, newTenant, type Reporter, type Tenant } from '../support/feeds.ts'
 import { startTestService, type TestService } from '../support/service.ts'
+import { usageRecord } from '../support/usage.ts'
 import { verdict } from './auth-app.ts'
 
 /** Polling (docs/specification.md#polling): the same messages, for receivers that cannot be reached. */
@@ -70,7 +71,7 @@ describe('messages', () => {
     const [message] = data
     expect(message.data.run).toMatchObject({
       ...{ status: 'completed', input: { q: 1 }, output: { a: 2 }, cost_usd: 0.5, event_count: 2 },
-      usage: { input_tokens: 30, output_tokens: 12, total_tokens: 42 },
+      usage: usageRecord(30, 12),
     })
     expect(message.cursor).toBe(message.data.cursor)
     expect(message.timestamp).toBe(message.data.received_at)

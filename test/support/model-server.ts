@@ -58,8 +58,8 @@ export interface Turn {
   readonly toolCalls?: readonly { readonly name: string; readonly arguments: unknown; readonly id?: string }[]
   readonly refusal?: string
   readonly finishReason?: string
-  /** Tokens, input and output; null: never reported. Streams report them only on request. Default: 10 and 5. */
-  readonly usage?: readonly [number, number] | null
+  /** Tokens, input, output, and of the input from a cache; null: never reported. Streams report them only on request. Default: 10 and 5. */
+  readonly usage?: readonly [input: number, output: number, cached?: number] | null
 
   /** Milliseconds before the response, and between the events of a stream. */
   readonly delayMs?: number
@@ -266,8 +266,9 @@ function finishReason({ finishReason, toolCalls = [] }: Turn): string {
 
 function usage({ usage: counts = [10, 5] }: Turn): object {
   if (counts === null) return {}
-  const [input, output] = counts
-  return { usage: { prompt_tokens: input, completion_tokens: output, total_tokens: input + output } }
+  const [input, output, cached] = counts
+  const details = cached === undefined ? {} : { prompt_tokens_details: { cached_tokens: cached } }
+  return { usage: { prompt_tokens: input, completion_tokens: output, total_tokens: input + output, ...details } }
 }
 
 function failure(status: number, message: string): Response {

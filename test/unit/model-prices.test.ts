@@ -1,5 +1,6 @@
 import { expect, test } from 'bun:test'
 import { createPrices, type PriceTable, parseModelPrices } from '../../src/conventions/prices.ts'
+import { seededRandom } from '../support/random.ts'
 
 const MILLION = { inputTokens: 1_000_000, outputTokens: 1_000_000 }
 
@@ -74,11 +75,46 @@ test("the operator's prices take precedence, then a full name, then the longest 
   expect(all.costUsd('anything', MILLION, NOVEMBER)).toBe(0)
 })
 
+test('costs are those that the package of the prices computes, for every model and all kinds of tokens', async () => {
+  const { calcPrice, findProvider } = await import('@pydantic/genai-prices')
+  const prices = await createPrices().loaded()
+  const random = seededRandom('costs')
+  let priced = 0
+  for (const providerId of ['anthropic', 'openai', 'google', 'x-ai', 'mistral', 'aws']) {
+    for (const { id } of findProvider({ providerId })?.models ?? []) {
+      const usage = {
+        cacheReadTokens: random.int(0, 90_000),
+        cacheWriteTokens: random.int(10, 90_000),
+        cacheWrite1hTokens: random.int(0, 10),
+        audioInputTokens: random.int(0, 90_000),
+        reasoningTokens: random.int(0, 900),
+        audioOutputTokens: random.int(0, 900),
+      }
+      const inputTokens =
+        usage.cacheReadTokens + usage.cacheWriteTokens + usage.audioInputTokens + random.int(0, 90_000)
+      const outputTokens = usage.reasoningTokens + usage.audioOutputTokens + random.int(0, 900)
+      const cost = prices.costUsd(id, { ...usage, inputTokens, outputTokens }, NOVEMBER)
+      const asked = {
+        ...{ input_tokens: inputTokens, output_tokens: outputTokens, cache_read_tokens: usage.cacheReadTokens },
+        ...{ cache_write_tokens: usage.cacheWriteTokens, cache_write_1h_tokens: usage.cacheWrite1hTokens },
+        ...{ input_audio_tokens: usage.audioInputTokens, output_audio_tokens: usage.audioOutputTokens },
+        ...{ output_reasoning_tokens: usage.reasoningTokens, cache_audio_read_tokens: 0 },
+      }
+      const timestamp = new Date(NOVEMBER)
+      const expected = calcPrice(asked, id, { timestamp }) ?? calcPrice(asked, id, { timestamp, providerId: 'aws' })
+      if (cost === null || expected === null) continue
+      priced++
+      expect({ id, cost: cost.toFixed(9) }).toEqual({ id, cost: expected.total_price.toFixed(9) })
+    }
+  }
+  expect(priced).toBeGreaterThan(200)
+})
+
 test('the highest price is the maximum of all known prices', async () => {
   const { input, output } = (await createPrices().loaded()).highest()
   expect([input >= 75, output >= 150, Number.isFinite(input + output)]).toEqual([true, true, true])
   const raised = await createPrices(parse('{"x": {"input": 8000, "output": 1}}')).loaded()
-  expect(raised.highest()).toEqual({ input: 8000, output })
+  expect(raised.highest()).toMatchObject({ input: 8000, output })
 })
 
 test.each([

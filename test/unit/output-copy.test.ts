@@ -8,6 +8,7 @@ import type { Caller } from '../../src/keys/schema.ts'
 import { Connections } from '../../src/live/connections.ts'
 import { eventually } from '../support/eventually.ts'
 import { type Random, seededRandom } from '../support/random.ts'
+import { usageRecord } from '../support/usage.ts'
 
 /** How a process follows the output of a run that another one executes (docs/architecture.md#several-nodes). */
 
@@ -167,8 +168,7 @@ describe('the copy of an output', () => {
         output: null,
         errorMessage: null,
         errorDetail: null,
-        inputTokens: 1,
-        outputTokens: 1,
+        usage: usageRecord(1, 1),
       },
       null,
     )

@@ -3,6 +3,7 @@ import { RawJson } from '../../src/base/raw-json.ts'
 import { endOf, framesAfter, OUTPUT_START, OutputLog, parseOutputId } from '../../src/hosted/output/output-log.ts'
 import type { Call, HostedRun, RunOutcome, Step } from '../../src/hosted/run/run.ts'
 import { type Random, seededRandom } from '../support/random.ts'
+import { usageRecord } from '../support/usage.ts'
 
 /** A run's output stream, for readers that start anywhere, before and after a restart (docs/specification.md#hosted-agents). */
 
@@ -13,8 +14,7 @@ const DONE: RunOutcome = {
   output: RawJson.of({ text: 'x' }),
   errorMessage: null,
   errorDetail: null,
-  inputTokens: 1,
-  outputTokens: 2,
+  usage: usageRecord(1, 2),
 }
 
 interface Frame {
@@ -204,7 +204,7 @@ describe('the last frame', () => {
 
   test('of a failed run is an error with its reason as the code, or its status', () => {
     const failed = { ...DONE, status: 'failed', output: null, errorMessage: 'why' } as const
-    const usage = { input_tokens: 1, output_tokens: 2, total_tokens: 3 }
+    const usage = usageRecord(1, 2)
     const [frame] = ended({ ...failed, errorDetail: RawJson.of({ reason: 'max_steps' }) })
     expect(frame).toEqual({
       id: '1.2.0',

@@ -20,7 +20,19 @@ function read(payload: object | string) {
   return reader.read(block, 3, AT)
 }
 
-const use = (inputTokens: number, outputTokens: number, costUsd: number) => ({ inputTokens, outputTokens, costUsd })
+const NO_PARTS = {
+  cacheReadTokens: 0,
+  cacheWriteTokens: 0,
+  cacheWrite1hTokens: 0,
+  reasoningTokens: 0,
+  audioInputTokens: 0,
+  audioOutputTokens: 0,
+}
+const use = (inputTokens: number, outputTokens: number, costUsd: number, parts: Partial<typeof NO_PARTS> = {}) => ({
+  ...{ inputTokens, outputTokens, costUsd },
+  ...NO_PARTS,
+  ...parts,
+})
 
 test('tokens and cost are read as reported', () => {
   const payload = { 'gen_ai.usage.input_tokens': 100, 'gen_ai.usage.output_tokens': 20, cost_usd: 0.125 }
@@ -55,11 +67,12 @@ test('the older names of OpenTelemetry, and those of OpenInference and the Verce
 
 test('the dashboard shows the tokens and the cost that are counted, under every name and in every form', () => {
   const shown = (json: string) => {
-    const { inputTokens, outputTokens, costUsd } = usageOf(parseIntact(json))
-    return { inputTokens, outputTokens, costUsd }
+    const { model: _, ...usage } = usageOf(parseIntact(json))
+    return usage
   }
   const values = ['7', '"7"', '7.0', '7.5', '"7.5"', '-1', '""', '"x"', 'null', 'true', '[7]', '{"a":7}', '1e13', '1e2']
-  const names = [...USAGE_NAMES.inputTokens, ...USAGE_NAMES.outputTokens, ...USAGE_NAMES.costUsd]
+  const { model: _, ...numbers } = USAGE_NAMES
+  const names = Object.values(numbers).flat()
   for (const name of names) {
     for (const form of formsOf(name)) {
       expect(mayReportUsage(Buffer.from(form))).toBe(true)
@@ -85,35 +98,31 @@ function formsOf(name: string): string[] {
 test('usage counts as people write it, and as providers return it', () => {
   expect(read({ model: 'm', tokens: { in: 812, out: 64 } })).toEqual(use(812, 64, 0.001452))
   const openai = { prompt_tokens: 10, completion_tokens: 5, prompt_tokens_details: { cached_tokens: 4 } }
-  expect(read({ model: 'm', usage: openai })).toEqual(use(10, 5, 0.00006))
+  expect(read({ model: 'm', usage: openai })).toEqual(use(10, 5, 0.00006, { cacheReadTokens: 4 }))
   expect(read({ usage: { input_tokens: 7, cache_read_input_tokens: 3, output_tokens: 2 }, cost: 0.5 })).toEqual(
-    use(7, 2, 0.5),
+    use(10, 2, 0.5, { cacheReadTokens: 3 }),
   )
-  expect(read({ ...openai, cost_usd: 0.25, cost: 9 })).toEqual(use(10, 5, 0.25))
+  expect(read({ ...openai, cost_usd: 0.25, cost: 9 })).toEqual(use(10, 5, 0.25, { cacheReadTokens: 4 }))
   expect(read({ 'gen_ai.usage.input_tokens': 1, usage: { prompt_tokens: 100, completion_tokens: 2 } })).toEqual(
     use(1, 2, 0),
   )
   expect(read({ usage: { usage: { input_tokens: 1 } }, tokens: [{ in: 1 }], input_tokens: [1] })).toBeNull()
   const shown = usageOf({ usage: { ...openai, completion_tokens_details: { reasoning_tokens: 2 } } })
-  expect(shown).toMatchObject({ inputTokens: 10, cachedTokens: 4, outputTokens: 5, reasoningTokens: 2 })
+  expect(shown).toMatchObject({ inputTokens: 10, cacheReadTokens: 4, outputTokens: 5, reasoningTokens: 2 })
 })
 
 test('the specification lists every name, in order of preference', async () => {
   const text = await Bun.file('docs/specification.md').text()
-  const rows = [...text.matchAll(/^\| (input|output|cost|model|cached|reasoning)\b.*? \| (.*) \|$/gm)]
-  const names = new Map(
-    rows.map(([, what, list]) => [what!, [...list!.matchAll(/`([^`]+)`/g)].map(([, name]) => name!)]),
-  )
-  expect(names).toEqual(
-    new Map<string, string[]>([
-      ['input', [...USAGE_NAMES.inputTokens]],
-      ['output', [...USAGE_NAMES.outputTokens]],
-      ['cost', [...USAGE_NAMES.costUsd]],
-      ['model', [...USAGE_NAMES.model]],
-      ['cached', [...USAGE_NAMES.cachedTokens]],
-      ['reasoning', [...USAGE_NAMES.reasoningTokens]],
-    ]),
-  )
+  const table = text.slice(text.indexOf('### Usage'), text.indexOf('### Reading runs'))
+  const rows = [...table.matchAll(/^\| .*? \| (`.*) \|$/gm)]
+  const listed = rows.map(([, list]) => [...list!.matchAll(/`([^`]+)`/g)].map(([, name]) => name!))
+  const names = [
+    ...[USAGE_NAMES.inputTokens, USAGE_NAMES.outputTokens, USAGE_NAMES.costUsd, USAGE_NAMES.model],
+    ...[USAGE_NAMES.cacheReadTokens, USAGE_NAMES.cacheWriteTokens],
+    ...[USAGE_NAMES.cacheWrite5mTokens, USAGE_NAMES.cacheWrite1hTokens, USAGE_NAMES.reasoningTokens],
+    ...[USAGE_NAMES.audioInputTokens, USAGE_NAMES.audioOutputTokens, USAGE_NAMES.totalTokens],
+  ]
+  expect(listed).toEqual(names.map((each) => [...each]))
 })
 
 test('values that are not plausible numbers are ignored', () => {

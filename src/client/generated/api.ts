@@ -4620,6 +4620,12 @@ export interface components {
             input_tokens: number;
             /** @description Tokens that models wrote. */
             output_tokens: number;
+            /** @description Of `input_tokens`, those read from a cache. Default 0. */
+            cache_read_tokens?: number;
+            /** @description Of `input_tokens`, those written to a cache. Default 0. */
+            cache_write_tokens?: number;
+            /** @description Of `output_tokens`, those of reasoning. Default 0. */
+            reasoning_tokens?: number;
             /** @description What they cost, in US dollars. Default: the sum of the `llm.call` events. */
             cost_usd?: number;
         };
@@ -5644,12 +5650,18 @@ export interface components {
         TriggerType: "manual" | "scheduled" | "webhook" | "sdk";
         /** @description Token usage of the model calls of the run. */
         Usage: {
-            /** @description Input tokens of all model calls. */
+            /** @description Input tokens of all model calls, with those read from or written to a cache. */
             input_tokens: number;
-            /** @description Output tokens of all model calls. */
+            /** @description Output tokens of all model calls, with those of reasoning. */
             output_tokens: number;
             /** @description The sum of both. */
             total_tokens: number;
+            /** @description Of the input tokens, those that providers read from their caches. */
+            cache_read_tokens: number;
+            /** @description Of the input tokens, those that providers wrote to their caches. */
+            cache_write_tokens: number;
+            /** @description Of the output tokens, those of reasoning. */
+            reasoning_tokens: number;
         };
         /** @description A user of agents, as runs name it in `external_user_id`. */
         User: {

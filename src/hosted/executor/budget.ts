@@ -1,5 +1,5 @@
 import { runKey } from '../../base/ids.ts'
-import type { Prices } from '../../conventions/prices.ts'
+import { costAt, type Prices } from '../../conventions/prices.ts'
 import type { ModelAnswer, ModelUsage } from '../../model/model.ts'
 import { inTransaction, type TransactionSql } from '../../postgres/connect.ts'
 import type { HostedContext } from '../run/context.ts'
@@ -15,7 +15,6 @@ interface Overrun {
   readonly detail: Record<string, unknown>
 }
 
-const TOKENS_PER_PRICE = 1_000_000
 /** Assumed for an answer whose length is unknown. */
 const OUTPUT_TOKENS_GUESS = 1_000
 /** A lower bound: most texts have fewer tokens. */
@@ -64,7 +63,9 @@ export class RunBudget {
     const known = last === undefined ? 0 : last.inputTokens + last.outputTokens
     if (this.budgets.length === 0) return null
     const prices = await this.context.prices.loaded()
-    const atLeast = this.priceOf(prices, { inputTokens: known, outputTokens: 0 })
+    // What came from the provider's cache is in it, and comes from there again.
+    const cacheReadTokens = last?.cacheReadTokens ?? 0
+    const atLeast = this.priceOf(prices, { inputTokens: known, outputTokens: 0, cacheReadTokens })
     const isShared = this.budgets[0]!.runId !== this.run.runId
     if (!isShared && progress.calls.every(({ childRunId }) => childRunId === null))
       return this.ownOverrun('would exceed', this.spentUsd + atLeast)
@@ -147,8 +148,7 @@ export class RunBudget {
   private priceOf(prices: Prices, usage: ModelUsage): number {
     const known = prices.costUsd(this.run.plan.agent.model, usage, this.context.clock.now())
     if (known !== null) return known
-    const { input, output } = prices.highest()
-    return (usage.inputTokens * input + usage.outputTokens * output) / TOKENS_PER_PRICE
+    return costAt(prices.highest(), usage)
   }
 
   private get key(): string {

@@ -221,8 +221,8 @@ export class RunWriter {
     if (ended === null) throw new OwnershipLost()
     onChange()
     this.budget.settled(cost)
-    const { descendants, ...usage } = ended
+    const { descendants, usage } = ended
     children.stop(descendants)
-    return { kind: 'ended', status, output, errorMessage: message, errorDetail, ...usage }
+    return { kind: 'ended', status, output, errorMessage: message, errorDetail, usage }
   }
 }

@@ -226,8 +226,7 @@ function answerOf(
       data: { ...base, status, [status]: publicPause(outcome.pending), output: null } as RunResponse,
     }
   }
-  const { status, output, inputTokens, outputTokens } = outcome
-  const usage = { input_tokens: inputTokens, output_tokens: outputTokens, total_tokens: inputTokens + outputTokens }
+  const { status, output, usage } = outcome
   if (status === 'completed') return { status: 200, data: { ...base, status, output: output!, usage } }
   const { errorMessage: error_message, errorDetail: error_detail } = outcome
   return { status: 200, data: { ...base, status, output: null, error_message, error_detail, usage } }

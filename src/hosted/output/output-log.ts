@@ -176,8 +176,7 @@ function outcomeItem(log: OutputLog, outcome: RunOutcome, sessionId: string | nu
   })
   if (outcome.kind === 'released') return null
   if (outcome.kind === 'paused') return pauseItem(log, outcome.pending)
-  const { status, output, inputTokens, outputTokens } = outcome
-  const usage = { input_tokens: inputTokens, output_tokens: outputTokens, total_tokens: inputTokens + outputTokens }
+  const { status, output, usage } = outcome
   if (status === 'completed') return end('done', { output, session_id: sessionId, status, usage })
   const { reason } = (outcome.errorDetail?.parse() ?? {}) as { reason?: unknown }
   const code = typeof reason === 'string' ? reason : status

@@ -1,6 +1,7 @@
 import { t } from 'elysia'
 import { Count, Described, FreeForm, Named, Nullable, OneOf, Uuid } from '../../http/schema.ts'
-import { PauseExpiry, QuestionOptions, RunStatus, Usage } from '../../runs/schema.ts'
+import { PauseExpiry, QuestionOptions, RunStatus } from '../../runs/schema.ts'
+import { Usage } from '../../runs/usage-schema.ts'
 
 /** The `data` of the frames of an output stream (docs/specification.md#output-streams); for the documentation. */
 

@@ -1,8 +1,10 @@
 import type { RunIdentity } from '../../base/ids.ts'
 import type { RawJson } from '../../base/raw-json.ts'
+import type { TokenCounts } from '../../conventions/usage.ts'
 import { parseJson } from '../../http/json-reader.ts'
 import type { ModelToolCall } from '../../model/model.ts'
 import type { RunStatus, TerminalStatus } from '../../runs/state.ts'
+import type { Usage } from '../../runs/usage-schema.ts'
 import type { HistoryMessage, RunPlan } from './plan.ts'
 import type { CallStatus } from './state.ts'
 
@@ -21,7 +23,7 @@ export interface HostedRun extends RunIdentity {
 export type HostedRunRef = Pick<HostedRun, 'runId' | 'workspaceId' | 'agentId' | 'parentCallId' | 'sessionId'>
 
 /** One answer of the model. */
-export interface Step {
+export interface Step extends TokenCounts {
   /** From 1. */
   readonly step: number
   /** Distinguishes this answer from one that broke off before it was stored. */
@@ -30,8 +32,6 @@ export interface Step {
   readonly toolCalls: readonly ModelToolCall[]
   /** The message to the model about an answer that could not be accepted. */
   readonly remark: string | null
-  readonly inputTokens: number
-  readonly outputTokens: number
 }
 
 /** What an answer of the model costs. */
@@ -99,8 +99,7 @@ export interface EndedOutcome {
   readonly output: RawJson | null
   readonly errorMessage: string | null
   readonly errorDetail: RawJson | null
-  readonly inputTokens: number
-  readonly outputTokens: number
+  readonly usage: Usage
 }
 
 /** The state of a run when its executor stopped. */

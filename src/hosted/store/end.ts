@@ -2,8 +2,9 @@ import type { RunIdentity } from '../../base/ids.ts'
 import type { RawJson } from '../../base/raw-json.ts'
 import type { SystemEventRow } from '../../journal/rows.ts'
 import { inTransaction, type Sql, type TransactionSql } from '../../postgres/connect.ts'
-import { RUN_ROW_COLUMNS, waitEnds } from '../../runs/rows.ts'
+import { RUN_ROW_COLUMNS, USAGE_COLUMNS, type UsageColumns, usageRecord, waitEnds } from '../../runs/rows.ts'
 import type { TerminalStatus } from '../../runs/state.ts'
+import type { Usage } from '../../runs/usage-schema.ts'
 import type { HostedRunRef } from '../run/run.ts'
 import {
   type HostedPhase,
@@ -14,7 +15,7 @@ import {
   statesBefore,
 } from '../run/state.ts'
 import { systemEvent, undecidedEvent } from './events.ts'
-import { insertOutbox, insertStep, phaseIs } from './fragments.ts'
+import { insertOutbox, insertStep, phaseIs, usageAdded } from './fragments.ts'
 import { loadPauses } from './load.ts'
 import { lockAncestors, wake } from './pausing.ts'
 import type { PricedAnswer } from './progress.ts'
@@ -39,8 +40,7 @@ export interface RunEnd {
 }
 
 interface EndedRun {
-  readonly inputTokens: number
-  readonly outputTokens: number
+  readonly usage: Usage
   /** Descendants that ended with it. */
   readonly descendants: readonly RunIdentity[]
 }
@@ -161,7 +161,7 @@ async function updateRun(
   const step = last ? { ...last.step, toolCalls: [], remark: null } : null
   const { costUsd, spentUsd } = last?.cost ?? { costUsd: 0, spentUsd: 0 }
   const events = last ? [last.event, ...ending.events] : ending.events
-  const [ended] = await sql<Omit<EndedRun, 'descendants'>[]>`
+  const [ended] = await sql<UsageColumns[]>`
     with ended as (
       update hosted_runs set phase = ${'ended' satisfies HostedPhase}, owner = null, used_ms = greatest(used_ms, ${usedMs}),
         spent_usd = spent_usd + ${spentUsd}::float8
@@ -174,8 +174,7 @@ async function updateRun(
       update runs r set status = ${status}, output = ${output}::json, error_message = ${errorMessage},
         error_detail = ${errorDetail}::json, pending = null, completed_at = greatest(${at}, r.started_at),
         ${waitEnds(sql, ending.at)},
-        input_tokens = r.input_tokens + ${step?.inputTokens ?? 0}::bigint,
-        output_tokens = r.output_tokens + ${step?.outputTokens ?? 0}::bigint,
+        ${usageAdded(sql, step)},
         cost_usd = round((r.cost_usd + ${costUsd}::float8)::numeric, 10)::float8
       where r.workspace_id = ${workspaceId} and r.run_id = ${runId} and r.completed_at is null
         and exists (select from ended)
@@ -187,8 +186,8 @@ async function updateRun(
     ), logged as (
       ${insertOutbox(sql, events, 'last', 'changed')}
     )
-    select input_tokens as "inputTokens", output_tokens as "outputTokens" from changed`
-  return ended ?? null
+    select ${sql.unsafe(USAGE_COLUMNS.join(', '))} from changed`
+  return ended === undefined ? null : { usage: usageRecord(ended) }
 }
 
 /** Stores what the session remembers and passes its turn on. The session is locked; it may have been deleted. */

@@ -1,4 +1,5 @@
 import { encodeJson, RawJson } from '../../base/raw-json.ts'
+import type { TokenCounts } from '../../conventions/usage.ts'
 import type { SystemEventRow } from '../../journal/rows.ts'
 import type { Sql, TransactionSql } from '../../postgres/connect.ts'
 import { runRow } from '../../runs/rows.ts'
@@ -57,6 +58,22 @@ export function insertOutbox(
     ) x order by x.n`
 }
 
+/** SQL assignments that add the tokens of a step, if there is one, to a run `r`. */
+export function usageAdded(sql: AnySql, step: TokenCounts | null) {
+  const {
+    inputTokens = 0,
+    outputTokens = 0,
+    cacheReadTokens = 0,
+    cacheWriteTokens = 0,
+    reasoningTokens = 0,
+  } = step ?? {}
+  return sql`input_tokens = r.input_tokens + ${inputTokens}::bigint,
+    output_tokens = r.output_tokens + ${outputTokens}::bigint,
+    cache_read_tokens = r.cache_read_tokens + ${cacheReadTokens}::bigint,
+    cache_write_tokens = r.cache_write_tokens + ${cacheWriteTokens}::bigint,
+    reasoning_tokens = r.reasoning_tokens + ${reasoningTokens}::bigint`
+}
+
 /**
  * Stores a step of a run if the CTE `guard` has a row, and returns that row's workspace. Storing the same step
  * again changes nothing.
@@ -66,10 +83,10 @@ export function insertStep(sql: AnySql, runId: string, step: Step | null, at: Da
   const toolCalls = step.toolCalls.length === 0 ? null : RawJson.of(step.toolCalls)
   return sql`
     insert into run_steps (
-      run_id, step, workspace_id, attempt, content, tool_calls, remark, input_tokens, output_tokens, created_at
+      run_id, step, workspace_id, attempt, content, tool_calls, remark, input_tokens, output_tokens, cache_read_tokens, created_at
     )
     select ${runId}::uuid, ${step.step}::int, workspace_id, ${step.attempt}, ${step.content}, ${toolCalls}::json,
-      ${step.remark}, ${step.inputTokens}::bigint, ${step.outputTokens}::bigint, ${at}::timestamptz
+      ${step.remark}, ${step.inputTokens}::bigint, ${step.outputTokens}::bigint, ${step.cacheReadTokens ?? 0}::bigint, ${at}::timestamptz
     from ${sql.unsafe(guard)}
     on conflict (workspace_id, run_id, step) do nothing returning workspace_id`
 }

@@ -2,6 +2,7 @@ import { type RunIdentity, runKey } from '../../base/ids.ts'
 import type { RawJson } from '../../base/raw-json.ts'
 import type { ModelToolCall } from '../../model/model.ts'
 import type { Sql, TransactionSql } from '../../postgres/connect.ts'
+import { RUN_USAGE, type UsageColumns, usageRecord } from '../../runs/rows.ts'
 import { isTerminal, type RunStatus } from '../../runs/state.ts'
 import type { HistoryMessage, RunPlan } from '../run/plan.ts'
 import {
@@ -73,7 +74,7 @@ export async function loadStarted(
 async function loadSteps(sql: Sql, { workspaceId, runId }: RunIdentity): Promise<Step[]> {
   const rows = await sql<(Omit<Step, 'toolCalls'> & { readonly toolCalls: RawJson | null })[]>`
     select step, attempt, content, tool_calls as "toolCalls", remark, input_tokens as "inputTokens",
-      output_tokens as "outputTokens"
+      output_tokens as "outputTokens", cache_read_tokens as "cacheReadTokens"
     from run_steps where workspace_id = ${workspaceId} and run_id = ${runId} order by step`
   return rows.map((row) => ({ ...row, toolCalls: (row.toolCalls?.parse() ?? []) as ModelToolCall[] }))
 }
@@ -106,7 +107,7 @@ async function loadHistory(sql: Sql, workspaceId: string, sessionId: string): Pr
   return [...rows].reverse()
 }
 
-interface OutcomeRow extends Omit<EndedOutcome, 'kind' | 'status'> {
+interface OutcomeRow extends Omit<EndedOutcome, 'kind' | 'status' | 'usage'>, UsageColumns {
   readonly status: RunStatus
   readonly phase: HostedPhase
   readonly executor: string | null
@@ -117,12 +118,12 @@ interface OutcomeRow extends Omit<EndedOutcome, 'kind' | 'status'> {
 export async function readOutcome(sql: Sql, { workspaceId, runId }: RunIdentity): Promise<RunOutcome | null> {
   const [row] = await sql<OutcomeRow[]>`
     select r.status, h.phase, h.owner as executor, r.pending, r.output, r.error_message as "errorMessage",
-      r.error_detail as "errorDetail", r.input_tokens as "inputTokens", r.output_tokens as "outputTokens"
+      r.error_detail as "errorDetail", ${sql.unsafe(RUN_USAGE)}
     from runs r join hosted_runs h on h.workspace_id = r.workspace_id and h.run_id = r.run_id
     where r.workspace_id = ${workspaceId} and r.run_id = ${runId}`
   if (row === undefined) return null
-  const { status, phase, executor, pending, ...ended } = row
-  if (isTerminal(status)) return { kind: 'ended', status, ...ended }
+  const { status, phase, executor, pending, output, errorMessage, errorDetail } = row
+  if (isTerminal(status)) return { kind: 'ended', status, output, errorMessage, errorDetail, usage: usageRecord(row) }
   if (phase === 'paused' && pending !== null) return { kind: 'paused', pending: parsePending(pending) }
   return { kind: 'released', status, executor: phase === 'executing' ? executor : null }
 }

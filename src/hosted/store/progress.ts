@@ -12,7 +12,7 @@ import {
   type Step,
 } from '../run/run.ts'
 import { NEXT_CALL_STATUSES, nextPhase, type PauseStatus, statesBefore } from '../run/state.ts'
-import { executedBy, insertOutbox, insertStep } from './fragments.ts'
+import { executedBy, insertOutbox, insertStep, usageAdded } from './fragments.ts'
 
 /**
  * What an executor stores as it proceeds. Every statement applies only while this process executes the run: a process
@@ -97,8 +97,7 @@ export async function storeAnswer(sql: Sql, run: HostedRun, owner: string, answe
         ${pauses.map((pause) => pause.frame)}::int[]
       ) as i (pause_id, call_id, type, tool, input, question, options, expires_at, frame)
     ), changed as (
-      update runs r set input_tokens = r.input_tokens + ${step.inputTokens}::bigint,
-        output_tokens = r.output_tokens + ${step.outputTokens}::bigint, cost_usd = round((r.cost_usd + ${cost.costUsd}::float8)::numeric, 10)::float8
+      update runs r set ${usageAdded(sql, step)}, cost_usd = round((r.cost_usd + ${cost.costUsd}::float8)::numeric, 10)::float8
         ${pending === null ? sql`` : sql`, status = ${pausedStatus(pending)}, pending = ${new RawJson(encodeJson(pending))}::json, waiting_since = ${at}`}
       where r.workspace_id = ${run.workspaceId} and r.run_id = ${run.runId} and exists (select from stored)
       ${pending === null ? sql`` : sql`returning ${sql.unsafe(RUN_ROW_COLUMNS)}`}

@@ -89,6 +89,21 @@ function firstNumber(names: readonly string[]): string {
   return `coalesce(${names.map((name) => `toFloat64OrNull(payload.${name}::String)`).join(', ')})`
 }
 
+/** The usual names of what a cache saved: each name costs the query a look into every payload. */
+const CACHE_READ = [
+  USAGE_NAMES.cacheReadTokens[0],
+  'llm.token_count.prompt_details.cache_read',
+  'ai.usage.cachedInputTokens',
+  'usage.prompt_tokens_details.cached_tokens',
+  'usage.input_tokens_details.cached_tokens',
+  'usage.cache_read_input_tokens',
+] satisfies readonly (typeof USAGE_NAMES.cacheReadTokens)[number][]
+const CACHE_WRITE = [
+  USAGE_NAMES.cacheWriteTokens[0],
+  'llm.token_count.prompt_details.cache_write',
+  'usage.cache_creation_input_tokens',
+] satisfies readonly (typeof USAGE_NAMES.cacheWriteTokens)[number][]
+
 /**
  * Calls by type and name, with the cost and tokens that they report under any of the names that count for runs; and the
  * tokens of those without a cost also by the names of their models, one of which may have a price.
@@ -97,14 +112,18 @@ function callsQuery(days: readonly string[] | null): string {
   const models = USAGE_NAMES.model.map((name) => `payload.${name}::String`).join(', ')
   return `SELECT type, name, models, grouping(models) AS of_models, count() AS calls, sum(is_failed) AS failed,
   quantile(0.5)(latency) AS p50, quantile(0.95)(latency) AS p95,
-  sum(ifNull(tokens_in, 0)) AS input, sum(ifNull(tokens_out, 0)) AS output, sum(ifNull(usd, 0)) AS cost,
-  sumIf(ifNull(tokens_in, 0), usd IS NULL) AS unpriced_input, sumIf(ifNull(tokens_out, 0), usd IS NULL) AS unpriced_output
+  sum(input_tokens) AS input, sum(ifNull(tokens_out, 0)) AS output, sum(ifNull(usd, 0)) AS cost,
+  sumIf(input_tokens, usd IS NULL) AS unpriced_input, sumIf(ifNull(tokens_out, 0), usd IS NULL) AS unpriced_output,
+  sumIf(cache_read, usd IS NULL) AS unpriced_read, sumIf(cache_write, usd IS NULL) AS unpriced_written
 FROM (
   SELECT type, if(type = 'llm.call', arrayFilter(x -> x != '', [${models}]), []) AS models,
     if(type = 'llm.call', models[1], payload.${TOOL.name[0]}::String) AS name,
     level = 'error' OR payload.error.type IS NOT NULL OR payload.status::String = 'failed' AS is_failed,
     toFloat64OrNull(payload.${LATENCY_MS[0]}::String) AS latency,
     ${firstNumber(USAGE_NAMES.inputTokens)} AS tokens_in,
+    ifNull(${firstNumber(CACHE_READ)}, 0) AS cache_read,
+    ifNull(${firstNumber(CACHE_WRITE)}, 0) AS cache_write,
+    ifNull(tokens_in, 0) + if(cache_read + cache_write > ifNull(tokens_in, 0), cache_read + cache_write, 0) AS input_tokens,
     ${firstNumber(USAGE_NAMES.outputTokens)} AS tokens_out,
     ${firstNumber(USAGE_NAMES.costUsd)} AS usd
   FROM events
@@ -242,7 +261,12 @@ async function computedCosts(rows: readonly Row[], own: PriceTable, at: number):
   if (unpriced.length === 0) return costs
   const prices = await createPrices(own).loaded()
   for (const row of unpriced) {
-    const usage = { inputTokens: num(row.unpriced_input), outputTokens: num(row.unpriced_output) }
+    const usage = {
+      inputTokens: num(row.unpriced_input),
+      outputTokens: num(row.unpriced_output),
+      cacheReadTokens: num(row.unpriced_read),
+      cacheWriteTokens: num(row.unpriced_written),
+    }
     const models = Array.isArray(row.models) ? row.models : []
     const cost = models.map((model) => prices.costUsd(String(model), usage, at)).find((usd) => usd !== null) ?? 0
     costs.set(String(row.name), (costs.get(String(row.name)) ?? 0) + cost)

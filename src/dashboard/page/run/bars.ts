@@ -202,8 +202,8 @@ function childBar(child: RunSummary, parentId: string | null): Bar {
       model: null,
       inputTokens: child.usage.input_tokens,
       outputTokens: child.usage.output_tokens,
-      cachedTokens: 0,
-      reasoningTokens: 0,
+      cacheReadTokens: child.usage.cache_read_tokens,
+      reasoningTokens: child.usage.reasoning_tokens,
       costUsd: child.cost_usd,
     },
   }

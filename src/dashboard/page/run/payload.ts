@@ -1,7 +1,8 @@
 import { count, dollars, duration, words } from '../../../base/format.ts'
 import { lookup } from '../../../base/lookup.ts'
 import { FINISH_REASON, LATENCY_MS, TOOL } from '../../../conventions/names.ts'
-import { isPlausible, numberIn, USAGE_NAMES, type UsageNumber } from '../../../conventions/usage-names.ts'
+import { memberAt, reportedUsage } from '../../../conventions/usage.ts'
+import { USAGE_NAMES } from '../../../conventions/usage-names.ts'
 import { textOf } from '../data/json.ts'
 
 /** Reads payloads of events by the names of `src/conventions`, whose dots may be part of a key or separate nested objects. */
@@ -12,29 +13,18 @@ export interface CallUsage {
   readonly inputTokens: number
   readonly outputTokens: number
   /** Of the input tokens, those that the provider read from its cache. */
-  readonly cachedTokens: number
+  readonly cacheReadTokens: number
   /** Of the output tokens, those that the model spent on reasoning. */
   readonly reasoningTokens: number
   readonly costUsd: number
 }
 
-/** The member at a path, whose dots may be part of a key or separate nested objects. */
-export function fieldOf(value: unknown, path: string): unknown {
-  if (typeof value !== 'object' || value === null) return undefined
-  const members = value as Readonly<Record<string, unknown>>
-  if (Object.hasOwn(members, path)) return members[path]
-  for (let dot = path.indexOf('.'); dot !== -1; dot = path.indexOf('.', dot + 1)) {
-    const head = path.slice(0, dot)
-    const found = Object.hasOwn(members, head) ? fieldOf(members[head], path.slice(dot + 1)) : undefined
-    if (found !== undefined) return found
-  }
-  return undefined
-}
+export { memberAt as fieldOf }
 
 /** The first of several paths that has a value. */
 export function firstOf(value: unknown, paths: readonly string[]): unknown {
   for (const path of paths) {
-    const found = fieldOf(value, path)
+    const found = memberAt(value, path)
     if (found !== undefined && found !== null && found !== '') return found
   }
   return undefined
@@ -47,13 +37,11 @@ export function modelOf(payload: unknown): string | null {
 
 /** What the service counts for the run: docs/specification.md#usage. */
 export function usageOf(payload: unknown): CallUsage {
+  const { costUsd = 0, ...usage } = reportedUsage((name) => numeric(memberAt(payload, name))).usage()
   return {
     model: modelOf(payload),
-    inputTokens: usageNumber(payload, 'inputTokens'),
-    outputTokens: usageNumber(payload, 'outputTokens'),
-    cachedTokens: usageNumber(payload, 'cachedTokens'),
-    reasoningTokens: usageNumber(payload, 'reasoningTokens'),
-    costUsd: usageNumber(payload, 'costUsd'),
+    ...usage,
+    costUsd,
   }
 }
 
@@ -66,26 +54,22 @@ export function totalUsage(usages: readonly CallUsage[]): CallUsage {
     inputTokens: sum(({ inputTokens }) => inputTokens),
     outputTokens: sum(({ outputTokens }) => outputTokens),
     costUsd: sum(({ costUsd }) => costUsd),
-    cachedTokens: sum(({ cachedTokens }) => cachedTokens),
+    cacheReadTokens: sum(({ cacheReadTokens }) => cacheReadTokens),
     reasoningTokens: sum(({ reasoningTokens }) => reasoningTokens),
   }
 }
 
 /** `1,204 in (900 cached), 88 out (20 reasoning)`; empty without tokens. */
-export function tokensText({ inputTokens, outputTokens, cachedTokens, reasoningTokens }: CallUsage): string {
+export function tokensText({ inputTokens, outputTokens, cacheReadTokens, reasoningTokens }: CallUsage): string {
   if (inputTokens + outputTokens === 0) return ''
-  const cached = cachedTokens > 0 ? ` (${count(cachedTokens)} cached)` : ''
+  const cached = cacheReadTokens > 0 ? ` (${count(cacheReadTokens)} cached)` : ''
   const reasoning = reasoningTokens > 0 ? ` (${count(reasoningTokens)} reasoning)` : ''
   return `${count(inputTokens)} in${cached}, ${count(outputTokens)} out${reasoning}`
 }
 
-function usageNumber(payload: unknown, field: UsageNumber): number {
-  for (const name of USAGE_NAMES[field]) {
-    const value = fieldOf(payload, name)
-    const number = typeof value === 'string' ? numberIn(value) : numberOf(value)
-    if (isPlausible(field, number)) return number
-  }
-  return 0
+/** Numbers that would lose digits are texts here. */
+function numeric(value: unknown): unknown {
+  return typeof value === 'string' ? value : numberOf(value)
 }
 
 /** Why a model stopped: `stop`, `length`, `tool_calls`, … */
@@ -115,11 +99,11 @@ export function toolNameOf(payload: unknown): string | null {
 export function toolCallIdOf(payload: unknown): string | null {
   const callId = firstOf(payload, TOOL.callId)
   // Models reuse the ids of calls in later steps.
-  return typeof callId === 'string' ? `${callId} ${fieldOf(payload, 'step') ?? ''}` : null
+  return typeof callId === 'string' ? `${callId} ${memberAt(payload, 'step') ?? ''}` : null
 }
 
 export function childRunOf(payload: unknown): string | null {
-  const id = fieldOf(payload, 'child_run_id')
+  const id = memberAt(payload, 'child_run_id')
   return typeof id === 'string' ? id : null
 }
 
@@ -148,8 +132,8 @@ const SUMMARIES = lookup<(payload: unknown) => string>({
 
 /** `gpt-5 · 1,204 in (1,024 cached), 88 out · $0.02 · 1.49 s · tool calls`. */
 function callSummary(payload: unknown): string {
-  const { inputTokens, outputTokens, cachedTokens, costUsd } = usageOf(payload)
-  const cached = cachedTokens > 0 ? ` (${count(cachedTokens)} cached)` : ''
+  const { inputTokens, outputTokens, cacheReadTokens, costUsd } = usageOf(payload)
+  const cached = cacheReadTokens > 0 ? ` (${count(cacheReadTokens)} cached)` : ''
   const latencyMs = latencyOf(payload)
   return joined([
     modelOf(payload),

@@ -1,5 +1,5 @@
 import type { ComponentChildren } from 'preact'
-import { useMemo, useState } from 'preact/hooks'
+import { useState } from 'preact/hooks'
 import { dollars } from '../../../base/format.ts'
 import { placeholdersOf } from '../../../base/placeholders.ts'
 import { saveFile } from '../context/browser.ts'
@@ -16,8 +16,7 @@ import { Moment } from '../parts/time.tsx'
 import { Tag, Took } from '../runs/run-table.tsx'
 import { Thumbs } from '../scores/thumbs.tsx'
 import { readArguments } from '../waiting/decision.tsx'
-import type { Bar } from './bars.ts'
-import { tokensText, totalUsage } from './payload.ts'
+import { tokensText } from './payload.ts'
 import type { RunModel } from './run-model.ts'
 
 /** Who ran, how it went and what it cost. */
@@ -36,14 +35,13 @@ export function RunHead({ model, run }: { readonly model: RunModel; readonly run
         <Id id={run.run_id} what="run id" />
         <RunActions model={model} run={run} />
       </div>
-      <RunFacts model={model} run={run} />
+      <RunFacts run={run} />
     </header>
   )
 }
 
-function RunFacts({ model, run }: { readonly model: RunModel; readonly run: Run }) {
-  const bars = model.rows.value
-  const tokens = useMemo(() => tokensOfRun(run, bars), [run, bars])
+function RunFacts({ run }: { readonly run: Run }) {
+  const tokens = tokensOfRun(run)
   const facts: readonly (readonly [string, ComponentChildren])[] = [
     ['Duration', <Took key="took" run={run} soFar=" so far" />],
     ['Created', <Moment key="created" at={run.created_at} />],
@@ -64,18 +62,14 @@ function RunFacts({ model, run }: { readonly model: RunModel; readonly run: Run 
   return <Facts facts={facts} />
 }
 
-/** The tokens that the service counts; and, as the model calls report them, how many were cached or spent on reasoning. */
-function tokensOfRun({ usage, cost_usd }: Run, bars: readonly Bar[]): string {
-  const { cachedTokens, reasoningTokens } = totalUsage(
-    bars.flatMap(({ kind, usage: own }) => (kind === 'model' && own !== undefined ? [own] : [])),
-  )
+function tokensOfRun({ usage, cost_usd }: Run): string {
   return tokensText({
     model: null,
     inputTokens: usage.input_tokens,
     outputTokens: usage.output_tokens,
     costUsd: cost_usd,
-    cachedTokens,
-    reasoningTokens,
+    cacheReadTokens: usage.cache_read_tokens,
+    reasoningTokens: usage.reasoning_tokens,
   })
 }
 

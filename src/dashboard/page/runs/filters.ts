@@ -147,9 +147,20 @@ type FoundRun = Omit<RunSummary, keyof typeof UNKNOWN | 'usage'> & RunSummary['u
 export async function findRuns(queries: Queries, filter: RunFilter, signal: AbortSignal): Promise<RunSummary[]> {
   const { text, params } = searchQuery(filter)
   const { rows } = await queries.run(text, params, signal)
-  return (rows as unknown as FoundRun[]).map(({ input_tokens, output_tokens, total_tokens, ...run }) => {
-    return { ...UNKNOWN, ...run, usage: { input_tokens, output_tokens, total_tokens } }
-  })
+  return (rows as unknown as FoundRun[]).map(
+    ({
+      input_tokens,
+      output_tokens,
+      total_tokens,
+      cache_read_tokens,
+      cache_write_tokens,
+      reasoning_tokens,
+      ...run
+    }) => {
+      const parts = { cache_read_tokens, cache_write_tokens, reasoning_tokens }
+      return { ...UNKNOWN, ...run, usage: { input_tokens, output_tokens, total_tokens, ...parts } }
+    },
+  )
 }
 
 /** The SQL types of placeholders that are not strings. */
@@ -177,7 +188,8 @@ export function searchQuery(filter: RunFilter): { readonly text: string; readonl
     text: `SELECT run_id, agent_id, agent_version, status, trigger_type, external_run_id, parent_run_id, session_id,
       external_user_id, tags, error_message,
       created_at, started_at, completed_at, duration_ms, active_ms, waiting_ms, waiting_since, cost_usd,
-      input_tokens, output_tokens, input_tokens + output_tokens AS total_tokens ${isCounted ? ', event_count' : ''}
+      input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, reasoning_tokens,
+      input_tokens + output_tokens AS total_tokens ${isCounted ? ', event_count' : ''}
       FROM runs ${isCounted ? counts : ''} ${conditions.length === 0 ? '' : `WHERE ${conditions.join(' AND ')}`}
       ORDER BY ${SORTS[filter.sort]} ${filter.isAscending ? 'ASC' : 'DESC'} NULLS LAST, created_at DESC LIMIT ${FOUND_MAX}`,
     params,
