@@ -109,7 +109,7 @@ function readBounds(read: ConfigReader) {
       queriesPerMinute: read.integer('RATE_LIMIT_QUERIES_PER_MINUTE', 300, 0, RATE_MAX),
     },
     /** Failed attempts per address and minute; 0 means unlimited. `unknownKeys`: lookups of keys that do not exist. */
-    guessing: { operatorTokensPerMinute: 10, unknownKeysPerMinute: 300, signInsPerMinute: 30 },
+    guessing: { operatorTokensPerMinute: 10, unknownKeysPerMinute: 300 },
     queries: readQueryCaps(read),
     /** Maximum time for a request body to arrive. */
     bodyTimeoutMs: 30_000,

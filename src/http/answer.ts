@@ -62,7 +62,10 @@ export function jsonResponse(
 ): Response | Promise<Response> {
   const { headers } = set
   headers['content-type'] = 'application/json'
+  headers['x-content-type-options'] = 'nosniff'
   headers['x-request-id'] = requestId
+  // What a person may see stays in no cache of a shared browser.
+  if (request.headers.has('cookie')) headers['cache-control'] = 'no-store'
   set.headers = {}
   set.status = 200
   const init = { status, headers: headers as Record<string, string> }
@@ -79,8 +82,13 @@ export function jsonResponse(
 /**
  * A `Response` returned by a route, with the same headers added. The body is not touched, because it may be a stream.
  */
-export function ownResponse({ requestId, set }: Begun, response: Response): Response {
-  const given = { ...set.headers, 'x-request-id': requestId }
+export function ownResponse({ request, requestId, set }: Begun, response: Response): Response {
+  const given = {
+    ...set.headers,
+    'x-request-id': requestId,
+    'x-content-type-options': 'nosniff',
+    ...(request.headers.has('cookie') && { 'cache-control': 'no-store' }),
+  }
   set.headers = {}
   set.status = 200
   const headers = new Headers(response.headers)
@@ -105,7 +113,7 @@ export function answerOutside(error: unknown): Response {
       : new ApiError('INTERNAL', 'internal error')
   return new Response(errorText(refused.code, refused.message), {
     status: refused.status,
-    headers: { 'content-type': 'application/json', connection: 'close' },
+    headers: { 'content-type': 'application/json', 'x-content-type-options': 'nosniff', connection: 'close' },
   })
 }
 

@@ -31,6 +31,7 @@ interface CredentialRow {
   readonly score_names: readonly string[] | null
   readonly score_subject: string | null
   readonly kind: Credential['kind']
+  /** Of a sign-in; of a key, its maker. */
   readonly person_id: string | null
   readonly name: string | null
   readonly email: string | null
@@ -65,13 +66,13 @@ export async function readCredentials(
       select decode(text, 'base64') as hash from unnest(string_to_array(${hashes.join(' ')}, ' ')) as text
     )
     select encode(hash, 'base64') as hash, key_id, type, workspace_id, partition, agent_id, null::uuid as run_id,
-      null::text[] as score_names, null as score_subject, 'key' as kind, null::uuid as person_id, null as name, null as email, null as role,
+      null::text[] as score_names, null as score_subject, 'key' as kind, created_by as person_id, null as name, null as email, null as role,
       revoked_at is not null as revoked, workspaces.status = 'suspended' as suspended, expires_at
     from api_keys join workspaces using (workspace_id)
     where hash in (select hash from wanted)
     union all
     select encode(token.hash, 'base64'), key_id, key.type, token.workspace_id, partition, token.agent_id, token.run_id,
-      token.score_names, token.score_subject, 'feed token', null, null, null, null, key.revoked_at is not null or agents.status is not distinct from 'archived',
+      token.score_names, token.score_subject, 'feed token', key.created_by, null, null, null, key.revoked_at is not null or agents.status is not distinct from 'archived',
       workspaces.status = 'suspended', least(token.expires_at, key.expires_at)
     from feed_tokens token
       join api_keys key using (key_id, workspace_id)
@@ -123,6 +124,7 @@ function callerOf(row: CredentialRow): Caller {
   const { key_id: keyId, type, workspace_id: workspaceId, partition, agent_id: agentId } = row
   const caller = { keyId, type, workspaceId, partition, agentId }
   const { person_id: personId, name, email, role } = row
-  if (personId === null || role === null) return Object.freeze(caller)
+  if (personId === null) return Object.freeze(caller)
+  if (role === null) return Object.freeze({ ...caller, makerId: personId })
   return Object.freeze({ ...caller, person: Object.freeze({ personId, name, email, role }) })
 }

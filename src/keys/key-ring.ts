@@ -41,7 +41,7 @@ const ISSUED_HASHES_LOADED = 20_000
  * Why a caller is no longer valid: its key was revoked, its sign-in ended, its agent archived, or its person or workspace
  * suspended. `unknown`: the lease has ended, so its state is not known.
  */
-type InvalidReason = CredentialChange['scope'] | 'unknown'
+type InvalidReason = Exclude<CredentialChange['scope'], 'maker'> | 'unknown'
 /** Returns null if the caller is still valid. */
 export type InvalidReasonOf = (caller: Caller) => InvalidReason | null
 
@@ -337,10 +337,12 @@ export class KeyRing {
 /** The narrowest scope of the changes that affect a caller; null if none does. */
 function matcherOf(changes: readonly CredentialChange[]): InvalidReasonOf {
   const ids = new Set(changes.map((change) => `${change.scope}:${change.id}`))
-  return ({ keyId, agentId, workspaceId, person }) => {
+  return ({ keyId, agentId, workspaceId, person, makerId }) => {
     if (ids.has(`key:${keyId}`)) return 'key'
     if (ids.has(`agent:${agentId}`)) return 'agent'
     if (person !== undefined && ids.has(`person:${person.personId}`)) return 'person'
+    const maker = person?.personId ?? makerId
+    if (maker !== undefined && ids.has(`maker:${maker}`)) return 'person'
     return ids.has(`workspace:${workspaceId}`) ? 'workspace' : null
   }
 }

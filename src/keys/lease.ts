@@ -6,10 +6,10 @@ import type { Sql, TransactionSql } from '../postgres/connect.ts'
 
 /**
  * A change of credentials, after which caches must read them again. Its scope is one key or sign-in, the keys of an agent,
- * the sign-ins of a person, or all of a workspace.
+ * the sign-ins of a person, those and the keys that the person made (`maker`), or all of a workspace.
  */
 export interface CredentialChange {
-  readonly scope: 'key' | 'agent' | 'workspace' | 'person'
+  readonly scope: 'key' | 'agent' | 'workspace' | 'person' | 'maker'
   readonly id: string
   /** Whether the keys in scope are no longer valid, so that their open connections must be closed, too. */
   readonly invalidates: boolean

@@ -27,6 +27,8 @@ export interface Caller {
   readonly agentId: string | null
   /** The person who is signed in; `keyId` is then the id of the sign-in. Absent for keys and feed tokens. */
   readonly person?: Person
+  /** The person who made the key, or the key of the feed token. Absent for keys that nobody signed in has made. */
+  readonly makerId?: string
   /** What a feed token may write, on the routes that accept it. Absent for keys and people. */
   readonly scoring?: Scoring
 }
@@ -46,6 +48,11 @@ export interface Scoring {
 /** The id that a record keeps of who acted: the key's, or the person's, which outlives the sign-in. */
 export function actorOf({ keyId, person }: Caller): string {
   return person?.personId ?? keyId
+}
+
+/** The person who is responsible for a key that the caller makes; null if there is none. */
+export function makerOf({ person, makerId }: Pick<Caller, 'person' | 'makerId'>): string | null {
+  return person?.personId ?? makerId ?? null
 }
 
 /**
@@ -142,6 +149,11 @@ const keyFields = {
   last4: t.String({ description: 'The last four characters of the key.' }),
   status: KeyStatus,
   created_at: Described(Timestamp, 'When the key was created.'),
+  created_by: Described(
+    Nullable(Uuid),
+    'The person who made the key, or whose key made it; null if that is nobody who signed in.',
+  ),
+  created_by_name: Described(Nullable(t.String()), 'The name or e-mail address of that person.'),
   last_used_at: Described(
     Nullable(Timestamp),
     'When the key was last used, up to some seconds late; null: never used.',

@@ -14,6 +14,7 @@ import {
   type KeyRecord,
   type KeyRow,
   type ListKeys,
+  makerOf,
   type NewKey,
   type RotateKey,
   toKeyRecord,
@@ -28,16 +29,18 @@ interface KeyStoreDeps {
 
 const CURSOR = cursorCodec(Uuid)
 
-/** The workspace of the caller, or the one that the operator names. */
+/** The workspace of the caller. */
 type Tenant = Pick<Caller, 'workspaceId'>
+/** Who makes a key, in a workspace. */
+type Maker = Pick<Caller, 'workspaceId'> & Partial<Pick<Caller, 'keyId' | 'person' | 'makerId'>>
 
 /** Creates, lists, revokes and rotates the keys of a workspace (docs/specification.md#managing-keys). */
 export class KeyStore {
   constructor(private readonly deps: KeyStoreDeps) {}
 
   /** @throws ApiError VALIDATION_ERROR for an `expires_at` that has passed */
-  createForWorkspace({ workspaceId }: Tenant, body: CreateKey, mint: Mint): Promise<NewKey> {
-    return this.create({ workspaceId, agentId: null }, body, mint, async () => {})
+  createForWorkspace(maker: Maker, body: CreateKey, mint: Mint): Promise<NewKey> {
+    return this.create(maker, null, body, mint, async () => {})
   }
 
   /**
@@ -45,7 +48,7 @@ export class KeyStore {
    * @throws ApiError NOT_FOUND, CONFLICT while the workspace is being erased, VALIDATION_ERROR as above
    */
   createForOwner(workspaceId: string, body: CreateAgentKey, mint: Mint): Promise<NewKey> {
-    return this.create({ workspaceId, agentId: null }, body, mint, async (tx) => {
+    return this.create({ workspaceId }, null, body, mint, async (tx) => {
       // Locked, so that the workspace cannot be erased in between.
       const [workspace] = await tx`select is_erasing from workspaces where workspace_id = ${workspaceId} for share`
       if (workspace === undefined) throw new ApiError('NOT_FOUND', 'workspace does not exist')
@@ -54,18 +57,19 @@ export class KeyStore {
   }
 
   /** @throws ApiError NOT_FOUND for no agent of the workspace or an archived one, VALIDATION_ERROR as above */
-  createForAgent({ workspaceId }: Tenant, agentId: string, body: CreateAgentKey, mint: Mint): Promise<NewKey> {
-    return this.create({ workspaceId, agentId }, body, mint, async (tx) => {
+  createForAgent(maker: Maker, agentId: string, body: CreateAgentKey, mint: Mint): Promise<NewKey> {
+    return this.create(maker, agentId, body, mint, async (tx) => {
       // Locked, so that archiving the agent either revokes this key or is seen here.
       const [agent] = await tx`
         select agent_id from agents
-        where workspace_id = ${workspaceId} and agent_id = ${agentId} and status <> 'archived' for share`
+        where workspace_id = ${maker.workspaceId} and agent_id = ${agentId} and status <> 'archived' for share`
       if (agent === undefined) throw new ApiError('NOT_FOUND', 'agent does not exist')
     })
   }
 
   private async create(
-    { workspaceId, agentId }: Pick<Caller, 'workspaceId' | 'agentId'>,
+    maker: Maker,
+    agentId: string | null,
     { name = null, expires_at }: CreateAgentKey,
     mint: Mint,
     check: (tx: TransactionSql) => Promise<void>,
@@ -75,12 +79,14 @@ export class KeyStore {
     const expiresAt = this.futureDate(expires_at)
     const row = await inTransaction(sql, async (tx) => {
       await check(tx)
+      await checkMaker(tx, maker)
       return insertKey(tx, token, {
         key_id: mint.uuid(),
-        workspace_id: workspaceId,
+        workspace_id: maker.workspaceId,
         agent_id: agentId,
         name,
         created_at: new Date(clock.now()),
+        created_by: makerOf(maker),
         expires_at: expiresAt,
       })
     })
@@ -132,7 +138,7 @@ export class KeyStore {
    * Creates a replacement for a key, which becomes invalid after the grace period. The new key has the same expiry.
    * @throws ApiError NOT_FOUND; CONFLICT if the key is invalid or already rotated; UNAVAILABLE as in revoke
    */
-  async rotate(caller: Tenant, keyId: string, { grace_seconds = 0 }: RotateKey, mint: Mint): Promise<NewKey> {
+  async rotate(caller: Maker, keyId: string, { grace_seconds = 0 }: RotateKey, mint: Mint): Promise<NewKey> {
     const { ring, clock } = this.deps
     const now = clock.now()
     const newId = mint.uuid()
@@ -140,6 +146,8 @@ export class KeyStore {
     const { row, token } = await ring.change(
       { scope: 'key', id: keyId, invalidates: grace_seconds === 0 },
       async (tx) => {
+        // First, as in a suspension, which locks the person and then their keys.
+        await checkMaker(tx, caller)
         const [old] = await tx<KeyRow[]>`
         select ${columns(tx)} from api_keys
         where workspace_id = ${caller.workspaceId} and key_id = ${keyId} for update`
@@ -153,6 +161,8 @@ export class KeyStore {
           agent_id: old.agent_id,
           name: old.name,
           created_at: new Date(now),
+          // Who rotates a key knows the new one.
+          created_by: makerOf(caller),
           expires_at: old.expires_at,
         })
         await tx`
@@ -181,6 +191,24 @@ export class KeyStore {
 
 interface KeyToInsert extends Pick<KeyRow, 'key_id' | 'agent_id' | 'name' | 'created_at' | 'expires_at'> {
   readonly workspace_id: string
+  readonly created_by?: string | null
+}
+
+/**
+ * Suspending a person revokes their keys. The row is locked, so that a suspension either revokes the new key or is seen here.
+ * @throws ApiError FORBIDDEN, UNAUTHENTICATED
+ */
+async function checkMaker(tx: TransactionSql, maker: Maker): Promise<void> {
+  const personId = makerOf(maker)
+  if (personId === null) return
+  const [person] = await tx<{ status: string }[]>`
+    select status from people where workspace_id = ${maker.workspaceId} and person_id = ${personId} for share`
+  if (person?.status === 'active') return
+  if (maker.person !== undefined) throw new ApiError('FORBIDDEN', 'a suspended person cannot make keys')
+  // Read after the lock: the key was revoked with the person, unless it was kept.
+  const [key] = await tx`
+    select revoked_at from api_keys where workspace_id = ${maker.workspaceId} and key_id = ${maker.keyId ?? null}`
+  if (key?.revoked_at !== null) throw new ApiError('UNAUTHENTICATED', 'the key has been revoked')
 }
 
 /**
@@ -188,12 +216,12 @@ interface KeyToInsert extends Pick<KeyRow, 'key_id' | 'agent_id' | 'name' | 'cre
  * has seen, is replaced by the new one.
  */
 export async function insertKey(sql: Sql | TransactionSql, token: Token, key: KeyToInsert): Promise<KeyRow> {
-  const { key_id, workspace_id, agent_id, name, created_at, expires_at } = key
+  const { key_id, workspace_id, agent_id, name, created_at, created_by = null, expires_at } = key
   const type: Caller['type'] = agent_id === null ? 'workspace' : 'agent'
   const [row] = await sql<KeyRow[]>`
-    insert into api_keys (key_id, workspace_id, agent_id, type, name, hash, prefix, last4, created_at, expires_at)
+    insert into api_keys (key_id, workspace_id, agent_id, type, name, hash, prefix, last4, created_at, created_by, expires_at)
     values (${key_id}, ${workspace_id}, ${agent_id}, ${type}, ${name}, ${token.hash}, ${token.prefix}, ${token.last4},
-      ${created_at}, ${expires_at})
+      ${created_at}, ${created_by}, ${expires_at})
     on conflict (key_id) do update set hash = excluded.hash, prefix = excluded.prefix, last4 = excluded.last4
       where api_keys.workspace_id = excluded.workspace_id
     returning ${columns(sql)}`
@@ -201,7 +229,9 @@ export async function insertKey(sql: Sql | TransactionSql, token: Token, key: Ke
 }
 
 function columns(sql: Sql | TransactionSql) {
-  return sql`key_id, type, name, agent_id, prefix, last4, created_at, last_used_at, expires_at, revoked_at, replaced_by`
+  return sql`key_id, type, name, agent_id, prefix, last4, created_at, last_used_at, expires_at, revoked_at, replaced_by, created_by,
+    (select coalesce(people.name, email, subject) from people
+      where people.workspace_id = api_keys.workspace_id and person_id = created_by) as created_by_name`
 }
 
 function refuseRotation(key: KeyRow, now: number): void {

@@ -1,7 +1,7 @@
 import { Elysia } from 'elysia'
+import { LRUCache } from 'lru-cache'
 import { ApiError } from '../base/errors.ts'
 import type { Log } from '../base/log.ts'
-import type { FailureLimit } from '../http/rate-limit.ts'
 import type { Guards } from '../keys/guards.ts'
 import type { KeyRing } from '../keys/key-ring.ts'
 import type { Caller } from '../keys/schema.ts'
@@ -26,8 +26,6 @@ interface AuthRoutesDeps {
   readonly people: PeopleStore
   /** Undefined: nobody can sign in. */
   readonly signIn: SignInDeps | undefined
-  /** Limits sign-ins that fail, by address. */
-  readonly failures: FailureLimit
   readonly addressOf: (request: Request) => string
   /** Counts one request. @throws ApiError RATE_LIMITED */
   readonly takeBudget: (caller: Caller) => void
@@ -46,9 +44,10 @@ export function authRoutes(deps: AuthRoutesDeps) {
 
 /** Addresses that browsers navigate to. Both answer with a redirect. */
 function browserRoutes(deps: AuthRoutesDeps) {
+  const callbacks = new Callbacks()
   return new Elysia({ name: 'sign-in', detail: { hide: true } })
     .get(SIGN_IN_PATH, ({ request }) => redirectToProvider(deps, request))
-    .get(CALLBACK_PATH, ({ request }) => finishSignIn(deps, request))
+    .get(CALLBACK_PATH, ({ request }) => finishSignIn(deps, callbacks, request))
 }
 
 async function redirectToProvider(deps: AuthRoutesDeps, request: Request): Promise<Response> {
@@ -62,8 +61,8 @@ async function redirectToProvider(deps: AuthRoutesDeps, request: Request): Promi
   }
 }
 
-async function finishSignIn(deps: AuthRoutesDeps, request: Request): Promise<Response> {
-  const { log, failures, addressOf, people, ring } = deps
+async function finishSignIn(deps: AuthRoutesDeps, callbacks: Callbacks, request: Request): Promise<Response> {
+  const { log, people, ring } = deps
   const { provider, cookies, signIns } = required(deps.signIn)
   const { search, searchParams } = new URL(request.url)
   const stored = decodeAttempt(cookies.attempt(request))
@@ -71,9 +70,7 @@ async function finishSignIn(deps: AuthRoutesDeps, request: Request): Promise<Res
   try {
     if (stored === undefined || searchParams.get('state') !== stored.attempt.state)
       throw new SignInError('expired', 'this browser has no attempt with this state')
-    const failure = beginAttempt(failures, addressOf(request))
-    const begun = await signIns.begin(await provider.complete(search, stored.attempt))
-    failure.forgive()
+    const begun = await signIns.begin(await callbacks.complete(provider, search, stored.attempt))
     await endEarlier(ring, people, cookies.signIn(request))
     const { token, seconds, personId, workspaceId } = begun
     log.info('a person has signed in', { personId, workspaceId })
@@ -92,11 +89,30 @@ async function endEarlier(ring: KeyRing, people: PeopleStore, token: string | un
   if (caller?.person !== undefined) await people.end(caller, caller.keyId).catch(() => {})
 }
 
-function beginAttempt(failures: FailureLimit, address: string) {
-  try {
-    return failures.begin(address)
-  } catch (error) {
-    throw new SignInError('too_many', (error as Error).message)
+/** Attempts that are remembered. One that is forgotten may ask the provider once more, which refuses its code. */
+const ATTEMPTS_MAX = 20_000
+/** Callbacks that ask the provider at a time; it usually answers within a second. */
+const CALLBACKS_MAX = 64
+
+/**
+ * Bounds what callbacks cost the provider: each attempt asks it once, and not too many do at a time. There is no limit by
+ * address, because whoever fails often would lock out everybody else behind the same one.
+ */
+class Callbacks {
+  private readonly tried = new LRUCache<string, true>({ max: ATTEMPTS_MAX })
+  private running = 0
+
+  /** @throws SignInError */
+  async complete(provider: OpenIdProvider, search: string, attempt: Attempt) {
+    if (this.tried.has(attempt.state)) throw new SignInError('expired', 'this attempt has ended')
+    if (this.running >= CALLBACKS_MAX) throw new SignInError('too_many', 'too many people sign in at once')
+    this.tried.set(attempt.state, true)
+    this.running++
+    try {
+      return await provider.complete(search, attempt)
+    } finally {
+      this.running--
+    }
   }
 }
 

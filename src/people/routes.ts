@@ -60,8 +60,8 @@ export function peopleRoutes({ guards, people }: PeopleRoutesDeps) {
           operationId: 'editPerson',
           summary: 'Suspend or reactivate a person',
           description:
-            'Once a suspension has answered, no process accepts a sign-in of the person, their feeds are closed, and they ' +
-            'cannot sign in again. For admins and workspace keys.',
+            'Once a suspension has answered, no process accepts a sign-in of the person or a key that they made (unless ' +
+            '`keep_keys` is true), their feeds are closed, and they cannot sign in again. For admins and workspace keys.',
         },
       },
     )

@@ -62,7 +62,17 @@ export const PersonParams = t.Object({ person_id: Described(Uuid, 'The person.')
 export const SignInParams = t.Object({ sign_in_id: Described(Uuid, 'The sign-in.') })
 
 /** Body of `PATCH /api/v1/people/:person_id`. */
-export const EditPerson = Named('EditPerson', Body({ status: PersonStatus }))
+export const EditPerson = Named(
+  'EditPerson',
+  Body({
+    status: PersonStatus,
+    keep_keys: t.Optional(
+      t.Boolean({
+        description: 'With `suspended`: the keys that the person made stay valid. By default they are revoked.',
+      }),
+    ),
+  }),
+)
 export type EditPerson = typeof EditPerson.static
 
 /** A body without members. */

@@ -86,12 +86,18 @@ export function roleOf(values: readonly string[], table: RoleTable): Role | unde
 const VALUES_MAX = 1_000
 
 /**
- * The values of a claim: a string, the strings of a list, or the names of an object's members. A path such as
+ * The values of a claim: a string, the strings of a list, or the names of an object's members, of which those that are
+ * `false` or null are not given. A path such as
  * `realm_access.roles` names a nested claim, unless there is a claim of exactly that name.
  */
 export function claimValues(claims: object, name: string): string[] {
   const value = memberOf(claims, name) ?? name.split('.').reduce<unknown>(memberOf, claims)
-  const values = isObject(value) ? Object.keys(value) : [value].flat()
+  const isGiven = ([, given]: readonly [string, unknown]) => given !== false && given !== null
+  const values = isObject(value)
+    ? Object.entries(value)
+        .filter(isGiven)
+        .map(([member]) => member)
+    : [value].flat()
   return values.filter((each) => typeof each === 'string').slice(0, VALUES_MAX)
 }
 

@@ -1,5 +1,5 @@
 import type { Clock } from '../base/clock.ts'
-import { ApiError } from '../base/errors.ts'
+import { ApiError, invalid } from '../base/errors.ts'
 import type { Mint } from '../base/ids.ts'
 import { withIsoTimes } from '../base/timestamp.ts'
 import { cursorCodec, PAGE_LIMIT_DEFAULT, type PageOf, pageOf } from '../http/page.ts'
@@ -61,17 +61,30 @@ export class PeopleStore {
   }
 
   /**
-   * Suspends or reactivates a person. Once a suspension has resolved, no process accepts a sign-in of the person.
-   * @throws ApiError NOT_FOUND; UNAVAILABLE if another process has not confirmed in time
+   * Suspends or reactivates a person. Once a suspension has resolved, no process accepts a sign-in of the person, or a key
+   * that the person made, unless the keys are kept.
+   * @throws ApiError VALIDATION_ERROR, NOT_FOUND; UNAVAILABLE if another process has not confirmed in time
    */
-  async edit({ workspaceId }: Tenant, personId: string, { status }: EditPerson): Promise<PersonRecord> {
+  async edit(
+    { workspaceId }: Tenant,
+    personId: string,
+    { status, keep_keys: keepsKeys }: EditPerson,
+  ): Promise<PersonRecord> {
+    const { ring, clock } = this.deps
     const isSuspended = status === 'suspended'
-    return this.deps.ring.change({ scope: 'person', id: personId, invalidates: isSuspended }, async (tx) => {
+    if (keepsKeys !== undefined && !isSuspended) throw invalid('keep_keys', 'expected only with the status suspended')
+    const revokesKeys = isSuspended && keepsKeys !== true
+    const scope = revokesKeys ? 'maker' : 'person'
+    return ring.change({ scope, id: personId, invalidates: isSuspended }, async (tx) => {
       const [row] = await tx<PersonRow[]>`
         update people set status = ${status} where workspace_id = ${workspaceId} and person_id = ${personId}
         returning ${columns(tx)}`
       if (row === undefined) throw noPerson()
       if (isSuspended) await tx`delete from sign_ins where workspace_id = ${workspaceId} and person_id = ${personId}`
+      if (revokesKeys)
+        await tx`
+          update api_keys set revoked_at = ${new Date(clock.now())}
+          where workspace_id = ${workspaceId} and created_by = ${personId} and revoked_at is null`
       return withIsoTimes(row)
     })
   }

@@ -15,7 +15,6 @@ import { queryRoutes } from '../analytics/routes.ts'
 import { savedQueryRoutes } from '../analytics/saved-routes.ts'
 import { SavedQueries } from '../analytics/saved-store.ts'
 import { mint } from '../base/ids.ts'
-import type { Config } from '../config/config.ts'
 import { dashboardRoutes } from '../dashboard/routes.ts'
 import { createEventIngest } from '../events/ingest.ts'
 import { eventRoutes } from '../events/routes.ts'
@@ -180,7 +179,7 @@ export function createApp(components: Components) {
     .use(agentVersionRoutes({ guards, versions: new AgentVersions({ sql, clock }) }))
     .use(keyRoutes({ guards, keys }))
     .use(peopleRoutes({ guards, people }))
-    .use(authRoutes({ guards, ring, people, signIn, addressOf, takeBudget: takeRead, log, ...signInLimits(config) }))
+    .use(authRoutes({ guards, ring, people, signIn, addressOf, takeBudget: takeRead, log }))
     .use(feedTokenRoutes({ guards, feedTokens: new FeedTokens({ sql, clock, directory, ring }) }))
     .use(liveRoutes({ guards, live }))
     .use(invokeRoutes({ guards, ...hosted, runs }))
@@ -305,10 +304,6 @@ function signInDeps({ context, ring }: Components) {
     signIns: new SignIns({ sql, ring, clock, mint, settings }),
     takesKeys: settings.takesKeys,
   }
-}
-
-function signInLimits({ guessing }: Pick<Config, 'guessing'>) {
-  return { failures: new FailureLimit({ what: 'failed sign-ins', perMinute: guessing.signInsPerMinute }) }
 }
 
 function guardsDeps(

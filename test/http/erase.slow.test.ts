@@ -181,6 +181,9 @@ describe('erasing a workspace', () => {
       insert into sign_ins (sign_in_id, person_id, workspace_id, hash, workspace_ids, idle_seconds, created_at, last_used_at, expires_at)
       select gen_random_uuid(), person_id, ${doomed.workspaceId}, '', '{}', 60, now(), now(), now() from person`
     await stores.sql`
+      update api_keys set created_by = (select person_id from people where workspace_id = ${doomed.workspaceId})
+      where workspace_id = ${doomed.workspaceId}`
+    await stores.sql`
       with webhook as (
         insert into webhooks (webhook_id, workspace_id, url, format, signing, ordering, secret, key_id, created_at, updated_at, created_cursor, epoch, position)
         values (gen_random_uuid(), ${doomed.workspaceId}, '', 'standard', 'v1', 'run', '', '', now(), now(), '', '', 0) returning webhook_id

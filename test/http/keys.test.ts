@@ -36,6 +36,8 @@ describe('POST /api/v1/keys', () => {
       last4: data.key.slice(-4),
       status: 'active',
       created_at: expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/),
+      created_by: null,
+      created_by_name: null,
       last_used_at: null,
       expires_at: expiresAt,
       revoked_at: null,

@@ -113,6 +113,82 @@ describe('a role', () => {
   })
 })
 
+describe('a key that a person made', () => {
+  const account = { sub: 'leaver', name: 'Lea', roles: ['admin'] }
+  const made = async (own: Browser, key = '') => {
+    const { data } =
+      key === ''
+        ? await own.call('POST', '/api/v1/keys', { name: 'script' })
+        : await rig.service.api('POST', '/api/v1/keys', { name: 'script' }, { key })
+    return data as { key: string; key_id: string; created_by: string; created_by_name: string }
+  }
+  const reads = async (key: string) => verdict(await rig.service.api('GET', '/api/v1/runs', undefined, { key }))
+
+  test('shows its maker, also where it was made with another key of that person', async () => {
+    const own = await rig.signedIn(account)
+    const first = await made(own)
+    const second = await made(own, first.key)
+    const { person } = (await own.call('GET', '/api/v1/sign-in')).data
+    for (const each of [first, second]) {
+      expect([each.created_by, each.created_by_name]).toEqual([person.person_id, 'Lea'])
+      const { items } = (await rig.service.api('GET', '/api/v1/keys')).data
+      expect(items.find((key: { key_id: string }) => key.key_id === each.key_id).created_by).toBe(person.person_id)
+    }
+    const rotated = (await rig.service.api('POST', `/api/v1/keys/${second.key_id}/rotate`, {})).data
+    expect([rotated.created_by, rotated.created_by_name]).toEqual([null, null])
+  })
+
+  test('is dead, with its feeds, once the person is suspended, unless an admin keeps it', async () => {
+    const own = await rig.signedIn(account)
+    const { person } = (await own.call('GET', '/api/v1/sign-in')).data
+    const path = `/api/v1/people/${person.person_id}`
+    const key = await made(own)
+    const derived = await made(own, key.key)
+    const feed = await LiveStream.open(rig.service, '/api/v1/stream', { key: key.key })
+    expect(verdict(await rig.service.api('PATCH', path, { status: 'active', keep_keys: true }))).toBe(
+      '400 VALIDATION_ERROR',
+    )
+    expect((await rig.service.api('PATCH', path, { status: 'suspended', keep_keys: true })).status).toBe(200)
+    expect([await reads(key.key), await reads(derived.key)]).toEqual(['200', '200'])
+    expect((await rig.service.api('PATCH', path, { status: 'suspended' })).status).toBe(200)
+    expect([await reads(key.key), await reads(derived.key)]).toEqual(['401 UNAUTHENTICATED', '401 UNAUTHENTICATED'])
+    await eventually(() => feed.ended !== undefined)
+    expect((await rig.service.api('PATCH', path, { status: 'active' })).status).toBe(200)
+    expect(await reads(key.key)).toBe('401 UNAUTHENTICATED')
+  })
+
+  test('cannot be made by somebody who is suspended at the same moment', async () => {
+    for (let i = 0; i < 10; i++) {
+      const own = await rig.signedIn(account)
+      const { person } = (await own.call('GET', '/api/v1/sign-in')).data
+      const path = `/api/v1/people/${person.person_id}`
+      const key = await made(own)
+      const body = { name: 'late' }
+      const late = Promise.all([
+        ...[1, 2].map(() => own.call('POST', '/api/v1/keys', body)),
+        ...[1, 2].map(() => rig.service.api('POST', '/api/v1/keys', body, { key: key.key })),
+      ])
+      const suspended = rig.service.api('PATCH', path, { status: 'suspended' })
+      const answers = await late
+      expect((await suspended).status).toBe(200)
+      for (const answer of answers)
+        if (answer.error === null) expect(await reads(answer.data.key)).toBe('401 UNAUTHENTICATED')
+        else expect(['UNAUTHENTICATED', 'FORBIDDEN']).toContain(answer.error.code)
+      await rig.service.api('PATCH', path, { status: 'active' })
+    }
+  })
+})
+
+test('answers to a cookie are stored in no cache, and JSON is read as nothing else', async () => {
+  const { headers } = await people.viewer.call('GET', '/api/v1/runs')
+  expect([headers.get('cache-control'), headers.get('x-content-type-options')]).toEqual(['no-store', 'nosniff'])
+  const refused = await people.viewer.call('GET', '/api/v1/runs/x')
+  expect([refused.headers.get('cache-control'), refused.status]).toEqual(['no-store', 400])
+  expect((await rig.service.api('GET', '/api/v1/runs')).headers.get('x-content-type-options')).toBe('nosniff')
+  const csv = await people.viewer.call('POST', '/api/v1/query', { query: 'SELECT 1', format: 'csv' })
+  expect(csv.headers.get('cache-control')).toBe('no-store')
+})
+
 describe('requests of other pages', () => {
   const change = (headers: Record<string, string>) => people.admin.call('POST', '/api/v1/keys', { name: 'k' }, headers)
 

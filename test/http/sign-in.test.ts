@@ -214,12 +214,35 @@ describe('refusals', () => {
     expect(await browser().signIn()).toBe('/?sign-in=failed')
   })
 
-  test('too many failures from one address', async () => {
-    const { browser, provider } = await startPeople({}, { bounds: { guessing: { signInsPerMinute: 2 } } })
+  test('sign-ins that fail keep nobody else behind the same address out; an attempt asks the provider once', async () => {
+    const { browser, provider, publicUrl } = await startPeople()
+    let asked = 0
+    provider.tamper = (path, body) => {
+      if (path === '/token') asked++
+      return body
+    }
+    const own = browser()
     provider.account = { sub: 'nobody' }
-    const ends: string[] = []
-    for (let i = 0; i < 3; i++) ends.push(await browser().signIn())
-    expect(ends).toEqual(['/?sign-in=no_role', '/?sign-in=no_role', '/?sign-in=too_many'])
+    for (let i = 0; i < 40; i++) expect(await own.signIn()).toBe('/?sign-in=no_role')
+    expect(asked).toBe(40)
+    // The browser sends the same callback again, with the cookie that it had.
+    const callback = await own.atCallback()
+    const again = own.own.get('agent-run-sign-in')!
+    expect((await own.visit(callback)).location).toBe(`${publicUrl}/?sign-in=no_role`)
+    own.own.take(new Headers({ 'set-cookie': `agent-run-sign-in=${again}` }))
+    expect((await own.visit(callback)).location).toBe(`${publicUrl}/?sign-in=expired`)
+    expect(asked).toBe(41)
+    provider.account = BOB
+    expect(await browser().signIn()).toBe('/')
+  })
+
+  test('a role claim that is false or null gives no role', async () => {
+    const { browser, provider } = await startPeople()
+    provider.account = { sub: 'flags', roles: { admin: false, approver: null } }
+    expect(await browser().signIn()).toBe('/?sign-in=no_role')
+    provider.account = { sub: 'flags', roles: { admin: false, viewer: true } }
+    const own = browser()
+    expect(await own.signIn()).toBe('/')
   })
 })
 

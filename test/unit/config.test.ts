@@ -28,7 +28,7 @@ test('an empty environment gives the documented defaults', () => {
     workers: 1,
     partitions: 12,
     operatorToken: undefined,
-    guessing: { operatorTokensPerMinute: 10, unknownKeysPerMinute: 300, signInsPerMinute: 30 },
+    guessing: { operatorTokensPerMinute: 10, unknownKeysPerMinute: 300 },
     people: undefined,
     trustedProxies: [],
     bootstrapWorkspaceKey: undefined,

@@ -648,7 +648,7 @@ export interface paths {
         head?: never;
         /**
          * Suspend or reactivate a person
-         * @description Once a suspension has answered, no process accepts a sign-in of the person, their feeds are closed, and they cannot sign in again. For admins and workspace keys.
+         * @description Once a suspension has answered, no process accepts a sign-in of the person or a key that they made (unless `keep_keys` is true), their feeds are closed, and they cannot sign in again. For admins and workspace keys.
          */
         patch: operations["editPerson"];
         trace?: never;
@@ -2988,6 +2988,8 @@ export interface components {
         };
         EditPerson: {
             status: components["schemas"]["PersonStatus"];
+            /** @description With `suspended`: the keys that the person made stay valid. By default they are revoked. */
+            keep_keys?: boolean;
         };
         EditSavedQuery: {
             /** @description Unique in the workspace. */
@@ -3420,6 +3422,13 @@ export interface components {
              */
             created_at: string;
             /**
+             * Format: uuid
+             * @description The person who made the key, or whose key made it; null if that is nobody who signed in.
+             */
+            created_by: string | null;
+            /** @description The name or e-mail address of that person. */
+            created_by_name: string | null;
+            /**
              * Format: date-time
              * @description When the key was last used, up to some seconds late; null: never used.
              * @example 2026-01-31T09:30:00.123Z
@@ -3845,6 +3854,13 @@ export interface components {
              * @example 2026-01-31T09:30:00.123Z
              */
             created_at: string;
+            /**
+             * Format: uuid
+             * @description The person who made the key, or whose key made it; null if that is nobody who signed in.
+             */
+            created_by: string | null;
+            /** @description The name or e-mail address of that person. */
+            created_by_name: string | null;
             /**
              * Format: date-time
              * @description When the key was last used, up to some seconds late; null: never used.

@@ -136,6 +136,7 @@ function KeyTable({ keys, withScope, act }: KeyTableProps) {
               )}
               <td class="key-created">
                 <Moment at={key.created_at} />
+                {key.created_by_name !== null && <small class="key-id">by {key.created_by_name}</small>}
               </td>
               <td class="key-used">{key.last_used_at === null ? 'never' : <Ago at={key.last_used_at} />}</td>
               <td>

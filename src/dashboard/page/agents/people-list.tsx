@@ -55,11 +55,13 @@ export function PeoplePanel() {
 function PersonRow({ person, reload }: { readonly person: Person; readonly reload: () => void }) {
   const { api } = useSession()
   const [open, setOpen] = useState<'sign-ins' | 'suspend' | null>(null)
+  const [keepsKeys, setKeepsKeys] = useState(false)
   const { problem, attempt } = useAttempt()
   const isActive = person.status === 'active'
   const set = (status: Person['status']) =>
     attempt(async () => {
-      await api.patch(`/api/v1/people/${person.person_id}`, { status })
+      const kept = status === 'suspended' && keepsKeys && { keep_keys: true }
+      await api.patch(`/api/v1/people/${person.person_id}`, { status, ...kept })
       setOpen(null)
       reload()
     })
@@ -73,6 +75,14 @@ function PersonRow({ person, reload }: { readonly person: Person; readonly reloa
         {open === 'suspend' && (
           <Dialog title={`Suspend ${name}?`} close={() => setOpen(null)}>
             <p>They are signed out everywhere at once, and cannot sign in until you reactivate them.</p>
+            <label class="check">
+              <input
+                type="checkbox"
+                checked={keepsKeys}
+                onChange={({ currentTarget }) => setKeepsKeys(currentTarget.checked)}
+              />
+              Keep the keys that they made. Otherwise these are revoked.
+            </label>
             <div class="actions">
               <Button class="danger" text="Suspend" onClick={() => void set('suspended')} />
               <Button text="Close" onClick={() => setOpen(null)} />

@@ -24,7 +24,7 @@ const PROBLEMS = new Map([
   ['no_role', 'You are known to the identity provider, but have no role here. Ask whoever manages access.'],
   ['no_workspace', 'There is no active workspace that you may enter. Ask whoever manages access.'],
   ['suspended', 'Your access has been suspended. Ask whoever manages access.'],
-  ['too_many', 'Too many attempts to sign in have failed. Wait a minute.'],
+  ['too_many', 'Too many people sign in at this moment. Try again.'],
 ])
 
 /** Why the last attempt to sign in failed; empty if it did not. The reason is removed from the address. */
