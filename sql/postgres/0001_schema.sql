@@ -627,13 +627,16 @@ create table journal_gaps (
 -- Several processes and nodes -----------------------------------------------------------------------------------------------
 
 -- Processes of the service that share this database. Each caches keys that it has checked, and may trust its cache only
--- until `lease_until`; `applied` is the newest change of credentials that it has applied. A revocation responds once
+-- while its lease lasts; `applied` is the newest change of credentials that it has applied. A revocation responds once
 -- every other process has applied it or has lost its lease.
 create table instances (
   instance_id uuid primary key,
   started_at  timestamptz(3) not null,
   seen_at     timestamptz(3) not null,
-  lease_until timestamptz(3) not null,
+  -- Another number with each renewal of the lease, and how long it lasts then; null: until the row is deleted. Others measure
+  -- that on their own monotonic clocks, from when they have seen the number (src/postgres/liveness.ts).
+  beats       bigint not null,
+  lease_ms    bigint,
   applied     bigint not null,
   -- Its journal: an erasure waits for those of all live processes.
   epoch       text
@@ -642,14 +645,15 @@ create table instances (
 -- Several nodes share the journal's partitions (docs/architecture.md#several-nodes), or several processes of one machine
 -- (docs/architecture.md#several-processes-on-one-machine). An embedded service has no rows in these two tables.
 
--- The nodes. One that has not extended `alive_until` in time counts as dead, and others take over its partitions.
+-- The nodes. One whose `beats` has not changed for `lease_ms` counts as dead, and others take over its partitions.
 create table cluster_nodes (
   instance_id uuid primary key,
   -- Where other nodes reach it.
   url         text not null,
   version     text not null,
   started_at  timestamptz(3) not null,
-  alive_until timestamptz(3) not null
+  beats       bigint not null,
+  lease_ms    bigint not null
 );
 
 create table journal_partitions (

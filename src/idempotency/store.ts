@@ -6,6 +6,7 @@ import { dataText } from '../http/answer.ts'
 import { callerToken } from '../http/bearer.ts'
 import { type Reservation, settle } from '../http/reservation.ts'
 import { type Sql, unavailableOf } from '../postgres/connect.ts'
+import { isGone, type Sign } from '../postgres/liveness.ts'
 import { open, seal } from './seal.ts'
 import { seededMint } from './seeded-mint.ts'
 
@@ -33,6 +34,8 @@ interface IdempotencyDeps {
   readonly log: Log
   /** This process in the table `instances`. */
   readonly instanceId: string
+  /** Other processes in that table that are gone. */
+  readonly gone: () => readonly Sign[]
 }
 
 /** A request with an `Idempotency-Key`. */
@@ -229,7 +232,8 @@ interface Seed {
 }
 
 /** The seed, if this process may run the request: it is new, or the process that ran it is gone. */
-async function reserve({ sql, clock, expiryClock, instanceId }: IdempotencyDeps, { keyId, idemKey, hash }: Slot) {
+async function reserve(deps: IdempotencyDeps, { keyId, idemKey, hash }: Slot) {
+  const { sql, clock, expiryClock, instanceId, gone } = deps
   const now = new Date(clock.now())
   const expired = new Date(expiryClock.now() - KEPT_MS)
   const [row] = await sql<{ seed: string; created_at: Date }[]>`
@@ -245,7 +249,7 @@ async function reserve({ sql, clock, expiryClock, instanceId }: IdempotencyDeps,
     where kept.created_at < ${expired}
       or (kept.status is null and kept.request_hash = excluded.request_hash
         and (kept.owner = excluded.owner
-          or not exists (select from instances where instance_id = kept.owner and lease_until > now())))
+          or not exists (select from instances i where i.instance_id = kept.owner and not ${isGone(sql, 'i', gone())})))
     returning seed, created_at`
   return row === undefined ? undefined : { seed: row.seed, createdAtMs: row.created_at.getTime() }
 }

@@ -5,6 +5,7 @@ import type { Log } from '../base/log.ts'
 import type { FailureLimit } from '../http/rate-limit.ts'
 import { type Batcher, createBatcher } from '../postgres/batcher.ts'
 import { inTransaction, type Sql, type TransactionSql, unavailableOf } from '../postgres/connect.ts'
+import type { Sign } from '../postgres/liveness.ts'
 import { type Credential, readCredentials, readNewestHashes } from './credentials.ts'
 import { type CredentialChange, CredentialLease, type LeaseDeps } from './lease.ts'
 import type { Caller, CredentialState, FeedCaller } from './schema.ts'
@@ -112,6 +113,16 @@ export class KeyRing {
   async stop(): Promise<void> {
     await this.uses.stop()
     await this.lease.stop()
+  }
+
+  /** Other processes that share the database and are gone: see {@link CredentialLease.gone}. */
+  gone(): readonly Sign[] {
+    return this.lease.gone()
+  }
+
+  /** Makes {@link gone} up to date. A process that has the database for itself does not look at others otherwise. */
+  async lookAtOthers(): Promise<void> {
+    await this.lease.lookAtOthers()
   }
 
   /**

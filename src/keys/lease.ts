@@ -3,6 +3,7 @@ import { ApiError } from '../base/errors.ts'
 import type { Log } from '../base/log.ts'
 import { type Loop, Loops } from '../base/loops.ts'
 import type { Sql, TransactionSql } from '../postgres/connect.ts'
+import { isGone, Liveness, type Sign } from '../postgres/liveness.ts'
 
 /**
  * A change of credentials, after which caches must read them again. Its scope is one key or sign-in, the keys of an agent,
@@ -61,9 +62,8 @@ export type LeaseTimes = typeof TIMES
 /** A round that takes longer is abandoned, and a new one started. */
 const BEAT_TIMEOUT_MS = 5_000
 const SETTLE_POLL_MS = 20
-/** The most that two clocks may drift apart during one lease. */
-const CLOCK_DRIFT_MS = 100
-const FORGET_INSTANCES_AFTER = '1 hour'
+/** Rows of processes that have been gone for this long are deleted. */
+const FORGET_MS = 3_600_000
 
 /**
  * The right of one process to trust its cache of keys while several processes share a database.
@@ -71,16 +71,18 @@ const FORGET_INSTANCES_AFTER = '1 hour'
  * The rule (docs/specification.md#revocation): a process trusts its cache only until its lease ends. It renews the lease
  * with two statements. The first writes to its row in `instances` how long the lease will last at most. The second, sent
  * after the first has committed, reads the changes of credentials since the last round. A process that changes credentials
- * records the change in the same transaction, then waits until every other row has applied the change or is past its
- * `lease_until`. If a row was written too late for the waiting process to see it, its second statement runs after the
+ * records the change in the same transaction, then waits until every other row has applied the change or its lease is
+ * over. If a row was written too late for the waiting process to see it, its second statement runs after the
  * change, and sees it.
  *
  * A process that shares its database has a short lease, so that a network partition delays a revocation by a second and a
  * half at most. A process that is alone has a long lease, so that ingest continues while Postgres restarts. If it is cut
  * off and another process joins meanwhile, revocations there answer 503 until the long lease has ended. The lease is
- * measured on the monotonic clock here and on the clock of Postgres there; the two are never compared.
+ * measured on the monotonic clock here, from before it is written, and on that of each other process, from when it has read
+ * it (`postgres/liveness.ts`).
  */
 export class CredentialLease {
+  private readonly others = new Liveness()
   /** On the monotonic clock. */
   private until: number
   private applied = 0
@@ -176,14 +178,10 @@ export class CredentialLease {
    */
   async settle(changeId: number): Promise<void> {
     if (this.deps.exclusive) return
-    const { heartbeat: sql, instanceId } = this.deps
     const deadline = performance.now() + this.times.settleMaxMs
     for (;;) {
-      const [waiting] = await sql<{ count: number }[]>`
-        select count(*)::int as count from instances
-        where instance_id <> ${instanceId} and applied < ${changeId}
-          and lease_until + ${CLOCK_DRIFT_MS} * interval '1 millisecond' > clock_timestamp()`
-      if (waiting!.count === 0) return
+      const others = await this.lookAtOthers()
+      if (others.every((other) => other.applied >= changeId || this.others.isGone(other.instanceId))) return
       if (performance.now() > deadline)
         throw new ApiError(
           'UNAVAILABLE',
@@ -192,6 +190,21 @@ export class CredentialLease {
         )
       await Bun.sleep(SETTLE_POLL_MS)
     }
+  }
+
+  /** The other processes whose lease is over, as of the last look. */
+  gone(): readonly Sign[] {
+    return this.others.gone()
+  }
+
+  /** Reads the rows of the other processes. {@link gone} is up to date afterwards. */
+  async lookAtOthers() {
+    const { heartbeat: sql, instanceId } = this.deps
+    const others = await sql<(Sign & { applied: number })[]>`
+      select instance_id as "instanceId", beats, lease_ms as "leaseMs", applied from instances
+      where instance_id <> ${instanceId}`
+    this.others.look(others)
+    return others
   }
 
   /** A round of a process whose lease never ends: applies changes made by commands, and confirms them. */
@@ -213,6 +226,7 @@ export class CredentialLease {
   }
 
   private async beat(round: number): Promise<void> {
+    const { heartbeat: sql } = this.deps
     let news = true
     while (news) {
       const start = performance.now()
@@ -222,6 +236,8 @@ export class CredentialLease {
         this.onChanges('everything')
         continue
       }
+      const forgotten = this.others.gone(FORGET_MS)
+      if (forgotten.length > 0) await sql`delete from instances where ${isGone(sql, 'instances', forgotten)}`
       const changes = await this.readChanges()
       // This round was abandoned: the row may grant less by now.
       if (round !== this.round) return
@@ -242,23 +258,26 @@ export class CredentialLease {
   private async announce(now: number): Promise<{ shared: boolean } | undefined> {
     const { heartbeat: sql, instanceId } = this.deps
     const held = Math.max(0, this.until - now)
-    const [row] = await sql<{ shared: boolean }[]>`
+    const rows = await sql<({ shared: boolean } & (Sign | Record<keyof Sign, null>))[]>`
       with others as (
-        select exists (select from instances where instance_id <> ${instanceId} and lease_until > now()) as shared
+        select instance_id, beats, lease_ms from instances where instance_id <> ${instanceId}
+      ), own as (
+        update instances set seen_at = now(), applied = ${this.applied}, beats = instances.beats + 1,
+          lease_ms = ceil(greatest(${held}::float8,
+            case when shared then ${this.times.sharedLeaseMs}::float8 else ${this.times.aloneLeaseMs} end))
+        from (select exists (select from others where not ${isGone(sql, 'others', this.gone())}) as shared) as s
+        where instance_id = ${instanceId} returning shared
       )
-      update instances set seen_at = now(), applied = ${this.applied}, lease_until = now() + interval '1 millisecond'
-        * greatest(${held}::float8, case when shared then ${this.times.sharedLeaseMs}::float8 else ${this.times.aloneLeaseMs} end)
-      from others where instance_id = ${instanceId} returning shared`
-    return row
+      select shared, o.instance_id as "instanceId", o.beats, o.lease_ms as "leaseMs" from own left join others o on true`
+    this.others.look(rows.filter((row) => row.instanceId !== null))
+    return rows[0]
   }
 
   private async register(): Promise<void> {
     const { heartbeat: sql, instanceId, exclusive } = this.deps
-    await sql`delete from instances where lease_until < now() - ${FORGET_INSTANCES_AFTER}::interval`
     const [row] = await sql<{ applied: number }[]>`
-      insert into instances (instance_id, started_at, seen_at, lease_until, applied)
-      select ${instanceId}, now(), now(), case when ${exclusive}::bool then 'infinity' else now() end,
-        coalesce(max(change_id), 0)
+      insert into instances (instance_id, started_at, seen_at, beats, lease_ms, applied)
+      select ${instanceId}, now(), now(), floor(random() * 1e12), ${exclusive ? null : 0}::bigint, coalesce(max(change_id), 0)
       from credential_changes
       returning applied`
     this.applied = row!.applied

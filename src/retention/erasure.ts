@@ -5,12 +5,13 @@ import { Loops } from '../base/loops.ts'
 import { ColumnarUnavailable } from '../clickhouse/client.ts'
 import type { KeyRing } from '../keys/key-ring.ts'
 import type { TransactionSql } from '../postgres/connect.ts'
+import { isGone } from '../postgres/liveness.ts'
 import { countRows, type EraseActivityDeps, eraseActivity } from './erase-activity.ts'
 import { eraseState, tablesHolding } from './erase-state.ts'
 import type { ErasedWorkspace } from './schema.ts'
 
 interface ErasureDeps extends EraseActivityDeps {
-  readonly ring: Pick<KeyRing, 'change'>
+  readonly ring: Pick<KeyRing, 'change' | 'gone' | 'lookAtOthers'>
   readonly clock: Clock
   readonly log: Log
   /** Supervises erasure together with other loops. */
@@ -121,12 +122,18 @@ async function begin({ ring, clock }: ErasureDeps, workspaceId: string): Promise
 }
 
 /** Waits until the other live processes have erased their journals; in a cluster, the owner of the workspace's partition. */
-async function waitForOtherProcesses({ sql }: ErasureDeps, workspaceId: string, signal: AbortSignal): Promise<void> {
+async function waitForOtherProcesses(
+  { sql, ring }: ErasureDeps,
+  workspaceId: string,
+  signal: AbortSignal,
+): Promise<void> {
   const deadline = performance.now() + OTHERS_PATIENCE_MS
   for (;;) {
+    await ring.lookAtOthers()
     const [{ waiting }] = await sql<[{ waiting: number }]>`
       select count(*) as waiting from erasures e, lateral (
-        select epoch from instances where lease_until > now() and not exists (select from journal_partitions)
+        select epoch from instances i
+        where not ${isGone(sql, 'i', ring.gone())} and not exists (select from journal_partitions)
         union all
         select epoch from journal_partitions p where p.partition = e.partition
       ) as logs

@@ -317,7 +317,7 @@ function guardsDeps(
     ring,
     limiter,
     reader: bodyReader(config),
-    idempotency: new Idempotency({ sql, clock, expiryClock: retentionClock, log, instanceId }),
+    idempotency: new Idempotency({ sql, clock, expiryClock: retentionClock, log, instanceId, gone: () => ring.gone() }),
     operatorToken: config.operatorToken,
     operatorAttempts: new FailureLimit({
       what: 'wrong operator tokens',

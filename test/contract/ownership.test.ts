@@ -2,8 +2,9 @@ import { expect, spyOn, test } from 'bun:test'
 import { createLog } from '../../src/base/log.ts'
 import { type OpenPartition, Ownership } from '../../src/partitions/shared/ownership.ts'
 import { NodeStore, PartitionStore } from '../../src/partitions/shared/tables.ts'
+import { connectPostgres } from '../../src/postgres/connect.ts'
 import { eventually } from '../support/eventually.ts'
-import { freshDatabase } from '../support/postgres.ts'
+import { freshDatabase, movableClock } from '../support/postgres.ts'
 import { atEnd } from '../support/teardown.ts'
 
 /** Who owns which partition, on a real Postgres, without logs. */
@@ -13,14 +14,17 @@ const TIMES = { roundMs: 20, aliveMs: 60_000 }
 const log = createLog('silent')
 
 async function createTables(count: number) {
-  const { sql } = await freshDatabase()
+  const { url } = await freshDatabase()
+  const stepClock = await movableClock(url)
+  const sql = connectPostgres(url, { log, max: 4 })
+  atEnd(() => sql.end({ timeout: 1 }))
   const partitions = new PartitionStore(sql)
   await partitions.create({ count, home: null, epochOf: () => crypto.randomUUID(), highestSeq: async () => 0 })
-  return { sql, tables: { nodes: new NodeStore(sql), partitions } }
+  return { sql, stepClock, tables: { nodes: new NodeStore(sql), partitions } }
 }
 
 async function startNodes(count: number) {
-  const { sql, tables } = await createTables(PARTITIONS)
+  const { stepClock, tables } = await createTables(PARTITIONS)
   let isAway = false
   const nodes = await Promise.all(
     Array.from({ length: count }, async (_, index) => {
@@ -44,16 +48,12 @@ async function startNodes(count: number) {
   const setAway = (now: boolean) => {
     isAway = now
   }
-  /** No node has written a heartbeat for that long. */
-  const expire = async () => {
-    await sql`update cluster_nodes set alive_until = now() - interval '1 second'`
-  }
   const rounds = spyOn(tables.nodes, 'all')
   const someRounds = async () => {
     const before = rounds.mock.calls.length
     await eventually(() => rounds.mock.calls.length >= before + 10 * count)
   }
-  return { nodes, generations, aliveCount, setAway, expire, someRounds }
+  return { nodes, generations, aliveCount, setAway, stepClock, someRounds }
 }
 
 /** What `Ownership` uses of a partition. */
@@ -68,16 +68,19 @@ function partitionWithoutLog(id: number): OpenPartition {
 }
 
 test('an outage that all nodes have changes no owner', async () => {
-  const { nodes, generations, aliveCount, setAway, expire, someRounds } = await startNodes(3)
+  const { nodes, generations, aliveCount, setAway, someRounds } = await startNodes(3)
   const now = performance.now.bind(performance)
   let aheadMs = 0
   using _clock = spyOn(performance, 'now').mockImplementation(() => now() + aheadMs)
   await eventually(() => nodes.every(({ ownership }) => ownership.all().length === PARTITIONS / 3))
   const before = await generations()
   setAway(true)
+  // Half of that counts between two looks.
+  for (let i = 0; i < 3; i++) {
+    await someRounds()
+    aheadMs += TIMES.aliveMs
+  }
   await someRounds()
-  await expire()
-  aheadMs += TIMES.aliveMs * 1.1
   expect(await aliveCount()).toBe(0)
   setAway(false)
   await eventually(async () => (await aliveCount()) === 3)
@@ -89,6 +92,18 @@ test('an outage that all nodes have changes no owner', async () => {
   await someRounds()
   expect(await generations()).toEqual(before)
   expect(nodes.map(({ ownership }) => ownership.all().length)).toEqual([2, 2, 2])
+})
+
+test("a step of the database's clock changes no owner", async () => {
+  const { nodes, generations, aliveCount, stepClock, someRounds } = await startNodes(3)
+  await eventually(() => nodes.every(({ ownership }) => ownership.all().length === PARTITIONS / 3))
+  const before = await generations()
+  for (let step = 0; step < 5; step++) {
+    await stepClock(3_600_000)
+    expect(await aliveCount()).toBe(3)
+    await someRounds()
+  }
+  expect(await generations()).toEqual(before)
 })
 
 test('a partition that could not be released, or was lost while it was being opened, is claimed again', async () => {

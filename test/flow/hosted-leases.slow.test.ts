@@ -14,7 +14,7 @@ import { newTenant } from '../support/feeds.ts'
 import { untilStatus } from '../support/hosted.ts'
 import { type Backends, callTurn, startBackends } from '../support/hosted-rig.ts'
 import { stepOf, type Turn } from '../support/model-server.ts'
-import { freshDatabase } from '../support/postgres.ts'
+import { freshDatabase, movableClock } from '../support/postgres.ts'
 import { OPERATOR_TOKEN, spawnService, startTestService, type TestService } from '../support/service.ts'
 import { atEnd } from '../support/teardown.ts'
 
@@ -238,6 +238,26 @@ describe('two processes', () => {
     await second.stop()
   })
 
+  test("a run stays with its process when the database's clock steps forward", async () => {
+    const { url } = await freshDatabase()
+    const stepClock = await movableClock(url)
+    const own = { ...stores, DATABASE_URL: url, HOSTED_RUNS_AT_ONCE: '2' }
+    const [first, second] = [await startTestService(own), await startTestService(own)]
+    const agent = await watched(first, [callTurn(['slow', { n: 9 }]), { text: 'done' }])
+    const { data } = await agent.invoke({ background: true, input: { message: 'step' } })
+    await eventually(() => gates.length > 0)
+    // Each lease seems to be over until its next renewal; the second process looks for such runs every three seconds.
+    for (let n = 0; n < 40; n++) {
+      await stepClock(3_600_000)
+      await Bun.sleep(100)
+    }
+    expect(gates).toHaveLength(1)
+    openGates()
+    await untilStatus(second, data.run_id, 'completed')
+    expect(backends.tools.of('slow')).toHaveLength(1)
+    for (const service of [first, second]) await service.stop()
+  })
+
   test('a run is executed by one process only, however many look for runs', async () => {
     const few = { HOSTED_RUNS_AT_ONCE: '2' }
     const first = await inProcess(few)
@@ -345,8 +365,8 @@ describe('a process that was considered dead', () => {
 async function giveToOtherProcess(run: string): Promise<string> {
   const other = crypto.randomUUID()
   await sql`
-    insert into instances (instance_id, started_at, seen_at, lease_until, applied)
-    values (${other}, now(), now(), 'infinity', 1000000)`
+    insert into instances (instance_id, started_at, seen_at, beats, applied)
+    values (${other}, now(), now(), 1, 1000000)`
   await sql`update hosted_runs set owner = ${other} where run_id = ${run}`
   return other
 }

@@ -77,7 +77,7 @@ export async function openGuards(url: string, limits: BodyLimits, options: AuthA
     ring,
     limiter: new RateLimiter({ ...UNLIMITED, ...options.rateLimits }),
     reader: bodyReader({ limits, bodyTimeoutMs: BODY_TIMEOUT_MS, bodyBytesInFlight }),
-    idempotency: new Idempotency({ sql, clock, expiryClock: clock, log, instanceId }),
+    idempotency: new Idempotency({ sql, clock, expiryClock: clock, log, instanceId, gone: () => ring.gone() }),
     operatorToken: 'operatorToken' in options ? options.operatorToken : OPERATOR_TOKEN,
     operatorAttempts: new FailureLimit({ what: 'wrong operator tokens', perMinute: 0, ...options.operatorAttempts }),
     addressOf: (request) => request.headers.get('x-test-address') ?? 'test',

@@ -3,6 +3,7 @@ import { ApiError } from '../../src/base/errors.ts'
 import { createLog } from '../../src/base/log.ts'
 import { Idempotency, sweepIdempotencyKeys } from '../../src/idempotency/store.ts'
 import type { Sql } from '../../src/postgres/connect.ts'
+import type { Sign } from '../../src/postgres/liveness.ts'
 import { eventually } from '../support/eventually.ts'
 import { errorOf, type HttpApp, post, startHttpApp } from '../support/http-app.ts'
 import { freshDatabase } from '../support/postgres.ts'
@@ -37,9 +38,8 @@ beforeEach(() => {
   onThing = (thing) => thing
 })
 
-async function startInstance(leaseUntil = 'infinity'): Promise<HttpApp> {
-  const instanceId = crypto.randomUUID()
-  await register(instanceId, leaseUntil)
+async function startInstance(instanceId: string = crypto.randomUUID()): Promise<HttpApp> {
+  await register(instanceId)
   return startHttpApp({
     idempotency: idempotencyOf(instanceId),
     onThing(thing) {
@@ -49,12 +49,16 @@ async function startInstance(leaseUntil = 'infinity'): Promise<HttpApp> {
   })
 }
 
-async function register(instanceId: string, leaseUntil = 'infinity'): Promise<void> {
-  await sql`insert into instances (instance_id, started_at, seen_at, lease_until, applied)
-    values (${instanceId}, now(), now(), ${leaseUntil}::text::timestamptz, 0)`
+async function register(instanceId: string): Promise<void> {
+  await sql`insert into instances (instance_id, started_at, seen_at, beats, applied)
+    values (${instanceId}, now(), now(), ${BEATS}, 0)`
 }
 
-const idempotencyOf = (instanceId: string) => new Idempotency({ sql, clock, expiryClock: clock, log, instanceId })
+/** Processes that are gone, as another one has noticed. */
+let gone: Sign[] = []
+const BEATS = 1
+const idempotencyOf = (instanceId: string) =>
+  new Idempotency({ sql, clock, expiryClock: clock, log, instanceId, gone: () => gone })
 
 function send(idemKey: string, name: string, { at = app, key = KEY_A, token = 'token-a', path = '/things' } = {}) {
   return post(
@@ -177,12 +181,16 @@ describe('a failed request', () => {
   })
 
   test('whose process died is retried with the same ids once its lease is gone', async () => {
-    const dying = await startInstance('2999-01-01')
+    const dyingId = crypto.randomUUID()
+    const dying = await startInstance(dyingId)
     onThing = () => new Promise(() => {})
     send('died', 'a', { at: dying }).catch(() => {})
     await eventually(() => calls.length === 1)
     expect((await errorOf(await send('died', 'a'))).message).toContain('still running')
-    await sql`delete from instances where lease_until = '2999-01-01'`
+    // It has given a sign of life since it was thought to be gone.
+    gone = [{ instanceId: dyingId, beats: BEATS - 1, leaseMs: 1 }]
+    expect((await errorOf(await send('died', 'a'))).message).toContain('still running')
+    gone = [{ instanceId: dyingId, beats: BEATS, leaseMs: 1 }]
     onThing = (thing) => thing
     expect((await errorOf(await send('died', 'b'))).message).toContain('used for another request')
     const { id } = await dataOf(await send('died', 'a'))

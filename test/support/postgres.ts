@@ -36,6 +36,25 @@ export async function copyDatabase(url: string): Promise<string> {
   return copy.url
 }
 
+/**
+ * Puts a clock that can be moved before that of the database: `now()` of connections that are opened later includes the column
+ * `ahead` of the table `clock`.
+ * @returns a function that moves it by some milliseconds
+ */
+export async function movableClock(url: string): Promise<(byMs: number) => Promise<void>> {
+  const sql = connectPostgres(url, { log, max: 1 })
+  atEnd(() => sql.end({ timeout: 1 }))
+  await sql`create table clock (ahead interval not null)`
+  await sql`insert into clock values ('0')`
+  for (const name of ['now', 'clock_timestamp'])
+    await sql.unsafe(`create function public.${name}() returns timestamptz language sql volatile as
+      'select pg_catalog.${name}() + ahead from public.clock'`)
+  await sql.unsafe(`alter database ${new URL(url).pathname.slice(1)} set search_path = public, pg_catalog`)
+  return async (byMs) => {
+    await sql`update clock set ahead = ahead + ${byMs} * interval '1 millisecond'`
+  }
+}
+
 interface Server {
   readonly url: string
   readonly sql: Sql

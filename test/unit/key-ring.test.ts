@@ -285,7 +285,7 @@ describe('lease', () => {
     const instanceId = crypto.randomUUID()
     const lease = new CredentialLease({ heartbeat, log, instanceId, exclusive: false, isNode: true }, () => {})
     await lease.start()
-    const [row] = await sql`select extract(epoch from lease_until - seen_at)::float8 as seconds from instances`
+    const [row] = await sql`select lease_ms / 1000.0::float8 as seconds from instances`
     expect(row!.seconds).toBeLessThan(2)
     await lease.stop()
     await heartbeat.end()
@@ -301,15 +301,15 @@ describe('lease', () => {
     await lease.start()
     const leaseSeconds = async () => {
       const [row] = await sql`
-        select extract(epoch from lease_until - seen_at)::int as seconds, seen_at from instances
+        select lease_ms / 1000.0::float8 as seconds, seen_at from instances
         where instance_id = ${instanceId}`
       return { seconds: row!.seconds as number, at: (row!.seen_at as Date).getTime() }
     }
     const alone = await leaseSeconds()
     expect(alone.seconds).toBe(60)
     await sql`
-      insert into instances (instance_id, started_at, seen_at, lease_until, applied)
-      values (${crypto.randomUUID()}, now(), now(), now() + interval '1 minute', 0)`
+      insert into instances (instance_id, started_at, seen_at, beats, lease_ms, applied)
+      values (${crypto.randomUUID()}, now(), now(), 1, 60_000, 0)`
     proxy.hold()
     const renewal = lease.renew()
     const written = await eventually(async () => {

@@ -49,7 +49,7 @@ export interface HostedContext {
   readonly config: HostedConfig
   /** This process, in the table `instances`. */
   readonly owner: string
-  readonly ring: Pick<KeyRing, 'authenticateFeed'>
+  readonly ring: Pick<KeyRing, 'authenticateFeed' | 'gone'>
   readonly connections: Connections
   /** How long a client may read nothing before it is cut off. */
   readonly slowConsumerMs: number

@@ -1,5 +1,6 @@
 import type { RunIdentity } from '../../base/ids.ts'
 import { inTransaction, type Sql } from '../../postgres/connect.ts'
+import { isGone, type Sign } from '../../postgres/liveness.ts'
 import { RUN_ROW_COLUMNS } from '../../runs/rows.ts'
 import { NEXT as NEXT_STATUSES } from '../../runs/state.ts'
 import { nextPhase, statesBefore } from '../run/state.ts'
@@ -90,14 +91,17 @@ export async function claimQueued(
   })
 }
 
-/** Claims runs whose process is gone; those of suspended workspaces wait until the workspace is active again. */
-export async function claimOrphans(sql: Sql, owner: string, limit: number): Promise<Claimed[]> {
+/**
+ * Claims runs whose process is gone; those of suspended workspaces wait until the workspace is active again.
+ * @param gone processes in `instances` that are
+ */
+export async function claimOrphans(sql: Sql, owner: string, gone: readonly Sign[], limit: number): Promise<Claimed[]> {
   return sql<Claimed[]>`
     update hosted_runs h set owner = ${owner}
     where (h.workspace_id, h.run_id) in (
       select o.workspace_id, o.run_id from hosted_runs o join workspaces w on w.workspace_id = o.workspace_id
       where ${phaseIs(sql, 'executing')} and o.owner <> ${owner} and w.status = 'active'
-        and not exists (select from instances i where i.instance_id = o.owner and i.lease_until > now())
+        and not exists (select from instances i where i.instance_id = o.owner and not ${isGone(sql, 'i', gone)})
       limit ${limit} for update of o skip locked
     )
     returning h.run_id as "runId", h.workspace_id as "workspaceId", h.agent_id as "agentId", false as "isFirst",

@@ -278,7 +278,8 @@ export class Scheduler implements LiveOutputs {
     if (this.isStopping) return
     await this.compare()
     if (this.polls++ % ORPHANS_EVERY !== 0) return
-    const orphans = await claimOrphans(this.context.patrol, this.context.owner, ORPHANS_MAX)
+    const { patrol, owner, ring } = this.context
+    const orphans = await claimOrphans(patrol, owner, ring.gone(), ORPHANS_MAX)
     if (orphans.length > 0)
       this.context.log.info('taking over hosted runs of a process that is gone', { runs: orphans.length })
     await this.executeUnattended(orphans)

@@ -162,7 +162,7 @@ export class Ownership {
     const { fair, surplus } = this.share()
     const wanted = fair - this.held.size
     if (wanted > 0 && !this.isDraining && performance.now() >= this.claimAfterMs) {
-      const claimed = await tables.partitions.claim(node.instanceId, wanted, [...this.held.keys()])
+      const claimed = await tables.partitions.claim(node.instanceId, wanted, tables.nodes.gone(), [...this.held.keys()])
       for (const row of claimed) {
         assert(!this.held.has(row.partition), `partition ${row.partition} is held once`)
         this.begin(this.take(row))

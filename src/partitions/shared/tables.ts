@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { StartError } from '../../base/start-error.ts'
 import type { Epoch, Gap } from '../../journal/journal.ts'
 import { inTransaction, type Sql, type TransactionSql } from '../../postgres/connect.ts'
+import { isGone, Liveness, type Sign } from '../../postgres/liveness.ts'
 import type { SinkPosition } from '../../sink/position.ts'
 
 interface NewPartitions {
@@ -104,15 +105,16 @@ export class PartitionStore {
 
   /**
    * Claims up to `count` partitions that have no live owner, or that `owner` itself failed to release.
+   * @param gone nodes that are dead
    * @param held partitions that `owner` holds, or has lost and is still closing
    * @returns those claimed
    */
-  async claim(owner: string, count: number, held: readonly number[]): Promise<ClaimedRow[]> {
+  async claim(owner: string, count: number, gone: readonly Sign[], held: readonly number[]): Promise<ClaimedRow[]> {
     const rows = await this.sql<StoredRow[]>`
       with free as (
         select p.partition from journal_partitions p
         where not p.partition = any(${held as number[]}::int[]) and (p.owner = ${owner} or not exists (
-          select from cluster_nodes n where n.instance_id = p.owner and n.alive_until > now()))
+          select from cluster_nodes n where n.instance_id = p.owner and not ${isGone(this.sql, 'n', gone)}))
         order by p.partition limit ${count} for update skip locked
       )
       update journal_partitions p set owner = ${owner}, generation = generation + 1
@@ -202,17 +204,26 @@ export interface NodeRow {
 /** What a node writes about itself. */
 export type OwnNode = Pick<NodeRow, 'instanceId' | 'url' | 'version'>
 
-const FORGET_AFTER = '1 day'
+const FORGET_MS = 86_400_000
 
-/** The table `cluster_nodes`. */
+/** The table `cluster_nodes`, as this process has seen it. */
 export class NodeStore {
+  private readonly liveness = new Liveness()
+
   constructor(private readonly sql: Sql) {}
 
   /** All nodes that are registered, dead ones included, oldest first. */
   async all(): Promise<NodeRow[]> {
-    return this.sql<NodeRow[]>`
-      select instance_id as "instanceId", url, version, started_at as "startedAt", alive_until > now() as "isAlive"
+    const rows = await this.sql<(Omit<NodeRow, 'isAlive'> & Sign)[]>`
+      select instance_id as "instanceId", url, version, started_at as "startedAt", beats, lease_ms as "leaseMs"
       from cluster_nodes order by started_at, instance_id`
+    this.liveness.look(rows)
+    return rows.map((row) => ({ ...row, isAlive: !this.liveness.isGone(row.instanceId) }))
+  }
+
+  /** The nodes that are dead, as of the last call of {@link all}. */
+  gone(): readonly Sign[] {
+    return this.liveness.gone()
   }
 
   /** Records that a node is alive for another `aliveMs`, and registers it first if necessary. */
@@ -247,14 +258,15 @@ export class NodeStore {
   async remove(instanceId: string): Promise<void> {
     await this.sql`
       delete from cluster_nodes
-      where instance_id = ${instanceId} or alive_until < now() - ${FORGET_AFTER}::interval`
+      where instance_id = ${instanceId} or ${isGone(this.sql, 'cluster_nodes', this.liveness.gone(FORGET_MS))}`
   }
 }
 
 async function beat(sql: Sql | TransactionSql, node: OwnNode, aliveMs: number): Promise<void> {
   const { instanceId, url, version } = node
   await sql`
-    insert into cluster_nodes (instance_id, url, version, started_at, alive_until)
-    values (${instanceId}, ${url}, ${version}, now(), now() + ${aliveMs} * interval '1 millisecond')
-    on conflict (instance_id) do update set url = excluded.url, alive_until = excluded.alive_until`
+    insert into cluster_nodes (instance_id, url, version, started_at, beats, lease_ms)
+    values (${instanceId}, ${url}, ${version}, now(), floor(random() * 1e12), ${aliveMs})
+    on conflict (instance_id) do update set url = excluded.url, beats = cluster_nodes.beats + 1,
+      lease_ms = excluded.lease_ms`
 }
