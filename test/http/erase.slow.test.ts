@@ -196,6 +196,9 @@ describe('erasing a workspace', () => {
       select gen_random_uuid(), workspace_id, '', query_id, '{}', 60, '{}', 0, 0, 'ok', 'last', '{}', false, '{}', '[]', 0,
         now(), now()
       from saved_queries where workspace_id = ${doomed.workspaceId}`
+    await stores.sql`
+      insert into outbox_set_aside (outbox_id, entry_id, workspace_id, kind, body)
+      values (1, gen_random_uuid(), ${doomed.workspaceId}, 'run', '{}')`
     await stores.sql`insert into retention_floors (epoch, workspace_id, seq) values ('e', ${doomed.workspaceId}, 1)`
     for (const table of ['deliveries', 'alert_states', 'score_changes'])
       await stores.columnar.command(`insert into ${table} (workspace_id, seq) values ({id:UUID}, 1)`, {
