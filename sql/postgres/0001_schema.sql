@@ -592,6 +592,16 @@ create table outbox_set_aside (
   body         json not null
 );
 
+-- Recounts of the usage of a workspace's runs. The runs from the newest down to the one named here are done.
+create table recounts (
+  workspace_id     uuid primary key,
+  recount_id       uuid not null,
+  requested_at     timestamptz(3) not null,
+  after_created_at timestamptz(3),
+  after_run_id     uuid,
+  done_at          timestamptz(3)
+);
+
 -- The position of each consumer of a journal, committed together with what it wrote here.
 create table journal_consumers (
   epoch    text not null,

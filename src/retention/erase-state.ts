@@ -33,6 +33,7 @@ const TABLES: readonly { readonly table: string; readonly counted?: string }[] =
   { table: 'outbox' },
   { table: 'outbox_set_aside' },
   { table: 'retention_floors' },
+  { table: 'recounts' },
 ]
 
 /**

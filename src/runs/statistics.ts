@@ -29,7 +29,8 @@ interface RunStatisticsDeps {
   readonly intervalMs?: number
 }
 
-const CONSUMER = 'run-statistics'
+/** The name of its position in `journal_consumers`. */
+export const CONSUMER = 'run-statistics'
 const INTERVAL_MS = 500
 /** Frames are read after this time, while they are still in memory; reading them from disk costs far more. */
 const GATHER_MS = 50

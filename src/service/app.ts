@@ -66,6 +66,7 @@ import type { RetentionClock } from '../retention/retention-clock.ts'
 import { erasureRoutes } from '../retention/routes.ts'
 import type { RunDirectory } from '../runs/directory.ts'
 import { EventReader } from '../runs/events.ts'
+import { requestRecount } from '../runs/recount.ts'
 import { runRoutes } from '../runs/routes.ts'
 import { RunSearch } from '../runs/search/run-search.ts'
 import { RunStore, type RunStoreDeps } from '../runs/store.ts'
@@ -146,10 +147,7 @@ export function createApp(components: Components) {
   const ingest = createEventIngest({ runs: directory, partitions, limits, takeBudget, onAccepted })
   const scores = new Scores({ runs: directory, partitions, limits, slice, takeBudget, onAccepted: metrics.scoresTaken })
   const scoreReader = new ScoreReader({ columnar, partitions, runs: directory })
-  const live = {
-    ...{ partitions, feeds, connections, runs, slowConsumerMs, heartbeatMs },
-    takeBudget: takeRead,
-  }
+  const live = { partitions, feeds, connections, runs, slowConsumerMs, heartbeatMs, takeBudget: takeRead }
   const signIn = signInDeps(components)
   const checked = guardsDeps(components, limiter, signIn?.cookies)
   const { reader, idempotency, addressOf } = checked
@@ -189,7 +187,14 @@ export function createApp(components: Components) {
     .use(hostedSessionRoutes({ guards, sessions: hosted.sessions }))
     .use(secretRoutes({ guards, secrets }))
     .use(workspaceRoutes({ guards, workspaces, keys }))
-    .use(ownWorkspaceRoutes({ guards, workspaces, eventRetentionDays: config.eventRetentionDays }))
+    .use(
+      ownWorkspaceRoutes({
+        guards,
+        workspaces,
+        eventRetentionDays: config.eventRetentionDays,
+        recount: (caller) => requestRecount(sql, caller),
+      }),
+    )
     .use(erasureRoutes({ guards, erasure }))
     .use(sqlRoutes(components, guards, reader))
     .use(mcpRoutes({ guards, reader, ...mcpDeps({ ...components, runs, search, limiter, slice }) }))

@@ -1,7 +1,7 @@
 import { Elysia } from 'elysia'
 import { PageQuery } from '../http/schema.ts'
 import type { Guards } from '../keys/guards.ts'
-import { CreateAgentKey, NewKey } from '../keys/schema.ts'
+import { type Caller, CreateAgentKey, NewKey } from '../keys/schema.ts'
 import { SECURITY } from '../keys/security.ts'
 import type { KeyStore } from '../keys/store.ts'
 import {
@@ -9,6 +9,7 @@ import {
   EditWorkspace,
   NewWorkspace,
   OwnWorkspace,
+  RecountBegun,
   WorkspacePage,
   WorkspaceParams,
   WorkspaceRecord,
@@ -26,10 +27,12 @@ interface OwnWorkspaceDeps {
   readonly workspaces: WorkspaceStore
   /** Days that the service keeps events of any workspace; undefined: without end. */
   readonly eventRetentionDays: number | undefined
+  /** Begins to count the usage of the workspace's runs again. @throws ApiError CONFLICT */
+  readonly recount: (caller: Caller) => Promise<RecountBegun>
 }
 
 /** The workspace of the caller's key. */
-export function ownWorkspaceRoutes({ guards, workspaces, eventRetentionDays }: OwnWorkspaceDeps) {
+export function ownWorkspaceRoutes({ guards, workspaces, eventRetentionDays, recount }: OwnWorkspaceDeps) {
   return new Elysia({ prefix: '/api/v1/workspace', detail: { tags: ['Workspace'], security: SECURITY.workspaceKey } })
     .use(guards.workspaceKey('reads'))
     .get('', ({ caller }) => workspaces.own(caller, eventRetentionDays), {
@@ -40,6 +43,26 @@ export function ownWorkspaceRoutes({ guards, workspaces, eventRetentionDays }: O
         description: 'Its id and name, and how long its events are kept. Only the operator can change them.',
       },
     })
+    .post(
+      '/recount',
+      async ({ caller, set }) => {
+        const begun = await recount(caller)
+        set.status = 202
+        return begun
+      },
+      {
+        response: { 202: RecountBegun },
+        detail: {
+          operationId: 'recountUsage',
+          summary: 'Count the usage of all runs again',
+          description:
+            'In the background, from the stored events of the external runs, by the names and prices that this version ' +
+            'knows. Runs whose events have expired, and usage reported with the end of a run, stay as they are. One at a ' +
+            'time: CONFLICT while another is running.',
+          errors: ['CONFLICT'],
+        },
+      },
+    )
 }
 
 /** Workspaces, for the operator's token (docs/specification.md#workspaces). */

@@ -1,7 +1,7 @@
 import { t } from 'elysia'
 import { RETENTION_DAYS_MAX } from '../base/limits.ts'
 import type { RowOf } from '../base/timestamp.ts'
-import { Body, Described, Int, Named, Nullable, OneOf, Page, Text, Timestamp, Uuid } from '../http/schema.ts'
+import { Body, Count, Described, Int, Named, Nullable, OneOf, Page, Text, Timestamp, Uuid } from '../http/schema.ts'
 
 /** The wire format of workspaces, which are the tenants (docs/specification.md#workspaces). */
 
@@ -50,6 +50,12 @@ const workspaceFields = {
 
 export const WorkspaceRecord = Named('Workspace', t.Object(workspaceFields, { description: 'A tenant.' }))
 export type WorkspaceRecord = typeof WorkspaceRecord.static
+
+export const RecountBegun = Named(
+  'RecountBegun',
+  t.Object({ runs: Count('Runs whose usage is counted again.') }, { description: 'What is counted again.' }),
+)
+export type RecountBegun = typeof RecountBegun.static
 
 /** A workspace as its own keys see it. */
 export const OwnWorkspace = Named(

@@ -107,7 +107,14 @@ export async function authApp(options: AuthAppOptions = {}) {
     .use(agentRoutes({ guards, agents: new AgentStore({ sql, ring, clock }) }))
     .use(agentVersionRoutes({ guards, versions: new AgentVersions({ sql, clock }) }))
     .use(workspaceRoutes({ guards, workspaces, keys }))
-    .use(ownWorkspaceRoutes({ guards, workspaces, eventRetentionDays: EVENT_RETENTION_DAYS }))
+    .use(
+      ownWorkspaceRoutes({
+        guards,
+        workspaces,
+        eventRetentionDays: EVENT_RETENTION_DAYS,
+        recount: async () => ({ runs: 0 }),
+      }),
+    )
     // Stand-ins for routes of other modules behind the same guards.
     .use((root) =>
       root.group('/ingest', (group) =>

@@ -271,7 +271,7 @@ describe('figures of model and tool calls', () => {
 describe('the health of the service', () => {
   const at = (end: number, loaded: number, epoch = 'a') => ({
     partitions: [{ partition: 0, generation: 1, epoch, end_seq: end, loaded_seq: loaded }],
-    consumers: { sink: { lag: end - loaded } },
+    consumers: { sink: { lag: end - loaded, set_aside: 0 } },
   })
 
   test('a backlog matters when it is old, not when it is large', () => {
@@ -287,7 +287,7 @@ describe('the health of the service', () => {
   })
 
   test('without journal a backlog is unknown, which says nothing', () => {
-    expect(new Backlog().seconds({ partitions: [], consumers: { outbox: { lag: null } } }, 0)).toBe(0)
+    expect(new Backlog().seconds({ partitions: [], consumers: { outbox: { lag: null, set_aside: 0 } } }, 0)).toBe(0)
   })
 })
 

@@ -153,6 +153,10 @@ const STORIES: Readonly<Record<string, Story>> = {
     await call(side, 'revokeSignIn', { path: [sign_ins[0].sign_in_id], body: {} })
     await call(side, 'editPerson', { path, body: { status: 'active' } })
   },
+  async recounts(side, play) {
+    // One at a time.
+    if (play === 0) await call(side, 'recountUsage')
+  },
   async agents(side) {
     const { agent_id } = await call(side, 'createAgent', {
       body: { name: side.mark, metadata: { [side.mark]: side.mark } },

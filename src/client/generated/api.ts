@@ -1229,6 +1229,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/workspace/recount": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Count the usage of all runs again
+         * @description In the background, from the stored events of the external runs, by the names and prices that this version knows. Runs whose events have expired, and usage reported with the end of a run, stay as they are. One at a time: CONFLICT while another is running.
+         */
+        post: operations["recountUsage"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/query": {
         parameters: {
             query?: never;
@@ -4550,6 +4570,8 @@ export interface components {
                 [key: string]: {
                     /** @description Rows. */
                     lag: number | null;
+                    /** @description Rows that it has left out since the process started, because it can never process them; the log names them. */
+                    set_aside: number;
                 };
             };
             /** @description Stores that were found to have gone back to an earlier state since the service started. */
@@ -4565,6 +4587,11 @@ export interface components {
                 /** @description What was lost, and what the service does about it. */
                 detail: string;
             }[];
+        };
+        /** @description What is counted again. */
+        RecountBegun: {
+            /** @description Runs whose usage is counted again. */
+            runs: number;
         };
         RecoverWebhook: {
             /**
@@ -9261,6 +9288,44 @@ export interface operations {
             };
             401: components["responses"]["UNAUTHENTICATED"];
             403: components["responses"]["FORBIDDEN"];
+            429: components["responses"]["RATE_LIMITED"];
+            500: components["responses"]["INTERNAL"];
+            503: components["responses"]["UNAVAILABLE"];
+        };
+    };
+    recountUsage: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A repeated call with the same key gets the answer of the first one, for 24 hours. */
+                "Idempotency-Key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description What is counted again. */
+            202: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Idempotent-Replayed": components["headers"]["Idempotent-Replayed"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["RecountBegun"];
+                        /** @description Null: the call succeeded. */
+                        error: null;
+                    };
+                };
+            };
+            400: components["responses"]["VALIDATION_ERROR"];
+            401: components["responses"]["UNAUTHENTICATED"];
+            403: components["responses"]["FORBIDDEN"];
+            409: components["responses"]["CONFLICT"];
             429: components["responses"]["RATE_LIMITED"];
             500: components["responses"]["INTERNAL"];
             503: components["responses"]["UNAVAILABLE"];

@@ -7,6 +7,7 @@ import { createHistory, withGaps } from '../../live/history.ts'
 import { Hub } from '../../live/hub.ts'
 import type { SourceLifetime } from '../../partitions/partition.ts'
 import { type RetentionFloors, withinRetention } from '../../retention/retention-floors.ts'
+import { startRecounts } from '../../runs/recount.ts'
 import { startRunStatistics } from '../../runs/statistics.ts'
 import { startUsageChanges } from '../../runs/usage-changes.ts'
 import { ScoreIndex } from '../../scores/score-index.ts'
@@ -62,6 +63,7 @@ export async function openPartition<Log extends PartitionLog, Claimed extends An
   const prices = createPrices(config.hosted.modelPrices)
   const statistics = await startRunStatistics({ sql, journal, log, loops, prices, setAside, onUsage })
   opened.defer(() => statistics.stop())
+  opened.defer(startRecounts({ sql, columnar, loading: sink, partition: id, prices, log, loops, onUsage }))
   const stored = { loading: sink, client: columnar, columnarMark }
   const ids = new EventIdIndex(createEventIdSource(stored))
   const scoreIds = new ScoreIndex(createScoreSource(stored))
