@@ -140,6 +140,7 @@ export function createApp(components: Components) {
   const tasks = new TaskStore({ sql, clock, limits, directory, telemetry, onChange })
   const agents = new AgentStore({ sql, ring, clock })
   const keys = new KeyStore({ sql, ring, clock })
+  const recount = (caller: Caller) => requestRecount(sql, caller)
   const workspaces = new WorkspaceStore({ sql, ring, clock })
   const takeBudget = (caller: Caller, events: number) => limiter.take(caller.keyId, 'events', events)
   const takeRead = (caller: Caller) => limiter.take(caller.keyId, 'reads', 1)
@@ -187,14 +188,7 @@ export function createApp(components: Components) {
     .use(hostedSessionRoutes({ guards, sessions: hosted.sessions }))
     .use(secretRoutes({ guards, secrets }))
     .use(workspaceRoutes({ guards, workspaces, keys }))
-    .use(
-      ownWorkspaceRoutes({
-        guards,
-        workspaces,
-        eventRetentionDays: config.eventRetentionDays,
-        recount: (caller) => requestRecount(sql, caller),
-      }),
-    )
+    .use(ownWorkspaceRoutes({ guards, workspaces, eventRetentionDays: config.eventRetentionDays, recount }))
     .use(erasureRoutes({ guards, erasure }))
     .use(sqlRoutes(components, guards, reader))
     .use(mcpRoutes({ guards, reader, ...mcpDeps({ ...components, runs, search, limiter, slice }) }))
