@@ -236,11 +236,17 @@ create table webhooks (
   updated_at      timestamptz(3) not null,
   -- The end of the journal when it was created: where polling begins.
   created_cursor  text not null,
+  -- The version that has the current filter, and the end of the journal then: a process that still delivers by an earlier
+  -- filter does not move the position beyond it.
+  filter_version  integer not null default 1,
+  filter_from     bigint not null default 0,
   -- Belong to the process that delivers.
   epoch           text not null,
   position        bigint not null,
   is_behind       boolean not null default false,
   failing_since   timestamptz(3),
+  -- The time over which attempts have failed since then: what lies between two of them counts up to a limit.
+  failing_ms      bigint not null default 0,
   succeeded_at    timestamptz(3),
   failed_at       timestamptz(3),
   -- A second position, which delivers an earlier part of the log again.

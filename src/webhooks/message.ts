@@ -18,6 +18,8 @@ export interface Message {
   readonly timestamp: string
   /** JSON of at most {@link BODY_BYTES_MAX} bytes. */
   readonly body: string
+  /** Why it cannot be sent: it is given up at once. */
+  readonly problem?: string
 }
 
 /** What the record of a run says once it has ended and its events are counted, as JSON. */
@@ -37,6 +39,8 @@ interface Batch {
   readonly activities: readonly Activity[]
   /** Of the runs that {@link endedRuns} names, by run_id. */
   readonly details: ReadonlyMap<string, RunDetails>
+  /** No message can be made of an activity. */
+  readonly onBroken?: (seq: number, error: unknown) => void
 }
 
 /** Most bytes of a body: what receivers commonly accept. */
@@ -54,32 +58,47 @@ export function isEnd({ endsRun, isRecount }: Activity): boolean {
 
 /** The runs that these activities end. */
 export function endedRuns(activities: readonly Activity[]): string[] {
-  const ended = activities.filter(isEnd).map((activity) => headOf(activity).run_id)
+  const ended = activities.filter(isEnd).map(runOf)
   return [...new Set(ended.filter((runId) => runId !== null))]
+}
+
+function runOf(activity: Activity): string | null {
+  try {
+    return headOf(activity).run_id
+  } catch {
+    // It becomes no message.
+    return null
+  }
 }
 
 /**
  * The messages of activities that match the filter of an endpoint, in order. Rows that only repeat a run with newer counts
- * have none; neither do alerts that do not name the endpoint.
+ * have none; neither do alerts that do not name the endpoint. One that cannot be made has a `problem`: the same data would
+ * fail again, and what follows does not wait for it.
  * @param publicUrl the origin of the service in links; undefined: links are paths
  */
 export function messagesOf(
   webhook: Pick<StoredWebhook, 'webhook_id' | 'format'>,
-  { epoch, activities, details }: Batch,
+  { epoch, activities, details, onBroken }: Batch,
   publicUrl: string | undefined,
 ): Message[] {
   const messages: Message[] = []
   for (const activity of activities) {
     if (activity.isRecount) continue
-    const subject = subjectOf(activity)
-    const { type, seq, head } = subject
-    if (head.run_id === null && !isNotified(subject, webhook.webhook_id)) continue
-    complete(subject, activity.endsRun ? details.get(head.run_id ?? '') : undefined)
-    messages.push({
-      deliveryId: deliveryIdOf({ webhookId: webhook.webhook_id, epoch, seq }),
-      ...{ type, seq, runId: head.run_id, timestamp: head.received_at },
-      body: (webhook.format === 'slack' ? slackBody : standardBody)(subject, publicUrl),
-    })
+    const deliveryId = deliveryIdOf({ webhookId: webhook.webhook_id, epoch, seq: activity.seq })
+    try {
+      const subject = subjectOf(activity)
+      const { type, seq, head } = subject
+      if (head.run_id === null && !isNotified(subject, webhook.webhook_id)) continue
+      complete(subject, activity.endsRun ? details.get(head.run_id ?? '') : undefined)
+      const body = (webhook.format === 'slack' ? slackBody : standardBody)(subject, publicUrl)
+      messages.push({ deliveryId, type, seq, runId: head.run_id, timestamp: head.received_at, body })
+    } catch (error) {
+      onBroken?.(activity.seq, error)
+      const { seq, kind: type } = activity
+      const problem = 'no message can be made of this activity'
+      messages.push({ deliveryId, type, seq, runId: null, timestamp: '', body: '', problem })
+    }
   }
   return messages
 }

@@ -57,7 +57,8 @@ export class Polls {
       })
       const counted = await this.untilCounted(caller, epoch, found, signal)
       const details = await detailsOf(this.deps.sql, workspaceId, endedRuns(counted.items))
-      const messages = messagesOf(webhook, { epoch, activities: counted.items, details }, this.deps.publicUrl)
+      const all = messagesOf(webhook, { epoch, activities: counted.items, details }, this.deps.publicUrl)
+      const messages = all.filter(({ problem }) => problem === undefined)
       const { fitting, throughSeq, isDone } = fit(messages, counted)
       return {
         data: fitting.map(({ body }) => new RawJson(body)),

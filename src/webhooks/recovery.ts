@@ -41,12 +41,22 @@ export class Recoveries {
     const { epoch, endSeq } = source.journal
     const from = startOf(source, caller.workspaceId, after ?? '0', 'after').afterSeq
     const position = since === undefined ? from : Math.max(from, await this.before(caller, source, since))
+    // What waits for its retry, or behind one of its run that does, is due now.
     const found = await this.deps.sql`
-      update webhooks w set recover_position = ${position},
-        recover_until = greatest(w.position, least(w.position + ${RECENT_MAX}::bigint, ${endSeq}::bigint))
-      where workspace_id = ${caller.workspaceId} and webhook_id = ${webhook.webhook_id} and epoch = ${epoch}
-        and recover_position is null and ${position}::bigint < ${endSeq}::bigint
-      returning webhook_id`
+      with recovered as (
+        update webhooks w set recover_position = ${position},
+          recover_until = greatest(w.position, least(w.position + ${RECENT_MAX}::bigint, ${endSeq}::bigint))
+        where workspace_id = ${caller.workspaceId} and webhook_id = ${webhook.webhook_id} and epoch = ${epoch}
+          and recover_position is null and ${position}::bigint < ${endSeq}::bigint
+        returning webhook_id
+      ), due as (
+        update webhook_retries r set next_at = least(r.next_at, now()) from recovered
+        where r.webhook_id = recovered.webhook_id and r.next_at is not null and exists (
+          select from webhook_retries o
+          where o.webhook_id = r.webhook_id and o.seq > ${position} and (o.seq = r.seq or o.run_id = r.run_id)
+        )
+      )
+      select webhook_id from recovered`
     this.deps.onChange()
     if (found.length > 0 || position >= endSeq) return
     throw webhook.epoch === epoch
@@ -54,14 +64,32 @@ export class Recoveries {
       : new ApiError('UNAVAILABLE', 'the endpoint has not started on the current log yet; try again')
   }
 
-  /** The position before the first activity that was accepted at this time or later. */
+  /**
+   * The position before the first activity that was accepted at this time or later. Times never fall within a log, so the
+   * first change is found in order of positions; of the events, only those before it are looked through.
+   */
   private async before(caller: Caller, { journal }: FeedSource, since: string): Promise<number> {
     const accepted = `workspace_id = {workspace:UUID} and epoch = {epoch:String} and received_at >= fromUnixTimestamp64Milli({since:Int64})`
-    const tables = ['events', 'run_changes', 'task_changes', 'score_changes']
-    const firsts = tables.map((table) => `select minOrNull(seq) as seq from ${table} where ${accepted}`)
     const params = { workspace: caller.workspaceId, epoch: journal.epoch, since: dateOf(since).getTime() }
-    const sql = `select min(seq) as first from (${firsts.join(' union all ')})`
-    const [row] = await queryLoaded<{ first: number | null }>(this.deps, caller, 'past activity', sql, params)
-    return row?.first == null ? journal.endSeq : row.first - 1
+    const read = (sql: string, more: object = {}) =>
+      queryLoaded<First>(this.deps, caller, 'past activity', sql, { ...params, ...more })
+    const columns = 'seq, toUnixTimestamp64Milli(received_at) as ms'
+    const changes = ['run_changes', 'task_changes', 'score_changes'].map(
+      (table) => `select * from (select ${columns} from ${table} where ${accepted} order by seq limit 1)`,
+    )
+    const [change] = await read(`select seq, ms from (${changes.join(' union all ')}) order by seq limit 1`)
+    const isEarlier = change ? 'and seq < {seq:UInt64} and received_at <= fromUnixTimestamp64Milli({ms:Int64})' : ''
+    const [event] = await read(
+      `select min(seq) as seq from events where ${accepted} ${isEarlier} having seq > 0`,
+      change,
+    )
+    const first = event ?? change
+    return first === undefined ? journal.endSeq : first.seq - 1
   }
+}
+
+/** The first activity after a time: its position, and when it was accepted. */
+interface First {
+  readonly seq: number
+  readonly ms?: number
 }

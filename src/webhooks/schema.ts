@@ -290,6 +290,7 @@ export interface StoredWebhook {
   readonly position: number
   readonly is_behind: boolean
   readonly failing_since: Date | null
+  readonly failing_ms: number
   readonly succeeded_at: Date | null
   readonly failed_at: Date | null
   readonly recover_position: number | null

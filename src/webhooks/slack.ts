@@ -14,6 +14,11 @@ const ESCAPES = new Map([
   ['>', '&gt;'],
 ])
 const CONTROL = /[^\P{Cc}\n]/u
+/** Where Slack may find a mention in plain text, as in `@here`; not in an address of e-mail. */
+const MENTION = /(?<![\w.+-])@(?=\w)/g
+const NO_MENTION = '@\u200b'
+const SCHEME = /:\/\//g
+const NO_SCHEME = ':\u200b//'
 
 /** What a message says; texts are not escaped. */
 interface Content {
@@ -45,9 +50,11 @@ export function slackBody(subject: Subject, publicUrl: string | undefined): stri
       link,
     ]
       .filter((text) => text !== '')
-      .map((text) => ({ type: 'section', text: { type: 'mrkdwn', text } })),
+      // Verbatim: Slack makes no links and mentions of what callers wrote.
+      .map((text) => ({ type: 'section', text: { type: 'mrkdwn', text, verbatim: true } })),
   ]
-  return JSON.stringify({ text: escaped(title, LINE_LENGTH_MAX), blocks })
+  const text = escaped(title, LINE_LENGTH_MAX).replace(SCHEME, NO_SCHEME)
+  return JSON.stringify({ text, blocks, parse: 'none', link_names: false, unfurl_links: false, unfurl_media: false })
 }
 
 function contentOf(subject: Subject): Content {
@@ -143,12 +150,12 @@ function words(status: string): string {
 }
 
 /**
- * Text in which `&`, `<` and `>` are no markup, and control characters are spaces. Cut before it is escaped, so that no
+ * Text in which `&`, `<` and `>` are no markup, nobody is mentioned, and control characters are spaces. Cut before it is escaped, so that no
  * escape is cut.
  */
 function escaped(text: string, lengthMax: number): string {
   let escaped = ''
-  for (const character of text) {
+  for (const character of text.slice(0, lengthMax + 1).replace(MENTION, NO_MENTION)) {
     const next = ESCAPES.get(character) ?? (CONTROL.test(character) ? ' ' : character)
     if (escaped.length + next.length >= lengthMax) return `${escaped}…`
     escaped += next

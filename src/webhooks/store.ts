@@ -41,8 +41,8 @@ type CountedWebhook = StoredWebhook & { readonly pending: number }
 export const STORED_WEBHOOK = `
   w.webhook_id, w.workspace_id, w.url, w.description, w.filter, w.format, w.signing, w.ordering, w.status,
   w.disabled_reason, w.secret, w.key_id, w.public_key, w.previous_secrets, w.previous_key_id, w.version,
-  w.created_at, w.updated_at, w.created_cursor, w.epoch, w.position, w.is_behind, w.failing_since, w.succeeded_at,
-  w.failed_at, w.recover_position, w.recover_until`
+  w.created_at, w.updated_at, w.created_cursor, w.epoch, w.position, w.is_behind, w.failing_since, w.failing_ms,
+  w.succeeded_at, w.failed_at, w.recover_position, w.recover_until`
 
 /** Endpoints that activity is sent to (docs/specification.md#webhooks). */
 export class WebhookStore {
@@ -111,7 +111,7 @@ export class WebhookStore {
   /**
    * Changes the given members. For an endpoint that is enabled again or has another URL, the time until it is
    * disabled starts anew.
-   * @throws ApiError NOT_FOUND, VALIDATION_ERROR
+   * @throws ApiError NOT_FOUND, VALIDATION_ERROR; UNAVAILABLE for another filter without the log
    */
   async edit(caller: Caller, webhookId: string, body: EditWebhook): Promise<WebhookRecord> {
     const { sql, clock } = this.deps
@@ -127,8 +127,16 @@ export class WebhookStore {
       ...(status === 'active' && { disabled_reason: null, failing_since: null }),
       updated_at: new Date(clock.now()),
     }
+    // What is accepted from here on is delivered by the new filter, although a process may be past it by the earlier one. In
+    // another epoch the endpoint has yet to begin.
+    const from = filter === undefined ? null : (await this.deps.feeds.of(caller)).journal
     const [row] = await sql<CountedWebhook[]>`
-      update webhooks w set version = version + 1, ${sql(changed as never)}
+      update webhooks w set version = version + 1, ${sql(changed as never)} ${
+        from === null
+          ? sql``
+          : sql`, filter_version = version + 1,
+              filter_from = case when epoch = ${from.epoch} then ${from.endSeq}::bigint else 0 end`
+      }
       where workspace_id = ${caller.workspaceId} and webhook_id = ${webhookId}
       returning ${counted(sql)}`
     if (row === undefined) throw noWebhook()

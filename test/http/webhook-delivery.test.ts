@@ -210,3 +210,23 @@ describe('a receiver', () => {
     await eventually(() => one.receiver.received.some(({ body }) => body.data.run_id === last))
   })
 })
+
+test('an event that is reported right after a filter was widened is delivered, whoever was past it', async () => {
+  const { tenant, agent, receiver, webhookId } = await rig(undefined, { filter: { type: 'a' } })
+  const path = `/api/v1/webhooks/${webhookId}`
+  const run = await agent.start()
+  const got = () => receiver.received.map(({ body }) => body.data.event.payload.n)
+  for (let n = 0; n < 8; n++) {
+    await agent.events(run, [{ type: 'a', payload: { n } }])
+    await eventually(() => got().includes(n))
+    const type = `b${n}`
+    await tenant.api('PATCH', path, { filter: { type: ['a', type] } })
+    await agent.events(run, [{ type, payload: { n: type } }])
+    // Only the new filter lets it through.
+    await eventually(async () => {
+      await agent.events(run, [{ type, payload: { n: `after ${n}` } }])
+      return got().includes(`after ${n}`)
+    })
+    expect(got()).toContain(type)
+  }
+})

@@ -162,6 +162,21 @@ describe('recovery', () => {
     expect((await own.call('GET', '')).data.health.recovering_until).toBeNull()
   })
 
+  test('delivers now what waits for its retry, and what waits behind it', async () => {
+    let isDown = true
+    const own = await rig(startReceiver(() => (isDown ? new Response(null, { status: 500 }) : undefined)))
+    const { first_seq } = await own.report('bad', 'waits')
+    await eventually(async () => (await own.list('status=pending')).some(({ attempt }) => attempt === 2))
+    await eventually(async () => (await own.list('status=pending')).length === 2)
+    // The next attempt is an hour away.
+    isDown = false
+    const epoch = own.receiver.received[0]!.body.cursor.split('.')[0]
+    await own.call('POST', '/recover', { after: `${epoch}.${first_seq}` })
+    await eventually(() => own.received().includes('waits'))
+    expect(own.received().slice(0, 4)).toEqual(['bad', 'bad', 'bad', 'waits'])
+    await eventually(async () => (await own.call('GET', '')).data.health.pending === 0)
+  })
+
   test('takes a time or a cursor, and one at a time', async () => {
     const own = await rig(startReceiver(), { status: 'disabled' })
     await own.report('a')

@@ -121,7 +121,7 @@ export class World {
         onAttempt: () => {},
         onDue: () => {},
       },
-      { failingSince: null, succeededAt: null, failedAt: null, rows: this.rows.values() },
+      { failingSince: null, failingMs: 0, succeededAt: null, failedAt: null, rows: this.rows.values() },
     )
     this.intake = this.open(this.position)
     this.recovering = this.recovery && this.open(this.recovery.position, this.recovery.until)

@@ -205,6 +205,16 @@ describe('a message for Slack', () => {
     ])
   })
 
+  test('mentions nobody, and links to nothing that a caller wrote', () => {
+    const words = '@here @channel @bob see https://evil.example, a@b.example'
+    const { body, content } = slack(task({ name: words, error_message: words }))
+    expect(body).not.toMatch(/(?<!\w)@\w/)
+    expect(body).toContain('a@b.example')
+    expect(content.text).not.toContain('://')
+    for (const { type, text } of content.blocks) if (type === 'section') expect(text.verbatim).toBe(true)
+    expect(content).toMatchObject({ parse: 'none', link_names: false, unfurl_links: false })
+  })
+
   test.each([
     [
       'approval.requested',
@@ -248,6 +258,20 @@ describe('a message for Slack', () => {
       for (const text of texts) expect(text.length).toBeLessThanOrEqual(3_000)
     }
   })
+})
+
+test('an activity that no message can be made of is a message with a problem, and no other is held up', () => {
+  const broken: Activity = { ...event({}), seq: 41, text: '{"cursor"' }
+  const activities = [{ ...broken, kind: 'run' as const, endsRun: true }, event({})]
+  expect(endedRuns(activities)).toEqual([])
+  const seqs: number[] = []
+  const batch = { epoch: 'e-1', activities, details: NO_DETAILS, onBroken: (seq: number) => void seqs.push(seq) }
+  const messages = messagesOf(WEBHOOK, batch, undefined)
+  expect(messages.map(({ seq, problem }) => [seq, problem])).toEqual([
+    [41, 'no message can be made of this activity'],
+    [42, undefined],
+  ])
+  expect(seqs).toEqual([41])
 })
 
 test('a test message says so, in both formats', () => {

@@ -57,16 +57,30 @@ describe('an endpoint', () => {
     retryAfterMs: 0,
   })
 
+  const stored = { failingSince: null, failingMs: 0, succeededAt: null, failedAt: null }
+
   test('is disabled by a failure five days after the first one', () => {
-    const health = new Health({ failingSince: null, succeededAt: null, failedAt: null })
-    health.note(outcome(500), SCHEDULE, 0)
+    const health = new Health(stored)
+    const failDaily = (from: number, to: number) => {
+      for (let day = from; day <= to; day++) health.note(outcome(500), SCHEDULE, day * DAY_MS)
+    }
+    failDaily(0, 4)
     health.note(outcome(500), SCHEDULE, 5 * DAY_MS - 1)
     expect(health.disabledBecause).toBeNull()
     health.note(outcome(200), SCHEDULE, 5 * DAY_MS)
-    health.note(outcome(500), SCHEDULE, 6 * DAY_MS)
+    failDaily(6, 10)
     expect(health.disabledBecause).toBeNull()
-    health.note(outcome(null), SCHEDULE, 11 * DAY_MS)
-    expect(health.disabledBecause).toBe('every attempt since 1970-01-07T00:00:00.000Z has failed')
+    // The next process goes on from what is stored.
+    const next = new Health(health.stored)
+    next.note(outcome(null), SCHEDULE, 11 * DAY_MS)
+    expect(next.disabledBecause).toBe('every attempt since 1970-01-07T00:00:00.000Z has failed')
+  })
+
+  test('is not disabled by a clock that jumps ahead by weeks, or back', () => {
+    const health = new Health(stored)
+    for (const day of [0, 20, 0, 20.1, 0.1]) health.note(outcome(500), SCHEDULE, day * DAY_MS)
+    expect(health.disabledBecause).toBeNull()
+    expect(health.stored.failingSince).toBe(0)
   })
 
   test('has half the attempts under way after 429, 502 and 504, and one more after each full window', () => {

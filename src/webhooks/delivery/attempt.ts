@@ -14,6 +14,8 @@ export interface Outcome {
   readonly response: string | null
   /** The wait that the receiver asked for; 0 for none. */
   readonly retryAfterMs: number
+  /** Nothing was sent, for a reason that says nothing about the receiver. */
+  readonly isOurs?: boolean
 }
 
 interface Post {

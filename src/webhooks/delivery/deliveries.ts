@@ -76,9 +76,13 @@ class Manager {
   private readonly stopping = new AbortController()
   private readonly finished: Promise<void>
   private storedAtMs = 0
+  private readonly intervalMs: number
+  /** Endpoints are being started. */
+  private starting: Promise<void> | undefined
 
   constructor(private readonly deps: DeliveriesDeps) {
     const { sql, log, loops = new Loops(log), metrics, options = {} } = deps
+    this.intervalMs = options.intervalMs ?? INTERVAL_MS
     const { egress, vault, publicUrl, clock, onChange, partitions, feeds } = deps
     const attempts = metrics.counter('webhook_attempts_total', 'Attempts to deliver to webhooks.', ['outcome'])
     const [succeeded, failed] = [attempts.at('succeeded'), attempts.at('failed')]
@@ -108,7 +112,7 @@ class Manager {
       while (!signal.aborted) {
         await this.round()
         loop.succeeded()
-        await this.wakeup.next(options.intervalMs ?? INTERVAL_MS, signal)
+        await this.wakeup.next(this.intervalMs, signal)
         if (!signal.aborted) await Bun.sleep(PAUSE_MS)
       }
     })
@@ -121,6 +125,7 @@ class Manager {
   async stop(): Promise<void> {
     this.stopping.abort()
     await this.finished
+    await this.starting
     await Promise.all(this.changing.values())
     const running = [...this.running.values()]
     this.running.clear()
@@ -137,25 +142,38 @@ class Manager {
     const byId = new Map(active.map((webhook) => [webhook.webhook_id, webhook]))
     for (const each of this.running.values()) {
       const webhook = byId.get(each.webhook.webhook_id)
-      const isCurrent = webhook?.version === each.webhook.version && owned.get(webhook.partition) === each.place.owned
-      if (isCurrent && !each.isBroken) each.tick(webhook)
-      else this.change(each.webhook.webhook_id, () => this.end(each))
+      if (
+        webhook === undefined ||
+        owned.get(webhook.partition) !== each.place.owned ||
+        this.hasToRestart(each, webhook)
+      )
+        this.change(each.webhook.webhook_id, () => this.end(each))
+      else each.tick(webhook)
     }
     const missing = active.filter(({ webhook_id }) => !this.running.has(webhook_id) && !this.changing.has(webhook_id))
-    await this.startAll(missing)
+    // No endpoint waits until another has started.
+    if (missing.length > 0) this.starting ??= this.startAll(missing).finally(() => this.started())
     await this.loadDue(active)
     await this.storeProgress()
     // What could not be stored may belong to endpoints that have ended since, so that no success would follow.
     if (!this.running.values().some(({ endpointState }) => endpointState.isStoring)) this.shared.storing.succeeded()
   }
 
+  /** An endpoint that is edited again and again starts once an interval. */
+  private hasToRestart(running: Running, { version }: ActiveWebhook): boolean {
+    if (running.isBroken) return true
+    return version !== running.webhook.version && performance.now() - running.startedAtMs >= this.intervalMs
+  }
+
+  private started(): void {
+    this.starting = undefined
+    this.wake()
+  }
+
   private async startAll(missing: readonly ActiveWebhook[]): Promise<void> {
     for (let from = 0; from < missing.length && !this.stopping.signal.aborted; from += STARTS_MAX) {
       const some = missing.slice(from, from + STARTS_MAX)
-      const stored = await readWebhooks(
-        this.shared.sql,
-        some.map(({ webhook_id }) => webhook_id),
-      )
+      const stored = await this.stored(some)
       await Promise.all(
         stored.map((webhook) => {
           const { partition } = some.find(({ webhook_id }) => webhook_id === webhook.webhook_id)!
@@ -163,6 +181,14 @@ class Manager {
         }),
       )
     }
+  }
+
+  private stored(some: readonly ActiveWebhook[]): Promise<StoredWebhook[]> {
+    const ids = some.map(({ webhook_id }) => webhook_id)
+    return readWebhooks(this.shared.sql, ids).catch((error) => {
+      this.deps.log.info('webhooks: trying again', { error })
+      return []
+    })
   }
 
   /** Starts or ends an endpoint. What goes wrong is tried again by the next round. */

@@ -227,19 +227,24 @@ export class Endpoint {
     const { slots, workspaceId, clock, schedule, isStrict, random } = this.deps
     this.pace.started(at)
     const { message } = delivery
-    const outcome = await this.attempt(message, at)
+    const { problem } = message
+    const outcome = problem === undefined ? await this.attempt(message, at) : notSent(problem)
     slots.release(workspaceId)
     if (outcome === null) {
       this.pace.cancelled()
       return
     }
     const now = clock.now()
-    this.pace.ended(outcome, now)
-    this.state.note(outcome, schedule, now)
     this.deps.onAttempt(outcome)
+    if (outcome.isOurs) this.pace.cancelled()
+    else {
+      this.pace.ended(outcome, now)
+      this.state.note(outcome, schedule, now)
+    }
     const attempt = delivery.attempts + 1
-    const { retryAfterMs } = outcome
-    const delay = outcome.isSuccess ? null : delayAfter(schedule, { attempt, isStrict, retryAfterMs }, random())
+    const { retryAfterMs, isOurs = false } = outcome
+    const failed = { attempt, isStrict: isStrict && !isOurs, retryAfterMs }
+    const delay = outcome.isSuccess || problem !== undefined ? null : delayAfter(schedule, failed, random())
     this.ended.push({ delivery, message, attempt, outcome, at, nextAt: delay === null ? null : now + delay })
     if (outcome.isSuccess && delivery.intake !== null) {
       this.unsure--
@@ -257,8 +262,7 @@ export class Endpoint {
     } catch (error) {
       if (signal.aborted) return null
       this.deps.log.error('webhooks: an attempt broke', { webhook_id: this.deps.webhookId, error })
-      const response = 'the service could not make the attempt'
-      return { isSuccess: false, httpStatus: null, durationMs: 0, response, retryAfterMs: 0 }
+      return notSent('the service could not make the attempt')
     }
   }
 
@@ -322,4 +326,9 @@ export class Endpoint {
   private removeRow({ seq, runId }: RowKey): void {
     if (this.rows.delete(seq)) this.order.removeRow(this.keyOf(runId))
   }
+}
+
+/** It is not the receiver that has failed. */
+function notSent(response: string): Outcome {
+  return { isSuccess: false, httpStatus: null, durationMs: 0, response, retryAfterMs: 0, isOurs: true }
 }

@@ -5,10 +5,17 @@ import type { Schedule } from './schedule.ts'
 export interface StoredHealth {
   /** The first failure since the last success. */
   readonly failingSince: number | null
+  /** The time over which attempts have failed since then, milliseconds. */
+  readonly failingMs: number
   readonly succeededAt: number | null
   readonly failedAt: number | null
 }
 
+/**
+ * An endpoint is disabled after at least so many failures, spread over the time: what lies between two counts up to a part of
+ * it. So a clock that jumps ahead by days disables none.
+ */
+const PARTS = 5
 /** The receiver wants no more deliveries. */
 const GONE = 410
 
@@ -29,13 +36,17 @@ export class Health {
     now: number,
   ): void {
     if (isSuccess) {
-      this.state = { ...this.state, succeededAt: now, failingSince: null }
+      this.state = { ...this.state, succeededAt: now, failingSince: null, failingMs: 0 }
       return
     }
-    const failingSince = this.state.failingSince ?? now
-    this.state = { ...this.state, failedAt: now, failingSince }
+    const { failingSince, failedAt } = this.state
+    const sinceMs = failingSince === null ? 0 : now - (failedAt ?? failingSince)
+    const failingMs =
+      (failingSince === null ? 0 : this.state.failingMs) + Math.min(Math.max(0, sinceMs), disableAfterMs / PARTS)
+    const since = failingSince ?? now
+    this.state = { ...this.state, failedAt: now, failingSince: since, failingMs }
     if (httpStatus === GONE) this.disabledBecause ??= 'the receiver answered 410 Gone'
-    else if (now - failingSince >= disableAfterMs)
-      this.disabledBecause ??= `every attempt since ${new Date(failingSince).toISOString()} has failed`
+    else if (failingMs >= disableAfterMs)
+      this.disabledBecause ??= `every attempt since ${new Date(since).toISOString()} has failed`
   }
 }

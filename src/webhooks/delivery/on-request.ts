@@ -47,7 +47,8 @@ export class OnRequest {
 
   /**
    * Delivers an activity again.
-   * @throws ApiError NOT_FOUND when the endpoint's filter does not match it or it is no longer available; UNAVAILABLE when this
+   * @throws ApiError NOT_FOUND when the endpoint's filter does not match it or it is no longer available; CONFLICT when no message
+   *   can be made of it; UNAVAILABLE when this
    *   process does not own the partition; RATE_LIMITED
    */
   resend(webhook: StoredWebhook, seq: number): Promise<DeliveryRecord> {
@@ -111,6 +112,7 @@ export class OnRequest {
     const found = await details.read({ owned, workspaceId, runIds: endedRuns(activities) })
     const [message] = messagesOf(webhook, { epoch: source.journal.epoch, activities, details: found }, publicUrl)
     if (message === undefined) throw new ApiError('NOT_FOUND', 'delivery does not exist')
+    if (message.problem !== undefined) throw new ApiError('CONFLICT', message.problem)
     return message
   }
 }

@@ -57,16 +57,20 @@ export async function beginEpoch(
 }
 
 /**
- * Stores how far endpoints have got. A position never decreases, whoever delivered before. A part that is delivered again
+ * Stores how far endpoints have got. A position never decreases, whoever delivered before; by an earlier filter it goes up to
+ * where the current one begins. A part that is delivered again
  * continues where it was, unless somebody has asked for another one meanwhile.
  */
 export async function storeProgress(sql: Sql, all: readonly Progress[]): Promise<void> {
   if (all.length === 0) return
-  const times = (member: keyof StoredHealth) => all.map((each) => isoOrNull(each[member]))
+  const times = (member: 'failingSince' | 'succeededAt' | 'failedAt') => all.map((each) => isoOrNull(each[member]))
   await sql`
     update webhooks w set
-      position = greatest(w.position, p.position), is_behind = p.is_behind > 0,
+      position = greatest(
+        w.position, case when p.version < w.filter_version then least(p.position, w.filter_from) else p.position end),
+      is_behind = p.is_behind > 0,
       failing_since = case when w.version = p.version then p.failing_since else w.failing_since end,
+      failing_ms = case when w.version = p.version then p.failing_ms else w.failing_ms end,
       succeeded_at = greatest(w.succeeded_at, p.succeeded_at), failed_at = greatest(w.failed_at, p.failed_at),
       recover_position = case
         when w.recover_position = p.recover_from and w.recover_until = p.recover_until
@@ -79,11 +83,13 @@ export async function storeProgress(sql: Sql, all: readonly Progress[]): Promise
       ${all.map(({ webhookId }) => webhookId)}::uuid[], ${all.map(({ version }) => version)}::int[],
       ${all.map(({ epoch }) => epoch)}::text[],
       ${all.map(({ position }) => position)}::bigint[], ${all.map(({ isBehind }) => Number(isBehind))}::int[],
-      ${times('failingSince')}::timestamptz[], ${times('succeededAt')}::timestamptz[], ${times('failedAt')}::timestamptz[],
+      ${all.map(({ failingMs }) => failingMs)}::bigint[], ${times('failingSince')}::timestamptz[], ${times('succeededAt')}::timestamptz[], ${times('failedAt')}::timestamptz[],
       ${all.map(({ recovery }) => recovery?.from ?? null)}::bigint[],
       ${all.map(({ recovery }) => recovery?.until ?? null)}::bigint[],
       ${all.map(({ recovery }) => recovery && Math.min(recovery.position, recovery.until))}::bigint[]
-    ) as p (webhook_id, version, epoch, position, is_behind, failing_since, succeeded_at, failed_at, recover_from, recover_until, recover_position)
+    ) as p (
+      webhook_id, version, epoch, position, is_behind, failing_ms, failing_since, succeeded_at, failed_at, recover_from,
+      recover_until, recover_position)
     where w.webhook_id = p.webhook_id and w.epoch = p.epoch`
 }
 

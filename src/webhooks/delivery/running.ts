@@ -72,6 +72,8 @@ interface Recovery {
 export class Running {
   /** The log can no longer be read from here: it has to be started again. */
   isBroken = false
+  /** On a monotonic clock. */
+  readonly startedAtMs = performance.now()
   private readonly endpoint: Endpoint
   private readonly intake: Intake
   private recovery: Recovery | undefined
@@ -116,14 +118,24 @@ export class Running {
     return Math.max(0, this.place.source.journal.endSeq - this.intake.position)
   }
 
-  /** Called every second. */
-  tick({ recover_position: from, recover_until: until }: ActiveWebhook): void {
+  /** Called every second. What goes wrong concerns only this endpoint. */
+  tick(webhook: ActiveWebhook): void {
+    try {
+      this.followRecovery(webhook)
+      this.endpoint.tick()
+    } catch (error) {
+      const { webhook_id } = this.webhook
+      this.shared.log.warn('webhooks: an endpoint has broken; starting it again', { webhook_id, error })
+      this.breakOff()
+    }
+  }
+
+  private followRecovery({ recover_position: from, recover_until: until }: ActiveWebhook): void {
     if (from === null || until === null) this.endRecovery()
     else if (this.recovery?.from !== from || this.recovery.until !== until) {
       this.endRecovery()
       this.recovery = { intake: this.open(from, until), from, until }
     }
-    this.endpoint.tick()
   }
 
   dueRequest() {
@@ -234,6 +246,7 @@ function createEndpoint(shared: Shared, webhook: StoredWebhook, place: Place, ro
     },
     {
       failingSince: webhook.failing_since?.getTime() ?? null,
+      failingMs: webhook.failing_ms,
       succeededAt: webhook.succeeded_at?.getTime() ?? null,
       failedAt: webhook.failed_at?.getTime() ?? null,
       rows,
@@ -250,17 +263,19 @@ const NOT_SIGNED: Outcome = {
 }
 
 /** Makes messages, some at a time: a hundred endpoints may get the same activity at once. */
-function createMessages({ details, slice, publicUrl }: Shared, webhook: StoredWebhook, { owned, source }: Place) {
+function createMessages({ details, slice, publicUrl, log }: Shared, webhook: StoredWebhook, { owned, source }: Place) {
   const { workspace_id: workspaceId } = webhook
   const { epoch } = source.journal
   const ownSlice = slice.of(workspaceId)
+  const onBroken = (seq: number, error: unknown) =>
+    log.error('webhooks: an activity becomes no message', { webhook_id: webhook.webhook_id, seq, error })
   return async (activities: readonly Activity[]): Promise<Message[]> => {
     const found = await details.read({ owned, workspaceId, runIds: endedRuns(activities) })
     const messages: Message[] = []
     for (let from = 0; from < activities.length; from += MESSAGES_PER_STEP) {
       if (ownSlice.isOver) await ownSlice.yield()
       const some = activities.slice(from, from + MESSAGES_PER_STEP)
-      messages.push(...messagesOf(webhook, { epoch, activities: some, details: found }, publicUrl))
+      messages.push(...messagesOf(webhook, { epoch, activities: some, details: found, onBroken }, publicUrl))
     }
     return messages
   }
