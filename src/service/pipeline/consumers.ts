@@ -65,7 +65,7 @@ export async function openPartition<Log extends PartitionLog, Claimed extends An
   opened.defer(() => statistics.stop())
   opened.defer(startRecounts({ sql, columnar, loading: sink, partition: id, prices, log, loops, onUsage }))
   const stored = { loading: sink, client: columnar, columnarMark }
-  const ids = new EventIdIndex(createEventIdSource(stored))
+  const ids = new EventIdIndex(createEventIdSource({ ...stored, journal }))
   const scoreIds = new ScoreIndex(createScoreSource(stored))
   const consumers: Consumers = { id, generation, journal, sink, relay, statistics, ids, scoreIds }
   await partitionLog.watch?.(consumers, opened)
