@@ -111,6 +111,7 @@ export class BatchScan {
         hasBatch = true
       } else at = skipValue(bytes, at, depth - 1, skipText)
       at = afterItem(bytes, skipSpace(bytes, at), CLOSE_BRACE)
+      yield
     }
     at = skipSpace(bytes, at + 1)
     if (at !== this.text.length) throw new JsonSyntaxError(at, 'the end of the body')
@@ -122,8 +123,9 @@ export class BatchScan {
       skipValue(bytes, at, depth, skipText)
       throw invalid('batch', 'expected an array of events')
     }
+    // Only what an earlier list has used: a body may have hundreds of thousands of lists.
+    this.ranges.fill(0, 0, this.count * STRIDE)
     this.count = 0
-    this.ranges.fill(0)
     at = skipSpace(bytes, at + 1)
     while (bytes[at] !== CLOSE_BRACKET) {
       if (this.count === BATCH_EVENTS_MAX) {

@@ -63,19 +63,22 @@ export function readMessages(bytes: Uint8Array, maxDepth: number): Received {
 function messageOf(value: unknown, source: Uint8Array, start: number): Message {
   const { id, method, params } = membersOf(value)
   const { name, _meta } = membersOf(params)
-  const endOf = (at: number) => skipValue(source, at, LEVELS_MAX)
-  const textAt = (at: number | undefined) =>
-    at === undefined ? undefined : new RawJson(Buffer.from(source.subarray(at, endOf(at))).toString())
-  const paramsAt = () => (source[start] === OPEN_BRACE ? memberAt(source, start, 'params') : undefined)
+  // Each of both is looked through once, because a message may have 10 MiB.
+  const own = membersAt(source, start)
+  let inner: Members | undefined
   const inParams = (member: string) => {
-    const at = paramsAt()
-    return at === undefined || source[at] !== OPEN_BRACE ? undefined : memberAt(source, at, member)
+    inner ??= membersAt(source, own.places.get('params')?.start)
+    return inner.places.get(member)
   }
+  const textAt = (place: Place | undefined) =>
+    place === undefined
+      ? undefined
+      : new RawJson(Buffer.from(source.buffer, source.byteOffset + place.start, place.end - place.start).toString())
   if (source.length > FRAME_BYTES_MAX) {
-    let bytes = endOf(start) - start
+    let bytes = own.end - start
     for (const member of CONTENT) {
-      const at = inParams(member)
-      if (at !== undefined) bytes -= endOf(at) - at
+      const place = inParams(member)
+      if (place !== undefined) bytes -= place.end - place.start
     }
     if (bytes > FRAME_BYTES_MAX)
       throw new RpcError(
@@ -90,7 +93,7 @@ function messageOf(value: unknown, source: Uint8Array, start: number): Message {
     name,
     wantsProgress: membersOf(_meta).progressToken !== undefined,
     get params() {
-      return textAt(paramsAt())
+      return textAt(own.places.get('params'))
     },
     textOf: (member) => textAt(inParams(member)),
   }
@@ -101,17 +104,33 @@ function membersOf(value: unknown): Record<string, unknown> {
   return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {}
 }
 
-/** Where the value of a member of the object at `at` begins. The JSON is valid, and no object has a member twice. */
-function memberAt(source: Uint8Array, at: number, name: string): number | undefined {
+interface Place {
+  readonly start: number
+  readonly end: number
+}
+
+interface Members {
+  readonly places: ReadonlyMap<string, Place>
+  /** Where the value that has them ends. */
+  readonly end: number
+}
+
+/** Where the members of the value at `at` are: none of anything but an object. The JSON is valid, and no object has a member twice. */
+function membersAt(source: Uint8Array, at: number | undefined): Members {
+  const places = new Map<string, Place>()
+  if (at === undefined) return { places, end: 0 }
+  if (source[at] !== OPEN_BRACE) return { places, end: skipValue(source, at, LEVELS_MAX) }
   at = skipSpace(source, at + 1)
   while (source[at] !== CLOSE_BRACE) {
-    const end = skipString(source, at)
-    const value = skipColon(source, end)
-    if (JSON.parse(Buffer.from(source.subarray(at, end)).toString()) === name) return value
-    at = skipSpace(source, skipValue(source, value, LEVELS_MAX))
+    const nameEnd = skipString(source, at)
+    const name: string = JSON.parse(Buffer.from(source.subarray(at, nameEnd)).toString())
+    const start = skipColon(source, nameEnd)
+    const end = skipValue(source, start, LEVELS_MAX)
+    places.set(name, { start, end })
+    at = skipSpace(source, end)
     if (source[at] === COMMA) at = skipSpace(source, at + 1)
   }
-  return undefined
+  return { places, end: at + 1 }
 }
 
 /** Where the elements of the array at `at` begin. */

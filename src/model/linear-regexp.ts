@@ -194,26 +194,31 @@ function run(
 ): boolean {
   const seenAt = new Int32Array(program.size).fill(-1)
   let current: State[] = []
+  let next: State[] = []
   for (let at = from; ; ) {
     if (at === from || !isAnchored) current.push(program.start)
+    const codePoint = text.codePointAt(at)
     // Follows transitions that consume no character; `current` grows during the iteration.
-    const waiting: (State & { kind: 'character' })[] = []
     for (let i = 0; i < current.length; i++) {
       const state = current[i]!
       if (seenAt[state.id] === at) continue
       seenAt[state.id] = at
       spend(budget, 1)
       if (state.kind === 'end') return true
-      if (state.kind === 'character') waiting.push(state)
-      else if (state.kind === 'fork') current.push(...state.ways)
+      if (state.kind === 'character') {
+        if (codePoint !== undefined && state.matches(codePoint)) next.push(state.next)
+      } else if (state.kind === 'fork') for (const way of state.ways) current.push(way)
       else if (state.kind === 'position') {
         if (state.holds(text, at)) current.push(state.next)
       } else if (run(state.program, text, { from: at, isAnchored: true }, budget) !== state.isNegative)
         current.push(state.next)
     }
-    const codePoint = text.codePointAt(at)
-    if (codePoint === undefined || (isAnchored && waiting.length === 0)) return false
-    current = waiting.filter((state) => state.matches(codePoint)).map(({ next }) => next)
+    if (codePoint === undefined || (isAnchored && next.length === 0)) return false
+    // Both lists are used again: allocating them for each character takes longer than matching it.
+    const matched = next
+    next = current
+    next.length = 0
+    current = matched
     at += codePoint > 0xffff ? 2 : 1
   }
 }

@@ -129,10 +129,9 @@ function outputCases({ service, model }: LoopContext): AnyLoopCase[] {
       return { sent: text.length, status }
     },
   })
+  const texts = { ...hardObjects(2 * MIB), 'one long text': `{"a":"${'ab'.repeat(MIB - 10)}"}` }
   return SCHEMAS.flatMap(([kind, output_schema]) =>
-    Object.entries(hardObjects(2 * MIB)).map(([name, text]) =>
-      answered(`output of ${kind}, ${name}`, text, { output_schema }),
-    ),
+    Object.entries(texts).map(([name, text]) => answered(`output of ${kind}, ${name}`, text, { output_schema })),
   )
 }
 

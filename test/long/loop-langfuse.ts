@@ -1,4 +1,4 @@
-import { type LoopCase, MIB, membersOf } from './loop-case.ts'
+import { type LoopCase, type LoopContext, MIB, membersOf, sending } from './loop-case.ts'
 
 /** The limit of a batch, with room for the frame around the repeated part. */
 const FULL = 4.5 * MIB - 4_096
@@ -59,6 +59,43 @@ const BODIES: Readonly<Record<string, () => string>> = {
         event('span-create', bodyOf(`"name":"${i}"`, crypto.randomUUID(), crypto.randomUUID())),
       ).join(),
     ),
+  '10,000 beginnings of traces': () =>
+    batchOf(
+      Array.from({ length: 10_000 }, () =>
+        event('trace-create', `{"id":"${crypto.randomUUID()}","name":"n","input":{"a":1}}`),
+      ).join(),
+    ),
+  '10,000 observations of as many traces': () =>
+    batchOf(
+      Array.from({ length: 10_000 }, () =>
+        event('generation-create', bodyOf('"name":"n","usage":{"input":1}', crypto.randomUUID(), crypto.randomUUID())),
+      ).join(),
+    ),
+  '10,000 traces that end': () =>
+    batchOf(
+      Array.from({ length: 10_000 }, () =>
+        event(
+          'generation-create',
+          bodyOf(
+            `"name":"n","endTime":"${TIMES.startTime}","input":"i","output":"o","usage":{"input":1}`,
+            crypto.randomUUID(),
+            crypto.randomUUID(),
+          ),
+        ),
+      ).join(),
+    ),
+  '10,000 scores of as many traces': () =>
+    batchOf(
+      Array.from({ length: 10_000 }, () =>
+        event('score-create', `{"traceId":"${crypto.randomUUID()}","name":"n","value":1}`),
+      ).join(),
+    ),
+  'brackets as input': () => spanWith(`"input":[${repeated('[],', '[]')}]`),
+  'deep brackets as input': () => spanWith(`"input":[${repeated(`${'['.repeat(100)}${']'.repeat(100)},`, '[]')}]`),
+  'deep brackets outside of the batch': () =>
+    `{"metadata":[${repeated(`${'['.repeat(100)}${']'.repeat(100)},`, '[]')}],"batch":[]}`,
+  'deep objects as metadata': () =>
+    spanWith(`"metadata":[${repeated(`${'{"":'.repeat(100)}0${'}'.repeat(100)},`, '0')}]`),
   '10,000 observations': () =>
     batchOf(Array.from({ length: 10_000 }, () => event('span-create', bodyOf('"name":"n"'))).join()),
   '10,000 unknown types': () => batchOf(Array.from({ length: 10_000 }, () => event('unknown', '{}')).join()),
@@ -88,15 +125,30 @@ const BODIES: Readonly<Record<string, () => string>> = {
   'no JSON': () => '['.repeat(FULL),
 }
 
+/** Of a workspace key, which registers an agent for each name. */
+const OF_THE_WORKSPACE: Readonly<Record<string, () => string>> = {
+  '10,000 traces of as many agents': () =>
+    batchOf(
+      Array.from({ length: 10_000 }, (_, i) =>
+        event(
+          'trace-create',
+          `{"id":"${crypto.randomUUID()}","name":"${TRACE} ${i}","userId":"u${i}","sessionId":"s${i}","tags":["a","b"],"metadata":{"m":"${'m'.repeat(100)}"},"input":{"a":1},"output":{"b":2}}`,
+        ),
+      ).join(),
+    ),
+}
+
 /** Batches of which each is the worst in one respect. */
-export const LANGFUSE_CASES: readonly LoopCase[] = Object.entries(BODIES).map(([name, make]) => ({
-  name: `Langfuse: ${name}`,
-  route: 'POST /api/public/ingestion',
-  status: 'any',
-  request: () => ({
-    method: 'POST',
-    path: '/api/public/ingestion',
-    headers: { 'content-type': 'application/json' },
-    body: Buffer.from(make()),
-  }),
-}))
+export function langfuseCases({ service }: Pick<LoopContext, 'service'>): readonly LoopCase[] {
+  const caseOf = ([name, make]: [string, () => string], headers: Record<string, string>): LoopCase => ({
+    name: `Langfuse: ${name}`,
+    route: 'POST /api/public/ingestion',
+    status: 'any',
+    request: () => sending('POST', '/api/public/ingestion', make(), headers),
+  })
+  const authorization = `Bearer ${service.workspaceKey}`
+  return [
+    ...Object.entries(BODIES).map((each) => caseOf(each, {})),
+    ...Object.entries(OF_THE_WORKSPACE).map((each) => caseOf(each, { authorization })),
+  ]
+}

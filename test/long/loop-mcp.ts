@@ -26,6 +26,15 @@ export const MCP_CASES: readonly LoopCase[] = [
   ...['0', '""', '[]', '{}'].map((value) =>
     of(`as many members of arguments as are read, ${value}`, () => call('query', `{${some(value)}}`)),
   ),
+  of('300,000 members of params', () => message('tools/call', `{"name":"query",${many(300_000)}}`)),
+  of('300,000 members of params of an unknown method', () => message('none', `{${many(300_000)}}`)),
+  modern('300,000 members of params, the current revision', () => `{${META},${many(300_000)}}`),
+  of('a member of arguments of 10 MB', () => call('query', `{"sql":"${'a'.repeat(ROOM)}"}`)),
+  of('a member of arguments of 10 MB of escapes', () => call('query', `{"sql":"${'\\n'.repeat(ROOM / 2 - 10)}"}`)),
+  of('an unknown member of arguments of 10 MB', () =>
+    call('query', `{"sql":"select 1","more":"${'é'.repeat(ROOM / 2)}"}`),
+  ),
+  of('a member of an unknown tool of 10 MB', () => call('none', `{"a":"${'a'.repeat(ROOM)}"}`)),
   modern('as many members of _meta as are read', () => `{${META.slice(0, -1)},${some('0')}}}`),
   modern('capabilities', () => `{${META.replace('{}', `{${some('{}')}}`)}}`),
   of('a long query', () => call('query', JSON.stringify({ sql: '('.repeat(ROOM) }))),
@@ -74,6 +83,11 @@ function message(method: string, params: string): string {
 
 function call(tool: string, input: string): string {
   return message('tools/call', `{"name":"${tool}","arguments":${input}}`)
+}
+
+/** Members, more than the service's limit of values. */
+function many(count: number): string {
+  return Array.from({ length: count }, (_, n) => `"m${n}":0`).join()
 }
 
 /** Members, fewer than the service's limit of values. */

@@ -49,6 +49,11 @@ const CASES: Readonly<Record<string, () => string>> = {
   'members with one name': () => one(`${CUSTOM},"data":{${repeated('"a":1,', '"a":1')}}`),
   'lists named data': () => `{${repeated('"data":[],', '"a":1')}}`,
   'deep arrays': () => one(`${CUSTOM},"data":${'['.repeat(FULL / 2)}${']'.repeat(FULL / 2)}`),
+  brackets: () => one(`${CUSTOM},"data":[${repeated('[],', '[]')}]`),
+  'deep brackets': () => one(`${CUSTOM},"data":[${repeated(`${'['.repeat(100)}${']'.repeat(100)},`, '[]')}]`),
+  'brackets outside of the list': () => `{"more":[${repeated('[],', '[]')}],"data":[]}`,
+  'brackets that are just read': () =>
+    body(many(60, (n) => span(newTrace(), n, `${CUSTOM},"data":[${repeated('[],', '[]', MIB / 6)}]`))),
   '100,000 deep': () => one(`${CUSTOM},"data":${'{"a":'.repeat(100_000)}1${'}'.repeat(100_000)}`),
   'a long text': () => one(`${CUSTOM},"data":"${'x'.repeat(FULL)}"`),
   'a long text of escapes': () => one(`${CUSTOM},"data":"${repeated('\\u00e9\\"\\\\', '')}"`),

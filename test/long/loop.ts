@@ -11,7 +11,7 @@ import { GUIDE_CASES } from './loop-guides.ts'
 import { HEAVIEST } from './loop-heaviest.ts'
 import { hostedCases } from './loop-hosted.ts'
 import { ingestCases } from './loop-ingest.ts'
-import { LANGFUSE_CASES } from './loop-langfuse.ts'
+import { langfuseCases } from './loop-langfuse.ts'
 import { MCP_CASES } from './loop-mcp.ts'
 import { mcpAgentCases } from './loop-mcp-agents.ts'
 import { OPENAI_TRACES_CASES } from './loop-openai-traces.ts'
@@ -106,7 +106,7 @@ class LoopCampaign extends ServiceCampaign {
       ...MCP_CASES,
       ...mcpAgentCases(context),
       ...GUIDE_CASES,
-      ...LANGFUSE_CASES,
+      ...langfuseCases(context),
       ...documentedCases(this.operations),
     ]
   }
