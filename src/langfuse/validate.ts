@@ -10,7 +10,7 @@ import { traceIdOf } from './ids.ts'
 interface IngestionEvent {
   /** Its place in the batch. */
   readonly index: number
-  /** Unix milliseconds; a time in the future counts as that of its arrival. */
+  /** Unix milliseconds; a time far in the future counts as that of its arrival. */
   readonly sentAt: number
   readonly isInFuture: boolean
 }
@@ -49,6 +49,8 @@ interface ValidationOptions {
 }
 
 const SHOWN_BYTES = 80
+/** How far the clock of a client may be ahead, so that of its own timestamps the later one counts. */
+const AHEAD_MAX_MS = 5 * 60_000
 const LEVELS = new Set(['DEBUG', 'DEFAULT', 'WARNING', 'ERROR'])
 
 /** The id of an event, for its result; empty if it has none. */
@@ -69,7 +71,8 @@ export function validate(scan: BatchScan, index: number, options: ValidationOpti
   const body = scan.body(index)
   if (scan.text[scan.start(body)] !== OPEN_BRACE || scan.start(body) === 0)
     return `body: expected an object${got(scan, body)}`
-  const event = { index, sentAt: Math.max(1, Math.min(time, now)), isInFuture: time > now }
+  const isInFuture = time > now + AHEAD_MAX_MS
+  const event = { index, sentAt: Math.max(1, isInFuture ? now : time), isInFuture }
   if (type.of === 'log' || type.of === 'score') return { of: type.of, ...event }
   return problemOfFields(scan, index) ?? identify(scan, { event, type, id }, options)
 }

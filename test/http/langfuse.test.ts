@@ -155,6 +155,19 @@ test('of two updates the later timestamp wins; one in the future wins only until
   expect(await output()).toEqual({ text: 'now' })
 })
 
+test('of a client whose clock is ahead, the later timestamp wins too', async () => {
+  const traceId = crypto.randomUUID()
+  const id = crypto.randomUUID()
+  const ahead = (output: string, ms: number) => ({
+    ...event('span-update', { id, traceId, output }),
+    timestamp: new Date(Date.now() + 60_000 + ms).toISOString(),
+  })
+  const [earlier, later] = [ahead('earlier', 0), ahead('later', 5_000)]
+  await sendBatch(service, [event('span-create', { id, traceId, name: 's', startTime: at(0) }, 0)])
+  for (const each of [later, earlier, later]) expect((await sendBatch(service, [each])).errors).toEqual([])
+  expect((await tasksOf(service, traceId))[0].output).toEqual({ text: 'later' })
+})
+
 test('an update after the end changes the task, and is not a second call', async () => {
   const { traceId, generation, batch } = example()
   await sendBatch(service, batch)
