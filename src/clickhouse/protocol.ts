@@ -12,15 +12,17 @@ export const TENANT_WORKLOAD = 'tenants'
 /** Largest statement text, bytes. Data of an INSERT that comes as the body is not part of it. */
 export const STATEMENT_BYTES_MAX = 16 * 1024 * 1024
 
-/** URL parameters of the protocol that are not settings. */
+/**
+ * URL parameters of the protocol that are not settings. Those of sessions have no effect: a session would hold temporary tables
+ * and settings for later statements, which nothing here can make. Clients such as Python's send them with every query.
+ */
 const PROTOCOL_PARAMETERS = new Set(
-  'query database default_format query_id user password quota_key stacktrace wait_end_of_query buffer_size compress decompress client_protocol_version'.split(
-    ' ',
-  ),
+  `query database default_format query_id user password quota_key stacktrace wait_end_of_query buffer_size compress
+   decompress client_protocol_version session_id session_timeout session_check close_session`.split(/\s+/),
 )
 
 /** Unsupported parameters. They are refused, because ignoring them would change the meaning of a request. */
-const UNSUPPORTED_PARAMETERS = ['session_id', 'session_timeout', 'session_check', 'close_session', 'role']
+const UNSUPPORTED_PARAMETERS = ['role']
 const UNKNOWN_EXCEPTION = 1002
 
 /** HTTP status by error code; every other error is a 500, as in ClickHouse. */

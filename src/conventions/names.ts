@@ -151,7 +151,32 @@ export const SESSION = [
   'session.id',
   'gen_ai.conversation.id',
   'ai.telemetry.metadata.sessionId',
+  'ai.settings.context.sessionId',
   'langfuse.session.id',
+  'traceloop.association.properties.session_id',
+  'traceloop.association.properties.sessionId',
+  'langsmith.metadata.session_id',
+  'langsmith.metadata.thread_id',
+  'langsmith.metadata.conversation_id',
+  'lmnr.association.properties.session_id',
+  'conversation.id',
 ] as const
-export const USER = ['user.id', 'enduser.id', 'ai.telemetry.metadata.userId', 'langfuse.user.id'] as const
-export const TAGS = ['langfuse.trace.tags', 'tag.tags', 'ai.telemetry.metadata.tags'] as const
+export const USER = [
+  'user.id',
+  'enduser.id',
+  'ai.telemetry.metadata.userId',
+  'ai.settings.context.userId',
+  'langfuse.user.id',
+  'traceloop.association.properties.user_id',
+  'traceloop.association.properties.userId',
+  'langsmith.metadata.user_id',
+  'lmnr.association.properties.user_id',
+] as const
+export const TAGS = [
+  'langfuse.trace.tags',
+  'tag.tags',
+  'ai.telemetry.metadata.tags',
+  'ai.settings.context.tags',
+  'lmnr.association.properties.tags',
+] as const
+export const COMMA_SEPARATED_TAGS = 'langsmith.span.tags'

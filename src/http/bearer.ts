@@ -1,4 +1,6 @@
 const BEARER = /^Bearer +(\S+) *$/i
+/** As it is in `OTEL_EXPORTER_OTLP_HEADERS`, of senders that do not decode it. No token contains a percent sign. */
+const ENCODED_BEARER = /^Bearer%20([^\s%]+) *$/i
 
 /**
  * Names of the sign-in cookie. Browsers accept the `__Host-` prefix only with `Secure` and for exactly this host, so no
@@ -9,6 +11,11 @@ export const SIGN_IN_COOKIES = { secure: '__Host-agent-run-session', plain: 'age
 /** The token of `Authorization: Bearer <token>`; undefined if the header is missing or has another form. */
 export function bearerToken(request: Request): string | undefined {
   return BEARER.exec(request.headers.get('authorization') ?? '')?.[1]
+}
+
+/** The token of `Authorization: Bearer%20<token>`; undefined if the header has another form. */
+export function encodedBearerToken(request: Request): string | undefined {
+  return ENCODED_BEARER.exec(request.headers.get('authorization') ?? '')?.[1]
 }
 
 /** The token of an admitted request: its bearer token, or else the token in its sign-in cookie. */

@@ -34,7 +34,7 @@ export function doors({ url, key = 'svc_ws_…', agentId = null }: DoorValues): 
       where: inEnvironment,
       language: 'sh',
       text: `export OTEL_EXPORTER_OTLP_ENDPOINT=${url}/otlp OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf
-export OTEL_EXPORTER_OTLP_HEADERS=authorization=Bearer%20${key}`,
+export OTEL_EXPORTER_OTLP_HEADERS=x-api-key=${key}`,
     },
     {
       name: 'Langfuse SDK',

@@ -1,5 +1,9 @@
+import { parsedJson } from '../base/json-object.ts'
 import { encodeValue } from './json-writer.ts'
 import { type AnyValue, type Attributes, type Resource, Utf8Text } from './telemetry.ts'
+
+/** Longer texts are no lists. */
+const LIST_LENGTH_MAX = 16 * 1024
 
 /** The attribute, a string also if it stayed in the body. */
 function valueAt(attributes: Attributes, name: string): AnyValue | undefined {
@@ -23,10 +27,13 @@ export function firstText(attributes: Attributes, names: readonly string[]): str
   return null
 }
 
-/** The first of these attributes that is a non-empty string or a list, whose texts it returns. */
+/** The first of these attributes that is a non-empty string or a list, also as JSON in a string, whose texts it returns. */
 export function firstTexts(attributes: Attributes, names: readonly string[]): string[] {
   for (const name of names) {
-    const value = valueAt(attributes, name)
+    let value: unknown = valueAt(attributes, name)
+    if (typeof value === 'string' && value.startsWith('[') && value.length <= LIST_LENGTH_MAX) {
+      value = parsedJson(value) ?? value
+    }
     if (typeof value === 'string' && value !== '') return [value]
     if (Array.isArray(value)) {
       const texts = value.map((item) => (item instanceof Utf8Text ? `${item}` : item))

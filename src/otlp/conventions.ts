@@ -1,6 +1,6 @@
 import { lookup } from '../base/lookup.ts'
 import { langfuseUsage } from '../conventions/langfuse-usage.ts'
-import { AGENT, SESSION, TAGS, USER } from '../conventions/names.ts'
+import { AGENT, COMMA_SEPARATED_TAGS, SESSION, TAGS, USER } from '../conventions/names.ts'
 import { usageAmong } from '../conventions/usage.ts'
 import { USAGE_NAMES, type UsageNumber } from '../conventions/usage-names.ts'
 import { firstText, firstTexts, textAt } from './attributes.ts'
@@ -35,9 +35,15 @@ const OPERATIONS = lookup<SpanKind>({
   text_completion: 'model',
   generate_content: 'model',
   embeddings: 'model',
+  llm_call: 'model',
   execute_tool: 'tool',
+  tool_call: 'tool',
   invoke_agent: 'agent',
+  retrieval: 'other',
 })
+
+/** Other operations that are more than a call of a model or a tool, though they may name one. */
+const OUTER_OPERATION = /agent|workflow/i
 
 const TRACELOOP_KINDS = lookup<SpanKind>({ tool: 'tool', agent: 'agent' })
 
@@ -61,7 +67,8 @@ export function kindOf(attributes: Attributes): SpanKind {
   const vercel = textAt(attributes, 'ai.operationId')
   if (vercel !== '') return vercelKind(vercel)
   const operation = textAt(attributes, 'gen_ai.operation.name')
-  if (operation !== '') return OPERATIONS.get(operation) ?? 'other'
+  const known = OPERATIONS.get(operation) ?? (OUTER_OPERATION.test(operation) ? 'other' : undefined)
+  if (known !== undefined) return known
   const traceloop = textAt(attributes, 'traceloop.span.kind')
   if (traceloop !== '') return TRACELOOP_KINDS.get(traceloop) ?? 'other'
   if (attributes.has('gen_ai.tool.name')) return 'tool'
@@ -114,7 +121,10 @@ export function userOf(attributes: Attributes): string | null {
 }
 
 export function tagsOf(attributes: Attributes): string[] {
-  return firstTexts(attributes, TAGS)
+  const tags = firstTexts(attributes, TAGS)
+  if (tags.length > 0) return tags
+  const separated = firstText(attributes, [COMMA_SEPARATED_TAGS]) ?? ''
+  return separated.split(',').flatMap((tag) => tag.trim() || [])
 }
 
 export function agentNameOf(attributes: Attributes): string | null {

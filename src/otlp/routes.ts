@@ -1,6 +1,6 @@
 import { Elysia } from 'elysia'
 import { ApiError, invalid } from '../base/errors.ts'
-import { bearerToken } from '../http/bearer.ts'
+import { bearerToken, encodedBearerToken } from '../http/bearer.ts'
 import { type BodyReader, HangUp } from '../http/body.ts'
 import type { BodyHold } from '../http/body-budget.ts'
 import { inSlices, type SharedSlice, type Slice } from '../http/shared-slice.ts'
@@ -51,7 +51,58 @@ interface Context {
  * guard plugin, because keys may arrive in other headers, and no envelope, because OTLP defines the responses.
  */
 export function otlpRoutes(deps: OtlpRoutesDeps) {
-  const { guards, reader, forwarder, traces, logs, decodeLimits, unavailableOf } = deps
+  const { traces, logs, decodeLimits } = deps
+  const receive = receiver(deps)
+
+  const storeTraces = (context: Context) =>
+    receive(context, 'rejectedSpans', async ({ caller, body, encoding, slice }) => {
+      const open = encoding === 'json' ? openTracesJson : openTraces
+      return traces.store(caller, await inSlices(slice, open(body, decodeLimits)), slice)
+    })
+
+  const storeLogs = (context: Context) =>
+    receive(context, 'rejectedLogRecords', async ({ caller, body, encoding, slice }) => {
+      const open = encoding === 'json' ? openLogsJson : openLogs
+      return logs.store(caller, await inSlices(slice, open(body, decodeLimits)), slice)
+    })
+
+  const rejectMetrics = (context: Context) =>
+    receive(context, 'rejectedDataPoints', async ({ body, encoding, slice }) => {
+      const open = encoding === 'json' ? openMetricsJson : openMetrics
+      const opened = await inSlices(slice, open(body, decodeLimits))
+      const { items, refusals } = await inSlices(slice, opened.decode())
+      if (refusals.length > 0) throw new ApiError('PAYLOAD_TOO_LARGE', `body: metric: ${refusals[0].problem}`)
+      return noMetrics(items.reduce((sum, points) => sum + points, 0))
+    })
+
+  const hidden = { parse: 'none' as const, detail: { hide: true } }
+  return (
+    new Elysia({ detail: { security: SECURITY.otlp } })
+      .decorate({ bodyHold: undefined as BodyHold | undefined })
+      // The address that the exporter of Langfuse's newer SDKs has.
+      .post('/api/public/otel/v1/traces', storeTraces, hidden)
+      // For programs that are given a host and a port only.
+      .post('/v1/traces', storeTraces, hidden)
+      .post('/v1/logs', storeLogs, hidden)
+      .post('/v1/metrics', rejectMetrics, hidden)
+      .post('/otlp/v1/traces', storeTraces, {
+        parse: 'none',
+        detail: detailOf('exportTraces', 'traces', 'A trace is a run; a span is a task and an event.'),
+      })
+      .post('/otlp/v1/logs', storeLogs, {
+        parse: 'none',
+        detail: detailOf('exportLogs', 'logs', 'A log record is an event of the run of its trace.'),
+      })
+      .post('/otlp/v1/metrics', rejectMetrics, {
+        parse: 'none',
+        detail: detailOf('exportMetrics', 'metrics', 'Not stored: all data points are rejected.'),
+      })
+  )
+}
+
+/** Receives exports: checks key and body, and answers in the shapes of OTLP. */
+function receiver(deps: OtlpRoutesDeps) {
+  const { guards, reader, forwarder, unavailableOf } = deps
   const receive = async (context: Context, field: PartialSuccess['field'], store: Store): Promise<Response> => {
     const { request, set } = context
     const encoding = encodingOf(request.headers.get('content-type'))
@@ -94,43 +145,7 @@ export function otlpRoutes(deps: OtlpRoutesDeps) {
     return response
   }
 
-  const storeTraces = (context: Context) =>
-    receive(context, 'rejectedSpans', async ({ caller, body, encoding, slice }) => {
-      const open = encoding === 'json' ? openTracesJson : openTraces
-      return traces.store(caller, await inSlices(slice, open(body, decodeLimits)), slice)
-    })
-
-  return (
-    new Elysia({ detail: { security: SECURITY.otlp } })
-      .decorate({ bodyHold: undefined as BodyHold | undefined })
-      // The address that the exporter of Langfuse's newer SDKs has.
-      .post('/api/public/otel/v1/traces', storeTraces, { parse: 'none', detail: { hide: true } })
-      .post('/otlp/v1/traces', storeTraces, {
-        parse: 'none',
-        detail: detailOf('exportTraces', 'traces', 'A trace is a run; a span is a task and an event.'),
-      })
-      .post(
-        '/otlp/v1/logs',
-        (context) =>
-          receive(context, 'rejectedLogRecords', async ({ caller, body, encoding, slice }) => {
-            const open = encoding === 'json' ? openLogsJson : openLogs
-            return logs.store(caller, await inSlices(slice, open(body, decodeLimits)), slice)
-          }),
-        { parse: 'none', detail: detailOf('exportLogs', 'logs', 'A log record is an event of the run of its trace.') },
-      )
-      .post(
-        '/otlp/v1/metrics',
-        (context) =>
-          receive(context, 'rejectedDataPoints', async ({ body, encoding, slice }) => {
-            const open = encoding === 'json' ? openMetricsJson : openMetrics
-            const opened = await inSlices(slice, open(body, decodeLimits))
-            const { items, refusals } = await inSlices(slice, opened.decode())
-            if (refusals.length > 0) throw new ApiError('PAYLOAD_TOO_LARGE', `body: metric: ${refusals[0].problem}`)
-            return noMetrics(items.reduce((sum, points) => sum + points, 0))
-          }),
-        { parse: 'none', detail: detailOf('exportMetrics', 'metrics', 'Not stored: all data points are rejected.') },
-      )
-  )
+  return receive
 }
 
 function noMetrics(rejected: number): ExportResult {
@@ -139,12 +154,12 @@ function noMetrics(rejected: number): ExportResult {
   return { rejected, message, firstSeq: null, lastSeq: null }
 }
 
-/** The key from `X-API-Key` or Basic auth; undefined if the guard should read the bearer token itself. */
+/** The key from `X-API-Key`, `Bearer%20<key>` or Basic auth; undefined if the guard should read the bearer token itself. */
 function tokenOf(request: Request): string | undefined {
   if (bearerToken(request) !== undefined) return undefined
   const key = request.headers.get('x-api-key')
   if (key !== null) return key.trim()
-  return basicPassword(request)
+  return encodedBearerToken(request) ?? basicPassword(request)
 }
 
 /** The password of Basic auth; undefined if the request has none. */

@@ -19,7 +19,7 @@ async function send(name: string, env: Record<string, string> = {}): Promise<str
     env: {
       PATH: process.env.PATH ?? '',
       OTEL_EXPORTER_OTLP_ENDPOINT: `${service.url}/otlp`,
-      OTEL_EXPORTER_OTLP_HEADERS: `authorization=Bearer%20${service.workspaceKey}`,
+      OTEL_EXPORTER_OTLP_HEADERS: `x-api-key=${service.workspaceKey}`,
       OTEL_SERVICE_NAME: name,
       OTEL_METRICS_EXPORTER: 'none',
       ...env,

@@ -305,11 +305,26 @@ describe('over plain HTTP', () => {
       (await ask({ query: 'select 1', ...parameters })).headers.get('x-clickhouse-exception-code')
     expect(await code({ database: 'information_schema' })).toBe('81')
     expect(await code({ database: 'default' })).toBeNull()
-    expect(await code({ session_id: 'x' })).toBe('48')
     expect(await code({ compress: '1' })).toBe('48')
     expect(await code({ role: 'admin' })).toBe('48')
     const long = await ask({}, {}, true, `select '${'x'.repeat(100_000)}'`)
     expect(long.headers.get('x-clickhouse-exception-code')).toBe('62')
+  })
+
+  test("ignores sessions, which Python's driver names in every request", async () => {
+    const ofDriver = {
+      ...{ session_id: crypto.randomUUID(), session_timeout: '60', session_check: '0', session_timezone: 'UTC' },
+      ...{ client_protocol_version: '54405', send_progress_in_http_headers: '1', wait_end_of_query: '1' },
+      ...{ http_headers_progress_interval_ms: '120000', cancel_http_readonly_queries_on_client_close: '1' },
+      ...{ enable_http_compression: '1', database: 'default' },
+    }
+    for (let again = 0; again < 2; again++) {
+      const response = await ask({ query: 'SELECT count() AS n FROM runs FORMAT JSONEachRow', ...ofDriver })
+      expect([response.status, await response.text()]).toEqual([200, '{"n":1}\n'])
+    }
+    // A session makes nothing possible.
+    for (const query of ['CREATE TEMPORARY TABLE t (a Int8)', 'SET max_threads = 64'])
+      expect((await ask({ query, ...ofDriver })).headers.get('x-clickhouse-exception-code')).toBe('164')
   })
 
   test('answers a request without a query with Ok.', async () => {

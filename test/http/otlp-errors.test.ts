@@ -1,5 +1,7 @@
 import { beforeAll, describe, expect, test } from 'bun:test'
+import { doors } from '../../src/openapi/doors.ts'
 import { newAgent } from '../support/api.ts'
+import { eventually } from '../support/eventually.ts'
 import {
   attributesOf,
   eventsOf,
@@ -28,11 +30,13 @@ const INVALID_ARGUMENT = 3
 const RESOURCE_EXHAUSTED = 8
 
 describe('keys', () => {
-  test('are accepted as bearer token, X-API-Key, and password of Basic auth', async () => {
+  test('are accepted as bearer token, also undecoded, X-API-Key, and password of Basic auth', async () => {
     const { agentKey } = await newAgent(service.api)
     for (const key of [service.workspaceKey, agentKey]) {
       const places: Record<string, string>[] = [
         { authorization: `Bearer ${key}` },
+        // As LangSmith's exporter sends what OTEL_EXPORTER_OTLP_HEADERS has encoded.
+        { authorization: `Bearer%20${key}` },
         { 'x-api-key': key },
         { authorization: `Basic ${Buffer.from(`any:${key}`).toString('base64')}` },
       ]
@@ -43,18 +47,54 @@ describe('keys', () => {
     }
   })
 
+  test('undecoded are accepted by no other route', async () => {
+    const headers = { authorization: `Bearer%20${service.workspaceKey}` }
+    expect((await fetch(`${service.url}/api/v1/runs`, { headers })).status).toBe(401)
+  })
+
   test('that are missing or invalid are rejected with a Status in the encoding of the request', async () => {
     for (const [data, type] of [
       [tracesOf([span()]), 'application/json'],
       [inProtobuf(tracesOf([span()])), 'application/x-protobuf'],
     ] as const) {
-      const places: Record<string, string>[] = [{}, { 'x-api-key': 'nonsense' }]
+      const places: Record<string, string>[] = [{}, { 'x-api-key': 'nonsense' }, { authorization: 'Bearer%20nonsense' }]
       for (const headers of places) {
         const sent = await sendExport(service, 'traces', data, { key: null, headers })
         expect([sent.status, sent.headers.get('content-type')]).toEqual([401, type])
         expect(sent.body).toMatchObject({ code: UNAUTHENTICATED })
       }
     }
+  })
+})
+
+describe('addresses', () => {
+  test('are also those of programs that are given a host and a port only', async () => {
+    const id = randomHex(16)
+    const bodies = [
+      ['traces', tracesOf([span({ traceId: id })])],
+      ['logs', logsOf([{ traceId: id, body: { stringValue: 'said' } }])],
+      ['metrics', { resourceMetrics: [] }],
+    ] as const
+    for (const [signal, body] of bodies) {
+      const headers = { 'x-api-key': service.workspaceKey, 'content-type': 'application/json' }
+      const sent = await fetch(`${service.url}/v1/${signal}`, { method: 'POST', headers, body: JSON.stringify(body) })
+      expect([signal, sent.status, await sent.json()]).toEqual([signal, 200, {}])
+    }
+    await eventually(async () => expect((await runsOf(service, id))[0]).toMatchObject({ event_count: 2 }))
+  })
+
+  test('and keys work as the printed lines have them', async () => {
+    const [{ text }] = doors({ url: service.url, key: service.workspaceKey })
+    const lines = new Map([...text.matchAll(/(OTEL_\w+)=(\S+)/g)].map(([, name, value]) => [name, value!]))
+    expect(lines.get('OTEL_EXPORTER_OTLP_PROTOCOL')).toBe('http/protobuf')
+    const [header = '', value = ''] = lines.get('OTEL_EXPORTER_OTLP_HEADERS')!.split('=')
+    const sent = await fetch(`${lines.get('OTEL_EXPORTER_OTLP_ENDPOINT')}/v1/traces`, {
+      method: 'POST',
+      // Not decoded, as some exporters send it.
+      headers: { [header]: value, 'content-type': 'application/x-protobuf' },
+      body: Uint8Array.from(inProtobuf(tracesOf([span()]))),
+    })
+    expect(sent.status).toBe(200)
   })
 })
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import { Bytes } from '../../src/clickhouse/bytes.ts'
 import { parseConfig } from '../../src/config/config.ts'
-import { kindOf, tagsOf, usageOf } from '../../src/otlp/conventions.ts'
+import { kindOf, sessionOf, tagsOf, usageOf, userOf } from '../../src/otlp/conventions.ts'
 import { hashedId, spanTaskIds } from '../../src/otlp/ids.ts'
 import { mapLog, runOfLog } from '../../src/otlp/log-mapping.ts'
 import { mapSpan, problemOf } from '../../src/otlp/mapping.ts'
@@ -84,6 +84,14 @@ describe('the kind of a span', () => {
     ['tool', { 'gen_ai.tool.name': 'search' }],
     ['model', { 'gen_ai.request.model': 'm' }],
     ['other', { 'http.request.method': 'GET' }],
+    // Gemini CLI.
+    ['model', { 'gen_ai.operation.name': 'llm_call' }],
+    ['tool', { 'gen_ai.operation.name': 'tool_call' }],
+    ['tool', { 'gen_ai.operation.name': 'run_function', 'gen_ai.tool.name': 'search' }],
+    ['model', { 'gen_ai.operation.name': 'inference', 'gen_ai.request.model': 'm' }],
+    ['other', { 'gen_ai.operation.name': 'agent_call', 'gen_ai.request.model': 'm' }],
+    ['other', { 'gen_ai.operation.name': 'invoke_workflow', 'gen_ai.request.model': 'm' }],
+    ['other', { 'gen_ai.operation.name': 'retrieval', 'gen_ai.request.model': 'm' }],
   ]
   for (const [kind, values] of cases) {
     test(`is ${kind} for ${JSON.stringify(values)}`, () => expect(kindOf(attributes(values))).toBe(kind as never))
@@ -217,7 +225,30 @@ describe('usage', () => {
   })
 })
 
-test('tags are an array or one string', () => {
+test('session, user and tags are found under the names of each instrumentation', () => {
+  const names = {
+    'AI SDK 7': 'ai.settings.context.{sessionId,userId,tags}',
+    Traceloop: 'traceloop.association.properties.{session_id,user_id}',
+    'Traceloop, as its guide has it': 'traceloop.association.properties.{sessionId,userId}',
+    LangSmith: 'langsmith.metadata.{session_id,user_id}',
+    'LangSmith, threads': 'langsmith.metadata.{thread_id,user_id}',
+    'LangSmith, conversations': 'langsmith.metadata.{conversation_id,user_id}',
+    Laminar: 'lmnr.association.properties.{session_id,user_id,tags}',
+  }
+  for (const [who, pattern] of Object.entries(names)) {
+    const [, prefix, list] = /^(.*)\{(.*)\}$/.exec(pattern)!
+    const [session, user, tags] = list!.split(',').map((name) => prefix + name)
+    const sent = attributes({ [session!]: 's-1', [user!]: 'u-1', ...(tags !== undefined && { [tags]: ['a', 'b'] }) })
+    expect([who, sessionOf(sent), userOf(sent)]).toEqual([who, 's-1', 'u-1'])
+    if (tags !== undefined) expect(tagsOf(sent)).toEqual(['a', 'b'])
+  }
+  expect(sessionOf(attributes({ 'conversation.id': 'codex-1' }))).toBe('codex-1')
+  expect(tagsOf(attributes({ 'langsmith.span.tags': 'a, b,' }))).toEqual(['a', 'b'])
+})
+
+test('tags are an array, also as JSON text, or one string', () => {
+  expect(tagsOf(attributes({ 'tag.tags': '["t1","t2"]' }))).toEqual(['t1', 't2'])
+  expect(tagsOf(attributes({ 'tag.tags': '[draft] a' }))).toEqual(['[draft] a'])
   expect(tagsOf(attributes({ 'langfuse.trace.tags': ['a', '', 'b'] }))).toEqual(['a', 'b'])
   expect(tagsOf(attributes({ 'tag.tags': 'a' }))).toEqual(['a'])
 })
