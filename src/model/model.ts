@@ -46,8 +46,19 @@ export interface ModelTool {
 
 export type ModelMessage =
   | { readonly role: 'system' | 'user'; readonly content: string }
-  | { readonly role: 'assistant'; readonly content: string | null; readonly toolCalls?: readonly ModelToolCall[] }
+  | {
+      readonly role: 'assistant'
+      readonly content: string | null
+      readonly toolCalls?: readonly ModelToolCall[]
+      readonly extra?: ProviderMembers
+    }
   | { readonly role: 'tool'; readonly toolCallId: string; readonly content: string }
+
+/**
+ * Members of a provider's message or tool call that mean nothing to this service, but that the provider may want back
+ * unchanged with the next request of the run, such as `reasoning_content` and thought signatures.
+ */
+export type ProviderMembers = Readonly<Record<string, unknown>>
 
 export interface ModelToolCall {
   /** Unique within the answer. */
@@ -55,6 +66,7 @@ export interface ModelToolCall {
   readonly name: string
   /** JSON text as the model wrote it; may be malformed. */
   readonly arguments: string
+  readonly extra?: ProviderMembers
 }
 
 export interface ModelAnswer {
@@ -71,6 +83,10 @@ export interface ModelAnswer {
   /** The model that answered, by the provider's name; the requested one if the provider did not report it. */
   readonly model: string
   readonly responseId: string | null
+  /** Settings of the request that the provider refuses for this model, so that they were left out. */
+  readonly leftOut?: readonly 'temperature'[]
+  /** For the assistant message that repeats this answer. */
+  readonly extra?: ProviderMembers
 }
 
 /** Parts that the provider does not report are absent. */

@@ -3,10 +3,13 @@ import { isObject } from '../base/json-object.ts'
 import { memberAt, reportedUsage } from '../conventions/usage.ts'
 import type { ModelAnswer, ModelMessage, ModelRequest, ModelToolCall, ModelUsage } from './model.ts'
 import { brokenAnswer, Fault, faultInBody, plainText } from './openai-failure.ts'
+import { nonEmpty, ProviderParts, ThoughtFilter } from './openai-reasoning.ts'
 
 const TEXT_LENGTH_MAX = 10 * 1024 * 1024
 const TOOL_CALLS_MAX = 128
 const ARGUMENTS_LENGTH_MAX = 1024 * 1024
+/** Reasoning and other members that the provider wants back, of a message with its tool calls; in characters of JSON. */
+const EXTRA_LENGTH_MAX = 4 * 1024 * 1024
 /** Fits an answer of the maximum length, escaped. */
 const BODY_BYTES_MAX = 32 * 1024 * 1024
 /** Longest event of a stream, in characters. Bounds the memory used for a server that never ends a line. */
@@ -36,6 +39,8 @@ export async function readStream(
   const cut = response.body === null ? undefined : await readEvents(response.body, onEvent, afterRead)
   // A complete answer counts even if the connection broke afterwards.
   if (!isDone && !answer.isComplete) throw brokenAnswer(cut ?? 'the stream ended in the middle of an answer')
+  const rest = answer.endText()
+  if (rest !== '') onText(rest)
   return answer.finish(request)
 }
 
@@ -85,6 +90,7 @@ export async function readEvents(
 export async function readWhole(response: Response, request: ModelRequest): Promise<ModelAnswer> {
   const answer = new AnswerBuilder()
   answer.addWhole(parsed(await boundedText(response)))
+  answer.endText()
   return answer.finish(request)
 }
 
@@ -131,6 +137,7 @@ interface DraftCall {
   readonly index: number | undefined
   name: string
   arguments: string
+  readonly extra: Record<string, unknown>
 }
 
 /** Builds an answer from its parts. */
@@ -140,6 +147,9 @@ class AnswerBuilder {
   /** A high surrogate whose other half arrives with the next chunk. */
   private held = ''
   private readonly calls: DraftCall[] = []
+  private readonly extra: Record<string, unknown> = {}
+  private readonly parts = new ProviderParts()
+  private readonly thoughts = new ThoughtFilter()
   private hasBegun = false
   private finishReason: string | undefined
   private usage: ModelUsage = { inputTokens: 0, outputTokens: 0 }
@@ -172,24 +182,41 @@ class AnswerBuilder {
   /** Reads the fields that chunks and whole answers share. @returns the choice, if there is one */
   private addHead(body: Record<string, unknown>): Record<string, unknown> | undefined {
     if (body.error !== undefined && body.error !== null) throw faultInBody(body.error)
-    if (isObject(body.usage)) this.usage = usageOf(body.usage)
+    const usage = isObject(body.usage) ? body.usage : memberAt(body, 'x_groq.usage')
+    if (isObject(usage)) this.usage = usageOf(usage)
     this.model ??= textOf(body.model) || undefined
     this.responseId ??= textOf(body.id) || undefined
     const [choice] = listOf(body.choices)
     if (choice === undefined) return undefined
     this.hasBegun = true
     this.finishReason = textOf(choice.finish_reason) || this.finishReason
+    if (choice.error !== undefined && choice.error !== null) throw faultInBody(choice.error)
+    if (this.finishReason === 'error') throw faultInBody({ message: 'the answer ended with an error' })
     return choice
   }
 
-  private addText({ content, refusal }: Record<string, unknown>): string {
+  private addText(message: Record<string, unknown>): string {
+    const { content, refusal } = message
     this.refusal += textOf(refusal)
+    this.parts.addMessage(this.extra, message)
+    if (this.parts.length > EXTRA_LENGTH_MAX) throw tooLong('reasoning')
     let text = this.held + textOf(content)
     this.held = /[\ud800-\udbff]$/.test(text) ? text.slice(-1) : ''
     if (this.held !== '') text = text.slice(0, -1)
+    text = this.thoughts.add(text)
     this.content += text
-    if (this.content.length > TEXT_LENGTH_MAX || this.refusal.length > TEXT_LENGTH_MAX) throw tooLong('an answer')
+    const length = this.content.length + this.thoughts.thought.length
+    if (length > TEXT_LENGTH_MAX || this.refusal.length > TEXT_LENGTH_MAX) throw tooLong('an answer')
     return text
+  }
+
+  /** Call once all text has been added. @returns text that turns out to be a part of the answer */
+  endText(): string {
+    this.content += this.thoughts.add(this.held)
+    this.held = ''
+    const text = this.thoughts.end(this.finishReason === 'length')
+    this.content += text
+    return text.toWellFormed()
   }
 
   /** Finds the call that a delta continues. Servers identify it by index, by id, or not at all. */
@@ -211,12 +238,13 @@ class AnswerBuilder {
     if (this.calls.length === TOOL_CALLS_MAX)
       throw new Fault(`the model provider's answer has more than ${TOOL_CALLS_MAX} tool calls`)
     const index = typeof given.index === 'number' ? given.index : undefined
-    const call = { id: textOf(given.id), index, name: nameOf(given), arguments: '' }
+    const call = { id: textOf(given.id), index, name: nameOf(given), arguments: '', extra: {} }
     this.calls.push(call)
     return call
   }
 
   private addArguments(call: DraftCall, given: Record<string, unknown>): void {
+    this.parts.addCall(call.extra, given)
     const text = isObject(given.function) ? given.function.arguments : undefined
     call.arguments += isObject(text) ? JSON.stringify(text) : textOf(text)
     if (call.arguments.length > ARGUMENTS_LENGTH_MAX)
@@ -225,14 +253,19 @@ class AnswerBuilder {
 
   finish(request: ModelRequest): ModelAnswer {
     if (!this.hasBegun) throw wrongShape('it has no choices')
+    const { thought } = this.thoughts
+    // Some models need their thoughts to continue, and get them back where they wrote them.
+    if (thought !== '') this.extra.content = (thought + this.content).toWellFormed()
+    const extra = nonEmpty(this.extra)
     return {
-      content: (this.content + this.held).toWellFormed() || null,
+      content: this.content.toWellFormed() || null,
       refusal: this.refusal.toWellFormed() || null,
       toolCalls: this.calls.length === 0 ? [] : withIds(this.calls, request.messages),
       finishReason: this.finishReason ?? (this.calls.length > 0 ? 'tool_calls' : 'stop'),
       usage: this.usage,
       model: this.model ?? request.model,
       responseId: this.responseId ?? null,
+      ...(extra && { extra }),
     }
   }
 }
@@ -250,7 +283,8 @@ function withIds(calls: readonly DraftCall[], messages: readonly ModelMessage[])
     let id = call.id
     for (let turn = messages.length; id === '' || taken.has(id); turn++) id = `call_${turn}_${position}`
     taken.add(id)
-    return { id, name: call.name, arguments: call.arguments.toWellFormed() }
+    const extra = nonEmpty(call.extra)
+    return { id, name: call.name, arguments: call.arguments.toWellFormed(), ...(extra && { extra }) }
   })
 }
 

@@ -17,10 +17,18 @@ export interface Dialect {
   readonly asksForUsage: boolean
   /** How the output schema is sent: as strict, as a guide, or in the prompt, which any server accepts. */
   readonly schemaMode: 'strict' | 'guide' | 'words'
+  /** Most reasoning models know no temperature, or only their own. */
+  readonly sendsTemperature: boolean
+  /** Whether what the provider said beside its answers, like reasoning, goes back to it: some demand it, some refuse it. */
+  readonly returnsExtra: boolean
 }
 
 /** Not every server names the field that it does not know. */
 const UNKNOWN_FIELD = /stream_options|include_usage|\b(extra|unknown|unexpected|unrecogni[sz]ed|not permitted)\b/i
+
+/** Not one that is out of range: that is a mistake for the agent's owner to correct. */
+const REFUSED_TEMPERATURE =
+  /\btemperature\b.*(support|deprecated|only the default|not (allowed|permitted)|unknown|unrecogni[sz]ed)|(support|deprecated|not permitted|unknown|unrecogni[sz]ed).*\btemperature\b/i
 
 /** The dialect to try first. @param isOpenAi the server is OpenAI's own */
 export function firstDialect(isOpenAi: boolean): Dialect {
@@ -28,12 +36,14 @@ export function firstDialect(isOpenAi: boolean): Dialect {
     limitName: isOpenAi ? 'max_completion_tokens' : 'max_tokens',
     asksForUsage: true,
     schemaMode: 'strict',
+    sendsTemperature: true,
+    returnsExtra: true,
   }
 }
 
 /**
  * The dialect for a retry after a server refused an optional feature; undefined if it refused something else. Every
- * step gives up one more feature, so there are at most four.
+ * step gives up one more feature, so there are at most six.
  */
 export function fallBack(dialect: Dialect, sent: Body, { message, details: { status } }: Fault): Dialect | undefined {
   if (status !== 400 && status !== 422 && status !== 501) return undefined
@@ -43,6 +53,10 @@ export function fallBack(dialect: Dialect, sent: Body, { message, details: { sta
     const isStrict = sent.response_format.type === 'json_schema' && sent.response_format.json_schema.strict
     return { ...dialect, schemaMode: isStrict ? 'guide' : 'words' }
   }
+  if (sent.temperature !== undefined && REFUSED_TEMPERATURE.test(message))
+    return { ...dialect, sendsTemperature: false }
+  if (dialect.returnsExtra && extraNames(sent).some((name) => message.includes(name)))
+    return { ...dialect, returnsExtra: false }
   if (sent.stream_options !== undefined && UNKNOWN_FIELD.test(message)) return { ...dialect, asksForUsage: false }
   return undefined
 }
@@ -54,9 +68,11 @@ export function toBody(request: ModelRequest, dialect: Dialect): Body {
   const inWords = outputSchema !== null && dialect.schemaMode === 'words'
   return {
     model: request.model,
-    messages: (inWords ? withInstruction(request.messages, outputSchema) : request.messages).map(toMessage),
+    messages: (inWords ? withInstruction(request.messages, outputSchema) : request.messages).map((message) =>
+      toMessage(message, dialect),
+    ),
     ...(tools.length > 0 && { tools: tools.map(toTool) }),
-    ...(temperature !== null && { temperature }),
+    ...(temperature !== null && dialect.sendsTemperature && { temperature }),
     ...(maxOutputTokens !== null && { [dialect.limitName]: maxOutputTokens }),
     ...(outputSchema !== null && !inWords && { response_format: toFormat(outputSchema, dialect) }),
     ...(isStream && { stream: true }),
@@ -64,24 +80,40 @@ export function toBody(request: ModelRequest, dialect: Dialect): Body {
   }
 }
 
-function toMessage(message: ModelMessage): OpenAI.Chat.ChatCompletionMessageParam {
+function toMessage(message: ModelMessage, { returnsExtra }: Dialect): OpenAI.Chat.ChatCompletionMessageParam {
   switch (message.role) {
     case 'tool':
       return { role: 'tool', tool_call_id: message.toolCallId, content: message.content }
     case 'assistant': {
       const { content, toolCalls = [] } = message
-      if (toolCalls.length === 0) return { role: 'assistant', content: content ?? '' }
-      return { role: 'assistant', content, tool_calls: toolCalls.map(toToolCall) }
+      const extra = returnsExtra ? message.extra : undefined
+      if (toolCalls.length === 0) return { role: 'assistant', content: content ?? '', ...extra }
+      return {
+        role: 'assistant',
+        content,
+        tool_calls: toolCalls.map((call) => toToolCall(call, returnsExtra)),
+        ...extra,
+      }
     }
     default:
       return { role: message.role, content: message.content }
   }
 }
 
+/** The names of the members that a request gives back to the provider. */
+function extraNames({ messages }: Body): string[] {
+  const known = new Set(['role', 'content', 'tool_calls', 'tool_call_id', 'id', 'type', 'function'])
+  const sent = messages.flatMap((message) => [message, ...('tool_calls' in message ? (message.tool_calls ?? []) : [])])
+  return [...new Set(sent.flatMap((each) => Object.keys(each)))].filter((name) => !known.has(name))
+}
+
 /** Servers that fill a template with the arguments fail if they are not a JSON object. */
-function toToolCall({ id, name, arguments: text }: ModelToolCall): OpenAI.Chat.ChatCompletionMessageToolCall {
+function toToolCall(
+  { id, name, arguments: text, extra }: ModelToolCall,
+  returnsExtra: boolean,
+): OpenAI.Chat.ChatCompletionMessageToolCall {
   const safe = text.trim() === '' ? '{}' : isObject(parsedJson(text)) ? text : JSON.stringify({ malformed: text })
-  return { id, type: 'function', function: { name, arguments: safe } }
+  return { id, type: 'function', function: { name, arguments: safe }, ...(returnsExtra && extra) }
 }
 
 /** OpenAI requires both fields even for a tool without arguments. */

@@ -57,7 +57,8 @@ export function createOpenAiModel({ apiKey, baseUrl, log, backoffMs = BACKOFF_MS
       const outcome = await attempt(client, body, request, onDelta, signal)
       if (!(outcome instanceof Fault)) {
         if (dialect !== first) dialects.set(key, dialect)
-        return outcome
+        const hasLeftOut = request.temperature !== null && !dialect.sendsTemperature
+        return hasLeftOut ? { ...outcome, leftOut: ['temperature'] } : outcome
       }
       const fallback = fallBack(dialect, body, outcome)
       if (fallback === undefined) {
@@ -70,6 +71,8 @@ export function createOpenAiModel({ apiKey, baseUrl, log, backoffMs = BACKOFF_MS
         await sleep(waitMs, signal)
         signal.throwIfAborted()
       }
+      if (dialect.sendsTemperature && fallback?.sendsTemperature === false)
+        log?.warn('the model provider refuses a temperature; it is left out', { model: request.model })
       dialect = fallback ?? dialect
       if (hasStreamed) onRestart?.()
       hasStreamed = false

@@ -222,6 +222,19 @@ describe('an answer without streaming', () => {
     expect(asked.server.requests).toHaveLength(1)
   })
 
+  test.each([
+    { error: { message: 'No room', code: 400 } },
+    { choices: [{ message: { content: 'Half' }, finish_reason: 'error', error: { message: 'No room', code: 400 } }] },
+  ])('a 200 with an error is a failure: %j', async (body) => {
+    const { message } = await failure(ask({ body: JSON.stringify(body) }))
+    expect(message).toContain('the model provider reported: No room')
+  })
+
+  test('that ended with an error is asked for again', async () => {
+    const asked = ask([{ text: 'Half', finishReason: 'error' }, { text: 'Whole' }])
+    expect((await asked.answer).content).toBe('Whole')
+  })
+
   test('malformed JSON is retried', async () => {
     expect((await ask([{ body: '{"choices": [{"mess' }, { body: '' }, { text: 'ok' }]).answer).content).toBe('ok')
     expect((await failure(ask({ body: '{"a' }))).message).toContain('is not JSON: {"a (asked 4 times)')

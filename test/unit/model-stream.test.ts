@@ -283,3 +283,65 @@ test('parses event streams as the standard says, however they are split', async 
     expect(got).toEqual(expected)
   }
 })
+
+/** Whether a text that begins like a thought is one is known at its end. */
+test.each([
+  [['<thi', 's> is a tag'], 'stop', '<this> is a tag'],
+  [[' \n', ' <', 'b>bold'], 'stop', ' \n <b>bold'],
+  [['<think> is not HTML'], 'stop', '<think> is not HTML'],
+  [['<think>cut'], 'length', null],
+  [['<think>a</think><think>b'], 'stop', '<think>b'],
+  [['see <think>', 'x</think>'], 'stop', 'see <think>x</think>'],
+  [['<'], 'stop', '<'],
+])('%j, ended by %s, says %j', async (pieces, finish_reason, expected) => {
+  const events = [...pieces.map((piece) => text(piece)), text('', { finish_reason }), '[DONE]']
+  const { answer, deltas } = await stream({ events })
+  expect(answer.content).toBe(expected)
+  expect(deltas.join('')).toBe(expected ?? '')
+})
+
+test('joins the details of reasoning by type and index, and takes signatures of calls as they are', async () => {
+  const part = (delta: object) => ({ choices: [{ delta }] })
+  const detail = (more: object) => part({ reasoning_details: [{ type: 'reasoning.text', index: 0, ...more }] })
+  const call = functionPart('pay', '{}', { index: 0, id: 'a', extra_content: { google: { thought_signature: 's' } } })
+  const { answer } = await stream({
+    events: [
+      part({ reasoning: 'I ', reasoning_content: null }),
+      part({ reasoning: 'pay' }),
+      detail({ text: 'I ' }),
+      detail({ text: 'pay', signature: null }),
+      detail({ signature: 'sig' }),
+      part({ reasoning_details: [{ type: 'reasoning.encrypted', index: 0, data: 'x', id: 'r' }] }),
+      part({ reasoning_details: [{ type: 'reasoning.text', text: 'No ' }] }),
+      part({ reasoning_details: [{ type: 'reasoning.text', text: 'index' }] }),
+      calls(call),
+      calls(functionPart(undefined, '', { index: 0, extra_content: null })),
+      text('', { finish_reason: 'tool_calls' }),
+    ],
+  })
+  expect(answer.extra).toEqual({
+    reasoning: 'I pay',
+    reasoning_details: [
+      { type: 'reasoning.text', index: 0, text: 'I pay', signature: 'sig' },
+      { type: 'reasoning.encrypted', index: 0, data: 'x', id: 'r' },
+      { type: 'reasoning.text', text: 'No index' },
+    ],
+  })
+  expect(answer.toolCalls[0]!.extra).toEqual({ extra_content: { google: { thought_signature: 's' } } })
+})
+
+test('gives up on reasoning that is too long, or nested too deeply to be stored', async () => {
+  const piece = { choices: [{ delta: { reasoning_content: 'x'.repeat(1_500_000) } }] }
+  await expect(stream({ events: [piece, piece, piece] })).rejects.toThrow(
+    'the model provider sent reasoning longer than',
+  )
+  const deep = `{"choices":[{"delta":{"reasoning_details":[${'['.repeat(200_000)}${']'.repeat(200_000)}]}}]}`
+  await expect(stream({ events: [deep] })).rejects.toThrow(/reasoning longer than|not JSON/)
+})
+
+test("reads Groq's usage", async () => {
+  const { answer } = await stream({
+    events: [text('Hi'), { choices: [], x_groq: { usage: { prompt_tokens: 7, completion_tokens: 3 } } }, '[DONE]'],
+  })
+  expect(answer.usage).toEqual({ inputTokens: 7, outputTokens: 3 })
+})

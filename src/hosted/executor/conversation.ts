@@ -11,8 +11,13 @@ export function conversationOf({ run, history, steps, calls }: RunProgress): Mod
     ...history,
     { role: 'user', content: user },
   ]
-  for (const { step, content, toolCalls, remark } of steps) {
-    messages.push({ role: 'assistant', content, ...(toolCalls.length > 0 && { toolCalls }) })
+  for (const { step, content, toolCalls, extra, remark } of steps) {
+    messages.push({
+      role: 'assistant',
+      content,
+      ...(toolCalls.length > 0 && { toolCalls }),
+      ...(extra !== undefined && { extra }),
+    })
     for (const call of calls) {
       if (call.step === step)
         messages.push({ role: 'tool', toolCallId: call.toolCallId, content: contentOf(call.output) })

@@ -22,6 +22,9 @@ export interface ExecutorContext extends HostedContext, ToolContext {
 /** How often a model may correct output that does not match the schema. */
 const REPAIRS_MAX = 2
 
+/** The provider's `length`: `max_output_tokens`, its own limit, or the end of the context. */
+const CUT = 'the model has reached its limit of tokens (max_output_tokens)'
+
 /** Why an executor stops before its run has ended: the run continues in another process, or was ended by one. */
 class Stopped extends Error {}
 
@@ -145,14 +148,24 @@ export class Executor {
     const { step, attempt, toolbox } = asked
     const at = clock.now()
     const cost = await writer.budget.costOf(answer)
-    const { content, toolCalls, refusal } = answer
+    const { content, toolCalls, refusal, finishReason, extra } = answer
     const event = modelEvent(run, at, answer, { ...asked, costUsd: cost.costUsd })
-    const last = { step: { step, attempt, content, toolCalls, remark: null, ...answer.usage }, cost, event }
+    const last = { step: { step, attempt, content, toolCalls, extra, remark: null, ...answer.usage }, cost, event }
     const overrun = writer.budget.overrunAfter(cost)
     if (overrun !== null) return writer.fail('budget_exceeded', overrun.message, last, overrun.detail)
-    if (toolCalls.length === 0) {
-      if (refusal !== null) return writer.fail('refused', `the model refused: ${refusal}`, last)
-      const end = await this.finalAnswer(last)
+    const isFinal = toolCalls.length === 0
+    if (isFinal && refusal !== null) return writer.fail('refused', `the model refused: ${refusal}`, last)
+    if (finishReason === 'content_filter')
+      return writer.fail(
+        'content_filter',
+        "the content filter of the model provider has stopped the model's answer",
+        last,
+      )
+    const isCut = finishReason === 'length'
+    // The last call is not whole, and others may be missing.
+    if (isCut && !isFinal) return writer.fail('length', `${CUT} in its tool calls`, last)
+    if (isFinal) {
+      const end = await this.finalAnswer(last, isCut)
       if (typeof end !== 'string') return end
       return writer.storeAnswer({ ...last, step: { ...last.step, remark: end } })
     }
@@ -161,8 +174,8 @@ export class Executor {
     return writer.storeAnswer(last, calls, pauses)
   }
 
-  /** Ends the run with this answer. @returns the outcome, or a message to the model about what it has to correct */
-  private async finalAnswer(last: PricedAnswer): Promise<RunOutcome | string> {
+  /** Ends the run with this answer. @param isCut by a limit of tokens @returns the outcome, or a message to the model about what it has to correct */
+  private async finalAnswer(last: PricedAnswer, isCut: boolean): Promise<RunOutcome | string> {
     const { schemas, limits } = this.context
     const bytesMax = limits.run_output_bytes
     const { writer } = this
@@ -171,12 +184,17 @@ export class Executor {
     const text = last.step.content ?? ''
     if (Buffer.byteLength(text) > bytesMax)
       return writer.fail('output_too_large', `the answer of the model has more than ${bytesMax} bytes`, last)
-    if (outputSchema === null) return writer.end('completed', { output: RawJson.of({ text }), remember: text, last })
+    if (outputSchema === null) {
+      if (isCut && text === '') return writer.fail('length', `${CUT} before it had written any text`, last)
+      const output = RawJson.of({ text, ...(isCut && { truncated: true }) })
+      return writer.end('completed', { output, remember: text, last })
+    }
     const checked = schemas.checkOutput(outputSchema, text)
     if (!('problem' in checked)) {
       const output = RawJson.of(checked.value)
       return writer.end('completed', { output, remember: output.text, last })
     }
+    if (isCut) return writer.fail('length', `${CUT} in its output`, last)
     const { problem } = checked
     const repairs = steps.filter(({ remark }) => remark !== null).length
     if (repairs < REPAIRS_MAX && schemas.schemaProblem(outputSchema) === undefined)

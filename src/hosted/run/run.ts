@@ -2,7 +2,7 @@ import type { RunIdentity } from '../../base/ids.ts'
 import type { RawJson } from '../../base/raw-json.ts'
 import type { TokenCounts } from '../../conventions/usage.ts'
 import { parseJson } from '../../http/json-reader.ts'
-import type { ModelToolCall } from '../../model/model.ts'
+import type { ModelToolCall, ProviderMembers } from '../../model/model.ts'
 import type { RunStatus, TerminalStatus } from '../../runs/state.ts'
 import type { Usage } from '../../runs/usage-schema.ts'
 import type { HistoryMessage, RunPlan } from './plan.ts'
@@ -30,6 +30,7 @@ export interface Step extends TokenCounts {
   readonly attempt: string
   readonly content: string | null
   readonly toolCalls: readonly ModelToolCall[]
+  readonly extra?: ProviderMembers | undefined
   /** The message to the model about an answer that could not be accepted. */
   readonly remark: string | null
 }

@@ -157,8 +157,8 @@ async function updateRun(
 ): Promise<Omit<EndedRun, 'descendants'> | null> {
   const { status, output = null, errorMessage, errorDetail = null, last, usedMs = 0 } = ending
   const at = new Date(ending.at)
-  // The calls of a last answer are never made, so they are not part of the step.
-  const step = last ? { ...last.step, toolCalls: [], remark: null } : null
+  // The calls of a last answer are never made, so they are not part of the step; nor is what only its provider needs.
+  const step = last ? { ...last.step, toolCalls: [], extra: undefined, remark: null } : null
   const { costUsd, spentUsd } = last?.cost ?? { costUsd: 0, spentUsd: 0 }
   const events = last ? [last.event, ...ending.events] : ending.events
   const [ended] = await sql<UsageColumns[]>`

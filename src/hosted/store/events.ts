@@ -69,6 +69,7 @@ export function modelEvent(
     'gen_ai.usage.cache_read.input_tokens': answer.usage.cacheReadTokens,
     'gen_ai.usage.cache_creation.input_tokens': answer.usage.cacheWriteTokens,
     'gen_ai.usage.reasoning.output_tokens': answer.usage.reasoningTokens,
+    settings_left_out: answer.leftOut,
     latency_ms: Math.round(latencyMs),
     cost_usd: costUsd,
     step,

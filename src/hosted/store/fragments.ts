@@ -81,12 +81,14 @@ export function usageAdded(sql: AnySql, step: TokenCounts | null) {
 export function insertStep(sql: AnySql, runId: string, step: Step | null, at: Date, guard: string) {
   if (step === null) return sql`select workspace_id from ${sql.unsafe(guard)} where false`
   const toolCalls = step.toolCalls.length === 0 ? null : RawJson.of(step.toolCalls)
+  const extra = step.extra === undefined ? null : RawJson.of(step.extra)
   return sql`
     insert into run_steps (
-      run_id, step, workspace_id, attempt, content, tool_calls, remark, input_tokens, output_tokens, cache_read_tokens, created_at
+      run_id, step, workspace_id, attempt, content, tool_calls, extra, remark, input_tokens, output_tokens, cache_read_tokens,
+      created_at
     )
     select ${runId}::uuid, ${step.step}::int, workspace_id, ${step.attempt}, ${step.content}, ${toolCalls}::json,
-      ${step.remark}, ${step.inputTokens}::bigint, ${step.outputTokens}::bigint, ${step.cacheReadTokens ?? 0}::bigint, ${at}::timestamptz
+      ${extra}::json, ${step.remark}, ${step.inputTokens}::bigint, ${step.outputTokens}::bigint, ${step.cacheReadTokens ?? 0}::bigint, ${at}::timestamptz
     from ${sql.unsafe(guard)}
     on conflict (workspace_id, run_id, step) do nothing returning workspace_id`
 }

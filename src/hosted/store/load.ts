@@ -1,6 +1,6 @@
 import { type RunIdentity, runKey } from '../../base/ids.ts'
 import type { RawJson } from '../../base/raw-json.ts'
-import type { ModelToolCall } from '../../model/model.ts'
+import type { ModelToolCall, ProviderMembers } from '../../model/model.ts'
 import type { Sql, TransactionSql } from '../../postgres/connect.ts'
 import { RUN_USAGE, type UsageColumns, usageRecord } from '../../runs/rows.ts'
 import { isTerminal, type RunStatus } from '../../runs/state.ts'
@@ -72,12 +72,18 @@ export async function loadStarted(
 }
 
 async function loadSteps(sql: Sql, { workspaceId, runId }: RunIdentity): Promise<Step[]> {
-  const rows = await sql<(Omit<Step, 'toolCalls'> & { readonly toolCalls: RawJson | null })[]>`
-    select step, attempt, content, tool_calls as "toolCalls", remark, input_tokens as "inputTokens",
+  const rows = await sql<StepRow[]>`
+    select step, attempt, content, tool_calls as "toolCalls", extra, remark, input_tokens as "inputTokens",
       output_tokens as "outputTokens", cache_read_tokens as "cacheReadTokens"
     from run_steps where workspace_id = ${workspaceId} and run_id = ${runId} order by step`
-  return rows.map((row) => ({ ...row, toolCalls: (row.toolCalls?.parse() ?? []) as ModelToolCall[] }))
+  return rows.map((row) => ({
+    ...row,
+    toolCalls: (row.toolCalls?.parse() ?? []) as ModelToolCall[],
+    extra: row.extra?.parse() as ProviderMembers | undefined,
+  }))
 }
+
+type StepRow = Omit<Step, 'toolCalls' | 'extra'> & { readonly [K in 'toolCalls' | 'extra']: RawJson | null }
 
 async function loadCalls(sql: Sql, { workspaceId, runId }: RunIdentity): Promise<Call[]> {
   return sql<Call[]>`
