@@ -67,6 +67,25 @@ describe('an alert', () => {
     expect(verdict(await api('POST', `${PATH}/${alert_id}/test`, HOUR))).toBe('404 NOT_FOUND')
   })
 
+  test('with a long query makes a page end early, and no page leaves out any', async () => {
+    const own = await tenant()
+    const query = `select 1 as n /* ${'x'.repeat(66_000)} */`
+    const made: string[] = []
+    for (let i = 0; i < 20; i++) {
+      const { data } = await own('POST', PATH, { name: `${i}`, query, every: '1h', condition: 'any_row' })
+      made.push(data.alert_id)
+    }
+    const listed: string[] = []
+    let cursor = ''
+    for (let pages = 0; pages === 0 || cursor !== ''; pages++) {
+      const { data } = await own('GET', `${PATH}?limit=200${cursor && `&cursor=${cursor}`}`)
+      expect(data.items.length).toBeLessThan(18)
+      listed.push(...data.items.map(({ alert_id }: { alert_id: string }) => alert_id))
+      cursor = data.next_cursor ?? ''
+    }
+    expect(listed).toEqual(made.toReversed())
+  })
+
   test('needs only a name, a query, an interval and a condition', async () => {
     const { data } = await api('POST', PATH, {
       name: 'short',

@@ -41,6 +41,28 @@ test('a score of a person has the source person, and says otherwise if they do',
   expect(items.map(({ source }: { source: string }) => source)).toEqual(['import', 'person'])
 })
 
+test('the URL of a webhook is shown as it is called; who may not change it sees only its origin', async () => {
+  const body = {
+    url: 'https://Hooks.Slack.com:443/services/../services/T0/secret',
+    format: 'slack',
+    status: 'disabled',
+  }
+  const { data } = await people.admin.call('POST', '/api/v1/webhooks', body)
+  const path = `/api/v1/webhooks/${data.webhook_id}`
+  const shown = async (read: (path: string) => Promise<Answer>) => {
+    const listed = (await read('/api/v1/webhooks')).data.items
+    return [(await read(path)).data.url, listed.find((each: typeof data) => each.webhook_id === data.webhook_id).url]
+  }
+  const whole = 'https://hooks.slack.com/services/T0/secret'
+  expect(data.url).toBe(whole)
+  expect(await shown((at) => people.admin.call('GET', at))).toEqual([whole, whole])
+  expect(await shown((at) => rig.service.api('GET', at))).toEqual([whole, whole])
+  for (const role of ['viewer', 'approver'] as const)
+    expect(await shown((at) => people[role].call('GET', at))).toEqual(Array(2).fill('https://hooks.slack.com'))
+  const lists = await people.viewer.call('GET', `${path}/deliveries`)
+  expect(JSON.stringify(lists.data)).not.toContain('secret')
+})
+
 describe('a role', () => {
   const ofViewer: readonly (readonly [string, string, unknown?])[] = [
     ['GET', '/api/v1/runs'],

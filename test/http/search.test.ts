@@ -210,6 +210,19 @@ test("a session's id is found in either case by every part of a search", async (
     expect(await ids({ q: 'ptarmigan', session_id: session.toUpperCase() })).toEqual([run])
 })
 
+test('a workspace with a search gets another only from half of what is free, so that few leave room for others', async () => {
+  const never = new Promise<never>(() => {})
+  const search = searchOf({ runs: { newest: () => never } })
+  const held: number[] = []
+  for (let workspace = 0; workspace < 7; workspace++) {
+    const id = crypto.randomUUID()
+    const asked = [1, 2].map(() => search.list(caller(id), { q: 'quagga' }, SIGNAL).catch((error) => error.code))
+    const settled = await Promise.all(asked.map((each) => Promise.race([each, Promise.resolve().then(() => 'runs')])))
+    held.push(settled.filter((each) => each !== 'RATE_LIMITED').length)
+  }
+  expect(held).toEqual([2, 2, 1, 1, 1, 1, 0])
+})
+
 test('searches run as queries of their workspace, which has two at once, and end with their requests', async () => {
   await app.start({ input: { t: 'quagga' } })
   const asked: Parameters<typeof app.client.query>[1][] = []

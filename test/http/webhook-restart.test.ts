@@ -91,3 +91,22 @@ test('an endpoint with too many failed deliveries stops, and says so', async () 
   await eventually(async () => (await status()) === 'active')
   await eventually(() => new Set(receiver.received.map(({ body }) => body.data.run_id)).size === runs.length)
 })
+
+test('an endpoint that is edited again and again starts once an interval, not with each edit', async () => {
+  const service = await startTestService(ENV, { webhooks: { intervalMs: 60_000 } })
+  const tenant = await newTenant(service)
+  const agent = await newReporter(tenant.api)
+  const receiver = startReceiver()
+  const webhookId = await createWebhook(tenant, receiver, { filter: { type: 'a' } })
+  const run = await agent.start()
+  const got = () => receiver.received.map(({ body }) => body.type)
+  await agent.events(run, [{ type: 'a' }])
+  await eventually(() => got().length === 1)
+  // Just begun: what is edited now is taken up after the interval.
+  const path = `/api/v1/webhooks/${webhookId}`
+  for (let n = 0; n < 20; n++) {
+    await tenant.api('PATCH', path, { filter: { type: `b${n}` } })
+    await agent.events(run, [{ type: 'a' }])
+  }
+  await eventually(() => got().length === 21)
+})
