@@ -8,6 +8,7 @@ import { measureDelay, measureFreshness } from './fresh.ts'
 import { measureInvokes } from './invokes.ts'
 import { measureJournals } from './journals.ts'
 import { measureLangfuse } from './langfuse.ts'
+import { measureLiveRuns } from './live-runs.ts'
 import { measureMcp } from './mcp.ts'
 import { memoryOf, SETTLE_MS, shownMemory } from './memory.ts'
 import { measureOtlp } from './otlp.ts'
@@ -62,6 +63,7 @@ export const PARTS: Readonly<Record<string, Part>> = {
   large: (bench) =>
     events(bench, 'large', { eventsPerCall: EVENTS_PER_CALL, content: 'model calls', target: MODEL_CALLS_TARGET }),
   single: (bench) => events(bench, 'single', { eventsPerCall: 1, target: SINGLE_TARGET }),
+  live: measureLiveRuns,
   otlp: measureOtlp,
   scores: measureScores,
   langfuse: measureLangfuse,
