@@ -3,7 +3,7 @@ import type { Clock } from '../base/clock.ts'
 import { ApiError, invalid } from '../base/errors.ts'
 import { mint as freshIds, type Mint } from '../base/ids.ts'
 import { withIsoTimes } from '../base/timestamp.ts'
-import { cursorCodec, PAGE_LIMIT_DEFAULT, type PageOf, pageOf } from '../http/page.ts'
+import { cursorCodec, PAGE_LIMIT_DEFAULT, type PageOf } from '../http/page.ts'
 import { type PageQuery, Uuid } from '../http/schema.ts'
 import { insertEvents } from '../journal/outbox-rows.ts'
 import type { Caller } from '../keys/schema.ts'
@@ -36,6 +36,8 @@ interface AlertStoreDeps {
 
 /** Maximum of alerts per workspace. */
 export const ALERTS_MAX = 100
+/** Bytes of queries and parameters after which a page ends: a hundred long ones would hold the event loop. */
+const PAGE_BYTES_MAX = 1 << 20
 /** An edit that races with others is repeated. */
 const EDIT_ATTEMPTS_MAX = 5
 
@@ -98,16 +100,23 @@ export class AlertStore {
   async list({ workspaceId }: Caller, page: PageQuery): Promise<PageOf<Alert>> {
     const { sql } = this.deps
     const { limit = PAGE_LIMIT_DEFAULT, cursor } = page
-    const rows = await sql<AlertRow[]>`
-      select ${shownColumns(sql)} from alerts where workspace_id = ${workspaceId}
-        ${cursor === undefined ? sql`` : sql`and alert_id < ${CURSOR.decode(cursor)}`}
-      order by alert_id desc limit ${limit + 1}`
-    return pageOf(
-      rows,
-      limit,
-      (row) => CURSOR.encode(row.alert_id),
-      (row) => this.toRecord(row),
-    )
+    const rows = await sql<(AlertRow & { readonly found: number })[]>`
+      select * from (
+        select *, count(*) over ()::int as found, sum(bytes) over (order by alert_id desc) - bytes as bytes_before from (
+          select ${shownColumns(sql)}, coalesce(octet_length(query), 0) + octet_length(params::text) as bytes
+          from alerts where workspace_id = ${workspaceId}
+            ${cursor === undefined ? sql`` : sql`and alert_id < ${CURSOR.decode(cursor)}`}
+          order by alert_id desc limit ${limit + 1}
+        ) as listed
+      ) as counted
+      where bytes_before < ${PAGE_BYTES_MAX} order by alert_id desc`
+    const found = rows[0]?.found ?? 0
+    // Fewer fit than there are: the last one is the end of the page.
+    const shown = Math.min(limit, rows.length)
+    return {
+      items: rows.slice(0, shown).map((row) => this.toRecord(row)),
+      next_cursor: found > shown ? CURSOR.encode(rows[shown - 1]!.alert_id) : null,
+    }
   }
 
   /**

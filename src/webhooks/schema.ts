@@ -123,7 +123,9 @@ const Health = Named(
 
 const webhookFields = {
   webhook_id: Described(Uuid, 'The endpoint.'),
-  url: t.String({ description: 'Where messages are sent.' }),
+  url: t.String({
+    description: 'Where messages are sent, as it is called; for people who are no admins only its origin.',
+  }),
   description: Described(Nullable(t.String()), 'What receives the messages.'),
   filter: Described(Nullable(JsonText(LiveFilter)), FILTER),
   format: WebhookFormat,

@@ -81,7 +81,7 @@ export class WebhookStore {
   /** @throws ApiError NOT_FOUND */
   async get(caller: Caller, webhookId: string): Promise<WebhookRecord> {
     const row = await this.find(caller, webhookId)
-    return toRecord(row, await this.endOf(caller))
+    return toRecord(caller, row, await this.endOf(caller))
   }
 
   /** A row as stored, for other parts of the feature. @throws ApiError NOT_FOUND */
@@ -104,7 +104,7 @@ export class WebhookStore {
       rows,
       limit,
       (row) => CURSOR.encode(row.webhook_id),
-      (row) => toRecord(row, end),
+      (row) => toRecord(caller, row, end),
     )
   }
 
@@ -141,7 +141,7 @@ export class WebhookStore {
       returning ${counted(sql)}`
     if (row === undefined) throw noWebhook()
     this.deps.onChange()
-    return toRecord(row, await this.endOf(caller))
+    return toRecord(caller, row, await this.endOf(caller))
   }
 
   /** @throws ApiError NOT_FOUND */
@@ -184,7 +184,7 @@ export class WebhookStore {
   private async withSecret(caller: Caller, row: CountedWebhook): Promise<NewWebhook> {
     const keys = openKeys(this.deps.vault, row)
     if (keys === null) throw new Error('a secret that was just sealed cannot be opened')
-    return { ...toRecord(row, await this.endOf(caller)), secret: row.signing === 'v1' ? keys.secret : null }
+    return { ...toRecord(caller, row, await this.endOf(caller)), secret: row.signing === 'v1' ? keys.secret : null }
   }
 
   /** The end of the caller's log; null while it cannot be read. */
@@ -209,13 +209,13 @@ function counted(sql: Sql | TransactionSql) {
     (select count(*)::int from webhook_retries r where r.webhook_id = w.webhook_id) as pending`
 }
 
-function toRecord(row: CountedWebhook, end: LogEnd | null): WebhookRecord {
-  const { webhook_id, url, description, filter, format, signing, epoch, position, recover_until } = row
+function toRecord(caller: Caller, row: CountedWebhook, end: LogEnd | null): WebhookRecord {
+  const { webhook_id, description, filter, format, signing, epoch, position, recover_until } = row
   const status = row.status === 'active' && row.is_behind ? 'behind' : row.status
   // Another epoch: the endpoint has yet to begin with the log.
   const lag = end && (end.epoch === epoch ? Math.max(0, end.endSeq - position) : end.endSeq)
   return {
-    ...{ webhook_id, url, description, filter, format, signing, order: row.ordering, status },
+    ...{ webhook_id, url: shownUrl(caller, row), description, filter, format, signing, order: row.ordering, status },
     ...{ disabled_reason: row.disabled_reason, public_key: row.public_key },
     created_at: row.created_at.toISOString(),
     updated_at: row.updated_at.toISOString(),
@@ -229,6 +229,15 @@ function toRecord(row: CountedWebhook, end: LogEnd | null): WebhookRecord {
       recovering_until: recover_until === null ? null : encodeCursor(epoch, recover_until),
     },
   }
+}
+
+/**
+ * As it is called, not as it was written: `http://2130706433` is `http://127.0.0.1/`. People who may not change it see only
+ * the origin, because the rest may be a credential, as with Slack.
+ */
+function shownUrl({ person }: Caller, { url }: Pick<StoredWebhook, 'url'>): string {
+  const { href, origin } = new URL(url)
+  return person === undefined || person.role === 'admin' ? href : origin
 }
 
 function isoOrNull(date: Date | null): string | null {

@@ -3987,7 +3987,7 @@ export interface components {
              * @description The endpoint.
              */
             webhook_id: string;
-            /** @description Where messages are sent. */
+            /** @description Where messages are sent, as it is called; for people who are no admins only its origin. */
             url: string;
             /** @description What receives the messages. */
             description: string | null;
@@ -5748,7 +5748,7 @@ export interface components {
              * @description The endpoint.
              */
             webhook_id: string;
-            /** @description Where messages are sent. */
+            /** @description Where messages are sent, as it is called; for people who are no admins only its origin. */
             url: string;
             /** @description What receives the messages. */
             description: string | null;
