@@ -102,7 +102,7 @@ export interface Journal extends JournalReader {
    * Pauses commits until the returned function is called; resolves once none is running. Appends wait meanwhile.
    *
    * So this is a barrier in time, too. Once it resolves, every row with a `received_at` before the call is at or before
-   * {@link endSeq}: no later commit gets an earlier time than that of this call, even if the clock goes back.
+   * {@link endSeq}: no later commit gets an earlier time than that of this call, even if the clock goes back by up to a minute.
    * @throws ApiError UNAVAILABLE when the journal is closing
    */
   hold(): Promise<() => void>
@@ -178,8 +178,8 @@ export interface Frame {
   readonly firstSeq: number
   readonly rows: number
   /**
-   * When the service accepted the rows, Unix milliseconds; the same for all rows of the frame. It never falls from one
-   * frame of a log to the next, even if the clock does.
+   * When the service accepted the rows, Unix milliseconds; the same for all rows of the frame. From one frame of a log to
+   * the next it falls only when the clock was more than a minute ahead.
    */
   readonly receivedAt: number
   /**

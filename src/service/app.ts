@@ -334,7 +334,7 @@ function guardsDeps(
 function opsDeps(components: Components): Omit<OpsDeps, 'app'> {
   const { context, isStopping } = components
   const { partitions, feeds, incidents } = components.pipeline
-  const { config, sql, columnar, loops, metrics } = context
+  const { config, sql, columnar, clock, loops, metrics } = context
   return {
     config,
     version: packageJson.version,
@@ -355,6 +355,7 @@ function opsDeps(components: Components): Omit<OpsDeps, 'app'> {
       setAside: metrics.setAside,
       owned: () => partitions.owned(),
       setBack: incidents,
+      clock,
       loops,
       isStopping,
     },

@@ -1,5 +1,5 @@
 import { Penalties } from '../analytics/caps.ts'
-import { systemClock } from '../base/clock.ts'
+import { SteadyClock } from '../base/clock.ts'
 import { type DataDir, openDataDir } from '../base/data-dir.ts'
 import { withFields } from '../base/log.ts'
 import { Loops } from '../base/loops.ts'
@@ -8,6 +8,7 @@ import type { Config } from '../config/config.ts'
 import { sweepSnapshots } from './backup/snapshot.ts'
 import type { ServiceContext } from './context.ts'
 import type { Service, ServiceOptions } from './lifecycle.ts'
+import { watchClock } from './ops/clock-watch.ts'
 import { checkPort } from './ops/listen.ts'
 import { watchLoopLag } from './ops/loop-lag.ts'
 import { createServiceMetrics } from './ops/service-metrics.ts'
@@ -42,12 +43,13 @@ async function openContext(
   options: ServiceOptions,
   { teardown, onLaunched }: Opening,
 ): Promise<ServiceContext> {
-  const { progress, clock = systemClock, worker } = options
+  const { progress, clock = new SteadyClock(), worker } = options
   const metrics = createServiceMetrics()
   teardown.add('loop lag', watchLoopLag(metrics.loopLagged))
   const dataDir = worker === undefined ? openDataDir(config.dataDir) : sharedDataDir(config.dataDir, worker)
   teardown.add('data directory', dataDir.release)
   const log = withFields(options.log, logFieldsOf(config, dataDir, worker))
+  teardown.add('clock', watchClock(clock, log, metrics.registry))
   const loops = new Loops(log)
   if (worker === undefined) {
     await checkPort(config)

@@ -72,6 +72,27 @@ test('an alert fires at the next tick, within an interval and 2 s, is resolved, 
   ).toEqual(history)
 })
 
+test('an alert sees at once what is reported after a clock that was hours ahead has been corrected', async () => {
+  let aheadMs = 6 * 3_600_000
+  const service = await startTestService({}, { alertSecondMs: SECOND_MS, clock: { now: () => Date.now() + aheadMs } })
+  const { api } = service
+  const agent = await newReporter(api)
+  const runId = await agent.start()
+  await agent.events(runId, [{ type: 'before' }])
+  aheadMs = 0
+  const query = "select count() as n from events where type = 'after' and received_at > now() - interval 1 hour"
+  const { data } = await api('POST', '/api/v1/alerts', {
+    ...{ name: 'after', query, every: '1m' },
+    condition: { column: 'n', op: '>', value: 0 },
+  })
+  await agent.events(runId, [{ type: 'after' }])
+  await eventually(async () => {
+    const [series] = (await api('GET', `/api/v1/alerts/${data.alert_id}`)).data.states
+    expect(series.state).toBe('firing')
+  })
+  await service.stop()
+})
+
 test('a clock that was hours ahead for a moment leaves no alert blind until then', async () => {
   let aheadMs = 0
   const service = await startTestService({}, { alertSecondMs: SECOND_MS, clock: { now: () => Date.now() + aheadMs } })

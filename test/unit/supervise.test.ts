@@ -72,6 +72,7 @@ function healthWith(
     owned: () => partitionWith({ journal, sink: { loadedSeq: () => 7 } }).owned(),
     loops: { states: () => states },
     setBack: () => [],
+    clock: { now: Date.now },
     isStopping: () => false,
   }
   return checkHealth(deps)

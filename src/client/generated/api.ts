@@ -4574,6 +4574,15 @@ export interface components {
                     set_aside: number;
                 };
             };
+            /** @description The clock of the machine, as this process sees it. */
+            clock: {
+                /** @description False when it has jumped within the last hour. */
+                ok: boolean;
+                /** @description By how many milliseconds the system clock is ahead of the time that the service uses, after a jump that is not followed yet; negative when it is behind. */
+                off_by_ms: string | number;
+                /** @description Why it does not work; null when it does. */
+                problem: string | null;
+            };
             /** @description Stores that were found to have gone back to an earlier state since the service started. */
             set_back: {
                 /** @description The name of the store. */

@@ -17,8 +17,8 @@ const BUSY_CALLS = 8
 const IDLE_TICKS_MAX = 3
 const GATHER_MS_MAX = 1
 const GATHER_BYTES_MAX = 32 * 1024
-/** Logs a warning when the clock is behind the last commit by more than this. */
-const BEHIND_WARN_MS = 60_000
+/** When the last commit is further ahead of the clock than this, the clock was wrong then. */
+const AHEAD_MAX_MS = 60_000
 
 /** The order of the frames in a commit. */
 const KINDS = ['run', 'task', 'event', 'score', 'delivery'] as const
@@ -53,7 +53,6 @@ export class GroupCommit {
   private startCommits: (() => void) | undefined
   private cuts: PromiseWithResolvers<number>[] = []
   private readonly holds = new Holds()
-  private isBehind = false
 
   /** @param receivedAt the time of the log's last commit, Unix milliseconds */
   constructor(
@@ -187,18 +186,19 @@ export class GroupCommit {
   }
 
   /**
-   * The time of a commit, Unix milliseconds: never before that of the last one, although clocks go back and owners' clocks
-   * differ. So the rows that were received up to a time in the past stay the same.
+   * The time of a commit, Unix milliseconds: never before that of the last one, although clocks go back a little and owners'
+   * clocks differ. So the rows that were received up to a time in the past stay the same. If the last one is more than a
+   * minute ahead, the clock was wrong then: new rows get the time of the clock, because whoever looks at what was received
+   * of late, such as alerts, would see nothing until it has passed the wrong time.
    */
   private advance(): number {
     const now = this.options.clock.now()
-    const behindMs = this.receivedAt - now
-    if (behindMs > BEHIND_WARN_MS && !this.isBehind)
-      this.options.log.warn('journal: the system clock is behind the time of the last commit, which new rows get', {
-        behind_ms: behindMs,
+    const aheadMs = this.receivedAt - now
+    if (aheadMs > AHEAD_MAX_MS)
+      this.options.log.warn('journal: the clock was ahead at the last commit; new rows get its time of now', {
+        ahead_ms: aheadMs,
       })
-    this.isBehind = behindMs > BEHIND_WARN_MS
-    this.receivedAt = Math.max(this.receivedAt, now)
+    this.receivedAt = aheadMs > AHEAD_MAX_MS ? now : Math.max(this.receivedAt, now)
     return this.receivedAt
   }
 

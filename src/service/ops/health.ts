@@ -1,10 +1,12 @@
 import { withTimeout } from '../../base/abort.ts'
+import type { Clock } from '../../base/clock.ts'
 import { ApiError } from '../../base/errors.ts'
 import { type Dependency, HealthProblem } from '../../base/health.ts'
 import { FAILING_MS, type LoopState, type Loops } from '../../base/loops.ts'
 import type { SetAside } from '../../base/set-aside.ts'
 import type { OwnedPartition } from '../../partitions/partition.ts'
 import type { Incident } from '../../store-marks/store-marks.ts'
+import { clockHealth } from './clock-watch.ts'
 
 const CHECK_TIMEOUT_MS = 2_000
 /** Only the newest gaps are shown. */
@@ -20,6 +22,8 @@ export interface HealthDeps {
   readonly loops: Pick<Loops, 'states'>
   /** Stores that have gone back to an earlier state, noticed since the service started. */
   readonly setBack: () => readonly Incident[]
+  /** Jumps when the machine's clock does. */
+  readonly clock: Clock
   /** Whether the service has begun to stop. */
   readonly isStopping: () => boolean
 }
@@ -30,6 +34,7 @@ export interface HealthDeps {
  */
 export async function checkHealth(deps: HealthDeps) {
   const { dependencies, lags, setAside, owned, setBack, loops, isStopping } = deps
+  const clock = clockHealth(deps.clock)
   const [checks, consumers] = await Promise.all([
     Promise.all(dependencies.map(async (each) => ({ ...each, result: await checkOne(each) }))),
     Promise.all(
@@ -45,7 +50,8 @@ export async function checkHealth(deps: HealthDeps) {
     failed.length > 0 ||
     Object.values(states).some(({ ok }) => !ok) ||
     consumers.some(([, { set_aside }]) => set_aside > 0) ||
-    setBack().length > 0
+    setBack().length > 0 ||
+    !clock.ok
   const unavailable = isStopping() || failed.some(({ essential }) => essential)
   const status = unavailable ? 'unavailable' : isFailing ? 'degraded' : 'ready'
   return {
@@ -61,6 +67,7 @@ export async function checkHealth(deps: HealthDeps) {
     })),
     loops: states,
     consumers: Object.fromEntries(consumers),
+    clock,
     set_back: setBack().map(({ store, noticedAt, detail }) => ({
       store,
       noticed_at: new Date(noticedAt).toISOString(),

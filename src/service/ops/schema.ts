@@ -79,6 +79,17 @@ export const Ready = Named(
       }),
       { description: 'What reads the journal or the outbox, by name.' },
     ),
+    clock: t.Object(
+      {
+        ok: t.Boolean({ description: 'False when it has jumped within the last hour.' }),
+        off_by_ms: t.Integer({
+          description:
+            'By how many milliseconds the system clock is ahead of the time that the service uses, after a jump that is not followed yet; negative when it is behind.',
+        }),
+        problem: Problem,
+      },
+      { description: 'The clock of the machine, as this process sees it.' },
+    ),
     set_back: t.Array(
       t.Object({
         store: t.String({ description: 'The name of the store.' }),
