@@ -1,4 +1,3 @@
-import type { ColumnarClient } from '../clickhouse/client.ts'
 import type { Sql } from '../postgres/connect.ts'
 
 /** The state of a journal's directory before anything is appended. */
@@ -53,14 +52,5 @@ export async function decideStart(found: FoundJournal, deps: StartDeps): Promise
 export async function lastCountedSeq(sql: Sql, epoch: string): Promise<number> {
   const [{ seq }] = await sql<{ seq: number }[]>`
     select coalesce(max(seq), 0) as seq from journal_consumers where epoch = ${epoch}`
-  return seq
-}
-
-/** The highest position that was loaded into this ClickHouse. */
-export async function lastStoredSeq(columnar: ColumnarClient): Promise<number> {
-  const [{ seq }] = await columnar.query<{ seq: number }>(
-    `select greatest((select max(seq) from events), (select max(seq) from runs), (select max(seq) from tasks),
-       (select max(seq) from deliveries), (select max(seq) from alert_states)) as seq`,
-  )
   return seq
 }

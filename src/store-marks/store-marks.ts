@@ -183,8 +183,9 @@ export class StoreMarks {
         end_seq = ${journal.endSeq}, loaded_seq = ${loadedSeq}, seen_at = ${this.now()}
       where journal_id = ${this.journalId} and beat in (${this.beat}, ${next})`
     if (written.count === 0) return this.handleChangedRow()
-    this.beat = next
     await this.file.set({ beat: next, columnarBeat: this.columnarBeat })
+    // Only now: while the file cannot be written, Postgres must not get ahead of it by more than one beat.
+    this.beat = next
     this.lastContents = contents
   }
 

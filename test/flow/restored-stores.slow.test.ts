@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { readdirSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { cp, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { createLog } from '../../src/base/log.ts'
@@ -347,3 +347,35 @@ function clientOf(url: string) {
   }
   return { database: pathname.slice(1), client }
 }
+
+test('a journal that is whole is not declared lost because the mark beside it could not be written for a while', async () => {
+  const DATA_DIR = await temporaryDirectory()
+  const start = (env: Record<string, string>) => startTestService({ DATA_DIR, ...env }, { storeMarkIntervalMs: 20 })
+  const first = await start({})
+  const { agentId, agentKey: key } = await newAgent(first.api)
+  const { data } = await first.api('POST', '/api/ingest/v1/run/start', { agent_id: agentId }, { key })
+  const sql = connectPostgres(first.databaseUrl, { log: createLog('silent') })
+  const seen = async () => (await sql<{ end_seq: number }[]>`select end_seq from store_marks`)[0]!.end_seq
+  const epochs = () => JSON.parse(readFileSync(join(DATA_DIR, 'journal', 'epoch'), 'utf8').split('\n')[0]!).epochs
+  const before = epochs()
+  const path = join(DATA_DIR, 'journal', 'store-mark')
+  await eventually(() => existsSync(path))
+  const kept = readFileSync(path)
+  rmSync(path)
+  mkdirSync(path)
+  for (let n = 0; n < 4; n++) {
+    const body = { run_id: data.run_id, events: [{ type: 'mark' }] }
+    const appended = await eventually(async () => {
+      const answer = await first.api('POST', '/api/ingest/v1/events', body, { key })
+      return answer.status === 200 && answer.data
+    })
+    await eventually(async () => (await seen()) >= appended.last_seq)
+  }
+  await first.stop()
+  rmSync(path, { recursive: true })
+  writeFileSync(path, kept)
+  const second = await start({ DATABASE_URL: first.databaseUrl, CLICKHOUSE_URL: first.clickhouseUrl })
+  expect(epochs()).toEqual(before)
+  await second.stop()
+  await sql.end()
+})

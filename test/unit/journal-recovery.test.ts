@@ -10,7 +10,7 @@ import { closedAfterEach } from '../support/closed-after-each.ts'
 import { batchOf, runRef } from '../support/events.ts'
 import { forgedFrame, runIdsOf } from '../support/forged-frames.ts'
 import { framesAfter, gapsOf, openLocal } from '../support/journals.ts'
-import { runRow } from '../support/rows.ts'
+import { runRow, taskRow } from '../support/rows.ts'
 import { startSink } from '../support/sink.ts'
 import { temporaryDirectory } from '../support/teardown.ts'
 
@@ -114,6 +114,28 @@ test('a recovery that ends within a page starts a new segment, and the first app
   await again.close()
   const third = await open(dir)
   expect(await positionsOf(third)).toEqual([1, 2])
+})
+
+test('outbox ids are known after a crash, however many segments have followed them, or have been deleted', async () => {
+  const dir = await temporaryDirectory()
+  const ids = Array.from({ length: 3 }, () => crypto.randomUUID())
+  const journal = await open(dir, { segmentBytes: 1 })
+  journal.release('sink', 0)
+  await journal.appendRuns([runRow(runRef())], [ids[0]])
+  for (let segment = 0; segment < 4; segment++) await append(journal)
+  await journal.appendTasks([taskRow(runRef())], [ids[1]])
+  await journal.appendRuns([runRow(runRef())], [ids[2]])
+  for (const isDeleted of [false, true]) {
+    for (let segment = 0; segment < 4; segment++) await append(journal)
+    if (isDeleted) {
+      journal.release('sink', journal.endSeq)
+      expect(await journal.drop(await journal.cut())).toBe(true)
+    }
+    // A process that is killed leaves what it has written.
+    const copy = await temporaryDirectory()
+    fs.cpSync(dir, copy, { recursive: true })
+    expect((await open(copy)).lastOutboxIds().toSorted()).toEqual([ids[1], ids[2]].toSorted())
+  }
 })
 
 test('a sink loads the rows of two epochs apart: each batch belongs to one, which its token names', async () => {

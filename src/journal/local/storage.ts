@@ -1,4 +1,5 @@
 import fs from 'node:fs'
+import { rename, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { ApiError } from '../../base/errors.ts'
 import type { Log } from '../../base/log.ts'
@@ -25,6 +26,8 @@ import { WriteProbe } from './write-probe.ts'
 
 /** Copies of quarantined frames. */
 const COPY_NAME = /^\d{16}\.segment\.\d+\.damaged$/
+/** The file with the outbox ids of the newest frame of each kind before the last segment. */
+const OUTBOX_NAME = 'outbox-ids'
 const SEGMENT_BYTES = 32 * 1024 * 1024
 
 /** A file of frames. `bytes` counts what is durable; anything after that was never acknowledged. */
@@ -54,8 +57,10 @@ export interface LocalStorageOptions {
  */
 export class LocalStorage extends SegmentFiles<Segment> implements LogStorage {
   readonly pool = new PagePool()
-  /** The outbox ids of the newest frame of each kind that was found in the last two segments. */
+  /** The outbox ids of the newest frame of each kind. */
   readonly outboxIds = new Map<Frame['kind'], readonly string[]>()
+  /** What {@link OUTBOX_NAME} has of them. */
+  private storedOutboxIds = ''
   /** When the last rows were accepted, Unix milliseconds; 0 if that is not known. */
   receivedAt = 0
   /** Durable bytes of all segments. Read on every append, so it is maintained instead of computed. */
@@ -120,7 +125,7 @@ export class LocalStorage extends SegmentFiles<Segment> implements LogStorage {
   }
 
   /** On failure none of the frames is stored, and the next write goes to a new segment. */
-  async write({ buffer, endSeq, check }: Commit, receivedAt: number): Promise<void> {
+  async write({ buffer, endSeq, check, outboxIds }: Commit, receivedAt: number): Promise<void> {
     const segment = this.list[this.list.length - 1]
     try {
       await writeAll(this.file!, buffer, segment.bytes)
@@ -133,6 +138,7 @@ export class LocalStorage extends SegmentFiles<Segment> implements LogStorage {
     segment.lastSeq = endSeq
     segment.day = dayOf(receivedAt)
     segment.check = check
+    for (const [kind, ids] of outboxIds) if (ids.length > 0) this.outboxIds.set(kind, ids)
     this.acknowledged.set(endSeq, receivedAt)
     this.probe.succeeded()
   }
@@ -226,12 +232,38 @@ export class LocalStorage extends SegmentFiles<Segment> implements LogStorage {
     })
     const newest = await this.recoverLast()
     this.bytes = this.list.reduce((sum, segment) => sum + segment.bytes, 0)
-    // The newest records before a crash may be in the previous segment.
+    this.readOutboxIds()
+    // The last segment may have been created by a version that stored no such file.
     const previous = this.list.at(-2)
     const frames = previous === undefined ? newest : [...(await this.readAll(previous)), ...newest]
     for (const { kind, outboxIds } of frames) if (outboxIds.length > 0) this.outboxIds.set(kind, outboxIds)
     // After a power failure the file may lack its last second; retention may have deleted the frames.
     this.receivedAt = Math.max(this.acknowledged.receivedAt, frames.at(-1)?.receivedAt ?? 0)
+  }
+
+  /** The outbox ids of earlier segments, which may be deleted: their outbox rows may not be. */
+  private readOutboxIds(): void {
+    const path = join(this.dir, OUTBOX_NAME)
+    if (!fs.existsSync(path)) return
+    try {
+      const text = fs.readFileSync(path, 'utf8')
+      for (const [kind, ids] of JSON.parse(text)) this.outboxIds.set(kind, ids)
+      this.storedOutboxIds = text
+    } catch (error) {
+      this.log.error('journal: cannot read the outbox ids; changes of runs and tasks may be appended twice', {
+        path,
+        error,
+      })
+    }
+  }
+
+  private async keepOutboxIds(): Promise<void> {
+    const text = JSON.stringify([...this.outboxIds])
+    if (this.outboxIds.size === 0 || text === this.storedOutboxIds) return
+    const path = join(this.dir, OUTBOX_NAME)
+    await writeFile(`${path}.new`, text, { mode: 0o600, flush: true })
+    await rename(`${path}.new`, path)
+    this.storedOutboxIds = text
   }
 
   private async readAll(segment: Segment): Promise<StoredFrame[]> {
@@ -316,6 +348,7 @@ export class LocalStorage extends SegmentFiles<Segment> implements LogStorage {
   private async create(firstSeq: number): Promise<Segment> {
     this.sealed = true
     await this.closeFile()
+    await this.keepOutboxIds()
     const { dir, identity } = this
     // An empty segment only records a position, which the new one supersedes.
     if (this.list.at(-1)?.bytes === 0) fs.rmSync(this.list.pop()!.path, { force: true })

@@ -1,11 +1,11 @@
 import packageJson from '../../../package.json' with { type: 'json' }
 import { StartError } from '../../base/start-error.ts'
 import type { OutboxRelay } from '../../journal/outbox-relay.ts'
-import { lastStoredSeq } from '../../journal/start.ts'
 import { noForwarding } from '../../keys/forward.ts'
 import { onePartition } from '../../partitions/partition.ts'
 import { describeSingle } from '../../partitions/shared/routes.ts'
 import type { Sql } from '../../postgres/connect.ts'
+import { highestSeq } from '../../store-marks/columnar-marks.ts'
 import { JOURNAL_NAME } from '../../store-marks/mark-file.ts'
 import { openFeedSource, openPartition, startUsage } from './consumers.ts'
 import { openLogFiles } from './log-files.ts'
@@ -24,7 +24,7 @@ export async function startLocalPipeline(context: PipelineContext, intervalMs: n
   const outdated = Promise.withResolvers<void>()
   const files = {
     ...{ name: JOURNAL_NAME, maxBytes, keepBytes, intervalMs },
-    storedSeq: () => lastStoredSeq(columnar),
+    storedSeq: () => highestSeq(columnar),
     onPostgresBack: outdated.resolve,
   }
   let relay: OutboxRelay | undefined
@@ -65,7 +65,11 @@ export async function startLocalPipeline(context: PipelineContext, intervalMs: n
 
 /** @throws StartError when the workspaces of this database belong to the partitions of another service */
 async function refuseOtherWriters(sql: Sql): Promise<void> {
-  const found = await sql`select from journal_partitions where home is not null limit 1`
-  if (found.length > 0)
-    throw new StartError('several processes write the journal of this database: set WORKERS as before')
+  const [found] = await sql<{ home: string | null }[]>`select home from journal_partitions limit 1`
+  if (found === undefined) return
+  throw new StartError(
+    found.home === null
+      ? 'the journal of this database is stored in the NATS servers of a cluster: set NATS_URL as for its other nodes, or use another database'
+      : 'several processes write the journal of this database: set WORKERS as before',
+  )
 }
