@@ -18,9 +18,14 @@ export interface SinkPosition {
 /** The sink's position on stable storage. */
 export interface SinkPositionStore {
   get(): SinkPosition
-  /** Updates the given fields; durable when it resolves. One call at a time. */
+  /**
+   * Updates the given fields; durable when it resolves. One call at a time.
+   * @throws Error when another process has taken over the position
+   */
   set(changes: Partial<SinkPosition>): Promise<void>
   close(): Promise<void>
+  /** Whether the unfinished batch was announced so long ago that ClickHouse may have forgotten its token. */
+  readonly isStale?: boolean
 }
 
 /** The sink's position in a local file. */

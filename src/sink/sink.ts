@@ -28,6 +28,10 @@ const BATCH_BYTES_MAX = 48 * 1024 * 1024
 const BATCH_ROWS_MAX = 500_000
 const READ_BYTES = 4 * 1024 * 1024
 const RETRY_MS_MIN = 50
+/** While a load lasts, the sink makes sure this often that it may still store rows. */
+const CONFIRM_MS = 500
+/** After this long it does so before it begins another one. */
+const CONFIRM_MAX_MS = 5_000
 const RETRY_MS_MAX = 5_000
 
 /** The minimum time between two loads of a partition, one of `partitions`. */
@@ -80,6 +84,8 @@ export class Sink implements LoadProgress {
   private readonly stopped = Promise.withResolvers<void>()
   /** Aborted when the sink must stop waiting for rows. */
   private waiting = new AbortController()
+  /** Until then no other process had taken over the position, on the monotonic clock. */
+  private confirmedMs = Number.NEGATIVE_INFINITY
 
   constructor(private readonly options: SinkOptions) {
     this.position = options.position
@@ -148,7 +154,7 @@ export class Sink implements LoadProgress {
     this.stopped.resolve()
     this.waiting.abort()
     await this.finished
-    this.pendingReload?.stored.reject(this.stopping.signal.reason)
+    this.pendingReload?.stored?.reject(this.stopping.signal.reason)
     await this.position.close()
   }
 
@@ -156,7 +162,9 @@ export class Sink implements LoadProgress {
     const { signal } = this.stopping
     const { loadedSeq, inFlightSeq, clearThroughSeq } = this.position.get()
     const isUnfinished = inFlightSeq > loadedSeq && clearThroughSeq === 0
-    if (isUnfinished) await this.load(await this.framesUpTo(loadedSeq, inFlightSeq), inFlightSeq, loop)
+    if (isUnfinished && this.position.isStale === true)
+      await this.rewind({ afterSeq: loadedSeq, throughSeq: inFlightSeq })
+    else if (isUnfinished) await this.load(await this.framesUpTo(loadedSeq, inFlightSeq), inFlightSeq, loop)
     while (!signal.aborted) {
       this.waiting = new AbortController()
       await this.holds.grant(this.stopped.promise)
@@ -178,6 +186,7 @@ export class Sink implements LoadProgress {
     }
   }
 
+  /** What follows `afterSeq` is deleted, as far as it exists, and loaded again under another token. */
   private async rewind({ afterSeq, throughSeq, stored }: Reload): Promise<void> {
     const { reloads, clearThroughSeq } = this.position.get()
     await this.position.set({
@@ -187,7 +196,7 @@ export class Sink implements LoadProgress {
       clearThroughSeq: Math.max(clearThroughSeq, throughSeq),
     })
     this.pendingReload = undefined
-    stored.resolve()
+    stored?.resolve()
   }
 
   /** Deletes leftovers of an earlier load before a reload. False when the sink was stopped or has to rewind. */
@@ -255,8 +264,9 @@ export class Sink implements LoadProgress {
     // The token of an insert is made of these: with wrong ones rows would be missing, or stored twice.
     assert(loadedSeq < inFlightSeq, 'a batch comes after what has been loaded')
     assert(inFlightSeq <= this.options.journal.endSeq, 'a batch ends before the journal does')
-    await this.position.set({ inFlightSeq })
     const started = performance.now()
+    await this.position.set({ inFlightSeq })
+    this.confirmedMs = started
     const epoch = this.options.journal.epochAt(batch[0].firstSeq)
     const token = `${epoch}-${loadedSeq}-${inFlightSeq}${reloads > 0 ? `-r${reloads}` : ''}`
     const stored = new Set<string>()
@@ -295,10 +305,39 @@ export class Sink implements LoadProgress {
       const blocks = batch.filter((frame) => frame.kind === kind).map((frame) => frame.block)
       if (blocks.length === 0) continue
       for (const table of tables.filter((each) => !stored.has(each))) {
-        await this.options.client.insertNative(table, blocks, token, this.stopping.signal)
+        await this.whileOwner((signal) => this.options.client.insertNative(table, blocks, token, signal))
         stored.add(table)
       }
     }
+  }
+
+  /**
+   * A process that was paused may wake when another one has loaded its batch long ago, and ClickHouse has forgotten the token:
+   * it must not go on with its load.
+   */
+  private async whileOwner(insert: (signal: AbortSignal) => Promise<void>): Promise<void> {
+    const lost = new AbortController()
+    // Also after a pause between the question and its answer.
+    while (performance.now() - this.confirmedMs > CONFIRM_MAX_MS) await this.confirm()
+    let confirming: Promise<void> = Promise.resolve()
+    const timer = setInterval(() => {
+      confirming = confirming.then(() => this.confirm()).catch((error) => lost.abort(error))
+    }, CONFIRM_MS)
+    try {
+      await insert(AbortSignal.any([this.stopping.signal, lost.signal]))
+    } finally {
+      clearInterval(timer)
+      await confirming
+    }
+  }
+
+  /** @throws Error when another process has taken over */
+  private async confirm(): Promise<void> {
+    const askedMs = performance.now()
+    // Unless this succeeds, no load begins before the next answer.
+    this.confirmedMs = Number.NEGATIVE_INFINITY
+    await this.position.set({})
+    this.confirmedMs = askedMs
   }
 
   private resolveWaiters(loadedSeq: number): void {
@@ -313,5 +352,5 @@ export class Sink implements LoadProgress {
 interface Reload {
   readonly afterSeq: number
   readonly throughSeq: number
-  readonly stored: PromiseWithResolvers<void>
+  readonly stored?: PromiseWithResolvers<void>
 }

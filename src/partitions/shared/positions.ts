@@ -6,7 +6,8 @@ import type { ClaimedRow, PartitionStore } from './tables.ts'
 /**
  * The sink's position in Postgres, for the node that holds the claim. Once another node has taken over the partition,
  * nothing is stored any more. So an earlier owner can only repeat the batch that it had announced, with the same
- * deduplication token, which changes nothing.
+ * deduplication token, which changes nothing; and it asks here before it does so after a while, when ClickHouse may have
+ * forgotten the token.
  */
 export class ClusterSinkPosition implements SinkPositionStore {
   private last: SinkPosition
@@ -32,10 +33,21 @@ export class ClusterSinkPosition implements SinkPositionStore {
     this.last = position
   }
 
+  get isStale(): boolean {
+    return isStale(this.claim)
+  }
+
   async close(): Promise<void> {}
 }
 
+/** Whether a partition had no owner for so long that the tokens of its last loads may be forgotten. */
+function isStale({ reportAgeMs }: Pick<ClaimedRow, 'reportAgeMs'>): boolean {
+  return reportAgeMs !== null && reportAgeMs > STALE_AFTER_MS
+}
+
 const RETRY_MS = 250
+/** Less than in which the loads of all partitions push a token out of ClickHouse's memory of 10,000. */
+const STALE_AFTER_MS = 60_000
 
 /** The sink's position in a file, which Postgres follows a moment later, for processes that wait for rows in SQL. */
 export class MirroredPosition implements SinkPositionStore {
@@ -46,6 +58,7 @@ export class MirroredPosition implements SinkPositionStore {
   /** @param mirror stores a position in Postgres; returns false once no process needs it any more */
   constructor(
     private readonly file: SinkPositionStore,
+    private readonly claim: Pick<ClaimedRow, 'reportAgeMs'>,
     private readonly mirror: (position: SinkPosition) => Promise<boolean>,
     private readonly log: Log,
   ) {
@@ -54,6 +67,10 @@ export class MirroredPosition implements SinkPositionStore {
 
   get(): SinkPosition {
     return this.file.get()
+  }
+
+  get isStale(): boolean {
+    return isStale(this.claim)
   }
 
   async set(changes: Partial<SinkPosition>): Promise<void> {
