@@ -6,10 +6,11 @@ import { type ExportResult, ExportTally, type Places } from '../otlp/export-tall
 import { hashedId } from '../otlp/ids.ts'
 import { cleanText, toMs } from '../otlp/mapping.ts'
 import type { OpenedExport } from '../otlp/outline.ts'
-import { metadataMember, type RunDetails } from '../otlp/run-details.ts'
+import { inputOf, metadataMember, type RunDetails } from '../otlp/run-details.ts'
 import type { Span } from '../otlp/telemetry.ts'
 import type { ReportedTrace, TraceDialect, TraceIngest } from '../otlp/trace-ingest.ts'
 import type { Item, PlacedSpan, TraceHead } from './decode.ts'
+import { questionOf, TraceContent } from './turn-content.ts'
 import { TurnUsage } from './turn-usage.ts'
 
 interface OpenAiTracesDeps {
@@ -46,6 +47,7 @@ interface Collected {
 /** Stores what the exporter of the OpenAI Agents SDK sends: traces as runs, spans as tasks and events (docs/openai-agents.md). */
 export class OpenAiTraces {
   private readonly turns = new TurnUsage()
+  private readonly content = new TraceContent()
 
   constructor(private readonly deps: OpenAiTracesDeps) {}
 
@@ -67,6 +69,7 @@ export class OpenAiTraces {
         ...{ traceId, spans, items },
         name: () => placeOf({ place: first }),
         detailsOf: (limits, now) => detailsOf(head, spans, limits, now),
+        answer: this.content.answerOf(caller.workspaceId, traceId, spans),
       }),
     )
     await this.deps.traces.storeTraces(caller, reported, { tally, slice, dialect: DIALECT })
@@ -107,7 +110,7 @@ function detailsOf(head: TraceHead | null, spans: readonly Span[], limits: Limit
     sessionId: groupId === '' ? null : cleanText(groupId, limits.external_id_length),
     tags: [],
     metadata: metadataOf(head),
-    input: null,
+    input: inputOf(questionOf(spans) ?? new Map(), limits),
   }
 }
 

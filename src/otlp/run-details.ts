@@ -39,9 +39,14 @@ export function detailsOfSpans(spans: readonly Span[], limits: Limits, now: numb
   return {
     agentName: nameOf(root === undefined ? null : agentNameOf(root.attributes), first.resource),
     startedAt: start === Number.POSITIVE_INFINITY ? now : toMs(start),
-    input: root === undefined ? null : rawJson((out) => writeInput(out, root.attributes, limits.run_input_bytes)),
+    input: root === undefined ? null : inputOf(root.attributes, limits),
     ...sharedDetails([...all, first.resource.attributes], first.resource, limits),
   }
+}
+
+/** The input in the attributes of a span; null if there is none. */
+export function inputOf(attributes: Attributes, limits: Limits): RawJson | null {
+  return rawJson((out) => writeInput(out, attributes, limits.run_input_bytes))
 }
 
 /** @param records of one run, at least one */
@@ -136,8 +141,16 @@ export interface RunEnd {
   readonly at: number
 }
 
-export function endOf(span: Span, completedAt: number, errorMessage: string | null, limits: Limits): RunEnd {
-  const output = rawJson((out) => writeOutput(out, span.attributes, limits.run_output_bytes))
+/** @param answer has the output if the span has none */
+export function endOf(
+  { attributes }: Span,
+  completedAt: number,
+  errorMessage: string | null,
+  limits: Limits,
+  answer?: Attributes,
+): RunEnd {
+  const outputOf = (of: Attributes) => rawJson((out) => writeOutput(out, of, limits.run_output_bytes))
+  const output = outputOf(attributes) ?? (answer === undefined ? null : outputOf(answer))
   return errorMessage === null
     ? { to: 'completed', output: output ?? new RawJson('{}'), errorMessage: null, errorDetail: null, at: completedAt }
     : { to: 'failed', output: null, errorMessage, errorDetail: output ?? new RawJson('{}'), at: completedAt }

@@ -17,7 +17,7 @@ import { isRoot, type MappedEvent, type MappedSpan, mapSpan, problemOf } from '.
 import type { OpenedExport } from './outline.ts'
 import { detailsOfSpans, endOf, type RunDetails } from './run-details.ts'
 import type { OtlpRuns } from './runs.ts'
-import type { Span } from './telemetry.ts'
+import type { Attributes, Span } from './telemetry.ts'
 
 export interface OtlpIngestDeps {
   readonly runs: OtlpRuns
@@ -42,6 +42,8 @@ export interface ReportedTrace {
   readonly items: number
   readonly name: () => string
   detailsOf(limits: Limits, now: number): RunDetails
+  /** Attributes with the output of the run if its root has none. */
+  readonly answer?: Attributes | undefined
 }
 
 /** What the doors for traces differ in. */
@@ -70,6 +72,7 @@ interface Mapped {
 /** A span that ends a run: the root of a trace, or an agent called within it. */
 interface RunSpan extends Mapped {
   readonly run: RunRef
+  readonly answer: Attributes | undefined
 }
 
 /** Stores traces as runs, and spans as tasks and events (docs/opentelemetry.md). */
@@ -154,7 +157,7 @@ export class TraceIngest {
         batch.add({ span, mapped }, mapped.events.length)
         const endsTrace = isRoot(span) && mapped.completedAt !== null && !hasEnded
         if (endsTrace || (dialect.hasChildRuns && !isRoot(span) && mapped.kind === 'agent'))
-          ends.push({ run, span, mapped })
+          ends.push({ run, span, mapped, answer: trace.answer })
         hasEnded ||= endsTrace
         if (!batch.isFull) continue
         if (slice.isOver) await slice.yield()
@@ -195,11 +198,11 @@ export class TraceIngest {
   }
 
   /** Ends the run at its root span; stores an agent that was called within the trace as a child run. */
-  private async storeEnd(caller: Caller, { run, span, mapped }: RunSpan): Promise<void> {
+  private async storeEnd(caller: Caller, { run, span, mapped, answer }: RunSpan): Promise<void> {
     const { runs, limits, clock } = this.deps
     const { completedAt, errorMessage } = mapped
     if (isRoot(span)) {
-      if (completedAt !== null) await runs.end(run, endOf(span, completedAt, errorMessage, limits))
+      if (completedAt !== null) await runs.end(run, endOf(span, completedAt, errorMessage, limits, answer))
       return
     }
     const child = await runs.report(

@@ -160,6 +160,8 @@ describe('the timeline of a run', () => {
     expect(timelineSummary(bars, events, cost)).toBe('2,000 of 4,000 model calls shown · 3 tool calls · $4.00')
     expect(timelineSummary(drawn('model', 2), types('llm.call', 2), cost)).toBe('2 model calls · $0.002')
     expect(timelineSummary([], [], cost)).toBe('')
+    const unreported = [{ kind: 'model' as const, usage: usageOf({ model: 'm' }) }]
+    expect(timelineSummary(unreported, types('llm.call', 1), { cost_usd: 0 })).toBe('1 model call · cost unknown')
   })
 
   test('the window never leaves the run, and has few marks', () => {

@@ -58,6 +58,48 @@ function workflow(id = traceId()) {
 }
 
 describe('a workflow', () => {
+  test('has the first message of the user as input and the last answer as output, in however many calls it comes', async () => {
+    const id = traceId()
+    const answer = (content: string) => [{ role: 'assistant', content }]
+    const ask = { role: 'user', content: 'Where is it?' }
+    const root = spanItem(id, { type: 'custom', name: 'task', data: { sdk_span_type: 'task', name: 'Support' } })
+    const call = (input: object[], output: object[], second: number) =>
+      spanItem(
+        id,
+        { type: 'generation', model: 'gpt-5', input, output },
+        {
+          parent_id: root.id,
+          started_at: `2026-01-31T09:30:0${second}Z`,
+          ended_at: `2026-01-31T09:30:0${second + 1}Z`,
+        },
+      )
+    const first = call([{ role: 'system', content: 'Help.' }, ask], answer('Let me see.'), 1)
+    const last = call([{ role: 'user', content: 'A later one.' }], answer('On its way.'), 3)
+    // The end comes alone.
+    for (const data of [[traceItem(id)], [first], [last], [root]]) await ingest(service, { data })
+    const run = await eventually(async () => {
+      const [found] = (await service.api('GET', `/api/v1/runs?external_run_id=${id}`)).data.items
+      return found?.status === 'completed' && found
+    })
+    expect(run.output).toEqual({ messages: answer('On its way.') })
+    expect(run.input).toEqual({ messages: [ask] })
+    const together = traceId()
+    const again = [root, last, first].map((item) => ({ ...item, id: `${item.id}x`, trace_id: together }))
+    await ingest(service, { data: [traceItem(together), ...again] })
+    const { items } = (await service.api('GET', `/api/v1/runs?external_run_id=${together}`)).data
+    expect(items[0]).toMatchObject({ input: { messages: [ask] }, output: { messages: answer('On its way.') } })
+  })
+
+  test('of the Responses API has neither: the SDK does not send them', async () => {
+    const id = traceId()
+    const root = spanItem(id, { type: 'agent', name: 'Helper' })
+    const call = spanItem(id, { type: 'response', response_id: 'resp_1' }, { parent_id: root.id })
+    await ingest(service, { data: [traceItem(id), call, root] })
+    expect(await runOf(id)).toMatchObject({ status: 'completed', cost_usd: 0 })
+    const { items } = (await service.api('GET', `/api/v1/runs?external_run_id=${id}`)).data
+    expect([items[0].input, items[0].output]).toEqual([{}, {}])
+  })
+
   test('becomes a run with tasks, events, tokens and cost; turns and tasks repeat tokens that count once', async () => {
     const { id, all, generation, tool, turn } = workflow()
     const sent = await ingest(service, { data: all })

@@ -40,7 +40,11 @@ export function ModelTable({ models }: { readonly models: CallList | undefined }
       heads={['Model', 'Calls', 'p95', 'Tokens', 'Cost']}
       name={({ name }) => name}
       size={({ cost, calls }) => cost || calls / 1e9}
-      cells={(each) => [compact(each.calls), duration(each.p95), compact(each.tokens), dollars(each.cost)]}
+      cells={(each) => [
+        ...[compact(each.calls), duration(each.p95), compact(each.tokens)],
+        // Calls that report no tokens are not free.
+        each.tokens === 0 && each.cost === 0 ? 'unknown' : dollars(each.cost),
+      ]}
     />
   )
 }

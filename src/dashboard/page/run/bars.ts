@@ -221,6 +221,14 @@ function isMessageEvent({ type }: Pick<Event, 'type'>): boolean {
   return type.startsWith('gen_ai.')
 }
 
+/** Whether there are model calls, and none of them reports tokens or a cost: what they cost is unknown, not nothing. */
+export function areUncounted(bars: readonly Pick<Bar, 'kind' | 'usage'>[]): boolean {
+  const models = bars.filter(({ kind }) => kind === 'model')
+  const isUncounted = ({ usage }: Pick<Bar, 'usage'>) =>
+    usage === undefined || usage.inputTokens + usage.outputTokens + usage.costUsd === 0
+  return models.length > 0 && models.every(isUncounted)
+}
+
 /** Types of the events that end a call. */
 const CALLS = { model: 'llm.call', tool: 'tool.call.finished' } as const
 
@@ -242,6 +250,7 @@ export function timelineSummary(
   const [models, tools] = [calls('model'), calls('tool')]
   const drawnCost = bars.reduce((sum, { kind, usage }) => sum + (kind === 'model' ? (usage?.costUsd ?? 0) : 0), 0)
   const cost = models.drawn < models.all ? run.cost_usd : drawnCost
-  const parts = [models.all > 0 && models.text, tools.all > 0 && tools.text, cost > 0 && dollars(cost)]
+  const known = cost > 0 ? dollars(cost) : areUncounted(bars) && 'cost unknown'
+  const parts = [models.all > 0 && models.text, tools.all > 0 && tools.text, known]
   return parts.filter((part) => part !== false).join(' · ')
 }

@@ -16,6 +16,7 @@ import { Moment } from '../parts/time.tsx'
 import { Tag, Took } from '../runs/run-table.tsx'
 import { Thumbs } from '../scores/thumbs.tsx'
 import { readArguments } from '../waiting/decision.tsx'
+import { areUncounted } from './bars.ts'
 import { tokensText } from './payload.ts'
 import type { RunModel } from './run-model.ts'
 
@@ -35,18 +36,19 @@ export function RunHead({ model, run }: { readonly model: RunModel; readonly run
         <Id id={run.run_id} what="run id" />
         <RunActions model={model} run={run} />
       </div>
-      <RunFacts run={run} />
+      <RunFacts model={model} run={run} />
     </header>
   )
 }
 
-function RunFacts({ run }: { readonly run: Run }) {
+function RunFacts({ model, run }: { readonly model: RunModel; readonly run: Run }) {
   const tokens = tokensOfRun(run)
+  const unknown = tokens === '' && run.cost_usd === 0 && areUncounted(model.rows.value) && 'unknown'
   const facts: readonly (readonly [string, ComponentChildren])[] = [
     ['Duration', <Took key="took" run={run} soFar=" so far" />],
     ['Created', <Moment key="created" at={run.created_at} />],
-    ['Tokens', tokens],
-    ['Cost', run.cost_usd > 0 && dollars(run.cost_usd)],
+    ['Tokens', tokens || unknown],
+    ['Cost', run.cost_usd > 0 ? dollars(run.cost_usd) : unknown],
     [
       'Agent version',
       <a key="version" href={hrefOf('agents', [run.agent_id], { tab: 'versions', version: String(run.agent_version) })}>

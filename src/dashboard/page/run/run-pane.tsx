@@ -199,7 +199,11 @@ function InputMessage({ value }: { readonly value: unknown }) {
 function InputAndOutput({ model, run }: RunPaneProps) {
   if (!isGiven(run.input) && !isGiven(run.output)) {
     if (!model.isLoaded.value) return <Skeleton />
-    return <Empty title="This run has reported no conversation, input or output." icon="sessions" />
+    const isUnsent = run.metadata.source === 'openai-agents' && model.rows.value.some(({ kind }) => kind === 'model')
+    const title = isUnsent
+      ? 'Input and output are unknown: the OpenAI Agents SDK does not send them for the Responses API.'
+      : 'This run has reported no conversation, input or output.'
+    return <Empty title={title} icon="sessions" />
   }
   return (
     <>
