@@ -1,8 +1,9 @@
 import { expect, test } from 'bun:test'
-import { cp, readdir, readFile, symlink } from 'node:fs/promises'
+import { cp, readdir, symlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { newAgent } from '../support/api.ts'
 import { compile } from '../support/client-build.ts'
+import { programOf, snippetsOf } from '../support/guides.ts'
 import { runTool } from '../support/processes.ts'
 import { startTestService } from '../support/service.ts'
 import { temporaryDirectory } from '../support/teardown.ts'
@@ -12,10 +13,6 @@ import { temporaryDirectory } from '../support/teardown.ts'
 const ROOT = join(import.meta.dir, '..', '..')
 const PACKAGE = join(ROOT, 'src', 'client')
 const GUIDES = ['docs/client.md', 'src/client/README.md']
-/** What the examples of the guides do not define themselves. */
-const GIVEN = `declare const client: import('agent-run-service-client').Client
-declare const agentId: string, runId: string, cursor: string
-`
 
 const STRICT = {
   compilerOptions: {
@@ -23,12 +20,6 @@ const STRICT = {
     ...{ strict: true, exactOptionalPropertyTypes: true, noUncheckedIndexedAccess: true, skipLibCheck: false },
   },
   include: ['*.ts'],
-}
-
-/** The TypeScript examples of a guide. */
-async function examplesOf(guide: string): Promise<string[]> {
-  const text = await readFile(join(ROOT, guide), 'utf8')
-  return [...text.matchAll(/^```ts\n([\s\S]*?)^```$/gm)].map(([, code]) => code!)
 }
 
 test('the packed package installs offline without dependencies, compiles under strict and works in Node', async () => {
@@ -42,19 +33,13 @@ test('the packed package installs offline without dependencies, compiles under s
   expect(installed).toEqual(['agent-run-service-client'])
 
   await cp(join(import.meta.dir, 'project', 'use.ts'), join(project, 'use.ts'))
-  await Bun.write(join(project, 'given.d.ts'), GIVEN)
-  for (const [number, guide] of GUIDES.entries()) {
-    const examples = await examplesOf(guide)
-    expect(examples.length).toBeGreaterThan(0)
-    for (const [i, code] of examples.entries())
-      await Bun.write(join(project, `guide-${number}-${i}.ts`), `${code}export {}\n`)
-  }
-  const [first] = await examplesOf('docs/client.md')
-  await Bun.write(join(project, 'first.ts'), `${first}console.log(result)\n`)
+  for (const [i, guide] of GUIDES.entries()) await Bun.write(join(project, `guide-${i}.ts`), programOf(guide, 'ts'))
+  const first = snippetsOf('docs/client.md').find(({ language }) => language === 'ts')
+  await Bun.write(join(project, 'first.ts'), `${first?.text}console.log(result)\n`)
   await Bun.write(join(project, 'tsconfig.json'), JSON.stringify(STRICT))
   await symlink(join(ROOT, 'node_modules', '@types'), join(project, 'node_modules', '@types'))
   await compile(['-p', '.'], project)
-  const env = { AGENT_RUN_URL: service.url, AGENT_RUN_KEY: agentKey, AGENT_RUN_AGENT_ID: agentId, AGENT: agentId }
+  const env = { AGENT_RUN_URL: service.url, AGENT_RUN_KEY: agentKey, AGENT_RUN_AGENT_ID: agentId }
   expect(JSON.parse(await runTool(['node', 'use.js'], project, { env }))).toEqual({
     ...{ result: { answer: 42 }, status: 'completed', acknowledged: 6, dropped: 0, errors: 0 },
   })

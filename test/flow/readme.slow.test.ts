@@ -1,32 +1,26 @@
 import { expect, test } from 'bun:test'
-import { readFile } from 'node:fs/promises'
+import { readFile, symlink } from 'node:fs/promises'
 import { join } from 'node:path'
+import { newAgent } from '../support/api.ts'
+import { continuedBy, PAGES, programOf, readPage, type Snippet, snippetsOf } from '../support/guides.ts'
 import { type ModelServerRequest, startModelServer, type Turn } from '../support/model-server.ts'
-import { freePort, startTestService } from '../support/service.ts'
+import { runProgram } from '../support/processes.ts'
+import { PACKAGE, python } from '../support/python.ts'
+import { freePort, startTestService, type TestService } from '../support/service.ts'
 import { atEnd, temporaryDirectory } from '../support/teardown.ts'
 
 /**
- * Pastes the snippets of the README and the guides: every `sh` block, top to bottom, in one shell, beside
- * a running service. Blocks that start the service, never end or take minutes are fenced as `console` and not pasted.
+ * Does what the README and the guides say, beside a running service: pastes every `sh` block of a page, top to bottom,
+ * into a shell of its own, which has nothing but what the page sets, or another one that it says it continues. With
+ * what that shell exports, the page's programs in Python and those for Node run. Blocks that start the service, never
+ * end or take minutes are fenced as `console` and not pasted.
  */
 
 const ROOT = join(import.meta.dir, '..', '..')
-/** In reading order: the guides continue the commands of the README. */
-const DOCUMENTS = [
-  ...['README.md', 'docs/hosted-agents.md', 'docs/feeds.md', 'docs/sql.md'],
-  ...['docs/webhooks.md', 'docs/alerts.md'],
-]
 const README_LINES_MAX = 180
-const NEEDED = ['bash', 'curl', 'jq', 'node']
-const hasTools = NEEDED.every((each) => Bun.which(each) !== null)
-const CONSOLE_MAX = 5
-
-interface Snippet {
-  readonly text: string
-  /** The output in the document; undefined if it shows none. */
-  readonly shown: string | undefined
-  readonly isJson: boolean
-}
+const CONSOLE_MAX = 10
+const hasTools = ['bash', 'curl', 'jq', 'node'].every((each) => Bun.which(each) !== null)
+const DEMO = 'demo --duration 60'
 
 interface Pasted {
   readonly output: string
@@ -34,39 +28,57 @@ interface Pasted {
   readonly failures: string
 }
 
-test.skipIf(!hasTools)(
-  'every snippet of the README and the guides can be pasted, top to bottom, and prints the shown output',
-  async () => {
-    const texts = await Promise.all(DOCUMENTS.map((name) => readFile(join(ROOT, name), 'utf8')))
-    expect(texts[0]?.split('\n').length).toBeLessThanOrEqual(README_LINES_MAX)
-    const text = texts.join('\n')
-    const snippets = snippetsOf(text)
-    expect(snippets.length).toBeGreaterThan(15)
-    expect([...text.matchAll(/^```console$/gm)].length).toBeLessThanOrEqual(CONSOLE_MAX)
+interface Shell {
+  readonly pasted: readonly Pasted[]
+  /** What it has exported in the end. */
+  readonly exported: Record<string, string>
+}
 
+/** The pages with something to run, the README first: the guides query what its demo reports. */
+const pages = PAGES.filter((page) => programOf(page, 'sh', 'python', 'sql') !== '')
+
+test('the README is short, and what is not pasted is an exception', () => {
+  expect(readPage('README.md').split('\n').length).toBeLessThanOrEqual(README_LINES_MAX)
+  const all = PAGES.flatMap((page) => snippetsOf(page))
+  expect(all.filter(({ language }) => language === 'sh').length).toBeGreaterThan(25)
+  expect(all.filter(({ language }) => language === 'console').length).toBeLessThanOrEqual(CONSOLE_MAX)
+})
+
+test.skipIf(!hasTools)(
+  'every page can be followed, top to bottom, and prints the shown output',
+  async () => {
     const port = String(freePort())
     const model = startModelServer(waiter)
     const service = await startTestService({ OPENAI_BASE_URL: model.url, EGRESS_ALLOW: `127.0.0.1:${port}` })
-    const adapted = snippets.map(({ text }) =>
+    const { agentId, agentKey } = await newAgent(service.api)
+    const adapted = (text: string) =>
       text
-        .replace('http://127.0.0.1:3000', service.url)
-        .replace('svc_ws_…', service.workspaceKey)
+        .replaceAll('http://127.0.0.1:3000', service.url)
+        .replaceAll('svc_ws_…', service.workspaceKey)
+        .replaceAll('svc_agent_…', agentKey)
+        .replaceAll('AGENT_RUN_AGENT_ID=…', `AGENT_RUN_AGENT_ID=${agentId}`)
         .replaceAll('4010', port)
         // A shorter run of the simulator, with the same choices each time.
-        .replace('demo --duration 60', 'demo --rate 4 --duration 4 --seed 7'),
-    )
-    const pasted = await paste(adapted)
-    for (const [i, { text, shown, isJson }] of snippets.entries()) {
-      const { output, failures } = pasted[i] ?? { output: '', failures: 'not reached' }
-      const report = `${text}\n${output}\n${failures}`
-      expect(failures, report).toBe('')
-      expect(output, report).not.toMatch(/^null$|"error":\{|"rows":\[\]|^\[\]$/m)
-      if (shown !== undefined) expect(output.trim(), report).not.toBe('')
-      if (shown !== undefined && isJson) expect(shapesOf(output), report).toEqual(shapesOf(shown))
+        .replace(DEMO, 'demo --rate 4 --duration 4 --seed 7')
+    for (const page of pages) {
+      const own = snippetsOf(page).filter(({ language }) => language === 'sh')
+      // What was reported stays, so the demo runs once.
+      const before = continuedBy(page).flatMap((each) => snippetsOf(each).filter(isSetting))
+      const { pasted, exported } = await paste([...before, ...own].map(({ text }) => adapted(text)))
+      for (const [i, snippet] of own.entries()) expectShown(snippet, pasted[before.length + i]!)
+      await runPrograms(page, exported)
+      for (const { at, text } of snippetsOf(page).filter(({ language }) => language === 'sql'))
+        expect({ at, error: (await service.api('POST', '/api/v1/query', { query: text })).error }).toEqual({
+          at,
+          error: null,
+        })
     }
+    await expectReported(service)
   },
-  120_000,
+  300_000,
 )
+
+const isSetting = ({ language, text }: Snippet) => language === 'sh' && !text.includes(DEMO)
 
 /** Acts as the model: calls the tool, asks which tea, and then answers. */
 function waiter({ body }: ModelServerRequest): Turn {
@@ -79,65 +91,81 @@ function waiter({ body }: ModelServerRequest): Turn {
   return { text: ['Another pot', ' of green tea', ' for Ada.'] }
 }
 
-/** A block that directly follows another one is its output. */
-function snippetsOf(documents: string): Snippet[] {
-  const blocks = [...documents.matchAll(/^```(\w*)\n([\s\S]*?)^```$/gm)].map((match) => ({
-    language: match[1] ?? '',
-    text: match[2] ?? '',
-    from: match.index,
-    to: match.index + match[0].length,
-  }))
-  return blocks.flatMap(({ language, text, to }, i) => {
-    if (language !== 'sh') return []
-    const next = blocks[i + 1]
-    const shown = next !== undefined && next.from === to + 1 && ['', 'json'].includes(next.language) ? next : undefined
-    return [{ text, shown: shown?.text, isJson: shown?.language === 'json' }]
-  })
+function expectShown({ at, text, next }: Snippet, { output, failures }: Pasted): void {
+  const report = `${at}\n${text}\n${output}\n${failures}`
+  expect(failures, report).toBe('')
+  expect(output, report).not.toMatch(/^null$|"error":\{|"rows":\[\]|^\[\]$/m)
+  if (next?.language === 'text') expect(output.trim(), report).not.toBe('')
+  if (next?.language === 'json') expect(shapesOf(output), report).toEqual(shapesOf(next.text))
 }
 
 /** Runs all snippets in one shell; records each failed command and each empty variable. */
-async function paste(snippets: readonly string[]): Promise<Pasted[]> {
+async function paste(snippets: readonly string[]): Promise<Shell> {
   const directory = await temporaryDirectory()
-  const file = (kind: string, i: number) => join(directory, `${kind}-${i}`)
+  const file = (kind: string, i: number | string) => join(directory, `${kind}-${i}`)
   const script = [
-    'set -E -o pipefail',
+    'set -E -u -o pipefail',
     // The scripts of the clone, without the second that npx takes each time.
     `npx() { shift; (cd '${ROOT}' && "$@"); }`,
-    `trap 'kill "$SHOP" "$RECEIVER" 2>/dev/null || true' EXIT`,
+    `trap 'kill "\${SHOP:-}" "\${RECEIVER:-}" 2>/dev/null || true' EXIT`,
     `cd '${directory}'`,
   ]
   for (const [i, text] of snippets.entries()) {
     const variables = [...text.matchAll(/^(?:export )?([A-Z_]+)=/gm)].map((match) => match[1])
     script.push(
       `trap 'echo "exit code $?: $BASH_COMMAND" >> ${file('failures', i)}' ERR`,
-      `: > ${file('failures', i)}`,
       `{\n${text}\n} > ${file('output', i)} 2> ${file('errors', i)}`,
       ...variables.map(
         (name) => `case "$${name}" in ''|null) echo "${name} is '$${name}'" >> ${file('failures', i)};; esac`,
       ),
+      `: > ${file('ended', i)}`,
     )
   }
+  script.push(`env -0 > ${file('exported', 'all')}`)
   const shell = Bun.spawn(['bash', '-c', script.join('\n')], {
-    env: {
-      PATH: `${join(ROOT, 'node_modules', '.bin')}:${process.env.PATH}`,
-      HOME: process.env.HOME ?? directory,
-    },
-    stdin: 'ignore',
-    stdout: 'ignore',
-    stderr: 'ignore',
+    env: { PATH: `${join(ROOT, 'node_modules', '.bin')}:${process.env.PATH}`, HOME: process.env.HOME ?? directory },
+    ...{ stdin: 'ignore', stdout: 'ignore', stderr: 'ignore' },
   })
   atEnd(async () => shell.kill())
   await shell.exited
-  const read = (kind: string, i: number) => readFile(file(kind, i), 'utf8').catch(() => '')
-  return Promise.all(
-    snippets.map(async (_, i) => {
-      const failures = await read('failures', i)
-      return {
-        output: await read('output', i),
-        failures: failures === '' ? '' : `${failures}${await read('errors', i)}`,
-      }
-    }),
-  )
+  const read = (kind: string, i: number | string) => readFile(file(kind, i), 'utf8').catch(() => '')
+  const pasted = snippets.map(async (_, i) => {
+    const hasEnded = await Bun.file(file('ended', i)).exists()
+    const failures = (await read('failures', i)) + (hasEnded ? '' : 'the shell ended here, or before\n')
+    return { output: await read('output', i), failures: failures && failures + (await read('errors', i)) }
+  })
+  const variables = (await read('exported', 'all')).split('\0').map((each) => /^([^=]+)=(.*)$/s.exec(each) ?? [])
+  return {
+    pasted: await Promise.all(pasted),
+    exported: Object.fromEntries(variables.map(([, name = '', value = '']) => [name, value])),
+  }
+}
+
+/** Runs the page's programs in Python, and those in JavaScript that import something: the others are for browsers. */
+async function runPrograms(page: string, env: Record<string, string>): Promise<void> {
+  const directory = await temporaryDirectory()
+  await symlink(join(ROOT, 'node_modules'), join(directory, 'node_modules'))
+  const javascript = programOf(page, 'js')
+  const programs = [
+    ...(/^import /m.test(javascript) ? [{ name: 'page.mjs', code: javascript, command: process.execPath }] : []),
+    ...(python === null ? [] : [{ name: 'page.py', code: programOf(page, 'python'), command: python }]),
+  ]
+  for (const { name, code, command } of programs.filter((each) => each.code !== '')) {
+    await Bun.write(join(directory, name), code)
+    const options = { cwd: directory, env: { ...env, PYTHONPATH: PACKAGE, PYTHONDONTWRITEBYTECODE: '1' } }
+    const { code: exitCode, stdout, stderr } = await runProgram([command, name], options)
+    expect({ page, exitCode }, stdout + stderr).toEqual({ page, exitCode: 0 })
+  }
+}
+
+/** The runs that the guides' programs report have tokens, and so a cost. */
+async function expectReported(service: TestService): Promise<void> {
+  const query = `SELECT agent_name, count() AS runs, min(cost_usd) > 0 AS costs FROM runs
+    WHERE agent_name = 'planner' OR toString(input) LIKE '%Why?%' GROUP BY agent_name ORDER BY agent_name`
+  const { rows } = (await service.api('POST', '/api/v1/query', { query })).data
+  const planner = { agent_name: 'planner', runs: 1, costs: 1 }
+  expect(rows).toContainEqual(planner)
+  if (python !== null) expect(rows).toContainEqual({ ...planner, agent_name: expect.any(String), runs: 2 })
 }
 
 /** The names and types in each line, without the values. */
