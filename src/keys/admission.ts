@@ -6,7 +6,7 @@ import { type BodyReader, HangUp, type RawBody } from '../http/body.ts'
 import type { Budget, FailureLimit, RateLimiter } from '../http/rate-limit.ts'
 import { type Forwarder, noForwarding } from './forward.ts'
 import type { KeyRing } from './key-ring.ts'
-import type { Caller, FeedCaller, Person } from './schema.ts'
+import { type Caller, type FeedCaller, type Person, payerOf } from './schema.ts'
 import { hashKey, isFeedToken, isWellFormedKey } from './token.ts'
 
 export interface AdmissionDeps {
@@ -82,7 +82,7 @@ export function createAdmission(deps: AdmissionDeps) {
         throw new ApiError('FORBIDDEN', REFUSALS[audience])
       if (agentId !== undefined && caller.agentId !== null && caller.agentId !== agentId)
         throw new ApiError('FORBIDDEN', 'this key belongs to another agent')
-      limiter.take(caller.keyId, budget, 1, headers)
+      limiter.take(payerOf(caller), budget, 1, headers)
       return caller
     }
     const caller = authenticate(request, token, scoring)
@@ -134,7 +134,7 @@ export function createAdmission(deps: AdmissionDeps) {
     if (feed === undefined)
       throw new ApiError('UNAUTHENTICATED', 'send a key (Authorization: Bearer <key>) or a feed token (?token=)')
     checkOrigin(request, feedOrigins)
-    limiter.take(feed.caller.keyId, 'reads', 1, headers)
+    limiter.take(feed.isToken ? feed.credential : feed.caller.keyId, 'reads', 1, headers)
     return feed
   }
 

@@ -260,7 +260,7 @@ export class KeyRing {
   private admitFeed(found: Credential | null, credential: string): FeedCaller {
     if (found === null) throw unknownToken()
     const caller = this.admit(found)
-    return { caller, agentId: caller.agentId, runId: found.runId, credential }
+    return { caller, agentId: caller.agentId, runId: found.runId, credential, isToken: found.kind === 'feed token' }
   }
 
   private admit(found: Credential): Caller {

@@ -50,6 +50,11 @@ export function actorOf({ keyId, person }: Caller): string {
   return person?.personId ?? keyId
 }
 
+/** Whose budget a call spends: a feed token, which any page may have, has one of its own. */
+export function payerOf({ keyId, scoring }: Caller): string {
+  return scoring?.credential ?? keyId
+}
+
 /** The person who is responsible for a key that the caller makes; null if there is none. */
 export function makerOf({ person, makerId }: Pick<Caller, 'person' | 'makerId'>): string | null {
   return person?.personId ?? makerId ?? null
@@ -92,6 +97,8 @@ export interface FeedCaller {
   readonly runId: string | null
   /** Identifies the credential to `KeyRing.credentialState`. Not a secret: SHA-256, in base64. */
   readonly credential: string
+  /** Whether it is a feed token. */
+  readonly isToken: boolean
 }
 
 /** The state of an open feed's credential. `suspended`: the key is valid, but its workspace is suspended. */

@@ -33,7 +33,7 @@ import { outboxLag } from '../journal/outbox-relay.ts'
 import { createGuards, type Guards, type GuardsDeps } from '../keys/guards.ts'
 import type { KeyRing } from '../keys/key-ring.ts'
 import { keyRoutes } from '../keys/routes.ts'
-import type { Caller } from '../keys/schema.ts'
+import { type Caller, payerOf } from '../keys/schema.ts'
 import { KeyStore } from '../keys/store.ts'
 import { createLangfuse } from '../langfuse/langfuse.ts'
 import { langfuseRoutes } from '../langfuse/routes.ts'
@@ -142,7 +142,7 @@ export function createApp(components: Components) {
   const keys = new KeyStore({ sql, ring, clock })
   const recount = (caller: Caller) => requestRecount(sql, caller)
   const workspaces = new WorkspaceStore({ sql, ring, clock })
-  const takeBudget = (caller: Caller, events: number) => limiter.take(caller.keyId, 'events', events)
+  const takeBudget = (caller: Caller, events: number) => limiter.take(payerOf(caller), 'events', events)
   const takeRead = (caller: Caller) => limiter.take(caller.keyId, 'reads', 1)
   const onAccepted = metrics.eventsTaken
   const ingest = createEventIngest({ runs: directory, partitions, limits, takeBudget, onAccepted })

@@ -31,6 +31,26 @@ async function listed(runId: string): Promise<ScoreRecord[]> {
   return (await tenant.api('GET', `/api/v1/runs/${runId}/scores`)).data.items
 }
 
+test('a feed token spends a budget of its own, also by calls that are refused', async () => {
+  const limited = await startTestService({ RATE_LIMIT_READS_PER_MINUTE: '40' })
+  const { api } = limited
+  const reporter = await newReporter(api)
+  const [runId, other] = [await reporter.start(), await reporter.start()]
+  const { token } = (await api('POST', '/api/v1/feed-tokens', { scores: { run_id: runId, names: ['thumbs'] } })).data
+  const before = Number(/r=(\d+)/.exec((await api('GET', '/api/v1/runs')).headers.get('ratelimit')!)?.[1])
+  expect(before).toBeGreaterThan(10)
+  const refused = await Promise.all(
+    Array.from({ length: 60 }, () =>
+      api('POST', `/api/v1/runs/${other}/scores`, { name: 'thumbs', value: true }, { key: token }),
+    ),
+  )
+  expect(new Set(refused.map(verdict))).toEqual(new Set(['403 FORBIDDEN', '429 RATE_LIMITED']))
+  const feeds = await Promise.all(Array.from({ length: 5 }, () => fetch(`${limited.url}/api/v1/stream?token=${token}`)))
+  expect(feeds.map(({ status }) => status)).toEqual([429, 429, 429, 429, 429])
+  const after = Number(/r=(\d+)/.exec((await api('GET', '/api/v1/runs')).headers.get('ratelimit')!)?.[1])
+  expect(after).toBeGreaterThanOrEqual(before - 1)
+})
+
 describe('a feed token with scores', () => {
   test('writes scores of its names for its run, with the source person and ids of its subject', async () => {
     const runId = await agent.start()

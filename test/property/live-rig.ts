@@ -115,6 +115,7 @@ function answer(deps: Deps, request: Request, server: Server<WebSocketConnection
     agentId: null,
     runId: null,
     credential: workspaceId,
+    isToken: false,
   } as const
   if (pathname === '/live') {
     server.upgrade(request, { data: new WebSocketConnection(deps, caller, server) })
