@@ -43,6 +43,15 @@ test('/llms.txt has the ways in, and a line for each guide whose link works', as
   for (const url of links.filter((each) => each.endsWith('.md'))) expect((await fetch(url)).status).toBe(200)
 })
 
+test('guide and README name the same variables for Langfuse as the start: an SDK without its own calls the cloud', () => {
+  const lines = doors({ url: URL_OF_SERVICE }).find(({ name }) => name === 'Langfuse SDK')?.text ?? ''
+  const assigned = lines.match(/LANGFUSE_\w+=\S+/g) ?? []
+  const names = assigned.map((each) => each.split('=')[0])
+  expect(names).toEqual(expect.arrayContaining(['LANGFUSE_BASE_URL', 'LANGFUSE_BASEURL', 'LANGFUSE_HOST']))
+  expect(guideText({ name: 'langfuse.md' })).toContain(lines)
+  for (const each of assigned) expect(guideText({ name: 'README.md' })).toContain(`\`${each}\``)
+})
+
 test('the links of /llms.txt begin with PUBLIC_URL where it is set', async () => {
   const named = createEnvelope(deps).use(guideRoutes({ publicUrl: 'https://runs.example.com' }))
   const text = await (await named.handle(new Request('http://localhost/llms.txt'))).text()
