@@ -59,6 +59,29 @@ const REASONING = [
   'output_tokens_details.reasoning_tokens',
 ]
 
+/** The members of `usage` that are numbers. */
+const COUNTS = new Set(
+  ['promptTokens', 'completionTokens', 'totalTokens', 'prompt_tokens', 'completion_tokens', 'total_tokens'].concat([
+    'input',
+    'output',
+    'total',
+    'inputCost',
+    'outputCost',
+    'totalCost',
+  ]),
+)
+
+/** The member of reported usage that should be a number, and is something else; undefined if none is. */
+export function notANumber(member: 'usage' | 'usageDetails' | 'costDetails', text: string): string | undefined {
+  const value = text.length > TEXT_MAX ? undefined : parsedJson(text)
+  if (!isObject(value)) return undefined
+  for (const [name, count] of Object.entries(value)) {
+    const isOther = member === 'usage' && !COUNTS.has(name)
+    if (!isOther && count !== null && typeof count !== 'number' && !isObject(count)) return name
+  }
+  return undefined
+}
+
 interface Numbers {
   /** By name; those of a nested object by both names, with a dot. */
   readonly numbers: ReadonlyMap<string, number>

@@ -1,5 +1,6 @@
 import type { Bytes } from '../clickhouse/bytes.ts'
-import { CLOSE_BRACE, CLOSE_BRACKET, OPEN_BRACE, OPEN_BRACKET, QUOTE, skipSpace } from '../http/json-scan.ts'
+import { readString } from '../http/json-reader.ts'
+import { CLOSE_BRACE, CLOSE_BRACKET, OPEN_BRACE, OPEN_BRACKET, QUOTE, skipSpace, skipValue } from '../http/json-scan.ts'
 import type { Range } from '../otlp/telemetry.ts'
 import type { JsonRange } from './json-objects.ts'
 
@@ -7,11 +8,17 @@ const TEXT = '{"text":'
 const MESSAGES = '{"messages":'
 const VALUE = '{"value":'
 
+/** A longer text is not unpacked: reading it would take long. */
+const UNPACKED_BYTES_MAX = 1024 * 1024
+const UNPACKED_DEPTH_MAX = 100
+
 /**
  * Writes the input or output of an observation as the JSON object that tasks and runs have: an object as it is, a list of
- * objects as `messages`, a string as `text`, anything else as `value`. Above `bytesMax` only the start is kept.
+ * objects as `messages`, a string as `text`, anything else as `value`. A string that is itself a JSON object or array, as
+ * some SDKs send them, is taken for that. Above `bytesMax` only the start is kept.
  */
-export function writeContent(out: Bytes, value: JsonRange, bytesMax: number): Range {
+export function writeContent(out: Bytes, sent: JsonRange, bytesMax: number): Range {
+  const value = unpacked(sent) ?? sent
   const start = out.length
   const head = headOf(value)
   const { text, start: from, end } = value
@@ -22,6 +29,21 @@ export function writeContent(out: Bytes, value: JsonRange, bytesMax: number): Ra
     if (head !== '') out.byte(CLOSE_BRACE)
   }
   return { start, end: out.length }
+}
+
+/** The JSON object or array in a string; null if it is another text. */
+function unpacked({ text, start, end }: JsonRange): JsonRange | null {
+  const [quote, first] = [text[start], text[start + 1]]
+  if (quote !== QUOTE || (first !== OPEN_BRACE && first !== OPEN_BRACKET) || end - start > UNPACKED_BYTES_MAX)
+    return null
+  const json = Buffer.from(`${readString(text, start, end).trim()}\0`)
+  try {
+    return skipValue(json, 0, UNPACKED_DEPTH_MAX) === json.length - 1
+      ? { text: json, start: 0, end: json.length - 1 }
+      : null
+  } catch {
+    return null
+  }
 }
 
 function headOf({ text, start }: JsonRange): string {

@@ -33,7 +33,7 @@ const BATCH_BYTES_MAX = 4.5 * 1024 * 1024
 export function createLangfuse(deps: LangfuseDeps) {
   const { sql, columnar, partitions, scores, limits, clock, takeBudget, reader } = deps
   const changes = createTraceChanges(sql)
-  const traces = new TraceIngest({ ...deps, changes, stored: new StoredStates({ columnar, partitions }) })
+  const traces = new TraceIngest({ ...deps, changes, stored: new StoredStates({ sql, columnar, partitions }) })
   const writer = createScoreWriter({ scores, traces })
   return {
     reader: reader.withLimit(BATCH_BYTES_MAX),

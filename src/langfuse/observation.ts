@@ -57,6 +57,8 @@ interface ObservationContext {
   readonly now: number
   /** Whether the event is the one that the observation has once it is complete. */
   readonly isFinal: boolean
+  /** Whether the event has the usage of a model call whose own event had none. */
+  readonly isLateUsage: boolean
   /** When it counts as ended although it has no end: with its run. */
   readonly endedAt: number | null
 }
@@ -106,7 +108,7 @@ export function usageOfObservation(merged: Merged): LangfuseUsage {
 }
 
 export function mapObservation(merged: Merged, context: ObservationContext): MappedObservation {
-  const { out, limits, taskId, taskIdOf, now, isFinal } = context
+  const { out, limits, taskId, taskIdOf, now, isFinal, isLateUsage } = context
   const parent = parentOf(merged)
   const name = textOf(merged, NAME, limits.task_name_length) ?? merged.kind ?? 'observation'
   const startedAt = timeOf(merged, START)
@@ -127,8 +129,8 @@ export function mapObservation(merged: Merged, context: ObservationContext): Map
     startedAt: startedAt ?? completedAt,
     completedAt,
     event: {
-      id: isFinal ? taskId : '',
-      type: isFinal ? finalType(merged, name, limits) : OBSERVATION_UPDATED,
+      id: isFinal ? taskId : isLateUsage ? `${taskId}:usage` : '',
+      type: isFinal || isLateUsage ? finalType(merged, name, limits) : OBSERVATION_UPDATED,
       level: LEVELS.get(textOf(merged, LEVEL, 10) ?? '') ?? 'info',
       payload: writePayload(out, merged, {
         bytesMax: limits.event_payload_bytes,
@@ -136,7 +138,7 @@ export function mapObservation(merged: Merged, context: ObservationContext): Map
         hasContent: false,
         head: headOf(merged, context, { startedAt, completedAt }),
       }),
-      occurredAt: isFinal ? (completedAt ?? now) : now,
+      occurredAt: isFinal || isLateUsage ? (completedAt ?? now) : now,
       taskId,
     },
   }
@@ -166,13 +168,13 @@ const USAGE_MEMBERS = [
 /** The members that the service adds. */
 function headOf(
   merged: Merged,
-  { traceId, observationId, isFinal }: ObservationContext,
+  { traceId, observationId, isFinal, isLateUsage }: ObservationContext,
   { startedAt, completedAt }: { readonly startedAt: number | null; readonly completedAt: number | null },
 ): string {
   let head = `"trace_id":${jsonOf(traceId)},"observation_id":${jsonOf(observationId)}`
   if (merged.kind !== null) head += `,"observation_type":"${merged.kind}"`
   if (startedAt !== null && completedAt !== null) head += `,"duration_ms":${Math.max(0, completedAt - startedAt)}`
-  if (!isModelCall(merged) || !isFinal) return head
+  if (!isModelCall(merged) || !(isFinal || isLateUsage)) return head
   const usage = usageOfObservation(merged)
   for (const [field, name] of USAGE_MEMBERS) {
     const value = usage[field]

@@ -125,7 +125,7 @@ function toScore(body: Body, runId: string, workspaceId: string, otherwiseId: st
   const { id, observationId, name, value, comment, metadata, dataType, environment } = body
   const verdict =
     typeof value === 'string'
-      ? { label: value }
+      ? { [dataType === 'TEXT' ? 'text' : 'label']: value }
       : dataType === 'BOOLEAN' && typeof value === 'number'
         ? { value: value !== 0 }
         : { value }

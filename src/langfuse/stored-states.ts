@@ -1,8 +1,12 @@
-import type { RunRef } from '../base/ids.ts'
+import { type RunRef, runKey } from '../base/ids.ts'
 import type { Slice } from '../http/shared-slice.ts'
+import { EVENT_TYPES } from '../otlp/conventions.ts'
 import type { PartitionRef } from '../partitions/partition.ts'
 import { type Batcher, createBatcher } from '../postgres/batcher.ts'
+import type { Sql } from '../postgres/connect.ts'
 import { type LoadedDeps, queryLoaded } from '../runs/events.ts'
+import { findRuns } from '../runs/rows.ts'
+import { isTerminal, type RunStatus } from '../runs/state.ts'
 import { INPUT, OUTPUT } from './fields.ts'
 import type { Merged } from './merged.ts'
 import { endedAtOf, OBSERVATION_UPDATED, parentOf } from './observation.ts'
@@ -18,6 +22,9 @@ const UNFINISHED_MAX = 1_000
 
 /** The state of a trace up to this length is read with the sizes. */
 const INLINE_BYTES_MAX = 16 * 1024
+
+/** The events that have the state of an observation: its own, and later ones, of which those with late usage are model calls. */
+const OF_OBSERVATIONS = `(type in ('${OBSERVATION_UPDATED}', '${EVENT_TYPES.model}') or event_id = toString(task_id))`
 
 /** What is stored of a run: sizes first, so that what is read is in a budget before it is read. */
 interface StoredRun {
@@ -41,7 +48,7 @@ interface Wanted {
 export class StoredStates {
   private readonly batchers = new Map<string, Batcher<Wanted, StoredRun>>()
 
-  constructor(private readonly deps: LoadedDeps) {}
+  constructor(private readonly deps: LoadedDeps & { readonly sql: Sql }) {}
 
   /** Calls of a workspace share queries, because a batch may be about thousands of runs. @throws ApiError UNAVAILABLE */
   async find(caller: PartitionRef, run: RunRef, taskIds: readonly string[]): Promise<StoredRun> {
@@ -105,7 +112,7 @@ export class StoredStates {
          union all
          select run_id, assumeNotNull(events.task_id) as task_id, argMax(length(payload), seq) as length from events
          where workspace_id = {workspace:UUID} and agent_id in {agents:Array(UUID)} and run_id in {runs:Array(UUID)}
-           and task_id in {tasks:Array(UUID)} and (type = '${OBSERVATION_UPDATED}' or event_id = toString(task_id))
+           and task_id in {tasks:Array(UUID)} and ${OF_OBSERVATIONS}
          group by run_id, task_id
        ) group by run_id, task_id`,
       params,
@@ -134,7 +141,7 @@ export class StoredStates {
          max(event_id = toString(task_id)) as is_final
        from events
        where workspace_id = {workspace:UUID} and agent_id = {agent:UUID} and run_id = {run:UUID}
-         and task_id in {tasks:Array(UUID)} and (type = '${OBSERVATION_UPDATED}' or event_id = toString(task_id))
+         and task_id in {tasks:Array(UUID)} and ${OF_OBSERVATIONS}
        group by task_id`,
       params,
     )
@@ -151,6 +158,13 @@ export class StoredStates {
       states.set(event.task_id, stateOf(event, contentOf.get(event.task_id)))
     }
     return states
+  }
+
+  /** Whether the run has ended. */
+  async hasEnded(run: RunRef): Promise<boolean> {
+    const found = await findRuns<{ status: RunStatus }>(this.deps.sql, [run], 'r.status')
+    const status = found.get(runKey(run.workspaceId, run.runId))?.status
+    return status !== undefined && isTerminal(status)
   }
 
   /** The tasks of observations that have not ended. @throws ApiError UNAVAILABLE */

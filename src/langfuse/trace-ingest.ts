@@ -283,6 +283,9 @@ export class TraceIngest {
   ): Promise<void> {
     const { runs, clock, limits, stored } = this.deps
     const { run, state } = written
+    // Usage that arrives after the end is counted at once; whether a run that is read again has ended is asked only then.
+    if (!state.hasEnded && !state.isWhole && root === null && [...counted(state)].length > 0)
+      state.hasEnded = await stored.hasEnded(run)
     if (state.hasEnded) return this.finishCounted(caller, written, clock.now(), slice)
     if (root !== null) state.hasEndedRoot = true
     if (root === null && !hasOutput) return
@@ -310,10 +313,8 @@ export class TraceIngest {
     slice: Slice,
   ): Promise<void> {
     const toLoad: string[] = []
-    for (const [taskId, observation] of [...state.unfinished()]) {
-      const { merged, hasEnded, isReleased } = observation
-      if (hasEnded || !merged.isCreated || !isModelCall(merged) || !merged.hasUsage) continue
-      if (isReleased) toLoad.push(taskId)
+    for (const [taskId, observation] of [...counted(state)]) {
+      if (observation.isReleased) toLoad.push(taskId)
       else await writer.finish(taskId, observation, endedAt)
     }
     for await (const loaded of this.loaded(caller, run, toLoad, slice)) {
@@ -335,6 +336,14 @@ export class TraceIngest {
         release()
       }
     }
+  }
+}
+
+/** The generations that have usage, and are counted when they or their run end. */
+function* counted(state: RunState): Generator<[string, ObservationState]> {
+  for (const each of state.unfinished()) {
+    const [, { merged, hasEnded }] = each
+    if (!hasEnded && merged.isCreated && isModelCall(merged) && merged.hasUsage) yield each
   }
 }
 

@@ -10,7 +10,14 @@ import type { MappedEvent } from '../otlp/mapping.ts'
 import { type Partitions, writerOf } from '../partitions/partition.ts'
 import type { BatchScan } from './batch-scan.ts'
 import { Merged } from './merged.ts'
-import { endedAtOf, type MappedObservation, mapObservation, parentOf, usageOfObservation } from './observation.ts'
+import {
+  endedAtOf,
+  isModelCall,
+  type MappedObservation,
+  mapObservation,
+  parentOf,
+  usageOfObservation,
+} from './observation.ts'
 import { writePayload } from './payload.ts'
 import { TRACE_UPDATED } from './run-details.ts'
 import type { ObservationState, RunState } from './states.ts'
@@ -106,22 +113,23 @@ export class TraceWriter {
       // A process that was killed may have stored the end of the root, but not that of its run.
       return { merged, isRoot: before.isRoot && merged.isCreated, hasEnded: before.hasEnded }
     }
-    return this.write(taskId, events[0].observationId, merged, before?.isFinal === true, null)
+    const hadFinal = before?.isFinal === true
+    const isLateUsage = hadFinal && isModelCall(merged) && merged.hasUsage && !before.merged.hasUsage
+    return this.write(taskId, events[0].observationId, merged, { hadFinal, isLateUsage, endedAt: null })
   }
 
   /** Completes a generation that has usage but no end. */
   async finish(taskId: string, { merged, observationId }: ObservationState, endedAt: number): Promise<void> {
     const { inputTokens, outputTokens, costUsd } = usageOfObservation(merged)
     if (inputTokens === undefined && outputTokens === undefined && costUsd === undefined) return
-    await this.write(taskId, observationId, merged, false, endedAt)
+    await this.write(taskId, observationId, merged, { hadFinal: false, isLateUsage: false, endedAt })
   }
 
   private async write(
     taskId: string,
     observationId: string,
     merged: Merged,
-    hadFinal: boolean,
-    endedAt: number | null,
+    { hadFinal, isLateUsage, endedAt }: { hadFinal: boolean; isLateUsage: boolean; endedAt: number | null },
   ): Promise<LaterObservation> {
     const { traceId, taskIdOf, slice } = this.context
     const hasEnded = endedAtOf(merged) !== null
@@ -129,7 +137,7 @@ export class TraceWriter {
     const task = mapObservation(merged, {
       out: this.batch.json,
       limits: this.deps.limits,
-      ...{ traceId, observationId, taskId, taskIdOf, isFinal, endedAt },
+      ...{ traceId, observationId, taskId, taskIdOf, isFinal, isLateUsage, endedAt },
       now: this.deps.clock.now(),
     })
     this.batch.add({ task, event: task.event }, 1)

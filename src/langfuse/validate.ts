@@ -1,6 +1,8 @@
 import { CANONICAL_BYTES, parseCanonicalBytes, parseTimestamp } from '../base/timestamp.ts'
+import { notANumber } from '../conventions/langfuse-usage.ts'
 import { readString } from '../http/json-reader.ts'
 import { OPEN_BRACE, OPEN_BRACKET, QUOTE } from '../http/json-scan.ts'
+import { shown } from '../http/validation-message.ts'
 import type { BatchScan } from './batch-scan.ts'
 import { EVENT_TYPE_NAMES, type EventType, eventTypeOf, type Kind, kindOfBody } from './event-types.ts'
 import { BODY_TYPE, FIELD_COUNT, FIELDS, ID, TRACE_ID } from './fields.ts'
@@ -131,6 +133,10 @@ function problemOfFields(scan: BatchScan, index: number): string | null {
     else if (kind === 'number' && (first === QUOTE || Number.isNaN(Number(rawAt(scan, place))))) expected = 'a number'
     else if (kind === 'boolean' && first !== 0x74 && first !== 0x66) expected = 'true or false'
     if (expected !== null) return `body.${name}: expected ${expected}${got(scan, place)}`
+    if (name === 'usage' || name === 'usageDetails' || name === 'costDetails') {
+      const member = notANumber(name, scan.text.toString('utf8', start, scan.end(place)))
+      if (member !== undefined) return `body.${name}: expected a number as ${shown(member)}${got(scan, place)}`
+    }
   }
   return null
 }

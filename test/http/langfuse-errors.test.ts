@@ -81,6 +81,18 @@ test('an event that is wrong is an error of its own; the others are stored', asy
     [event('span-update', span({ id: undefined })), 'body.id: required'],
     [event('observation-create', span({ type: 'THOUGHT' })), 'body.type: expected a type of observation'],
     [event('generation-create', span({ usageDetails: 'many' })), 'body.usageDetails: expected an object'],
+    [
+      event('generation-create', span({ usage: { promptTokens: 'many', unit: 'TOKENS' } })),
+      'body.usage: expected a number as "promptTokens"; got {"promptTokens":"many"',
+    ],
+    [
+      event('generation-create', span({ usageDetails: { input: '7' } })),
+      'body.usageDetails: expected a number as "input"',
+    ],
+    [
+      event('generation-create', span({ costDetails: { total: true } })),
+      'body.costDetails: expected a number as "total"',
+    ],
     [{ ...event('span-create', span({})), body: [] }, 'body: expected an object'],
     [{ ...event('span-create', span({})), id: 3 }, 'id: expected a non-empty string; got 3'],
   ]
@@ -121,7 +133,7 @@ test('hostile texts and values are stored, cleaned where a store could not take 
         statusMessage: text,
       },
       ...{ input: { __proto__: 1, [text]: text }, output: 12345678901234567890n.toString(), metadata: deep },
-      ...{ usage: { input: -1, output: 1e300, unit: 'TOKENS', totalCost: 'free' }, costDetails: { total: 2 } },
+      ...{ usage: { input: -1, output: 1e300, unit: 'TOKENS', note: 'free', cached: null }, costDetails: { total: 2 } },
     }),
   ])
   expect(errors).toEqual([])

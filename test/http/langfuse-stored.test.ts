@@ -114,6 +114,24 @@ test('generations that are not in memory any more are completed with their run',
   await eventually(async () => (await runsOf(second, traceId))[0].usage.total_tokens === 11)
 })
 
+test('usage that arrives after the end of a run that is not in memory any more is counted', async () => {
+  const first = await startTestService(UNLIMITED)
+  const traceId = crypto.randomUUID()
+  const [root, generation] = [crypto.randomUUID(), crypto.randomUUID()]
+  await sendAll(
+    first,
+    [
+      event('span-create', { id: root, traceId, name: 'root', startTime: at(0), endTime: at(9) }),
+      event('generation-create', { id: generation, traceId, parentObservationId: root, startTime: at(1) }),
+    ],
+    10,
+  )
+  const second = await restart(first)
+  const usage = { input: 5, output: 6 }
+  await sendAll(second, [event('generation-update', { id: generation, traceId, usage })], 1)
+  await eventually(async () => (await runsOf(second, traceId))[0].usage.total_tokens === 11)
+})
+
 test('of a run with more than is kept in memory, updates keep the earlier values, and its generations are completed', async () => {
   const service = await startTestService(UNLIMITED)
   const traceId = crypto.randomUUID()

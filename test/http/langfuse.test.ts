@@ -185,6 +185,85 @@ test('an update after the end changes the task, and is not a second call', async
   expect(types).toContain('observation.updated')
 })
 
+test('usage that is reported after the end of its observation and run is counted, once', async () => {
+  const traceId = crypto.randomUUID()
+  const [root, ended, open] = [crypto.randomUUID(), crypto.randomUUID(), crypto.randomUUID()]
+  const generation = (id: string, more: object) =>
+    event('generation-create', { id, traceId, parentObservationId: root, model: 'm', startTime: at(1), ...more })
+  const usage = (id: string, input: number) =>
+    event('generation-update', { id, traceId, usageDetails: { input, output: 1 }, costDetails: { total: 0.5 } })
+  await sendBatch(service, [
+    event('span-create', { id: root, traceId, name: 'root', startTime: at(0), endTime: at(9) }),
+    ...[generation(ended, { endTime: at(2) }), generation(open, {})],
+  ])
+  expect((await runsOf(service, traceId))[0].status).toBe('completed')
+  const late = [usage(ended, 10), usage(open, 20)]
+  for (const each of [...late, ...late]) expect((await sendBatch(service, [each])).errors).toEqual([])
+  // Only the first usage counts, as with a call that had some.
+  await sendBatch(service, [usage(ended, 1_000)])
+  const events = await eventsOf(service, traceId)
+  const counted = events.filter(({ payload }: { payload: object }) => 'gen_ai.usage.input_tokens' in payload)
+  const byTask = new Map(
+    counted.map((each: { task_id: string; type: string; payload: Record<string, number> }) => [
+      each.task_id,
+      [each.type, each.payload['gen_ai.usage.input_tokens']],
+    ]),
+  )
+  expect(counted).toHaveLength(2)
+  expect([byTask.get(ended), byTask.get(open)]).toEqual([
+    ['llm.call', 10],
+    ['llm.call', 20],
+  ])
+  const run = await eventually(async () => {
+    const [counting] = await runsOf(service, traceId)
+    return counting.usage.total_tokens >= 32 && counting
+  })
+  expect([run.usage.input_tokens, run.usage.output_tokens, run.cost_usd]).toEqual([30, 2, 1])
+})
+
+test('a text that is a JSON object or array is that, any other text is a text', async () => {
+  const traceId = crypto.randomUUID()
+  const id = crypto.randomUUID()
+  await sendBatch(service, [
+    event('trace-create', { id: traceId, name: 't', input: '{"city":"Bern"}', output: '{no JSON}' }),
+    event('generation-create', {
+      ...{ id, traceId, startTime: at(0), endTime: at(1) },
+      ...{ input: ' [{"role":"user","content":"é"}] ', output: '"quoted"' },
+    }),
+  ])
+  expect((await tasksOf(service, traceId))[0]).toMatchObject({
+    ...{ input: { text: ' [{"role":"user","content":"é"}] ' }, output: { text: '"quoted"' } },
+  })
+  expect((await runsOf(service, traceId))[0].input).toEqual({ city: 'Bern' })
+  await sendBatch(service, [
+    event('generation-update', { id, traceId, input: '[{"role":"user","content":"é"}]', output: '{"city":"Bern"}' }),
+  ])
+  expect((await tasksOf(service, traceId))[0]).toMatchObject({
+    ...{ input: { messages: [{ role: 'user', content: 'é' }] }, output: { city: 'Bern' } },
+  })
+})
+
+test('a score is a value, a label or a text', async () => {
+  const traceId = crypto.randomUUID()
+  const score = (name: string, body: object) => event('score-create', { traceId, name, ...body })
+  const { errors } = await sendBatch(service, [
+    score('number', { value: 0.5 }),
+    score('boolean', { value: 1, dataType: 'BOOLEAN' }),
+    score('category', { value: 'good', dataType: 'CATEGORICAL' }),
+    score('words', { value: 'It is good.', dataType: 'TEXT' }),
+  ])
+  expect(errors).toEqual([])
+  const [{ run_id }] = await runsOf(service, traceId)
+  const { items } = (await service.api('GET', `/api/v1/runs/${run_id}/scores`)).data
+  const kept = items.map(({ name, value, label, text }: Record<string, unknown>) => [name, value, label, text])
+  expect(kept.sort()).toEqual([
+    ['boolean', true, null, null],
+    ['category', null, 'good', null],
+    ['number', 0.5, null, null],
+    ['words', null, null, 'It is good.'],
+  ])
+})
+
 test('a later update of the trace changes its run, after its end too', async () => {
   const { traceId, batch } = example()
   await sendBatch(service, batch)
