@@ -15,6 +15,7 @@ import { INPUT, NAME, OUTPUT, PARENT, START, TIMESTAMP } from './fields.ts'
 import { observationTaskIds } from './ids.ts'
 import { Merged } from './merged.ts'
 import { isModelCall, textOf, timeOf } from './observation.ts'
+import { type Portion, portionsOf } from './portions.ts'
 import { contentOf, detailsOf, endOf, type RunContext } from './run-details.ts'
 import { type ObservationState, RunState, RunStates } from './states.ts'
 import type { StoredStates } from './stored-states.ts'
@@ -44,10 +45,6 @@ const LOADED_BYTES_MAX = 64 * 1024 * 1024
 const FINISHED_BYTES_MAX = 32 * 1024 * 1024
 /** What a byte that is stored takes while it is read: the answer, its text, the state and what is written again. */
 const COPIES = 4
-/** What is read again for one write. */
-const PORTION_BYTES_MAX = 2 * 1024 * 1024
-const PORTION_MAX = 500
-const STATE_BYTES = 4_096
 /** What the service adds to the values of an event. */
 const ADDED_BYTES = 400
 
@@ -56,12 +53,6 @@ interface Target {
   /** Null for a run that is not stored yet. */
   readonly run: RunRef | null
   readonly runId: string
-}
-
-/** Observations that are written at once, and what of them is read again. */
-interface Portion {
-  readonly taskIds: readonly string[]
-  readonly bytes: number
 }
 
 interface Storing {
@@ -358,23 +349,6 @@ function writtenBytes(scan: BatchScan, items: readonly TraceItem[]): number {
 function needsLoad(known: ObservationState | undefined, events: readonly ObservationEvent[], scan: BatchScan): boolean {
   if (known === undefined) return true
   return known.isReleased && events.some(({ index, sentAt }) => !known.merged.isOutdated(scan, index, sentAt))
-}
-
-/** Parts of a trace that are written at once. */
-function* portionsOf(all: readonly string[], sizes: ReadonlyMap<string, number>): Generator<Portion> {
-  let taskIds: string[] = []
-  let bytes = 0
-  for (const taskId of all) {
-    const size = sizes.has(taskId) ? (sizes.get(taskId) ?? 0) + STATE_BYTES : 0
-    if (taskIds.length > 0 && (taskIds.length >= PORTION_MAX || bytes + size > PORTION_BYTES_MAX)) {
-      yield { taskIds, bytes }
-      taskIds = []
-      bytes = 0
-    }
-    taskIds.push(taskId)
-    bytes += size
-  }
-  if (taskIds.length > 0) yield { taskIds, bytes }
 }
 
 /** What the events of a batch say about their run. */

@@ -1,0 +1,27 @@
+/** What is read again for one write. */
+const PORTION_BYTES_MAX = 2 * 1024 * 1024
+const PORTION_MAX = 500
+const STATE_BYTES = 4_096
+
+/** Observations that are written at once, and what of them is read again. */
+export interface Portion {
+  readonly taskIds: readonly string[]
+  readonly bytes: number
+}
+
+/** Parts of a trace that are written at once. */
+export function* portionsOf(all: readonly string[], sizes: ReadonlyMap<string, number>): Generator<Portion> {
+  let taskIds: string[] = []
+  let bytes = 0
+  for (const taskId of all) {
+    const size = sizes.has(taskId) ? (sizes.get(taskId) ?? 0) + STATE_BYTES : 0
+    if (taskIds.length > 0 && (taskIds.length >= PORTION_MAX || bytes + size > PORTION_BYTES_MAX)) {
+      yield { taskIds, bytes }
+      taskIds = []
+      bytes = 0
+    }
+    taskIds.push(taskId)
+    bytes += size
+  }
+  if (taskIds.length > 0) yield { taskIds, bytes }
+}
