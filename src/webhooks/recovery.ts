@@ -71,25 +71,21 @@ export class Recoveries {
   private async before(caller: Caller, { journal }: FeedSource, since: string): Promise<number> {
     const accepted = `workspace_id = {workspace:UUID} and epoch = {epoch:String} and received_at >= fromUnixTimestamp64Milli({since:Int64})`
     const params = { workspace: caller.workspaceId, epoch: journal.epoch, since: dateOf(since).getTime() }
-    const read = (sql: string, more: object = {}) =>
-      queryLoaded<First>(this.deps, caller, 'past activity', sql, { ...params, ...more })
+    const read = <Row>(sql: string, more: object = {}) =>
+      queryLoaded<Row>(this.deps, caller, 'past activity', sql, { ...params, ...more })
     const columns = 'seq, toUnixTimestamp64Milli(received_at) as ms'
     const changes = ['run_changes', 'task_changes', 'score_changes'].map(
       (table) => `select * from (select ${columns} from ${table} where ${accepted} order by seq limit 1)`,
     )
-    const [change] = await read(`select seq, ms from (${changes.join(' union all ')}) order by seq limit 1`)
+    const [change] = await read<{ readonly seq: number; readonly ms: number }>(
+      `select seq, ms from (${changes.join(' union all ')}) order by seq limit 1`,
+    )
     const isEarlier = change ? 'and seq < {seq:UInt64} and received_at <= fromUnixTimestamp64Milli({ms:Int64})' : ''
-    const [event] = await read(
-      `select min(seq) as seq from events where ${accepted} ${isEarlier} having seq > 0`,
+    const [event] = await read<{ readonly first: number }>(
+      `select min(seq) as first from events where ${accepted} ${isEarlier} having first > 0`,
       change,
     )
-    const first = event ?? change
-    return first === undefined ? journal.endSeq : first.seq - 1
+    const first = event?.first ?? change?.seq
+    return first === undefined ? journal.endSeq : first - 1
   }
-}
-
-/** The first activity after a time: its position, and when it was accepted. */
-interface First {
-  readonly seq: number
-  readonly ms?: number
 }

@@ -156,6 +156,21 @@ describe('recovery', () => {
     await eventually(() => own.received().length === 6 + expected.length)
     expect(own.receiver.received.slice(6).map(({ id }) => id)).toEqual(expected)
     await eventually(async () => (await own.call('GET', '')).data.health.recovering_until === null)
+    // The first activity since then is an event, or a change of a run.
+    const again = await own.agent.start()
+    await own.agent.events(again, [{ type: 'e' }])
+    await own.agent.end(again)
+    await eventually(() => own.received().at(-1) === 'e')
+    for (const [since, expected] of [
+      ['d', ['c', 'd', 'e']],
+      ['e', ['e']],
+    ] as const) {
+      const before = own.received().length
+      const { body } = own.receiver.received.findLast(({ body }) => body.type === since)!
+      await own.call('POST', '/recover', { since: body.timestamp })
+      await eventually(async () => (await own.call('GET', '')).data.health.recovering_until === null)
+      expect(own.received().slice(before).toSorted()).toEqual([...expected])
+    }
     // Nothing is that new.
     await own.call('POST', '/recover', { since: '2290-01-01T00:00:00Z' })
     await own.call('POST', '/recover', { after: `${epoch}.${last_seq + 1_000}` })
