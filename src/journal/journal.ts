@@ -81,7 +81,7 @@ export interface Journal extends JournalReader {
   /** Those that some registered consumer has not released. */
   readonly backlogBytes: number
 
-  /** Refuses further rows of a workspace that are not from the outbox until this process ends. Accepted rows stay. */
+  /** Refuses further rows of a workspace that are not from the outbox until the journal is closed. Accepted rows stay. */
   refuse(workspaceId: string): void
   /**
    * Starts a new segment after everything that was accepted before the call, so that {@link drop} can delete all of it.

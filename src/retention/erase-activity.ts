@@ -55,6 +55,16 @@ async function eraseFromPartition(deps: EraseActivityDeps, owned: OwnedPartition
     where workspace_id = any(${workspaceIds}::uuid[]) and not ${epoch} = any(released_epochs)`
 }
 
+/**
+ * Refuses rows of erased workspaces in a log that this process has just opened. Its earlier owners did, but a call that has
+ * waited for an owner since before the erasure may reach this one.
+ */
+export async function refuseErased(sql: Sql, { id, journal }: Pick<OwnedPartition, 'id' | 'journal'>): Promise<void> {
+  const erased = await sql<{ workspace_id: string }[]>`
+    select workspace_id from erasures where state_gone_at is not null and partition = ${id}`
+  for (const { workspace_id } of erased) journal.refuse(workspace_id)
+}
+
 /** Waits until every consumer has processed everything up to `seq`. */
 async function allConsumed({ sink, statistics }: OwnedPartition, seq: number, signal: AbortSignal): Promise<void> {
   const deadline = performance.now() + SINK_PATIENCE_MS

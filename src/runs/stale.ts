@@ -1,7 +1,8 @@
+import { withTimeout } from '../base/abort.ts'
 import type { Clock } from '../base/clock.ts'
 import type { Log } from '../base/log.ts'
 import { Loops } from '../base/loops.ts'
-import type { Partitions } from '../partitions/partition.ts'
+import type { OwnedPartition, Partitions } from '../partitions/partition.ts'
 import type { Sql } from '../postgres/connect.ts'
 import { RUN_ROW_COLUMNS, runsToOutbox } from './rows.ts'
 import { LIVE_RUN_STATUSES, RUN_TRANSITIONS } from './state.ts'
@@ -20,6 +21,8 @@ interface StaleRunsDeps {
 }
 
 const INTERVAL_MS = 5_000
+/** A partition whose events are not counted by then is left to a later sweep. */
+const COUNTED_MS = 30_000
 const RUNS_PER_STATEMENT = 500
 
 /**
@@ -39,20 +42,36 @@ export function startStaleRuns({
   onChange,
   intervalMs = INTERVAL_MS,
 }: StaleRunsDeps) {
-  /** Resolves with the number of runs that it has timed out. */
+  /** Partitions whose events are being counted. */
+  const counting = new WeakSet<OwnedPartition>()
+
+  /** Resolves with the number of runs that it has timed out. No partition waits for another. */
   async function sweep(): Promise<number> {
+    const totals = await Promise.all(partitions.owned().map(sweepPartition))
+    return totals.reduce((sum, runs) => sum + runs, 0)
+  }
+
+  async function sweepPartition(owned: OwnedPartition): Promise<number> {
     const now = clock.now()
     // Events that were acknowledged before `now` but not counted yet must be considered.
-    const owned = partitions.owned()
-    await Promise.all(owned.map(({ statistics }) => statistics.flush()))
-    const ids = owned.map(({ id }) => id)
+    if (!(await isCounted(owned))) return 0
     let total = 0
     for (;;) {
-      const runs = await timeOut(sql, now, ids)
+      const runs = await timeOut(sql, now, owned.id)
       total += runs
       if (runs > 0) onChange()
       if (runs < RUNS_PER_STATEMENT) return total
     }
+  }
+
+  async function isCounted(owned: OwnedPartition): Promise<boolean> {
+    if (counting.has(owned)) return false
+    counting.add(owned)
+    const flushed = owned.statistics.flush().finally(() => counting.delete(owned))
+    return withTimeout(flushed, COUNTED_MS).then(
+      () => true,
+      () => false,
+    )
   }
 
   const stop = loops.repeat('stale runs', intervalMs, async () => {
@@ -63,12 +82,12 @@ export function startStaleRuns({
 }
 
 /** Skips locked runs: they are being changed, so they are not silent. The next sweep checks them again. */
-async function timeOut(sql: Sql, now: number, partitions: readonly number[]): Promise<number> {
+async function timeOut(sql: Sql, now: number, partition: number): Promise<number> {
   const rows = await sql`
     with silent as materialized (
       select r.workspace_id, r.run_id, a.stale_after_seconds
       from agents a
-      join workspaces w on w.workspace_id = a.workspace_id and w.partition = any(${partitions as number[]}::int[])
+      join workspaces w on w.workspace_id = a.workspace_id and w.partition = ${partition}
       cross join lateral (
         select ${new Date(now)}::timestamptz - make_interval(secs => a.stale_after_seconds) as silent_since
       ) d

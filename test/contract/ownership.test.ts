@@ -1,6 +1,7 @@
 import { expect, spyOn, test } from 'bun:test'
 import { createLog } from '../../src/base/log.ts'
 import { type OpenPartition, Ownership } from '../../src/partitions/shared/ownership.ts'
+import { SharedPartitions } from '../../src/partitions/shared/partitions.ts'
 import { NodeStore, PartitionStore } from '../../src/partitions/shared/tables.ts'
 import { connectPostgres } from '../../src/postgres/connect.ts'
 import { eventually } from '../support/eventually.ts'
@@ -104,6 +105,41 @@ test("a step of the database's clock changes no owner", async () => {
     await someRounds()
   }
   expect(await generations()).toEqual(before)
+})
+
+test('a node reads what the next owner of its partition has acknowledged, before its own next round', async () => {
+  const { sql, tables } = await createTables(1)
+  const ownership = new Ownership({
+    tables,
+    node: { instanceId: crypto.randomUUID(), url: 'http://node', version: '1' },
+    open: async ({ partition, generation }) => ({
+      ...partitionWithoutLog(partition),
+      generation,
+      // Everything of its own log is loaded.
+      sink: { epoch: 'e', loadedSeq: () => 3, waitFor: async () => true, waitForAll: async () => true },
+    }),
+    isConnected: () => true,
+    onReleased: () => {},
+    log,
+    times: { ...TIMES, roundMs: 3_600_000 },
+  })
+  await ownership.start()
+  atEnd(() => ownership.stop())
+  await eventually(() => ownership.all().length === 1)
+  const feeds = { endSeq: async () => 5 }
+  const rows = tables.partitions
+  const partitions = new SharedPartitions({ count: 1, sql, rows, ownership, feeds, isConnected: () => true })
+  const isLoaded = () => partitions.of({ partition: 0 }).loading.waitForAll(0)
+  expect(await isLoaded()).toBe(true)
+  const owner = crypto.randomUUID()
+  const [{ generation }] = await sql`
+    update journal_partitions set owner = ${owner}, generation = generation + 1, loaded_seq = 4 returning generation`
+  expect([ownership.all().length, await isLoaded()]).toEqual([1, false])
+  await rows.setPosition(
+    { partition: 0, owner, generation },
+    { loadedSeq: 5, inFlightSeq: 5, reloads: 0, clearThroughSeq: 0 },
+  )
+  expect(await isLoaded()).toBe(true)
 })
 
 test('a partition that could not be released, or was lost while it was being opened, is claimed again', async () => {

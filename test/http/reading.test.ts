@@ -1,7 +1,10 @@
 import { beforeAll, describe, expect, test } from 'bun:test'
 import type { RunRef } from '../../src/base/ids.ts'
+import type { OwnedPartition } from '../../src/partitions/partition.ts'
+import { startStaleRuns } from '../../src/runs/stale.ts'
 import { pagesOf } from '../support/api.ts'
 import { batchOf } from '../support/events.ts'
+import { eventually } from '../support/eventually.ts'
 import { verdict } from './auth-app.ts'
 import { type RunsApp, runsApp } from './runs-app.ts'
 
@@ -250,6 +253,21 @@ describe('a run of an agent with stale_after_seconds', () => {
     app.clock.aheadMs += 50_000
     expect(await app.stale.sweep()).toBe(2)
     expect(await statusOf(patient)).toBe('running')
+  })
+
+  test('times out although the events of another partition are not counted', async () => {
+    const agent = await app.newAgent(app.workspace.workspaceId, { staleAfterSeconds: 60 })
+    const silent = await app.start({}, agent)
+    app.clock.aheadMs += 61_000
+    const stuck = { id: 1, statistics: { flush: () => new Promise<void>(() => {}), lag: () => 1 } } as OwnedPartition
+    const partitions = { owned: () => [stuck, ...app.partitions.owned()] }
+    const { sql, clock, log } = app
+    const stale = startStaleRuns({ sql, partitions, clock, log, onChange: app.relay.wake, intervalMs: 3_600_000 })
+    void stale.sweep()
+    await eventually(async () => (await app.read(`runs/${silent}`)).data.status === 'timed_out')
+    // The next sweep leaves it alone.
+    expect(await stale.sweep()).toBe(0)
+    await stale.stop()
   })
 })
 

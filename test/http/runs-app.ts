@@ -96,6 +96,7 @@ export async function runsApp(limits: Partial<Limits> = {}) {
   return {
     sql,
     clock,
+    log,
     runs,
     partitions,
     journal,

@@ -75,7 +75,7 @@ class SharedPartition implements Partition {
   }
 
   get loading(): LoadProgress {
-    return this.owned?.sink ?? this.remote
+    return this.owned === undefined ? this.remote : ownLoad(this.owned, this.deps.rows, this.remote)
   }
 
   /** Waits until the owner has appended the outbox rows of this partition. */
@@ -85,6 +85,22 @@ class SharedPartition implements Partition {
     else if (!(await isOutboxDrained(sql, this.id, FLUSH_MS)))
       throw new ApiError('UNAVAILABLE', 'recent changes cannot be read yet; try again')
     await feeds.endSeq(this.id)
+  }
+}
+
+/**
+ * How far a partition of this node is loaded. Another node may have taken it over a moment ago and acknowledged rows since,
+ * which this process learns with its next round: only then is the own log not everything.
+ */
+function ownLoad({ id, generation, sink }: OpenPartition, rows: PartitionStore, remote: LoadProgress): LoadProgress {
+  return {
+    epoch: sink.epoch,
+    loadedSeq: () => sink.loadedSeq(),
+    waitFor: (seq, timeoutMs) => sink.waitFor(seq, timeoutMs),
+    async waitForAll(timeoutMs) {
+      const isOurs = await rows.hasGeneration(id, generation)
+      return (isOurs ? sink : remote).waitForAll(timeoutMs)
+    },
   }
 }
 

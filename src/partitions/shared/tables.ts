@@ -169,6 +169,13 @@ export class PartitionStore {
       where partition = ${partition} and generation = ${generation}`
   }
 
+  /** Whether no later claim exists. */
+  async hasGeneration(partition: number, generation: number): Promise<boolean> {
+    const found = await this.sql`
+      select from journal_partitions where partition = ${partition} and generation = ${generation}`
+    return found.length > 0
+  }
+
   /** How far a partition is loaded into ClickHouse, as its owner has stored it. */
   async loadedSeq(partition: number): Promise<number> {
     const [row] = await this.sql<{ loaded_seq: number }[]>`

@@ -6,6 +6,7 @@ import type { FeedSource } from '../../live/feed-source.ts'
 import { createHistory, withGaps } from '../../live/history.ts'
 import { Hub } from '../../live/hub.ts'
 import type { SourceLifetime } from '../../partitions/partition.ts'
+import { refuseErased } from '../../retention/erase-activity.ts'
 import { type RetentionFloors, withinRetention } from '../../retention/retention-floors.ts'
 import { startRecounts } from '../../runs/recount.ts'
 import { startRunStatistics } from '../../runs/statistics.ts'
@@ -46,6 +47,7 @@ export async function openPartition<Log extends PartitionLog, Claimed extends An
   const { count, isShared } = topology
   const partitionLog = await topology.openLog(claimed, opened, onLost)
   const { journal, position, columnarMark } = partitionLog
+  await refuseErased(sql, { id, journal })
   const sink = new Sink({
     journal,
     client: columnar,
