@@ -72,8 +72,13 @@ export interface ClientOptions {
 
 type Optional = 'agentId' | 'spool' | 'onRetry' | 'onResponse'
 
+/** How the keys of a workspace begin. */
+const WORKSPACE_KEY = 'svc_ws_'
+
 /** Options with their defaults. */
 export interface Settings extends Required<Omit<ClientOptions, Optional | 'key'>>, Pick<ClientOptions, Optional> {
+  /** Why the key cannot report runs, and what to do; undefined if it may be able to. */
+  readonly keyProblem: string | undefined
   readonly headers: () => Readonly<Record<string, string>>
   readonly transport: Transport
 }
@@ -100,10 +105,12 @@ export function readOptions(options: ClientOptions, platform: Platform): Setting
   // Called as a function of its own, which browsers require.
   const fetch: Fetch = options.fetch ?? ((input, init) => globalThis.fetch(input, init))
   const transport = options.fetch === undefined ? platform.transport : undefined
+  const agentId = options.agentId ?? (platform.env('AGENT_RUN_AGENT_ID') || undefined)
   return {
     url,
+    keyProblem: key.startsWith(WORKSPACE_KEY) ? workspaceKeyProblem(url, agentId) : undefined,
     headers: () => ({ authorization: `Bearer ${key}`, ...(userAgent !== undefined && { 'user-agent': userAgent }) }),
-    agentId: options.agentId ?? (platform.env('AGENT_RUN_AGENT_ID') || undefined),
+    agentId,
     whenFull: options.whenFull ?? 'wait',
     bufferBytes: positive('bufferBytes', options.bufferBytes ?? BUFFER_BYTES),
     flushIntervalMs: positive('flushIntervalMs', options.flushIntervalMs ?? FLUSH_INTERVAL_MS),
@@ -120,6 +127,11 @@ export function readOptions(options: ClientOptions, platform: Platform): Setting
     onRetry: options.onRetry,
     onResponse: options.onResponse,
   }
+}
+
+function workspaceKeyProblem(url: string, agentId = '<agent id>'): string {
+  const call = `curl -X POST ${url}/api/v1/agents/${agentId}/keys -H "Authorization: Bearer <the workspace key>"`
+  return `the key is a workspace key (${WORKSPACE_KEY}…), but only a key of the agent can report its runs. Make one and pass it as key, or set AGENT_RUN_KEY: ${call}`
 }
 
 function readUrl(text: string): string {

@@ -19,6 +19,8 @@ interface ReporterOptions {
   /** Where reports are kept until they are acknowledged. */
   readonly spool: Spool | undefined
   readonly spoolBytes: number
+  /** Why the service will take no report with this key. */
+  readonly keyProblem: string | undefined
 }
 
 /** What a client has reported so far. A report is the start or end of a run, an event, a score, or a state of a task. */
@@ -69,6 +71,7 @@ export class Reporter {
   private queuedBytes = 0
   private flushes = 0
   private isClosed = false
+  private hasToldKeyProblem = false
 
   constructor(private readonly options: ReporterOptions) {
     this.losses = new Losses(options.onError)
@@ -97,11 +100,20 @@ export class Reporter {
 
   /** Takes a report. @returns a promise that resolves when there is room for more */
   add(report: Report): Promise<void> {
+    this.tellKeyProblem()
     const refusal = this.refusalOf(report)
     if (refusal !== undefined) this.dropReport(report, refusal)
     else if (this.options.spool === undefined) this.enqueue(report)
     else this.store(this.options.spool, report)
     return refusal === undefined && this.fill >= 1 ? this.waitForRoom() : READY
+  }
+
+  /** At the first report, rather than when the service has refused them for a while. They are kept: a later key may be right. */
+  private tellKeyProblem(): void {
+    const { keyProblem } = this.options
+    if (keyProblem === undefined || this.hasToldKeyProblem) return
+    this.hasToldKeyProblem = true
+    this.losses.delay(1, keyProblem)
   }
 
   private store(spool: Spool, report: Report): void {

@@ -168,10 +168,12 @@ describe.each(CLIENTS)('the %s client and the running service', (name, report) =
         return { AGENT_RUN_URL: other.url, AGENT_RUN_KEY: agentKey }
       },
     ],
-  ])('keeps its spool at %s; the next client sends it', async (_, wrong) => {
+  ])('keeps its spool at %s; the next client sends it', async (what, wrong) => {
     const SPOOL = join(await temporaryDirectory(), 'spool')
     const first = await report({ ...env, ...(await wrong()), SPOOL, CLOSE_SECONDS: '1' })
-    expect(first).toMatchObject({ closed: false, acknowledged: 0, rejected: 0, dropped: 0, errors: [] })
+    expect(first).toMatchObject({ closed: false, acknowledged: 0, rejected: 0, dropped: 0 })
+    const told = { reason: 'delayed', text: expect.stringContaining('the key is a workspace key (svc_ws_…)') }
+    expect(first.errors).toMatchObject(what === 'a workspace key' ? [told] : [])
     const second = await report({ ...env, SPOOL, REPORT: 'no' })
     expect(second).toMatchObject({ closed: true, acknowledged: REPORTS, rejected: 0, errors: [] })
     expect(await eventsOf(first.runId)).toHaveLength(10)

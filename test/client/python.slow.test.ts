@@ -137,6 +137,20 @@ print(json.dumps([list(owner.runs.scores(run.run_id))[::-1], task.task_id, [[e.r
     ])
   })
 
+  test('a workspace key is told at the first report, with the call that makes a key of the agent', async () => {
+    const output = await run(`errors = []
+client = Client(key="${service.workspaceKey}", on_error=errors.append)
+next(client.runs.list())
+before = len(errors)
+client.run()
+client.run()
+print(json.dumps([before, [[e.reason, e.reports, str(e)] for e in errors]]))
+client.close(0)`)
+    const [before, told] = JSON.parse(output)
+    expect([before, told.length]).toEqual([0, 1])
+    expect(told[0]).toEqual(['delayed', 1, expect.stringContaining(`/api/v1/agents/${agent.agentId}/keys -H`)])
+  })
+
   test('SIGTERM sends what was reported, and then ends the program', async () => {
     const child = await start(`client = Client(flush_interval=60)
 run = client.run()

@@ -136,6 +136,24 @@ test('scores of a run, its parts and an earlier run are there once; what is refu
   expect(await scoresOf(earlier.runId)).toMatchObject([{ name: 'feedback', value: false, source: 'person' }])
 })
 
+test('a workspace key is told at the first report, with the call that makes a key of the agent', async () => {
+  const { client, errors } = newClient({ key: service.workspaceKey })
+  expect((await client.runs.list({ limit: 1 })).items).toHaveLength(1)
+  expect(errors).toEqual([])
+  client.startRun()
+  expect(errors).toMatchObject([{ reason: 'delayed', reports: 1 }])
+  client.startRun()
+  expect(errors).toHaveLength(1)
+  const [, call] = errors[0]!.message.split('AGENT_RUN_KEY: ')
+  const command = call!.replace('<the workspace key>', service.workspaceKey)
+  const { data } = JSON.parse(await Bun.$`sh -c ${`${command} -s`}`.text())
+  const right = newClient({ key: data.key })
+  right.client.startRun().complete()
+  expect(await right.client.close()).toBe(true)
+  expect(right.errors).toEqual([])
+  await client.close(0)
+})
+
 describe('a run', () => {
   test('fails with the message and the details of the error, which is thrown again', async () => {
     const { client } = newClient()

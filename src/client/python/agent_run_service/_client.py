@@ -12,6 +12,8 @@ from ._reporter import Reporter, ReporterOptions, Stats
 from ._run import Reporting, Run, ScoreValue, report_score, start_run
 from ._spool import Spool
 
+#: How the keys of a workspace begin.
+_WORKSPACE_KEY = "svc_ws_"
 _WARNING_INTERVAL_SECONDS = 5.0
 
 
@@ -59,6 +61,8 @@ class Client:
         self._reporter = Reporter(
             ReporterOptions(self._http, self._on_error, when_full, buffer_bytes, flush_interval, opened, spool_bytes)
         )
+        if key.startswith(_WORKSPACE_KEY):
+            self._reporter.key_problem = _workspace_key_problem(url, self._agent_id)
         self._reporting = Reporting(self._reporter, _per_process(event_ids))
         self._forget_exit = on_exit(self._finish) if flush_at_exit else lambda: None
 
@@ -155,6 +159,14 @@ class Client:
 
     def _finish(self) -> None:
         self._reporter.flush_at_exit(self._close_timeout)
+
+
+def _workspace_key_problem(url: str, agent_id: Optional[str]) -> str:
+    path = f"{url.rstrip('/')}/api/v1/agents/{agent_id or '<agent id>'}/keys"
+    return (
+        f"the key is a workspace key ({_WORKSPACE_KEY}…), but only a key of the agent can report its runs. Make one and"
+        f' pass it as key, or set AGENT_RUN_KEY: curl -X POST {path} -H "Authorization: Bearer <the workspace key>"'
+    )
 
 
 def _per_process(make: Callable[[], Callable[[], str]]) -> Callable[[], str]:

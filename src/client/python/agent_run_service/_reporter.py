@@ -62,6 +62,8 @@ class Reporter:
         self._options = options
         self._on_error = options.on_error
         self._spool = options.spool
+        #: Why the service will take no report with this key; None once it was told.
+        self.key_problem: Optional[str] = None
         self._begin()
         _reporters.add(self)
 
@@ -99,6 +101,7 @@ class Reporter:
 
     def add(self, report: Report) -> None:
         """Takes a report. With `when_full="wait"` it returns when there is room for more."""
+        self._tell_key_problem()
         with self._changed:
             if self._is_refused(report):
                 return
@@ -111,6 +114,12 @@ class Reporter:
                 self._due_at = 0
                 self._changed.notify_all()
                 self._changed.wait_for(lambda: self._fill < _ROOM_AT or self._is_closed)
+
+    def _tell_key_problem(self) -> None:
+        """At the first report, rather than when the service has refused them for a while. They are kept: a later key may be right."""
+        problem, self.key_problem = self.key_problem, None
+        if problem is not None:
+            self._on_error(ReportError("delayed", 1, problem))
 
     def _store(self, spool: Spool, report: Report) -> None:
         try:
