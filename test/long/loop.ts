@@ -29,6 +29,7 @@ const STOP_MAX_MS = 250
 const ATTEMPTS_MAX = 4
 const TIMEOUT_MS = 60_000
 const PROGRESS_CASES = 50
+const LOG_SHOWN = 1_000
 /** The work of a call may go on after its response: it is over once the loop has been idle for two readings. */
 const SETTLE_POLL_MS = 15
 const SETTLE_POLLS_MAX = 400
@@ -161,7 +162,8 @@ class LoopCampaign extends ServiceCampaign {
       keepalive: false,
       signal: AbortSignal.timeout(TIMEOUT_MS),
     }).catch((error) => {
-      throw new Error(`no status: ${error}`)
+      // What the service has logged, at the level error, tells a lost engine from a lost connection.
+      throw new Error(`no status: ${error}; logged: ${this.service.output().stderr.slice(-LOG_SHOWN) || 'nothing'}`)
     })
     const text = await response.text().catch((error) => {
       // As documented, a query that fails midway aborts the connection: at its limits, which a slow machine may reach.
