@@ -147,6 +147,8 @@ export const ERROR = [
 
 /** The agent, session and end user of a span, and its tags. */
 export const AGENT = ['gen_ai.agent.name', 'agent.name', 'langfuse.trace.name'] as const
+/** What names the agent of a trace whose service has no name of its own, on any of its spans or the resource. */
+export const AGENT_WITHOUT_SERVICE = [...AGENT, 'ai.telemetry.functionId', 'openinference.project.name'] as const
 export const SESSION = [
   'session.id',
   'gen_ai.conversation.id',

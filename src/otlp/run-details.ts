@@ -1,6 +1,7 @@
 import type { Limits } from '../base/limits.ts'
 import { RawJson } from '../base/raw-json.ts'
 import type { Bytes } from '../clickhouse/bytes.ts'
+import { AGENT_WITHOUT_SERVICE } from '../conventions/names.ts'
 import { firstText, resourceText } from './attributes.ts'
 import { writeInput, writeOutput } from './content.ts'
 import { agentNameOf, sessionOf, tagsOf, userOf } from './conventions.ts'
@@ -22,7 +23,7 @@ export interface RunDetails {
   readonly input: RawJson | null
 }
 
-/** The agent if neither the root span nor the resource names one: OpenTelemetry's own default for `service.name`. */
+/** OpenTelemetry's own default for `service.name`, to which SDKs add the name of the program: no name of an agent. */
 const UNKNOWN_SERVICE = 'unknown_service'
 const NAME_LENGTH_MAX = 200
 const METADATA_BYTES_MAX = 65_536
@@ -37,7 +38,11 @@ export function detailsOfSpans(spans: readonly Span[], limits: Limits, now: numb
   for (const { startNano } of spans) if (startNano > 0 && startNano < start) start = startNano
   const all = ordered.map(({ attributes }) => attributes)
   return {
-    agentName: nameOf(root === undefined ? null : agentNameOf(root.attributes), first.resource),
+    agentName: nameOf(
+      root === undefined ? null : agentNameOf(root.attributes),
+      first.resource,
+      () => firstOf([...all, first.resource.attributes], agentWithoutService) ?? (root?.name || null),
+    ),
     startedAt: start === Number.POSITIVE_INFINITY ? now : toMs(start),
     input: root === undefined ? null : inputOf(root.attributes, limits),
     ...sharedDetails([...all, first.resource.attributes], first.resource, limits),
@@ -81,8 +86,19 @@ function firstOf<T>(all: readonly Attributes[], read: (attributes: Attributes) =
   return null
 }
 
-export function nameOf(agentName: string | null, { attributes }: Resource): string {
-  return cleanText(agentName ?? firstText(attributes, ['service.name']) ?? UNKNOWN_SERVICE, NAME_LENGTH_MAX)
+function agentWithoutService(attributes: Attributes): string | null {
+  return firstText(attributes, AGENT_WITHOUT_SERVICE)
+}
+
+/** @param otherwise the name for a service that nobody has named */
+export function nameOf(
+  agentName: string | null,
+  { attributes }: Resource,
+  otherwise: () => string | null = () => null,
+): string {
+  const service = firstText(attributes, ['service.name'])
+  const named = service?.startsWith(UNKNOWN_SERVICE) ? null : service
+  return cleanText(agentName ?? named ?? otherwise() ?? service ?? UNKNOWN_SERVICE, NAME_LENGTH_MAX)
 }
 
 /** Escapes that Postgres rejects when it reads JSON: NUL and surrogates. */

@@ -214,6 +214,25 @@ describe('agents', () => {
     expect((await runOf(root.traceId as string)).agent_id).toBe(created.data.agent_id)
   })
 
+  test('of a service without a name are named by the trace, the function or the root span', async () => {
+    const unnamed = { 'service.name': 'unknown_service:node' }
+    const nameFor = async (attributes: Record<string, string>, resource: Record<string, string>) => {
+      const root = span({ name: 'weather root' })
+      const child = span({ traceId: root.traceId, parentSpanId: root.spanId, attributes: attributesOf(attributes) })
+      await sendExport(service, 'traces', tracesOf([child, root], resource))
+      const { agent_id } = await runOf(root.traceId as string)
+      return (await service.api('GET', `/api/v1/agents/${agent_id}`)).data.name
+    }
+    expect(await nameFor({}, unnamed)).toBe('weather root')
+    expect(await nameFor({}, {})).toBe('weather root')
+    expect(await nameFor({ 'ai.telemetry.functionId': 'weather-fn' }, unnamed)).toBe('weather-fn')
+    expect(await nameFor({ 'langfuse.trace.name': 'weather trace' }, unnamed)).toBe('weather trace')
+    expect(await nameFor({}, { ...unnamed, 'openinference.project.name': 'weather project' })).toBe('weather project')
+    expect(await nameFor({ 'ai.telemetry.functionId': 'weather-fn' }, { 'service.name': 'a service' })).toBe(
+      'a service',
+    )
+  })
+
   test('an agent key reports for its agent, whatever names the spans have', async () => {
     const { agentId, agentKey } = await newAgent(service.api)
     const trace = agentTrace()
