@@ -7,6 +7,8 @@ export interface FoundJournal {
   readonly endSeq: number
   /** The last acknowledged position according to the directory; below `endSeq` only after a power failure. */
   readonly acknowledgedSeq: number
+  /** Whether its newest messages are lost or damaged, so that nobody knows how many positions they had. */
+  readonly isEndLost?: boolean
 }
 
 export interface StartDecision {

@@ -1,7 +1,9 @@
 import { afterEach, expect, test } from 'bun:test'
+import { headers } from '@nats-io/transport-node'
 import { createLog } from '../../src/base/log.ts'
 import { newEpoch } from '../../src/journal/journal.ts'
-import { openNatsJournal } from '../../src/journal/nats/journal.ts'
+import { type NatsJournalOptions, openNatsJournal } from '../../src/journal/nats/journal.ts'
+import { hasHead, NO_OUTBOX, readHead, writeHead } from '../../src/journal/nats/message.ts'
 import { openNatsReader } from '../../src/journal/nats/reader.ts'
 import { Stream } from '../../src/journal/nats/stream.ts'
 import { Sink } from '../../src/sink/sink.ts'
@@ -30,12 +32,13 @@ function newStream(partBytes?: number): MemoryStream {
 
 const common = { nc: undefined as never, stream: 'j', subject: 'j', sealKey: Buffer.alloc(32, 7), epochs: [EPOCH], log }
 
-async function openOwner(generation: number, lost: string[] = []) {
+async function openOwner(generation: number, lost: string[] = [], decideStart?: NatsJournalOptions['decideStart']) {
   const journal = await openNatsJournal({
     ...common,
     ...{ maxBytes: 2 ** 40, keepBytes: 2 ** 40, replicas: 3, generation, settleMs: 2_000, clock: Date },
     onLost: (reason) => lost.push(reason),
-    beginEpoch: async () => EPOCH,
+    beginEpoch: async (firstSeq) => ({ epoch: newEpoch(), firstSeq }),
+    ...(decideStart && { decideStart }),
   })
   return track(journal)
 }
@@ -143,4 +146,37 @@ test('a commit that late messages of an earlier owner follow keeps its positions
   const third = await openOwner(4)
   expect(await append(third, 'C')).toBe(3)
   expect(await storedIds()).toEqual(['A', 'B', 'C'])
+})
+
+test.each(['lost', 'damaged', 'foreign'])('a newest message that is %s', async (what) => {
+  const stream = newStream()
+  const first = await openOwner(1)
+  await append(first, 'A')
+  await append(first, 'B')
+  const newest = stream.messages.length - 1
+  const bad = { ...stream.messages[newest]!, head: undefined, isDamaged: what === 'damaged' }
+  // The stream gives null for one that it does not have any more.
+  stream.messages[newest] = what === 'lost' ? (null as never) : bad
+  const found: unknown[] = []
+  const second = await openOwner(2, [], async ({ endSeq, isEndLost }) => {
+    found.push({ endSeq, isEndLost })
+    return { afterSeq: 0, loadedSeq: 0, newEpoch: isEndLost === true }
+  })
+  // How many positions it had, nobody knows: only a new epoch gives them to no other row. Nobody of ours wrote a foreign one.
+  const isLost = what !== 'foreign'
+  expect(found).toEqual([{ endSeq: 1, isEndLost: isLost }])
+  expect(second.epoch !== EPOCH.epoch).toBe(isLost)
+})
+
+test('a header of a journal that was changed is damage; a message without one is foreign', () => {
+  const key = Buffer.alloc(32, 7)
+  const [head, other] = [headers(), headers()]
+  const place = { firstSeq: 1, endSeq: 1, part: 0, parts: 1, groupSeq: 2, generation: 1 }
+  writeHead(head, { kind: 'commit', ...place, receivedAt: 1, isCompressed: false, outbox: NO_OUTBOX }, key, 2)
+  other.set('Other', 'c 1')
+  const seen = [head, other].map((each) => [readHead(each, key, 3) === undefined, hasHead(each)])
+  expect(seen).toEqual([
+    [true, true],
+    [true, false],
+  ])
 })

@@ -69,6 +69,24 @@ test('a failed write is rejected, and the journal continues once the disk works 
   await expect(appendMarks(journal, [4])).rejects.toMatchObject({ code: 'UNAVAILABLE' })
 })
 
+test('what a failed write has left is gone before its positions are given to other rows', async () => {
+  const dir = await temporaryDirectory()
+  const journal = await openLocal(dir)
+  await appendMarks(journal, [1])
+  const [name] = segmentNames(dir)
+  const path = join(dir, name!)
+  const { size } = fs.statSync(path)
+  // The write fails, and so does the truncation.
+  await Reflect.get(Reflect.get(journal, 'storage'), 'file').close()
+  fs.renameSync(path, `${path}.away`)
+  for (const mark of [2, 3]) await expect(appendMarks(journal, [mark])).rejects.toMatchObject({ code: 'UNAVAILABLE' })
+  fs.renameSync(`${path}.away`, path)
+  fs.appendFileSync(path, Buffer.alloc(10_000, 7))
+  expect(await appendMarks(journal, [4])).toEqual({ firstSeq: 2, lastSeq: 2 })
+  expect(fs.statSync(path).size).toBe(size)
+  await journal.close()
+})
+
 test.skipIf(!hasNats)(
   'random damage of a stream: intact commits survive, nothing is forged, positions neither skip nor repeat',
   async () => {

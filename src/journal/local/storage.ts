@@ -68,6 +68,8 @@ export class LocalStorage extends SegmentFiles<Segment> implements LogStorage {
   private file: fs.promises.FileHandle | undefined
   /** Whether the last segment must not be written to any more. */
   private sealed = false
+  /** A segment that may still have what a failed write has left behind its end. */
+  private untidy: Segment | undefined
   private readonly segmentBytes: number
   private readonly probe: WriteProbe
 
@@ -348,6 +350,9 @@ export class LocalStorage extends SegmentFiles<Segment> implements LogStorage {
   private async create(firstSeq: number): Promise<Segment> {
     this.sealed = true
     await this.closeFile()
+    // Readers in other processes would take what was refused for the rows that get its positions next.
+    if (this.untidy !== undefined) await truncate(this.untidy.path, this.untidy.bytes)
+    this.untidy = undefined
     await this.keepOutboxIds()
     const { dir, identity } = this
     // An empty segment only records a position, which the new one supersedes.
@@ -369,7 +374,11 @@ export class LocalStorage extends SegmentFiles<Segment> implements LogStorage {
     try {
       await truncate(segment.path, segment.bytes)
     } catch (error) {
-      this.log.error('journal: cannot truncate a failed write', { segment: segment.path, error })
+      this.untidy = segment
+      this.log.error('journal: cannot truncate a failed write; it is tried again before the next one', {
+        segment: segment.path,
+        error,
+      })
     }
   }
 }

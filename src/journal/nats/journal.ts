@@ -84,10 +84,10 @@ async function takeOver(log: NatsLog, units: Units, options: NatsJournalOptions)
   let isOwner = false
   const tell = (reason: string) => isOwner && onLost(reason)
   const storage = new NatsStorage(log, units, end, { ...options, settleMs, onLost: tell })
-  const { endSeq, intactSeq, outbox } = end
+  const { endSeq, intactSeq, outbox, isEndLost } = end
   await storage.publishState({ foundSeq: intactSeq, endSeq, loadedSeq: 0 })
   isOwner = true
-  return { storage, found: { epoch: log.epoch.epoch, endSeq, acknowledgedSeq: endSeq }, intactSeq, outbox }
+  return { storage, found: { epoch: log.epoch.epoch, endSeq, acknowledgedSeq: endSeq, isEndLost }, intactSeq, outbox }
 }
 
 /** @throws FencedError when an owner of a higher generation has been there */

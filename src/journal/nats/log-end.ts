@@ -27,6 +27,8 @@ export interface FoundEnd extends LogEnd {
   readonly epoch: Epoch | undefined
   /** The highest generation that has published. */
   readonly generation: number
+  /** Whether messages behind the end are lost or damaged: they may have been commits, with positions that nobody knows. */
+  readonly isEndLost: boolean
 }
 
 /**
@@ -39,11 +41,13 @@ export async function findEnd(log: NatsLog): Promise<FoundEnd> {
   let claimedSeq = 0
   let generation = 0
   let receivedAt = 0
+  let isEndLost = false
   for (let at = streamSeq; at >= first_seq && at > 0; ) {
     const message = await log.stream.getFromLeader(at)
     const head = message?.head
     generation = Math.max(generation, head?.generation ?? 0)
     receivedAt = Math.max(receivedAt, head?.receivedAt ?? 0)
+    isEndLost ||= message === null || message.isDamaged === true
     if (message === null || head === undefined || head.kind === 'fence') {
       at--
       continue
@@ -53,7 +57,7 @@ export async function findEnd(log: NatsLog): Promise<FoundEnd> {
     if (found !== undefined) {
       const { endSeq: intactSeq, ...rest } = found
       const endSeq = Math.max(intactSeq, claimedSeq)
-      return { streamSeq, endSeq, intactSeq, intactStreamSeq: at, ...rest, generation, receivedAt }
+      return { streamSeq, endSeq, intactSeq, intactStreamSeq: at, ...rest, generation, receivedAt, isEndLost }
     }
     // A group that lacks its last part was never acknowledged, nor one that has another owner's message in its place.
     if (isComplete && !(await isVoid(log, message))) claimedSeq = Math.max(claimedSeq, head.endSeq)
@@ -61,7 +65,7 @@ export async function findEnd(log: NatsLog): Promise<FoundEnd> {
     at--
   }
   const nothing = { intactSeq: 0, intactStreamSeq: 0, epoch: undefined, check: NO_CHECK, outbox: NO_OUTBOX }
-  return { ...nothing, streamSeq, endSeq: claimedSeq, generation, receivedAt }
+  return { ...nothing, streamSeq, endSeq: claimedSeq, generation, receivedAt, isEndLost }
 }
 
 /** Whether other messages have taken the places of some parts of the group that ends with `message`. */

@@ -55,6 +55,8 @@ export interface StreamMessage {
   readonly streamSeq: number
   /** Undefined for a message that no journal has written. */
   readonly head: MessageHead | undefined
+  /** Whether it has a header of a journal that is not genuine. */
+  readonly isDamaged?: boolean
   /** The `Nats-Msg-Id`. */
   readonly id: string
   readonly data: Buffer
@@ -66,6 +68,11 @@ export function writeHead(headers: MsgHdrs, head: MessageHead, key: Buffer, stre
   const place = [firstSeq, endSeq, part, parts, groupSeq]
   const text = `${kind[0]} ${[...place, generation, receivedAt, isCompressed ? 1 : 0, ...outbox].join(' ')}`
   headers.set(HEAD, `${text} ${checkOf(key, streamSeq, text)}`)
+}
+
+/** Whether a message has the header of a journal, genuine or not. */
+export function hasHead(headers: MsgHdrs): boolean {
+  return headers.has(HEAD)
 }
 
 /** Undefined when this journal has not written it for a message at `streamSeq`. */

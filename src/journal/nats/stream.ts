@@ -14,7 +14,7 @@ import {
 import { headers, type MsgHdrs, type NatsConnection } from '@nats-io/transport-node'
 import { ApiError } from '../../base/errors.ts'
 import { StartError } from '../../base/start-error.ts'
-import { type MessageHead, NO_OUTBOX, readHead, type StreamMessage, writeHead } from './message.ts'
+import { hasHead, type MessageHead, NO_OUTBOX, readHead, type StreamMessage, writeHead } from './message.ts'
 
 const REQUEST_TIMEOUT_MS = 2_000
 /** Only a retried publish can be a duplicate, and retries end well before this. */
@@ -177,9 +177,11 @@ export class Stream {
   }
 
   private messageOf({ data, header, seq }: StoredMsg): StreamMessage {
+    const head = readHead(header, this.options.sealKey, seq)
     return {
       streamSeq: seq,
-      head: readHead(header, this.options.sealKey, seq),
+      head,
+      isDamaged: head === undefined && hasHead(header),
       id: header.get('Nats-Msg-Id'),
       data: Buffer.from(data.buffer, data.byteOffset, data.length),
     }

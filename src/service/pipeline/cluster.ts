@@ -12,6 +12,7 @@ import type { ClaimedRow, PartitionRow, PartitionStore } from '../../partitions/
 import type { Sql } from '../../postgres/connect.ts'
 import { highestSeq } from '../../store-marks/columnar-marks.ts'
 import { noteGap } from '../../store-marks/gaps.ts'
+import type { Incident } from '../../store-marks/store-marks.ts'
 import type { ServiceContext } from '../context.ts'
 import type { Pipeline, PipelineContext } from './pipeline.ts'
 import { openTables, partitionLimits, startSharedPipeline } from './shared.ts'
@@ -37,7 +38,8 @@ export async function startClusterPipeline(
     epochOf: newEpoch,
     highestSeq: () => highestSeq(columnar),
   })
-  const nats = { nc, replicas: config.natsReplicas, partitions, ...partitionLimits(context.config, count) }
+  const incidents: Incident[] = []
+  const nats = { incidents, nc, replicas: config.natsReplicas, partitions, ...partitionLimits(context.config, count) }
   return startSharedPipeline(context, {
     count,
     isShared: true,
@@ -51,7 +53,7 @@ export async function startClusterPipeline(
       const row = (await partitions.all())[partition]
       return openNatsReader({ ...streamOf(nc, row), onEpoch, log })
     },
-    incidents: () => [],
+    incidents: () => incidents,
     outdated: new Promise(() => {}),
   })
 }
@@ -64,12 +66,14 @@ interface NatsLogOptions {
   readonly keepBytes: number
   readonly claimed: ClaimedRow
   readonly onLost: (reason: string) => void
+  /** Gets an entry when a partition begins a new epoch. */
+  readonly incidents: Incident[]
 }
 
 /** Opens the stream of a partition that this node has claimed. */
 async function openNatsLog(
   { sql, columnar, clock, log, metrics }: ServiceContext,
-  { nc, partitions, claimed, ...options }: NatsLogOptions,
+  { nc, partitions, claimed, incidents, ...options }: NatsLogOptions,
   opened: AsyncDisposableStack,
 ): Promise<PartitionLog> {
   const { partition, generation } = claimed
@@ -88,6 +92,10 @@ async function openNatsLog(
     async beginEpoch(firstSeq) {
       const epoch = { epoch: newEpoch(), firstSeq }
       await partitions.beginEpoch(claimed, [...claimed.epochs, epoch])
+      const detail = `partition ${partition} begins a new epoch at position ${firstSeq}: its stream has lost its newest rows`
+      incidents.push({ store: 'journal', noticedAt: clock.now(), detail })
+      metrics.storeSetBack('journal')
+      log.error(`cluster: ${detail}`, { partition, epoch: epoch.epoch, before: claimed.epoch })
       return epoch
     },
     onGap: (gap) => void storeGap(gap).catch((error) => log.error('cluster: cannot store a gap', { partition, error })),
@@ -102,15 +110,15 @@ async function openNatsLog(
 
 /**
  * Decides where the positions of a partition continue: after every position that any process is known to have seen. A log
- * that ends earlier has lost rows or was set back, so it begins a new epoch.
+ * that ends earlier has lost rows or was set back, so it begins a new epoch, and so does one whose newest messages are lost.
  */
 async function decideStart(
   sql: Sql,
-  { epoch, endSeq }: FoundJournal,
+  { epoch, endSeq, isEndLost = false }: FoundJournal,
   { position: { loadedSeq, inFlightSeq }, endSeq: reportedSeq }: PartitionRow,
 ): Promise<StartDecision> {
   const afterSeq = Math.max(loadedSeq, inFlightSeq, reportedSeq, await lastCountedSeq(sql, epoch))
-  return { afterSeq, loadedSeq, newEpoch: afterSeq > endSeq }
+  return { afterSeq, loadedSeq, newEpoch: afterSeq > endSeq || isEndLost }
 }
 
 function streamOf(nc: NatsConnection, { partition, sealKey, epochs, gaps }: PartitionRow) {
