@@ -22,6 +22,8 @@ interface DueRun {
 
 const INTERVAL_MS = 500
 const RUNS_PER_STATEMENT = 500
+/** SQL text. Nothing is due in more than some seconds, unless the clock was ahead when it was written; or it is set aside. */
+const IS_DUE = `(due_at <= now() or (due_at > now() + interval '1 minute' and due_at < 'infinity'))`
 
 /**
  * Writes runs whose usage has changed to the outbox, so that feeds and SQL show it: ended runs at once, live ones in
@@ -65,7 +67,7 @@ export function startUsageChanges({ sql, log, loops = new Loops(log), setAside, 
 export async function usageLag(sql: Sql): Promise<number> {
   const [{ runs }] = await sql<{ runs: number }[]>`
     select count(*) as runs from (
-      select from run_usage_changes where due_at <= now() limit ${RUNS_PER_STATEMENT}
+      select from run_usage_changes where ${sql.unsafe(IS_DUE)} limit ${RUNS_PER_STATEMENT}
     ) as due`
   return runs
 }
@@ -75,7 +77,7 @@ async function writeDue(sql: Sql, sieve: Sieve<DueRun>): Promise<boolean> {
   let hasWritten = false
   for (;;) {
     const due = await sql<DueRun[]>`
-      select run_id, workspace_id from run_usage_changes where due_at <= now() order by due_at limit ${RUNS_PER_STATEMENT}`
+      select run_id, workspace_id from run_usage_changes where ${sql.unsafe(IS_DUE)} order by due_at limit ${RUNS_PER_STATEMENT}`
     const written = due.length === 0 ? 0 : await sieve.run(due, (some) => writeRuns(sql, some))
     hasWritten ||= written > 0
     if (written < RUNS_PER_STATEMENT) return hasWritten
