@@ -26,9 +26,8 @@ export interface Dialect {
 /** Not every server names the field that it does not know. */
 const UNKNOWN_FIELD = /stream_options|include_usage|\b(extra|unknown|unexpected|unrecogni[sz]ed|not permitted)\b/i
 
-/** Not one that is out of range: that is a mistake for the agent's owner to correct. */
-const REFUSED_TEMPERATURE =
-  /\btemperature\b.*(support|deprecated|only the default|not (allowed|permitted)|unknown|unrecogni[sz]ed)|(support|deprecated|not permitted|unknown|unrecogni[sz]ed).*\btemperature\b/i
+/** Says that a field is not known or not supported. One that is out of range is a mistake for the agent's owner to correct. */
+const REFUSED = /unsupported|not support|only the default|deprecated|not permitted|unknown|unrecogni[sz]ed/i
 
 /** The dialect to try first. @param isOpenAi the server is OpenAI's own */
 export function firstDialect(isOpenAi: boolean): Dialect {
@@ -53,7 +52,7 @@ export function fallBack(dialect: Dialect, sent: Body, { message, details: { sta
     const isStrict = sent.response_format.type === 'json_schema' && sent.response_format.json_schema.strict
     return { ...dialect, schemaMode: isStrict ? 'guide' : 'words' }
   }
-  if (sent.temperature !== undefined && REFUSED_TEMPERATURE.test(message))
+  if (sent.temperature !== undefined && /\btemperature\b/i.test(message) && REFUSED.test(message))
     return { ...dialect, sendsTemperature: false }
   if (dialect.returnsExtra && extraNames(sent).some((name) => message.includes(name)))
     return { ...dialect, returnsExtra: false }

@@ -60,7 +60,7 @@ function watched(tenant: Pick<TestService, 'url' | 'workspaceKey' | 'api'>, turn
 const inProcess = (more: Record<string, string> = {}) => startTestService({ ...stores, ...more })
 
 const STEPS = [
-  callTurn(['fetch', { n: 1 }]),
+  { ...callTurn(['fetch', { n: 1 }]), extra: { reasoning_content: 'First the first.' } },
   callTurn(['fetch', { n: 2 }]),
   callTurn(['fetch', { n: 3 }]),
   { text: 'done' },
@@ -142,6 +142,10 @@ describe('two processes', () => {
       })
     expect(again.filter((step) => stored.has(step))).toEqual([])
     expect(new Set(again).size).toBe(again.length)
+    for (const { body } of agent.requests()) {
+      const said = body.messages.find(({ role }) => role === 'assistant')
+      if (said !== undefined) expect(said.reasoning_content).toBe('First the first.')
+    }
     expect(mostAtOnce).toBe(1)
     expect(backends.tools.effects('fetch')).toBe(8 * 3)
     await second.stop()

@@ -149,10 +149,14 @@ test('a temperature that the model refuses is left out, and its calls say so', a
   }
 })
 
-test('a temperature out of range fails the run', async () => {
-  const agent = await rig.agent(rig.service, () => refusal('temperature: must be at most 1'), { temperature: 1.5 })
-  expect((await agent.invoke()).data).toMatchObject({ status: 'failed', error_detail: { reason: 'model_failed' } })
-})
+test.each(['temperature: must be at most 1', 'temperature is not in the supported range'])(
+  'a temperature out of range fails the run: %s',
+  async (message) => {
+    const agent = await rig.agent(rig.service, () => refusal(message), { temperature: 1.5 })
+    expect((await agent.invoke()).data).toMatchObject({ status: 'failed', error_detail: { reason: 'model_failed' } })
+    expect(agent.requests()).toHaveLength(1)
+  },
+)
 
 test('thoughts before the answer are no output, streamed or not, and go back to the model', async () => {
   const { agent, tools, service } = rig

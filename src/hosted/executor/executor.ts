@@ -174,7 +174,11 @@ export class Executor {
     return writer.storeAnswer(last, calls, pauses)
   }
 
-  /** Ends the run with this answer. @param isCut by a limit of tokens @returns the outcome, or a message to the model about what it has to correct */
+  /**
+   * Ends the run with this answer.
+   * @param isCut by a limit of tokens
+   * @returns the outcome, or a message to the model about what it has to correct
+   */
   private async finalAnswer(last: PricedAnswer, isCut: boolean): Promise<RunOutcome | string> {
     const { schemas, limits } = this.context
     const bytesMax = limits.run_output_bytes
