@@ -28,6 +28,8 @@ export interface EventResult {
 
 /** Traces of a batch that are written concurrently: the queues of the stores are bounded. */
 const TRACES_AT_ONCE_MAX = 1_000
+/** How long a batch waits for the beginnings of its traces, which may be in a batch that it has overtaken. */
+const HEAD_WAIT_MS = 1_000
 /** Bytes that cost as much as an event. */
 const BYTES_PER_EVENT = 16 * 1024
 
@@ -56,10 +58,11 @@ export class LangfuseIngest {
       else if (checked.of === 'score') scores.push(checked)
       else if (checked.of !== 'log') addTo(byTrace, checked.traceId, checked)
     }
+    const headBy = performance.now() + HEAD_WAIT_MS
     for (const traces of inBatches([...byTrace], TRACES_AT_ONCE_MAX)) {
       await inParallel(traces, async ([traceId, items]) => {
         try {
-          await this.deps.traces.store(caller, { traceId, items, scan, slice })
+          await this.deps.traces.store(caller, { traceId, items, scan, slice, headBy })
         } catch (error) {
           const refused = refusalOf(error)
           if (refused === null) throw error

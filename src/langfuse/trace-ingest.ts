@@ -15,11 +15,12 @@ import { INPUT, NAME, OUTPUT, PARENT, START, TIMESTAMP } from './fields.ts'
 import { observationTaskIds } from './ids.ts'
 import { Merged } from './merged.ts'
 import { isModelCall, textOf, timeOf } from './observation.ts'
-import { type Portion, portionsOf } from './portions.ts'
+import { type Portion, portionsOf, writtenBytes } from './portions.ts'
 import { contentOf, detailsOf, endOf, type RunContext } from './run-details.ts'
 import { type ObservationState, RunState, RunStates } from './states.ts'
 import type { StoredStates } from './stored-states.ts'
 import type { TraceChange } from './trace-changes.ts'
+import { TraceHeads } from './trace-heads.ts'
 import { chargeBytes, type LaterObservation, TraceWriter, type TraceWriterDeps } from './trace-writer.ts'
 import { eventIdOf, type ObservationEvent, type TraceItem } from './validate.ts'
 
@@ -38,6 +39,8 @@ interface TraceEvents {
   readonly items: readonly TraceItem[]
   readonly scan: BatchScan
   readonly slice: Slice
+  /** Until when the beginning of a trace is waited for, on the clock of `performance.now()`. */
+  readonly headBy: number
 }
 
 /** For states that are read again, of all runs together: for batches, and for runs that end. */
@@ -45,9 +48,6 @@ const LOADED_BYTES_MAX = 64 * 1024 * 1024
 const FINISHED_BYTES_MAX = 32 * 1024 * 1024
 /** What a byte that is stored takes while it is read: the answer, its text, the state and what is written again. */
 const COPIES = 4
-/** What the service adds to the values of an event. */
-const ADDED_BYTES = 400
-
 /** Where the events of a trace go. */
 interface Target {
   /** Null for a run that is not stored yet. */
@@ -73,6 +73,7 @@ export class TraceIngest {
   private readonly inTurn = createKeyedMutex()
   /** By the writer of a partition: the states of one that was lost are not used again. */
   private readonly states = new WeakMap<object, RunStates>()
+  private readonly heads = new TraceHeads()
   private readonly loading = new ByteBudget(LOADED_BYTES_MAX)
   /** Apart from {@link loading}, because a batch takes of it while it has some of that. */
   private readonly finishing = new ByteBudget(FINISHED_BYTES_MAX)
@@ -80,8 +81,17 @@ export class TraceIngest {
   constructor(private readonly deps: TraceIngestDeps) {}
 
   /** @throws ApiError; after UNAVAILABLE and RATE_LIMITED nothing is lost if the events are sent again */
-  store(caller: Caller, events: TraceEvents): Promise<void> {
-    return this.inTurn(caller.workspaceId + events.traceId, async () => {
+  async store(caller: Caller, events: TraceEvents): Promise<void> {
+    const { traceId, headBy } = events
+    const key = caller.workspaceId + traceId
+    if (hasHead(events)) return this.heads.arrive(key, () => this.storeInTurn(key, caller, events))
+    const isUnknown = caller.agentId === null && (await this.target(caller, traceId)).run === null
+    if (isUnknown) await this.heads.wait(key, headBy - performance.now())
+    return this.storeInTurn(key, caller, events)
+  }
+
+  private storeInTurn(turn: string, caller: Caller, events: TraceEvents): Promise<void> {
+    return this.inTurn(turn, async () => {
       if (events.slice.isOver) await events.slice.yield()
       const target = await this.target(caller, events.traceId)
       const writer = writerOf(this.deps.partitions, caller)
@@ -338,11 +348,13 @@ function* counted(state: RunState): Generator<[string, ObservationState]> {
   }
 }
 
-/** About what is written for the events. */
-function writtenBytes(scan: BatchScan, items: readonly TraceItem[]): number {
-  let bytes = 0
-  for (const { index } of items) bytes += scan.end(scan.body(index)) - scan.start(scan.body(index)) + ADDED_BYTES
-  return bytes
+/** Whether the events say how their trace begins: what names its agent. */
+function hasHead({ items, scan }: TraceEvents): boolean {
+  return items.some((item) => item.of === 'trace' || (item.isCreate && isRoot(scan, item)))
+}
+
+function isRoot(scan: BatchScan, { index }: ObservationEvent): boolean {
+  return scan.start(scan.member(index, PARENT)) === 0
 }
 
 /** Whether an observation has to be read again before the events can be merged into it. */
@@ -365,7 +377,7 @@ function contextOf(
     if (item.of !== 'observation') continue
     const started = scan.timeOf(item.index, START)
     if (started !== null && started < startedAt) startedAt = started
-    if (root === null && item.isCreate && scan.start(scan.member(item.index, PARENT)) === 0) {
+    if (root === null && item.isCreate && isRoot(scan, item)) {
       root = new Merged(null, scan.text)
       root.merge(scan, item.index, item.sentAt)
     }

@@ -185,6 +185,21 @@ test('an update after the end changes the task, and is not a second call', async
   expect(types).toContain('observation.updated')
 })
 
+test('a batch that overtakes the beginning of its trace waits for it: that names the agent', async () => {
+  const traceId = crypto.randomUUID()
+  const [root, child] = [crypto.randomUUID(), crypto.randomUUID()]
+  const overtaking = [event('span-create', { id: child, traceId, parentObservationId: root, startTime: at(1) })]
+  const head = [event('trace-create', { id: traceId, name: 'overtaken' })]
+  const waiting = [sendBatch(service, overtaking), sendBatch(service, overtaking)]
+  // Nothing shows that they have arrived; if they have not, the beginning is simply first.
+  await Bun.sleep(100)
+  const answers = [await sendBatch(service, head), ...(await Promise.all(waiting))]
+  expect(answers.map(({ errors }) => errors)).toEqual([[], [], []])
+  const [{ agent_id }] = await runsOf(service, traceId)
+  expect((await service.api('GET', `/api/v1/agents/${agent_id}`)).data.name).toBe('overtaken')
+  expect((await tasksOf(service, traceId)).map(({ id }: { id: string }) => id)).toEqual([child])
+})
+
 test('usage that is reported after the end of its observation and run is counted, once', async () => {
   const traceId = crypto.randomUUID()
   const [root, ended, open] = [crypto.randomUUID(), crypto.randomUUID(), crypto.randomUUID()]
