@@ -202,7 +202,7 @@ export function createColumnarClient(backend: ColumnarBackend, database = backen
       }),
     queryText,
     query: async <Row>(sql: string, options: QueryOptions = {}) =>
-      (JSON.parse(await queryText(sql, 'JSON', options)) as { data: Row[] }).data,
+      rowsOf<Row>(await queryText(sql, 'JSON', options)),
     stream: (sql, format, options) => {
       const { signal } = options
       const explain = (error: unknown) => (signal.aborted ? signal.reason : translate(error))
@@ -219,6 +219,19 @@ export function createColumnarClient(backend: ColumnarBackend, database = backen
       await statementText(sql, options)
     },
     close: () => official.close(),
+  }
+}
+
+/** How much of each end of an answer that cannot be read is named. */
+const SHOWN_LENGTH = 200
+
+/** @throws Error that shows both ends of the answer if it is no JSON */
+function rowsOf<Row>(text: string): Row[] {
+  try {
+    return (JSON.parse(text) as { data: Row[] }).data
+  } catch (cause) {
+    const ends = `${text.slice(0, SHOWN_LENGTH)} … ${text.slice(-SHOWN_LENGTH)}`
+    throw new Error(`ClickHouse's answer of ${text.length} characters is no JSON: ${ends}`, { cause })
   }
 }
 
