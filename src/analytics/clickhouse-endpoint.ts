@@ -149,7 +149,8 @@ function reportingFailure(
       else controller.enqueue(value)
     } catch (error) {
       failure = error
-      if (error instanceof ApiError) controller.enqueue(encodeError(error))
+      // Without any byte there would be no status either: the connection would only be reset.
+      controller.enqueue(encodeError(error instanceof ApiError ? error : new ApiError('INTERNAL', 'internal error')))
       controller.close()
     }
   })
