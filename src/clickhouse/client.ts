@@ -201,8 +201,7 @@ export function createColumnarClient(backend: ColumnarBackend, database = backen
         if (!(error instanceof ColumnarError && error.code === NO_DATA_TO_INSERT)) throw error
       }),
     queryText,
-    query: async <Row>(sql: string, options: QueryOptions = {}) =>
-      rowsOf<Row>(await queryText(sql, 'JSON', options)),
+    query: async <Row>(sql: string, options: QueryOptions = {}) => rowsOf<Row>(await queryText(sql, 'JSON', options)),
     stream: (sql, format, options) => {
       const { signal } = options
       const explain = (error: unknown) => (signal.aborted ? signal.reason : translate(error))
