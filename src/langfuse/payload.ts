@@ -4,7 +4,7 @@ import { CLOSE_BRACE, OPEN_BRACE, OPEN_BRACKET, QUOTE } from '../http/json-scan.
 import type { Range } from '../otlp/telemetry.ts'
 import { startOf } from './content.ts'
 import { kindOfBody } from './event-types.ts'
-import { FIELD_COUNT, FIELDS, INPUT, OUTPUT, STORED_MEMBERS, STORED_NAMES } from './fields.ts'
+import { FIELD_COUNT, FIELDS, INPUT, OUTPUT, STORED_MEMBERS, STORED_NAMES, USAGE } from './fields.ts'
 import { visitMembers } from './json-objects.ts'
 import { Merged } from './merged.ts'
 
@@ -88,6 +88,7 @@ export function restore(payload: string, sentAt: number): Merged {
   const merged = new Merged(text)
   merged.isCreated = true
   let times: string | undefined
+  let hasUsage = false
   const found: [field: number, start: number, end: number][] = []
   visitMembers(text, 0, (name, nameEnd, value, valueEnd) => {
     const field = STORED_NAMES.find(text, name + 1, nameEnd - 1)
@@ -99,10 +100,14 @@ export function restore(payload: string, sentAt: number): Merged {
       else if (other === 'is_created') merged.isCreated = false
       else if (other === 'observation_type')
         merged.kind = kindOfBody(text.toString('latin1', value + 1, valueEnd - 1)) ?? null
+      else if (other.startsWith('gen_ai.usage.')) hasUsage = true
     }
   })
-  if (times === undefined) for (const [field, start, end] of found) merged.restore(field, start, end, sentAt)
-  else {
+  if (times === undefined) {
+    for (const [field, start, end] of found) merged.restore(field, start, end, sentAt)
+    // That of a call which another door has reported is counted already.
+    if (hasUsage) merged.sentAt[USAGE] = sentAt
+  } else {
     const sent: unknown = JSON.parse(times)
     for (const [at, fields] of Object.entries(isObject(sent) ? sent : {})) {
       if (typeof fields !== 'number') continue

@@ -3,6 +3,7 @@ import { BatchScan } from '../../src/langfuse/batch-scan.ts'
 import { METADATA } from '../../src/langfuse/fields.ts'
 import { ObjectUnion } from '../../src/langfuse/json-objects.ts'
 import { Merged } from '../../src/langfuse/merged.ts'
+import { restore } from '../../src/langfuse/payload.ts'
 
 /** Merges events with these metadata, each with the time at which it was sent. */
 function merge(values: readonly (readonly [sentAt: number, metadata: string])[]): Merged {
@@ -46,4 +47,9 @@ test('metadata after a value that cannot be united: a later one replaces, an ear
     [110, '{"b":2}'],
   ])
   expect(replaced.json(METADATA)).toBe('"later"')
+})
+
+test('a call that another door has reported with usage has usage: that of a later update is not counted again', () => {
+  expect(restore('{"gen_ai.usage.input_tokens":5,"gen_ai.request.model":"m"}', 100).hasUsage).toBe(true)
+  expect(restore('{"gen_ai.request.model":"m"}', 100).hasUsage).toBe(false)
 })
