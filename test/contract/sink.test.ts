@@ -1,16 +1,20 @@
 import { expect, test } from 'bun:test'
+import { NIL_UUID } from '../../src/base/ids.ts'
 import { createLog } from '../../src/base/log.ts'
 import type { ColumnarClient } from '../../src/clickhouse/client.ts'
 import { Sink, type SinkOptions } from '../../src/sink/sink.ts'
 import { clearRows } from '../../src/store-marks/columnar-marks.ts'
 import { MemoryPosition } from '../sim/stores.ts'
 import { freshColumnarDatabase } from '../support/columnar.ts'
+import { runRef } from '../support/events.ts'
 import { eventually } from '../support/eventually.ts'
 import { appendMarks, openLocal } from '../support/journals.ts'
+import { seededRandom } from '../support/random.ts'
 import { atEnd, temporaryDirectory } from '../support/teardown.ts'
 
 /** The sink and ClickHouse, when processes pause and tokens are forgotten. */
 
+const SEED = Number(process.env.SEED ?? Date.now() % 2 ** 31)
 const log = createLog('silent')
 const NEVER_FAILS = { delay: async () => {}, failsBefore: () => false, failsAfter: () => false }
 /** How many loads a table remembers here; otherwise 10,000. */
@@ -92,4 +96,84 @@ test('repeats of a load that run at the same time store it once', async () => {
   const loads = Array.from({ length: 12 }, (_, n) => client.insertNative('events', [block], `load ${n % 3}`))
   await Promise.all(loads)
   expect(await count()).toBe(3 * 3)
+})
+
+const ODD = [
+  ...[
+    '',
+    '\ud800',
+    '\0',
+    '{"input":',
+    '9'.repeat(400),
+    '2299-12-31T23:59:59.999Z',
+    '9999-99-99',
+    '-1',
+    'x'.repeat(1_000),
+  ],
+  ...[
+    null,
+    true,
+    -0,
+    1e308,
+    5e-324,
+    2 ** 64,
+    [],
+    {},
+    [[]],
+    ['\udfff', 1, null],
+    { '': { '': '' } },
+    { input: '\ud800' },
+  ],
+]
+const MEMBERS = [
+  'approval_id',
+  'request_id',
+  'decided_by',
+  'decision',
+  'tool',
+  'input',
+  'edited_input',
+  'question',
+  'options',
+]
+const MORE_MEMBERS = ['answer', 'comment', 'requested_at', 'expires_at', 'alert_id', 'series', 'state', 'value', 'at']
+/** Those that views copy, parts of their payloads too. */
+const TYPES = [
+  'approval.requested',
+  'approval.decided',
+  'input.requested',
+  'input.answered',
+  'alert.fired',
+  'other',
+  '\ud800',
+]
+
+test(`nothing that a row can hold is refused by ClickHouse, however odd: no row can stop the others (SEED=${SEED})`, async () => {
+  const { client, journal, owner, count } = await fixture()
+  const random = seededRandom('odd rows', SEED)
+  const odd = (depth: number): unknown => {
+    if (depth === 0 || random.bool(0.7)) return random.pick<unknown>(ODD)
+    return Object.fromEntries([...MEMBERS, ...MORE_MEMBERS].map((name) => [name, odd(depth - 1)]))
+  }
+  const { workspaceId: workspace_id, agentId: agent_id, runId: run_id } = runRef()
+  // Workspace events are those that become states of alerts.
+  const subjects = [
+    { agent_id, run_id },
+    { agent_id: NIL_UUID, run_id: NIL_UUID },
+  ]
+  const rows = Array.from({ length: 300 }, (_, n) => ({
+    ...{ workspace_id, ...random.pick(subjects), type: random.pick(TYPES), level: 2 },
+    event_id: `event ${n}`,
+    // The first and the last time that callers may report.
+    occurred_at: random.pick([Date.UTC(1900, 0, 1), Date.UTC(2300, 0, 1) - 1, Date.now()]),
+    payload: random.bool(0.1) ? random.pick(['', '{', '[1', 'null', '"x"']) : JSON.stringify(odd(3)),
+  }))
+  await journal.appendSystemEvents(rows, [])
+  const sink = owner()
+  expect(await sink.waitForAll(60_000)).toBe(true)
+  expect(await count()).toBe(3 + rows.length)
+  const copies = 'select (select count() from pauses) as pauses, (select count() from alert_states) as states'
+  const [{ pauses, states }] = (await client.query<{ pauses: number; states: number }>(copies)) as [never]
+  expect([pauses > 0, states > 0]).toEqual([true, true])
+  await sink.stop(0)
 })

@@ -2,9 +2,10 @@ import { expect, test } from 'bun:test'
 import packageJson from '../../package.json' with { type: 'json' }
 import { findChromium, launch } from '../browser/chromium.ts'
 import { newAgent } from '../support/api.ts'
+import { freshColumnarDatabase } from '../support/columnar.ts'
 import { eventually } from '../support/eventually.ts'
 import { freshDatabase } from '../support/postgres.ts'
-import { startTestService } from '../support/service.ts'
+import { allInSql, startTestService } from '../support/service.ts'
 import { postgresProxy } from '../support/tcp-proxy.ts'
 
 const database = await freshDatabase()
@@ -148,3 +149,21 @@ test.skipIf(chromium === null)(
   },
   30_000,
 )
+
+test('readyz names the error with which ClickHouse refuses rows, not what they hold; nothing is left out, and loading goes on', async () => {
+  const { client, url: CLICKHOUSE_URL } = await freshColumnarDatabase()
+  const own = await startTestService({ CLICKHOUSE_URL })
+  const ready = async () => (await own.api('GET', '/readyz', undefined, { key: null })).data
+  const { agentId, agentKey: key } = await newAgent(own.api)
+  await client.command("alter table events add constraint strict check type != 'secret'")
+  const { data } = await own.api('POST', '/api/ingest/v1/run/start', { agent_id: agentId }, { key })
+  const body = { run_id: data.run_id, events: [{ type: 'secret' }, { type: 'other' }] }
+  await eventually(async () => (await own.api('POST', '/api/ingest/v1/events', body, { key })).status === 200)
+  await eventually(async () => (await ready()).loops.sink.problem === 'ClickHouse refuses it (VIOLATED_CONSTRAINT)')
+  expect((await ready()).consumers.clickhouse.set_aside).toBe(0)
+  await client.command('alter table events drop constraint strict')
+  await allInSql(own.api)
+  const query = 'select type from events order by seq'
+  expect((await own.api('POST', '/api/v1/query', { query })).data.rows).toEqual([{ type: 'secret' }, { type: 'other' }])
+  await own.stop()
+})

@@ -4,6 +4,7 @@ import { ApiError } from '../../base/errors.ts'
 import { type Dependency, HealthProblem } from '../../base/health.ts'
 import { FAILING_MS, type LoopState, type Loops } from '../../base/loops.ts'
 import type { SetAside } from '../../base/set-aside.ts'
+import { ColumnarError } from '../../clickhouse/client.ts'
 import type { OwnedPartition } from '../../partitions/partition.ts'
 import type { Incident } from '../../store-marks/store-marks.ts'
 import { clockHealth } from './clock-watch.ts'
@@ -105,6 +106,8 @@ async function lagOf(lag: () => number | Promise<number>): Promise<number | null
 /** A general description without addresses, names or paths, because `/readyz` is public. */
 function shortReason(error: unknown): string {
   if (error instanceof HealthProblem || error instanceof ApiError) return error.message
+  // Its message may have what was refused.
+  if (error instanceof ColumnarError) return `ClickHouse refuses it (${error.type})`
   const { code } = (error ?? {}) as { code?: unknown }
   if (typeof code === 'string') return `not reachable (${code})`
   return error instanceof Error && error.message.startsWith('no answer') ? error.message : 'not working'
