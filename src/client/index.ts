@@ -7,7 +7,7 @@ export type { components, paths } from './generated/api.ts'
 export type { Call } from './http.ts'
 export type { ClientOptions } from './options.ts'
 export type { Page, PagePromise } from './page.ts'
-export type { ReportStats } from './reporter.ts'
+export type { ReportStats } from './report-stats.ts'
 export type { CallOptions } from './request.ts'
 export type {
   Agents,

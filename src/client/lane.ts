@@ -35,6 +35,13 @@ export interface Batch {
   readonly end: Queued | undefined
 }
 
+/** Reports that wait no longer. */
+export interface Settled {
+  /** The memory they took. */
+  readonly length: number
+  readonly marks: readonly number[]
+}
+
 /** With this many bytes, events or scores are sent without waiting for more. */
 const ENOUGH_BYTES = 128 * 1024
 
@@ -48,11 +55,11 @@ export class Lane {
   isStarting = false
   /** Why the service refused the start of the run. */
   refusal: unknown
-  private start: Queued | undefined
+  private start: (Queued & { readonly report: { readonly kind: 'start' } }) | undefined
   private end: Queued | undefined
   /** All but the last one are full. */
-  private readonly events: ReportBatch[] = []
-  private readonly scores: ReportBatch[] = []
+  private events: ReportBatch[] = []
+  private scores: ReportBatch[] = []
   private tasks = new Map<string, QueuedTask>()
   private readonly started = deferred()
 
@@ -108,6 +115,55 @@ export class Lane {
     return { start, events, scores, tasks, end }
   }
 
+  /** The run that started this one, while the start of this one waits here. */
+  get parentRunId(): string | undefined {
+    return this.start?.report.parentRunId
+  }
+
+  /** The end of the run, or its start if `alsoOpen`: by then all of the run is here. Infinity if it is not. */
+  wholeAt(alsoOpen: boolean): number {
+    const last = alsoOpen ? this.start : this.end
+    return this.start === undefined || last === undefined ? Number.POSITIVE_INFINITY : last.mark
+  }
+
+  get hasEnd(): boolean {
+    return this.end !== undefined
+  }
+
+  /** The memory that all of it takes. */
+  get size(): number {
+    return lengthOf(this.start) + lengthOf(this.end) + this.sizeThrough(Number.POSITIVE_INFINITY, true)
+  }
+
+  /** The memory that events and scores take that are not newer than a report, and with `withTasks` tasks, too. */
+  sizeThrough(mark: number, withTasks: boolean): number {
+    // Loops, because it is called very often.
+    let size = 0
+    for (const batch of this.events) size += batch.sizeOf(batch.countThrough(mark))
+    for (const batch of this.scores) size += batch.sizeOf(batch.countThrough(mark))
+    if (withTasks)
+      for (const task of this.tasks.values()) if (task.marks.at(-1)! <= mark) size += settledTask(task).length
+    return size
+  }
+
+  /** Removes these events and scores, and with `withTasks` tasks, too. */
+  dropThrough(mark: number, withTasks: boolean): Settled {
+    const tasks = withTasks ? [...this.tasks.values()].filter(({ marks }) => marks.at(-1)! <= mark) : []
+    for (const { taskId } of tasks) this.tasks.delete(taskId)
+    const [events, scores] = [dropFrom(this.events, mark), dropFrom(this.scores, mark)]
+    this.events = events.rest
+    this.scores = scores.rest
+    return united([events.dropped, scores.dropped, ...tasks.map(settledTask)])
+  }
+
+  /** Removes everything. */
+  dropAll(): Settled {
+    const parts: Settled[] = []
+    while (!this.isEmpty) parts.push(settledOf(this.take()))
+    this.settleStart()
+    return united(parts)
+  }
+
   /** Resolves when the start of the run was acknowledged or refused. */
   get startSettled(): Promise<void> {
     return this.started.promise
@@ -129,4 +185,45 @@ function addTo(batches: ReportBatch[], head: string, text: string, mark: number,
     batches.push(last)
   }
   return last.add(text, mark)
+}
+
+/** Everything of a batch. */
+export function settledOf({ start, events, scores, tasks, end }: Batch): Settled {
+  const ofBatch = (batch: ReportBatch | undefined) => ({ length: batch?.size ?? 0, marks: batch?.marks ?? [] })
+  const single = (queued: Queued | undefined) => ({
+    length: lengthOf(queued),
+    marks: queued === undefined ? [] : [queued.mark],
+  })
+  return united([single(start), ofBatch(events), ofBatch(scores), ...tasks.map(settledTask), single(end)])
+}
+
+/** The reports of a task. */
+export function settledTask({ texts, marks }: QueuedTask): Settled {
+  return { length: texts.reduce((sum, text) => sum + text.length, 0), marks }
+}
+
+function united(parts: readonly Settled[]): Settled {
+  return { length: sumOf(parts), marks: parts.flatMap(({ marks }) => marks) }
+}
+
+function sumOf(parts: readonly Settled[]): number {
+  return parts.reduce((sum, { length }) => sum + length, 0)
+}
+
+function lengthOf(queued: Queued | undefined): number {
+  return queued?.report.text.length ?? 0
+}
+
+/** Splits off the reports that are not newer than a mark. */
+function dropFrom(batches: readonly ReportBatch[], mark: number): { dropped: Settled; rest: ReportBatch[] } {
+  const rest: ReportBatch[] = []
+  const parts: Settled[] = []
+  for (const batch of batches) {
+    const count = batch.countThrough(mark)
+    parts.push({ length: batch.sizeOf(count), marks: batch.marks.slice(0, count) })
+    if (count === 0) rest.push(batch)
+    else if (count < batch.count) rest.push(batch.without(count))
+    else batch.release()
+  }
+  return { dropped: united(parts), rest }
 }

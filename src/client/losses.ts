@@ -10,6 +10,8 @@ export class Losses {
   lastFailure: unknown
   /** Drops since the last call of {@link reportDrops}, by reason. */
   private readonly unreported = new Map<string, number>()
+  /** Reasons that were reported and go on. */
+  private readonly lasting = new Set<string>()
 
   constructor(private readonly onError: (error: ReportError) => void) {}
 
@@ -25,11 +27,19 @@ export class Losses {
     this.unreported.set(detail, (this.unreported.get(detail) ?? 0) + reports)
   }
 
-  /** Reports all drops since the last call at once, because there may be very many. */
-  reportDrops(): void {
-    const drops = [...this.unreported]
-    this.unreported.clear()
-    for (const [detail, reports] of drops) this.reportDrop(reports, detail)
+  /**
+   * Reports all drops since the last call at once, because there may be very many.
+   *
+   * @param goesOn whether more will follow: then each reason is reported once, and the rest when it is over
+   */
+  reportDrops(goesOn = false): void {
+    if (!goesOn) this.lasting.clear()
+    for (const [detail, reports] of [...this.unreported]) {
+      if (this.lasting.has(detail)) continue
+      if (goesOn) this.lasting.add(detail)
+      this.unreported.delete(detail)
+      this.reportDrop(reports, detail)
+    }
   }
 
   /** For reports that are lost because the program ends; they are not counted. */

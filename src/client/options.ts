@@ -41,8 +41,10 @@ export interface ClientOptions {
   readonly key?: string | undefined
   /** The agent of runs that name none. Default: `AGENT_RUN_AGENT_ID`. */
   readonly agentId?: string | undefined
-  /** What happens when the buffer is full: `wait` (default) makes `await run.event(…)` wait, `drop` drops and counts. */
+  /** What happens when the buffer is full: `drop` (default) drops the oldest, `wait` first makes `await run.event(…)` wait. */
   readonly whenFull?: 'wait' | 'drop' | undefined
+  /** How long callers wait for room with `whenFull: 'wait'`. Default: 5 s. */
+  readonly waitTimeoutMs?: number | undefined
   /** Bytes of reports that wait in memory. Default: 2 MiB. */
   readonly bufferBytes?: number | undefined
   /** How long reports wait to be sent together. Default: 150 ms. */
@@ -87,6 +89,7 @@ const DEFAULT_URL = 'http://127.0.0.1:3000'
 const BUFFER_BYTES = 2 * 2 ** 20
 const FLUSH_INTERVAL_MS = 150
 const SPOOL_BYTES = 2 ** 30
+const WAIT_TIMEOUT_MS = 5_000
 const CLOSE_TIMEOUT_MS = 5_000
 const TIMEOUT_MS = 30_000
 /** With backoff, these take about 20 s: a restart of the service. */
@@ -111,7 +114,8 @@ export function readOptions(options: ClientOptions, platform: Platform): Setting
     keyProblem: key.startsWith(WORKSPACE_KEY) ? workspaceKeyProblem(url, agentId) : undefined,
     headers: () => ({ authorization: `Bearer ${key}`, ...(userAgent !== undefined && { 'user-agent': userAgent }) }),
     agentId,
-    whenFull: options.whenFull ?? 'wait',
+    whenFull: options.whenFull ?? 'drop',
+    waitTimeoutMs: positive('waitTimeoutMs', options.waitTimeoutMs ?? WAIT_TIMEOUT_MS),
     bufferBytes: positive('bufferBytes', options.bufferBytes ?? BUFFER_BYTES),
     flushIntervalMs: positive('flushIntervalMs', options.flushIntervalMs ?? FLUSH_INTERVAL_MS),
     spool: options.spool,

@@ -63,6 +63,29 @@ export class ReportBatch {
     return this.bytes.subarray(0, this.length + END.length)
   }
 
+  /** How many of the reports are not newer than that one. */
+  countThrough(mark: number): number {
+    let [low, high] = [0, this.count]
+    while (low < high) {
+      const middle = (low + high) >> 1
+      if (this.marks[middle]! <= mark) low = middle + 1
+      else high = middle
+    }
+    return low
+  }
+
+  /** Bytes of the first reports. */
+  sizeOf(count: number): number {
+    return count === 0 ? 0 : this.ends[count - 1]! - this.headLength - (count - 1)
+  }
+
+  /** The batch without its first reports. */
+  without(count: number): ReportBatch {
+    const rest = this.slice(count, this.count)
+    this.release()
+    return rest
+  }
+
   /** The two halves of the batch, each a batch of its own. */
   halves(): [ReportBatch, ReportBatch] {
     const middle = this.count >> 1

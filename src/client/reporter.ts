@@ -1,45 +1,12 @@
-import type { ReportError } from './errors.ts'
-import type { Http } from './http.ts'
-import { Lane, type Report } from './lane.ts'
+import { Lane, type Report, type Settled } from './lane.ts'
 import { Losses } from './losses.ts'
 import type { Spool } from './node-spool.ts'
-import { Abandoned, Sender, type Settled } from './sender.ts'
+import type { ReportStats } from './report-stats.ts'
+import type { ReporterOptions } from './reporter-options.ts'
+import { dropOldest, RoomWaiters } from './room.ts'
+import { Abandoned, Sender } from './sender.ts'
 import { SettledMark } from './settled-mark.ts'
-import { type Deferred, deferred, TIMER_MAX_MS, unref } from './timing.ts'
-
-interface ReporterOptions {
-  readonly http: Http
-  /** What happens to events, scores and new runs when the buffer is full (docs/client.md#bounds). */
-  readonly whenFull: 'wait' | 'drop'
-  /** Characters of reports that may wait in memory. */
-  readonly bufferBytes: number
-  /** How long reports wait for more, so that they are sent together. */
-  readonly flushIntervalMs: number
-  readonly onError: (error: ReportError) => void
-  /** Where reports are kept until they are acknowledged. */
-  readonly spool: Spool | undefined
-  readonly spoolBytes: number
-  /** Why the service will take no report with this key. */
-  readonly keyProblem: string | undefined
-}
-
-/** What a client has reported so far. A report is the start or end of a run, an event, a score, or a state of a task. */
-export interface ReportStats {
-  /** Not acknowledged yet. */
-  readonly queued: number
-  /** Characters of those that are in memory. */
-  readonly queuedBytes: number
-  /** Durable at the service. */
-  readonly acknowledged: number
-  /** Refused by the service, or not expressible as JSON. */
-  readonly rejected: number
-  /** Lost because the buffer was full or the time at the end was over. */
-  readonly dropped: number
-  /** Calls that were sent again. */
-  readonly retries: number
-  /** The position of the newest acknowledged event, for `waitFor` of a query; 0 before the first. */
-  readonly lastSeq: number
-}
+import { deferred, TIMER_MAX_MS, unref } from './timing.ts'
 
 /** How many runs are sent concurrently. */
 const CONCURRENT_RUNS_MAX = 16
@@ -47,7 +14,10 @@ const CONCURRENT_RUNS_MAX = 16
 const OVERFLOW = 2
 /** Callers that wait for room continue once the buffer is less full than this. */
 const ROOM_AT = 3 / 4
+/** As many reports are dropped at a time that the buffer is this full. */
+const DROPPED_TO = 7 / 8
 const READY = Promise.resolve()
+const RUN_DROPPED = 'the start of the run was dropped'
 
 /** Takes reports without waiting for the network, and sends them in the background: in order for each run, each exactly once. */
 export class Reporter {
@@ -55,31 +25,36 @@ export class Reporter {
   /** Lanes with reports that wait for the next tick. */
   private readonly waiting = new Set<Lane>()
   /** Lanes to be sent next. */
-  private readonly sendQueue: Lane[] = []
-  private readonly marks = new SettledMark()
+  private readonly sendQueue = new Set<Lane>()
+  private readonly marks: SettledMark
   private readonly sender: Sender
   private readonly losses: Losses
   /** Runs whose start was dropped, so that the rest is dropped, too. */
   private readonly droppedRuns = new Set<string>()
-  private readonly settledWaiters = new Map<Deferred<void>, number>()
+  private readonly flushing = new Set<Flush>()
   /** Reports in memory that could not be written to the spool. */
   private readonly unstored = new Set<number>()
   private hasReadFailed = false
-  private roomWaiters: Deferred<void> | undefined
+  /** Since reports were dropped or callers waited in vain, until there is room again. Nobody waits meanwhile. */
+  private isOverfull = false
+  private readonly roomWaiters: RoomWaiters
   private active = 0
   private timer: unknown
   private queuedBytes = 0
-  private flushes = 0
   private isClosed = false
   private hasToldKeyProblem = false
 
   constructor(private readonly options: ReporterOptions) {
     this.losses = new Losses(options.onError)
+    this.marks = new SettledMark(options.spool !== undefined)
     this.sender = new Sender({
       http: options.http,
       losses: this.losses,
-      onSettled: (settled) => this.settle(settled),
+      onSettled: (settled) => this.settleSent(settled),
       onOutage: (cause) => this.losses.delay(this.stats.queued, cause),
+    })
+    this.roomWaiters = new RoomWaiters(options.waitTimeoutMs, () => {
+      this.isOverfull = true
     })
     if (options.spool !== undefined) this.schedule()
   }
@@ -88,7 +63,7 @@ export class Reporter {
     const { acknowledged, retries, lastSeq } = this.sender
     const { rejected, dropped } = this.losses
     return {
-      queued: this.marks.end - this.marks.through + this.unread,
+      queued: this.marks.open + this.unread,
       queuedBytes: this.queuedBytes,
       acknowledged,
       rejected,
@@ -103,7 +78,7 @@ export class Reporter {
     this.tellKeyProblem()
     const refusal = this.refusalOf(report)
     if (refusal !== undefined) this.dropReport(report, refusal)
-    else if (this.options.spool === undefined) this.enqueue(report)
+    else if (this.options.spool === undefined) this.keep(report)
     else this.store(this.options.spool, report)
     return refusal === undefined && this.fill >= 1 ? this.waitForRoom() : READY
   }
@@ -114,6 +89,23 @@ export class Reporter {
     if (keyProblem === undefined || this.hasToldKeyProblem) return
     this.hasToldKeyProblem = true
     this.losses.delay(1, keyProblem)
+  }
+
+  /** Keeps a report in memory. */
+  private keep(report: Report): void {
+    this.enqueue(report)
+    // One that exceeds the buffer is sent all the same if it is the end of a run or task; it must not cost all others.
+    if (this.fill <= this.fillMax || report.text.length > this.capacity) return
+    const bytes = this.queuedBytes - this.capacity * DROPPED_TO
+    for (const { lane, isRunDropped, ...settled } of dropOldest([...this.lanes.values()], this.marks.end, bytes)) {
+      if (isRunDropped) this.droppedRuns.add(lane.runId)
+      this.drop(settled.marks.length, 'the buffer is full: the oldest make room')
+      this.settle(settled)
+      if (!lane.isEmpty || (lane.isActive && !this.sendQueue.delete(lane))) continue
+      this.waiting.delete(lane)
+      this.lanes.delete(lane.runId)
+    }
+    this.isOverfull = true
   }
 
   private store(spool: Spool, report: Report): void {
@@ -158,24 +150,24 @@ export class Reporter {
    */
   async flush(timeoutMs?: number): Promise<boolean> {
     this.reportDamage()
+    const { unread } = this
+    const { promise, resolve } = deferred()
     // Unread reports get the next numbers.
-    const target = this.marks.end + this.unread
-    if (this.marks.through >= target) return true
-    this.flushes++
-    const settled = deferred()
-    this.settledWaiters.set(settled, target)
+    const flush: Flush = { through: this.marks.end + unread, open: this.marks.open + unread, resolve }
+    if (flush.open === 0) return true
+    this.flushing.add(flush)
     this.tick()
-    const timer = timeoutMs === undefined ? keepAlive() : setTimeout(settled.resolve, Math.min(timeoutMs, TIMER_MAX_MS))
-    await settled.promise
+    const timer = timeoutMs === undefined ? keepAlive() : setTimeout(resolve, Math.min(timeoutMs, TIMER_MAX_MS))
+    await promise
     clearTimeout(timer)
-    this.settledWaiters.delete(settled)
-    this.flushes--
-    return this.marks.through >= target
+    this.flushing.delete(flush)
+    return flush.open === 0
   }
 
   /** Like {@link flush}, at the end of the program: what is left afterwards is lost, unless it is in the spool. */
   async flushAtExit(timeoutMs: number): Promise<void> {
     const isDone = await this.flush(timeoutMs)
+    this.losses.reportDrops()
     const reports = this.unsafe
     if (isDone || reports === 0) return
     this.losses.reportDrop(reports, 'the program ended before the service took them')
@@ -188,7 +180,7 @@ export class Reporter {
     const isDone = await this.flush(timeoutMs)
     this.sender.abandon()
     clearTimeout(this.timer as number)
-    this.roomWaiters?.resolve()
+    this.roomWaiters.release()
     if (this.unsafe > 0) this.drop(this.unsafe, 'the service did not take them in time')
     this.losses.reportDrops()
     this.options.spool?.close()
@@ -197,7 +189,7 @@ export class Reporter {
 
   /** How many reports would be lost if the process ended now. */
   private get unsafe(): number {
-    return this.options.spool === undefined ? this.marks.end - this.marks.through : this.unstored.size
+    return this.options.spool === undefined ? this.marks.open : this.unstored.size
   }
 
   /** How many reports are only in the spool. */
@@ -216,14 +208,25 @@ export class Reporter {
     return spool === undefined ? bufferBytes : spoolBytes
   }
 
+  /** How full the buffer may be: callers that do not wait can fill it more. */
+  private get fillMax(): number {
+    return this.options.whenFull === 'drop' || this.isOverfull ? 1 : OVERFLOW
+  }
+
   /** Starts of runs, events and scores need room. States of tasks and ends of runs are few, and are always taken. */
-  private refusalOf({ kind, runId, text }: Report): string | undefined {
+  private refusalOf(report: Report): string | undefined {
+    const { kind, runId, text } = report
     if (this.isClosed) return 'the client is closed'
+    if (this.droppedRuns.has(runId)) return RUN_DROPPED
+    if (kind === 'start' && this.droppedRuns.has(report.parentRunId ?? '')) return RUN_DROPPED
     const needsRoom = kind === 'start' || kind === 'event' || kind === 'score'
+    if (!needsRoom) return undefined
     // It would take the room of all others.
-    if (needsRoom && text.length > this.capacity) return 'one is larger than the whole buffer'
-    const isOver = this.fill >= (this.options.whenFull === 'drop' ? 1 : OVERFLOW)
-    return (needsRoom && isOver) || this.droppedRuns.has(runId) ? 'the buffer is full' : undefined
+    if (text.length > this.capacity) return 'one is larger than the whole buffer'
+    // The file cannot do without its oldest reports. Memory can, see `keep`.
+    if (this.options.spool === undefined || this.fill < this.fillMax) return undefined
+    this.isOverfull = true
+    return 'the spool is full'
   }
 
   /** Drops a report, and what follows if it is the start of a run. */
@@ -253,7 +256,7 @@ export class Reporter {
     }
     if (lane.isActive) return
     this.waiting.add(lane)
-    if (this.flushes > 0 || lane.hasEnough(this.sender.eventsMax)) this.activate(lane)
+    if (this.flushing.size > 0 || lane.hasEnough(this.sender.eventsMax)) this.activate(lane)
     else this.schedule()
   }
 
@@ -267,7 +270,7 @@ export class Reporter {
   private tick(): void {
     clearTimeout(this.timer as number)
     this.timer = undefined
-    this.losses.reportDrops()
+    this.losses.reportDrops(this.isOverfull)
     this.readSpool()
     for (const lane of this.waiting) this.activate(lane)
   }
@@ -309,21 +312,23 @@ export class Reporter {
     // The service refuses a run whose parent it does not know, so the parent must not wait behind it.
     if (lane.parent !== undefined) this.activate(lane.parent)
     lane.isActive = true
-    this.sendQueue.push(lane)
+    this.sendQueue.add(lane)
     this.pump()
   }
 
   private pump(): void {
-    while (this.active < CONCURRENT_RUNS_MAX && this.sendQueue.length > 0) {
+    for (const lane of this.sendQueue) {
+      if (this.active >= CONCURRENT_RUNS_MAX) return
+      this.sendQueue.delete(lane)
       this.active++
-      void this.drain(this.sendQueue.shift()!)
+      void this.drain(lane)
     }
   }
 
   private async drain(lane: Lane): Promise<void> {
     try {
       do await this.sender.send(lane)
-      while (lane.hasEnough(this.sender.eventsMax) || (this.flushes > 0 && !lane.isEmpty))
+      while (lane.hasEnough(this.sender.eventsMax) || (this.flushing.size > 0 && !lane.isEmpty))
     } catch (error) {
       if (!(error instanceof Abandoned)) throw error
     } finally {
@@ -339,37 +344,45 @@ export class Reporter {
   }
 
   /** Called with reports that were acknowledged or refused. */
+  private settleSent(settled: Settled): void {
+    this.settle(settled)
+    if (!this.isOverfull || this.fill >= ROOM_AT) return
+    this.isOverfull = false
+    this.losses.reportDrops()
+  }
+
+  /** Called with reports that wait no longer. */
   private settle({ length, marks }: Settled): void {
     this.queuedBytes -= length
     const before = this.marks.through
     for (const mark of marks) {
       this.marks.settle(mark)
       this.unstored.delete(mark)
+      for (const flush of this.flushing) if (mark <= flush.through) flush.open--
     }
     const { spool } = this.options
     if (this.marks.through > before) spool?.acknowledge(this.marks.through - before)
     if (this.unread > 0) {
-      if (this.flushes > 0) this.readSpool()
+      if (this.flushing.size > 0) this.readSpool()
       else this.schedule()
     }
-    if (this.roomWaiters !== undefined && this.fill < ROOM_AT) {
-      this.roomWaiters.resolve()
-      this.roomWaiters = undefined
-    }
-    for (const [settled, target] of this.settledWaiters) if (this.marks.through >= target) settled.resolve()
+    if (this.fill < ROOM_AT) this.roomWaiters.release()
+    for (const { open, resolve } of this.flushing) if (open === 0) resolve()
   }
 
-  /** Resolves when there is some room again. Sends at once, so that room is made. */
+  /** Resolves when there is some room again, or the time for it is over. Sends at once, so that room is made. */
   private waitForRoom(): Promise<void> {
-    if (this.options.whenFull === 'drop') return READY
-    if (this.roomWaiters === undefined) {
-      const timer = keepAlive()
-      this.roomWaiters = deferred()
-      void this.roomWaiters.promise.then(() => clearTimeout(timer))
-      this.tick()
-    }
-    return this.roomWaiters.promise
+    if (this.options.whenFull === 'drop' || this.isOverfull) return READY
+    return this.roomWaiters.wait(() => this.tick())
   }
+}
+
+/** A caller that waits until everything up to a report is settled. */
+interface Flush {
+  readonly through: number
+  /** How many of these reports are not settled. */
+  open: number
+  readonly resolve: () => void
 }
 
 /** A timer that keeps the process alive while a caller waits. */

@@ -2,20 +2,13 @@ import { ServiceError } from './errors.ts'
 import type { components } from './generated/api.ts'
 import { type Http, retryAfterOf } from './http.ts'
 import { isUuid } from './ids.ts'
-import type { Batch, Lane, Queued, QueuedTask } from './lane.ts'
+import { type Batch, type Lane, type Queued, type QueuedTask, type Settled, settledOf, settledTask } from './lane.ts'
 import type { Losses } from './losses.ts'
 import type { ReportBatch } from './report-batch.ts'
 import { backoff, sleep } from './timing.ts'
 
 /** The client was closed before the service answered. */
 export class Abandoned extends Error {}
-
-/** Reports that the service has acknowledged or refused. */
-export interface Settled {
-  /** Characters. */
-  readonly length: number
-  readonly marks: readonly number[]
-}
 
 interface SenderOptions {
   readonly http: Http
@@ -92,10 +85,9 @@ export class Sender {
       await Promise.all(tasks.slice(at, at + CONCURRENT_TASKS_MAX).map((task) => this.task(runId, task)))
   }
 
-  private task(runId: string, { taskId, texts, marks }: QueuedTask): Promise<unknown> {
-    const settled = { length: lengthOf(texts), marks }
-    const body = `{"run_id":"${runId}","task":${merged(texts)}}`
-    return this.one(runId, '/api/ingest/v1/tasks', body, isAnswerFor('task_id', taskId), settled)
+  private task(runId: string, task: QueuedTask): Promise<unknown> {
+    const body = `{"run_id":"${runId}","task":${merged(task.texts)}}`
+    return this.one(runId, '/api/ingest/v1/tasks', body, isAnswerFor('task_id', task.taskId), settledTask(task))
   }
 
   /** @returns why the service refused it, if it did */
@@ -144,13 +136,10 @@ export class Sender {
     for (const half of batch.halves()) await this.batch(runId, path, half)
   }
 
-  private refuse(lane: Lane, { events, scores, tasks, end }: Batch): void {
-    const marks = [...(events?.marks ?? []), ...(scores?.marks ?? []), ...tasks.flatMap((task) => task.marks)]
-    if (end !== undefined) marks.push(end.mark)
-    if (marks.length === 0) return
-    const texts = [...tasks.flatMap((task) => task.texts), ...(end === undefined ? [] : [end.report.text])]
-    const length = (events?.size ?? 0) + (scores?.size ?? 0) + lengthOf(texts)
-    this.reject({ length, marks }, lane.runId, lane.refusal)
+  /** Rejects what follows the start of a run. */
+  private refuse(lane: Lane, batch: Batch): void {
+    const settled = settledOf({ ...batch, start: undefined })
+    if (settled.marks.length > 0) this.reject(settled, lane.runId, lane.refusal)
   }
 
   private settle(settled: Settled): void {
@@ -301,8 +290,4 @@ function concernsSome(error: unknown, runId: string): boolean {
 function merged(texts: readonly string[]): string {
   if (texts.length === 1) return texts[0]!
   return JSON.stringify(Object.assign({}, ...texts.map((text) => JSON.parse(text) as object)))
-}
-
-function lengthOf(texts: readonly string[]): number {
-  return texts.reduce((sum, text) => sum + text.length, 0)
 }

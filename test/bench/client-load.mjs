@@ -7,8 +7,8 @@ const SAMPLE_MS = 20
 const BURST = 100
 const text = 'The quick brown fox jumps over the lazy dog. '.repeat(2)
 
-const client = new Client()
-const runs = Array.from({ length: Number(runCount) }, (_, i) => client.start({ input: { i } }))
+const client = new Client({ whenFull: 'wait', waitTimeoutMs: 60_000 })
+const runs = Array.from({ length: Number(runCount) }, (_, i) => client.startRun({ input: { i } }))
 await client.flush()
 
 let residentMax = 0

@@ -175,10 +175,11 @@ describe('at the bound of the buffer', () => {
     return { ...served, open: gate.resolve }
   }
   const payload = { text: 'x'.repeat(1_000) }
+  const WAIT = { whenFull: 'wait', waitTimeoutMs: 600_000 } as const
 
-  test('"drop" drops events and new runs, and counts and reports them', async () => {
+  test('events and new runs are dropped that would exceed it, counted and reported', async () => {
     const { url, open } = stalled()
-    const { client, errors } = newClient(url, { whenFull: 'drop', bufferBytes: 50_000, flushIntervalMs: 5 })
+    const { client, errors } = newClient(url, { bufferBytes: 50_000, flushIntervalMs: 5 })
     const run = client.startRun()
     for (let i = 0; i < 200; i++) await run.event('step', payload)
     const late = client.startRun()
@@ -197,7 +198,7 @@ describe('at the bound of the buffer', () => {
 
   test('"wait" makes the caller wait until there is room, and loses nothing', async () => {
     const { url, open } = stalled()
-    const { client, errors } = newClient(url, { bufferBytes: 50_000, flushIntervalMs: 5 })
+    const { client, errors } = newClient(url, { ...WAIT, bufferBytes: 50_000, flushIntervalMs: 5 })
     const run = client.startRun()
     let reported = 0
     const reporting = (async () => {
@@ -214,9 +215,9 @@ describe('at the bound of the buffer', () => {
     expect(client.stats).toMatchObject({ dropped: 0, acknowledged: 502 })
   })
 
-  test('"wait" keeps twice the bound of a caller that does not wait, then drops and reports', async () => {
+  test('"wait" keeps twice the bound of a caller that does not wait, then drops the oldest and reports', async () => {
     const { url, open } = stalled()
-    const { client, errors } = newClient(url, { bufferBytes: 50_000, flushIntervalMs: 5 })
+    const { client, errors } = newClient(url, { ...WAIT, bufferBytes: 50_000, flushIntervalMs: 5 })
     const run = client.startRun()
     for (let i = 0; i < 200; i++) void run.event('step', payload)
     const { dropped, queuedBytes } = client.stats
@@ -230,7 +231,7 @@ describe('at the bound of the buffer', () => {
 
   test('close ends the wait of callers', async () => {
     const { url } = stalled()
-    const { client } = newClient(url, { bufferBytes: 5_000 })
+    const { client } = newClient(url, { ...WAIT, bufferBytes: 5_000 })
     const run = client.startRun()
     const reporting = (async () => {
       for (let i = 0; i < 100 && client.stats.dropped === 0; i++) await run.event('step', payload)

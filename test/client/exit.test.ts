@@ -58,7 +58,7 @@ test('without the service, the program ends after a limited time and says what w
 
 test('a program that waits for flush or room does not end before', async () => {
   const code = `${head} await client.flush(); console.log(client.stats.acknowledged)
-const small = new Client({ bufferBytes: 1000 }); const other = small.startRun()
+const small = new Client({ bufferBytes: 1000, whenFull: 'wait' }); const other = small.startRun()
 for (let i = 0; i < 100; i++) await other.event('step', { text: 'x'.repeat(50) })
 console.log('reported'); await client.close(); await small.close(); console.log(small.stats.acknowledged)`
   const program = runNode(code, { ...env, NAME: 'waits' })

@@ -14,7 +14,14 @@ test('every report is there exactly once, in order, although the service is kill
   let service = await spawnService({ PORT, LOG_LEVEL: 'silent' })
   const { api, workspaceKey, dataDir, url } = service
   const { agentId, agentKey } = await newAgent(api)
-  const { client, errors } = reportingClient({ url, key: agentKey, agentId, flushIntervalMs: 10 })
+  const { client, errors } = reportingClient({
+    url,
+    key: agentKey,
+    agentId,
+    flushIntervalMs: 10,
+    whenFull: 'wait',
+    waitTimeoutMs: 600_000,
+  })
   let isOver = false
   const counts = new Map<string, number>()
   const working = Array.from({ length: RUNS }, async () => {

@@ -167,10 +167,10 @@ while True: time.sleep(0.05)`)
     expect((await read(`${runId}/events`)).items).toHaveLength(10)
   })
 
-  test('at the bound, "drop" drops and counts, and "wait" waits', async () => {
+  test('at the bound, the oldest are dropped and counted, and "wait" waits', async () => {
     const nowhere = `http://127.0.0.1:${freePort()}`
     const dropping = await run(`errors = []
-client = Client(url="${nowhere}", when_full="drop", buffer_bytes=20_000, on_error=errors.append)
+client = Client(url="${nowhere}", buffer_bytes=20_000, on_error=errors.append)
 run = client.run()
 for i in range(100): run.event("step", {"text": "x" * 1000})
 before = client.stats
@@ -180,7 +180,7 @@ print(json.dumps([before._asdict(), client.stats.dropped, sum(e.reports for e in
     expect(before.queued + before.dropped).toBe(101)
     expect(before.dropped).toBeGreaterThan(70)
     expect([dropped, told]).toEqual([101, 101])
-    const waiting = await run(`client = Client(buffer_bytes=20_000)
+    const waiting = await run(`client = Client(when_full="wait", wait_timeout=600, buffer_bytes=20_000)
 run = client.run()
 most = 0
 for i in range(3000):
@@ -332,7 +332,7 @@ except NoResponseError as error: print(error.request_id)`,
     const first = await spawnService({ PORT, LOG_LEVEL: 'silent' })
     const { agentId, agentKey } = await newAgent(first.api)
     const child = await start(
-      `client = Client(flush_interval=0.01)
+      `client = Client(flush_interval=0.01, when_full="wait", wait_timeout=600)
 run = client.run()
 for i in range(20000):
     run.event("step", {"i": i})

@@ -91,15 +91,15 @@ for (let i = 0; ; i++) {
     expect((await service.api('GET', `/api/v1/runs/${run.runId}`)).data.status).toBe('completed')
   })
 
-  test('is bounded: "drop" drops and counts, "wait" waits', async () => {
-    const dropping = newClient(await newPath(), { ...nowhere(), spoolBytes: 5_000, whenFull: 'drop' })
+  test('is bounded: what exceeds it is dropped and counted, "wait" waits', async () => {
+    const dropping = newClient(await newPath(), { ...nowhere(), spoolBytes: 5_000 })
     const run = dropping.client.startRun()
     for (let i = 0; i < 100; i++) await run.event('step', { text: 'x'.repeat(100) })
     const { dropped, queued } = dropping.client.stats
     expect(dropped).toBeGreaterThan(50)
     expect(dropped + queued).toBe(101)
     await dropping.client.close(1)
-    const waiting = newClient(await newPath(), { spoolBytes: 5_000 })
+    const waiting = newClient(await newPath(), { spoolBytes: 5_000, whenFull: 'wait', waitTimeoutMs: 600_000 })
     const other = waiting.client.startRun()
     for (let i = 0; i < 300; i++) await other.event('step', { i, text: 'x'.repeat(100) })
     await waiting.client.close(60_000)

@@ -3,7 +3,7 @@ import { sleep } from '../../base/abort.ts'
 import { isCallFailure } from '../../client/errors.ts'
 import { Client } from '../../client/index.ts'
 import type { ClientOptions } from '../../client/options.ts'
-import type { ReportStats } from '../../client/reporter.ts'
+import type { ReportStats } from '../../client/report-stats.ts'
 import type { DemoOptions } from './args.ts'
 import { pinBoard } from './boards.ts'
 import { PROFILES } from './content/profiles.ts'
@@ -83,6 +83,7 @@ export async function runFleet(options: FleetOptions, model: ModelServer, hooks:
   const company = new Company(client, session)
   const reporting: ClientOptions = {
     bufferBytes: BUFFER_BYTES,
+    whenFull: 'wait',
     flushAtExit: false,
     onError: ({ message }) => {
       lastProblem = message

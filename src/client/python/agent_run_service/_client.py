@@ -26,7 +26,8 @@ class Client:
         url: Optional[str] = None,
         key: Optional[str] = None,
         agent_id: Optional[str] = None,
-        when_full: str = "wait",
+        when_full: str = "drop",
+        wait_timeout: float = 5.0,
         buffer_bytes: int = 2 * 2**20,
         flush_interval: float = 0.15,
         spool: Optional[str] = None,
@@ -58,8 +59,9 @@ class Client:
         self.input_requests = InputRequests(self._http)
         self._on_error = _guarded(on_error)
         opened = None if spool is None else Spool(spool)
+        room = (when_full, wait_timeout, buffer_bytes)
         self._reporter = Reporter(
-            ReporterOptions(self._http, self._on_error, when_full, buffer_bytes, flush_interval, opened, spool_bytes)
+            ReporterOptions(self._http, self._on_error, *room, flush_interval, opened, spool_bytes)
         )
         if key.startswith(_WORKSPACE_KEY):
             self._reporter.key_problem = _workspace_key_problem(url, self._agent_id)

@@ -54,6 +54,56 @@ class Lane:
     def is_empty(self) -> bool:
         return not (self._start or self._events or self._scores or self._tasks or self._end)
 
+    @property
+    def parent_run_id(self) -> Optional[str]:
+        """The run that started this one, while the start of this one waits here."""
+        return None if self._start is None else self._start.report.parent_run_id
+
+    @property
+    def has_end(self) -> bool:
+        return self._end is not None
+
+    def is_whole(self, mark: int, of_open_runs: bool) -> bool:
+        """Whether all of the run is here, and it was over by a report or, with `of_open_runs`, began by then."""
+        last = self._start if of_open_runs else self._end
+        return self._start is not None and last is not None and last.mark <= mark
+
+    def droppable(self, of_open_runs: bool) -> List[Tuple[int, int]]:
+        """What may be dropped: the number of each report, and how much room that makes."""
+        if of_open_runs and self._start is not None:
+            return [(self._start.mark, _length(self._all))]
+        singles = self._events + self._scores + (self._task_states if of_open_runs else [])
+        found = [(queued.mark, len(queued.report.text)) for queued in singles]
+        if self._start is not None and self._end is not None:
+            found.append((self._end.mark, _length([self._start, *self._task_states, self._end])))
+        return found
+
+    def drop_through(self, mark: int, of_open_runs: bool) -> List[Queued]:
+        """Removes events and scores that are not newer than a report, and with `of_open_runs` tasks, too."""
+        events, self._events = _older(self._events, mark)
+        scores, self._scores = _older(self._scores, mark)
+        dropped = events + scores
+        for task_id, states in list(self._tasks.items()) if of_open_runs else []:
+            if states[-1].mark <= mark:
+                dropped += self._tasks.pop(task_id)
+        return dropped
+
+    def drop_all(self) -> List[Queued]:
+        """Removes everything."""
+        dropped = self._all
+        self._start = self._end = None
+        self._events, self._scores, self._tasks = [], [], {}
+        return dropped
+
+    @property
+    def _task_states(self) -> List[Queued]:
+        return [queued for states in self._tasks.values() for queued in states]
+
+    @property
+    def _all(self) -> List[Queued]:
+        ends = [queued for queued in (self._start, self._end) if queued is not None]
+        return ends + self._events + self._scores + self._task_states
+
     def take(self, events_max: int) -> Batch:
         """Removes what can be sent in one go. The end is only part of it when nothing else is left."""
         events, self._events = _split(self._events, events_max)
@@ -72,17 +122,28 @@ class SettledMark:
     def __init__(self) -> None:
         self.end = 0
         self.through = 0
-        self._early: set = set()
+        #: How many are not settled.
+        self.open = 0
+        #: Ranges that are settled although a number before them is not: the last of each by its first, and the reverse. There
+        #: are no more of them than open numbers, however long the first of these takes.
+        self._last: Dict[int, int] = {}
+        self._first: Dict[int, int] = {}
 
     def next(self) -> int:
         self.end += 1
+        self.open += 1
         return self.end
 
     def settle(self, mark: int) -> None:
-        self._early.add(mark)
-        while self.through + 1 in self._early:
-            self.through += 1
-            self._early.remove(self.through)
+        self.open -= 1
+        first = self._first.pop(mark - 1, mark)
+        last = self._last.pop(mark + 1, mark)
+        if first == self.through + 1:
+            self.through = last
+            self._last.pop(first, None)
+            self._first.pop(last, None)
+        else:
+            self._last[first], self._first[last] = last, first
 
 
 def merged(reports: List[Queued]) -> str:
@@ -104,6 +165,15 @@ def _split(reports: List[Queued], count_max: int) -> Tuple[List[Queued], List[Qu
             break
         count += 1
     return reports[:count], reports[count:]
+
+
+def _older(reports: List[Queued], mark: int) -> Tuple[List[Queued], List[Queued]]:
+    """Those that are not newer than a report, and the rest."""
+    return [each for each in reports if each.mark <= mark], [each for each in reports if each.mark > mark]
+
+
+def _length(reports: List[Queued]) -> int:
+    return sum(len(queued.report.text) for queued in reports)
 
 
 def halves(reports: List[Queued]) -> Tuple[List[Queued], List[Queued]]:

@@ -18,3 +18,5 @@ class Report(NamedTuple):
     text: str
     #: Of a task: its id. Reports of the same task are sent as one.
     task_id: Optional[str] = None
+    #: Of the start of a run: the run that started it.
+    parent_run_id: Optional[str] = None

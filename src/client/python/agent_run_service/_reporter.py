@@ -1,4 +1,5 @@
 import os
+import sys
 import threading
 import time
 import weakref
@@ -8,6 +9,7 @@ from ._errors import ReportError
 from ._http import Http
 from ._lane import BATCH_LENGTH_MAX, Lane, Queued, SettledMark
 from ._report import COMPLETE, EVENT, FAIL, SCORE, START, Report
+from ._room import drop_oldest
 from ._sender import Abandoned, Sender, SenderOptions
 from ._spool import Spool
 
@@ -15,6 +17,9 @@ from ._spool import Spool
 _OVERFLOW = 2
 #: Callers that wait continue when the buffer is this full.
 _ROOM_AT = 0.75
+#: As many reports are dropped at a time that the buffer is this full.
+_DROPPED_TO = 0.875
+_RUN_DROPPED = "the start of the run was dropped"
 #: A spool that cannot be read is read again after this time.
 _READ_AGAIN_SECONDS = 1.0
 _ENOUGH_LENGTH = BATCH_LENGTH_MAX // 4
@@ -46,6 +51,8 @@ class ReporterOptions(NamedTuple):
     on_error: Callable[[ReportError], None]
     #: What happens when the buffer is full: "wait" or "drop".
     when_full: str
+    #: Seconds for which callers wait for room at most.
+    wait_timeout: float
     #: Of reports in memory.
     buffer_bytes: int
     #: Seconds for which reports wait to be sent together.
@@ -83,6 +90,10 @@ class Reporter:
         self._dropped = self._invalid = self._flushes = 0
         #: How many reports were dropped since the program was last notified, by reason.
         self._unreported_drops: Dict[str, int] = {}
+        #: Reasons that the program was notified of and that go on.
+        self._lasting_drops: set = set()
+        #: Since reports were dropped or callers waited in vain, until there is room again. Nobody waits meanwhile.
+        self._is_overfull = False
         self._due_at: Optional[float] = None
         self._has_read_failed = False
         self._is_closed = False
@@ -93,27 +104,60 @@ class Reporter:
     @property
     def stats(self) -> Stats:
         sender = self._sender
-        queued = self._marks.end - self._marks.through + self._unread
+        queued = self._marks.open + self._unread
         rejected = sender.rejected + self._invalid
         return Stats(
             queued, self._queued_bytes, sender.acknowledged, rejected, self._dropped, sender.retries, sender.last_seq
         )
 
     def add(self, report: Report) -> None:
-        """Takes a report. With `when_full="wait"` it returns when there is room for more."""
+        """Takes a report. With `when_full="wait"` it returns when there is room for more, or the time for it is over."""
         self._tell_key_problem()
         with self._changed:
-            if self._is_refused(report):
-                return
-            if self._spool is None:
-                self._enqueue(report)
-            else:
-                self._store(self._spool, report)
-            self._schedule()
-            if self._fill >= 1 and self._options.when_full == "wait" and threading.current_thread() is not self._thread:
-                self._due_at = 0
-                self._changed.notify_all()
-                self._changed.wait_for(lambda: self._fill < _ROOM_AT or self._is_closed)
+            if not self._is_refused(report):
+                if self._spool is None:
+                    self._keep(report)
+                else:
+                    self._store(self._spool, report)
+                self._schedule()
+                if self._fill >= 1 and self._may_wait:
+                    self._wait_for_room()
+        # The thread may be busy with calls that fail.
+        if self._is_overfull:
+            self._report_drops(goes_on=True)
+
+    @property
+    def _may_wait(self) -> bool:
+        if self._options.when_full == "drop" or self._is_overfull or _is_in_event_loop():
+            return False
+        return threading.current_thread() is not self._thread
+
+    def _wait_for_room(self) -> None:
+        self._due_at = 0
+        self._changed.notify_all()
+        timeout = min(self._options.wait_timeout, threading.TIMEOUT_MAX)
+        is_over = lambda: self._fill < _ROOM_AT or self._is_closed or self._is_overfull  # noqa: E731
+        if not self._changed.wait_for(is_over, timeout):
+            self._is_overfull = True
+            self._changed.notify_all()
+
+    def _keep(self, report: Report) -> None:
+        """Keeps a report in memory."""
+        self._enqueue(report)
+        # One that exceeds the buffer is sent all the same if it is the end of a run or task; it must not cost all others.
+        if self._fill <= self._fill_max or len(report.text) > self._capacity:
+            return
+        for lane, reports, is_run_dropped in drop_oldest(
+            list(self._lanes.values()), int(self._queued_bytes - self._capacity * _DROPPED_TO)
+        ):
+            if is_run_dropped:
+                self._dropped_runs.add(lane.run_id)
+            if reports:
+                self._lose(len(reports), "the buffer is full: the oldest make room")
+            self._release(reports)
+            if lane.is_empty:
+                self._lanes.pop(lane.run_id, None)
+        self._is_overfull = True
 
     def _tell_key_problem(self) -> None:
         """At the first report, rather than when the service has refused them for a while. They are kept: a later key may be right."""
@@ -166,6 +210,7 @@ class Reporter:
     def flush_at_exit(self, timeout: float) -> None:
         """The same at the end of the program, when what is left after that time is lost, unless it is in the spool."""
         is_done = self.flush(timeout)
+        self._report_drops()
         reports = self._unsafe
         if not is_done and reports > 0:
             self._report_drop(reports, "the program ended before the service took them")
@@ -193,7 +238,7 @@ class Reporter:
     @property
     def _unsafe(self) -> int:
         """Reports that are lost when the process ends."""
-        return self._marks.end - self._marks.through if self._spool is None else len(self._unstored)
+        return self._marks.open if self._spool is None else len(self._unstored)
 
     def after_fork(self) -> None:
         """In a forked process: the thread, what it has yet to send, and the spool are its parent's."""
@@ -215,17 +260,34 @@ class Reporter:
     def _capacity(self) -> int:
         return self._options.buffer_bytes if self._spool is None else self._options.spool_bytes
 
+    @property
+    def _fill_max(self) -> float:
+        """How full the buffer may be: callers that do not wait can fill it more."""
+        return 1 if self._options.when_full == "drop" or self._is_overfull else _OVERFLOW
+
     def _is_refused(self, report: Report) -> bool:
-        """Starts of runs, events and scores need room. States of tasks and ends of runs are few, and are always taken."""
-        # It would take the room of all others.
-        is_too_large = len(report.text) > self._capacity
-        is_over = self._fill >= (1 if self._options.when_full == "drop" else _OVERFLOW)
-        has_no_room = report.kind in (START, EVENT, SCORE) and (is_over or is_too_large)
-        if not (self._is_closed or report.run_id in self._dropped_runs or has_no_room):
+        detail = self._refusal_of(report)
+        if detail is None:
             return False
-        detail = "one is larger than the whole buffer" if is_too_large else "the buffer is full"
-        self._lose_run(report, "the client is closed" if self._is_closed else detail)
+        self._lose_run(report, detail)
         return True
+
+    def _refusal_of(self, report: Report) -> Optional[str]:
+        """Starts of runs, events and scores need room. States of tasks and ends of runs are few, and are always taken."""
+        if self._is_closed:
+            return "the client is closed"
+        if report.run_id in self._dropped_runs or report.parent_run_id in self._dropped_runs:
+            return _RUN_DROPPED
+        if report.kind not in (START, EVENT, SCORE):
+            return None
+        # It would take the room of all others.
+        if len(report.text) > self._capacity:
+            return "one is larger than the whole buffer"
+        # The file cannot do without its oldest reports. Memory can, see `_keep`.
+        if self._spool is None or self._fill < self._fill_max:
+            return None
+        self._is_overfull = True
+        return "the spool is full"
 
     def _lose_run(self, report: Report, detail: str) -> None:
         """Drops a report, and what follows if it is the start of a run."""
@@ -243,8 +305,14 @@ class Reporter:
         else:
             self._schedule()
 
-    def _report_drops(self) -> None:
-        drops, self._unreported_drops = self._unreported_drops, {}
+    def _report_drops(self, goes_on: bool = False) -> None:
+        """Reports all drops since the last call. If more will follow, each reason once, and the rest when it is over."""
+        with self._changed:
+            told = self._lasting_drops if goes_on else set()
+            drops = {detail: reports for detail, reports in self._unreported_drops.items() if detail not in told}
+            for detail in drops:
+                del self._unreported_drops[detail]
+            self._lasting_drops = {*told, *drops} if goes_on else set()
         for detail, reports in drops.items():
             self._report_drop(reports, detail)
 
@@ -286,7 +354,7 @@ class Reporter:
     def _work(self) -> None:
         try:
             while self._wait_until_due():
-                self._report_drops()
+                self._report_drops(goes_on=self._is_overfull)
                 for lane in self._lanes_to_send():
                     self._send(lane)
         except Abandoned:
@@ -323,10 +391,11 @@ class Reporter:
             batch = lane.take(self._sender.events_max)
         self._sender.send(batch)
         with self._changed:
-            if lane.is_empty:
-                self._lanes.pop(lane.run_id, None)
-            elif self._due_at is None:
-                self._due_at = 0
+            if not lane.is_empty:
+                if self._due_at is None:
+                    self._due_at = 0
+            elif self._lanes.get(lane.run_id) is lane:
+                del self._lanes[lane.run_id]
 
     def _read_spool(self) -> None:
         """Continues with the reports that are only in the file, once there is room for them in memory."""
@@ -344,15 +413,35 @@ class Reporter:
         """Called with reports that were acknowledged or refused."""
         with self._changed:
             before = self._marks.through
-            for report, mark in reports:
-                self._queued_bytes -= len(report.text)
-                self._marks.settle(mark)
-                self._unstored.discard(mark)
+            self._release(reports)
             if self._spool is not None and self._marks.through > before:
                 self._spool.acknowledge(self._marks.through - before)
+            if self._is_overfull and self._fill < _ROOM_AT:
+                self._is_overfull = False
+                self._due_at = 0
             if self._unread > 0 and self._due_at is None:
                 self._due_at = 0
             self._changed.notify_all()
+
+
+    def _release(self, reports: "list[Queued]") -> None:
+        """These reports wait no longer."""
+        for report, mark in reports:
+            self._queued_bytes -= len(report.text)
+            self._marks.settle(mark)
+            self._unstored.discard(mark)
+
+
+def _is_in_event_loop() -> bool:
+    """Whether a wait would stop all of a program's coroutines."""
+    asyncio = sys.modules.get("asyncio")
+    if asyncio is None:
+        return False
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
 
 
 _reporters: "weakref.WeakSet[Reporter]" = weakref.WeakSet()

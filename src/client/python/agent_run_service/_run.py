@@ -40,7 +40,7 @@ class Run:
         id: Optional[str] = None,
         task_id: Optional[str] = None,
     ) -> None:
-        """Reports an event. With `when_full="wait"` it returns when there is room for more.
+        """Reports an event. With `when_full="wait"` it returns when there is room for more, or after `wait_timeout`.
 
         It is part of the task `task_id`. Default: the task of this run whose `with` block is executing.
         """
@@ -183,7 +183,7 @@ def start_run(reporting: Reporting, fields: Dict[str, Any]) -> Run:
     body = {name: value for name, value in fields.items() if value is not None}
     body.update(run_id=run_id, input=to_object(fields["input"]))
     run = Run(reporting, run_id)
-    _report(reporting, START, run_id, body)
+    _report(reporting, START, run_id, body, parent_run_id=fields["parent_run_id"])
     return run
 
 
@@ -238,7 +238,12 @@ _FREE_FORM = ("input", "output", "metadata", "usage", "error_detail")
 
 
 def _report(
-    reporting: Reporting, kind: str, run_id: str, report: Dict[str, Any], task_id: Optional[str] = None
+    reporting: Reporting,
+    kind: str,
+    run_id: str,
+    report: Dict[str, Any],
+    task_id: Optional[str] = None,
+    parent_run_id: Optional[str] = None,
 ) -> None:
     """A value that JSON cannot express is counted: it must not make the agent fail.
 
@@ -256,7 +261,7 @@ def _report(
         except Exception:
             # The name of a task, for example, which has been counted.
             return
-    reporting.reporter.add(Report(kind, run_id, text, task_id))
+    reporting.reporter.add(Report(kind, run_id, text, task_id, parent_run_id))
 
 
 def _now() -> str:

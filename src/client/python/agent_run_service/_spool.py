@@ -268,6 +268,6 @@ def _parse(line: bytes) -> Optional[Report]:
         if found is None:
             return None
         kind, members = _KINDS[found[1]], json.loads(found[3])
-        return Report(kind, found[2], found[3], members["id"] if kind == TASK else None)
+        return Report(kind, found[2], found[3], members["id"] if kind == TASK else None, members.get("parent_run_id"))
     except (ValueError, KeyError, RecursionError):
         return None
