@@ -4579,7 +4579,7 @@ export interface components {
                 /** @description False when it has jumped within the last hour. */
                 ok: boolean;
                 /** @description By how many milliseconds the system clock is ahead of the time that the service uses, after a jump that is not followed yet; negative when it is behind. */
-                off_by_ms: string | number;
+                off_by_ms: number;
                 /** @description Why it does not work; null when it does. */
                 problem: string | null;
             };

@@ -1,5 +1,4 @@
-import type { Clock, ClockState } from '../../base/clock.ts'
-import { SteadyClock } from '../../base/clock.ts'
+import { type Clock, type ClockState, SteadyClock } from '../../base/clock.ts'
 import type { Log } from '../../base/log.ts'
 import type { Metrics } from '../../base/metrics.ts'
 
@@ -17,7 +16,7 @@ export function watchClock(clock: Clock, log: Log, metrics: Pick<Metrics, 'gauge
   let before = stateOf(clock)
   const timer = setInterval(() => {
     const { offByMs, jump } = stateOf(clock)
-    const isFollowed = jump !== null && jump.byMs !== before.jump?.byMs
+    const isFollowed = jump !== null && (before.jump === null || jump.agoMs < before.jump.agoMs)
     if (isFollowed) log.warn('the system clock has jumped, and is followed now', { by_ms: jump.byMs })
     else if (offByMs !== 0 && before.offByMs === 0)
       log.warn('the system clock has jumped; it is followed if it stays so', { by_ms: offByMs })

@@ -1,6 +1,6 @@
 import { t } from 'elysia'
 import type { Config } from '../../config/config.ts'
-import { Count, Described, Named, Nullable, OneOf, Timestamp } from '../../http/schema.ts'
+import { Count, Described, Int, Named, Nullable, OneOf, Timestamp } from '../../http/schema.ts'
 
 /** Answer of `GET /healthz`. */
 export const Alive = Named(
@@ -82,7 +82,9 @@ export const Ready = Named(
     clock: t.Object(
       {
         ok: t.Boolean({ description: 'False when it has jumped within the last hour.' }),
-        off_by_ms: t.Integer({
+        off_by_ms: Int({
+          minimum: Number.MIN_SAFE_INTEGER,
+          maximum: Number.MAX_SAFE_INTEGER,
           description:
             'By how many milliseconds the system clock is ahead of the time that the service uses, after a jump that is not followed yet; negative when it is behind.',
         }),
