@@ -68,6 +68,24 @@ create table agent_versions (
   foreign key (agent_id, workspace_id) references agents (agent_id, workspace_id)
 );
 
+-- People who have signed in by OpenID Connect, one row for each workspace that they have entered. What the provider said about
+-- them when they last signed in.
+create table people (
+  person_id    uuid primary key,
+  workspace_id uuid not null references workspaces,
+  issuer       text not null,
+  subject      text not null,
+  name         text,
+  email        text,
+  role         text not null check (role in ('viewer', 'approver', 'admin')),
+  status       text not null default 'active' check (status in ('active', 'suspended')),
+  created_at   timestamptz(3) not null,
+  signed_in_at timestamptz(3) not null,
+  constraint people_subject unique (workspace_id, issuer, subject)
+);
+create index people_list on people (workspace_id, person_id desc);
+create index people_of_subject on people (subject, issuer);
+
 -- A key is found by the SHA-256 of its text; the text itself is not stored.
 create table api_keys (
   key_id       uuid primary key,
@@ -79,6 +97,8 @@ create table api_keys (
   prefix       text not null,
   last4        text not null,
   created_at   timestamptz(3) not null,
+  -- The person who made it, or whose key made it; null for keys of the operator, of the first start and of other keys.
+  created_by   uuid references people,
   last_used_at timestamptz(3),
   expires_at   timestamptz(3),
   revoked_at   timestamptz(3),
@@ -88,6 +108,7 @@ create table api_keys (
 );
 create index api_keys_list on api_keys (workspace_id, key_id desc);
 create index api_keys_of_agent on api_keys (agent_id) where agent_id is not null;
+create index api_keys_of_person on api_keys (created_by) where created_by is not null;
 
 -- Feed tokens, which browsers put into the URL of a live feed instead of a key. A token is valid only as long as the key
 -- that minted it. Only the SHA-256 of a token is stored; expired tokens are deleted.
@@ -108,24 +129,6 @@ create table feed_tokens (
   expires_at   timestamptz(3) not null
 );
 create index feed_tokens_expiry on feed_tokens (expires_at);
-
--- People who have signed in by OpenID Connect, one row for each workspace that they have entered. What the provider said about
--- them when they last signed in.
-create table people (
-  person_id    uuid primary key,
-  workspace_id uuid not null references workspaces,
-  issuer       text not null,
-  subject      text not null,
-  name         text,
-  email        text,
-  role         text not null check (role in ('viewer', 'approver', 'admin')),
-  status       text not null default 'active' check (status in ('active', 'suspended')),
-  created_at   timestamptz(3) not null,
-  signed_in_at timestamptz(3) not null,
-  constraint people_subject unique (workspace_id, issuer, subject)
-);
-create index people_list on people (workspace_id, person_id desc);
-create index people_of_subject on people (subject, issuer);
 
 -- Their sign-ins: what the cookie of a browser stands for, found by the SHA-256 of its token, like a key. Deleted when they end.
 create table sign_ins (
@@ -148,7 +151,8 @@ create index sign_ins_expiry on sign_ins (expires_at);
 -- all processes have applied them.
 create table credential_changes (
   change_id   bigint generated always as identity primary key,
-  scope       text not null check (scope in ('key', 'agent', 'workspace', 'person')),
+  -- `maker`: the sign-ins of a person, and the keys that they made.
+  scope       text not null check (scope in ('key', 'agent', 'workspace', 'person', 'maker')),
   id          uuid not null,
   -- Whether the keys in scope are no longer valid, so that their open connections must be closed, too.
   invalidates boolean not null
@@ -505,6 +509,8 @@ create table run_steps (
   content       text,
   -- The calls exactly as the model made them, because they are sent back to it.
   tool_calls    json,
+  -- Members of the message that its provider wants back within the run, such as reasoning; those of its calls are in `tool_calls`.
+  extra         json,
   -- The message to the model if its answer could not be accepted.
   remark        text,
   input_tokens  bigint not null,
