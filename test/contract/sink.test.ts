@@ -2,6 +2,9 @@ import { expect, test } from 'bun:test'
 import { NIL_UUID } from '../../src/base/ids.ts'
 import { createLog } from '../../src/base/log.ts'
 import type { ColumnarClient } from '../../src/clickhouse/client.ts'
+import { newEpoch } from '../../src/journal/journal.ts'
+import { ClusterSinkPosition } from '../../src/partitions/shared/positions.ts'
+import { PartitionStore } from '../../src/partitions/shared/tables.ts'
 import { Sink, type SinkOptions } from '../../src/sink/sink.ts'
 import { clearRows } from '../../src/store-marks/columnar-marks.ts'
 import { MemoryPosition } from '../sim/stores.ts'
@@ -9,6 +12,7 @@ import { freshColumnarDatabase } from '../support/columnar.ts'
 import { runRef } from '../support/events.ts'
 import { eventually } from '../support/eventually.ts'
 import { appendMarks, openLocal } from '../support/journals.ts'
+import { freshDatabase } from '../support/postgres.ts'
 import { seededRandom } from '../support/random.ts'
 import { atEnd, temporaryDirectory } from '../support/teardown.ts'
 
@@ -87,6 +91,21 @@ test('a batch whose token may be forgotten is not repeated under it: what exists
   // Rows of the other loads are copies of the same positions here.
   expect([others > 0, await count()]).toEqual([true, 3])
   await next.stop(0)
+})
+
+test('a batch is stale when no owner has reported for a minute, until the new one has stored a position', async () => {
+  const { sql } = await freshDatabase()
+  const rows = new PartitionStore(sql)
+  await rows.create({ count: 1, home: null, epochOf: newEpoch, highestSeq: async () => 0 })
+  const claims = async (ageSeconds: number | null) => {
+    await sql`update journal_partitions set owner = null, reported_at = now() - make_interval(secs => ${ageSeconds})`
+    return (await rows.claim(Bun.randomUUIDv7(), 1, [], []))[0]!
+  }
+  const isStale = async (ageSeconds: number | null) => new ClusterSinkPosition(rows, await claims(ageSeconds)).isStale
+  expect([await isStale(null), await isStale(5), await isStale(90)]).toEqual([false, false, true])
+  const position = new ClusterSinkPosition(rows, await claims(90))
+  await position.set({ inFlightSeq: 1 })
+  expect(position.isStale).toBe(false)
 })
 
 test('repeats of a load that run at the same time store it once', async () => {

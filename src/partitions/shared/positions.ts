@@ -10,6 +10,7 @@ import type { ClaimedRow, PartitionStore } from './tables.ts'
  * forgotten the token.
  */
 export class ClusterSinkPosition implements SinkPositionStore {
+  isStale: boolean
   private last: SinkPosition
   private isLost = false
 
@@ -18,6 +19,7 @@ export class ClusterSinkPosition implements SinkPositionStore {
     private readonly claim: ClaimedRow,
   ) {
     this.last = claim.position
+    this.isStale = isStale(claim)
   }
 
   get(): SinkPosition {
@@ -31,10 +33,8 @@ export class ClusterSinkPosition implements SinkPositionStore {
     this.isLost = !isStored
     if (this.isLost) throw new Error(`another node has taken over partition ${this.claim.partition}`)
     this.last = position
-  }
-
-  get isStale(): boolean {
-    return isStale(this.claim)
+    // What is unfinished from now on is this owner's.
+    this.isStale = false
   }
 
   async close(): Promise<void> {}
@@ -51,6 +51,7 @@ const STALE_AFTER_MS = 60_000
 
 /** The sink's position in a file, which Postgres follows a moment later, for processes that wait for rows in SQL. */
 export class MirroredPosition implements SinkPositionStore {
+  isStale: boolean
   private mirroredSeq = -1
   private isMirroring = false
   private isClosed = false
@@ -58,10 +59,11 @@ export class MirroredPosition implements SinkPositionStore {
   /** @param mirror stores a position in Postgres; returns false once no process needs it any more */
   constructor(
     private readonly file: SinkPositionStore,
-    private readonly claim: Pick<ClaimedRow, 'reportAgeMs'>,
+    claim: Pick<ClaimedRow, 'reportAgeMs'>,
     private readonly mirror: (position: SinkPosition) => Promise<boolean>,
     private readonly log: Log,
   ) {
+    this.isStale = isStale(claim)
     void this.mirrorAll()
   }
 
@@ -69,12 +71,9 @@ export class MirroredPosition implements SinkPositionStore {
     return this.file.get()
   }
 
-  get isStale(): boolean {
-    return isStale(this.claim)
-  }
-
   async set(changes: Partial<SinkPosition>): Promise<void> {
     await this.file.set(changes)
+    this.isStale = false
     void this.mirrorAll()
   }
 
