@@ -63,15 +63,20 @@ export class OpenAiTraces {
       else collect(traces, item)
       if (slice.isOver) await slice.yield()
     }
-    for (const [traceId, { spans }] of traces) this.turns.assign(caller.workspaceId, traceId, spans)
-    const reported = [...traces].map(
-      ([traceId, { head, spans, items, first }]): ReportedTrace => ({
+    const reported: ReportedTrace[] = []
+    for (const [traceId, { head, spans, items, first }] of traces) {
+      if (slice.isOver) await slice.yield()
+      this.turns.assign(caller.workspaceId, traceId, spans)
+      reported.push({
         ...{ traceId, spans, items },
         name: () => placeOf({ place: first }),
-        detailsOf: (limits, now) => detailsOf(head, spans, limits, now),
+        *detailsOf(limits, now) {
+          yield
+          return detailsOf(head, spans, limits, now)
+        },
         answer: this.content.answerOf(caller.workspaceId, traceId, spans),
-      }),
-    )
+      })
+    }
     await this.deps.traces.storeTraces(caller, reported, { tally, slice, dialect: DIALECT })
     return { ...tally.result(), items: refusals.reduce((sum, refusal) => sum + refusal.items, items.length) }
   }

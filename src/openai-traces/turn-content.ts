@@ -12,7 +12,8 @@ const OUTPUT = 'gen_ai.output.messages'
 
 interface Answer {
   readonly endNano: number
-  readonly attributes: Attributes
+  /** As text: a tree of values takes up to fifty times the memory. */
+  readonly message: string
 }
 
 /**
@@ -23,26 +24,32 @@ export class TraceContent {
   /** The last answers of traces that have not ended: the spans of a trace come in several calls. */
   private readonly answers = new LRUCache<string, Answer>({
     ...{ max: TRACES_MAX, maxSize: REMEMBERED_LENGTH_MAX, maxEntrySize: ANSWER_LENGTH_MAX },
-    sizeCalculation: ({ attributes }) => 1 + encodeValue(attributes).length,
+    sizeCalculation: ({ message }) => 1 + message.length,
   })
 
   /** The last answer of a trace so far, as attributes; undefined if none is known. */
   answerOf(workspaceId: string, traceId: string, spans: readonly Span[]): Attributes | undefined {
     const key = `${workspaceId} ${traceId}`
-    let last = this.answers.get(key)
-    let isNew = false
+    const known = this.answers.get(key)
+    let lastNano = known?.endNano ?? 0
+    let message: AnyValue | undefined
     for (const { endNano, attributes } of spans) {
-      if (!isModelCall(attributes) || endNano === 0 || (last !== undefined && endNano < last.endNano)) continue
-      const message = lastOf(attributes.get(OUTPUT))
-      if (message === undefined) continue
-      last = { endNano, attributes: new Map([[OUTPUT, message]]) }
-      isNew = true
+      if (!isModelCall(attributes) || endNano === 0 || endNano < lastNano) continue
+      const own = lastOf(attributes.get(OUTPUT))
+      if (own === undefined) continue
+      lastNano = endNano
+      message = own
     }
     const hasEnded = spans.some(({ parentSpanId, endNano }) => parentSpanId === '' && endNano > 0)
     if (hasEnded) this.answers.delete(key)
-    else if (isNew) this.answers.set(key, last!)
-    return last?.attributes
+    else if (message !== undefined) this.answers.set(key, { endNano: lastNano, message: textOf(message) })
+    const answer = message ?? known?.message
+    return answer === undefined ? undefined : new Map([[OUTPUT, answer]])
   }
+}
+
+function textOf(message: AnyValue): string {
+  return typeof message === 'string' ? message : encodeValue(message)
 }
 
 /** The first message of the user, as attributes; undefined if these spans have none. */

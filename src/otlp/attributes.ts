@@ -2,8 +2,8 @@ import { parsedJson } from '../base/json-object.ts'
 import { encodeValue } from './json-writer.ts'
 import { type AnyValue, type Attributes, type Resource, Utf8Text } from './telemetry.ts'
 
-/** Longer texts are no lists. */
-const LIST_LENGTH_MAX = 16 * 1024
+/** Of a list in a text. */
+export const LIST_LENGTH_MAX = 16 * 1024
 
 /** The attribute, a string also if it stayed in the body. */
 function valueAt(attributes: Attributes, name: string): AnyValue | undefined {

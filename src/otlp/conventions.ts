@@ -3,7 +3,7 @@ import { langfuseUsage } from '../conventions/langfuse-usage.ts'
 import { AGENT, COMMA_SEPARATED_TAGS, SESSION, TAGS, USER } from '../conventions/names.ts'
 import { usageAmong } from '../conventions/usage.ts'
 import { USAGE_NAMES, type UsageNumber } from '../conventions/usage-names.ts'
-import { firstText, firstTexts, textAt } from './attributes.ts'
+import { firstText, firstTexts, LIST_LENGTH_MAX, textAt } from './attributes.ts'
 import type { Attributes } from './telemetry.ts'
 
 /**
@@ -124,7 +124,10 @@ export function tagsOf(attributes: Attributes): string[] {
   const tags = firstTexts(attributes, TAGS)
   if (tags.length > 0) return tags
   const separated = firstText(attributes, [COMMA_SEPARATED_TAGS]) ?? ''
-  return separated.split(',').flatMap((tag) => tag.trim() || [])
+  return separated
+    .slice(0, LIST_LENGTH_MAX)
+    .split(',')
+    .flatMap((tag) => tag.trim() || [])
 }
 
 export function agentNameOf(attributes: Attributes): string | null {

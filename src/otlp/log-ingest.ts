@@ -59,7 +59,7 @@ export class LogIngest {
     if (slice.isOver) await slice.yield()
     const named = { runId, externalRunId: cleanText(externalRunId, limits.external_id_length), parentRunId: null }
     const startedAt = records.reduce((least, record) => Math.min(least, timeOf(record, context.now)), context.now)
-    const run = await runs.report(caller, named, detailsOfLogs(records, startedAt, limits))
+    const run = await runs.report(caller, named, await inSlices(slice, detailsOfLogs(records, startedAt, limits)))
     // A run has the records of one trace, or of none.
     const { traceId } = records[0]
     const taskIdOf = isTraceId(traceId) ? spanTaskIds(caller.workspaceId, traceId) : undefined

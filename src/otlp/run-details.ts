@@ -2,6 +2,7 @@ import type { Limits } from '../base/limits.ts'
 import { RawJson } from '../base/raw-json.ts'
 import type { Bytes } from '../clickhouse/bytes.ts'
 import { AGENT_WITHOUT_SERVICE } from '../conventions/names.ts'
+import type { Steps } from '../http/shared-slice.ts'
 import { firstText, resourceText } from './attributes.ts'
 import { writeInput, writeOutput } from './content.ts'
 import { agentNameOf, sessionOf, tagsOf, userOf } from './conventions.ts'
@@ -29,23 +30,21 @@ const NAME_LENGTH_MAX = 200
 const METADATA_BYTES_MAX = 65_536
 const RESOURCE_BYTES_MAX = METADATA_BYTES_MAX - 4_096
 
-/** @param spans of one trace, at least one */
-export function detailsOfSpans(spans: readonly Span[], limits: Limits, now: number): RunDetails {
+/** @param spans of one trace, at least one: there may be a hundred thousand, and a list of tags in each */
+export function* detailsOfSpans(spans: readonly Span[], limits: Limits, now: number): Steps<RunDetails> {
   const root = spans.find(isRoot)
   const ordered = root === undefined ? spans : [root, ...spans]
   const first = ordered[0]
   let start = Number.POSITIVE_INFINITY
   for (const { startNano } of spans) if (startNano > 0 && startNano < start) start = startNano
-  const all = ordered.map(({ attributes }) => attributes)
+  const all = [...ordered.map(({ attributes }) => attributes), first.resource.attributes]
+  const named = (root === undefined ? null : agentNameOf(root.attributes)) ?? namedService(first.resource)
+  const agentName = named ?? (yield* firstOf(all, agentWithoutService)) ?? (root?.name || null)
   return {
-    agentName: nameOf(
-      root === undefined ? null : agentNameOf(root.attributes),
-      first.resource,
-      () => firstOf([...all, first.resource.attributes], agentWithoutService) ?? (root?.name || null),
-    ),
+    agentName: nameOf(agentName, first.resource),
     startedAt: start === Number.POSITIVE_INFINITY ? now : toMs(start),
     input: root === undefined ? null : inputOf(root.attributes, limits),
-    ...sharedDetails([...all, first.resource.attributes], first.resource, limits),
+    ...(yield* sharedDetails(all, first.resource, limits)),
   }
 }
 
@@ -55,21 +54,21 @@ export function inputOf(attributes: Attributes, limits: Limits): RawJson | null 
 }
 
 /** @param records of one run, at least one */
-export function detailsOfLogs(records: readonly LogRecord[], startedAt: number, limits: Limits): RunDetails {
+export function* detailsOfLogs(records: readonly LogRecord[], startedAt: number, limits: Limits): Steps<RunDetails> {
   const { resource } = records[0]
   const all = records.map(({ attributes }) => attributes)
   return {
     agentName: nameOf(null, resource),
     startedAt,
     input: null,
-    ...sharedDetails([...all, resource.attributes], resource, limits),
+    ...(yield* sharedDetails([...all, resource.attributes], resource, limits)),
   }
 }
 
-function sharedDetails(all: readonly Attributes[], resource: Resource, limits: Limits) {
-  const sessionId = firstOf(all, sessionOf)
-  const user = firstOf(all, userOf)
-  const tags = firstOf(all, (attributes) => (tagsOf(attributes).length === 0 ? null : tagsOf(attributes))) ?? []
+function* sharedDetails(all: readonly Attributes[], resource: Resource, limits: Limits) {
+  const sessionId = yield* firstOf(all, sessionOf)
+  const user = yield* firstOf(all, userOf)
+  const tags = (yield* firstOf(all, someTags)) ?? []
   return {
     sessionId: sessionId ? cleanText(sessionId, limits.external_id_length) : null,
     externalUserId: user ? cleanText(user, limits.external_id_length) : null,
@@ -78,27 +77,32 @@ function sharedDetails(all: readonly Attributes[], resource: Resource, limits: L
   }
 }
 
-function firstOf<T>(all: readonly Attributes[], read: (attributes: Attributes) => T | null): T | null {
+function* firstOf<T>(all: readonly Attributes[], read: (attributes: Attributes) => T | null): Steps<T | null> {
   for (const attributes of all) {
     const value = read(attributes)
     if (value !== null) return value
+    yield
   }
   return null
+}
+
+function someTags(attributes: Attributes): readonly string[] | null {
+  const tags = tagsOf(attributes)
+  return tags.length === 0 ? null : tags
 }
 
 function agentWithoutService(attributes: Attributes): string | null {
   return firstText(attributes, AGENT_WITHOUT_SERVICE)
 }
 
-/** @param otherwise the name for a service that nobody has named */
-export function nameOf(
-  agentName: string | null,
-  { attributes }: Resource,
-  otherwise: () => string | null = () => null,
-): string {
+/** The name of the service; null if nobody has named it. */
+function namedService({ attributes }: Resource): string | null {
   const service = firstText(attributes, ['service.name'])
-  const named = service?.startsWith(UNKNOWN_SERVICE) ? null : service
-  return cleanText(agentName ?? named ?? otherwise() ?? service ?? UNKNOWN_SERVICE, NAME_LENGTH_MAX)
+  return service?.startsWith(UNKNOWN_SERVICE) ? null : service
+}
+
+export function nameOf(agentName: string | null, { attributes }: Resource): string {
+  return cleanText(agentName ?? firstText(attributes, ['service.name']) ?? UNKNOWN_SERVICE, NAME_LENGTH_MAX)
 }
 
 /** Escapes that Postgres rejects when it reads JSON: NUL and surrogates. */

@@ -4,7 +4,7 @@ import type { RunRef } from '../base/ids.ts'
 import { runKey } from '../base/ids.ts'
 import type { Limits } from '../base/limits.ts'
 import type { Bytes } from '../clickhouse/bytes.ts'
-import { inSlices, type Slice } from '../http/shared-slice.ts'
+import { inSlices, type Slice, type Steps } from '../http/shared-slice.ts'
 import type { TaskToAppend } from '../journal/rows.ts'
 import type { Caller } from '../keys/schema.ts'
 import type { TelemetryTasks } from '../tasks/telemetry-tasks.ts'
@@ -41,7 +41,7 @@ export interface ReportedTrace {
   /** How many items of the call it consists of, and the name of the first one. */
   readonly items: number
   readonly name: () => string
-  detailsOf(limits: Limits, now: number): RunDetails
+  detailsOf(limits: Limits, now: number): Steps<RunDetails>
   /** Attributes with the output of the run if its root has none. */
   readonly answer?: Attributes | undefined
 }
@@ -113,7 +113,7 @@ export class TraceIngest {
    * @throws ApiError UNAVAILABLE: nothing is lost if the same is sent again
    */
   async storeTraces(caller: Caller, all: readonly ReportedTrace[], storing: Storing): Promise<void> {
-    const { tally, dialect } = storing
+    const { tally, slice, dialect } = storing
     for (const traces of inBatches(all, BATCH_ITEMS_MAX)) {
       const ends: RunSpan[] = []
       await inParallel(traces, (trace) =>
@@ -128,7 +128,7 @@ export class TraceIngest {
         await inParallel(group, (end) =>
           tally.attempt(
             1,
-            () => this.storeEnd(caller, end),
+            () => this.storeEnd(caller, end, slice),
             () => dialect.nameOf(end.span),
           ),
         )
@@ -145,7 +145,7 @@ export class TraceIngest {
     const { workspaceId } = caller
     const now = clock.now()
     const named = { runId: traceRunId(workspaceId, traceId), externalRunId: traceId, parentRunId: null }
-    const run = await runs.report(caller, named, trace.detailsOf(limits, now))
+    const run = await runs.report(caller, named, await inSlices(slice, trace.detailsOf(limits, now)))
     const taskIdOf = dialect.taskIds(workspaceId, traceId)
     const ends: RunSpan[] = []
     let hasEnded = false
@@ -198,7 +198,7 @@ export class TraceIngest {
   }
 
   /** Ends the run at its root span; stores an agent that was called within the trace as a child run. */
-  private async storeEnd(caller: Caller, { run, span, mapped, answer }: RunSpan): Promise<void> {
+  private async storeEnd(caller: Caller, { run, span, mapped, answer }: RunSpan, slice: Slice): Promise<void> {
     const { runs, limits, clock } = this.deps
     const { completedAt, errorMessage } = mapped
     if (isRoot(span)) {
@@ -213,7 +213,7 @@ export class TraceIngest {
         parentRunId: run.runId,
       },
       // As a root span, so that the run gets the agent's name and input.
-      detailsOfSpans([{ ...span, parentSpanId: '' }], limits, clock.now()),
+      await inSlices(slice, detailsOfSpans([{ ...span, parentSpanId: '' }], limits, clock.now())),
     )
     if (completedAt !== null) await runs.end(child, endOf(span, completedAt, errorMessage, limits))
   }

@@ -133,8 +133,11 @@ function encodeAttempt({ state, nonce, verifier }: Attempt, to: string): string 
   return [state, nonce, verifier, Buffer.from(to).toString('base64url')].join('.')
 }
 
+/** Of a bounded length, because attempts are remembered by their state. */
+const ATTEMPT = /^([\w-]{1,100})\.([\w-]{1,100})\.([\w-]{1,100})\.([\w-]*)$/
+
 function decodeAttempt(value: string | undefined): { readonly attempt: Attempt; readonly to: string } | undefined {
-  const [state, nonce, verifier, encoded] = value?.split('.') ?? []
+  const [, state, nonce, verifier, encoded] = ATTEMPT.exec(value ?? '') ?? []
   if (!state || !nonce || !verifier || encoded === undefined) return undefined
   const to = Buffer.from(encoded, 'base64url').toString()
   return { attempt: { state, nonce, verifier }, to: FRAGMENT.test(to) ? to : '' }

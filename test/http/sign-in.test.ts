@@ -121,6 +121,18 @@ describe('signing in', () => {
 })
 
 describe('refusals', () => {
+  test('a state that the service cannot have made is not remembered', async () => {
+    const { provider, publicUrl } = await rig()
+    const state = 'a'.repeat(5_000)
+    const before = provider.requests.length
+    const response = await fetch(`${publicUrl}/auth/callback?code=a&state=${state}`, {
+      redirect: 'manual',
+      headers: { cookie: `agent-run-sign-in=${state}.b.c.` },
+    })
+    expect(response.headers.get('location')).toBe('/?sign-in=expired')
+    expect(provider.requests.length).toBe(before)
+  })
+
   test('a callback without an attempt, or with the state of another, signs nobody in', async () => {
     const { browser, provider, publicUrl } = await rig()
     provider.account = ADA

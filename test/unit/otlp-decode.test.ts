@@ -186,7 +186,10 @@ describe('a resource', () => {
     const resource = { attributes: attributes as Attributes }
     const { items: spans } = decode(openTraces, inProtobuf(tracesOf([span()])))
     const { items: logs } = decode(openLogsJson, json(logsOf([{ eventName: 'e' }])))
-    const details = Array.from({ length: 100 }, () => detailsOfSpans([{ ...(spans[0] as Span), resource }], limits, 0))
+    const details = Array.from(
+      { length: 100 },
+      () => atOnce(detailsOfSpans([{ ...(spans[0] as Span), resource }], limits, 0)).result,
+    )
     expect(details[99]?.metadata.parse()).toMatchObject({ resource: { 'service.name': 'a' } })
     const ids = Array.from({ length: 100 }, (_, i) => {
       const record: LogRecord = { ...(logs[0] as LogRecord), resource, timeNano: i + 1 }
@@ -194,6 +197,25 @@ describe('a resource', () => {
     })
     expect(new Set(ids).size).toBe(100)
     expect(attributes.reads).toBe(1)
+  })
+})
+
+describe('what all spans of a trace say about their run', () => {
+  const detailsOf = (attributes: Attributes, count: number) => {
+    const { items } = decode(openTraces, inProtobuf(tracesOf([span()])))
+    const spans = Array.from({ length: count }, () => ({ ...(items[0] as Span), attributes }))
+    return atOnce(detailsOfSpans(spans, limits, 0))
+  }
+
+  test('is looked for in a step for each span', () => {
+    const attributes: Attributes = new Map([['langfuse.trace.tags', '[1, 2]']])
+    expect(detailsOf(attributes, 1_000).steps).toBeGreaterThan(3_000)
+  })
+
+  test('of a long list of tags only the start is read', () => {
+    const read = (text: string) => detailsOf(new Map([['langsmith.span.tags', text]]), 1).result.tags
+    expect(read('a, b')).toEqual(['a', 'b'])
+    expect(read(`${','.repeat(1_000_000)}a`)).toEqual([])
   })
 })
 
