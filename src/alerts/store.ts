@@ -227,7 +227,7 @@ export class AlertStore {
     const { alert_id, series_count, shown_states: states, evaluated_at, next_at, created_at, updated_at } = row
     const { clock, secondMs } = this.deps
     const lateMs = next_at === null ? 0 : clock.now() - next_at.getTime()
-    const error = lateMs > row.every_seconds * secondMs ? LATE : row.error
+    const error = row.error ?? (lateMs > row.every_seconds * secondMs ? LATE : null)
     const times = withIsoTimes({ evaluated_at, next_at, created_at, updated_at })
     return { alert_id, ...shownSettings(row), series_count, states, error, ...times } as Alert
   }

@@ -91,7 +91,8 @@ describe('the usage of an external run', () => {
       "select is_recount from run_changes where run_id = {run:UUID} and status = 'completed' order by seq",
       { params: { run: runId } },
     )
-    expect(ends.map(({ is_recount }) => is_recount)).toEqual([false, true])
+    // None follows if the sum was there before the end was in the log.
+    expect([[false], [false, true]]).toContainEqual(ends.map(({ is_recount }) => is_recount))
     const { data } = await tenant.api('GET', `/api/v1/runs?limit=200`)
     expect(data.items.find((run: { run_id: string }) => run.run_id === runId)).toMatchObject(shown(20, 10, 0.75))
   })
