@@ -32,6 +32,8 @@ const RETRY_MS_MIN = 50
 const CONFIRM_MS = 500
 /** After this long it does so before it begins another one. */
 const CONFIRM_MAX_MS = 5_000
+/** Before it deletes rows it always does so, and again after an answer that took longer: another process may have loaded them. */
+const CONFIRM_DELETION_MAX_MS = 1_000
 const RETRY_MS_MAX = 5_000
 
 /** The minimum time between two loads of a partition, one of `partitions`. */
@@ -42,8 +44,16 @@ export function loadIntervalMs(partitions: number): number {
 export interface SinkOptions {
   readonly journal: Journal
   readonly client: Pick<ColumnarClient, 'insertNative'>
-  /** Deletes the journal's rows after `afterSeq` up to `throughSeq` from ClickHouse. Required for {@link Sink.reload}. */
-  readonly clear?: (afterSeq: number, throughSeq: number, signal: AbortSignal) => Promise<void>
+  /**
+   * Deletes the journal's rows after `afterSeq` up to `throughSeq` from ClickHouse. Required for {@link Sink.reload}.
+   * @param confirm to be called right before each deletion: throws when another process has taken over, whose rows these are
+   */
+  readonly clear?: (
+    afterSeq: number,
+    throughSeq: number,
+    signal: AbortSignal,
+    confirm: () => Promise<void>,
+  ) => Promise<void>
   readonly position: SinkPositionStore
   readonly log: Log
   /** Supervises the sink together with other loops. */
@@ -86,6 +96,7 @@ export class Sink implements LoadProgress {
   private waiting = new AbortController()
   /** Until then no other process had taken over the position, on the monotonic clock. */
   private confirmedMs = Number.NEGATIVE_INFINITY
+  private confirming: Promise<void> | undefined
 
   constructor(private readonly options: SinkOptions) {
     this.position = options.position
@@ -203,8 +214,9 @@ export class Sink implements LoadProgress {
   private async clearAhead(loop: Loop): Promise<boolean> {
     const { loadedSeq, clearThroughSeq } = this.position.get()
     if (clearThroughSeq === 0) return true
-    const clear = async (signal: AbortSignal) => this.options.clear?.(loadedSeq, clearThroughSeq, signal)
-    if (!(await this.persist(loop, clear))) return false
+    const { clear = async () => {} } = this.options
+    const work = (signal: AbortSignal) => clear(loadedSeq, clearThroughSeq, signal, () => this.confirmNow())
+    if (!(await this.persist(loop, () => this.whileOwner(work)))) return false
     await this.position.set({ clearThroughSeq: 0, inFlightSeq: loadedSeq })
     return true
   }
@@ -281,11 +293,11 @@ export class Sink implements LoadProgress {
   }
 
   /** Retries until it succeeds. False when the sink was stopped or has to rewind first. */
-  private async persist(loop: Loop, work: (signal: AbortSignal) => Promise<void>): Promise<boolean> {
+  private async persist(loop: Loop, work: () => Promise<void>): Promise<boolean> {
     const { signal } = this.stopping
     for (let attempt = 0; !signal.aborted && this.pendingReload === undefined; attempt++) {
       try {
-        await work(signal)
+        await work()
         return !signal.aborted
       } catch (error) {
         if (signal.aborted) return false
@@ -313,26 +325,35 @@ export class Sink implements LoadProgress {
 
   /**
    * A process that was paused may wake when another one has loaded its batch long ago, and ClickHouse has forgotten the token:
-   * it must not go on with its load.
+   * it must not go on with its load. Nor may it delete what another one has loaded.
    */
-  private async whileOwner(insert: (signal: AbortSignal) => Promise<void>): Promise<void> {
+  private async whileOwner(work: (signal: AbortSignal) => Promise<void>): Promise<void> {
     const lost = new AbortController()
     // Also after a pause between the question and its answer.
     while (performance.now() - this.confirmedMs > CONFIRM_MAX_MS) await this.confirm()
-    let confirming: Promise<void> = Promise.resolve()
-    const timer = setInterval(() => {
-      confirming = confirming.then(() => this.confirm()).catch((error) => lost.abort(error))
-    }, CONFIRM_MS)
+    const timer = setInterval(() => this.confirm().catch((error) => lost.abort(error)), CONFIRM_MS)
     try {
-      await insert(AbortSignal.any([this.stopping.signal, lost.signal]))
+      await work(AbortSignal.any([this.stopping.signal, lost.signal]))
     } finally {
       clearInterval(timer)
-      await confirming
+      await this.confirming?.catch(() => {})
     }
   }
 
-  /** @throws Error when another process has taken over */
-  private async confirm(): Promise<void> {
+  private async confirmNow(): Promise<void> {
+    do await this.confirm()
+    while (performance.now() - this.confirmedMs > CONFIRM_DELETION_MAX_MS)
+  }
+
+  /** One question at a time. @throws Error when another process has taken over */
+  private confirm(): Promise<void> {
+    this.confirming ??= this.ask().finally(() => {
+      this.confirming = undefined
+    })
+    return this.confirming
+  }
+
+  private async ask(): Promise<void> {
     const askedMs = performance.now()
     // Unless this succeeds, no load begins before the next answer.
     this.confirmedMs = Number.NEGATIVE_INFINITY

@@ -55,12 +55,16 @@ export async function highestSeq(client: ColumnarClient, epoch = '', afterSeq = 
   return seq
 }
 
-/** Deletes the rows after `afterSeq` up to `throughSeq` that the journal can load again: those that are not in a gap. */
+/**
+ * Deletes the rows after `afterSeq` up to `throughSeq` that the journal can load again: those that are not in a gap.
+ * @param confirm called right before each deletion
+ */
 export async function clearRows(
   client: ColumnarClient,
   journal: Pick<Journal, 'epochs' | 'gaps'>,
   { afterSeq, throughSeq }: SeqRange,
   signal: AbortSignal,
+  confirm: () => Promise<void>,
 ): Promise<void> {
   const epochs = journal.epochs.map(({ epoch }) => epoch)
   for (const range of withoutGaps({ afterSeq, throughSeq }, journal.gaps)) {
@@ -69,6 +73,7 @@ export async function clearRows(
     for (const table of TABLES) {
       const found = await client.query(`select 1 from ${table} where ${where} limit 1`, options)
       if (found.length === 0) continue
+      await confirm()
       await client.command(`delete from ${table} where ${where}`, {
         ...options,
         settings: { lightweight_deletes_sync: 2 },

@@ -84,8 +84,8 @@ test('a batch whose token may be forgotten is not repeated under it: what exists
   owner({ client: { insertNative } })
   await stuck.promise
   const others = await forgetTokens()
-  const clear: SinkOptions['clear'] = (afterSeq, throughSeq, signal) =>
-    clearRows(client, journal, { afterSeq, throughSeq }, signal)
+  const clear: SinkOptions['clear'] = (afterSeq, throughSeq, ...rest) =>
+    clearRows(client, journal, { afterSeq, throughSeq }, ...rest)
   const next = owner({ clear }, true)
   expect(await next.waitForAll(60_000)).toBe(true)
   // Rows of the other loads are copies of the same positions here.
@@ -106,6 +106,36 @@ test('a batch is stale when no owner has reported for a minute, until the new on
   const position = new ClusterSinkPosition(rows, await claims(90))
   await position.set({ inFlightSeq: 1 })
   expect(position.isStale).toBe(false)
+})
+
+test('an owner that wakes before it deletes rows to load them again leaves alone what another one has loaded', async () => {
+  const { client, journal, owner, count } = await fixture()
+  const paused = Promise.withResolvers<void>()
+  const resumed = Promise.withResolvers<void>()
+  const ended = Promise.withResolvers<unknown>()
+  const clear: SinkOptions['clear'] = async (afterSeq, throughSeq, ...rest) =>
+    clearRows(client, journal, { afterSeq, throughSeq }, ...rest)
+  const old = owner({
+    async clear(afterSeq, throughSeq, _signal, confirm) {
+      paused.resolve()
+      await resumed.promise
+      // None of its timers has run yet.
+      const { signal } = new AbortController()
+      const cleared = clearRows(client, journal, { afterSeq, throughSeq }, signal, confirm)
+      cleared.then(() => ended.resolve('deleted'), ended.resolve)
+      return cleared
+    },
+  })
+  expect(await old.waitForAll(60_000)).toBe(true)
+  await old.reload(0)
+  await paused.promise
+  const next = owner({ clear })
+  expect(await next.waitForAll(60_000)).toBe(true)
+  resumed.resolve()
+  const outcome = await ended.promise
+  expect([await count(), String(outcome)]).toEqual([3, 'Error: another owner has taken over'])
+  await old.stop(0)
+  await next.stop(0)
 })
 
 test('repeats of a load that run at the same time store it once', async () => {

@@ -51,7 +51,7 @@ export async function openPartition<Log extends PartitionLog, Claimed extends An
   const sink = new Sink({
     journal,
     client: columnar,
-    clear: (afterSeq, throughSeq, signal) => clearRows(columnar, journal, { afterSeq, throughSeq }, signal),
+    clear: (afterSeq, throughSeq, ...rest) => clearRows(columnar, journal, { afterSeq, throughSeq }, ...rest),
     position,
     log,
     loops,
