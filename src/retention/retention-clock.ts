@@ -96,6 +96,16 @@ export class RetentionClock implements Clock {
   }
 }
 
+/**
+ * A time at which the system clock is wrong if it is earlier: a day before the retention clock, which goes on with the
+ * monotonic clock. What gets an earlier time, perhaps at the start of a machine whose clock is not set yet, would expire at once.
+ */
+export async function earliestTime(sql: Sql, clock: Clock): Promise<() => number> {
+  const [row] = await sql<{ now_ms: number }[]>`select now_ms from retention_clock`
+  const offsetMs = (row?.now_ms ?? clock.now()) - DAY_MS - performance.now()
+  return () => offsetMs + performance.now()
+}
+
 function isoOf(ms: number): string {
   return new Date(ms).toISOString()
 }

@@ -127,6 +127,22 @@ for (const { name, isInstalled, ...implementation } of JOURNALS) {
       expect((await again.read(3, 1e6)).map(({ receivedAt }) => receivedAt - start)).toEqual([0])
     })
 
+    test('rows do not get the time of a clock that is further behind than it can be', async () => {
+      const stored = await create()
+      const start = Date.UTC(2026, 0, 31, 12)
+      const clock = { atMs: start - 40 * DAY_MS, now: () => clock.atMs }
+      const journal = await stored.open({ clock, earliest: () => start - DAY_MS })
+      await appendMarks(journal, [1])
+      clock.atMs = start
+      await appendMarks(journal, [2])
+      clock.atMs = start - 40 * DAY_MS
+      await appendMarks(journal, [3])
+      clock.atMs = start - DAY_MS
+      await appendMarks(journal, [4])
+      const times = (await journal.read(0, 1e6)).map(({ receivedAt }) => receivedAt - start)
+      expect(times).toEqual([-DAY_MS, 0, 0, -DAY_MS])
+    })
+
     test('no row that is accepted after a hold has an earlier time than the hold, even if the clock goes back', async () => {
       const stored = await create()
       const clock = { atMs: Date.UTC(2026, 0, 31), now: () => clock.atMs }

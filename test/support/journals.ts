@@ -23,6 +23,7 @@ import { shared, temporaryDirectory } from './teardown.ts'
 
 export interface OpenOptions {
   readonly clock?: Clock
+  readonly earliest?: () => number
   readonly log?: Log
   readonly maxBytes?: number
   readonly keepBytes?: number

@@ -26,6 +26,8 @@ const KINDS = ['run', 'task', 'event', 'score', 'delivery'] as const
 export interface GroupCommitOptions {
   readonly storage: LogStorage
   readonly clock: Clock
+  /** A time, Unix milliseconds: when the clock is before it, the clock is wrong. */
+  readonly earliest?: () => number
   readonly log: Log
   /** Called with the duration and the size of each write. */
   readonly onCommit?: (milliseconds: number, bytes: number) => void
@@ -53,6 +55,7 @@ export class GroupCommit {
   private startCommits: (() => void) | undefined
   private cuts: PromiseWithResolvers<number>[] = []
   private readonly holds = new Holds()
+  private isBehind = false
 
   /** @param receivedAt the time of the log's last commit, Unix milliseconds */
   constructor(
@@ -189,16 +192,22 @@ export class GroupCommit {
    * The time of a commit, Unix milliseconds: never before that of the last one, although clocks go back a little and owners'
    * clocks differ. So the rows that were received up to a time in the past stay the same. If the last one is more than a
    * minute ahead, the clock was wrong then: new rows get the time of the clock, because whoever looks at what was received
-   * of late, such as alerts, would see nothing until it has passed the wrong time.
+   * of late, such as alerts, would see nothing until it has passed the wrong time. Unless it is the clock that is wrong now:
+   * rows with a time of long ago would expire at once.
    */
   private advance(): number {
-    const now = this.options.clock.now()
+    const { clock, earliest, log } = this.options
+    const now = clock.now()
+    const earliestMs = Math.floor(earliest?.() ?? 0)
     const aheadMs = this.receivedAt - now
-    if (aheadMs > AHEAD_MAX_MS)
-      this.options.log.warn('journal: the clock was ahead at the last commit; new rows get its time of now', {
-        ahead_ms: aheadMs,
-      })
-    this.receivedAt = aheadMs > AHEAD_MAX_MS ? now : Math.max(this.receivedAt, now)
+    const isBehind = now < earliestMs
+    const wasAhead = aheadMs > AHEAD_MAX_MS && !isBehind
+    if (wasAhead)
+      log.warn('journal: the clock was ahead at the last commit; new rows get its time of now', { ahead_ms: aheadMs })
+    if (isBehind && !this.isBehind)
+      log.warn('journal: the system clock is far behind; new rows do not get its time', { behind_ms: earliestMs - now })
+    this.isBehind = isBehind
+    this.receivedAt = wasAhead ? now : Math.max(this.receivedAt, now, earliestMs)
     return this.receivedAt
   }
 

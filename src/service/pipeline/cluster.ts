@@ -10,6 +10,7 @@ import { ClusterSinkPosition } from '../../partitions/shared/positions.ts'
 import type { Signal, SignalBus } from '../../partitions/shared/signals.ts'
 import type { ClaimedRow, PartitionRow, PartitionStore } from '../../partitions/shared/tables.ts'
 import type { Sql } from '../../postgres/connect.ts'
+import { earliestTime } from '../../retention/retention-clock.ts'
 import { highestSeq } from '../../store-marks/columnar-marks.ts'
 import { noteGap } from '../../store-marks/gaps.ts'
 import type { Incident } from '../../store-marks/store-marks.ts'
@@ -100,6 +101,7 @@ async function openNatsLog(
     },
     onGap: (gap) => void storeGap(gap).catch((error) => log.error('cluster: cannot store a gap', { partition, error })),
     clock,
+    earliest: await earliestTime(sql, clock),
     log,
     onCommit: metrics.journalCommitted,
   })

@@ -2,6 +2,7 @@ import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type LocalJournal, openLocalJournal } from '../../journal/local/journal.ts'
 import { decideStart } from '../../journal/start.ts'
+import { earliestTime } from '../../retention/retention-clock.ts'
 import { RetentionFloors } from '../../retention/retention-floors.ts'
 import { SinkPositionFile } from '../../sink/position.ts'
 import { StoreMarks } from '../../store-marks/store-marks.ts'
@@ -44,6 +45,7 @@ export async function openLogFiles(
   const storeMarks = await StoreMarks.open({
     ...{ sql, columnar, dataDir, name, intervalMs, clock, log, loops, onSetBack },
   })
+  const earliest = await earliestTime(sql, clock)
   const journal = await progress.during('opening the journal', () =>
     openLocalJournal({
       dir,
@@ -51,6 +53,7 @@ export async function openLogFiles(
       keepBytes,
       decideStart: (found) => decideStart(found, { sinkPosition, sql, storedSeq, storeMarks }),
       clock,
+      earliest,
       log,
       onCommit: metrics.journalCommitted,
     }),
