@@ -199,6 +199,8 @@ describe('erasing a workspace', () => {
     await stores.sql`
       insert into outbox_set_aside (outbox_id, entry_id, workspace_id, kind, body)
       values (1, gen_random_uuid(), ${doomed.workspaceId}, 'run', '{}')`
+    await stores.sql`
+      insert into recounts (workspace_id, recount_id, requested_at) values (${doomed.workspaceId}, gen_random_uuid(), now())`
     await stores.sql`insert into retention_floors (epoch, workspace_id, seq) values ('e', ${doomed.workspaceId}, 1)`
     for (const table of ['deliveries', 'alert_states', 'score_changes'])
       await stores.columnar.command(`insert into ${table} (workspace_id, seq) values ({id:UUID}, 1)`, {

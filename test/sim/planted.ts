@@ -36,7 +36,7 @@ export const PLANTED: Readonly<Record<string, readonly Edit[]>> = {
     },
   ],
   'announced-after-sent': [
-    { path: SINK, text: 'await this.position.set({ inFlightSeq })\n    const started', becomes: 'const started' },
+    { path: SINK, text: 'await this.position.set({ inFlightSeq })\n    this.confirmedMs', becomes: 'this.confirmedMs' },
   ],
   'loaded-before-sent': [
     {
