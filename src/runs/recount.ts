@@ -96,13 +96,15 @@ export function startRecounts(deps: RecountDeps): () => Promise<void> {
         select workspace_id, recount_id, requested_at, after_created_at, after_run_id
         from recounts join workspaces using (workspace_id) where done_at is null and partition = ${partition}`
       if (pending.length === 0) return
-      // A page of each in turn: the runs of one workspace must not keep the others waiting.
+      const errors: unknown[] = []
+      // A page of each in turn: the runs of one workspace must not keep the others waiting, nor must their failure.
       for (const recount of pending) {
         if (signal.aborted) return
         const started = performance.now()
-        await countPage(deps, recount, signal)
+        await countPage(deps, recount, signal).catch((error) => errors.push(error))
         await sleep(performance.now() - started, signal)
       }
+      if (errors.length > 0) throw errors[0]
     }
   })
 }
@@ -165,6 +167,7 @@ async function storedSums(
       READ_ROWS,
       Math.max(1, Math.floor(READ_BYTES / Math.max(...some.map(({ longest }) => longest)))),
     )
+    let left = some.reduce((sum, run) => sum + run.calls, 0)
     let after = { run_id: '00000000-0000-0000-0000-000000000000', seq: 0 }
     for (;;) {
       const calls = await columnar.query<{ run_id: string; seq: number; at: number; payload: string }>(
@@ -188,9 +191,12 @@ async function storedSums(
         const usage = reader.read(Buffer.from(payload), 0, at)
         if (usage !== null) add(sums.get(run_id)!, usage)
       }
+      left -= calls.length
       if (calls.length < rows) break
       after = calls[calls.length - 1]
     }
+    // Retention has deleted some since they were counted, or they are being loaded again.
+    if (left !== 0) throw new Error('the events of runs have changed while their usage was counted')
   }
   return sums
 }

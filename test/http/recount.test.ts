@@ -132,3 +132,23 @@ test('a recount that was interrupted continues after the runs that it had done',
   expect(await runOf(older)).toMatchObject(counted(1))
   expect((await runOf(newer)).cost_usd).toBe(999)
 })
+
+test('a workspace that cannot be counted keeps no other one waiting', async () => {
+  await newWorkspace()
+  await forget(await startRun(1))
+  const stuck = tenant.workspaceId
+  await sql.unsafe(
+    `alter table runs add constraint stuck check (workspace_id <> '${stuck}' or input_tokens = 8) not valid`,
+  )
+  await recount()
+  await newWorkspace()
+  const runId = await startRun(1)
+  await forget(runId)
+  await recount()
+  await recountIsDone()
+  expect(await runOf(runId)).toMatchObject(counted(1))
+  const isStuck = async () => (await sql`select from recounts where workspace_id = ${stuck} and done_at is null`).length
+  expect(await isStuck()).toBe(1)
+  await sql`alter table runs drop constraint stuck`
+  await eventually(async () => expect(await isStuck()).toBe(0))
+})
