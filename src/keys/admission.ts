@@ -4,9 +4,10 @@ import { everythingArrived } from '../http/arrived.ts'
 import { bearerToken } from '../http/bearer.ts'
 import { type BodyReader, HangUp, type RawBody } from '../http/body.ts'
 import type { Budget, FailureLimit, RateLimiter } from '../http/rate-limit.ts'
+import { payerOf, spendBudget } from './budget.ts'
 import { type Forwarder, noForwarding } from './forward.ts'
 import type { KeyRing } from './key-ring.ts'
-import { type Caller, type FeedCaller, type Person, payerOf } from './schema.ts'
+import type { Caller, FeedCaller, Person } from './schema.ts'
 import { hashKey, isFeedToken, isWellFormedKey } from './token.ts'
 
 export interface AdmissionDeps {
@@ -82,7 +83,7 @@ export function createAdmission(deps: AdmissionDeps) {
         throw new ApiError('FORBIDDEN', REFUSALS[audience])
       if (agentId !== undefined && caller.agentId !== null && caller.agentId !== agentId)
         throw new ApiError('FORBIDDEN', 'this key belongs to another agent')
-      limiter.take(payerOf(caller), budget, 1, headers)
+      spendBudget(limiter, payerOf(caller), [budget, 1], headers)
       return caller
     }
     const caller = authenticate(request, token, scoring)
@@ -134,7 +135,8 @@ export function createAdmission(deps: AdmissionDeps) {
     if (feed === undefined)
       throw new ApiError('UNAUTHENTICATED', 'send a key (Authorization: Bearer <key>) or a feed token (?token=)')
     checkOrigin(request, feedOrigins)
-    limiter.take(feed.isToken ? feed.credential : feed.caller.keyId, 'reads', 1, headers)
+    const payer = { keyId: feed.caller.keyId, token: feed.isToken ? feed.credential : undefined }
+    spendBudget(limiter, payer, ['reads', 1], headers)
     return feed
   }
 

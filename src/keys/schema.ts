@@ -50,11 +50,6 @@ export function actorOf({ keyId, person }: Caller): string {
   return person?.personId ?? keyId
 }
 
-/** Whose budget a call spends: a feed token, which any page may have, has one of its own. */
-export function payerOf({ keyId, scoring }: Caller): string {
-  return scoring?.credential ?? keyId
-}
-
 /** The person who is responsible for a key that the caller makes; null if there is none. */
 export function makerOf({ person, makerId }: Pick<Caller, 'person' | 'makerId'>): string | null {
   return person?.personId ?? makerId ?? null

@@ -30,10 +30,11 @@ import { FailureLimit, RateLimiter } from '../http/rate-limit.ts'
 import { SharedSlice } from '../http/shared-slice.ts'
 import { Idempotency } from '../idempotency/store.ts'
 import { outboxLag } from '../journal/outbox-relay.ts'
+import { payerOf, spendBudget } from '../keys/budget.ts'
 import { createGuards, type Guards, type GuardsDeps } from '../keys/guards.ts'
 import type { KeyRing } from '../keys/key-ring.ts'
 import { keyRoutes } from '../keys/routes.ts'
-import { type Caller, payerOf } from '../keys/schema.ts'
+import type { Caller } from '../keys/schema.ts'
 import { KeyStore } from '../keys/store.ts'
 import { createLangfuse } from '../langfuse/langfuse.ts'
 import { langfuseRoutes } from '../langfuse/routes.ts'
@@ -142,7 +143,7 @@ export function createApp(components: Components) {
   const keys = new KeyStore({ sql, ring, clock })
   const recount = (caller: Caller) => requestRecount(sql, caller)
   const workspaces = new WorkspaceStore({ sql, ring, clock })
-  const takeBudget = (caller: Caller, events: number) => limiter.take(payerOf(caller), 'events', events)
+  const takeBudget = (caller: Caller, events: number) => spendBudget(limiter, payerOf(caller), ['events', events])
   const takeRead = (caller: Caller) => limiter.take(caller.keyId, 'reads', 1)
   const onAccepted = metrics.eventsTaken
   const ingest = createEventIngest({ runs: directory, partitions, limits, takeBudget, onAccepted })
