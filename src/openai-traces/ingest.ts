@@ -74,7 +74,7 @@ export class OpenAiTraces {
           yield
           return detailsOf(head, spans, limits, now)
         },
-        answer: this.content.answerOf(caller.workspaceId, traceId, spans),
+        answer: this.content.answerOf(caller, traceId, spans),
       })
     }
     await this.deps.traces.storeTraces(caller, reported, { tally, slice, dialect: DIALECT })

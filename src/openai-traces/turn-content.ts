@@ -1,4 +1,5 @@
 import { LRUCache } from 'lru-cache'
+import type { Caller } from '../keys/schema.ts'
 import { encodeValue } from '../otlp/json-writer.ts'
 import type { AnyValue, Attributes, Span } from '../otlp/telemetry.ts'
 import { SPAN_TYPE } from './span-data.ts'
@@ -9,6 +10,8 @@ const REMEMBERED_LENGTH_MAX = 16 << 20
 const ANSWER_LENGTH_MAX = 1 << 20
 const INPUT = 'gen_ai.input.messages'
 const OUTPUT = 'gen_ai.output.messages'
+
+type Reporter = Pick<Caller, 'workspaceId' | 'agentId'>
 
 interface Answer {
   readonly endNano: number
@@ -28,8 +31,9 @@ export class TraceContent {
   })
 
   /** The last answer of a trace so far, as attributes; undefined if none is known. */
-  answerOf(workspaceId: string, traceId: string, spans: readonly Span[]): Attributes | undefined {
-    const key = `${workspaceId} ${traceId}`
+  answerOf({ workspaceId, agentId }: Reporter, traceId: string, spans: readonly Span[]): Attributes | undefined {
+    // Agents that share a trace have a run each.
+    const key = `${workspaceId} ${agentId} ${traceId}`
     const known = this.answers.get(key)
     let lastNano = known?.endNano ?? 0
     let message: AnyValue | undefined
