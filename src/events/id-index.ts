@@ -38,6 +38,14 @@ interface ReadPositions {
 
 /** About 150 MB when full: an id takes 21 to 32 bytes, a run some 300. */
 const BOUNDS = { ids: 4_000_000, idsPerRun: 100_000, runs: 150_000 }
+const BOUNDS_MIN = { ids: 500_000, runs: 50_000 }
+
+/** The bounds of one partition of so many, all of which one process may own. */
+export function idBoundsOf(partitions: number): typeof BOUNDS {
+  const share = (name: keyof typeof BOUNDS_MIN) => Math.max(BOUNDS_MIN[name], Math.floor(BOUNDS[name] / partitions))
+  return { ...BOUNDS, ids: share('ids'), runs: share('runs') }
+}
+
 /** Runs that one query looks up. */
 const RUNS_PER_QUERY = 256
 const SEEN_SLOTS = 65_536
@@ -52,8 +60,8 @@ export class EventIdIndex implements EventIds {
   /** In order of use, oldest first. All maps are keyed by {@link runKey}. */
   private readonly runs = new Map<string, KnownRun>()
   private readonly loading = new Map<string, Promise<void>>()
-  /** Runs whose ids the next query fetches. */
-  private wanted: WantedRun[] = []
+  /** Runs whose ids the next queries fetch, by workspace: none waits behind all runs of another. */
+  private readonly wanted = new Map<string, WantedRun[]>()
   private isFetching = false
   /** The last call of each run that is too large for memory. Its calls run one after the other and query their own ids. */
   private readonly lastCalls = new Map<string, Promise<unknown>>()
@@ -170,7 +178,9 @@ export class EventIdIndex implements EventIds {
   private async load(key: string, run: RunRef): Promise<void> {
     await this.source.positions?.ready(this.seenOf(key))
     const { promise, resolve, reject } = Promise.withResolvers<readonly string[] | null>()
-    this.wanted.push({ run, resolve, reject })
+    const own = this.wanted.get(run.workspaceId)
+    if (own === undefined) this.wanted.set(run.workspaceId, [{ run, resolve, reject }])
+    else own.push({ run, resolve, reject })
     if (!this.isFetching) void this.fetchWanted()
     const { idsPerRun } = this.bounds
     const ids = (await promise) ?? (await this.source.all(run, idsPerRun + 1))
@@ -183,8 +193,8 @@ export class EventIdIndex implements EventIds {
   /** One query after the other: the runs that are asked for while one is under way are fetched by the next. */
   private async fetchWanted(): Promise<void> {
     this.isFetching = true
-    while (this.wanted.length > 0) {
-      const batch = this.wanted.splice(0, RUNS_PER_QUERY)
+    while (this.wanted.size > 0) {
+      const batch = this.takeWanted()
       try {
         const found = await this.source.few?.(batch.map(({ run }) => run))
         for (const [at, { resolve }] of batch.entries()) resolve(found?.[at] ?? null)
@@ -193,6 +203,20 @@ export class EventIdIndex implements EventIds {
       }
     }
     this.isFetching = false
+  }
+
+  /** As many runs as one query takes, of each workspace in turn. */
+  private takeWanted(): WantedRun[] {
+    const batch: WantedRun[] = []
+    while (batch.length < RUNS_PER_QUERY && this.wanted.size > 0) {
+      for (const [workspaceId, own] of this.wanted) {
+        const next = own.shift()
+        if (next !== undefined) batch.push(next)
+        if (own.length === 0) this.wanted.delete(workspaceId)
+        if (batch.length === RUNS_PER_QUERY) break
+      }
+    }
+    return batch
   }
 
   private endSeq(): number {

@@ -227,7 +227,15 @@ function add(sums: { -readonly [name in keyof Sums]: Sums[name] }, usage: UsageW
   sums.cache_read_tokens += usage.cacheReadTokens
   sums.cache_write_tokens += usage.cacheWriteTokens
   sums.reasoning_tokens += usage.reasoningTokens
-  sums.cost_usd += usage.costUsd
+  sums.cost_usd = withoutDust(sums.cost_usd + usage.costUsd)
+}
+
+const DECIMALS = 1e10
+
+/** As the statistics round their sums ({@link roundedUsd}): what adding thousands of fractions makes up is no difference. */
+function withoutDust(usd: number): number {
+  const scaled = usd * DECIMALS
+  return scaled < Number.MAX_SAFE_INTEGER ? Math.round(scaled) / DECIMALS : usd
 }
 
 const COLUMNS = [...USAGE_COLUMNS, 'cost_usd'] as const

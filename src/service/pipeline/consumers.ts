@@ -1,5 +1,5 @@
 import { createPrices } from '../../conventions/prices.ts'
-import { createEventIdSource, EventIdIndex } from '../../events/id-index.ts'
+import { createEventIdSource, EventIdIndex, idBoundsOf } from '../../events/id-index.ts'
 import type { JournalReader } from '../../journal/journal.ts'
 import { startOutboxRelay } from '../../journal/outbox-relay.ts'
 import type { FeedSource } from '../../live/feed-source.ts'
@@ -67,7 +67,7 @@ export async function openPartition<Log extends PartitionLog, Claimed extends An
   opened.defer(() => statistics.stop())
   opened.defer(startRecounts({ sql, columnar, loading: sink, partition: id, prices, log, loops, onUsage }))
   const stored = { loading: sink, client: columnar, columnarMark }
-  const ids = new EventIdIndex(createEventIdSource({ ...stored, journal }))
+  const ids = new EventIdIndex(createEventIdSource({ ...stored, journal }), idBoundsOf(count))
   const scoreIds = new ScoreIndex(createScoreSource(stored))
   const consumers: Consumers = { id, generation, journal, sink, relay, statistics, ids, scoreIds }
   await partitionLog.watch?.(consumers, opened)
