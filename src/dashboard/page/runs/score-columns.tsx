@@ -148,6 +148,8 @@ export function ScoreMenu({ chosen, replace }: ScoreMenuProps) {
     const menu = element.current?.closest('details')
     const follow = () => setOpen(menu?.open === true)
     menu?.addEventListener('toggle', follow)
+    // It may have been opened before this ran.
+    follow()
     return () => menu?.removeEventListener('toggle', follow)
   }, [])
   // Read when the menu opens.
