@@ -1,4 +1,5 @@
 import { beforeAll, beforeEach, describe, expect, test } from 'bun:test'
+import { eventually } from '../support/eventually.ts'
 import { newHostedAgent } from '../support/hosted.ts'
 import { bySteps, type ModelServer, startModelServer, type Turn } from '../support/model-server.ts'
 import { startTestService, type TestService } from '../support/service.ts'
@@ -139,8 +140,9 @@ describe('a run fails', () => {
     expect(requests).toHaveLength(3)
     expect(run.cost_usd).toBeCloseTo(0.0234)
     expect(run.usage).toEqual(usageRecord(150, 3, { cache_read_tokens: 144 }))
-    const { items } = (await service.api('GET', `/api/v1/runs/${run.run_id}/events?type=llm.call`)).data
-    expect(items[0].payload).toMatchObject({ 'gen_ai.usage.cache_read.input_tokens': 48, cost_usd: 0.0078 })
+    const path = `/api/v1/runs/${run.run_id}/events?type=llm.call`
+    const call = await eventually(async () => (await service.api('GET', path)).data.items[0] ?? false)
+    expect(call.payload).toMatchObject({ 'gen_ai.usage.cache_read.input_tokens': 48, cost_usd: 0.0078 })
   })
 
   test('when a model of unknown price exceeds the budget at the highest known price', async () => {
