@@ -156,9 +156,7 @@ export class EventIdIndex implements EventIds {
       await before
       const given = ids.filter((id) => id !== undefined)
       await this.source.positions?.ready(this.seenOf(key))
-      const seen = new IdSet()
-      for (const id of await this.source.among(run, given)) seen.add(id)
-      const claim = claimOf(seen, ids)
+      const claim = claimOf(new IdSet(await this.source.among(run, given)), ids)
       const durable = append(claim)
       const ended = (seq: number) => {
         this.noteSeen(key, seq)
@@ -184,10 +182,7 @@ export class EventIdIndex implements EventIds {
     if (!this.isFetching) void this.fetchWanted()
     const { idsPerRun } = this.bounds
     const ids = (await promise) ?? (await this.source.all(run, idsPerRun + 1))
-    if (ids.length > idsPerRun) return
-    const known = new IdSet()
-    for (const id of ids) known.add(id)
-    this.remember(key, known)
+    if (ids.length <= idsPerRun) this.remember(key, new IdSet(ids))
   }
 
   /** One query after the other: the runs that are asked for while one is under way are fetched by the next. */

@@ -19,6 +19,10 @@ export class IdSet {
   private slots = new Uint32Array(SLOTS_MIN * WORDS)
   private count = 0
 
+  constructor(ids: readonly string[] = []) {
+    for (const id of ids) this.add(id)
+  }
+
   get size(): number {
     return this.count
   }
