@@ -62,10 +62,8 @@ export function jsonResponse(
 ): Response | Promise<Response> {
   const { headers } = set
   headers['content-type'] = 'application/json'
-  headers['x-content-type-options'] = 'nosniff'
   headers['x-request-id'] = requestId
-  // What a person may see stays in no cache of a shared browser.
-  if (request.headers.has('cookie')) headers['cache-control'] = 'no-store'
+  protect(headers, request)
   set.headers = {}
   set.status = 200
   const init = { status, headers: headers as Record<string, string> }
@@ -79,16 +77,18 @@ export function jsonResponse(
   return later(text).then((body) => new Response(body, init))
 }
 
+/** An answer is read as what it is, and what a person may see stays in no cache of a shared browser. */
+function protect(headers: ResponseSet['headers'], request: Request): void {
+  headers['x-content-type-options'] = 'nosniff'
+  if (request.headers.has('cookie')) headers['cache-control'] = 'no-store'
+}
+
 /**
  * A `Response` returned by a route, with the same headers added. The body is not touched, because it may be a stream.
  */
 export function ownResponse({ request, requestId, set }: Begun, response: Response): Response {
-  const given = {
-    ...set.headers,
-    'x-request-id': requestId,
-    'x-content-type-options': 'nosniff',
-    ...(request.headers.has('cookie') && { 'cache-control': 'no-store' }),
-  }
+  const given: ResponseSet['headers'] = { ...set.headers, 'x-request-id': requestId }
+  protect(given, request)
   set.headers = {}
   set.status = 200
   const headers = new Headers(response.headers)
