@@ -13,7 +13,7 @@
 -- typographic mark, so that these separate words. `said` is its index of words.
 --
 -- Building the index takes five times as long as inserting the row, so inserts do not build it (see `INSERT_SETTINGS` in
--- src/clickhouse/client.ts). Merges do not, either, where rows are many: src/runs/search/indexing.ts does, later, once for
+-- src/stores/clickhouse/client.ts). Merges do not, either, where rows are many: src/activity/runs/search/indexing.ts does, later, once for
 -- each part. Words are looked for in the text of rows that are not indexed yet.
 
 -- The history of activity -------------------------------------------------------------------------------------------------
@@ -417,7 +417,7 @@ where type in ('approval.requested', 'approval.decided', 'approval.expired', 'ap
   'input.requested', 'input.answered', 'input.expired', 'input.cancelled');
 
 -- The transitions of alerts, made of the workspace events that report them, which no caller can report. They stay when
--- retention deletes the events. Nothing here can throw, as above. Members are found in the text, which src/alerts/events.ts writes
+-- retention deletes the events. Nothing here can throw, as above. Members are found in the text, which src/sql/alerts/events.ts writes
 -- in this order, because one with an integer beyond 64 bits does not parse. A series may have members of any name.
 create table if not exists {database}.alert_states (
   workspace_id   UUID,
@@ -456,7 +456,7 @@ from {database}.events
 where agent_id = toUUID('00000000-0000-0000-0000-000000000000') and run_id = toUUID('00000000-0000-0000-0000-000000000000')
   and type in ('alert.fired', 'alert.resolved', 'alert.changed');
 
--- The versions of agents, copied from Postgres when a query names them (see src/analytics/agent-versions.ts). A version does
+-- The versions of agents, copied from Postgres when a query names them (see src/sql/analytics/agent-versions.ts). A version does
 -- not change; where Postgres was set back, the later one of a number wins.
 create table if not exists {database}.agent_versions (
   workspace_id         UUID,
@@ -498,7 +498,7 @@ settings
 
 -- The state of the stores ---------------------------------------------------------------------------------------------------
 
--- How far each journal had been loaded at its last beats (see src/store-marks). Several beats are kept, so that a copy
+-- How far each journal had been loaded at its last beats (see src/service/store-marks). Several beats are kept, so that a copy
 -- whose tables differ by some seconds is recognised as well.
 create table if not exists {database}.store_marks (
   journal_id UUID,

@@ -623,7 +623,7 @@ create table journal_consumers (
 );
 
 -- The progress of each journal at its last beat. Compared with the marks in the journal's directory and in ClickHouse, it
--- shows whether one of the three stores has gone back to an earlier state (see src/store-marks).
+-- shows whether one of the three stores has gone back to an earlier state (see src/service/store-marks).
 create table store_marks (
   journal_id     uuid primary key,
   -- Incremented with every update.
@@ -656,7 +656,7 @@ create table instances (
   started_at  timestamptz(3) not null,
   seen_at     timestamptz(3) not null,
   -- Another number with each renewal of the lease, and how long it lasts then; null: until the row is deleted. Others measure
-  -- that on their own monotonic clocks, from when they have seen the number (src/postgres/liveness.ts).
+  -- that on their own monotonic clocks, from when they have seen the number (src/stores/postgres/liveness.ts).
   beats       bigint not null,
   lease_ms    bigint,
   applied     bigint not null,

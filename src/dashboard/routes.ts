@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { Elysia } from 'elysia'
-import { pageBundle } from '../http/page-bundle.ts'
+import { pageBundle } from '../base/http/page-bundle.ts'
 
 /** Nothing is loaded from other origins, no inline script runs, and no reported text becomes markup. */
 const POLICY = [

@@ -1,7 +1,7 @@
 import type { Clock } from '../base/clock.ts'
 import type { Log } from '../base/log.ts'
 import type { Progress } from '../base/progress.ts'
-import type { DeliveryOptions } from '../webhooks/delivery/deliveries.ts'
+import type { DeliveryOptions } from '../feeds/webhooks/delivery/deliveries.ts'
 import type { WorkerContext } from './pipeline/workers.ts'
 
 /** A running service. */

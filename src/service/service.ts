@@ -1,19 +1,19 @@
-import { Penalties } from '../analytics/caps.ts'
 import { SteadyClock } from '../base/clock.ts'
 import { type DataDir, openDataDir } from '../base/data-dir.ts'
 import { withFields } from '../base/log.ts'
 import { Loops } from '../base/loops.ts'
 import { Teardown } from '../base/teardown.ts'
-import type { Config } from '../config/config.ts'
+import { Penalties } from '../sql/analytics/caps.ts'
 import { sweepSnapshots } from './backup/snapshot.ts'
-import type { ServiceContext } from './context.ts'
+import type { Config } from './config/config.ts'
 import type { Service, ServiceOptions } from './lifecycle.ts'
 import { watchClock } from './ops/clock-watch.ts'
 import { checkPort } from './ops/listen.ts'
 import { watchLoopLag } from './ops/loop-lag.ts'
 import { createServiceMetrics } from './ops/service-metrics.ts'
+import type { ServiceContext } from './pipeline/context.ts'
+import { startStores } from './pipeline/stores.ts'
 import type { WorkerContext } from './pipeline/workers.ts'
-import { startStores } from './stores.ts'
 
 /**
  * Starts the stores, then everything else (`components.ts`). A start that fails leaves nothing running.

@@ -1,5 +1,5 @@
 import { createLog } from '../../src/base/log.ts'
-import { connectPostgres, type Sql } from '../../src/postgres/connect.ts'
+import { connectPostgres, type Sql } from '../../src/stores/postgres/connect.ts'
 import { freshDatabase } from '../support/postgres.ts'
 import { invoking } from './invokes.ts'
 import { runLoad } from './load.ts'

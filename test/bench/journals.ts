@@ -1,5 +1,5 @@
-import type { LogJournal } from '../../src/journal/log/log-journal.ts'
-import type { EventBatch } from '../../src/journal/rows.ts'
+import type { LogJournal } from '../../src/stores/journal/log/log-journal.ts'
+import type { EventBatch } from '../../src/stores/journal/rows.ts'
 import { batchOf, runRef } from '../support/events.ts'
 import { NatsRig, openLocal } from '../support/journals.ts'
 import { hasNats, type NatsServer, natsCluster, natsConnection, natsServer } from '../support/nats.ts'

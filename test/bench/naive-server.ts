@@ -1,7 +1,7 @@
 import { createLog } from '../../src/base/log.ts'
-import { connectPostgres } from '../../src/postgres/connect.ts'
-import { startEmbeddedPostgres } from '../../src/postgres/embedded.ts'
-import { migratePostgres } from '../../src/postgres/migrate.ts'
+import { connectPostgres } from '../../src/stores/postgres/connect.ts'
+import { startEmbeddedPostgres } from '../../src/stores/postgres/embedded.ts'
+import { migratePostgres } from '../../src/stores/postgres/migrate.ts'
 
 /**
  * Baseline for run calls: one statement and commit per request, on its own Postgres with the settings and

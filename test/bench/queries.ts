@@ -1,5 +1,5 @@
-import { pathExpression } from '../../src/analytics/json-paths.ts'
-import type { ColumnarClient } from '../../src/clickhouse/client.ts'
+import { pathExpression } from '../../src/sql/analytics/json-paths.ts'
+import type { ColumnarClient } from '../../src/stores/clickhouse/client.ts'
 import { freshColumnarDatabase } from '../support/columnar.ts'
 import { eventually } from '../support/eventually.ts'
 import { eventBodies } from './bodies.ts'

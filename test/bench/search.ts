@@ -1,5 +1,5 @@
-import type { ColumnarClient } from '../../src/clickhouse/client.ts'
-import type { Sql } from '../../src/postgres/connect.ts'
+import type { ColumnarClient } from '../../src/stores/clickhouse/client.ts'
+import type { Sql } from '../../src/stores/postgres/connect.ts'
 import { freshColumnarDatabase } from '../support/columnar.ts'
 import { freshDatabase } from '../support/postgres.ts'
 import type { Bench } from './parts.ts'

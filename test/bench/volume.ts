@@ -1,4 +1,4 @@
-import type { ColumnarClient } from '../../src/clickhouse/client.ts'
+import type { ColumnarClient } from '../../src/stores/clickhouse/client.ts'
 import { freshColumnarDatabase } from '../support/columnar.ts'
 import type { Bench } from './parts.ts'
 import { ask, timed, workspaceOf } from './queries.ts'

@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { createLog } from '../../src/base/log.ts'
-import { connectPostgres } from '../../src/postgres/connect.ts'
+import { connectPostgres } from '../../src/stores/postgres/connect.ts'
 import { eventually } from '../support/eventually.ts'
 import { untilStatus } from '../support/hosted.ts'
 import { callTurn, type HostedRig, type ScriptedAgent, startHostedRig } from '../support/hosted-rig.ts'

@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
-import { AgentStore } from '../../src/agents/store.ts'
+import { AgentStore } from '../../src/activity/agents/store.ts'
 import { systemClock } from '../../src/base/clock.ts'
-import type { KeyRing } from '../../src/keys/key-ring.ts'
+import type { KeyRing } from '../../src/tenants/keys/key-ring.ts'
 import { freshDatabase } from '../support/postgres.ts'
 
 test('registers more agents at once than the parameters of one statement allow', async () => {

@@ -1,12 +1,12 @@
 import { beforeAll, describe, expect, test } from 'bun:test'
 import { join } from 'node:path'
-import { remoteClickHouse } from '../../src/clickhouse/backend.ts'
+import { remoteClickHouse } from '../../src/stores/clickhouse/backend.ts'
 import {
   type ColumnarClient,
   ColumnarError,
   createColumnarClient,
   type StreamedQueryOptions,
-} from '../../src/clickhouse/client.ts'
+} from '../../src/stores/clickhouse/client.ts'
 import { freshColumnarDatabase, runningStatements } from '../support/columnar.ts'
 import { eventually } from '../support/eventually.ts'
 import { failureOf } from '../support/failures.ts'

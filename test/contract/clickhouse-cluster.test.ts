@@ -3,10 +3,10 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { createLog } from '../../src/base/log.ts'
-import { createColumnarClient } from '../../src/clickhouse/client.ts'
-import { onCluster } from '../../src/clickhouse/cluster.ts'
-import { migrateClickHouse } from '../../src/clickhouse/migrate.ts'
-import { withMigrationLock } from '../../src/postgres/migrate.ts'
+import { createColumnarClient } from '../../src/stores/clickhouse/client.ts'
+import { onCluster } from '../../src/stores/clickhouse/cluster.ts'
+import { migrateClickHouse } from '../../src/stores/clickhouse/migrate.ts'
+import { withMigrationLock } from '../../src/stores/postgres/migrate.ts'
 import { freshColumnarDatabase } from '../support/columnar.ts'
 import { emptyDatabase } from '../support/postgres.ts'
 import { runProgram } from '../support/processes.ts'
@@ -19,7 +19,7 @@ import { temporaryDirectory } from '../support/teardown.ts'
 
 const log = createLog('silent')
 const MIGRATIONS = join(import.meta.dir, '..', '..', 'sql', 'clickhouse')
-const ADDON = join(import.meta.dir, '..', '..', 'src', 'clickhouse', 'engine', 'addon.ts')
+const ADDON = join(import.meta.dir, '..', '..', 'src', 'stores', 'clickhouse', 'engine', 'addon.ts')
 const WITH_KEEPER = `<clickhouse>
   <zookeeper><implementation>testkeeper</implementation></zookeeper>
   <macros><shard>1</shard><replica>a</replica></macros>

@@ -3,18 +3,18 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { createLog } from '../../src/base/log.ts'
-import { type ColumnarBackend, remoteClickHouse } from '../../src/clickhouse/backend.ts'
+import { type ColumnarBackend, remoteClickHouse } from '../../src/stores/clickhouse/backend.ts'
 import {
   type ColumnarClient,
   ColumnarError,
   ColumnarUnavailable,
   createColumnarClient,
-} from '../../src/clickhouse/client.ts'
-import { LOW_NICE } from '../../src/clickhouse/engine/nice.ts'
-import { type EmbeddedClickHouse, startEmbeddedClickHouse } from '../../src/clickhouse/engine/supervisor.ts'
-import { migrateClickHouse } from '../../src/clickhouse/migrate.ts'
-import { blockHead, columnHead } from '../../src/clickhouse/native.ts'
-import { TENANT_WORKLOAD } from '../../src/clickhouse/protocol.ts'
+} from '../../src/stores/clickhouse/client.ts'
+import { LOW_NICE } from '../../src/stores/clickhouse/engine/nice.ts'
+import { type EmbeddedClickHouse, startEmbeddedClickHouse } from '../../src/stores/clickhouse/engine/supervisor.ts'
+import { migrateClickHouse } from '../../src/stores/clickhouse/migrate.ts'
+import { blockHead, columnHead } from '../../src/stores/clickhouse/native.ts'
+import { TENANT_WORKLOAD } from '../../src/stores/clickhouse/protocol.ts'
 import { runningStatements } from '../support/columnar.ts'
 import { eventually } from '../support/eventually.ts'
 import { failureOf } from '../support/failures.ts'
@@ -149,7 +149,7 @@ describe('embedded ClickHouse', () => {
   test('an engine whose service was killed exits by itself and releases its directory', async () => {
     const orphanDir = await temporaryDirectory()
     const script = `
-      const { startEmbeddedClickHouse } = await import(${JSON.stringify(join(import.meta.dir, '../../src/clickhouse/engine/supervisor.ts'))})
+      const { startEmbeddedClickHouse } = await import(${JSON.stringify(join(import.meta.dir, '../../src/stores/clickhouse/engine/supervisor.ts'))})
       const { createLog } = await import(${JSON.stringify(join(import.meta.dir, '../../src/base/log.ts'))})
       const backend = await startEmbeddedClickHouse({ dataDir: ${JSON.stringify(orphanDir)}, log: createLog('silent') })
       console.log(backend.pid)

@@ -1,5 +1,5 @@
-import { parseEgressAllow } from '../../src/egress/allow-list.ts'
-import { createEgress } from '../../src/egress/egress.ts'
+import { parseEgressAllow } from '../../src/outbound/egress/allow-list.ts'
+import { createEgress } from '../../src/outbound/egress/egress.ts'
 
 /** A process with its own environment: prints the response to each URL in its arguments. */
 const { fetch } = createEgress({ allow: parseEgressAllow('127.0.0.0/8'), resolve: async () => ['127.0.0.1'] })

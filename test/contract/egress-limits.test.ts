@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import type { Socket } from 'node:net'
 import { brotliCompressSync, constants, deflateSync, gzipSync, zstdCompressSync } from 'node:zlib'
-import { EgressFailed } from '../../src/egress/errors.ts'
+import { EgressFailed } from '../../src/outbound/egress/errors.ts'
 import { eventually } from '../support/eventually.ts'
 import { egressOf, errorOf, rawServer } from './egress-rig.ts'
 

@@ -1,7 +1,7 @@
 import net from 'node:net'
-import { parseEgressAllow } from '../../src/egress/allow-list.ts'
-import { createEgress, type Egress, type EgressOptions } from '../../src/egress/egress.ts'
-import { addressesOf, targetOf } from '../../src/egress/guard.ts'
+import { parseEgressAllow } from '../../src/outbound/egress/allow-list.ts'
+import { createEgress, type Egress, type EgressOptions } from '../../src/outbound/egress/egress.ts'
+import { addressesOf, targetOf } from '../../src/outbound/egress/guard.ts'
 import { atEnd } from '../support/teardown.ts'
 
 /** A server on loopback that speaks no protocol: it only counts connections. */

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test'
-import { EgressFailed, EgressRefused } from '../../src/egress/errors.ts'
+import { EgressFailed, EgressRefused } from '../../src/outbound/egress/errors.ts'
 import { egressOf, rawServer, refusalOf, startCanary } from './egress-rig.ts'
 
 /**

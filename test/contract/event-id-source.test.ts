@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
+import { createEventIdSource } from '../../src/activity/events/id-index.ts'
 import type { RunRef } from '../../src/base/ids.ts'
-import { createEventIdSource } from '../../src/events/id-index.ts'
 import { freshColumnarDatabase } from '../support/columnar.ts'
 import { runRef } from '../support/events.ts'
 

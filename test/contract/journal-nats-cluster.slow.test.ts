@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import { jetstreamManager } from '@nats-io/jetstream'
 import type { NatsConnection } from '@nats-io/transport-node'
-import type { LogJournal } from '../../src/journal/log/log-journal.ts'
+import type { LogJournal } from '../../src/stores/journal/log/log-journal.ts'
 import { eventually } from '../support/eventually.ts'
 import { JournalLoad, openAgain, Watcher } from '../support/journal-load.ts'
 import { NatsRig } from '../support/journals.ts'

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import type { ContentBlock } from '@modelcontextprotocol/sdk/types.js'
-import type { Caller } from '../../src/keys/schema.ts'
+import type { Caller } from '../../src/tenants/keys/schema.ts'
 import { eventually } from '../support/eventually.ts'
 import { callContext, mcpAgent } from '../support/mcp-agent.ts'
 import { startMcpServer, textResult, tool } from '../support/mcp-server.ts'

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test'
-import { connectNats, natsOptions } from '../../src/journal/nats/connect.ts'
+import { connectNats, natsOptions } from '../../src/stores/journal/nats/connect.ts'
 import { hasNats, NatsServer } from '../support/nats.ts'
 import { freePort } from '../support/service.ts'
 import { atEnd } from '../support/teardown.ts'

@@ -3,8 +3,8 @@ import { existsSync, readFileSync, statSync } from 'node:fs'
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { createLog } from '../../src/base/log.ts'
-import { connectPostgres, isUnavailable, type Sql } from '../../src/postgres/connect.ts'
-import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../src/postgres/embedded.ts'
+import { connectPostgres, isUnavailable, type Sql } from '../../src/stores/postgres/connect.ts'
+import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../src/stores/postgres/embedded.ts'
 import { eventually } from '../support/eventually.ts'
 import { childrenOf, isAlive } from '../support/processes.ts'
 import { temporaryDirectory } from '../support/teardown.ts'
@@ -169,8 +169,8 @@ async function copyOfTemplate(name: string, mode = 0o711): Promise<string> {
 async function spawnHolder(directory: string): Promise<Bun.Subprocess> {
   const root = join(import.meta.dir, '..', '..', 'src')
   const script = `
-    const { startEmbeddedPostgres } = await import(${JSON.stringify(join(root, 'postgres', 'embedded.ts'))})
-    const { connectPostgres } = await import(${JSON.stringify(join(root, 'postgres', 'connect.ts'))})
+    const { startEmbeddedPostgres } = await import(${JSON.stringify(join(root, 'stores', 'postgres', 'embedded.ts'))})
+    const { connectPostgres } = await import(${JSON.stringify(join(root, 'stores', 'postgres', 'connect.ts'))})
     const { createLog } = await import(${JSON.stringify(join(root, 'base', 'log.ts'))})
     const log = createLog('silent')
     const server = await startEmbeddedPostgres({ dataDir: process.argv[1], log })

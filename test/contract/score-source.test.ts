@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
+import { createScoreSource } from '../../src/activity/scores/score-source.ts'
 import type { RunRef } from '../../src/base/ids.ts'
-import { createScoreSource } from '../../src/scores/score-source.ts'
 import { freshColumnarDatabase } from '../support/columnar.ts'
 import { runRef } from '../support/events.ts'
 

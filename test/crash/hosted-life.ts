@@ -1,5 +1,5 @@
 import { expect } from 'bun:test'
-import type { Sql } from '../../src/postgres/connect.ts'
+import type { Sql } from '../../src/stores/postgres/connect.ts'
 import type { Answer, Api } from '../support/api.ts'
 import { eventually } from '../support/eventually.ts'
 import { type Backends, callTurn, type ScriptedAgent, startBackends } from '../support/hosted-rig.ts'

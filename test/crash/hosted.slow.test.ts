@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
 import { createLog } from '../../src/base/log.ts'
-import { connectPostgres, type Sql } from '../../src/postgres/connect.ts'
+import { connectPostgres, type Sql } from '../../src/stores/postgres/connect.ts'
 import { freshColumnarDatabase } from '../support/columnar.ts'
 import { eventually } from '../support/eventually.ts'
 import { freshDatabase } from '../support/postgres.ts'

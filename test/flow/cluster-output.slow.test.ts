@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, test } from 'bun:test'
 import { createLog } from '../../src/base/log.ts'
-import { connectPostgres, type Sql } from '../../src/postgres/connect.ts'
+import { connectPostgres, type Sql } from '../../src/stores/postgres/connect.ts'
 import { createApi } from '../support/api.ts'
 import { ownedEvenly, startCluster, stateOf, type TestCluster } from '../support/cluster.ts'
 import { freshColumnarDatabase } from '../support/columnar.ts'

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test'
-import type { Config } from '../../src/config/config.ts'
+import type { Config } from '../../src/service/config/config.ts'
 import { eventually } from '../support/eventually.ts'
 import { newTenant } from '../support/feeds.ts'
 import { untilStatus } from '../support/hosted.ts'

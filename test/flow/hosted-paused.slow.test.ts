@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import { join } from 'node:path'
 import { createLog } from '../../src/base/log.ts'
-import { connectPostgres, type Sql } from '../../src/postgres/connect.ts'
+import { connectPostgres, type Sql } from '../../src/stores/postgres/connect.ts'
 import { eventually } from '../support/eventually.ts'
 import { untilStatus } from '../support/hosted.ts'
 import { callTurn, type ScriptedAgent, startBackends } from '../support/hosted-rig.ts'

@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import { mintToken } from '../../src/keys/token.ts'
+import { mintToken } from '../../src/tenants/keys/token.ts'
 import { newAgent } from '../support/api.ts'
 import { OPERATOR_TOKEN, spawnService, startTestService } from '../support/service.ts'
 import { atEnd, temporaryDirectory } from '../support/teardown.ts'

@@ -3,7 +3,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync
 import { cp, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { createLog } from '../../src/base/log.ts'
-import { connectPostgres } from '../../src/postgres/connect.ts'
+import { connectPostgres } from '../../src/stores/postgres/connect.ts'
 import { newAgent } from '../support/api.ts'
 import { copyColumnarDatabase, freshColumnarDatabase } from '../support/columnar.ts'
 import { eventually } from '../support/eventually.ts'

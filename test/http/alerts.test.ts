@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
-import { ALERTS_MAX } from '../../src/alerts/store.ts'
-import { ALERT_TEMPLATES } from '../../src/alerts/templates.ts'
+import { ALERTS_MAX } from '../../src/sql/alerts/store.ts'
+import { ALERT_TEMPLATES } from '../../src/sql/alerts/templates.ts'
 import { newAgent } from '../support/api.ts'
 import { eventually } from '../support/eventually.ts'
 import { newTenant } from '../support/feeds.ts'

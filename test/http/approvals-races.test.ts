@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, test } from 'bun:test'
 import { createLog } from '../../src/base/log.ts'
-import { connectPostgres, type Sql } from '../../src/postgres/connect.ts'
+import { connectPostgres, type Sql } from '../../src/stores/postgres/connect.ts'
 import { eventually } from '../support/eventually.ts'
 import { untilStatus } from '../support/hosted.ts'
 import { type Backends, callTurn, eventsOf, startBackends, toolResultsOf } from '../support/hosted-rig.ts'

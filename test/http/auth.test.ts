@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, test } from 'bun:test'
-import { mintToken } from '../../src/keys/token.ts'
+import { mintToken } from '../../src/tenants/keys/token.ts'
 import { type AuthApp, authApp, verdict } from './auth-app.ts'
 
 /** Authentication, and the order of checks on a request (docs/specification.md#order-of-checks). */

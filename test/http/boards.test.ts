@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
-import { BOARD_CHARTS_MAX } from '../../src/analytics/board-schema.ts'
-import { BOARDS_MAX } from '../../src/analytics/board-store.ts'
+import { BOARD_CHARTS_MAX } from '../../src/sql/analytics/board-schema.ts'
+import { BOARDS_MAX } from '../../src/sql/analytics/board-store.ts'
 import { type Answer, type Api, pagesOf } from '../support/api.ts'
 import { newTenant } from '../support/feeds.ts'
 import { freshDatabase } from '../support/postgres.ts'

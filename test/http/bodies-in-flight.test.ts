@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import { connect, type Socket } from 'node:net'
 import { gzipSync } from 'node:zlib'
-import { mintToken } from '../../src/keys/token.ts'
+import { mintToken } from '../../src/tenants/keys/token.ts'
 import { eventually } from '../support/eventually.ts'
 import { converse } from '../support/http-app.ts'
 import { atEnd } from '../support/teardown.ts'

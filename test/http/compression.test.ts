@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
 import { gunzipSync } from 'node:zlib'
-import { preferredEncoding } from '../../src/http/answer.ts'
+import { preferredEncoding } from '../../src/base/http/answer.ts'
 import { startHttpApp } from '../support/http-app.ts'
 
 const app = startHttpApp()

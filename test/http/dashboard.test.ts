@@ -1,7 +1,7 @@
 import { beforeAll, expect, test } from 'bun:test'
+import { createEnvelope } from '../../src/base/http/envelope.ts'
 import { createLog } from '../../src/base/log.ts'
 import { dashboardRoutes } from '../../src/dashboard/routes.ts'
-import { createEnvelope } from '../../src/http/envelope.ts'
 
 /** The dashboard files as served to browsers. `test/browser` tests the page itself. */
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
-import { FailureLimit } from '../../src/http/rate-limit.ts'
-import { mintToken } from '../../src/keys/token.ts'
+import { FailureLimit } from '../../src/base/http/rate-limit.ts'
+import { mintToken } from '../../src/tenants/keys/token.ts'
 import { OPERATOR_TOKEN as SERVICE_TOKEN, startTestService, type TestService } from '../support/service.ts'
 import { type AuthApp, authApp, OPERATOR_TOKEN, verdict } from './auth-app.ts'
 

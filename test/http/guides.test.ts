@@ -1,12 +1,12 @@
 import { expect, test } from 'bun:test'
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
+import { createEnvelope } from '../../src/base/http/envelope.ts'
 import { createLog } from '../../src/base/log.ts'
-import { createEnvelope } from '../../src/http/envelope.ts'
-import { doors } from '../../src/openapi/doors.ts'
-import { guideRoutes } from '../../src/openapi/guide-routes.ts'
-import { guides, guideText, UNSERVED } from '../../src/openapi/guides.ts'
 import { welcome } from '../../src/service/doors.ts'
+import { doors } from '../../src/tenants/openapi/doors.ts'
+import { guideRoutes } from '../../src/tenants/openapi/guide-routes.ts'
+import { guides, guideText, UNSERVED } from '../../src/tenants/openapi/guides.ts'
 import { atEnd } from '../support/teardown.ts'
 
 /** The guides and the ways in, as the running service serves and prints them (docs/specification.md#operations). */

@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, test } from 'bun:test'
-import { mintToken } from '../../src/keys/token.ts'
+import { mintToken } from '../../src/tenants/keys/token.ts'
 import type { Answer, CallOptions } from '../support/api.ts'
 import { freshColumnarDatabase } from '../support/columnar.ts'
 import { eventually } from '../support/eventually.ts'

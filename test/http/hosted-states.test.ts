@@ -1,4 +1,5 @@
 import { beforeAll, expect, test } from 'bun:test'
+import { NEXT as NEXT_STATUSES, RUN_STATUSES } from '../../src/activity/runs/state.ts'
 import { createLog } from '../../src/base/log.ts'
 import {
   CALL_STATUSES,
@@ -8,8 +9,7 @@ import {
   PAUSE_STATUSES,
   STATUSES_OF_PHASE,
 } from '../../src/hosted/run/state.ts'
-import { connectPostgres, type Sql } from '../../src/postgres/connect.ts'
-import { NEXT as NEXT_STATUSES, RUN_STATUSES } from '../../src/runs/state.ts'
+import { connectPostgres, type Sql } from '../../src/stores/postgres/connect.ts'
 import { untilStatus } from '../support/hosted.ts'
 import { callTurn, type HostedRig, startHostedRig } from '../support/hosted-rig.ts'
 

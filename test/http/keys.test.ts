@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, test } from 'bun:test'
-import { isWellFormedKey } from '../../src/keys/token.ts'
+import { isWellFormedKey } from '../../src/tenants/keys/token.ts'
 import { pagesOf } from '../support/api.ts'
 import { type AuthApp, authApp, verdict } from './auth-app.ts'
 

@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, test } from 'bun:test'
-import { remoteClickHouse } from '../../src/clickhouse/backend.ts'
-import { type ColumnarClient, createColumnarClient } from '../../src/clickhouse/client.ts'
+import { remoteClickHouse } from '../../src/stores/clickhouse/backend.ts'
+import { type ColumnarClient, createColumnarClient } from '../../src/stores/clickhouse/client.ts'
 import { runningStatements } from '../support/columnar.ts'
 import { eventually } from '../support/eventually.ts'
 import { newTenant } from '../support/feeds.ts'

@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, test } from 'bun:test'
 import { createLog } from '../../src/base/log.ts'
-import { connectPostgres } from '../../src/postgres/connect.ts'
+import { connectPostgres } from '../../src/stores/postgres/connect.ts'
 import { newTenant } from '../support/feeds.ts'
 import { untilStatus } from '../support/hosted.ts'
 import { callTurn, type HostedRig, type ScriptedAgent, startHostedRig } from '../support/hosted-rig.ts'

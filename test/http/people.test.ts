@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, test } from 'bun:test'
-import type { Role } from '../../src/keys/schema.ts'
+import type { Role } from '../../src/tenants/keys/schema.ts'
 import type { Answer } from '../support/api.ts'
 import { eventually } from '../support/eventually.ts'
 import { LiveSocket, LiveStream, newReporter } from '../support/feeds.ts'

@@ -1,4 +1,4 @@
-import type { RunQuery } from '../../src/analytics/schema.ts'
+import type { RunQuery } from '../../src/sql/analytics/schema.ts'
 
 /** Attacks built from two parts, attacks through parameters, and resource attacks. See also `query-attacks.ts`. */
 

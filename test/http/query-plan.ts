@@ -1,7 +1,7 @@
+import { createPrices } from '../../src/base/conventions/prices.ts'
 import type { Random } from '../../src/cli/demo/random.ts'
 import type { JsonObject } from '../../src/client/json.ts'
 import type { Level, RunOptions } from '../../src/client/run.ts'
-import { createPrices } from '../../src/conventions/prices.ts'
 
 /** A kind of agent. */
 export interface Profile {

@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, test } from 'bun:test'
-import type { ExampleQuery } from '../../src/analytics/examples.ts'
+import type { ExampleQuery } from '../../src/sql/analytics/examples.ts'
 import { newReporter, newTenant } from '../support/feeds.ts'
 import { seededRandom } from '../support/random.ts'
 import { type Demo, QUERY_SECONDS, type ReportedEvent, type ReportedRun, reportDemo } from './query-demo.ts'

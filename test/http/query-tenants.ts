@@ -1,7 +1,7 @@
 import { encodeJson } from '../../src/base/raw-json.ts'
-import type { ColumnarClient } from '../../src/clickhouse/client.ts'
-import type { Caller } from '../../src/keys/schema.ts'
-import type { Partitions } from '../../src/partitions/partition.ts'
+import type { ColumnarClient } from '../../src/stores/clickhouse/client.ts'
+import type { Caller } from '../../src/tenants/keys/schema.ts'
+import type { Partitions } from '../../src/tenants/partitions/partition.ts'
 import { partitionWith } from '../support/partitions.ts'
 
 /** Two tenants in one database, with their rows next to each other. */

@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, test } from 'bun:test'
-import { remoteClickHouse } from '../../src/clickhouse/backend.ts'
-import { createColumnarClient } from '../../src/clickhouse/client.ts'
+import { remoteClickHouse } from '../../src/stores/clickhouse/backend.ts'
+import { createColumnarClient } from '../../src/stores/clickhouse/client.ts'
 import { eventually } from '../support/eventually.ts'
 import { LiveStream, newReporter, newTenant, type Reporter, type Tenant } from '../support/feeds.ts'
 import { newHostedAgent, untilStatus } from '../support/hosted.ts'

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test'
-import { SAVED_QUERIES_MAX } from '../../src/analytics/saved-store.ts'
+import { SAVED_QUERIES_MAX } from '../../src/sql/analytics/saved-store.ts'
 import { type Answer, type Api, pagesOf } from '../support/api.ts'
 import { eventually } from '../support/eventually.ts'
 import { newReporter, newTenant } from '../support/feeds.ts'

@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, test } from 'bun:test'
-import type { ScoreRecord } from '../../src/scores/schema.ts'
+import type { ScoreRecord } from '../../src/activity/scores/schema.ts'
 import { newReporter, newTenant, type Reporter, type Tenant } from '../support/feeds.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { verdict } from './auth-app.ts'

@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, test } from 'bun:test'
-import { EXAMPLES } from '../../src/analytics/examples.ts'
-import type { ScoreRecord } from '../../src/scores/schema.ts'
+import type { ScoreRecord } from '../../src/activity/scores/schema.ts'
+import { EXAMPLES } from '../../src/sql/analytics/examples.ts'
 import { eventually } from '../support/eventually.ts'
 import { LiveStream, newReporter, newTenant, type Reporter } from '../support/feeds.ts'
 import { startTestService, type TestService } from '../support/service.ts'

@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, test } from 'bun:test'
 import { createLog } from '../../src/base/log.ts'
-import { connectPostgres } from '../../src/postgres/connect.ts'
+import { connectPostgres } from '../../src/stores/postgres/connect.ts'
 import { newAgent, pagesOf } from '../support/api.ts'
 import { eventually } from '../support/eventually.ts'
 import { LiveStream, newTenant } from '../support/feeds.ts'

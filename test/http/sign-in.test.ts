@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import { createServer } from 'node:http'
-import { SIGN_IN_COOKIES } from '../../src/http/bearer.ts'
+import { SIGN_IN_COOKIES } from '../../src/base/http/bearer.ts'
 import { startOpenIdProvider } from '../support/openid-provider.ts'
 import { ADA, BOB, EVE, startPeople } from '../support/people.ts'
 import { startTestService } from '../support/service.ts'

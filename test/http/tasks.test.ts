@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, test } from 'bun:test'
-import { TASK_STATUSES } from '../../src/tasks/state.ts'
+import { TASK_STATUSES } from '../../src/activity/tasks/state.ts'
 import { pagesOf } from '../support/api.ts'
 import { verdict } from './auth-app.ts'
 import { type RunsApp, runsApp } from './runs-app.ts'

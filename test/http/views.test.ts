@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { RUN_VIEWS_MAX } from '../../src/runs/view-store.ts'
+import { RUN_VIEWS_MAX } from '../../src/activity/runs/view-store.ts'
 import { type Api, pagesOf } from '../support/api.ts'
 import { newReporter, newTenant } from '../support/feeds.ts'
 import { inParallel } from '../support/in-parallel.ts'

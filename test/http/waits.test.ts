@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, test } from 'bun:test'
-import { EXAMPLES } from '../../src/analytics/examples.ts'
+import { EXAMPLES } from '../../src/sql/analytics/examples.ts'
 import { eventually } from '../support/eventually.ts'
 import { LiveStream } from '../support/feeds.ts'
 import { untilStatus } from '../support/hosted.ts'

@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, test } from 'bun:test'
-import type { Sql } from '../../src/postgres/connect.ts'
+import type { Sql } from '../../src/stores/postgres/connect.ts'
 import { eventually } from '../support/eventually.ts'
 import { newReporter, newTenant, type Reporter, type Tenant } from '../support/feeds.ts'
 import { freshDatabase } from '../support/postgres.ts'

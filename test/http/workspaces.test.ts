@@ -1,8 +1,8 @@
 import { beforeAll, describe, expect, test } from 'bun:test'
 import { systemClock } from '../../src/base/clock.ts'
 import { mint } from '../../src/base/ids.ts'
-import { hashKey, isWellFormedKey, mintToken } from '../../src/keys/token.ts'
-import { bootstrapWorkspace } from '../../src/workspaces/bootstrap.ts'
+import { hashKey, isWellFormedKey, mintToken } from '../../src/tenants/keys/token.ts'
+import { bootstrapWorkspace } from '../../src/tenants/workspaces/bootstrap.ts'
 import { freshDatabase } from '../support/postgres.ts'
 import { type AuthApp, authApp, EVENT_RETENTION_DAYS, OPERATOR_TOKEN, verdict } from './auth-app.ts'
 

@@ -1,5 +1,5 @@
 import { createLog } from '../../src/base/log.ts'
-import { startEmbeddedPostgres } from '../../src/postgres/embedded.ts'
+import { startEmbeddedPostgres } from '../../src/stores/postgres/embedded.ts'
 import { ownedEvenly, startCluster, stateOf, type TestCluster } from '../support/cluster.ts'
 import { eventually } from '../support/eventually.ts'
 import { childrenOf } from '../support/processes.ts'

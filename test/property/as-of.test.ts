@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
-import { Analytics } from '../../src/analytics/analytics.ts'
-import type { ColumnarClient } from '../../src/clickhouse/client.ts'
+import { Analytics } from '../../src/sql/analytics/analytics.ts'
+import type { ColumnarClient } from '../../src/stores/clickhouse/client.ts'
 import { loadedThrough } from '../http/query-tenants.ts'
 import { freshColumnarDatabase } from '../support/columnar.ts'
 import { type Random, seededRandom } from '../support/random.ts'

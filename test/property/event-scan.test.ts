@@ -1,11 +1,11 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
+import { EventScan } from '../../src/activity/events/scan.ts'
+import { ScanPool } from '../../src/activity/events/scan-pool.ts'
 import { ApiError } from '../../src/base/errors.ts'
-import { uuidFromWords } from '../../src/clickhouse/bytes.ts'
-import { EventScan } from '../../src/events/scan.ts'
-import { ScanPool } from '../../src/events/scan-pool.ts'
-import { EventBlock } from '../../src/journal/blocks/event-block.ts'
-import { LEVELS } from '../../src/journal/levels.ts'
+import { uuidFromWords } from '../../src/stores/clickhouse/bytes.ts'
+import { EventBlock } from '../../src/stores/journal/blocks/event-block.ts'
+import { LEVELS } from '../../src/stores/journal/levels.ts'
 import { LIMITS, runRef } from '../support/events.ts'
 
 const SEED = Number(process.env.SEED ?? Date.now() % 2 ** 31)

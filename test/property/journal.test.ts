@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import fs from 'node:fs'
 import { join } from 'node:path'
-import { segmentNames } from '../../src/journal/local/segment-files.ts'
+import { segmentNames } from '../../src/stores/journal/local/segment-files.ts'
 import { corruptJournals } from '../support/journal-corruption.ts'
 import { appendMarks, marksAfter, openLocal } from '../support/journals.ts'
 import { hasNats } from '../support/nats.ts'

@@ -1,7 +1,7 @@
 import { beforeAll, expect, test } from 'bun:test'
-import { type CheckedQuery, createGuard, type SqlGuard } from '../../src/analytics/guard.ts'
-import { scopeDatabase, scopedStatement } from '../../src/analytics/views.ts'
-import type { ColumnarClient } from '../../src/clickhouse/client.ts'
+import { type CheckedQuery, createGuard, type SqlGuard } from '../../src/sql/analytics/guard.ts'
+import { scopeDatabase, scopedStatement } from '../../src/sql/analytics/views.ts'
+import type { ColumnarClient } from '../../src/stores/clickhouse/client.ts'
 import { freshColumnarDatabase } from '../support/columnar.ts'
 import { seededRandom } from '../support/random.ts'
 

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { ApiError } from '../../src/base/errors.ts'
+import { parseJson } from '../../src/base/http/json-reader.ts'
 import { encodeJson, RawJson } from '../../src/base/raw-json.ts'
-import { parseJson } from '../../src/http/json-reader.ts'
 
 const SEED = Number(process.env.SEED ?? Date.now() % 2 ** 31)
 const RUNS = { seed: SEED, numRuns: 2_000 }

@@ -1,4 +1,4 @@
-import { encodeCursor, parseCursor } from '../../src/journal/cursor.ts'
+import { encodeCursor, parseCursor } from '../../src/stores/journal/cursor.ts'
 import type { Random } from '../support/random.ts'
 import { openEventStream, openWebSocket, type RawFeed, type RawWebSocket } from '../support/raw-feeds.ts'
 import { type Fact, shows, type Wanted } from './live-model.ts'

@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { JsonSyntaxError, skipString, skipValue } from '../../src/http/json-scan.ts'
-import { createSimdMemory } from '../../src/http/simd-text.ts'
+import { JsonSyntaxError, skipString, skipValue } from '../../src/base/http/json-scan.ts'
+import { createSimdMemory } from '../../src/base/http/simd-text.ts'
 
 const SEED = Number(process.env.SEED ?? Date.now() % 2 ** 31)
 /** The smallest module with an instruction of SIMD: a function that returns `i8x16.popcnt(i8x16.splat(0))`. */

@@ -1,7 +1,7 @@
 import { beforeAll, expect, test } from 'bun:test'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { createColumnarClient } from '../../src/clickhouse/client.ts'
+import type { createColumnarClient } from '../../src/stores/clickhouse/client.ts'
 import { freshColumnarDatabase } from '../support/columnar.ts'
 import { inParallel } from '../support/in-parallel.ts'
 import { seededRandom } from '../support/random.ts'

@@ -2,7 +2,7 @@ import { expect, test } from 'bun:test'
 import { createPublicKey, verify } from 'node:crypto'
 import OpenAI from 'openai'
 import { Webhook } from 'standardwebhooks'
-import { headersFor, newSecret, ROTATION_MS } from '../../src/webhooks/signature.ts'
+import { headersFor, newSecret, ROTATION_MS } from '../../src/feeds/webhooks/signature.ts'
 import { seededRandom } from '../support/random.ts'
 
 /** What we sign, the libraries of receivers accept: `standardwebhooks`, and the client of OpenAI. */

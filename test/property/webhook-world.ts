@@ -1,13 +1,13 @@
 import { createLog } from '../../src/base/log.ts'
-import type { Activity } from '../../src/live/activity.ts'
-import type { Subscription } from '../../src/live/channel.ts'
-import { type Outlet, packetsOf } from '../../src/live/packet.ts'
-import type { Outcome } from '../../src/webhooks/delivery/attempt.ts'
-import { Endpoint } from '../../src/webhooks/delivery/endpoint.ts'
-import type { Intake } from '../../src/webhooks/delivery/intake.ts'
-import type { RetryRow, Settlement } from '../../src/webhooks/delivery/settlement.ts'
-import { Slots } from '../../src/webhooks/delivery/slots.ts'
-import type { Message } from '../../src/webhooks/message.ts'
+import type { Activity } from '../../src/feeds/live/activity.ts'
+import type { Subscription } from '../../src/feeds/live/channel.ts'
+import { type Outlet, packetsOf } from '../../src/feeds/live/packet.ts'
+import type { Outcome } from '../../src/feeds/webhooks/delivery/attempt.ts'
+import { Endpoint } from '../../src/feeds/webhooks/delivery/endpoint.ts'
+import type { Intake } from '../../src/feeds/webhooks/delivery/intake.ts'
+import type { RetryRow, Settlement } from '../../src/feeds/webhooks/delivery/settlement.ts'
+import { Slots } from '../../src/feeds/webhooks/delivery/slots.ts'
+import type { Message } from '../../src/feeds/webhooks/message.ts'
 
 /** A step of the simulation. Numbers choose among what is possible. */
 export type Step =

@@ -9,10 +9,10 @@ interface Edit {
 }
 
 const SRC = join(import.meta.dir, '..', '..', 'src')
-const LOG = 'journal/nats/log.ts'
-const STORAGE = 'journal/nats/storage.ts'
-const PUBLISHER = 'journal/nats/publisher.ts'
-const SINK = 'sink/sink.ts'
+const LOG = 'stores/journal/nats/log.ts'
+const STORAGE = 'stores/journal/nats/storage.ts'
+const PUBLISHER = 'stores/journal/nats/publisher.ts'
+const SINK = 'stores/sink/sink.ts'
 
 /** Bugs that the simulation must find. It found the first three in the code, each of which lost acknowledged rows. */
 export const PLANTED: Readonly<Record<string, readonly Edit[]>> = {
@@ -23,14 +23,14 @@ export const PLANTED: Readonly<Record<string, readonly Edit[]>> = {
   'empty-read-is-a-gap': [
     { path: LOG, text: 'if (frames.length > 0) break\n', becomes: 'break\n' },
     {
-      path: 'journal/journal.ts',
+      path: 'stores/journal/journal.ts',
       text: 'if (afterSeq >= endSeq) return afterSeq',
       becomes: 'return Math.max(afterSeq, endSeq)',
     },
   ],
   'end-search-jumps': [
     {
-      path: 'journal/nats/log-end.ts',
+      path: 'stores/journal/nats/log-end.ts',
       text: '    at--\n  }',
       becomes: '    at = Math.min(at, head.groupSeq) - 1\n  }',
     },
@@ -54,27 +54,27 @@ export const PLANTED: Readonly<Record<string, readonly Edit[]>> = {
   ],
   'no-state-message': [
     {
-      path: 'journal/nats/journal.ts',
+      path: 'stores/journal/nats/journal.ts',
       text: 'await storage.publishState({ foundSeq: intactSeq, endSeq, loadedSeq: 0 })\n',
       becomes: '\n',
     },
   ],
   'answered-before-written': [
     {
-      path: 'journal/log/group-commit.ts',
+      path: 'stores/journal/log/group-commit.ts',
       text: 'await storage.write(commit, receivedAt)\n',
       becomes: 'void storage.write(commit, receivedAt).catch(() => {})\n',
     },
   ],
   'refused-rows-stay': [
     {
-      path: 'journal/log/group-commit.ts',
+      path: 'stores/journal/log/group-commit.ts',
       text: '} finally {\n      this.clear()',
       becomes: '} finally {\n      if (Date.now() % 50 !== 0) this.clear()',
     },
   ],
   'end-not-searched-back': [
-    { path: 'journal/nats/log-end.ts', text: ' || head.part === head.parts - 1\n', becomes: '\n' },
+    { path: 'stores/journal/nats/log-end.ts', text: ' || head.part === head.parts - 1\n', becomes: '\n' },
   ],
 }
 

@@ -1,6 +1,6 @@
-import { NativeBlock } from '../../src/clickhouse/native-reader.ts'
-import type { SinkPosition, SinkPositionStore } from '../../src/sink/position.ts'
-import type { SinkOptions } from '../../src/sink/sink.ts'
+import { NativeBlock } from '../../src/stores/clickhouse/native-reader.ts'
+import type { SinkPosition, SinkPositionStore } from '../../src/stores/sink/position.ts'
+import type { SinkOptions } from '../../src/stores/sink/sink.ts'
 
 /** What may go wrong at a store, and how long it takes. */
 export interface StoreFaults {

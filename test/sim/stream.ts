@@ -1,6 +1,6 @@
 import { JetStreamApiError } from '@nats-io/jetstream'
-import type { MessageHead, StreamMessage } from '../../src/journal/nats/message.ts'
-import { BehindError, type Outgoing, type Stream } from '../../src/journal/nats/stream.ts'
+import type { MessageHead, StreamMessage } from '../../src/stores/journal/nats/message.ts'
+import { BehindError, type Outgoing, type Stream } from '../../src/stores/journal/nats/stream.ts'
 
 const WRONG_LAST_SEQUENCE = 10071
 const INSUFFICIENT_RESOURCES = 10023

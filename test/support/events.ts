@@ -1,7 +1,7 @@
+import { EventScan } from '../../src/activity/events/scan.ts'
 import type { RunRef } from '../../src/base/ids.ts'
-import { parseConfig } from '../../src/config/config.ts'
-import { EventScan } from '../../src/events/scan.ts'
-import type { EventBatch } from '../../src/journal/rows.ts'
+import { parseConfig } from '../../src/service/config/config.ts'
+import type { EventBatch } from '../../src/stores/journal/rows.ts'
 
 /** The default limits, for code that is tested below the HTTP layer. */
 export const { limits: LIMITS } = parseConfig({}, '/')

@@ -1,5 +1,5 @@
-import { uuidFromWords } from '../../src/clickhouse/bytes.ts'
-import { type FrameSeal, frameBytes, NO_CHECK, writeFrame } from '../../src/journal/log/frame.ts'
+import { uuidFromWords } from '../../src/stores/clickhouse/bytes.ts'
+import { type FrameSeal, frameBytes, NO_CHECK, writeFrame } from '../../src/stores/journal/log/frame.ts'
 import { runRef } from './events.ts'
 
 /** A frame written by an attacker, whose seal has another key. */

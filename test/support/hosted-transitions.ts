@@ -1,6 +1,6 @@
 import { createLog } from '../../src/base/log.ts'
 import { NEXT_CALL_STATUSES, NEXT_PAUSE_STATUSES, NEXT_PHASES } from '../../src/hosted/run/state.ts'
-import { connectPostgres } from '../../src/postgres/connect.ts'
+import { connectPostgres } from '../../src/stores/postgres/connect.ts'
 
 const MACHINES: readonly { table: string; column: string; next: Record<string, readonly string[]> }[] = [
   { table: 'hosted_runs', column: 'phase', next: NEXT_PHASES },

@@ -10,12 +10,16 @@ import {
   lastSeqOf,
   newEpoch,
   withEpoch,
-} from '../../src/journal/journal.ts'
-import { type LocalJournal, type LocalJournalOptions, openLocalJournal } from '../../src/journal/local/journal.ts'
-import type { LogJournal } from '../../src/journal/log/log-journal.ts'
-import { type NatsJournalOptions, openNatsJournal } from '../../src/journal/nats/journal.ts'
-import { type NatsReader, type NatsReaderOptions, openNatsReader } from '../../src/journal/nats/reader.ts'
-import type { FoundJournal, StartDecision } from '../../src/journal/start.ts'
+} from '../../src/stores/journal/journal.ts'
+import {
+  type LocalJournal,
+  type LocalJournalOptions,
+  openLocalJournal,
+} from '../../src/stores/journal/local/journal.ts'
+import type { LogJournal } from '../../src/stores/journal/log/log-journal.ts'
+import { type NatsJournalOptions, openNatsJournal } from '../../src/stores/journal/nats/journal.ts'
+import { type NatsReader, type NatsReaderOptions, openNatsReader } from '../../src/stores/journal/nats/reader.ts'
+import type { FoundJournal, StartDecision } from '../../src/stores/journal/start.ts'
 import type { Closable } from './closed-after-each.ts'
 import { batchOf, runRef } from './events.ts'
 import { hasNats, natsConnection, natsServer } from './nats.ts'

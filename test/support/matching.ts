@@ -1,9 +1,9 @@
-import type { Frame } from '../../src/journal/journal.ts'
-import type { Activity } from '../../src/live/activity.ts'
-import { Channels } from '../../src/live/channel.ts'
-import { TimeSlice } from '../../src/live/fair-share.ts'
-import type { Filter } from '../../src/live/filter.ts'
-import { Matching } from '../../src/live/matching.ts'
+import type { Activity } from '../../src/feeds/live/activity.ts'
+import { Channels } from '../../src/feeds/live/channel.ts'
+import { TimeSlice } from '../../src/feeds/live/fair-share.ts'
+import type { Filter } from '../../src/feeds/live/filter.ts'
+import { Matching } from '../../src/feeds/live/matching.ts'
+import type { Frame } from '../../src/stores/journal/journal.ts'
 
 export interface MatchQuery {
   readonly epoch: string

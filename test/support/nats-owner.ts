@@ -1,7 +1,7 @@
 /** A process that owns a stream and appends to it until it loses it. Tests stop and continue it. */
 import { systemClock } from '../../src/base/clock.ts'
 import { createLog } from '../../src/base/log.ts'
-import { openNatsJournal } from '../../src/journal/nats/journal.ts'
+import { openNatsJournal } from '../../src/stores/journal/nats/journal.ts'
 import { appendMarks } from './journals.ts'
 import { natsConnection } from './nats.ts'
 

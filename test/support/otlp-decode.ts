@@ -1,7 +1,7 @@
-import { parseConfig } from '../../src/config/config.ts'
-import type { Steps } from '../../src/http/shared-slice.ts'
-import type { OpenedExport } from '../../src/otlp/outline.ts'
-import { type DecodeLimits, decodeLimits } from '../../src/otlp/telemetry.ts'
+import type { Steps } from '../../src/base/http/shared-slice.ts'
+import type { OpenedExport } from '../../src/doors/otlp/outline.ts'
+import { type DecodeLimits, decodeLimits } from '../../src/doors/otlp/telemetry.ts'
+import { parseConfig } from '../../src/service/config/config.ts'
 
 /** The limits of a service with the default settings. */
 export const DECODE_LIMITS: DecodeLimits = decodeLimits(parseConfig({}, '/').limits)

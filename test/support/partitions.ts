@@ -1,5 +1,5 @@
-import { type OwnedPartition, onePartition, type Partitions } from '../../src/partitions/partition.ts'
-import type { LoadProgress } from '../../src/sink/sink.ts'
+import type { LoadProgress } from '../../src/stores/sink/sink.ts'
+import { type OwnedPartition, onePartition, type Partitions } from '../../src/tenants/partitions/partition.ts'
 
 /** One partition that has only the parts that a test needs. */
 export function partitionWith(

@@ -1,5 +1,5 @@
 import { createLog } from '../../src/base/log.ts'
-import { connectPostgres, type Sql } from '../../src/postgres/connect.ts'
+import { connectPostgres, type Sql } from '../../src/stores/postgres/connect.ts'
 import { newDatabaseName, SHARED_POSTGRES, startPostgresTemplate } from './stores.ts'
 import { atEnd, shared } from './teardown.ts'
 

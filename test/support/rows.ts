@@ -1,5 +1,5 @@
 import { NIL_UUID, type RunRef } from '../../src/base/ids.ts'
-import type { DeliveryRow, RunRow, SystemEventRow, TaskRow } from '../../src/journal/rows.ts'
+import type { DeliveryRow, RunRow, SystemEventRow, TaskRow } from '../../src/stores/journal/rows.ts'
 
 /** A change of a run, as the outbox relays it to the journal. */
 export function runRow({ workspaceId, agentId, runId }: RunRef, fields: Partial<RunRow> = {}): RunRow {

@@ -1,11 +1,11 @@
+import { RunDirectory } from '../../src/activity/runs/directory.ts'
+import { RunStore } from '../../src/activity/runs/store.ts'
+import { TaskStore } from '../../src/activity/tasks/store.ts'
 import { RawJson } from '../../src/base/raw-json.ts'
-import type { Journal } from '../../src/journal/journal.ts'
-import type { RunRow, TaskRow } from '../../src/journal/rows.ts'
-import type { Caller } from '../../src/keys/schema.ts'
-import type { Sql } from '../../src/postgres/connect.ts'
-import { RunDirectory } from '../../src/runs/directory.ts'
-import { RunStore } from '../../src/runs/store.ts'
-import { TaskStore } from '../../src/tasks/store.ts'
+import type { Journal } from '../../src/stores/journal/journal.ts'
+import type { RunRow, TaskRow } from '../../src/stores/journal/rows.ts'
+import type { Sql } from '../../src/stores/postgres/connect.ts'
+import type { Caller } from '../../src/tenants/keys/schema.ts'
 import { LIMITS } from './events.ts'
 
 /** A workspace with one external agent, and the caller of its key. */

@@ -1,7 +1,7 @@
+import { columnsOf } from '../../src/activity/scores/columns.ts'
+import type { NewScore } from '../../src/activity/scores/schema.ts'
 import { NIL_UUID, type RunRef } from '../../src/base/ids.ts'
-import type { ScoreBatch } from '../../src/journal/rows.ts'
-import { columnsOf } from '../../src/scores/columns.ts'
-import type { NewScore } from '../../src/scores/schema.ts'
+import type { ScoreBatch } from '../../src/stores/journal/rows.ts'
 
 /** Scores of a run for the journal; without content hashes. */
 export function scoreBatch(run: RunRef, scores: readonly Partial<NewScore>[]): ScoreBatch {

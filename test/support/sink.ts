@@ -1,5 +1,5 @@
-import { SinkPositionFile } from '../../src/sink/position.ts'
-import { Sink, type SinkOptions } from '../../src/sink/sink.ts'
+import { SinkPositionFile } from '../../src/stores/sink/position.ts'
+import { Sink, type SinkOptions } from '../../src/stores/sink/sink.ts'
 
 /** Starts a sink whose position is in a file in `dir`. */
 export async function startSink({

@@ -1,5 +1,5 @@
 import { expect } from 'bun:test'
-import { type Frame, lastSeqOf } from '../../src/journal/journal.ts'
+import { type Frame, lastSeqOf } from '../../src/stores/journal/journal.ts'
 import { runRef } from './events.ts'
 import { appendMarks, framesAfter, gapsOf, NatsRig, textOf } from './journals.ts'
 import { natsConnection, natsServer } from './nats.ts'

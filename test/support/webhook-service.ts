@@ -1,7 +1,7 @@
 /** The service, with short delays between the attempts of a delivery. Its variables are those of `main.ts`. */
 import { createLog } from '../../src/base/log.ts'
 import { createProgress } from '../../src/base/progress.ts'
-import { parseConfig } from '../../src/config/config.ts'
+import { parseConfig } from '../../src/service/config/config.ts'
 import { startService } from '../../src/service/service.ts'
 
 const config = parseConfig(process.env)

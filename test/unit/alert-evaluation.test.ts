@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { evaluate } from '../../src/alerts/evaluation.ts'
+import { evaluate } from '../../src/sql/alerts/evaluation.ts'
 
 /** What events show of the rows of an alert's query (docs/specification.md#alerts). */
 

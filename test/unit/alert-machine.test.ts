@@ -11,8 +11,8 @@ import {
   SERIES_MAX,
   type States,
   type Transition,
-} from '../../src/alerts/machine.ts'
-import { fromStored, NO_STATES, toStored } from '../../src/alerts/states.ts'
+} from '../../src/sql/alerts/machine.ts'
+import { fromStored, NO_STATES, toStored } from '../../src/sql/alerts/states.ts'
 
 /** The states of an alert's series (docs/specification.md#alerts). */
 

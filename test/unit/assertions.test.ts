@@ -1,10 +1,10 @@
 import { expect, test } from 'bun:test'
 import { createLog } from '../../src/base/log.ts'
 import { Loops } from '../../src/base/loops.ts'
-import { PendingRows } from '../../src/journal/log/group-commit.ts'
-import { PagePool } from '../../src/journal/log/pages.ts'
-import { createBatcher } from '../../src/postgres/batcher.ts'
-import { Sink } from '../../src/sink/sink.ts'
+import { PendingRows } from '../../src/stores/journal/log/group-commit.ts'
+import { PagePool } from '../../src/stores/journal/log/pages.ts'
+import { createBatcher } from '../../src/stores/postgres/batcher.ts'
+import { Sink } from '../../src/stores/sink/sink.ts'
 import { eventually } from '../support/eventually.ts'
 
 /** What no caller can cause: each check stops the damage, and none of them is silent. */

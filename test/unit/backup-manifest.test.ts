@@ -5,7 +5,7 @@ import { dirname, join } from 'node:path'
 import { createLog } from '../../src/base/log.ts'
 import { createReport } from '../../src/cli/backup/report.ts'
 import { restoreBackup } from '../../src/cli/backup/restore.ts'
-import { Identity } from '../../src/journal/local/identity.ts'
+import { Identity } from '../../src/stores/journal/local/identity.ts'
 import { temporaryDirectory } from '../support/teardown.ts'
 
 /** What `restore` refuses before it opens a store. `test/flow/backup.test.ts` restores real backups. */

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test'
-import { type BatcherLimits, createBatcher } from '../../src/postgres/batcher.ts'
+import { type BatcherLimits, createBatcher } from '../../src/stores/postgres/batcher.ts'
 import { eventually } from '../support/eventually.ts'
 import { seededRandom } from '../support/random.ts'
 

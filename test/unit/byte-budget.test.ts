@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
 import { setImmediate as nextIteration } from 'node:timers/promises'
-import { ByteBudget } from '../../src/langfuse/byte-budget.ts'
+import { ByteBudget } from '../../src/doors/langfuse/byte-budget.ts'
 
 test('no workspace has more than half, those that wait take turns, and what is larger than a share gets all of it', async () => {
   const budget = new ByteBudget(100)

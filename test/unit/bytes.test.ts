@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { Bytes, putUuid, uuidFromWords } from '../../src/clickhouse/bytes.ts'
+import { Bytes, putUuid, uuidFromWords } from '../../src/stores/clickhouse/bytes.ts'
 
 test('a String has its length in bytes before it, also where that takes more room than the number of units', () => {
   for (const unit of ['a', 'é', 'aé', '漢', '😀', '\ud800']) {

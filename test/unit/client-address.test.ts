@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { clientAddress, parseProxyRanges } from '../../src/http/client-address.ts'
+import { clientAddress, parseProxyRanges } from '../../src/base/http/client-address.ts'
 
 test.each([
   ['10.0.0.1', null, '', '10.0.0.1'],

@@ -1,8 +1,8 @@
 import { afterEach, expect, setSystemTime, test } from 'bun:test'
-import { Penalties } from '../../src/analytics/caps.ts'
 import { SteadyClock } from '../../src/base/clock.ts'
-import { FailureLimit, RateLimiter } from '../../src/http/rate-limit.ts'
+import { FailureLimit, RateLimiter } from '../../src/base/http/rate-limit.ts'
 import { clockHealth } from '../../src/service/ops/clock-watch.ts'
+import { Penalties } from '../../src/sql/analytics/caps.ts'
 import { waitOf } from '../support/failures.ts'
 
 /** Limits last as long as they say, also when the system clock is set. */

@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
-import { columnarHealth } from '../../src/analytics/health.ts'
-import type { ColumnarClient } from '../../src/clickhouse/client.ts'
+import { columnarHealth } from '../../src/sql/analytics/health.ts'
+import type { ColumnarClient } from '../../src/stores/clickhouse/client.ts'
 
 /** The ClickHouse checks of `/readyz`. */
 

@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'bun:test'
 import { join } from 'node:path'
-import { DEFAULT_QUERY_CAPS } from '../../src/analytics/query-caps.ts'
-import { parseConfig } from '../../src/config/config.ts'
-import { ConfigError } from '../../src/config/reader.ts'
-import { mintToken } from '../../src/keys/token.ts'
+import { parseConfig } from '../../src/service/config/config.ts'
+import { ConfigError } from '../../src/service/config/reader.ts'
+import { DEFAULT_QUERY_CAPS } from '../../src/sql/analytics/query-caps.ts'
+import { mintToken } from '../../src/tenants/keys/token.ts'
 
 function problemsOf(env: Record<string, string>): readonly string[] {
   try {

@@ -9,7 +9,7 @@ import { hrefOfCell } from '../../src/dashboard/page/sql/cell-links.ts'
 import { verifyCode } from '../../src/dashboard/page/webhooks/verify-code.ts'
 import { bodyOf, draftOf, filterOf } from '../../src/dashboard/page/webhooks/webhook-draft.ts'
 import { sentBy } from '../../src/dashboard/page/webhooks/webhook-list.tsx'
-import { headersFor, newSecret } from '../../src/webhooks/signature.ts'
+import { headersFor, newSecret } from '../../src/feeds/webhooks/signature.ts'
 
 /** The parts of the dashboard's webhooks and alerts that need no browser. */
 

@@ -1,8 +1,8 @@
 import { describe, expect, spyOn, test } from 'bun:test'
 import { dns } from 'bun'
-import { readAddress, type Scope, scopeOf } from '../../src/egress/addresses.ts'
-import { parseEgressAllow } from '../../src/egress/allow-list.ts'
-import { addressesOf, targetOf } from '../../src/egress/guard.ts'
+import { readAddress, type Scope, scopeOf } from '../../src/outbound/egress/addresses.ts'
+import { parseEgressAllow } from '../../src/outbound/egress/allow-list.ts'
+import { addressesOf, targetOf } from '../../src/outbound/egress/guard.ts'
 
 /** Address classification, and parsing of `EGRESS_ALLOW` (docs/specification.md#egress). Nothing here touches the network. */
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
-import { createLanes } from '../../src/clickhouse/engine/lanes.ts'
-import { Statements } from '../../src/clickhouse/engine/statements.ts'
+import { createLanes } from '../../src/stores/clickhouse/engine/lanes.ts'
+import { Statements } from '../../src/stores/clickhouse/engine/statements.ts'
 
 /** Queueing and fairness in the embedded engine. */
 

@@ -1,6 +1,6 @@
 import { afterAll, expect, test } from 'bun:test'
 import { connect, type Socket } from 'bun'
-import { BoundedEventStream, eventStreamResponse } from '../../src/http/event-stream.ts'
+import { BoundedEventStream, eventStreamResponse } from '../../src/base/http/event-stream.ts'
 import { eventually } from '../support/eventually.ts'
 import { seededRandom } from '../support/random.ts'
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
-import { ALERT_TEMPLATES } from '../../src/alerts/templates.ts'
-import { withFixedTime } from '../../src/analytics/fixed-time.ts'
+import { ALERT_TEMPLATES } from '../../src/sql/alerts/templates.ts'
+import { withFixedTime } from '../../src/sql/analytics/fixed-time.ts'
 
 /** The clock of a query that is evaluated as of a time. Queries are in the engine's normal form. */
 

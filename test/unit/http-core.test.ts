@@ -1,12 +1,12 @@
 import { describe, expect, test } from 'bun:test'
 import { t } from 'elysia'
 import { ApiError } from '../../src/base/errors.ts'
-import { allowedMethods } from '../../src/http/allowed-methods.ts'
-import { cursorCodec, pageOf } from '../../src/http/page.ts'
-import { requestIdOf } from '../../src/http/request-id.ts'
-import { textProblem, Uuid } from '../../src/http/schema.ts'
-import { open, seal } from '../../src/idempotency/seal.ts'
-import { seededMint } from '../../src/idempotency/seeded-mint.ts'
+import { allowedMethods } from '../../src/base/http/allowed-methods.ts'
+import { cursorCodec, pageOf } from '../../src/base/http/page.ts'
+import { requestIdOf } from '../../src/base/http/request-id.ts'
+import { textProblem, Uuid } from '../../src/base/http/schema.ts'
+import { open, seal } from '../../src/stores/idempotency/seal.ts'
+import { seededMint } from '../../src/stores/idempotency/seeded-mint.ts'
 
 describe('page cursors', () => {
   const codec = cursorCodec(t.Tuple([t.Integer(), Uuid]))

@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { type Budget, RateLimiter, type RateLimits } from '../../src/http/rate-limit.ts'
+import { type Budget, RateLimiter, type RateLimits } from '../../src/base/http/rate-limit.ts'
 import { waitOf } from '../support/failures.ts'
 import { seededRandom } from '../support/random.ts'
 

@@ -1,8 +1,8 @@
 import { expect, test } from 'bun:test'
+import { EventIdIndex, type EventIdSource } from '../../src/activity/events/id-index.ts'
+import { IdSet } from '../../src/activity/events/id-set.ts'
 import type { RunRef } from '../../src/base/ids.ts'
-import { EventIdIndex, type EventIdSource } from '../../src/events/id-index.ts'
-import { IdSet } from '../../src/events/id-set.ts'
-import type { Claim } from '../../src/partitions/partition.ts'
+import type { Claim } from '../../src/tenants/partitions/partition.ts'
 import { runRef } from '../support/events.ts'
 
 const done = async () => {}

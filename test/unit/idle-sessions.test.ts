@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
-import type { EngineConnection } from '../../src/clickhouse/engine/addon.ts'
-import { IdleSessions } from '../../src/clickhouse/engine/idle-sessions.ts'
-import type { Job } from '../../src/clickhouse/engine/session.ts'
+import type { EngineConnection } from '../../src/stores/clickhouse/engine/addon.ts'
+import { IdleSessions } from '../../src/stores/clickhouse/engine/idle-sessions.ts'
+import type { Job } from '../../src/stores/clickhouse/engine/session.ts'
 
 /** Which statements of the embedded engine may share a session. */
 

@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
-import { readAst } from '../../src/analytics/ast.ts'
-import { isAllowedFunction } from '../../src/analytics/functions.ts'
-import { INFALLIBLE_FUNCTIONS, isInfallible } from '../../src/analytics/infallible.ts'
+import { readAst } from '../../src/sql/analytics/ast.ts'
+import { isAllowedFunction } from '../../src/sql/analytics/functions.ts'
+import { INFALLIBLE_FUNCTIONS, isInfallible } from '../../src/sql/analytics/infallible.ts'
 
 const treeOf = (...functions: readonly string[]) =>
   readAst(functions.map((name) => `Function ${name} (alias x) (children 1)`).join('\n'))!

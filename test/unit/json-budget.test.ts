@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
+import { parseJson, stringMember } from '../../src/base/http/json-reader.ts'
+import { hasMoreValues, JSON_VALUES_MAX } from '../../src/base/http/json-scan.ts'
 import { RawJson } from '../../src/base/raw-json.ts'
-import { parseJson, stringMember } from '../../src/http/json-reader.ts'
-import { hasMoreValues, JSON_VALUES_MAX } from '../../src/http/json-scan.ts'
 
 /** What bounds the work for JSON before it is done (docs/specification.md#request-limits). */
 

@@ -1,9 +1,9 @@
 import { expect, spyOn, test } from 'bun:test'
-import { BatchScan } from '../../src/langfuse/batch-scan.ts'
-import { METADATA } from '../../src/langfuse/fields.ts'
-import { ObjectUnion } from '../../src/langfuse/json-objects.ts'
-import { Merged } from '../../src/langfuse/merged.ts'
-import { restore } from '../../src/langfuse/payload.ts'
+import { BatchScan } from '../../src/doors/langfuse/batch-scan.ts'
+import { METADATA } from '../../src/doors/langfuse/fields.ts'
+import { ObjectUnion } from '../../src/doors/langfuse/json-objects.ts'
+import { Merged } from '../../src/doors/langfuse/merged.ts'
+import { restore } from '../../src/doors/langfuse/payload.ts'
 
 /** Merges events with these metadata, each with the time at which it was sent. */
 function merge(values: readonly (readonly [sentAt: number, metadata: string])[]): Merged {

@@ -1,5 +1,5 @@
 import { expect, spyOn, test } from 'bun:test'
-import { BatchScan } from '../../src/langfuse/batch-scan.ts'
+import { BatchScan } from '../../src/doors/langfuse/batch-scan.ts'
 
 test('a body with many lists of events clears only what each has used, and pauses between them', () => {
   const lists = 60_000

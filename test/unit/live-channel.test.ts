@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
-import { type Subscription, WorkspaceChannels } from '../../src/live/channel.ts'
-import { parseFilter } from '../../src/live/filter.ts'
-import type { Packet } from '../../src/live/packet.ts'
+import { type Subscription, WorkspaceChannels } from '../../src/feeds/live/channel.ts'
+import { parseFilter } from '../../src/feeds/live/filter.ts'
+import type { Packet } from '../../src/feeds/live/packet.ts'
 import { seededRandom } from '../support/random.ts'
 
 /** Subscriptions of one channel that share packets, in shards. */

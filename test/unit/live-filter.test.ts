@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import { ApiError } from '../../src/base/errors.ts'
-import { type FilterInput, parseFilter, type Scope } from '../../src/live/filter.ts'
+import { type FilterInput, parseFilter, type Scope } from '../../src/feeds/live/filter.ts'
 
 const ALL: Scope = { agentId: null, runId: null }
 const [A, B, RUN] = [

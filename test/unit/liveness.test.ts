@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { Liveness } from '../../src/postgres/liveness.ts'
+import { Liveness } from '../../src/stores/postgres/liveness.ts'
 
 const LEASE_MS = 1_000
 

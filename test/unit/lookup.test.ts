@@ -1,13 +1,13 @@
 import { expect, test } from 'bun:test'
 import type { IncomingMessage } from 'node:http'
 import { PassThrough } from 'node:stream'
-import { refuseTypes } from '../../src/analytics/guard.ts'
-import { emulateServer } from '../../src/analytics/introspection.ts'
 import { lookup } from '../../src/base/lookup.ts'
 import { toneOf } from '../../src/dashboard/page/parts/states.tsx'
 import { summaryOf } from '../../src/dashboard/page/run/payload.ts'
-import { bodyOf } from '../../src/egress/body.ts'
-import { EgressFailed } from '../../src/egress/errors.ts'
+import { bodyOf } from '../../src/outbound/egress/body.ts'
+import { EgressFailed } from '../../src/outbound/egress/errors.ts'
+import { refuseTypes } from '../../src/sql/analytics/guard.ts'
+import { emulateServer } from '../../src/sql/analytics/introspection.ts'
 
 /** Words from outside that are members of every object. */
 const INHERITED = ['constructor', 'toString', 'hasOwnProperty', 'valueOf', '__proto__']

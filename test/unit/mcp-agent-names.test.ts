@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { byToolName } from '../../src/mcp/agents/names.ts'
+import { byToolName } from '../../src/doors/mcp/agents/names.ts'
 
 /** Names of hosted agents as tools (docs/specification.md#agents-as-mcp-tools). */
 

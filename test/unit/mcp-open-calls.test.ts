@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test'
-import type { Caller } from '../../src/keys/schema.ts'
-import type { CloseReason } from '../../src/live/connections.ts'
-import { OpenCalls } from '../../src/mcp/open-calls.ts'
+import { OpenCalls } from '../../src/doors/mcp/open-calls.ts'
+import type { CloseReason } from '../../src/feeds/live/connections.ts'
+import type { Caller } from '../../src/tenants/keys/schema.ts'
 
 /** The open calls of the MCP server: limits, and their end with the key. */
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import { createLog } from '../../src/base/log.ts'
-import { type ModelAnswer, ModelFailure, type ModelRequest } from '../../src/model/model.ts'
-import { createOpenAiModel } from '../../src/model/openai.ts'
+import { type ModelAnswer, ModelFailure, type ModelRequest } from '../../src/outbound/model/model.ts'
+import { createOpenAiModel } from '../../src/outbound/model/openai.ts'
 import { eventually } from '../support/eventually.ts'
 import { type ModelServer, type Script, startModelServer } from '../support/model-server.ts'
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { createPrices, type PriceTable, parseModelPrices } from '../../src/conventions/prices.ts'
+import { createPrices, type PriceTable, parseModelPrices } from '../../src/base/conventions/prices.ts'
 import { seededRandom } from '../support/random.ts'
 
 const MILLION = { inputTokens: 1_000_000, outputTokens: 1_000_000 }

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test'
-import { linearRegExp, PatternUnsupported, TooCostly } from '../../src/model/linear-regexp.ts'
-import { createSchemaChecks } from '../../src/model/output-schema.ts'
-import { isStrictSchema } from '../../src/model/strict-schema.ts'
+import { linearRegExp, PatternUnsupported, TooCostly } from '../../src/outbound/model/linear-regexp.ts'
+import { createSchemaChecks } from '../../src/outbound/model/output-schema.ts'
+import { isStrictSchema } from '../../src/outbound/model/strict-schema.ts'
 import { seededRandom } from '../support/random.ts'
 
 const { checkOutput, checkArguments, schemaProblem } = createSchemaChecks()

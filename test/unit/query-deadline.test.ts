@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
-import { QueryDeadline } from '../../src/clickhouse/engine/query-deadline.ts'
-import { ClickHouseFailure } from '../../src/clickhouse/protocol.ts'
+import { QueryDeadline } from '../../src/stores/clickhouse/engine/query-deadline.ts'
+import { ClickHouseFailure } from '../../src/stores/clickhouse/protocol.ts'
 import { eventually } from '../support/eventually.ts'
 
 /** When the embedded engine kills a statement's query, and when it reports it as stuck. */

@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { refuseErased } from '../../src/retention/erase-activity.ts'
+import { refuseErased } from '../../src/service/retention/erase-activity.ts'
 import { batchOf, runRef } from '../support/events.ts'
 import { openLocal } from '../support/journals.ts'
 import { freshDatabase } from '../support/postgres.ts'

@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
+import { createRunTransitions } from '../../src/activity/runs/transitions.ts'
 import { mint } from '../../src/base/ids.ts'
-import type { Sql } from '../../src/postgres/connect.ts'
-import { createRunTransitions } from '../../src/runs/transitions.ts'
+import type { Sql } from '../../src/stores/postgres/connect.ts'
 import { freshDatabase } from '../support/postgres.ts'
 import { newCaller, storesOn } from '../support/runs.ts'
 

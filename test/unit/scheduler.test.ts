@@ -1,9 +1,9 @@
 import { expect, test } from 'bun:test'
+import { SharedSlice } from '../../src/base/http/shared-slice.ts'
 import { createLog } from '../../src/base/log.ts'
 import type { HostedContext } from '../../src/hosted/run/context.ts'
 import type { RunProgress } from '../../src/hosted/run/run.ts'
 import { Scheduler } from '../../src/hosted/scheduler/scheduler.ts'
-import { SharedSlice } from '../../src/http/shared-slice.ts'
 import { eventually } from '../support/eventually.ts'
 
 /** A run without tools, budget or session that has just begun. */

@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
+import { ScoreIndex, type ScoreSource } from '../../src/activity/scores/score-index.ts'
 import type { RunRef } from '../../src/base/ids.ts'
-import { ScoreIndex, type ScoreSource } from '../../src/scores/score-index.ts'
 import { runRef } from '../support/events.ts'
 import { eventually } from '../support/eventually.ts'
 

@@ -1,8 +1,15 @@
 import { expect, test } from 'bun:test'
+import { scoreProblem } from '../../src/activity/scores/problem.ts'
+import {
+  AddScores,
+  NewRunScore,
+  SCORE_LENGTHS,
+  ScoreOfFeed,
+  ScorePage,
+  ScoreRecord,
+} from '../../src/activity/scores/schema.ts'
 import { RawJson } from '../../src/base/raw-json.ts'
-import { SCORE_SOURCES } from '../../src/journal/scores.ts'
-import { scoreProblem } from '../../src/scores/problem.ts'
-import { AddScores, NewRunScore, SCORE_LENGTHS, ScoreOfFeed, ScorePage, ScoreRecord } from '../../src/scores/schema.ts'
+import { SCORE_SOURCES } from '../../src/stores/journal/scores.ts'
 
 const RUN = { run_id: '0198A2B4-0000-7000-8000-000000000001', name: 'correctness' }
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
-import { termsOfText } from '../../src/runs/search/long-text.ts'
-import { parseSearch } from '../../src/runs/search/search-query.ts'
+import { termsOfText } from '../../src/activity/runs/search/long-text.ts'
+import { parseSearch } from '../../src/activity/runs/search/search-query.ts'
 
 const FILLER = 'lorem ipsum bark dolor \\n sit amet, '.repeat(30_000)
 /** What precedes and follows takes about a megabyte. */

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test'
-import { previewOf } from '../../src/conventions/preview.ts'
+import { previewOf } from '../../src/base/conventions/preview.ts'
 import { chatOf } from '../../src/dashboard/page/sessions/chat.ts'
 
 /** What lists and conversations show of the input and output of runs, which may have any shape. */

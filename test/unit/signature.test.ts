@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
-import type { Caller } from '../../src/keys/schema.ts'
-import { NodeSignature, SeenCalls } from '../../src/partitions/shared/signature.ts'
+import type { Caller } from '../../src/tenants/keys/schema.ts'
+import { NodeSignature, SeenCalls } from '../../src/tenants/partitions/shared/signature.ts'
 import { seededRandom } from '../support/random.ts'
 
 /** Calls that nodes of a cluster sign. */

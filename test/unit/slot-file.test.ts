@@ -2,9 +2,9 @@ import { expect, test } from 'bun:test'
 import fs from 'node:fs'
 import { join } from 'node:path'
 import { createLog } from '../../src/base/log.ts'
-import { AcknowledgedFile } from '../../src/journal/local/acknowledged.ts'
-import { SinkPositionFile } from '../../src/sink/position.ts'
-import { StoreMarkFile } from '../../src/store-marks/mark-file.ts'
+import { StoreMarkFile } from '../../src/service/store-marks/mark-file.ts'
+import { AcknowledgedFile } from '../../src/stores/journal/local/acknowledged.ts'
+import { SinkPositionFile } from '../../src/stores/sink/position.ts'
 import { temporaryDirectory } from '../support/teardown.ts'
 
 /** Fails writes after some bytes, as a full or broken disk does. */

@@ -4,7 +4,7 @@ import { elements, members } from '../../src/cli/shared/json-parts.ts'
 import { readArgs } from '../../src/cli/tail/args.ts'
 import { createFormat } from '../../src/cli/tail/format.ts'
 import { parseSince } from '../../src/cli/tail/since.ts'
-import type { ActivityItem } from '../../src/live/messages.ts'
+import type { ActivityItem } from '../../src/feeds/live/messages.ts'
 import { seededRandom } from '../support/random.ts'
 
 /** The parts of `bun run tail` that need no service. */

@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
-import { RateLimiter } from '../../src/http/rate-limit.ts'
-import { type Payer, spendBudget } from '../../src/keys/budget.ts'
+import { RateLimiter } from '../../src/base/http/rate-limit.ts'
+import { type Payer, spendBudget } from '../../src/tenants/keys/budget.ts'
 
 const LIMITS = {
   ingestRequestsPerMinute: 0,

@@ -2,7 +2,14 @@ import { describe, expect, test } from 'bun:test'
 import { createHash } from 'node:crypto'
 import { crc32 } from 'node:zlib'
 import fc from 'fast-check'
-import { describeToken, hashKey, isWellFormedKey, type KeyType, mintToken, tokenTypeOf } from '../../src/keys/token.ts'
+import {
+  describeToken,
+  hashKey,
+  isWellFormedKey,
+  type KeyType,
+  mintToken,
+  tokenTypeOf,
+} from '../../src/tenants/keys/token.ts'
 
 const seed = Number(process.env.SEED ?? Date.now() % 2 ** 31)
 const check = (property: fc.IProperty<[string, ...unknown[]]> | fc.IRawProperty<unknown>) =>

@@ -1,8 +1,8 @@
 import { expect, test } from 'bun:test'
-import { parseEgressAllow } from '../../src/egress/allow-list.ts'
-import { createEgress } from '../../src/egress/egress.ts'
-import { attempt } from '../../src/webhooks/delivery/attempt.ts'
-import { newSecret } from '../../src/webhooks/signature.ts'
+import { attempt } from '../../src/feeds/webhooks/delivery/attempt.ts'
+import { newSecret } from '../../src/feeds/webhooks/signature.ts'
+import { parseEgressAllow } from '../../src/outbound/egress/allow-list.ts'
+import { createEgress } from '../../src/outbound/egress/egress.ts'
 import { atEnd } from '../support/teardown.ts'
 
 test('an attempt at a receiver that is too slow ends, and says so', async () => {

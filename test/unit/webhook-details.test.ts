@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
 import { mint } from '../../src/base/ids.ts'
-import { DetailsReader } from '../../src/webhooks/delivery/details.ts'
+import { DetailsReader } from '../../src/feeds/webhooks/delivery/details.ts'
 import { freshDatabase } from '../support/postgres.ts'
 import { newCaller, storesOn } from '../support/runs.ts'
 

@@ -1,11 +1,11 @@
 import { expect, test } from 'bun:test'
 import { createLog } from '../../src/base/log.ts'
-import type { Activity } from '../../src/live/activity.ts'
-import type { Subscription } from '../../src/live/channel.ts'
-import { Packet } from '../../src/live/packet.ts'
-import type { Intake } from '../../src/webhooks/delivery/intake.ts'
-import { Sources } from '../../src/webhooks/delivery/sources.ts'
-import type { Message } from '../../src/webhooks/message.ts'
+import type { Activity } from '../../src/feeds/live/activity.ts'
+import type { Subscription } from '../../src/feeds/live/channel.ts'
+import { Packet } from '../../src/feeds/live/packet.ts'
+import type { Intake } from '../../src/feeds/webhooks/delivery/intake.ts'
+import { Sources } from '../../src/feeds/webhooks/delivery/sources.ts'
+import type { Message } from '../../src/feeds/webhooks/message.ts'
 import { eventually } from '../support/eventually.ts'
 
 /** What waits in memory for one endpoint (docs/specification.md#deliveries). */

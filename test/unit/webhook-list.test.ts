@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
-import type { Caller } from '../../src/keys/schema.ts'
-import { DeliveryList } from '../../src/webhooks/delivery-list.ts'
-import type { StoredWebhook } from '../../src/webhooks/schema.ts'
+import { DeliveryList } from '../../src/feeds/webhooks/delivery-list.ts'
+import type { StoredWebhook } from '../../src/feeds/webhooks/schema.ts'
+import type { Caller } from '../../src/tenants/keys/schema.ts'
 
 /** Pages of the list of deliveries (docs/specification.md#list-of-deliveries), from a fake of ClickHouse. */
 

@@ -1,10 +1,22 @@
 import { describe, expect, test } from 'bun:test'
 import { NIL_UUID } from '../../src/base/ids.ts'
-import type { EventRow, RunRow, ScoreRow, TaskRow } from '../../src/journal/rows.ts'
-import { type Activity, eventActivity, runActivity, scoreActivity, taskActivity } from '../../src/live/activity.ts'
-import { deliveryIdOf, parseDeliveryId } from '../../src/webhooks/delivery-id.ts'
-import { membersOf } from '../../src/webhooks/json-members.ts'
-import { BODY_BYTES_MAX, endedRuns, messagesOf, type RunDetails, testMessage } from '../../src/webhooks/message.ts'
+import {
+  type Activity,
+  eventActivity,
+  runActivity,
+  scoreActivity,
+  taskActivity,
+} from '../../src/feeds/live/activity.ts'
+import { deliveryIdOf, parseDeliveryId } from '../../src/feeds/webhooks/delivery-id.ts'
+import { membersOf } from '../../src/feeds/webhooks/json-members.ts'
+import {
+  BODY_BYTES_MAX,
+  endedRuns,
+  messagesOf,
+  type RunDetails,
+  testMessage,
+} from '../../src/feeds/webhooks/message.ts'
+import type { EventRow, RunRow, ScoreRow, TaskRow } from '../../src/stores/journal/rows.ts'
 import { runRef } from '../support/events.ts'
 import { seededRandom } from '../support/random.ts'
 import { runRow, taskRow } from '../support/rows.ts'

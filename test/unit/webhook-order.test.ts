@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'bun:test'
-import { Health } from '../../src/webhooks/delivery/health.ts'
-import { Pace } from '../../src/webhooks/delivery/pace.ts'
-import { delayAfter, retryAfterMs, SCHEDULE } from '../../src/webhooks/delivery/schedule.ts'
-import { Slots } from '../../src/webhooks/delivery/slots.ts'
+import { Health } from '../../src/feeds/webhooks/delivery/health.ts'
+import { Pace } from '../../src/feeds/webhooks/delivery/pace.ts'
+import { delayAfter, retryAfterMs, SCHEDULE } from '../../src/feeds/webhooks/delivery/schedule.ts'
+import { Slots } from '../../src/feeds/webhooks/delivery/slots.ts'
 
 /** The pure parts of deliveries: docs/specification.md#deliveries. */
 

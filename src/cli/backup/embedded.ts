@@ -5,16 +5,16 @@ import { tryDataDir } from '../../base/data-dir.ts'
 import type { Log } from '../../base/log.ts'
 import { StartError } from '../../base/start-error.ts'
 import { Teardown } from '../../base/teardown.ts'
-import { createColumnarClient } from '../../clickhouse/client.ts'
-import { startEmbeddedClickHouse } from '../../clickhouse/engine/supervisor.ts'
-import { openLocalJournal } from '../../journal/local/journal.ts'
+import type { SnapshotDeps } from '../../service/backup/snapshot.ts'
+import { createColumnarClient } from '../../stores/clickhouse/client.ts'
+import { startEmbeddedClickHouse } from '../../stores/clickhouse/engine/supervisor.ts'
+import { openLocalJournal } from '../../stores/journal/local/journal.ts'
 import {
   type EmbeddedPostgres,
   embeddedPostgresBeside,
   hasEmbeddedPostgres,
   startEmbeddedPostgres,
-} from '../../postgres/embedded.ts'
-import type { SnapshotDeps } from '../../service/backup/snapshot.ts'
+} from '../../stores/postgres/embedded.ts'
 
 /**
  * Opens the stores of a data directory without migrating, loading or appending anything.

@@ -7,8 +7,8 @@ import { pipeline } from 'node:stream/promises'
 import { createZstdCompress, createZstdDecompress } from 'node:zlib'
 import type { Log } from '../../base/log.ts'
 import { StartError } from '../../base/start-error.ts'
-import { connectPostgres, type Sql, type TransactionSql } from '../../postgres/connect.ts'
-import { MIGRATIONS_DIR, migratePostgres } from '../../postgres/migrate.ts'
+import { connectPostgres, type Sql, type TransactionSql } from '../../stores/postgres/connect.ts'
+import { MIGRATIONS_DIR, migratePostgres } from '../../stores/postgres/migrate.ts'
 import type { DumpedTable, Manifest } from './manifest.ts'
 
 type Dump = Manifest['postgres']

@@ -1,5 +1,5 @@
+import { createPrices } from '../../base/conventions/prices.ts'
 import type { JsonObject } from '../../client/json.ts'
-import { createPrices } from '../../conventions/prices.ts'
 import { note, type PlannedEvent, type Step } from './plan.ts'
 import type { Random } from './random.ts'
 

@@ -1,8 +1,8 @@
 import type { Clock } from '../../base/clock.ts'
 import { isUuid, type Mint } from '../../base/ids.ts'
-import { type KeyRecord, type KeyRow, type NewKey, toKeyRecord } from '../../keys/schema.ts'
-import type { KeyStore } from '../../keys/store.ts'
-import type { Sql } from '../../postgres/connect.ts'
+import type { Sql } from '../../stores/postgres/connect.ts'
+import { type KeyRecord, type KeyRow, type NewKey, toKeyRecord } from '../../tenants/keys/schema.ts'
+import type { KeyStore } from '../../tenants/keys/store.ts'
 import { CliError } from '../shared/error.ts'
 import type { KeysCommand } from './args.ts'
 

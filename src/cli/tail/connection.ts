@@ -1,5 +1,5 @@
 import { parsedJson } from '../../base/json-object.ts'
-import type { ActivityItem, FeedMessage } from '../../live/messages.ts'
+import type { ActivityItem, FeedMessage } from '../../feeds/live/messages.ts'
 import { elements, member } from '../shared/json-parts.ts'
 
 /** An activity with its original text. */

@@ -1,6 +1,6 @@
 import { NoResponseError, ServiceError } from '../../client/errors.ts'
 import type { Client } from '../../client/index.ts'
-import type { FeedMessage } from '../../live/messages.ts'
+import type { FeedMessage } from '../../feeds/live/messages.ts'
 import { CliError } from '../shared/error.ts'
 import { keyRejected } from '../shared/failures.ts'
 import { connect, type Disconnect, type Received, type Timing } from './connection.ts'

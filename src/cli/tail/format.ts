@@ -1,6 +1,6 @@
 import { clockText, duration, shortId, words } from '../../base/format.ts'
 import { lookup } from '../../base/lookup.ts'
-import type { ActivityItem } from '../../live/messages.ts'
+import type { ActivityItem } from '../../feeds/live/messages.ts'
 import { member, members } from '../shared/json-parts.ts'
 import { createPaint, cut, pad, printable, type Style } from '../shared/terminal.ts'
 import type { Received } from './connection.ts'

@@ -1,5 +1,5 @@
 import type { RawJson } from '../../base/raw-json.ts'
-import type { ModelMessage } from '../../model/model.ts'
+import type { ModelMessage } from '../../outbound/model/model.ts'
 import type { RunProgress } from '../run/run.ts'
 
 /** The messages for the model: the prompt, the earlier conversation, and everything the run has done. */

@@ -1,6 +1,6 @@
+import type { Slice } from '../../base/http/shared-slice.ts'
 import { RawJson } from '../../base/raw-json.ts'
-import type { Slice } from '../../http/shared-slice.ts'
-import { type ModelAnswer, ModelFailure } from '../../model/model.ts'
+import { type ModelAnswer, ModelFailure } from '../../outbound/model/model.ts'
 import { OutputLog } from '../output/output-log.ts'
 import type { HostedContext } from '../run/context.ts'
 import { type Children, RELEASED, type RunOutcome, type RunProgress } from '../run/run.ts'

@@ -1,6 +1,6 @@
+import type { TerminalStatus } from '../../activity/runs/state.ts'
 import { RawJson } from '../../base/raw-json.ts'
-import { isUnavailable } from '../../postgres/connect.ts'
-import type { TerminalStatus } from '../../runs/state.ts'
+import { isUnavailable } from '../../stores/postgres/connect.ts'
 import type { OutputLog } from '../output/output-log.ts'
 import type { HostedContext } from '../run/context.ts'
 import {

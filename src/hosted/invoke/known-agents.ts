@@ -1,5 +1,5 @@
 import { LRUCache } from 'lru-cache'
-import type { Sql } from '../../postgres/connect.ts'
+import type { Sql } from '../../stores/postgres/connect.ts'
 import type { HostedAgentRow } from '../run/plan.ts'
 import { findAgent } from './agent.ts'
 

@@ -1,8 +1,8 @@
 import type { TProperties } from '@sinclair/typebox'
 import { t } from 'elysia'
-import { Body, Described, FreeForm, Named, Nullable, OneOf, Text, Uuid } from '../../http/schema.ts'
-import { RunStatus } from '../../runs/schema.ts'
-import { Usage } from '../../runs/usage-schema.ts'
+import { RunStatus } from '../../activity/runs/schema.ts'
+import { Usage } from '../../activity/runs/usage-schema.ts'
+import { Body, Described, FreeForm, Named, Nullable, OneOf, Text, Uuid } from '../../base/http/schema.ts'
 import { ApprovalWait, InputWait } from '../output/schema.ts'
 
 /** The wire format of invocations (docs/specification.md#invoke). */

@@ -1,6 +1,6 @@
 import { type RunIdentity, runKey } from '../../base/ids.ts'
-import type { Caller } from '../../keys/schema.ts'
-import type { Peers } from '../../partitions/shared/peers.ts'
+import type { Caller } from '../../tenants/keys/schema.ts'
+import type { Peers } from '../../tenants/partitions/shared/peers.ts'
 import type { HostedContext } from '../run/context.ts'
 import { applyChange, copyPath, linesOf } from './output-copy.ts'
 import { OutputLog } from './output-log.ts'

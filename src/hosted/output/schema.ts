@@ -1,7 +1,7 @@
 import { t } from 'elysia'
-import { Count, Described, FreeForm, Named, Nullable, OneOf, Uuid } from '../../http/schema.ts'
-import { PauseExpiry, QuestionOptions, RunStatus } from '../../runs/schema.ts'
-import { Usage } from '../../runs/usage-schema.ts'
+import { PauseExpiry, QuestionOptions, RunStatus } from '../../activity/runs/schema.ts'
+import { Usage } from '../../activity/runs/usage-schema.ts'
+import { Count, Described, FreeForm, Named, Nullable, OneOf, Uuid } from '../../base/http/schema.ts'
 
 /** The `data` of the frames of an output stream (docs/specification.md#output-streams); for the documentation. */
 

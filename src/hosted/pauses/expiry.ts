@@ -1,6 +1,6 @@
 import type { RunIdentity } from '../../base/ids.ts'
 import { RawJson } from '../../base/raw-json.ts'
-import { inTransaction } from '../../postgres/connect.ts'
+import { inTransaction } from '../../stores/postgres/connect.ts'
 import type { HostedContext } from '../run/context.ts'
 import type { HostedRunRef, StoredPause } from '../run/run.ts'
 import { NEXT_PAUSE_STATUSES, type PauseStatus, statesBefore } from '../run/state.ts'

@@ -1,6 +1,5 @@
 import { t } from 'elysia'
-import type { RawJson } from '../../base/raw-json.ts'
-import { withIsoTimes } from '../../base/timestamp.ts'
+import { PauseExpiry, QuestionOptions } from '../../activity/runs/schema.ts'
 import {
   Body,
   Described,
@@ -13,8 +12,9 @@ import {
   Text,
   Timestamp,
   Uuid,
-} from '../../http/schema.ts'
-import { PauseExpiry, QuestionOptions } from '../../runs/schema.ts'
+} from '../../base/http/schema.ts'
+import type { RawJson } from '../../base/raw-json.ts'
+import { withIsoTimes } from '../../base/timestamp.ts'
 import { answering } from '../invoke/schema.ts'
 import type { PauseStatus } from '../run/state.ts'
 

@@ -1,5 +1,5 @@
 import { t } from 'elysia'
-import { withIsoTimes } from '../../base/timestamp.ts'
+import { PauseExpiry } from '../../activity/runs/schema.ts'
 import {
   Described,
   ListQuery,
@@ -11,8 +11,8 @@ import {
   Text,
   Timestamp,
   Uuid,
-} from '../../http/schema.ts'
-import { PauseExpiry } from '../../runs/schema.ts'
+} from '../../base/http/schema.ts'
+import { withIsoTimes } from '../../base/timestamp.ts'
 import { PAUSE_STATUSES } from '../run/state.ts'
 import { asker, decided } from './schema.ts'
 

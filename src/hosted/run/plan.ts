@@ -1,7 +1,7 @@
-import type { AgentRow } from '../../agents/schema.ts'
-import type { Tool } from '../../agents/tools.ts'
+import type { AgentRow } from '../../activity/agents/schema.ts'
+import type { Tool } from '../../activity/agents/tools.ts'
+import { stringMember } from '../../base/http/json-reader.ts'
 import type { RawJson } from '../../base/raw-json.ts'
-import { stringMember } from '../../http/json-reader.ts'
 
 /**
  * Everything that determines what a hosted run does, fixed when it is invoked, so that neither an edit of the agent nor

@@ -1,4 +1,4 @@
-import type { RunStatus } from '../../runs/state.ts'
+import type { RunStatus } from '../../activity/runs/state.ts'
 
 /**
  * The state machines of hosted runs (docs/specification.md#hosted-agents). All states are rows: a process may die at any

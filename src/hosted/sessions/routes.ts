@@ -1,7 +1,7 @@
 import { Elysia } from 'elysia'
-import { PageQuery } from '../../http/schema.ts'
-import type { Guards } from '../../keys/guards.ts'
-import { SECURITY } from '../../keys/security.ts'
+import { PageQuery } from '../../base/http/schema.ts'
+import type { Guards } from '../../tenants/keys/guards.ts'
+import { SECURITY } from '../../tenants/keys/security.ts'
 import { DeletedSession, HostedSessionParams, MessagePage } from './schema.ts'
 import type { Sessions } from './store.ts'
 

@@ -1,6 +1,6 @@
 import { Type } from '@sinclair/typebox'
 import { t } from 'elysia'
-import { Deleted, Described, Named, OneOf, Page, Timestamp, Uuid } from '../../http/schema.ts'
+import { Deleted, Described, Named, OneOf, Page, Timestamp, Uuid } from '../../base/http/schema.ts'
 
 /** The wire format of sessions (docs/specification.md#sessions). */
 

@@ -1,10 +1,10 @@
+import { RUN_ROW_COLUMNS, USAGE_COLUMNS, type UsageColumns, usageRecord, waitEnds } from '../../activity/runs/rows.ts'
+import type { TerminalStatus } from '../../activity/runs/state.ts'
+import type { Usage } from '../../activity/runs/usage-schema.ts'
 import type { RunIdentity } from '../../base/ids.ts'
 import type { RawJson } from '../../base/raw-json.ts'
-import type { SystemEventRow } from '../../journal/rows.ts'
-import { inTransaction, type Sql, type TransactionSql } from '../../postgres/connect.ts'
-import { RUN_ROW_COLUMNS, USAGE_COLUMNS, type UsageColumns, usageRecord, waitEnds } from '../../runs/rows.ts'
-import type { TerminalStatus } from '../../runs/state.ts'
-import type { Usage } from '../../runs/usage-schema.ts'
+import type { SystemEventRow } from '../../stores/journal/rows.ts'
+import { inTransaction, type Sql, type TransactionSql } from '../../stores/postgres/connect.ts'
 import type { HostedRunRef } from '../run/run.ts'
 import {
   type HostedPhase,

@@ -1,9 +1,9 @@
+import type { TerminalStatus } from '../../activity/runs/state.ts'
 import { mint, type RunIdentity } from '../../base/ids.ts'
 import { encodeJson, type RawJson } from '../../base/raw-json.ts'
-import { type LEVELS, levelNumber } from '../../journal/levels.ts'
-import type { SystemEventRow } from '../../journal/rows.ts'
-import type { ModelAnswer } from '../../model/model.ts'
-import type { TerminalStatus } from '../../runs/state.ts'
+import type { ModelAnswer } from '../../outbound/model/model.ts'
+import { type LEVELS, levelNumber } from '../../stores/journal/levels.ts'
+import type { SystemEventRow } from '../../stores/journal/rows.ts'
 import type { Call, HostedRun, Pause, StoredPause } from '../run/run.ts'
 
 /**

@@ -1,8 +1,8 @@
+import { runRow } from '../../activity/runs/rows.ts'
+import type { TokenCounts } from '../../base/conventions/usage.ts'
 import { encodeJson, RawJson } from '../../base/raw-json.ts'
-import type { TokenCounts } from '../../conventions/usage.ts'
-import type { SystemEventRow } from '../../journal/rows.ts'
-import type { Sql, TransactionSql } from '../../postgres/connect.ts'
-import { runRow } from '../../runs/rows.ts'
+import type { SystemEventRow } from '../../stores/journal/rows.ts'
+import type { Sql, TransactionSql } from '../../stores/postgres/connect.ts'
 import type { Step } from '../run/run.ts'
 import type { HostedPhase, PauseStatus } from '../run/state.ts'
 

@@ -1,9 +1,9 @@
+import { RUN_USAGE, type UsageColumns, usageRecord } from '../../activity/runs/rows.ts'
+import { isTerminal, type RunStatus } from '../../activity/runs/state.ts'
 import { type RunIdentity, runKey } from '../../base/ids.ts'
 import type { RawJson } from '../../base/raw-json.ts'
-import type { ModelToolCall, ProviderMembers } from '../../model/model.ts'
-import type { Sql, TransactionSql } from '../../postgres/connect.ts'
-import { RUN_USAGE, type UsageColumns, usageRecord } from '../../runs/rows.ts'
-import { isTerminal, type RunStatus } from '../../runs/state.ts'
+import type { ModelToolCall, ProviderMembers } from '../../outbound/model/model.ts'
+import type { Sql, TransactionSql } from '../../stores/postgres/connect.ts'
 import type { HistoryMessage, RunPlan } from '../run/plan.ts'
 import {
   type Call,

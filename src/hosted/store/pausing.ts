@@ -1,10 +1,10 @@
+import { RUN_ROW_COLUMNS, waitEnds } from '../../activity/runs/rows.ts'
+import { NEXT as NEXT_STATUSES } from '../../activity/runs/state.ts'
 import { assert } from '../../base/assert.ts'
 import type { RunIdentity } from '../../base/ids.ts'
 import { encodeJson, RawJson } from '../../base/raw-json.ts'
-import type { SystemEventRow } from '../../journal/rows.ts'
-import { inTransaction, type Sql, type TransactionSql } from '../../postgres/connect.ts'
-import { RUN_ROW_COLUMNS, waitEnds } from '../../runs/rows.ts'
-import { NEXT as NEXT_STATUSES } from '../../runs/state.ts'
+import type { SystemEventRow } from '../../stores/journal/rows.ts'
+import { inTransaction, type Sql, type TransactionSql } from '../../stores/postgres/connect.ts'
 import { type HostedRun, type PendingPause, parsePending, pausedStatus, pendingOf } from '../run/run.ts'
 import {
   type CallStatus,

@@ -1,7 +1,7 @@
+import { RUN_ROW_COLUMNS } from '../../activity/runs/rows.ts'
 import { encodeJson, RawJson } from '../../base/raw-json.ts'
-import type { SystemEventRow } from '../../journal/rows.ts'
-import type { Sql } from '../../postgres/connect.ts'
-import { RUN_ROW_COLUMNS } from '../../runs/rows.ts'
+import type { SystemEventRow } from '../../stores/journal/rows.ts'
+import type { Sql } from '../../stores/postgres/connect.ts'
 import {
   type Call,
   type Cost,

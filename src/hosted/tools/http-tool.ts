@@ -1,8 +1,8 @@
 import { isUtf8 } from 'node:buffer'
-import type { HttpTool } from '../../agents/tools.ts'
+import type { HttpTool } from '../../activity/agents/tools.ts'
 import { isDeeper, parsedJson } from '../../base/json-object.ts'
-import { EgressFailed, EgressRefused } from '../../egress/errors.ts'
-import { type FilledHeaders, HeadersNotFilled } from '../../secrets/store.ts'
+import { EgressFailed, EgressRefused } from '../../outbound/egress/errors.ts'
+import { type FilledHeaders, HeadersNotFilled } from '../../tenants/secrets/store.ts'
 import type { CallableTool, ToolCallContext, ToolContext, ToolOutcome } from './tool.ts'
 
 /** Limit of a response body; a larger one is refused. */

@@ -2,7 +2,7 @@ import { StreamableHTTPError } from '@modelcontextprotocol/sdk/client/streamable
 import { type CallToolResult, type ContentBlock, ErrorCode, McpError } from '@modelcontextprotocol/sdk/types.js'
 import { shortened } from '../../base/code-points.ts'
 import { parsedJson } from '../../base/json-object.ts'
-import { EgressFailed, EgressRefused } from '../../egress/errors.ts'
+import { EgressFailed, EgressRefused } from '../../outbound/egress/errors.ts'
 import type { ToolOutcome } from './tool.ts'
 
 /** Limit of a result for the model, in bytes; the rest is cut off, and the model is told so. */

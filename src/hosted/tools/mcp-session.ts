@@ -4,7 +4,7 @@ import type { AnySchema, SchemaOutput } from '@modelcontextprotocol/sdk/server/z
 import { type ClientRequest, ToolListChangedNotificationSchema } from '@modelcontextprotocol/sdk/types.js'
 import packageJson from '../../../package.json' with { type: 'json' }
 import { orAborted } from '../../base/abort.ts'
-import type { Egress } from '../../egress/egress.ts'
+import type { Egress } from '../../outbound/egress/egress.ts'
 import { McpTransport } from './mcp-transport.ts'
 
 export interface McpTimeouts {

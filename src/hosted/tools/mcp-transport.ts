@@ -9,8 +9,8 @@ import {
   type JSONRPCMessage,
   type RequestId,
 } from '@modelcontextprotocol/sdk/types.js'
-import type { Egress } from '../../egress/egress.ts'
-import { EgressFailed } from '../../egress/errors.ts'
+import type { Egress } from '../../outbound/egress/egress.ts'
+import { EgressFailed } from '../../outbound/egress/errors.ts'
 
 /** Limit of one HTTP response in bytes, images and progress included. */
 const ANSWER_BYTES_MAX = 4 * 1024 * 1024

@@ -1,4 +1,4 @@
-import type { ModelTool } from '../../model/model.ts'
+import type { ModelTool } from '../../outbound/model/model.ts'
 import type { HostedContext } from '../run/context.ts'
 import type { McpLists } from './mcp-lists.ts'
 

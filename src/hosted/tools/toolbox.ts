@@ -1,6 +1,6 @@
-import type { AgentTool, Tool } from '../../agents/tools.ts'
+import type { AgentTool, Tool } from '../../activity/agents/tools.ts'
 import type { RawJson } from '../../base/raw-json.ts'
-import type { Sql } from '../../postgres/connect.ts'
+import type { Sql } from '../../stores/postgres/connect.ts'
 import type { HostedContext } from '../run/context.ts'
 import type { HostedRun } from '../run/run.ts'
 import { httpTool } from './http-tool.ts'

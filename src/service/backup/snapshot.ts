@@ -1,9 +1,9 @@
 import { copyFile, link, mkdir, readdir, readlink, realpath, rm, stat } from 'node:fs/promises'
 import { join, relative, resolve } from 'node:path'
 import type { Log } from '../../base/log.ts'
-import type { ColumnarClient } from '../../clickhouse/client.ts'
-import { connectPostgres } from '../../postgres/connect.ts'
-import { SinkPositionFile } from '../../sink/position.ts'
+import type { ColumnarClient } from '../../stores/clickhouse/client.ts'
+import { connectPostgres } from '../../stores/postgres/connect.ts'
+import { SinkPositionFile } from '../../stores/sink/position.ts'
 
 /** A consistent snapshot of a service's stores, held until they are copied. */
 export interface Snapshot {

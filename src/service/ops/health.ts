@@ -4,9 +4,9 @@ import { ApiError } from '../../base/errors.ts'
 import { type Dependency, HealthProblem } from '../../base/health.ts'
 import { FAILING_MS, type LoopState, type Loops } from '../../base/loops.ts'
 import type { SetAside } from '../../base/set-aside.ts'
-import { ColumnarError } from '../../clickhouse/client.ts'
-import type { OwnedPartition } from '../../partitions/partition.ts'
-import type { Incident } from '../../store-marks/store-marks.ts'
+import { ColumnarError } from '../../stores/clickhouse/client.ts'
+import type { OwnedPartition } from '../../tenants/partitions/partition.ts'
+import type { Incident } from '../store-marks/store-marks.ts'
 import { clockHealth } from './clock-watch.ts'
 
 const CHECK_TIMEOUT_MS = 2_000

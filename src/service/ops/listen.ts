@@ -1,7 +1,7 @@
 import type { AnyElysia } from 'elysia'
+import { serverOptions } from '../../base/http/server-options.ts'
 import { StartError } from '../../base/start-error.ts'
-import type { Config } from '../../config/config.ts'
-import { serverOptions } from '../../http/server-options.ts'
+import type { Config } from '../config/config.ts'
 
 type Address = Pick<Config, 'host' | 'port'>
 

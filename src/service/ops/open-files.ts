@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import type { Log } from '../../base/log.ts'
-import type { Config } from '../../config/config.ts'
+import type { Config } from '../config/config.ts'
 
 /** File descriptors reserved for the journal, connections to stores, and calls other than feeds. */
 const RESERVE_MAX = 1_000

@@ -1,6 +1,6 @@
 import { t } from 'elysia'
-import type { Config } from '../../config/config.ts'
-import { Count, Described, Int, Named, Nullable, OneOf, Timestamp } from '../../http/schema.ts'
+import { Count, Described, Int, Named, Nullable, OneOf, Timestamp } from '../../base/http/schema.ts'
+import type { Config } from '../config/config.ts'
 
 /** Answer of `GET /healthz`. */
 export const Alive = Named(

@@ -1,10 +1,10 @@
+import type { ObserveRequest } from '../../base/http/envelope.ts'
 import type { LoopState, Loops } from '../../base/loops.ts'
 import { type CounterCell, type HistogramCell, Metrics } from '../../base/metrics.ts'
 import { SetAside } from '../../base/set-aside.ts'
-import type { ObserveRequest } from '../../http/envelope.ts'
-import type { FeedSource } from '../../live/feed-source.ts'
-import type { Hub } from '../../live/hub.ts'
-import type { Feeds, OwnedPartition, Partitions } from '../../partitions/partition.ts'
+import type { FeedSource } from '../../feeds/live/feed-source.ts'
+import type { Hub } from '../../feeds/live/hub.ts'
+import type { Feeds, OwnedPartition, Partitions } from '../../tenants/partitions/partition.ts'
 
 const REQUEST_SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
 const COMMIT_SECONDS = [0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.1, 0.5, 1]

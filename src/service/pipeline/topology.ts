@@ -1,10 +1,10 @@
-import type { EventIdIndex, KnownMark } from '../../events/id-index.ts'
-import type { Journal } from '../../journal/journal.ts'
-import type { OwnedPartition } from '../../partitions/partition.ts'
-import type { Claim, ClaimedRow } from '../../partitions/shared/tables.ts'
-import type { ScoreIndex } from '../../scores/score-index.ts'
-import type { SinkPositionStore } from '../../sink/position.ts'
-import type { Sink } from '../../sink/sink.ts'
+import type { EventIdIndex, KnownMark } from '../../activity/events/id-index.ts'
+import type { ScoreIndex } from '../../activity/scores/score-index.ts'
+import type { Journal } from '../../stores/journal/journal.ts'
+import type { SinkPositionStore } from '../../stores/sink/position.ts'
+import type { Sink } from '../../stores/sink/sink.ts'
+import type { OwnedPartition } from '../../tenants/partitions/partition.ts'
+import type { Claim, ClaimedRow } from '../../tenants/partitions/shared/tables.ts'
 
 /** How the logs of partitions are stored: in files of one process, in files of several, or in NATS servers. */
 export interface Topology<Log extends PartitionLog = PartitionLog, Claimed extends AnyClaim = ClaimedRow> {

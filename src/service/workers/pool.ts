@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import type { Log } from '../../base/log.ts'
 import { StartError } from '../../base/start-error.ts'
-import type { FromWorker, ToWorker, WorkerStart } from './messages.ts'
+import type { FromWorker, ToWorker, WorkerStart } from '../pipeline/worker-messages.ts'
 
 /** The part of the start message that is the same for all workers. */
 type CommonStart = Omit<WorkerStart, 'index' | 'instanceId' | 'previousInstanceId'>

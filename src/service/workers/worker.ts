@@ -2,11 +2,11 @@ import { releaseCodeWhenIdle } from '../../base/code-pages.ts'
 import { createLog } from '../../base/log.ts'
 import { createProgress } from '../../base/progress.ts'
 import { StartError } from '../../base/start-error.ts'
-import { readConfig } from '../../config/config.ts'
-import type { Signal } from '../../partitions/shared/signals.ts'
+import type { Signal } from '../../tenants/partitions/shared/signals.ts'
+import { readConfig } from '../config/config.ts'
+import type { FromWorker, ToWorker, WorkerStart } from '../pipeline/worker-messages.ts'
 import type { WorkerContext } from '../pipeline/workers.ts'
 import { startService } from '../service.ts'
-import type { FromWorker, ToWorker, WorkerStart } from './messages.ts'
 
 /** Maximum duration of an orderly stop. The stores stop after it, within the limit of the whole service. */
 const STOP_MS = 5_500

@@ -1,5 +1,5 @@
+import { MESSAGES, SPREAD_MESSAGES } from '../../../base/conventions/names.ts'
 import { lookup } from '../../../base/lookup.ts'
-import { MESSAGES, SPREAD_MESSAGES } from '../../../conventions/names.ts'
 import {
   type ChatPart,
   callPart,

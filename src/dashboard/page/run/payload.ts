@@ -1,11 +1,11 @@
+import { FINISH_REASON, LATENCY_MS, TOOL } from '../../../base/conventions/names.ts'
+import { memberAt, reportedUsage } from '../../../base/conventions/usage.ts'
+import { USAGE_NAMES } from '../../../base/conventions/usage-names.ts'
 import { count, dollars, duration, words } from '../../../base/format.ts'
 import { lookup } from '../../../base/lookup.ts'
-import { FINISH_REASON, LATENCY_MS, TOOL } from '../../../conventions/names.ts'
-import { memberAt, reportedUsage } from '../../../conventions/usage.ts'
-import { USAGE_NAMES } from '../../../conventions/usage-names.ts'
 import { textOf } from '../data/json.ts'
 
-/** Reads payloads of events by the names of `src/conventions`, whose dots may be part of a key or separate nested objects. */
+/** Reads payloads of events by the names of `src/base/conventions`, whose dots may be part of a key or separate nested objects. */
 
 /** What a call of a model used. Details that its sender does not report are 0. */
 export interface CallUsage {

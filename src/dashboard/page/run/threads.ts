@@ -1,4 +1,4 @@
-import { TOOL } from '../../../conventions/names.ts'
+import { TOOL } from '../../../base/conventions/names.ts'
 import { textOf } from '../data/json.ts'
 import type { Event } from '../data/records.ts'
 import type { Bar } from './bars.ts'

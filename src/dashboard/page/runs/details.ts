@@ -1,6 +1,6 @@
 import { signal } from '@preact/signals'
 import { sleep } from '../../../base/abort.ts'
-import { USAGE_NAMES } from '../../../conventions/usage-names.ts'
+import { USAGE_NAMES } from '../../../base/conventions/usage-names.ts'
 import type { Queries } from '../data/api.ts'
 import { parseIntact } from '../data/json.ts'
 import { failureOf } from '../data/loading.ts'

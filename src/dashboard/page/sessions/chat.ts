@@ -1,4 +1,4 @@
-import { messageIn } from '../../../conventions/preview.ts'
+import { messageIn } from '../../../base/conventions/preview.ts'
 import type { Run } from '../data/records.ts'
 import { type ChatMessage, messagesIn } from '../run/messages.ts'
 

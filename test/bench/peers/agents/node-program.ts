@@ -1,7 +1,7 @@
 import { copyFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { createLog } from '../../../../src/base/log.ts'
-import { startEmbeddedPostgres } from '../../../../src/postgres/embedded.ts'
+import { startEmbeddedPostgres } from '../../../../src/stores/postgres/embedded.ts'
 import { temporaryDirectory } from '../../../support/teardown.ts'
 import { nodeOf } from '../install.ts'
 import { answers, isListening, lastingPort, type PeerProcess, startPeerProcess } from '../process.ts'

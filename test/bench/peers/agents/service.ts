@@ -1,5 +1,5 @@
 import packageJson from '../../../../package.json' with { type: 'json' }
-import { mintToken } from '../../../../src/keys/token.ts'
+import { mintToken } from '../../../../src/tenants/keys/token.ts'
 import { freshDataDir } from '../../../support/stores.ts'
 import { spawnForBench } from '../../servers.ts'
 import { lastingPort } from '../process.ts'

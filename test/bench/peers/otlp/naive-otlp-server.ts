@@ -1,5 +1,5 @@
 import { createLog } from '../../../../src/base/log.ts'
-import { startEmbeddedClickHouse } from '../../../../src/clickhouse/engine/supervisor.ts'
+import { startEmbeddedClickHouse } from '../../../../src/stores/clickhouse/engine/supervisor.ts'
 import { TracesData } from '../../../support/otlp-proto.ts'
 
 /*

@@ -1,0 +1,63 @@
+import { Elysia } from 'elysia'
+import { AgentParams } from '../../base/http/schema.ts'
+import type { Guards } from '../../tenants/keys/guards.ts'
+import { SECURITY } from '../../tenants/keys/security.ts'
+import { AgentPage, AgentRecord, ArchivedAgent, CreateAgent, EditAgent, ListAgents } from './schema.ts'
+import type { AgentStore } from './store.ts'
+
+/** Agents of a workspace (docs/specification.md#agents). */
+export function agentRoutes({ guards, agents }: { readonly guards: Guards; readonly agents: AgentStore }) {
+  return new Elysia({ prefix: '/api/v1/agents', detail: { tags: ['Agents'], security: SECURITY.workspaceKey } })
+    .use(guards.workspaceKey('reads'))
+    .post('', ({ caller, body, mint }) => agents.create(caller, body, mint), {
+      body: CreateAgent,
+      response: AgentRecord,
+      detail: {
+        operationId: 'createAgent',
+        summary: 'Create an agent',
+        description:
+          'A hosted agent needs `model` and `prompt`; the service runs it. An external agent runs elsewhere and ' +
+          'reports.',
+        errors: ['CONFLICT'],
+      },
+    })
+    .get('', ({ caller, query }) => agents.list(caller, query), {
+      query: ListAgents,
+      response: AgentPage,
+      detail: {
+        operationId: 'listAgents',
+        summary: 'List the agents of the workspace',
+        description: 'Newest first. Archived agents are not listed. Conditions are combined with AND.',
+      },
+    })
+    .get('/:agent_id', ({ caller, params }) => agents.get(caller, params.agent_id), {
+      params: AgentParams,
+      response: AgentRecord,
+      detail: {
+        operationId: 'getAgent',
+        summary: 'Read an agent',
+        description: 'Returns NOT_FOUND for an archived agent.',
+      },
+    })
+    .patch('/:agent_id', ({ caller, params, body }) => agents.edit(caller, params.agent_id, body), {
+      params: AgentParams,
+      body: EditAgent,
+      response: AgentRecord,
+      detail: {
+        operationId: 'editAgent',
+        summary: 'Edit an agent',
+        description:
+          'Changes the fields that are given; null clears a nullable field. Runs that have started keep the version ' +
+          'that they started with.',
+      },
+    })
+    .delete('/:agent_id', ({ caller, params }) => agents.archive(caller, params.agent_id.toLowerCase()), {
+      params: AgentParams,
+      response: ArchivedAgent,
+      detail: {
+        operationId: 'archiveAgent',
+        summary: 'Archive an agent',
+        description: 'Its keys stop working and it can no longer run or report. Its runs stay readable.',
+      },
+    })
+}

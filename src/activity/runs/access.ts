@@ -1,0 +1,28 @@
+import { ApiError } from '../../base/errors.ts'
+import type { RunRef } from '../../base/ids.ts'
+import type { Caller } from '../../tenants/keys/schema.ts'
+
+/**
+ * The run, if the caller may read it. A workspace key may read any run, an agent key only its own agent's.
+ * @param run as found in the caller's workspace
+ * @throws ApiError NOT_FOUND for no run, FORBIDDEN for another agent's (docs/specification.md#key-scope)
+ */
+export function readable(caller: Caller, run: RunRef | null): RunRef {
+  if (run === null) throw new ApiError('NOT_FOUND', 'run does not exist')
+  if (caller.agentId !== null && caller.agentId !== run.agentId) {
+    throw new ApiError('FORBIDDEN', 'this run belongs to another agent')
+  }
+  return run
+}
+
+/**
+ * The run, if the caller may report for it: {@link readable}, and its agent is not hosted.
+ * @throws ApiError also CONFLICT for a run of a hosted agent (docs/specification.md#run-states)
+ */
+export function reportable(caller: Caller, run: RunRef | null): RunRef {
+  const ref = readable(caller, run)
+  if (ref.runtimeType === 'hosted') {
+    throw new ApiError('CONFLICT', 'run_id: hosted runs are reported by the service itself')
+  }
+  return ref
+}

@@ -1,0 +1,71 @@
+import { LRUCache } from 'lru-cache'
+import { type RunIdentity, type RunRef, runKey } from '../../base/ids.ts'
+import { type Batcher, createBatcher } from '../../stores/postgres/batcher.ts'
+import type { Sql } from '../../stores/postgres/connect.ts'
+import type { PartitionRef } from '../../tenants/partitions/partition.ts'
+import { findRuns } from './rows.ts'
+
+const RUNS_CACHED_MAX = 50_000
+const IDENTITY_BYTES = 72
+
+/**
+ * Which agent owns a run, for the hot path: every reported event, task and end of a run needs it. The owner of a run never
+ * changes, so entries do not expire. Concurrent misses share one lookup.
+ */
+export class RunDirectory {
+  private readonly cached = new LRUCache<string, RunRef>({ max: RUNS_CACHED_MAX })
+  private readonly pending = new Map<string, Promise<RunRef | null>>()
+  private readonly lookups: Batcher<RunIdentity, RunRef | null>
+
+  constructor(sql: Sql) {
+    this.lookups = createBatcher<RunIdentity, RunRef | null>({
+      run: (runs) => lookUp(sql, runs),
+      keyOf: ({ workspaceId, runId }) => runKey(workspaceId, runId),
+      bytesOf: () => IDENTITY_BYTES,
+    })
+  }
+
+  /** Called for each run that this process creates, before the response is sent. */
+  onRunStarted: (caller: PartitionRef, ref: RunRef) => void = () => {}
+
+  /**
+   * The run's immutable facts, synchronously when they are cached; null when the workspace has no such run.
+   * @param runId in lower case
+   */
+  find(workspaceId: string, runId: string): RunRef | Promise<RunRef | null> {
+    const key = runKey(workspaceId, runId)
+    const known = this.cached.get(key) ?? this.pending.get(key)
+    if (known !== undefined) return known
+    const lookup = this.lookUp(key, { workspaceId, runId })
+    this.pending.set(key, lookup)
+    return lookup
+  }
+
+  private async lookUp(key: string, run: RunIdentity): Promise<RunRef | null> {
+    try {
+      const ref = await this.lookups.submit(run)
+      if (ref !== null) this.cached.set(key, ref)
+      return ref
+    } finally {
+      this.pending.delete(key)
+    }
+  }
+
+  /** Adds a run that this process has just created. */
+  started(caller: PartitionRef, ref: RunRef): void {
+    this.cached.set(runKey(ref.workspaceId, ref.runId), ref)
+    this.onRunStarted(caller, ref)
+  }
+}
+
+async function lookUp(sql: Sql, runs: readonly RunIdentity[]): Promise<(RunRef | null)[]> {
+  const found = await findRuns<Pick<RunRef, 'agentId' | 'runtimeType'>>(
+    sql,
+    runs,
+    'r.agent_id as "agentId", r.runtime_type as "runtimeType"',
+  )
+  return runs.map(({ workspaceId, runId }) => {
+    const run = found.get(runKey(workspaceId, runId))
+    return run === undefined ? null : { runId, workspaceId, agentId: run.agentId, runtimeType: run.runtimeType }
+  })
+}

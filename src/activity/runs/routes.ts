@@ -1,0 +1,134 @@
+import { Elysia } from 'elysia'
+import { PageQuery } from '../../base/http/schema.ts'
+import type { Guards } from '../../tenants/keys/guards.ts'
+import { SECURITY } from '../../tenants/keys/security.ts'
+import type { EventReader } from './events.ts'
+import {
+  CancelRun,
+  CompleteRun,
+  EventPage,
+  FailRun,
+  ListEvents,
+  ListRuns,
+  RunEnded,
+  RunList,
+  RunPage,
+  RunParams,
+  RunRecord,
+  RunStarted,
+  StartRun,
+} from './schema.ts'
+import type { RunSearch } from './search/run-search.ts'
+import type { RunStore } from './store.ts'
+
+interface RunRoutesDeps {
+  readonly guards: Guards
+  readonly runs: RunStore
+  readonly events: EventReader
+  readonly search: RunSearch
+}
+
+/** Runs: reported by agents, read and cancelled by anyone with a key (docs/specification.md#runs). */
+export function runRoutes(deps: RunRoutesDeps) {
+  return new Elysia().use(ingestRoutes(deps)).use(readingRoutes(deps))
+}
+
+function ingestRoutes({ guards, runs }: RunRoutesDeps) {
+  return new Elysia({ prefix: '/api/ingest/v1', detail: { tags: ['Ingest'], security: SECURITY.agentKey } })
+    .use(guards.ingest)
+    .post('/run/start', ({ caller, body, mint }) => runs.start(caller, body, mint), {
+      body: StartRun,
+      response: RunStarted,
+      detail: {
+        operationId: 'startRun',
+        summary: 'Start a run',
+        description:
+          'Only for external agents. With a `run_id` chosen by the caller, the request can be retried safely.',
+        errors: ['NOT_FOUND'],
+      },
+    })
+    .post('/run/complete', ({ caller, body }) => runs.complete(caller, body), {
+      body: CompleteRun,
+      response: RunEnded,
+      detail: {
+        operationId: 'completeRun',
+        summary: 'Complete a run',
+        description: 'A repeat returns `already: true`. A run that ended with another status is a CONFLICT.',
+        errors: ['NOT_FOUND'],
+      },
+    })
+    .post('/run/fail', ({ caller, body }) => runs.fail(caller, body), {
+      body: FailRun,
+      response: RunEnded,
+      detail: {
+        operationId: 'failRun',
+        summary: 'Fail a run',
+        description: 'A repeat returns `already: true`. A run that ended with another status is a CONFLICT.',
+        errors: ['NOT_FOUND'],
+      },
+    })
+}
+
+function readingRoutes({ guards, runs, events, search }: RunRoutesDeps) {
+  return new Elysia({ prefix: '/api/v1', detail: { tags: ['Runs'], security: SECURITY.anyKey } })
+    .use(guards.anyKey('reads'))
+    .get('/runs', ({ caller, query, request }) => search.list(caller, query, request.signal), {
+      query: ListRuns,
+      response: RunList,
+      detail: {
+        operationId: 'listRuns',
+        summary: 'List runs',
+        description:
+          'Conditions are combined with AND. `from` (inclusive) and `to` (exclusive) bound `created_at`. `q` searches ids ' +
+          '(also their beginnings), tags, the name of the agent, errors, inputs, outputs, metadata, tasks, and payloads ' +
+          'of events, in either case: each word as a whole; in quotation marks, or with marks inside, as it is written. ' +
+          'All of it has to be in the run itself, in one task, or in one event. What was accepted a moment ago is found ' +
+          'within a second or so.',
+      },
+    })
+    .get('/runs/:run_id', ({ caller, params }) => runs.get(caller, params.run_id), {
+      params: RunParams,
+      response: RunRecord,
+      detail: {
+        operationId: 'getRun',
+        summary: 'Read a run',
+        description: 'The current state of the run, with its input and output.',
+      },
+    })
+    .get(
+      '/runs/:run_id/events',
+      async ({ caller, params, query }) => events.list(caller, await runs.find(caller, params.run_id), query),
+      {
+        params: RunParams,
+        query: ListEvents,
+        response: EventPage,
+        detail: {
+          operationId: 'listEvents',
+          summary: 'Read the events of a run',
+          description:
+            'Includes every event acknowledged before the call. Unlike other lists, oldest first: `next_cursor` is ' +
+            'the `after_seq` of the next page. `level` is a minimum, `type` takes a trailing `*`.',
+        },
+      },
+    )
+    .get('/runs/:run_id/children', ({ caller, params, query }) => runs.children(caller, params.run_id, query), {
+      params: RunParams,
+      query: PageQuery,
+      response: RunPage,
+      detail: {
+        operationId: 'listChildren',
+        summary: 'List the child runs of a run',
+        description: 'The runs that name it as their parent, newest first.',
+      },
+    })
+    .post('/runs/:run_id/cancel', ({ caller, params, body }) => runs.cancel(caller, params.run_id, body), {
+      params: RunParams,
+      body: CancelRun,
+      response: RunEnded,
+      detail: {
+        operationId: 'cancelRun',
+        summary: 'Cancel a run',
+        description: 'A repeat returns `already: true`. A run that ended with another status is a CONFLICT.',
+      },
+    })
+}

@@ -1,0 +1,51 @@
+import { type ApiError, type ErrorCode, STATUS_OF } from '../../base/errors.ts'
+import { encodeJson } from '../../base/raw-json.ts'
+import type { EventResult } from './ingest.ts'
+
+/** Answers as Langfuse gives them: bare JSON, and errors as `{message, error}`. */
+
+/** The names of Langfuse's errors. */
+const ERROR_NAMES: Record<ErrorCode, string> = {
+  VALIDATION_ERROR: 'InvalidRequestError',
+  UNAUTHENTICATED: 'UnauthorizedError',
+  FORBIDDEN: 'ForbiddenError',
+  NOT_FOUND: 'LangfuseNotFoundError',
+  METHOD_NOT_ALLOWED: 'MethodNotAllowedError',
+  CONFLICT: 'LangfuseConflictError',
+  PAYLOAD_TOO_LARGE: 'PayloadTooLargeError',
+  RATE_LIMITED: 'RateLimitExceededError',
+  INTERNAL: 'InternalServerError',
+  UNAVAILABLE: 'ServiceUnavailableError',
+}
+
+export function answer(status: number, body: unknown): Response {
+  return respond(status, encodeJson(body))
+}
+
+export function errorAnswer({ code, message, retryAfterSeconds }: ApiError): Response {
+  const response = answer(STATUS_OF[code], { message, error: ERROR_NAMES[code] })
+  if (retryAfterSeconds !== undefined) {
+    response.headers.set('retry-after', `${Math.max(1, Math.ceil(retryAfterSeconds))}`)
+  }
+  if (code === 'UNAUTHENTICATED') response.headers.set('www-authenticate', 'Basic')
+  return response
+}
+
+/** 207, with the result of every event. */
+export function batchAnswer(results: readonly EventResult[]): Response {
+  const successes: string[] = []
+  const errors: string[] = []
+  for (const { id, error } of results) {
+    const named = `{"id":${JSON.stringify(id)},"status":`
+    if (error === null) successes.push(`${named}201}`)
+    else {
+      const { status, message, code } = error
+      errors.push(`${named}${status},"message":${JSON.stringify(message)},"error":"${ERROR_NAMES[code]}"}`)
+    }
+  }
+  return respond(207, `{"successes":[${successes.join(',')}],"errors":[${errors.join(',')}]}`)
+}
+
+function respond(status: number, body: string): Response {
+  return new Response(body, { status, headers: { 'content-type': 'application/json' } })
+}

@@ -1,0 +1,66 @@
+import { COMMA, OPEN_BRACE, QUOTE, skipColon, skipSpace, skipString, skipValue } from '../../base/http/json-scan.ts'
+
+/** JSON in a buffer. Valid, and followed by at least one more byte, unless it was checked before. */
+export interface JsonRange {
+  readonly text: Buffer
+  readonly start: number
+  readonly end: number
+}
+
+/** Larger ones are not united. */
+const UNITED_BYTES_MAX = 64 * 1024
+
+/**
+ * Visits the members of a valid JSON object; `name` and `value` are where they begin, `nameEnd` and `valueEnd` where they
+ * end, the name with its quotes.
+ * @param text with a byte after the object
+ */
+export function visitMembers(
+  text: Uint8Array,
+  start: number,
+  visit: (name: number, nameEnd: number, value: number, valueEnd: number) => void,
+): void {
+  let at = skipSpace(text, start + 1)
+  while (text[at] === QUOTE) {
+    const nameEnd = skipString(text, at)
+    const value = skipColon(text, nameEnd)
+    const valueEnd = skipValue(text, value, Number.POSITIVE_INFINITY)
+    visit(at, nameEnd, value, valueEnd)
+    at = skipSpace(text, valueEnd)
+    if (text[at] === COMMA) at = skipSpace(text, at + 1)
+  }
+}
+
+/** The members of an object that others are added to. */
+export class ObjectUnion {
+  private readonly members = new Map<string, string>()
+  private bytes = 0
+
+  /** Null if the value is no object, or too large. */
+  static of(value: JsonRange): ObjectUnion | null {
+    const union = new ObjectUnion()
+    return union.add(value, true) === 'refused' ? null : union
+  }
+
+  /** Adds members; those of the same name are replaced if `replaces`. Refuses a value that is no object, or makes it too large. */
+  add({ text, start, end }: JsonRange, replaces: boolean): 'changed' | 'unchanged' | 'refused' {
+    if (text[start] !== OPEN_BRACE || this.bytes + end - start > UNITED_BYTES_MAX) return 'refused'
+    const json = Buffer.from(`${text.toString('utf8', start, end)}\0`)
+    let isChanged = false
+    visitMembers(json, 0, (name, nameEnd, value, valueEnd) => {
+      const key = json.toString('utf8', name, nameEnd)
+      const before = this.members.get(key)
+      if (before !== undefined && !replaces) return
+      const later = json.toString('utf8', value, valueEnd)
+      if (later === before) return
+      isChanged = true
+      this.bytes += later.length - (before?.length ?? -key.length - 2)
+      this.members.set(key, later)
+    })
+    return isChanged ? 'changed' : 'unchanged'
+  }
+
+  encode(): Buffer {
+    return Buffer.from(`{${[...this.members].map(([name, value]) => `${name}:${value}`).join(',')}}`)
+  }
+}

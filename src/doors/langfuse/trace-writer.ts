@@ -1,0 +1,210 @@
+import type { Clock } from '../../base/clock.ts'
+import type { Slice } from '../../base/http/shared-slice.ts'
+import type { RunRef } from '../../base/ids.ts'
+import type { Limits } from '../../base/limits.ts'
+import type { TaskToAppend } from '../../stores/journal/rows.ts'
+import type { Caller } from '../../tenants/keys/schema.ts'
+import { type Partitions, writerOf } from '../../tenants/partitions/partition.ts'
+import { columnsOf } from '../otlp/event-columns.ts'
+import { WriteBatch } from '../otlp/groups.ts'
+import type { MappedEvent } from '../otlp/mapping.ts'
+import type { BatchScan } from './batch-scan.ts'
+import { Merged } from './merged.ts'
+import {
+  endedAtOf,
+  isModelCall,
+  type MappedObservation,
+  mapObservation,
+  parentOf,
+  usageOfObservation,
+} from './observation.ts'
+import { writePayload } from './payload.ts'
+import { TRACE_UPDATED } from './run-details.ts'
+import type { ObservationState, RunState } from './states.ts'
+import type { ObservationEvent } from './validate.ts'
+
+/** Bytes that cost as much as an event. */
+const BYTES_PER_EVENT = 16 * 1024
+const WRITE_BYTES_MIN = 8 * 1024
+
+export interface TraceWriterDeps {
+  readonly partitions: Partitions
+  readonly limits: Limits
+  readonly clock: Clock
+  /** Called with the number of events of each append, for the metrics. */
+  readonly onAccepted: (accepted: number, duplicates: number) => void
+  /** Deducts events from the key's budget. @throws ApiError RATE_LIMITED */
+  readonly takeBudget: (caller: Caller, events: number) => void
+}
+
+interface TraceContext {
+  readonly caller: Caller
+  readonly run: RunRef
+  readonly state: RunState
+  readonly traceId: string
+  readonly taskIdOf: (observationId: string) => string
+  readonly scan: BatchScan
+  readonly slice: Slice
+}
+
+/** What an observation is after the events of a batch. */
+export interface LaterObservation {
+  readonly merged: Merged
+  readonly isRoot: boolean
+  readonly hasEnded: boolean
+}
+
+/** What is written for an observation or a trace. */
+interface Written {
+  readonly task: MappedObservation | null
+  readonly event: MappedEvent
+}
+
+/** Merges the events of one trace into its observations, and writes what has changed. */
+export class TraceWriter {
+  private batch: WriteBatch<Written>
+  /** Of the events that are not written yet, with what is added to each. */
+  private bytesLeft: number
+  /** States to remember once they are stored. */
+  private pending: [taskId: string, state: ObservationState][] = []
+
+  constructor(
+    private readonly deps: TraceWriterDeps,
+    private readonly context: TraceContext,
+    /** About what is written. */
+    bytes: number,
+  ) {
+    this.bytesLeft = bytes
+    this.batch = new WriteBatch(1, bytes)
+  }
+
+  addTrace(trace: Merged): void {
+    const { json } = this.batch
+    const now = this.deps.clock.now()
+    const payload = writePayload(json, trace, {
+      bytesMax: this.deps.limits.event_payload_bytes,
+      hasContent: true,
+      head: `"trace_id":${JSON.stringify(this.context.traceId)}`,
+    })
+    const event: MappedEvent = { id: '', type: TRACE_UPDATED, level: 'info', payload, occurredAt: now, taskId: null }
+    this.batch.add({ task: null, event }, 1)
+  }
+
+  /** Returns what the observation is now; null if that is known in memory, and the events change nothing. */
+  async merge(
+    taskId: string,
+    before: ObservationState | undefined,
+    events: readonly ObservationEvent[],
+  ): Promise<LaterObservation | null> {
+    const { scan, slice } = this.context
+    if (slice.isOver) await slice.yield()
+    // Without values, and no event is later than what is stored: a repeat.
+    if (before?.isReleased === true) return null
+    const merged = before === undefined ? new Merged(null, scan.text) : before.merged.draft(scan.text)
+    const wasCreated = merged.isCreated
+    for (const { index, sentAt, kind, isCreate } of events) {
+      merged.merge(scan, index, sentAt)
+      if (kind !== null && (isCreate || merged.kind === null)) merged.kind = kind
+      merged.isCreated ||= isCreate
+      if (slice.isOver) await slice.yield()
+    }
+    merged.settle()
+    if (before !== undefined && !merged.isChanged && wasCreated === merged.isCreated) {
+      // A process that was killed may have stored the end of the root, but not that of its run.
+      return { merged, isRoot: before.isRoot && merged.isCreated, hasEnded: before.hasEnded }
+    }
+    const hadFinal = before?.isFinal === true
+    const isLateUsage = hadFinal && isModelCall(merged) && merged.hasUsage && !before.merged.hasUsage
+    return this.write(taskId, events[0].observationId, merged, { hadFinal, isLateUsage, endedAt: null })
+  }
+
+  /** Completes a generation that has usage but no end. */
+  async finish(taskId: string, { merged, observationId }: ObservationState, endedAt: number): Promise<void> {
+    const { inputTokens, outputTokens, costUsd } = usageOfObservation(merged)
+    if (inputTokens === undefined && outputTokens === undefined && costUsd === undefined) return
+    await this.write(taskId, observationId, merged, { hadFinal: false, isLateUsage: false, endedAt })
+  }
+
+  private async write(
+    taskId: string,
+    observationId: string,
+    merged: Merged,
+    { hadFinal, isLateUsage, endedAt }: { hadFinal: boolean; isLateUsage: boolean; endedAt: number | null },
+  ): Promise<LaterObservation> {
+    const { traceId, taskIdOf, slice } = this.context
+    const hasEnded = endedAtOf(merged) !== null
+    const isFinal = !hadFinal && merged.isCreated && (hasEnded || endedAt !== null)
+    const task = mapObservation(merged, {
+      out: this.batch.json,
+      limits: this.deps.limits,
+      ...{ traceId, observationId, taskId, taskIdOf, isFinal, isLateUsage, endedAt },
+      now: this.deps.clock.now(),
+    })
+    this.batch.add({ task, event: task.event }, 1)
+    const isDone = hadFinal || isFinal
+    const isRoot = parentOf(merged) === null
+    const kept = isDone ? merged.released() : merged.owned()
+    this.pending.push([
+      taskId,
+      { observationId, merged: kept, isReleased: isDone, isFinal: isDone, isRoot, hasEnded: hasEnded || isFinal },
+    ])
+    if (this.batch.isFull) {
+      if (slice.isOver) await slice.yield()
+      await this.flush()
+    }
+    return { merged, isRoot: isRoot && merged.isCreated, hasEnded }
+  }
+
+  /** Resolves once everything so far is on stable storage. @throws ApiError UNAVAILABLE */
+  async flush(): Promise<void> {
+    const { batch, pending } = this
+    if (batch.items.length === 0) return
+    this.bytesLeft = Math.max(WRITE_BYTES_MIN, this.bytesLeft - batch.json.length)
+    this.batch = new WriteBatch(1, this.bytesLeft)
+    this.pending = []
+    const { caller, run, state } = this.context
+    const { items, json } = batch
+    const { journal } = writerOf(this.deps.partitions, caller)
+    const now = this.deps.clock.now()
+    const tasks = items.flatMap(({ task }) => (task === null ? [] : taskRow(run, task, json.buffer, now)))
+    const events = items.map(({ event }) => event)
+    const ids = events.map(({ id }) => (id === '' ? undefined : id))
+    // Both calls in the same tick, so that they share a commit.
+    await Promise.all([
+      tasks.length === 0 ? null : journal.appendTasks(tasks, []),
+      journal.appendEvents({ run, scan: columnsOf(events, json), rows: undefined, ids }),
+    ])
+    this.deps.onAccepted(events.length, 0)
+    for (const [taskId, observation] of pending) state.set(taskId, observation)
+  }
+}
+
+/** A small update reads a whole state, and stores it again. @throws ApiError RATE_LIMITED */
+export function chargeBytes({ takeBudget }: Pick<TraceWriterDeps, 'takeBudget'>, caller: Caller, bytes: number): void {
+  const events = Math.floor(bytes / BYTES_PER_EVENT)
+  if (events > 0) takeBudget(caller, events)
+}
+
+function taskRow(
+  { workspaceId, agentId, runId }: RunRef,
+  task: MappedObservation,
+  text: Buffer,
+  now: number,
+): TaskToAppend {
+  return {
+    workspace_id: workspaceId,
+    agent_id: agentId,
+    run_id: runId,
+    task_id: task.taskId,
+    parent_task_id: task.parentTaskId,
+    name: task.name,
+    status: task.status,
+    input: task.input && { text, ...task.input },
+    output: task.output && { text, ...task.output },
+    error_message: task.errorMessage,
+    created_at: now,
+    updated_at: now,
+    started_at: task.startedAt,
+    completed_at: task.completedAt,
+  }
+}

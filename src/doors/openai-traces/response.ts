@@ -1,0 +1,34 @@
+import { type ApiError, type ErrorCode, STATUS_OF } from '../../base/errors.ts'
+
+/** Errors in the shape of OpenAI's API. */
+
+interface Kind {
+  readonly type: string
+  readonly code: string | null
+}
+
+const KINDS: Record<ErrorCode, Kind> = {
+  VALIDATION_ERROR: { type: 'invalid_request_error', code: 'invalid_value' },
+  UNAUTHENTICATED: { type: 'invalid_request_error', code: 'invalid_api_key' },
+  FORBIDDEN: { type: 'invalid_request_error', code: 'insufficient_permissions' },
+  NOT_FOUND: { type: 'invalid_request_error', code: 'unknown_url' },
+  METHOD_NOT_ALLOWED: { type: 'invalid_request_error', code: 'method_not_supported' },
+  CONFLICT: { type: 'invalid_request_error', code: 'conflict' },
+  PAYLOAD_TOO_LARGE: { type: 'invalid_request_error', code: 'request_too_large' },
+  RATE_LIMITED: { type: 'requests', code: 'rate_limit_exceeded' },
+  INTERNAL: { type: 'server_error', code: null },
+  UNAVAILABLE: { type: 'server_error', code: 'service_unavailable' },
+}
+
+/** A message begins with the place, if it is about one. */
+const PLACE = /^((?:data(?:\[\d+\][\w.]*)?|body)): /
+
+export function errorResponse({ code, message, retryAfterSeconds }: ApiError): Response {
+  const param = PLACE.exec(message)?.[1] ?? null
+  const { type, code: openAiCode } = KINDS[code]
+  const error = { message, type, param, code: openAiCode }
+  const headers = new Headers({ 'content-type': 'application/json' })
+  if (retryAfterSeconds !== undefined) headers.set('retry-after', `${Math.max(1, Math.ceil(retryAfterSeconds))}`)
+  if (code === 'UNAUTHENTICATED') headers.set('www-authenticate', 'Bearer')
+  return new Response(JSON.stringify({ error }), { status: STATUS_OF[code], headers })
+}

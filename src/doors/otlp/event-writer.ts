@@ -1,0 +1,55 @@
+import type { RunRef } from '../../base/ids.ts'
+import type { Bytes } from '../../stores/clickhouse/bytes.ts'
+import type { Appended } from '../../stores/journal/journal.ts'
+import type { TaskToAppend } from '../../stores/journal/rows.ts'
+import { type PartitionRef, type Partitions, writerOf } from '../../tenants/partitions/partition.ts'
+import { columnsOf } from './event-columns.ts'
+import type { MappedEvent } from './mapping.ts'
+
+interface EventWriterDeps {
+  readonly partitions: Partitions
+  /** Called with the result of each append, for the metrics. */
+  readonly onAccepted: (accepted: number, duplicates: number) => void
+}
+
+/** Events of a run, and the JSON of their payloads. */
+interface WrittenEvents {
+  readonly events: readonly MappedEvent[]
+  readonly json: Bytes
+}
+
+/**
+ * Appends those events of a run that are not stored yet, and before them, in the same commit, the tasks that `tasksOf`
+ * returns. So if the end event of a task is stored, the task is, too. A concurrent call with the same events waits for
+ * this append, and takes over if it fails. Resolves once everything is on stable storage, with the positions of the
+ * events, or of the tasks if there are no new events; with null if nothing was appended.
+ *
+ * @param tasksOf gets, for each event, whether it is new
+ * @throws ApiError UNAVAILABLE
+ */
+export type WriteEvents = (
+  caller: PartitionRef,
+  run: RunRef,
+  written: WrittenEvents,
+  tasksOf?: (fresh: readonly boolean[]) => readonly TaskToAppend[],
+) => Promise<Appended | null>
+
+export function createEventWriter({ partitions, onAccepted }: EventWriterDeps): WriteEvents {
+  return async (caller, run, { events, json }, tasksOf = () => []) => {
+    const { journal, ids } = writerOf(partitions, caller)
+    const eventIds = events.map(({ id }) => id)
+    const { duplicates, durable } = await ids.claim(run, eventIds, async ({ fresh }): Promise<Appended | null> => {
+      const tasks = tasksOf(fresh)
+      const rows = fresh.flatMap((isFresh, row) => (isFresh ? row : []))
+      // Both calls in the same tick, so that they share a commit.
+      const [appendedTasks, appendedEvents] = await Promise.all([
+        tasks.length === 0 ? null : journal.appendTasks(tasks, []),
+        rows.length === 0 ? null : journal.appendEvents({ run, scan: columnsOf(events, json), rows, ids: eventIds }),
+      ])
+      return appendedEvents ?? appendedTasks
+    })
+    const positions = await durable
+    onAccepted(events.length - duplicates, duplicates)
+    return positions
+  }
+}

@@ -1,0 +1,90 @@
+import { ApiError } from '../../base/errors.ts'
+import type { Appended } from '../../stores/journal/journal.ts'
+import { isBadData } from '../../stores/postgres/connect.ts'
+import type { Refusal } from './outline.ts'
+
+/** Names places of an export in messages. */
+export interface Places {
+  /** @param name of an item, as given to the tally */
+  item(name: string): string
+  /** @param first from 1 */
+  range(first: number, last: number): string
+}
+
+/** Names items by what they are and their own names. */
+export function placesOf(noun: string): Places {
+  return {
+    item: (name) => `${noun} ${JSON.stringify(name.slice(0, 80))}`,
+    range: (first, last) => (first === last ? `${noun} ${first}` : `${noun}s ${first} to ${last}`),
+  }
+}
+
+/** The result of an export. Everything that was not rejected is on stable storage. */
+export interface ExportResult {
+  readonly rejected: number
+  /** Names the first rejected item and why; empty if nothing was rejected. */
+  readonly message: string
+  /** Positions of the first and last event stored, or task if no span has ended; null if nothing was new. */
+  readonly firstSeq: number | null
+  readonly lastSeq: number | null
+}
+
+/** Errors caused by the content of an export: sending it again would not help. */
+const REJECTIONS = new Set(['VALIDATION_ERROR', 'FORBIDDEN', 'NOT_FOUND', 'CONFLICT', 'PAYLOAD_TOO_LARGE'])
+
+/** Collects what an export has stored and what was rejected. */
+export class ExportTally {
+  private rejected = 0
+  private message = ''
+  private firstSeq: number | null = null
+  private lastSeq: number | null = null
+
+  constructor(private readonly places: Places) {}
+
+  reject(name: string, problem: string, items = 1): void {
+    this.count(items, () => `${this.places.item(name)}: ${problem}`)
+  }
+
+  /** Counts what was not decoded. */
+  refuse(refusals: readonly Refusal[]): void {
+    for (const { first, items, problem } of refusals) {
+      this.count(items, () => `${this.places.range(first, first + items - 1)}: ${problem}`)
+    }
+  }
+
+  private count(items: number, message: () => string): void {
+    if (this.rejected === 0) this.message = message()
+    this.rejected += items
+  }
+
+  stored(positions: Appended | null): void {
+    if (positions === null) return
+    this.firstSeq = Math.min(this.firstSeq ?? positions.firstSeq, positions.firstSeq)
+    this.lastSeq = Math.max(this.lastSeq ?? 0, positions.lastSeq)
+  }
+
+  /**
+   * Stores items that belong to one run; counts all of them as rejected if the run cannot take them.
+   * @param name of the first one
+   */
+  async attempt(items: number, store: () => Promise<void>, name: () => string): Promise<void> {
+    try {
+      await store()
+    } catch (error) {
+      const problem = problemOf(error)
+      if (problem === null) throw error
+      this.reject(name(), problem, items)
+    }
+  }
+
+  result(): ExportResult {
+    const { rejected, message, firstSeq, lastSeq } = this
+    return { rejected, message, firstSeq, lastSeq }
+  }
+}
+
+/** Why the items of a failed call are rejected; null for an error that their content did not cause. */
+function problemOf(error: unknown): string | null {
+  if (error instanceof ApiError && REJECTIONS.has(error.code)) return error.message
+  return isBadData(error) ? 'the database cannot store one of its values' : null
+}

@@ -1,0 +1,140 @@
+import { createBatcher } from '../../../stores/postgres/batcher.ts'
+import type { Sql } from '../../../stores/postgres/connect.ts'
+import type { RetryRow, RowKey, Settlement } from './settlement.ts'
+
+/** An endpoint and how many of its rows are wanted. */
+interface DueRequest {
+  readonly webhookId: string
+  readonly room: number
+  /** Positions of the rows that it has already loaded. */
+  readonly loaded: readonly number[]
+}
+
+type Rows = Pick<Settlement, 'webhookId' | 'rows' | 'gone'>
+
+/** Bounds a statement. */
+const BYTES_PER_BATCH = 2 << 20
+const ROW_BYTES = 200
+const NUL = /\0/g
+
+/** The rows of `webhook_retries`. */
+export class Retries {
+  private readonly batcher
+
+  constructor(private readonly sql: Sql) {
+    this.batcher = createBatcher<Rows, void>({
+      run: (items) => this.writeAll(items),
+      keyOf: ({ webhookId }) => webhookId,
+      bytesOf: ({ rows, gone }) =>
+        rows.reduce((sum, { body }) => sum + body.length + ROW_BYTES, gone.length * ROW_BYTES),
+      limits: { bytesPerBatch: BYTES_PER_BATCH },
+    })
+  }
+
+  /** Writes the rows of a settlement; those of several endpoints together. */
+  async write(settlement: Rows): Promise<void> {
+    if (settlement.rows.length + settlement.gone.length > 0) await this.batcher.submit(settlement)
+  }
+
+  /**
+   * The rows of an endpoint that starts. A run without a scheduled row, left by a process that ended in between, is made due
+   * now.
+   */
+  async keys(webhookId: string, now: number): Promise<RowKey[]> {
+    const { sql } = this
+    await sql`
+      update webhook_retries set next_at = ${new Date(now)} where webhook_id = ${webhookId} and seq in (
+        select min(seq) from webhook_retries where webhook_id = ${webhookId} group by coalesce(run_id::text, seq::text)
+        having count(next_at) = 0
+      )`
+    return sql<RowKey[]>`select seq, run_id as "runId" from webhook_retries where webhook_id = ${webhookId}`
+  }
+
+  /** The rows of each endpoint that are due, the longest due first; one more than `room` if there are more. */
+  async due(requests: readonly DueRequest[], now: number): Promise<Map<string, RetryRow[]>> {
+    const { sql } = this
+    const loaded = requests.flatMap(({ webhookId, loaded }) => loaded.map((seq) => ({ webhookId, seq })))
+    const rows = await sql<(RetryRow & { readonly webhookId: string })[]>`
+      select r.webhook_id as "webhookId", r.delivery_id as "deliveryId", r.seq, r.run_id as "runId", r.type, r.body, r.attempt,
+        null as "nextAt", r.http_status as "httpStatus", r.response
+      from unnest(
+        ${requests.map(({ webhookId }) => webhookId)}::uuid[], ${requests.map(({ room }) => room)}::int[]
+      ) as e (webhook_id, room)
+      cross join lateral (
+        select * from webhook_retries r
+        where r.webhook_id = e.webhook_id and r.next_at <= ${new Date(now)} and not exists (
+          select from unnest(
+            ${loaded.map(({ webhookId }) => webhookId)}::uuid[], ${loaded.map(({ seq }) => seq)}::bigint[]
+          ) as l (webhook_id, seq)
+          where l.webhook_id = r.webhook_id and l.seq = r.seq
+        )
+        order by r.next_at, r.seq limit e.room + 1
+      ) r`
+    return Map.groupBy(rows, ({ webhookId }) => webhookId)
+  }
+
+  /** The row of a delivery, if it has one. */
+  async find(webhookId: string, seq: number): Promise<RetryRow | undefined> {
+    const [row] = await this.sql<RetryRow[]>`
+      select delivery_id as "deliveryId", seq, run_id as "runId", type, body, attempt, null as "nextAt",
+        http_status as "httpStatus", response
+      from webhook_retries where webhook_id = ${webhookId} and seq = ${seq}`
+    return row
+  }
+
+  private async writeAll(items: readonly Rows[]): Promise<undefined[]> {
+    await this.insert(items)
+    await this.delete(items)
+    return items.map(() => undefined)
+  }
+
+  /** Rows of endpoints that no longer exist are left out. */
+  private async insert(items: readonly Rows[]): Promise<void> {
+    const rows = items.flatMap(({ webhookId, rows }) => unique(rows).map((row) => ({ webhookId, ...row })))
+    if (rows.length === 0) return
+    await this.sql`
+      insert into webhook_retries as r (
+        webhook_id, workspace_id, seq, delivery_id, run_id, type, body, attempt, next_at, http_status, response, created_at)
+      select i.webhook_id, w.workspace_id, i.seq, i.delivery_id, i.run_id, i.type, i.body, i.attempt, i.next_at, i.http_status,
+        i.response, now()
+      from unnest(
+        ${rows.map(({ webhookId }) => webhookId)}::uuid[], ${rows.map(({ seq }) => seq)}::bigint[],
+        ${rows.map(({ deliveryId }) => deliveryId)}::text[], ${rows.map(({ runId }) => runId)}::uuid[],
+        ${rows.map(({ type }) => type.replace(NUL, '\ufffd'))}::text[], ${rows.map(({ body }) => body)}::text[],
+        ${rows.map(({ attempt }) => attempt)}::int[],
+        ${rows.map(({ nextAt }) => (nextAt === null ? null : new Date(nextAt).toISOString()))}::timestamptz[],
+        ${rows.map(({ httpStatus }) => httpStatus)}::int[], ${rows.map(({ response }) => response)}::text[]
+      ) as i (webhook_id, seq, delivery_id, run_id, type, body, attempt, next_at, http_status, response)
+      join webhooks w on w.webhook_id = i.webhook_id
+      order by i.webhook_id, i.seq
+      on conflict (webhook_id, seq) do update set
+        attempt = excluded.attempt, next_at = excluded.next_at, http_status = excluded.http_status, response = excluded.response
+        where excluded.attempt > 0`
+  }
+
+  /** Deletes rows; then the next one of the run is due. */
+  private async delete(items: readonly Rows[]): Promise<void> {
+    const rows = items.flatMap(({ webhookId, gone }) => gone.map(({ seq }) => ({ webhookId, seq })))
+    if (rows.length === 0) return
+    await this.sql`
+      with gone as (
+        delete from webhook_retries r
+        using unnest(${rows.map(({ webhookId }) => webhookId)}::uuid[], ${rows.map(({ seq }) => seq)}::bigint[])
+          as g (webhook_id, seq)
+        where r.webhook_id = g.webhook_id and r.seq = g.seq
+        returning r.webhook_id, r.seq, r.run_id
+      ), next as (
+        select distinct on (n.webhook_id, n.run_id) n.webhook_id, n.seq
+        from gone g join webhook_retries n on n.webhook_id = g.webhook_id and n.run_id = g.run_id
+        where not exists (select from gone x where x.webhook_id = n.webhook_id and x.seq = n.seq)
+        order by n.webhook_id, n.run_id, n.seq
+      )
+      update webhook_retries r set next_at = now() from next
+      where r.webhook_id = next.webhook_id and r.seq = next.seq and r.next_at is null`
+  }
+}
+
+/** A delivery may have come from the position and from a recovery; the later row counts. */
+function unique<Row extends RowKey>(rows: readonly Row[]): Row[] {
+  return [...new Map(rows.map((row) => [row.seq, row])).values()]
+}

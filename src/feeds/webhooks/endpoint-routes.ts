@@ -1,0 +1,84 @@
+import { Elysia } from 'elysia'
+import { PageQuery } from '../../base/http/schema.ts'
+import type { Guards } from '../../tenants/keys/guards.ts'
+import { SECURITY } from '../../tenants/keys/security.ts'
+import {
+  CreateWebhook,
+  DeletedWebhook,
+  EditWebhook,
+  NewWebhook,
+  WebhookPage,
+  WebhookParams,
+  WebhookRecord,
+} from './schema.ts'
+import type { WebhookStore } from './store.ts'
+
+export interface EndpointRoutesDeps {
+  readonly guards: Guards
+  readonly webhooks: WebhookStore
+}
+
+const DETAIL = { tags: ['Webhooks'], security: SECURITY.workspaceKey }
+
+/** Endpoints that activity is sent to (docs/specification.md#webhooks). */
+export function endpointRoutes({ guards, webhooks }: EndpointRoutesDeps) {
+  return new Elysia({ prefix: '/api/v1/webhooks', detail: DETAIL })
+    .use(guards.workspaceKey('reads'))
+    .post('', ({ caller, body, mint }) => webhooks.create(caller, body, mint), {
+      body: CreateWebhook,
+      response: NewWebhook,
+      detail: {
+        operationId: 'createWebhook',
+        summary: 'Create a webhook',
+        description: 'Sends what happens from now on. Only this answer has the `secret`.',
+        errors: ['CONFLICT'],
+      },
+    })
+    .get('', ({ caller, query }) => webhooks.list(caller, query), {
+      query: PageQuery,
+      response: WebhookPage,
+      detail: { operationId: 'listWebhooks', summary: 'List webhooks', description: 'Newest first, without secrets.' },
+    })
+    .get('/:webhook_id', ({ caller, params }) => webhooks.get(caller, params.webhook_id), {
+      params: WebhookParams,
+      response: WebhookRecord,
+      detail: {
+        operationId: 'getWebhook',
+        summary: 'Read a webhook',
+        description: 'Its settings, and in `health` how far it has got and whether it answers.',
+      },
+    })
+    .patch('/:webhook_id', ({ caller, params, body }) => webhooks.edit(caller, params.webhook_id, body), {
+      params: WebhookParams,
+      body: EditWebhook,
+      response: WebhookRecord,
+      detail: {
+        operationId: 'editWebhook',
+        summary: 'Edit a webhook',
+        description:
+          'Changes the given fields, for what is delivered from then on. An endpoint that is enabled again continues at ' +
+          'its position.',
+      },
+    })
+    .delete('/:webhook_id', ({ caller, params }) => webhooks.delete(caller, params.webhook_id), {
+      params: WebhookParams,
+      response: DeletedWebhook,
+      detail: {
+        operationId: 'deleteWebhook',
+        summary: 'Delete a webhook',
+        description: 'Pending deliveries are dropped. SQL keeps past attempts.',
+      },
+    })
+    .post('/:webhook_id/rotate', ({ caller, params }) => webhooks.rotate(caller, params.webhook_id), {
+      params: WebhookParams,
+      response: NewWebhook,
+      detail: {
+        operationId: 'rotateWebhookSecret',
+        summary: 'Rotate the secret of a webhook',
+        description:
+          'For 24 hours, messages are signed with both the new and the previous secret. CONFLICT after several rotations ' +
+          'within a day.',
+        errors: ['CONFLICT'],
+      },
+    })
+}

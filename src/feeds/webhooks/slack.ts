@@ -1,0 +1,164 @@
+import { isObject, parsedJson } from '../../base/json-object.ts'
+import { membersOf } from './json-members.ts'
+import { type Subject, textOf } from './subject.ts'
+
+/** Slack's limit of the text of a section is 3,000 characters, also after escaping; this leaves room for the markup around it. */
+const QUOTED_LENGTH_MAX = 2_000
+const LINE_LENGTH_MAX = 300
+/** Of a header; Slack refuses a longer one. */
+const HEADER_LENGTH_MAX = 150
+const ROWS_MAX = 5
+const ESCAPES = new Map([
+  ['&', '&amp;'],
+  ['<', '&lt;'],
+  ['>', '&gt;'],
+])
+const CONTROL = /[^\P{Cc}\n]/u
+/** Where Slack may find a mention in plain text, as in `@here`; not in an address of e-mail. */
+const MENTION = /(?<![\w.+-])@(?=\w)/g
+const NO_MENTION = '@\u200b'
+const SCHEME = /:\/\//g
+const NO_SCHEME = ':\u200b//'
+
+/** What a message says; texts are not escaped. */
+interface Content {
+  readonly title: string
+  /** Lines of name and value. */
+  readonly facts: readonly (readonly [name: string, value: string])[]
+  /** Shown as it is, in a box. */
+  readonly quoted?: string
+  /** The page that shows it; its path after the origin. */
+  readonly page?: string
+}
+
+/**
+ * The body for an incoming webhook of Slack: a title, what there is to know at a glance, and a link if the origin of the
+ * page is known.
+ */
+export function slackBody(subject: Subject, publicUrl: string | undefined): string {
+  const { title, facts, quoted = '', page } = contentOf(subject)
+  const header = { type: 'plain_text', text: escaped(title, HEADER_LENGTH_MAX), emoji: false }
+  const lines = facts
+    .filter(([, value]) => value !== '')
+    .map(([name, value]) => `*${name}:* ${escaped(value, LINE_LENGTH_MAX)}`)
+  const link = publicUrl !== undefined && page !== undefined ? `<${publicUrl}/${page}|Open>` : ''
+  const blocks = [
+    { type: 'header', text: header },
+    ...[
+      lines.join('\n'),
+      quoted === '' ? '' : `\`\`\`${escaped(quoted.replaceAll('```', "'''"), QUOTED_LENGTH_MAX)}\`\`\``,
+      link,
+    ]
+      .filter((text) => text !== '')
+      // Verbatim: Slack makes no links and mentions of what callers wrote.
+      .map((text) => ({ type: 'section', text: { type: 'mrkdwn', text, verbatim: true } })),
+  ]
+  const text = escaped(title, LINE_LENGTH_MAX).replace(SCHEME, NO_SCHEME)
+  return JSON.stringify({ text, blocks, parse: 'none', link_names: false, unfurl_links: false, unfurl_media: false })
+}
+
+function contentOf(subject: Subject): Content {
+  const { type, kind, head, record } = subject
+  if (kind === 'run') return runContent(subject)
+  const page = `#/runs/${head.run_id}`
+  if (kind === 'task')
+    return {
+      title: `Task ${textOf(record, 'name')}: ${words(textOf(record, 'status'))}`,
+      facts: [...factsOf(subject), ['Error', textOf(record, 'error_message')]],
+      page,
+    }
+  if (kind === 'score')
+    return {
+      title: `Score ${textOf(record, 'name')}`,
+      facts: [
+        ...factsOf(subject),
+        ['Value', verdictOf(record)],
+        ['Label', textOf(record, 'label')],
+        ['Source', textOf(record, 'source')],
+      ],
+      quoted: textOf(record, 'text') || textOf(record, 'comment'),
+      page,
+    }
+  const payload = membersOf(record.get('payload') ?? '{}')
+  if (head.run_id === null) return alertContent(type, payload)
+  const waiting = { facts: [...factsOf(subject), ['Expires', textOf(payload, 'expires_at')]] as const }
+  if (type === 'approval.requested')
+    return {
+      ...waiting,
+      title: `Approval needed: ${textOf(payload, 'tool')}`,
+      quoted: payload.get('input') ?? '',
+      page: `#/waiting/approvals/${textOf(payload, 'approval_id')}`,
+    }
+  if (type === 'input.requested')
+    return {
+      ...waiting,
+      title: 'A run asks a question',
+      quoted: textOf(payload, 'question'),
+      page: `#/waiting/input-requests/${textOf(payload, 'request_id')}`,
+    }
+  return { title: type, facts: factsOf(subject), quoted: record.get('payload') ?? '', page }
+}
+
+/** The value of a score; empty if it has none. */
+function verdictOf(record: ReadonlyMap<string, string>): string {
+  const value = record.get('value') ?? 'null'
+  return value === 'null' ? '' : value
+}
+
+function runContent(subject: Subject): Content {
+  const { record, head } = subject
+  const usage = parsedJson(record.get('usage') ?? '')
+  const tokens = isObject(usage) ? `${usage.total_tokens}` : ''
+  const cost = Number(record.get('cost_usd') ?? 0)
+  const ms = Number(record.get('duration_ms'))
+  return {
+    title: `Run ${words(textOf(record, 'status'))}`,
+    facts: [
+      ...factsOf(subject),
+      ['Error', textOf(record, 'error_message')],
+      ['Duration', ms > 0 ? `${ms / 1000} s` : ''],
+      ['Tokens', tokens === '0' ? '' : tokens],
+      ['Cost', cost > 0 ? `$${cost}` : ''],
+    ],
+    page: `#/runs/${head.run_id}`,
+  }
+}
+
+function alertContent(type: string, payload: ReadonlyMap<string, string>): Content {
+  const rows = parsedJson(payload.get('rows') ?? '')
+  const shown = Array.isArray(rows) ? rows.slice(0, ROWS_MAX).map((row) => JSON.stringify(row)) : []
+  const series = payload.get('series') ?? '{}'
+  return {
+    title: `${type === 'alert.resolved' ? 'Resolved' : 'Alert'}: ${textOf(payload, 'name')}`,
+    facts: [
+      ['Series', series === '{}' ? '' : series],
+      ['Value', payload.get('value') ?? ''],
+      ['Error', textOf(payload, 'error')],
+    ],
+    quoted: shown.join('\n'),
+    page: `#/alerts/${textOf(payload, 'alert_id')}`,
+  }
+}
+
+function factsOf({ head }: Subject): Content['facts'] {
+  return [['Run', head.run_id ?? '']]
+}
+
+/** A status in words. */
+function words(status: string): string {
+  return status.replaceAll('_', ' ')
+}
+
+/**
+ * Text in which `&`, `<` and `>` are no markup, nobody is mentioned, and control characters are spaces. Cut before it is escaped, so that no
+ * escape is cut.
+ */
+function escaped(text: string, lengthMax: number): string {
+  let escaped = ''
+  for (const character of text.slice(0, lengthMax + 1).replace(MENTION, NO_MENTION)) {
+    const next = ESCAPES.get(character) ?? (CONTROL.test(character) ? ' ' : character)
+    if (escaped.length + next.length >= lengthMax) return `${escaped}…`
+    escaped += next
+  }
+  return escaped
+}

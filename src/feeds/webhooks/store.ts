@@ -1,0 +1,260 @@
+import type { Clock } from '../../base/clock.ts'
+import { ApiError, invalid } from '../../base/errors.ts'
+import { cursorCodec, PAGE_LIMIT_DEFAULT, type PageOf, pageOf } from '../../base/http/page.ts'
+import { type PageQuery, Uuid } from '../../base/http/schema.ts'
+import type { Mint } from '../../base/ids.ts'
+import { RawJson } from '../../base/raw-json.ts'
+import { encodeCursor } from '../../stores/journal/cursor.ts'
+import { inTransaction, type Sql, type TransactionSql } from '../../stores/postgres/connect.ts'
+import type { Caller } from '../../tenants/keys/schema.ts'
+import type { Feeds } from '../../tenants/partitions/partition.ts'
+import type { Vault } from '../../tenants/secrets/vault.ts'
+import type { FeedSource } from '../live/feed-source.ts'
+import { parseWebhookFilter } from './filter.ts'
+import type { CreateWebhook, DeletedWebhook, EditWebhook, NewWebhook, StoredWebhook, WebhookRecord } from './schema.ts'
+import { newSecret, openKeys, ROTATION_MS, sealKeys } from './signature.ts'
+
+interface WebhookStoreDeps {
+  readonly sql: Sql
+  readonly clock: Clock
+  readonly vault: Vault
+  readonly feeds: Feeds<Pick<FeedSource, 'journal'>>
+  /** @throws ApiError VALIDATION_ERROR for an address that messages are never sent to */
+  readonly checkUrl: (url: string) => void
+  /** Called after each change, so that the process that delivers notices it at once if it is this one. */
+  readonly onChange: () => void
+}
+
+/** Maximum of endpoints per workspace. */
+export const WEBHOOKS_MAX = 100
+/** Replaced secrets that sign as well: each makes a header longer, and takes time. */
+const PREVIOUS_MAX = 4
+/** Maximum of characters of a filter as JSON: each list item has all of it. */
+const FILTER_LENGTH_MAX = 20_000
+
+const CURSOR = cursorCodec(Uuid)
+
+/** A row of `webhooks` with the number of its rows in `webhook_retries`. */
+type CountedWebhook = StoredWebhook & { readonly pending: number }
+
+/** SQL text: the columns of {@link StoredWebhook} of a row `w` of `webhooks`. */
+export const STORED_WEBHOOK = `
+  w.webhook_id, w.workspace_id, w.url, w.description, w.filter, w.format, w.signing, w.ordering, w.status,
+  w.disabled_reason, w.secret, w.key_id, w.public_key, w.previous_secrets, w.previous_key_id, w.version,
+  w.created_at, w.updated_at, w.created_cursor, w.epoch, w.position, w.is_behind, w.failing_since, w.failing_ms,
+  w.succeeded_at, w.failed_at, w.recover_position, w.recover_until`
+
+/** Endpoints that activity is sent to (docs/specification.md#webhooks). */
+export class WebhookStore {
+  constructor(private readonly deps: WebhookStoreDeps) {}
+
+  /** @throws ApiError VALIDATION_ERROR; CONFLICT when the workspace has reached its limit; UNAVAILABLE without the log */
+  async create(caller: Caller, body: CreateWebhook, mint: Mint): Promise<NewWebhook> {
+    const { sql, clock, vault, feeds, checkUrl } = this.deps
+    const { workspaceId } = caller
+    const { url, filter = null, description = null, format = 'standard', signing = 'v1', order = 'run' } = body
+    checkUrl(url)
+    const { journal } = await feeds.of(caller)
+    const { epoch, endSeq } = journal
+    const now = new Date(clock.now())
+    const ids = { webhook_id: mint.uuid(), workspace_id: workspaceId }
+    const row = {
+      ...{ ...ids, url, description, filter: filterJson(filter), format, signing, ordering: order },
+      ...{ status: body.status ?? 'active', ...sealKeys(vault, ids, newSecret(signing)) },
+      ...{ created_at: now, updated_at: now, created_cursor: encodeCursor(epoch, endSeq), epoch, position: endSeq },
+    }
+    await inTransaction(sql, async (tx) => {
+      // Serializes creations of a workspace, so that the count is still valid when the row is written.
+      await tx`select from workspaces where workspace_id = ${workspaceId} for no key update`
+      const [{ others }] = await tx<[{ others: number }]>`
+        select count(*)::int as others from webhooks
+        where workspace_id = ${workspaceId} and webhook_id <> ${row.webhook_id}`
+      if (others >= WEBHOOKS_MAX)
+        throw new ApiError('CONFLICT', `a workspace has at most ${WEBHOOKS_MAX} webhooks: delete one first`)
+      // The id already exists if the request is a retry after the response was lost.
+      await tx`insert into webhooks ${tx(row as never)} on conflict (webhook_id) do nothing`
+    })
+    this.deps.onChange()
+    return this.withSecret(caller, await this.find(caller, row.webhook_id))
+  }
+
+  /** @throws ApiError NOT_FOUND */
+  async get(caller: Caller, webhookId: string): Promise<WebhookRecord> {
+    const row = await this.find(caller, webhookId)
+    return toRecord(caller, row, await this.endOf(caller))
+  }
+
+  /** A row as stored, for other parts of the feature. @throws ApiError NOT_FOUND */
+  async find({ workspaceId }: Caller, webhookId: string): Promise<CountedWebhook> {
+    const { sql } = this.deps
+    const [row] = await sql<CountedWebhook[]>`
+      select ${counted(sql)} from webhooks w where workspace_id = ${workspaceId} and webhook_id = ${webhookId}`
+    if (row === undefined) throw noWebhook()
+    return row
+  }
+
+  async list(caller: Caller, { limit = PAGE_LIMIT_DEFAULT, cursor }: PageQuery): Promise<PageOf<WebhookRecord>> {
+    const { sql } = this.deps
+    const rows = await sql<CountedWebhook[]>`
+      select ${counted(sql)} from webhooks w where workspace_id = ${caller.workspaceId}
+        ${cursor === undefined ? sql`` : sql`and webhook_id < ${CURSOR.decode(cursor)}`}
+      order by webhook_id desc limit ${limit + 1}`
+    const end = await this.endOf(caller)
+    return pageOf(
+      rows,
+      limit,
+      (row) => CURSOR.encode(row.webhook_id),
+      (row) => toRecord(caller, row, end),
+    )
+  }
+
+  /**
+   * Changes the given members. For an endpoint that is enabled again or has another URL, the time until it is
+   * disabled starts anew.
+   * @throws ApiError NOT_FOUND, VALIDATION_ERROR; UNAVAILABLE for another filter without the log
+   */
+  async edit(caller: Caller, webhookId: string, body: EditWebhook): Promise<WebhookRecord> {
+    const { sql, clock } = this.deps
+    const { url, filter, description, format, order, status } = body
+    if (url !== undefined) this.deps.checkUrl(url)
+    const changed = {
+      ...(url !== undefined && { url, failing_since: null }),
+      ...(filter !== undefined && { filter: filterJson(filter) }),
+      ...(description !== undefined && { description }),
+      ...(format !== undefined && { format }),
+      ...(order !== undefined && { ordering: order }),
+      ...(status !== undefined && { status }),
+      ...(status === 'active' && { disabled_reason: null, failing_since: null }),
+      updated_at: new Date(clock.now()),
+    }
+    // What is accepted from here on is delivered by the new filter, although a process may be past it by the earlier one. In
+    // another epoch the endpoint has yet to begin.
+    const from = filter === undefined ? null : (await this.deps.feeds.of(caller)).journal
+    const [row] = await sql<CountedWebhook[]>`
+      update webhooks w set version = version + 1, ${sql(changed as never)} ${
+        from === null
+          ? sql``
+          : sql`, filter_version = version + 1,
+              filter_from = case when epoch = ${from.epoch} then ${from.endSeq}::bigint else 0 end`
+      }
+      where workspace_id = ${caller.workspaceId} and webhook_id = ${webhookId}
+      returning ${counted(sql)}`
+    if (row === undefined) throw noWebhook()
+    this.deps.onChange()
+    return toRecord(caller, row, await this.endOf(caller))
+  }
+
+  /** @throws ApiError NOT_FOUND */
+  async delete({ workspaceId }: Caller, webhookId: string): Promise<DeletedWebhook> {
+    const [row] = await this.deps.sql<{ webhook_id: string }[]>`
+      delete from webhooks where workspace_id = ${workspaceId} and webhook_id = ${webhookId} returning webhook_id`
+    if (row === undefined) throw noWebhook()
+    this.deps.onChange()
+    return { webhook_id: row.webhook_id, deleted: true }
+  }
+
+  /**
+   * Gives the endpoint a new secret. Those that it replaces sign as well, each for a day after its own rotation.
+   * @throws ApiError NOT_FOUND; CONFLICT after too many rotations within a day
+   */
+  async rotate(caller: Caller, webhookId: string): Promise<NewWebhook> {
+    const { sql, clock, vault } = this.deps
+    const now = clock.now()
+    const row = await inTransaction(sql, async (tx) => {
+      const [stored] = await tx<StoredWebhook[]>`
+        select ${tx.unsafe(STORED_WEBHOOK)} from webhooks w
+        where workspace_id = ${caller.workspaceId} and webhook_id = ${webhookId} for no key update`
+      if (stored === undefined) throw noWebhook()
+      const keys = openKeys(vault, stored)
+      const previous = keys === null ? [] : [{ secret: keys.secret, until: now + ROTATION_MS }, ...keys.previous]
+      const valid = previous.filter(({ until }) => until > now)
+      if (valid.length > PREVIOUS_MAX)
+        throw new ApiError('CONFLICT', `the secret was replaced ${PREVIOUS_MAX} times within a day; try again later`)
+      const changed = { ...sealKeys(vault, stored, newSecret(stored.signing), valid), updated_at: new Date(now) }
+      const [changedRow] = await tx<[CountedWebhook]>`
+        update webhooks w set version = version + 1, ${tx(changed as never)}
+        where workspace_id = ${caller.workspaceId} and webhook_id = ${webhookId}
+        returning ${counted(tx)}`
+      return changedRow
+    })
+    this.deps.onChange()
+    return this.withSecret(caller, row)
+  }
+
+  private async withSecret(caller: Caller, row: CountedWebhook): Promise<NewWebhook> {
+    const keys = openKeys(this.deps.vault, row)
+    if (keys === null) throw new Error('a secret that was just sealed cannot be opened')
+    return { ...toRecord(caller, row, await this.endOf(caller)), secret: row.signing === 'v1' ? keys.secret : null }
+  }
+
+  /** The end of the caller's log; null while it cannot be read. */
+  private async endOf(caller: Caller): Promise<LogEnd | null> {
+    try {
+      const { journal } = await this.deps.feeds.of(caller)
+      return { epoch: journal.epoch, endSeq: journal.endSeq }
+    } catch (error) {
+      if (error instanceof ApiError && error.code === 'UNAVAILABLE') return null
+      throw error
+    }
+  }
+}
+
+interface LogEnd {
+  readonly epoch: string
+  readonly endSeq: number
+}
+
+function counted(sql: Sql | TransactionSql) {
+  return sql`${sql.unsafe(STORED_WEBHOOK)},
+    (select count(*)::int from webhook_retries r where r.webhook_id = w.webhook_id) as pending`
+}
+
+function toRecord(caller: Caller, row: CountedWebhook, end: LogEnd | null): WebhookRecord {
+  const { webhook_id, description, filter, format, signing, epoch, position, recover_until } = row
+  const status = row.status === 'active' && row.is_behind ? 'behind' : row.status
+  // Another epoch: the endpoint has yet to begin with the log.
+  const lag = end && (end.epoch === epoch ? Math.max(0, end.endSeq - position) : end.endSeq)
+  return {
+    ...{ webhook_id, url: shownUrl(caller, row), description, filter, format, signing, order: row.ordering, status },
+    ...{ disabled_reason: row.disabled_reason, public_key: row.public_key },
+    created_at: row.created_at.toISOString(),
+    updated_at: row.updated_at.toISOString(),
+    health: {
+      position: encodeCursor(epoch, position),
+      lag,
+      pending: row.pending,
+      failing_since: isoOrNull(row.failing_since),
+      last_succeeded_at: isoOrNull(row.succeeded_at),
+      last_failed_at: isoOrNull(row.failed_at),
+      recovering_until: recover_until === null ? null : encodeCursor(epoch, recover_until),
+    },
+  }
+}
+
+/**
+ * As it is called, not as it was written: `http://2130706433` is `http://127.0.0.1/`. People who may not change it see only
+ * the origin, because the rest may be a credential, as with Slack.
+ */
+function shownUrl({ person }: Caller, { url }: Pick<StoredWebhook, 'url'>): string {
+  const { href, origin } = new URL(url)
+  return person === undefined || person.role === 'admin' ? href : origin
+}
+
+function isoOrNull(date: Date | null): string | null {
+  return date === null ? null : date.toISOString()
+}
+
+/** @throws ApiError VALIDATION_ERROR */
+function filterJson(filter: Readonly<Record<string, unknown>> | null): RawJson | null {
+  if (filter === null) return null
+  const json = RawJson.of(filter)
+  // First, because an error names the unknown field.
+  if (json.text.length > FILTER_LENGTH_MAX)
+    throw invalid('filter', `expected at most ${FILTER_LENGTH_MAX} characters of JSON`)
+  parseWebhookFilter(filter)
+  return json
+}
+
+function noWebhook(): ApiError {
+  return new ApiError('NOT_FOUND', 'webhook does not exist')
+}

@@ -1,0 +1,119 @@
+import type { Clock } from '../../base/clock.ts'
+import { ApiError } from '../../base/errors.ts'
+import { cursorCodec, PAGE_LIMIT_DEFAULT, type PageOf, pageOf } from '../../base/http/page.ts'
+import { type PageQuery, Uuid } from '../../base/http/schema.ts'
+import type { Mint } from '../../base/ids.ts'
+import { RawJson } from '../../base/raw-json.ts'
+import { withIsoTimes } from '../../base/timestamp.ts'
+import { inTransaction, isUniqueViolation, type Sql } from '../../stores/postgres/connect.ts'
+import type { Caller } from '../../tenants/keys/schema.ts'
+import type { Board, BoardRow, CreateBoard, DeletedBoard, EditBoard } from './board-schema.ts'
+
+interface BoardsDeps {
+  readonly sql: Sql
+  readonly clock: Clock
+}
+
+/** Maximum of boards per workspace. */
+export const BOARDS_MAX = 50
+
+const CURSOR = cursorCodec(Uuid)
+
+/** Boards: pages of saved queries (docs/specification.md#boards). A board has only the ids of its queries; clients read them. */
+export class Boards {
+  constructor(private readonly deps: BoardsDeps) {}
+
+  /** @throws ApiError CONFLICT when the name is taken or the workspace has reached its limit */
+  async create(caller: Caller, { name, charts = [] }: CreateBoard, mint: Mint): Promise<Board> {
+    const { sql, clock } = this.deps
+    const { workspaceId } = caller
+    const now = new Date(clock.now())
+    const ids = { board_id: mint.uuid(), workspace_id: workspaceId }
+    const row = { ...ids, name, charts: jsonOf(charts), version: 1, created_at: now, updated_at: now }
+    await inTransaction(sql, async (tx) => {
+      // Serializes creations of a workspace, so that the count is still valid when the row is written.
+      await tx`select from workspaces where workspace_id = ${workspaceId} for no key update`
+      const [{ others }] = await tx<[{ others: number }]>`
+        select count(*)::int as others from boards
+        where workspace_id = ${workspaceId} and board_id <> ${row.board_id}`
+      if (others >= BOARDS_MAX) throw tooMany()
+      // The id already exists if the request is a retry after the response was lost.
+      await tx`insert into boards ${tx(row as never)} on conflict (board_id) do nothing`
+    }).catch((error: unknown) => {
+      throw nameConflict(error, name)
+    })
+    return this.get(caller, row.board_id)
+  }
+
+  /** @throws ApiError NOT_FOUND */
+  async get({ workspaceId }: Caller, boardId: string): Promise<Board> {
+    const { sql } = this.deps
+    const [row] = await sql<BoardRow[]>`
+      select ${columns(sql)} from boards where workspace_id = ${workspaceId} and board_id = ${boardId}`
+    if (row === undefined) throw noBoard()
+    return withIsoTimes(row)
+  }
+
+  async list({ workspaceId }: Caller, page: PageQuery): Promise<PageOf<Board>> {
+    const { sql } = this.deps
+    const { limit = PAGE_LIMIT_DEFAULT, cursor } = page
+    const rows = await sql<BoardRow[]>`
+      select ${columns(sql)} from boards where workspace_id = ${workspaceId}
+        ${cursor === undefined ? sql`` : sql`and board_id < ${CURSOR.decode(cursor)}`}
+      order by board_id desc limit ${limit + 1}`
+    return pageOf(rows, limit, (row) => CURSOR.encode(row.board_id), withIsoTimes)
+  }
+
+  /**
+   * Changes the given members, unless the board has changed since the caller read `version`.
+   * @throws ApiError NOT_FOUND; CONFLICT for another version or a name that is taken
+   */
+  async edit(caller: Caller, boardId: string, { version, name, charts }: EditBoard): Promise<Board> {
+    const { sql, clock } = this.deps
+    const changed = {
+      ...(name !== undefined && { name }),
+      ...(charts !== undefined && { charts: jsonOf(charts) }),
+      version: version + 1,
+      updated_at: new Date(clock.now()),
+    }
+    const [row] = await sql<BoardRow[]>`
+      update boards set ${sql(changed as never)}
+      where workspace_id = ${caller.workspaceId} and board_id = ${boardId} and version = ${version}
+      returning ${columns(sql)}`.catch((error: unknown) => {
+      throw nameConflict(error, name)
+    })
+    if (row !== undefined) return withIsoTimes(row)
+    const current = await this.get(caller, boardId)
+    throw new ApiError('CONFLICT', `the board has changed: it is at version ${current.version}, not ${version}`)
+  }
+
+  /** @throws ApiError NOT_FOUND */
+  async delete({ workspaceId }: Caller, boardId: string): Promise<DeletedBoard> {
+    const [row] = await this.deps.sql<{ board_id: string }[]>`
+      delete from boards where workspace_id = ${workspaceId} and board_id = ${boardId} returning board_id`
+    if (row === undefined) throw noBoard()
+    return { board_id: row.board_id, deleted: true }
+  }
+}
+
+function columns(sql: Sql) {
+  return sql`board_id, name, charts, version, created_at, updated_at`
+}
+
+function jsonOf(charts: NonNullable<CreateBoard['charts']>): RawJson {
+  return RawJson.of(charts.map(({ query_id }) => ({ query_id: query_id.toLowerCase() })))
+}
+
+/** Only the database's unique index detects duplicate names: a check before the write could race. */
+function nameConflict(error: unknown, name: string | undefined): unknown {
+  if (!isUniqueViolation(error)) return error
+  return new ApiError('CONFLICT', `a board named ${JSON.stringify(name)} already exists`, { cause: error })
+}
+
+function tooMany(): ApiError {
+  return new ApiError('CONFLICT', `a workspace has at most ${BOARDS_MAX} boards: delete one first`)
+}
+
+function noBoard(): ApiError {
+  return new ApiError('NOT_FOUND', 'board does not exist')
+}

@@ -1,0 +1,119 @@
+import { Elysia } from 'elysia'
+import { PageQuery } from '../../base/http/schema.ts'
+import type { Guards } from '../../tenants/keys/guards.ts'
+import { SECURITY } from '../../tenants/keys/security.ts'
+import type { Analytics } from './analytics.ts'
+import { answerQuery, STREAMED_MEDIA } from './routes.ts'
+import {
+  CreateSavedQuery,
+  DeletedQuery,
+  EditSavedQuery,
+  RunSavedQuery,
+  SavedQuery,
+  SavedQueryPage,
+  SavedQueryParams,
+} from './saved-schema.ts'
+import type { SavedQueries } from './saved-store.ts'
+import { QueryAnswer } from './schema.ts'
+
+interface SavedQueryRoutesDeps {
+  readonly guards: Guards
+  readonly savedQueries: SavedQueries
+  readonly analytics: Analytics
+}
+
+const PREFIX = '/api/v1/queries'
+const tags = ['Saved queries']
+
+/** Named queries of a workspace (docs/specification.md#saved-queries). */
+export function savedQueryRoutes(deps: SavedQueryRoutesDeps) {
+  return new Elysia().use(managementRoutes(deps)).use(runRoute(deps))
+}
+
+function managementRoutes({ guards, savedQueries }: SavedQueryRoutesDeps) {
+  return new Elysia({ prefix: PREFIX, detail: { security: SECURITY.workspaceKey } })
+    .use(guards.workspaceKey('reads'))
+    .post('', ({ caller, body, mint, request }) => savedQueries.create(caller, body, mint, request.signal), {
+      body: CreateSavedQuery,
+      response: SavedQuery,
+      detail: {
+        tags,
+        operationId: 'createSavedQuery',
+        summary: 'Save a query',
+        description: 'The query is checked first. A name that is already taken is a CONFLICT.',
+      },
+    })
+    .get('', ({ caller, query }) => savedQueries.list(caller, query), {
+      query: PageQuery,
+      response: SavedQueryPage,
+      detail: { tags, operationId: 'listSavedQueries', summary: 'List saved queries', description: 'Newest first.' },
+    })
+    .get('/:query_id', ({ caller, params }) => savedQueries.get(caller, params.query_id), {
+      params: SavedQueryParams,
+      response: SavedQuery,
+      detail: {
+        tags,
+        operationId: 'getSavedQuery',
+        summary: 'Read a saved query',
+        description: 'Its text and the saved values of its placeholders.',
+      },
+    })
+    .patch(
+      '/:query_id',
+      ({ caller, params, body, request }) => savedQueries.edit(caller, params.query_id, body, request.signal),
+      {
+        params: SavedQueryParams,
+        body: EditSavedQuery,
+        response: SavedQuery,
+        detail: {
+          tags,
+          operationId: 'editSavedQuery',
+          summary: 'Edit a saved query',
+          description:
+            'Changes the fields that are given; `params` and `chart` are replaced as a whole. A name that is already ' +
+            'taken is a CONFLICT.',
+          errors: ['CONFLICT'],
+        },
+      },
+    )
+    .delete('/:query_id', ({ caller, params }) => savedQueries.delete(caller, params.query_id), {
+      params: SavedQueryParams,
+      response: DeletedQuery,
+      detail: {
+        tags,
+        operationId: 'deleteSavedQuery',
+        summary: 'Delete a saved query',
+        description: 'Deletes the query, not the data that it reads. While an alert uses it, this is a CONFLICT.',
+        errors: ['CONFLICT'],
+      },
+    })
+}
+
+/** Separate from the other routes, because it counts against the budget of queries. */
+function runRoute({ guards, savedQueries, analytics }: SavedQueryRoutesDeps) {
+  return new Elysia({ prefix: PREFIX, detail: { security: SECURITY.workspaceKey } })
+    .use(guards.workspaceKey('queries'))
+    .post(
+      '/:query_id/run',
+      ({ caller, params, body, request, server }) => {
+        server?.timeout(request, analytics.idleSeconds)
+        const answer = savedQueries
+          .resolve(caller, params.query_id, body)
+          .then((query): Promise<unknown> => answerQuery(analytics, caller, query, request.signal))
+        // Elysia distinguishes a Response from data by the type of the promise.
+        return answer as Promise<QueryAnswer> | Promise<Response>
+      },
+      {
+        params: SavedQueryParams,
+        body: RunSavedQuery,
+        response: QueryAnswer,
+        detail: {
+          tags,
+          media: { 200: STREAMED_MEDIA },
+          operationId: 'runSavedQuery',
+          summary: 'Run a saved query',
+          description: 'Responds like `POST /api/v1/query`.',
+        },
+      },
+    )
+}

@@ -1,0 +1,163 @@
+import type { Clock } from '../../base/clock.ts'
+import { ApiError, invalid } from '../../base/errors.ts'
+import { cursorCodec, PAGE_LIMIT_DEFAULT, type PageOf, pageOf } from '../../base/http/page.ts'
+import { type PageQuery, Uuid } from '../../base/http/schema.ts'
+import type { Mint } from '../../base/ids.ts'
+import { RawJson } from '../../base/raw-json.ts'
+import { withIsoTimes } from '../../base/timestamp.ts'
+import { inTransaction, isForeignKeyViolation, isUniqueViolation, type Sql } from '../../stores/postgres/connect.ts'
+import type { Caller } from '../../tenants/keys/schema.ts'
+import type { Analytics } from './analytics.ts'
+import type {
+  CreateSavedQuery,
+  DeletedQuery,
+  EditSavedQuery,
+  RunSavedQuery,
+  SavedQuery,
+  SavedQueryRow,
+} from './saved-schema.ts'
+import type { RunQuery } from './schema.ts'
+
+interface SavedQueriesDeps {
+  readonly sql: Sql
+  readonly clock: Clock
+  readonly analytics: Analytics
+}
+
+/** Maximum of saved queries per workspace. */
+export const SAVED_QUERIES_MAX = 1_000
+/** Characters of all default values of a query, as JSON. */
+const PARAMS_LENGTH_MAX = 100_000
+
+const CURSOR = cursorCodec(Uuid)
+
+type Params = NonNullable<RunQuery['params']>
+
+/**
+ * Queries saved by name (docs/specification.md#saved-queries). They are stored as text and checked again on every run.
+ */
+export class SavedQueries {
+  constructor(private readonly deps: SavedQueriesDeps) {}
+
+  /**
+   * @throws ApiError VALIDATION_ERROR for a query that the guard refuses; CONFLICT when the name is taken or the workspace
+   *   has reached its limit; UNAVAILABLE when ClickHouse, which parses the query, is unavailable
+   */
+  async create(caller: Caller, body: CreateSavedQuery, mint: Mint, signal: AbortSignal): Promise<SavedQuery> {
+    const { sql, clock, analytics } = this.deps
+    const { workspaceId } = caller
+    const { name, description = null, query, params = {}, chart = null } = body
+    const now = new Date(clock.now())
+    const settings = { name, description, query, params: jsonOf(params), chart: chartOf(chart) }
+    const row = { query_id: mint.uuid(), workspace_id: workspaceId, ...settings, created_at: now, updated_at: now }
+    await analytics.parser.check(query, signal)
+    await inTransaction(sql, async (tx) => {
+      // Serializes creations of a workspace, so that the count is still valid when the row is written.
+      await tx`select from workspaces where workspace_id = ${workspaceId} for no key update`
+      const [{ others }] = await tx<[{ others: number }]>`
+          select count(*)::int as others from saved_queries
+          where workspace_id = ${workspaceId} and query_id <> ${row.query_id}`
+      if (others >= SAVED_QUERIES_MAX) throw tooMany()
+      // The id already exists if the request is a retry after the response was lost.
+      await tx`insert into saved_queries ${tx(row as never)} on conflict (query_id) do nothing`
+    }).catch((error: unknown) => {
+      throw conflictOf(error, name)
+    })
+    return this.get(caller, row.query_id)
+  }
+
+  /** @throws ApiError NOT_FOUND */
+  async get({ workspaceId }: Caller, queryId: string): Promise<SavedQuery> {
+    const { sql } = this.deps
+    const [row] = await sql<SavedQueryRow[]>`
+      select ${columns(sql)} from saved_queries where workspace_id = ${workspaceId} and query_id = ${queryId}`
+    if (row === undefined) throw noQuery()
+    return withIsoTimes(row)
+  }
+
+  async list({ workspaceId }: Caller, page: PageQuery): Promise<PageOf<SavedQuery>> {
+    const { sql } = this.deps
+    const { limit = PAGE_LIMIT_DEFAULT, cursor } = page
+    const rows = await sql<SavedQueryRow[]>`
+      select ${columns(sql)} from saved_queries where workspace_id = ${workspaceId}
+        ${cursor === undefined ? sql`` : sql`and query_id < ${CURSOR.decode(cursor)}`}
+      order by query_id desc limit ${limit + 1}`
+    return pageOf(rows, limit, (row) => CURSOR.encode(row.query_id), withIsoTimes)
+  }
+
+  /**
+   * Changes the given members.
+   * @throws ApiError NOT_FOUND, VALIDATION_ERROR, CONFLICT, UNAVAILABLE; as {@link create}
+   */
+  async edit(caller: Caller, queryId: string, edit: EditSavedQuery, signal: AbortSignal): Promise<SavedQuery> {
+    const { sql, clock, analytics } = this.deps
+    const { params, chart, ...rest } = edit
+    const changes = {
+      ...rest,
+      ...(params === undefined ? {} : { params: jsonOf(params) }),
+      ...(chart === undefined ? {} : { chart: chartOf(chart) }),
+    }
+    if (Object.keys(changes).length === 0) return this.get(caller, queryId)
+    if (edit.query !== undefined) await analytics.parser.check(edit.query, signal)
+    const changed = { ...changes, updated_at: new Date(clock.now()) }
+    const [row] = await sql<SavedQueryRow[]>`
+      update saved_queries set ${sql(changed as never)}
+      where workspace_id = ${caller.workspaceId} and query_id = ${queryId}
+      returning ${columns(sql)}`.catch((error: unknown) => {
+      throw conflictOf(error, edit.name)
+    })
+    if (row === undefined) throw noQuery()
+    return withIsoTimes(row)
+  }
+
+  /** @throws ApiError NOT_FOUND, CONFLICT while an alert uses it */
+  async delete({ workspaceId }: Caller, queryId: string): Promise<DeletedQuery> {
+    const [row] = await this.deps.sql<{ query_id: string }[]>`
+      delete from saved_queries where workspace_id = ${workspaceId} and query_id = ${queryId} returning query_id`.catch(
+      (error: unknown) => {
+        if (!isForeignKeyViolation(error)) throw error
+        throw new ApiError('CONFLICT', 'an alert uses this saved query: delete or edit it first', { cause: error })
+      },
+    )
+    if (row === undefined) throw noQuery()
+    return { query_id: row.query_id, deleted: true }
+  }
+
+  /**
+   * The saved query with the values of this run.
+   * @throws ApiError NOT_FOUND
+   */
+  async resolve(caller: Caller, queryId: string, request: RunSavedQuery): Promise<RunQuery> {
+    const { query, params } = await this.get(caller, queryId)
+    const defaults = params.parse() as Params
+    return { ...request, query, params: { ...defaults, ...request.params } }
+  }
+}
+
+function columns(sql: Sql) {
+  return sql`query_id, name, description, query, params, chart, created_at, updated_at`
+}
+
+function jsonOf(params: Params): RawJson {
+  const json = RawJson.of(params)
+  if (json.text.length <= PARAMS_LENGTH_MAX) return json
+  throw invalid('params', `expected values of at most ${PARAMS_LENGTH_MAX} characters of JSON together`)
+}
+
+function chartOf(chart: object | null): RawJson | null {
+  return chart === null ? null : RawJson.of(chart)
+}
+
+/** Only the database's unique index detects duplicate names: a check before the write could race. */
+function conflictOf(error: unknown, name: string | undefined): unknown {
+  if (!isUniqueViolation(error)) return error
+  return new ApiError('CONFLICT', `a saved query named ${JSON.stringify(name)} already exists`, { cause: error })
+}
+
+function tooMany(): ApiError {
+  return new ApiError('CONFLICT', `a workspace has at most ${SAVED_QUERIES_MAX} saved queries: delete one first`)
+}
+
+function noQuery(): ApiError {
+  return new ApiError('NOT_FOUND', 'saved query does not exist')
+}
