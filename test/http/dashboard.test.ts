@@ -98,12 +98,14 @@ test('a missing asset, as after an upgrade, is NOT_FOUND in the envelope', async
   expect(await answer.json()).toEqual({ data: null, error: { code: 'NOT_FOUND', message: expect.any(String) } })
 })
 
-test('the first load is at most 300 KB compressed, and the SQL editor is not part of it', async () => {
+test('the first load is at most 110 KB compressed, and the SQL editor is not part of it', async () => {
   const load = async (path: string) => (await get(path, { 'accept-encoding': 'gzip' })).arrayBuffer()
   const sizes = await Promise.all(['/', ...assets].map(async (path) => (await load(path)).byteLength))
-  expect(sizes.reduce((sum, size) => sum + size, 0)).toBeLessThan(300_000)
+  expect(sizes.reduce((sum, size) => sum + size, 0)).toBeLessThan(110_000)
   const [script = ''] = assets.filter((path) => path.endsWith('.js'))
   const text = await (await get(script)).text()
+  // Files that it imports at once would be part of the first load.
+  expect(text).not.toMatch(/(from|import)\s*"\/dashboard\//)
   const chunks = text.match(/\/dashboard\/chunk-\w+\.js/g)?.filter((path) => path !== script) ?? []
   expect(text).not.toContain('cm-scroller')
   const later = await Promise.all([...new Set(chunks)].map(async (path) => (await get(path)).text()))

@@ -10,9 +10,9 @@ const NOT_LOADED = new ApiFailure(
 )
 
 /** A view whose code is loaded when it is first opened, so that the page itself opens faster. */
-export function lazyView(load: () => Promise<ComponentType>): ComponentType {
-  let loaded: ComponentType | undefined
-  return function LazyView() {
+export function lazyView<P extends object>(load: () => Promise<ComponentType<P>>): ComponentType<P> {
+  let loaded: ComponentType<P> | undefined
+  return function LazyView(props: P) {
     const [hasFailed, setFailed] = useState(false)
     const [, setLoaded] = useState(loaded !== undefined)
     useEffect(() => {
@@ -26,7 +26,7 @@ export function lazyView(load: () => Promise<ComponentType>): ComponentType {
       )
     }, [])
     const View = loaded
-    if (View !== undefined) return <View />
+    if (View !== undefined) return <View {...props} />
     return (
       <section class="view" aria-label="Loading">
         {hasFailed ? <Problem problem={NOT_LOADED} retry={() => location.reload()} /> : <Skeleton lines={8} />}

@@ -1,24 +1,15 @@
 import type { ComponentChildren, ComponentType } from 'preact'
 import { useEffect, useErrorBoundary, useRef } from 'preact/hooks'
 import { visible } from '../../../base/visible.ts'
-import { AgentsView } from '../agents/agents-view.tsx'
-import { KeysView } from '../agents/key-list.tsx'
-import { BoardsView } from '../boards/boards-view.tsx'
-import { CompareView } from '../compare/compare-view.tsx'
 import { nextTheme, theme } from '../context/browser.ts'
 import { address, hrefOf, VIEWS, type ViewName } from '../context/router.ts'
 import { useSession } from '../context/session.ts'
 import { failureOf } from '../data/loading.ts'
-import { LiveView } from '../live/live-view.tsx'
 import { OverviewView } from '../overview/overview-view.tsx'
 import { Button, Icon, type IconName } from '../parts/controls.tsx'
 import { Problem } from '../parts/states.tsx'
 import { chooseZone, zone, zoneName } from '../parts/time.tsx'
-import { RunView } from '../run/run-view.tsx'
 import { RunsView } from '../runs/runs-view.tsx'
-import { SessionsView } from '../sessions/sessions-view.tsx'
-import { SqlView } from '../sql/sql-view.tsx'
-import { WaitingView } from '../waiting/waiting-view.tsx'
 import { Mark } from './entry-prompt.tsx'
 import { HealthLine } from './health.tsx'
 import { lazyView } from './lazy-view.tsx'
@@ -26,19 +17,23 @@ import { LeaveButton, SignedInPerson } from './sign-in.tsx'
 
 const SHOWN: Readonly<Record<ViewName, readonly [title: string, view: ComponentType]>> = {
   overview: ['Overview', OverviewView],
-  boards: ['Boards', BoardsView],
+  boards: ['Boards', lazyView(async () => (await import('../boards/boards-view.tsx')).BoardsView)],
   runs: ['Runs', RunsOrRun],
-  live: ['Live', LiveView],
-  waiting: ['Waiting', WaitingView],
-  sessions: ['Sessions', SessionsView],
+  live: ['Live', lazyView(async () => (await import('../live/live-view.tsx')).LiveView)],
+  waiting: ['Waiting', lazyView(async () => (await import('../waiting/waiting-view.tsx')).WaitingView)],
+  sessions: ['Sessions', lazyView(async () => (await import('../sessions/sessions-view.tsx')).SessionsView)],
   users: ['Users', lazyView(async () => (await import('../users/users-view.tsx')).UsersView)],
-  agents: ['Agents', AgentsView],
-  sql: ['SQL', SqlView],
+  agents: ['Agents', lazyView(async () => (await import('../agents/agents-view.tsx')).AgentsView)],
+  sql: ['SQL', lazyView(async () => (await import('../sql/sql-view.tsx')).SqlView)],
   alerts: ['Alerts', lazyView(async () => (await import('../alerts/alerts-view.tsx')).AlertsView)],
   webhooks: ['Webhooks', lazyView(async () => (await import('../webhooks/webhooks-view.tsx')).WebhooksView)],
-  keys: ['Keys', KeysView],
+  keys: ['Keys', lazyView(async () => (await import('../agents/key-list.tsx')).KeysView)],
   settings: ['Settings', lazyView(async () => (await import('../settings/settings-view.tsx')).SettingsView)],
 }
+
+const CompareView = lazyView(async () => (await import('../compare/compare-view.tsx')).CompareView)
+const loadRunView = async () => (await import('../run/run-view.tsx')).RunView
+const RunView = lazyView(loadRunView)
 
 /** Stands in place of a run's id in the address; the ids of the two runs follow. */
 const COMPARE = 'compare'
@@ -71,6 +66,8 @@ function titleOfRun(segment: string): string {
 }
 
 function RunsOrRun() {
+  // What is opened from the list opens without waiting; if this fails, the view says so when it is opened.
+  useEffect(() => void loadRunView().catch(() => {}), [])
   const [runId, a = '', b = ''] = address.value.path.map((segment) => segment.toLowerCase())
   if (runId === COMPARE) return <CompareView key={`${a} ${b}`} a={a} b={b} />
   return runId === undefined ? <RunsView /> : <RunView key={runId} runId={runId} />
