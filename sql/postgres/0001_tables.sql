@@ -674,8 +674,12 @@ create table cluster_nodes (
   url         text not null,
   version     text not null,
   started_at  timestamptz(3) not null,
-  beats       bigint not null,
-  lease_ms    bigint not null
+  -- A row without them, which no node has written, counts as dead.
+  beats       bigint not null default 0,
+  lease_ms    bigint not null default 0,
+  -- For people only: until when the lease lasts by the clock of Postgres, as of the last heartbeat. Nothing reads it, because
+  -- a step of that clock would end all leases at once.
+  alive_until timestamptz(3)
 );
 
 create table journal_partitions (

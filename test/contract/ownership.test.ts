@@ -107,6 +107,35 @@ test("a step of the database's clock changes no owner", async () => {
   expect(await generations()).toEqual(before)
 })
 
+test('`alive_until` is only for people: a wrong time keeps no dead node alive, and no live one from its partitions', async () => {
+  const { sql, tables } = await createTables(1)
+  const now = performance.now.bind(performance)
+  let aheadMs = 0
+  using _clock = spyOn(performance, 'now').mockImplementation(() => now() + aheadMs)
+  const node = { instanceId: crypto.randomUUID(), url: 'http://node', version: '1' }
+  const leaseMs = 60_000
+  const claimed = async () => (await tables.partitions.claim(crypto.randomUUID(), 1, tables.nodes.gone(), [])).length
+  const isAlive = async () => (await tables.nodes.all())[0].isAlive
+  await tables.nodes.beat(node, leaseMs)
+  const [{ left }] = await sql<{ left: number }[]>`
+    select extract(epoch from alive_until - now())::float8 * 1000 as left from cluster_nodes`
+  expect(left).toBeWithin(leaseMs - 30_000, leaseMs + 1)
+  expect(await tables.partitions.claim(node.instanceId, 1, [], [])).toHaveLength(1)
+
+  for (const wrong of [sql`now() - interval '1 year'`, sql`now() + interval '1 year'`, sql`null`]) {
+    await tables.nodes.beat(node, leaseMs)
+    await sql`update cluster_nodes set alive_until = ${wrong}`
+    expect([await isAlive(), await claimed()]).toEqual([true, 0])
+  }
+  await sql`update cluster_nodes set alive_until = now() + interval '1 year'`
+  // At most half of a lease counts between two looks.
+  for (let look = 0; look < 4; look++) {
+    aheadMs += leaseMs / 2
+    await tables.nodes.all()
+  }
+  expect([await isAlive(), await claimed()]).toEqual([false, 1])
+})
+
 test('a node reads what the next owner of its partition has acknowledged, before its own next round', async () => {
   const { sql, tables } = await createTables(1)
   const ownership = new Ownership({

@@ -269,11 +269,13 @@ export class NodeStore {
   }
 }
 
+/** `alive_until` is for people who read the table; no decision depends on it. */
 async function beat(sql: Sql | TransactionSql, node: OwnNode, aliveMs: number): Promise<void> {
   const { instanceId, url, version } = node
   await sql`
-    insert into cluster_nodes (instance_id, url, version, started_at, beats, lease_ms)
-    values (${instanceId}, ${url}, ${version}, now(), floor(random() * 1e12), ${aliveMs})
+    insert into cluster_nodes (instance_id, url, version, started_at, beats, lease_ms, alive_until)
+    values (${instanceId}, ${url}, ${version}, now(), floor(random() * 1e12), ${aliveMs},
+      now() + make_interval(secs => ${aliveMs / 1_000}))
     on conflict (instance_id) do update set url = excluded.url, beats = cluster_nodes.beats + 1,
-      lease_ms = excluded.lease_ms`
+      lease_ms = excluded.lease_ms, alive_until = excluded.alive_until`
 }
