@@ -2,8 +2,10 @@ import { describe, expect, test } from 'bun:test'
 import { join } from 'node:path'
 import { jetstream, jetstreamManager } from '@nats-io/jetstream'
 import { headers } from '@nats-io/transport-node'
+import { newEpoch } from '../../src/stores/journal/journal.ts'
 import { NO_OUTBOX, writeHead } from '../../src/stores/journal/nats/message.ts'
 import { FencedError } from '../../src/stores/journal/nats/stream.ts'
+import type { FoundJournal } from '../../src/stores/journal/start.ts'
 import { closedAfterEach } from '../support/closed-after-each.ts'
 import { runRef } from '../support/events.ts'
 import { eventually } from '../support/eventually.ts'
@@ -268,6 +270,55 @@ describe.skipIf(!hasNats)('the owner', () => {
     expect([reader.epoch, reader.epochs]).toEqual([second.epoch, second.epochs])
     expect([...(await marksAfter(reader, 10))]).toEqual([[11, 5]])
     expect([reader.startSeq, reader.recent(10, 1e6)?.length, gapsOf(rig)]).toEqual([11, 1, [[3, 10]]])
+  })
+
+  test('begins a new epoch after a lost end also if the owner that has found it dies before', async () => {
+    const rig = await newRig()
+    const first = await rig.open()
+    await appendMarks(first, [1])
+    await appendMarks(first, [2])
+    await first.close()
+    // Nobody knows how many positions the lost message had.
+    const jsm = await jetstreamManager(rig.nc)
+    await jsm.streams.deleteMessage(rig.stream, (await jsm.streams.info(rig.stream)).state.last_seq)
+    const found: unknown[] = []
+    const decideStart = (dies: boolean) => async (at: FoundJournal) => {
+      found.push([at.endSeq, at.isEndLost])
+      if (dies) throw new Error('killed')
+      return { afterSeq: 0, loadedSeq: 0, newEpoch: at.isEndLost === true }
+    }
+    for (let death = 0; death < 2; death++)
+      await expect(rig.open({ decideStart: decideStart(true) })).rejects.toThrow('killed')
+    const second = await rig.open({ decideStart: decideStart(false) })
+    expect(second.epoch).not.toBe(first.epoch)
+    // The epoch has begun, but nothing was appended to it yet.
+    const third = await rig.open({ decideStart: decideStart(false) })
+    expect([third.epoch, rig.epochs.length]).toEqual([second.epoch, 2])
+    expect(found).toEqual([...Array(3).fill([1, true]), [1, false]])
+  })
+
+  test('does not begin an epoch again that an owner has begun before it died', async () => {
+    const rig = await newRig()
+    const first = await rig.open()
+    await appendMarks(first, [1])
+    await first.close()
+    const jsm = await jetstreamManager(rig.nc)
+    await jsm.streams.deleteMessage(rig.stream, (await jsm.streams.info(rig.stream)).state.last_seq)
+    const begun = { epoch: newEpoch(), firstSeq: 1 }
+    const decideStart = async ({ isEndLost = false }: FoundJournal) => ({
+      ...{ afterSeq: 0, loadedSeq: 0 },
+      newEpoch: isEndLost,
+    })
+    const dying = rig.open({
+      decideStart,
+      async beginEpoch() {
+        rig.epochs = [...rig.epochs, begun]
+        throw new Error('killed')
+      },
+    })
+    await expect(dying).rejects.toThrow('killed')
+    const next = await rig.open({ decideStart })
+    expect([next.epoch, rig.epochs.length]).toEqual([begun.epoch, 2])
   })
 
   test('refuses a stream whose settings lose rows', async () => {

@@ -226,6 +226,27 @@ for (const { name, isInstalled, ...implementation } of JOURNALS) {
       }
     })
 
+    test('keeps the outbox ids of frames that are deleted, because the outbox may still have their rows', async () => {
+      const stored = await create()
+      let journal = await stored.open({ unitBytes: 1, keepBytes: 0 })
+      const [ofRun, ofTask] = [crypto.randomUUID(), crypto.randomUUID()]
+      const known = () => [...journal.lastOutboxIds()].sort()
+      await journal.appendRuns([runRow(runRef())], [ofRun])
+      await journal.appendTasks([taskRow(runRef())], [ofTask])
+      for (const isCut of [false, true, true]) {
+        if (isCut) await journal.cut()
+        else for (let i = 0; i < 4; i++) await appendMarks(journal, [i])
+        const { endSeq } = journal
+        journal.release('sink', endSeq)
+        if (isCut) expect(await journal.drop(endSeq)).toBe(true)
+        else await eventually(() => journal.startSeq > 2)
+        await journal.close()
+        journal = await stored.open({ unitBytes: 1, keepBytes: 0 })
+        expect(known()).toEqual([ofRun, ofTask].sort())
+        await appendMarks(journal, [9])
+      }
+    })
+
     test('a follower sees existing and new frames, and stops on abort', async () => {
       const journal = await (await create()).open()
       await appendMarks(journal, [1])

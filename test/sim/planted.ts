@@ -55,7 +55,7 @@ export const PLANTED: Readonly<Record<string, readonly Edit[]>> = {
   'no-state-message': [
     {
       path: 'stores/journal/nats/journal.ts',
-      text: 'await storage.publishState({ foundSeq: intactSeq, endSeq, loadedSeq: 0 })\n',
+      text: 'await storage.publishState({ foundSeq: intactSeq, endSeq, loadedSeq: 0, isEndLost })\n',
       becomes: '\n',
     },
   ],

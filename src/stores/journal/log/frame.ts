@@ -31,7 +31,7 @@ const MAGIC = Buffer.from('ARJ1')
 const LOCATION_BYTES = 16
 const FRAME_HEAD_BYTES_MIN = 96
 const RUN_BYTES = 52
-const UUID_BYTES = 16
+export const UUID_BYTES = 16
 const KINDS: readonly RowKind[] = ['event', 'task', 'run', 'delivery', 'score']
 const HEAD_LENGTH_AT = MARKER_BYTES
 const CHECK_AT = 16
@@ -191,7 +191,8 @@ function readRuns(bytes: Buffer, at: number, count: number): RunRows[] {
   })
 }
 
-function readIds(bytes: Buffer, at: number, count: number): string[] {
+/** The UUIDs that are stored from `at` on. */
+export function readIds(bytes: Buffer, at: number, count: number): string[] {
   return Array.from({ length: count }, (_, index) => {
     const start = at + index * UUID_BYTES
     return uuidOf(bytes.toString('hex', start, start + UUID_BYTES))

@@ -4,7 +4,7 @@ import { Consumers, LogJournal, type LogJournalOptions, SINK } from '../log/log-
 import type { FoundJournal, StartDecision } from '../start.ts'
 import { NatsLog, type NatsLogOptions } from './log.ts'
 import { commitAt, type FoundEnd, findEnd } from './log-end.ts'
-import { type Outbox, outboxCommits } from './message.ts'
+import { type Outbox, type OutboxIds, openState, outboxMessages } from './message.ts'
 import { NatsStorage, type NatsStorageOptions } from './storage.ts'
 import { answered, FencedError } from './stream.ts'
 import { Units } from './units.ts'
@@ -46,7 +46,7 @@ export async function openNatsJournal(options: NatsJournalOptions): Promise<LogJ
   const streamBytes = options.streamBytes ?? maxBytes + keepBytes + STREAM_ROOM_BYTES
   await answered(settleMs, () => log.stream.ensure(replicas, streamBytes))
   const units = new Units(options.unitBytes ?? UNIT_BYTES)
-  const { storage, found, intactSeq, outbox } = await answered(settleMs, () => takeOverFrom(log, units, options))
+  const { storage, found, intactSeq } = await answered(settleMs, () => takeOverFrom(log, units, options))
   await answered(settleMs, () => units.load(log.stream))
   const decision = (await options.decideStart?.(found)) ?? { afterSeq: 0, loadedSeq: 0, newEpoch: false }
   const endSeq = Math.max(found.endSeq, decision.afterSeq)
@@ -58,8 +58,7 @@ export async function openNatsJournal(options: NatsJournalOptions): Promise<LogJ
   // Earlier positions belong to another journal if this one has never assigned any; ClickHouse lacks those after `loadedSeq`.
   const afterSeq = found.endSeq > 0 ? intactSeq : loadedSeq
   log.gapList.add({ afterSeq, throughSeq: endSeq, loadedSeq })
-  const outboxIds = await answered(settleMs, () => outboxIdsAt(log, outbox))
-  const { receivedAt } = storage
+  const { receivedAt, outboxIds } = storage
   return new LogJournal(storage, { endSeq, receivedAt, outboxIds, consumers }, { paceBytes: PACE_BYTES, ...options })
 }
 
@@ -83,11 +82,12 @@ async function takeOver(log: NatsLog, units: Units, options: NatsJournalOptions)
   const end = await endFor(log, generation)
   let isOwner = false
   const tell = (reason: string) => isOwner && onLost(reason)
-  const storage = new NatsStorage(log, units, end, { ...options, settleMs, onLost: tell })
-  const { endSeq, intactSeq, outbox, isEndLost } = end
-  await storage.publishState({ foundSeq: intactSeq, endSeq, loadedSeq: 0 })
+  const outboxIds = await outboxIdsAt(log, end.outbox)
+  const storage = new NatsStorage(log, units, end, outboxIds, { ...options, settleMs, onLost: tell })
+  const { endSeq, intactSeq, isEndLost } = end
+  await storage.publishState({ foundSeq: intactSeq, endSeq, loadedSeq: 0, isEndLost })
   isOwner = true
-  return { storage, found: { epoch: log.epoch.epoch, endSeq, acknowledgedSeq: endSeq, isEndLost }, intactSeq, outbox }
+  return { storage, found: { epoch: log.epoch.epoch, endSeq, acknowledgedSeq: endSeq, isEndLost }, intactSeq }
 }
 
 /** @throws FencedError when an owner of a higher generation has been there */
@@ -97,12 +97,15 @@ async function endFor(log: NatsLog, generation: number): Promise<FoundEnd> {
   throw new FencedError(`generation ${end.generation} has taken over ${log.stream.name}; this is ${generation}`)
 }
 
-/** The outbox ids of the newest commit of each kind that has some, as far as it is still stored. */
-async function outboxIdsAt(log: NatsLog, outbox: Outbox): Promise<Map<Frame['kind'], readonly string[]>> {
+/** The outbox ids of the newest frame of each kind that has some, as far as they are still stored. */
+async function outboxIdsAt(log: NatsLog, outbox: Outbox): Promise<OutboxIds> {
   const ids = new Map<Frame['kind'], readonly string[]>()
-  for (const [streamSeq, kinds] of outboxCommits(outbox)) {
-    const commit = await commitAt(log, streamSeq)
-    for (const { kind, outboxIds } of commit?.frames ?? []) if (kinds.includes(kind)) ids.set(kind, outboxIds)
+  for (const [streamSeq, kinds] of outboxMessages(outbox)) {
+    const message = await log.stream.getFromLeader(streamSeq)
+    const opened = message?.head?.kind === 'state' ? openState(log.sealKey, streamSeq, message.data) : undefined
+    const frames = (await commitAt(log, streamSeq))?.frames ?? []
+    const found = opened?.state.outboxIds ?? frames.map(({ kind, outboxIds }) => [kind, outboxIds] as const)
+    for (const [kind, each] of found) if (kinds.includes(kind)) ids.set(kind, each)
   }
   return ids
 }

@@ -27,7 +27,10 @@ export interface FoundEnd extends LogEnd {
   readonly epoch: Epoch | undefined
   /** The highest generation that has published. */
   readonly generation: number
-  /** Whether messages behind the end are lost or damaged: they may have been commits, with positions that nobody knows. */
+  /**
+   * Whether messages behind the end are lost or damaged: they may have been commits, with positions that nobody knows. Also
+   * if an earlier owner has found that, and no epoch has begun since.
+   */
   readonly isEndLost: boolean
 }
 
@@ -57,7 +60,8 @@ export async function findEnd(log: NatsLog): Promise<FoundEnd> {
     if (found !== undefined) {
       const { endSeq: intactSeq, ...rest } = found
       const endSeq = Math.max(intactSeq, claimedSeq)
-      return { streamSeq, endSeq, intactSeq, intactStreamSeq: at, ...rest, generation, receivedAt, isEndLost }
+      isEndLost ||= found.isEndLost
+      return { ...rest, streamSeq, endSeq, intactSeq, intactStreamSeq: at, generation, receivedAt, isEndLost }
     }
     // A group that lacks its last part was never acknowledged, nor one that has another owner's message in its place.
     if (isComplete && !(await isVoid(log, message))) claimedSeq = Math.max(claimedSeq, head.endSeq)
@@ -82,16 +86,19 @@ async function isVoid({ stream }: NatsLog, { head, streamSeq }: StreamMessage): 
 async function intactAt(
   log: NatsLog,
   message: StreamMessage,
-): Promise<(Omit<LogEnd, 'streamSeq' | 'receivedAt'> & Pick<FoundEnd, 'epoch'>) | undefined> {
+): Promise<(Omit<LogEnd, 'streamSeq' | 'receivedAt'> & Pick<FoundEnd, 'epoch' | 'isEndLost'>) | undefined> {
   const { head, streamSeq, data } = message
   if (head === undefined) return undefined
   const { outbox } = head
   if (head.kind === 'state') {
     const opened = openState(log.sealKey, streamSeq, data)
-    return opened && { endSeq: opened.state.endSeq, check: opened.check, outbox, epoch: opened.state.epoch }
+    if (opened === undefined) return undefined
+    const { state, check } = opened
+    const { endSeq, epoch } = state
+    return { endSeq, check, outbox, epoch, isEndLost: state.isEndLost && epoch.epoch === log.epoch.epoch }
   }
   const commit = await commitAt(log, head.groupSeq)
-  return commit && { endSeq: commit.head.endSeq, check: commit.check, outbox, epoch: undefined }
+  return commit && { endSeq: commit.head.endSeq, check: commit.check, outbox, epoch: undefined, isEndLost: false }
 }
 
 /** The commit whose first message is stored at `streamSeq`; undefined when it is not there, or damaged. */

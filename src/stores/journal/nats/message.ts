@@ -1,11 +1,12 @@
 import type { MsgHdrs } from '@nats-io/transport-node'
 import type { Epoch, Frame } from '../journal.ts'
-import { CHECK_BYTES, FrameSeal } from '../log/frame.ts'
+import { CHECK_BYTES, FrameSeal, readIds, UUID_BYTES } from '../log/frame.ts'
 
 /**
  * The messages of a stream. A **commit** is one message or a group of consecutive ones (`parts`); its payload is frames
  * like those of segment files. A **state** message has no rows. It says where the log stands: a new owner publishes one
- * before anything else, which fences off the earlier owner, and a cut publishes one, so that everything earlier can be deleted.
+ * before anything else, which fences off the earlier owner, and each unit of deletion begins with one: it repeats the outbox
+ * ids that are in earlier messages, which can then be deleted although the outbox may still have their rows.
  * A **fence** message has no content: it takes the stream sequence that a busy earlier owner would use next.
  */
 
@@ -22,7 +23,10 @@ const KIND_OF = { c: 'commit', s: 'state', f: 'fence' } as const
 /** Takes the place of the epoch in the seal of a state message. */
 const STATE = 'state'
 
-/** The stream sequence of the newest commit with outbox ids of each kind of frame, in the order of {@link KINDS}; 0 for none. */
+/**
+ * The stream sequence of the newest message with outbox ids of each kind of frame, in the order of {@link KINDS}; 0 for none.
+ * It is the commit with that frame, or a state message that repeats its ids.
+ */
 export type Outbox = readonly [run: number, task: number, event: number]
 
 export const NO_OUTBOX: Outbox = [0, 0, 0]
@@ -46,7 +50,7 @@ export interface MessageHead {
   readonly receivedAt: number
   /** Whether the payload of the group is compressed with Zstandard. */
   readonly isCompressed: boolean
-  /** Including this commit. */
+  /** Including this message. */
   readonly outbox: Outbox
 }
 
@@ -92,23 +96,22 @@ function checkOf(key: Buffer, streamSeq: number, text: string): string {
   return hasher.digest('base64url').slice(0, HEAD_CHECK_LENGTH)
 }
 
-/** What {@link outbox} is after a commit at `streamSeq` with these outbox ids. */
-export function outboxAfter(
-  outbox: Outbox,
-  streamSeq: number,
-  ids: ReadonlyMap<Frame['kind'], readonly string[]>,
-): Outbox {
+/** The outbox ids of the newest frame of each kind. */
+export type OutboxIds = ReadonlyMap<Frame['kind'], readonly string[]>
+
+/** What {@link outbox} is after a message at `streamSeq` with these outbox ids. */
+export function outboxAfter(outbox: Outbox, streamSeq: number, ids: OutboxIds): Outbox {
   const [run, task, event] = KINDS.map((kind, index) => ((ids.get(kind)?.length ?? 0) > 0 ? streamSeq : outbox[index]))
   return [run, task, event]
 }
 
 /** The stream sequences in `outbox`, with the kinds of frames each of them stands for. */
-export function outboxCommits(outbox: Outbox): Map<number, Frame['kind'][]> {
-  const commits = new Map<number, Frame['kind'][]>()
+export function outboxMessages(outbox: Outbox): Map<number, Frame['kind'][]> {
+  const messages = new Map<number, Frame['kind'][]>()
   outbox.forEach((streamSeq, index) => {
-    if (streamSeq > 0) commits.set(streamSeq, [...(commits.get(streamSeq) ?? []), KINDS[index]])
+    if (streamSeq > 0) messages.set(streamSeq, [...(messages.get(streamSeq) ?? []), KINDS[index]])
   })
-  return commits
+  return messages
 }
 
 /** Where the log stands. */
@@ -122,13 +125,21 @@ export interface LogState {
   readonly endSeq: number
   /** Rows up to here are in ClickHouse. */
   readonly loadedSeq: number
+  /**
+   * Whether newer messages were found lost or damaged. The epoch that it names then ends here: whoever owns the log next and
+   * knows of no newer one begins it, if the owner that has found this did not live to do so.
+   */
+  readonly isEndLost: boolean
+  /** Those of earlier messages that the outbox may still have. */
+  readonly outboxIds: OutboxIds
   /** The check of the last commit or state message before. */
   readonly before: Buffer
 }
 
 /** The payload of a state message that is stored at `streamSeq`, and its check, which the next message includes. */
 export function sealState(key: Buffer, streamSeq: number, state: LogState): { data: Buffer; check: Buffer } {
-  const body = Buffer.from(JSON.stringify({ ...state, before: state.before.toString('hex') }))
+  const outboxIds = [...state.outboxIds].map(([kind, ids]) => [kind, packed(ids)])
+  const body = Buffer.from(JSON.stringify({ ...state, outboxIds, before: state.before.toString('hex') }))
   const check = new FrameSeal(key, STATE, streamSeq).check(0, body)
   return { data: Buffer.concat([check, body]), check }
 }
@@ -143,5 +154,16 @@ export function openState(
   const body = data.subarray(CHECK_BYTES)
   if (!new FrameSeal(key, STATE, streamSeq).check(0, body).equals(check)) return undefined
   const state = JSON.parse(body.toString())
-  return { state: { ...state, before: Buffer.from(state.before, 'hex') }, check: Buffer.from(check) }
+  const outboxIds = new Map(state.outboxIds.map(([kind, ids]: [Frame['kind'], string]) => [kind, unpacked(ids)]))
+  return { state: { ...state, outboxIds, before: Buffer.from(state.before, 'hex') }, check: Buffer.from(check) }
+}
+
+/** A third of the length: there may be thousands. */
+function packed(ids: readonly string[]): string {
+  return Buffer.from(ids.join('').replaceAll('-', ''), 'hex').toString('base64')
+}
+
+function unpacked(text: string): string[] {
+  const bytes = Buffer.from(text, 'base64')
+  return readIds(bytes, 0, bytes.length / UUID_BYTES)
 }

@@ -7,7 +7,7 @@ import { PagePool } from '../log/pages.ts'
 import { type BufferPool, type Commit, journalFull, type LogStorage } from '../log/storage.ts'
 import type { NatsLog } from './log.ts'
 import type { LogEnd } from './log-end.ts'
-import { type LogState, type MessageHead, outboxAfter, sealState } from './message.ts'
+import { type LogState, type MessageHead, type OutboxIds, outboxAfter, sealState } from './message.ts'
 import { publishAll, RefusedError } from './publisher.ts'
 import { FencedError, type Outgoing, unavailableUnless } from './stream.ts'
 import { storedBytes, type Units } from './units.ts'
@@ -20,6 +20,7 @@ const CHECK_HOLDS_MS = 1_000
  * speed, and saves disk.
  */
 const COMPRESSED_BYTES_MIN = 4 * 1024
+const NO_IDS: OutboxIds = new Map()
 
 export interface NatsStorageOptions {
   /** Rises with each claim of the partition. */
@@ -57,6 +58,8 @@ export class NatsStorage implements LogStorage {
     private readonly log: NatsLog,
     private readonly units: Units,
     private end: LogEnd,
+    /** The outbox ids of the newest frame of each kind. */
+    public outboxIds: OutboxIds,
     private readonly options: NatsStorageOptions,
   ) {
     const pages = new PagePool()
@@ -97,7 +100,16 @@ export class NatsStorage implements LogStorage {
     return this.log.read(afterSeq, maxBytes)
   }
 
-  appendPoint(firstSeq: number): AppendPoint {
+  /**
+   * Messages before the current unit may be deleted, so each unit begins with a message that repeats what they have of
+   * outbox ids: the rows of the outbox may not be deleted yet.
+   */
+  appendPoint(firstSeq: number, receivedAt: number): AppendPoint | Promise<AppendPoint> {
+    if (this.outboxIds.size === 0 || !this.units.isNext(receivedAt)) return this.pointOf(firstSeq)
+    return this.beginUnit(firstSeq).then(() => this.pointOf(firstSeq))
+  }
+
+  private pointOf(firstSeq: number): AppendPoint {
     const seal = new FrameSeal(this.log.sealKey, epochAt(this.log.epochs, firstSeq), this.end.streamSeq + 1)
     return { seal, at: 0, before: this.end.check }
   }
@@ -111,6 +123,8 @@ export class NatsStorage implements LogStorage {
     const head = { kind: 'commit' as const, firstSeq: first.run, endSeq, receivedAt, isCompressed, outbox }
     const messages = this.messagesOf(payload, head)
     await this.publish(messages, { streamSeq: this.end.streamSeq + messages.length, endSeq, check, outbox, receivedAt })
+    const withIds = [...commit.outboxIds].filter(([, ids]) => ids.length > 0)
+    if (withIds.length > 0) this.outboxIds = new Map([...this.outboxIds, ...withIds])
     this.units.add(streamSeq, first.run, storedBytes(payload.length, messages.length), receivedAt)
   }
 
@@ -136,19 +150,29 @@ export class NatsStorage implements LogStorage {
   }
 
   async begin(firstSeq: number): Promise<void> {
-    if (!this.units.hasRows) return
+    if (this.units.hasRows) await this.beginUnit(firstSeq)
+  }
+
+  private beginUnit(firstSeq: number): Promise<void> {
     const endSeq = firstSeq - 1
-    await this.publishState({ foundSeq: endSeq, endSeq, loadedSeq: this.log.loadedSeq() })
+    return this.publishState({ foundSeq: endSeq, endSeq, loadedSeq: this.log.loadedSeq() })
   }
 
   /** Publishes a state message, with which a new unit begins. */
-  async publishState(state: Pick<LogState, 'foundSeq' | 'endSeq' | 'loadedSeq'>): Promise<void> {
+  async publishState(
+    state: Pick<LogState, 'foundSeq' | 'endSeq' | 'loadedSeq'> & Partial<Pick<LogState, 'isEndLost'>>,
+  ): Promise<void> {
     const { generation } = this.options
-    const { outbox, check: before } = this.end
+    const { check: before } = this.end
     const { endSeq } = state
     const streamSeq = this.end.streamSeq + 1
-    const whole = { ...state, generation, epoch: this.log.epoch, before }
-    const { data, check } = sealState(this.log.sealKey, streamSeq, whole)
+    const whole = { isEndLost: false, ...state, generation, epoch: this.log.epoch, before }
+    const sealed = (outboxIds: OutboxIds) => sealState(this.log.sealKey, streamSeq, { ...whole, outboxIds })
+    const full = sealed(this.outboxIds)
+    // Servers with a tiny `max_payload` have no room for thousands of ids: they stay known until their commit is deleted.
+    const fits = full.data.length <= this.log.stream.partBytes
+    const { data, check } = fits ? full : sealed(NO_IDS)
+    const outbox = outboxAfter(this.end.outbox, streamSeq, fits ? this.outboxIds : NO_IDS)
     const receivedAt = Math.max(this.end.receivedAt, this.options.clock.now())
     const head = { kind: 'state' as const, firstSeq: endSeq + 1, endSeq, receivedAt, isCompressed: false, outbox }
     await this.publish(this.messagesOf(data, head), { streamSeq, endSeq, check, outbox, receivedAt })

@@ -42,12 +42,18 @@ export class Units {
   /** Counts a commit whose messages begin at `streamSeq`. */
   add(streamSeq: number, firstSeq: number, bytes: number, receivedAt: number): void {
     const day = dayOf(receivedAt)
-    const last = this.list.at(-1)
-    if (last === undefined || last.bytes > this.unitBytes || (last.day ?? day) !== day) this.begin(streamSeq, firstSeq)
+    if (this.isNext(receivedAt)) this.begin(streamSeq, firstSeq)
     const unit = this.list[this.list.length - 1]
     unit.day = day
     unit.bytes += bytes
     this.bytes += bytes
+  }
+
+  /** Whether a commit at this time begins the next unit. */
+  isNext(receivedAt: number): boolean {
+    const day = dayOf(receivedAt)
+    const last = this.list.at(-1)
+    return last === undefined || last.bytes > this.unitBytes || (last.day ?? day) !== day
   }
 
   /** Bytes of the units with rows after `seq`. */
