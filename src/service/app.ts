@@ -333,7 +333,7 @@ function guardsDeps(
 }
 
 function opsDeps(components: Components): Omit<OpsDeps, 'app'> {
-  const { context, isStopping } = components
+  const { context, deliveries, isStopping } = components
   const { partitions, feeds, incidents } = components.pipeline
   const { config, sql, columnar, clock, loops, metrics } = context
   return {
@@ -352,6 +352,7 @@ function opsDeps(components: Components): Omit<OpsDeps, 'app'> {
         outbox: () => outboxLag(sql),
         run_usage: () => usageLag(sql),
         live_feeds: () => sumOfHubs(feeds, (hub) => hub.lag()),
+        webhook_results: () => deliveries.unstored(),
       },
       setAside: metrics.setAside,
       owned: () => partitions.owned(),

@@ -71,6 +71,7 @@ export async function startComponents(context: ServiceContext, options: ServiceO
     ...{ sql, partitions, feeds, egress, vault, clock, log, loops, onChange },
     publicUrl: config.publicUrl,
     metrics: metrics.registry,
+    setAside: metrics.setAside,
     ...(options.webhooks && { options: options.webhooks }),
   })
   teardown.add('webhooks', () => deliveries.stop())

@@ -230,3 +230,74 @@ test('an event that is reported right after a filter was widened is delivered, w
     expect(got()).toContain(type)
   }
 })
+
+describe('a row that Postgres refuses', () => {
+  const GIVEN_UP = 'the service could not store this delivery'
+  const ready = async () => (await service.api('GET', '/readyz', undefined, { key: null })).data
+  const setAside = async (): Promise<number> => (await ready()).consumers.webhook_results.set_aside
+  const kept = ({ webhookId }: Rig) => sql`select type from webhook_retries where webhook_id = ${webhookId}`
+
+  beforeAll(async () => {
+    await sql.unsafe(`
+      create function refuse_row() returns trigger language plpgsql as
+        $$ begin raise exception 'out of range' using errcode = '22003'; end $$;
+      create trigger refused before insert or update on webhook_retries for each row
+        when (new.type = 'refused' or (new.type = 'refused later' and new.attempt > 1)) execute function refuse_row()`)
+  })
+
+  test('is set aside after two failures: all others are stored and retried, of this endpoint and others', async () => {
+    const before = await setAside()
+    const down = new Set<string>()
+    // Each fails once at least; what is refused fails always.
+    const answer = ({ id, body: { type } }: Received) => {
+      const isDown = type === 'refused' || (type === 'bad' && !down.has(id))
+      down.add(id)
+      return isDown ? new Response('not now', { status: 500 }) : undefined
+    }
+    const filter = { type: ['good', 'bad', 'refused'] }
+    const [it, other] = [await rig(answer, { filter }), await rig(answer, { filter })]
+    const runs = await Promise.all(Array.from({ length: 6 }, () => it.agent.start()))
+    await Promise.all(
+      runs.map((run, n) => it.agent.events(run, [{ type: n % 3 === 1 ? 'refused' : 'bad' }, { type: 'good' }])),
+    )
+    await other.agent.events(await other.agent.start(), [{ type: 'bad' }])
+    await eventually(async () => {
+      const rows = await attempts(it)
+      const succeeded = rows.filter(({ status }) => status === 'succeeded').map(({ type }) => type)
+      return succeeded.filter((type) => type === 'good').length === 6 && succeeded.length === 10
+    })
+    const refused = (await attempts(it)).filter(({ type }) => type === 'refused')
+    expect(refused.map(({ run_id }) => run_id).toSorted()).toEqual([1, 4].flatMap((n) => [runs[n], runs[n]]).toSorted())
+    const ends = refused.filter(({ attempt }) => attempt === 2)
+    expect(ends.map(({ status, http_status, response }) => [status, http_status, response])).toEqual([
+      ['failed', null, GIVEN_UP],
+      ['failed', null, GIVEN_UP],
+    ])
+    await eventually(async () => (await attempts(other)).some(({ status }) => status === 'succeeded'))
+    expect(await setAside()).toBe(before + 2)
+    expect(await ready()).toMatchObject({ status: 'degraded', loops: { 'results of webhooks': { ok: true } } })
+    expect((await service.api('GET', '/metrics', undefined, { key: null })).text).toContain(
+      `consumer_rows_set_aside_total{consumer="webhook_results"} ${before + 2}\n`,
+    )
+    await eventually(async () => (await kept(it)).length === 0)
+  })
+
+  test('when it is changed is deleted: it is not sent again at once, and what waits behind it goes on', async () => {
+    const before = await setAside()
+    const it = await rig(
+      ({ body }) => (body.type === 'refused later' ? new Response(null, { status: 500 }) : undefined),
+      { filter: { type: ['good', 'refused later'] } },
+    )
+    await it.agent.events(await it.agent.start(), [{ type: 'refused later' }, { type: 'good' }])
+    await eventually(async () => (await attempts(it)).some(({ type }) => type === 'good'))
+    expect((await attempts(it)).map(({ type, attempt, status }) => `${type} ${attempt} ${status}`)).toEqual([
+      'refused later 1 pending',
+      'refused later 2 pending',
+      'refused later 3 failed',
+      'good 1 succeeded',
+    ])
+    expect(it.receiver.received).toHaveLength(3)
+    expect(await setAside()).toBe(before + 1)
+    expect(await kept(it)).toHaveLength(0)
+  })
+})

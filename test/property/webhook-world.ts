@@ -5,7 +5,7 @@ import { type Outlet, packetsOf } from '../../src/feeds/live/packet.ts'
 import type { Outcome } from '../../src/feeds/webhooks/delivery/attempt.ts'
 import { Endpoint } from '../../src/feeds/webhooks/delivery/endpoint.ts'
 import type { Intake } from '../../src/feeds/webhooks/delivery/intake.ts'
-import type { RetryRow, Settlement } from '../../src/feeds/webhooks/delivery/settlement.ts'
+import type { RetryRow, RowKey, Settlement } from '../../src/feeds/webhooks/delivery/settlement.ts'
 import { Slots } from '../../src/feeds/webhooks/delivery/slots.ts'
 import type { Message } from '../../src/feeds/webhooks/message.ts'
 
@@ -21,6 +21,8 @@ export interface WorldOptions {
   readonly runs: number
   /** How the receiver answers, by turns: succeeds, fails, answers after the time-out, breaks the connection. */
   readonly answers: readonly ('ok' | 'error' | 'late' | 'overload')[]
+  /** Rows whose position is a multiple of it cannot be stored. */
+  readonly refusedEvery: number
 }
 
 const WEBHOOK = 'w'
@@ -37,6 +39,8 @@ interface Pending {
 export class World {
   /** What the receiver has taken, in order; late answers included. */
   readonly taken: number[] = []
+  /** What was given up because its row could not be stored. */
+  readonly givenUp = new Set<number>()
   private now = 0
   private life = 0
   private readonly log: Activity[]
@@ -182,21 +186,24 @@ export class World {
   }
 
   /** Sometimes it fails before it has stored anything, and sometimes after. */
-  private store(settlement: Settlement, life: number): Promise<void> {
+  private store(settlement: Settlement, life: number): Promise<readonly RowKey[]> {
     const failure = this.answered < 0 ? 0 : this.storeFailures++ % 6
     return new Promise((resolve, reject) => {
       const run = () => {
         if (failure === 2) return reject(new Error('not stored'))
-        this.apply(settlement)
+        const refused = settlement.rows.filter(({ seq }) => seq % this.options.refusedEvery === 0)
+        const rows = settlement.rows.filter((row) => !refused.includes(row))
+        for (const { seq } of refused) this.givenUp.add(seq)
+        this.apply({ rows, gone: [...settlement.gone, ...refused] })
         if (failure === 4) return reject(new Error('stored'))
-        resolve()
+        resolve(refused)
       }
       this.stores.push({ epoch: life, run })
     })
   }
 
   /** As `Retries.write` does. */
-  private apply({ rows, gone }: Settlement): void {
+  private apply({ rows, gone }: Pick<Settlement, 'rows' | 'gone'>): void {
     for (const row of rows) if (!this.rows.has(row.seq) || row.attempt > 0) this.rows.set(row.seq, row)
     for (const { seq, runId } of gone) {
       if (!this.rows.delete(seq)) continue
@@ -237,7 +244,7 @@ export class World {
     if (position < this.position) throw new Error(`the position decreases from ${this.position} to ${position}`)
     this.position = position
     for (const seq of this.wanted)
-      if (seq <= position && !this.succeeded.has(seq) && !this.rows.has(seq))
+      if (seq <= position && !this.succeeded.has(seq) && !this.rows.has(seq) && !this.givenUp.has(seq))
         throw new Error(`${seq} is neither delivered nor stored, but the position is ${position}`)
     if (this.recovering === undefined || this.recovery === undefined) return
     this.recovery.position = Math.max(this.recovery.position, this.recovering.position)

@@ -39,7 +39,10 @@ test('a message that can never be sent is a failed delivery that says why, also 
         return OK
       },
       messagesOf: async (activities) => activities.map(messageOf),
-      store: async (settlement) => void settlements.push(settlement),
+      store: async (settlement) => {
+        settlements.push(settlement)
+        return []
+      },
       gather: () => Promise.resolve(),
       slots: new Slots(),
       clock: { now: () => Date.now() },

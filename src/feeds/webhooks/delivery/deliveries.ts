@@ -1,6 +1,7 @@
 import { SharedSlice } from '../../../base/http/shared-slice.ts'
 import { Loops } from '../../../base/loops.ts'
 import type { Metrics } from '../../../base/metrics.ts'
+import type { SetAside } from '../../../base/set-aside.ts'
 import { Wakeup } from '../../../base/wakeup.ts'
 import type { Feeds, Partitions } from '../../../tenants/partitions/partition.ts'
 import type { FeedSource } from '../../live/feed-source.ts'
@@ -18,6 +19,8 @@ interface DeliveriesDeps extends Pick<Shared, 'sql' | 'egress' | 'vault' | 'publ
   readonly feeds: Feeds<FeedSource>
   readonly loops?: Loops
   readonly metrics: Metrics
+  /** Counts the rows that cannot be stored. */
+  readonly setAside?: SetAside
   readonly options?: DeliveryOptions
 }
 
@@ -38,6 +41,8 @@ export interface Deliveries {
   test(webhook: StoredWebhook): Promise<DeliveryRecord>
   /** See {@link OnRequest.resend}. */
   resend(webhook: StoredWebhook, seq: number): Promise<DeliveryRecord>
+  /** Attempts whose results are not stored yet. */
+  unstored(): number
   stop(): Promise<void>
 }
 
@@ -62,6 +67,7 @@ export function startDeliveries(deps: DeliveriesDeps): Deliveries {
     wake: () => manager.wake(),
     test: (webhook) => manager.onRequest.test(webhook),
     resend: (webhook, seq) => manager.onRequest.resend(webhook, seq),
+    unstored: () => manager.unstored(),
     stop: () => manager.stop(),
   }
 }
@@ -83,11 +89,11 @@ class Manager {
   constructor(private readonly deps: DeliveriesDeps) {
     const { sql, log, loops = new Loops(log), metrics, options = {} } = deps
     this.intervalMs = options.intervalMs ?? INTERVAL_MS
-    const { egress, vault, publicUrl, clock, onChange, partitions, feeds } = deps
+    const { egress, vault, publicUrl, clock, setAside, onChange, partitions, feeds } = deps
     const attempts = metrics.counter('webhook_attempts_total', 'Attempts to deliver to webhooks.', ['outcome'])
     const [succeeded, failed] = [attempts.at('succeeded'), attempts.at('failed')]
     this.shared = {
-      ...{ sql, egress, vault, publicUrl, clock, log, onChange },
+      ...{ sql, egress, vault, publicUrl, clock, log, setAside, onChange },
       retries: new Retries(sql),
       details: new DetailsReader(sql),
       slots: new Slots(options.inFlightMax),
@@ -120,6 +126,10 @@ class Manager {
 
   wake(): void {
     this.wakeup.wake()
+  }
+
+  unstored(): number {
+    return this.running.values().reduce((sum, { endpointState }) => sum + endpointState.unstored, 0)
   }
 
   async stop(): Promise<void> {

@@ -30,8 +30,8 @@ interface EndpointDeps {
   readonly attempt: (message: Message, at: number, signal: AbortSignal) => Promise<Outcome>
   /** The messages of activities, in order; none for one that is not sent. */
   readonly messagesOf: (activities: readonly Activity[]) => Promise<readonly Message[]>
-  /** Stores it. Called again with the same one if it fails. */
-  readonly store: (settlement: Settlement) => Promise<void>
+  /** Stores it. Called again with the same one if it fails. @returns the rows that were given up, because they cannot be stored */
+  readonly store: (settlement: Settlement) => Promise<readonly RowKey[]>
   /** Waits a moment, so that what ends meanwhile is stored together. */
   readonly gather: () => Promise<void>
   readonly schedule: Schedule
@@ -94,7 +94,7 @@ export class Endpoint {
   private isRetryNext = false
   private ended: Ended[] = []
   private removed: RowKey[] = []
-  private readonly storing: Storing<Settling>
+  private readonly storing: Storing<Settling, readonly RowKey[]>
   private readonly stopping = new AbortController()
   private isStopping = false
   private readonly underWay = new Set<Promise<void>>()
@@ -118,7 +118,7 @@ export class Endpoint {
     this.storing = new Storing({
       next: () => this.nextSettling(),
       store: ({ settlement }) => deps.store(settlement),
-      stored: (settling) => this.settled(settling),
+      stored: (settling, givenUp) => this.settled(settling, givenUp),
       gather: deps.gather,
     })
   }
@@ -140,6 +140,11 @@ export class Endpoint {
   /** Whether results are being stored, or could not be yet. */
   get isStoring(): boolean {
     return this.storing.current !== undefined
+  }
+
+  /** Attempts whose results are not stored yet. */
+  get unstored(): number {
+    return this.ended.length + (this.storing.current?.ended.length ?? 0)
   }
 
   get health(): StoredHealth {
@@ -299,7 +304,7 @@ export class Endpoint {
     return { settlement, ended, waiting }
   }
 
-  private settled({ ended, waiting, settlement }: Settling): void {
+  private settled({ ended, waiting, settlement }: Settling, givenUp: readonly RowKey[]): void {
     for (const { delivery, message, outcome } of ended)
       if (delivery.intake === null) this.due.settled(message.seq)
       else {
@@ -310,8 +315,9 @@ export class Endpoint {
     for (const row of settlement.rows) this.addRow(row)
     for (const { delivery, outcome } of ended)
       if (delivery.intake !== null && !outcome.isSuccess) this.order.done(delivery)
-    for (const row of settlement.gone) this.removeRow(row)
-    if (settlement.gone.length > 0) this.deps.onDue()
+    const gone = [...settlement.gone, ...givenUp]
+    for (const row of gone) this.removeRow(row)
+    if (gone.length > 0) this.deps.onDue()
     // There is room for other messages.
     void this.sources.build()
     this.pump()
@@ -329,6 +335,6 @@ export class Endpoint {
 }
 
 /** It is not the receiver that has failed. */
-function notSent(response: string): Outcome {
+export function notSent(response: string): Outcome {
   return { isSuccess: false, httpStatus: null, durationMs: 0, response, retryAfterMs: 0, isOurs: true }
 }

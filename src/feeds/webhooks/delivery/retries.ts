@@ -1,5 +1,5 @@
 import { createBatcher } from '../../../stores/postgres/batcher.ts'
-import type { Sql } from '../../../stores/postgres/connect.ts'
+import { type Sql, type TransactionSql, withoutEffect } from '../../../stores/postgres/connect.ts'
 import type { RetryRow, RowKey, Settlement } from './settlement.ts'
 
 /** An endpoint and how many of its rows are wanted. */
@@ -34,6 +34,11 @@ export class Retries {
   /** Writes the rows of a settlement; those of several endpoints together. */
   async write(settlement: Rows): Promise<void> {
     if (settlement.rows.length + settlement.gone.length > 0) await this.batcher.submit(settlement)
+  }
+
+  /** Does what {@link write} does with rows, without any effect. @throws what that would throw */
+  probe(webhookId: string, rows: readonly RetryRow[]): Promise<void> {
+    return withoutEffect(this.sql, (tx) => insert(tx, [{ webhookId, rows }]))
   }
 
   /**
@@ -83,33 +88,9 @@ export class Retries {
   }
 
   private async writeAll(items: readonly Rows[]): Promise<undefined[]> {
-    await this.insert(items)
+    await insert(this.sql, items)
     await this.delete(items)
     return items.map(() => undefined)
-  }
-
-  /** Rows of endpoints that no longer exist are left out. */
-  private async insert(items: readonly Rows[]): Promise<void> {
-    const rows = items.flatMap(({ webhookId, rows }) => unique(rows).map((row) => ({ webhookId, ...row })))
-    if (rows.length === 0) return
-    await this.sql`
-      insert into webhook_retries as r (
-        webhook_id, workspace_id, seq, delivery_id, run_id, type, body, attempt, next_at, http_status, response, created_at)
-      select i.webhook_id, w.workspace_id, i.seq, i.delivery_id, i.run_id, i.type, i.body, i.attempt, i.next_at, i.http_status,
-        i.response, now()
-      from unnest(
-        ${rows.map(({ webhookId }) => webhookId)}::uuid[], ${rows.map(({ seq }) => seq)}::bigint[],
-        ${rows.map(({ deliveryId }) => deliveryId)}::text[], ${rows.map(({ runId }) => runId)}::uuid[],
-        ${rows.map(({ type }) => type.replace(NUL, '\ufffd'))}::text[], ${rows.map(({ body }) => body)}::text[],
-        ${rows.map(({ attempt }) => attempt)}::int[],
-        ${rows.map(({ nextAt }) => (nextAt === null ? null : new Date(nextAt).toISOString()))}::timestamptz[],
-        ${rows.map(({ httpStatus }) => httpStatus)}::int[], ${rows.map(({ response }) => response)}::text[]
-      ) as i (webhook_id, seq, delivery_id, run_id, type, body, attempt, next_at, http_status, response)
-      join webhooks w on w.webhook_id = i.webhook_id
-      order by i.webhook_id, i.seq
-      on conflict (webhook_id, seq) do update set
-        attempt = excluded.attempt, next_at = excluded.next_at, http_status = excluded.http_status, response = excluded.response
-        where excluded.attempt > 0`
   }
 
   /** Deletes rows; then the next one of the run is due. */
@@ -132,6 +113,33 @@ export class Retries {
       update webhook_retries r set next_at = now() from next
       where r.webhook_id = next.webhook_id and r.seq = next.seq and r.next_at is null`
   }
+}
+
+/** Rows of endpoints that no longer exist are left out. */
+async function insert(
+  sql: Sql | TransactionSql,
+  items: readonly Pick<Settlement, 'webhookId' | 'rows'>[],
+): Promise<void> {
+  const rows = items.flatMap(({ webhookId, rows }) => unique(rows).map((row) => ({ webhookId, ...row })))
+  if (rows.length === 0) return
+  await sql`
+    insert into webhook_retries as r (
+      webhook_id, workspace_id, seq, delivery_id, run_id, type, body, attempt, next_at, http_status, response, created_at)
+    select i.webhook_id, w.workspace_id, i.seq, i.delivery_id, i.run_id, i.type, i.body, i.attempt, i.next_at, i.http_status,
+      i.response, now()
+    from unnest(
+      ${rows.map(({ webhookId }) => webhookId)}::uuid[], ${rows.map(({ seq }) => seq)}::bigint[],
+      ${rows.map(({ deliveryId }) => deliveryId)}::text[], ${rows.map(({ runId }) => runId)}::uuid[],
+      ${rows.map(({ type }) => type.replace(NUL, '\ufffd'))}::text[], ${rows.map(({ body }) => body)}::text[],
+      ${rows.map(({ attempt }) => attempt)}::int[],
+      ${rows.map(({ nextAt }) => (nextAt === null ? null : new Date(nextAt).toISOString()))}::timestamptz[],
+      ${rows.map(({ httpStatus }) => httpStatus)}::int[], ${rows.map(({ response }) => response)}::text[]
+    ) as i (webhook_id, seq, delivery_id, run_id, type, body, attempt, next_at, http_status, response)
+    join webhooks w on w.webhook_id = i.webhook_id
+    order by i.webhook_id, i.seq
+    on conflict (webhook_id, seq) do update set
+      attempt = excluded.attempt, next_at = excluded.next_at, http_status = excluded.http_status, response = excluded.response
+      where excluded.attempt > 0`
 }
 
 /** A delivery may have come from the position and from a recovery; the later row counts. */

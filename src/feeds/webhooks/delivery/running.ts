@@ -2,9 +2,10 @@ import type { Clock } from '../../../base/clock.ts'
 import type { SharedSlice } from '../../../base/http/shared-slice.ts'
 import type { Log } from '../../../base/log.ts'
 import type { Loop } from '../../../base/loops.ts'
+import { type SetAside, Sieve } from '../../../base/set-aside.ts'
 import type { Egress } from '../../../outbound/egress/egress.ts'
 import { encodeCursor } from '../../../stores/journal/cursor.ts'
-import type { Sql } from '../../../stores/postgres/connect.ts'
+import { isPoison, type Sql } from '../../../stores/postgres/connect.ts'
 import type { OwnedPartition } from '../../../tenants/partitions/partition.ts'
 import type { Vault } from '../../../tenants/secrets/vault.ts'
 import type { Activity } from '../../live/activity.ts'
@@ -15,12 +16,12 @@ import type { StoredWebhook } from '../schema.ts'
 import { openKeys, SECRET_LOST } from '../signature.ts'
 import { attempt, type Outcome } from './attempt.ts'
 import type { DetailsReader } from './details.ts'
-import { Endpoint } from './endpoint.ts'
+import { Endpoint, notSent } from './endpoint.ts'
 import type { Intake } from './intake.ts'
 import { type ActiveWebhook, beginEpoch, disableWebhook, type Progress } from './positions.ts'
 import type { Retries } from './retries.ts'
 import type { Schedule } from './schedule.ts'
-import type { RowKey, Settlement } from './settlement.ts'
+import { type Attempted, deliveryRow, type RetryRow, type RowKey, type Settlement } from './settlement.ts'
 import type { Slots } from './slots.ts'
 
 /** What all endpoints of a process share. */
@@ -42,6 +43,8 @@ export interface Shared {
   readonly log: Log
   /** Reports whether results can be stored. */
   readonly storing: Loop
+  /** Counts the rows that cannot be stored. */
+  readonly setAside?: SetAside | undefined
   readonly onAttempt: (outcome: Outcome) => void
   /** Called after each commit that wrote to the outbox. */
   readonly onChange: () => void
@@ -55,6 +58,8 @@ interface Place {
   readonly source: FeedSource
 }
 
+/** As `GET /readyz` names what stores the results of attempts. */
+const RESULTS = 'webhook_results'
 const GATHER_MS = 5
 const MESSAGES_PER_STEP = 10
 const STOP_MS = 2_000
@@ -109,7 +114,7 @@ export class Running {
     return new Running(shared, webhook, place, rows, afterSeq)
   }
 
-  get endpointState(): Pick<Endpoint, 'isBehind' | 'isStoring' | 'pending'> {
+  get endpointState(): Pick<Endpoint, 'isBehind' | 'isStoring' | 'unstored' | 'pending'> {
     return this.endpoint
   }
 
@@ -281,28 +286,62 @@ function createMessages({ details, slice, publicUrl, log }: Shared, webhook: Sto
   }
 }
 
-/** Stores settlements: attempts in the journal, then rows. The journal refuses a process that no longer owns the partition. */
+/**
+ * Stores settlements: attempts in the journal, then rows. The journal refuses a process that no longer owns the partition.
+ * A row that Postgres refuses again and again is set aside, because all results of the endpoint would wait for it: the
+ * delivery is given up, and its record says so.
+ */
 function createStore(
-  { sql, retries, storing, clock, log, onChange, wake }: Shared,
+  { sql, retries, storing, setAside, clock, log, onChange, wake }: Shared,
   webhook: StoredWebhook,
   owned: OwnedPartition,
 ) {
+  const { webhook_id: webhookId, workspace_id: workspaceId } = webhook
   const appended = new WeakSet<Settlement>()
-  return async (settlement: Settlement): Promise<void> => {
+  const sieve = new Sieve<RetryRow>({
+    ...{ consumer: RESULTS, log, counts: setAside, isPoison },
+    probe: (rows) => retries.probe(webhookId, rows),
+    describe: ({ deliveryId, seq, runId }) => ({
+      ...{ webhook_id: webhookId, workspace_id: workspaceId },
+      ...{ delivery_id: deliveryId, seq, run_id: runId },
+    }),
+  })
+
+  /** Stores all rows but those that are given up, which it returns. */
+  async function write(settlement: Settlement, rows: readonly RetryRow[]): Promise<readonly RetryRow[]> {
+    const kept = new Set(rows)
+    const givenUp = settlement.rows.filter((row) => !kept.has(row))
+    if (givenUp.length > 0) {
+      const at = clock.now()
+      const records = givenUp.map((row) => deliveryRow({ workspaceId, webhookId }, attemptOf(row, at)))
+      await owned.journal.appendDeliveries(records)
+    }
+    await retries.write({ ...settlement, rows, gone: [...settlement.gone, ...givenUp] })
+    return givenUp
+  }
+
+  return async (settlement: Settlement): Promise<readonly RowKey[]> => {
     const { attempts, disabledBecause } = settlement
     try {
       if (attempts.length > 0 && !appended.has(settlement)) await owned.journal.appendDeliveries(attempts)
       appended.add(settlement)
-      await retries.write(settlement)
+      const givenUp = await sieve.run(settlement.rows, (rows) => write(settlement, rows))
       if (disabledBecause !== null && (await disableWebhook(sql, webhook, disabledBecause, clock.now()))) {
-        log.info('webhooks: disabled an endpoint', { webhook_id: webhook.webhook_id, reason: disabledBecause })
+        log.info('webhooks: disabled an endpoint', { webhook_id: webhookId, reason: disabledBecause })
         onChange()
         wake()
       }
       storing.succeeded()
+      return givenUp
     } catch (error) {
       storing.failed(error)
       throw error
     }
   }
+}
+
+/** The attempt that a delivery never gets, as its last record. */
+function attemptOf(row: RetryRow, at: number): Attempted {
+  const outcome = notSent('the service could not store this delivery')
+  return { message: { ...row, timestamp: '' }, attempt: row.attempt + 1, outcome, at, nextAt: null }
 }

@@ -1,18 +1,18 @@
-interface StoringDeps<Batch> {
+interface StoringDeps<Batch, Result> {
   /** What is to be stored next; undefined for nothing. */
   readonly next: () => Batch | undefined
-  readonly store: (batch: Batch) => Promise<void>
-  readonly stored: (batch: Batch) => void
+  readonly store: (batch: Batch) => Promise<Result>
+  readonly stored: (batch: Batch, result: Result) => void
   /** Waits a moment, so that what ends meanwhile is stored together. */
   readonly gather: () => Promise<void>
 }
 
 /** Stores batches one after the other. The next {@link start} retries one that could not be stored. */
-export class Storing<Batch> {
+export class Storing<Batch, Result> {
   private batch: Batch | undefined
   private work: Promise<void> | undefined
 
-  constructor(private readonly deps: StoringDeps<Batch>) {}
+  constructor(private readonly deps: StoringDeps<Batch, Result>) {}
 
   /** The batch that is being stored, or could not be. */
   get current(): Batch | undefined {
@@ -37,10 +37,10 @@ export class Storing<Batch> {
     for (;;) {
       this.batch ??= next()
       if (this.batch === undefined) break
-      await store(this.batch)
+      const result = await store(this.batch)
       const { batch } = this
       this.batch = undefined
-      stored(batch)
+      stored(batch, result)
     }
     this.work = undefined
   }
