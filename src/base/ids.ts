@@ -46,7 +46,7 @@ export function runKey(workspaceId: string, runId: string): string {
 }
 
 /**
- * Whether the id of a run derives from what OpenTelemetry reports (`doors/otlp/ids.ts`), not from the clock or chance: such UUIDs
+ * Whether the id of a run derives from what OpenTelemetry reports (`doors/traces/ids.ts`), not from the clock or chance: such UUIDs
  * have version 8.
  */
 export function isDerivedId(uuid: string): boolean {

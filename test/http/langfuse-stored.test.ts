@@ -1,5 +1,5 @@
 import { expect, spyOn, test } from 'bun:test'
-import { inBatches } from '../../src/doors/otlp/groups.ts'
+import { inBatches } from '../../src/doors/traces/groups.ts'
 import { eventually } from '../support/eventually.ts'
 import { at, event, sendBatch, type TestEvent } from '../support/langfuse.ts'
 import { eventsOf, runsOf, tasksOf } from '../support/otlp.ts'

@@ -1,6 +1,6 @@
 import type { Steps } from '../../src/base/http/shared-slice.ts'
-import type { OpenedExport } from '../../src/doors/otlp/outline.ts'
-import { type DecodeLimits, decodeLimits } from '../../src/doors/otlp/telemetry.ts'
+import type { OpenedExport } from '../../src/doors/traces/telemetry.ts'
+import { type DecodeLimits, decodeLimits } from '../../src/doors/traces/telemetry.ts'
 import { parseConfig } from '../../src/service/config/config.ts'
 
 /** The limits of a service with the default settings. */

@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import { SPAN_TYPE } from '../../src/doors/openai-traces/span-data.ts'
 import { TraceContent } from '../../src/doors/openai-traces/turn-content.ts'
-import type { AnyValue, Span } from '../../src/doors/otlp/telemetry.ts'
+import type { AnyValue, Span } from '../../src/doors/traces/telemetry.ts'
 
 const OUTPUT = 'gen_ai.output.messages'
 const REPORTER = { workspaceId: 'w', agentId: 'a' }

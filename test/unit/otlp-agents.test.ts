@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import type { AgentStore, Registration } from '../../src/activity/agents/store.ts'
 import { ApiError } from '../../src/base/errors.ts'
-import { createAgentNames } from '../../src/doors/otlp/agents.ts'
+import { createAgentNames } from '../../src/doors/traces/agents.ts'
 import { eventually } from '../support/eventually.ts'
 
 const MANY = Array.from({ length: 3_000 }, (_, index) => `agent ${index}`)

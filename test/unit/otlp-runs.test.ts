@@ -1,8 +1,8 @@
 import { expect, test } from 'bun:test'
 import type { RunRef } from '../../src/base/ids.ts'
 import { RawJson } from '../../src/base/raw-json.ts'
-import type { RunReport, RunUpserted } from '../../src/doors/otlp/run-upserts.ts'
-import { createOtlpRuns } from '../../src/doors/otlp/runs.ts'
+import type { RunReport, RunUpserted } from '../../src/doors/traces/run-upserts.ts'
+import { createOtlpRuns } from '../../src/doors/traces/runs.ts'
 
 const CALLER = { workspaceId: 'w', agentId: null } as never
 const RUN = { runId: 'r', externalRunId: 't', parentRunId: null }

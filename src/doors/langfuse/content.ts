@@ -9,7 +9,7 @@ import {
   skipValue,
 } from '../../base/http/json-scan.ts'
 import type { Bytes } from '../../stores/clickhouse/bytes.ts'
-import type { Range } from '../otlp/telemetry.ts'
+import type { Range } from '../traces/telemetry.ts'
 import type { JsonRange } from './json-objects.ts'
 
 const TEXT = '{"text":'

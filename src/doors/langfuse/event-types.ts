@@ -1,4 +1,4 @@
-import type { SpanKind } from '../otlp/conventions.ts'
+import type { SpanKind } from '../traces/conventions.ts'
 
 /** What an observation is. */
 export type Kind =

@@ -1,6 +1,6 @@
 import { isUuid } from '../../base/ids.ts'
-import { spanTaskIds } from '../otlp/ids.ts'
-import { isSpanId } from '../otlp/mapping.ts'
+import { spanTaskIds } from '../traces/ids.ts'
+import { isSpanId } from '../traces/mapping.ts'
 
 /** Ids for what the Langfuse SDKs report, derived from theirs, so that a repeated batch yields the same ids. */
 

@@ -4,10 +4,10 @@ import { inSlices, type Slice } from '../../base/http/shared-slice.ts'
 import type { Limits } from '../../base/limits.ts'
 import { isBadData } from '../../stores/postgres/connect.ts'
 import type { Caller } from '../../tenants/keys/schema.ts'
-import { addTo, inBatches, inParallel } from '../otlp/groups.ts'
+import { addTo, inBatches, inParallel } from '../traces/groups.ts'
 import { BatchScan } from './batch-scan.ts'
 import type { ScoreWriter } from './scores.ts'
-import type { TraceIngest } from './trace-ingest.ts'
+import type { TraceIngest } from './traces.ts'
 import { eventIdOf, type ScoreEvent, type TraceItem, validate } from './validate.ts'
 
 interface LangfuseIngestDeps {

@@ -6,12 +6,12 @@ import type { BodyReader } from '../../base/http/body.ts'
 import type { Limits } from '../../base/limits.ts'
 import type { Sql } from '../../stores/postgres/connect.ts'
 import type { Caller } from '../../tenants/keys/schema.ts'
-import type { OtlpRuns } from '../otlp/runs.ts'
+import type { OtlpRuns } from '../traces/runs.ts'
 import { LangfuseIngest } from './ingest.ts'
 import { createScoreWriter } from './scores.ts'
 import { StoredStates } from './stored-states.ts'
 import { createTraceChanges } from './trace-changes.ts'
-import { TraceIngest } from './trace-ingest.ts'
+import { TraceIngest } from './traces.ts'
 
 interface LangfuseDeps extends LoadedDeps {
   readonly sql: Sql

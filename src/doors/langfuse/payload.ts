@@ -1,7 +1,7 @@
 import { CLOSE_BRACE, OPEN_BRACE, OPEN_BRACKET, QUOTE } from '../../base/http/json-scan.ts'
 import { isObject } from '../../base/json-object.ts'
 import type { Bytes } from '../../stores/clickhouse/bytes.ts'
-import type { Range } from '../otlp/telemetry.ts'
+import type { Range } from '../traces/telemetry.ts'
 import { startOf } from './content.ts'
 import { kindOfBody } from './event-types.ts'
 import { FIELD_COUNT, FIELDS, INPUT, OUTPUT, STORED_MEMBERS, STORED_NAMES, USAGE } from './fields.ts'

@@ -1,8 +1,8 @@
 import type { Limits } from '../../base/limits.ts'
 import { RawJson } from '../../base/raw-json.ts'
-import { textFrom } from '../otlp/json-writer.ts'
-import { cleanText } from '../otlp/mapping.ts'
-import { type RunDetails, type RunEnd, storable } from '../otlp/run-details.ts'
+import { textFrom } from '../traces/json-writer.ts'
+import { cleanText } from '../traces/mapping.ts'
+import { type RunDetails, type RunEnd, storable } from '../traces/run-details.ts'
 import { startOf, writeContent } from './content.ts'
 import {
   ENVIRONMENT,

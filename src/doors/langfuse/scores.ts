@@ -6,10 +6,10 @@ import type { Slice } from '../../base/http/shared-slice.ts'
 import { isObject, parsedJson } from '../../base/json-object.ts'
 import { RawJson } from '../../base/raw-json.ts'
 import type { Caller } from '../../tenants/keys/schema.ts'
-import { inBatches, inParallel } from '../otlp/groups.ts'
+import { inBatches, inParallel } from '../traces/groups.ts'
 import type { BatchScan } from './batch-scan.ts'
 import { observationTaskIds, traceIdOf } from './ids.ts'
-import type { TraceIngest } from './trace-ingest.ts'
+import type { TraceIngest } from './traces.ts'
 import { eventIdOf, type ScoreEvent } from './validate.ts'
 
 /** Stores the scores of a batch. */

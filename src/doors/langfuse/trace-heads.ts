@@ -1,4 +1,4 @@
-import { addTo } from '../otlp/groups.ts'
+import { addTo } from '../traces/groups.ts'
 
 /**
  * Lets batches that have overtaken the beginning of their trace wait for it a moment: the agent of a run never changes, and

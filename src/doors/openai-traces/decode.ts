@@ -2,7 +2,8 @@ import type { Steps } from '../../base/http/shared-slice.ts'
 import { isObject } from '../../base/json-object.ts'
 import { parseObject } from '../otlp/json.ts'
 import { JsonOutlineReader } from '../otlp/json-outline.ts'
-import { type ItemDecoder, type ItemRange, type OpenedExport, opened } from '../otlp/outline.ts'
+import { type ItemDecoder, type ItemRange, opened } from '../otlp/outline.ts'
+import type { OpenedExport } from '../traces/telemetry.ts'
 import {
   type Attributes,
   DecodeBudget,
@@ -11,7 +12,7 @@ import {
   type Resource,
   type Span,
   STATUS_ERROR,
-} from '../otlp/telemetry.ts'
+} from '../traces/telemetry.ts'
 import { describe } from './span-data.ts'
 import { readMembers } from './values.ts'
 

@@ -1,6 +1,6 @@
 import { reportedUsage } from '../../base/conventions/usage.ts'
 import { lookup } from '../../base/lookup.ts'
-import type { AnyValue, Attributes } from '../otlp/telemetry.ts'
+import type { AnyValue, Attributes } from '../traces/telemetry.ts'
 
 /**
  * What spans of the OpenAI Agents SDK record (`span_data`), in the names of OpenTelemetry's conventions, so that the

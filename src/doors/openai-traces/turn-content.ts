@@ -1,7 +1,7 @@
 import { LRUCache } from 'lru-cache'
 import type { Caller } from '../../tenants/keys/schema.ts'
-import { encodeValue } from '../otlp/json-writer.ts'
-import type { AnyValue, Attributes, Span } from '../otlp/telemetry.ts'
+import { encodeValue } from '../traces/json-writer.ts'
+import type { AnyValue, Attributes, Span } from '../traces/telemetry.ts'
 import { SPAN_TYPE } from './span-data.ts'
 
 const TRACES_MAX = 10_000

@@ -1,5 +1,5 @@
 import { LRUCache } from 'lru-cache'
-import type { Span } from '../otlp/telemetry.ts'
+import type { Span } from '../traces/telemetry.ts'
 import { addUsage, SPAN_TYPE } from './span-data.ts'
 
 const AWAITED_MAX = 20_000

@@ -6,7 +6,7 @@ import {
   fromDouble,
   TOO_DEEP,
   VALUE_DEPTH_MAX,
-} from '../otlp/telemetry.ts'
+} from '../traces/telemetry.ts'
 
 /** Turns values of `JSON.parse` into values of attributes: objects become maps, because callers choose their names. */
 

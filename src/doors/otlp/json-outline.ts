@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer'
 import type { Steps } from '../../base/http/shared-slice.ts'
+import { type DecodeBudget, DecodeError, type DecodeLimits, type Range } from '../traces/telemetry.ts'
 import { type ItemRange, type Outline, OutlineBuilder, type OutlineGroup, type OutlineScope } from './outline.ts'
-import { type DecodeBudget, DecodeError, type DecodeLimits, type Range } from './telemetry.ts'
 
 const [QUOTE, COMMA, COLON, BACKSLASH, LETTER_U, DIGIT_NINE] = [0x22, 0x2c, 0x3a, 0x5c, 0x75, 0x39]
 const [OPEN_BRACE, CLOSE_BRACE, OPEN_BRACKET, CLOSE_BRACKET] = [0x7b, 0x7d, 0x5b, 0x5d]

@@ -1,7 +1,6 @@
 import type { Steps } from '../../base/http/shared-slice.ts'
 import { isObject } from '../../base/json-object.ts'
-import { JsonOutlineReader, type JsonRange, type OutlineNames } from './json-outline.ts'
-import { type ItemDecoder, type OpenedExport, opened } from './outline.ts'
+import type { OpenedExport } from '../traces/telemetry.ts'
 import {
   type AnyValue,
   type Attributes,
@@ -18,7 +17,9 @@ import {
   type SpanLink,
   TOO_DEEP,
   VALUE_DEPTH_MAX,
-} from './telemetry.ts'
+} from '../traces/telemetry.ts'
+import { JsonOutlineReader, type JsonRange, type OutlineNames } from './json-outline.ts'
+import { type ItemDecoder, opened } from './outline.ts'
 
 /**
  * Decodes OTLP's JSON encoding: names in lowerCamelCase, ids in hex, enums as integers, 64-bit integers as strings or

@@ -1,14 +1,13 @@
 import { inSlices, type Slice } from '../../base/http/shared-slice.ts'
 import type { Caller } from '../../tenants/keys/schema.ts'
-import { type ExportResult, ExportTally, placesOf } from './export-tally.ts'
-import { addTo, inBatches, WriteBatch } from './groups.ts'
-import { spanTaskIds } from './ids.ts'
+import { type ExportResult, ExportTally, placesOf } from '../traces/export-tally.ts'
+import { addTo, inBatches, WriteBatch } from '../traces/groups.ts'
+import { spanTaskIds } from '../traces/ids.ts'
+import { cleanText, isTraceId, type MappedEvent, type MappingContext } from '../traces/mapping.ts'
+import { detailsOfLogs, nameOf } from '../traces/run-details.ts'
+import type { LogRecord, OpenedExport } from '../traces/telemetry.ts'
+import { BATCH_ITEMS_MAX, type OtlpIngestDeps } from '../traces/trace-store.ts'
 import { type LogRun, mapLog, runOfLog, timeOf } from './log-mapping.ts'
-import { cleanText, isTraceId, type MappedEvent, type MappingContext } from './mapping.ts'
-import type { OpenedExport } from './outline.ts'
-import { detailsOfLogs, nameOf } from './run-details.ts'
-import type { LogRecord } from './telemetry.ts'
-import { BATCH_ITEMS_MAX, type OtlpIngestDeps } from './trace-ingest.ts'
 
 /** Stores log records as events of the run of their trace, session or day (docs/opentelemetry.md). */
 export class LogIngest {

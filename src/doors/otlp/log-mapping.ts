@@ -1,11 +1,11 @@
 import { lookup } from '../../base/lookup.ts'
 import type { LEVELS } from '../../stores/journal/levels.ts'
-import { resourceText, textAt } from './attributes.ts'
-import { sessionOf } from './conventions.ts'
-import { contentId, hashedId, traceRunId } from './ids.ts'
-import { isSpanId, isTraceId, type MappedEvent, type MappingContext, toMs, typeOf } from './mapping.ts'
-import { type ExtraMembers, writePayload } from './payload.ts'
-import type { LogRecord, Resource } from './telemetry.ts'
+import { resourceText, textAt } from '../traces/attributes.ts'
+import { sessionOf } from '../traces/conventions.ts'
+import { contentId, hashedId, traceRunId } from '../traces/ids.ts'
+import { isSpanId, isTraceId, type MappedEvent, type MappingContext, toMs, typeOf } from '../traces/mapping.ts'
+import { type ExtraMembers, writePayload } from '../traces/payload.ts'
+import type { LogRecord, Resource } from '../traces/telemetry.ts'
 
 /** The run that a log record belongs to: that of its trace, else of its session, else of its resource and day. */
 export interface LogRun {

@@ -3,12 +3,15 @@ import {
   type AnyValue,
   type Attributes,
   type DecodeBudget,
+  type Decoded,
   type DecodeLimits,
   ITEM_PARTS,
   ItemTooLarge,
+  type OpenedExport,
   type Range,
+  type Refusal,
   type Resource,
-} from './telemetry.ts'
+} from '../traces/telemetry.ts'
 
 /** Where the items of an export are in its body. Found without decoding them, so that their number can be charged first. */
 export interface Outline {
@@ -43,26 +46,6 @@ export interface ItemDecoder<Item> {
   scopeName(range: Range): string
   /** May be larger than one step. */
   item(range: Range, resource: Resource, scope: string): Steps<Item>
-}
-
-/** Items that are not decoded, and why. */
-export interface Refusal {
-  /** The place of the first one in the export, from 1. */
-  readonly first: number
-  readonly items: number
-  readonly problem: string
-}
-
-interface Decoded<Item> {
-  readonly items: readonly Item[]
-  readonly refusals: readonly Refusal[]
-}
-
-/** An export that was looked through, but not decoded yet. */
-export interface OpenedExport<Item> {
-  /** What to charge for it, in events. */
-  readonly cost: number
-  decode(): Steps<Decoded<Item>>
 }
 
 /** Bytes that cost as much as an event: an export of few large items, or of none, is work as well. */

@@ -7,7 +7,7 @@ import {
   UTF8_TEXT_MAX,
   UTF8_TEXT_MIN,
   Utf8Text,
-} from './telemetry.ts'
+} from '../traces/telemetry.ts'
 
 const VARINT = 0
 const FIXED64 = 1

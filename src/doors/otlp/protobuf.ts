@@ -1,14 +1,5 @@
 import type { Steps } from '../../base/http/shared-slice.ts'
-import {
-  type ItemDecoder,
-  type OpenedExport,
-  type Outline,
-  OutlineBuilder,
-  type OutlineGroup,
-  type OutlineScope,
-  opened,
-} from './outline.ts'
-import { ProtobufReader } from './protobuf-reader.ts'
+import type { OpenedExport } from '../traces/telemetry.ts'
 import {
   type AnyValue,
   type Attributes,
@@ -23,7 +14,16 @@ import {
   type SpanLink,
   TOO_DEEP,
   VALUE_DEPTH_MAX,
-} from './telemetry.ts'
+} from '../traces/telemetry.ts'
+import {
+  type ItemDecoder,
+  type Outline,
+  OutlineBuilder,
+  type OutlineGroup,
+  type OutlineScope,
+  opened,
+} from './outline.ts'
+import { ProtobufReader } from './protobuf-reader.ts'
 
 /**
  * Decodes the OTLP messages that the service needs. Field numbers are those of `opentelemetry/proto`: `trace.proto`,

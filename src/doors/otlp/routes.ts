@@ -8,13 +8,13 @@ import type { Forwarder } from '../../tenants/keys/forward.ts'
 import type { Guards } from '../../tenants/keys/guards.ts'
 import type { Caller } from '../../tenants/keys/schema.ts'
 import { SECURITY } from '../../tenants/keys/security.ts'
-import type { ExportResult } from './export-tally.ts'
+import type { ExportResult } from '../traces/export-tally.ts'
+import { DecodeError, type DecodeLimits, ItemTooLarge } from '../traces/telemetry.ts'
+import type { TraceIngest } from '../traces/trace-store.ts'
 import { openLogsJson, openMetricsJson, openTracesJson } from './json.ts'
 import type { LogIngest } from './log-ingest.ts'
 import { openLogs, openMetrics, openTraces } from './protobuf.ts'
 import { type Encoding, encodingOf, errorResponse, exportResponse, type PartialSuccess } from './response.ts'
-import { DecodeError, type DecodeLimits, ItemTooLarge } from './telemetry.ts'
-import type { TraceIngest } from './trace-ingest.ts'
 
 interface OtlpRoutesDeps {
   readonly guards: Guards

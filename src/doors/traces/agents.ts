@@ -2,8 +2,8 @@ import { setImmediate as nextIteration } from 'node:timers/promises'
 import { LRUCache } from 'lru-cache'
 import type { AgentStore } from '../../activity/agents/store.ts'
 import { ApiError } from '../../base/errors.ts'
+import { createKeyedMutex } from '../../base/keyed-mutex.ts'
 import { namedAgentId } from './ids.ts'
-import { createKeyedMutex } from './keyed-mutex.ts'
 
 const WORKSPACES_CACHED_MAX = 1_000
 /** Names of one workspace: one that reports more evicts only its own. */

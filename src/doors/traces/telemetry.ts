@@ -1,4 +1,5 @@
 import { ApiError } from '../../base/errors.ts'
+import type { Steps } from '../../base/http/shared-slice.ts'
 import type { Limits } from '../../base/limits.ts'
 
 /** A decoded OTLP export. Both encodings, protobuf and JSON, decode to these types. */
@@ -89,6 +90,26 @@ export interface LogRecord {
   readonly attributes: Attributes
   readonly traceId: string
   readonly spanId: string
+}
+
+/** Items that are not decoded, and why. */
+export interface Refusal {
+  /** The place of the first one in the export, from 1. */
+  readonly first: number
+  readonly items: number
+  readonly problem: string
+}
+
+export interface Decoded<Item> {
+  readonly items: readonly Item[]
+  readonly refusals: readonly Refusal[]
+}
+
+/** An export that was looked through, but not decoded yet. */
+export interface OpenedExport<Item> {
+  /** What to charge for it, in events. */
+  readonly cost: number
+  decode(): Steps<Decoded<Item>>
 }
 
 /** The body is not a valid export. The message is for the client and says where. */

@@ -1,7 +1,7 @@
 import { ApiError } from '../../base/errors.ts'
 import type { Appended } from '../../stores/journal/journal.ts'
 import { isBadData } from '../../stores/postgres/connect.ts'
-import type { Refusal } from './outline.ts'
+import type { Refusal } from './telemetry.ts'
 
 /** Names places of an export in messages. */
 export interface Places {
