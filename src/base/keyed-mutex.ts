@@ -1,5 +1,5 @@
 /** Runs functions with the same key one after the other, in the order of the calls. */
-type KeyedMutex = <T>(key: string, work: () => Promise<T>) => Promise<T>
+export type KeyedMutex = <T>(key: string, work: () => Promise<T>) => Promise<T>
 
 export function createKeyedMutex(): KeyedMutex {
   const last = new Map<string, Promise<unknown>>()

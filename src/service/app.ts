@@ -31,6 +31,7 @@ import { createEnvelope } from '../base/http/envelope.ts'
 import { FailureLimit, RateLimiter } from '../base/http/rate-limit.ts'
 import { SharedSlice } from '../base/http/shared-slice.ts'
 import { mint } from '../base/ids.ts'
+import { createKeyedMutex } from '../base/keyed-mutex.ts'
 import { dashboardRoutes } from '../dashboard/routes.ts'
 import { createLangfuse } from '../doors/langfuse/langfuse.ts'
 import { langfuseRoutes } from '../doors/langfuse/routes.ts'
@@ -39,12 +40,13 @@ import { OpenAiTraces } from '../doors/openai-traces/ingest.ts'
 import { openAiTracesRoutes } from '../doors/openai-traces/routes.ts'
 import { LogIngest } from '../doors/otlp/log-ingest.ts'
 import { otlpRoutes } from '../doors/otlp/routes.ts'
+import { SpanIngest } from '../doors/otlp/span-ingest.ts'
 import { createAgentNames } from '../doors/traces/agents.ts'
 import { createEventWriter } from '../doors/traces/event-writer.ts'
 import { createRunUpserts } from '../doors/traces/run-upserts.ts'
-import { createOtlpRuns } from '../doors/traces/runs.ts'
+import { createTraceRuns } from '../doors/traces/runs.ts'
 import { decodeLimits } from '../doors/traces/telemetry.ts'
-import { type OtlpIngestDeps, TraceIngest } from '../doors/traces/trace-store.ts'
+import { TraceStore, type TraceStoreDeps } from '../doors/traces/trace-store.ts'
 import type { Connections } from '../feeds/live/connections.ts'
 import { FeedTokens, feedTokenRoutes } from '../feeds/live/feed-tokens.ts'
 import { liveRoutes } from '../feeds/live/routes.ts'
@@ -219,7 +221,7 @@ function traceRoutes(deps: Parameters<typeof otlpRoutes>[0] & Parameters<typeof 
 }
 
 /** The objects that the OpenTelemetry routes share with other routes. */
-interface SharedWithOtlp extends Pick<OtlpIngestDeps, 'takeBudget'> {
+interface SharedWithOtlp extends Pick<TraceStoreDeps, 'takeBudget'> {
   readonly slice: SharedSlice
   readonly agents: AgentStore
   readonly tasks: TelemetryTasks
@@ -231,7 +233,7 @@ function otlpDeps(components: Components, { agents, tasks, takeBudget, reader, s
   const { partitions, onChange } = pipeline
   const { config, sql, clock, metrics } = context
   const { limits } = config
-  const runs = createOtlpRuns({
+  const runs = createTraceRuns({
     directory,
     upserts: createRunUpserts(sql),
     transitions: createRunTransitions(sql),
@@ -240,13 +242,15 @@ function otlpDeps(components: Components, { agents, tasks, takeBudget, reader, s
     onChange,
   })
   const writeEvents = createEventWriter({ partitions, onAccepted: metrics.eventsTaken })
-  const deps = { runs, tasks, writeEvents, limits, clock, takeBudget }
-  const traces = new TraceIngest(deps)
+  const withRunLock = createKeyedMutex()
+  const deps = { runs, tasks, writeEvents, limits, clock, takeBudget, withRunLock }
+  const traces = new TraceStore(deps)
   return {
     reader: reader.withLimit(limits.otlp_bytes),
     unavailableOf,
     runs,
-    traces,
+    withRunLock,
+    spans: new SpanIngest({ traces, takeBudget }),
     openAiTraces: new OpenAiTraces({ traces, takeBudget }),
     logs: new LogIngest(deps),
     decodeLimits: decodeLimits(limits),
@@ -255,7 +259,7 @@ function otlpDeps(components: Components, { agents, tasks, takeBudget, reader, s
 }
 
 /** The objects that the Langfuse routes share with other routes. */
-interface SharedWithLangfuse extends Pick<OtlpIngestDeps, 'takeBudget'> {
+interface SharedWithLangfuse extends Pick<TraceStoreDeps, 'takeBudget'> {
   readonly otlp: ReturnType<typeof otlpDeps>
   readonly scores: Scores
   readonly workspaces: WorkspaceStore
@@ -268,7 +272,7 @@ function langfuseDeps(components: Components, { otlp, workspaces, ...shared }: S
   const { config, sql, columnar, clock, metrics } = context
   const langfuse = createLangfuse({
     ...{ sql, columnar, directory, partitions, clock, onChange, ...shared },
-    ...{ limits: config.limits, onAccepted: metrics.eventsTaken, runs: otlp.runs },
+    ...{ limits: config.limits, onAccepted: metrics.eventsTaken, runs: otlp.runs, withRunLock: otlp.withRunLock },
   })
   const workspaceName = async (caller: Caller) => (await workspaces.own(caller, undefined)).name
   return { ...langfuse, slice: otlp.slice, workspaceName, unavailableOf }

@@ -2,7 +2,7 @@ import { beforeAll, expect, test } from 'bun:test'
 import { newAgent } from '../support/api.ts'
 import { eventually } from '../support/eventually.ts'
 import { at, event, sendBatch } from '../support/langfuse.ts'
-import { eventsOf, runsOf, tasksOf } from '../support/otlp.ts'
+import { eventsOf, inProtobuf, randomHex, runsOf, sendExport, span, tasksOf, tracesOf } from '../support/otlp.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 
 /** `POST /api/public/ingestion`: what the batches of the Langfuse SDKs become. */
@@ -331,4 +331,31 @@ test("with another agent's key a trace makes a run of its own, and changes nothi
     parent_run_id: before.data.items[0].run_id,
     status: 'completed',
   })
+})
+
+test('an export and the batches about the same run are written one after the other', async () => {
+  const traceId = randomHex(16)
+  // Written in several parts, between which a batch could be written.
+  const spans = Array.from({ length: 2_500 }, () => span({ traceId, parentSpanId: '0707070707070707' }))
+  const exporting = sendExport(service, 'traces', inProtobuf(tracesOf(spans)))
+  const batches: Promise<unknown>[] = []
+  for (let isExported = false; !isExported; ) {
+    const batch = [event('span-create', { id: crypto.randomUUID(), traceId, name: 'x', startTime: at(0) })]
+    batches.push(sendBatch(service, batch))
+    isExported = await Promise.race([exporting.then(() => true), Bun.sleep(10).then(() => false)])
+  }
+  await Promise.all(batches)
+  const { headers } = await exporting
+  const { lastSeq } = await sendExport(
+    service,
+    'traces',
+    tracesOf([span({ traceId, parentSpanId: '0707070707070707' })]),
+  )
+  const [{ run_id }] = await runsOf(service, traceId)
+  const { data } = await service.api('POST', '/api/v1/query', {
+    query: `select countIf(type = 'observation.updated' and seq between ${headers.get('x-first-seq')} and
+      ${headers.get('x-last-seq')}) as between, countIf(type = 'span') as spans from events where run_id = '${run_id}'`,
+    wait_for: lastSeq,
+  })
+  expect(data.rows).toEqual([{ between: 0, spans: 2_501 }])
 })

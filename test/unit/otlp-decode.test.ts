@@ -6,9 +6,9 @@ import { inSlices, SharedSlice } from '../../src/base/http/shared-slice.ts'
 import { openLogsJson, openTracesJson } from '../../src/doors/otlp/json.ts'
 import { mapLog, runOfLog } from '../../src/doors/otlp/log-mapping.ts'
 import { openMetrics, openTraces } from '../../src/doors/otlp/protobuf.ts'
+import { SpanIngest } from '../../src/doors/otlp/span-ingest.ts'
 import { detailsOfSpans } from '../../src/doors/traces/run-details.ts'
 import type { AnyValue, Attributes, LogRecord, Span } from '../../src/doors/traces/telemetry.ts'
-import { TraceIngest } from '../../src/doors/traces/trace-store.ts'
 import { parseConfig } from '../../src/service/config/config.ts'
 import { Bytes } from '../../src/stores/clickhouse/bytes.ts'
 import { attributesOf, inProtobuf, logsOf, span, tracesOf } from '../support/otlp.ts'
@@ -160,7 +160,7 @@ test('an export beyond the budget of its key is not decoded', async () => {
     charged.push(events)
     throw limited
   }
-  const ingest = new TraceIngest({ takeBudget } as never)
+  const ingest = new SpanIngest({ takeBudget } as never)
   const slice = new SharedSlice().of('w')
   const stored = ingest.store({ workspaceId: 'w' } as never, { cost: 77, decode: decoding }, slice)
   expect(await stored.catch((error: unknown) => error)).toBe(limited)

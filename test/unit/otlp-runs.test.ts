@@ -2,7 +2,7 @@ import { expect, test } from 'bun:test'
 import type { RunRef } from '../../src/base/ids.ts'
 import { RawJson } from '../../src/base/raw-json.ts'
 import type { RunReport, RunUpserted } from '../../src/doors/traces/run-upserts.ts'
-import { createOtlpRuns } from '../../src/doors/traces/runs.ts'
+import { createTraceRuns } from '../../src/doors/traces/runs.ts'
 
 const CALLER = { workspaceId: 'w', agentId: null } as never
 const RUN = { runId: 'r', externalRunId: 't', parentRunId: null }
@@ -10,7 +10,7 @@ const NOTHING = { startedAt: 1, externalUserId: null, sessionId: null, tags: [],
 
 test('an export that finds its run started by a faster one, for another agent, still adds what it says', async () => {
   const { deps, reports } = storeOfRuns()
-  const { report } = createOtlpRuns(deps as never)
+  const { report } = createTraceRuns(deps as never)
   const input = new RawJson('{"text":"hi"}')
   // The log records of a trace name its service, the spans their agent.
   await report(CALLER, RUN, { ...NOTHING, agentName: 'service', input: null })

@@ -7,11 +7,11 @@ import type { Caller } from '../../tenants/keys/schema.ts'
 import { addTo, inBatches, inParallel } from '../traces/groups.ts'
 import { BatchScan } from './batch-scan.ts'
 import type { ScoreWriter } from './scores.ts'
-import type { TraceIngest } from './traces.ts'
+import type { LangfuseTraces } from './traces.ts'
 import { eventIdOf, type ScoreEvent, type TraceItem, validate } from './validate.ts'
 
 interface LangfuseIngestDeps {
-  readonly traces: Pick<TraceIngest, 'store'>
+  readonly traces: Pick<LangfuseTraces, 'store'>
   readonly scores: ScoreWriter
   readonly limits: Limits
   readonly clock: Clock

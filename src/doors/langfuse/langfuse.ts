@@ -3,23 +3,25 @@ import type { LoadedDeps } from '../../activity/runs/events.ts'
 import type { Scores } from '../../activity/scores/scores.ts'
 import type { Clock } from '../../base/clock.ts'
 import type { BodyReader } from '../../base/http/body.ts'
+import type { KeyedMutex } from '../../base/keyed-mutex.ts'
 import type { Limits } from '../../base/limits.ts'
 import type { Sql } from '../../stores/postgres/connect.ts'
 import type { Caller } from '../../tenants/keys/schema.ts'
-import type { OtlpRuns } from '../traces/runs.ts'
+import type { TraceRuns } from '../traces/runs.ts'
 import { LangfuseIngest } from './ingest.ts'
 import { createScoreWriter } from './scores.ts'
 import { StoredStates } from './stored-states.ts'
 import { createTraceChanges } from './trace-changes.ts'
-import { TraceIngest } from './traces.ts'
+import { LangfuseTraces } from './traces.ts'
 
 interface LangfuseDeps extends LoadedDeps {
   readonly sql: Sql
   readonly directory: RunDirectory
-  readonly runs: OtlpRuns
+  readonly runs: TraceRuns
   readonly scores: Pick<Scores, 'add'>
   readonly limits: Limits
   readonly clock: Clock
+  readonly withRunLock: KeyedMutex
   readonly reader: BodyReader
   readonly takeBudget: (caller: Caller, events: number) => void
   readonly onChange: () => void
@@ -33,7 +35,7 @@ const BATCH_BYTES_MAX = 4.5 * 1024 * 1024
 export function createLangfuse(deps: LangfuseDeps) {
   const { sql, columnar, partitions, scores, limits, clock, takeBudget, reader } = deps
   const changes = createTraceChanges(sql)
-  const traces = new TraceIngest({ ...deps, changes, stored: new StoredStates({ sql, columnar, partitions }) })
+  const traces = new LangfuseTraces({ ...deps, changes, stored: new StoredStates({ sql, columnar, partitions }) })
   const writer = createScoreWriter({ scores, traces })
   return {
     reader: reader.withLimit(BATCH_BYTES_MAX),

@@ -9,7 +9,7 @@ import type { Caller } from '../../tenants/keys/schema.ts'
 import { inBatches, inParallel } from '../traces/groups.ts'
 import type { BatchScan } from './batch-scan.ts'
 import { observationTaskIds, traceIdOf } from './ids.ts'
-import type { TraceIngest } from './traces.ts'
+import type { LangfuseTraces } from './traces.ts'
 import { eventIdOf, type ScoreEvent } from './validate.ts'
 
 /** Stores the scores of a batch. */
@@ -29,7 +29,7 @@ interface ScoresOfBatch {
 
 interface ScoreWriterDeps {
   readonly scores: Pick<Scores, 'add'>
-  readonly traces: Pick<TraceIngest, 'runOf'>
+  readonly traces: Pick<LangfuseTraces, 'runOf'>
 }
 
 /** A score is built, unlike other bodies. */

@@ -1,14 +1,14 @@
 import type { RunDirectory } from '../../activity/runs/directory.ts'
 import type { Slice } from '../../base/http/shared-slice.ts'
 import { type RunRef, runKey } from '../../base/ids.ts'
-import { createKeyedMutex } from '../../base/keyed-mutex.ts'
+import type { KeyedMutex } from '../../base/keyed-mutex.ts'
 import type { Limits } from '../../base/limits.ts'
 import type { Batcher } from '../../stores/postgres/batcher.ts'
 import type { Caller } from '../../tenants/keys/schema.ts'
 import { writerOf } from '../../tenants/partitions/partition.ts'
 import { addTo } from '../traces/groups.ts'
 import { partRunId, traceRunId } from '../traces/ids.ts'
-import type { OtlpRuns } from '../traces/runs.ts'
+import type { TraceRuns } from '../traces/runs.ts'
 import type { BatchScan } from './batch-scan.ts'
 import { ByteBudget } from './byte-budget.ts'
 import { INPUT, NAME, OUTPUT, PARENT, START, TIMESTAMP } from './fields.ts'
@@ -24,11 +24,13 @@ import { TraceHeads } from './trace-heads.ts'
 import { chargeBytes, type LaterObservation, TraceWriter, type TraceWriterDeps } from './trace-writer.ts'
 import { eventIdOf, type ObservationEvent, type TraceItem } from './validate.ts'
 
-interface TraceIngestDeps extends TraceWriterDeps {
+interface LangfuseTracesDeps extends TraceWriterDeps {
   readonly directory: RunDirectory
-  readonly runs: OtlpRuns
+  readonly runs: TraceRuns
   readonly changes: Batcher<TraceChange, boolean>
   readonly stored: StoredStates
+  /** Held while something of a run is written, with the key of the run of its trace. Shared by all doors. */
+  readonly withRunLock: KeyedMutex
   /** Called after each commit that wrote to the outbox. */
   readonly onChange: () => void
 }
@@ -68,9 +70,7 @@ interface Written {
 }
 
 /** Stores the events of traces: merges them into the states of their observations, and writes what has changed. */
-export class TraceIngest {
-  /** Batches about the same trace are written one after the other. */
-  private readonly inTurn = createKeyedMutex()
+export class LangfuseTraces {
   /** By the writer of a partition: the states of one that was lost are not used again. */
   private readonly states = new WeakMap<object, RunStates>()
   private readonly heads = new TraceHeads()
@@ -78,12 +78,12 @@ export class TraceIngest {
   /** Apart from {@link loading}, because a batch takes of it while it has some of that. */
   private readonly finishing = new ByteBudget(FINISHED_BYTES_MAX)
 
-  constructor(private readonly deps: TraceIngestDeps) {}
+  constructor(private readonly deps: LangfuseTracesDeps) {}
 
   /** @throws ApiError; after UNAVAILABLE and RATE_LIMITED nothing is lost if the events are sent again */
   async store(caller: Caller, events: TraceEvents): Promise<void> {
     const { traceId, headBy } = events
-    const key = caller.workspaceId + traceId
+    const key = runKey(caller.workspaceId, traceRunId(caller.workspaceId, traceId))
     if (hasHead(events)) return this.heads.arrive(key, () => this.storeInTurn(key, caller, events))
     const isUnknown = caller.agentId === null && (await this.target(caller, traceId)).run === null
     if (isUnknown) await this.heads.wait(key, headBy - performance.now())
@@ -91,7 +91,7 @@ export class TraceIngest {
   }
 
   private storeInTurn(turn: string, caller: Caller, events: TraceEvents): Promise<void> {
-    return this.inTurn(turn, async () => {
+    return this.deps.withRunLock(turn, async () => {
       if (events.slice.isOver) await events.slice.yield()
       const target = await this.target(caller, events.traceId)
       const writer = writerOf(this.deps.partitions, caller)

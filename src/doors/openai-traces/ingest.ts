@@ -7,13 +7,13 @@ import { hashedId } from '../traces/ids.ts'
 import { cleanText, toMs } from '../traces/mapping.ts'
 import { inputOf, metadataMember, type RunDetails } from '../traces/run-details.ts'
 import type { OpenedExport, Span } from '../traces/telemetry.ts'
-import type { ReportedTrace, TraceDialect, TraceIngest } from '../traces/trace-store.ts'
+import type { ReportedTrace, TraceDialect, TraceStore } from '../traces/trace-store.ts'
 import type { Item, PlacedSpan, TraceHead } from './decode.ts'
 import { questionOf, TraceContent } from './turn-content.ts'
 import { TurnUsage } from './turn-usage.ts'
 
 interface OpenAiTracesDeps {
-  readonly traces: Pick<TraceIngest, 'storeTraces'>
+  readonly traces: Pick<TraceStore, 'store'>
   /** Deducts items from the key's budget of events. @throws ApiError RATE_LIMITED */
   readonly takeBudget: (caller: Caller, events: number) => void
 }
@@ -76,7 +76,7 @@ export class OpenAiTraces {
         answer: this.content.answerOf(caller, traceId, spans),
       })
     }
-    await this.deps.traces.storeTraces(caller, reported, { tally, slice, dialect: DIALECT })
+    await this.deps.traces.store(caller, reported, { tally, slice, dialect: DIALECT })
     return { ...tally.result(), items: refusals.reduce((sum, refusal) => sum + refusal.items, items.length) }
   }
 }

@@ -6,12 +6,12 @@ import { spanTaskIds } from '../traces/ids.ts'
 import { cleanText, isTraceId, type MappedEvent, type MappingContext } from '../traces/mapping.ts'
 import { detailsOfLogs, nameOf } from '../traces/run-details.ts'
 import type { LogRecord, OpenedExport } from '../traces/telemetry.ts'
-import { BATCH_ITEMS_MAX, type OtlpIngestDeps } from '../traces/trace-store.ts'
+import { BATCH_ITEMS_MAX, type TraceStoreDeps } from '../traces/trace-store.ts'
 import { type LogRun, mapLog, runOfLog, timeOf } from './log-mapping.ts'
 
 /** Stores log records as events of the run of their trace, session or day (docs/opentelemetry.md). */
 export class LogIngest {
-  constructor(private readonly deps: Omit<OtlpIngestDeps, 'tasks'>) {}
+  constructor(private readonly deps: Omit<TraceStoreDeps, 'tasks'>) {}
 
   /** @throws ApiError RATE_LIMITED, UNAVAILABLE: nothing is lost if the export is sent again */
   async store(caller: Caller, opened: OpenedExport<LogRecord>, slice: Slice): Promise<ExportResult> {

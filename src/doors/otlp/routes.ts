@@ -10,18 +10,18 @@ import type { Caller } from '../../tenants/keys/schema.ts'
 import { SECURITY } from '../../tenants/keys/security.ts'
 import type { ExportResult } from '../traces/export-tally.ts'
 import { DecodeError, type DecodeLimits, ItemTooLarge } from '../traces/telemetry.ts'
-import type { TraceIngest } from '../traces/trace-store.ts'
 import { openLogsJson, openMetricsJson, openTracesJson } from './json.ts'
 import type { LogIngest } from './log-ingest.ts'
 import { openLogs, openMetrics, openTraces } from './protobuf.ts'
 import { type Encoding, encodingOf, errorResponse, exportResponse, type PartialSuccess } from './response.ts'
+import type { SpanIngest } from './span-ingest.ts'
 
 interface OtlpRoutesDeps {
   readonly guards: Guards
   /** With the limit of exports (`otlp_bytes`). */
   readonly reader: BodyReader
   readonly forwarder: Forwarder
-  readonly traces: Pick<TraceIngest, 'store'>
+  readonly spans: Pick<SpanIngest, 'store'>
   readonly logs: Pick<LogIngest, 'store'>
   readonly decodeLimits: DecodeLimits
   /** Shared by all exports that are being decoded and stored. */
@@ -51,13 +51,13 @@ interface Context {
  * guard plugin, because keys may arrive in other headers, and no envelope, because OTLP defines the responses.
  */
 export function otlpRoutes(deps: OtlpRoutesDeps) {
-  const { traces, logs, decodeLimits } = deps
+  const { spans, logs, decodeLimits } = deps
   const receive = receiver(deps)
 
   const storeTraces = (context: Context) =>
     receive(context, 'rejectedSpans', async ({ caller, body, encoding, slice }) => {
       const open = encoding === 'json' ? openTracesJson : openTraces
-      return traces.store(caller, await inSlices(slice, open(body, decodeLimits)), slice)
+      return spans.store(caller, await inSlices(slice, open(body, decodeLimits)), slice)
     })
 
   const storeLogs = (context: Context) =>

@@ -13,7 +13,7 @@ import { partRunId } from './ids.ts'
 import type { RunDetails, RunEnd } from './run-details.ts'
 import { BARE_METADATA, type RunReport, type RunUpserted } from './run-upserts.ts'
 
-interface OtlpRunsDeps {
+interface TraceRunsDeps {
   readonly directory: RunDirectory
   readonly upserts: Batcher<RunReport, RunUpserted>
   readonly transitions: Batcher<RunTransition, RunEnded>
@@ -30,12 +30,12 @@ interface NamedRun {
   readonly parentRunId: string | null
 }
 
-export type OtlpRuns = ReturnType<typeof createOtlpRuns>
+export type TraceRuns = ReturnType<typeof createTraceRuns>
 
 const RUNS_CACHED_MAX = 20_000
 
 /** The runs of traces, sessions and days: started when first reported, ended by their root span. */
-export function createOtlpRuns({ directory, upserts, transitions, agents, clock, onChange }: OtlpRunsDeps) {
+export function createTraceRuns({ directory, upserts, transitions, agents, clock, onChange }: TraceRunsDeps) {
   /** What was last written of each run, so that an export that adds nothing needs no statement. */
   const written = new LRUCache<string, { startedAt: number; reported: string }>({ max: RUNS_CACHED_MAX })
 

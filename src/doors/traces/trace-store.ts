@@ -4,26 +4,28 @@ import type { Clock } from '../../base/clock.ts'
 import { inSlices, type Slice, type Steps } from '../../base/http/shared-slice.ts'
 import type { RunRef } from '../../base/ids.ts'
 import { runKey } from '../../base/ids.ts'
-import { createKeyedMutex } from '../../base/keyed-mutex.ts'
+import type { KeyedMutex } from '../../base/keyed-mutex.ts'
 import type { Limits } from '../../base/limits.ts'
 import type { Bytes } from '../../stores/clickhouse/bytes.ts'
 import type { TaskToAppend } from '../../stores/journal/rows.ts'
 import type { Caller } from '../../tenants/keys/schema.ts'
 import type { WriteEvents } from './event-writer.ts'
-import { type ExportResult, ExportTally, placesOf } from './export-tally.ts'
-import { addTo, inBatches, inParallel, WriteBatch } from './groups.ts'
-import { agentSpanRunId, spanTaskIds, traceRunId } from './ids.ts'
-import { isRoot, type MappedEvent, type MappedSpan, mapSpan, problemOf } from './mapping.ts'
+import type { ExportTally } from './export-tally.ts'
+import { inBatches, inParallel, WriteBatch } from './groups.ts'
+import { agentSpanRunId, type spanTaskIds, traceRunId } from './ids.ts'
+import { isRoot, type MappedEvent, type MappedSpan, mapSpan } from './mapping.ts'
 import { detailsOfSpans, endOf, type RunDetails } from './run-details.ts'
-import type { OtlpRuns } from './runs.ts'
-import type { Attributes, OpenedExport, Span } from './telemetry.ts'
+import type { TraceRuns } from './runs.ts'
+import type { Attributes, Span } from './telemetry.ts'
 
-export interface OtlpIngestDeps {
-  readonly runs: OtlpRuns
+export interface TraceStoreDeps {
+  readonly runs: TraceRuns
   readonly tasks: Pick<TelemetryTasks, 'existing'>
   readonly writeEvents: WriteEvents
   readonly limits: Limits
   readonly clock: Clock
+  /** Held while something of a run is written, with the key of the run of its trace. Shared by all doors. */
+  readonly withRunLock: KeyedMutex
   /** Deducts spans or records from the key's budget of events. @throws ApiError RATE_LIMITED */
   readonly takeBudget: (caller: Caller, events: number) => void
 }
@@ -47,15 +49,12 @@ export interface ReportedTrace {
 
 /** What the doors for traces differ in. */
 export interface TraceDialect {
-  /** As {@link spanTaskIds}. */
-  taskIds(workspaceId: string, traceId: string): (spanId: string) => string
+  readonly taskIds: typeof spanTaskIds
   /** Whether an agent that is called within a trace is also a child run. */
   readonly hasChildRuns: boolean
   /** The name of a span for the tally. */
   nameOf(span: Span): string
 }
-
-const OTLP: TraceDialect = { taskIds: spanTaskIds, hasChildRuns: true, nameOf: ({ name }) => name }
 
 interface Storing {
   readonly tally: ExportTally
@@ -75,43 +74,17 @@ interface RunSpan extends Mapped {
 }
 
 /** Stores traces as runs, and spans as tasks and events (docs/opentelemetry.md). */
-export class TraceIngest {
-  /** Concurrent exports of a run are written one after the other, so that no span is stored as running after its end. */
-  private readonly withRunLock = createKeyedMutex()
+export class TraceStore {
   /** Ids of tasks whose start is known to be stored. */
   private readonly startedTasks = new LRUCache<string, true>({ max: STARTED_TASKS_CACHED_MAX })
 
-  constructor(private readonly deps: OtlpIngestDeps) {}
-
-  /** @throws ApiError RATE_LIMITED, UNAVAILABLE: nothing is lost if the export is sent again */
-  async store(caller: Caller, opened: OpenedExport<Span>, slice: Slice): Promise<ExportResult> {
-    this.deps.takeBudget(caller, opened.cost)
-    const { items: spans, refusals } = await inSlices(slice, opened.decode())
-    const tally = new ExportTally(placesOf('span'))
-    tally.refuse(refusals)
-    const byTrace = new Map<string, Span[]>()
-    for (const span of spans) {
-      const problem = problemOf(span)
-      if (problem !== null) tally.reject(span.name, problem)
-      else addTo(byTrace, span.traceId, span)
-      if (slice.isOver) await slice.yield()
-    }
-    const traces = [...byTrace].map(
-      ([traceId, own]): ReportedTrace => ({
-        ...{ traceId, spans: own, items: own.length },
-        name: () => own[0].name,
-        detailsOf: (limits, now) => detailsOfSpans(own, limits, now),
-      }),
-    )
-    await this.storeTraces(caller, traces, { tally, slice, dialect: OTLP })
-    return tally.result()
-  }
+  constructor(private readonly deps: TraceStoreDeps) {}
 
   /**
    * Stores what a call reports, each trace once. What is rejected is in the tally.
    * @throws ApiError UNAVAILABLE: nothing is lost if the same is sent again
    */
-  async storeTraces(caller: Caller, all: readonly ReportedTrace[], storing: Storing): Promise<void> {
+  async store(caller: Caller, all: readonly ReportedTrace[], storing: Storing): Promise<void> {
     const { tally, slice, dialect } = storing
     for (const traces of inBatches(all, BATCH_ITEMS_MAX)) {
       const ends: RunSpan[] = []
@@ -139,7 +112,7 @@ export class TraceIngest {
   private async storeTrace(caller: Caller, trace: ReportedTrace, storing: Storing): Promise<RunSpan[]> {
     const { tally, slice, dialect } = storing
     const { traceId, spans } = trace
-    const { runs, limits, clock } = this.deps
+    const { runs, limits, clock, withRunLock } = this.deps
     if (slice.isOver) await slice.yield()
     const { workspaceId } = caller
     const now = clock.now()
@@ -148,7 +121,8 @@ export class TraceIngest {
     const taskIdOf = dialect.taskIds(workspaceId, traceId)
     const ends: RunSpan[] = []
     let hasEnded = false
-    await this.withRunLock(runKey(workspaceId, run.runId), async () => {
+    // So that no span is stored as running after its end.
+    await withRunLock(runKey(workspaceId, named.runId), async () => {
       let batch = new WriteBatch<Mapped>(spans.length)
       for (const span of uniqueById(spans)) {
         if (slice.isOver) await slice.yield()
