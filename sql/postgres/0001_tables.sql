@@ -595,13 +595,15 @@ create table outbox (
   body         json not null
 );
 
--- Rows of the outbox that the journal cannot store. They would stop all others, so they wait here for an operator.
+-- Rows of the outbox that the journal cannot store. They would stop all others, so they wait here for an operator: the newest
+-- 10,000, for 30 days (src/service/retention/set-aside.ts).
 create table outbox_set_aside (
   outbox_id    bigint not null,
   entry_id     uuid primary key,
   workspace_id uuid not null,
   kind         text not null,
-  body         json not null
+  body         json not null,
+  set_aside_at timestamptz(3) not null default now()
 );
 
 -- Recounts of the usage of a workspace's runs. The runs from the newest down to the one named here are done.

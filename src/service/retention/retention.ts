@@ -7,6 +7,7 @@ import type { Sql } from '../../stores/postgres/connect.ts'
 import type { Partitions } from '../../tenants/partitions/partition.ts'
 import type { RetentionClock } from './retention-clock.ts'
 import type { RetentionFloor, RetentionFloors } from './retention-floors.ts'
+import { expireSetAside } from './set-aside.ts'
 
 interface RetentionDeps {
   readonly sql: Sql
@@ -42,6 +43,8 @@ const DELETE_TIMEOUT_MS = 100_000
  * (docs/specification.md#retention). It runs at the start and every ten minutes and deletes whole UTC days, so that nothing
  * is kept for more than a day longer. The global limit drops partitions; a shorter limit of a workspace deletes its rows
  * from them. The latest states of runs and tasks are kept.
+ *
+ * Rows that were set aside expire as well, whatever the limits are.
  *
  * The time comes from the {@link RetentionClock}, which does not follow a system clock that jumps ahead.
  *
@@ -83,9 +86,10 @@ interface Deleted {
 }
 
 async function enforce(deps: RetentionDeps, signal: AbortSignal): Promise<Deleted> {
-  const { partitions: all, clock, days, log } = deps
+  const { sql, partitions: all, clock, days, log } = deps
   // Advances even without any limit: a limit that is set later must not trust a clock that has jumped.
   const now = await clock.advance()
+  await expireSetAside(sql, now, log)
   const shorter = await readShorterLimits(deps)
   const shortest = Math.min(days ?? Number.POSITIVE_INFINITY, ...shorter.keys())
   if (shortest === Number.POSITIVE_INFINITY) return { partitions: 0, rows: 0 }
