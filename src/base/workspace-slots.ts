@@ -23,7 +23,7 @@ export class WorkspaceSlots {
     if (others >= this.atOnce) {
       const { one, many } = this.what
       const problem = `${one} concurrency limit reached: ${others} ${many} of this workspace are running; retry when one finishes`
-      throw new ApiError('RATE_LIMITED', problem, { retryAfterSeconds: 1 })
+      throw new ApiError('RATE_LIMITED', problem, { reason: 'too_many_at_once', retryAfterSeconds: 1 })
     }
     this.taken.set(workspaceId, others + 1)
     let isTaken = true

@@ -106,7 +106,7 @@ describe('the queue', () => {
     expect((await hanging.invoke(turn)).status).toBe(202)
     expect((await hanging.invoke(turn)).status).toBe(202)
     const refused = await hanging.invoke(turn)
-    expect([refused.status, refused.error]).toEqual([
+    expect([refused.status, refused.error]).toMatchObject([
       429,
       { code: 'RATE_LIMITED', message: '2 runs are already waiting for this session' },
     ])

@@ -68,7 +68,7 @@ test.skipIf(!hasTools)(
       for (const [i, snippet] of own.entries()) expectShown(snippet, pasted[before.length + i]!)
       await runPrograms(page, exported)
       for (const { at, text } of snippetsOf(page).filter(({ language }) => language === 'sql'))
-        expect({ at, error: (await service.api('POST', '/api/v1/query', { query: text })).error }).toEqual({
+        expect({ at, error: (await service.api('POST', '/api/v1/query', { query: text })).error }).toMatchObject({
           at,
           error: null,
         })

@@ -96,7 +96,7 @@ describe('a run that ends cancels its pauses', () => {
     const run = (await service.api('GET', `/api/v1/runs/${data.run_id}`)).data
     expect(run).toMatchObject({ status: 'cancelled', pending: null, error_message: 'enough' })
     expect((await service.api('GET', `/api/v1/approvals/${approval_id}`)).data.status).toBe('cancelled')
-    expect((await decide(approval_id, 'approve')).error).toEqual({
+    expect((await decide(approval_id, 'approve')).error).toMatchObject({
       code: 'CONFLICT',
       message: 'this was cancelled: its run has ended',
     })
@@ -165,7 +165,7 @@ describe('expiry and timeouts', () => {
     const statuses = (await approvalsOf(data.run_id, instance)).map(({ status }: { status: string }) => status)
     expect(statuses.sort()).toEqual(['cancelled', 'expired'])
     const late = await decide(approval_id, 'approve', {}, instance)
-    expect(late.error).toEqual({
+    expect(late.error).toMatchObject({
       code: 'CONFLICT',
       message: `this expired at ${expires_at}: it was not decided in time`,
     })

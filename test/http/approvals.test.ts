@@ -312,7 +312,7 @@ describe('access', () => {
     expect(listed.data.items).toEqual([])
     expect((await tenant.api('GET', `/api/v1/approvals?run_id=${runId}`)).data.items).toEqual([])
     expect((await read(approvalId)).status).toBe('pending')
-    expect((await decide(crypto.randomUUID(), 'approve')).error).toEqual({
+    expect((await decide(crypto.randomUUID(), 'approve')).error).toMatchObject({
       code: 'NOT_FOUND',
       message: 'approval does not exist',
     })

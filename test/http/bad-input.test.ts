@@ -96,6 +96,52 @@ describe('an invalid body is rejected, naming the field and what was expected', 
   })
 })
 
+describe('all mistakes of a body are told', () => {
+  const problemsOf = async (body: unknown) => errorOf(await post(`${app.url}/echo`, body))
+
+  test('each by its place, the first one in the message, too', async () => {
+    const error = await problemsOf({
+      task: { id: 'x' },
+      count: 9,
+      events: [{ type: 'a' }, { level: 'loud', at: 1 }],
+      extra: 1,
+    })
+    expect(error).toEqual({
+      status: 400,
+      code: 'VALIDATION_ERROR',
+      message: 'name: required',
+      param: 'name',
+      problems: [
+        { param: 'name', message: 'required' },
+        { param: 'extra', message: 'unknown field; expected only name, task, count, budget, input, events' },
+        { param: 'task.id', message: 'expected a UUID; got "x"' },
+        { param: 'count', message: 'expected an integer from 1 to 5; got 9' },
+        { param: 'events[1].type', message: 'required' },
+        { param: 'events[1].at', message: expect.stringContaining('unknown field') },
+        { param: 'events[1].level', message: expect.stringContaining('got "loud"') },
+      ],
+    })
+  })
+
+  test('a misspelt field is one mistake', async () => {
+    const { problems } = await problemsOf({ nmae: 'a' })
+    expect(problems).toEqual([{ param: 'nmae', message: 'unknown field; did you mean "name"?' }])
+  })
+
+  test('at most 20, whatever is wrong', async () => {
+    const names = Array.from({ length: 5_000 }, (_, index) => [`x${index}`, {}])
+    const error = await problemsOf({ name: 'a', ...Object.fromEntries(names) })
+    expect(error.param).toBe('x0')
+    expect(error.problems).toHaveLength(20)
+  })
+
+  test('a body that is no JSON has one', async () => {
+    const { message, param, problems } = await problemsOf('{"name":')
+    expect(problems).toEqual([{ param: 'body', message: message.replace('body: ', '') }])
+    expect(param).toBe('body')
+  })
+})
+
 describe('an invalid query or path is rejected, naming the parameter', () => {
   const limit = 'query.limit: expected an integer from 1 to 200; got'
   const cases: [string, string][] = [
@@ -111,7 +157,8 @@ describe('an invalid query or path is rejected, naming the parameter', () => {
     ['/things/%00', 'path.thingId: expected a UUID; got "\\u0000"'],
   ]
   test.each(cases)('%s', async (path, message) => {
-    expect(await errorOf(await fetch(app.url + path))).toEqual({ status: 400, code: 'VALIDATION_ERROR', message })
+    const error = await errorOf(await fetch(app.url + path))
+    expect(error).toMatchObject({ status: 400, code: 'VALIDATION_ERROR', message, param: message.split(':')[0] })
   })
 
   test('a valid query is parsed into numbers and text', async () => {
@@ -131,7 +178,7 @@ describe('an invalid query or path is rejected, naming the parameter', () => {
     const { text } = await converse(app.port, [`GET ${path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n`])
     expect(text).toMatch(/^HTTP\/1.1 (200|400|404) /)
     expect(text).toMatch(
-      /\{"data":(null|\{.*\}),"error":(null|\{"code":"(NOT_FOUND|VALIDATION_ERROR)","message":".*"\})\}$/,
+      /\{"data":(null|\{.*\}),"error":(null|\{"code":"(NOT_FOUND|VALIDATION_ERROR)","message":".*",?.*\})\}$/,
     )
   })
 })

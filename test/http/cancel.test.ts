@@ -34,7 +34,7 @@ describe('cancel', () => {
     expect(verdict(await app.ingest('run/complete', { run_id: run }))).toBe('409 CONFLICT')
     const done = await app.start()
     await app.ingest('run/complete', { run_id: done })
-    expect((await cancel(done)).error).toEqual({
+    expect((await cancel(done)).error).toMatchObject({
       code: 'CONFLICT',
       message: 'run is already completed; it cannot become cancelled',
     })

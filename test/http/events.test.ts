@@ -111,10 +111,18 @@ describe('events', () => {
     const run_id = await agent.start()
     const events = [{ type: 'good' }, { type: 'bad', level: 'loud' }, { type: 'good too' }]
     const whole = await send({ run_id, events })
-    expect([whole.status, whole.error]).toEqual([
+    expect([whole.status, whole.error?.message]).toEqual([
       400,
-      { code: 'VALIDATION_ERROR', message: 'events[1].level: expected one of debug, info, warn, error; got "loud"' },
+      'events[1].level: expected one of debug, info, warn, error; got "loud"',
     ])
+    const bad = Array.from({ length: 30 }, () => ({ type: '', level: 'loud' }))
+    const { error: all } = await send({ run_id, events: [...events, ...bad] })
+    expect(all?.param).toBe('events[1].level')
+    expect(all?.problems?.slice(0, 2)).toEqual([
+      { param: 'events[1].level', message: 'expected one of debug, info, warn, error; got "loud"' },
+      { param: 'events[3].type', message: 'expected a non-empty string; got ""' },
+    ])
+    expect(all?.problems).toHaveLength(20)
     const strict = await send({ run_id, events }, { query: '?partial=false' })
     expect(strict.status).toBe(400)
     const partial = await send({ run_id, events }, { query: '?partial=true' })

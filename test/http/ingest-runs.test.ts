@@ -187,17 +187,17 @@ describe('run/start', () => {
     ],
   ]
   test.each(rejected)('%s is a VALIDATION_ERROR that names the field', async (_, body, message) => {
-    expect((await start(body)).error).toEqual({ code: 'VALIDATION_ERROR', message })
+    expect((await start(body)).error).toMatchObject({ code: 'VALIDATION_ERROR', message })
   })
 
   test('a missing agent_id is reported as required', async () => {
     const answer = await app.ingest('run/start', {})
-    expect(answer.error).toEqual({ code: 'VALIDATION_ERROR', message: 'agent_id: required' })
+    expect(answer.error).toMatchObject({ code: 'VALIDATION_ERROR', message: 'agent_id: required' })
   })
 
   test('an input over the limit is PAYLOAD_TOO_LARGE, naming the limit', async () => {
     const answer = await start({ input: { text: 'x'.repeat(2_000) } })
-    expect(answer.error).toEqual({
+    expect(answer.error).toMatchObject({
       code: 'PAYLOAD_TOO_LARGE',
       message: 'input: expected at most 2000 bytes; got 2011',
     })
@@ -261,7 +261,10 @@ describe('run/complete and run/fail', () => {
     expect(again.data).toEqual({ ...first.data, already: true })
     expect((await app.read(`runs/${run_id}`)).data.output).toEqual({ n: 1 })
     const other = await app.ingest('run/fail', { run_id, error_message: 'late' })
-    expect(other.error).toEqual({ code: 'CONFLICT', message: 'run is already completed; it cannot become failed' })
+    expect(other.error).toMatchObject({
+      code: 'CONFLICT',
+      message: 'run is already completed; it cannot become failed',
+    })
   })
 
   test('of many concurrent endings exactly one takes effect, and every response matches it', async () => {
@@ -320,13 +323,13 @@ describe('run/complete and run/fail', () => {
     ],
   ]
   test.each(rejected)('%s is a VALIDATION_ERROR that names the field', async (_, path, body, message) => {
-    expect((await app.ingest(path, body)).error).toEqual({ code: 'VALIDATION_ERROR', message })
+    expect((await app.ingest(path, body)).error).toMatchObject({ code: 'VALIDATION_ERROR', message })
   })
 
   test('output and error_detail over the limit are PAYLOAD_TOO_LARGE', async () => {
     const run_id = await app.start()
     const large = { text: 'x'.repeat(4_000) }
-    expect((await app.ingest('run/complete', { run_id, output: large })).error).toEqual({
+    expect((await app.ingest('run/complete', { run_id, output: large })).error).toMatchObject({
       code: 'PAYLOAD_TOO_LARGE',
       message: 'output: expected at most 4000 bytes; got 4011',
     })

@@ -85,6 +85,7 @@ describe('an input request', () => {
       if (status === 409)
         expect(error).toEqual({
           code: 'CONFLICT',
+          reason: 'already_decided',
           message: `this was already answered at ${decided_at}, with key ${decided_by}`,
         })
   })

@@ -77,7 +77,7 @@ describe('a feed is rejected with the envelope, before any upgrade,', () => {
     const { agentKey } = await newReporter(service.api)
     for (const path of feeds)
       for (const token of [service.workspaceKey, agentKey])
-        expect((await rejection(service, path, { token })).error).toEqual({
+        expect((await rejection(service, path, { token })).error).toMatchObject({
           code: 'UNAUTHENTICATED',
           message: 'do not put API keys in URLs; create a feed token with POST /api/v1/feed-tokens',
         })
@@ -143,7 +143,7 @@ describe('a feed token', () => {
 
     const forbidden = 'this key or token gives access to one run only, which is not the requested one'
     for (const run_id of [other, [runId, other]])
-      expect(await socket.ask({ op: 'subscribe', id: 'x', filter: { run_id } })).toEqual([
+      expect(await socket.ask({ op: 'subscribe', id: 'x', filter: { run_id } })).toMatchObject([
         { op: 'error', id: 'x', code: 'FORBIDDEN', message: forbidden },
       ])
     expect(verdict(await rejection(service, ofRun(other), { token }))).toBe('403 FORBIDDEN')
@@ -170,7 +170,7 @@ describe('a feed token', () => {
       await eventually(() => [...items(), socket.items('past')].every((each) => each.length >= 2))
       for (const each of [...items(), socket.items('past')]) expect(numbersOf(each)).toEqual([0, 1])
       for (const agent_id of [other.agentId, [agent.agentId, other.agentId]])
-        expect(await socket.ask({ op: 'subscribe', id: 'x', filter: { agent_id } })).toEqual([
+        expect(await socket.ask({ op: 'subscribe', id: 'x', filter: { agent_id } })).toMatchObject([
           { op: 'error', id: 'x', code: 'FORBIDDEN', message },
         ])
       expect(verdict(await rejection(service, ofRun(otherRun), credentials[i]))).toBe('403 FORBIDDEN')

@@ -27,7 +27,7 @@ test('every response has rate limit headers, and a 429 has Retry-After, after wh
   await get('a')
   const limited = await get('a')
   expect(rateHeaders(limited)).toEqual(['"reads";q=3;w=60', '"reads";r=0;t=60', '20'])
-  expect(await errorOf(limited)).toEqual({
+  expect(await errorOf(limited)).toMatchObject({
     status: 429,
     code: 'RATE_LIMITED',
     message: 'too many requests: the limit is 3 per key in 60 s; retry in 20 s',

@@ -82,7 +82,7 @@ describe('GET /runs', () => {
       expect(await idsOf(`agent_id=${agent.agentId}&status=${listed}`)).toEqual(runs)
     expect((await idsOf(statuses)).slice(0, runs.length)).toEqual(runs)
     expect(await idsOf(statuses, (await app.newWorkspace()).key)).toEqual([])
-    expect((await app.read(`runs?${'&status=failed'.repeat(101)}`)).error).toEqual({
+    expect((await app.read(`runs?${'&status=failed'.repeat(101)}`)).error).toMatchObject({
       code: 'VALIDATION_ERROR',
       message: 'query.status: expected at most 100 values; got an array',
     })
@@ -166,7 +166,7 @@ describe('GET /runs', () => {
     ['stauts=running', 'query.stauts: unknown field; did you mean "status"?'],
   ]
   test.each(rejected)('%s is a VALIDATION_ERROR that names the parameter', async (query, message) => {
-    expect((await app.read(`runs?${query}`)).error).toEqual({ code: 'VALIDATION_ERROR', message })
+    expect((await app.read(`runs?${query}`)).error).toMatchObject({ code: 'VALIDATION_ERROR', message })
   })
 })
 

@@ -161,7 +161,7 @@ describe('the usage reported with the end of a run', () => {
   test.each(invalid)('rejects %s with a VALIDATION_ERROR that names the field', async (_, usage, message) => {
     const runId = await agent.start()
     const answer = await ingest('run/complete', { run_id: runId, usage })
-    expect(answer.error).toEqual({ code: 'VALIDATION_ERROR', message: expect.stringContaining(message) })
+    expect(answer.error).toMatchObject({ code: 'VALIDATION_ERROR', message: expect.stringContaining(message) })
   })
 })
 

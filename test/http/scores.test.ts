@@ -142,11 +142,11 @@ describe('scores', () => {
       { run_id: await sibling.start(), name: 'n', value: 1 },
     ]
     const [own, theirs, , siblings] = scores
-    expect((await send([own, theirs])).error).toEqual({
+    expect((await send([own, theirs])).error).toMatchObject({
       code: 'NOT_FOUND',
       message: 'scores[1].run_id: run does not exist',
     })
-    expect((await send([siblings])).error).toEqual({
+    expect((await send([siblings])).error).toMatchObject({
       code: 'FORBIDDEN',
       message: 'scores[0].run_id: this run belongs to another agent',
     })
@@ -262,6 +262,16 @@ describe('scores', () => {
       { label: 'b', hits: 1, predicted_runs: 1, actual_runs: 2, precision: 1, recall: 0.5 },
       { label: 'a', hits: 1, predicted_runs: 2, actual_runs: 1, precision: 0.5, recall: 1 },
     ])
+  })
+
+  test('are refused with the first mistake of each score, at most 20', async () => {
+    const scores = [valid, ...Array.from({ length: 30 }, () => ({ ...valid, name: '', value: 'x' })), valid]
+    const { error } = await service.api('POST', PATH, { scores }, { key: agent.agentKey })
+    expect(error?.problems).toHaveLength(20)
+    expect(error?.problems?.[1]).toEqual({
+      param: 'scores[2].name',
+      message: 'expected a string of 1 to 200 characters; got ""',
+    })
   })
 
   const valid = { run_id: Bun.randomUUIDv7(), name: 'n', value: 1 }

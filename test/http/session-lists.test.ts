@@ -187,7 +187,7 @@ describe('a session that the service itself runs', () => {
     for (const session_id of [data.session_id, data.session_id.toUpperCase()]) {
       const body = { agent_id: agent.agentId, session_id }
       const answer = await service.api('POST', '/api/ingest/v1/run/start', body, { key: agent.agentKey })
-      expect(answer.error).toEqual({
+      expect(answer.error).toMatchObject({
         code: 'CONFLICT',
         message: 'session_id: the service itself runs this session; choose another id',
       })

@@ -282,7 +282,7 @@ describe('deleting a session', () => {
     const id = data.session_id
     expect((await remove(id)).data).toEqual({ session_id: id, deleted: true })
     for (const answer of [await remove(id), await say(id, 'two'), await service.api('GET', `/api/v1/sessions/${id}`)])
-      expect(answer.error).toEqual({ code: 'NOT_FOUND', message: 'session does not exist' })
+      expect(answer.error).toMatchObject({ code: 'NOT_FOUND', message: 'session does not exist' })
     expect((await service.api('GET', `/api/v1/runs/${data.run_id}`)).data.session_id).toBe(id)
   })
 

@@ -125,7 +125,7 @@ describe('POST tasks', () => {
     ['no name', { name: undefined }, 'task.name: required'],
   ]
   test.each(rejected)('%s is a VALIDATION_ERROR that names the field', async (_, task, message) => {
-    expect((await report(task)).error).toEqual({ code: 'VALIDATION_ERROR', message })
+    expect((await report(task)).error).toMatchObject({ code: 'VALIDATION_ERROR', message })
   })
 
   test('input and output over the limit are PAYLOAD_TOO_LARGE', async () => {

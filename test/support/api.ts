@@ -5,7 +5,13 @@ export interface Answer {
   /** Untyped: tests read what they expect. */
   // biome-ignore lint/suspicious/noExplicitAny: tests read what they expect.
   readonly data: any
-  readonly error: { readonly code: string; readonly message: string } | null
+  readonly error: {
+    readonly code: string
+    readonly message: string
+    readonly reason?: string
+    readonly param?: string
+    readonly problems?: readonly { readonly param: string; readonly message: string }[]
+  } | null
   /** The body, unchanged. */
   readonly text: string
 }

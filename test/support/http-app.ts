@@ -9,6 +9,7 @@ import { Body, FreeForm, Int, ListQuery, Nullable, Text, TimestampIn, Uuid } fro
 import { serverOptions } from '../../src/base/http/server-options.ts'
 import { createLog } from '../../src/base/log.ts'
 import type { Idempotency, IdempotencyContext } from '../../src/stores/idempotency/store.ts'
+import type { Answer } from './api.ts'
 import { CONDITION_TIMEOUT_MS } from './eventually.ts'
 import { atEnd } from './teardown.ts'
 
@@ -117,13 +118,22 @@ export function post(url: string, body: unknown, headers: Record<string, string>
   })
 }
 
+type EnvelopeError = NonNullable<Answer['error']>
+
 /** The error of a response, after checking that the body is the envelope only. */
-export async function errorOf(response: Response): Promise<{ status: number; code: string; message: string }> {
-  const body = (await response.json()) as { data: null; error: { code: string; message: string } }
-  if (Object.keys(body).join() !== 'data,error' || body.data !== null)
+export async function errorOf(response: Response): Promise<{ status: number } & EnvelopeError> {
+  const body = (await response.json()) as { data: null; error: EnvelopeError }
+  if (
+    Object.keys(body).join() !== 'data,error' ||
+    body.data !== null ||
+    !ERROR_MEMBERS.test(Object.keys(body.error).join())
+  )
     throw new Error(`not the envelope: ${JSON.stringify(body)}`)
   return { status: response.status, ...body.error }
 }
+
+/** In order; the last three only where they apply. */
+const ERROR_MEMBERS = /^code,message(,reason)?(,param)?(,problems)?$/
 
 export interface Conversation {
   /** Everything that was received. */

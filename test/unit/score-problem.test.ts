@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { scoreProblem } from '../../src/activity/scores/problem.ts'
+import { scoreProblems } from '../../src/activity/scores/problem.ts'
 import {
   AddScores,
   NewRunScore,
@@ -8,8 +8,12 @@ import {
   ScorePage,
   ScoreRecord,
 } from '../../src/activity/scores/schema.ts'
+import { messageOf } from '../../src/base/errors.ts'
 import { RawJson } from '../../src/base/raw-json.ts'
 import { SCORE_SOURCES } from '../../src/stores/journal/scores.ts'
+
+/** The first problem in one sentence. */
+const scoreProblem = (score: unknown) => scoreProblems(score).map(messageOf)[0]
 
 const RUN = { run_id: '0198A2B4-0000-7000-8000-000000000001', name: 'correctness' }
 

@@ -66,7 +66,9 @@ export class AgentStore {
     const found = new Map<string, string | ApiError>(
       known.map(({ name, agent_id, status }) => [
         name,
-        status === 'archived' ? new ApiError('FORBIDDEN', `agent ${JSON.stringify(name)} is archived`) : agent_id,
+        status === 'archived'
+          ? new ApiError('FORBIDDEN', `agent ${JSON.stringify(name)} is archived`, { reason: 'agent_archived' })
+          : agent_id,
       ]),
     )
     const missing = wanted.filter(({ name }) => !found.has(name))
@@ -83,7 +85,7 @@ export class AgentStore {
         insert into agents ${sql(rows.slice(at, at + REGISTRATIONS_PER_INSERT))} on conflict (agent_id) do nothing`
     for (const [index, { name, agentId }] of missing.entries()) {
       const refusal = `agent ${JSON.stringify(name)} is not registered, and the workspace has ${agentsMax} agents, the limit for automatic registration; create it with POST /api/v1/agents`
-      found.set(name, index < room ? agentId : new ApiError('FORBIDDEN', refusal))
+      found.set(name, index < room ? agentId : new ApiError('FORBIDDEN', refusal, { reason: 'limit_reached' }))
     }
     return found
   }

@@ -1,9 +1,9 @@
 import { Kind, Type, TypeRegistry } from '@sinclair/typebox'
 import { Value } from '@sinclair/typebox/value'
 import { t } from 'elysia'
-import { ApiError, invalid } from '../../base/errors.ts'
+import { invalid, invalidAll } from '../../base/errors.ts'
 import { Body, Described, Named, OneOf, Text, Uuid } from '../../base/http/schema.ts'
-import { type Finding, shown, validationMessage } from '../../base/http/validation-message.ts'
+import { shown, validationProblems } from '../../base/http/validation-message.ts'
 import { checkJsonSchema } from './json-schema.ts'
 
 /** Tools of a hosted agent (docs/specification.md#tools), as they are defined; `hosted/tools/` executes them. */
@@ -98,7 +98,7 @@ export function checkTools(tools: readonly unknown[]): readonly Tool[] {
   const names = new Set<string>()
   tools.forEach((tool, index) => {
     const path = `tools[${index}]`
-    const checked = checkShape(tool, index, tools)
+    const checked = checkShape(tool, path)
     if (!TOOL_NAME.test(checked.name))
       throw invalid(`${path}.name`, `expected 1 to 64 letters, digits, "_" or "-"; got ${shown(checked.name)}`)
     if (checked.name === RESERVED_NAME) throw invalid(`${path}.name`, `${RESERVED_NAME} is the name of a built-in tool`)
@@ -109,17 +109,16 @@ export function checkTools(tools: readonly unknown[]): readonly Tool[] {
   return tools as readonly Tool[]
 }
 
-function checkShape(tool: unknown, index: number, tools: readonly unknown[]): Tool {
-  const path = `tools[${index}]`
+function checkShape(tool: unknown, path: string): Tool {
   if (typeof tool !== 'object' || tool === null || Array.isArray(tool))
     throw invalid(path, `expected an object; got ${shown(tool)}`)
   const { type } = tool as { type?: unknown }
   if (type !== 'http' && type !== 'agent' && type !== 'mcp')
     throw invalid(`${path}.type`, `expected one of http, agent, mcp; got ${shown(type)}`)
-  const finding = Value.Errors(SCHEMA_OF[type], tool).First() as Finding | undefined
-  if (finding === undefined) return tool as Tool
-  const valueError = { ...finding, path: `/tools/${index}${finding.path}` }
-  throw new ApiError('VALIDATION_ERROR', validationMessage({ type: 'body', value: { tools }, valueError }))
+  if (Value.Check(SCHEMA_OF[type], tool)) return tool as Tool
+  throw invalidAll(
+    validationProblems({ type: 'body', at: path, value: tool, findings: Value.Errors(SCHEMA_OF[type], tool) }),
+  )
 }
 
 function checkMeaning(tool: Tool, path: string): void {

@@ -114,11 +114,17 @@ interface Claiming {
 }
 
 function checkAccess(caller: Caller, run: RunRef | null): RunRef {
-  if (run === null) throw new ApiError('NOT_FOUND', 'run_id: run does not exist')
+  if (run === null) throw new ApiError('NOT_FOUND', 'run_id: run does not exist', { param: 'run_id' })
   if (run.agentId !== caller.agentId)
-    throw new ApiError('FORBIDDEN', 'run_id: the run belongs to a different agent than the key')
+    throw new ApiError('FORBIDDEN', 'run_id: the run belongs to a different agent than the key', {
+      reason: 'wrong_agent',
+      param: 'run_id',
+    })
   if (run.runtimeType === 'hosted') {
-    throw new ApiError('CONFLICT', 'run_id: hosted runs are reported by the service itself')
+    throw new ApiError('CONFLICT', 'run_id: hosted runs are reported by the service itself', {
+      reason: 'hosted_run',
+      param: 'run_id',
+    })
   }
   return run
 }

@@ -1,4 +1,4 @@
-import { invalid } from '../../base/errors.ts'
+import { invalid, invalidAll, messageOf, PROBLEMS_MAX, type Problem } from '../../base/errors.ts'
 import { jsonError, readString } from '../../base/http/json-reader.ts'
 import {
   BACKSLASH,
@@ -65,7 +65,10 @@ export class EventScan {
 
   private skipText: SkipText | undefined
   private seenIndex = -1
-  private problem: string | undefined
+  /** The first problem of the current event. */
+  private problem: Problem | undefined
+  /** Those of a call that is not `partial`, one for each invalid event. */
+  private readonly problems: Problem[] = []
   private partial = false
   private limits!: Limits
 
@@ -81,8 +84,10 @@ export class EventScan {
     try {
       this.readBody(body.length)
     } catch (error) {
-      throw jsonError(error, body)
+      // What was wrong first is told first.
+      throw this.problems.length > 0 ? invalidAll(this.problems) : jsonError(error, body)
     }
+    if (this.problems.length > 0) throw invalidAll(this.problems)
     if (this.runId === '') throw invalid('run_id', 'required')
     if (this.seenIndex < 0) throw invalid('events', 'required')
     if (this.seenIndex === 0) throw invalid('events', 'expected at least one event')
@@ -217,7 +222,8 @@ export class EventScan {
       if (this.typeStart[row] < 0) this.fail('.type', 'required')
     }
     if (this.problem === undefined) this.count++
-    else this.rejected.push({ index: this.seenIndex, message: this.problem })
+    else if (this.partial) this.rejected.push({ index: this.seenIndex, message: messageOf(this.problem) })
+    else if (this.problems.push(this.problem) === PROBLEMS_MAX) throw invalidAll(this.problems)
     return at
   }
 
@@ -348,11 +354,9 @@ export class EventScan {
     )
   }
 
-  /** Records the first problem of the current event; unless the call is `partial`, it fails immediately. */
-  private fail(field: string, problem: string): void {
-    const path = `events[${this.seenIndex}]${field}`
-    if (!this.partial) throw invalid(path, problem)
-    this.problem ??= `${path}: ${problem}`
+  /** Records the first problem of the current event. */
+  private fail(field: string, message: string): void {
+    this.problem ??= { param: `events[${this.seenIndex}]${field}`, message }
   }
 
   /** The text at these offsets, truncated for a message. */

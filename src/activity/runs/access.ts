@@ -10,7 +10,7 @@ import type { Caller } from '../../tenants/keys/schema.ts'
 export function readable(caller: Caller, run: RunRef | null): RunRef {
   if (run === null) throw new ApiError('NOT_FOUND', 'run does not exist')
   if (caller.agentId !== null && caller.agentId !== run.agentId) {
-    throw new ApiError('FORBIDDEN', 'this run belongs to another agent')
+    throw new ApiError('FORBIDDEN', 'this run belongs to another agent', { reason: 'wrong_agent' })
   }
   return run
 }
@@ -22,7 +22,10 @@ export function readable(caller: Caller, run: RunRef | null): RunRef {
 export function reportable(caller: Caller, run: RunRef | null): RunRef {
   const ref = readable(caller, run)
   if (ref.runtimeType === 'hosted') {
-    throw new ApiError('CONFLICT', 'run_id: hosted runs are reported by the service itself')
+    throw new ApiError('CONFLICT', 'run_id: hosted runs are reported by the service itself', {
+      reason: 'hosted_run',
+      param: 'run_id',
+    })
   }
   return ref
 }

@@ -21,7 +21,7 @@ export function checkSize(path: string, value: RawJson | undefined, bytesMax: nu
   if (value === undefined) return
   const bytes = Buffer.byteLength(value.text)
   if (bytes <= bytesMax) return
-  throw new ApiError('PAYLOAD_TOO_LARGE', `${path}: expected at most ${bytesMax} bytes; got ${bytes}`)
+  throw new ApiError('PAYLOAD_TOO_LARGE', `${path}: expected at most ${bytesMax} bytes; got ${bytes}`, { param: path })
 }
 
 /** @throws ApiError VALIDATION_ERROR */

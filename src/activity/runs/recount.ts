@@ -74,7 +74,9 @@ export async function requestRecount(sql: Sql, { workspaceId }: Caller): Promise
     where recounts.done_at is not null
     returning recount_id`
   if (begun === undefined)
-    throw new ApiError('CONFLICT', 'a recount of the workspace is running; wait until it is done')
+    throw new ApiError('CONFLICT', 'a recount of the workspace is running; wait until it is done', {
+      reason: 'already_running',
+    })
   const [{ runs }] = await sql<{ runs: number }[]>`
     select count(*)::int as runs from runs where workspace_id = ${workspaceId} and runtime_type = 'external'`
   return { runs }

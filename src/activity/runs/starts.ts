@@ -106,13 +106,20 @@ interface ExistingRun {
 }
 
 function toResult(run: NewRun, outcome: InsertOutcome, existing: Map<string, ExistingRun>): StartedRun | ApiError {
-  if (outcome.runtime_type === null) return new ApiError('NOT_FOUND', 'agent does not exist')
+  if (outcome.runtime_type === null) return new ApiError('NOT_FOUND', 'agent does not exist', { param: 'agent_id' })
   if (outcome.runtime_type === 'hosted') {
-    return new ApiError('CONFLICT', 'this agent is hosted; only the service can start and report its runs')
+    return new ApiError('CONFLICT', 'this agent is hosted; only the service can start and report its runs', {
+      reason: 'hosted_run',
+      param: 'agent_id',
+    })
   }
-  if (outcome.parent_found === false) return new ApiError('NOT_FOUND', 'parent run does not exist')
+  if (outcome.parent_found === false)
+    return new ApiError('NOT_FOUND', 'parent run does not exist', { param: 'parent_run_id' })
   if (outcome.session_hosted === true)
-    return new ApiError('CONFLICT', 'session_id: the service itself runs this session; choose another id')
+    return new ApiError('CONFLICT', 'session_id: the service itself runs this session; choose another id', {
+      reason: 'hosted_session',
+      param: 'session_id',
+    })
   const ref = {
     runId: run.runId,
     workspaceId: run.workspaceId,
@@ -122,7 +129,10 @@ function toResult(run: NewRun, outcome: InsertOutcome, existing: Map<string, Exi
   if (outcome.inserted) return { ref, created: true }
   return existing.get(runKey(run.workspaceId, run.runId))?.start_hash === startHash(run)
     ? { ref, created: false }
-    : new ApiError('CONFLICT', 'run_id is already used by a run that was started with other values')
+    : new ApiError('CONFLICT', 'run_id is already used by a run that was started with other values', {
+        reason: 'id_taken',
+        param: 'run_id',
+      })
 }
 
 /**

@@ -221,8 +221,8 @@ type RunResult = Pick<RunTransition, 'output' | 'errorMessage' | 'errorDetail' |
 async function refusalOfAgent(sql: Sql, caller: Caller, agentId: string): Promise<ApiError> {
   const [agent] = await sql`select from agents where agent_id = ${agentId} and workspace_id = ${caller.workspaceId}`
   return agent === undefined
-    ? new ApiError('NOT_FOUND', 'agent does not exist')
-    : new ApiError('FORBIDDEN', 'this key belongs to another agent')
+    ? new ApiError('NOT_FOUND', 'agent does not exist', { param: 'agent_id' })
+    : new ApiError('FORBIDDEN', 'this key belongs to another agent', { reason: 'wrong_agent', param: 'agent_id' })
 }
 
 type ListedRun = StoredRun & { readonly found: number }

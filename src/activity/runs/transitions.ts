@@ -119,7 +119,7 @@ function toResult(
   if (already && current === undefined) return new ApiError('NOT_FOUND', 'run does not exist')
   const { status, started_at, completed_at } = already ? current! : { ...outcome, status: to }
   if (status !== to || completed_at === null)
-    return new ApiError('CONFLICT', `run is already ${status}; it cannot become ${to}`)
+    return new ApiError('CONFLICT', `run is already ${status}; it cannot become ${to}`, { reason: 'run_ended' })
   return {
     run_id: runId,
     status,

@@ -36,7 +36,9 @@ export class RunViews {
       const [{ others }] = await tx<[{ others: number }]>`
         select count(*)::int as others from run_views where workspace_id = ${workspaceId} and name <> ${name}`
       if (others >= RUN_VIEWS_MAX)
-        throw new ApiError('CONFLICT', `a workspace has at most ${RUN_VIEWS_MAX} views: delete one first`)
+        throw new ApiError('CONFLICT', `a workspace has at most ${RUN_VIEWS_MAX} views: delete one first`, {
+          reason: 'limit_reached',
+        })
       const [kept] = await tx<[RunViewRow]>`
         insert into run_views ${tx(row)}
         on conflict (workspace_id, name) do update set query = excluded.query, updated_at = excluded.updated_at
@@ -65,7 +67,11 @@ export class RunViews {
       returning name, query, created_at, updated_at`.catch((error: unknown) => {
       // Only the database's unique index detects duplicate names: a check before the write could race.
       if (!isUniqueViolation(error)) throw error
-      throw new ApiError('CONFLICT', `a view named ${JSON.stringify(to)} already exists`, { cause: error })
+      throw new ApiError('CONFLICT', `a view named ${JSON.stringify(to)} already exists`, {
+        reason: 'name_taken',
+        param: 'name',
+        cause: error,
+      })
     })
     if (row === undefined) throw noView()
     return withIsoTimes(row)

@@ -1,5 +1,5 @@
 import { Elysia, t } from 'elysia'
-import { ApiError, invalid } from '../../base/errors.ts'
+import { invalid, invalidAll } from '../../base/errors.ts'
 import { bearerToken } from '../../base/http/bearer.ts'
 import type { BodyReader } from '../../base/http/body.ts'
 import type { BodyHold } from '../../base/http/body-budget.ts'
@@ -15,7 +15,7 @@ import type { Caller } from '../../tenants/keys/schema.ts'
 import { SECURITY } from '../../tenants/keys/security.ts'
 import { isFeedToken } from '../../tenants/keys/token.ts'
 import { RunParams } from '../runs/schema.ts'
-import { scoreProblem } from './problem.ts'
+import { scoreProblems } from './problem.ts'
 import type { ScoreReader } from './reader.ts'
 import { AddScores, NewRunScore, type NewScore, ScorePage, ScoresAccepted } from './schema.ts'
 import type { Scores } from './scores.ts'
@@ -161,8 +161,8 @@ function checked({ limits }: ScoreRoutesDeps, runId: string, body: unknown): New
     throw invalid('body', 'expected a JSON object')
   if ('run_id' in body) throw invalid('run_id', 'unknown field; the path names the run')
   const score = { ...body, run_id: runId } as NewScore
-  const problem = scoreProblem(score)
-  if (problem !== undefined) throw new ApiError('VALIDATION_ERROR', problem)
+  const problems = scoreProblems(score)
+  if (problems.length > 0) throw invalidAll(problems)
   const max = limits.event_payload_bytes
   if (Buffer.byteLength(score.metadata?.text ?? '') > max) throw invalid('metadata', `expected at most ${max} bytes`)
   return score

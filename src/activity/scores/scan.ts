@@ -1,4 +1,4 @@
-import { invalid } from '../../base/errors.ts'
+import { invalid, invalidAll, messageOf, PROBLEMS_MAX, type Problem } from '../../base/errors.ts'
 import { jsonError, readString } from '../../base/http/json-reader.ts'
 import {
   CLOSE_BRACE,
@@ -56,7 +56,9 @@ export class ScoreScan implements ScoreColumns {
 
   private readonly runs: RunIds
   private seenIndex = -1
-  private problem: string | undefined
+  private problem: Problem | undefined
+  /** Those of a call that is not `partial`, one for each invalid score. */
+  private readonly problems: Problem[] = []
   /** The bits of the members that the current score has. */
   private seen = 0
   private at = 0
@@ -111,8 +113,10 @@ export class ScoreScan implements ScoreColumns {
     try {
       yield* this.readBody()
     } catch (error) {
-      throw jsonError(error, this.body)
+      // What was wrong first is told first.
+      throw this.problems.length > 0 ? invalidAll(this.problems) : jsonError(error, this.body)
     }
+    if (this.problems.length > 0) throw invalidAll(this.problems)
     if (this.seenIndex < 0) throw invalid('scores', 'required')
     if (this.seenIndex === 0) throw invalid('scores', 'expected at least one score')
   }
@@ -212,7 +216,7 @@ export class ScoreScan implements ScoreColumns {
       at++
       if (this.problem === undefined) this.checkWhole(row, cells)
     }
-    if (this.problem !== undefined) this.rejected.push({ index: this.seenIndex, message: this.problem })
+    if (this.problem !== undefined) this.refuse(this.problem)
     else {
       this.memory.index[row] = this.seenIndex
       this.hasIds ||= this.cells[cells + CELLS.id] >= 0
@@ -373,15 +377,19 @@ export class ScoreScan implements ScoreColumns {
     this.cells[at + 1] = end
   }
 
+  private refuse(problem: Problem): void {
+    if (this.partial) this.rejected.push({ index: this.seenIndex, message: messageOf(problem) })
+    else if (this.problems.push(problem) === PROBLEMS_MAX) throw invalidAll(this.problems)
+  }
+
   /**
-   * Records the first problem of the current score; unless the call is `partial`, it fails immediately.
+   * Records the first problem of the current score.
    * @param at the value to be shown, to `end`
    */
   private fail(field: string, problem: string, at?: number, end = 0): void {
-    const path = `scores[${this.seenIndex}]${field}`
+    if (this.problem !== undefined) return
     const message = at === undefined ? problem : `${problem}; got ${this.shown(at, end)}`
-    if (!this.partial) throw invalid(path, message)
-    this.problem ??= `${path}: ${message}`
+    this.problem = { param: `scores[${this.seenIndex}]${field}`, message }
   }
 
   private shown(at: number, end: number): string {

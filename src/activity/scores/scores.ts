@@ -1,4 +1,4 @@
-import { ApiError } from '../../base/errors.ts'
+import type { ApiError } from '../../base/errors.ts'
 import type { SharedSlice } from '../../base/http/shared-slice.ts'
 import type { Mint, RunRef } from '../../base/ids.ts'
 import type { Limits } from '../../base/limits.ts'
@@ -199,9 +199,9 @@ function allowed(
     if (problem === undefined) rows.push(row)
     else {
       const index = scores.indexOf(row)
-      const message = `scores[${index}].run_id: ${problem.message}`
-      if (!partial) throw new ApiError(problem.code, message)
-      refused.push({ index, message })
+      const error = problem.at(`scores[${index}].run_id`, problem.message)
+      if (!partial) throw error
+      refused.push({ index, message: error.message })
     }
   }
   if (refused.length === 0) return { rows, rejected: invalid }

@@ -14,9 +14,13 @@ const HASH_LENGTH = 24
  * @throws ApiError FORBIDDEN, VALIDATION_ERROR
  */
 export function scoreOfToken({ runId, names, subject, isNamed }: Scoring, asked: string, body: NewRunScore): NewScore {
-  if (asked !== runId) throw new ApiError('FORBIDDEN', 'this token may score another run only')
+  if (asked !== runId)
+    throw new ApiError('FORBIDDEN', 'this token may score another run only', { reason: 'feed_token' })
   if (!names.includes(body.name))
-    throw new ApiError('FORBIDDEN', `this token may write only scores with the name ${names.join(', ')}`)
+    throw new ApiError('FORBIDDEN', `this token may write only scores with the name ${names.join(', ')}`, {
+      reason: 'feed_token',
+      param: 'name',
+    })
   for (const member of Object.keys(body))
     if (!MEMBERS.has(member))
       throw invalid(member, `a feed token cannot set it; expected only ${[...MEMBERS].join(', ')}`)
@@ -42,7 +46,9 @@ export async function takeScoreOfToken(sql: Sql, { workspaceId }: Caller, { cred
     update feed_tokens set scores_left = scores_left - 1
     where workspace_id = ${workspaceId} and hash = decode(${credential}, 'base64')
     returning scores_left as left`
-  if (row === undefined) throw new ApiError('UNAUTHENTICATED', 'the feed token has expired')
+  if (row === undefined) throw new ApiError('UNAUTHENTICATED', 'the feed token has expired', { reason: 'key_expired' })
   if (row.left < 0)
-    throw new ApiError('FORBIDDEN', 'this token has written as many scores as it may; create another one')
+    throw new ApiError('FORBIDDEN', 'this token has written as many scores as it may; create another one', {
+      reason: 'limit_reached',
+    })
 }

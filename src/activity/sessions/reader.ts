@@ -50,7 +50,9 @@ export class SessionReader {
     const row = rows.find((each) => each.session_id === sessionId) ?? rows[0]
     if (row !== undefined) return toRecord(row)
     if (caller.agentId !== null && (await this.read({ ...caller, agentId: null }, names, 1)).length > 0)
-      throw new ApiError('FORBIDDEN', 'this session belongs to a different agent than this key')
+      throw new ApiError('FORBIDDEN', 'this session belongs to a different agent than this key', {
+        reason: 'wrong_agent',
+      })
     throw new ApiError('NOT_FOUND', 'session does not exist')
   }
 

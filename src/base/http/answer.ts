@@ -1,6 +1,6 @@
 import { promisify } from 'node:util'
 import { gzip } from 'node:zlib'
-import { ApiError } from '../errors.ts'
+import { ApiError, invalid } from '../errors.ts'
 import { encodeJson } from '../raw-json.ts'
 
 /** Headers and status of the response so far, as Elysia holds them. */
@@ -47,8 +47,8 @@ export function dataText(data: unknown): string {
 }
 
 /** The error envelope; also used for responses that do not go through Elysia. */
-export function errorText(code: string, message: string): string {
-  return JSON.stringify({ data: null, error: { code, message } })
+export function errorText({ code, message, reason, param, problems }: ApiError): string {
+  return JSON.stringify({ data: null, error: { code, message, reason, param, problems } })
 }
 
 /**
@@ -109,9 +109,9 @@ export function answerOutside(error: unknown): Response {
   // Bun builds `request.url` from the Host header on first use.
   const refused =
     error instanceof TypeError && /invalid url/i.test(error.message)
-      ? new ApiError('VALIDATION_ERROR', 'header Host: required, as host or host:port')
+      ? invalid('header Host', 'required, as host or host:port')
       : new ApiError('INTERNAL', 'internal error')
-  return new Response(errorText(refused.code, refused.message), {
+  return new Response(errorText(refused), {
     status: refused.status,
     headers: { 'content-type': 'application/json', 'x-content-type-options': 'nosniff', connection: 'close' },
   })

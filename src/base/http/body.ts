@@ -142,8 +142,8 @@ async function readStream(stream: ReadableStream<Uint8Array>, maxBytes: number, 
     } catch (error) {
       // Not awaited: it may never settle, and the connection is about to be closed.
       reader.cancel().catch(() => {})
-      const { code, message } = error as ApiError
-      throw new HangUp(code, message)
+      const { code, message, reason, param } = error as ApiError
+      throw new HangUp(code as 'PAYLOAD_TOO_LARGE', message, { reason, param })
     }
     chunks.push(value)
   }
@@ -238,11 +238,11 @@ class Deadlines {
         return
       }
       this.waiting.delete(reject)
-      reject(new HangUp('VALIDATION_ERROR', `body: did not arrive within ${this.timeoutMs} ms`))
+      reject(new HangUp('VALIDATION_ERROR', `body: did not arrive within ${this.timeoutMs} ms`, { param: 'body' }))
     }
   }
 }
 
 function brokenOff(cause: unknown): ApiError {
-  return new HangUp('VALIDATION_ERROR', 'body: the connection ended before the body did', { cause })
+  return new HangUp('VALIDATION_ERROR', 'body: the connection ended before the body did', { param: 'body', cause })
 }

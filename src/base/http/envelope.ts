@@ -1,5 +1,7 @@
+import type { TSchema } from '@sinclair/typebox'
+import type { TypeCheck } from '@sinclair/typebox/compiler'
 import { Elysia, NotFoundError, ParseError, ValidationError } from 'elysia'
-import { ApiError } from '../errors.ts'
+import { ApiError, invalidAll, messageOf } from '../errors.ts'
 import { type Mint, mint } from '../ids.ts'
 import type { Limits } from '../limits.ts'
 import type { Log } from '../log.ts'
@@ -9,7 +11,7 @@ import { HangUp } from './body.ts'
 import type { BodyHold } from './body-budget.ts'
 import { requestIdOf } from './request-id.ts'
 import { type Reservation, settle } from './reservation.ts'
-import { shown, type ValidationFailure, validationMessage } from './validation-message.ts'
+import { shown, type ValidationFailure, validationProblems } from './validation-message.ts'
 
 /** Called for each answered request. `route` is the pattern (`/api/v1/runs/:run_id`), to keep its cardinality low. */
 export type ObserveRequest = (method: string, route: string, status: number, seconds: number) => void
@@ -103,7 +105,9 @@ export function createEnvelope(deps: EnvelopeDeps) {
             'METHOD_NOT_ALLOWED',
             `${shown(path)} does not support ${request.method}; it supports ${allowed.join(', ')}`,
           )
-        : new ApiError('NOT_FOUND', `no route ${request.method} ${shown(path)}; GET /docs lists them all`)
+        : new ApiError('NOT_FOUND', `no route ${request.method} ${shown(path)}; GET /docs lists them all`, {
+            reason: 'no_route',
+          })
     finished(begun, refused.status)
     return errorResponse(begun, refused, deps.limits.body_bytes)
   }
@@ -118,7 +122,7 @@ function errorResponse(begun: Begun, refused: ApiError, bodyBytesMax: number): R
   if (refused.code === 'UNAUTHENTICATED') headers['www-authenticate'] = 'Bearer'
   const declared = Number(begun.request.headers.get('content-length'))
   if (refused instanceof HangUp || declared > bodyBytesMax * DRAINED_LIMITS_MAX) headers.connection = 'close'
-  return jsonResponse(begun, refused.status, errorText(refused.code, refused.message))
+  return jsonResponse(begun, refused.status, errorText(refused))
 }
 
 /**
@@ -138,10 +142,15 @@ function asApiError(
   const thrown = error instanceof ParseError ? error.cause : error
   if (thrown instanceof ApiError) return thrown.code === 'INTERNAL' ? internal(requestId, thrown) : thrown
   if (thrown instanceof ValidationError && thrown.type !== 'response')
-    return new ApiError('VALIDATION_ERROR', validationMessage(thrown as unknown as ValidationFailure))
+    return invalidAll(validationProblems(failureOf(thrown)))
   // The client has disconnected, which cancelled the work. No client reads this response.
   if (request.signal.aborted) return new ApiError('VALIDATION_ERROR', 'the client closed the connection')
   return unavailableOf?.(thrown) ?? internal(requestId, thrown)
+}
+
+/** Elysia's error has the first finding only. */
+function failureOf({ type, value, validator }: ValidationError): ValidationFailure {
+  return { type, value, findings: (validator as TypeCheck<TSchema>).Errors(value) }
 }
 
 function internal(requestId: string, cause: unknown): ApiError {
@@ -185,6 +194,6 @@ function expectedOf(error: unknown): unknown {
  * values.
  */
 function causeOf(error: unknown): unknown {
-  if (error instanceof ValidationError) return validationMessage(error as unknown as ValidationFailure)
+  if (error instanceof ValidationError) return messageOf(validationProblems(failureOf(error))[0])
   return error instanceof ApiError ? (error.cause ?? error) : error
 }

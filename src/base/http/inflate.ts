@@ -129,11 +129,13 @@ export async function join(chunks: readonly Uint8Array[], length: number): Promi
 }
 
 export function tooLarge(maxBytes: number): ApiError {
-  return new ApiError('PAYLOAD_TOO_LARGE', `body: expected at most ${maxBytes} bytes, also after decompression`)
+  return new ApiError('PAYLOAD_TOO_LARGE', `body: expected at most ${maxBytes} bytes, also after decompression`, {
+    param: 'body',
+  })
 }
 
 function notValid(name: string, cause: unknown): ApiError {
-  return new ApiError('VALIDATION_ERROR', `body: not valid ${name} data`, { cause })
+  return new ApiError('VALIDATION_ERROR', `body: not valid ${name} data`, { param: 'body', cause })
 }
 
 /** How to decompress a body with this Content-Encoding; null if it is not compressed. */

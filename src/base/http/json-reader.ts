@@ -1,4 +1,4 @@
-import { ApiError } from '../errors.ts'
+import { invalid } from '../errors.ts'
 import { RawJson } from '../raw-json.ts'
 import {
   CLOSE_BRACE,
@@ -50,10 +50,7 @@ export function jsonError(error: unknown, bytes: Uint8Array): unknown {
     }
   const column = error.at - lineStart + 1
   const found = error.at >= bytes.length ? 'the body ends there' : `got ${JSON.stringify(charAt(bytes, error.at))}`
-  return new ApiError(
-    'VALIDATION_ERROR',
-    `body: not valid JSON: expected ${error.expected} at line ${line} column ${column}; ${found}`,
-  )
+  return invalid('body', `not valid JSON: expected ${error.expected} at line ${line} column ${column}; ${found}`)
 }
 
 function charAt(bytes: Uint8Array, at: number): string {
@@ -80,10 +77,7 @@ class Reader {
   /** `role` says whether this value may have free-form members: see {@link FREE_FORM}. */
   private value(depth: number, role: 'body' | 'carrier' | 'plain'): unknown {
     if (++this.values > JSON_VALUES_MAX)
-      throw new ApiError(
-        'VALIDATION_ERROR',
-        `body: expected at most ${JSON_VALUES_MAX} values outside of free-form objects`,
-      )
+      throw invalid('body', `expected at most ${JSON_VALUES_MAX} values outside of free-form objects`)
     const byte = this.bytes[this.at]
     if (byte === OPEN_BRACE) return this.object(depth, role)
     if (byte === OPEN_BRACKET) return this.array(depth, role === 'carrier' ? 'carrier' : 'plain')

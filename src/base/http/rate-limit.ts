@@ -62,7 +62,7 @@ export class RateLimiter {
     throw new ApiError(
       'RATE_LIMITED',
       `too many ${BUDGETS[budget].counts}: the limit is ${policy.quota} per key in ${policy.windowSeconds} s; retry in ${retryAfterSeconds} s`,
-      { retryAfterSeconds },
+      { reason: 'rate_limit', retryAfterSeconds },
     )
   }
 
@@ -152,6 +152,7 @@ export class FailureLimit {
 
   private refusal(source: string, retryAfterSeconds: number): ApiError {
     return new ApiError('RATE_LIMITED', `too many ${this.options.what} ${source}; retry in ${retryAfterSeconds} s`, {
+      reason: 'too_many_attempts',
       retryAfterSeconds,
     })
   }

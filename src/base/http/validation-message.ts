@@ -3,22 +3,25 @@ import { ValueErrorType } from '@sinclair/typebox/errors'
 import { Value } from '@sinclair/typebox/value'
 import { distance } from 'fastest-levenshtein'
 import { formatDuration } from '../duration.ts'
+import { PROBLEMS_MAX, type Problem } from '../errors.ts'
 import { isObject } from '../json-object.ts'
 import { lookup } from '../lookup.ts'
 import { RawJson } from '../raw-json.ts'
 import { separated, textProblem } from './schema.ts'
 
-/** The parts of Elysia's `ValidationError` that a message uses. */
+/** A part of a request (or a response) that its schema refuses. */
 export interface ValidationFailure {
-  /** Which part of the request (or the response) was refused. */
+  /** Which part. */
   readonly type: string
+  /** Where it is, if it is not a whole part: `tools[1]`. */
+  readonly at?: string
   /** The whole part, as it was checked. */
   readonly value: unknown
-  /** The first error that TypeBox found. */
-  readonly valueError?: Finding | undefined
+  /** What TypeBox finds; read only as far as needed. */
+  readonly findings: Iterable<Finding>
 }
 
-export interface Finding {
+interface Finding {
   readonly type: ValueErrorType
   readonly schema: TSchema
   /** JSON pointer. */
@@ -28,6 +31,8 @@ export interface Finding {
   readonly errors?: readonly Iterable<Finding>[]
 }
 
+/** More findings than problems: some repeat others. The rest of a value in which everything is wrong is not looked at. */
+const FINDINGS_MAX = 5 * PROBLEMS_MAX
 const SHOWN_CHARACTERS_MAX = 80
 /** Prefix of a field's path, per part of the request. Fields of the body have none. */
 const PREFIX_OF = lookup<string>({
@@ -41,19 +46,35 @@ const PREFIX_OF = lookup<string>({
 const COERCED_FORMATS = new Set(['integer', 'numeric', 'boolean', 'date', 'ObjectString', 'ArrayString'])
 
 /**
- * One sentence for an invalid request: the field, what was expected, and the actual value, such as
- * `events[3].level: expected one of debug, info, warn, error; got "warning"` (docs/specification.md#validation-messages).
- * It reports only the first error and at most 80 characters of the value, so a 10 MiB body costs no more than a small one.
+ * What is wrong with a request: for each mistake the field, what was expected, and the actual value, such as
+ * `events[3].level` and `expected one of debug, info, warn, error; got "warning"` (docs/specification.md#validation-messages).
+ * Shows at most 80 characters of a value and {@link PROBLEMS_MAX} mistakes, so a 10 MiB body costs no more than a small one.
  */
-export function validationMessage(failure: ValidationFailure): string {
-  const { valueError } = failure
-  if (valueError === undefined) return `${failure.type}: not valid`
-  const finding = innermost(valueError)
-  const path = pathOf(PREFIX_OF.get(failure.type) ?? '', finding.path)
+export function validationProblems(failure: ValidationFailure): readonly Problem[] {
+  const problems: Problem[] = []
+  const pointers = new Set<string>()
+  const params = new Set<string>()
+  let found = 0
+  for (const finding of failure.findings) {
+    if (++found > FINDINGS_MAX) break
+    // A missing field is also found to be no value of its type.
+    if (pointers.has(finding.path)) continue
+    pointers.add(finding.path)
+    const problem = problemOf(failure, innermost(finding))
+    if (params.has(problem.param)) continue
+    params.add(problem.param)
+    if (problems.push(problem) === PROBLEMS_MAX) break
+  }
+  return problems.length > 0 ? problems : [{ param: failure.type, message: 'not valid' }]
+}
+
+function problemOf(failure: ValidationFailure, finding: Finding): Problem {
+  const param = pathOf(prefixOf(failure), finding.path)
   if (finding.type === ValueErrorType.ObjectAdditionalProperties)
-    return unknownField(path, finding.path, finding.schema)
-  if (finding.type === ValueErrorType.ObjectRequiredProperty) return misspelt(failure, finding) ?? `${path}: required`
-  return `${path === '' ? failure.type : path}: ${expectation(finding)}; got ${shown(finding.value)}`
+    return { param, message: unknownField(finding.path, finding.schema) }
+  if (finding.type === ValueErrorType.ObjectRequiredProperty)
+    return misspelt(failure, finding) ?? { param, message: 'required' }
+  return { param: param === '' ? failure.type : param, message: `${expectation(finding)}; got ${shown(finding.value)}` }
 }
 
 /** Descends into a repeated parameter, and into the variant of a union that the value was meant for, if only one fits. */
@@ -139,6 +160,10 @@ function range(min: number | undefined, max: number | undefined, unit: string): 
   return max === undefined ? '' : ` of at most ${max}${unit}`
 }
 
+function prefixOf({ type, at }: ValidationFailure): string {
+  return at ?? PREFIX_OF.get(type) ?? ''
+}
+
 /** `events[3].level` from `/events/3/level`. A name that is not an identifier is quoted. */
 function pathOf(prefix: string, pointer: string): string {
   let path = prefix
@@ -158,7 +183,7 @@ function segmentsOf(pointer: string): string[] {
 }
 
 /** A missing field is often present under a misspelt name; then the message points to that name. */
-function misspelt(failure: ValidationFailure, finding: Finding): string | null {
+function misspelt(failure: ValidationFailure, finding: Finding): Problem | null {
   const segments = segmentsOf(finding.path)
   const missing = segments.pop() ?? ''
   let parent: unknown = failure.value
@@ -166,18 +191,18 @@ function misspelt(failure: ValidationFailure, finding: Finding): string | null {
   if (typeof parent !== 'object' || parent === null || parent instanceof RawJson) return null
   for (const name in parent) {
     if (!isSimilar(name, missing)) continue
-    const path = pathOf(PREFIX_OF.get(failure.type) ?? '', `${finding.path.slice(0, -missing.length)}${name}`)
-    return `${path}: unknown field; did you mean ${JSON.stringify(missing)}?`
+    const param = pathOf(prefixOf(failure), `${finding.path.slice(0, -missing.length)}${name}`)
+    return { param, message: `unknown field; did you mean ${JSON.stringify(missing)}?` }
   }
   return null
 }
 
-function unknownField(path: string, pointer: string, schema: TSchema): string {
+function unknownField(pointer: string, schema: TSchema): string {
   const name = segmentsOf(pointer).at(-1) ?? ''
   const known = Object.keys(schema.properties ?? {})
   const meant = known.find((candidate) => isSimilar(name, candidate))
-  if (meant !== undefined) return `${path}: unknown field; did you mean ${JSON.stringify(meant)}?`
-  return `${path}: unknown field; expected ${known.length === 0 ? 'none' : `only ${known.join(', ')}`}`
+  if (meant !== undefined) return `unknown field; did you mean ${JSON.stringify(meant)}?`
+  return `unknown field; expected ${known.length === 0 ? 'none' : `only ${known.join(', ')}`}`
 }
 
 /** At most two edits, swapped letters, or another notation (`runId`, `run-id`). Equal names are not similar. */

@@ -3085,6 +3085,17 @@ export interface components {
                 code: "VALIDATION_ERROR" | "UNAUTHENTICATED" | "FORBIDDEN" | "NOT_FOUND" | "METHOD_NOT_ALLOWED" | "CONFLICT" | "PAYLOAD_TOO_LARGE" | "RATE_LIMITED" | "INTERNAL" | "UNAVAILABLE";
                 /** @description For people; names the place and what was expected there. */
                 message: string;
+                /** @description Tells errors of one code apart; for programs. Stable, and open for more. */
+                reason?: ("agent_archived" | "agent_not_hosted" | "agent_paused" | "already_decided" | "already_running" | "being_changed" | "feature_off" | "feed_token" | "hosted_run" | "hosted_session" | "id_taken" | "idempotency_key_reused" | "idempotency_key_running" | "in_use" | "journal_replaced" | "key_expired" | "key_in_url" | "key_invalid" | "key_missing" | "key_revoked" | "key_rotated" | "limit_reached" | "model_not_configured" | "name_taken" | "no_route" | "no_workspace" | "not_confirmed" | "not_deliverable" | "not_loaded" | "origin_refused" | "pause_expired" | "person_suspended" | "query_invalid" | "query_too_large" | "query_too_slow" | "rate_limit" | "role_too_low" | "run_ended" | "secret_lost" | "shutting_down" | "too_many_at_once" | "too_many_attempts" | "version_changed" | "workspace_erasing" | "wrong_agent" | "wrong_key_type") | string;
+                /** @description The place that the error is about, such as `events[3].payload` or `query.limit`. */
+                param?: string;
+                /** @description All mistakes that were found in the request; the first one is that of `message`. */
+                problems?: {
+                    /** @description Its place. */
+                    param: string;
+                    /** @description What was expected there. */
+                    message: string;
+                }[];
             };
         };
         /** @description An event of a run. */
@@ -3676,6 +3687,10 @@ export interface components {
             code: "VALIDATION_ERROR" | "UNAUTHENTICATED" | "FORBIDDEN" | "NOT_FOUND" | "METHOD_NOT_ALLOWED" | "CONFLICT" | "PAYLOAD_TOO_LARGE" | "RATE_LIMITED" | "INTERNAL" | "UNAVAILABLE";
             /** @description What went wrong, in one sentence. */
             message: string;
+            /** @description Tells errors of one code apart, as in answers. */
+            reason?: string;
+            /** @description The place in the message, such as `filter.level[0]`. */
+            param?: string;
         };
         /** @description Conditions are combined with AND. A condition on a field that a kind of activity does not have excludes that kind. */
         LiveFilter: {

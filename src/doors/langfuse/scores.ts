@@ -1,4 +1,4 @@
-import { scoreProblem } from '../../activity/scores/problem.ts'
+import { scoreProblems } from '../../activity/scores/problem.ts'
 import type { NewScore } from '../../activity/scores/schema.ts'
 import type { Scores } from '../../activity/scores/scores.ts'
 import { ApiError, invalid } from '../../base/errors.ts'
@@ -140,8 +140,8 @@ function toScore(body: Body, runId: string, workspaceId: string, otherwiseId: st
     ...(comment !== null && comment !== undefined && { comment }),
     ...metadataOf(metadata, environment),
   }
-  const problem = scoreProblem(score)
-  if (problem !== undefined) throw invalid('', `body.${problem}`)
+  const [problem] = scoreProblems(score)
+  if (problem !== undefined) throw invalid(`body.${problem.param}`, problem.message)
   return score as NewScore
 }
 

@@ -72,6 +72,7 @@ export class OpenCalls {
     for (const [id, max, what] of needed)
       if ((this.counts.get(id) ?? 0) >= max)
         throw new ApiError('RATE_LIMITED', `this ${what} has ${max} open calls; retry when one of them is answered`, {
+          reason: 'too_many_at_once',
           retryAfterSeconds: 1,
         })
     for (const [id] of needed) this.count(id, 1)

@@ -34,7 +34,9 @@ export function schemaResources({ tables }: Catalogue): ResourceProvider {
     read: ({ caller }, uri) => {
       if (!uri.startsWith(SCHEMA)) return undefined
       if (caller.type !== 'workspace')
-        throw new ApiError('FORBIDDEN', 'tables are for workspace keys (svc_ws_…), not for agent keys')
+        throw new ApiError('FORBIDDEN', 'tables are for workspace keys (svc_ws_…), not for agent keys', {
+          reason: 'wrong_key_type',
+        })
       const table = tables.find(({ name }) => SCHEMA + name === uri)
       return table && { mimeType: JSON_TYPE, text: encodeJson(table) }
     },

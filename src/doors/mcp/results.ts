@@ -1,8 +1,8 @@
 import type { TSchema } from '@sinclair/typebox'
 import { Value } from '@sinclair/typebox/value'
-import { ApiError } from '../../base/errors.ts'
+import { type ApiError, invalid, invalidAll } from '../../base/errors.ts'
 import { parseJson } from '../../base/http/json-reader.ts'
-import { shown, validationMessage } from '../../base/http/validation-message.ts'
+import { shown, validationProblems } from '../../base/http/validation-message.ts'
 import { isObject } from '../../base/json-object.ts'
 import { encodeJson, type RawJson } from '../../base/raw-json.ts'
 
@@ -32,13 +32,9 @@ export function failedTool({ code, message }: Pick<ApiError, 'code' | 'message'>
  */
 export function argumentsOf<S extends TSchema>(schema: S, { text }: RawJson): S['static'] {
   const value = parseJson(Buffer.from(text), DEPTH_MAX)
-  if (!isObject(value)) throw new ApiError('VALIDATION_ERROR', `arguments: expected an object; got ${shown(value)}`)
-  const valueError = Value.Errors(schema, value).First()
-  if (valueError === undefined) return value
-  throw new ApiError(
-    'VALIDATION_ERROR',
-    validationMessage({ type: 'body', value, valueError }).replace(/^body\b/, 'arguments'),
-  )
+  if (!isObject(value)) throw invalid('arguments', `expected an object; got ${shown(value)}`)
+  if (Value.Check(schema, value)) return value
+  throw invalidAll(validationProblems({ type: 'arguments', value, findings: Value.Errors(schema, value) }))
 }
 
 /** Parsed JSON that `JSON.stringify` writes with all digits of its numbers. */

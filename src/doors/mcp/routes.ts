@@ -59,7 +59,8 @@ export function mcpRoutes(deps: McpRoutesDeps) {
     try {
       checkOrigin(request, deps.publicUrl)
       const key = bearerToken(request)
-      if (key === undefined) throw new ApiError('UNAUTHENTICATED', 'send a key: Authorization: Bearer <key>')
+      if (key === undefined)
+        throw new ApiError('UNAUTHENTICATED', 'send a key: Authorization: Bearer <key>', { reason: 'key_missing' })
       const headers = set.headers as Record<string, string | number>
       const { caller, body: raw } = await guards.receive(request, headers, 'any', 'reads', { token: key })
       context.bodyHold = raw.hold
@@ -192,7 +193,7 @@ function checkOrigin(request: Request, publicUrl: string | undefined): void {
   const { host, hostname } = URL.parse(origin) ?? {}
   if (publicUrl !== undefined && origin === new URL(publicUrl).origin) return
   if (hostname !== undefined && LOOPBACK.test(hostname) && host === request.headers.get('host')) return
-  throw new ApiError('FORBIDDEN', 'pages of this origin may not use the MCP server')
+  throw new ApiError('FORBIDDEN', 'pages of this origin may not use the MCP server', { reason: 'origin_refused' })
 }
 
 function isJson(contentType: string | null): boolean {

@@ -45,7 +45,8 @@ export function createTraceRuns({ directory, upserts, transitions, agents, clock
    */
   async function report(caller: Caller, run: NamedRun, details: RunDetails): Promise<RunRef> {
     const known = (await directory.find(caller.workspaceId, run.runId)) ?? (await start(caller, run, details))
-    if (known.runtimeType === 'hosted') throw new ApiError('CONFLICT', 'the run of this trace is hosted')
+    if (known.runtimeType === 'hosted')
+      throw new ApiError('CONFLICT', 'the run of this trace is hosted', { reason: 'hosted_run' })
     if (caller.agentId === null || caller.agentId === known.agentId) return write(caller, run, known.agentId, details)
     // Two agents share a trace, each with its own key: the second one gets a child run of the first one's run.
     const part = {

@@ -182,7 +182,7 @@ export class Channels {
     if (channel === undefined) {
       if (workspace.size >= this.perWorkspaceMax) {
         const message = `the open feeds of a workspace may use at most ${this.perWorkspaceMax} distinct filters`
-        throw new ApiError('RATE_LIMITED', message, { retryAfterSeconds: 10 })
+        throw new ApiError('RATE_LIMITED', message, { reason: 'too_many_at_once', retryAfterSeconds: 10 })
       }
       channel = workspace.add(filter)
       this.workspaces.set(workspaceId, workspace)

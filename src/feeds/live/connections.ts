@@ -52,8 +52,9 @@ const REASON_OF = {
 
 /** The error for a call that ends for this reason. */
 export function refusalOf(reason: CloseReason): ApiError {
-  if (reason === 'key_invalid') return new ApiError('UNAUTHENTICATED', 'the key or feed token is no longer valid')
-  if (reason === 'forbidden') return new ApiError('FORBIDDEN', 'the workspace is suspended')
+  if (reason === 'key_invalid')
+    return new ApiError('UNAUTHENTICATED', 'the key or feed token is no longer valid', { reason: 'key_invalid' })
+  if (reason === 'forbidden') return new ApiError('FORBIDDEN', 'the workspace is suspended', { reason: 'no_workspace' })
   return new ApiError('UNAVAILABLE', 'keys cannot be checked right now; try again')
 }
 
@@ -165,11 +166,15 @@ export class Connections {
   /** @throws ApiError UNAVAILABLE, RATE_LIMITED when there is no room for one more */
   private checkRoom(workspaceId: string): void {
     const { connectionsPerWorkspace } = this.deps.limits
-    if (this.stopping) throw new ApiError('UNAVAILABLE', 'the service is shutting down; connect again in a moment')
+    if (this.stopping)
+      throw new ApiError('UNAVAILABLE', 'the service is shutting down; connect again in a moment', {
+        reason: 'shutting_down',
+      })
     if (!this.hasRoom)
       throw new ApiError('UNAVAILABLE', 'the service has reached its limit of open feeds', { retryAfterSeconds: 10 })
     if ((this.perWorkspace.get(workspaceId) ?? 0) >= connectionsPerWorkspace) {
       throw new ApiError('RATE_LIMITED', `a workspace may have ${connectionsPerWorkspace} open feeds`, {
+        reason: 'too_many_at_once',
         retryAfterSeconds: 10,
       })
     }

@@ -107,7 +107,7 @@ export class FeedTokens {
         least(expires_at, ${wanted})
       from api_keys where workspace_id = ${caller.workspaceId} and key_id = ${caller.keyId} and revoked_at is null
       returning expires_at`
-    if (row === undefined) throw new ApiError('UNAUTHENTICATED', 'the key has been revoked')
+    if (row === undefined) throw new ApiError('UNAUTHENTICATED', 'the key has been revoked', { reason: 'key_revoked' })
     this.deps.ring.issued(hash)
     return { token: text, expires_at: row.expires_at.toISOString() }
   }
@@ -129,8 +129,9 @@ export class FeedTokens {
     const [agent] = await this.deps.sql`
       select agent_id from agents
       where workspace_id = ${workspaceId} and agent_id = ${agentId} and status <> 'archived'`
-    if (agent === undefined) throw new ApiError('NOT_FOUND', 'agent does not exist')
-    if (own !== null && own !== agentId) throw new ApiError('FORBIDDEN', 'this key belongs to another agent')
+    if (agent === undefined) throw new ApiError('NOT_FOUND', 'agent does not exist', { param: 'agent_id' })
+    if (own !== null && own !== agentId)
+      throw new ApiError('FORBIDDEN', 'this key belongs to another agent', { reason: 'wrong_agent', param: 'agent_id' })
   }
 }
 

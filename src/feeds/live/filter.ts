@@ -190,6 +190,7 @@ function scoped(asked: string[] | undefined, allowed: string | null, what: strin
     throw new ApiError(
       'FORBIDDEN',
       `this key or token gives access to one ${what} only, which is not the requested one`,
+      { reason: what === 'agent' ? 'wrong_agent' : 'feed_token' },
     )
   return [allowed]
 }

@@ -113,6 +113,8 @@ const ErrorMessage = message(
     id: t.Optional(id),
     code: OneOf(ERROR_CODES, 'What went wrong.'),
     message: t.String({ description: 'What went wrong, in one sentence.' }),
+    reason: t.Optional(t.String({ description: 'Tells errors of one code apart, as in answers.' })),
+    param: t.Optional(t.String({ description: 'The place in the message, such as `filter.level[0]`.' })),
   },
 )
 const PongMessage = message('LivePong', op('pong', 'The connection is alive.'), 'The answer to `ping`.', {})

@@ -98,7 +98,8 @@ export class WebSocketConnection implements Connection {
     } catch (error) {
       if (!(error instanceof ApiError)) throw error
       const id = typeof message === 'string' ? idOf(message) : undefined
-      this.send({ op: 'error', ...(id !== undefined && { id }), code: error.code, message: error.message })
+      const { code, reason, param } = error
+      this.send({ op: 'error', ...(id !== undefined && { id }), code, message: error.message, reason, param })
     }
     if (this.queuedBytes > UNREAD_BYTES_MAX) this.end('slow_consumer')
   }
@@ -169,7 +170,8 @@ export class WebSocketConnection implements Connection {
     else if (message.op === 'subscribe') this.subscribe(message)
     else {
       const subscription = this.subscriptions.get(message.id)
-      if (subscription === undefined) throw new ApiError('NOT_FOUND', 'id: there is no subscription with this id')
+      if (subscription === undefined)
+        throw new ApiError('NOT_FOUND', 'id: there is no subscription with this id', { param: 'id' })
       this.unsubscribe(subscription)
     }
   }
@@ -181,11 +183,16 @@ export class WebSocketConnection implements Connection {
     takeBudget(caller)
     const filter = parseFilter(input, 'filter', this.caller)
     const start = startOf(source, caller.workspaceId, after, 'after')
-    if (this.subscriptions.has(id)) throw new ApiError('CONFLICT', 'id: a subscription with this id already exists')
+    if (this.subscriptions.has(id))
+      throw new ApiError('CONFLICT', 'id: a subscription with this id already exists', {
+        reason: 'id_taken',
+        param: 'id',
+      })
     if (this.subscriptions.size >= SUBSCRIPTIONS_MAX)
       throw new ApiError(
         'CONFLICT',
         `a connection may have at most ${SUBSCRIPTIONS_MAX} subscriptions; filters accept lists of values`,
+        { reason: 'limit_reached' },
       )
     const outlet = new SocketSubscription(this, id, maxPerSecond, journal.epoch)
     const { workspaceId } = caller

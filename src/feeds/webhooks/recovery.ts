@@ -60,7 +60,9 @@ export class Recoveries {
     this.deps.onChange()
     if (found.length > 0 || position >= endSeq) return
     throw webhook.epoch === epoch
-      ? new ApiError('CONFLICT', 'a recovery is already running; wait until health.recovering_until is null')
+      ? new ApiError('CONFLICT', 'a recovery is already running; wait until health.recovering_until is null', {
+          reason: 'already_running',
+        })
       : new ApiError('UNAVAILABLE', 'the endpoint has not started on the current log yet; try again')
   }
 

@@ -70,7 +70,9 @@ export class WebhookStore {
         select count(*)::int as others from webhooks
         where workspace_id = ${workspaceId} and webhook_id <> ${row.webhook_id}`
       if (others >= WEBHOOKS_MAX)
-        throw new ApiError('CONFLICT', `a workspace has at most ${WEBHOOKS_MAX} webhooks: delete one first`)
+        throw new ApiError('CONFLICT', `a workspace has at most ${WEBHOOKS_MAX} webhooks: delete one first`, {
+          reason: 'limit_reached',
+        })
       // The id already exists if the request is a retry after the response was lost.
       await tx`insert into webhooks ${tx(row as never)} on conflict (webhook_id) do nothing`
     })
@@ -169,7 +171,9 @@ export class WebhookStore {
       const previous = keys === null ? [] : [{ secret: keys.secret, until: now + ROTATION_MS }, ...keys.previous]
       const valid = previous.filter(({ until }) => until > now)
       if (valid.length > PREVIOUS_MAX)
-        throw new ApiError('CONFLICT', `the secret was replaced ${PREVIOUS_MAX} times within a day; try again later`)
+        throw new ApiError('CONFLICT', `the secret was replaced ${PREVIOUS_MAX} times within a day; try again later`, {
+          reason: 'limit_reached',
+        })
       const changed = { ...sealKeys(vault, stored, newSecret(stored.signing), valid), updated_at: new Date(now) }
       const [changedRow] = await tx<[CountedWebhook]>`
         update webhooks w set version = version + 1, ${tx(changed as never)}

@@ -78,6 +78,7 @@ export class Invocations {
       throw new ApiError(
         'UNAVAILABLE',
         'no model is configured: the operator must set OPENAI_API_KEY or OPENAI_BASE_URL',
+        { reason: 'model_not_configured' },
       )
     const input = body.input ?? EMPTY_OBJECT
     checkInput(agent, input, this.context.schemas)
@@ -173,9 +174,13 @@ function checkBody(body: InvokeAgent, limits: Limits): void {
 
 function checkAgent(agent: HostedAgentRow, body: InvokeAgent): void {
   if (agent.runtime_type !== 'hosted')
-    throw new ApiError('VALIDATION_ERROR', "only hosted agents can be invoked; this agent's runtime_type is external")
+    throw new ApiError('VALIDATION_ERROR', "only hosted agents can be invoked; this agent's runtime_type is external", {
+      reason: 'agent_not_hosted',
+    })
   if (agent.status === 'paused')
-    throw new ApiError('VALIDATION_ERROR', 'the agent is paused: set its status to active before it is invoked')
+    throw new ApiError('VALIDATION_ERROR', 'the agent is paused: set its status to active before it is invoked', {
+      reason: 'agent_paused',
+    })
   if (body.stream === true && agent.output_schema !== null)
     throw invalid('stream', 'cannot be combined with an agent that has an output_schema')
 }
@@ -187,5 +192,8 @@ async function checkQueue(sql: Sql, workspaceId: string, max: number): Promise<v
       select from hosted_runs where workspace_id = ${workspaceId} and ${phaseIs(sql, 'queued')} limit ${max}
     ) as line`
   if (count >= max)
-    throw new ApiError('RATE_LIMITED', `${max} runs of this workspace are already queued`, { retryAfterSeconds: 5 })
+    throw new ApiError('RATE_LIMITED', `${max} runs of this workspace are already queued`, {
+      reason: 'too_many_at_once',
+      retryAfterSeconds: 5,
+    })
 }

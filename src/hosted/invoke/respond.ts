@@ -203,12 +203,7 @@ async function afterEffect<T>(work: () => Promise<T>): Promise<T> {
     return await work()
   } catch (error) {
     if (!(error instanceof ApiError)) throw error
-    const { code, message, retryAfterSeconds } = error
-    throw new ApiError(code, message, {
-      cause: error,
-      hasEffect: true,
-      ...(retryAfterSeconds && { retryAfterSeconds }),
-    })
+    throw error.with({ hasEffect: true })
   }
 }
 

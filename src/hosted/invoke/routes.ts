@@ -52,11 +52,12 @@ export function invokeRoutes({ guards, invocations, responder, runs }: InvokeRou
     async ({ feed, params, query, request, server }) => {
       const run = await runs.find(feed.caller, params.run_id)
       if (feed.runId !== null && feed.runId !== run.runId)
-        throw new ApiError('FORBIDDEN', 'this feed token is for another run')
+        throw new ApiError('FORBIDDEN', 'this feed token is for another run', { reason: 'feed_token' })
       if (run.runtimeType !== 'hosted')
         throw new ApiError(
           'VALIDATION_ERROR',
           'only runs of hosted agents have an output stream; see …/stream for the feed',
+          { reason: 'agent_not_hosted' },
         )
       const { session_id } = await runs.get(feed.caller, run.runId)
       server?.timeout(request, 0)

@@ -79,7 +79,9 @@ export class Pauses {
     if (row === undefined)
       throw new ApiError('NOT_FOUND', `${type === 'approval' ? 'approval' : 'input request'} does not exist`)
     if (caller.agentId !== null && caller.agentId !== row.agent_id)
-      throw new ApiError('FORBIDDEN', 'this belongs to a run of a different agent than this key')
+      throw new ApiError('FORBIDDEN', 'this belongs to a run of a different agent than this key', {
+        reason: 'wrong_agent',
+      })
     return row
   }
 
@@ -227,9 +229,12 @@ function decisionEvent(caller: Caller, pause: PauseRow, decision: Decision, at: 
 function alreadyDecided(pause: PauseRow, now: number): ApiError {
   const { status, decided_at, decided_by, decided_by_person: person, expires_at } = pause
   if (status === 'expired' || (status === 'pending' && expires_at !== null && expires_at.getTime() <= now))
-    return new ApiError('CONFLICT', `this expired at ${expires_at?.toISOString()}: it was not decided in time`)
-  if (status === 'cancelled') return new ApiError('CONFLICT', 'this was cancelled: its run has ended')
+    return new ApiError('CONFLICT', `this expired at ${expires_at?.toISOString()}: it was not decided in time`, {
+      reason: 'pause_expired',
+    })
+  if (status === 'cancelled')
+    return new ApiError('CONFLICT', 'this was cancelled: its run has ended', { reason: 'run_ended' })
   const when = decided_at === null ? '' : ` at ${decided_at.toISOString()}`
   const by = person === null ? `with key ${decided_by}` : `by ${person}`
-  return new ApiError('CONFLICT', `this was already ${status}${when}, ${by}`)
+  return new ApiError('CONFLICT', `this was already ${status}${when}, ${by}`, { reason: 'already_decided' })
 }

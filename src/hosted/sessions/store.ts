@@ -28,7 +28,9 @@ export class Sessions {
       select agent_id from sessions where session_id = ${sessionId} and workspace_id = ${caller.workspaceId}`
     if (row === undefined) throw new ApiError('NOT_FOUND', 'session does not exist')
     if (caller.agentId !== null && caller.agentId !== row.agent_id)
-      throw new ApiError('FORBIDDEN', 'this session belongs to a different agent than this key')
+      throw new ApiError('FORBIDDEN', 'this session belongs to a different agent than this key', {
+        reason: 'wrong_agent',
+      })
   }
 
   /** Oldest first. @throws ApiError NOT_FOUND, FORBIDDEN, VALIDATION_ERROR */

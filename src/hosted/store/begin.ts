@@ -87,7 +87,7 @@ async function takeSessionTurn(tx: TransactionSql, run: NewHostedRun): Promise<b
     select external_user_id, turn_run_id from sessions
     where workspace_id = ${run.workspaceId} and session_id = ${run.sessionId} and agent_id = ${run.agentId}
     for update`
-  if (session === undefined) throw new ApiError('NOT_FOUND', 'session does not exist')
+  if (session === undefined) throw new ApiError('NOT_FOUND', 'session does not exist', { param: 'session_id' })
   const { external_user_id: user, turn_run_id: turn } = session
   if (run.externalUserId !== null && user !== null && run.externalUserId !== user)
     throw invalid('external_user_id', 'the session belongs to another end user')
@@ -115,7 +115,7 @@ async function checkWaiting(
     ) as line`
   if (others < waitingMax || isRepeat) return
   const message = `${waitingMax} runs are already waiting for this session`
-  throw new ApiError('RATE_LIMITED', message, { retryAfterSeconds: 5 })
+  throw new ApiError('RATE_LIMITED', message, { reason: 'too_many_at_once', retryAfterSeconds: 5 })
 }
 
 interface BeginRow {
@@ -177,10 +177,12 @@ async function insertRun(
       (
         select runtime_type from runs where workspace_id = ${run.workspaceId} and run_id = ${run.runId}
       ) as existing`
-  if (outcome?.parent_found !== true) throw new ApiError('NOT_FOUND', 'parent run does not exist')
+  if (outcome?.parent_found !== true)
+    throw new ApiError('NOT_FOUND', 'parent run does not exist', { param: 'parent_run_id' })
   if (outcome.inserted) return phase
   if (outcome.existing === null && !outcome.agent_found) return 'changed'
   if (outcome.existing === null && run.parentCallId !== null) throw new OwnershipLost()
-  if (outcome.existing === 'external') throw new ApiError('CONFLICT', 'run_id is taken by another run')
+  if (outcome.existing === 'external')
+    throw new ApiError('CONFLICT', 'run_id is taken by another run', { reason: 'id_taken', param: 'run_id' })
   return 'exists'
 }

@@ -79,7 +79,9 @@ export function startErasure(deps: ErasureDeps) {
       return work
     },
     async stop(): Promise<void> {
-      stopping.abort(new ApiError('UNAVAILABLE', 'the service is shutting down; try again'))
+      stopping.abort(
+        new ApiError('UNAVAILABLE', 'the service is shutting down; try again', { reason: 'shutting_down' }),
+      )
       await stopChecking()
       await Promise.allSettled(underway.values())
     },

@@ -97,5 +97,5 @@ async function loaded({ journal, sink }: OwnedPartition): Promise<void> {
   const { endSeq } = journal
   release()
   if (!(await sink.waitFor(endSeq, LOADED_TIMEOUT_MS)))
-    throw new ApiError('UNAVAILABLE', `position ${endSeq} is not readable yet`)
+    throw new ApiError('UNAVAILABLE', `position ${endSeq} is not readable yet`, { reason: 'not_loaded' })
 }

@@ -70,7 +70,7 @@ export class DryRuns {
     const rule = ruleOf(settings, secondMs)
     const evaluated = evaluatedOf(settings, await store.queryOf(caller, settings), secondMs)
     if (!(await partitions.of(caller).loading.waitForAll(LOADED_TIMEOUT_MS)))
-      throw new ApiError('UNAVAILABLE', 'recent rows are not readable yet; try again')
+      throw new ApiError('UNAVAILABLE', 'recent rows are not readable yet; try again', { reason: 'not_loaded' })
     using session = analytics.asOf(caller)
     const resultAt = async (tick: number) => (await evaluate(session, evaluated, tick, signal)).result
     const result = new TestResult(settings)

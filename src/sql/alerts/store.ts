@@ -79,7 +79,9 @@ export class AlertStore {
         select count(*)::int as others from alerts
         where workspace_id = ${workspaceId} and alert_id <> ${row.alert_id}`
       if (others >= ALERTS_MAX)
-        throw new ApiError('CONFLICT', `a workspace has at most ${ALERTS_MAX} alerts: delete one first`)
+        throw new ApiError('CONFLICT', `a workspace has at most ${ALERTS_MAX} alerts: delete one first`, {
+          reason: 'limit_reached',
+        })
       // The id already exists if the request is a retry after the response was lost.
       await tx`insert into alerts ${tx(row as never)} on conflict (alert_id) do nothing`
     }).catch((error: unknown) => {
@@ -134,7 +136,9 @@ export class AlertStore {
       if (isNew) await this.checkQuery(caller, settings, signal)
       if (await this.store(alert, settings, isNew || !settings.is_enabled)) return this.get(caller, alertId)
     }
-    throw new ApiError('CONFLICT', 'the alert was edited by others at the same time; try again')
+    throw new ApiError('CONFLICT', 'the alert was edited by others at the same time; try again', {
+      reason: 'being_changed',
+    })
   }
 
   /** Series that alert are resolved. @throws ApiError NOT_FOUND */
@@ -153,7 +157,7 @@ export class AlertStore {
       onChange()
       return { alert_id: alert.alert_id, deleted: true }
     }
-    throw new ApiError('CONFLICT', 'the alert is being changed; try again')
+    throw new ApiError('CONFLICT', 'the alert is being changed; try again', { reason: 'being_changed' })
   }
 
   /** An alert with its states. @throws ApiError NOT_FOUND */
@@ -254,7 +258,11 @@ function shownColumns(sql: Sql) {
 /** Only the database's unique index detects duplicate names: a check before the write could race. */
 function conflictOf(error: unknown, name: string): unknown {
   if (!isUniqueViolation(error)) return error
-  return new ApiError('CONFLICT', `an alert named ${JSON.stringify(name)} already exists`, { cause: error })
+  return new ApiError('CONFLICT', `an alert named ${JSON.stringify(name)} already exists`, {
+    reason: 'name_taken',
+    param: 'name',
+    cause: error,
+  })
 }
 
 function noAlert(): ApiError {

@@ -84,7 +84,10 @@ export class Boards {
     })
     if (row !== undefined) return withIsoTimes(row)
     const current = await this.get(caller, boardId)
-    throw new ApiError('CONFLICT', `the board has changed: it is at version ${current.version}, not ${version}`)
+    throw new ApiError('CONFLICT', `the board has changed: it is at version ${current.version}, not ${version}`, {
+      reason: 'version_changed',
+      param: 'version',
+    })
   }
 
   /** @throws ApiError NOT_FOUND */
@@ -107,11 +110,17 @@ function jsonOf(charts: NonNullable<CreateBoard['charts']>): RawJson {
 /** Only the database's unique index detects duplicate names: a check before the write could race. */
 function nameConflict(error: unknown, name: string | undefined): unknown {
   if (!isUniqueViolation(error)) return error
-  return new ApiError('CONFLICT', `a board named ${JSON.stringify(name)} already exists`, { cause: error })
+  return new ApiError('CONFLICT', `a board named ${JSON.stringify(name)} already exists`, {
+    reason: 'name_taken',
+    param: 'name',
+    cause: error,
+  })
 }
 
 function tooMany(): ApiError {
-  return new ApiError('CONFLICT', `a workspace has at most ${BOARDS_MAX} boards: delete one first`)
+  return new ApiError('CONFLICT', `a workspace has at most ${BOARDS_MAX} boards: delete one first`, {
+    reason: 'limit_reached',
+  })
 }
 
 function noBoard(): ApiError {

@@ -70,6 +70,9 @@ export class Penalties {
     const problem =
       'a query of this workspace could not be stopped at its time limit and forced a restart of the SQL engine; ' +
       'queries of this workspace are refused for a while'
-    throw new ApiError('RATE_LIMITED', problem, { retryAfterSeconds: Math.ceil(leftMs / 1000) })
+    throw new ApiError('RATE_LIMITED', problem, {
+      reason: 'too_many_at_once',
+      retryAfterSeconds: Math.ceil(leftMs / 1000),
+    })
   }
 }

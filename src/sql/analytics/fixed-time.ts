@@ -1,4 +1,4 @@
-import { ApiError } from '../../base/errors.ts'
+import { type ApiError, invalid } from '../../base/errors.ts'
 import { lookup } from '../../base/lookup.ts'
 import { takesFunction } from './functions.ts'
 import { type SqlToken, sqlTokens } from './sql-tokens.ts'
@@ -91,5 +91,5 @@ function listed(first: string, rest: string): string {
 }
 
 function refusal(problem: string): ApiError {
-  return new ApiError('VALIDATION_ERROR', `query: ${problem}`)
+  return invalid('query', problem, { reason: 'query_invalid' })
 }

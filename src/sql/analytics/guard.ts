@@ -1,4 +1,4 @@
-import { ApiError } from '../../base/errors.ts'
+import { type ApiError, invalid } from '../../base/errors.ts'
 import { type ColumnarClient, ColumnarError } from '../../stores/clickhouse/client.ts'
 import { TENANT_WORKLOAD } from '../../stores/clickhouse/protocol.ts'
 import { type AstNode, readAst, setTableOf, textOf } from './ast.ts'
@@ -296,5 +296,5 @@ function refuseTable(name: string): void {
 }
 
 function refusal(problem: string): ApiError {
-  return new ApiError('VALIDATION_ERROR', `query: ${problem}`)
+  return invalid('query', problem, { reason: 'query_invalid' })
 }

@@ -17,13 +17,18 @@ export async function waitUntilReadable(
 ): Promise<void> {
   const seq = typeof waitFor === 'number' ? waitFor : decodePosition(loading.epoch, waitFor)
   if (await orAborted(loading.waitFor(seq, WAIT_MAX_MS), signal)) return
-  throw new ApiError('UNAVAILABLE', `wait_for: position ${seq} is not readable yet`)
+  throw new ApiError('UNAVAILABLE', `wait_for: position ${seq} is not readable yet`, {
+    reason: 'not_loaded',
+    param: 'wait_for',
+  })
 }
 
 function decodePosition(epoch: string, text: string): number {
   const cursor = parseCursor(text)
   if (cursor === null) throw invalid('wait_for', 'expected a seq, or complete_through of an earlier answer')
   if (cursor.epoch !== null && cursor.epoch !== epoch)
-    throw invalid('wait_for', 'this position belongs to a journal that no longer exists')
+    throw invalid('wait_for', 'this position belongs to a journal that no longer exists', {
+      reason: 'journal_replaced',
+    })
   return cursor.seq
 }

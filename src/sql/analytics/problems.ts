@@ -1,4 +1,4 @@
-import { ApiError } from '../../base/errors.ts'
+import { ApiError, type ErrorReason, invalid } from '../../base/errors.ts'
 import { ColumnarError } from '../../stores/clickhouse/client.ts'
 import type { QueryCaps } from './query-caps.ts'
 
@@ -34,7 +34,11 @@ export function explainFailure(error: ColumnarError, caps: Caps): ApiError {
   if (error.code === MEMORY_LIMIT_EXCEEDED) {
     if (error.message.includes('(total)'))
       return new ApiError('UNAVAILABLE', 'SQL is out of memory at the moment; try again later', { cause: error })
-    return wrong(`it needs more than ${readableSize(caps.memoryBytes)} of memory: ${NARROWER}`, error)
+    return wrong(
+      `it needs more than ${readableSize(caps.memoryBytes)} of memory: ${NARROWER}`,
+      error,
+      'query_too_large',
+    )
   }
   return wrong(clean(error.message), error)
 }
@@ -42,13 +46,13 @@ export function explainFailure(error: ColumnarError, caps: Caps): ApiError {
 /** @param seconds the engine's time limit for the query */
 export function tooLong(seconds: number): ApiError {
   const cause = new ColumnarError(TIMEOUT_EXCEEDED, 'TIMEOUT_EXCEEDED', `Timeout exceeded: maximum ${seconds} s`)
-  return wrong(`it took longer than ${seconds} s: ${NARROWER}`, cause)
+  return wrong(`it took longer than ${seconds} s: ${NARROWER}`, cause, 'query_too_slow')
 }
 
 /** @param limit the limit on a result, in words */
 export function tooLarge(limit: string): ApiError {
   const cause = new ColumnarError(RESULT_TOO_LARGE, 'TOO_MANY_ROWS_OR_BYTES', `Limit for result exceeded: ${limit}`)
-  return wrong(`its result is too large, more than ${limit}: select fewer columns or rows`, cause)
+  return wrong(`its result is too large, more than ${limit}: select fewer columns or rows`, cause, 'query_too_large')
 }
 
 /**
@@ -58,7 +62,9 @@ export function tooLarge(limit: string): ApiError {
 export function atCharacters(error: unknown, query: string): unknown {
   const bytes = Buffer.from(query)
   if (!(error instanceof ApiError) || bytes.length === query.length) return error
-  const message = error.message.replace(
+  const [problem] = error.problems ?? []
+  if (problem === undefined) return error
+  const message = problem.message.replace(
     /\bposition (\d+)( \([\s\S]*?\))?( \(line \d+, col \d+\))?/,
     (_whole, position: string, token = '', place = '') => {
       const before = [...bytes.subarray(0, Number(position) - 1).toString('utf8')]
@@ -67,11 +73,11 @@ export function atCharacters(error: unknown, query: string): unknown {
       return `position ${before.length + 1}${token}${place === '' ? '' : ` (line ${line}, col ${column})`}`
     },
   )
-  return new ApiError(error.code, message, { cause: error.cause, retryAfterSeconds: error.retryAfterSeconds })
+  return error.at(problem.param, message)
 }
 
-function wrong(problem: string, cause: unknown): ApiError {
-  return new ApiError('VALIDATION_ERROR', `query: ${problem}`, { cause })
+function wrong(problem: string, cause: unknown, reason: ErrorReason<'VALIDATION_ERROR'> = 'query_invalid'): ApiError {
+  return invalid('query', problem, { reason, cause })
 }
 
 function readableSize(bytes: number): string {

@@ -1,4 +1,4 @@
-import { ApiError } from '../../base/errors.ts'
+import { invalid } from '../../base/errors.ts'
 import { EngineTime } from './caps.ts'
 import { tooLong } from './problems.ts'
 
@@ -33,7 +33,7 @@ export async function openResultStream(
   const time = new EngineTime(engineSeconds * 1000, () => stop.abort(tooLong(engineSeconds)))
   const clientLeft = () => stop.abort(signal.reason)
   const timer = setTimeout(() => {
-    end(new ApiError('VALIDATION_ERROR', `query: the answer was not read within ${totalSeconds} s`))
+    end(invalid('query', `the answer was not read within ${totalSeconds} s`, { reason: 'query_too_slow' }))
   }, totalSeconds * 1000)
 
   let hasEnded = false

@@ -116,7 +116,10 @@ export class SavedQueries {
       delete from saved_queries where workspace_id = ${workspaceId} and query_id = ${queryId} returning query_id`.catch(
       (error: unknown) => {
         if (!isForeignKeyViolation(error)) throw error
-        throw new ApiError('CONFLICT', 'an alert uses this saved query: delete or edit it first', { cause: error })
+        throw new ApiError('CONFLICT', 'an alert uses this saved query: delete or edit it first', {
+          reason: 'in_use',
+          cause: error,
+        })
       },
     )
     if (row === undefined) throw noQuery()
@@ -151,11 +154,17 @@ function chartOf(chart: object | null): RawJson | null {
 /** Only the database's unique index detects duplicate names: a check before the write could race. */
 function conflictOf(error: unknown, name: string | undefined): unknown {
   if (!isUniqueViolation(error)) return error
-  return new ApiError('CONFLICT', `a saved query named ${JSON.stringify(name)} already exists`, { cause: error })
+  return new ApiError('CONFLICT', `a saved query named ${JSON.stringify(name)} already exists`, {
+    reason: 'name_taken',
+    param: 'name',
+    cause: error,
+  })
 }
 
 function tooMany(): ApiError {
-  return new ApiError('CONFLICT', `a workspace has at most ${SAVED_QUERIES_MAX} saved queries: delete one first`)
+  return new ApiError('CONFLICT', `a workspace has at most ${SAVED_QUERIES_MAX} saved queries: delete one first`, {
+    reason: 'limit_reached',
+  })
 }
 
 function noQuery(): ApiError {

@@ -28,7 +28,11 @@ export function open(sealed: Uint8Array, key: SealKey): string {
   try {
     return Buffer.concat([decipher.update(sealed.subarray(IV_BYTES + TAG_BYTES)), decipher.final()]).toString()
   } catch (cause) {
-    throw new ApiError('CONFLICT', 'this Idempotency-Key was used with another token', { cause })
+    throw new ApiError('CONFLICT', 'this Idempotency-Key was used with another token', {
+      reason: 'idempotency_key_reused',
+      param: 'header Idempotency-Key',
+      cause,
+    })
   }
 }
 

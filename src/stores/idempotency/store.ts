@@ -262,7 +262,10 @@ async function replayOf({ sql }: IdempotencyDeps, slot: Slot): Promise<Replay> {
   // Deleted between the two statements: the other attempt has just failed.
   if (row === undefined) throw stillRunning()
   if (!Buffer.from(slot.hash).equals(row.request_hash))
-    throw new ApiError('CONFLICT', 'this Idempotency-Key was used for another request')
+    throw new ApiError('CONFLICT', 'this Idempotency-Key was used for another request', {
+      reason: 'idempotency_key_reused',
+      param: 'header Idempotency-Key',
+    })
   if (row.status === null || row.response === null) throw stillRunning()
   return { status: row.status, text: open(row.response, sealContext(slot)) }
 }
@@ -285,5 +288,9 @@ function requestHash({ method, url }: Request, bytes: Uint8Array): Uint8Array {
 }
 
 function stillRunning(): ApiError {
-  return new ApiError('CONFLICT', 'a request with this Idempotency-Key is still running', { retryAfterSeconds: 1 })
+  return new ApiError('CONFLICT', 'a request with this Idempotency-Key is still running', {
+    reason: 'idempotency_key_running',
+    param: 'header Idempotency-Key',
+    retryAfterSeconds: 1,
+  })
 }

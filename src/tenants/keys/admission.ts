@@ -80,9 +80,9 @@ export function createAdmission(deps: AdmissionDeps) {
   ): Caller | Promise<Caller> {
     const spend = (caller: Caller): Caller => {
       if (audience !== 'any' && caller.scoring === undefined && !isIn(audience, caller))
-        throw new ApiError('FORBIDDEN', REFUSALS[audience])
+        throw new ApiError('FORBIDDEN', REFUSALS[audience], { reason: 'wrong_key_type' })
       if (agentId !== undefined && caller.agentId !== null && caller.agentId !== agentId)
-        throw new ApiError('FORBIDDEN', 'this key belongs to another agent')
+        throw new ApiError('FORBIDDEN', 'this key belongs to another agent', { reason: 'wrong_agent' })
       spendBudget(limiter, payerOf(caller), [budget, 1], headers)
       return caller
     }
@@ -133,7 +133,9 @@ export function createAdmission(deps: AdmissionDeps) {
       ? authenticatePerson(request)
       : ring.authenticateFeed(token, () => addressOf(request)))
     if (feed === undefined)
-      throw new ApiError('UNAUTHENTICATED', 'send a key (Authorization: Bearer <key>) or a feed token (?token=)')
+      throw new ApiError('UNAUTHENTICATED', 'send a key (Authorization: Bearer <key>) or a feed token (?token=)', {
+        reason: 'key_missing',
+      })
     checkOrigin(request, feedOrigins)
     const payer = { keyId: feed.caller.keyId, token: feed.isToken ? feed.credential : undefined }
     spendBudget(limiter, payer, ['reads', 1], headers)
@@ -197,12 +199,15 @@ function operatorAdmission({
 }: Pick<AdmissionDeps, 'operatorToken' | 'operatorAttempts' | 'addressOf'>) {
   return (request: Request): void => {
     if (operatorToken === undefined)
-      throw new ApiError('NOT_FOUND', 'the operator routes are off; OPERATOR_TOKEN turns them on')
+      throw new ApiError('NOT_FOUND', 'the operator routes are off; OPERATOR_TOKEN turns them on', {
+        reason: 'feature_off',
+      })
     const token = requiredToken(request)
     // An API key is a mistake, not a guess: the operator token never has that form.
     const attempt = token.startsWith('svc_') ? undefined : operatorAttempts.begin(addressOf(request))
     const isOperator = timingSafeEqual(hashKey(token), hashKey(operatorToken))
-    if (!isOperator) throw new ApiError('UNAUTHENTICATED', 'this route takes the operator token')
+    if (!isOperator)
+      throw new ApiError('UNAUTHENTICATED', 'this route takes the operator token', { reason: 'key_invalid' })
     attempt?.forgive()
   }
 }
@@ -230,13 +235,15 @@ function feedToken(request: Request): string | undefined {
     throw new ApiError(
       'UNAUTHENTICATED',
       'do not put API keys in URLs; create a feed token with POST /api/v1/feed-tokens',
+      { reason: 'key_in_url' },
     )
   return withoutSignIn(token)
 }
 
 /** The token of a sign-in is accepted only from its cookie, where scripts of a page cannot read it. */
 function withoutSignIn(token: string): string {
-  if (token.startsWith('svc_person_')) throw new ApiError('UNAUTHENTICATED', 'the key or feed token is not valid')
+  if (token.startsWith('svc_person_'))
+    throw new ApiError('UNAUTHENTICATED', 'the key or feed token is not valid', { reason: 'key_invalid' })
   return token
 }
 
@@ -245,7 +252,9 @@ function checkOrigin(request: Request, allowed: readonly string[] | undefined): 
   const origin = request.headers.get('origin')
   if (origin === null || allowed === undefined || allowed.includes(origin.toLowerCase())) return
   if (URL.parse(origin)?.host === request.headers.get('host')) return
-  throw new ApiError('FORBIDDEN', 'pages of this origin may not open feeds; add it to FEED_ORIGINS')
+  throw new ApiError('FORBIDDEN', 'pages of this origin may not open feeds; add it to FEED_ORIGINS', {
+    reason: 'origin_refused',
+  })
 }
 
 function requiredToken(request: Request): string {
@@ -255,5 +264,5 @@ function requiredToken(request: Request): string {
 }
 
 function noToken(): ApiError {
-  return new ApiError('UNAUTHENTICATED', 'send a key: Authorization: Bearer <key>')
+  return new ApiError('UNAUTHENTICATED', 'send a key: Authorization: Bearer <key>', { reason: 'key_missing' })
 }

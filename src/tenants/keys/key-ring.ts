@@ -245,14 +245,17 @@ export class KeyRing {
     const found = await this.credentialOf(token, Bun.SHA256.hash(token, 'base64'), from)
     if (found === null) throw unknownToken()
     const caller = this.admit(found)
-    if (found.scoring === null) throw new ApiError('FORBIDDEN', 'this feed token may not write scores')
+    if (found.scoring === null)
+      throw new ApiError('FORBIDDEN', 'this feed token may not write scores', { reason: 'feed_token' })
     return { ...caller, scoring: found.scoring }
   }
 
   private admitKey(found: Credential | null): Caller {
     if (found === null) throw unknownKey()
     if (found.kind === 'feed token')
-      throw new ApiError('UNAUTHENTICATED', 'a feed token can only open live feeds; send a key')
+      throw new ApiError('UNAUTHENTICATED', 'a feed token can only open live feeds; send a key', {
+        reason: 'key_invalid',
+      })
     if (found.kind === 'sign-in') throw unknownKey()
     return this.admit(found)
   }
@@ -266,9 +269,13 @@ export class KeyRing {
   private admit(found: Credential): Caller {
     const now = this.deps.clock.now()
     const what = found.kind
-    if (found.revoked) throw new ApiError('UNAUTHENTICATED', `the ${what} has been revoked`)
-    if (found.expiresAt <= now) throw new ApiError('UNAUTHENTICATED', `the ${what} has expired`)
-    if (found.suspended) throw new ApiError('FORBIDDEN', `no workspace: the workspace of this ${what} is suspended`)
+    if (found.revoked) throw new ApiError('UNAUTHENTICATED', `the ${what} has been revoked`, { reason: 'key_revoked' })
+    if (found.expiresAt <= now)
+      throw new ApiError('UNAUTHENTICATED', `the ${what} has expired`, { reason: 'key_expired' })
+    if (found.suspended)
+      throw new ApiError('FORBIDDEN', `no workspace: the workspace of this ${what} is suspended`, {
+        reason: 'no_workspace',
+      })
     this.uses.record(found.caller, now)
     return found.caller
   }
@@ -360,9 +367,9 @@ function matcherOf(changes: readonly CredentialChange[]): InvalidReasonOf {
 
 /** The message reveals nothing else to a client that guesses. */
 function unknownKey(): ApiError {
-  return new ApiError('UNAUTHENTICATED', 'the key is not valid')
+  return new ApiError('UNAUTHENTICATED', 'the key is not valid', { reason: 'key_invalid' })
 }
 
 function unknownToken(): ApiError {
-  return new ApiError('UNAUTHENTICATED', 'the key or feed token is not valid')
+  return new ApiError('UNAUTHENTICATED', 'the key or feed token is not valid', { reason: 'key_invalid' })
 }

@@ -140,7 +140,8 @@ export class CredentialLease {
    * @throws ApiError UNAVAILABLE
    */
   renew(): Promise<void> {
-    if (this.stopped) return Promise.reject(new ApiError('UNAVAILABLE', 'the service is stopping'))
+    if (this.stopped)
+      return Promise.reject(new ApiError('UNAVAILABLE', 'the service is stopping', { reason: 'shutting_down' }))
     this.renewing ??= withTimeout(this.beat(++this.round), BEAT_TIMEOUT_MS)
       .catch((error: unknown) => {
         throw new ApiError('UNAVAILABLE', 'keys cannot be checked right now; try again', { cause: error })
@@ -186,7 +187,7 @@ export class CredentialLease {
         throw new ApiError(
           'UNAVAILABLE',
           'the change is stored, but a process of the service has not confirmed it yet; retry to make sure',
-          { retryAfterSeconds: 5 },
+          { reason: 'not_confirmed', retryAfterSeconds: 5 },
         )
       await Bun.sleep(SETTLE_POLL_MS)
     }

@@ -64,7 +64,7 @@ export function makerOf({ person, makerId }: Pick<Caller, 'person' | 'makerId'>)
 export function agentToRead({ agentId }: Caller, requested: string | undefined, what: string): string | null {
   const wanted = requested?.toLowerCase() ?? agentId
   if (agentId === null || wanted === agentId) return wanted
-  throw new ApiError('FORBIDDEN', `an agent key can only read ${what} of its own agent`)
+  throw new ApiError('FORBIDDEN', `an agent key can only read ${what} of its own agent`, { reason: 'wrong_agent' })
 }
 
 /** What people who sign in may do, each role including those before it (docs/specification.md#people). */

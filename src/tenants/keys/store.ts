@@ -52,7 +52,8 @@ export class KeyStore {
       // Locked, so that the workspace cannot be erased in between.
       const [workspace] = await tx`select is_erasing from workspaces where workspace_id = ${workspaceId} for share`
       if (workspace === undefined) throw new ApiError('NOT_FOUND', 'workspace does not exist')
-      if (workspace.is_erasing === true) throw new ApiError('CONFLICT', 'the workspace is being erased')
+      if (workspace.is_erasing === true)
+        throw new ApiError('CONFLICT', 'the workspace is being erased', { reason: 'workspace_erasing' })
     })
   }
 
@@ -204,11 +205,13 @@ async function checkMaker(tx: TransactionSql, maker: Maker): Promise<void> {
   const [person] = await tx<{ status: string }[]>`
     select status from people where workspace_id = ${maker.workspaceId} and person_id = ${personId} for share`
   if (person?.status === 'active') return
-  if (maker.person !== undefined) throw new ApiError('FORBIDDEN', 'a suspended person cannot make keys')
+  if (maker.person !== undefined)
+    throw new ApiError('FORBIDDEN', 'a suspended person cannot make keys', { reason: 'person_suspended' })
   // Read after the lock: the key was revoked with the person, unless it was kept.
   const [key] = await tx`
     select revoked_at from api_keys where workspace_id = ${maker.workspaceId} and key_id = ${maker.keyId ?? null}`
-  if (key?.revoked_at !== null) throw new ApiError('UNAUTHENTICATED', 'the key has been revoked')
+  if (key?.revoked_at !== null)
+    throw new ApiError('UNAUTHENTICATED', 'the key has been revoked', { reason: 'key_revoked' })
 }
 
 /**
@@ -236,9 +239,13 @@ function columns(sql: Sql | TransactionSql) {
 
 function refuseRotation(key: KeyRow, now: number): void {
   if (key.replaced_by !== null)
-    throw new ApiError('CONFLICT', `the key has already been rotated; rotate its replacement: ${key.replaced_by}`)
-  if (key.revoked_at !== null) throw new ApiError('CONFLICT', 'the key has been revoked; create a new one')
-  if (isExpired(key, now)) throw new ApiError('CONFLICT', 'the key has expired; create a new one')
+    throw new ApiError('CONFLICT', `the key has already been rotated; rotate its replacement: ${key.replaced_by}`, {
+      reason: 'key_rotated',
+    })
+  if (key.revoked_at !== null)
+    throw new ApiError('CONFLICT', 'the key has been revoked; create a new one', { reason: 'key_revoked' })
+  if (isExpired(key, now))
+    throw new ApiError('CONFLICT', 'the key has expired; create a new one', { reason: 'key_expired' })
 }
 
 function noKey(): ApiError {

@@ -1,4 +1,4 @@
-import { ERROR_CODES, type ErrorCode } from '../../base/errors.ts'
+import { ALL_REASONS, ERROR_CODES, type ErrorCode, PROBLEMS_MAX } from '../../base/errors.ts'
 
 /** The parts of the document that are the same for every route (docs/specification.md#conventions). */
 
@@ -58,6 +58,30 @@ export const ERROR_SCHEMA = {
       properties: {
         code: { type: 'string', enum: ERROR_CODES, description: 'Stable; for programs.' },
         message: { type: 'string', description: 'For people; names the place and what was expected there.' },
+        reason: {
+          description: 'Tells errors of one code apart; for programs. Stable, and open for more.',
+          anyOf: [{ type: 'string', enum: ALL_REASONS }, { type: 'string' }],
+        },
+        param: {
+          type: 'string',
+          description: 'The place that the error is about, such as `events[3].payload` or `query.limit`.',
+        },
+        problems: {
+          type: 'array',
+          description: 'All mistakes that were found in the request; the first one is that of `message`.',
+          minItems: 1,
+          maxItems: PROBLEMS_MAX,
+          items: {
+            type: 'object',
+            description: 'A mistake.',
+            required: ['param', 'message'],
+            additionalProperties: false,
+            properties: {
+              param: { type: 'string', description: 'Its place.' },
+              message: { type: 'string', description: 'What was expected there.' },
+            },
+          },
+        },
       },
     },
   },

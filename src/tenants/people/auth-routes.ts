@@ -222,6 +222,7 @@ function ownRoutes({ guards, people, signIn }: AuthRoutesDeps) {
 
 /** @throws ApiError NOT_FOUND where signing in is not configured */
 function required(signIn: SignInDeps | undefined): SignInDeps {
-  if (signIn === undefined) throw new ApiError('NOT_FOUND', 'nobody can sign in here; OIDC_ISSUER turns it on')
+  if (signIn === undefined)
+    throw new ApiError('NOT_FOUND', 'nobody can sign in here; OIDC_ISSUER turns it on', { reason: 'feature_off' })
   return signIn
 }

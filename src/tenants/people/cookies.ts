@@ -72,6 +72,8 @@ export class Cookies {
     const isOwn = origin === null ? site === 'same-origin' || isRead : origin === this.publicUrl
     const isFromOwnPage = site === null || site === 'same-origin' || (isRead && site === 'none')
     if (isOwn && isFromOwnPage) return
-    throw new ApiError('FORBIDDEN', `a sign-in is valid only for requests of the page at ${this.publicUrl}`)
+    throw new ApiError('FORBIDDEN', `a sign-in is valid only for requests of the page at ${this.publicUrl}`, {
+      reason: 'origin_refused',
+    })
   }
 }

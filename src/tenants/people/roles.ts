@@ -30,12 +30,16 @@ function neededFor(method: string, path: string): Role {
 export function checkRole({ method, url }: Request, person: Person): void {
   const path = new URL(url).pathname
   if (FEED_TOKENS.test(path))
-    throw new ApiError('FORBIDDEN', 'people who are signed in need no feed token: feeds open with the cookie')
+    throw new ApiError('FORBIDDEN', 'people who are signed in need no feed token: feeds open with the cookie', {
+      reason: 'wrong_key_type',
+    })
   requireRole(person, neededFor(method, path))
 }
 
 /** For a route that needs a higher role than its method. @throws ApiError FORBIDDEN if the person has a lower role */
 export function requireRole({ role }: Person, needed: Role): void {
   if (ROLES.indexOf(role) < ROLES.indexOf(needed))
-    throw new ApiError('FORBIDDEN', `this needs the role ${needed}; you have the role ${role}`)
+    throw new ApiError('FORBIDDEN', `this needs the role ${needed}; you have the role ${role}`, {
+      reason: 'role_too_low',
+    })
 }

@@ -80,7 +80,9 @@ export class SignIns {
     const person = caller.person!
     const row = await this.rowOf(caller)
     if (!row.workspace_ids.includes(workspaceId))
-      throw new ApiError('FORBIDDEN', 'this is not one of the workspaces that you may enter')
+      throw new ApiError('FORBIDDEN', 'this is not one of the workspaces that you may enter', {
+        reason: 'role_too_low',
+      })
     const { name, email, role } = person
     const identity = { issuer: row.issuer, subject: row.subject, name, email, role }
     const { workspace_ids, expires_at } = row
@@ -98,7 +100,8 @@ export class SignIns {
     const row = await this.rowOf(caller)
     const workspaces = await this.activeWorkspaces(row.workspace_ids)
     const workspace = workspaces.find((each) => each.workspace_id === caller.workspaceId)
-    if (workspace === undefined) throw new ApiError('FORBIDDEN', 'the workspace is suspended')
+    if (workspace === undefined)
+      throw new ApiError('FORBIDDEN', 'the workspace is suspended', { reason: 'no_workspace' })
     const { personId: person_id, name, email, role } = caller.person!
     return {
       person_id,
@@ -164,7 +167,7 @@ export class SignIns {
     const [row] = await this.deps.sql<SignInRow[]>`
       select issuer, subject, workspace_ids, expires_at from sign_ins join people using (person_id, workspace_id)
       where workspace_id = ${workspaceId} and sign_in_id = ${keyId}`
-    if (row === undefined) throw new ApiError('UNAUTHENTICATED', 'the sign-in has ended')
+    if (row === undefined) throw new ApiError('UNAUTHENTICATED', 'the sign-in has ended', { reason: 'key_invalid' })
     return row
   }
 }

@@ -71,7 +71,9 @@ export class SecretStore {
       const [{ others }] = await tx<[{ others: number }]>`
         select count(*)::int as others from secrets where workspace_id = ${workspaceId} and name <> ${name}`
       if (others >= SECRETS_MAX)
-        throw new ApiError('CONFLICT', `a workspace has at most ${SECRETS_MAX} secrets: delete one first`)
+        throw new ApiError('CONFLICT', `a workspace has at most ${SECRETS_MAX} secrets: delete one first`, {
+          reason: 'limit_reached',
+        })
       const [kept] = await tx<[SecretRow]>`
         insert into secrets ${tx(row)}
         on conflict (workspace_id, name) do update set

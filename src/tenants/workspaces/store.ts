@@ -87,7 +87,9 @@ export class WorkspaceStore {
 
   private async refusal(sql: Sql | TransactionSql, workspaceId: string): Promise<ApiError> {
     const [row] = await sql`select from workspaces where workspace_id = ${workspaceId}`
-    return row === undefined ? noWorkspace() : new ApiError('CONFLICT', 'the workspace is being erased')
+    return row === undefined
+      ? noWorkspace()
+      : new ApiError('CONFLICT', 'the workspace is being erased', { reason: 'workspace_erasing' })
   }
 }
 

@@ -90,7 +90,10 @@ export class RunSearch {
     // One that has some gets no more than half of what is free: a few workspaces leave room for others.
     const most = Math.min(SEARCHES_PER_WORKSPACE, Math.max(1, (SEARCHES_AT_ONCE - this.running) / 2))
     if (own + 1 > most || this.running >= SEARCHES_AT_ONCE)
-      throw new ApiError('RATE_LIMITED', 'too many searches run at the moment; try again', { retryAfterSeconds: 1 })
+      throw new ApiError('RATE_LIMITED', 'too many searches run at the moment; try again', {
+        reason: 'too_many_at_once',
+        retryAfterSeconds: 1,
+      })
     this.running++
     this.runningOf.set(workspaceId, own + 1)
     return () => {

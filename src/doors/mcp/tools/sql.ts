@@ -79,8 +79,8 @@ export function sqlTools(analytics: Analytics, catalogue: ReturnType<typeof quer
 
 /** The argument that the HTTP API calls `query` has another name here. */
 function aboutSql(error: unknown): never {
-  if (!(error instanceof ApiError) || !error.message.startsWith('query:')) throw error
-  throw new ApiError(error.code, error.message.replace('query', 'sql'), { cause: error })
+  const [problem] = error instanceof ApiError && error.param === 'query' ? (error.problems ?? []) : []
+  throw problem === undefined ? error : (error as ApiError).at('sql', problem.message)
 }
 
 /** The first rows that fit. */

@@ -41,7 +41,9 @@ export function ownTools(tools: readonly OwnTool[]): ToolProvider {
         ...(budget !== undefined && { budget }),
         call: async (context, given) => {
           if (audience === 'workspace' && context.caller.type !== 'workspace')
-            throw new ApiError('FORBIDDEN', 'this tool takes a workspace key (svc_ws_…), not an agent key')
+            throw new ApiError('FORBIDDEN', 'this tool takes a workspace key (svc_ws_…), not an agent key', {
+              reason: 'wrong_key_type',
+            })
           return toolResult(await run(context, argumentsOf(input, given)))
         },
       }

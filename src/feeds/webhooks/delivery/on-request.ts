@@ -87,7 +87,7 @@ export class OnRequest {
   ): Promise<DeliveryRecord> {
     const { egress, vault, clock, timeoutMs, onAttempt } = this.deps.shared
     const keys = openKeys(vault, webhook)
-    if (keys === null) throw new ApiError('CONFLICT', SECRET_LOST)
+    if (keys === null) throw new ApiError('CONFLICT', SECRET_LOST, { reason: 'secret_lost' })
     const at = clock.now()
     const outcome = await attempt(egress, { url: webhook.url, keys, message, at, signal: NEVER }, timeoutMs)
     onAttempt(outcome)
@@ -112,7 +112,7 @@ export class OnRequest {
     const found = await details.read({ owned, workspaceId, runIds: endedRuns(activities) })
     const [message] = messagesOf(webhook, { epoch: source.journal.epoch, activities, details: found }, publicUrl)
     if (message === undefined) throw new ApiError('NOT_FOUND', 'delivery does not exist')
-    if (message.problem !== undefined) throw new ApiError('CONFLICT', message.problem)
+    if (message.problem !== undefined) throw new ApiError('CONFLICT', message.problem, { reason: 'not_deliverable' })
     return message
   }
 }

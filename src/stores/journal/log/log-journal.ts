@@ -244,5 +244,7 @@ export class Consumers {
 
 /** Refuses appends to a workspace that is being erased. */
 function noWorkspace(): ApiError {
-  return new ApiError('FORBIDDEN', 'no workspace: the workspace of this key is being erased')
+  return new ApiError('FORBIDDEN', 'no workspace: the workspace of this key is being erased', {
+    reason: 'no_workspace',
+  })
 }

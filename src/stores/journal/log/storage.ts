@@ -83,7 +83,7 @@ export function dayOf(ms: number): number {
 
 /** Refuses calls of a journal that is being closed. */
 export function shuttingDown(): ApiError {
-  return new ApiError('UNAVAILABLE', 'the service is shutting down; try again')
+  return new ApiError('UNAVAILABLE', 'the service is shutting down; try again', { reason: 'shutting_down' })
 }
 
 /** Refuses appends beyond the journal's limit of bytes. */
