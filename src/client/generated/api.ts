@@ -1240,7 +1240,7 @@ export interface paths {
         put?: never;
         /**
          * Count the usage of all runs again
-         * @description In the background, from the stored events of the external runs, by the names and prices that this version knows. Runs whose events have expired, and usage reported with the end of a run, stay as they are. One at a time: CONFLICT while another is running.
+         * @description In the background, from the stored events of the external runs, by the names and prices that this version knows. A run of which some events have expired keeps the usage that it has, because those can no longer be counted; so does one whose end has reported its usage. One at a time: CONFLICT while another is running.
          */
         post: operations["recountUsage"];
         delete?: never;
@@ -4614,7 +4614,7 @@ export interface components {
         };
         /** @description What is counted again. */
         RecountBegun: {
-            /** @description Runs whose usage is counted again. */
+            /** @description All external runs, including those that keep their usage because some of their events have expired. */
             runs: number;
         };
         RecoverWebhook: {

@@ -57,8 +57,8 @@ export function ownWorkspaceRoutes({ guards, workspaces, eventRetentionDays, rec
           summary: 'Count the usage of all runs again',
           description:
             'In the background, from the stored events of the external runs, by the names and prices that this version ' +
-            'knows. Runs whose events have expired, and usage reported with the end of a run, stay as they are. One at a ' +
-            'time: CONFLICT while another is running.',
+            'knows. A run of which some events have expired keeps the usage that it has, because those can no longer be ' +
+            'counted; so does one whose end has reported its usage. One at a time: CONFLICT while another is running.',
           errors: ['CONFLICT'],
         },
       },

@@ -65,7 +65,14 @@ export type WorkspaceRecord = typeof WorkspaceRecord.static
 
 export const RecountBegun = Named(
   'RecountBegun',
-  t.Object({ runs: Count('Runs whose usage is counted again.') }, { description: 'What is counted again.' }),
+  t.Object(
+    {
+      runs: Count(
+        'All external runs, including those that keep their usage because some of their events have expired.',
+      ),
+    },
+    { description: 'What is counted again.' },
+  ),
 )
 export type RecountBegun = typeof RecountBegun.static
 
