@@ -26,6 +26,7 @@ export const REASONS = {
   VALIDATION_ERROR: {
     agent_not_hosted: 'The agent is external: it reports its runs itself, and cannot be invoked.',
     agent_paused: 'The agent is paused, and cannot be invoked.',
+    body_unreadable: 'The body is not what its headers say: JSON in UTF-8, perhaps compressed.',
     journal_replaced: 'The position belongs to a journal that no longer exists.',
     query_invalid: 'The SQL is not valid, or names what a query may not use.',
     query_too_large: 'The query needs more memory, or its answer is larger, than a query may have.',

@@ -1,10 +1,22 @@
+/** A mistake in a request, and its place. */
+interface Problem {
+  readonly param: string
+  readonly message: string
+}
+
 /** What is known about a response that is an error. */
 interface ErrorResponse {
   readonly status: number
   /** A code of docs/specification.md#error-codes; undefined when the response is not an error envelope of the service. */
   readonly code?: string | undefined
-  /** The message of the envelope; without one, what else is known, or empty. */
+  /** The message of the envelope, for people; without one, what else is known, or empty. */
+  readonly detail?: string | undefined
+  /** Tells errors of one code apart (docs/specification.md#error-reasons); undefined if the service gives none. */
   readonly reason?: string | undefined
+  /** The place in the request that the error is about, such as `events[3].payload` or `query.limit`. */
+  readonly param?: string | undefined
+  /** All mistakes that the service found in the request; empty if the error is about something else. */
+  readonly problems?: readonly Problem[] | undefined
   /** From `Retry-After`, at most a minute; undefined without that header. */
   readonly retryAfterMs?: number | undefined
   /** Identifies the request in the log of the service; undefined when another server answered. */
@@ -17,20 +29,27 @@ interface ErrorResponse {
 export class ServiceError extends Error implements ErrorResponse {
   readonly status: number
   readonly code: string | undefined
-  readonly reason: string
+  readonly detail: string
+  readonly reason: string | undefined
+  readonly param: string | undefined
+  readonly problems: readonly Problem[]
   readonly retryAfterMs: number | undefined
   readonly requestId: string | undefined
   readonly isFinal: boolean
 
-  constructor({ status, code, reason = '', retryAfterMs, requestId, isFinal = false }: ErrorResponse) {
-    super(code === undefined ? `status ${status}, not a response of the service${reason}` : `${code}: ${reason}`)
+  constructor(response: ErrorResponse) {
+    const { status, code, detail = '' } = response
+    super(code === undefined ? `status ${status}, not a response of the service${detail}` : `${code}: ${detail}`)
     this.name = 'ServiceError'
     this.status = status
     this.code = code
-    this.reason = reason
-    this.retryAfterMs = retryAfterMs
-    this.requestId = requestId
-    this.isFinal = isFinal
+    this.detail = detail
+    this.reason = response.reason
+    this.param = response.param
+    this.problems = response.problems ?? []
+    this.retryAfterMs = response.retryAfterMs
+    this.requestId = response.requestId
+    this.isFinal = response.isFinal ?? false
   }
 }
 

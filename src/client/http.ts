@@ -181,10 +181,12 @@ async function readServiceError(response: SmallResponse): Promise<ServiceError> 
   const retryAfterMs = retryAfter === null ? undefined : Math.min(Number(retryAfter) * 1000 || 0, RETRY_AFTER_MAX_MS)
   const known = { status, retryAfterMs, requestId: requestIdOf(response) }
   const body: unknown = await response.json().catch(() => null)
-  const { code, message } = (body as Partial<Envelope> | null)?.error ?? {}
-  if (typeof code !== 'string') return new ServiceError({ ...known, reason: redirectOf(response) })
+  const error: Partial<EnvelopeError> = (body as Partial<Envelope> | null)?.error ?? {}
+  const { code, message, reason, param, problems } = error
+  if (typeof code !== 'string') return new ServiceError({ ...known, detail: redirectOf(response) })
   const isFinal = status < 500 && retryAfterMs === undefined && headers.get('x-refused') === 'request'
-  return new ServiceError({ ...known, code, reason: typeof message === 'string' ? message : '', isFinal })
+  const detail = typeof message === 'string' ? message : ''
+  return new ServiceError({ ...known, code, detail, reason, param, problems, isFinal })
 }
 
 /** `data` of a successful response. @throws ServiceError when it is not one of the service */
@@ -204,7 +206,12 @@ function redirectOf({ headers }: SmallResponse): string {
 }
 
 interface Envelope {
-  readonly error: { readonly code?: unknown; readonly message?: string } | null
+  readonly error: EnvelopeError | null
+}
+
+interface EnvelopeError extends Pick<ServiceError, 'reason' | 'param' | 'problems'> {
+  readonly code?: unknown
+  readonly message?: string
 }
 
 /**

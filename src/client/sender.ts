@@ -213,8 +213,8 @@ export class Sender {
   private async checkLength(body: Body): Promise<void> {
     await this.readLimits()
     if (this.bodyBytesMax === undefined || body.length <= this.bodyBytesMax) return
-    const reason = `the service takes at most ${this.bodyBytesMax} bytes in one call`
-    throw new ServiceError({ status: 413, code: 'PAYLOAD_TOO_LARGE', reason, isFinal: true })
+    const detail = `the service takes at most ${this.bodyBytesMax} bytes in one call`
+    throw new ServiceError({ status: 413, code: 'PAYLOAD_TOO_LARGE', detail, isFinal: true })
   }
 
   /** Reads the limits of the service, unless they are known. If that fails, a refused batch is still sent in parts. */

@@ -39,8 +39,24 @@ test.each([
   const { url, received } = serve(refusal)
   const error = await createAgent(newClient(url)).catch((thrown: unknown) => thrown)
   expect(error).toBeInstanceOf(ServiceError)
-  expect(error).toMatchObject({ status: Number(status), reason: 'why', retryAfterMs: undefined })
+  expect(error).toMatchObject({
+    status: Number(status),
+    detail: 'why',
+    reason: undefined,
+    problems: [],
+    retryAfterMs: undefined,
+  })
   expect(received).toHaveLength(1)
+})
+
+test('an error tells its reason, its place and all mistakes', async () => {
+  const problems = [{ param: 'name', message: 'required' }]
+  const about = { reason: 'name_taken', param: 'name', problems }
+  const { url } = serve(() =>
+    Response.json({ data: null, error: { code: 'X', message: 'm', ...about } }, { status: 400 }),
+  )
+  const error = await createAgent(newClient(url)).catch((thrown: unknown) => thrown)
+  expect(error).toMatchObject({ code: 'X', detail: 'm', message: 'X: m', ...about })
 })
 
 test('repeats a call as often as the client says, or the call, with the last error as the cause', async () => {

@@ -8,7 +8,8 @@ import {
   withJson,
   withMember,
 } from '../../src/dashboard/page/agents/tool-draft.ts'
-import { fieldProblemOf, problemAt } from '../../src/dashboard/page/data/problems.ts'
+import { ApiFailure } from '../../src/dashboard/page/data/api.ts'
+import { problemAt } from '../../src/dashboard/page/data/problems.ts'
 import { diffLines, withoutSame } from '../../src/dashboard/page/parts/diff.tsx'
 
 /** The parts of the dashboard's agents that need no browser. */
@@ -52,17 +53,22 @@ describe('tools as they are edited', () => {
 
 describe('refusals', () => {
   test('belong to the field that they name', () => {
-    const of = (message: string, field: string) => problemAt(fieldProblemOf(message), field)
-    const url = 'tools[1].url: expected an http or https URL; got "x: y"'
-    expect(of(url, 'tools[1].url')).toBe('expected an http or https URL; got "x: y"')
-    expect(of(url, 'tools')).toBe('[1].url: expected an http or https URL; got "x: y"')
-    expect(of(url, 'tools[1]')).toStartWith('url: expected')
-    for (const other of ['name', 'tools[10].url', 'tools[1].u', 'tool']) expect(of(url, other)).toBe('')
-    expect(of('tools[0].parameters.properties.n.type: expected one', 'tools[0].parameters')).toBe(
-      'properties.n.type: expected one',
-    )
-    expect(of('tools[0].headers["x y"]: expected the value', 'tools[0].headers')).toBe('["x y"]: expected the value')
-    expect(fieldProblemOf('agent does not exist')).toEqual({ path: '', text: 'agent does not exist' })
+    const problems = [
+      { param: 'tools[1].url', message: 'expected a URL' },
+      { param: 'tools[0].parameters.properties.n.type', message: 'expected one' },
+      { param: 'tools[0].headers["x y"]', message: 'expected the value' },
+    ]
+    const [{ param, message }] = problems as [(typeof problems)[number]]
+    const failure = new ApiFailure('VALIDATION_ERROR', `${param}: ${message}`, 0, { param, problems })
+    expect(problemAt(failure, 'tools[1].url')).toBe('expected a URL')
+    expect(problemAt(failure, 'tools')).toBe('[1].url: expected a URL')
+    expect(problemAt(failure, 'tools[1]')).toBe('url: expected a URL')
+    for (const other of ['name', 'tools[10].url', 'tools[1].u', 'tool']) expect(problemAt(failure, other)).toBe('')
+    expect(problemAt(failure, 'tools[0].parameters')).toBe('properties.n.type: expected one')
+    expect(problemAt(failure, 'tools[0].headers')).toBe('["x y"]: expected the value')
+    const taken = new ApiFailure('CONFLICT', 'it is taken', 0, { reason: 'name_taken', param: 'name' })
+    expect(problemAt(taken, 'name')).toBe('it is taken')
+    expect(problemAt(new ApiFailure('NOT_FOUND', 'agent does not exist', 0), 'name')).toBe('')
     expect(problemAt(null, 'name')).toBe('')
   })
 })

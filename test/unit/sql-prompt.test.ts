@@ -105,12 +105,12 @@ describe('statements', () => {
 test('marks the place of a syntax error, counted in characters', () => {
   const query = "SELECT 'ä€',\n\tFORM x"
   const message = `query: Syntax error: failed at position ${"SELECT 'ä€',\n\t".length + 1} (FORM)`
-  expect(pointOut(message, query)).toBe(`${message.slice(7)}\n   FORM x\n   ^`)
+  expect(pointOut(message, query)).toBe(`${message}\n   FORM x\n   ^`)
   const long = `SELECT ${'1, '.repeat(100)}FORM ${'x'.repeat(200)}`
   const [, line, mark] = pointOut('failed at position 308', long).split('\n')
   expect(line?.slice(mark?.indexOf('^'))).toStartWith('FORM xx')
   expect(line?.length).toBeLessThan(110)
-  expect(pointOut('query: failed at position 99', 'SELECT')).toBe('failed at position 99')
+  expect(pointOut('failed at position 99', 'SELECT')).toBe('failed at position 99')
 })
 
 test('a table is never wider than its terminal, and all its lines are equally wide', () => {

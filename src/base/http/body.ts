@@ -19,6 +19,7 @@ export class RawBody {
   ) {}
 }
 
+const UNREADABLE = { reason: 'body_unreadable' } as const
 const NO_BODY = Promise.resolve(new RawBody(new Uint8Array(0), new BodyBudget(0).hold('', 0)))
 
 /** An error after which the rest of the request is not read: the response closes the connection. */
@@ -169,10 +170,10 @@ function checkContentType(contentType: string | null): void {
 export function checkUtf8(bytes: Uint8Array): void {
   const [first, second, third] = bytes
   if ((first === 0xff && second === 0xfe) || (first === 0xfe && second === 0xff) || first === 0 || second === 0)
-    throw invalid('body', 'expected UTF-8; this looks like UTF-16 or UTF-32')
+    throw invalid('body', 'expected UTF-8; this looks like UTF-16 or UTF-32', UNREADABLE)
   if (first === 0xef && second === 0xbb && third === 0xbf)
-    throw invalid('body', 'expected JSON without a byte order mark (EF BB BF) before it')
-  if (!isUtf8(bytes)) throw invalid('body', `not valid UTF-8 at byte ${firstBadByte(bytes)}`)
+    throw invalid('body', 'expected JSON without a byte order mark (EF BB BF) before it', UNREADABLE)
+  if (!isUtf8(bytes)) throw invalid('body', `not valid UTF-8 at byte ${firstBadByte(bytes)}`, UNREADABLE)
 }
 
 /** Position of the first byte that makes the text invalid UTF-8. */

@@ -135,7 +135,11 @@ export function tooLarge(maxBytes: number): ApiError {
 }
 
 function notValid(name: string, cause: unknown): ApiError {
-  return new ApiError('VALIDATION_ERROR', `body: not valid ${name} data`, { param: 'body', cause })
+  return new ApiError('VALIDATION_ERROR', `body: not valid ${name} data`, {
+    reason: 'body_unreadable',
+    param: 'body',
+    cause,
+  })
 }
 
 /** How to decompress a body with this Content-Encoding; null if it is not compressed. */

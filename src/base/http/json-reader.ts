@@ -50,7 +50,9 @@ export function jsonError(error: unknown, bytes: Uint8Array): unknown {
     }
   const column = error.at - lineStart + 1
   const found = error.at >= bytes.length ? 'the body ends there' : `got ${JSON.stringify(charAt(bytes, error.at))}`
-  return invalid('body', `not valid JSON: expected ${error.expected} at line ${line} column ${column}; ${found}`)
+  return invalid('body', `not valid JSON: expected ${error.expected} at line ${line} column ${column}; ${found}`, {
+    reason: 'body_unreadable',
+  })
 }
 
 function charAt(bytes: Uint8Array, at: number): string {

@@ -15,6 +15,6 @@ export function unreachable(url: string, cause: unknown): CliError {
 
 /** For a service that rejects the key. */
 export function keyRejected(url: string, refusal: ServiceError): CliError {
-  const reason = refusal.reason || `status ${refusal.status}`
+  const reason = refusal.detail || `status ${refusal.status}`
   return new CliError(`the service at ${url} rejected the key: ${reason}\n${KEY_SOURCE}`, 1, { cause: refusal })
 }

@@ -90,14 +90,15 @@ async function complete<T>(part: Promise<T>, signal?: AbortSignal): Promise<T> {
 
 /** @param query the query that the message may be about */
 function explain(refusal: ServiceError, url: string, query: string): CliError {
-  const { status, code, reason, retryAfterMs } = refusal
+  const { status, code, detail, retryAfterMs } = refusal
   const cause = { cause: refusal }
   if (code === undefined)
     return new CliError(`${url} responded with status ${status}: is it the URL of the service?`, 1, cause)
   if (status === 401) return keyRejected(url, refusal)
-  if (status === 400) return new CliError(pointOut(reason, query), 1, cause)
+  if (status === 400)
+    return new CliError(pointOut(refusal.param === 'query' ? refusal.problems[0]!.message : detail, query), 1, cause)
   const later = retryAfterMs === undefined ? '' : `\nTry again in ${retryAfterMs / 1000} s.`
-  return new CliError(`${reason} (${code})${later}`, 1, cause)
+  return new CliError(`${detail} (${code})${later}`, 1, cause)
 }
 
 /** Characters of the line shown on either side of the position. */
@@ -105,15 +106,14 @@ const SHOWN_MAX = 50
 
 /** Shows the position that an error message names below the line of the query. `position 15` counts characters from 1. */
 export function pointOut(message: string, query: string): string {
-  const text = message.replace(/^query: /, '')
-  const position = Number(/\bposition (\d+)/.exec(text)?.[1])
+  const position = Number(/\bposition (\d+)/.exec(message)?.[1])
   const characters = [...query]
-  if (!(position >= 1 && position <= characters.length + 1)) return text
+  if (!(position >= 1 && position <= characters.length + 1)) return message
   const before = characters.slice(0, position - 1).join('')
   const lineStart = before.lastIndexOf('\n') + 1
   const line = query.slice(lineStart).split('\n', 1)[0]!.replaceAll('\t', ' ')
   const at = before.length - lineStart
   const from = Math.max(0, at - SHOWN_MAX)
   const indent = ' '.repeat(Bun.stringWidth(line.slice(from, at)))
-  return `${text}\n  ${line.slice(from, at + SHOWN_MAX)}\n  ${indent}^`
+  return `${message}\n  ${line.slice(from, at + SHOWN_MAX)}\n  ${indent}^`
 }

@@ -147,12 +147,12 @@ class Follower {
     const refusal: unknown = await client.send(call).catch((error) => error)
     if (refusal instanceof Response) return { reason: `${url} opened no WebSocket`, retryAfterMs: 0 }
     if (!(refusal instanceof ServiceError)) return { reason: `no service responds at ${url}`, retryAfterMs: 0 }
-    const { status, reason, retryAfterMs = 0 } = refusal
+    const { status, detail, retryAfterMs = 0 } = refusal
     if (status === 401 || status === 403) throw keyRejected(url, refusal)
     if (status === 404) throw new CliError(`there are no live feeds at ${url}: is it the URL of the service?`)
     // The request itself was acceptable: a proxy in between may not support WebSockets.
     if (status < 429) return { reason: `${url} opened no WebSocket`, retryAfterMs }
-    return { reason: reason || `status ${status} from ${url}`, retryAfterMs }
+    return { reason: detail || `status ${status} from ${url}`, retryAfterMs }
   }
 }
 

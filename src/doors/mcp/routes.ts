@@ -103,10 +103,10 @@ export function mcpRoutes(deps: McpRoutesDeps) {
     const refused = error instanceof ApiError ? error : deps.unavailableOf(error)
     // A defect: the envelope logs it and answers with the id of the request.
     if (refused === null) throw error
-    const isSyntax = refused.code === 'VALIDATION_ERROR' && refused.message.startsWith('body: not valid')
-    const response = isSyntax
-      ? errorResponse(new RpcError(PARSE_ERROR, refused.message), id)
-      : errorResponse(refused, id)
+    const response =
+      refused.reason === 'body_unreadable'
+        ? errorResponse(new RpcError(PARSE_ERROR, refused.message), id)
+        : errorResponse(refused, id)
     const isUnread = refused.code === 'PAYLOAD_TOO_LARGE' && request.headers.has('content-length')
     if (refused instanceof HangUp || isUnread) response.headers.set('connection', 'close')
     return response

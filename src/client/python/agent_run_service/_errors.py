@@ -1,4 +1,4 @@
-from typing import Optional
+from typing import Dict, Optional, Sequence
 
 
 class ServiceError(Exception):
@@ -9,18 +9,28 @@ class ServiceError(Exception):
         status: int,
         *,
         code: Optional[str] = None,
-        reason: str = "",
+        detail: str = "",
+        reason: Optional[str] = None,
+        param: Optional[str] = None,
+        problems: Sequence[Dict[str, str]] = (),
         retry_after: Optional[float] = None,
         request_id: Optional[str] = None,
         is_final: bool = False,
     ):
         super().__init__(
-            f"status {status}, not a response of the service{reason}" if code is None else f"{code}: {reason}"
+            f"status {status}, not a response of the service{detail}" if code is None else f"{code}: {detail}"
         )
         self.status = status
         #: A code of the specification; None when the response is not an error envelope of the service.
         self.code = code
+        #: What the service says, for people.
+        self.detail = detail
+        #: Tells errors of one code apart, see the specification; None if the service gives none.
         self.reason = reason
+        #: The place in the request that the error is about, such as `events[3].payload` or `query.limit`.
+        self.param = param
+        #: All mistakes that the service found in the request, each with its `param` and `message`.
+        self.problems = list(problems)
         #: Seconds, from `Retry-After`, at most 60.
         self.retry_after = retry_after
         #: Identifies the request in the log of the service; None when another server answered.

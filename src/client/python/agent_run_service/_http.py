@@ -158,14 +158,22 @@ def _service_error(response: http.client.HTTPResponse, text: bytes) -> ServiceEr
     request_id = response.getheader("x-request-id")
     try:
         error = json.loads(text)["error"]
-        code, reason = error["code"], error["message"]
+        code, detail = error["code"], str(error["message"])
     except (ValueError, KeyError, TypeError, RecursionError):
         code = None
     if not isinstance(code, str):
-        return ServiceError(status, reason=_redirect_of(response), retry_after=retry_after, request_id=request_id)
+        return ServiceError(status, detail=_redirect_of(response), retry_after=retry_after, request_id=request_id)
     is_final = status < 500 and retry_after is None and response.getheader("x-refused") == "request"
     return ServiceError(
-        status, code=code, reason=str(reason), retry_after=retry_after, request_id=request_id, is_final=is_final
+        status,
+        code=code,
+        detail=detail,
+        reason=error.get("reason"),
+        param=error.get("param"),
+        problems=error.get("problems", ()),
+        retry_after=retry_after,
+        request_id=request_id,
+        is_final=is_final,
     )
 
 

@@ -170,8 +170,8 @@ class Sender:
         """
         self._read_limits()
         if self._body_bytes_max is not None and len(body) > self._body_bytes_max:
-            reason = f"the service takes at most {self._body_bytes_max} bytes in one call"
-            raise ServiceError(413, code="PAYLOAD_TOO_LARGE", reason=reason, is_final=True)
+            detail = f"the service takes at most {self._body_bytes_max} bytes in one call"
+            raise ServiceError(413, code="PAYLOAD_TOO_LARGE", detail=detail, is_final=True)
 
     def _read_limits(self) -> None:
         """Reads the limits of the service, unless they are known. Without them, what it refuses is sent in parts."""

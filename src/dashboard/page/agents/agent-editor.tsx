@@ -3,9 +3,10 @@ import { useEffect, useRef, useState } from 'preact/hooks'
 import { placeholdersOf } from '../../../base/placeholders.ts'
 import { hrefOf, navigate } from '../context/router.ts'
 import { useSession } from '../context/session.ts'
+import type { ApiFailure } from '../data/api.ts'
 import { parseIntact, pretty } from '../data/json.ts'
 import { failureOf } from '../data/loading.ts'
-import { type FieldProblem, fieldProblemOf, problemAt } from '../data/problems.ts'
+import { problemAt } from '../data/problems.ts'
 import type { Agent, Schemas } from '../data/records.ts'
 import { Button } from '../parts/controls.tsx'
 import { Field } from '../parts/fields.tsx'
@@ -65,7 +66,7 @@ export function AgentEditor({ agent }: { readonly agent: Agent | null }) {
   const { api, directory } = useSession()
   const [draft, setDraft] = useState<Draft>(() => draftOf(agent))
   const [saved, setSaved] = useState('')
-  const [problem, setProblem] = useState<FieldProblem | null>(null)
+  const [problem, setProblem] = useState<ApiFailure | null>(null)
   const form = useRef<HTMLFormElement>(null)
   const isHosted = draft.runtime_type === 'hosted'
   const set = (changes: Partial<Draft>) => setDraft({ ...draft, ...changes })
@@ -85,7 +86,7 @@ export function AgentEditor({ agent }: { readonly agent: Agent | null }) {
       setSaved(`Saved as version ${stored.version}.`)
       if (agent === null) navigate(hrefOf('agents', [stored.agent_id], { tab: isHosted ? 'try' : 'keys' }))
     } catch (error) {
-      setProblem(fieldProblemOf(failureOf(error).message))
+      setProblem(failureOf(error))
     }
   }
   const show = (field: TextField) => (
@@ -163,10 +164,9 @@ export function AgentEditor({ agent }: { readonly agent: Agent | null }) {
 }
 
 /** The text beside the button. If a field of this form was refused, the reason is shown at that field. */
-function messageOf({ path, text }: FieldProblem): string {
-  const field = [...COMMON, STALE, ...HOSTED, ...NUMBERS].find(({ name }) => problemAt({ path, text }, name) !== '')
-  if (field !== undefined) return `Not saved: see ${field.label}.`
-  return path === '' ? text : `${path}: ${text}`
+function messageOf(failure: ApiFailure): string {
+  const fields = [...COMMON, STALE, ...HOSTED, ...NUMBERS].filter(({ name }) => problemAt(failure, name) !== '')
+  return fields.length === 0 ? failure.message : `Not saved: see ${fields.map(({ label }) => label).join(', ')}.`
 }
 
 interface TextProps {

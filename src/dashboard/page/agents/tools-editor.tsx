@@ -2,7 +2,8 @@ import type { ComponentChildren } from 'preact'
 import { useState } from 'preact/hooks'
 import { hrefOf } from '../context/router.ts'
 import { useSession } from '../context/session.ts'
-import { type FieldProblem, problemAt } from '../data/problems.ts'
+import type { ApiFailure } from '../data/api.ts'
+import { problemAt } from '../data/problems.ts'
 import { Button, Icon } from '../parts/controls.tsx'
 import { Field } from '../parts/fields.tsx'
 import { Status } from '../parts/states.tsx'
@@ -26,7 +27,7 @@ interface ToolsEditorProps {
   readonly value: string
   readonly set: (value: string) => void
   /** What the service refused. */
-  readonly problem: FieldProblem | null
+  readonly problem: ApiFailure | null
   /** The JSON, for everything that the form cannot show. */
   readonly raw: ComponentChildren
 }
@@ -83,7 +84,7 @@ interface ToolFormProps {
   readonly draft: ToolDraft
   /** The path of the tool in the request, as error messages name it. */
   readonly path: string
-  readonly problem: FieldProblem | null
+  readonly problem: ApiFailure | null
   readonly isOpen: boolean
   readonly set: (draft: ToolDraft) => void
   readonly remove: () => void

@@ -1,13 +1,14 @@
 import { useId } from 'preact/hooks'
 import type { Comparison } from '../data/alerts.ts'
-import { type FieldProblem, problemAt } from '../data/problems.ts'
+import type { ApiFailure } from '../data/api.ts'
+import { problemAt } from '../data/problems.ts'
 import { Field } from '../parts/fields.tsx'
 import { type AlertDraft, hasRecovery } from './alert-draft.ts'
 
 export interface FieldsProps {
   readonly draft: AlertDraft
   readonly set: (changes: Partial<AlertDraft>) => void
-  readonly problem: FieldProblem | null
+  readonly problem: ApiFailure | null
   /** The columns of the query's result, to choose from; empty until it has run. */
   readonly columns: readonly string[]
 }

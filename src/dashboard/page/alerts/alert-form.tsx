@@ -5,7 +5,7 @@ import { ALERTS_PATH, type Alert, type AlertTemplate, type AlertTest, pathOfAler
 import { ApiFailure, type Params, type Result } from '../data/api.ts'
 import { listQueries } from '../data/boards.ts'
 import { failureOf, useLoad } from '../data/loading.ts'
-import { type FieldProblem, fieldProblemOf, problemAt } from '../data/problems.ts'
+import { problemAt } from '../data/problems.ts'
 import { listWebhooks, nameOf } from '../data/webhooks.ts'
 import { CheckList } from '../parts/choices.tsx'
 import { Button } from '../parts/controls.tsx'
@@ -31,7 +31,7 @@ export function AlertForm({ alert, saved }: FormProps) {
   const [shown, setShown] = useState({ text: draft.query })
   const [tried, setTried] = useState<Result | null>(null)
   const [note, setNote] = useState('')
-  const [problem, setProblem] = useState<FieldProblem | null>(null)
+  const [problem, setProblem] = useState<ApiFailure | null>(null)
   const form = useRef<HTMLFormElement>(null)
   const set = (changes: Partial<AlertDraft>) => setDraft((before) => ({ ...before, ...changes }))
   // Moves the focus to the first field that was refused.
@@ -45,7 +45,7 @@ export function AlertForm({ alert, saved }: FormProps) {
     try {
       return await work()
     } catch (error) {
-      setProblem(fieldProblemOf(failureOf(error).message))
+      setProblem(failureOf(error))
       throw error
     }
   }

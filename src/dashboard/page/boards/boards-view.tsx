@@ -83,8 +83,7 @@ function BoardPage({ board, reload }: { readonly board: Board; readonly reload: 
     try {
       await editBoard(api, board, change)
     } catch (error) {
-      // A name that is taken is a conflict, too.
-      if (change.name === undefined && error instanceof ApiFailure && error.code === 'CONFLICT')
+      if (error instanceof ApiFailure && error.about.reason === 'version_changed')
         throw new ApiFailure(
           'CONFLICT',
           'Somebody else has changed this board. You now see their version; try again.',

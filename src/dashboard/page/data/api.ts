@@ -9,6 +9,8 @@ export interface Listed<T> {
   readonly next_cursor: string | null
 }
 
+type ServiceError = Schemas['Error']['error']
+
 type Query = Readonly<Record<string, string | number | null | undefined>>
 
 /** An error of the service, or `UNREACHABLE` when there was no response. */
@@ -17,13 +19,15 @@ export class ApiFailure extends Error {
     readonly code: string,
     message: string,
     readonly retryAfterSeconds: number,
+    /** What else the service says of the error. */
+    readonly about: Pick<ServiceError, 'reason' | 'param' | 'problems'> = {},
   ) {
     super(message)
   }
 
   /** Whether the service now refuses every request. @param isPerson of a person, the role may refuse single requests */
   isCallerRefused(isPerson: boolean): boolean {
-    if (this.code === 'FORBIDDEN') return !isPerson || this.message.startsWith('no workspace')
+    if (this.code === 'FORBIDDEN') return !isPerson || this.about.reason === 'no_workspace'
     return this.code === 'UNAUTHENTICATED'
   }
 
@@ -181,13 +185,13 @@ export async function listAll<T>(
 
 interface Envelope {
   readonly data: unknown
-  readonly error: { readonly code: string; readonly message: string } | null
+  readonly error: ServiceError | null
 }
 
 async function dataOf(response: Response): Promise<unknown> {
   const { data, error } = envelopeOf(await response.text())
   if (error === null) return data
-  throw new ApiFailure(error.code, error.message, Number(response.headers.get('retry-after') ?? 0))
+  throw new ApiFailure(error.code, error.message, Number(response.headers.get('retry-after') ?? 0), error)
 }
 
 function envelopeOf(text: string): Envelope {

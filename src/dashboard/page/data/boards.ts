@@ -40,7 +40,7 @@ export async function pin(api: Api, boardId: string, queryId: string): Promise<v
       await editBoard(api, board, { charts: [...board.charts, { query_id: queryId }] })
       return
     } catch (error) {
-      const isChanged = error instanceof ApiFailure && error.code === 'CONFLICT'
+      const isChanged = error instanceof ApiFailure && error.about.reason === 'version_changed'
       if (!isChanged || tries === PIN_TRIES) throw error
     }
   }

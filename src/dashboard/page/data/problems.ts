@@ -1,21 +1,13 @@
-/** A validation error of the service, and the field that it names. */
-export interface FieldProblem {
-  /** Such as `tools[1].url`; empty if the message names no field. */
-  readonly path: string
-  readonly text: string
-}
+import type { ApiFailure } from './api.ts'
 
-/** Splits `tools[1].url: expected …` as validation messages are written (docs/specification.md#validation-messages). */
-export function fieldProblemOf(message: string): FieldProblem {
-  const [, path = '', text = message] = /^([a-z_]+(?:\[[^\]]*\]|\.[\w$-]+)*): (.+)$/s.exec(message) ?? []
-  return { path, text }
-}
-
-/** The part of a problem that is about a field or something in it; empty if it is not. */
-export function problemAt(problem: FieldProblem | null, field: string): string {
-  if (problem === null) return ''
-  if (problem.path === field) return problem.text
-  const rest = problem.path.slice(field.length)
-  if (!problem.path.startsWith(field) || !/^[.[]/.test(rest)) return ''
-  return `${rest.replace(/^\./, '')}: ${problem.text}`
+/** What a failure says about a field or something in it; empty if nothing. Of several mistakes, the first one. */
+export function problemAt(failure: ApiFailure | null, field: string): string {
+  if (failure === null) return ''
+  const { param = '', problems = [{ param, message: failure.message }] } = failure.about
+  for (const { param, message } of problems) {
+    if (param === field) return message
+    const rest = param.slice(field.length)
+    if (param.startsWith(field) && /^[.[]/.test(rest)) return `${rest.replace(/^\./, '')}: ${message}`
+  }
+  return ''
 }

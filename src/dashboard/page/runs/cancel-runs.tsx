@@ -127,7 +127,7 @@ async function cancelOne(api: Api, runId: string, reason: string, signal: AbortS
     return already ? hadEnded('cancelled') : 'cancelled'
   } catch (error) {
     // It has ended in another way.
-    if (!(error instanceof ApiFailure) || error.code !== 'CONFLICT') throw error
+    if (!(error instanceof ApiFailure) || error.about.reason !== 'run_ended') throw error
     return hadEnded((await api.get<Run>(path, {}, signal)).status)
   }
 }

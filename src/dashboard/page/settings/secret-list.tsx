@@ -1,8 +1,8 @@
 import { useState } from 'preact/hooks'
 import { useSession } from '../context/session.ts'
-import { listAll } from '../data/api.ts'
+import { type ApiFailure, listAll } from '../data/api.ts'
 import { failureOf, useAttempt, useLoad } from '../data/loading.ts'
-import { type FieldProblem, fieldProblemOf, problemAt } from '../data/problems.ts'
+import { problemAt } from '../data/problems.ts'
 import type { Schemas } from '../data/records.ts'
 import { Button, CopyButton, Dialog } from '../parts/controls.tsx'
 import { Field } from '../parts/fields.tsx'
@@ -72,7 +72,7 @@ function SecretForm({ replaced, known, done }: FormProps) {
   const { api } = useSession()
   const [name, setName] = useState(replaced)
   const [value, setValue] = useState('')
-  const [problem, setProblem] = useState<FieldProblem | null>(null)
+  const [problem, setProblem] = useState<ApiFailure | null>(null)
   const isNew = replaced === ''
   const save = async (event: Event) => {
     event.preventDefault()
@@ -83,7 +83,7 @@ function SecretForm({ replaced, known, done }: FormProps) {
       setProblem(null)
       done()
     } catch (error) {
-      setProblem(fieldProblemOf(failureOf(error).message))
+      setProblem(failureOf(error))
     }
   }
   const wrongName = problemAt(problem, 'path.name')
@@ -121,7 +121,7 @@ function SecretForm({ replaced, known, done }: FormProps) {
           text={known.includes(name) ? `Replace ${name}` : 'Set the secret'}
         />
         {!isNew && <Button text="Keep it" onClick={done} />}
-        {problem !== null && wrongName === '' && wrongValue === '' && <span class="bad-text">{problem.text}</span>}
+        {problem !== null && wrongName === '' && wrongValue === '' && <span class="bad-text">{problem.message}</span>}
       </div>
     </form>
   )

@@ -1,8 +1,9 @@
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { words } from '../../../base/format.ts'
 import { useSession } from '../context/session.ts'
+import type { ApiFailure } from '../data/api.ts'
 import { failureOf } from '../data/loading.ts'
-import { type FieldProblem, fieldProblemOf, problemAt } from '../data/problems.ts'
+import { problemAt } from '../data/problems.ts'
 import { RUN_STATUSES } from '../data/records.ts'
 import { type NewWebhook, pathOf, WEBHOOKS_PATH, type Webhook } from '../data/webhooks.ts'
 import { CheckList, ChipList } from '../parts/choices.tsx'
@@ -34,7 +35,7 @@ export function WebhookForm({ webhook, saved }: FormProps) {
   const { api } = useSession()
   const [draft, setDraft] = useState(() => draftOf(webhook))
   const [note, setNote] = useState('')
-  const [problem, setProblem] = useState<FieldProblem | null>(null)
+  const [problem, setProblem] = useState<ApiFailure | null>(null)
   const form = useRef<HTMLFormElement>(null)
   const set = (changes: Partial<WebhookDraft>) => setDraft({ ...draft, ...changes })
   // Moves the focus to the first field that was refused.
@@ -51,7 +52,7 @@ export function WebhookForm({ webhook, saved }: FormProps) {
       setNote('Saved.')
       saved(stored)
     } catch (error) {
-      setProblem(fieldProblemOf(failureOf(error).message))
+      setProblem(failureOf(error))
     }
   }
   const wrongUrl = problemAt(problem, 'url')
@@ -100,15 +101,11 @@ export function WebhookForm({ webhook, saved }: FormProps) {
       <div class="actions">
         <Button needs="admin" type="submit" class="primary" text={webhook === null ? 'Create' : 'Save'} />
         <span class={problem === null ? 'hint' : 'bad-text'} role="status">
-          {problem === null ? note : isAtField ? 'Not saved.' : messageOf(problem)}
+          {problem === null ? note : isAtField ? 'Not saved.' : problem.message}
         </span>
       </div>
     </form>
   )
-}
-
-function messageOf({ path, text }: FieldProblem): string {
-  return path === '' ? text : `${path}: ${text}`
 }
 
 interface FilterProps {
