@@ -703,6 +703,8 @@ create table journal_partitions (
   in_flight_seq      bigint not null default 0,
   reloads            integer not null default 0,
   clear_through_seq  bigint not null default 0,
+  -- When the batch that is in flight was first announced.
+  announced_at       timestamptz,
   -- What the owner has last reported.
   end_seq            bigint not null default 0,
   oldest_unloaded_ms bigint,

@@ -6,6 +6,15 @@ export interface Clock {
 
 export const systemClock: Clock = { now: () => Date.now() }
 
+/**
+ * Measures how long ago it was made, in milliseconds: at least as long as it says. The monotonic clock stands still while the
+ * machine sleeps, and the system clock may be set back: the one that has gone further counts.
+ */
+export function stopwatch(): () => number {
+  const [startedMs, startedAt] = [performance.now(), Date.now()]
+  return () => Math.max(performance.now() - startedMs, Date.now() - startedAt)
+}
+
 /** What a {@link SteadyClock} has noticed. */
 export interface ClockState {
   /** By how much the system clock is ahead of the time that is used, milliseconds; negative if it is behind. */

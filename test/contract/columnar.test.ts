@@ -292,6 +292,23 @@ function contract(open: () => Promise<ColumnarBackend>) {
     expect(await client.query('select count() as n from pieces')).toEqual([{ n: 3001 }])
   })
 
+  test('a load whose end is not sent stores nothing, and can be repeated under its token', async () => {
+    await client.command(
+      'create table ended (n UInt64) engine = MergeTree order by n settings non_replicated_deduplication_window = 100',
+    )
+    const load = (beforeEnd?: () => Promise<void>) =>
+      client.insertNative('ended', [numbersBlock(1000)], 'p', undefined, beforeEnd)
+    const refused = load(async () => {
+      // All of the block has arrived.
+      await Bun.sleep(100)
+      throw new Error('another owner has taken over')
+    })
+    expect(await failureOf(refused)).toMatchObject({ cause: { message: 'another owner has taken over' } })
+    expect(await client.query('select count() as n from ended')).toEqual([{ n: 0 }])
+    await load()
+    expect(await client.query('select count() as n from ended')).toEqual([{ n: 1000 }])
+  })
+
   test('a load of blocks from several versions fills each table with the columns it has', async () => {
     const settings = 'settings non_replicated_deduplication_window = 100'
     await client.command(`create table wide (n UInt64, m Nullable(UInt64)) engine = MergeTree order by n ${settings}`)

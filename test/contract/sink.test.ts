@@ -1,10 +1,11 @@
-import { expect, test } from 'bun:test'
+import { expect, spyOn, test } from 'bun:test'
 import { NIL_UUID } from '../../src/base/ids.ts'
 import { createLog } from '../../src/base/log.ts'
 import { clearRows } from '../../src/service/store-marks/columnar-marks.ts'
 import type { ColumnarClient } from '../../src/stores/clickhouse/client.ts'
 import { newEpoch } from '../../src/stores/journal/journal.ts'
-import { Sink, type SinkOptions } from '../../src/stores/sink/sink.ts'
+import { SinkPositionFile } from '../../src/stores/sink/position.ts'
+import { Sink, type SinkOptions, tokenMs } from '../../src/stores/sink/sink.ts'
 import { ClusterSinkPosition } from '../../src/tenants/partitions/shared/positions.ts'
 import { PartitionStore } from '../../src/tenants/partitions/shared/tables.ts'
 import { MemoryPosition } from '../sim/stores.ts'
@@ -31,9 +32,11 @@ async function fixture() {
   atEnd(() => journal.close())
   await appendMarks(journal, [1, 2, 3])
   const position = new MemoryPosition(NEVER_FAILS)
-  const owner = (options: Partial<SinkOptions> = {}, isStale = false) => {
+  const clear: SinkOptions['clear'] = (afterSeq, throughSeq, ...rest) =>
+    clearRows(client, journal, { afterSeq, throughSeq }, ...rest)
+  const owner = (options: Partial<SinkOptions> = {}, announcedAgeMs = () => 0) => {
     const store = position.storeOf(++position.generation, () => false)
-    return new Sink({ journal, log, client, position: { ...store, isStale }, ...options })
+    return new Sink({ journal, log, client, clear, position: { ...store, announcedAgeMs }, ...options })
   }
   const count = async () => (await client.query<{ n: number }>('select count() as n from events'))[0]!.n
   /** The loads of other partitions push every token out. */
@@ -46,17 +49,31 @@ async function fixture() {
   return { client, journal, owner, count, forgetTokens }
 }
 
+type Fixture = Awaited<ReturnType<typeof fixture>>
+
+/** Waits until an owner has stored its batch, and dies before it can store its position. */
+async function diesAfterLoad({ client, owner }: Fixture): Promise<void> {
+  const stuck = Promise.withResolvers<void>()
+  const insertNative: ColumnarClient['insertNative'] = async (...load) => {
+    await client.insertNative(...load)
+    stuck.resolve()
+    return new Promise(() => {})
+  }
+  owner({ client: { insertNative } })
+  await stuck.promise
+}
+
 test('an owner that wakes in the middle of a load, after another one has loaded the batch long ago, stores nothing', async () => {
   const { client, owner, count, forgetTokens } = await fixture()
   const paused = Promise.withResolvers<AbortSignal>()
   const resumed = Promise.withResolvers<void>()
   const ended = Promise.withResolvers<void>()
   let repeats = 0
-  const insertNative: ColumnarClient['insertNative'] = async (table, blocks, token, signal) => {
+  const insertNative: ColumnarClient['insertNative'] = async (table, blocks, token, signal, beforeEnd) => {
     repeats++
     paused.resolve(signal!)
     await resumed.promise
-    await client.insertNative(table, blocks, token, signal).finally(ended.resolve)
+    await client.insertNative(table, blocks, token, signal, beforeEnd).finally(ended.resolve)
   }
   const old = owner({ client: { insertNative } })
   const signal = await paused.promise
@@ -72,40 +89,145 @@ test('an owner that wakes in the middle of a load, after another one has loaded 
   await next.stop(0)
 })
 
-test('a batch whose token may be forgotten is not repeated under it: what exists of it is deleted first', async () => {
-  const { client, journal, owner, count, forgetTokens } = await fixture()
-  const stuck = Promise.withResolvers<void>()
-  const insertNative: ColumnarClient['insertNative'] = async (table, blocks, token, signal) => {
-    await client.insertNative(table, blocks, token, signal)
-    stuck.resolve()
-    // It dies before it can store the position.
-    return new Promise(() => {})
+test('an owner that wakes right before the end of a load, before any of its timers, stores nothing', async () => {
+  const { client, owner, count, forgetTokens } = await fixture()
+  const paused = Promise.withResolvers<void>()
+  const resumed = Promise.withResolvers<void>()
+  const ended = Promise.withResolvers<unknown>()
+  const insertNative: ColumnarClient['insertNative'] = async (table, blocks, token, _signal, beforeEnd) => {
+    const wake = async () => {
+      paused.resolve()
+      await resumed.promise
+      await beforeEnd!()
+    }
+    const { signal } = new AbortController()
+    const load = client.insertNative(table, blocks, token, signal, wake)
+    load.then(() => ended.resolve('stored'), ended.resolve)
+    return load
   }
-  owner({ client: { insertNative } })
-  await stuck.promise
-  const others = await forgetTokens()
-  const clear: SinkOptions['clear'] = (afterSeq, throughSeq, ...rest) =>
-    clearRows(client, journal, { afterSeq, throughSeq }, ...rest)
-  const next = owner({ clear }, true)
+  const timers = spyOn(globalThis, 'setInterval').mockReturnValue(0 as never)
+  const old = owner({ client: { insertNative } })
+  await paused.promise
+  timers.mockRestore()
+  const next = owner()
   expect(await next.waitForAll(60_000)).toBe(true)
-  // Rows of the other loads are copies of the same positions here.
-  expect([others > 0, await count()]).toEqual([true, 3])
+  const others = await forgetTokens()
+  // Its last answer is older than it may be at the end of a load.
+  await Bun.sleep(1_100)
+  resumed.resolve()
+  expect(await ended.promise).toMatchObject({ cause: { message: 'another owner has taken over' } })
+  expect(await count()).toBe(3 + others)
+  await old.stop(0)
   await next.stop(0)
 })
 
-test('a batch is stale when no owner has reported for a minute, until the new one has stored a position', async () => {
+test('a batch whose token may be forgotten is not repeated under it: what exists of it is deleted first', async () => {
+  const world = await fixture()
+  await diesAfterLoad(world)
+  const others = await world.forgetTokens()
+  const next = world.owner({ tokenMs: 1_000 }, () => 1_001)
+  expect(await next.waitForAll(60_000)).toBe(true)
+  // Rows of the other loads are copies of the same positions here.
+  expect([others > 0, await world.count()]).toEqual([true, 3])
+  await next.stop(0)
+})
+
+test('a batch is repeated under its token while ClickHouse remembers that, or if nobody else can have pushed it out', async () => {
+  for (const [tokenMs, ageMs] of [
+    [1_000, 999],
+    [undefined, Number.POSITIVE_INFINITY],
+  ] as const) {
+    const world = await fixture()
+    await diesAfterLoad(world)
+    const deleted: number[] = []
+    const clear = async (afterSeq: number) => void deleted.push(afterSeq)
+    const next = world.owner({ tokenMs, clear }, () => ageMs)
+    expect(await next.waitForAll(60_000)).toBe(true)
+    expect([await world.count(), deleted]).toEqual([3, []])
+    await next.stop(0)
+  }
+})
+
+test('an owner that repeats a load for too long does not repeat it under a token that may be forgotten', async () => {
+  const { client, owner, count, forgetTokens } = await fixture()
+  const tokens: string[] = []
+  const insertNative: ColumnarClient['insertNative'] = async (table, blocks, token, ...rest) => {
+    tokens.push(token)
+    if (tokens.length !== 2) await client.insertNative(table, blocks, token, ...rest)
+    else await forgetTokens()
+    if (tokens.length === 2) await Bun.sleep(300)
+    if (tokens.length <= 2) throw new Error('the answer is lost')
+  }
+  const sink = owner({ tokenMs: 300, client: { insertNative } })
+  expect(await sink.waitForAll(60_000)).toBe(true)
+  // Rows of the other loads are copies of the same positions here.
+  expect([await count(), tokens.length, new Set(tokens).size]).toEqual([3, 3, 2])
+  await sink.stop(0)
+})
+
+test('the age of a batch is that of its first announcement, by the clock of Postgres, through all owners that repeat it', async () => {
   const { sql } = await freshDatabase()
   const rows = new PartitionStore(sql)
   await rows.create({ count: 1, home: null, epochOf: newEpoch, highestSeq: async () => 0 })
-  const claims = async (ageSeconds: number | null) => {
-    await sql`update journal_partitions set owner = null, reported_at = now() - make_interval(secs => ${ageSeconds})`
-    return (await rows.claim(Bun.randomUUIDv7(), 1, [], []))[0]!
+  const claim = async (agoSeconds?: number) => {
+    await sql`update journal_partitions set owner = null`
+    if (agoSeconds !== undefined)
+      await sql`update journal_partitions set announced_at = now() - make_interval(secs => ${agoSeconds}), reported_at = now()`
+    return new ClusterSinkPosition(rows, (await rows.claim(Bun.randomUUIDv7(), 1, [], []))[0]!)
   }
-  const isStale = async (ageSeconds: number | null) => new ClusterSinkPosition(rows, await claims(ageSeconds)).isStale
-  expect([await isStale(null), await isStale(5), await isStale(90)]).toEqual([false, false, true])
-  const position = new ClusterSinkPosition(rows, await claims(90))
-  await position.set({ inFlightSeq: 1 })
-  expect(position.isStale).toBe(false)
+  const isBetween = (position: ClusterSinkPosition, fromMs: number) => {
+    const ageMs = position.announcedAgeMs()
+    return ageMs >= fromMs && ageMs < fromMs + 30_000
+  }
+  expect((await claim()).announcedAgeMs()).toBe(Number.POSITIVE_INFINITY)
+  const first = await claim()
+  await first.set({ inFlightSeq: 5 })
+  expect(isBetween(await claim(), 0)).toBe(true)
+  const second = await claim(90)
+  expect(isBetween(second, 90_000)).toBe(true)
+  // It repeats the batch, and asks whether it is still the owner.
+  await second.set({ inFlightSeq: 5 })
+  await second.set({})
+  const third = await claim()
+  expect(isBetween(third, 90_000)).toBe(true)
+  await third.set({ loadedSeq: 0, inFlightSeq: 0, reloads: 1, clearThroughSeq: 5 })
+  await third.set({ clearThroughSeq: 0 })
+  await third.set({ inFlightSeq: 5 })
+  expect(isBetween(await claim(), 0)).toBe(true)
+  // The clock was set back.
+  expect((await claim(-90)).announcedAgeMs()).toBe(Number.POSITIVE_INFINITY)
+})
+
+test('the age of a batch in a file is that of its first announcement, unless the machine was started again', async () => {
+  const dir = await temporaryDirectory()
+  let bootMs = 1_000_000
+  const open = () => SinkPositionFile.open(dir, undefined, () => bootMs)
+  const first = await open()
+  await first.set({ inFlightSeq: 5 })
+  await first.close()
+  bootMs += 90_000
+  const second = await open()
+  expect(second.announcedAgeMs()).toBeGreaterThanOrEqual(90_000)
+  expect(second.announcedAgeMs()).toBeLessThan(120_000)
+  await second.set({ inFlightSeq: 5 })
+  await second.close()
+  const third = await open()
+  expect(third.announcedAgeMs()).toBeGreaterThanOrEqual(90_000)
+  await third.set({ inFlightSeq: 6 })
+  await third.close()
+  const fourth = await open()
+  expect(fourth.announcedAgeMs()).toBeLessThan(30_000)
+  await fourth.close()
+  bootMs = 5_000
+  const restarted = await open()
+  expect(restarted.announcedAgeMs()).toBe(Number.POSITIVE_INFINITY)
+  await restarted.close()
+})
+
+test('a token is trusted for a minute at most, and for as long as the loads of all partitions leave it among 10,000', () => {
+  expect([1, 12, 24, 120, 1_024].map((partitions) => Math.floor(tokenMs(partitions) / 1000))).toEqual([
+    60, 58, 58, 58, 6,
+  ])
 })
 
 test('an owner that wakes before it deletes rows to load them again leaves alone what another one has loaded', async () => {
@@ -113,8 +235,6 @@ test('an owner that wakes before it deletes rows to load them again leaves alone
   const paused = Promise.withResolvers<void>()
   const resumed = Promise.withResolvers<void>()
   const ended = Promise.withResolvers<unknown>()
-  const clear: SinkOptions['clear'] = async (afterSeq, throughSeq, ...rest) =>
-    clearRows(client, journal, { afterSeq, throughSeq }, ...rest)
   const old = owner({
     async clear(afterSeq, throughSeq, _signal, confirm) {
       paused.resolve()
@@ -129,7 +249,7 @@ test('an owner that wakes before it deletes rows to load them again leaves alone
   expect(await old.waitForAll(60_000)).toBe(true)
   await old.reload(0)
   await paused.promise
-  const next = owner({ clear })
+  const next = owner()
   expect(await next.waitForAll(60_000)).toBe(true)
   resumed.resolve()
   const outcome = await ended.promise

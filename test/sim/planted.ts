@@ -35,14 +35,12 @@ export const PLANTED: Readonly<Record<string, readonly Edit[]>> = {
       becomes: '    at = Math.min(at, head.groupSeq) - 1\n  }',
     },
   ],
-  'announced-after-sent': [
-    { path: SINK, text: 'await this.position.set({ inFlightSeq })\n    this.confirmedMs', becomes: 'this.confirmedMs' },
-  ],
+  'announced-after-sent': [{ path: SINK, text: 'await this.position.set({ inFlightSeq })\n', becomes: '\n' }],
   'loaded-before-sent': [
     {
       path: SINK,
-      text: 'const stored = new Set<string>()\n',
-      becomes: 'const stored = new Set<string>()\n    await this.position.set({ loadedSeq: inFlightSeq })\n',
+      text: 'stored: new Set() }\n',
+      becomes: 'stored: new Set() }\n    await this.position.set({ loadedSeq: inFlightSeq })\n',
     },
   ],
   'unfinished-batch-forgotten': [{ path: SINK, text: 'if (isUnfinished) await', becomes: 'if (false) await' }],

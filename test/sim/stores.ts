@@ -24,8 +24,9 @@ export class MemoryTable {
   /** The table as a process sees it. @param isDead whether that process has died */
   clientOf(isDead: () => boolean): SinkOptions['client'] {
     return {
-      insertNative: async (_table, blocks, token) => {
+      insertNative: async (_table, blocks, token, _signal, beforeEnd) => {
         await this.faults.delay()
+        await beforeEnd?.()
         if (isDead()) return never()
         if (this.faults.failsBefore()) throw new Error('refused')
         if (!this.tokens.has(token)) {
@@ -69,6 +70,7 @@ export class MemoryPosition {
         last = changed
       },
       close: async () => {},
+      announcedAgeMs: () => 0,
     }
   }
 }

@@ -50,7 +50,7 @@ test('the sink loads nothing of a journal that returns rows again, and its loop 
       read: async () => [frame],
     } as never,
     client: { insertNative: async (_table, _blocks, token) => void inserted.push(token) },
-    position: { get: () => position, set: async () => {}, close: async () => {} },
+    position: { get: () => position, set: async () => {}, close: async () => {}, announcedAgeMs: () => 0 },
     log,
     loops,
   })

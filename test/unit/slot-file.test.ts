@@ -75,7 +75,7 @@ const KINDS: Kind[] = [
   {
     name: 'sink.position',
     slotBytes: 64,
-    contentBytes: 44,
+    contentBytes: 52,
     open: async (dir, write) => {
       const file = await SinkPositionFile.open(dir, async (slot, at) => write(slot, at))
       return {

@@ -10,7 +10,7 @@ import { createHistory, withGaps } from '../../feeds/live/history.ts'
 import { Hub } from '../../feeds/live/hub.ts'
 import type { JournalReader } from '../../stores/journal/journal.ts'
 import { startOutboxRelay } from '../../stores/journal/outbox-relay.ts'
-import { loadIntervalMs, Sink } from '../../stores/sink/sink.ts'
+import { loadIntervalMs, Sink, tokenMs } from '../../stores/sink/sink.ts'
 import type { SourceLifetime } from '../../tenants/partitions/partition.ts'
 import { refuseErased } from '../retention/erase-activity.ts'
 import { type RetentionFloors, withinRetention } from '../retention/retention-floors.ts'
@@ -57,6 +57,7 @@ export async function openPartition<Log extends PartitionLog, Claimed extends An
     loops,
     onLoaded: metrics.sinkLoaded,
     intervalMs: loadIntervalMs(count),
+    tokenMs: isShared ? tokenMs(count) : undefined,
   })
   let lastLoadMs = 0
   opened.defer(() => sink.stop(lastLoadMs))

@@ -51,7 +51,7 @@ export async function startWorkerPipeline(
     const mirror = (at: SinkPosition) => tables.partitions.setPosition(claimed, at)
     watched.add(storeMarks)
     opened.defer(() => void watched.delete(storeMarks))
-    return { ...files, position: new MirroredPosition(files.position, claimed, mirror, log) }
+    return { ...files, position: new MirroredPosition(files.position, mirror, log) }
   }
   const others = () => urlsOfOthers(tables.nodes, instanceId)
   const metrics = new WorkerMetrics({ index, own: context.metrics.registry, others })

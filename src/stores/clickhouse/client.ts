@@ -86,8 +86,16 @@ export interface ColumnarClient {
    * @param blocks pieces of one or more `Native` blocks, in order; a few tens of MB at most. Columns missing in a block get
    *   their defaults; columns missing in the table are ignored
    * @param token identifies this load: repeating it with the same blocks changes nothing
+   * @param beforeEnd called when all blocks were sent. The load counts only once its end is sent, too; if this throws, nothing
+   *   is stored
    */
-  insertNative(table: string, blocks: readonly Uint8Array[], token: string, signal?: AbortSignal): Promise<void>
+  insertNative(
+    table: string,
+    blocks: readonly Uint8Array[],
+    token: string,
+    signal?: AbortSignal,
+    beforeEnd?: () => Promise<void>,
+  ): Promise<void>
   /** Rows of a SELECT (without FORMAT), 64-bit integers as numbers. */
   query<Row>(sql: string, options?: QueryOptions): Promise<Row[]>
   /** The result of a SELECT (without FORMAT) as text. */
@@ -179,7 +187,14 @@ export function createColumnarClient(backend: ColumnarBackend, database = backen
       return official.text(sql, { ...options.params }, settings, signal)
     })
 
-  const load = (table: string, blocks: readonly Uint8Array[], own: object, timeoutMs: number, signal?: AbortSignal) =>
+  const load = (
+    table: string,
+    blocks: readonly Uint8Array[],
+    own: object,
+    timeoutMs: number,
+    signal?: AbortSignal,
+    beforeEnd?: () => Promise<void>,
+  ) =>
     within(timeoutMs, signal, async (abort) => {
       const search = {
         query: `INSERT INTO ${table} FORMAT Native`,
@@ -188,14 +203,14 @@ export function createColumnarClient(backend: ColumnarBackend, database = backen
         ...clusterSettings,
         ...own,
       }
-      await (await post(backend, search, streamOf(blocks), abort)).text()
+      await (await post(backend, search, streamOf(blocks, beforeEnd), abort)).text()
     })
 
   return {
     database,
     cluster,
-    insertNative: (table, blocks, token, signal) =>
-      load(table, blocks, { insert_deduplication_token: token }, INSERT_TIMEOUT_MS, signal),
+    insertNative: (table, blocks, token, ...rest) =>
+      load(table, blocks, { insert_deduplication_token: token }, INSERT_TIMEOUT_MS, ...rest),
     probeLoading: () =>
       load('events', [], {}, PROBE_TIMEOUT_MS).catch((error) => {
         if (!(error instanceof ColumnarError && error.code === NO_DATA_TO_INSERT)) throw error
@@ -365,15 +380,20 @@ function bodyOf(sql: string, { params = {}, parameters = {} }: QueryOptions & Pa
   return body
 }
 
-/** Joins small blocks, because sending a piece takes far longer than copying it, and many commits have one event. */
-function streamOf(blocks: readonly Uint8Array[]): ReadableStream<Uint8Array> {
+/**
+ * Joins small blocks, because sending a piece takes far longer than copying it, and many commits have one event.
+ * @param beforeEnd if it throws, the request is broken off without the chunk that ends it, so the server discards it
+ */
+function streamOf(blocks: readonly Uint8Array[], beforeEnd?: () => Promise<void>): ReadableStream<Uint8Array> {
   let next = 0
   return new ReadableStream({
-    pull(controller) {
+    async pull(controller) {
       const first = next
       for (let bytes = 0; next < blocks.length && bytes < PIECE_BYTES_MIN; next++) bytes += blocks[next].length
-      if (first === next) controller.close()
-      else controller.enqueue(next - first === 1 ? blocks[first] : Buffer.concat(blocks.slice(first, next)))
+      if (first === next) {
+        await beforeEnd?.()
+        controller.close()
+      } else controller.enqueue(next - first === 1 ? blocks[first] : Buffer.concat(blocks.slice(first, next)))
     },
   })
 }

@@ -1,4 +1,6 @@
+import { sleep } from '../../base/abort.ts'
 import { assert } from '../../base/assert.ts'
+import { stopwatch } from '../../base/clock.ts'
 import { Holds } from '../../base/holds.ts'
 import type { Log } from '../../base/log.ts'
 import { type Loop, Loops } from '../../base/loops.ts'
@@ -22,6 +24,14 @@ const TABLES: readonly (readonly [RowKind, readonly string[]])[] = [
 const INTERVAL_MS = 200
 /** Loads of all partitions into each table. Every load makes a part, which ClickHouse has to merge. */
 const LOADS_PER_SECOND_MAX = 60
+/**
+ * Of the 10,000 tokens that a table remembers. The others are room for loads with rows that were received on several days,
+ * which take a token for each.
+ */
+const TOKENS_SURE = 7_000
+const TOKEN_MS_MAX = 60_000
+/** Callers that wait for rows make loads more frequent, up to this. */
+const WOKEN_FACTOR = 2
 /** Rows are in SQL after some seconds at most, however many partitions there are. */
 const INTERVAL_MS_MAX = 2_000
 const BATCH_BYTES_MAX = 48 * 1024 * 1024
@@ -32,13 +42,24 @@ const RETRY_MS_MIN = 50
 const CONFIRM_MS = 500
 /** After this long it does so before it begins another one. */
 const CONFIRM_MAX_MS = 5_000
-/** Before it deletes rows it always does so, and again after an answer that took longer: another process may have loaded them. */
-const CONFIRM_DELETION_MAX_MS = 1_000
+/**
+ * After this long it does so before it sends the end of a load, without which nothing is stored. Before it deletes rows it
+ * always does so, and again after an answer that took longer: another process may have loaded them.
+ */
+const CONFIRM_END_MAX_MS = 1_000
 const RETRY_MS_MAX = 5_000
 
 /** The minimum time between two loads of a partition, one of `partitions`. */
 export function loadIntervalMs(partitions: number): number {
   return Math.min(INTERVAL_MS_MAX, Math.max(INTERVAL_MS, Math.ceil((partitions * 1000) / LOADS_PER_SECOND_MAX)))
+}
+
+/**
+ * How long ClickHouse surely remembers the token of a load, one of `partitions`, in milliseconds: until the loads of all of
+ * them have pushed it out.
+ */
+export function tokenMs(partitions: number): number {
+  return Math.min(TOKEN_MS_MAX, ((TOKENS_SURE / partitions) * loadIntervalMs(partitions)) / WOKEN_FACTOR)
 }
 
 export interface SinkOptions {
@@ -62,6 +83,21 @@ export interface SinkOptions {
   readonly onLoaded?: (rows: number, milliseconds: number) => void
   /** Minimum time between two loads, so that a slow stream does not create a part per row. */
   readonly intervalMs?: number
+  /** See {@link tokenMs}. Undefined when no other process loads: then ClickHouse forgets no token of an unfinished batch. */
+  readonly tokenMs?: number | undefined
+}
+
+/** A batch on its way into ClickHouse. */
+interface Load {
+  readonly batch: readonly Frame[]
+  readonly token: string
+  /** The tables that it was sent to. */
+  readonly sent: Set<string>
+  /**
+   * The tables that have it. They are skipped: while one table refuses its rows, the sinks of other partitions go on, and
+   * the tokens of a table are remembered for a limited number of loads.
+   */
+  readonly stored: Set<string>
 }
 
 /** How far ClickHouse has been loaded, for its readers. */
@@ -79,7 +115,13 @@ export interface LoadProgress {
  * Loads the journal into ClickHouse, exactly once, beginning with the batch that a previous process left unfinished.
  * Before a batch is sent, its bounds are written to stable storage. After a crash the same batch is sent again with the
  * same deduplication token, so it is stored once in any case. While ClickHouse is unavailable the sink retries, and the
- * journal keeps the rows.
+ * journal keeps the rows. When the loads of other processes may have pushed the token out of ClickHouse's memory, the batch
+ * is loaded under another one, after deleting what exists of it.
+ *
+ * Nothing in ClickHouse refuses a load of an earlier owner. It does no harm while the token is remembered, since it is of a
+ * batch that the next owner loads under the same one. So an owner asks whether it still is one while a load lasts, and right
+ * before it sends the load's end. What remains: a process that stops in the microseconds after it has handed over the end,
+ * and goes on when the token is forgotten, stores its batch a second time.
  *
  * When ClickHouse has gone back to an earlier state, rows are loaded again, after deleting those that still exist.
  */
@@ -94,12 +136,15 @@ export class Sink implements LoadProgress {
   private readonly stopped = Promise.withResolvers<void>()
   /** Aborted when the sink must stop waiting for rows. */
   private waiting = new AbortController()
-  /** Until then no other process had taken over the position, on the monotonic clock. */
-  private confirmedMs = Number.NEGATIVE_INFINITY
+  /** How long ago the last batch was announced, by whoever announced it first. No table has its token for longer. */
+  private announcedAgeMs: () => number
+  /** How long ago no other process had taken over the position. */
+  private confirmedAgeMs: () => number = never
   private confirming: Promise<void> | undefined
 
   constructor(private readonly options: SinkOptions) {
     this.position = options.position
+    this.announcedAgeMs = () => options.position.announcedAgeMs()
     options.journal.release('sink', this.position.get().loadedSeq)
     const loops = options.loops ?? new Loops(options.log)
     this.finished = loops.run('sink', this.stopping.signal, (loop) => this.run(loop))
@@ -173,9 +218,7 @@ export class Sink implements LoadProgress {
     const { signal } = this.stopping
     const { loadedSeq, inFlightSeq, clearThroughSeq } = this.position.get()
     const isUnfinished = inFlightSeq > loadedSeq && clearThroughSeq === 0
-    if (isUnfinished && this.position.isStale === true)
-      await this.rewind({ afterSeq: loadedSeq, throughSeq: inFlightSeq })
-    else if (isUnfinished) await this.load(await this.framesUpTo(loadedSeq, inFlightSeq), inFlightSeq, loop)
+    if (isUnfinished) await this.load(await this.framesUpTo(loadedSeq, inFlightSeq), inFlightSeq, loop, true)
     while (!signal.aborted) {
       this.waiting = new AbortController()
       await this.holds.grant(this.stopped.promise)
@@ -191,10 +234,19 @@ export class Sink implements LoadProgress {
       const batch = await this.readBatch(loaded)
       if (batch.length === 0) await this.skipTo(endOfGap(this.options.journal, loaded, endSeq))
       else await this.load(batch, lastSeqOf(batch[batch.length - 1]), loop)
-      loop.succeeded()
-      const pauseMs = (this.options.intervalMs ?? INTERVAL_MS) - (performance.now() - started)
-      if (pauseMs > 0) await this.wakeup.next(pauseMs, signal)
+      if (this.pendingReload === undefined) loop.succeeded()
+      await this.pause(performance.now() - started)
     }
+  }
+
+  /** Waits until the next load may begin: soon, if callers wait for it. @param passedMs since the last one began */
+  private async pause(passedMs: number): Promise<void> {
+    const { intervalMs = INTERVAL_MS, tokenMs } = this.options
+    const { signal } = this.stopping
+    const leastMs = tokenMs === undefined ? 0 : intervalMs / WOKEN_FACTOR
+    if (passedMs < leastMs) await sleep(leastMs - passedMs, signal)
+    const leftMs = intervalMs - Math.max(passedMs, leastMs)
+    if (leftMs > 0) await this.wakeup.next(leftMs, signal)
   }
 
   /** What follows `afterSeq` is deleted, as far as it exists, and loaded again under another token. */
@@ -269,25 +321,28 @@ export class Sink implements LoadProgress {
   /**
    * Retries until the batch is in ClickHouse or the sink is stopped.
    * @param inFlightSeq the end of the batch: its last row, unless that was damaged after it was first sent
+   * @param isUnfinished whether it was announced before, and may have been sent
    */
-  private async load(batch: readonly Frame[], inFlightSeq: number, loop: Loop): Promise<void> {
+  private async load(batch: readonly Frame[], inFlightSeq: number, loop: Loop, isUnfinished = false): Promise<void> {
     if (batch.length === 0) return
     const { loadedSeq, reloads } = this.position.get()
     // The token of an insert is made of these: with wrong ones rows would be missing, or stored twice.
     assert(loadedSeq < inFlightSeq, 'a batch comes after what has been loaded')
     assert(inFlightSeq <= this.options.journal.endSeq, 'a batch ends before the journal does')
-    const started = performance.now()
+    const ageMs = stopwatch()
     await this.position.set({ inFlightSeq })
-    this.confirmedMs = started
+    this.confirmedAgeMs = ageMs
+    if (!isUnfinished) this.announcedAgeMs = ageMs
     const epoch = this.options.journal.epochAt(batch[0].firstSeq)
     const token = `${epoch}-${loadedSeq}-${inFlightSeq}${reloads > 0 ? `-r${reloads}` : ''}`
-    const stored = new Set<string>()
-    if (!(await this.persist(loop, () => this.insert(batch, token, stored)))) return
+    const sent = new Set(isUnfinished ? TABLES.flatMap(([, tables]) => tables) : [])
+    const load: Load = { batch, token, sent, stored: new Set() }
+    if (!(await this.persist(loop, () => this.insert(load)))) return
     await this.position.set({ loadedSeq: inFlightSeq })
     this.options.journal.release('sink', inFlightSeq)
     this.options.onLoaded?.(
       batch.reduce((sum, frame) => sum + frame.rows, 0),
-      performance.now() - started,
+      ageMs(),
     )
     this.resolveWaiters(inFlightSeq)
   }
@@ -300,7 +355,7 @@ export class Sink implements LoadProgress {
         await work()
         return !signal.aborted
       } catch (error) {
-        if (signal.aborted) return false
+        if (signal.aborted || this.pendingReload !== undefined) return false
         loop.failed(error)
         await this.wakeup.next(Math.min(RETRY_MS_MAX, RETRY_MS_MIN * 2 ** attempt), signal)
       }
@@ -308,32 +363,52 @@ export class Sink implements LoadProgress {
     return false
   }
 
-  /**
-   * @param stored the tables that already have the batch. They are skipped: while one table refuses its rows, the sinks of
-   *   other partitions go on, and the tokens of a table are remembered for a limited number of loads
-   */
-  private async insert(batch: readonly Frame[], token: string, stored: Set<string>): Promise<void> {
+  /** Sends a batch to the tables that do not have it. */
+  private async insert({ batch, token, sent, stored }: Load): Promise<void> {
     for (const [kind, tables] of TABLES) {
       const blocks = batch.filter((frame) => frame.kind === kind).map((frame) => frame.block)
       if (blocks.length === 0) continue
       for (const table of tables.filter((each) => !stored.has(each))) {
-        await this.whileOwner((signal) => this.options.client.insertNative(table, blocks, token, signal))
+        // Before it is sent for the first time, there is nothing that could be stored twice.
+        const checkToken = sent.has(table) ? () => this.checkToken() : () => {}
+        checkToken()
+        await this.whileOwner((signal, confirm) => {
+          sent.add(table)
+          const beforeEnd = () => confirm().then(checkToken)
+          return this.options.client.insertNative(table, blocks, token, signal, beforeEnd)
+        })
         stored.add(table)
       }
     }
+  }
+
+  /** Makes the sink rewind when ClickHouse may have forgotten the token of a batch. @throws Error then */
+  private checkToken(): void {
+    const { tokenMs, log } = this.options
+    if (tokenMs === undefined || this.announcedAgeMs() <= tokenMs) return
+    const { loadedSeq: afterSeq, inFlightSeq: throughSeq } = this.position.get()
+    this.pendingReload ??= { afterSeq, throughSeq }
+    const message =
+      'sink: ClickHouse may have forgotten the token of a batch; it is deleted, as far as it exists, and loaded again'
+    log.warn(message, { after_seq: afterSeq, through_seq: throughSeq })
+    throw new Error(message)
   }
 
   /**
    * A process that was paused may wake when another one has loaded its batch long ago, and ClickHouse has forgotten the token:
    * it must not go on with its load. Nor may it delete what another one has loaded.
    */
-  private async whileOwner(work: (signal: AbortSignal) => Promise<void>): Promise<void> {
+  private async whileOwner(work: (signal: AbortSignal, confirm: () => Promise<void>) => Promise<void>): Promise<void> {
     const lost = new AbortController()
-    // Also after a pause between the question and its answer.
-    while (performance.now() - this.confirmedMs > CONFIRM_MAX_MS) await this.confirm()
-    const timer = setInterval(() => this.confirm().catch((error) => lost.abort(error)), CONFIRM_MS)
+    const giveUp = (error: unknown) => lost.abort(error)
+    await this.confirmWithin(CONFIRM_MAX_MS)
+    const timer = setInterval(() => this.confirm().catch(giveUp), CONFIRM_MS)
+    const confirm = async () => {
+      await this.confirmWithin(CONFIRM_END_MAX_MS).catch(giveUp)
+      lost.signal.throwIfAborted()
+    }
     try {
-      await work(AbortSignal.any([this.stopping.signal, lost.signal]))
+      await work(AbortSignal.any([this.stopping.signal, lost.signal]), confirm)
     } finally {
       clearInterval(timer)
       await this.confirming?.catch(() => {})
@@ -341,8 +416,13 @@ export class Sink implements LoadProgress {
   }
 
   private async confirmNow(): Promise<void> {
-    do await this.confirm()
-    while (performance.now() - this.confirmedMs > CONFIRM_DELETION_MAX_MS)
+    await this.confirm()
+    await this.confirmWithin(CONFIRM_END_MAX_MS)
+  }
+
+  /** Asks unless the last answer is as recent; also again after a pause between a question and its answer. */
+  private async confirmWithin(ms: number): Promise<void> {
+    while (this.confirmedAgeMs() > ms) await this.confirm()
   }
 
   /** One question at a time. @throws Error when another process has taken over */
@@ -354,11 +434,11 @@ export class Sink implements LoadProgress {
   }
 
   private async ask(): Promise<void> {
-    const askedMs = performance.now()
+    const askedAgeMs = stopwatch()
     // Unless this succeeds, no load begins before the next answer.
-    this.confirmedMs = Number.NEGATIVE_INFINITY
+    this.confirmedAgeMs = never
     await this.position.set({})
-    this.confirmedMs = askedMs
+    this.confirmedAgeMs = askedAgeMs
   }
 
   private resolveWaiters(loadedSeq: number): void {
@@ -369,6 +449,8 @@ export class Sink implements LoadProgress {
     if (this.waiters.length > 0) this.wakeup.wake()
   }
 }
+
+const never = () => Number.POSITIVE_INFINITY
 
 interface Reload {
   readonly afterSeq: number

@@ -6,11 +6,10 @@ import type { ClaimedRow, PartitionStore } from './tables.ts'
 /**
  * The sink's position in Postgres, for the node that holds the claim. Once another node has taken over the partition,
  * nothing is stored any more. So an earlier owner can only repeat the batch that it had announced, with the same
- * deduplication token, which changes nothing; and it asks here before it does so after a while, when ClickHouse may have
- * forgotten the token.
+ * deduplication token, which changes nothing; and it asks here before it completes a load, see `Sink`.
  */
 export class ClusterSinkPosition implements SinkPositionStore {
-  isStale: boolean
+  readonly announcedAgeMs: () => number
   private last: SinkPosition
   private isLost = false
 
@@ -19,7 +18,7 @@ export class ClusterSinkPosition implements SinkPositionStore {
     private readonly claim: ClaimedRow,
   ) {
     this.last = claim.position
-    this.isStale = isStale(claim)
+    this.announcedAgeMs = claim.announcedAgeMs
   }
 
   get(): SinkPosition {
@@ -33,25 +32,15 @@ export class ClusterSinkPosition implements SinkPositionStore {
     this.isLost = !isStored
     if (this.isLost) throw new Error(`another node has taken over partition ${this.claim.partition}`)
     this.last = position
-    // What is unfinished from now on is this owner's.
-    this.isStale = false
   }
 
   async close(): Promise<void> {}
 }
 
-/** Whether a partition had no owner for so long that the tokens of its last loads may be forgotten. */
-function isStale({ reportAgeMs }: Pick<ClaimedRow, 'reportAgeMs'>): boolean {
-  return reportAgeMs !== null && reportAgeMs > STALE_AFTER_MS
-}
-
 const RETRY_MS = 250
-/** Less than in which the loads of all partitions push a token out of ClickHouse's memory of 10,000. */
-const STALE_AFTER_MS = 60_000
 
 /** The sink's position in a file, which Postgres follows a moment later, for processes that wait for rows in SQL. */
 export class MirroredPosition implements SinkPositionStore {
-  isStale: boolean
   private mirroredSeq = -1
   private isMirroring = false
   private isClosed = false
@@ -59,12 +48,14 @@ export class MirroredPosition implements SinkPositionStore {
   /** @param mirror stores a position in Postgres; returns false once no process needs it any more */
   constructor(
     private readonly file: SinkPositionStore,
-    claim: Pick<ClaimedRow, 'reportAgeMs'>,
     private readonly mirror: (position: SinkPosition) => Promise<boolean>,
     private readonly log: Log,
   ) {
-    this.isStale = isStale(claim)
     void this.mirrorAll()
+  }
+
+  announcedAgeMs(): number {
+    return this.file.announcedAgeMs()
   }
 
   get(): SinkPosition {
@@ -73,7 +64,6 @@ export class MirroredPosition implements SinkPositionStore {
 
   async set(changes: Partial<SinkPosition>): Promise<void> {
     await this.file.set(changes)
-    this.isStale = false
     void this.mirrorAll()
   }
 

@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto'
+import { stopwatch } from '../../../base/clock.ts'
 import { StartError } from '../../../base/start-error.ts'
 import type { Epoch, Gap } from '../../../stores/journal/journal.ts'
 import { inTransaction, type Sql, type TransactionSql } from '../../../stores/postgres/connect.ts'
@@ -39,6 +40,8 @@ export interface PartitionRow {
 /** A partition that has just been claimed. Every claim has a higher generation than the one before. */
 export interface ClaimedRow extends PartitionRow {
   readonly owner: string
+  /** How long ago the sink's last batch was announced, at least, in milliseconds. */
+  readonly announcedAgeMs: () => number
 }
 
 /** The right to write a partition's log, until a later generation exists. */
@@ -53,6 +56,11 @@ interface Report extends Omit<Claim, 'owner'> {
 interface StoredRow extends Omit<PartitionRow, 'epochs' | 'gaps' | 'position'>, SinkPosition {
   readonly epochs: string
   readonly gaps: string
+}
+
+interface StoredClaim extends StoredRow {
+  /** By Postgres' clock at the claim; null when no batch was ever announced. */
+  readonly announcedMs: number | null
 }
 
 const SEAL_KEY_BYTES = 32
@@ -110,7 +118,8 @@ export class PartitionStore {
    * @returns those claimed
    */
   async claim(owner: string, count: number, gone: readonly Sign[], held: readonly number[]): Promise<ClaimedRow[]> {
-    const rows = await this.sql<StoredRow[]>`
+    const askedFor = stopwatch()
+    const rows = await this.sql<StoredClaim[]>`
       with free as (
         select p.partition from journal_partitions p
         where not p.partition = any(${held as number[]}::int[]) and (p.owner = ${owner} or not exists (
@@ -119,8 +128,14 @@ export class PartitionStore {
       )
       update journal_partitions p set owner = ${owner}, generation = generation + 1
       from free where p.partition = free.partition
-      returning ${this.columns('p')}`
-    return rows.map((row) => ({ ...toRow(row), owner })).sort((a, b) => a.partition - b.partition)
+      returning ${this.columns('p')},
+        extract(epoch from clock_timestamp() - announced_at)::float8 * 1000 as "announcedMs"`
+    const claimed = rows.map(({ announcedMs, ...row }) => {
+      // In the future: the clock was set back, so nobody knows.
+      const ageMs = announcedMs === null || announcedMs < 0 ? Number.POSITIVE_INFINITY : announcedMs
+      return { ...toRow(row), owner, announcedAgeMs: () => ageMs + askedFor() }
+    })
+    return claimed.sort((a, b) => a.partition - b.partition)
   }
 
   /** Gives up a claim, unless it was already taken over. */
@@ -144,12 +159,17 @@ export class PartitionStore {
       where p.partition = i.partition and p.generation = i.generation`
   }
 
-  /** Stores the sink's position. @returns false when the claim was taken over */
+  /**
+   * Stores the sink's position, and for a new batch that it is announced now, before it is sent.
+   * @returns false when the claim was taken over
+   */
   async setPosition({ partition, generation }: Claim, position: SinkPosition): Promise<boolean> {
     const { loadedSeq, inFlightSeq, reloads, clearThroughSeq } = position
     const updated = await this.sql`
       update journal_partitions set loaded_seq = ${loadedSeq}, in_flight_seq = ${inFlightSeq}, reloads = ${reloads},
-        clear_through_seq = ${clearThroughSeq}
+        clear_through_seq = ${clearThroughSeq},
+        announced_at = case when (loaded_seq, in_flight_seq, reloads) = (${loadedSeq}, ${inFlightSeq}, ${reloads})
+          then announced_at else clock_timestamp() end
       where partition = ${partition} and generation = ${generation}`
     return updated.count > 0
   }
