@@ -247,7 +247,6 @@ function otlpDeps(components: Components, { agents, tasks, takeBudget, reader, s
   const traces = new TraceStore(deps)
   return {
     reader: reader.withLimit(limits.otlp_bytes),
-    unavailableOf,
     runs,
     withRunLock,
     spans: new SpanIngest({ traces, takeBudget }),
@@ -275,7 +274,7 @@ function langfuseDeps(components: Components, { otlp, workspaces, ...shared }: S
     ...{ limits: config.limits, onAccepted: metrics.eventsTaken, runs: otlp.runs, withRunLock: otlp.withRunLock },
   })
   const workspaceName = async (caller: Caller) => (await workspaces.own(caller, undefined)).name
-  return { ...langfuse, slice: otlp.slice, workspaceName, unavailableOf }
+  return { ...langfuse, slice: otlp.slice, workspaceName }
 }
 
 /** What the routes of webhooks share. */

@@ -51,6 +51,5 @@ export function mcpDeps({
     takeBudget: (caller: Caller, budget: Budget) => limiter.take(caller.keyId, budget, 1),
     publicUrl,
     slice,
-    unavailableOf,
   }
 }

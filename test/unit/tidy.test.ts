@@ -95,7 +95,7 @@ const FOLDERS = new Map([
   ['src/activity', ['agents', 'runs', 'events', 'tasks', 'scores', 'sessions']],
   ['src/sql', ['analytics', 'alerts']],
   ['src/feeds', ['live', 'webhooks']],
-  ['src/doors', ['traces', 'otlp', 'openai-traces', 'langfuse', 'mcp']],
+  ['src/doors', [OWN_FILES, 'traces', 'otlp', 'openai-traces', 'langfuse', 'mcp']],
   ['src/service', ['config', 'retention', 'store-marks', 'ops', 'backup', 'pipeline', OWN_FILES, 'workers']],
   ['src/cli', ['shared', 'setup', 'keys', 'tail', 'sql', 'demo', 'backup']],
   ['src/hosted', ['run', 'store', 'tools', 'output', 'executor', 'scheduler', 'invoke', 'pauses', 'sessions']],

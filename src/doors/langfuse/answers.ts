@@ -22,11 +22,8 @@ export function answer(status: number, body: unknown): Response {
   return respond(status, encodeJson(body))
 }
 
-export function errorAnswer({ code, message, retryAfterSeconds }: ApiError): Response {
+export function errorAnswer({ code, message }: ApiError): Response {
   const response = answer(STATUS_OF[code], { message, error: ERROR_NAMES[code] })
-  if (retryAfterSeconds !== undefined) {
-    response.headers.set('retry-after', `${Math.max(1, Math.ceil(retryAfterSeconds))}`)
-  }
   if (code === 'UNAUTHENTICATED') response.headers.set('www-authenticate', 'Basic')
   return response
 }

@@ -2,8 +2,8 @@ import type { Clock } from '../../base/clock.ts'
 import { ApiError } from '../../base/errors.ts'
 import { inSlices, type Slice } from '../../base/http/shared-slice.ts'
 import type { Limits } from '../../base/limits.ts'
-import { isBadData } from '../../stores/postgres/connect.ts'
 import type { Caller } from '../../tenants/keys/schema.ts'
+import { costOf, refusalOf } from '../kit.ts'
 import { addTo, inBatches, inParallel } from '../traces/groups.ts'
 import { BatchScan } from './batch-scan.ts'
 import type { ScoreWriter } from './scores.ts'
@@ -30,8 +30,6 @@ export interface EventResult {
 const TRACES_AT_ONCE_MAX = 1_000
 /** How long a batch waits for the beginnings of its traces, which may be in a batch that it has overtaken. */
 const HEAD_WAIT_MS = 1_000
-/** Bytes that cost as much as an event. */
-const BYTES_PER_EVENT = 16 * 1024
 
 /** Stores batches of the Langfuse SDKs (docs/langfuse.md): traces as runs, observations as tasks and events. */
 export class LangfuseIngest {
@@ -46,7 +44,7 @@ export class LangfuseIngest {
     const { limits, clock, takeBudget } = this.deps
     const scan = new BatchScan(body)
     await inSlices(slice, scan.read(limits.json_depth))
-    takeBudget(caller, Math.max(scan.count, Math.ceil(body.length / BYTES_PER_EVENT)))
+    takeBudget(caller, costOf(scan.count, body.length))
     const errors = new Map<number, ApiError>()
     const byTrace = new Map<string, TraceItem[]>()
     const scores: ScoreEvent[] = []
@@ -76,13 +74,4 @@ export class LangfuseIngest {
       error: errors.get(event) ?? null,
     }))
   }
-}
-
-/** Errors caused by the content of a batch: sending it again would not help. */
-const REFUSALS = new Set(['VALIDATION_ERROR', 'FORBIDDEN', 'NOT_FOUND', 'CONFLICT', 'PAYLOAD_TOO_LARGE'])
-
-/** The error for the events of a trace that could not be stored; null for one that their content did not cause. */
-function refusalOf(error: unknown): ApiError | null {
-  if (error instanceof ApiError) return REFUSALS.has(error.code) ? error : null
-  return isBadData(error) ? new ApiError('VALIDATION_ERROR', 'the database cannot store one of its values') : null
 }

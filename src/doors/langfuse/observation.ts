@@ -4,8 +4,7 @@ import type { Limits } from '../../base/limits.ts'
 import { CANONICAL_BYTES, parseCanonicalBytes, parseTimestamp } from '../../base/timestamp.ts'
 import type { Bytes } from '../../stores/clickhouse/bytes.ts'
 import { EVENT_TYPES } from '../traces/conventions.ts'
-import { cleanText, type MappedEvent, typeOf } from '../traces/mapping.ts'
-import type { Range } from '../traces/telemetry.ts'
+import { cleanText, type MappedEvent, type MappedTask, typeOf } from '../traces/mapping.ts'
 import { writeContent } from './content.ts'
 import { SPAN_KINDS } from './event-types.ts'
 import {
@@ -30,18 +29,7 @@ export const OBSERVATION_UPDATED = 'observation.updated'
 const ERROR_LENGTH_MAX = 10_000
 
 /** What the state of an observation is stored as: a task, and an event. */
-export interface MappedObservation {
-  readonly taskId: string
-  readonly parentTaskId: string | null
-  readonly name: string
-  readonly status: 'running' | 'completed' | 'failed'
-  /** JSON objects in what was written. */
-  readonly input: Range | null
-  readonly output: Range | null
-  readonly errorMessage: string | null
-  /** Unix milliseconds. */
-  readonly startedAt: number | null
-  readonly completedAt: number | null
+export interface MappedObservation extends MappedTask {
   /** An id of '' is for the journal to mint. */
   readonly event: MappedEvent
 }

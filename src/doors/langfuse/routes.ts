@@ -3,98 +3,65 @@ import { Elysia } from 'elysia'
 import packageJson from '../../../package.json' with { type: 'json' }
 import { ApiError, invalid } from '../../base/errors.ts'
 import { bearerToken } from '../../base/http/bearer.ts'
-import { type BodyReader, HangUp, type RawBody } from '../../base/http/body.ts'
-import type { BodyHold } from '../../base/http/body-budget.ts'
-import type { SharedSlice } from '../../base/http/shared-slice.ts'
 import { shown } from '../../base/http/validation-message.ts'
 import { isObject, parsedJson } from '../../base/json-object.ts'
-import type { Forwarder } from '../../tenants/keys/forward.ts'
 import type { Guards } from '../../tenants/keys/guards.ts'
 import type { Caller } from '../../tenants/keys/schema.ts'
 import { SECURITY } from '../../tenants/keys/security.ts'
-import { basicPassword } from '../otlp/routes.ts'
+import {
+  basicPassword,
+  createReceiver,
+  DOOR_STATE,
+  type DoorContext,
+  type DoorDeps,
+  headersOf,
+  refuse,
+} from '../kit.ts'
 import { answer, batchAnswer, errorAnswer } from './answers.ts'
 import type { LangfuseIngest } from './ingest.ts'
 import { SCORE_BYTES_MAX } from './scores.ts'
 
-interface LangfuseRoutesDeps {
-  readonly guards: Guards
-  /** With the limit of batches. */
-  readonly reader: BodyReader
-  readonly forwarder: Forwarder
+interface LangfuseRoutesDeps extends DoorDeps {
+  readonly guards: Pick<Guards, 'receive' | 'admit'>
   readonly ingest: Pick<LangfuseIngest, 'store'>
-  /** Shared by all batches that are being read and stored. */
-  readonly slice: SharedSlice
   /** The name of the caller's workspace. */
   readonly workspaceName: (caller: Caller) => Promise<string>
-  /** The error for the client when a store is unavailable; null for any other error. */
-  readonly unavailableOf: (error: unknown) => ApiError | null
 }
 
 const MEDIA_BYTES_MAX = 16 * 1024
 
-interface Context {
-  readonly request: Request
-  readonly set: { readonly headers: unknown }
-  bodyHold: BodyHold | undefined
-}
-
 /**
- * The routes that the Langfuse SDKs call (docs/langfuse.md). Like those of OpenTelemetry, they have no guard plugin and no
- * envelope: Langfuse defines the answers.
+ * The routes that the Langfuse SDKs call (docs/langfuse.md).
  */
 export function langfuseRoutes(deps: LangfuseRoutesDeps) {
-  const { guards, reader, forwarder, ingest, unavailableOf } = deps
+  const { guards, ingest } = deps
+  const receive = createReceiver(deps, { tokenOf, errorOf: errorAnswer })
 
-  /** Answers errors as Langfuse does. */
-  const inTheirShape = async (request: Request, work: () => Promise<Response>): Promise<Response> => {
+  const admit = async (context: DoorContext, execute: (caller: Caller) => Promise<Response>) => {
+    const { request } = context
     try {
-      return await work()
+      return await execute(await guards.admit(request, headersOf(context), 'any', 'reads', { token: tokenOf(request) }))
     } catch (error) {
-      const refused = error instanceof ApiError ? error : unavailableOf(error)
-      // A defect: the envelope logs it.
-      if (refused === null) throw error
-      const response = errorAnswer(refused)
-      const isUnread = refused.code === 'PAYLOAD_TOO_LARGE' && request.headers.has('content-length')
-      if (refused instanceof HangUp || isUnread) response.headers.set('connection', 'close')
-      return response
+      return refuse(error, request, errorAnswer)
     }
   }
 
-  const receive = (context: Context, execute: (caller: Caller, body: Uint8Array) => Promise<Response>) =>
-    inTheirShape(context.request, async () => {
-      const { request, set } = context
-      const headers = set.headers as Record<string, string | number>
-      const { caller, body } = await guards.receive(request, headers, 'any', 'ingest', {
-        token: tokenOf(request),
-        reader,
-      })
-      context.bodyHold = body.hold
-      return forwarder.carryOut(request, caller, body, async () => execute(caller, await opened(reader, request, body)))
-    })
-
-  const admit = (context: Context, execute: (caller: Caller) => Promise<Response>) =>
-    inTheirShape(context.request, async () => {
-      const headers = context.set.headers as Record<string, string | number>
-      return execute(await guards.admit(context.request, headers, 'any', 'reads', { token: tokenOf(context.request) }))
-    })
-
   return new Elysia({ prefix: '/api/public', detail: { security: SECURITY.otlp } })
-    .decorate({ bodyHold: undefined as BodyHold | undefined })
+    .decorate(DOOR_STATE)
     .post(
       '/ingestion',
       (context) =>
-        receive(context, async (caller, body) => {
-          return batchAnswer(await ingest.store(caller, body, deps.slice.of(caller.workspaceId)))
+        receive(context, async ({ caller, body, slice }) => {
+          checkUtf8(body)
+          return batchAnswer(await ingest.store(caller, body, slice))
         }),
       { parse: 'none', detail: INGESTION },
     )
     .post(
       '/scores',
       (context) =>
-        receive(context, async (caller, body) => {
-          const batch = batchOfScore(body)
-          const [{ id, error }] = await ingest.store(caller, batch, deps.slice.of(caller.workspaceId))
+        receive(context, async ({ caller, body, slice }) => {
+          const [{ id, error }] = await ingest.store(caller, batchOfScore(body), slice)
           if (error !== null) throw error
           return answer(200, { id })
         }),
@@ -102,8 +69,7 @@ export function langfuseRoutes(deps: LangfuseRoutesDeps) {
     )
     .post(
       '/media',
-      (context) =>
-        receive(context, async (_caller, body) => answer(200, { mediaId: mediaIdOf(body), uploadUrl: null })),
+      (context) => receive(context, async ({ body }) => answer(200, { mediaId: mediaIdOf(body), uploadUrl: null })),
       { parse: 'none', detail: { hide: true } },
     )
     .get('/health', () => answer(200, { status: 'OK', version: packageJson.version }), { detail: { hide: true } })
@@ -119,13 +85,6 @@ export function langfuseRoutes(deps: LangfuseRoutesDeps) {
     .all('/*', ({ request }) => errorAnswer(notSupported(request)), { parse: 'none', detail: { hide: true } })
 }
 
-/** The decompressed body. @throws ApiError VALIDATION_ERROR, PAYLOAD_TOO_LARGE */
-async function opened(reader: BodyReader, request: Request, body: RawBody): Promise<Uint8Array> {
-  const text = await reader.inflateAsync(request, body)
-  if (!isUtf8(text)) throw invalid('body', 'not valid UTF-8')
-  return text
-}
-
 /** The secret key of the SDK is the key; its public key may be anything. */
 function tokenOf(request: Request): string | undefined {
   return bearerToken(request) === undefined ? basicPassword(request) : undefined
@@ -136,6 +95,10 @@ function notSupported(request: Request): ApiError {
   return new ApiError('NOT_FOUND', `${request.method} ${shown(pathname)} is not supported here; see docs/langfuse.md`)
 }
 
+function checkUtf8(body: Uint8Array): void {
+  if (!isUtf8(body)) throw invalid('body', 'not valid UTF-8')
+}
+
 /** A body that is built, unlike a batch. */
 function parsedMember(body: Uint8Array, bytesMax: number): unknown {
   if (body.length > bytesMax) throw new ApiError('PAYLOAD_TOO_LARGE', `body: expected at most ${bytesMax} bytes`)
@@ -144,6 +107,7 @@ function parsedMember(body: Uint8Array, bytesMax: number): unknown {
 
 /** A score as a batch of one, so that it goes the same way. */
 function batchOfScore(body: Uint8Array): Uint8Array {
+  checkUtf8(body)
   const score = parsedMember(body, SCORE_BYTES_MAX)
   if (!isObject(score)) throw invalid('body', 'expected a score as a JSON object')
   const id = typeof score.id === 'string' && score.id !== '' ? score.id : Bun.randomUUIDv7()

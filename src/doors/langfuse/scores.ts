@@ -6,6 +6,7 @@ import type { Slice } from '../../base/http/shared-slice.ts'
 import { isObject, parsedJson } from '../../base/json-object.ts'
 import { RawJson } from '../../base/raw-json.ts'
 import type { Caller } from '../../tenants/keys/schema.ts'
+import { refusalOf } from '../kit.ts'
 import { inBatches, inParallel } from '../traces/groups.ts'
 import type { BatchScan } from './batch-scan.ts'
 import { observationTaskIds, traceIdOf } from './ids.ts'
@@ -35,7 +36,6 @@ interface ScoreWriterDeps {
 /** A score is built, unlike other bodies. */
 export const SCORE_BYTES_MAX = 256 * 1024
 const SCORES_AT_ONCE_MAX = 500
-const REFUSALS = new Set(['VALIDATION_ERROR', 'FORBIDDEN', 'NOT_FOUND', 'CONFLICT', 'PAYLOAD_TOO_LARGE'])
 
 /** A score whose run is looked up. */
 interface Read {
@@ -88,8 +88,9 @@ async function attempt(index: number, errors: Errors, work: () => Promise<void>)
   try {
     await work()
   } catch (error) {
-    if (!(error instanceof ApiError) || !REFUSALS.has(error.code)) throw error
-    errors.set(index, error)
+    const refused = refusalOf(error)
+    if (refused === null) throw error
+    errors.set(index, refused)
   }
 }
 

@@ -2,10 +2,11 @@ import type { Clock } from '../../base/clock.ts'
 import type { Slice } from '../../base/http/shared-slice.ts'
 import type { RunRef } from '../../base/ids.ts'
 import type { Limits } from '../../base/limits.ts'
-import type { TaskToAppend } from '../../stores/journal/rows.ts'
 import type { Caller } from '../../tenants/keys/schema.ts'
 import { type Partitions, writerOf } from '../../tenants/partitions/partition.ts'
+import { BYTES_PER_EVENT } from '../kit.ts'
 import { columnsOf } from '../traces/event-columns.ts'
+import { appendReported, taskRow } from '../traces/event-writer.ts'
 import { WriteBatch } from '../traces/groups.ts'
 import type { MappedEvent } from '../traces/mapping.ts'
 import type { BatchScan } from './batch-scan.ts'
@@ -23,8 +24,6 @@ import { TRACE_UPDATED } from './run-details.ts'
 import type { ObservationState, RunState } from './states.ts'
 import type { ObservationEvent } from './validate.ts'
 
-/** Bytes that cost as much as an event. */
-const BYTES_PER_EVENT = 16 * 1024
 const WRITE_BYTES_MIN = 8 * 1024
 
 export interface TraceWriterDeps {
@@ -166,14 +165,10 @@ export class TraceWriter {
     const { items, json } = batch
     const { journal } = writerOf(this.deps.partitions, caller)
     const now = this.deps.clock.now()
-    const tasks = items.flatMap(({ task }) => (task === null ? [] : taskRow(run, task, json.buffer, now)))
+    const tasks = items.flatMap(({ task }) => (task === null ? [] : taskRow(run, task, json, now)))
     const events = items.map(({ event }) => event)
     const ids = events.map(({ id }) => (id === '' ? undefined : id))
-    // Both calls in the same tick, so that they share a commit.
-    await Promise.all([
-      tasks.length === 0 ? null : journal.appendTasks(tasks, []),
-      journal.appendEvents({ run, scan: columnsOf(events, json), rows: undefined, ids }),
-    ])
+    await appendReported(journal, tasks, { run, scan: columnsOf(events, json), rows: undefined, ids })
     this.deps.onAccepted(events.length, 0)
     for (const [taskId, observation] of pending) state.set(taskId, observation)
   }
@@ -183,28 +178,4 @@ export class TraceWriter {
 export function chargeBytes({ takeBudget }: Pick<TraceWriterDeps, 'takeBudget'>, caller: Caller, bytes: number): void {
   const events = Math.floor(bytes / BYTES_PER_EVENT)
   if (events > 0) takeBudget(caller, events)
-}
-
-function taskRow(
-  { workspaceId, agentId, runId }: RunRef,
-  task: MappedObservation,
-  text: Buffer,
-  now: number,
-): TaskToAppend {
-  return {
-    workspace_id: workspaceId,
-    agent_id: agentId,
-    run_id: runId,
-    task_id: task.taskId,
-    parent_task_id: task.parentTaskId,
-    name: task.name,
-    status: task.status,
-    input: task.input && { text, ...task.input },
-    output: task.output && { text, ...task.output },
-    error_message: task.errorMessage,
-    created_at: now,
-    updated_at: now,
-    started_at: task.startedAt,
-    completed_at: task.completedAt,
-  }
 }

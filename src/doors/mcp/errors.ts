@@ -51,8 +51,6 @@ export function errorResponse(error: ApiError | RpcError, id: unknown, status?: 
   const httpStatus = status ?? (error instanceof ApiError ? STATUS_OF[error.code] : 400)
   const headers = new Headers({ 'content-type': 'application/json' })
   if (httpStatus === 401) headers.set('www-authenticate', 'Bearer')
-  if (error instanceof ApiError && error.retryAfterSeconds !== undefined)
-    headers.set('retry-after', `${Math.max(1, Math.ceil(error.retryAfterSeconds))}`)
   return new Response(errorText({ code, message, data }, id), { status: httpStatus, headers })
 }
 

@@ -1,12 +1,12 @@
 import { Elysia } from 'elysia'
 import { ApiError } from '../../base/errors.ts'
 import { bearerToken } from '../../base/http/bearer.ts'
-import { type BodyReader, checkUtf8, HangUp } from '../../base/http/body.ts'
-import type { BodyHold } from '../../base/http/body-budget.ts'
+import { type BodyReader, checkUtf8 } from '../../base/http/body.ts'
 import type { Budget } from '../../base/http/rate-limit.ts'
 import type { SharedSlice } from '../../base/http/shared-slice.ts'
 import type { Guards } from '../../tenants/keys/guards.ts'
 import type { Caller } from '../../tenants/keys/schema.ts'
+import { DOOR_STATE, type DoorContext, headersOf, refuse } from '../kit.ts'
 import { errorResponse, errorText, INVALID_REQUEST, PARSE_ERROR, RpcError, rpcErrorOf } from './errors.ts'
 import { readMessages } from './message.ts'
 import type { FoundMessage } from './methods.ts'
@@ -28,15 +28,10 @@ interface McpRoutesDeps {
   readonly publicUrl: string | undefined
   /** Shared by all calls with large bodies. */
   readonly slice: SharedSlice
-  /** The error for the client when a store is unavailable; null for any other error. */
-  readonly unavailableOf: (error: unknown) => ApiError | null
 }
 
-interface Context {
-  readonly request: Request
+interface Context extends DoorContext {
   readonly server: { timeout(request: Request, seconds: number): void } | null
-  readonly set: { readonly headers: unknown }
-  bodyHold: BodyHold | undefined
 }
 
 /** The steps of answering a larger request take turns with other requests. */
@@ -46,23 +41,21 @@ const CLIENT_HAS_LEFT = 499
 const LOOPBACK = /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])$/
 
 /**
- * The server for clients of the Model Context Protocol (docs/mcp.md), over streamable HTTP without sessions. No guard plugin
- * and no envelope, because the protocol defines the responses.
+ * The server for clients of the Model Context Protocol (docs/mcp.md), over streamable HTTP without sessions.
  */
 export function mcpRoutes(deps: McpRoutesDeps) {
   const { guards, reader, maxDepth, server, openCalls, takeBudget } = deps
   const tools = deps.features.flatMap((feature) => feature.tools ?? [])
 
   const receive = async (context: Context): Promise<Response> => {
-    const { request, set } = context
+    const { request } = context
     let id: unknown = null
     try {
       checkOrigin(request, deps.publicUrl)
       const key = bearerToken(request)
       if (key === undefined)
         throw new ApiError('UNAUTHENTICATED', 'send a key: Authorization: Bearer <key>', { reason: 'key_missing' })
-      const headers = set.headers as Record<string, string | number>
-      const { caller, body: raw } = await guards.receive(request, headers, 'any', 'reads', { token: key })
+      const { caller, body: raw } = await guards.receive(request, headersOf(context), 'any', 'reads', { token: key })
       context.bodyHold = raw.hold
       if (!isJson(request.headers.get('content-type')))
         return errorResponse(new RpcError(INVALID_REQUEST, 'header Content-Type: expected application/json'), id, 415)
@@ -81,7 +74,7 @@ export function mcpRoutes(deps: McpRoutesDeps) {
         server.answer({ request, body, messages: found, caller, key, signal: call.signal, slice }),
       )
     } catch (error) {
-      return refuse(error, request, id)
+      return answerError(error, request, id)
     }
   }
 
@@ -98,25 +91,18 @@ export function mcpRoutes(deps: McpRoutesDeps) {
       }),
     )
 
-  const refuse = (error: unknown, request: Request, id: unknown): Response => {
+  const answerError = (error: unknown, request: Request, id: unknown): Response => {
     if (error instanceof RpcError) return errorResponse(error, id)
-    const refused = error instanceof ApiError ? error : deps.unavailableOf(error)
-    // A defect: the envelope logs it and answers with the id of the request.
-    if (refused === null) throw error
-    const response =
-      refused.reason === 'body_unreadable'
-        ? errorResponse(new RpcError(PARSE_ERROR, refused.message), id)
-        : errorResponse(refused, id)
-    const isUnread = refused.code === 'PAYLOAD_TOO_LARGE' && request.headers.has('content-length')
-    if (refused instanceof HangUp || isUnread) response.headers.set('connection', 'close')
-    return response
+    return refuse(error, request, (refused) =>
+      errorResponse(refused.reason === 'body_unreadable' ? new RpcError(PARSE_ERROR, refused.message) : refused, id),
+    )
   }
 
   const noSessions = ({ request }: Context) => {
     try {
       checkOrigin(request, deps.publicUrl)
     } catch (error) {
-      return refuse(error, request, null)
+      return answerError(error, request, null)
     }
     const response = errorResponse(new ApiError('METHOD_NOT_ALLOWED', 'this server has no sessions; send a POST'), null)
     response.headers.set('allow', 'POST')
@@ -124,7 +110,7 @@ export function mcpRoutes(deps: McpRoutesDeps) {
   }
 
   return new Elysia({ detail: { hide: true } })
-    .decorate({ bodyHold: undefined as BodyHold | undefined })
+    .decorate(DOOR_STATE)
     .post('/mcp', (context) => receive(context), { parse: 'none' })
     .get('/mcp', (context) => noSessions(context))
     .delete('/mcp', (context) => noSessions(context), { parse: 'none' })

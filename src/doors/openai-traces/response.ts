@@ -23,12 +23,11 @@ const KINDS: Record<ErrorCode, Kind> = {
 /** A message begins with the place, if it is about one. */
 const PLACE = /^((?:data(?:\[\d+\][\w.]*)?|body)): /
 
-export function errorResponse({ code, message, retryAfterSeconds }: ApiError): Response {
+export function errorResponse({ code, message }: ApiError): Response {
   const param = PLACE.exec(message)?.[1] ?? null
   const { type, code: openAiCode } = KINDS[code]
   const error = { message, type, param, code: openAiCode }
   const headers = new Headers({ 'content-type': 'application/json' })
-  if (retryAfterSeconds !== undefined) headers.set('retry-after', `${Math.max(1, Math.ceil(retryAfterSeconds))}`)
   if (code === 'UNAUTHENTICATED') headers.set('www-authenticate', 'Bearer')
   return new Response(JSON.stringify({ error }), { status: STATUS_OF[code], headers })
 }

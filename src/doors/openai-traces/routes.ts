@@ -1,27 +1,16 @@
 import { Elysia } from 'elysia'
 import { ApiError, invalid } from '../../base/errors.ts'
-import { type BodyReader, HangUp } from '../../base/http/body.ts'
-import type { BodyHold } from '../../base/http/body-budget.ts'
-import { inSlices, type SharedSlice } from '../../base/http/shared-slice.ts'
-import type { Forwarder } from '../../tenants/keys/forward.ts'
-import type { Guards } from '../../tenants/keys/guards.ts'
+import { inSlices } from '../../base/http/shared-slice.ts'
 import { SECURITY } from '../../tenants/keys/security.ts'
-import { DecodeError, type DecodeLimits } from '../traces/telemetry.ts'
+import { createReceiver, DOOR_STATE, type DoorDeps, withPositions } from '../kit.ts'
+import type { DecodeLimits } from '../traces/telemetry.ts'
 import { openItems } from './decode.ts'
 import type { OpenAiTraces } from './ingest.ts'
 import { errorResponse } from './response.ts'
 
-interface OpenAiTracesRoutesDeps {
-  readonly guards: Guards
-  /** With the limit of exports (`otlp_bytes`). */
-  readonly reader: BodyReader
-  readonly forwarder: Forwarder
+interface OpenAiTracesRoutesDeps extends DoorDeps {
   readonly openAiTraces: Pick<OpenAiTraces, 'store'>
   readonly decodeLimits: DecodeLimits
-  /** Shared by all exports that are being decoded and stored. */
-  readonly slice: SharedSlice
-  /** The error for the client when a store is unavailable; null for any other error. */
-  readonly unavailableOf: (error: unknown) => ApiError | null
 }
 
 const JSON_TYPE = /^application\/json\s*(?:;|$)/i
@@ -31,55 +20,28 @@ const JSON_TYPE = /^application\/json\s*(?:;|$)/i
  * Its exporter drops a batch after a 4xx answer, and repeats it after 429 and 5xx.
  */
 export function openAiTracesRoutes(deps: OpenAiTracesRoutesDeps) {
-  const { guards, reader, forwarder, openAiTraces, decodeLimits, unavailableOf } = deps
-
-  const refuse = (error: unknown, request: Request): Response => {
-    const refused =
-      error instanceof ApiError
-        ? error
-        : error instanceof DecodeError
-          ? new ApiError('VALIDATION_ERROR', error.message)
-          : unavailableOf(error)
-    // A defect: the envelope logs it and answers with the id of the request.
-    if (refused === null) throw error
-    const response = errorResponse(refused)
-    const isUnread = refused.code === 'PAYLOAD_TOO_LARGE' && request.headers.has('content-length')
-    if (refused instanceof HangUp || isUnread) response.headers.set('connection', 'close')
-    return response
-  }
+  const { openAiTraces, decodeLimits } = deps
+  const receive = createReceiver(deps, {
+    check({ headers }) {
+      if (!JSON_TYPE.test(headers.get('content-type') ?? ''))
+        throw invalid('header Content-Type', 'expected application/json')
+    },
+    errorOf: errorResponse,
+  })
 
   return new Elysia({ prefix: '/openai/v1', detail: { security: SECURITY.anyKey } })
-    .decorate({ bodyHold: undefined as BodyHold | undefined })
+    .decorate(DOOR_STATE)
     .post(
       '/traces/ingest',
-      async (context) => {
-        const { request, set } = context
-        try {
-          const headers = set.headers as Record<string, string | number>
-          const { caller, body } = await guards.receive(request, headers, 'any', 'ingest', { reader })
-          context.bodyHold = body.hold
-          if (!JSON_TYPE.test(request.headers.get('content-type') ?? '')) {
-            throw invalid('header Content-Type', 'expected application/json')
-          }
-          return await forwarder.carryOut(request, caller, body, async () => {
-            const slice = deps.slice.of(caller.workspaceId)
-            const bytes = await reader.inflateAsync(request, body)
-            const opened = await inSlices(slice, openItems(bytes, decodeLimits))
-            const stored = await openAiTraces.store(caller, opened, slice)
-            const { rejected, message, items, firstSeq, lastSeq } = stored
-            const others = `${items - rejected} of ${items} items are stored`
-            const response =
-              rejected === 0
-                ? new Response(null, { status: 204 })
-                : errorResponse(new ApiError('VALIDATION_ERROR', `${message}; ${others}`))
-            if (firstSeq !== null) response.headers.set('x-first-seq', `${firstSeq}`)
-            if (lastSeq !== null) response.headers.set('x-last-seq', `${lastSeq}`)
-            return response
-          })
-        } catch (error) {
-          return refuse(error, request)
-        }
-      },
+      (context) =>
+        receive(context, async ({ caller, body, slice }) => {
+          const opened = await inSlices(slice, openItems(body, decodeLimits))
+          const stored = await openAiTraces.store(caller, opened, slice)
+          const { rejected, message, items } = stored
+          if (rejected === 0) return withPositions(new Response(null, { status: 204 }), stored)
+          const others = `${items - rejected} of ${items} items are stored`
+          return withPositions(errorResponse(new ApiError('VALIDATION_ERROR', `${message}; ${others}`)), stored)
+        }),
       { parse: 'none', detail: INGEST },
     )
     .all(

@@ -1,4 +1,5 @@
 import type { Steps } from '../../base/http/shared-slice.ts'
+import { costOf } from '../kit.ts'
 import {
   type AnyValue,
   type Attributes,
@@ -48,9 +49,6 @@ export interface ItemDecoder<Item> {
   item(range: Range, resource: Resource, scope: string): Steps<Item>
 }
 
-/** Bytes that cost as much as an event: an export of few large items, or of none, is work as well. */
-const BYTES_PER_EVENT = 16 * 1024
-
 export function opened<Item>(
   outline: Outline,
   bodyBytes: number,
@@ -58,7 +56,7 @@ export function opened<Item>(
   limits: DecodeLimits,
 ): OpenedExport<Item> {
   return {
-    cost: Math.max(outline.items + outline.nested, Math.ceil(bytesOf(outline, bodyBytes) / BYTES_PER_EVENT)),
+    cost: costOf(outline.items + outline.nested, bytesOf(outline, bodyBytes)),
     decode: () => decodeOutline(outline, decoder, limits),
   }
 }

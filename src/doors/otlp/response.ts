@@ -7,8 +7,8 @@ export type Encoding = 'protobuf' | 'json'
 const CONTENT_TYPES: Record<Encoding, string> = { protobuf: 'application/x-protobuf', json: 'application/json' }
 
 /** The encoding that the Content-Type names; null for any other. */
-export function encodingOf(contentType: string | null): Encoding | null {
-  const type = (contentType ?? '').split(';')[0].trim().toLowerCase()
+export function encodingOf({ headers }: Request): Encoding | null {
+  const type = (headers.get('content-type') ?? '').split(';')[0].trim().toLowerCase()
   if (type === 'application/x-protobuf' || type === 'application/protobuf') return 'protobuf'
   return type === 'application/json' ? 'json' : null
 }
@@ -46,16 +46,13 @@ const RPC_CODES: Record<ErrorCode, number> = {
   UNAVAILABLE: 14,
 }
 
-export function errorResponse(encoding: Encoding, { code, message, retryAfterSeconds }: ApiError): Response {
+export function errorResponse(encoding: Encoding, { code, message }: ApiError): Response {
   const number = RPC_CODES[code]
   const body =
     encoding === 'json'
       ? JSON.stringify({ code: number, message })
       : Buffer.concat([varintField(1, number), textField(2, message)])
   const response = respond(encoding, body, STATUS_OF[code])
-  if (retryAfterSeconds !== undefined) {
-    response.headers.set('retry-after', `${Math.max(1, Math.ceil(retryAfterSeconds))}`)
-  }
   if (code === 'UNAUTHENTICATED') response.headers.set('www-authenticate', 'Bearer, Basic')
   return response
 }

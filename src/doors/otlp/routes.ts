@@ -1,73 +1,71 @@
 import { Elysia } from 'elysia'
 import { ApiError, invalid } from '../../base/errors.ts'
 import { bearerToken, encodedBearerToken } from '../../base/http/bearer.ts'
-import { type BodyReader, HangUp } from '../../base/http/body.ts'
-import type { BodyHold } from '../../base/http/body-budget.ts'
-import { inSlices, type SharedSlice, type Slice } from '../../base/http/shared-slice.ts'
-import type { Forwarder } from '../../tenants/keys/forward.ts'
-import type { Guards } from '../../tenants/keys/guards.ts'
-import type { Caller } from '../../tenants/keys/schema.ts'
+import { inSlices } from '../../base/http/shared-slice.ts'
 import { SECURITY } from '../../tenants/keys/security.ts'
+import {
+  basicPassword,
+  createReceiver,
+  DOOR_STATE,
+  type DoorContext,
+  type DoorDeps,
+  type ReceivedCall,
+  withPositions,
+} from '../kit.ts'
 import type { ExportResult } from '../traces/export-tally.ts'
-import { DecodeError, type DecodeLimits, ItemTooLarge } from '../traces/telemetry.ts'
+import type { DecodeLimits } from '../traces/telemetry.ts'
 import { openLogsJson, openMetricsJson, openTracesJson } from './json.ts'
 import type { LogIngest } from './log-ingest.ts'
 import { openLogs, openMetrics, openTraces } from './protobuf.ts'
 import { type Encoding, encodingOf, errorResponse, exportResponse, type PartialSuccess } from './response.ts'
 import type { SpanIngest } from './span-ingest.ts'
 
-interface OtlpRoutesDeps {
-  readonly guards: Guards
-  /** With the limit of exports (`otlp_bytes`). */
-  readonly reader: BodyReader
-  readonly forwarder: Forwarder
+interface OtlpRoutesDeps extends DoorDeps {
   readonly spans: Pick<SpanIngest, 'store'>
   readonly logs: Pick<LogIngest, 'store'>
   readonly decodeLimits: DecodeLimits
-  /** Shared by all exports that are being decoded and stored. */
-  readonly slice: SharedSlice
-  /** The error for the client when a store is unavailable; null for any other error. */
-  readonly unavailableOf: (error: unknown) => ApiError | null
-}
-
-/** An export whose key has been checked, decompressed. */
-interface Received {
-  readonly caller: Caller
-  readonly body: Uint8Array
-  readonly encoding: Encoding
-  readonly slice: Slice
-}
-
-type Store = (received: Received) => Promise<ExportResult>
-
-interface Context {
-  readonly request: Request
-  readonly set: { readonly headers: unknown }
-  bodyHold: BodyHold | undefined
 }
 
 /**
- * OTLP/HTTP: reports of programs that are instrumented with OpenTelemetry (docs/opentelemetry.md). These routes have no
- * guard plugin, because keys may arrive in other headers, and no envelope, because OTLP defines the responses.
+ * OTLP/HTTP: reports of programs that are instrumented with OpenTelemetry (docs/opentelemetry.md).
  */
 export function otlpRoutes(deps: OtlpRoutesDeps) {
   const { spans, logs, decodeLimits } = deps
-  const receive = receiver(deps)
+  const receive = createReceiver(deps, {
+    tokenOf,
+    check(request) {
+      if (encodingOf(request) === null) {
+        throw invalid('header Content-Type', 'expected application/x-protobuf or application/json')
+      }
+    },
+    errorOf: (error, request) => errorResponse(encodingOf(request) ?? 'json', error),
+  })
 
-  const storeTraces = (context: Context) =>
-    receive(context, 'rejectedSpans', async ({ caller, body, encoding, slice }) => {
+  const answer = (
+    context: DoorContext,
+    field: PartialSuccess['field'],
+    store: (call: ReceivedCall, encoding: Encoding) => Promise<ExportResult>,
+  ) =>
+    receive(context, async (call) => {
+      const encoding = encodingOf(context.request) ?? 'json'
+      const result = await store(call, encoding)
+      return withPositions(exportResponse(encoding, { ...result, field }), result)
+    })
+
+  const storeTraces = (context: DoorContext) =>
+    answer(context, 'rejectedSpans', async ({ caller, body, slice }, encoding) => {
       const open = encoding === 'json' ? openTracesJson : openTraces
       return spans.store(caller, await inSlices(slice, open(body, decodeLimits)), slice)
     })
 
-  const storeLogs = (context: Context) =>
-    receive(context, 'rejectedLogRecords', async ({ caller, body, encoding, slice }) => {
+  const storeLogs = (context: DoorContext) =>
+    answer(context, 'rejectedLogRecords', async ({ caller, body, slice }, encoding) => {
       const open = encoding === 'json' ? openLogsJson : openLogs
       return logs.store(caller, await inSlices(slice, open(body, decodeLimits)), slice)
     })
 
-  const rejectMetrics = (context: Context) =>
-    receive(context, 'rejectedDataPoints', async ({ body, encoding, slice }) => {
+  const rejectMetrics = (context: DoorContext) =>
+    answer(context, 'rejectedDataPoints', async ({ body, slice }, encoding) => {
       const open = encoding === 'json' ? openMetricsJson : openMetrics
       const opened = await inSlices(slice, open(body, decodeLimits))
       const { items, refusals } = await inSlices(slice, opened.decode())
@@ -78,7 +76,7 @@ export function otlpRoutes(deps: OtlpRoutesDeps) {
   const hidden = { parse: 'none' as const, detail: { hide: true } }
   return (
     new Elysia({ detail: { security: SECURITY.otlp } })
-      .decorate({ bodyHold: undefined as BodyHold | undefined })
+      .decorate(DOOR_STATE)
       // The address that the exporter of Langfuse's newer SDKs has.
       .post('/api/public/otel/v1/traces', storeTraces, hidden)
       // For programs that are given a host and a port only.
@@ -100,54 +98,6 @@ export function otlpRoutes(deps: OtlpRoutesDeps) {
   )
 }
 
-/** Receives exports: checks key and body, and answers in the shapes of OTLP. */
-function receiver(deps: OtlpRoutesDeps) {
-  const { guards, reader, forwarder, unavailableOf } = deps
-  const receive = async (context: Context, field: PartialSuccess['field'], store: Store): Promise<Response> => {
-    const { request, set } = context
-    const encoding = encodingOf(request.headers.get('content-type'))
-    try {
-      const headers = set.headers as Record<string, string | number>
-      const options = { token: tokenOf(request), reader }
-      const { caller, body } = await guards.receive(request, headers, 'any', 'ingest', options)
-      context.bodyHold = body.hold
-      if (encoding === null) {
-        throw invalid('header Content-Type', 'expected application/x-protobuf or application/json')
-      }
-      return await forwarder.carryOut(request, caller, body, async () => {
-        const slice = deps.slice.of(caller.workspaceId)
-        const received = { caller, body: await reader.inflateAsync(request, body), encoding, slice }
-        const { rejected, message, firstSeq, lastSeq } = await store(received)
-        const response = exportResponse(encoding, { field, rejected, message })
-        if (firstSeq !== null) response.headers.set('x-first-seq', `${firstSeq}`)
-        if (lastSeq !== null) response.headers.set('x-last-seq', `${lastSeq}`)
-        return response
-      })
-    } catch (error) {
-      return refuse(error, encoding ?? 'json', request)
-    }
-  }
-
-  const refuse = (error: unknown, encoding: Encoding, request: Request): Response => {
-    const refused =
-      error instanceof ApiError
-        ? error
-        : error instanceof DecodeError
-          ? new ApiError('VALIDATION_ERROR', error.message)
-          : error instanceof ItemTooLarge
-            ? new ApiError('PAYLOAD_TOO_LARGE', `body: ${error.message}`)
-            : unavailableOf(error)
-    // A defect: the envelope logs it and answers with the id of the request.
-    if (refused === null) throw error
-    const response = errorResponse(encoding, refused)
-    const isUnread = refused.code === 'PAYLOAD_TOO_LARGE' && request.headers.has('content-length')
-    if (refused instanceof HangUp || isUnread) response.headers.set('connection', 'close')
-    return response
-  }
-
-  return receive
-}
-
 function noMetrics(rejected: number): ExportResult {
   const message =
     rejected === 0 ? '' : 'metrics are not stored here; send traces and logs, or set OTEL_METRICS_EXPORTER=none'
@@ -160,14 +110,6 @@ function tokenOf(request: Request): string | undefined {
   const key = request.headers.get('x-api-key')
   if (key !== null) return key.trim()
   return encodedBearerToken(request) ?? basicPassword(request)
-}
-
-/** The password of Basic auth; undefined if the request has none. */
-export function basicPassword(request: Request): string | undefined {
-  const basic = /^Basic +([A-Za-z0-9+/=]+) *$/i.exec(request.headers.get('authorization') ?? '')?.[1]
-  if (basic === undefined) return undefined
-  const decoded = Buffer.from(basic, 'base64').toString()
-  return decoded.slice(decoded.indexOf(':') + 1)
 }
 
 const BINARY = { type: 'string' as const, format: 'binary' }

@@ -1,10 +1,10 @@
 import type { RunRef } from '../../base/ids.ts'
 import type { Bytes } from '../../stores/clickhouse/bytes.ts'
-import type { Appended } from '../../stores/journal/journal.ts'
+import type { Appended, Journal } from '../../stores/journal/journal.ts'
 import type { TaskToAppend } from '../../stores/journal/rows.ts'
 import { type PartitionRef, type Partitions, writerOf } from '../../tenants/partitions/partition.ts'
 import { columnsOf } from './event-columns.ts'
-import type { MappedEvent } from './mapping.ts'
+import type { MappedEvent, MappedTask } from './mapping.ts'
 
 interface EventWriterDeps {
   readonly partitions: Partitions
@@ -41,15 +41,51 @@ export function createEventWriter({ partitions, onAccepted }: EventWriterDeps): 
     const { duplicates, durable } = await ids.claim(run, eventIds, async ({ fresh }): Promise<Appended | null> => {
       const tasks = tasksOf(fresh)
       const rows = fresh.flatMap((isFresh, row) => (isFresh ? row : []))
-      // Both calls in the same tick, so that they share a commit.
-      const [appendedTasks, appendedEvents] = await Promise.all([
-        tasks.length === 0 ? null : journal.appendTasks(tasks, []),
-        rows.length === 0 ? null : journal.appendEvents({ run, scan: columnsOf(events, json), rows, ids: eventIds }),
-      ])
-      return appendedEvents ?? appendedTasks
+      const scan = rows.length === 0 ? null : columnsOf(events, json)
+      return appendReported(journal, tasks, scan && { run, scan, rows, ids: eventIds })
     })
     const positions = await durable
     onAccepted(events.length - duplicates, duplicates)
     return positions
+  }
+}
+
+/** Appends tasks and events of a run in one commit. Resolves with the positions of the events, or else of the tasks. */
+export async function appendReported(
+  journal: Pick<Journal, 'appendTasks' | 'appendEvents'>,
+  tasks: readonly TaskToAppend[],
+  events: Parameters<Journal['appendEvents']>[0] | null,
+): Promise<Appended | null> {
+  // Both calls in the same tick, so that they share a commit.
+  const [appendedTasks, appendedEvents] = await Promise.all([
+    tasks.length === 0 ? null : journal.appendTasks(tasks, []),
+    events === null ? null : journal.appendEvents(events),
+  ])
+  return appendedEvents ?? appendedTasks
+}
+
+/** The row of a task whose input and output are in `json`. */
+export function taskRow(
+  { workspaceId, agentId, runId }: RunRef,
+  task: MappedTask,
+  json: Bytes,
+  now: number,
+): TaskToAppend {
+  const text = json.buffer
+  return {
+    workspace_id: workspaceId,
+    agent_id: agentId,
+    run_id: runId,
+    task_id: task.taskId,
+    parent_task_id: task.parentTaskId,
+    name: task.name,
+    status: task.status,
+    input: task.input && { text, ...task.input },
+    output: task.output && { text, ...task.output },
+    error_message: task.errorMessage,
+    created_at: now,
+    updated_at: now,
+    started_at: task.startedAt,
+    completed_at: task.completedAt,
   }
 }

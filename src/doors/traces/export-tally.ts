@@ -1,6 +1,5 @@
-import { ApiError } from '../../base/errors.ts'
 import type { Appended } from '../../stores/journal/journal.ts'
-import { isBadData } from '../../stores/postgres/connect.ts'
+import { refusalOf } from '../kit.ts'
 import type { Refusal } from './telemetry.ts'
 
 /** Names places of an export in messages. */
@@ -28,9 +27,6 @@ export interface ExportResult {
   readonly firstSeq: number | null
   readonly lastSeq: number | null
 }
-
-/** Errors caused by the content of an export: sending it again would not help. */
-const REJECTIONS = new Set(['VALIDATION_ERROR', 'FORBIDDEN', 'NOT_FOUND', 'CONFLICT', 'PAYLOAD_TOO_LARGE'])
 
 /** Collects what an export has stored and what was rejected. */
 export class ExportTally {
@@ -71,9 +67,9 @@ export class ExportTally {
     try {
       await store()
     } catch (error) {
-      const problem = problemOf(error)
-      if (problem === null) throw error
-      this.reject(name(), problem, items)
+      const refused = refusalOf(error)
+      if (refused === null) throw error
+      this.reject(name(), refused.message, items)
     }
   }
 
@@ -81,10 +77,4 @@ export class ExportTally {
     const { rejected, message, firstSeq, lastSeq } = this
     return { rejected, message, firstSeq, lastSeq }
   }
-}
-
-/** Why the items of a failed call are rejected; null for an error that their content did not cause. */
-function problemOf(error: unknown): string | null {
-  if (error instanceof ApiError && REJECTIONS.has(error.code)) return error.message
-  return isBadData(error) ? 'the database cannot store one of its values' : null
 }

@@ -20,9 +20,8 @@ export interface MappedEvent {
   readonly taskId: string | null
 }
 
-/** What a span is stored as: a task and, once it has ended, events. */
-export interface MappedSpan {
-  readonly kind: SpanKind
+/** The task that something is stored as, such as a span. */
+export interface MappedTask {
   readonly taskId: string
   readonly parentTaskId: string | null
   readonly name: string
@@ -32,9 +31,14 @@ export interface MappedSpan {
   readonly output: Range | null
   readonly errorMessage: string | null
   /** Unix milliseconds. */
-  readonly startedAt: number
-  /** Null while the span has not ended. */
+  readonly startedAt: number | null
+  /** Null while it has not ended. */
   readonly completedAt: number | null
+}
+
+/** What a span is stored as: a task and, once it has ended, events. */
+export interface MappedSpan extends MappedTask {
+  readonly kind: SpanKind
   readonly events: readonly MappedEvent[]
 }
 

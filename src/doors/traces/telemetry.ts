@@ -113,8 +113,12 @@ export interface OpenedExport<Item> {
 }
 
 /** The body is not a valid export. The message is for the client and says where. */
-export class DecodeError extends Error {
+export class DecodeError extends ApiError {
   override readonly name = 'DecodeError'
+
+  constructor(message: string) {
+    super('VALIDATION_ERROR', message)
+  }
 }
 
 /** How deep values may be nested, the same as in protobuf libraries. */
@@ -173,8 +177,12 @@ const STEP_PARTS = 10_000
 const TEXT_BYTES_PER_PART = 256
 
 /** A span or log record that is too large to be decoded. The others of its export are stored. */
-export class ItemTooLarge extends Error {
+export class ItemTooLarge extends ApiError {
   override readonly name = 'ItemTooLarge'
+
+  constructor(message: string) {
+    super('PAYLOAD_TOO_LARGE', message)
+  }
 }
 
 /**

@@ -6,10 +6,8 @@ import type { RunRef } from '../../base/ids.ts'
 import { runKey } from '../../base/ids.ts'
 import type { KeyedMutex } from '../../base/keyed-mutex.ts'
 import type { Limits } from '../../base/limits.ts'
-import type { Bytes } from '../../stores/clickhouse/bytes.ts'
-import type { TaskToAppend } from '../../stores/journal/rows.ts'
 import type { Caller } from '../../tenants/keys/schema.ts'
-import type { WriteEvents } from './event-writer.ts'
+import { taskRow, type WriteEvents } from './event-writer.ts'
 import type { ExportTally } from './export-tally.ts'
 import { inBatches, inParallel, WriteBatch } from './groups.ts'
 import { agentSpanRunId, type spanTaskIds, traceRunId } from './ids.ts'
@@ -189,26 +187,6 @@ export class TraceStore {
       await inSlices(slice, detailsOfSpans([{ ...span, parentSpanId: '' }], limits, clock.now())),
     )
     if (completedAt !== null) await runs.end(child, endOf(span, completedAt, errorMessage, limits))
-  }
-}
-
-function taskRow({ workspaceId, agentId, runId }: RunRef, task: MappedSpan, json: Bytes, now: number): TaskToAppend {
-  const text = json.buffer
-  return {
-    workspace_id: workspaceId,
-    agent_id: agentId,
-    run_id: runId,
-    task_id: task.taskId,
-    parent_task_id: task.parentTaskId,
-    name: task.name,
-    status: task.status,
-    input: task.input && { text, ...task.input },
-    output: task.output && { text, ...task.output },
-    error_message: task.errorMessage,
-    created_at: now,
-    updated_at: now,
-    started_at: task.startedAt,
-    completed_at: task.completedAt,
   }
 }
 

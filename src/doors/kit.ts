@@ -1,0 +1,124 @@
+import { ApiError } from '../base/errors.ts'
+import { type BodyReader, HangUp } from '../base/http/body.ts'
+import type { BodyHold } from '../base/http/body-budget.ts'
+import type { SharedSlice, Slice } from '../base/http/shared-slice.ts'
+import { isBadData, unavailableOf } from '../stores/postgres/connect.ts'
+import type { Forwarder } from '../tenants/keys/forward.ts'
+import type { Guards } from '../tenants/keys/guards.ts'
+import type { Caller } from '../tenants/keys/schema.ts'
+
+/**
+ * What all doors for the protocols of others do alike: receive a call, charge it, and refuse it, or some of its items. They
+ * have no guard plugin, because keys may come in other headers, and no envelope, because the protocols define the answers.
+ */
+
+/** What the routes of a door that stores reports need. */
+export interface DoorDeps {
+  readonly guards: Pick<Guards, 'receive'>
+  /** With the limit of the door's bodies. */
+  readonly reader: BodyReader
+  readonly forwarder: Forwarder
+  /** Shared by all calls whose bodies are being decoded and stored. */
+  readonly slice: SharedSlice
+}
+
+export interface DoorContext {
+  readonly request: Request
+  readonly set: { readonly headers: unknown }
+  bodyHold: BodyHold | undefined
+}
+
+/** What the routes of a door keep about a request. */
+export const DOOR_STATE = { bodyHold: undefined as BodyHold | undefined }
+
+/** A call whose key has been checked. */
+export interface ReceivedCall {
+  readonly caller: Caller
+  /** Decompressed. */
+  readonly body: Uint8Array
+  readonly slice: Slice
+}
+
+interface Protocol {
+  /** The key; undefined if the guard should read the bearer token itself. */
+  readonly tokenOf?: (request: Request) => string | undefined
+  /** Checks the headers of a call whose key is known. @throws ApiError */
+  readonly check?: (request: Request) => void
+  readonly errorOf: (error: ApiError, request: Request) => Response
+}
+
+/** Returns what receives a call and answers it with what `work` returns, or with an error in the shape of the protocol. */
+export function createReceiver({ guards, reader, forwarder, slice }: DoorDeps, { tokenOf, check, errorOf }: Protocol) {
+  return async (context: DoorContext, work: (call: ReceivedCall) => Promise<Response>): Promise<Response> => {
+    const { request } = context
+    try {
+      const options = { token: tokenOf?.(request), reader }
+      const { caller, body } = await guards.receive(request, headersOf(context), 'any', 'ingest', options)
+      context.bodyHold = body.hold
+      check?.(request)
+      return await forwarder.carryOut(request, caller, body, async () =>
+        work({ caller, body: await reader.inflateAsync(request, body), slice: slice.of(caller.workspaceId) }),
+      )
+    } catch (error) {
+      return refuse(error, request, (refused) => errorOf(refused, request))
+    }
+  }
+}
+
+/** The headers of the answer, for the guards. */
+export function headersOf({ set }: Pick<DoorContext, 'set'>): Record<string, string | number> {
+  return set.headers as Record<string, string | number>
+}
+
+/**
+ * The answer for an error, with what every protocol has in its headers.
+ * @param shape writes the error as the protocol does
+ * @throws the error if it is a defect: the envelope logs it, and answers with the id of the request
+ */
+export function refuse(error: unknown, request: Request, shape: (refused: ApiError) => Response): Response {
+  const refused = error instanceof ApiError ? error : unavailableOf(error)
+  if (refused === null) throw error
+  const response = shape(refused)
+  const { code, retryAfterSeconds } = refused
+  if (retryAfterSeconds !== undefined) {
+    response.headers.set('retry-after', `${Math.max(1, Math.ceil(retryAfterSeconds))}`)
+  }
+  const isUnread = code === 'PAYLOAD_TOO_LARGE' && request.headers.has('content-length')
+  if (refused instanceof HangUp || isUnread) response.headers.set('connection', 'close')
+  return response
+}
+
+/** Errors that the content of an item causes: sending it again would not help. */
+const REFUSALS = new Set(['VALIDATION_ERROR', 'FORBIDDEN', 'NOT_FOUND', 'CONFLICT', 'PAYLOAD_TOO_LARGE'])
+
+/** Why an item is refused, while the others of its call are stored; null for an error that its content did not cause. */
+export function refusalOf(error: unknown): ApiError | null {
+  if (error instanceof ApiError) return REFUSALS.has(error.code) ? error : null
+  return isBadData(error) ? new ApiError('VALIDATION_ERROR', 'the database cannot store one of its values') : null
+}
+
+/** Bytes that cost as much as an event: a call with few large items, or none, is work as well. */
+export const BYTES_PER_EVENT = 16 * 1024
+
+/** What to charge for a call, in events. */
+export function costOf(items: number, bytes: number): number {
+  return Math.max(items, Math.ceil(bytes / BYTES_PER_EVENT))
+}
+
+/** Where a call was stored: the positions of its first and last event, which `wait_for` takes. */
+export function withPositions(
+  response: Response,
+  { firstSeq, lastSeq }: { readonly firstSeq: number | null; readonly lastSeq: number | null },
+): Response {
+  if (firstSeq !== null) response.headers.set('x-first-seq', `${firstSeq}`)
+  if (lastSeq !== null) response.headers.set('x-last-seq', `${lastSeq}`)
+  return response
+}
+
+/** The password of Basic auth; undefined if the request has none. */
+export function basicPassword(request: Request): string | undefined {
+  const basic = /^Basic +([A-Za-z0-9+/=]+) *$/i.exec(request.headers.get('authorization') ?? '')?.[1]
+  if (basic === undefined) return undefined
+  const decoded = Buffer.from(basic, 'base64').toString()
+  return decoded.slice(decoded.indexOf(':') + 1)
+}
