@@ -41,7 +41,11 @@ export class Runs {
   }
 
   /** The runs that a run has started, newest first. */
-  children(runId: string, query: QueryOfRun<'children'> = {}, options?: CallOptions): PagePromise<Schemas['Run']> {
+  children(
+    runId: string,
+    query: QueryOfRun<'children'> = {},
+    options?: CallOptions,
+  ): PagePromise<Schemas['ListedRun']> {
     return list(this.http, '/api/v1/runs/{run_id}/children', { path: { run_id: runId }, query }, options)
   }
 

@@ -44,7 +44,7 @@ test('the packed package installs offline without dependencies, compiles under s
     ...{ result: { answer: 42 }, status: 'completed', acknowledged: 6, dropped: 0, errors: 0 },
   })
   expect(await runTool(['node', 'first.js'], project, { env })).toBe('{ answer: 2 }\n')
-  const { items } = (await service.api('GET', '/api/v1/runs?tag=package')).data
+  const { items } = (await service.api('GET', '/api/v1/runs?tag=package&include=input,output')).data
   expect(items).toMatchObject([{ status: 'completed', agent_id: agentId, event_count: expect.any(Number) }])
   const events = await service.api('GET', `/api/v1/runs/${items[0].run_id}/events`)
   expect(events.data.items.map(({ type }: { type: string }) => type)).toEqual(['tool.call', 'tool.result'])

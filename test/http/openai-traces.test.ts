@@ -78,7 +78,7 @@ describe('a workflow', () => {
     // The end comes alone.
     for (const data of [[traceItem(id)], [first], [last], [root]]) await ingest(service, { data })
     const run = await eventually(async () => {
-      const [found] = (await service.api('GET', `/api/v1/runs?external_run_id=${id}`)).data.items
+      const [found] = (await service.api('GET', `/api/v1/runs?external_run_id=${id}&include=input,output`)).data.items
       return found?.status === 'completed' && found
     })
     expect(run.output).toEqual({ messages: answer('On its way.') })
@@ -86,7 +86,7 @@ describe('a workflow', () => {
     const together = traceId()
     const again = [root, last, first].map((item) => ({ ...item, id: `${item.id}x`, trace_id: together }))
     await ingest(service, { data: [traceItem(together), ...again] })
-    const { items } = (await service.api('GET', `/api/v1/runs?external_run_id=${together}`)).data
+    const { items } = (await service.api('GET', `/api/v1/runs?external_run_id=${together}&include=input,output`)).data
     expect(items[0]).toMatchObject({ input: { messages: [ask] }, output: { messages: answer('On its way.') } })
   })
 
@@ -96,7 +96,7 @@ describe('a workflow', () => {
     const call = spanItem(id, { type: 'response', response_id: 'resp_1' }, { parent_id: root.id })
     await ingest(service, { data: [traceItem(id), call, root] })
     expect(await runOf(id)).toMatchObject({ status: 'completed', cost_usd: 0 })
-    const { items } = (await service.api('GET', `/api/v1/runs?external_run_id=${id}`)).data
+    const { items } = (await service.api('GET', `/api/v1/runs?external_run_id=${id}&include=input,output`)).data
     expect([items[0].input, items[0].output]).toEqual([{}, {}])
   })
 

@@ -112,12 +112,41 @@ describe('GET /runs', () => {
     for (let index = 0; index < 5; index++)
       runs.push(await app.start({ input: { index, text: 'x'.repeat(2_900_000) } }, agent))
     type Large = Listed & { input: { text: string } }
-    const pages = await pagesOf<Large>((cursor) => app.read(`runs?agent_id=${agent.agentId}${cursor}`))
+    const pages = await pagesOf<Large>((cursor) =>
+      app.read(`runs?agent_id=${agent.agentId}&include=input,output${cursor}`),
+    )
     expect(pages.map(({ length }) => length)).toEqual([3, 2])
     const seen = pages.flat()
     expect(seen[0].input.text).toHaveLength(2_900_000)
     expect(seen.map(({ run_id }) => run_id).sort()).toEqual(runs.toSorted())
-    expect((await app.read(`runs/${runs[0]}`)).data).toEqual(seen.find(({ run_id }) => run_id === runs[0]))
+    const { data: first } = await app.read(`runs/${runs[0]}`)
+    const listed = seen.find(({ run_id }) => run_id === runs[0])
+    expect(listed).toEqual({ ...first, input_preview: expect.stringMatching(/^x{239}…$/), output_preview: null })
+    const { items } = (await app.read(`runs?agent_id=${agent.agentId}`)).data
+    expect(items).toHaveLength(5)
+    expect(JSON.stringify(items).length).toBeLessThan(20_000)
+  })
+
+  test('returns previews of input and output, and the content only if it is asked for', async () => {
+    const parent = await app.start()
+    const input = { message: `Where is\n my order? ${'😀'.repeat(300)}` }
+    const run_id = await app.start({ input, parent_run_id: parent })
+    await app.ingest('run/complete', { run_id, output: { text: 'On its way.' } })
+    const listed = async (path: string) => (await app.read(path)).data.items[0]
+    for (const path of [`runs?parent_run_id=${parent}`, `runs/${parent}/children?limit=1`]) {
+      const plain = await listed(path)
+      expect(plain.input_preview).toStartWith('Where is my order? 😀')
+      expect([...plain.input_preview]).toHaveLength(240)
+      expect(plain.output_preview).toBe('On its way.')
+      expect('input' in plain || 'output' in plain).toBe(false)
+      const some = await listed(`${path}&include=input`)
+      expect([some.input, 'output' in some]).toEqual([input, false])
+      expect(await listed(`${path}&include=input,output`)).toEqual({ ...some, output: { text: 'On its way.' } })
+    }
+    expect((await app.read('runs?include=metadata')).error).toMatchObject({
+      param: 'query.include',
+      message: 'query.include: expected one of input, output; got "metadata"',
+    })
   })
 
   test('an agent key sees only the runs of its agent', async () => {

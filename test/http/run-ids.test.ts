@@ -89,7 +89,7 @@ describe('two workspaces with the same run_id', () => {
     )
     expect(answers.map(({ status }) => status)).toEqual(answers.map(() => 200))
     for (const side of sides) {
-      const { items } = await read(side, 'runs')
+      const { items } = await read(side, 'runs?include=input')
       expect(items.map((run: { run_id: string }) => run.run_id).sort()).toEqual([...ids].sort())
       expect(new Set(items.map(({ input }: { input: { of: string } }) => input.of))).toEqual(
         new Set([side.workspaceId]),

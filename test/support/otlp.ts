@@ -103,7 +103,9 @@ type Reader = Pick<TestService, 'api'>
 
 /** The runs of a trace, a session or another external id. */
 export async function runsOf({ api }: Reader, externalRunId: unknown) {
-  return (await api('GET', `/api/v1/runs?external_run_id=${encodeURIComponent(`${externalRunId}`)}`)).data.items
+  return (
+    await api('GET', `/api/v1/runs?external_run_id=${encodeURIComponent(`${externalRunId}`)}&include=input,output`)
+  ).data.items
 }
 
 /** The tasks of the first of these runs. */

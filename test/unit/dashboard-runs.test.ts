@@ -14,7 +14,6 @@ import {
   queryOf,
   searchQuery,
 } from '../../src/dashboard/page/runs/filters.ts'
-import { previewOf } from '../../src/dashboard/page/runs/preview.ts'
 import { commonView, isSameQuery, queryOfView, savedQuery } from '../../src/dashboard/page/runs/saved-views.ts'
 import { eventually } from '../support/eventually.ts'
 
@@ -103,35 +102,6 @@ describe('views', () => {
     expect(commonView({ status: 'failed,timed_out' })).toBe('Failed')
     expect(commonView({ status: 'failed,timed_out', tag: 'x' })).toBeUndefined()
     expect(commonView({ view: 'mine' })).toBeUndefined()
-  })
-})
-
-describe('previews', () => {
-  test('say what an input is about, or else are its JSON, on one line that is cut', () => {
-    const cases: [value: unknown, text: string][] = [
-      [{ message: 'Where is\n  my order?', lang: 'de' }, 'Where is my order?'],
-      [{ city: 'Bern' }, 'Bern'],
-      [
-        {
-          messages: [
-            { role: 'system', content: 'x' },
-            { role: 'user', content: [{ type: 'text', text: 'Hi' }] },
-          ],
-        },
-        'Hi',
-      ],
-      [{ order: 5, fast: true }, '{"order":5,"fast":true}'],
-      [{ result: 5 }, '{"result":5}'],
-      [{ list: [1, 2] }, '{"list":[1,2]}'],
-      ['text', 'text'],
-      [{}, ''],
-      [null, ''],
-    ]
-    for (const [value, text] of cases) expect(previewOf(value)).toBe(text)
-    expect(previewOf({ a: 'x'.repeat(1e6), b: Array.from({ length: 1e5 }, () => 1) })).toHaveLength(241)
-    let deep: unknown = 'end'
-    for (let n = 0; n < 1_000; n++) deep = { deep }
-    expect(previewOf(deep)).toStartWith('{"deep":')
   })
 })
 

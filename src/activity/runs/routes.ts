@@ -1,5 +1,4 @@
 import { Elysia } from 'elysia'
-import { PageQuery } from '../../base/http/schema.ts'
 import type { Guards } from '../../tenants/keys/guards.ts'
 import { SECURITY } from '../../tenants/keys/security.ts'
 import type { EventReader } from './events.ts'
@@ -8,6 +7,7 @@ import {
   CompleteRun,
   EventPage,
   FailRun,
+  ListChildren,
   ListEvents,
   ListRuns,
   RunEnded,
@@ -83,7 +83,7 @@ function readingRoutes({ guards, runs, events, search }: RunRoutesDeps) {
           '(also their beginnings), tags, the name of the agent, errors, inputs, outputs, metadata, tasks, and payloads ' +
           'of events, in either case: each word as a whole; in quotation marks, or with marks inside, as it is written. ' +
           'All of it has to be in the run itself, in one task, or in one event. What was accepted a moment ago is found ' +
-          'within a second or so.',
+          'within a second or so. Runs have one line of their input and output; `include=input,output` adds all of it.',
       },
     })
     .get('/runs/:run_id', ({ caller, params }) => runs.get(caller, params.run_id), {
@@ -113,7 +113,7 @@ function readingRoutes({ guards, runs, events, search }: RunRoutesDeps) {
     )
     .get('/runs/:run_id/children', ({ caller, params, query }) => runs.children(caller, params.run_id, query), {
       params: RunParams,
-      query: PageQuery,
+      query: ListChildren,
       response: RunPage,
       detail: {
         operationId: 'listChildren',

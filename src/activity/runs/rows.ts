@@ -29,11 +29,25 @@ export function usageRecord({ input_tokens, output_tokens, ...parts }: UsageColu
 export type StoredRun = RowOf<Omit<RunRecord, 'duration_ms' | 'active_ms' | 'usage'>> & UsageColumns
 
 /** SQL text: the columns of {@link StoredRun} of a row `r` of `runs`. */
-export const STORED_RUN = `
+export const STORED_RUN = storedRun('r.input', 'r.output')
+
+/** The same with other expressions for input and output. */
+export function storedRun(input: string, output: string): string {
+  return `
   r.run_id, r.agent_id, r.agent_version, r.status, r.trigger_type, r.external_run_id, r.parent_run_id, r.session_id,
-  r.external_user_id, r.tags, r.metadata, r.input, r.output, r.error_message, r.error_detail, ${RUN_USAGE},
+  r.external_user_id, r.tags, r.metadata, ${input}, ${output}, r.error_message, r.error_detail, ${RUN_USAGE},
   r.cost_usd, r.event_count, r.last_event_at, r.pending, r.created_at, r.started_at,
   r.completed_at, r.waiting_ms, r.waiting_since`
+}
+
+/** Content that is larger than this as stored has no preview; of smaller content, the first characters are enough. */
+const PREVIEWED_BYTES_MAX = 65_536
+const PREVIEWED_CHARACTERS_MAX = 8_192
+
+/** SQL text: the first characters of free-form JSON, for a preview; null if it is too large to be decompressed for that. */
+export function previewText(column: string): string {
+  return `case when pg_column_size(${column}) <= ${PREVIEWED_BYTES_MAX} then left(${column}::text, ${PREVIEWED_CHARACTERS_MAX}) end`
+}
 
 /** SQL text: the columns of a row `r` of `runs` that {@link runRow} reads. */
 export const RUN_ROW_COLUMNS = `

@@ -201,6 +201,16 @@ export const RunOfFeed = Named(
   t.Object({ ...runFields, ...runProgress }, { description: 'A run, without its `input` and `output`.' }),
 )
 
+const include = t.Optional(
+  QueryList(
+    OneOf(['input', 'output'], 'Content of runs.'),
+    'Content that the runs of the list have: `input`, `output`, or both. Without it they have previews only.',
+  ),
+)
+
+/** Query of `GET /api/v1/runs/:run_id/children`. */
+export const ListChildren = ListQuery({ include })
+
 /**
  * Query of `GET /api/v1/runs`. Conditions are combined with AND; `from` (inclusive) and `to` (exclusive) bound
  * `created_at`.
@@ -229,12 +239,9 @@ export const ListRuns = ListQuery({
   tag: t.Optional(Text({ maxLength: 2_000, description: 'Runs that have this tag.' })),
   from: t.Optional(Described(TimestampIn, 'Runs created at this moment or later.')),
   to: t.Optional(Described(TimestampIn, 'Runs created before this moment.')),
+  include,
 })
 export type ListRuns = typeof ListRuns.static
-
-/** Newest first. A page ends early when its runs together pass 8 MiB; `next_cursor` says whether more follow. */
-export const RunPage = Page('RunPage', RunRecord)
-export type RunPage = typeof RunPage.static
 
 export const SearchMatch = Named(
   'SearchMatch',
@@ -294,26 +301,42 @@ const Searched = Named(
   ),
 )
 
+const preview = (of: string) =>
+  Described(
+    Nullable(t.String()),
+    `One line about the ${of}, of at most 240 characters; null if there is none, or it is too large.`,
+  )
+
+/** A run as lists show it. */
+export const ListedRun = Named(
+  'ListedRun',
+  t.Object(
+    {
+      ...runFields,
+      input: t.Optional(Described(FreeForm, 'The input of the run, with `include=input`.')),
+      output: t.Optional(
+        Described(Nullable(FreeForm), 'The output of the run, with `include=output`; null unless it completed.'),
+      ),
+      input_preview: preview('input'),
+      output_preview: preview('output'),
+      ...runProgress,
+      match: t.Optional(Described(Nullable(SearchMatch), 'With `q`: a place that matches.')),
+    },
+    { description: 'A run of a list.' },
+  ),
+)
+export type ListedRun = typeof ListedRun.static
+
+/** Newest first. A page ends early when its runs together pass 8 MiB; `next_cursor` says whether more follow. */
+export const RunPage = Page('RunPage', ListedRun)
+export type RunPage = typeof RunPage.static
+
 /** {@link RunPage}; with `q`, where each run matches. */
 export const RunList = Named(
   'RunList',
   t.Object(
     {
-      items: t.Array(
-        Named(
-          'ListedRun',
-          t.Object(
-            {
-              ...runFields,
-              ...runContent,
-              ...runProgress,
-              match: t.Optional(Described(Nullable(SearchMatch), 'With `q`: a place that matches.')),
-            },
-            { description: 'A run of the list.' },
-          ),
-        ),
-        { description: 'The items of this page, newest first.' },
-      ),
+      items: t.Array(ListedRun, { description: 'The items of this page, newest first.' }),
       next_cursor: Described(Nullable(t.String()), '`cursor` of the next page; null at the end of the list.'),
       searched: t.Optional(Searched),
     },

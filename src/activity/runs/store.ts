@@ -1,5 +1,6 @@
 import { t } from 'elysia'
 import type { Clock } from '../../base/clock.ts'
+import { previewOf } from '../../base/conventions/preview.ts'
 import { ApiError, invalid } from '../../base/errors.ts'
 import { cursorCodec, PAGE_LIMIT_DEFAULT } from '../../base/http/page.ts'
 import { CursorMs, Uuid } from '../../base/http/schema.ts'
@@ -12,11 +13,12 @@ import { agentToRead, type Caller } from '../../tenants/keys/schema.ts'
 import { readable, reportable } from './access.ts'
 import type { RunDirectory } from './directory.ts'
 import { checkSize, checkTags, checkText } from './limits.ts'
-import { STORED_RUN, type StoredRun, toRunRecord, unixMs } from './rows.ts'
+import { previewText, STORED_RUN, type StoredRun, storedRun, toRunRecord, unixMs } from './rows.ts'
 import type {
   CancelRun,
   CompleteRun,
   FailRun,
+  ListedRun,
   ListRuns,
   RunEnded,
   RunPage,
@@ -188,7 +190,11 @@ export class RunStore {
   /**
    * The runs that name this one as their parent. @throws ApiError NOT_FOUND, FORBIDDEN, VALIDATION_ERROR, UNAVAILABLE
    */
-  async children(caller: Caller, runId: string, page: Pick<ListRuns, 'limit' | 'cursor'>): Promise<RunPage> {
+  async children(
+    caller: Caller,
+    runId: string,
+    page: Pick<ListRuns, 'limit' | 'cursor' | 'include'>,
+  ): Promise<RunPage> {
     const { runId: parent } = await this.find(caller, runId)
     return this.list(caller, { ...page, parent_run_id: parent })
   }
@@ -225,19 +231,30 @@ async function refusalOfAgent(sql: Sql, caller: Caller, agentId: string): Promis
     : new ApiError('FORBIDDEN', 'this key belongs to another agent', { reason: 'wrong_agent', param: 'agent_id' })
 }
 
-type ListedRun = StoredRun & { readonly found: number }
+interface ListedRow extends StoredRun {
+  readonly found: number
+  /** For previews. */
+  readonly input_text: string | null
+  readonly output_text: string | null
+}
 
 async function listRuns(sql: Sql, workspaceId: string, query: SelectRuns): Promise<RunPage> {
   const limit = query.limit ?? PAGE_LIMIT_DEFAULT
+  const included = new Set(query.include)
+  const content = (name: 'input' | 'output') => (included.has(name) ? `r.${name}` : `null::json as ${name}`)
+  const bytesOf = (name: 'input' | 'output') =>
+    included.has(name) ? `coalesce(octet_length(r.${name}::text), 0)` : '0'
   // `bytes_before` and `found` belong to the page before it is cut by size.
-  const rows = await sql<ListedRun[]>`
-    select ${sql.unsafe(STORED_RUN)}, r.found from (
+  const rows = await sql<ListedRow[]>`
+    select ${sql.unsafe(STORED_RUN)}, r.input_text, r.output_text, r.found from (
       select page.*, count(*) over () as found,
         sum(bytes) over (order by created_at desc, run_id desc rows between unbounded preceding and 1 preceding)
           as bytes_before
       from (
-        select ${sql.unsafe(STORED_RUN)}, octet_length(r.input::text) + octet_length(r.metadata::text)
-          + coalesce(octet_length(r.output::text), 0) + coalesce(octet_length(r.error_message), 0)
+        select ${sql.unsafe(storedRun(content('input'), content('output')))},
+          ${sql.unsafe(previewText('r.input'))} as input_text, ${sql.unsafe(previewText('r.output'))} as output_text,
+          ${sql.unsafe(`${bytesOf('input')} + ${bytesOf('output')}`)}
+          + octet_length(r.metadata::text) + coalesce(octet_length(r.error_message), 0)
           + coalesce(octet_length(r.error_detail::text), 0) as bytes
         from runs r
         where r.workspace_id = ${workspaceId} ${conditions(sql, workspaceId, query, limit)}
@@ -249,8 +266,22 @@ async function listRuns(sql: Sql, workspaceId: string, query: SelectRuns): Promi
   const last = rows.at(-1)
   const more = last !== undefined && last.found > rows.length
   return {
-    items: rows.map(({ found: _, ...run }) => toRunRecord(run)),
+    items: rows.map((row) => toListedRun(row, included)),
     next_cursor: more ? listCursor.encode([last.created_at.getTime(), last.run_id]) : null,
+  }
+}
+
+function toListedRun(
+  { found: _, input_text, output_text, ...run }: ListedRow,
+  included: ReadonlySet<string>,
+): ListedRun {
+  const { input, output, ...record } = toRunRecord(run)
+  return {
+    ...record,
+    ...(included.has('input') && { input }),
+    ...(included.has('output') && { output }),
+    input_preview: input_text === null ? null : previewOf(input_text, 'input'),
+    output_preview: output_text === null ? null : previewOf(output_text, 'output'),
   }
 }
 

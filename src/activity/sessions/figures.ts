@@ -5,10 +5,6 @@ import type { ListSessions } from './schema.ts'
 
 /** Fragments of SQL about runs. Each takes the alias of the table of runs. */
 
-/** Content that is larger than this as stored has no preview; of smaller content, the first characters are enough. */
-const PREVIEWED_BYTES_MAX = 65_536
-const PREVIEWED_CHARACTERS_MAX = 8_192
-
 /** The aggregates over a group of runs that sessions and users have in common. */
 export function figuresOf(sql: Sql, run: string) {
   return sql.unsafe(`count(*)::int as run_count,
@@ -50,11 +46,4 @@ export function matching(
     to !== undefined && sql`${column('created_at', '<')} ${dateOf(to)}`,
   ]
   return and.filter((condition) => condition !== false).reduce((all, one) => sql`${all} ${one}`, sql``)
-}
-
-/** The first characters of free-form JSON, for a preview; null if it is too large to be decompressed for that. */
-export function previewText(sql: Sql, column: string) {
-  return sql.unsafe(
-    `case when pg_column_size(${column}) <= ${PREVIEWED_BYTES_MAX} then left(${column}::text, ${PREVIEWED_CHARACTERS_MAX}) end`,
-  )
 }

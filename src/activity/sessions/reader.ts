@@ -7,8 +7,8 @@ import { spellingsOf, uuidOrNull } from '../../base/ids.ts'
 import { type RowOf, withIsoTimes } from '../../base/timestamp.ts'
 import { inTransaction, type Sql } from '../../stores/postgres/connect.ts'
 import { agentToRead, type Caller } from '../../tenants/keys/schema.ts'
-import { type UsageColumns, usageRecord } from '../runs/rows.ts'
-import { figuresOf, matching, previewText, sessionExists } from './figures.ts'
+import { previewText, type UsageColumns, usageRecord } from '../runs/rows.ts'
+import { figuresOf, matching, sessionExists } from './figures.ts'
 import { LISTED_RUNS_COUNTED, type ListSessions, SESSION_RUNS_COUNTED, type SessionRecord } from './schema.ts'
 
 /** Runs read for one page at most: thousands of the newest may belong to one session. */
@@ -171,13 +171,13 @@ export class SessionReader {
         ) n where ${isShown}
       ) totals
       left join lateral (
-        select n.created_at, ${previewText(sql, 'n.input')} as input from (
+        select n.created_at, ${sql.unsafe(previewText('n.input'))} as input from (
           select n.* from runs n where ${ofSession} order by n.created_at, n.run_id limit ${counted}
         ) n where ${isShown} order by n.created_at, n.run_id limit 1
       ) first on true
       cross join lateral (
         select n.agent_id, n.status, left(n.error_message, 240) as error_message,
-          ${previewText(sql, 'n.input')} as input, ${previewText(sql, 'n.output')} as output
+          ${sql.unsafe(previewText('n.input'))} as input, ${sql.unsafe(previewText('n.output'))} as output
         from runs n where n.run_id = totals.last_run_id and n.workspace_id = ${workspaceId}
       ) last`
   }

@@ -90,7 +90,7 @@ export interface paths {
         };
         /**
          * List runs
-         * @description Conditions are combined with AND. `from` (inclusive) and `to` (exclusive) bound `created_at`. `q` searches ids (also their beginnings), tags, the name of the agent, errors, inputs, outputs, metadata, tasks, and payloads of events, in either case: each word as a whole; in quotation marks, or with marks inside, as it is written. All of it has to be in the run itself, in one task, or in one event. What was accepted a moment ago is found within a second or so.
+         * @description Conditions are combined with AND. `from` (inclusive) and `to` (exclusive) bound `created_at`. `q` searches ids (also their beginnings), tags, the name of the agent, errors, inputs, outputs, metadata, tasks, and payloads of events, in either case: each word as a whole; in quotation marks, or with marks inside, as it is written. All of it has to be in the run itself, in one task, or in one event. What was accepted a moment ago is found within a second or so. Runs have one line of their input and output; `include=input,output` adds all of it.
          */
         get: operations["listRuns"];
         put?: never;
@@ -3086,7 +3086,7 @@ export interface components {
                 /** @description For people; names the place and what was expected there. */
                 message: string;
                 /** @description Tells errors of one code apart; for programs. Stable, and open for more. */
-                reason?: ("agent_archived" | "agent_not_hosted" | "agent_paused" | "already_decided" | "already_running" | "being_changed" | "feature_off" | "feed_token" | "hosted_run" | "hosted_session" | "id_taken" | "idempotency_key_reused" | "idempotency_key_running" | "in_use" | "journal_replaced" | "key_expired" | "key_in_url" | "key_invalid" | "key_missing" | "key_revoked" | "key_rotated" | "limit_reached" | "model_not_configured" | "name_taken" | "no_route" | "no_workspace" | "not_confirmed" | "not_deliverable" | "not_loaded" | "origin_refused" | "pause_expired" | "person_suspended" | "query_invalid" | "query_too_large" | "query_too_slow" | "rate_limit" | "role_too_low" | "run_ended" | "secret_lost" | "shutting_down" | "too_many_at_once" | "too_many_attempts" | "version_changed" | "workspace_erasing" | "wrong_agent" | "wrong_key_type") | string;
+                reason?: ("agent_archived" | "agent_not_hosted" | "agent_paused" | "already_decided" | "already_running" | "being_changed" | "body_unreadable" | "feature_off" | "feed_token" | "hosted_run" | "hosted_session" | "id_taken" | "idempotency_key_reused" | "idempotency_key_running" | "in_use" | "journal_replaced" | "key_expired" | "key_in_url" | "key_invalid" | "key_missing" | "key_revoked" | "key_rotated" | "limit_reached" | "model_not_configured" | "name_taken" | "no_route" | "no_workspace" | "not_confirmed" | "not_deliverable" | "not_loaded" | "origin_refused" | "pause_expired" | "person_suspended" | "query_invalid" | "query_too_large" | "query_too_slow" | "rate_limit" | "role_too_low" | "run_ended" | "secret_lost" | "shutting_down" | "too_many_at_once" | "too_many_attempts" | "version_changed" | "workspace_erasing" | "wrong_agent" | "wrong_key_type") | string;
                 /** @description The place that the error is about, such as `events[3].payload` or `query.limit`. */
                 param?: string;
                 /** @description All mistakes that were found in the request; the first one is that of `message`. */
@@ -3544,7 +3544,7 @@ export interface components {
                 queries_per_minute: number;
             };
         };
-        /** @description A run of the list. */
+        /** @description A run of a list. */
         ListedRun: {
             /**
              * Format: uuid
@@ -3577,14 +3577,18 @@ export interface components {
             metadata: {
                 [key: string]: unknown;
             };
-            /** @description The input of the run. */
-            input: {
+            /** @description The input of the run, with `include=input`. */
+            input?: {
                 [key: string]: unknown;
             };
-            /** @description The output of the run; null unless it completed. */
-            output: {
+            /** @description The output of the run, with `include=output`; null unless it completed. */
+            output?: {
                 [key: string]: unknown;
             } | null;
+            /** @description One line about the input, of at most 240 characters; null if there is none, or it is too large. */
+            input_preview: string | null;
+            /** @description One line about the output, of at most 240 characters; null if there is none, or it is too large. */
+            output_preview: string | null;
             /** @description Why the run failed, was cancelled or timed out. */
             error_message: string | null;
             /** @description Details of the failure. */
@@ -5001,7 +5005,7 @@ export interface components {
         /** @description A page of a list, newest first. */
         RunPage: {
             /** @description The items of this page, newest first. */
-            items: components["schemas"]["Run"][];
+            items: components["schemas"]["ListedRun"][];
             /** @description `cursor` of the next page; null at the end of the list. */
             next_cursor: string | null;
         };
@@ -6389,6 +6393,8 @@ export interface operations {
                 from?: string;
                 /** @description Runs created before this moment. */
                 to?: string;
+                /** @description Content that the runs of the list have: `input`, `output`, or both. Without it they have previews only. */
+                include?: ("input" | "output")[];
                 /** @description Items per page; default 50. */
                 limit?: number;
                 /** @description `next_cursor` of the previous page. */
@@ -6512,6 +6518,8 @@ export interface operations {
     listChildren: {
         parameters: {
             query?: {
+                /** @description Content that the runs of the list have: `input`, `output`, or both. Without it they have previews only. */
+                include?: ("input" | "output")[];
                 /** @description Items per page; default 50. */
                 limit?: number;
                 /** @description `next_cursor` of the previous page. */

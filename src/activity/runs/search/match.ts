@@ -1,5 +1,5 @@
 import type { Steps } from '../../../base/http/shared-slice.ts'
-import type { RunRecord, SearchMatch } from '../schema.ts'
+import type { ListedRun, SearchMatch } from '../schema.ts'
 import { type TermsFound, termsOfText } from './long-text.ts'
 import type { SearchQuery, Term } from './search-query.ts'
 import type { FoundEvent, FoundTask } from './search-sql.ts'
@@ -9,7 +9,7 @@ type Field = SearchMatch['field']
 type Candidate = readonly [field: Field, text: string | null | undefined]
 
 /** The match in the run's own fields; null if they do not have all terms. */
-export function* matchInRun(search: SearchQuery, run: RunRecord, agentName: string): Steps<SearchMatch | null> {
+export function* matchInRun(search: SearchQuery, run: ListedRun, agentName: string): Steps<SearchMatch | null> {
   const byId = matchById(search, [
     ['run_id', run.run_id],
     ['external_run_id', run.external_run_id],
@@ -20,7 +20,7 @@ export function* matchInRun(search: SearchQuery, run: RunRecord, agentName: stri
     byId ??
     (yield* bestMatch(search.terms, [
       ['error_message', run.error_message],
-      ['input', run.input.text],
+      ['input', run.input?.text],
       ['output', run.output?.text],
       ['tags', run.tags.join(' ')],
       ['external_run_id', run.external_run_id],

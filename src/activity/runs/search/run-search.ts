@@ -6,7 +6,7 @@ import { TENANT_WORKLOAD } from '../../../stores/clickhouse/protocol.ts'
 import type { Sql } from '../../../stores/postgres/connect.ts'
 import type { Caller } from '../../../tenants/keys/schema.ts'
 import type { Partitions } from '../../../tenants/partitions/partition.ts'
-import type { ListRuns, RunList, RunRecord, SearchMatch } from '../schema.ts'
+import type { ListedRun, ListRuns, RunList, SearchMatch } from '../schema.ts'
 import type { ListedPosition, RunStore } from '../store.ts'
 import { matchInEvent, matchInRun, matchInTask } from './match.ts'
 import { parseSearch, type SearchQuery } from './search-query.ts'
@@ -109,14 +109,20 @@ export class RunSearch {
     const { runs } = this.deps
     await this.catchUp(request)
     const { found, stoppedAt } = await this.find(request)
+    // The places are looked for in all of the content.
     const { items, next_cursor } = await runs.listed(
       caller,
-      query,
+      { ...query, include: ['input', 'output'] },
       found.map(({ run_id }) => run_id),
     )
     const matches = await this.matchesOf(request, items)
     return {
-      items: items.map((run) => ({ ...run, match: matches.get(run.run_id) ?? null })),
+      items: items.map(({ input, output, ...run }) => ({
+        ...run,
+        ...(query.include?.includes('input') && { input }),
+        ...(query.include?.includes('output') && { output }),
+        match: matches.get(run.run_id) ?? null,
+      })),
       next_cursor: next_cursor ?? (stoppedAt === null ? null : runs.cursorAt(stoppedAt)),
       searched: { runs_since: stoppedAt === null ? null : new Date(stoppedAt.created_ms).toISOString() },
     }
@@ -148,7 +154,7 @@ export class RunSearch {
       return { found: newestOf([...byId, ...first], wanted), stoppedAt: null }
     try {
       const scoped = caller.agentId === null ? {} : { agent_id: caller.agentId }
-      const { limit: _, cursor: __, q: ___, ...filters } = query
+      const { limit: _, cursor: __, q: ___, include: ____, ...filters } = query
       const all = runsSql(caller.workspaceId, search, { ...filters, ...scoped }, last, wanted - first.length)
       const rest = await this.ask<RunPosition>(request, all, { max_execution_time: ALL_SECONDS })
       return { found: newestOf([...byId, ...first, ...rest], wanted), stoppedAt: null }
@@ -185,7 +191,7 @@ export class RunSearch {
   }
 
   /** Where each run of a page matches, by run id. */
-  private async matchesOf(request: SearchRequest, items: readonly RunRecord[]): Promise<Map<string, SearchMatch>> {
+  private async matchesOf(request: SearchRequest, items: readonly ListedRun[]): Promise<Map<string, SearchMatch>> {
     const { caller, search, signal } = request
     const names = await this.agentNames(caller, items)
     const matches = new Map<string, SearchMatch>()
@@ -210,7 +216,7 @@ export class RunSearch {
     return matches
   }
 
-  private async agentNames(caller: Caller, items: readonly RunRecord[]): Promise<Map<string, string>> {
+  private async agentNames(caller: Caller, items: readonly ListedRun[]): Promise<Map<string, string>> {
     const ids = [...new Set(items.map(({ agent_id }) => agent_id))]
     const rows = await this.deps.sql<{ agent_id: string; name: string }[]>`
       select agent_id, name from agents where workspace_id = ${caller.workspaceId} and agent_id = any(${ids}::uuid[])`
@@ -244,7 +250,7 @@ function isTooMuch(error: unknown): boolean {
   return error instanceof ColumnarError && (error.code === TIMEOUT_EXCEEDED || error.code === MEMORY_LIMIT_EXCEEDED)
 }
 
-function setOf(runs: readonly Pick<RunRecord, 'run_id' | 'agent_id'>[]): RunSet {
+function setOf(runs: readonly Pick<ListedRun, 'run_id' | 'agent_id'>[]): RunSet {
   return { runs: runs.map(({ run_id }) => run_id), agents: [...new Set(runs.map(({ agent_id }) => agent_id))] }
 }
 

@@ -15,7 +15,7 @@ export interface RunPosition {
   readonly created_ms: number
 }
 
-type Filter = Exclude<keyof ListRuns, 'q' | 'limit' | 'cursor'>
+type Filter = Exclude<keyof ListRuns, 'q' | 'limit' | 'cursor' | 'include'>
 type RunFilters = Pick<ListRuns, Filter>
 
 /** The list's filters as conditions on ClickHouse's table of runs. */

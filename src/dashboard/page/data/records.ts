@@ -11,7 +11,8 @@ export type Score = Schemas['ScoreOfFeed']
 /** Who is signed in. */
 export type SignedIn = Schemas['SignedIn']
 export type Role = SignedIn['role']
-/** A run as lists and feeds show it. */
+export type ListedRun = Schemas['ListedRun']
+/** A run as feeds show it. */
 export type RunSummary = Omit<Run, 'input' | 'output'>
 
 /** One item of a feed. */

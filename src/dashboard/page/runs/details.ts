@@ -1,11 +1,10 @@
 import { signal } from '@preact/signals'
 import { sleep } from '../../../base/abort.ts'
+import { previewOf } from '../../../base/conventions/preview.ts'
 import { USAGE_NAMES } from '../../../base/conventions/usage-names.ts'
 import type { Queries } from '../data/api.ts'
-import { parseIntact } from '../data/json.ts'
 import { failureOf } from '../data/loading.ts'
-import { isLive, type Run, type RunSummary } from '../data/records.ts'
-import { previewOf } from './preview.ts'
+import { isLive, type ListedRun, type RunSummary } from '../data/records.ts'
 
 /** Input and output of a run, each on one line. */
 export interface RunTexts {
@@ -96,8 +95,8 @@ export class RunDetails<T> {
 }
 
 /** The texts of a run as the list of the API has it. */
-export function textsOf(run: Run): readonly [string, Known<RunTexts>] {
-  const value = { input: previewOf(run.input), output: previewOf(run.output) }
+export function textsOf(run: ListedRun): readonly [string, Known<RunTexts>] {
+  const value = { input: run.input_preview ?? '', output: run.output_preview ?? '' }
   return [run.run_id, { value, isFinal: !isLive(run) }]
 }
 
@@ -112,20 +111,13 @@ export const readTexts: Read<RunTexts> = async (runs, queries, signal) => {
   const { rows } = await queries.run(query, { ids: runs.map(({ run_id }) => run_id) }, signal)
   return new Map(
     rows.map(({ run_id, status, input_text, output_text }) => {
-      const value = { input: previewOfJson(String(input_text)), output: previewOfJson(String(output_text)) }
+      const value = {
+        input: previewOf(String(input_text), 'input') ?? '',
+        output: previewOf(String(output_text), 'output') ?? '',
+      }
       return [String(run_id), { value, isFinal: !isLive({ status: String(status) }) }]
     }),
   )
-}
-
-function previewOfJson(json: string): string {
-  if (json === '') return ''
-  try {
-    return previewOf(parseIntact(json))
-  } catch {
-    // The text was cut, so it is not valid JSON.
-    return previewOf(json)
-  }
 }
 
 /** The models of the first and the last call of each run. @throws ApiFailure */

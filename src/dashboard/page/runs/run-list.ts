@@ -3,7 +3,7 @@ import type { Session } from '../context/session.ts'
 import type { Listed } from '../data/api.ts'
 import type { Subscription } from '../data/feed.ts'
 import { LiveResource } from '../data/loading.ts'
-import type { Activity, Run, RunSummary } from '../data/records.ts'
+import type { Activity, ListedRun, RunSummary } from '../data/records.ts'
 import { RunDetails, readModels, readTexts, textsOf } from './details.ts'
 import { FOUND_MAX, findRuns, isPlain, matches, queryOf, type RunFilter } from './filters.ts'
 import { RunChoice } from './run-choice.ts'
@@ -88,7 +88,7 @@ export class RunList {
     const { api, queries } = this.session
     const filter = this.filter as RunFilter
     const { items, next_cursor }: Listed<RunSummary> = isPlain(filter)
-      ? this.withoutContent(
+      ? this.withoutPreviews(
           this.places.take(
             await api.get('/api/v1/runs', { ...queryOf(filter), cursor, limit: PAGE_LIMIT }, signal),
             cursor === null,
@@ -102,10 +102,11 @@ export class RunList {
     return items
   }
 
-  /** Inputs and outputs may be large: only a line of each is kept. */
-  private withoutContent({ items, next_cursor }: Listed<Run>): Listed<RunSummary> {
+  /** A row of the list is what the feed says of its run, too: the previews are kept beside it. */
+  private withoutPreviews({ items, next_cursor }: Listed<ListedRun>): Listed<RunSummary> {
     this.details.texts.take(items.map(textsOf))
-    return { items: items.map(({ input: _input, output: _output, ...run }) => run), next_cursor }
+    const rows = items.map(({ input_preview: _input, output_preview: _output, match: _match, ...run }) => run)
+    return { items: rows, next_cursor }
   }
 
   private follow(filter: RunFilter, after: string | undefined): void {

@@ -105,7 +105,15 @@ function SessionRuns({ session }: { readonly session: Session }) {
   const [max, setMax] = useState(RUNS_SHOWN)
   const { data, problem } = useLoad(
     (signal) =>
-      readRuns((cursor) => api.get('/api/v1/runs', { session_id: sessionId, limit: PAGE_LIMIT, cursor }, signal), max),
+      readRuns(
+        (cursor) =>
+          api.get(
+            '/api/v1/runs',
+            { session_id: sessionId, include: 'input,output', limit: PAGE_LIMIT, cursor },
+            signal,
+          ),
+        max,
+      ),
     [max, last_activity_at, run_count, status],
     { subject: sessionId },
   )

@@ -3,7 +3,7 @@ import { hrefOf, hrefOfRun } from '../context/router.ts'
 import { useSession } from '../context/session.ts'
 import type { Listed } from '../data/api.ts'
 import { useLoad } from '../data/loading.ts'
-import type { Run, Schemas } from '../data/records.ts'
+import type { RunSummary, Schemas } from '../data/records.ts'
 import { BackLink, Button, CopyButton } from '../parts/controls.tsx'
 import { SessionLink } from '../parts/links.tsx'
 import { useMovingRange } from '../parts/range.tsx'
@@ -127,7 +127,7 @@ function UserRuns({ user: { external_user_id, run_count } }: { readonly user: Us
   const { api, directory } = useSession()
   const where = { external_user_id, limit: RUNS_SHOWN }
   const { data, problem } = useLoad(
-    (signal) => api.get<Listed<Run>>('/api/v1/runs', where, signal),
+    (signal) => api.get<Listed<RunSummary>>('/api/v1/runs', where, signal),
     [where, run_count],
     { everyMs: REFRESH_MS, subject: external_user_id },
   )

@@ -1,5 +1,5 @@
 import { t } from 'elysia'
-import { type RunRecord, RunStatus } from '../../../activity/runs/schema.ts'
+import { type ListedRun, RunStatus } from '../../../activity/runs/schema.ts'
 import type { RunSearch } from '../../../activity/runs/search/run-search.ts'
 import type { RunStore } from '../../../activity/runs/store.ts'
 import { shortened } from '../../../base/code-points.ts'
@@ -66,7 +66,7 @@ export function runTools({ runs, search }: RunToolsDeps): OwnTool[] {
   ]
 }
 
-function summaryOf({ input: _input, output: _output, error_detail: _detail, metadata: _metadata, ...run }: RunRecord) {
+function summaryOf({ error_detail: _detail, metadata: _metadata, ...run }: ListedRun) {
   return { ...run, error_message: run.error_message && shortened(run.error_message, BEGINNING_LENGTH) }
 }
 
