@@ -38,6 +38,7 @@ import { langfuseRoutes } from '../doors/langfuse/routes.ts'
 import { mcpRoutes } from '../doors/mcp/routes.ts'
 import { OpenAiTraces } from '../doors/openai-traces/ingest.ts'
 import { openAiTracesRoutes } from '../doors/openai-traces/routes.ts'
+import { JsonConverter } from '../doors/otlp/json-converter.ts'
 import { LogIngest } from '../doors/otlp/log-ingest.ts'
 import { otlpRoutes } from '../doors/otlp/routes.ts'
 import { SpanIngest } from '../doors/otlp/span-ingest.ts'
@@ -252,6 +253,7 @@ function otlpDeps(components: Components, { agents, tasks, takeBudget, reader, s
     spans: new SpanIngest({ traces, takeBudget }),
     openAiTraces: new OpenAiTraces({ traces, takeBudget }),
     logs: new LogIngest(deps),
+    json: new JsonConverter(),
     decodeLimits: decodeLimits(limits),
     slice,
   }

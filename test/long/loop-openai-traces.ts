@@ -2,7 +2,7 @@ import { gzipSync } from 'node:zlib'
 import { type LoopCase, MIB } from './loop-case.ts'
 
 /** The limit of a body, with room for the frame around the repeated part. */
-const FULL = 64 * MIB - 4_096
+const FULL = 8 * MIB - 4_096
 
 const repeated = (unit: string, last: string, bytes = FULL) => `${unit.repeat(Math.floor(bytes / unit.length))}${last}`
 const many = (count: number, item: (n: number) => string) => Array.from({ length: count }, (_, n) => item(n)).join()
@@ -17,18 +17,18 @@ const head = (members: string) => body(`{"object":"trace","id":"${newTrace()}",$
 const CUSTOM = '"type":"custom","name":"c"'
 
 const CASES: Readonly<Record<string, () => string>> = {
-  '60,000 turn spans': () => {
+  '30,000 turn spans': () => {
     const trace = newTrace()
     return body(
-      many(60_000, (n) =>
+      many(30_000, (n) =>
         span(trace, n, `"type":"custom","name":"turn","data":{"sdk_span_type":"turn","turn":${n},"agent_name":"a"}`),
       ),
     )
   },
-  '60,000 model calls of new models': () => {
+  '30,000 model calls of new models': () => {
     const trace = newTrace()
     return body(
-      many(60_000, (n) =>
+      many(30_000, (n) =>
         span(trace, n, `"type":"generation","model":"a/gpt-${n}","usage":{"input_tokens":1,"output_tokens":1}`),
       ),
     )
@@ -41,8 +41,8 @@ const CASES: Readonly<Record<string, () => string>> = {
   },
   'empty items': () => body(repeated('{},', '{}')),
   'numbers as items': () => body(repeated('1,', '1')),
-  'a million members': () => one(`${CUSTOM},"data":{${many(1_000_000, (n) => `"m${n}":${n}`)}}`),
-  'a million members of metadata': () => head(`"metadata":{${many(1_000_000, (n) => `"m${n}":${n}`)}}`),
+  'half a million members': () => one(`${CUSTOM},"data":{${many(500_000, (n) => `"m${n}":${n}`)}}`),
+  'half a million members of metadata': () => head(`"metadata":{${many(500_000, (n) => `"m${n}":${n}`)}}`),
   '90,000 members': () => one(`${many(90_000, (n) => `"m${n}":${n}`)},${CUSTOM}`),
   'metadata of 60 KB': () => head(`"metadata":{${many(4_000, (n) => `"m${n}":"\\u0000"`)}}`),
   '90,000 members of metadata': () => head(`"metadata":{${many(90_000, (n) => `"m${n}":"\\u0000${n}"`)}}`),
@@ -53,21 +53,21 @@ const CASES: Readonly<Record<string, () => string>> = {
   'deep brackets': () => one(`${CUSTOM},"data":[${repeated(`${'['.repeat(100)}${']'.repeat(100)},`, '[]')}]`),
   'brackets outside of the list': () => `{"more":[${repeated('[],', '[]')}],"data":[]}`,
   'brackets that are just read': () =>
-    body(many(60, (n) => span(newTrace(), n, `${CUSTOM},"data":[${repeated('[],', '[]', MIB / 6)}]`))),
+    body(many(40, (n) => span(newTrace(), n, `${CUSTOM},"data":[${repeated('[],', '[]', MIB / 6)}]`))),
   '100,000 deep': () => one(`${CUSTOM},"data":${'{"a":'.repeat(100_000)}1${'}'.repeat(100_000)}`),
   'a long text': () => one(`${CUSTOM},"data":"${'x'.repeat(FULL)}"`),
   'a long text of escapes': () => one(`${CUSTOM},"data":"${repeated('\\u00e9\\"\\\\', '')}"`),
   'a long text as input': () =>
     one(
-      `"type":"function","name":"f","input":"[${'0,'.repeat(1.4 * MIB)}0]","output":"${repeated('{},', '', 8 * MIB)}"`,
+      `"type":"function","name":"f","input":"[${'0,'.repeat(1.4 * MIB)}0]","output":"${repeated('{},', '', 4 * MIB)}"`,
     ),
-  'a long error': () => one(CUSTOM, `,"error":{"message":"${'é'.repeat(8 * MIB)}","data":{}}`),
+  'a long error': () => one(CUSTOM, `,"error":{"message":"${'é'.repeat(3 * MIB)}","data":{}}`),
   'long ids': () => body(`{"object":"trace","id":"${'x'.repeat(FULL)}"}`),
-  'long names': () => head(`"workflow_name":"${'é'.repeat(8 * MIB)}","group_id":"${'\\u0000'.repeat(MIB)}"`),
+  'long names': () => head(`"workflow_name":"${'é'.repeat(1.5 * MIB)}","group_id":"${'\\u0000'.repeat(MIB / 2)}"`),
   'numbers of 400 digits': () => one(`${CUSTOM},"data":[${repeated(`${'9'.repeat(400)},`, '1')}]`),
-  '300 spans of 200 KB': () => {
+  '40 spans of 200 KB': () => {
     const trace = newTrace()
-    return body(many(300, (n) => span(trace, n, `"type":"generation","input":"${'a \\"b\\" '.repeat(20_000)}"`)))
+    return body(many(40, (n) => span(trace, n, `"type":"generation","input":"${'a \\"b\\" '.repeat(20_000)}"`)))
   },
   'no JSON': () => '['.repeat(FULL),
   spaces: () => `${' '.repeat(FULL)}{}`,

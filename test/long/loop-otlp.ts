@@ -3,6 +3,8 @@ import { type LoopCase, MIB } from './loop-case.ts'
 
 /** The limit of an export, with room for the frame around the repeated part. */
 const FULL = 64 * MIB - 4_096
+/** The same for JSON. */
+const JSON_FULL = 8 * MIB - 4_096
 
 type Signal = 'traces' | 'logs' | 'metrics'
 
@@ -193,29 +195,30 @@ const ids = () =>
   `"parentSpanId":"0707070707070707","traceId":"${random(16).toString('hex')}","spanId":"${random(8).toString('hex')}"`
 const spansJson = (spans: string) => `{"resourceSpans":[{"scopeSpans":[{"spans":[${spans}]}]}]}`
 const spanJson = (members: string) => spansJson(`{${ids()},"endTimeUnixNano":"1769851800000000000",${members}}`)
-const repeated = (unit: string, last: string, bytes = FULL) => `${unit.repeat(Math.floor(bytes / unit.length))}${last}`
+const repeated = (unit: string, last: string, bytes = JSON_FULL) =>
+  `${unit.repeat(Math.floor(bytes / unit.length))}${last}`
 
 const JSON_CASES: Readonly<Record<string, () => string>> = {
   numbers: () => spanJson(`"x":[${repeated('1,', '1')}]`),
   'numbers outside of spans': () => `{"x":[${repeated('0.12345678901234567e-300,', '1')}]}`,
   'numbers of 400 digits': () => spanJson(`"x":[${repeated(`${'9'.repeat(400)},`, '1')}]`),
-  'a number of 60 MiB': () => spanJson(`"x":${repeated('9', '')}`),
+  'a number of 8 MiB': () => spanJson(`"x":${repeated('9', '')}`),
   '1 MB of numbers': () => spanJson(`"x":[${repeated('0.12345678901234567e-300,', '1', MIB)}]`),
   'empty objects': () => spanJson(`"x":[${repeated('{},', '{}')}]`),
   '3 MB of empty objects': () => spanJson(`"x":[${repeated('{},', '{}', 0.8 * MIB)}]`),
   'members with one name': () => spanJson(`"x":{${repeated('"a":1,', '"a":1')}}`),
   'spans with one name': () => `{${repeated('"resourceSpans":[],', '"a":1')}}`,
-  spaces: () => `${' '.repeat(FULL)}{}`,
+  spaces: () => `${' '.repeat(JSON_FULL)}{}`,
   'spaces in a span': () => spanJson(`"x":${repeated(' \n', '1')}`),
-  'deep arrays': () => spanJson(`"x":${'['.repeat(FULL / 2)}${']'.repeat(FULL / 2)}`),
+  'deep arrays': () => spanJson(`"x":${'['.repeat(JSON_FULL / 2)}${']'.repeat(JSON_FULL / 2)}`),
   '100,000 deep': () => spanJson(`"x":${'['.repeat(100_000)}${']'.repeat(100_000)}`),
-  'a long text': () => spanJson(`"name":"${'x'.repeat(FULL)}"`),
+  'a long text': () => spanJson(`"name":"${'x'.repeat(JSON_FULL)}"`),
   'a long text of escapes': () => spanJson(`"name":"${repeated('\\u00e9\\"\\\\', '')}"`),
   'a long text of emoji': () =>
-    spanJson(`"attributes":[{"key":"a","value":{"stringValue":"${repeated('\u{1f600}', '', FULL / 2)}"}}]`),
-  '14 texts of 1 MB': () =>
+    spanJson(`"attributes":[{"key":"a","value":{"stringValue":"${repeated('\u{1f600}', '', JSON_FULL / 2)}"}}]`),
+  '7 texts of 1 MB': () =>
     spanJson(
-      `"attributes":[${Array.from({ length: 14 }, (_, i) => `{"key":"t${i}","value":{"stringValue":"${repeated('\\u00e9a', '', MIB)}"}}`).join()}]`,
+      `"attributes":[${Array.from({ length: 7 }, (_, i) => `{"key":"t${i}","value":{"stringValue":"${repeated('\\u00e9a', '', MIB)}"}}`).join()}]`,
     ),
   '100,000 attributes': () =>
     spanJson(
@@ -224,14 +227,14 @@ const JSON_CASES: Readonly<Record<string, () => string>> = {
   'empty spans': () => spansJson(repeated('{},', '{}')),
   'events without content': () => spanJson(`"events":[${repeated('{},', '{}')}]`),
   '60,000 spans': () => spansJson(Array.from({ length: 60_000 }, () => `{${ids()},"endTimeUnixNano":1}`).join()),
-  '30,000 spans of 2 KB': () =>
+  '3,500 spans of 2 KB': () =>
     spansJson(
-      Array.from({ length: 28_000 }, () => `{${ids()},"endTimeUnixNano":1,"name":"${'a \\"b '.repeat(330)}"}`).join(),
+      Array.from({ length: 3_500 }, () => `{${ids()},"endTimeUnixNano":1,"name":"${'a \\"b '.repeat(330)}"}`).join(),
     ),
-  'a resource of 8 MiB': () =>
-    `{"resourceSpans":[{"resource":{"attributes":[{"key":"r","value":{"stringValue":"${'r'.repeat(8 * MIB)}"}}]},"scopeSpans":[{"spans":[{${ids()}}]}]}]}`,
-  'no JSON': () => '['.repeat(FULL),
-  'member names': () => `{${Array.from({ length: 4_000_000 }, (_, i) => `"${i}":0`).join()}}`,
+  'a resource of 7 MiB': () =>
+    `{"resourceSpans":[{"resource":{"attributes":[{"key":"r","value":{"stringValue":"${'r'.repeat(7 * MIB)}"}}]},"scopeSpans":[{"spans":[{${ids()}}]}]}]}`,
+  'no JSON': () => '['.repeat(JSON_FULL),
+  'member names': () => `{${Array.from({ length: 700_000 }, (_, i) => `"${i}":0`).join()}}`,
 }
 
 /** Exports of which each is the worst in one respect. */

@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import type protobuf from 'protobufjs'
-import { openLogsJson, openTracesJson } from '../../src/doors/otlp/json.ts'
 import { mapLog } from '../../src/doors/otlp/log-mapping.ts'
 import { openLogs, openTraces } from '../../src/doors/otlp/protobuf.ts'
 import { encodeValue } from '../../src/doors/traces/json-writer.ts'
@@ -11,7 +10,8 @@ import { DecodeError, Utf8Text } from '../../src/doors/traces/telemetry.ts'
 import { parseConfig } from '../../src/service/config/config.ts'
 import { Bytes } from '../../src/stores/clickhouse/bytes.ts'
 import { attributesOf, inProtobuf, logsOf, span as spanOf, tracesOf } from '../support/otlp.ts'
-import { atOnce, decodedAtOnce } from '../support/otlp-decode.ts'
+import { atOnce, decodedAtOnce, openLogsJson, openTracesJson } from '../support/otlp-decode.ts'
+import { objectOf, logsOf as recordsOf, spansOf } from '../support/otlp-oracle.ts'
 import { encodeMessage, LogsData, TracesData } from '../support/otlp-proto.ts'
 
 const SEED = Number(process.env.SEED ?? Date.now() % 2 ** 31)
@@ -85,7 +85,7 @@ const [decodeTraces, decodeLogs] = [decodedAtOnce(openTraces), decodedAtOnce(ope
 const [decodeTracesJson, decodeLogsJson] = [decodedAtOnce(openTracesJson), decodedAtOnce(openLogsJson)]
 
 /** What protobufjs decodes, in the JSON encoding of OTLP. */
-function oracle(type: protobuf.Type, bytes: Uint8Array): Uint8Array {
+function inJson(type: protobuf.Type, bytes: Uint8Array): Uint8Array {
   const object = type.toObject(type.decode(bytes), { longs: String, arrays: true })
   const json = JSON.stringify(object, function (this: Record<string, unknown>, key, plain) {
     const raw = this[key]
@@ -106,21 +106,25 @@ function attempt<T>(decode: () => T): T | 'refused' {
 }
 
 describe(`the OTLP decoders (SEED=${SEED})`, () => {
-  test('read spans as protobufjs does', () => {
+  test('read spans as protobufjs does, in both encodings', () => {
     fc.assert(
       fc.property(traces, (data) => {
         const bytes = encodeMessage(TracesData, data)
-        expect(decodeTraces(bytes)).toEqual(decodeTracesJson(oracle(TracesData, bytes)))
+        const spans = decodeTraces(bytes)
+        expect(spans).toEqual(spansOf(objectOf(TracesData, bytes)))
+        expect(decodeTracesJson(inJson(TracesData, bytes))).toEqual(spans)
       }),
       RUNS,
     )
   })
 
-  test('read log records as protobufjs does', () => {
+  test('read log records as protobufjs does, in both encodings', () => {
     fc.assert(
       fc.property(logs, (data) => {
         const bytes = encodeMessage(LogsData, data)
-        expect(decodeLogs(bytes)).toEqual(decodeLogsJson(oracle(LogsData, bytes)))
+        const records = decodeLogs(bytes)
+        expect(records).toEqual(recordsOf(objectOf(LogsData, bytes)))
+        expect(decodeLogsJson(inJson(LogsData, bytes))).toEqual(records)
       }),
       RUNS,
     )

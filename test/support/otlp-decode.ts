@@ -1,5 +1,7 @@
 import type { Steps } from '../../src/base/http/shared-slice.ts'
-import type { OpenedExport } from '../../src/doors/traces/telemetry.ts'
+import { toProtobuf } from '../../src/doors/otlp/json.ts'
+import { openLogs, openTraces } from '../../src/doors/otlp/protobuf.ts'
+import type { LogRecord, OpenedExport, Span } from '../../src/doors/traces/telemetry.ts'
 import { type DecodeLimits, decodeLimits } from '../../src/doors/traces/telemetry.ts'
 import { parseConfig } from '../../src/service/config/config.ts'
 
@@ -20,3 +22,7 @@ export function atOnce<Result>(work: Steps<Result>): { result: Result; steps: nu
 export function decodedAtOnce<Item>(open: Open<Item>): (body: Uint8Array) => readonly Item[] {
   return (body) => atOnce(atOnce(open(body, DECODE_LIMITS)).result.decode()).result.items
 }
+
+/** Exports in JSON, as the service opens them. */
+export const openTracesJson: Open<Span> = (body, limits) => openTraces(toProtobuf(body, 'traces'), limits)
+export const openLogsJson: Open<LogRecord> = (body, limits) => openLogs(toProtobuf(body, 'logs'), limits)

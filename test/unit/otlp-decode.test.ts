@@ -3,16 +3,18 @@ import { gzipSync, zstdCompressSync } from 'node:zlib'
 import { ApiError } from '../../src/base/errors.ts'
 import { inflateAsync } from '../../src/base/http/inflate.ts'
 import { inSlices, SharedSlice } from '../../src/base/http/shared-slice.ts'
-import { openLogsJson, openTracesJson } from '../../src/doors/otlp/json.ts'
+import { toProtobuf } from '../../src/doors/otlp/json.ts'
+import { JSON_BYTES_MAX, JsonConverter } from '../../src/doors/otlp/json-converter.ts'
 import { mapLog, runOfLog } from '../../src/doors/otlp/log-mapping.ts'
 import { openMetrics, openTraces } from '../../src/doors/otlp/protobuf.ts'
 import { SpanIngest } from '../../src/doors/otlp/span-ingest.ts'
+import { problemOf } from '../../src/doors/traces/mapping.ts'
 import { detailsOfSpans } from '../../src/doors/traces/run-details.ts'
 import type { AnyValue, Attributes, LogRecord, Span } from '../../src/doors/traces/telemetry.ts'
 import { parseConfig } from '../../src/service/config/config.ts'
 import { Bytes } from '../../src/stores/clickhouse/bytes.ts'
 import { attributesOf, inProtobuf, logsOf, span, tracesOf } from '../support/otlp.ts'
-import { atOnce, DECODE_LIMITS, type Open } from '../support/otlp-decode.ts'
+import { atOnce, DECODE_LIMITS, type Open, openLogsJson, openTracesJson } from '../support/otlp-decode.ts'
 
 /** What one export may cost, and in how many steps it is decoded, so that the event loop is never stopped for long. */
 
@@ -112,11 +114,15 @@ describe('in JSON', () => {
     expect(decode(openTracesJson, json(escaped)).items).toHaveLength(2)
   })
 
-  test('what is not JSON, or has a member twice, is refused with its place', () => {
+  test('what is not JSON, or has no list where there is one, is refused', () => {
     const good = JSON.stringify(tracesOf([span()]))
     const bad = [
       ...['{', '[]', '{"a":1', '{"a" 1}', '{"a":1,}', '{,}', '{"a":}', '{"a":[}]}', '{"resourceSpans":[{}', `${good}x`],
-      ...['{"resourceSpans":[],"resourceSpans":[]}', '{"resourceSpans":{}}', '{"resourceSpans":[{"scopeSpans":1}]}'],
+      ...[
+        '{"resourceSpans":{}}',
+        '{"resourceSpans":[{"scopeSpans":1}]}',
+        '{"resourceSpans":[{"scopeSpans":[{"spans":{}}]}]}',
+      ],
       ...['{"a":"\\', '{"a":"x', '{"resourceSpans":[{"scopeSpans":[{"spans":[{"a":tru}]}]}]}', '{"a":[1,2'],
     ]
     for (const text of bad) {
@@ -125,12 +131,46 @@ describe('in JSON', () => {
     }
   })
 
-  test('white space, numbers and texts without end are skipped in many steps', () => {
-    const fill = 4 * 1024 * 1024
-    for (const text of [' '.repeat(fill), `{"x":"${'\\"'.repeat(fill / 2)}"}`, `{"x":[${'1,'.repeat(fill / 2)}1]}`]) {
-      const body = json(text.startsWith('{') ? text : `${text}{}`)
-      expect(atOnce(openLogsJson(body, DECODE_LIMITS)).steps).toBeGreaterThanOrEqual(3)
+  test('a byte order mark is skipped, and an empty body is an empty export', () => {
+    expect(decode(openTracesJson, json(`\ufeff${JSON.stringify(tracesOf([span()]))}`)).items).toHaveLength(1)
+    expect(decode(openTracesJson, json('')).items).toEqual([])
+  })
+
+  test('of the wrong type, an item is one without content, and a member is absent', () => {
+    const wrong = {
+      traceId: 7,
+      spanId: 'xyz',
+      parentSpanId: 'nothex',
+      name: {},
+      kind: 'x',
+      startTimeUnixNano: {},
+      status: 1,
     }
+    const { items } = decode(openTracesJson, json(tracesOf([1 as never, wrong, span()])))
+    expect(items).toHaveLength(3)
+    expect(items[0]).toMatchObject({ traceId: '', spanId: '', name: '' })
+    expect(items[1]).toMatchObject({ traceId: '', name: '', kind: 0, startNano: 0, statusCode: 0 })
+    // An id that is no hex must not look like none: the span would be a root.
+    expect(problemOf({ ...(items[2] as Span), parentSpanId: items[1]?.parentSpanId ?? '' })).toContain('parent_span_id')
+    expect(problemOf({ ...(items[2] as Span), spanId: items[1]?.spanId ?? '' })).toContain('span_id')
+  })
+
+  test('a long body is parsed in a thread, and becomes the same', async () => {
+    const converter = new JsonConverter()
+    const spans = Array.from({ length: 2_000 }, () => span({ attributes: attributesOf({ text: 'é"'.repeat(200) }) }))
+    const body = json(tracesOf(spans))
+    const [all, bad] = await Promise.allSettled([
+      converter.convert('w', body, 'traces'),
+      converter.convert('w', json(`${body.toString()}x`), 'traces'),
+    ])
+    expect(all).toEqual({ status: 'fulfilled', value: new Uint8Array(toProtobuf(body, 'traces')) })
+    expect(bad).toMatchObject({
+      reason: { code: 'VALIDATION_ERROR', message: expect.stringMatching(/^body: not valid JSON/) },
+    })
+    expect(converter.convert('w', Buffer.alloc(JSON_BYTES_MAX + 1, ' '), 'logs')).rejects.toMatchObject({
+      code: 'PAYLOAD_TOO_LARGE',
+      message: expect.stringContaining('send protobuf'),
+    })
   })
 })
 

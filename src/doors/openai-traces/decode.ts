@@ -1,20 +1,16 @@
 import type { Steps } from '../../base/http/shared-slice.ts'
-import { isObject } from '../../base/json-object.ts'
-import { parseObject } from '../otlp/json.ts'
-import { JsonOutlineReader } from '../otlp/json-outline.ts'
-import { type ItemDecoder, type ItemRange, opened } from '../otlp/outline.ts'
-import type { OpenedExport } from '../traces/telemetry.ts'
+import { openValues } from '../otlp/protobuf.ts'
+import { textAt, valueAt } from '../traces/attributes.ts'
 import {
   type Attributes,
-  DecodeBudget,
   type DecodeLimits,
+  type OpenedExport,
   RESOURCE_BYTES_MAX,
   type Resource,
   type Span,
   STATUS_ERROR,
 } from '../traces/telemetry.ts'
-import { describe } from './span-data.ts'
-import { readMembers } from './values.ts'
+import { describe, mapOf } from './span-data.ts'
 
 /** Where an item is in `data`. */
 interface Placed {
@@ -51,66 +47,50 @@ const TIME_EXPECTED = 'expected a time in ISO 8601, or null'
 const NO_RESOURCE: Resource = { attributes: new Map() }
 
 /**
- * Finds the items of a body `{data: [...]}` without decoding them.
+ * Finds the items of a list `data` without decoding them.
+ * @param body in protobuf, as `toProtobuf` has written it
  * @throws DecodeError, ApiError PAYLOAD_TOO_LARGE; so does decoding
  */
-export function* openItems(body: Uint8Array, limits: DecodeLimits): Steps<OpenedExport<Item>> {
-  const budget = new DecodeBudget(limits)
-  const names = { groups: '', scopes: '', items: 'data' }
-  const outline = yield* new JsonOutlineReader(body, names, limits, budget).readFlat()
-  const text = Buffer.from(body.buffer, body.byteOffset, body.byteLength)
-  const places = new Map<ItemRange, number>()
-  for (const { scopes } of outline.groups) {
-    for (const { items } of scopes) for (const range of items) places.set(range, places.size)
-  }
-  const decoder: ItemDecoder<Item> = {
-    budget,
-    resource() {},
-    scopeName: () => '',
-    item: (range) => {
-      const bytes = range.end - range.start
-      return readItem(parseObject(text, range), { place: places.get(range) ?? 0, bytes }, budget)
-    },
-  }
-  return opened(outline, body.length, decoder, limits)
+export function openItems(body: Uint8Array, limits: DecodeLimits): Steps<OpenedExport<Item>> {
+  let count = 0
+  return openValues(body, limits, (value, bytes) => itemOf(mapOf(value) ?? new Map(), { place: count++, bytes }))
 }
 
-type Json = Record<string, unknown>
-
-function* readItem(
-  item: Json,
-  { place, bytes }: Placed & { readonly bytes: number },
-  budget: DecodeBudget,
-): Steps<Item> {
+function itemOf(item: Attributes, { place, bytes }: Placed & { readonly bytes: number }): Item {
   const bad = (member: string, problem: string): Item => ({ kind: 'bad', bad: { place, member, problem } })
-  if (item.object === 'trace') {
-    if (!isId(item.id)) return bad('id', ID_EXPECTED)
+  const at = (name: string) => valueAt(item, name)
+  const kind = at('object')
+  const id = at('id')
+  if (kind === 'trace') {
+    if (!isId(id)) return bad('id', ID_EXPECTED)
     if (bytes > RESOURCE_BYTES_MAX) return bad('metadata', `expected a trace of at most ${RESOURCE_BYTES_MAX} bytes`)
-    const metadata: Attributes = isObject(item.metadata) ? yield* readMembers(item.metadata, budget) : new Map()
-    const trace = { traceId: item.id, workflowName: textOf(item.workflow_name), groupId: textOf(item.group_id) }
+    const metadata = mapOf(item.get('metadata')) ?? new Map()
+    const trace = { traceId: id, workflowName: textAt(item, 'workflow_name'), groupId: textAt(item, 'group_id') }
     return { kind: 'trace', trace: { ...trace, metadata, place } }
   }
-  if (item.object !== 'trace.span') return bad('object', 'expected "trace" or "trace.span"')
-  const { id, trace_id: traceId, parent_id: parentId, started_at: startedAt, ended_at: endedAt } = item
+  if (kind !== 'trace.span') return bad('object', 'expected "trace" or "trace.span"')
+  const traceId = at('trace_id')
+  const parentId = at('parent_id')
   if (!isId(id)) return bad('id', ID_EXPECTED)
   if (!isId(traceId)) return bad('trace_id', ID_EXPECTED)
   if (!isAbsent(parentId) && !isId(parentId)) return bad('parent_id', `${ID_EXPECTED}, or null`)
-  const startNano = nanoOf(startedAt)
-  const endNano = nanoOf(endedAt)
+  const startNano = nanoOf(at('started_at'))
+  const endNano = nanoOf(at('ended_at'))
   if (startNano === null) return bad('started_at', TIME_EXPECTED)
   if (endNano === null) return bad('ended_at', TIME_EXPECTED)
-  if (!isObject(item.span_data)) return bad('span_data', 'expected an object')
-  const described = describe(yield* readMembers(item.span_data, budget))
+  const data = mapOf(item.get('span_data'))
+  if (data === undefined) return bad('span_data', 'expected an object')
+  const described = describe(data)
   if (described === null) return bad('span_data.type', 'expected a text')
   const { name, attributes } = described
-  const error = isObject(item.error) ? yield* readMembers(item.error, budget) : null
-  if (error !== null) attributes.set('error', error)
+  const error = mapOf(item.get('error'))
+  if (error !== undefined) attributes.set('error', error)
   const span: PlacedSpan = {
     ...{ place, resource: NO_RESOURCE, scope: '', traceId, spanId: id, kind: 0 },
     parentSpanId: isId(parentId) ? parentId : '',
     ...{ name, startNano, endNano, attributes, events: [], links: [] },
-    statusCode: error === null ? 0 : STATUS_ERROR,
-    statusMessage: textOf(error?.get('message')),
+    statusCode: error === undefined ? 0 : STATUS_ERROR,
+    statusMessage: error === undefined ? '' : textAt(error, 'message'),
   }
   return { kind: 'span', span }
 }
@@ -130,8 +110,4 @@ function nanoOf(value: unknown): number | null {
   // A time without a zone is in UTC, as Python's SDK writes it.
   const ms = Date.parse(/(?:[Zz]|[+-]\d\d:?\d\d)$/.test(value) ? value : `${value}Z`)
   return Number.isNaN(ms) || ms < 0 ? null : ms * 1e6
-}
-
-function textOf(value: unknown): string {
-  return typeof value === 'string' ? value : ''
 }

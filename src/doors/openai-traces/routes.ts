@@ -3,6 +3,7 @@ import { ApiError, invalid } from '../../base/errors.ts'
 import { inSlices } from '../../base/http/shared-slice.ts'
 import { SECURITY } from '../../tenants/keys/security.ts'
 import { createReceiver, DOOR_STATE, type DoorDeps, withPositions } from '../kit.ts'
+import type { JsonConverter } from '../otlp/json-converter.ts'
 import type { DecodeLimits } from '../traces/telemetry.ts'
 import { openItems } from './decode.ts'
 import type { OpenAiTraces } from './ingest.ts'
@@ -10,6 +11,7 @@ import { errorResponse } from './response.ts'
 
 interface OpenAiTracesRoutesDeps extends DoorDeps {
   readonly openAiTraces: Pick<OpenAiTraces, 'store'>
+  readonly json: Pick<JsonConverter, 'convert'>
   readonly decodeLimits: DecodeLimits
 }
 
@@ -20,7 +22,7 @@ const JSON_TYPE = /^application\/json\s*(?:;|$)/i
  * Its exporter drops a batch after a 4xx answer, and repeats it after 429 and 5xx.
  */
 export function openAiTracesRoutes(deps: OpenAiTracesRoutesDeps) {
-  const { openAiTraces, decodeLimits } = deps
+  const { openAiTraces, json, decodeLimits } = deps
   const receive = createReceiver(deps, {
     check({ headers }) {
       if (!JSON_TYPE.test(headers.get('content-type') ?? ''))
@@ -35,7 +37,10 @@ export function openAiTracesRoutes(deps: OpenAiTracesRoutesDeps) {
       '/traces/ingest',
       (context) =>
         receive(context, async ({ caller, body, slice }) => {
-          const opened = await inSlices(slice, openItems(body, decodeLimits))
+          const opened = await inSlices(
+            slice,
+            openItems(await json.convert(caller.workspaceId, body, 'values'), decodeLimits),
+          )
           const stored = await openAiTraces.store(caller, opened, slice)
           const { rejected, message, items } = stored
           if (rejected === 0) return withPositions(new Response(null, { status: 204 }), stored)

@@ -1,6 +1,6 @@
 import { reportedUsage } from '../../base/conventions/usage.ts'
 import { lookup } from '../../base/lookup.ts'
-import type { AnyValue, Attributes } from '../traces/telemetry.ts'
+import { type AnyValue, type Attributes, Utf8Text } from '../traces/telemetry.ts'
 
 /**
  * What spans of the OpenAI Agents SDK record (`span_data`), in the names of OpenTelemetry's conventions, so that the
@@ -101,7 +101,7 @@ function addCompletion(attributes: Attributes, output: AnyValue | undefined): vo
   if (reasons.length > 0) attributes.set('gen_ai.response.finish_reasons', reasons)
 }
 
-function mapOf(value: AnyValue | undefined): Attributes | undefined {
+export function mapOf(value: AnyValue | undefined): Attributes | undefined {
   return value instanceof Map ? (value as Attributes) : undefined
 }
 
@@ -138,5 +138,5 @@ function modelName(data: Attributes): string {
 }
 
 function textOf(value: AnyValue | undefined): string {
-  return typeof value === 'string' ? value : ''
+  return typeof value === 'string' || value instanceof Utf8Text ? `${value}` : ''
 }

@@ -1,7 +1,7 @@
 import { LRUCache } from 'lru-cache'
 import type { Caller } from '../../tenants/keys/schema.ts'
 import { encodeValue } from '../traces/json-writer.ts'
-import type { AnyValue, Attributes, Span } from '../traces/telemetry.ts'
+import { type AnyValue, type Attributes, type Span, Utf8Text } from '../traces/telemetry.ts'
 import { SPAN_TYPE } from './span-data.ts'
 
 const TRACES_MAX = 10_000
@@ -53,7 +53,7 @@ export class TraceContent {
 }
 
 function textOf(message: AnyValue): string {
-  return typeof message === 'string' ? message : encodeValue(message)
+  return isText(message) ? `${message}` : encodeValue(message)
 }
 
 /** The first message of the user, as attributes; undefined if these spans have none. */
@@ -61,9 +61,13 @@ export function questionOf(spans: readonly Span[]): Attributes | undefined {
   const calls = spans.filter(({ attributes }) => isModelCall(attributes) && attributes.has(INPUT))
   const [first] = calls.sort((a, b) => a.startNano - b.startNano)
   const messages = first?.attributes.get(INPUT)
-  if (!Array.isArray(messages)) return typeof messages === 'string' ? new Map([[INPUT, messages]]) : undefined
+  if (!Array.isArray(messages)) return isText(messages) ? new Map([[INPUT, messages]]) : undefined
   const message = messages.find((each) => each instanceof Map && each.get('role') === 'user')
   return message === undefined ? undefined : new Map([[INPUT, [message]]])
+}
+
+function isText(value: AnyValue | undefined): value is string | Utf8Text {
+  return typeof value === 'string' || value instanceof Utf8Text
 }
 
 function isModelCall(attributes: Attributes): boolean {

@@ -1,243 +1,345 @@
-import type { Steps } from '../../base/http/shared-slice.ts'
+import { isUtf8 } from 'node:buffer'
 import { isObject } from '../../base/json-object.ts'
-import type { OpenedExport } from '../traces/telemetry.ts'
-import {
-  type AnyValue,
-  type Attributes,
-  DecodeBudget,
-  DecodeError,
-  type DecodeLimits,
-  fromDouble,
-  fromInteger,
-  type LogRecord,
-  type Range,
-  type Resource,
-  type Span,
-  type SpanEvent,
-  type SpanLink,
-  TOO_DEEP,
-  VALUE_DEPTH_MAX,
-} from '../traces/telemetry.ts'
-import { JsonOutlineReader, type JsonRange, type OutlineNames } from './json-outline.ts'
-import { type ItemDecoder, opened } from './outline.ts'
+import { Bytes } from '../../stores/clickhouse/bytes.ts'
+import { DecodeError, VALUE_DEPTH_MAX } from '../traces/telemetry.ts'
 
 /**
- * Decodes OTLP's JSON encoding: names in lowerCamelCase, ids in hex, enums as integers, 64-bit integers as strings or
- * numbers. Unknown fields are ignored. A field of the wrong type counts as absent, so that one invalid span does not fail
- * the export; only a value that is not an array where OTLP has one does.
+ * Turns OTLP's JSON encoding into protobuf, so that one decoder reads both: names in lowerCamelCase, ids in hex, enums as
+ * integers, 64-bit integers as strings or numbers. Unknown fields are left out. A field of the wrong type counts as absent,
+ * so that one invalid span does not fail the export; only a value that is not an array where OTLP has one does.
  */
 
-/** @throws DecodeError, ApiError PAYLOAD_TOO_LARGE; so does decoding the export */
-export function* openTracesJson(body: Uint8Array, limits: DecodeLimits): Steps<OpenedExport<Span>> {
-  const names = { groups: 'resourceSpans', scopes: 'scopeSpans', items: 'spans', nested: 'events' }
-  return yield* open(body, { limits, names, readItem: readSpan })
+/** What a body has: an export of a signal, or a list `data` of any values. */
+export type JsonShape = 'traces' | 'logs' | 'metrics' | 'values'
+
+/**
+ * The body in protobuf. The values of a list are spans of one scope, each as an `AnyValue`. Takes one step, so it is for
+ * short bodies, and for threads.
+ * @throws DecodeError
+ */
+export function toProtobuf(body: Uint8Array, shape: JsonShape): Uint8Array {
+  // JSON is longer, apart from what has no content.
+  const out = new Bytes(body.length + 64)
+  // An empty body is an empty export, as it is in protobuf.
+  if (body.length > 0) SHAPES[shape](out, parse(body))
+  return out.view()
 }
 
-/** As {@link openTracesJson}. */
-export function* openLogsJson(body: Uint8Array, limits: DecodeLimits): Steps<OpenedExport<LogRecord>> {
-  const names = { groups: 'resourceLogs', scopes: 'scopeLogs', items: 'logRecords' }
-  return yield* open(body, { limits, names, readItem: readLogRecord })
+function parse(body: Uint8Array): Json {
+  if (!isUtf8(body)) throw new DecodeError('body: not valid JSON in UTF-8')
+  let parsed: unknown
+  try {
+    parsed = JSON.parse(
+      Buffer.from(body.buffer, body.byteOffset, body.length)
+        .toString()
+        .replace(/^\ufeff/, ''),
+    )
+  } catch (error) {
+    const problem = error instanceof SyntaxError ? error.message.replace(/^JSON Parse error: /, '') : 'too large'
+    throw new DecodeError(`body: not valid JSON: ${problem.slice(0, PROBLEM_LENGTH_MAX)}`)
+  }
+  if (!isObject(parsed)) throw new DecodeError('body: expected a JSON object')
+  return parsed
 }
 
-const METRIC_DATA = ['gauge', 'sum', 'histogram', 'exponentialHistogram', 'summary']
-
-/** Metrics: the number of data points of each. Otherwise as {@link openTracesJson}. */
-export function* openMetricsJson(body: Uint8Array, limits: DecodeLimits): Steps<OpenedExport<number>> {
-  const names = { groups: 'resourceMetrics', scopes: 'scopeMetrics', items: 'metrics' }
-  return yield* open(body, { limits, names, readItem: pointsOf })
-}
-
-function* pointsOf(metric: Json): Steps<number> {
-  return METRIC_DATA.reduce((points, kind) => points + listOf(objectOf(metric[kind]), 'dataPoints').length, 0)
-}
+const PROBLEM_LENGTH_MAX = 200
 
 type Json = Record<string, unknown>
 
-interface Signal<Item> {
-  readonly limits: DecodeLimits
-  readonly names: OutlineNames
-  readonly readItem: (item: Json, context: ItemContext) => Steps<Item>
+/** Writes a value as a field of this number. */
+type Write = (out: Bytes, field: number, value: unknown) => void
+
+/** The fields of a message. */
+type Fields = readonly (readonly [name: string, field: number, write: Write])[]
+
+const [VARINT, FIXED64, DELIMITED] = [0, 1, 2]
+
+const text: Write = (out, field, value) => {
+  if (typeof value !== 'string' || value === '') return
+  tag(out, field, DELIMITED)
+  out.string(value)
 }
 
-interface ItemContext {
-  readonly resource: Resource
-  readonly scope: string
-  readonly budget: DecodeBudget
+/** Bytes, as hex. Those of the wrong form become one byte, which no id has. */
+const id: Write = (out, field, value) => {
+  if (typeof value !== 'string' || value === '') return
+  const bytes = Buffer.from(value, 'hex')
+  const isHex = bytes.length * 2 === value.length
+  tag(out, field, DELIMITED)
+  out.slice(isHex ? bytes : NO_ID, 0, isHex ? bytes.length : 1)
 }
 
-function* open<Item>(body: Uint8Array, { limits, names, readItem }: Signal<Item>): Steps<OpenedExport<Item>> {
-  const budget = new DecodeBudget(limits)
-  const outline = yield* new JsonOutlineReader(body, names, limits, budget).read()
-  const text = Buffer.from(body.buffer, body.byteOffset, body.byteLength)
-  const decoder: ItemDecoder<Item> = {
-    budget,
-    resource(range, into) {
-      for (const item of listOf(parseObject(text, range), 'attributes')) readKeyValue(item, { into, depth: 0, budget })
-    },
-    scopeName: (range) => textOf(parseObject(text, range).name),
-    item: (range, resource, scope) => readItem(parseObject(text, range), { resource, scope, budget }),
-  }
-  return opened(outline, body.length, decoder, limits)
+const NO_ID = Buffer.alloc(1)
+
+const enumeration: Write = (out, field, value) => {
+  const number = numberOf(value)
+  if (number <= 0 || number >= TWO_TO_32) return
+  tag(out, field, VARINT)
+  out.varint(Math.floor(number))
 }
 
-/** The object at this place; an empty one for any other value. @throws DecodeError */
-export function parseObject(body: Buffer, { start, end, cuts = [] }: Range & Partial<JsonRange>): Json {
-  let text = ''
-  let from = start
-  for (const cut of cuts) {
-    text += body.toString('utf8', from, cut.start)
-    from = cut.end
-  }
-  text += body.toString('utf8', from, end)
-  try {
-    return objectOf(JSON.parse(text))
-  } catch {
-    throw new DecodeError(`body: not valid JSON in the value at byte ${start}`)
-  }
+const TWO_TO_32 = 2 ** 32
+const TWO_TO_64 = 2 ** 64
+
+/** Unix nanoseconds. */
+const time: Write = (out, field, value) => {
+  const number = Math.max(0, Math.floor(numberOf(value)))
+  if (number === 0) return
+  tag(out, field, FIXED64)
+  const isTooLarge = number >= TWO_TO_64
+  out.reserve(8)
+  out.buffer.writeUInt32LE(isTooLarge ? TWO_TO_32 - 1 : number % TWO_TO_32, out.length)
+  out.buffer.writeUInt32LE(isTooLarge ? TWO_TO_32 - 1 : Math.floor(number / TWO_TO_32), out.length + 4)
+  out.length += 8
 }
 
-function* readSpan(item: Json, { resource, scope, budget }: ItemContext): Steps<Span> {
-  const status = objectOf(item.status)
-  return {
-    resource,
-    scope,
-    traceId: idOf(item.traceId),
-    spanId: idOf(item.spanId),
-    parentSpanId: idOf(item.parentSpanId),
-    name: textOf(item.name),
-    kind: numberOf(item.kind),
-    startNano: numberOf(item.startTimeUnixNano),
-    endNano: numberOf(item.endTimeUnixNano),
-    attributes: yield* readAttributes(item, budget),
-    events: yield* readEach(listOf(item, 'events'), readSpanEvent, budget),
-    links: yield* readEach(listOf(item, 'links'), readLink, budget),
-    statusCode: numberOf(status.code),
-    statusMessage: textOf(status.message),
+/** A message of the wrong type is one without fields. */
+function message(fields: Fields): Write {
+  return (out, field, value) => {
+    const end = begin(out, field)
+    if (isObject(value)) {
+      for (const [name, number, write] of fields) {
+        const member = value[name]
+        if (member !== undefined && member !== null) write(out, number, member)
+      }
+    }
+    end()
   }
 }
 
-function* readEach<T>(
-  list: readonly unknown[],
-  read: (item: Json, budget: DecodeBudget) => T,
-  budget: DecodeBudget,
-): Steps<T[]> {
-  const items: T[] = []
-  for (const item of list) {
-    if (budget.isStepOver()) yield
-    items.push(read(objectOf(item), budget))
-  }
-  return items
-}
-
-function readSpanEvent(event: Json, budget: DecodeBudget): SpanEvent {
-  budget.takeNested()
-  return {
-    timeNano: numberOf(event.timeUnixNano),
-    name: textOf(event.name),
-    attributes: readKeyValues(listOf(event, 'attributes'), 0, budget),
+function list(name: string, write: Write): Write {
+  return (out, field, value) => {
+    for (const item of listOf(value, name)) write(out, field, item)
   }
 }
 
-function readLink(link: Json, budget: DecodeBudget): SpanLink {
-  budget.takeNested()
-  return {
-    traceId: idOf(link.traceId),
-    spanId: idOf(link.spanId),
-    attributes: readKeyValues(listOf(link, 'attributes'), 0, budget),
-  }
+function listOf(value: unknown, name: string): readonly unknown[] {
+  if (value === undefined || value === null) return []
+  if (!Array.isArray(value)) throw new DecodeError(`body: ${name}: expected an array`)
+  return value
 }
 
-function* readLogRecord(item: Json, { resource, scope, budget }: ItemContext): Steps<LogRecord> {
-  return {
-    resource,
-    scope,
-    timeNano: numberOf(item.timeUnixNano),
-    observedNano: numberOf(item.observedTimeUnixNano),
-    severityNumber: numberOf(item.severityNumber),
-    severityText: textOf(item.severityText),
-    eventName: textOf(item.eventName),
-    body: readValue(item.body, 0, budget),
-    attributes: yield* readAttributes(item, budget),
-    traceId: idOf(item.traceId),
-    spanId: idOf(item.spanId),
-  }
+const keyValue: Write = (out, field, value) => writeKeyValue(out, field, value, 0)
+const anyValue: Write = (out, field, value) => writeValue(out, field, value, 0)
+
+const ATTRIBUTES = list('attributes', keyValue)
+const RESOURCE = message([['attributes', 1, ATTRIBUTES]])
+const SCOPE = message([['name', 1, text]])
+const SPAN = message([
+  ['traceId', 1, id],
+  ['spanId', 2, id],
+  ['parentSpanId', 4, id],
+  ['name', 5, text],
+  ['kind', 6, enumeration],
+  ['startTimeUnixNano', 7, time],
+  ['endTimeUnixNano', 8, time],
+  ['attributes', 9, ATTRIBUTES],
+  [
+    'events',
+    11,
+    list(
+      'events',
+      message([
+        ['timeUnixNano', 1, time],
+        ['name', 2, text],
+        ['attributes', 3, ATTRIBUTES],
+      ]),
+    ),
+  ],
+  [
+    'links',
+    13,
+    list(
+      'links',
+      message([
+        ['traceId', 1, id],
+        ['spanId', 2, id],
+        ['attributes', 4, ATTRIBUTES],
+      ]),
+    ),
+  ],
+  [
+    'status',
+    15,
+    message([
+      ['message', 2, text],
+      ['code', 3, enumeration],
+    ]),
+  ],
+])
+const LOG_RECORD = message([
+  ['timeUnixNano', 1, time],
+  ['severityNumber', 2, enumeration],
+  ['severityText', 3, text],
+  ['body', 5, anyValue],
+  ['attributes', 6, ATTRIBUTES],
+  ['traceId', 9, id],
+  ['spanId', 10, id],
+  ['observedTimeUnixNano', 11, time],
+  ['eventName', 12, text],
+])
+const POINTS = message([['dataPoints', 1, list('dataPoints', message([]))]])
+const METRIC = message([
+  ['gauge', 5, POINTS],
+  ['sum', 7, POINTS],
+  ['histogram', 9, POINTS],
+  ['exponentialHistogram', 10, POINTS],
+  ['summary', 11, POINTS],
+])
+
+function signal(groups: string, scopes: string, items: string, item: Write): (out: Bytes, body: Json) => void {
+  const scope = message([
+    ['scope', 1, SCOPE],
+    [items, 2, list(items, item)],
+  ])
+  const group = list(
+    groups,
+    message([
+      ['resource', 1, RESOURCE],
+      [scopes, 2, list(scopes, scope)],
+    ]),
+  )
+  return (out, body) => group(out, 1, body[groups])
 }
 
-function* readAttributes(of: Json, budget: DecodeBudget): Steps<Attributes> {
-  const attributes: Attributes = new Map()
-  for (const item of listOf(of, 'attributes')) {
-    if (budget.isStepOver()) yield
-    readKeyValue(item, { into: attributes, depth: 0, budget })
-  }
-  return attributes
+const SHAPES: Record<JsonShape, (out: Bytes, body: Json) => void> = {
+  traces: signal('resourceSpans', 'scopeSpans', 'spans', SPAN),
+  logs: signal('resourceLogs', 'scopeLogs', 'logRecords', LOG_RECORD),
+  metrics: signal('resourceMetrics', 'scopeMetrics', 'metrics', METRIC),
+  values(out, { data }) {
+    if (!Array.isArray(data)) throw new DecodeError('data: expected an array')
+    const endGroup = begin(out, 1)
+    const endScope = begin(out, 2)
+    for (const value of data) writePlain(out, 2, value, 0)
+    endScope()
+    endGroup()
+  },
 }
 
-function readKeyValues(list: readonly unknown[], depth: number, budget: DecodeBudget): Attributes {
-  const into: Attributes = new Map()
-  for (const item of list) readKeyValue(item, { into, depth, budget })
-  return into
-}
-
-function readKeyValue(
-  item: unknown,
-  { into, depth, budget }: { into: Attributes; depth: number; budget: DecodeBudget },
-) {
-  budget.take(1)
-  const { key, value } = objectOf(item)
-  const name = textOf(key)
-  budget.takeName(name.length)
-  into.set(name, readValue(value, depth, budget))
-}
-
-function readValue(value: unknown, depth: number, budget: DecodeBudget): AnyValue {
-  budget.take(1)
-  if (!isObject(value)) return null
-  if (depth > VALUE_DEPTH_MAX) return TOO_DEEP
-  if (typeof value.stringValue === 'string') return value.stringValue
-  if (typeof value.boolValue === 'boolean') return value.boolValue
-  if (value.intValue !== undefined) return readInteger(value.intValue)
-  if (value.doubleValue !== undefined) return readDouble(value.doubleValue)
-  if (isObject(value.arrayValue)) {
-    return listOf(value.arrayValue, 'values').map((one) => readValue(one, depth + 1, budget))
-  }
-  if (isObject(value.kvlistValue)) return readKeyValues(listOf(value.kvlistValue, 'values'), depth + 1, budget)
-  if (typeof value.bytesValue === 'string') return value.bytesValue
-  return null
-}
-
-function readInteger(value: unknown): AnyValue {
-  if (typeof value === 'number') return fromDouble(value)
-  if (typeof value !== 'string' || !/^-?\d{1,20}$/.test(value)) return null
-  return value.length < 16 ? Number(value) : fromInteger(BigInt.asIntN(64, BigInt(value)))
-}
-
-function readDouble(value: unknown): AnyValue {
-  if (typeof value === 'number') return fromDouble(value)
-  return typeof value === 'string' && value.trim() !== '' ? fromDouble(Number(value)) : null
-}
-
-function objectOf(value: unknown): Json {
-  return isObject(value) ? value : EMPTY
+function writeKeyValue(out: Bytes, field: number, item: unknown, depth: number): void {
+  const { key, value } = isObject(item) ? item : EMPTY
+  const end = begin(out, field)
+  text(out, 1, key)
+  writeValue(out, 2, value, depth)
+  end()
 }
 
 const EMPTY: Json = {}
 
-function listOf(of: Json, name: string): readonly unknown[] {
-  const list = of[name] ?? []
-  if (!Array.isArray(list)) throw new DecodeError(`body: ${name}: expected an array`)
-  return list
+/** An `AnyValue`. The decoder replaces what is nested deeper than it allows, whatever it is. */
+function writeValue(out: Bytes, field: number, value: unknown, depth: number): void {
+  const end = begin(out, field)
+  if (isObject(value) && depth <= VALUE_DEPTH_MAX) writeKind(out, value, depth)
+  end()
 }
 
-function textOf(value: unknown): string {
-  return typeof value === 'string' ? value : ''
+function writeKind(out: Bytes, value: Json, depth: number): void {
+  if (typeof value.stringValue === 'string') writeString(out, value.stringValue)
+  else if (typeof value.boolValue === 'boolean') writeBoolean(out, value.boolValue)
+  else if (value.intValue !== undefined) writeInteger(out, value.intValue)
+  else if (value.doubleValue !== undefined) writeDouble(out, value.doubleValue)
+  else if (isObject(value.arrayValue)) {
+    const end = begin(out, 5)
+    for (const item of listOf(value.arrayValue.values, 'values')) writeValue(out, 1, item, depth + 1)
+    end()
+  } else if (isObject(value.kvlistValue)) {
+    const end = begin(out, 6)
+    for (const item of listOf(value.kvlistValue.values, 'values')) writeKeyValue(out, 1, item, depth + 1)
+    end()
+  } else if (typeof value.bytesValue === 'string') {
+    const bytes = Buffer.from(value.bytesValue, 'base64')
+    tag(out, 7, DELIMITED)
+    out.slice(bytes, 0, bytes.length)
+  }
 }
 
-function idOf(value: unknown): string {
-  return textOf(value).toLowerCase()
+/** A value of JSON as an `AnyValue`. */
+function writePlain(out: Bytes, field: number, value: unknown, depth: number): void {
+  const end = begin(out, field)
+  if (depth > VALUE_DEPTH_MAX) {
+    // The decoder replaces it.
+  } else if (typeof value === 'string') writeString(out, value)
+  else if (typeof value === 'boolean') writeBoolean(out, value)
+  else if (typeof value === 'number') writeDouble(out, value)
+  else if (Array.isArray(value)) {
+    const endList = begin(out, 5)
+    for (const item of value) writePlain(out, 1, item, depth + 1)
+    endList()
+  } else if (isObject(value)) {
+    const endMap = begin(out, 6)
+    for (const [name, member] of Object.entries(value)) {
+      const endMember = begin(out, 1)
+      text(out, 1, name)
+      writePlain(out, 2, member, depth + 1)
+      endMember()
+    }
+    endMap()
+  }
+  end()
+}
+
+/** Unlike a field, also if it is empty. */
+function writeString(out: Bytes, value: string): void {
+  tag(out, 1, DELIMITED)
+  out.string(value)
+}
+
+function writeBoolean(out: Bytes, value: boolean): void {
+  tag(out, 2, VARINT)
+  out.byte(value ? 1 : 0)
+}
+
+function writeInteger(out: Bytes, value: unknown): void {
+  const isExact = typeof value === 'number' && Number.isSafeInteger(value)
+  if (!isExact && (typeof value !== 'string' || !/^-?\d{1,20}$/.test(value))) {
+    if (typeof value === 'number') writeDouble(out, value)
+    return
+  }
+  tag(out, 3, VARINT)
+  const number = Number(value)
+  if (number >= 0 && Number.isSafeInteger(number)) out.varint(number)
+  else {
+    let left = BigInt.asUintN(64, BigInt(value))
+    for (; left > 0x7fn; left >>= 7n) out.byte(Number(left & 0x7fn) | 0x80)
+    out.byte(Number(left))
+  }
+}
+
+function writeDouble(out: Bytes, value: unknown): void {
+  const isNumber = typeof value === 'number' || (typeof value === 'string' && value.trim() !== '')
+  if (!isNumber) return
+  tag(out, 4, FIXED64)
+  out.reserve(8)
+  out.length = out.buffer.writeDoubleLE(Number(value), out.length)
 }
 
 /** A number, or a string with one; 0 for anything else. */
 function numberOf(value: unknown): number {
   const number = typeof value === 'string' && value !== '' ? Number(value) : value
   return typeof number === 'number' && Number.isFinite(number) ? number : 0
+}
+
+function tag(out: Bytes, field: number, wireType: number): void {
+  out.byte((field << 3) | wireType)
+}
+
+/** Begins a field with a message in it, whose length is known when the returned function ends it. */
+function begin(out: Bytes, field: number): () => void {
+  tag(out, field, DELIMITED)
+  out.byte(0)
+  const start = out.length
+  return () => {
+    const { length } = out
+    if (length - start < 0x80) {
+      out.buffer[start - 1] = length - start
+      return
+    }
+    let bytes = 1
+    for (let left = length - start; left >= 0x80; left = Math.floor(left / 0x80)) bytes++
+    out.reserve(bytes)
+    out.buffer.copyWithin(start + bytes - 1, start, length)
+    out.length = start - 1
+    out.varint(length - start)
+    out.length = length + bytes - 1
+  }
 }

@@ -24,7 +24,7 @@ export interface Outline {
 
 /** `Resource{Spans,Logs,Metrics}` of OTLP. */
 export interface OutlineGroup {
-  /** The resource; in protobuf it may come in several pieces. */
+  /** It may come in several pieces. */
   readonly resource: Range[]
   readonly scopes: OutlineScope[]
 }
@@ -32,15 +32,10 @@ export interface OutlineGroup {
 /** `Scope{Spans,Logs,Metrics}` of OTLP. */
 export interface OutlineScope {
   readonly scope: Range[]
-  readonly items: ItemRange[]
+  readonly items: Range[]
 }
 
-export interface ItemRange extends Range {
-  /** Why the item must not be decoded. */
-  readonly problem?: string
-}
-
-/** Decodes the parts of an outline, in one of the two encodings. */
+/** Decodes the parts of an outline. */
 export interface ItemDecoder<Item> {
   readonly budget: DecodeBudget
   resource(range: Range, into: Attributes): void
@@ -103,7 +98,6 @@ function* decodeOutline<Item>(
         for (const [index, range] of scoped.items.entries()) {
           decoder.budget.beginItem()
           try {
-            if (range.problem !== undefined) throw new ItemTooLarge(range.problem)
             items.push(yield* decoder.item(range, resource, scope))
           } catch (error) {
             if (!(error instanceof ItemTooLarge)) throw error
@@ -158,7 +152,7 @@ export class OutlineBuilder {
     return scope
   }
 
-  item(scope: OutlineScope, range: ItemRange): void {
+  item(scope: OutlineScope, range: Range): void {
     this.charge()
     this.items++
     scope.items.push(range)

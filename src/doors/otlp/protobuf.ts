@@ -45,6 +45,23 @@ export function* openMetrics(body: Uint8Array, limits: DecodeLimits): Steps<Open
   return yield* open(body, { limits, readItem: readMetric })
 }
 
+/** Values, which `json.ts` has written as the items of one scope. */
+export function* openValues<Item>(
+  body: Uint8Array,
+  limits: DecodeLimits,
+  itemOf: (value: AnyValue, bytes: number) => Item,
+): Steps<OpenedExport<Item>> {
+  return yield* open(body, {
+    limits,
+    *readItem(reader) {
+      const { start, end } = reader.message()
+      const item = itemOf(readValue(reader, 0), end - start)
+      yield
+      return item
+    },
+  })
+}
+
 interface Signal<Item> {
   readonly limits: DecodeLimits
   readonly readItem: (reader: ProtobufReader, resource: Resource, scope: string) => Steps<Item>

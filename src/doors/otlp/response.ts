@@ -2,7 +2,7 @@ import { type ApiError, type ErrorCode, STATUS_OF } from '../../base/errors.ts'
 
 /** Responses of OTLP/HTTP: an export response, or a `google.rpc.Status`, in the encoding of the request. */
 
-export type Encoding = 'protobuf' | 'json'
+type Encoding = 'protobuf' | 'json'
 
 const CONTENT_TYPES: Record<Encoding, string> = { protobuf: 'application/x-protobuf', json: 'application/json' }
 

@@ -14,15 +14,16 @@ import {
 } from '../kit.ts'
 import type { ExportResult } from '../traces/export-tally.ts'
 import type { DecodeLimits } from '../traces/telemetry.ts'
-import { openLogsJson, openMetricsJson, openTracesJson } from './json.ts'
+import type { JsonConverter } from './json-converter.ts'
 import type { LogIngest } from './log-ingest.ts'
 import { openLogs, openMetrics, openTraces } from './protobuf.ts'
-import { type Encoding, encodingOf, errorResponse, exportResponse, type PartialSuccess } from './response.ts'
+import { encodingOf, errorResponse, exportResponse, type PartialSuccess } from './response.ts'
 import type { SpanIngest } from './span-ingest.ts'
 
 interface OtlpRoutesDeps extends DoorDeps {
   readonly spans: Pick<SpanIngest, 'store'>
   readonly logs: Pick<LogIngest, 'store'>
+  readonly json: Pick<JsonConverter, 'convert'>
   readonly decodeLimits: DecodeLimits
 }
 
@@ -30,7 +31,7 @@ interface OtlpRoutesDeps extends DoorDeps {
  * OTLP/HTTP: reports of programs that are instrumented with OpenTelemetry (docs/opentelemetry.md).
  */
 export function otlpRoutes(deps: OtlpRoutesDeps) {
-  const { spans, logs, decodeLimits } = deps
+  const { spans, logs, json, decodeLimits } = deps
   const receive = createReceiver(deps, {
     tokenOf,
     check(request) {
@@ -41,37 +42,28 @@ export function otlpRoutes(deps: OtlpRoutesDeps) {
     errorOf: (error, request) => errorResponse(encodingOf(request) ?? 'json', error),
   })
 
-  const answer = (
-    context: DoorContext,
-    field: PartialSuccess['field'],
-    store: (call: ReceivedCall, encoding: Encoding) => Promise<ExportResult>,
-  ) =>
-    receive(context, async (call) => {
-      const encoding = encodingOf(context.request) ?? 'json'
-      const result = await store(call, encoding)
-      return withPositions(exportResponse(encoding, { ...result, field }), result)
-    })
+  const answer =
+    (signal: keyof typeof REJECTED, store: (call: ReceivedCall) => Promise<ExportResult>) => (context: DoorContext) =>
+      receive(context, async (call) => {
+        const { caller, body } = call
+        const encoding = encodingOf(context.request) ?? 'json'
+        const bytes = encoding === 'json' ? await json.convert(caller.workspaceId, body, signal) : body
+        const result = await store({ ...call, body: bytes })
+        return withPositions(exportResponse(encoding, { ...result, field: REJECTED[signal] }), result)
+      })
 
-  const storeTraces = (context: DoorContext) =>
-    answer(context, 'rejectedSpans', async ({ caller, body, slice }, encoding) => {
-      const open = encoding === 'json' ? openTracesJson : openTraces
-      return spans.store(caller, await inSlices(slice, open(body, decodeLimits)), slice)
-    })
-
-  const storeLogs = (context: DoorContext) =>
-    answer(context, 'rejectedLogRecords', async ({ caller, body, slice }, encoding) => {
-      const open = encoding === 'json' ? openLogsJson : openLogs
-      return logs.store(caller, await inSlices(slice, open(body, decodeLimits)), slice)
-    })
-
-  const rejectMetrics = (context: DoorContext) =>
-    answer(context, 'rejectedDataPoints', async ({ body, slice }, encoding) => {
-      const open = encoding === 'json' ? openMetricsJson : openMetrics
-      const opened = await inSlices(slice, open(body, decodeLimits))
-      const { items, refusals } = await inSlices(slice, opened.decode())
-      if (refusals.length > 0) throw new ApiError('PAYLOAD_TOO_LARGE', `body: metric: ${refusals[0].problem}`)
-      return noMetrics(items.reduce((sum, points) => sum + points, 0))
-    })
+  const storeTraces = answer('traces', async ({ caller, body, slice }) =>
+    spans.store(caller, await inSlices(slice, openTraces(body, decodeLimits)), slice),
+  )
+  const storeLogs = answer('logs', async ({ caller, body, slice }) =>
+    logs.store(caller, await inSlices(slice, openLogs(body, decodeLimits)), slice),
+  )
+  const rejectMetrics = answer('metrics', async ({ body, slice }) => {
+    const opened = await inSlices(slice, openMetrics(body, decodeLimits))
+    const { items, refusals } = await inSlices(slice, opened.decode())
+    if (refusals.length > 0) throw new ApiError('PAYLOAD_TOO_LARGE', `body: metric: ${refusals[0].problem}`)
+    return noMetrics(items.reduce((sum, points) => sum + points, 0))
+  })
 
   const hidden = { parse: 'none' as const, detail: { hide: true } }
   return (
@@ -96,6 +88,13 @@ export function otlpRoutes(deps: OtlpRoutesDeps) {
         detail: detailOf('exportMetrics', 'metrics', 'Not stored: all data points are rejected.'),
       })
   )
+}
+
+/** What says how many items of a signal were rejected. */
+const REJECTED: Record<'traces' | 'logs' | 'metrics', PartialSuccess['field']> = {
+  traces: 'rejectedSpans',
+  logs: 'rejectedLogRecords',
+  metrics: 'rejectedDataPoints',
 }
 
 function noMetrics(rejected: number): ExportResult {

@@ -6,7 +6,7 @@ import { type AnyValue, type Attributes, type Resource, Utf8Text } from './telem
 export const LIST_LENGTH_MAX = 16 * 1024
 
 /** The attribute, a string also if it stayed in the body. */
-function valueAt(attributes: Attributes, name: string): AnyValue | undefined {
+export function valueAt(attributes: Attributes, name: string): AnyValue | undefined {
   const value = attributes.get(name)
   return value instanceof Utf8Text ? `${value}` : value
 }
