@@ -49,6 +49,11 @@ export class Runs {
     return list(this.http, '/api/v1/runs/{run_id}/children', { path: { run_id: runId }, query }, options)
   }
 
+  /** Replaces the tags or the metadata. */
+  update(runId: string, changes: Schemas['EditRun'], options?: CallOptions): Promise<Schemas['Run']> {
+    return this.http.request('PATCH', '/api/v1/runs/{run_id}', { path: { run_id: runId }, body: changes, ...options })
+  }
+
   cancel(runId: string, { reason, ...options }: CancelOptions = {}): Promise<Schemas['RunEnded']> {
     const path = { run_id: runId }
     return this.http.request('POST', '/api/v1/runs/{run_id}/cancel', { path, body: { reason }, ...options })

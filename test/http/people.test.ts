@@ -83,6 +83,7 @@ describe('a role', () => {
   const ofAdmin: readonly (readonly [string, string, unknown?])[] = [
     ['POST', '/api/v1/agents', {}],
     ['PATCH', `/api/v1/agents/${NO_ID}`, { name: 'a' }],
+    ['PATCH', `/api/v1/runs/${NO_ID}`, { tags: [] }],
     ['DELETE', `/api/v1/agents/${NO_ID}`],
     ['POST', `/api/v1/agents/${NO_ID}/invoke`, {}],
     ['POST', '/api/v1/keys', {}],

@@ -113,6 +113,8 @@ test('agents, ingest, and reading runs', async () => {
   const third = await call('startRun', { body: { agent_id }, key })
   await call('cancelRun', { path: [third.run_id], body: { reason: 'r' } })
   await call('getRun', { path: [run_id] })
+  await call('editRun', { path: [run_id], body: { tags: ['a'], metadata: { a: 1 } } })
+  await call('editRun', { path: [MISSING], body: {}, status: 404 })
   await call('getRun', { path: [MISSING], status: 404 })
   await call('getRun', { path: ['x'], status: 400 })
   await call('listRuns', { query: `agent_id=${agent_id}&status=completed&from=2020-01-01T00:00:00Z` })

@@ -202,6 +202,7 @@ const STORIES: Readonly<Record<string, Story>> = {
     await call(side, 'failRun', { body: { run_id: child.run_id, error_message: mark }, key })
     const third = await call(side, 'startRun', { body: { agent_id }, key })
     await call(side, 'cancelRun', { path: [third.run_id], body: { reason: mark } })
+    await call(side, 'editRun', { path, body: { tags: [mark], metadata: { mark } } })
     const { token } = await call(side, 'createFeedToken', { body: { run_id } })
     await call(side, 'completeRun', { body: { run_id, output: { mark } }, key })
     await call(side, 'streamRun', { path, query: `after=0&token=${token}`, key: null })

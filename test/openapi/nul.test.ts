@@ -12,7 +12,17 @@ const DEPTH_MAX = 6
 /** Operations whose plain call must succeed: so the poisoned ones, too, reach the handler, and its statements. */
 const SERVED = [
   ...['answerInputRequest', 'appendEvents', 'approveCall', 'cancelRun', 'completeRun', 'createAgent', 'createAgentKey'],
-  ...['createWorkspace', 'editAgent', 'editSavedQuery', 'editWorkspace', 'failRun', 'getRun', 'getSession', 'listRuns'],
+  ...[
+    'createWorkspace',
+    'editAgent',
+    'editRun',
+    'editSavedQuery',
+    'editWorkspace',
+    'failRun',
+    'getRun',
+    'getSession',
+    'listRuns',
+  ],
   ...['rejectCall', 'reportTask', 'rotateKey', 'runSavedQuery', 'setSecret', 'startRun'],
 ]
 

@@ -5,6 +5,7 @@ import type { EventReader } from './events.ts'
 import {
   CancelRun,
   CompleteRun,
+  EditRun,
   EventPage,
   FailRun,
   ListChildren,
@@ -93,6 +94,16 @@ function readingRoutes({ guards, runs, events, search }: RunRoutesDeps) {
         operationId: 'getRun',
         summary: 'Read a run',
         description: 'The current state of the run, with its input and output.',
+      },
+    })
+    .patch('/runs/:run_id', ({ caller, params, body }) => runs.edit(caller, params.run_id, body), {
+      params: RunParams,
+      body: EditRun,
+      response: RunRecord,
+      detail: {
+        operationId: 'editRun',
+        summary: 'Edit a run',
+        description: 'Replaces the tags or the metadata of a run, also of one that has ended.',
       },
     })
     .get(

@@ -62,7 +62,7 @@ export const RUN_ROW_COLUMNS = `
  * Free-form members are JSON *strings* with the caller's text. As objects, Postgres could not extract them again
  * (it refuses to look into JSON with `\u0000` or a lone surrogate in it) and JSON.parse would round their numbers.
  *
- * @param isRecount whether an earlier row of the outbox has the same state, so that only counts may differ
+ * @param isRecount whether an earlier row of the outbox has the same state, so that only counts, tags and metadata may differ
  */
 export function runRow(isRecount = false): string {
   return `

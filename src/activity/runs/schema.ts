@@ -95,6 +95,16 @@ export const FailRun = Named(
 )
 export type FailRun = typeof FailRun.static
 
+/** Body of `PATCH /api/v1/runs/:run_id`. */
+export const EditRun = Named(
+  'EditRun',
+  Body({
+    tags: t.Optional(t.Array(t.String(), { description: 'Labels to find the run by, instead of those it has.' })),
+    metadata: t.Optional(Described(FreeForm, 'Data to store with the run, instead of what it has.')),
+  }),
+)
+export type EditRun = typeof EditRun.static
+
 /** Body of `POST /api/v1/runs/:run_id/cancel`. */
 export const CancelRun = Named(
   'CancelRun',

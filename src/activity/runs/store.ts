@@ -13,10 +13,20 @@ import { agentToRead, type Caller } from '../../tenants/keys/schema.ts'
 import { readable, reportable } from './access.ts'
 import type { RunDirectory } from './directory.ts'
 import { checkSize, checkTags, checkText } from './limits.ts'
-import { previewText, STORED_RUN, type StoredRun, storedRun, toRunRecord, unixMs } from './rows.ts'
+import {
+  previewText,
+  RUN_ROW_COLUMNS,
+  runsToOutbox,
+  STORED_RUN,
+  type StoredRun,
+  storedRun,
+  toRunRecord,
+  unixMs,
+} from './rows.ts'
 import type {
   CancelRun,
   CompleteRun,
+  EditRun,
   FailRun,
   ListedRun,
   ListRuns,
@@ -144,6 +154,29 @@ export class RunStore {
     return toRunRecord(await this.read<StoredRun>(caller, runId, STORED_RUN))
   }
 
+  /**
+   * Replaces the tags or the metadata. It is a row of its own in the journal, so feeds and SQL have it, but no end of the run.
+   * @throws ApiError VALIDATION_ERROR, PAYLOAD_TOO_LARGE, NOT_FOUND, FORBIDDEN, UNAVAILABLE
+   */
+  async edit(caller: Caller, runId: string, { tags, metadata }: EditRun): Promise<RunRecord> {
+    const { sql, limits, onChange } = this.deps
+    checkTags(tags, limits)
+    checkSize('metadata', metadata, limits.run_input_bytes)
+    const ref = await this.find(caller, runId)
+    if (tags === undefined && metadata === undefined) return this.get(caller, runId)
+    const [run] = await sql<StoredRun[]>`
+      with updated as (
+        update runs r set
+          tags = coalesce(${tags ?? null}::text[], r.tags), metadata = coalesce(${metadata ?? null}::json, r.metadata)
+        where r.workspace_id = ${ref.workspaceId} and r.run_id = ${ref.runId}
+        returning ${sql.unsafe(RUN_ROW_COLUMNS)}
+      ), logged as (${sql.unsafe(runsToOutbox('updated r', true))})
+      select ${sql.unsafe(STORED_RUN)} from updated r`
+    if (run === undefined) throw noRun()
+    onChange()
+    return toRunRecord(run)
+  }
+
   /** @throws ApiError NOT_FOUND, FORBIDDEN, UNAVAILABLE */
   async status(caller: Caller, runId: string): Promise<RunStatus> {
     return (await this.read<{ status: RunStatus }>(caller, runId, 'r.status')).status
@@ -154,7 +187,7 @@ export class RunStore {
     const ref = await this.find(caller, runId)
     const [run] = await sql<Row[]>`
       select ${sql.unsafe(columns)} from runs r where r.workspace_id = ${ref.workspaceId} and r.run_id = ${ref.runId}`
-    if (run === undefined) throw new ApiError('NOT_FOUND', 'run does not exist')
+    if (run === undefined) throw noRun()
     return run
   }
 
@@ -198,6 +231,10 @@ export class RunStore {
     const { runId: parent } = await this.find(caller, runId)
     return this.list(caller, { ...page, parent_run_id: parent })
   }
+}
+
+function noRun(): ApiError {
+  return new ApiError('NOT_FOUND', 'run does not exist')
 }
 
 /** Conditions of the list, and those of a search. */

@@ -118,7 +118,11 @@ export interface paths {
         delete?: never;
         options?: never;
         head?: never;
-        patch?: never;
+        /**
+         * Edit a run
+         * @description Replaces the tags or the metadata of a run, also of one that has ended.
+         */
+        patch: operations["editRun"];
         trace?: never;
     };
     "/api/v1/runs/{run_id}/events": {
@@ -3010,6 +3014,14 @@ export interface components {
             status: components["schemas"]["PersonStatus"];
             /** @description With `suspended`: the keys that the person made stay valid. By default they are revoked. */
             keep_keys?: boolean;
+        };
+        EditRun: {
+            /** @description Labels to find the run by, instead of those it has. */
+            tags?: string[];
+            /** @description Data to store with the run, instead of what it has. */
+            metadata?: {
+                [key: string]: unknown;
+            };
         };
         EditSavedQuery: {
             /** @description Unique in the workspace. */
@@ -6462,6 +6474,48 @@ export interface operations {
             401: components["responses"]["UNAUTHENTICATED"];
             403: components["responses"]["FORBIDDEN"];
             404: components["responses"]["NOT_FOUND"];
+            429: components["responses"]["RATE_LIMITED"];
+            500: components["responses"]["INTERNAL"];
+            503: components["responses"]["UNAVAILABLE"];
+        };
+    };
+    editRun: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The run. */
+                run_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["EditRun"];
+            };
+        };
+        responses: {
+            /** @description One execution of an agent. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["Run"];
+                        /** @description Null: the call succeeded. */
+                        error: null;
+                    };
+                };
+            };
+            400: components["responses"]["VALIDATION_ERROR"];
+            401: components["responses"]["UNAUTHENTICATED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            413: components["responses"]["PAYLOAD_TOO_LARGE"];
             429: components["responses"]["RATE_LIMITED"];
             500: components["responses"]["INTERNAL"];
             503: components["responses"]["UNAVAILABLE"];

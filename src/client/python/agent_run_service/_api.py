@@ -1,7 +1,7 @@
 """What the API has beside reports, by resource. Filters, options and results have the names of the API."""
 
 import math
-from typing import Any, Dict, Iterator, Optional
+from typing import Any, Dict, Iterator, List, Optional
 
 from ._http import Http, segment
 
@@ -64,6 +64,18 @@ class Runs(_Resource):
     def children(self, run_id: str, **filters: Any) -> Iterator[Dict[str, Any]]:
         """The runs that a run has started, newest first."""
         return self._list(f"/api/v1/runs/{segment(run_id)}/children", filters)
+
+    def update(
+        self,
+        run_id: str,
+        *,
+        tags: Optional[List[str]] = None,
+        metadata: Optional[Dict[str, Any]] = None,
+        **limits: Optional[float],
+    ) -> Dict[str, Any]:
+        """Replaces the tags or the metadata."""
+        given = {name: value for name, value in (("tags", tags), ("metadata", metadata)) if value is not None}
+        return self._http.call("PATCH", f"/api/v1/runs/{segment(run_id)}", body=given, **limits)  # type: ignore
 
     def cancel(self, run_id: str, *, reason: Optional[str] = None, **limits: Optional[float]) -> Dict[str, Any]:
         return self._post(f"/api/v1/runs/{segment(run_id)}/cancel", {"reason": reason}, limits)
