@@ -131,7 +131,7 @@ export class ApiError extends Error {
   readonly retryAfterSeconds: number | undefined
   readonly hasEffect: boolean
 
-  // The code says too little of a conflict: each has a reason.
+  // CONFLICT alone says too little, so every conflict has a reason.
   constructor(code: 'CONFLICT', message: string, options: ApiErrorOptions & { reason: ErrorReason<'CONFLICT'> })
   constructor(code: Exclude<ErrorCode, 'CONFLICT'>, message: string, options?: ApiErrorOptions)
   constructor(
@@ -170,7 +170,7 @@ export function invalid(path: string, problem: string, options: ApiErrorOptions 
   return invalidAll([{ param: path, message: problem }], options)
 }
 
-/** Mistakes that an error tells at most. A check stops there, so a body of nothing but mistakes costs little. */
+/** The most mistakes that one error lists. A check stops there, so a body of nothing but mistakes costs little. */
 export const PROBLEMS_MAX = 20
 
 /** VALIDATION_ERROR with all mistakes that were found, at least one and at most {@link PROBLEMS_MAX}. */

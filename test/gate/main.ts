@@ -17,7 +17,7 @@ const DEMO = ['demo', '--rate', '4', '--duration', '3']
 const SLOW = '.slow.test.ts'
 /** `npm pack`, and a start of the package in an empty folder. */
 const PACKAGE = 'test/flow/package.slow.test.ts'
-/** They wait a good deal, so they run beside the slow tests. */
+/** They mostly wait, so they run at the same time as the slow tests. */
 const CAMPAIGNS = ['kills', 'cluster', 'corruption', 'requests', 'soak', 'dashboard', 'loop']
 
 const directory = mkdtempSync(join(tmpdir(), 'agent-run-service-gate-'))

@@ -6,9 +6,9 @@ import { type Place, run, start } from './run.ts'
 
 /** The machine of somebody who has just cloned the project: Debian, git and Node, and an empty home. */
 
-/** What is on its PATH beside the programs of Debian's required packages. The last two are there as alternatives. */
+/** What is on its PATH besides the programs of Debian's required packages. `awk` and `which` are alternatives there, so no package lists them. */
 const PROGRAMS = ['git', 'node', 'npm', 'npx', 'awk', 'which']
-/** Packages are downloaded first. */
+/** The first start downloads packages. */
 const START_MS_MAX = 300_000
 const STOP_MS_MAX = 30_000
 
@@ -26,7 +26,7 @@ export async function newcomersMachine(own: Place, directory: string): Promise<P
   return { name: 'on a bare machine', cwd, env: { ...own.env, HOME: home, PATH: bin } }
 }
 
-/** The programs without which no Debian is. */
+/** The programs of the packages that every Debian has. */
 async function requiredPrograms(own: Place): Promise<string[]> {
   const packages = readFileSync('/var/lib/dpkg/status', 'utf8').split('\n\n')
   const required = packages

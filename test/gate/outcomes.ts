@@ -3,7 +3,7 @@ export const FLAKY_MAX = 3
 const LINES_SHOWN = 200
 const COLUMNS_SHOWN = 400
 
-/** What one test file, campaign or command has shown. */
+/** The result of one test file, campaign or command. */
 export interface Outcome {
   /** A path for a test file; it may run in two places, with other tools in each. */
   readonly name: string
@@ -60,7 +60,7 @@ export function outcomeOf(name: string, isPassed: boolean, output: string): Outc
   return { name, place: '', isFile: false, ...counts, output }
 }
 
-/** The outcomes of campaigns, from what `test:long` printed. One that is not named there has not come to its end. */
+/** The outcomes of campaigns, from what `test:long` printed. One that is not named there did not finish. */
 export function campaignOutcomes(names: readonly string[], output: string): Outcome[] {
   return names.map((name) => {
     const [, text = '', result] =

@@ -8,8 +8,8 @@ const OPTIONS = {
   seeds: { type: 'string', value: '<n>', help: 'how many worlds (default: 1000)' },
   from: { type: 'string', value: '<n>', help: 'the seed of the first one (default: 1)' },
   steps: { type: 'string', value: '<n>', help: 'how much happens in each (default: 60)' },
-  twice: { type: 'boolean', help: 'runs each seed twice: both must take the same way' },
-  plant: { type: 'string', value: '<bug>', help: 'with one of the planted bugs, until it is found' },
+  twice: { type: 'boolean', help: 'runs each seed twice: both runs must take the same steps' },
+  plant: { type: 'string', value: '<bug>', help: 'plants one of the known bugs, and stops once it is found' },
 } as const
 
 const SIMULATION = {
@@ -20,13 +20,13 @@ const SIMULATION = {
   ],
   options: OPTIONS,
   notes: `One seed decides everything: delays, lost and late answers, full servers, leaders that lag, owners that take over from
-living and dead ones, failing loads. In each world every acknowledged row must be in the log and in ClickHouse once.
+live and dead ones, failing loads. In each world every acknowledged row must be in the log and in ClickHouse once.
 
 Planted bugs: ${Object.keys(PLANTED).join(', ')}.`,
 }
 
 const DEFAULTS = { seeds: '1000', from: '1', steps: '60' }
-/** How often the seeds that are done are counted out. */
+/** After how many seeds a line of progress is printed. */
 const PROGRESS_EVERY = 10_000
 /** The failing seeds that are shown. */
 const SHOWN_MAX = 10
@@ -38,7 +38,7 @@ async function main(): Promise<number> {
   ) as [number, number, number]
   if (values.plant !== undefined) plant(bugOf(values.plant))
   time.install()
-  // Only now: what is imported takes the clock as it finds it.
+  // Imported only now: the modules read the clock when they are loaded, and it must be the virtual one by then.
   const { runWorld } = await import('./world.ts')
   const { SEED } = process.env
   if (SEED !== undefined) return replay(numberOf(SEED))
@@ -47,7 +47,7 @@ async function main(): Promise<number> {
     const { problems, fingerprint } = await runWorld(seed, steps, () => {})
     const found = [...problems]
     if (values.twice && (await runWorld(seed, steps, () => {})).fingerprint !== fingerprint)
-      found.push('the second time it went another way')
+      found.push('the second run took other steps')
     const done = seed - from + 1
     if (found.length > 0 && ++failed <= SHOWN_MAX) write(`seed ${seed}: ${found.join('; ')}\n  ${replayOf(seed)}`)
     if (done % PROGRESS_EVERY === 0) write(`${done} worlds, to seed ${seed}: ${failed} failed`)

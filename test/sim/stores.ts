@@ -14,7 +14,7 @@ export interface StoreFaults {
 /** A process that has died: its calls never return, and change nothing. */
 export const never = (): Promise<never> => new Promise<never>(() => {})
 
-/** One table of ClickHouse, of the ids of rows. It stores a load whose token it knows no second time. */
+/** One table of ClickHouse, of the ids of rows. It does not store a load whose token it already knows. */
 export class MemoryTable {
   readonly rows: string[] = []
   private readonly tokens = new Set<string>()

@@ -24,7 +24,7 @@ interface Timer {
  */
 class VirtualTime {
   nowMs = 0
-  /** A number that depends on every step: two runs with the same one took the same way. */
+  /** A number that depends on every step: two runs with the same one took the same steps. */
   fingerprint = 0
   private tasks: Task[] = []
   private ids = 0

@@ -30,7 +30,7 @@ interface Owner {
 export interface Outcome {
   /** What is wrong; none when everything holds. */
   readonly problems: readonly string[]
-  /** The same for two runs that took the same way. */
+  /** Equal for two runs that took the same steps. */
   readonly fingerprint: number
 }
 

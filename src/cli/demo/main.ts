@@ -83,10 +83,10 @@ async function report(
       ...(onCompany !== undefined && { onCompany }),
       onReady(progress) {
         const time = isServing ? 'until Ctrl-C' : `for ${durationSeconds} s; Ctrl-C ends it early`
-        print(`The agents begin ${rate} conversations and jobs per second at ${url}, ${time} (seed ${seed}).`)
+        print(`Conversations and jobs start at ${url}, ${rate} per second, ${time} (seed ${seed}).`)
         if (!progress.isHosting)
           print(
-            `The agents that the service itself runs rest, because it has another model or none. Start it with\nOPENAI_BASE_URL=${model.modelUrl} EGRESS_ALLOW=${model.host}, or see --help for --serve.`,
+            `Hosted agents are left out: the service has another model server, or none. To include them, start it with\nOPENAI_BASE_URL=${model.modelUrl} EGRESS_ALLOW=${model.host}, or see --help for --serve.`,
           )
         stopWatching = watch(progress)
       },
