@@ -3,7 +3,13 @@ import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { createLog } from '../../src/base/log.ts'
 import { RawJson } from '../../src/base/raw-json.ts'
-import { connectPostgres, isUnavailable, type Sql, unavailableOf } from '../../src/stores/postgres/connect.ts'
+import {
+  connectPostgres,
+  isUnavailable,
+  jsonArray,
+  type Sql,
+  unavailableOf,
+} from '../../src/stores/postgres/connect.ts'
 import { migratePostgres } from '../../src/stores/postgres/migrate.ts'
 import { eventually } from '../support/eventually.ts'
 import { failureOf } from '../support/failures.ts'
@@ -35,6 +41,16 @@ test('values round-trip: times, 64-bit counts, JSON text, arrays', async () => {
     select ${json}::json as json, ${at}::timestamptz(3) as at, ${Number.MAX_SAFE_INTEGER}::bigint as big,
       ${['a"b', 'c\\d']}::text[] as texts, ${[json, json]}::json[] as jsons`
   expect(row).toEqual({ json, at, big: Number.MAX_SAFE_INTEGER, texts: ['a"b', 'c\\d'], jsons: [json, json] })
+})
+
+test('an array of JSON arrives unchanged, whatever its length and size', async () => {
+  const json = new RawJson(String.raw`{"quoted": "\"\\ é", "n": 1.0}`)
+  const large = new RawJson(JSON.stringify(['"\\é'.repeat(500_000)]))
+  for (const values of [[], [json], [null], [large], [json, null, large]]) {
+    const rows = await sql`
+      select json, ${'after'}::text as after from unnest(${jsonArray(sql, values)}) with ordinality as i (json, n) order by n`
+    expect([...rows]).toEqual(values.map((json) => ({ json, after: 'after' })))
+  }
 })
 
 test('rejects a count that a number cannot hold', async () => {

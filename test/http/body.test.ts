@@ -1,5 +1,6 @@
-import { describe, expect, test } from 'bun:test'
+import { describe, expect, spyOn, test } from 'bun:test'
 import { gzipSync } from 'node:zlib'
+import { RawJson } from '../../src/base/raw-json.ts'
 import { errorOf, post, startHttpApp } from '../support/http-app.ts'
 
 const LIMIT = 64 * 1024
@@ -163,6 +164,12 @@ describe('text encoding', () => {
   test.each(cases)('rejects %s', async (_what, bytes, message) => {
     expect(await rejectionOf(await post(url, bytes))).toBe(`VALIDATION_ERROR body: ${message}`)
   })
+})
+
+test('a free-form object of a body that is refused is not parsed', async () => {
+  using parse = spyOn(RawJson.prototype, 'parse')
+  expect(await rejectionOf(await post(url, encode('{"input":{"x":1}}')))).toBe('VALIDATION_ERROR name: required')
+  expect(parse).not.toHaveBeenCalled()
 })
 
 test('treats a missing body as {}', async () => {

@@ -21,11 +21,15 @@ import { readCases } from './loop-reads.ts'
 import { scoreCases } from './loop-scores.ts'
 import { sqlCases } from './loop-sql.ts'
 
-/** What no call should exceed, in milliseconds of processor time; the longer ones are printed. */
-const STOP_WANTED_MS = 100
-/** What none exceeds today, on 2 cores of 2026, with a margin for slower ones. To be lowered to the wanted limit. */
-const STOP_MAX_MS = 250
-/** A case that stopped the loop is repeated: a stop that it causes comes again, one of a busy machine does not. */
+/**
+ * What no call may exceed, in milliseconds of processor time as `loop-probe.ts` counts it: what a busy or slow machine adds is
+ * left out there.
+ */
+const STOP_MAX_MS = 100
+/**
+ * A case that stopped the loop is repeated, and its shortest stop counts: one that it causes comes again, a garbage collection
+ * of what earlier cases left does not.
+ */
 const ATTEMPTS_MAX = 4
 const TIMEOUT_MS = 60_000
 const PROGRESS_CASES = 50
@@ -40,8 +44,8 @@ const QUERIES = /^\/clickhouse\/|^\/api\/v1\/(query|queries\/[^/]+\/run)$/
 /** No input that one call may send keeps the event loop for long: the worst of every route, at its largest size. */
 export const loop: Campaign = {
   describe:
-    `sends the worst of every route and measures how long the event loop stops: ${STOP_WANTED_MS} ms of processor time ` +
-    `are wanted, ${STOP_MAX_MS} are a failure (--short: the heaviest cases)`,
+    `sends the worst of every route and measures how long the event loop stops: more than ${STOP_MAX_MS} ms of processor ` +
+    'time are a failure (--short: the heaviest cases)',
   rounds: 1,
   shortRounds: 1,
   run: (options) => new LoopCampaign(options).run(),
@@ -83,7 +87,7 @@ class LoopCampaign extends ServiceCampaign {
     return {
       routes: new Set(this.rows.map(({ route }) => route)).size,
       cases: chosen.length,
-      [`over ${STOP_WANTED_MS} ms`]: this.rows.filter(({ stopMs }) => stopMs > STOP_WANTED_MS).length,
+      [`over ${STOP_MAX_MS} ms`]: this.rows.filter(({ stopMs }) => stopMs > STOP_MAX_MS).length,
       'longest stop, ms': Math.round(Math.max(...this.rows.map(({ stopMs }) => stopMs))),
     }
   }
@@ -134,11 +138,11 @@ class LoopCampaign extends ServiceCampaign {
 
   private async measure(each: AnyLoopCase): Promise<void> {
     const route = this.routeOf(each)
-    const repeatedAboveMs = this.options.isShort ? STOP_MAX_MS : STOP_WANTED_MS
     let best: Row | undefined
-    for (let attempt = 0; attempt < ATTEMPTS_MAX && (best === undefined || best.stopMs > repeatedAboveMs); attempt++) {
+    for (let attempt = 0; attempt < ATTEMPTS_MAX && (best === undefined || best.stopMs > STOP_MAX_MS); attempt++) {
       if ('prepare' in each) await each.prepare?.()
       await this.settle()
+      await fetch('http://probe/begin', { unix: this.probe })
       const { sent, status } = await this.send(each).catch((error) => ({ sent: 0, status: String(error) }))
       const stopMs = await this.settle()
       const row = { route, name: each.name, sent, status: String(status), stopMs }
@@ -146,14 +150,15 @@ class LoopCampaign extends ServiceCampaign {
       if (!isExpected(each, status)) this.failures.add(`${route}, ${each.name}: answered ${status}`)
     }
     this.rows.push(best!)
-    if (best!.stopMs > STOP_WANTED_MS) this.options.progress(lineOf(best!))
-    if (best!.stopMs > STOP_MAX_MS)
-      this.failures.add(`${route}, ${each.name}: the loop stopped for ${Math.round(best!.stopMs)} ms`)
+    if (best!.stopMs <= STOP_MAX_MS) return
+    this.options.progress(lineOf(best!))
+    this.failures.add(`${route}, ${each.name}: the loop stopped for ${Math.round(best!.stopMs)} ms`)
   }
 
   private async send(each: AnyLoopCase): Promise<{ sent: number; status: number | string }> {
     if ('run' in each) return each.run()
     const { method, path, headers, body } = each.request()
+    const sentMs = performance.now()
     const response = await fetch(this.service.url + path, {
       method,
       headers: { authorization: `Bearer ${this.keyOf(path)}`, ...headers },
@@ -162,8 +167,10 @@ class LoopCampaign extends ServiceCampaign {
       keepalive: false,
       signal: AbortSignal.timeout(TIMEOUT_MS),
     }).catch((error) => {
-      // What the service has logged, at the level error, tells a lost engine from a lost connection.
-      throw new Error(`no status: ${error}; logged: ${this.service.output().stderr.slice(-LOG_SHOWN) || 'nothing'}`)
+      // The time tells a timeout, and what the service has logged, at the level error, a lost engine from a lost connection.
+      const ms = Math.round(performance.now() - sentMs)
+      const logged = this.service.output().stderr.slice(-LOG_SHOWN) || 'nothing'
+      throw new Error(`no status after ${ms} ms: ${error}; logged: ${logged}`)
     })
     const text = await response.text().catch((error) => {
       // As documented, a query that fails midway aborts the connection: at its limits, which a slow machine may reach.

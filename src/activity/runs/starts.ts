@@ -3,7 +3,7 @@ import type { RunRef } from '../../base/ids.ts'
 import { runKey, uuidOrNull } from '../../base/ids.ts'
 import type { RawJson } from '../../base/raw-json.ts'
 import { type Batcher, createBatcher } from '../../stores/postgres/batcher.ts'
-import type { Sql } from '../../stores/postgres/connect.ts'
+import { jsonArray, type Sql } from '../../stores/postgres/connect.ts'
 import { arrayLiteral, findRuns, RUN_ROW_COLUMNS, runsToOutbox } from './rows.ts'
 
 /** A run to be created, all defaults filled in. */
@@ -62,8 +62,14 @@ async function insert(sql: Sql, runs: readonly NewRun[]): Promise<readonly Inser
         ${runs.map((run) => run.externalRunId)}::text[], ${runs.map((run) => run.parentRunId)}::uuid[],
         ${runs.map((run) => run.sessionId)}::text[], ${runs.map((run) => uuidOrNull(run.sessionId))}::uuid[],
         ${runs.map((run) => run.externalUserId)}::text[],
-        ${runs.map((run) => arrayLiteral(run.tags))}::text[], ${runs.map((run) => run.metadata)}::json[],
-        ${runs.map((run) => run.input)}::json[], ${runs.map(startHash)}::text[],
+        ${runs.map((run) => arrayLiteral(run.tags))}::text[], ${jsonArray(
+          sql,
+          runs.map((run) => run.metadata),
+        )},
+        ${jsonArray(
+          sql,
+          runs.map((run) => run.input),
+        )}, ${runs.map(startHash)}::text[],
         ${runs.map((run) => new Date(run.at).toISOString())}::timestamptz[]
       ) with ordinality as i (run_id, workspace_id, agent_id, trigger_type, external_run_id, parent_run_id,
                               session_id, hosted_session_id, external_user_id, tags, metadata, input, start_hash, at, n)

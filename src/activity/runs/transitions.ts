@@ -2,7 +2,7 @@ import { ApiError } from '../../base/errors.ts'
 import { runKey } from '../../base/ids.ts'
 import type { RawJson } from '../../base/raw-json.ts'
 import { type Batcher, createBatcher } from '../../stores/postgres/batcher.ts'
-import type { Sql } from '../../stores/postgres/connect.ts'
+import { jsonArray, type Sql } from '../../stores/postgres/connect.ts'
 import { durationMs, findRuns, RUN_ROW_COLUMNS, runsToOutbox } from './rows.ts'
 import type { RunEnded } from './schema.ts'
 import { NEXT, RUN_TRANSITIONS, type RunStatus, type TerminalStatus } from './state.ts'
@@ -70,9 +70,15 @@ async function update(sql: Sql, transitions: readonly RunTransition[]): Promise<
     with item as (
       select * from unnest(
         ${transitions.map((transition) => transition.runId)}::uuid[], ${transitions.map((transition) => transition.workspaceId)}::uuid[],
-        ${transitions.map((transition) => transition.to)}::text[], ${transitions.map((transition) => transition.output)}::json[],
+        ${transitions.map((transition) => transition.to)}::text[], ${jsonArray(
+          sql,
+          transitions.map((transition) => transition.output),
+        )},
         ${transitions.map((transition) => transition.errorMessage)}::text[],
-        ${transitions.map((transition) => transition.errorDetail)}::json[],
+        ${jsonArray(
+          sql,
+          transitions.map((transition) => transition.errorDetail),
+        )},
         ${transitions.map((transition) => new Date(transition.at).toISOString())}::timestamptz[],
         ${transitions.map(({ usage }) => usage?.input_tokens ?? null)}::bigint[],
         ${transitions.map(({ usage }) => usage?.output_tokens ?? null)}::bigint[],

@@ -1,7 +1,7 @@
 import { runKey } from '../../base/ids.ts'
 import type { RawJson } from '../../base/raw-json.ts'
 import { type Batcher, createBatcher } from '../../stores/postgres/batcher.ts'
-import type { Sql } from '../../stores/postgres/connect.ts'
+import { jsonArray, type Sql } from '../../stores/postgres/connect.ts'
 import { TASK_ROW } from './rows.ts'
 import type { TaskReported } from './schema.ts'
 import { NEXT, TASK_TRANSITIONS, type TaskStatus } from './state.ts'
@@ -73,8 +73,14 @@ async function upsert(sql: Sql, reports: readonly TaskReport[]): Promise<readonl
         ${reports.map((report) => report.runId)}::uuid[], ${reports.map((report) => report.taskId)}::uuid[],
         ${reports.map((report) => report.workspaceId)}::uuid[], ${reports.map((report) => report.agentId)}::uuid[],
         ${reports.map((report) => report.parentTaskId)}::uuid[], ${reports.map((report) => report.name)}::text[],
-        ${reports.map((report) => report.status)}::text[], ${reports.map((report) => report.input)}::json[],
-        ${reports.map((report) => report.output)}::json[], ${reports.map((report) => report.errorMessage)}::text[],
+        ${reports.map((report) => report.status)}::text[], ${jsonArray(
+          sql,
+          reports.map((report) => report.input),
+        )},
+        ${jsonArray(
+          sql,
+          reports.map((report) => report.output),
+        )}, ${reports.map((report) => report.errorMessage)}::text[],
         ${reports.map((report) => isoOrNull(report.startedAt))}::timestamptz[],
         ${reports.map((report) => isoOrNull(report.completedAt))}::timestamptz[],
         ${reports.map((report) => isoOrNull(report.at))}::timestamptz[]

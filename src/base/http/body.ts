@@ -2,6 +2,7 @@ import { isUtf8 } from 'node:buffer'
 import { ApiError, invalid } from '../errors.ts'
 import { isObject } from '../json-object.ts'
 import type { Limits } from '../limits.ts'
+import { RawJson } from '../raw-json.ts'
 import { BodyBudget, type BodyHold } from './body-budget.ts'
 import { inflate, inflateAsync, join, tooLarge } from './inflate.ts'
 import { parseJson } from './json-reader.ts'
@@ -121,10 +122,21 @@ export class BodyReader {
     context.body = {}
     if (raw.bytes.length === 0) return
     const text = this.open(context.request, raw)
-    const value = parseJson(text, this.limits.json_depth)
+    const value = parseJson(text, this.limits.json_depth, SentJson)
     if (!isObject(value)) throw invalid('body', `expected a JSON object; got ${shown(value)}`)
     context.body = value
     context.bodyBytes = text
+  }
+}
+
+/** A free-form object of a body. */
+class SentJson extends RawJson {
+  /**
+   * The framework stringifies every body that it refuses, for a message that nobody reads. To parse 10 MiB for it would stop
+   * the event loop for seconds.
+   */
+  override toJSON(): string {
+    return `${this.text.length} characters`
   }
 }
 

@@ -1,6 +1,7 @@
 import { invalid } from '../errors.ts'
 import { RawJson } from '../raw-json.ts'
 import {
+  BACKSLASH,
   CLOSE_BRACE,
   CLOSE_BRACKET,
   COMMA,
@@ -16,6 +17,7 @@ import {
   terminated,
 } from './json-scan.ts'
 
+const LONG_BYTES = 64 * 1024
 /** Members whose free-form objects are kept as text. */
 const FREE_FORM = new Set(['input', 'edited_input', 'output', 'payload', 'error_detail', 'metadata'])
 /** Members of a body whose objects may have free-form members, like the body itself. */
@@ -27,14 +29,27 @@ const CARRIERS = new Set(['task', 'events'])
  *
  * @param bytes valid UTF-8
  * @param maxDepth levels of nesting allowed
+ * @param Kept the class of the free-form objects
  * @throws ApiError VALIDATION_ERROR
  */
-export function parseJson(bytes: Uint8Array, maxDepth: number): unknown {
-  const source = terminated(bytes)
+export function parseJson(bytes: Uint8Array, maxDepth: number, Kept = RawJson): unknown {
+  return parse(terminated(bytes), maxDepth, Kept)
+}
+
+/** Like {@link parseJson}, of a text. @throws ApiError VALIDATION_ERROR */
+export function parseText(text: string, maxDepth: number): unknown {
+  const length = Buffer.byteLength(text)
+  const source = Buffer.allocUnsafe(length + 1)
+  source.write(text)
+  source[length] = 0
+  return parse(source, maxDepth, RawJson)
+}
+
+function parse(source: Uint8Array, maxDepth: number, Kept: typeof RawJson): unknown {
   try {
-    return new Reader(source).document(maxDepth)
+    return new Reader(source, Kept).document(maxDepth)
   } catch (error) {
-    throw jsonError(error, bytes)
+    throw jsonError(error, source.subarray(0, -1))
   }
 }
 
@@ -64,7 +79,10 @@ class Reader {
   private values = 0
   private readonly text: Buffer
 
-  constructor(private readonly bytes: Uint8Array) {
+  constructor(
+    private readonly bytes: Uint8Array,
+    private readonly Kept: typeof RawJson,
+  ) {
     this.text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length)
   }
 
@@ -117,7 +135,7 @@ class Reader {
     if (role !== 'plain' && this.bytes[this.at] === OPEN_BRACE && FREE_FORM.has(name)) {
       const start = this.at
       this.at = skipValue(this.bytes, start, depth)
-      return new RawJson(this.text.toString('utf8', start, this.at))
+      return new this.Kept(this.text.toString('utf8', start, this.at))
     }
     return this.value(depth, role === 'body' && CARRIERS.has(name) ? 'carrier' : 'plain')
   }
@@ -170,6 +188,9 @@ export function stringMember({ text }: RawJson, wanted: string): string | undefi
 
 /** The value of a scanned string; `start` and `end` include the quotes. */
 export function readString(text: Buffer, start: number, end: number): string {
+  // Of a long text there are as few copies as possible.
+  if (end - start > LONG_BYTES && text.subarray(start, end).includes(BACKSLASH))
+    return JSON.parse(text.toString('utf8', start, end))
   const inner = text.toString('utf8', start + 1, end - 1)
   return inner.includes('\\') ? JSON.parse(`"${inner}"`) : inner
 }

@@ -11,6 +11,7 @@ import {
   skipValue,
   terminated,
 } from '../../base/http/json-scan.ts'
+import type { Slice } from '../../base/http/shared-slice.ts'
 import { isObject } from '../../base/json-object.ts'
 import { RawJson } from '../../base/raw-json.ts'
 import { INVALID_REQUEST, RpcError } from './errors.ts'
@@ -44,9 +45,14 @@ export interface Message {
   readonly params: RawJson | undefined
 }
 
-/** @throws ApiError VALIDATION_ERROR for what is no JSON; RpcError for what is no message that the server reads */
-export function readMessages(bytes: Uint8Array, maxDepth: number): Received {
+/**
+ * In two steps: of 10 MiB each takes tens of milliseconds.
+ * @param slice for a large body
+ * @throws ApiError VALIDATION_ERROR for what is no JSON; RpcError for what is no message that the server reads
+ */
+export async function readMessages(bytes: Uint8Array, maxDepth: number, slice: Slice | undefined): Promise<Received> {
   const body = parseJson(bytes, maxDepth)
+  await slice?.yield()
   const source = terminated(bytes)
   const start = skipSpace(source, 0)
   if (!Array.isArray(body)) return { body, messages: [messageOf(body, source, start)] }

@@ -1,7 +1,7 @@
 import type { TSchema } from '@sinclair/typebox'
 import { Value } from '@sinclair/typebox/value'
 import { type ApiError, invalid, invalidAll } from '../../base/errors.ts'
-import { parseJson } from '../../base/http/json-reader.ts'
+import { parseText } from '../../base/http/json-reader.ts'
 import { shown, validationProblems } from '../../base/http/validation-message.ts'
 import { isObject } from '../../base/json-object.ts'
 import { encodeJson, type RawJson } from '../../base/raw-json.ts'
@@ -31,7 +31,7 @@ export function failedTool({ code, message }: Pick<ApiError, 'code' | 'message'>
  * @throws ApiError VALIDATION_ERROR naming the argument
  */
 export function argumentsOf<S extends TSchema>(schema: S, { text }: RawJson): S['static'] {
-  const value = parseJson(Buffer.from(text), DEPTH_MAX)
+  const value = parseText(text, DEPTH_MAX)
   if (!isObject(value)) throw invalid('arguments', `expected an object; got ${shown(value)}`)
   if (Value.Check(schema, value)) return value
   throw invalidAll(validationProblems({ type: 'arguments', value, findings: Value.Errors(schema, value) }))

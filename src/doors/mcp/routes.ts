@@ -62,7 +62,7 @@ export function mcpRoutes(deps: McpRoutesDeps) {
       const bytes = await reader.inflateAsync(request, raw)
       const slice = bytes.length > LARGE_BYTES ? deps.slice.of(caller.workspaceId) : undefined
       checkUtf8(bytes)
-      const { body, messages } = readMessages(bytes, maxDepth)
+      const { body, messages } = await readMessages(bytes, maxDepth, slice)
       if (!Array.isArray(body)) id = echoable(messages[0].id)
       // Before the tools are found: each message costs a query.
       for (let rest = messages.length; rest > 1; rest--) takeBudget(caller, 'reads')

@@ -2,7 +2,7 @@ import { arrayLiteral, RUN_ROW_COLUMNS, runsToOutbox } from '../../activity/runs
 import { runKey, uuidOrNull } from '../../base/ids.ts'
 import type { RawJson } from '../../base/raw-json.ts'
 import { type Batcher, createBatcher } from '../../stores/postgres/batcher.ts'
-import type { Sql } from '../../stores/postgres/connect.ts'
+import { jsonArray, type Sql } from '../../stores/postgres/connect.ts'
 
 /** Metadata that say only where the run was reported. */
 export const BARE_METADATA = /^\{"source":"[a-z-]+"\}$/
@@ -56,8 +56,14 @@ async function upsert(sql: Sql, reports: readonly RunReport[]): Promise<RunUpser
         ${reports.map((report) => report.parentRunId)}::uuid[], ${reports.map((report) => report.sessionId)}::text[],
         ${reports.map((report) => uuidOrNull(report.sessionId))}::uuid[],
         ${reports.map((report) => report.externalUserId)}::text[],
-        ${reports.map((report) => arrayLiteral(report.tags))}::text[], ${reports.map((report) => report.metadata)}::json[],
-        ${reports.map((report) => report.input)}::json[],
+        ${reports.map((report) => arrayLiteral(report.tags))}::text[], ${jsonArray(
+          sql,
+          reports.map((report) => report.metadata),
+        )},
+        ${jsonArray(
+          sql,
+          reports.map((report) => report.input),
+        )},
         ${reports.map((report) => new Date(report.startedAt).toISOString())}::timestamptz[],
         ${reports.map((report) => new Date(report.at).toISOString())}::timestamptz[]
       ) with ordinality as i (run_id, workspace_id, agent_id, external_run_id, parent_run_id, session_id,

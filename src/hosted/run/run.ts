@@ -1,7 +1,7 @@
 import type { RunStatus, TerminalStatus } from '../../activity/runs/state.ts'
 import type { Usage } from '../../activity/runs/usage-schema.ts'
 import type { TokenCounts } from '../../base/conventions/usage.ts'
-import { parseJson } from '../../base/http/json-reader.ts'
+import { parseText } from '../../base/http/json-reader.ts'
 import type { RunIdentity } from '../../base/ids.ts'
 import type { RawJson } from '../../base/raw-json.ts'
 import type { ModelToolCall, ProviderMembers } from '../../outbound/model/model.ts'
@@ -173,5 +173,5 @@ export function publicPause({ id, type, run_id: _waiting, ...details }: PendingP
 
 /** Reads a stored `pending`; the arguments of a call keep their text. */
 export function parsePending(stored: RawJson): PendingPause {
-  return parseJson(new TextEncoder().encode(stored.text), Number.POSITIVE_INFINITY) as PendingPause
+  return parseText(stored.text, Number.POSITIVE_INFINITY) as PendingPause
 }

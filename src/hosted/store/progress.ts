@@ -1,7 +1,7 @@
 import { RUN_ROW_COLUMNS } from '../../activity/runs/rows.ts'
 import { encodeJson, RawJson } from '../../base/raw-json.ts'
 import type { SystemEventRow } from '../../stores/journal/rows.ts'
-import type { Sql } from '../../stores/postgres/connect.ts'
+import { jsonArray, type Sql } from '../../stores/postgres/connect.ts'
 import {
   type Call,
   type Cost,
@@ -77,8 +77,14 @@ export async function storeAnswer(sql: Sql, run: HostedRun, owner: string, answe
       from stored s, unnest(
         ${calls.map((call) => call.callId)}::uuid[], ${calls.map((call) => call.position)}::int[],
         ${calls.map((call) => call.toolCallId)}::text[], ${calls.map((call) => call.tool)}::text[],
-        ${calls.map((call) => call.input)}::json[], ${calls.map((call) => call.status)}::text[],
-        ${calls.map((call) => call.childRunId)}::uuid[], ${calls.map((call) => call.output)}::json[],
+        ${jsonArray(
+          sql,
+          calls.map((call) => call.input),
+        )}, ${calls.map((call) => call.status)}::text[],
+        ${calls.map((call) => call.childRunId)}::uuid[], ${jsonArray(
+          sql,
+          calls.map((call) => call.output),
+        )},
         ${calls.map((call) => call.startedFrame)}::int[], ${calls.map((call) => call.finishedFrame)}::int[]
       ) as i (call_id, position, tool_call_id, tool, input, status, child_run_id, output, started_frame, finished_frame)
     ), paused as (

@@ -113,6 +113,14 @@ export function inTransaction<T>(sql: Sql, work: (tx: TransactionSql) => Promise
   return sql.begin((tx) => work(tx as unknown as TransactionSql)) as Promise<T>
 }
 
+/**
+ * An array of JSON as a parameter. A single value is passed as it is: in the text of an array it would be escaped, and so
+ * copied several times, which takes long for megabytes.
+ */
+export function jsonArray(sql: Sql | TransactionSql, values: readonly (RawJson | null)[]) {
+  return values.length === 1 ? sql`array[${values[0]}::json]` : sql`${values}::json[]`
+}
+
 /** Runs `work` in a transaction that is rolled back: it has no effect, but throws what `work` throws. */
 export async function withoutEffect(sql: Sql, work: (tx: TransactionSql) => Promise<unknown>): Promise<void> {
   const done = new Error('rolled back')

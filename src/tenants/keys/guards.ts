@@ -1,7 +1,8 @@
+import { setImmediate as nextIteration } from 'node:timers/promises'
 import { Elysia } from 'elysia'
 import { REQUEST_STATE } from '../../base/http/envelope.ts'
 import type { Budget } from '../../base/http/rate-limit.ts'
-import type { Idempotency } from '../../stores/idempotency/store.ts'
+import type { Idempotency, IdempotencyContext } from '../../stores/idempotency/store.ts'
 import { type AdmissionDeps, type Audience, createAdmission } from './admission.ts'
 import type { Caller } from './schema.ts'
 
@@ -16,12 +17,19 @@ export interface GuardsDeps extends AdmissionDeps {
  */
 export type Guards = ReturnType<typeof createGuards>
 
+/** Reading a larger body and working on it are two steps: each may take most of what one may take. */
+const LARGE_BYTES = 1024 * 1024
 /** The owner that request bodies of the operator count for, because they belong to no workspace. */
 const OPERATOR = 'operator'
 
 export function createGuards(deps: GuardsDeps) {
   const { reader, idempotency } = deps
   const { admit, receive, readBody, admitFeed, checkFeedOrigin, admitOperator } = createAdmission(deps)
+
+  const beforeHandle = async (context: IdempotencyContext) => {
+    if (context.bodyBytes.length > LARGE_BYTES) await nextIteration()
+    return idempotency.beforeHandle(context)
+  }
 
   const guard = (audience: Audience, budget: Budget, isOfAgent = false) => {
     const agentOf = (params: object) =>
@@ -43,7 +51,7 @@ export function createGuards(deps: GuardsDeps) {
           return { caller: await admit(request, headers, audience, budget, { agentId: agentOf(params) }) }
         })
         .onTransform({ as: 'scoped' }, reader.transform)
-        .onBeforeHandle({ as: 'scoped' }, idempotency.beforeHandle)
+        .onBeforeHandle({ as: 'scoped' }, beforeHandle)
     )
   }
 
@@ -80,7 +88,7 @@ export function createGuards(deps: GuardsDeps) {
         return {}
       })
       .onTransform({ as: 'scoped' }, reader.transform)
-      .onBeforeHandle({ as: 'scoped' }, idempotency.beforeHandle),
+      .onBeforeHandle({ as: 'scoped' }, beforeHandle),
   }
 }
 
