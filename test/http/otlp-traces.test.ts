@@ -202,7 +202,7 @@ describe('agents', () => {
     const parent = (await runsOf(service, trace.traceId)).find(
       (run: { parent_run_id: string }) => run.parent_run_id === null,
     )
-    const { data } = await service.api('GET', `/api/v1/runs/${parent.run_id}/children`)
+    const { data } = await service.api('GET', `/api/v1/runs/${parent.run_id}/children?include=input`)
     expect(data.items).toMatchObject([{ status: 'completed', parent_run_id: parent.run_id, input: { text: 'q' } }])
     expect((await service.api('GET', `/api/v1/agents/${data.items[0].agent_id}`)).data.name).toBe('sub')
   })

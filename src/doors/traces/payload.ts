@@ -19,7 +19,7 @@ export type ExtraMembers = (readonly [name: string, value: AnyValue])[]
  */
 export function writePayload(out: Bytes, attributes: Attributes, extra: ExtraMembers, bytesMax: number): Range {
   const start = out.length
-  if (!isSurelyLarger(attributes, bytesMax)) {
+  if (!isSurelyLarger(attributes, bytesMax) && !isSurelyLarger(extra, bytesMax)) {
     for (const [name, value] of attributes) writeMember(out, name, value)
     for (const [name, value] of extra) if (!attributes.has(name)) writeMember(out, name, value)
     if (out.length === start) out.byte(OPEN_BRACE)
@@ -34,9 +34,9 @@ export function writePayload(out: Bytes, attributes: Attributes, extra: ExtraMem
 }
 
 /** Found without encoding the strings: one may be megabytes long. */
-function isSurelyLarger(attributes: Attributes, bytesMax: number): boolean {
+function isSurelyLarger(members: Iterable<readonly [string, AnyValue]>, bytesMax: number): boolean {
   let length = 0
-  for (const [name, value] of attributes) {
+  for (const [name, value] of members) {
     length += name.length + (typeof value === 'string' || value instanceof Utf8Text ? value.length : 1)
     if (length > bytesMax) return true
   }
