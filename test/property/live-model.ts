@@ -1,6 +1,7 @@
 import { RUN_STATUSES } from '../../src/activity/runs/state.ts'
 import { TASK_STATUSES } from '../../src/activity/tasks/state.ts'
-import type { ActivityKind, Journal } from '../../src/stores/journal/journal.ts'
+import type { Journal } from '../../src/stores/journal/journal.ts'
+import type { ActivityKind } from '../../src/stores/journal/kinds.ts'
 import { LEVELS } from '../../src/stores/journal/levels.ts'
 import { batchOf, runRef } from '../support/events.ts'
 import type { Random } from '../support/random.ts'

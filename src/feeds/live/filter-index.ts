@@ -1,4 +1,4 @@
-import type { ActivityKind } from '../../stores/journal/journal.ts'
+import type { ActivityKind } from '../../stores/journal/kinds.ts'
 import { LEVELS } from '../../stores/journal/levels.ts'
 import type { Filter } from './filter.ts'
 

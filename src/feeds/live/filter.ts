@@ -3,7 +3,7 @@ import { TASK_STATUSES } from '../../activity/tasks/state.ts'
 import { ApiError, invalid } from '../../base/errors.ts'
 import { separated } from '../../base/http/schema.ts'
 import { isUuid } from '../../base/ids.ts'
-import type { ActivityKind } from '../../stores/journal/journal.ts'
+import { ACTIVITY_KINDS, type ActivityKind } from '../../stores/journal/kinds.ts'
 import { LEVELS } from '../../stores/journal/levels.ts'
 
 /**
@@ -59,16 +59,14 @@ export const FILTER_FIELDS = [
 
 type Field = (typeof FILTER_FIELDS)[number]
 
-const KINDS: readonly ActivityKind[] = ['event', 'task', 'run', 'score']
 const STATUSES: readonly string[] = [...new Set<string>([...TASK_STATUSES, ...RUN_STATUSES])]
-/** The kinds that have a field. All kinds have the fields not listed here. */
-const KINDS_WITH: Partial<Record<Field, readonly ActivityKind[]>> = {
-  task_id: ['event', 'task', 'score'],
-  session_id: ['run'],
-  type: ['event'],
-  level: ['event'],
-  status: ['task', 'run'],
-  tag: ['run'],
+const COMMON_FIELDS: readonly Field[] = ['agent_id', 'run_id', 'kind']
+/** The other fields of each kind. */
+const FIELDS_OF: Readonly<Record<ActivityKind, readonly Field[]>> = {
+  event: ['task_id', 'type', 'level'],
+  task: ['task_id', 'status'],
+  run: ['session_id', 'status', 'tag'],
+  score: ['task_id'],
 }
 const VALUES_MAX = 100
 const TYPE_LENGTH_MAX = 10_000
@@ -99,7 +97,7 @@ export function parseFilter(input: FilterInput, path: string, scope: Scope): Fil
     runIds: setOf(scoped(read('run_id', uuid), scope.runId, 'run')),
     taskIds: setOf(tasks),
     sessionIds: setOf(sessions),
-    kinds: new Set(kindsOf(read('kind', oneOf(KINDS)) as ActivityKind[] | undefined, conditions, path)),
+    kinds: new Set(kindsOf(read('kind', oneOf(ACTIVITY_KINDS)) as ActivityKind[] | undefined, conditions, path)),
     types,
     level: levels && Math.min(...levels.map((level) => LEVELS.indexOf(level as (typeof LEVELS)[number]) + 1)),
     statuses: setOf(statuses),
@@ -115,7 +113,9 @@ export function withWorkspaceEvents(filter: Filter): Filter {
 
 /** The kinds of activity that have a field. */
 export function kindsWith(field: Field): readonly ActivityKind[] {
-  return KINDS_WITH[field] ?? KINDS
+  return COMMON_FIELDS.includes(field)
+    ? ACTIVITY_KINDS
+    : ACTIVITY_KINDS.filter((kind) => FIELDS_OF[kind].includes(field))
 }
 
 /** Whether an event's type matches one of the filter's types. */
@@ -176,7 +176,7 @@ function kindsOf(
   path: string,
 ): ActivityKind[] {
   // In a fixed order, so that equivalent filters have equal keys.
-  let kinds = KINDS.filter((kind) => asked?.includes(kind) ?? true)
+  let kinds = ACTIVITY_KINDS.filter((kind) => asked?.includes(kind) ?? true)
   const used = (Object.keys(conditions) as Field[]).filter((field) => conditions[field] !== undefined)
   for (const field of used) kinds = kinds.filter((kind) => kindsWith(field).includes(kind))
   if (kinds.length > 0) return kinds

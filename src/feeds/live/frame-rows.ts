@@ -1,7 +1,7 @@
 import { NativeBlock } from '../../stores/clickhouse/native-reader.ts'
 import { type Frame, lastSeqOf, type RunRows } from '../../stores/journal/journal.ts'
 import type { RunRow, ScoreRow, TaskRow } from '../../stores/journal/rows.ts'
-import { type Activity, eventActivity, runActivity, scoreActivity, taskActivity } from './activity.ts'
+import { type Activity, eventActivity, type RowPosition, runActivity, scoreActivity, taskActivity } from './activity.ts'
 
 type FeedRun = Omit<RunRow, 'input' | 'output'>
 /** Of the columns that may be null, a block of scores lacks those in which all are. */
@@ -85,10 +85,21 @@ export class FrameRows {
   activity(row: number, run: RunRows): Activity {
     const { kind, firstSeq, receivedAt } = this.frame
     const position = { epoch: this.epoch, seq: firstSeq + row, receivedAt }
-    if (kind === 'run') return runActivity(position, this.run(row))
-    if (kind === 'task') return taskActivity(position, this.columns.row(row) as unknown as TaskRow)
-    if (kind === 'score')
-      return scoreActivity(position, { ...NO_VALUES, ...this.columns.row(row) } as unknown as ScoreRow)
+    switch (kind) {
+      case 'run':
+        return runActivity(position, this.run(row))
+      case 'task':
+        return taskActivity(position, this.columns.row(row) as unknown as TaskRow)
+      case 'score':
+        return scoreActivity(position, { ...NO_VALUES, ...this.columns.row(row) } as unknown as ScoreRow)
+      case 'event':
+        return this.event(row, run, position)
+      case 'delivery':
+        throw new Error('a delivery is no activity')
+    }
+  }
+
+  private event(row: number, run: RunRows, position: RowPosition): Activity {
     const { id, level, payload, occurredAt, taskId } = this.events
     return eventActivity(position, {
       agent_id: run.agentId,

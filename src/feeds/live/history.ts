@@ -2,7 +2,8 @@ import { USAGE_COLUMNS } from '../../activity/runs/rows.ts'
 import { ApiError } from '../../base/errors.ts'
 import { NIL_UUID } from '../../base/ids.ts'
 import { type ColumnarClient, ColumnarUnavailable } from '../../stores/clickhouse/client.ts'
-import type { ActivityKind, JournalReader } from '../../stores/journal/journal.ts'
+import type { JournalReader } from '../../stores/journal/journal.ts'
+import { type ActivityKind, KINDS } from '../../stores/journal/kinds.ts'
 import type { EventRow, RunRow, ScoreRow, TaskRow } from '../../stores/journal/rows.ts'
 import { type Activity, eventActivity, type RowPosition, runActivity, scoreActivity, taskActivity } from './activity.ts'
 import { type Filter, kindsWith } from './filter.ts'
@@ -57,22 +58,22 @@ const RANGE =
   'workspace_id = {workspace:UUID} and epoch = {epoch:String} and seq > {after:UInt64} and seq <= {until:UInt64}'
 const IS_WORKSPACE_EVENT = `run_id = '${NIL_UUID}'`
 
-const SOURCES: Record<ActivityKind, Source> = {
+const SOURCES: Readonly<Record<ActivityKind, Source>> = {
   event: source<EventRow>(
-    'events',
+    KINDS.event.rows,
     '350 + length(event_id) + length(type) + length(payload)',
     `agent_id, run_id, event_id, type, toInt8(level) as level, payload, ${unixMs('occurred_at')}, task_id`,
     eventActivity,
   ),
   task: source<TaskRow>(
-    'task_changes',
+    KINDS.task.rows,
     '600 + bytes',
     `workspace_id, agent_id, run_id, task_id, parent_task_id, name, status, input, output, error_message,
      ${unixMs('created_at')}, ${unixMs('updated_at')}, ${unixMs('started_at')}, ${unixMs('completed_at')}`,
     taskActivity,
   ),
   run: source<Omit<RunRow, 'input' | 'output'>>(
-    'run_changes',
+    KINDS.run.rows,
     '900 + bytes',
     `workspace_id, agent_id, run_id, agent_name, agent_version, runtime_type, status, trigger_type, external_run_id,
      parent_run_id, session_id, external_user_id, tags, metadata, error_message, error_detail,
@@ -82,7 +83,7 @@ const SOURCES: Record<ActivityKind, Source> = {
     runActivity,
   ),
   score: source<ScoreRow>(
-    'score_changes',
+    KINDS.score.rows,
     '600 + bytes',
     `agent_id, run_id, score_id, name, task_id, event_id, session_id, value, toInt8(data_type) as data_type, label, text,
      comment, toInt8(source) as source, metadata, ${unixMs('created_at')}`,

@@ -1,5 +1,6 @@
 import { NIL_UUID } from '../../base/ids.ts'
-import type { ActivityKind, Frame, RunRows } from '../../stores/journal/journal.ts'
+import type { Frame, RunRows } from '../../stores/journal/journal.ts'
+import { type ActivityKind, isActivity } from '../../stores/journal/kinds.ts'
 import type { Activity } from './activity.ts'
 import type { Channel, ChannelSet, WorkspaceChannels } from './channel.ts'
 import type { TimeSlice } from './fair-share.ts'
@@ -78,7 +79,7 @@ export class Matching {
     this.work++
     const { kind } = rows.frame
     const wanted = this.options.wantedOf(run.workspaceId)
-    if (wanted === undefined || kind === 'delivery') return to
+    if (wanted === undefined || !isActivity(kind)) return to
     if (wanted.members.size <= FEW) return this.matchFew(rows, kind, run, from, to, wanted.members)
     const { workspace } = wanted
     const { index } = workspace
@@ -88,7 +89,7 @@ export class Matching {
     else index.narrowToRun(this.ofRun, kind, run.agentId, run.runId)
     if (this.ofRun.isEmpty) return to
     const isPerRow = !isWorkspaceEvent && this.ofRun.intersects(index.perRow)
-    const listsOf = isPerRow ? this.perRow(rows, workspace) : this.all(workspace)
+    const listsOf = isPerRow ? this.perRow(rows, kind, workspace) : this.all(workspace)
     let row = from
     do {
       const lists = listsOf(row)
@@ -121,7 +122,7 @@ export class Matching {
     do {
       let activity: Activity | undefined
       for (const channel of few)
-        if (isWorkspaceEvent || matchesRow(channel.filter, rows, row)) {
+        if (isWorkspaceEvent || matchesRow(channel.filter, rows, kind, row)) {
           activity ??= rows.activity(row, run)
           this.listOf(channel).push(activity)
           this.matches++
@@ -139,13 +140,12 @@ export class Matching {
   }
 
   /** Looks up each row's values; rows with the same values match the same channels. */
-  private perRow(rows: FrameRows, channels: WorkspaceChannels): ListsOf {
+  private perRow(rows: FrameRows, kind: ActivityKind, channels: WorkspaceChannels): ListsOf {
     const { index } = channels
     const known = new Map<string, readonly Activity[][]>()
     const looksAtType = this.ofRun.intersects(index.perType)
     const looksAtTask = this.ofRun.intersects(index.perTask)
     const looksAtRun = this.ofRun.intersects(index.perRun)
-    const { kind } = rows.frame
     const lookUp = (key: string, narrow: () => void) => {
       let lists = known.get(key)
       if (lists === undefined) {
@@ -157,29 +157,32 @@ export class Matching {
       return lists
     }
     const taskOf = (row: number) => (looksAtTask ? rows.taskId(row) : null)
-    if (kind === 'run')
-      return (row) => {
-        const status = rows.status(row)
-        const { session_id: session, tags } = looksAtRun ? rows.run(row) : NO_DETAILS
-        const key = [status, session ?? '', ...tags].join('\0')
-        return lookUp(key, () => index.narrowToState(this.ofRow, status, session, tags))
-      }
-    if (kind === 'task')
-      return (row) => {
-        const status = rows.status(row)
-        const taskId = taskOf(row)
-        return lookUp(`${status} ${taskId}`, () => index.narrowToTask(this.ofRow, status, taskId))
-      }
-    if (kind === 'score')
-      return (row) => {
-        const taskId = taskOf(row)
-        return lookUp(taskId ?? '', () => index.narrowToScore(this.ofRow, taskId))
-      }
-    return (row) => {
-      const level = rows.level(row)
-      const type = looksAtType ? rows.type(row) : ''
-      const taskId = taskOf(row)
-      return lookUp(`${level}${taskId ?? ''} ${type}`, () => index.narrowToEvent(this.ofRow, type, level, taskId))
+    switch (kind) {
+      case 'run':
+        return (row) => {
+          const status = rows.status(row)
+          const { session_id: session, tags } = looksAtRun ? rows.run(row) : NO_DETAILS
+          const key = [status, session ?? '', ...tags].join('\0')
+          return lookUp(key, () => index.narrowToState(this.ofRow, status, session, tags))
+        }
+      case 'task':
+        return (row) => {
+          const status = rows.status(row)
+          const taskId = taskOf(row)
+          return lookUp(`${status} ${taskId}`, () => index.narrowToTask(this.ofRow, status, taskId))
+        }
+      case 'score':
+        return (row) => {
+          const taskId = taskOf(row)
+          return lookUp(taskId ?? '', () => index.narrowToScore(this.ofRow, taskId))
+        }
+      case 'event':
+        return (row) => {
+          const level = rows.level(row)
+          const type = looksAtType ? rows.type(row) : ''
+          const taskId = taskOf(row)
+          return lookUp(`${level}${taskId ?? ''} ${type}`, () => index.narrowToEvent(this.ofRow, type, level, taskId))
+        }
     }
   }
 
@@ -241,16 +244,22 @@ function matchesRun({ kinds, agentIds, runIds, workspaceEvents }: Filter, kind: 
 function matchesRow(
   { taskIds, sessionIds, types, level, statuses, tags }: Filter,
   rows: FrameRows,
+  kind: ActivityKind,
   row: number,
 ): boolean {
-  if (rows.frame.kind === 'event') {
-    if (level !== undefined && rows.level(row) < level) return false
-    if (types !== undefined && !matchesType(types, rows.type(row))) return false
-    return taskIds === undefined || taskIds.has(rows.taskId(row) ?? '')
+  switch (kind) {
+    case 'event':
+      if (level !== undefined && rows.level(row) < level) return false
+      if (types !== undefined && !matchesType(types, rows.type(row))) return false
+      return taskIds === undefined || taskIds.has(rows.taskId(row) ?? '')
+    case 'score':
+      return taskIds === undefined || taskIds.has(rows.taskId(row) ?? '')
+    case 'task':
+      if (statuses !== undefined && !statuses.has(rows.status(row))) return false
+      return taskIds === undefined || taskIds.has(rows.taskId(row) ?? '')
+    case 'run':
+      if (statuses !== undefined && !statuses.has(rows.status(row))) return false
+      if (sessionIds !== undefined && !sessionIds.has(rows.run(row).session_id ?? '')) return false
+      return tags === undefined || rows.run(row).tags.some((tag) => tags.has(tag))
   }
-  if (rows.frame.kind === 'score') return taskIds === undefined || taskIds.has(rows.taskId(row) ?? '')
-  if (statuses !== undefined && !statuses.has(rows.status(row))) return false
-  if (rows.frame.kind === 'task') return taskIds === undefined || taskIds.has(rows.taskId(row) ?? '')
-  if (sessionIds !== undefined && !sessionIds.has(rows.run(row).session_id ?? '')) return false
-  return tags === undefined || rows.run(row).tags.some((tag) => tags.has(tag))
 }

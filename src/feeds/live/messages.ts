@@ -1,7 +1,7 @@
 import { invalid } from '../../base/errors.ts'
 import { hasMoreValues } from '../../base/http/json-scan.ts'
 import { isObject } from '../../base/json-object.ts'
-import type { ActivityKind } from '../../stores/journal/journal.ts'
+import type { ActivityKind } from '../../stores/journal/kinds.ts'
 import type { FilterInput } from './filter.ts'
 import { MAX_PER_SECOND_MAX, type ServerMessage, SUBSCRIPTION_ID_LENGTH_MAX } from './message-schema.ts'
 

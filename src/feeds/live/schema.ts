@@ -1,9 +1,10 @@
-import type { TProperties } from '@sinclair/typebox'
+import type { TProperties, TSchema } from '@sinclair/typebox'
 import { t } from 'elysia'
 import { EventOfFeed, RunOfFeed } from '../../activity/runs/schema.ts'
 import { ScoreOfFeed } from '../../activity/scores/schema.ts'
 import { TaskRecord } from '../../activity/tasks/schema.ts'
 import { Described, Named, OneOf, Timestamp, Uuid } from '../../base/http/schema.ts'
+import { ACTIVITY_KINDS, type ActivityKind } from '../../stores/journal/kinds.ts'
 import { EventLevel } from '../../stores/journal/levels.ts'
 
 /**
@@ -24,7 +25,10 @@ const resume = {
 
 const repeatable = 'Repeatable; matches any of the values.'
 
-const ActivityKindName = Named('ActivityKind', OneOf(['event', 'task', 'run', 'score'], 'What an activity is about.'))
+const ActivityKindName = Named(
+  'ActivityKind',
+  OneOf(ACTIVITY_KINDS as [ActivityKind, ...ActivityKind[]], 'What an activity is about.'),
+)
 
 export const StreamQuery = t.Object({
   agent_id: t.Optional(t.Array(Uuid, { description: `Activity of this agent. ${repeatable}` })),
@@ -71,10 +75,17 @@ const ScoreActivity = activity('ScoreActivity', 'A run was scored.', {
   score: ScoreOfFeed,
 })
 
+const ACTIVITIES = {
+  event: EventActivity,
+  task: TaskActivity,
+  run: RunActivity,
+  score: ScoreActivity,
+} satisfies Record<ActivityKind, TSchema>
+
 /** The unit of every feed. */
 export const Activity = Named(
   'Activity',
-  t.Union([EventActivity, TaskActivity, RunActivity, ScoreActivity], {
+  t.Union(Object.values(ACTIVITIES), {
     description: 'Something that happened in the workspace.',
   }),
 )
@@ -94,10 +105,7 @@ export const ACTIVITY_STREAM = {
     'text/event-stream': {
       schema: { type: 'string' as const },
       'x-event-stream': {
-        event: EventActivity,
-        task: TaskActivity,
-        run: RunActivity,
-        score: ScoreActivity,
+        ...ACTIVITIES,
         gap: Named('StreamGap', t.Object(gapFields, { description: 'Requested activity is missing.' })),
       },
     },

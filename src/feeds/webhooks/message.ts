@@ -162,8 +162,15 @@ function standardBody(subject: Subject, publicUrl = ''): string {
 function apiPathOf({ kind, seq, head, record }: Subject): string {
   if (head.run_id === null) return `/api/v1/alerts/${textOf(membersOf(record.get('payload') ?? '{}'), 'alert_id')}`
   const run = `/api/v1/runs/${head.run_id}`
-  if (kind === 'event') return `${run}/events?after_seq=${seq - 1}&limit=1`
-  return kind === 'run' ? run : `${run}/${kind}s`
+  switch (kind) {
+    case 'event':
+      return `${run}/events?after_seq=${seq - 1}&limit=1`
+    case 'run':
+      return run
+    case 'task':
+    case 'score':
+      return `${run}/${kind}s`
+  }
 }
 
 /** Leaves out the longest members until the object has at most so many bytes. Returns whether it left out any. */

@@ -2,6 +2,7 @@ import { type LoadedDeps, queryLoaded } from '../../activity/runs/events.ts'
 import { ApiError, invalid } from '../../base/errors.ts'
 import { dateOf } from '../../base/timestamp.ts'
 import { WorkspaceSlots } from '../../base/workspace-slots.ts'
+import { ACTIVITY_TABLES, KINDS } from '../../stores/journal/kinds.ts'
 import type { Sql } from '../../stores/postgres/connect.ts'
 import type { Caller } from '../../tenants/keys/schema.ts'
 import type { Feeds } from '../../tenants/partitions/partition.ts'
@@ -76,7 +77,7 @@ export class Recoveries {
     const read = <Row>(sql: string, more: object = {}) =>
       queryLoaded<Row>(this.deps, caller, 'past activity', sql, { ...params, ...more })
     const columns = 'seq, toUnixTimestamp64Milli(received_at) as ms'
-    const changes = ['run_changes', 'task_changes', 'score_changes'].map(
+    const changes = ACTIVITY_TABLES.filter((table) => table !== KINDS.event.rows).map(
       (table) => `select * from (select ${columns} from ${table} where ${accepted} order by seq limit 1)`,
     )
     const [change] = await read<{ readonly seq: number; readonly ms: number }>(
@@ -84,7 +85,7 @@ export class Recoveries {
     )
     const isEarlier = change ? 'and seq < {seq:UInt64} and received_at <= fromUnixTimestamp64Milli({ms:Int64})' : ''
     const [event] = await read<{ readonly first: number }>(
-      `select min(seq) as first from events where ${accepted} ${isEarlier} having first > 0`,
+      `select min(seq) as first from ${KINDS.event.rows} where ${accepted} ${isEarlier} having first > 0`,
       change,
     )
     const first = event?.first ?? change?.seq

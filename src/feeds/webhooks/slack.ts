@@ -58,27 +58,36 @@ export function slackBody(subject: Subject, publicUrl: string | undefined): stri
 }
 
 function contentOf(subject: Subject): Content {
-  const { type, kind, head, record } = subject
-  if (kind === 'run') return runContent(subject)
+  const { kind, head, record } = subject
   const page = `#/runs/${head.run_id}`
-  if (kind === 'task')
-    return {
-      title: `Task ${textOf(record, 'name')}: ${words(textOf(record, 'status'))}`,
-      facts: [...factsOf(subject), ['Error', textOf(record, 'error_message')]],
-      page,
-    }
-  if (kind === 'score')
-    return {
-      title: `Score ${textOf(record, 'name')}`,
-      facts: [
-        ...factsOf(subject),
-        ['Value', verdictOf(record)],
-        ['Label', textOf(record, 'label')],
-        ['Source', textOf(record, 'source')],
-      ],
-      quoted: textOf(record, 'text') || textOf(record, 'comment'),
-      page,
-    }
+  switch (kind) {
+    case 'run':
+      return runContent(subject)
+    case 'task':
+      return {
+        title: `Task ${textOf(record, 'name')}: ${words(textOf(record, 'status'))}`,
+        facts: [...factsOf(subject), ['Error', textOf(record, 'error_message')]],
+        page,
+      }
+    case 'score':
+      return {
+        title: `Score ${textOf(record, 'name')}`,
+        facts: [
+          ...factsOf(subject),
+          ['Value', verdictOf(record)],
+          ['Label', textOf(record, 'label')],
+          ['Source', textOf(record, 'source')],
+        ],
+        quoted: textOf(record, 'text') || textOf(record, 'comment'),
+        page,
+      }
+    case 'event':
+      return eventContent(subject, page)
+  }
+}
+
+function eventContent(subject: Subject, page: string): Content {
+  const { type, head, record } = subject
   const payload = membersOf(record.get('payload') ?? '{}')
   if (head.run_id === null) return alertContent(type, payload)
   const waiting = { facts: [...factsOf(subject), ['Expires', textOf(payload, 'expires_at')]] as const }

@@ -47,10 +47,17 @@ export function subjectOf(activity: Activity): Subject {
 }
 
 function typeOf(kind: Activity['kind'], { run_id }: Head, record: ReadonlyMap<string, string>): string {
-  if (kind === 'score') return 'score.added'
-  if (kind !== 'event') return `${kind}.${textOf(record, 'status')}`
-  const type = textOf(record, 'type').slice(0, TYPE_LENGTH_MAX).toWellFormed()
-  return run_id !== null && AMBIGUOUS.test(type) ? `event.${type}` : type
+  switch (kind) {
+    case 'score':
+      return 'score.added'
+    case 'run':
+    case 'task':
+      return `${kind}.${textOf(record, 'status')}`
+    case 'event': {
+      const type = textOf(record, 'type').slice(0, TYPE_LENGTH_MAX).toWellFormed()
+      return run_id !== null && AMBIGUOUS.test(type) ? `event.${type}` : type
+    }
+  }
 }
 
 /** A member that is text; empty if it is not. */

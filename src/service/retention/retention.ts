@@ -3,6 +3,7 @@ import type { Log } from '../../base/log.ts'
 import { Loops } from '../../base/loops.ts'
 import type { Metrics } from '../../base/metrics.ts'
 import type { ColumnarClient } from '../../stores/clickhouse/client.ts'
+import { ACTIVITY_TABLES, EXPIRING_TABLES } from '../../stores/journal/kinds.ts'
 import type { Sql } from '../../stores/postgres/connect.ts'
 import type { Partitions } from '../../tenants/partitions/partition.ts'
 import type { RetentionClock } from './retention-clock.ts'
@@ -25,15 +26,6 @@ interface RetentionDeps {
 
 const INTERVAL_MS = 600_000
 const DAY_MS = 86_400_000
-
-/** The tables that feeds replay. */
-const ACTIVITY_TABLES: readonly string[] = ['events', 'run_changes', 'task_changes', 'score_changes']
-
-/**
- * The tables subject to retention, which are partitioned by UTC day of acceptance. The latest states in `runs` and `tasks`
- * are kept, and so is what views make of events.
- */
-const TABLES: readonly string[] = [...ACTIVITY_TABLES, 'scores', 'deliveries']
 
 /** Deleting rows of one day is a mutation, which takes time. */
 const DELETE_TIMEOUT_MS = 100_000
@@ -167,7 +159,7 @@ async function oldPartitions(client: ColumnarClient, before: string, signal: Abo
     `select distinct table, partition_id as id from system.parts
      where active and database = currentDatabase() and table in {tables:Array(String)} and partition_id < {before:String}
      order by id, table`,
-    { params: { tables: TABLES, before }, signal },
+    { params: { tables: EXPIRING_TABLES, before }, signal },
   )
 }
 
@@ -192,7 +184,7 @@ async function oldRowsOf(
   before: string,
   signal: AbortSignal,
 ): Promise<OldRows[]> {
-  const found = TABLES.map(
+  const found = EXPIRING_TABLES.map(
     (table) => `
       select '${table}' as table, _partition_id as id, epoch, workspace_id as workspaceId, max(seq) as seq, count() as rows
       from ${table} where _partition_id < {before:String} and workspace_id in {workspaces:Array(UUID)}

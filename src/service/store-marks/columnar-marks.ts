@@ -1,24 +1,12 @@
 import type { ColumnarClient } from '../../stores/clickhouse/client.ts'
 import type { Journal } from '../../stores/journal/journal.ts'
+import { POSITIONED_TABLES } from '../../stores/journal/kinds.ts'
 import type { ColumnarMark } from './compare.ts'
 
 /** Timeout of deleting all rows that will be loaded again. */
 const CLEAR_TIMEOUT_MS = 110_000
 /** The tables of a restored copy may differ by this much in time. */
 const SETTLED_SECONDS = 60
-/** The tables that the sink loads. */
-const TABLES = [
-  'events',
-  'tasks',
-  'task_changes',
-  'scores',
-  'score_changes',
-  'runs',
-  'run_changes',
-  'pauses',
-  'deliveries',
-  'alert_states',
-] as const
 
 /** How far the journal had been loaded, according to ClickHouse. */
 export async function readColumnarMark(client: ColumnarClient, journalId: string): Promise<ColumnarMark> {
@@ -47,7 +35,7 @@ export async function noteColumnarMark(
 /** The highest position after `afterSeq` in any table, of one epoch or of all; 0 when there is none. */
 export async function highestSeq(client: ColumnarClient, epoch = '', afterSeq = 0): Promise<number> {
   const where = "({epoch:String} = '' or epoch = {epoch:String}) and seq > {after:UInt64}"
-  const each = TABLES.map((table) => `select max(seq) as highest from ${table} where ${where}`)
+  const each = POSITIONED_TABLES.map((table) => `select max(seq) as highest from ${table} where ${where}`)
   const [{ seq }] = await client.query<{ seq: number }>(
     `select max(highest) as seq from (${each.join(' union all ')})`,
     { params: { epoch, after: afterSeq } },
@@ -70,7 +58,7 @@ export async function clearRows(
   for (const range of withoutGaps({ afterSeq, throughSeq }, journal.gaps)) {
     const where = 'epoch in {epochs:Array(String)} and seq > {afterSeq:UInt64} and seq <= {throughSeq:UInt64}'
     const options = { params: { epochs, ...range }, signal }
-    for (const table of TABLES) {
+    for (const table of POSITIONED_TABLES) {
       const found = await client.query(`select 1 from ${table} where ${where} limit 1`, options)
       if (found.length === 0) continue
       await confirm()

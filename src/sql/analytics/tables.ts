@@ -1,4 +1,5 @@
 import { lookup } from '../../base/lookup.ts'
+import { KINDS } from '../../stores/journal/kinds.ts'
 
 /** A column of a table that SQL can query. */
 export interface TableColumn {
@@ -81,7 +82,7 @@ export const TABLES = lookup<ScopedTable>({
     final: true,
     knownSince: 'received_at',
     changes: {
-      table: 'run_changes',
+      table: KINDS.run.rows,
       key: ['run_id'],
       // The input never changes, and the output is set with the end.
       fromLatest: lookup({ input: 'latest.input', output: 'if(change.completed_at IS NULL, NULL, latest.output)' }),
@@ -113,7 +114,7 @@ export const TABLES = lookup<ScopedTable>({
   tasks: {
     final: true,
     knownSince: 'received_at',
-    changes: { table: 'task_changes', key: ['run_id', 'task_id'] },
+    changes: { table: KINDS.task.rows, key: ['run_id', 'task_id'] },
     columns: [
       columns('UUID', 'task_id', 'run_id', 'agent_id'),
       columns('Nullable(UUID)', 'parent_task_id'),
@@ -128,7 +129,7 @@ export const TABLES = lookup<ScopedTable>({
   scores: {
     final: true,
     knownSince: 'received_at',
-    changes: { table: 'score_changes', key: ['run_id', 'score_id'] },
+    changes: { table: KINDS.score.rows, key: ['run_id', 'score_id'] },
     columns: [
       columns('String', 'score_id'),
       columns('UUID', 'run_id', 'agent_id'),

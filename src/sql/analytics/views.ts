@@ -1,3 +1,4 @@
+import { POSITIONED_TABLES, VIEWS } from '../../stores/journal/kinds.ts'
 import { rowsAsOf } from './as-of.ts'
 import type { CheckedQuery } from './guard.ts'
 import { JSON_COLUMNS, numberExpression, pathExpression } from './json-paths.ts'
@@ -6,13 +7,8 @@ import { TABLES, type TableColumn } from './tables.ts'
 /** All stored tables and views with tenant rows (see the migrations). */
 const STORED_TABLES = [
   ...[...TABLES].filter(([, { isForAll, stored }]) => isForAll !== true && stored === undefined).map(([name]) => name),
-  'run_changes',
-  'task_changes',
-  'task_changes_to_tasks',
-  'score_changes',
-  'score_changes_to_scores',
-  'events_to_pauses',
-  'events_to_alert_states',
+  ...POSITIONED_TABLES.filter((table) => !TABLES.has(table)),
+  ...VIEWS,
 ]
 
 /**

@@ -1,4 +1,5 @@
 import { ApiError } from '../../base/errors.ts'
+import type { RowKind } from './kinds.ts'
 import type { DeliveryRow, EventBatch, RunRow, ScoreBatch, SystemEventRow, TaskToAppend } from './rows.ts'
 
 /**
@@ -160,12 +161,6 @@ export function endOfGap(journal: JournalReader, afterSeq: number, endSeq: numbe
   const message = `the journal gives no rows after position ${afterSeq}, and knows of no gap there; try again`
   throw new ApiError('UNAVAILABLE', message, { retryAfterSeconds: 1 })
 }
-
-/** What an activity is about: the rows that feeds show. */
-export type ActivityKind = 'event' | 'task' | 'run' | 'score'
-
-/** Deliveries are in SQL, but never in a feed. */
-export type RowKind = ActivityKind | 'delivery'
 
 export interface Appended {
   readonly firstSeq: number

@@ -10,11 +10,9 @@ import { type Sql, singleConnection } from '../postgres/connect.ts'
 import { EventBlock } from './blocks/event-block.ts'
 import { RecordBlock } from './blocks/record-block.ts'
 import type { Journal } from './journal.ts'
+import { KINDS, type OutboxKind } from './kinds.ts'
 import { type OutboxRow, RelayedRows, ROWS_PER_ROUND } from './outbox-rows.ts'
 import type { RunRow, SystemEventRow, TaskRow } from './rows.ts'
-
-/** The order of kinds in a commit. */
-const KIND_ORDER = { run: 0, task: 1, event: 2 } as const
 
 /** Characters of rows that are parsed before others have a turn: about 5 ms. */
 const PARSED_PER_SLICE = 1 << 20
@@ -215,14 +213,16 @@ interface ChangeOf<Kind, Row> {
   readonly row: Row
 }
 
-type Change = ChangeOf<'run', RunRow> | ChangeOf<'task', TaskRow> | ChangeOf<'event', SystemEventRow>
-
-/** Changes by kind, in the journal's order of kinds. */
-interface ByKind {
-  readonly run: ChangeOf<'run', RunRow>[]
-  readonly task: ChangeOf<'task', TaskRow>[]
-  readonly event: ChangeOf<'event', SystemEventRow>[]
+interface RowOf {
+  readonly run: RunRow
+  readonly task: TaskRow
+  readonly event: SystemEventRow
 }
+
+/** Changes by kind. */
+type ByKind = { readonly [Kind in OutboxKind]: ChangeOf<Kind, RowOf[Kind]>[] }
+
+type Change = ByKind[OutboxKind][number]
 
 /** Yields to the event loop in between: a round may have many megabytes. */
 async function parseAll(rows: readonly OutboxRow[]): Promise<Change[]> {
@@ -247,7 +247,7 @@ function pickRound(changes: readonly Change[]): Change[] {
   const lastKinds = new Map<string, number>()
   for (const change of changes) {
     const run = runKey(change.row.workspace_id, change.row.run_id)
-    const order = KIND_ORDER[change.kind]
+    const order = KINDS[change.kind].commitOrder
     if (order < (lastKinds.get(run) ?? 0)) lastKinds.set(run, DEFERRED)
     else {
       lastKinds.set(run, order)

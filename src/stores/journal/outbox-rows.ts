@@ -1,5 +1,6 @@
 import { encodeJson, RawJson } from '../../base/raw-json.ts'
 import type { Sql } from '../postgres/connect.ts'
+import type { OutboxKind } from './kinds.ts'
 import type { SystemEventRow } from './rows.ts'
 
 export const ROWS_PER_ROUND = 1_000
@@ -14,7 +15,7 @@ export interface OutboxRow {
   readonly outbox_id: number
   /** Unique, even after a restore. */
   readonly entry_id: string
-  readonly kind: 'run' | 'task' | 'event'
+  readonly kind: OutboxKind
   readonly body: RawJson
   /** Rows found before the byte limit was applied. */
   readonly found: number

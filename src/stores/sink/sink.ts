@@ -6,21 +6,10 @@ import type { Log } from '../../base/log.ts'
 import { type Loop, Loops } from '../../base/loops.ts'
 import { Wakeup } from '../../base/wakeup.ts'
 import type { ColumnarClient } from '../clickhouse/client.ts'
-import { endOfGap, type Frame, type Journal, lastSeqOf, type RowKind } from '../journal/journal.ts'
+import { endOfGap, type Frame, type Journal, lastSeqOf } from '../journal/journal.ts'
+import { LOADED_TABLES } from '../journal/kinds.ts'
 import type { SinkPositionStore } from './position.ts'
 
-/**
- * The tables to load, in this order: events before runs, so that a run that appears as completed has all its earlier
- * events. Runs and tasks are stored in a table of latest states and in a table of all changes; ClickHouse copies the
- * changes of tasks, which are as many and as large as events, into `tasks` itself, and those of scores into `scores`.
- */
-const TABLES: readonly (readonly [RowKind, readonly string[]])[] = [
-  ['event', ['events']],
-  ['task', ['task_changes']],
-  ['score', ['score_changes']],
-  ['run', ['runs', 'run_changes']],
-  ['delivery', ['deliveries']],
-]
 const INTERVAL_MS = 200
 /** Loads of all partitions into each table. Every load makes a part, which ClickHouse has to merge. */
 const LOADS_PER_SECOND_MAX = 60
@@ -365,7 +354,7 @@ export class Sink implements LoadProgress {
 
   /** Sends a batch to the tables that do not have it. */
   private async insert({ batch, token, sent, stored }: Load): Promise<void> {
-    for (const [kind, tables] of TABLES) {
+    for (const [kind, tables] of LOADED_TABLES) {
       const blocks = batch.filter((frame) => frame.kind === kind).map((frame) => frame.block)
       if (blocks.length === 0) continue
       for (const table of tables.filter((each) => !stored.has(each))) {

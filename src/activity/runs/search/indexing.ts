@@ -1,6 +1,7 @@
 import type { Log } from '../../../base/log.ts'
 import type { Loops } from '../../../base/loops.ts'
 import type { ColumnarClient } from '../../../stores/clickhouse/client.ts'
+import { TABLES_INDEXED_LATER } from '../../../stores/journal/kinds.ts'
 import type { Partitions } from '../../../tenants/partitions/partition.ts'
 
 interface IndexingDeps {
@@ -87,12 +88,12 @@ export class Indexing {
     return this.columnar.query<Day>(
       `select table, partition_id as id, toString(groupBitXor(cityHash64(min_block_number, max_block_number, level))) as parts
        from system.parts
-       where database = {database:String} and table in ('events', 'task_changes') and active
+       where database = {database:String} and table in {tables:Array(String)} and active
          and secondary_indices_compressed_bytes < ${INDEX_BYTES} + rows * ${INDEX_BYTES_PER_ROW}
        group by table, id
        having id < toString(toYYYYMMDD(now('UTC'))) or sum(rows) >= {rows:UInt64}
        order by id desc, table`,
-      { params: { database: this.columnar.database, rows: todayRowsMin }, signal },
+      { params: { database: this.columnar.database, tables: TABLES_INDEXED_LATER, rows: todayRowsMin }, signal },
     )
   }
 

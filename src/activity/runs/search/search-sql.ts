@@ -1,5 +1,6 @@
 import { spellingsOf } from '../../../base/ids.ts'
 import { parseTimestamp } from '../../../base/timestamp.ts'
+import { SEARCHED_TABLES } from '../../../stores/journal/kinds.ts'
 import type { ListRuns } from '../schema.ts'
 import type { SearchQuery } from './search-query.ts'
 
@@ -99,7 +100,7 @@ export const SETTINGS_AMONG = { query_plan_direct_read_from_text_index: 0 }
 function matchesSql({ terms, idPrefix }: SearchQuery, scope: string): string {
   const scoped = `prewhere workspace_id = {workspace:UUID} ${scope} where`
   const condition = textCondition(terms)
-  const places = ['runs', 'events', 'task_changes'].map((table) => `${table} ${scoped} ${condition}`)
+  const places = SEARCHED_TABLES.map((table) => `${table} ${scoped} ${condition}`)
   if (idPrefix !== null) {
     const names = ['external_run_id', 'session_id', 'external_user_id']
     const begins = names.map((name) => `startsWith(lowerUTF8(ifNull(${name}, '')), {id:String})`)

@@ -2,7 +2,8 @@ import { crc32 } from 'node:zlib'
 import { assert } from '../../../base/assert.ts'
 import { uuidFromWords } from '../../clickhouse/bytes.ts'
 import { runWords } from '../blocks/ids.ts'
-import type { Frame, RowKind, RunRows } from '../journal.ts'
+import type { Frame, RunRows } from '../journal.ts'
+import { KINDS, kindOfFrame } from '../kinds.ts'
 
 /**
  * The layout of a frame. All integers are little-endian.
@@ -32,7 +33,6 @@ const LOCATION_BYTES = 16
 const FRAME_HEAD_BYTES_MIN = 96
 const RUN_BYTES = 52
 export const UUID_BYTES = 16
-const KINDS: readonly RowKind[] = ['event', 'task', 'run', 'delivery', 'score']
 const HEAD_LENGTH_AT = MARKER_BYTES
 const CHECK_AT = 16
 const BEFORE_AT = CHECK_AT + CHECK_BYTES
@@ -89,7 +89,7 @@ export function writeFrame(
   before.copy(head, BEFORE_AT)
   head.writeUInt32LE(draft.blockBytes, 48)
   head.writeUInt32LE(crc32(block), 52)
-  head.writeUInt32LE(KINDS.indexOf(draft.kind), 56)
+  head.writeUInt32LE(KINDS[draft.kind].frame, 56)
   head.writeUInt32LE(draft.rows, 60)
   head.writeUInt32LE(draft.runs.length, 64)
   head.writeUInt32LE(draft.outboxIds.length, 68)
@@ -168,7 +168,7 @@ export function readFrame(bytes: Buffer, at: number, seal: FrameSeal, offset: nu
 
 function readHead(head: Buffer, runs: number, outboxIds: number): Omit<StoredFrame, 'block'> {
   return {
-    kind: KINDS[head.readUInt32LE(56)],
+    kind: kindOfFrame(head.readUInt32LE(56)),
     rows: head.readUInt32LE(60),
     firstSeq: head.readDoubleLE(80),
     receivedAt: head.readDoubleLE(88),

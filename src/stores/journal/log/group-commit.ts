@@ -7,6 +7,7 @@ import { EventBlock } from '../blocks/event-block.ts'
 import { RecordBlock } from '../blocks/record-block.ts'
 import { ScoreBlock } from '../blocks/score-block.ts'
 import type { Appended, Frame } from '../journal.ts'
+import { COMMIT_ORDER, type RowKind } from '../kinds.ts'
 import { type AppendPoint, type FrameDraft, frameBytes, writeFrame } from './frame.ts'
 import type { BufferPool, Commit, LogStorage } from './storage.ts'
 
@@ -19,9 +20,6 @@ const GATHER_MS_MAX = 1
 const GATHER_BYTES_MAX = 32 * 1024
 /** When the last commit is further ahead of the clock than this, the clock was wrong then. */
 const AHEAD_MAX_MS = 60_000
-
-/** The order of the frames in a commit. */
-const KINDS = ['run', 'task', 'event', 'score', 'delivery'] as const
 
 export interface GroupCommitOptions {
   readonly storage: LogStorage
@@ -252,11 +250,18 @@ export class PendingRows {
   readonly scores = new ScoreBlock()
   readonly deliveries = RecordBlock.ofDeliveries()
 
-  /** In the order of {@link KINDS}. */
-  private readonly blocks = [this.runs, this.tasks, this.events, this.scores, this.deliveries] as const
+  private readonly blocksOf = {
+    run: this.runs,
+    task: this.tasks,
+    event: this.events,
+    score: this.scores,
+    delivery: this.deliveries,
+  } satisfies Record<RowKind, { readonly rows: number }>
+  /** In the order of a commit. */
+  private readonly blocks = COMMIT_ORDER.map((kind) => ({ kind, block: this.blocksOf[kind] }))
 
   get bytes(): number {
-    return this.blocks.reduce((sum, { bytes }) => sum + bytes, 0)
+    return this.blocks.reduce((sum, { block }) => sum + block.bytes, 0)
   }
 
   /**
@@ -272,12 +277,13 @@ export class PendingRows {
   }
 
   private layOut(firstSeq: number, receivedAt: number, epoch: string, point: AppendPoint, pool: BufferPool): Commit {
-    const task = firstSeq + this.runs.rows
-    const event = task + this.tasks.rows
-    const score = event + this.events.rows
-    const delivery = score + this.scores.rows
-    const first = { run: firstSeq, task, event, score, delivery }
-    const endSeq = delivery + this.deliveries.rows - 1
+    let endSeq = firstSeq - 1
+    const firsts = this.blocks.map(({ kind, block }) => {
+      const first = endSeq + 1
+      endSeq += block.rows
+      return [kind, first] as const
+    })
+    const first = Object.fromEntries(firsts) as Record<RowKind, number>
     const drafts = this.drafts(first, receivedAt, epoch)
     const used = drafts.reduce((sum, { draft }) => sum + frameBytes(draft), 0)
     const buffer = pool.take(used)
@@ -302,12 +308,11 @@ export class PendingRows {
 
   /** Empties the collection. */
   clear(): void {
-    for (const block of this.blocks) block.clear()
+    for (const { block } of this.blocks) block.clear()
   }
 
   private drafts(first: Record<Frame['kind'], number>, receivedAt: number, epoch: string) {
     return this.blocks
-      .map((block, index) => ({ block, kind: KINDS[index] }))
       .filter(({ block }) => block.rows > 0)
       .map(({ block, kind }) => {
         const pieces = block.build(first[kind], receivedAt, epoch)

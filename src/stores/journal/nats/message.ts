@@ -1,5 +1,6 @@
 import type { MsgHdrs } from '@nats-io/transport-node'
 import type { Epoch, Frame } from '../journal.ts'
+import { OUTBOX_ORDER } from '../kinds.ts'
 import { CHECK_BYTES, FrameSeal, readIds, UUID_BYTES } from '../log/frame.ts'
 
 /**
@@ -17,14 +18,12 @@ import { CHECK_BYTES, FrameSeal, readIds, UUID_BYTES } from '../log/frame.ts'
 const HEAD = 'Journal'
 const HEAD_TEXT = /^([csf](?: \d{1,16}){11}) ([\w-]{16})$/
 const HEAD_CHECK_LENGTH = 16
-/** The kinds of frames that may come from the outbox, in the order of {@link Outbox}. */
-const KINDS: readonly Frame['kind'][] = ['run', 'task', 'event']
 const KIND_OF = { c: 'commit', s: 'state', f: 'fence' } as const
 /** Takes the place of the epoch in the seal of a state message. */
 const STATE = 'state'
 
 /**
- * The stream sequence of the newest message with outbox ids of each kind of frame, in the order of {@link KINDS}; 0 for none.
+ * The stream sequence of the newest message with outbox ids of each kind of frame, in the order of {@link OUTBOX_ORDER}; 0 for none.
  * It is the commit with that frame, or a state message that repeats its ids.
  */
 export type Outbox = readonly [run: number, task: number, event: number]
@@ -101,7 +100,9 @@ export type OutboxIds = ReadonlyMap<Frame['kind'], readonly string[]>
 
 /** What {@link outbox} is after a message at `streamSeq` with these outbox ids. */
 export function outboxAfter(outbox: Outbox, streamSeq: number, ids: OutboxIds): Outbox {
-  const [run, task, event] = KINDS.map((kind, index) => ((ids.get(kind)?.length ?? 0) > 0 ? streamSeq : outbox[index]))
+  const [run, task, event] = OUTBOX_ORDER.map((kind, index) =>
+    (ids.get(kind)?.length ?? 0) > 0 ? streamSeq : outbox[index],
+  )
   return [run, task, event]
 }
 
@@ -109,7 +110,7 @@ export function outboxAfter(outbox: Outbox, streamSeq: number, ids: OutboxIds): 
 export function outboxMessages(outbox: Outbox): Map<number, Frame['kind'][]> {
   const messages = new Map<number, Frame['kind'][]>()
   outbox.forEach((streamSeq, index) => {
-    if (streamSeq > 0) messages.set(streamSeq, [...(messages.get(streamSeq) ?? []), KINDS[index]])
+    if (streamSeq > 0) messages.set(streamSeq, [...(messages.get(streamSeq) ?? []), OUTBOX_ORDER[index]])
   })
   return messages
 }
