@@ -129,10 +129,10 @@ export const ACTIVITY_TABLES: readonly string[] = ACTIVITY_KINDS.map((kind) => K
 export const EXPIRING_TABLES = ALL.flatMap((kind) => [KINDS[kind].rows, ...derivedOf(kind, ({ expires }) => expires)])
 
 /** The tables that the search in texts reads. */
-export const SEARCHED_TABLES = ALL.flatMap((kind) => KINDS[kind].searched ?? [])
+export const SEARCHED_TABLES: readonly string[] = ALL.flatMap((kind) => KINDS[kind].searched ?? [])
 
 /** Those of {@link SEARCHED_TABLES} whose index of words is built in the background. */
-export const TABLES_INDEXED_LATER = ALL.flatMap((kind) =>
+export const TABLES_INDEXED_LATER: readonly string[] = ALL.flatMap((kind) =>
   KINDS[kind].isIndexedLater ? (KINDS[kind].searched ?? []) : [],
 )
 

@@ -324,7 +324,7 @@ export class Sink implements LoadProgress {
     if (!isUnfinished) this.announcedAgeMs = ageMs
     const epoch = this.options.journal.epochAt(batch[0].firstSeq)
     const token = `${epoch}-${loadedSeq}-${inFlightSeq}${reloads > 0 ? `-r${reloads}` : ''}`
-    const sent = new Set(isUnfinished ? TABLES.flatMap(([, tables]) => tables) : [])
+    const sent = new Set(isUnfinished ? LOADED_TABLES.flatMap(([, tables]) => tables) : [])
     const load: Load = { batch, token, sent, stored: new Set() }
     if (!(await this.persist(loop, () => this.insert(load)))) return
     await this.position.set({ loadedSeq: inFlightSeq })
