@@ -158,7 +158,8 @@ describe('an agent as a tool', () => {
     const { data } = await parent.invoke()
     expect(data.output).toEqual({ text: 'Four.' })
     expect(lastToolResult()).toBe('{"text":"4"}')
-    const [run, ...others] = (await service.api('GET', `/api/v1/runs/${data.run_id}/children`)).data.items
+    const [run, ...others] = (await service.api('GET', `/api/v1/runs/${data.run_id}/children?include=input,output`))
+      .data.items
     expect(others).toEqual([])
     expect(run).toMatchObject({
       agent_id: child.agentId,
