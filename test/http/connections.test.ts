@@ -8,7 +8,8 @@ const HEAD = 'Host: localhost\r\nContent-Type: application/json\r\n'
 const BODY = '{"name":"a"}'
 const REQUEST = `POST /echo HTTP/1.1\r\n${HEAD}Content-Length: ${BODY.length}\r\n\r\n${BODY}`
 const ANSWER = '{"data":{"name":"a"},"error":null}'
-const LATE = '{"data":null,"error":{"code":"VALIDATION_ERROR","message":"body: did not arrive within 400 ms"}}'
+const LATE =
+  '{"data":null,"error":{"code":"VALIDATION_ERROR","message":"body: did not arrive within 400 ms","param":"body"}}'
 
 async function expectHealthy(url = app.url): Promise<void> {
   const response = await post(`${url}/echo`, BODY)
@@ -105,7 +106,7 @@ describe('malformed HTTP', () => {
     const { text } = await converse(app.port, [request])
     expect(text).toStartWith('HTTP/1.1 400 ')
     expect(text).toEndWith(
-      '{"data":null,"error":{"code":"VALIDATION_ERROR","message":"header Host: required, as host or host:port"}}',
+      '{"data":null,"error":{"code":"VALIDATION_ERROR","message":"header Host: required, as host or host:port","param":"header Host","problems":[{"param":"header Host","message":"required, as host or host:port"}]}}',
     )
   })
 
