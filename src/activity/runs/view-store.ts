@@ -1,10 +1,11 @@
 import { t } from 'elysia'
 import type { Clock } from '../../base/clock.ts'
-import { ApiError, invalid } from '../../base/errors.ts'
+import { invalid } from '../../base/errors.ts'
 import { cursorCodec, PAGE_LIMIT_DEFAULT, type PageOf, pageOf } from '../../base/http/page.ts'
 import { CursorMs, type PageQuery, Text } from '../../base/http/schema.ts'
 import { withIsoTimes } from '../../base/timestamp.ts'
-import { inTransaction, isUniqueViolation, type Sql } from '../../stores/postgres/connect.ts'
+import { inTransaction, type Sql } from '../../stores/postgres/connect.ts'
+import { workspaceResource } from '../../stores/postgres/workspace-resource.ts'
 import type { Caller } from '../../tenants/keys/schema.ts'
 import {
   type DeletedRunView,
@@ -20,6 +21,14 @@ export const RUN_VIEWS_MAX = 100
 
 const CURSOR = cursorCodec(t.Tuple([CursorMs, Text({ maxLength: NAME_LENGTH_MAX })]))
 
+const ROWS = workspaceResource({
+  table: 'run_views',
+  id: 'name',
+  one: 'a view',
+  many: 'views',
+  max: RUN_VIEWS_MAX,
+})
+
 /** Views of the list of runs, which the people of a workspace share (docs/specification.md#views). */
 export class RunViews {
   constructor(private readonly deps: { readonly sql: Sql; readonly clock: Clock }) {}
@@ -31,14 +40,7 @@ export class RunViews {
     const now = new Date(clock.now())
     const row = { workspace_id: workspaceId, name, query, created_at: now, updated_at: now }
     return inTransaction(sql, async (tx) => {
-      // Serializes changes of a workspace, so that the count is still valid when the row is written.
-      await tx`select from workspaces where workspace_id = ${workspaceId} for no key update`
-      const [{ others }] = await tx<[{ others: number }]>`
-        select count(*)::int as others from run_views where workspace_id = ${workspaceId} and name <> ${name}`
-      if (others >= RUN_VIEWS_MAX)
-        throw new ApiError('CONFLICT', `a workspace has at most ${RUN_VIEWS_MAX} views: delete one first`, {
-          reason: 'limit_reached',
-        })
+      await ROWS.reserve(tx, workspaceId, name)
       const [kept] = await tx<[RunViewRow]>`
         insert into run_views ${tx(row)}
         on conflict (workspace_id, name) do update set query = excluded.query, updated_at = excluded.updated_at
@@ -65,15 +67,9 @@ export class RunViews {
       update run_views set name = ${to}, updated_at = ${new Date(clock.now())}
       where workspace_id = ${workspaceId} and name = ${name}
       returning name, query, created_at, updated_at`.catch((error: unknown) => {
-      // Only the database's unique index detects duplicate names: a check before the write could race.
-      if (!isUniqueViolation(error)) throw error
-      throw new ApiError('CONFLICT', `a view named ${JSON.stringify(to)} already exists`, {
-        reason: 'name_taken',
-        param: 'name',
-        cause: error,
-      })
+      throw ROWS.nameConflict(error, to)
     })
-    if (row === undefined) throw noView()
+    if (row === undefined) throw ROWS.missing()
     return withIsoTimes(row)
   }
 
@@ -81,7 +77,7 @@ export class RunViews {
   async delete({ workspaceId }: Caller, name: string): Promise<DeletedRunView> {
     const { count } = await this.deps.sql`
       delete from run_views where workspace_id = ${workspaceId} and name = ${name}`
-    if (count === 0) throw noView()
+    if (count === 0) throw ROWS.missing()
     return { name, deleted: true }
   }
 }
@@ -89,8 +85,4 @@ export class RunViews {
 /** Clients take `.` and `..` for parts of the path, in whichever way they are encoded. */
 function checkName(path: string, name: string): void {
   if (name === '.' || name === '..') throw invalid(path, 'expected a name other than "." and ".."')
-}
-
-function noView(): ApiError {
-  return new ApiError('NOT_FOUND', 'view does not exist')
 }

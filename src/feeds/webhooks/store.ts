@@ -6,6 +6,7 @@ import type { Mint } from '../../base/ids.ts'
 import { RawJson } from '../../base/raw-json.ts'
 import { encodeCursor } from '../../stores/journal/cursor.ts'
 import { inTransaction, type Sql, type TransactionSql } from '../../stores/postgres/connect.ts'
+import { workspaceResource } from '../../stores/postgres/workspace-resource.ts'
 import type { Caller } from '../../tenants/keys/schema.ts'
 import type { Feeds } from '../../tenants/partitions/partition.ts'
 import type { Vault } from '../../tenants/secrets/vault.ts'
@@ -33,6 +34,14 @@ const PREVIOUS_MAX = 4
 const FILTER_LENGTH_MAX = 20_000
 
 const CURSOR = cursorCodec(Uuid)
+
+const ROWS = workspaceResource({
+  table: 'webhooks',
+  id: 'webhook_id',
+  one: 'a webhook',
+  many: 'webhooks',
+  max: WEBHOOKS_MAX,
+})
 
 /** A row of `webhooks` with the number of its rows in `webhook_retries`. */
 type CountedWebhook = StoredWebhook & { readonly pending: number }
@@ -63,19 +72,7 @@ export class WebhookStore {
       ...{ status: body.status ?? 'active', ...sealKeys(vault, ids, newSecret(signing)) },
       ...{ created_at: now, updated_at: now, created_cursor: encodeCursor(epoch, endSeq), epoch, position: endSeq },
     }
-    await inTransaction(sql, async (tx) => {
-      // Serializes creations of a workspace, so that the count is still valid when the row is written.
-      await tx`select from workspaces where workspace_id = ${workspaceId} for no key update`
-      const [{ others }] = await tx<[{ others: number }]>`
-        select count(*)::int as others from webhooks
-        where workspace_id = ${workspaceId} and webhook_id <> ${row.webhook_id}`
-      if (others >= WEBHOOKS_MAX)
-        throw new ApiError('CONFLICT', `a workspace has at most ${WEBHOOKS_MAX} webhooks: delete one first`, {
-          reason: 'limit_reached',
-        })
-      // The id already exists if the request is a retry after the response was lost.
-      await tx`insert into webhooks ${tx(row as never)} on conflict (webhook_id) do nothing`
-    })
+    await ROWS.insert(sql, row)
     this.deps.onChange()
     return this.withSecret(caller, await this.find(caller, row.webhook_id))
   }
@@ -91,7 +88,7 @@ export class WebhookStore {
     const { sql } = this.deps
     const [row] = await sql<CountedWebhook[]>`
       select ${counted(sql)} from webhooks w where workspace_id = ${workspaceId} and webhook_id = ${webhookId}`
-    if (row === undefined) throw noWebhook()
+    if (row === undefined) throw ROWS.missing()
     return row
   }
 
@@ -141,7 +138,7 @@ export class WebhookStore {
       }
       where workspace_id = ${caller.workspaceId} and webhook_id = ${webhookId}
       returning ${counted(sql)}`
-    if (row === undefined) throw noWebhook()
+    if (row === undefined) throw ROWS.missing()
     this.deps.onChange()
     return toRecord(caller, row, await this.endOf(caller))
   }
@@ -150,7 +147,7 @@ export class WebhookStore {
   async delete({ workspaceId }: Caller, webhookId: string): Promise<DeletedWebhook> {
     const [row] = await this.deps.sql<{ webhook_id: string }[]>`
       delete from webhooks where workspace_id = ${workspaceId} and webhook_id = ${webhookId} returning webhook_id`
-    if (row === undefined) throw noWebhook()
+    if (row === undefined) throw ROWS.missing()
     this.deps.onChange()
     return { webhook_id: row.webhook_id, deleted: true }
   }
@@ -166,7 +163,7 @@ export class WebhookStore {
       const [stored] = await tx<StoredWebhook[]>`
         select ${tx.unsafe(STORED_WEBHOOK)} from webhooks w
         where workspace_id = ${caller.workspaceId} and webhook_id = ${webhookId} for no key update`
-      if (stored === undefined) throw noWebhook()
+      if (stored === undefined) throw ROWS.missing()
       const keys = openKeys(vault, stored)
       const previous = keys === null ? [] : [{ secret: keys.secret, until: now + ROTATION_MS }, ...keys.previous]
       const valid = previous.filter(({ until }) => until > now)
@@ -257,8 +254,4 @@ function filterJson(filter: Readonly<Record<string, unknown>> | null): RawJson |
     throw invalid('filter', `expected at most ${FILTER_LENGTH_MAX} characters of JSON`)
   parseWebhookFilter(filter)
   return json
-}
-
-function noWebhook(): ApiError {
-  return new ApiError('NOT_FOUND', 'webhook does not exist')
 }

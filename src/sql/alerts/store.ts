@@ -5,7 +5,8 @@ import { type PageQuery, Uuid } from '../../base/http/schema.ts'
 import { mint as freshIds, type Mint } from '../../base/ids.ts'
 import { withIsoTimes } from '../../base/timestamp.ts'
 import { insertEvents } from '../../stores/journal/outbox-rows.ts'
-import { inTransaction, isUniqueViolation, type Sql } from '../../stores/postgres/connect.ts'
+import type { Sql } from '../../stores/postgres/connect.ts'
+import { workspaceResource } from '../../stores/postgres/workspace-resource.ts'
 import type { Caller } from '../../tenants/keys/schema.ts'
 import type { Analytics } from '../analytics/analytics.ts'
 import {
@@ -47,6 +48,14 @@ const LATE =
 
 const CURSOR = cursorCodec(Uuid)
 
+const ROWS = workspaceResource({
+  table: 'alerts',
+  id: 'alert_id',
+  one: 'an alert',
+  many: 'alerts',
+  max: ALERTS_MAX,
+})
+
 type AlertRow = Settings &
   Pick<StoredAlert, 'alert_id' | 'evaluated_at' | 'next_at' | 'error' | 'created_at'> &
   Pick<StoredStates, 'shown_states' | 'series_count'> & {
@@ -72,21 +81,7 @@ export class AlertStore {
       next_at: settings.is_enabled ? new Date(nextTick(now, settings.every_seconds * secondMs)) : null,
       ...{ created_at: new Date(now), updated_at: new Date(now) },
     }
-    await inTransaction(sql, async (tx) => {
-      // Serializes creations of a workspace, so that the count is still valid when the row is written.
-      await tx`select from workspaces where workspace_id = ${workspaceId} for no key update`
-      const [{ others }] = await tx<[{ others: number }]>`
-        select count(*)::int as others from alerts
-        where workspace_id = ${workspaceId} and alert_id <> ${row.alert_id}`
-      if (others >= ALERTS_MAX)
-        throw new ApiError('CONFLICT', `a workspace has at most ${ALERTS_MAX} alerts: delete one first`, {
-          reason: 'limit_reached',
-        })
-      // The id already exists if the request is a retry after the response was lost.
-      await tx`insert into alerts ${tx(row as never)} on conflict (alert_id) do nothing`
-    }).catch((error: unknown) => {
-      throw conflictOf(error, body.name)
-    })
+    await ROWS.insert(sql, row)
     return this.get(caller, row.alert_id)
   }
 
@@ -95,7 +90,7 @@ export class AlertStore {
     const { sql } = this.deps
     const [row] = await sql<AlertRow[]>`
       select ${shownColumns(sql)} from alerts where workspace_id = ${workspaceId} and alert_id = ${alertId}`
-    if (row === undefined) throw noAlert()
+    if (row === undefined) throw ROWS.missing()
     return this.toRecord(row)
   }
 
@@ -165,7 +160,7 @@ export class AlertStore {
     const { sql } = this.deps
     const [row] = await sql<StoredAlert[]>`
       select ${sql.unsafe(STORED_COLUMNS)} from alerts where workspace_id = ${workspaceId} and alert_id = ${alertId}`
-    if (row === undefined) throw noAlert()
+    if (row === undefined) throw ROWS.missing()
     return row
   }
 
@@ -221,7 +216,7 @@ export class AlertStore {
         returning alert_id
       ), logged as (${insertEvents(sql, isReset ? this.resolved(alert) : [])})
       select alert_id from changed`.catch((error: unknown) => {
-      throw conflictOf(error, settings.name)
+      throw ROWS.nameConflict(error, settings.name)
     })
     if (row !== undefined) onChange()
     return row !== undefined
@@ -253,18 +248,4 @@ function shownColumns(sql: Sql) {
   return sql.unsafe(
     `${SETTINGS_COLUMNS.join(', ')}, alert_id, shown_states, series_count, evaluated_at, next_at, error, created_at, updated_at`,
   )
-}
-
-/** Only the database's unique index detects duplicate names: a check before the write could race. */
-function conflictOf(error: unknown, name: string): unknown {
-  if (!isUniqueViolation(error)) return error
-  return new ApiError('CONFLICT', `an alert named ${JSON.stringify(name)} already exists`, {
-    reason: 'name_taken',
-    param: 'name',
-    cause: error,
-  })
-}
-
-function noAlert(): ApiError {
-  return new ApiError('NOT_FOUND', 'alert does not exist')
 }

@@ -5,7 +5,8 @@ import { type PageQuery, Uuid } from '../../base/http/schema.ts'
 import type { Mint } from '../../base/ids.ts'
 import { RawJson } from '../../base/raw-json.ts'
 import { withIsoTimes } from '../../base/timestamp.ts'
-import { inTransaction, isUniqueViolation, type Sql } from '../../stores/postgres/connect.ts'
+import type { Sql } from '../../stores/postgres/connect.ts'
+import { workspaceResource } from '../../stores/postgres/workspace-resource.ts'
 import type { Caller } from '../../tenants/keys/schema.ts'
 import type { Board, BoardRow, CreateBoard, DeletedBoard, EditBoard } from './board-schema.ts'
 
@@ -19,6 +20,14 @@ export const BOARDS_MAX = 50
 
 const CURSOR = cursorCodec(Uuid)
 
+const ROWS = workspaceResource({
+  table: 'boards',
+  id: 'board_id',
+  one: 'a board',
+  many: 'boards',
+  max: BOARDS_MAX,
+})
+
 /** Boards: pages of saved queries (docs/specification.md#boards). A board has only the ids of its queries; clients read them. */
 export class Boards {
   constructor(private readonly deps: BoardsDeps) {}
@@ -30,18 +39,7 @@ export class Boards {
     const now = new Date(clock.now())
     const ids = { board_id: mint.uuid(), workspace_id: workspaceId }
     const row = { ...ids, name, charts: jsonOf(charts), version: 1, created_at: now, updated_at: now }
-    await inTransaction(sql, async (tx) => {
-      // Serializes creations of a workspace, so that the count is still valid when the row is written.
-      await tx`select from workspaces where workspace_id = ${workspaceId} for no key update`
-      const [{ others }] = await tx<[{ others: number }]>`
-        select count(*)::int as others from boards
-        where workspace_id = ${workspaceId} and board_id <> ${row.board_id}`
-      if (others >= BOARDS_MAX) throw tooMany()
-      // The id already exists if the request is a retry after the response was lost.
-      await tx`insert into boards ${tx(row as never)} on conflict (board_id) do nothing`
-    }).catch((error: unknown) => {
-      throw nameConflict(error, name)
-    })
+    await ROWS.insert(sql, row)
     return this.get(caller, row.board_id)
   }
 
@@ -50,7 +48,7 @@ export class Boards {
     const { sql } = this.deps
     const [row] = await sql<BoardRow[]>`
       select ${columns(sql)} from boards where workspace_id = ${workspaceId} and board_id = ${boardId}`
-    if (row === undefined) throw noBoard()
+    if (row === undefined) throw ROWS.missing()
     return withIsoTimes(row)
   }
 
@@ -80,7 +78,7 @@ export class Boards {
       update boards set ${sql(changed as never)}
       where workspace_id = ${caller.workspaceId} and board_id = ${boardId} and version = ${version}
       returning ${columns(sql)}`.catch((error: unknown) => {
-      throw nameConflict(error, name)
+      throw ROWS.nameConflict(error, name)
     })
     if (row !== undefined) return withIsoTimes(row)
     const current = await this.get(caller, boardId)
@@ -94,7 +92,7 @@ export class Boards {
   async delete({ workspaceId }: Caller, boardId: string): Promise<DeletedBoard> {
     const [row] = await this.deps.sql<{ board_id: string }[]>`
       delete from boards where workspace_id = ${workspaceId} and board_id = ${boardId} returning board_id`
-    if (row === undefined) throw noBoard()
+    if (row === undefined) throw ROWS.missing()
     return { board_id: row.board_id, deleted: true }
   }
 }
@@ -105,24 +103,4 @@ function columns(sql: Sql) {
 
 function jsonOf(charts: NonNullable<CreateBoard['charts']>): RawJson {
   return RawJson.of(charts.map(({ query_id }) => ({ query_id: query_id.toLowerCase() })))
-}
-
-/** Only the database's unique index detects duplicate names: a check before the write could race. */
-function nameConflict(error: unknown, name: string | undefined): unknown {
-  if (!isUniqueViolation(error)) return error
-  return new ApiError('CONFLICT', `a board named ${JSON.stringify(name)} already exists`, {
-    reason: 'name_taken',
-    param: 'name',
-    cause: error,
-  })
-}
-
-function tooMany(): ApiError {
-  return new ApiError('CONFLICT', `a workspace has at most ${BOARDS_MAX} boards: delete one first`, {
-    reason: 'limit_reached',
-  })
-}
-
-function noBoard(): ApiError {
-  return new ApiError('NOT_FOUND', 'board does not exist')
 }

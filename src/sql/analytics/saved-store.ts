@@ -5,7 +5,8 @@ import { type PageQuery, Uuid } from '../../base/http/schema.ts'
 import type { Mint } from '../../base/ids.ts'
 import { RawJson } from '../../base/raw-json.ts'
 import { withIsoTimes } from '../../base/timestamp.ts'
-import { inTransaction, isForeignKeyViolation, isUniqueViolation, type Sql } from '../../stores/postgres/connect.ts'
+import { isForeignKeyViolation, type Sql } from '../../stores/postgres/connect.ts'
+import { workspaceResource } from '../../stores/postgres/workspace-resource.ts'
 import type { Caller } from '../../tenants/keys/schema.ts'
 import type { Analytics } from './analytics.ts'
 import type {
@@ -31,6 +32,14 @@ const PARAMS_LENGTH_MAX = 100_000
 
 const CURSOR = cursorCodec(Uuid)
 
+const ROWS = workspaceResource({
+  table: 'saved_queries',
+  id: 'query_id',
+  one: 'a saved query',
+  many: 'saved queries',
+  max: SAVED_QUERIES_MAX,
+})
+
 type Params = NonNullable<RunQuery['params']>
 
 /**
@@ -51,18 +60,7 @@ export class SavedQueries {
     const settings = { name, description, query, params: jsonOf(params), chart: chartOf(chart) }
     const row = { query_id: mint.uuid(), workspace_id: workspaceId, ...settings, created_at: now, updated_at: now }
     await analytics.parser.check(query, signal)
-    await inTransaction(sql, async (tx) => {
-      // Serializes creations of a workspace, so that the count is still valid when the row is written.
-      await tx`select from workspaces where workspace_id = ${workspaceId} for no key update`
-      const [{ others }] = await tx<[{ others: number }]>`
-          select count(*)::int as others from saved_queries
-          where workspace_id = ${workspaceId} and query_id <> ${row.query_id}`
-      if (others >= SAVED_QUERIES_MAX) throw tooMany()
-      // The id already exists if the request is a retry after the response was lost.
-      await tx`insert into saved_queries ${tx(row as never)} on conflict (query_id) do nothing`
-    }).catch((error: unknown) => {
-      throw conflictOf(error, name)
-    })
+    await ROWS.insert(sql, row)
     return this.get(caller, row.query_id)
   }
 
@@ -71,7 +69,7 @@ export class SavedQueries {
     const { sql } = this.deps
     const [row] = await sql<SavedQueryRow[]>`
       select ${columns(sql)} from saved_queries where workspace_id = ${workspaceId} and query_id = ${queryId}`
-    if (row === undefined) throw noQuery()
+    if (row === undefined) throw ROWS.missing()
     return withIsoTimes(row)
   }
 
@@ -104,9 +102,9 @@ export class SavedQueries {
       update saved_queries set ${sql(changed as never)}
       where workspace_id = ${caller.workspaceId} and query_id = ${queryId}
       returning ${columns(sql)}`.catch((error: unknown) => {
-      throw conflictOf(error, edit.name)
+      throw ROWS.nameConflict(error, edit.name)
     })
-    if (row === undefined) throw noQuery()
+    if (row === undefined) throw ROWS.missing()
     return withIsoTimes(row)
   }
 
@@ -122,7 +120,7 @@ export class SavedQueries {
         })
       },
     )
-    if (row === undefined) throw noQuery()
+    if (row === undefined) throw ROWS.missing()
     return { query_id: row.query_id, deleted: true }
   }
 
@@ -149,24 +147,4 @@ function jsonOf(params: Params): RawJson {
 
 function chartOf(chart: object | null): RawJson | null {
   return chart === null ? null : RawJson.of(chart)
-}
-
-/** Only the database's unique index detects duplicate names: a check before the write could race. */
-function conflictOf(error: unknown, name: string | undefined): unknown {
-  if (!isUniqueViolation(error)) return error
-  return new ApiError('CONFLICT', `a saved query named ${JSON.stringify(name)} already exists`, {
-    reason: 'name_taken',
-    param: 'name',
-    cause: error,
-  })
-}
-
-function tooMany(): ApiError {
-  return new ApiError('CONFLICT', `a workspace has at most ${SAVED_QUERIES_MAX} saved queries: delete one first`, {
-    reason: 'limit_reached',
-  })
-}
-
-function noQuery(): ApiError {
-  return new ApiError('NOT_FOUND', 'saved query does not exist')
 }
