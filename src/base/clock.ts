@@ -23,7 +23,7 @@ export interface ClockState {
   readonly jump: { readonly byMs: number; readonly agoMs: number } | null
 }
 
-/** A smaller step is followed at once: clocks are corrected in small steps. */
+/** Smaller steps are followed at once, because time synchronisation corrects clocks in small steps. */
 const STEP_MS = 5_000
 /** A jump is followed when it has lasted for this long. */
 const CONFIRM_MS = 30_000

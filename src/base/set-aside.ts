@@ -36,7 +36,7 @@ interface SieveDeps<Item> {
   readonly remove?: (items: readonly Item[]) => Promise<unknown>
 }
 
-/** Failures in a row after which the items are looked at: the first may have had another cause. */
+/** Consecutive failures after which the batch is searched for the rows at fault: the first may have had another cause. */
 const FAILURES_MAX = 2
 const LOGGED_MAX = 20
 

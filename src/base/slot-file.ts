@@ -4,7 +4,7 @@ const SLOTS = 2
 const NUMBER_BYTES = 8
 const CHECK_BYTES = 4
 
-/** How numbers lie in a slot: a CRC-32 follows them. */
+/** The layout of a slot: numbers, followed by their CRC-32. */
 interface SlotLayout {
   readonly slotBytes: number
   /** How many numbers. The first one grows with every write, and tells which slot is the newer one. */

@@ -1,6 +1,6 @@
 import { ApiError } from './errors.ts'
 
-/** Limits how many calls of one kind a workspace has at the same time. */
+/** Limits how many calls of one kind a workspace may have in progress. */
 export class WorkspaceSlots {
   private readonly taken = new Map<string, number>()
 

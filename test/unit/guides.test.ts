@@ -1,6 +1,7 @@
 import { expect, test } from 'bun:test'
 import { symlink } from 'node:fs/promises'
 import { join } from 'node:path'
+import { TABLES } from '../../src/sql/analytics/tables.ts'
 import { continuedBy, PAGES, programOf, readPage, snippetsOf } from '../support/guides.ts'
 import { runProgram } from '../support/processes.ts'
 import { temporaryDirectory } from '../support/teardown.ts'
@@ -17,6 +18,17 @@ const inLanguage = (...languages: string[]) => ALL.filter(({ language }) => lang
 test('each fence says what is in it', () => {
   expect(ALL.length).toBeGreaterThan(90)
   expect(ALL.filter(({ language }) => !LANGUAGES.includes(language)).map(({ at }) => at)).toEqual([])
+})
+
+test.each(['docs/sql.md', 'docs/specification.md'])('%s lists all tables of SQL with their columns', (page) => {
+  const lines = readPage(page).split('\n')
+  for (const [name, { columns }] of TABLES) {
+    const names = columns.filter(({ isByNameOnly }) => !isByNameOnly).map((column) => column.name)
+    // The row of this table refers to that of agents for the settings.
+    const listed = name === 'agent_versions' ? names.filter((_, at) => at < 2 || at > names.indexOf('metadata')) : names
+    const row = lines.find((line) => line.startsWith(`| \`${name}\` | \``)) ?? `no row for ${name}`
+    for (const column of listed) expect(row).toMatch(new RegExp(`\\b${column}\\b`))
+  }
 })
 
 test('JSON is JSON, and lines of an environment are assignments', () => {

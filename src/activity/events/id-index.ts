@@ -60,7 +60,7 @@ export class EventIdIndex implements EventIds {
   /** In order of use, oldest first. All maps are keyed by {@link runKey}. */
   private readonly runs = new Map<string, KnownRun>()
   private readonly loading = new Map<string, Promise<void>>()
-  /** Runs whose ids the next queries fetch, by workspace: none waits behind all runs of another. */
+  /** Runs whose ids the next queries fetch, by workspace, so that none waits for all runs of another one. */
   private readonly wanted = new Map<string, WantedRun[]>()
   private isFetching = false
   /** The last call of each run that is too large for memory. Its calls run one after the other and query their own ids. */

@@ -46,7 +46,7 @@ export class IdSet {
     if (slots[hole] === 0) return false
     this.count--
     slots.fill(0, hole, hole + WORDS)
-    // What follows may have been put there only because the slot was taken.
+    // Ids that follow may be there only because this slot was taken.
     for (let at = this.next(hole); slots[at] !== 0; at = this.next(at)) {
       const home = this.home(slots[at] as number)
       const staysReachable = hole < at ? hole < home && home <= at : hole < home || home <= at
