@@ -1,10 +1,11 @@
 import { t } from 'elysia'
 import type { Clock } from '../../base/clock.ts'
-import { ApiError, invalid } from '../../base/errors.ts'
+import { invalid } from '../../base/errors.ts'
 import { cursorCodec, PAGE_LIMIT_DEFAULT, type PageOf, pageOf } from '../../base/http/page.ts'
 import { CursorMs, type PageQuery } from '../../base/http/schema.ts'
 import { withIsoTimes } from '../../base/timestamp.ts'
 import { inTransaction, type Sql } from '../../stores/postgres/connect.ts'
+import { workspaceResource } from '../../stores/postgres/workspace-resource.ts'
 import type { Caller } from '../keys/schema.ts'
 import { redactor } from './redact.ts'
 import {
@@ -36,6 +37,9 @@ export const SECRETS_MAX = 1_000
 const FILLED_LENGTH_MAX = 16_384
 
 const CURSOR = cursorCodec(t.Tuple([CursorMs, t.String({ pattern: SECRET_NAME })]))
+
+const ROWS = workspaceResource({ table: 'secrets', id: 'name', one: 'a secret', many: 'secrets', max: SECRETS_MAX })
+
 const PLACEHOLDER = /\{\{\s*secret:([^{}]*?)\s*\}\}/g
 
 /**
@@ -66,14 +70,7 @@ export class SecretStore {
     const now = new Date(clock.now())
     const row = { workspace_id: workspaceId, name, sealed, key_id, created_at: now, updated_at: now }
     return inTransaction(sql, async (tx) => {
-      // Serializes changes of a workspace, so that the count is still valid when the row is written.
-      await tx`select from workspaces where workspace_id = ${workspaceId} for no key update`
-      const [{ others }] = await tx<[{ others: number }]>`
-        select count(*)::int as others from secrets where workspace_id = ${workspaceId} and name <> ${name}`
-      if (others >= SECRETS_MAX)
-        throw new ApiError('CONFLICT', `a workspace has at most ${SECRETS_MAX} secrets: delete one first`, {
-          reason: 'limit_reached',
-        })
+      await ROWS.reserve(tx, workspaceId, name)
       const [kept] = await tx<[SecretRow]>`
         insert into secrets ${tx(row)}
         on conflict (workspace_id, name) do update set
@@ -101,7 +98,7 @@ export class SecretStore {
     checkName(name)
     const { count } = await this.deps.sql`
       delete from secrets where workspace_id = ${workspaceId} and name = ${name}`
-    if (count === 0) throw new ApiError('NOT_FOUND', 'secret does not exist')
+    if (count === 0) throw ROWS.missing()
     return { name, deleted: true }
   }
 
