@@ -47,8 +47,9 @@ test('an array of JSON arrives unchanged, whatever its length and size', async (
   const json = new RawJson(String.raw`{"quoted": "\"\\ é", "n": 1.0}`)
   const large = new RawJson(JSON.stringify(['"\\é'.repeat(500_000)]))
   for (const values of [[], [json], [null], [large], [json, null, large]]) {
+    const given = values.map((value) => ({ value }))
     const rows = await sql`
-      select json, ${'after'}::text as after from unnest(${jsonArray(sql, values)}) with ordinality as i (json, n) order by n`
+      select json, ${'after'}::text as after from unnest(${jsonArray(sql, given, 'value')}) with ordinality as i (json, n) order by n`
     expect([...rows]).toEqual(values.map((json) => ({ json, after: 'after' })))
   }
 })

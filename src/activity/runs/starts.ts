@@ -62,14 +62,8 @@ async function insert(sql: Sql, runs: readonly NewRun[]): Promise<readonly Inser
         ${runs.map((run) => run.externalRunId)}::text[], ${runs.map((run) => run.parentRunId)}::uuid[],
         ${runs.map((run) => run.sessionId)}::text[], ${runs.map((run) => uuidOrNull(run.sessionId))}::uuid[],
         ${runs.map((run) => run.externalUserId)}::text[],
-        ${runs.map((run) => arrayLiteral(run.tags))}::text[], ${jsonArray(
-          sql,
-          runs.map((run) => run.metadata),
-        )},
-        ${jsonArray(
-          sql,
-          runs.map((run) => run.input),
-        )}, ${runs.map(startHash)}::text[],
+        ${runs.map((run) => arrayLiteral(run.tags))}::text[], ${jsonArray(sql, runs, 'metadata')},
+        ${jsonArray(sql, runs, 'input')}, ${runs.map(startHash)}::text[],
         ${runs.map((run) => new Date(run.at).toISOString())}::timestamptz[]
       ) with ordinality as i (run_id, workspace_id, agent_id, trigger_type, external_run_id, parent_run_id,
                               session_id, hosted_session_id, external_user_id, tags, metadata, input, start_hash, at, n)

@@ -70,15 +70,9 @@ async function update(sql: Sql, transitions: readonly RunTransition[]): Promise<
     with item as (
       select * from unnest(
         ${transitions.map((transition) => transition.runId)}::uuid[], ${transitions.map((transition) => transition.workspaceId)}::uuid[],
-        ${transitions.map((transition) => transition.to)}::text[], ${jsonArray(
-          sql,
-          transitions.map((transition) => transition.output),
-        )},
+        ${transitions.map((transition) => transition.to)}::text[], ${jsonArray(sql, transitions, 'output')},
         ${transitions.map((transition) => transition.errorMessage)}::text[],
-        ${jsonArray(
-          sql,
-          transitions.map((transition) => transition.errorDetail),
-        )},
+        ${jsonArray(sql, transitions, 'errorDetail')},
         ${transitions.map((transition) => new Date(transition.at).toISOString())}::timestamptz[],
         ${transitions.map(({ usage }) => usage?.input_tokens ?? null)}::bigint[],
         ${transitions.map(({ usage }) => usage?.output_tokens ?? null)}::bigint[],

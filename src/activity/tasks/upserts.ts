@@ -73,14 +73,8 @@ async function upsert(sql: Sql, reports: readonly TaskReport[]): Promise<readonl
         ${reports.map((report) => report.runId)}::uuid[], ${reports.map((report) => report.taskId)}::uuid[],
         ${reports.map((report) => report.workspaceId)}::uuid[], ${reports.map((report) => report.agentId)}::uuid[],
         ${reports.map((report) => report.parentTaskId)}::uuid[], ${reports.map((report) => report.name)}::text[],
-        ${reports.map((report) => report.status)}::text[], ${jsonArray(
-          sql,
-          reports.map((report) => report.input),
-        )},
-        ${jsonArray(
-          sql,
-          reports.map((report) => report.output),
-        )}, ${reports.map((report) => report.errorMessage)}::text[],
+        ${reports.map((report) => report.status)}::text[], ${jsonArray(sql, reports, 'input')},
+        ${jsonArray(sql, reports, 'output')}, ${reports.map((report) => report.errorMessage)}::text[],
         ${reports.map((report) => isoOrNull(report.startedAt))}::timestamptz[],
         ${reports.map((report) => isoOrNull(report.completedAt))}::timestamptz[],
         ${reports.map((report) => isoOrNull(report.at))}::timestamptz[]

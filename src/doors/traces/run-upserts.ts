@@ -56,14 +56,8 @@ async function upsert(sql: Sql, reports: readonly RunReport[]): Promise<RunUpser
         ${reports.map((report) => report.parentRunId)}::uuid[], ${reports.map((report) => report.sessionId)}::text[],
         ${reports.map((report) => uuidOrNull(report.sessionId))}::uuid[],
         ${reports.map((report) => report.externalUserId)}::text[],
-        ${reports.map((report) => arrayLiteral(report.tags))}::text[], ${jsonArray(
-          sql,
-          reports.map((report) => report.metadata),
-        )},
-        ${jsonArray(
-          sql,
-          reports.map((report) => report.input),
-        )},
+        ${reports.map((report) => arrayLiteral(report.tags))}::text[], ${jsonArray(sql, reports, 'metadata')},
+        ${jsonArray(sql, reports, 'input')},
         ${reports.map((report) => new Date(report.startedAt).toISOString())}::timestamptz[],
         ${reports.map((report) => new Date(report.at).toISOString())}::timestamptz[]
       ) with ordinality as i (run_id, workspace_id, agent_id, external_run_id, parent_run_id, session_id,

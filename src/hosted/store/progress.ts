@@ -77,14 +77,8 @@ export async function storeAnswer(sql: Sql, run: HostedRun, owner: string, answe
       from stored s, unnest(
         ${calls.map((call) => call.callId)}::uuid[], ${calls.map((call) => call.position)}::int[],
         ${calls.map((call) => call.toolCallId)}::text[], ${calls.map((call) => call.tool)}::text[],
-        ${jsonArray(
-          sql,
-          calls.map((call) => call.input),
-        )}, ${calls.map((call) => call.status)}::text[],
-        ${calls.map((call) => call.childRunId)}::uuid[], ${jsonArray(
-          sql,
-          calls.map((call) => call.output),
-        )},
+        ${jsonArray(sql, calls, 'input')}, ${calls.map((call) => call.status)}::text[],
+        ${calls.map((call) => call.childRunId)}::uuid[], ${jsonArray(sql, calls, 'output')},
         ${calls.map((call) => call.startedFrame)}::int[], ${calls.map((call) => call.finishedFrame)}::int[]
       ) as i (call_id, position, tool_call_id, tool, input, status, child_run_id, output, started_frame, finished_frame)
     ), paused as (

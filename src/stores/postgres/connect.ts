@@ -114,10 +114,15 @@ export function inTransaction<T>(sql: Sql, work: (tx: TransactionSql) => Promise
 }
 
 /**
- * An array of JSON as a parameter. A single value is passed as it is: in the text of an array it would be escaped, and so
- * copied several times, which takes long for megabytes.
+ * A member of rows as a parameter, an array of JSON. A single value is passed as it is: in the text of an array it would be
+ * escaped, and so copied several times, which takes long for megabytes.
  */
-export function jsonArray(sql: Sql | TransactionSql, values: readonly (RawJson | null)[]) {
+export function jsonArray<Name extends string>(
+  sql: Sql | TransactionSql,
+  rows: readonly { readonly [Member in Name]: RawJson | null }[],
+  name: Name,
+) {
+  const values = rows.map((row) => row[name])
   return values.length === 1 ? sql`array[${values[0]}::json]` : sql`${values}::json[]`
 }
 
