@@ -6,6 +6,7 @@ import type { EventBatch } from '../../stores/journal/rows.ts'
 import type { Caller } from '../../tenants/keys/schema.ts'
 import type { Claim } from '../../tenants/partitions/partition.ts'
 import { type Partitions, writerOf } from '../../tenants/partitions/partition.ts'
+import { notHosted } from '../runs/access.ts'
 import type { RunDirectory } from '../runs/directory.ts'
 import type { EventScan } from './scan.ts'
 import { ScanPool } from './scan-pool.ts'
@@ -120,13 +121,7 @@ function checkAccess(caller: Caller, run: RunRef | null): RunRef {
       reason: 'wrong_agent',
       param: 'run_id',
     })
-  if (run.runtimeType === 'hosted') {
-    throw new ApiError('CONFLICT', 'run_id: hosted runs are reported by the service itself', {
-      reason: 'hosted_run',
-      param: 'run_id',
-    })
-  }
-  return run
+  return notHosted(run)
 }
 
 function idsOf(scan: EventScan, mint: Mint | undefined): (string | undefined)[] {

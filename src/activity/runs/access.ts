@@ -20,12 +20,16 @@ export function readable(caller: Caller, run: RunRef | null): RunRef {
  * @throws ApiError also CONFLICT for a run of a hosted agent (docs/specification.md#run-states)
  */
 export function reportable(caller: Caller, run: RunRef | null): RunRef {
-  const ref = readable(caller, run)
-  if (ref.runtimeType === 'hosted') {
+  return notHosted(readable(caller, run))
+}
+
+/** The run, if it is not one that the service itself reports. @throws ApiError CONFLICT */
+export function notHosted(run: RunRef): RunRef {
+  if (run.runtimeType === 'hosted') {
     throw new ApiError('CONFLICT', 'run_id: hosted runs are reported by the service itself', {
       reason: 'hosted_run',
       param: 'run_id',
     })
   }
-  return ref
+  return run
 }
