@@ -1,4 +1,5 @@
 import { ApiError } from '../base/errors.ts'
+import { retryAfterOf } from '../base/http/answer.ts'
 import { type BodyReader, HangUp } from '../base/http/body.ts'
 import type { BodyHold } from '../base/http/body-budget.ts'
 import type { SharedSlice, Slice } from '../base/http/shared-slice.ts'
@@ -79,11 +80,9 @@ export function refuse(error: unknown, request: Request, shape: (refused: ApiErr
   const refused = error instanceof ApiError ? error : unavailableOf(error)
   if (refused === null) throw error
   const response = shape(refused)
-  const { code, retryAfterSeconds } = refused
-  if (retryAfterSeconds !== undefined) {
-    response.headers.set('retry-after', `${Math.max(1, Math.ceil(retryAfterSeconds))}`)
-  }
-  const isUnread = code === 'PAYLOAD_TOO_LARGE' && request.headers.has('content-length')
+  const retryAfter = retryAfterOf(refused)
+  if (retryAfter !== undefined) response.headers.set('retry-after', retryAfter)
+  const isUnread = refused.code === 'PAYLOAD_TOO_LARGE' && request.headers.has('content-length')
   if (refused instanceof HangUp || isUnread) response.headers.set('connection', 'close')
   return response
 }

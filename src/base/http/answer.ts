@@ -46,6 +46,11 @@ export function dataText(data: unknown): string {
   return `{"data":${encodeJson(data)},"error":null}`
 }
 
+/** The header `Retry-After` of an error that has one. */
+export function retryAfterOf({ retryAfterSeconds }: ApiError): string | undefined {
+  return retryAfterSeconds === undefined ? undefined : `${Math.max(1, Math.ceil(retryAfterSeconds))}`
+}
+
 /** The error envelope; also used for responses that do not go through Elysia. */
 export function errorText({ code, message, reason, param, problems }: ApiError): string {
   return JSON.stringify({ data: null, error: { code, message, reason, param, problems } })

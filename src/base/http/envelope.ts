@@ -6,7 +6,7 @@ import { type Mint, mint } from '../ids.ts'
 import type { Limits } from '../limits.ts'
 import type { Log } from '../log.ts'
 import { allowedMethods } from './allowed-methods.ts'
-import { type Begun, dataText, errorText, jsonResponse, ownResponse } from './answer.ts'
+import { type Begun, dataText, errorText, jsonResponse, ownResponse, retryAfterOf } from './answer.ts'
 import { HangUp } from './body.ts'
 import type { BodyHold } from './body-budget.ts'
 import { requestIdOf } from './request-id.ts'
@@ -117,8 +117,8 @@ export function createEnvelope(deps: EnvelopeDeps) {
 
 function errorResponse(begun: Begun, refused: ApiError, bodyBytesMax: number): Response | Promise<Response> {
   const { headers } = begun.set
-  const { retryAfterSeconds } = refused
-  if (retryAfterSeconds !== undefined) headers['retry-after'] = `${Math.max(1, Math.ceil(retryAfterSeconds))}`
+  const retryAfter = retryAfterOf(refused)
+  if (retryAfter !== undefined) headers['retry-after'] = retryAfter
   if (refused.code === 'UNAUTHENTICATED') headers['www-authenticate'] = 'Bearer'
   const declared = Number(begun.request.headers.get('content-length'))
   if (refused instanceof HangUp || declared > bodyBytesMax * DRAINED_LIMITS_MAX) headers.connection = 'close'
