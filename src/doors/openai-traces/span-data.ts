@@ -1,6 +1,7 @@
 import { reportedUsage } from '../../base/conventions/usage.ts'
 import { lookup } from '../../base/lookup.ts'
-import { type AnyValue, type Attributes, Utf8Text } from '../traces/telemetry.ts'
+import { textOf } from '../traces/attributes.ts'
+import type { AnyValue, Attributes } from '../traces/telemetry.ts'
 
 /**
  * What spans of the OpenAI Agents SDK record (`span_data`), in the names of OpenTelemetry's conventions, so that the
@@ -135,8 +136,4 @@ function valueIn(of: Attributes, path: string): AnyValue | undefined {
 function modelName(data: Attributes): string {
   const type = textOf(data.get('type'))
   return [type, textOf(data.get('model'))].filter((part) => part !== '').join(' ')
-}
-
-function textOf(value: AnyValue | undefined): string {
-  return typeof value === 'string' || value instanceof Utf8Text ? `${value}` : ''
 }

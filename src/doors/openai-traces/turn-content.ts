@@ -1,7 +1,8 @@
 import { LRUCache } from 'lru-cache'
 import type { Caller } from '../../tenants/keys/schema.ts'
+import { isText } from '../traces/attributes.ts'
 import { encodeValue } from '../traces/json-writer.ts'
-import { type AnyValue, type Attributes, type Span, Utf8Text } from '../traces/telemetry.ts'
+import type { AnyValue, Attributes, Span } from '../traces/telemetry.ts'
 import { SPAN_TYPE } from './span-data.ts'
 
 const TRACES_MAX = 10_000
@@ -64,10 +65,6 @@ export function questionOf(spans: readonly Span[]): Attributes | undefined {
   if (!Array.isArray(messages)) return isText(messages) ? new Map([[INPUT, messages]]) : undefined
   const message = messages.find((each) => each instanceof Map && each.get('role') === 'user')
   return message === undefined ? undefined : new Map([[INPUT, [message]]])
-}
-
-function isText(value: AnyValue | undefined): value is string | Utf8Text {
-  return typeof value === 'string' || value instanceof Utf8Text
 }
 
 function isModelCall(attributes: Attributes): boolean {

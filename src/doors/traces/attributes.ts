@@ -13,8 +13,16 @@ export function valueAt(attributes: Attributes, name: string): AnyValue | undefi
 
 /** The attribute if it is a string, or else an empty text. */
 export function textAt(attributes: Attributes, name: string): string {
-  const value = valueAt(attributes, name)
-  return typeof value === 'string' ? value : ''
+  return textOf(attributes.get(name))
+}
+
+/** A value if it is a string, or else an empty text. */
+export function textOf(value: AnyValue | undefined): string {
+  return isText(value) ? `${value}` : ''
+}
+
+export function isText(value: AnyValue | undefined): value is string | Utf8Text {
+  return typeof value === 'string' || value instanceof Utf8Text
 }
 
 /** The first of these attributes that is a non-empty string, or a number, as a string. */
