@@ -102,10 +102,11 @@ async function outboxIdsAt(log: NatsLog, outbox: Outbox): Promise<OutboxIds> {
   const ids = new Map<Frame['kind'], readonly string[]>()
   for (const [streamSeq, kinds] of outboxMessages(outbox)) {
     const message = await log.stream.getFromLeader(streamSeq)
-    const opened = message?.head?.kind === 'state' ? openState(log.sealKey, streamSeq, message.data) : undefined
-    const frames = (await commitAt(log, streamSeq))?.frames ?? []
-    const found = opened?.state.outboxIds ?? frames.map(({ kind, outboxIds }) => [kind, outboxIds] as const)
-    for (const [kind, each] of found) if (kinds.includes(kind)) ids.set(kind, each)
+    const found =
+      message?.head?.kind === 'state'
+        ? openState(log.sealKey, streamSeq, message.data)?.state.outboxIds
+        : (await commitAt(log, streamSeq))?.frames.map(({ kind, outboxIds }) => [kind, outboxIds] as const)
+    for (const [kind, each] of found ?? []) if (kinds.includes(kind)) ids.set(kind, each)
   }
   return ids
 }
