@@ -149,10 +149,15 @@ export class ApiError extends Error {
     this.retryAfterSeconds = options.retryAfterSeconds ?? (code === 'UNAVAILABLE' ? 1 : undefined)
   }
 
+  /** What is wrong at this place, without its name; undefined if the error is about another one. */
+  problemAt(param: string): string | undefined {
+    return this.param === param ? this.problems?.[0]?.message : undefined
+  }
+
   /** The same error, about this place of the request and in these words. */
   at(param: string, problem: string): ApiError {
     const problems = this.problems && [{ param, message: problem }]
-    return this.with({ param, problems }, `${param}: ${problem}`)
+    return this.with({ param, problems }, messageOf({ param, message: problem }))
   }
 
   /** The same error with other properties; it is the cause, unless it has one. */

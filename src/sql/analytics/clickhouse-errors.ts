@@ -32,7 +32,7 @@ const NO_KEY = 'Authentication failed: the password must be a workspace key (svc
 /** @param query the query that failed, if it was read */
 export function refusalOf(error: ApiError | ClickHouseFailure, query = ''): Refusal {
   if (error instanceof ClickHouseFailure) return { failure: error, status: error.status, headers: {} }
-  const message = (error.param === 'query' ? error.problems?.[0].message : undefined) ?? error.message
+  const message = error.problemAt('query') ?? error.message
   const failure = failureOf(error, message, query)
   const headers: Record<string, string> = {}
   if (error.retryAfterSeconds !== undefined)

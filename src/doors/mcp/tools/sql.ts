@@ -79,8 +79,8 @@ export function sqlTools(analytics: Analytics, catalogue: ReturnType<typeof quer
 
 /** The argument that the HTTP API calls `query` has another name here. */
 function aboutSql(error: unknown): never {
-  const [problem] = error instanceof ApiError && error.param === 'query' ? (error.problems ?? []) : []
-  throw problem === undefined ? error : (error as ApiError).at('sql', problem.message)
+  const problem = error instanceof ApiError ? error.problemAt('query') : undefined
+  throw problem === undefined ? error : (error as ApiError).at('sql', problem)
 }
 
 /** The first rows that fit. */
