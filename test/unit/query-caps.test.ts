@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { ApiError } from '../../src/base/errors.ts'
+import { ApiError, invalid } from '../../src/base/errors.ts'
 import { WorkspaceSlots } from '../../src/base/workspace-slots.ts'
 import { EngineTime, Penalties } from '../../src/sql/analytics/caps.ts'
 import { atCharacters } from '../../src/sql/analytics/problems.ts'
@@ -82,15 +82,15 @@ const LOOKALIKES = [
 ]
 
 test('counts positions in a text in characters', () => {
-  const error = (message: string) => new ApiError('VALIDATION_ERROR', message)
+  const error = (problem: string) => invalid('query', problem)
   const query = "select 'é',\n 'ü' x y z"
   const at = Buffer.byteLength(query.slice(0, query.indexOf('y'))) + 1
-  const converted = atCharacters(error(`query: Syntax error: failed at position ${at} (y) (line 2, col 9): y z`), query)
+  const converted = atCharacters(error(`Syntax error: failed at position ${at} (y) (line 2, col 9): y z`), query)
   expect(converted).toMatchObject({
     code: 'VALIDATION_ERROR',
     message: 'query: Syntax error: failed at position 20 (y) (line 2, col 8): y z',
   })
-  const plain = error('query: Syntax error: failed at position 8 (x)')
+  const plain = error('Syntax error: failed at position 8 (x)')
   expect(atCharacters(plain, 'select 1 x y')).toBe(plain)
 })
 
