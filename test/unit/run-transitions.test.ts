@@ -36,7 +36,9 @@ function afterFirstStatement(sql: Sql, work: () => Promise<unknown>): Sql {
   return new Proxy(sql, {
     apply(target, self, args) {
       const query = Reflect.apply(target, self, args)
-      if (!isFirst) return query
+      const [texts] = args as [readonly string[]]
+      // A fragment is part of a statement, and runs with it.
+      if (!isFirst || !texts.join('').includes('update runs')) return query
       isFirst = false
       return query.then(async (rows: unknown) => {
         await work()
