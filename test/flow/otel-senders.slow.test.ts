@@ -44,7 +44,7 @@ async function reportOf(program: string, env: Record<string, string> = {}, agent
   const agents = (await service.api('GET', '/api/v1/agents?limit=200')).data.items
   const agent = agents.find(({ name }: { name: string }) => name === agentName)
   const run = await eventually(async () => {
-    const runs = (await service.api('GET', '/api/v1/runs?limit=200')).data.items
+    const runs = (await service.api('GET', '/api/v1/runs?limit=200&include=input,output')).data.items
     const isWanted = ({ agent_id, completed_at, usage }: Ended) =>
       agent_id === agent?.agent_id && completed_at !== null && usage.total_tokens > 0
     const seen = () => JSON.stringify({ agents, runs, printed }, null, 1)

@@ -61,7 +61,7 @@ test('the first start prints an address, a key and a working curl command; the s
 
 test('on a terminal, the first start is one progress line, then the welcome, without JSON', async () => {
   const terminal = openMain({ PORT: '0', DATA_DIR: await temporaryDirectory() })
-  await eventually(() => terminal.shown().includes('keep it): svc_ws_'), { timeoutMs: 30_000 })
+  await eventually(() => terminal.shown().includes('keep it): svc_ws_'))
   const before = terminal.shown().split('Agent Run Service is ready')[0] ?? ''
   expect(before).toContain('creating the Postgres database')
   // A warning gets its own line; everything else was cleared.
@@ -75,7 +75,7 @@ test.each([['creating the Postgres database'], ['migrating'], ['opening the jour
   'Ctrl-C while %s prints no stack trace and leaves no process',
   async (step) => {
     const terminal = openMain({ PORT: '0', DATA_DIR: await temporaryDirectory() })
-    await eventually(() => terminal.shown().includes(step), { timeoutMs: 30_000 })
+    await eventually(() => terminal.shown().includes(step))
     const descendants = descendantsOf(terminal.pid)
     terminal.type('\x03')
     expect(await terminal.exited).toBe(0)
@@ -93,7 +93,7 @@ test('keeps running without a stack trace when the reader of its output exits', 
   atEnd(async () => {
     for (const pid of descendantsOf(shell.pid).filter(isAlive)) process.kill(pid, 'SIGKILL')
   })
-  await eventually(async () => (await fetch(`http://127.0.0.1:${port}/readyz`)).ok, { timeoutMs: 30_000 })
+  await eventually(async () => (await fetch(`http://127.0.0.1:${port}/readyz`)).ok)
   const service = descendantsOf(shell.pid).find((pid) => commandOf(pid).startsWith(process.execPath))
   expect(service).toBeDefined()
   process.kill(service ?? Number.NaN, 'SIGTERM')

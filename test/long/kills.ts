@@ -21,7 +21,7 @@ class KillCampaign extends LossCampaign<Victim> {
   private readonly env = { ...this.world.backends.env, PORT: String(freePort()), LOG_LEVEL: 'silent' }
 
   constructor(options: CampaignOptions) {
-    super(options, { victims: VICTIMS, betweenMs: [50, 600], settleMs: 60_000, progressRounds: 10 })
+    super(options, { victims: VICTIMS, betweenMs: [50, 600], settleMs: 120_000, progressRounds: 10 })
   }
 
   protected async start() {

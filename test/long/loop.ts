@@ -28,7 +28,7 @@ import { sqlCases } from './loop-sql.ts'
 const STOP_MAX_MS = 100
 /**
  * A case that stopped the loop is repeated, and its shortest stop counts: one that it causes comes again, a garbage collection
- * of what earlier cases left does not.
+ * of what earlier cases left does not. So is one that was answered 503: a call on a slow machine may reach a limit of time.
  */
 const ATTEMPTS_MAX = 4
 const TIMEOUT_MS = 60_000
@@ -139,12 +139,13 @@ class LoopCampaign extends ServiceCampaign {
   private async measure(each: AnyLoopCase): Promise<void> {
     const route = this.routeOf(each)
     let best: Row | undefined
-    for (let attempt = 0; attempt < ATTEMPTS_MAX && (best === undefined || best.stopMs > STOP_MAX_MS); attempt++) {
+    for (let attempt = 1; attempt <= ATTEMPTS_MAX && (best === undefined || best.stopMs > STOP_MAX_MS); attempt++) {
       if ('prepare' in each) await each.prepare?.()
       await this.settle()
       await fetch('http://probe/begin', { unix: this.probe })
       const { sent, status } = await this.send(each).catch((error) => ({ sent: 0, status: String(error) }))
       const stopMs = await this.settle()
+      if (status === 503 && !isExpected(each, status) && attempt < ATTEMPTS_MAX) continue
       const row = { route, name: each.name, sent, status: String(status), stopMs }
       if (best === undefined || row.stopMs < best.stopMs) best = row
       if (!isExpected(each, status)) this.failures.add(`${route}, ${each.name}: answered ${status}`)

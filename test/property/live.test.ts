@@ -277,7 +277,7 @@ class World {
       expect(closed.map(({ options }) => options)).toEqual([])
       expect(this.watches.flatMap((watch) => differences(watch, watch.expected(facts)))).toEqual([])
     }
-    await eventually(check, { intervalMs: 50, timeoutMs: 2 * CONDITION_TIMEOUT_MS })
+    await eventually(check, { intervalMs: 50, timeoutMs: CONDITION_TIMEOUT_MS })
   }
 
   /** New watchers, on their own connection. */

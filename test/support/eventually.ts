@@ -2,7 +2,7 @@
  * The timeout for a condition. Only a failing test waits that long, so it is generous: on a busy machine everything may
  * take many times as long.
  */
-export const CONDITION_TIMEOUT_MS = 60_000
+export const CONDITION_TIMEOUT_MS = 120_000
 
 /**
  * Waits until `check` neither throws nor returns `false`, and returns its result. Tests wait on conditions with

@@ -19,7 +19,9 @@ const QUERIES = [
 
 /** Everything that clients can read of the recorded activity. */
 export async function readRelease(api: Api, runs: Release['runs']): Promise<object> {
-  const lists = ['agents', 'keys', 'queries', 'runs', 'input-requests', 'sessions'].map((name) => `/api/v1/${name}`)
+  const lists = ['agents', 'keys', 'queries', 'runs?include=input,output', 'input-requests', 'sessions'].map(
+    (name) => `/api/v1/${name}`,
+  )
   const ofRuns = Object.values(runs).flatMap((id) =>
     ['', '/events', '/tasks'].map((part) => `/api/v1/runs/${id}${part}`),
   )

@@ -39,7 +39,8 @@ export async function runTests(args: readonly string[]): Promise<number> {
   const command = ['test', `--timeout=${TEST_TIMEOUT_MS}`, ...parallel, '--no-isolate', `--timings=${TIMINGS}`, ...args]
   const tests = Bun.spawn([process.execPath, ...command], {
     cwd: ROOT,
-    env: { ...process.env, ...shared },
+    // As for the service (`start`): returning memory at once and touching it again takes a tenth of all processor time.
+    env: { MIMALLOC_PURGE_DELAY: '10000', ...process.env, ...shared },
     stdio: ['ignore', 'inherit', 'inherit'],
   })
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => tests.kill(signal))

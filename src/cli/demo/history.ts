@@ -65,12 +65,15 @@ class Calls {
   }
 }
 
+/** @param now what the clock shows: the moment of the work, or later where a hosted run has moved the clock meanwhile */
+type Work = (now: number) => Promise<unknown>
+
 /** Work at moments of the past, done in their order. Work may add more work. */
 class Agenda {
   readonly calls = new Calls()
-  private readonly entries: { readonly at: number; readonly work: () => Promise<unknown> }[] = []
+  private readonly entries: { readonly at: number; readonly work: Work }[] = []
 
-  add(at: number, work: () => Promise<unknown>): void {
+  add(at: number, work: Work): void {
     const index = this.entries.findLastIndex((entry) => entry.at <= at)
     this.entries.splice(index + 1, 0, { at, work })
   }
@@ -81,7 +84,7 @@ class Agenda {
       const next = this.entries.shift()
       if (next === undefined || next.at >= until || stop.aborted) return this.calls.downTo(0)
       clock.moveTo(next.at)
-      await next.work()
+      await next.work(clock.now())
       await this.calls.downTo(CALLS_AT_ONCE)
     }
   }
@@ -165,18 +168,18 @@ function addRun(agenda: Agenda, company: Company, { member, plan, at, parentRunI
   const { add: later } = agenda.calls
   const isTraced = profile.sender === 'otlp'
   const sender = isTraced ? otlpSender(client, profile.name, NEVER_MS) : httpSender(client, agentId, { later })
-  agenda.add(at, async () => {
-    const run = await sender.start(plan, parentRunId, at)
+  agenda.add(at, async (startedAt) => {
+    const run = await sender.start(plan, parentRunId, startedAt)
     const { moments, endsAt } = timelineOf(plan)
     for (const moment of moments) {
       const child = moment.kind === 'child' ? company.members.get(moment.to) : undefined
       if (moment.kind === 'child' && child !== undefined)
-        addRun(agenda, company, { member: child, plan: moment.plan, at: at + moment.at, parentRunId: run.runId })
+        addRun(agenda, company, { member: child, plan: moment.plan, at: startedAt + moment.at, parentRunId: run.runId })
     }
-    agenda.add(at + endsAt, async () => {
-      for (const moment of moments) if (moment.kind !== 'child') await run.add(moment, at + moment.at)
-      if (isTraced) later(() => run.end(plan.outcome, at + endsAt) as Promise<unknown>)
-      else await run.end(plan.outcome, at + endsAt)
+    agenda.add(startedAt + endsAt, async (endedAt) => {
+      for (const moment of moments) if (moment.kind !== 'child') await run.add(moment, startedAt + moment.at)
+      if (isTraced) later(() => run.end(plan.outcome, endedAt) as Promise<unknown>)
+      else await run.end(plan.outcome, endedAt)
     })
   })
 }
