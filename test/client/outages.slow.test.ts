@@ -2,6 +2,7 @@ import { beforeAll, describe, expect, test } from 'bun:test'
 import { join } from 'node:path'
 import { newAgent } from '../support/api.ts'
 import { builtClient, runNode } from '../support/client-build.ts'
+import { eventually } from '../support/eventually.ts'
 import { python, runPython } from '../support/python.ts'
 import { type Answer, accept, refuse, refuseRequest, reporterEnv, serveReports } from '../support/report-service.ts'
 import { startTestService, type TestService } from '../support/service.ts'
@@ -150,7 +151,8 @@ describe.each(CLIENTS)('the %s client and the running service', (name, report) =
     service = await startTestService()
     env = await reporterEnv(service)
   })
-  const eventsOf = async (runId: string) => (await service.api('GET', `/api/v1/runs/${runId}/events`)).data.items
+  const eventsOf = (runId: string) =>
+    eventually(async () => (await service.api('GET', `/api/v1/runs/${runId}/events`)).data.items)
 
   test.each([
     ['a wrong path', async () => ({ AGENT_RUN_URL: `${service.url}/wrong` })],

@@ -162,7 +162,8 @@ export function runMain(env: Record<string, string>, { openFiles, preload, main 
   const limited = openFiles === undefined ? [] : ['sh', '-c', `ulimit -n ${openFiles}; exec "$0" "$@"`]
   const preloaded = preload === undefined ? [] : ['--preload', preload]
   const child = Bun.spawn([...limited, process.execPath, ...preloaded, main], {
-    env: { PATH: process.env.PATH ?? '', ...env },
+    // As `bun run start` sets it.
+    env: { PATH: process.env.PATH ?? '', MIMALLOC_PURGE_DELAY: '10000', ...env },
     stdin: 'ignore',
     stdout: 'pipe',
     stderr: 'pipe',

@@ -184,7 +184,13 @@ async function startChild(options: ServerOptions, onStuck: (quotaKeys: readonly 
   const child = Bun.spawn([process.execPath, join(import.meta.dir, 'server.ts')], {
     cwd: options.directory,
     // The service's environment is not passed on: SQL can read the environment, which may contain secrets.
-    env: { HOME: options.directory, TZ: 'UTC', UV_THREADPOOL_SIZE: String(POOL_THREADS) },
+    env: {
+      HOME: options.directory,
+      TZ: 'UTC',
+      UV_THREADPOOL_SIZE: String(POOL_THREADS),
+      // As `bun run start` sets it for the service.
+      MIMALLOC_PURGE_DELAY: '10000',
+    },
     stdin: 'pipe',
     stdout: 'pipe',
     stderr: 'inherit',
