@@ -212,7 +212,6 @@ console.log(JSON.stringify([closed, acknowledged, dropped, queued, reasons, Stri
       const rest = JSON.parse(await run(1, { SPOOL, CLOSE: '60' }))
       expect(rest).toEqual([true, 3 + 102 - dropped, 0, 0, [], expect.any(String)])
     },
-    60_000,
   )
 })
 

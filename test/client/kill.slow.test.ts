@@ -72,7 +72,7 @@ test('every report is there exactly once, in order, although the service is kill
   const byId = (a: { run_id: string }, b: { run_id: string }) => a.run_id.localeCompare(b.run_id)
   expect(rows.toSorted(byId)).toEqual(expected.sort(byId))
   await client.close()
-}, 120_000)
+})
 
 function isCompleted({ status }: { status: string }): boolean {
   return status === 'completed'

@@ -48,4 +48,4 @@ test('the packed package installs offline without dependencies, compiles under s
   expect(items).toMatchObject([{ status: 'completed', agent_id: agentId, event_count: expect.any(Number) }])
   const events = await service.api('GET', `/api/v1/runs/${items[0].run_id}/events`)
   expect(events.data.items.map(({ type }: { type: string }) => type)).toEqual(['tool.call', 'tool.result'])
-}, 120_000)
+})

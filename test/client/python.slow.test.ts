@@ -365,7 +365,7 @@ print(json.dumps([rows, owner.request("GET", "/api/v1/runs/" + run.run_id)["stat
     expect(JSON.parse(rest)).toEqual([[{ n: 20_000, different: 20_000 }], 'completed', true])
     second.kill('SIGTERM')
     await second.exited
-  }, 120_000)
+  })
 })
 
 /** Building needs setuptools, wheel and venv. Without them the test is reported as skipped, with this name. */
@@ -373,28 +373,24 @@ const builder = packagingPython()
 const withPackaging = test.skipIf(builder === undefined)
 const packaging = builder === undefined ? ' (python3 has no setuptools, wheel and venv)' : ''
 
-withPackaging(
-  `the package of the Python client installs offline and reports a run${packaging}`,
-  async () => {
-    const [folder, project] = [await temporaryDirectory(), await temporaryDirectory()]
-    await cp(PACKAGE, project, { recursive: true })
-    const build = 'import sys; from setuptools.build_meta import build_wheel; print(build_wheel(sys.argv[1]))'
-    const built = await runTool([builder!, '-c', build, folder], project)
-    const wheel = built.trim().split('\n').at(-1)
-    expect(wheel).toBe(`agent_run_service-${packageJson.version}-py3-none-any.whl`)
-    await runTool([builder!, '-m', 'venv', 'venv'], folder)
-    const own = join(folder, 'venv', 'bin', 'python3')
-    await runTool([own, '-m', 'pip', 'install', '--no-index', '--no-deps', join(folder, wheel!)], folder)
-    const code = `from agent_run_service import Client
+withPackaging(`the package of the Python client installs offline and reports a run${packaging}`, async () => {
+  const [folder, project] = [await temporaryDirectory(), await temporaryDirectory()]
+  await cp(PACKAGE, project, { recursive: true })
+  const build = 'import sys; from setuptools.build_meta import build_wheel; print(build_wheel(sys.argv[1]))'
+  const built = await runTool([builder!, '-c', build, folder], project)
+  const wheel = built.trim().split('\n').at(-1)
+  expect(wheel).toBe(`agent_run_service-${packageJson.version}-py3-none-any.whl`)
+  await runTool([builder!, '-m', 'venv', 'venv'], folder)
+  const own = join(folder, 'venv', 'bin', 'python3')
+  await runTool([own, '-m', 'pip', 'install', '--no-index', '--no-deps', join(folder, wheel!)], folder)
+  const code = `from agent_run_service import Client
 import importlib.metadata, importlib.resources
 about = importlib.metadata.metadata("agent-run-service")
 print(about["License"], "# " in about.get_payload(), importlib.resources.files("agent_run_service").joinpath("py.typed").is_file())
 with Client() as client:
     with client.run() as run: pass
 print(run.run_id)`
-    const [shown, runId] = (await runTool([own, '-c', code], folder, { env })).trim().split('\n')
-    expect(shown).toBe('MIT True True')
-    expect((await read(runId!)).status).toBe('completed')
-  },
-  120_000,
-)
+  const [shown, runId] = (await runTool([own, '-c', code], folder, { env })).trim().split('\n')
+  expect(shown).toBe('MIT True True')
+  expect((await read(runId!)).status).toBe('completed')
+})

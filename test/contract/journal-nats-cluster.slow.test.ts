@@ -49,7 +49,7 @@ describe.skipIf(!hasNats)('a journal on three servers', () => {
     await load.verify(last)
     await last.close()
     for (const reader of readers) await reader.close()
-  }, 180_000)
+  })
 })
 
 /** The present owner, or the next one when it has lost the stream. */

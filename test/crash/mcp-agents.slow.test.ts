@@ -58,4 +58,4 @@ test('a task survives the death of the service between tasks/get and tasks/updat
   // A call whose answer died with the service is sent again, with the same key.
   const paid = new Map(backends.tools.of('pay').map(({ key, input }) => [key, input.n]))
   expect([...paid.values()].toSorted()).toEqual([1, 1, 2])
-}, 120_000)
+})

@@ -151,7 +151,7 @@ test('a backup of a running service under load contains every event acknowledged
   expect(more.acknowledged[0]!.seq).toBeGreaterThan(manifest.end_seq)
   again.kill('SIGTERM')
   await again.exited
-}, 240_000)
+})
 
 test('a stopped or killed service can be backed up; errors are one line each', async () => {
   const parent = await temporaryDirectory()
@@ -210,7 +210,7 @@ test('a stopped or killed service can be backed up; errors are one line each', a
     stderr: expect.stringContaining(`the backup is damaged: ${segment} has changed since it was written`),
   })
   expect(existsSync(damaged)).toBe(false)
-}, 240_000)
+})
 
 test('a data directory whose parts are links, to another disk too, is backed up and restored through links', async () => {
   const parent = await temporaryDirectory()
@@ -268,4 +268,4 @@ test('a data directory whose parts are links, to another disk too, is backed up 
   expect(await ask<{ n: number }>(again, 'select count() as n from events')).toEqual([{ n: load.acknowledged.length }])
   again.kill('SIGTERM')
   await again.exited
-}, 240_000)
+})

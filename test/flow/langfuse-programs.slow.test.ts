@@ -129,7 +129,7 @@ test('langfuse 3: spans, generations, events, scores and updates, flushed at exi
     { name: 'helpful', value: 1, label: null },
   ])
   await expectRepeatsToChangeNothing(traceId, requests)
-}, 60_000)
+})
 
 test('@langfuse/tracing and @langfuse/otel: observations over OpenTelemetry', async () => {
   const { traceId, requests } = await send('otel')
@@ -145,7 +145,7 @@ test('@langfuse/tracing and @langfuse/otel: observations over OpenTelemetry', as
   expect(events.map(({ type }: { type: string }) => type).sort()).toEqual(['llm.call', 'span', 'tool.call.finished'])
   expect(scores).toMatchObject([{ name: 'grade', label: 'good' }])
   await expectRepeatsToChangeNothing(traceId, requests)
-}, 60_000)
+})
 
 test('langfuse-langchain: a chain with a model call', async () => {
   const { traceId, requests } = await send('langchain')
@@ -154,4 +154,4 @@ test('langfuse-langchain: a chain with a model call', async () => {
   expect(tree(tasks)).toEqual(['langchain > FakeListChatModel', 'null > langchain'])
   expect(events.filter(({ type }: { type: string }) => type === 'llm.call')).toHaveLength(1)
   await expectRepeatsToChangeNothing(traceId, requests, false)
-}, 60_000)
+})

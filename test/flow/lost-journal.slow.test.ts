@@ -82,7 +82,6 @@ test.skipIf(!hasNats)(
     expect(text).toMatch(/store_set_back_total\{store="journal"\} [1-9]/)
     await cluster.stop()
   },
-  120_000,
 )
 
 async function statusesIn({ api }: TestService): Promise<string[]> {

@@ -26,7 +26,7 @@ describe('two workers', () => {
       LOG_LEVEL: 'debug',
       ...signInVariables(provider.issuer, publicUrl),
     })
-  }, 60_000)
+  })
 
   const signedIn = async (account: typeof ADA) => {
     provider.account = account
@@ -47,7 +47,7 @@ describe('two workers', () => {
       const browser = await signedIn(ADA)
       expect(new Set(await statuses(browser))).toEqual(new Set([200]))
     }
-  }, 60_000)
+  })
 
   test('refuse a sign-in on the very next request after it has ended, and close its feeds', async () => {
     const ada = await signedIn(ADA)
@@ -67,7 +67,7 @@ describe('two workers', () => {
       for (const socket of sockets) expect((await socket.untilClosed()).code).toBe(4001)
     }
     expect(new Set(await statuses(ada))).toEqual(new Set([200]))
-  }, 90_000)
+  })
 
   test('log no code, no token and no cookie', async () => {
     const browser = await signedIn(ADA)
@@ -78,5 +78,5 @@ describe('two workers', () => {
     expect(logged()).toContain('/auth/callback')
     expect(logged()).not.toContain(token)
     expect(logged()).not.toMatch(/svc_person_|code=|id_token|access_token|ada@example\.com/)
-  }, 60_000)
+  })
 })

@@ -38,7 +38,7 @@ const UNAVAILABLE_SQLSTATES = [
 ]
 const CONNECTIONS_MAX = 12
 const STATEMENT_TIMEOUT_MS = 10_000
-const CONNECT_TIMEOUT_MS = 5_000
+const CONNECT_TIMEOUT_MS = 10_000
 /** Idle connections are closed to release their memory. Shorter than the silence timeout, which closes with an error. */
 const IDLE_TIMEOUT_MS = 10_000
 const SILENCE_FACTOR = 1.5
