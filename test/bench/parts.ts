@@ -18,6 +18,7 @@ import { measureScores } from './scores.ts'
 import { measureSearch } from './search.ts'
 import { type BenchService, eventsLoad, runsLoad, startNaiveServer } from './servers.ts'
 import { measureSustained } from './sustained.ts'
+import { measureTexts } from './texts.ts'
 import { measureVolume } from './volume.ts'
 import { measureWebhooks } from './webhooks.ts'
 import { measureWorkers } from './workers.ts'
@@ -54,6 +55,7 @@ const RUNS_TARGET = 2
 export const PARTS: Readonly<Record<string, Part>> = {
   idle,
   cpu: measureCpu,
+  texts: measureTexts,
   ingest: async (bench) => {
     await events(bench, 'ingest', { eventsPerCall: EVENTS_PER_CALL, target: INGEST_TARGET })
     await events(bench, 'ingest', {

@@ -1,5 +1,4 @@
 import type { SkipText } from '../../base/http/json-scan.ts'
-import type { SimdMemory } from '../../base/http/simd-text.ts'
 
 const PLAIN_BYTES = 256 * 1024
 
@@ -12,7 +11,7 @@ export const NO_MEMORY = new Proxy<never>({} as never, {
 
 /** Where the body of a scan is. */
 interface Place {
-  readonly bytes: Uint8Array
+  readonly bytes: Uint8Array<ArrayBuffer>
   /** The same bytes. */
   readonly text: Buffer
   readonly skipText: SkipText | undefined
@@ -23,9 +22,9 @@ export class ScanMemory {
   private readonly kept: Place
   private rows = scanRows(0)
 
-  /** @param simd memory whose strings are read faster */
-  constructor(simd?: SimdMemory) {
-    this.kept = placeIn(simd?.bytes ?? new Uint8Array(PLAIN_BYTES), simd?.skipText)
+  /** @param memory with a faster way to read its strings, see `simd-text.ts` */
+  constructor(memory?: Pick<Place, 'bytes' | 'skipText'>) {
+    this.kept = placeIn(memory?.bytes ?? new Uint8Array(PLAIN_BYTES), memory?.skipText)
   }
 
   /** Room for a body and the zero byte after it. That for an unusually large body is not kept. */

@@ -112,7 +112,7 @@ const MODULE = Uint8Array.from(
   ].flat(),
 )
 
-export interface SimdMemory {
+interface SimdMemory {
   readonly bytes: Uint8Array<ArrayBuffer>
   /** Works on `bytes` only, like `escapeText`. */
   readonly skipText: SkipText
@@ -125,8 +125,9 @@ export interface SimdMemory {
 
 /**
  * Memory with functions that find the end of the JSON strings in it, and escape text, 16 bytes at a time, by SIMD
- * instructions of WebAssembly: more than twice as fast as a loop in JavaScript for text with a few escapes. The module has
- * only these two functions, so it is assembled here, and needs no compiler.
+ * instructions of WebAssembly. `bench --only texts` compares: without it, the scan of a call of 100 model calls takes 1.7 to 2
+ * times the processor time, and writing a text of 4 KB as JSON, with Bun's own functions, 6 to 17 times. `Buffer.indexOf` for each
+ * string takes 4 times that of the scan. The module has only these two functions, so it is assembled here, and needs no compiler.
  *
  * @returns undefined where the processor or the runtime has no SIMD
  */
