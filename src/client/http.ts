@@ -21,7 +21,7 @@ export interface Call {
   readonly body?: object | string | Uint8Array<ArrayBuffer> | undefined
   /** Makes a call repeatable whose body has no id that does. */
   readonly idempotencyKey?: string | undefined
-  readonly headers?: Readonly<Record<string, string>>
+  readonly headers?: Readonly<Record<string, string>> | undefined
   readonly signal?: AbortSignal | undefined
 }
 

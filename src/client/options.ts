@@ -77,8 +77,10 @@ type Optional = 'agentId' | 'spool' | 'onRetry' | 'onResponse'
 /** How the keys of a workspace begin. */
 const WORKSPACE_KEY = 'svc_ws_'
 
+type Filled<Options> = { [K in keyof Options]-?: Exclude<Options[K], undefined> }
+
 /** Options with their defaults. */
-export interface Settings extends Required<Omit<ClientOptions, Optional | 'key'>>, Pick<ClientOptions, Optional> {
+export interface Settings extends Filled<Omit<ClientOptions, Optional | 'key'>>, Pick<ClientOptions, Optional> {
   /** Why the key cannot report runs, and what to do; undefined if it may be able to. */
   readonly keyProblem: string | undefined
   readonly headers: () => Readonly<Record<string, string>>

@@ -1,5 +1,5 @@
 import type { Http } from './http.ts'
-import type { CallOptions, DataOf, OperationOf, ParametersOf, PathOf } from './request.ts'
+import type { CallOptions, DataOf, Loose, OperationOf, ParametersOf, PathOf } from './request.ts'
 
 /** A page of a list. As an iterable, it is everything from its first item on, read page by page. */
 export class Page<T> implements AsyncIterable<T> {
@@ -35,7 +35,7 @@ type ItemOf<P extends ListPath> =
   DataOf<OperationOf<'GET', P>> extends { readonly items: readonly (infer Item)[] } ? Item : never
 
 /** Filters of a list, and which part of it is read. */
-export type ListQuery<P extends ListPath> = ParametersOf<OperationOf<'GET', P>, 'query'>
+export type ListQuery<P extends ListPath> = Loose<ParametersOf<OperationOf<'GET', P>, 'query'>>
 
 /** Large, because the whole list is often wanted. */
 const PAGE_SIZE = 200

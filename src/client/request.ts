@@ -36,12 +36,19 @@ type BodyOf<Operation> = Operation extends { requestBody?: infer Body }
   : never
 
 type Part<Name extends string, Value> = [Value] extends [never] ? unknown : { readonly [N in Name]: Value }
-type OptionalPart<Name extends string, Value> = [Value] extends [never] ? unknown : { readonly [N in Name]?: Value }
+type OptionalPart<Name extends string, Value> = [Value] extends [never]
+  ? unknown
+  : { readonly [N in Name]?: Value | undefined }
+
+/** Members that may be left out may be undefined, too, at any depth. */
+export type Loose<T> = T extends object
+  ? { [K in keyof T]: Loose<T[K]> | (object extends Pick<T, K> ? undefined : never) }
+  : T
 
 /** What a call of an operation takes, beside what every call takes. */
 export type InputOf<Operation> = Part<'path', ParametersOf<Operation, 'path'>> &
-  OptionalPart<'query', ParametersOf<Operation, 'query'>> &
-  Part<'body', BodyOf<Operation>>
+  OptionalPart<'query', Loose<ParametersOf<Operation, 'query'>>> &
+  Part<'body', Loose<BodyOf<Operation>>>
 
 /** What every call takes. */
 export interface CallOptions {

@@ -118,7 +118,7 @@ export async function startProgram(
 type Shape = Pick<Load, 'connections' | 'seconds'>
 
 interface EventsShape extends Shape {
-  readonly content?: EventContent
+  readonly content?: EventContent | undefined
 }
 
 /** Event calls for all runs of the service's agents. Also for the bare server, which reads only the body. */

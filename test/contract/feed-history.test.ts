@@ -4,6 +4,7 @@ import { RUN_STATUSES } from '../../src/activity/runs/state.ts'
 import type { NewScore } from '../../src/activity/scores/schema.ts'
 import { TASK_STATUSES } from '../../src/activity/tasks/state.ts'
 import { systemClock } from '../../src/base/clock.ts'
+import { definedOf } from '../../src/base/defined.ts'
 import type { RunRef } from '../../src/base/ids.ts'
 import { createLog } from '../../src/base/log.ts'
 import { RawJson } from '../../src/base/raw-json.ts'
@@ -308,17 +309,13 @@ function bigObject(bytes: number): string {
 /** Scores with each of the members that may be missing, or none. */
 function randomScores(): Partial<NewScore>[] {
   const maybe = <T>(value: T) => (random.bool(0.3) ? value : undefined)
-  return Array.from({ length: random.int(1, 4) }, () => ({
+  const score = () => ({
     id: maybe('mine'),
-    ...random.pick([
-      { value: 0.5 },
-      { value: true },
-      { value: undefined, label: 'é' },
-      { value: undefined, text: 'a\nb' },
-    ]),
+    ...random.pick([{ value: 0.5 }, { value: true }, { label: 'é' }, { text: 'a\nb' }]),
     ...random.pick([{}, { task_id: random.pick(TASKS) }, { event_id: 'e' }, { session_id: random.pick(SESSIONS) }]),
     comment: maybe('because'),
     source: maybe('judge' as const),
     metadata: maybe(new RawJson('{"a": 1.0}')),
-  }))
+  })
+  return Array.from({ length: random.int(1, 4) }, () => definedOf(score()))
 }

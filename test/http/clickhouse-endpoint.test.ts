@@ -383,7 +383,7 @@ function ask(parameters: Record<string, string>, headers: Record<string, string>
   return fetch(`${service.url}/clickhouse/?${new URLSearchParams(parameters)}`, {
     method: body === undefined ? 'GET' : 'POST',
     headers: { ...(withKey ? { 'x-clickhouse-key': service.workspaceKey } : {}), ...headers },
-    body,
+    ...(body !== undefined && { body }),
   })
 }
 

@@ -256,7 +256,7 @@ describe('a subscription starts', () => {
       const subscribed = await socket.subscribe(id, { after, filter: { kind: 'event' } })
       expect([subscribed.recovered, Number(subscribed.cursor!.split('.')[1]) >= last_seq]).toEqual([false, true])
       const gaps = socket.messagesOf('gap').filter((each) => each.id === id)
-      expect(gaps).toEqual([{ op: 'gap', id, after, resumed_at: subscribed.cursor }])
+      expect(gaps).toEqual([{ op: 'gap', id, after, resumed_at: subscribed.cursor! }])
     }
     await agent.events(runId, numbered(1, 3))
     for (const id of ['cursor', 'bare']) expect(numbersOf(await settled(socket, id, 1))).toEqual([3])

@@ -276,7 +276,7 @@ function ask(from: TestService, sql: string, format: string, more: object = {}, 
     method: 'POST',
     headers: { authorization: `Bearer ${from.workspaceKey}`, 'content-type': 'application/json' },
     body: JSON.stringify({ query: sql, format, ...more }),
-    signal,
+    ...(signal && { signal }),
   })
 }
 

@@ -1,5 +1,6 @@
 import { beforeAll, describe, expect, test } from 'bun:test'
 import { join } from 'node:path'
+import { definedOf } from '../../src/base/defined.ts'
 import { ApiError } from '../../src/base/errors.ts'
 import { encodeJson } from '../../src/base/raw-json.ts'
 import { Analytics } from '../../src/sql/analytics/analytics.ts'
@@ -77,7 +78,7 @@ describe('tenant isolation', () => {
 
   test('answers harmless queries that look like attacks, from our own rows', async () => {
     await inParallel(HARMLESS, async ([query, rows, params]) => {
-      const answer = await run({ query, params }).then(encodeJson, String)
+      const answer = await run(definedOf({ query, params })).then(encodeJson, String)
       expect(answer, query).not.toMatch(LEAKS)
       expect(JSON.parse(answer).rows, query).toEqual(rows)
     })

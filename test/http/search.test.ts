@@ -2,6 +2,7 @@ import { beforeAll, describe, expect, test } from 'bun:test'
 import type { ListRuns } from '../../src/activity/runs/schema.ts'
 import { Indexing } from '../../src/activity/runs/search/indexing.ts'
 import { RunSearch } from '../../src/activity/runs/search/run-search.ts'
+import { definedOf } from '../../src/base/defined.ts'
 import { SharedSlice } from '../../src/base/http/shared-slice.ts'
 import { ColumnarError } from '../../src/stores/clickhouse/client.ts'
 import { TENANT_WORKLOAD } from '../../src/stores/clickhouse/protocol.ts'
@@ -272,7 +273,7 @@ describe('pages', () => {
       const windows = await pagesOf<Found>(async (cursor) => ({
         data: await search.list(
           caller(),
-          { q: 'perennial', limit: 2, cursor: new URLSearchParams(cursor).get('cursor') ?? undefined },
+          definedOf({ q: 'perennial', limit: 2, cursor: new URLSearchParams(cursor).get('cursor') ?? undefined }),
           SIGNAL,
         ),
       }))
@@ -290,7 +291,7 @@ describe('pages', () => {
     let cursor: string | undefined
     let stops = 0
     do {
-      const page = await search.list(caller(), { q: 'perennial', cursor }, SIGNAL)
+      const page = await search.list(caller(), definedOf({ q: 'perennial', cursor }), SIGNAL)
       seen.push(...page.items.map(({ run_id }) => run_id))
       if (page.searched?.runs_since != null) stops++
       expect(page.searched?.runs_since === null).toBe(page.next_cursor === null)

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import { systemClock } from '../../src/base/clock.ts'
+import { definedOf } from '../../src/base/defined.ts'
 import type { RunRef } from '../../src/base/ids.ts'
 import { createLog } from '../../src/base/log.ts'
 import type { Activity } from '../../src/feeds/live/activity.ts'
@@ -41,8 +42,8 @@ interface Fact {
   readonly level?: string
   readonly status?: string
   readonly tags?: readonly string[]
-  readonly task?: string
-  readonly session?: string
+  readonly task?: string | undefined
+  readonly session?: string | undefined
 }
 
 async function newJournal() {
@@ -142,7 +143,7 @@ test('every filter gets what it would get alone, whatever the other filters and 
       await journal.appendScores(
         scoreBatch(
           fact.run,
-          tasks.map((task_id) => ({ task_id })),
+          tasks.map((task_id) => definedOf({ task_id })),
         ),
       )
       facts.push(...tasks.map((task) => ({ kind: 'score' as const, run: fact.run, task })))

@@ -18,8 +18,8 @@ export interface Answer {
 
 export interface CallOptions {
   /** Null for none; the service's workspace key by default. */
-  readonly key?: string | null
-  readonly headers?: Record<string, string>
+  readonly key?: string | null | undefined
+  readonly headers?: Record<string, string> | undefined
   readonly signal?: AbortSignal
 }
 

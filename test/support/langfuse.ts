@@ -46,7 +46,7 @@ export async function callLangfuse(
     body,
     key = workspaceKey,
     headers = {},
-  }: { body?: unknown; key?: string | null; headers?: Record<string, string> } = {},
+  }: { body?: unknown; key?: string | null | undefined; headers?: Record<string, string> } = {},
 ): Promise<Response> {
   return fetch(`${url}/api/public${path}`, {
     method,

@@ -98,10 +98,9 @@ export function startMcpServer(options: McpServerOptions): TestMcpServer {
 
   async function newTransport(): Promise<WebStandardStreamableHTTPServerTransport> {
     const transport = new WebStandardStreamableHTTPServerTransport({
-      sessionIdGenerator: options.isStateless === true ? undefined : () => crypto.randomUUID(),
+      ...(options.isStateless !== true && { sessionIdGenerator: () => crypto.randomUUID() }),
       enableJsonResponse: options.isJson ?? false,
-      eventStore: options.isResumable === true ? new MemoryEvents() : undefined,
-      retryInterval: options.isResumable === true ? 20 : undefined,
+      ...(options.isResumable === true && { eventStore: new MemoryEvents(), retryInterval: 20 }),
       onsessioninitialized: (id) => {
         sessions.add(id)
         transports.set(id, transport)

@@ -1,3 +1,4 @@
+import type { StandardMessageStructure } from '@langchain/core/messages'
 import { logs, SpanStatusCode, trace } from '@opentelemetry/api'
 import { NodeSDK } from '@opentelemetry/sdk-node'
 
@@ -128,7 +129,11 @@ async function langchain(): Promise<void> {
     }
     override async _generate() {
       const usage_metadata = { input_tokens: 40, output_tokens: 6, total_tokens: 46 }
-      const message = new AIMessage({ content: 'It is sunny.', usage_metadata, response_metadata: { model: 'm-1' } })
+      const message = new AIMessage<StandardMessageStructure>({
+        content: 'It is sunny.',
+        usage_metadata,
+        response_metadata: { model: 'm-1' },
+      })
       return { generations: [{ text: 'It is sunny.', message }] }
     }
   }

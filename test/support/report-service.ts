@@ -28,7 +28,7 @@ export function accept({ path, text }: ReceivedCall): Response {
 }
 
 /** What the service answers when it refuses a call. */
-export function refuse(status: number, code: string, headers?: Record<string, string>): Answer {
+export function refuse(status: number, code: string, headers: Record<string, string> = {}): Answer {
   return () => Response.json({ data: null, error: { code, message: 'why' } }, { status, headers })
 }
 

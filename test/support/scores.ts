@@ -5,7 +5,12 @@ import type { ScoreBatch } from '../../src/stores/journal/rows.ts'
 
 /** Scores of a run for the journal; without content hashes. */
 export function scoreBatch(run: RunRef, scores: readonly Partial<NewScore>[]): ScoreBatch {
-  const columns = columnsOf(scores.map((score) => ({ run_id: NIL_UUID, name: 'quality', value: 1, ...score })))
+  const columns = columnsOf(
+    scores.map((score) => {
+      const value = score.label === undefined && score.text === undefined ? { value: 1 } : {}
+      return { run_id: NIL_UUID, name: 'quality', ...value, ...score }
+    }),
+  )
   return {
     ...{ runs: [run], scores: columns, rows: scores.map((_, row) => row) },
     ...{ ids: undefined, hashes: undefined, defaultSource: 1 },

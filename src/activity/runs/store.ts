@@ -211,8 +211,8 @@ export class RunStore {
 
   /** A page of those of these runs that are in the list, newest first. @throws ApiError like {@link list} */
   async listed(caller: Caller, query: ListRuns, runIds: readonly string[]): Promise<RunPage> {
-    const among = { ...scoped(caller, query), cursor: undefined, run_ids: runIds }
-    return listRuns(this.deps.sql, caller.workspaceId, among)
+    const { cursor: _cursor, ...filters } = scoped(caller, query)
+    return listRuns(this.deps.sql, caller.workspaceId, { ...filters, run_ids: runIds })
   }
 
   /** The `cursor` of the page that begins after a run. */

@@ -1,3 +1,4 @@
+import { definedOf } from '../../base/defined.ts'
 import { ApiError, invalid } from '../../base/errors.ts'
 import { RawJson } from '../../base/raw-json.ts'
 import type { Sql } from '../../stores/postgres/connect.ts'
@@ -28,10 +29,8 @@ export function scoreOfToken({ runId, names, subject, isNamed }: Scoring, asked:
   const task_id = taskId?.toLowerCase()
   const of = JSON.stringify([name, task_id ?? null, event_id ?? null])
   const id = `feed:${subject}:${Bun.SHA256.hash(of, 'hex').slice(0, HASH_LENGTH)}`
-  const given = { value, label, text, comment, task_id, event_id }
-  const members = Object.entries(given).filter(([, member]) => member !== undefined)
   return {
-    ...(Object.fromEntries(members) as typeof given),
+    ...definedOf({ value, label, text, comment, task_id, event_id }),
     ...{ id, run_id: runId, name, source: 'person' },
     ...(isNamed && { metadata: RawJson.of({ subject }) }),
   }

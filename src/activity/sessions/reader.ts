@@ -1,5 +1,6 @@
 import { t } from 'elysia'
 import { previewOf } from '../../base/conventions/preview.ts'
+import { definedOf } from '../../base/defined.ts'
 import { ApiError } from '../../base/errors.ts'
 import { cursorCodec, PAGE_LIMIT_DEFAULT, type PageOf } from '../../base/http/page.ts'
 import { CursorMs, Uuid } from '../../base/http/schema.ts'
@@ -30,7 +31,7 @@ export class SessionReader {
   /** Newest activity first. @throws ApiError FORBIDDEN, VALIDATION_ERROR */
   async list(caller: Caller, query: ListSessions): Promise<PageOf<SessionRecord>> {
     const { limit = PAGE_LIMIT_DEFAULT } = query
-    const wanted = { ...query, agent_id: agentToRead(caller, query.agent_id, 'sessions') ?? undefined }
+    const wanted = definedOf({ ...query, agent_id: agentToRead(caller, query.agent_id, 'sessions') ?? undefined })
     const { found, end } = await this.walk(caller.workspaceId, wanted, limit)
     const names = found.map(({ session_id }) => session_id)
     const listed = await this.read(caller, found, LISTED_RUNS_COUNTED)
@@ -141,7 +142,8 @@ export class SessionReader {
     const { sql } = this
     const names = named.map(({ session_id }) => session_id)
     const ofSession = sql`n.session_id = f.session_id and n.workspace_id = ${workspaceId}`
-    const isShown = sql`${sessionExists(sql, 'n')} ${matching(sql, 'n', 'is not distinct from', { agent_id: agentId ?? undefined })}`
+    const ofAgent = agentId === null ? {} : { agent_id: agentId }
+    const isShown = sql`${sessionExists(sql, 'n')} ${matching(sql, 'n', 'is not distinct from', ofAgent)}`
     return sql<SessionRow[]>`
       select f.session_id, s.session_id is not null as is_hosted, coalesce(s.agent_id, last.agent_id) as agent_id,
         case when s.session_id is null then totals.last_user else s.external_user_id end as external_user_id,

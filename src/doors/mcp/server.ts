@@ -1,4 +1,5 @@
 import type { McpHttpHandler, Server, ServerContext } from '@modelcontextprotocol/server'
+import { definedOf } from '../../base/defined.ts'
 import { ApiError } from '../../base/errors.ts'
 import type { Slice } from '../../base/http/shared-slice.ts'
 import type { Log } from '../../base/log.ts'
@@ -75,9 +76,11 @@ export class McpServer {
     const sdk = await loadSdk()
     const { kind } = sdk.classifyInboundRequest({
       httpMethod: request.method,
-      protocolVersionHeader: request.headers.get('mcp-protocol-version') ?? undefined,
-      mcpMethodHeader: request.headers.get('mcp-method') ?? undefined,
-      mcpNameHeader: request.headers.get('mcp-name') ?? undefined,
+      ...definedOf({
+        protocolVersionHeader: request.headers.get('mcp-protocol-version') ?? undefined,
+        mcpMethodHeader: request.headers.get('mcp-method') ?? undefined,
+        mcpNameHeader: request.headers.get('mcp-name') ?? undefined,
+      }),
       body,
     })
     if (kind === 'legacy') return this.answerLegacy(sdk, exchange)

@@ -11,22 +11,22 @@ import { LEVELS } from '../../stores/journal/levels.ts'
  * {@link parseFilter} excludes the others.
  */
 export interface Filter {
-  readonly agentIds?: ReadonlySet<string>
-  readonly runIds?: ReadonlySet<string>
+  readonly agentIds?: ReadonlySet<string> | undefined
+  readonly runIds?: ReadonlySet<string> | undefined
   /** The kinds that can match: the requested ones that have every field with a condition. */
   readonly kinds: ReadonlySet<ActivityKind>
   /** Events, scores and tasks only. */
-  readonly taskIds?: ReadonlySet<string>
+  readonly taskIds?: ReadonlySet<string> | undefined
   /** Runs only. */
-  readonly sessionIds?: ReadonlySet<string>
+  readonly sessionIds?: ReadonlySet<string> | undefined
   /** Events only. Complete types, and prefixes with a trailing `*`. */
-  readonly types?: readonly string[]
+  readonly types?: readonly string[] | undefined
   /** Events only: the minimum level, as its index in `LEVELS` from 1. */
-  readonly level?: number
+  readonly level?: number | undefined
   /** Runs and tasks only. */
-  readonly statuses?: ReadonlySet<string>
+  readonly statuses?: ReadonlySet<string> | undefined
   /** Runs only: one of these must be among the run's. */
-  readonly tags?: ReadonlySet<string>
+  readonly tags?: ReadonlySet<string> | undefined
   /**
    * Also selects workspace events (those of no run, such as transitions of alerts), whatever the other conditions. Without it
    * they never match. Callers cannot set it, see {@link withWorkspaceEvents}.

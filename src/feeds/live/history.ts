@@ -41,7 +41,7 @@ interface HistoryDeps {
   readonly columnar: Pick<ColumnarClient, 'query'>
   /** The journal's. Rows of other epochs are excluded: their positions belong to another journal. */
   readonly epoch: string
-  readonly bytesMax?: number
+  readonly bytesMax?: number | undefined
 }
 
 /** Bounds how long decoding a page blocks the event loop: about ten milliseconds. */

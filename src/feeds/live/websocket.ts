@@ -1,4 +1,5 @@
 import type { Server, ServerWebSocket } from 'bun'
+import { definedOf } from '../../base/defined.ts'
 import { ApiError } from '../../base/errors.ts'
 import { encodeCursor } from '../../stores/journal/cursor.ts'
 import type { Caller, FeedCaller } from '../../tenants/keys/schema.ts'
@@ -99,7 +100,7 @@ export class WebSocketConnection implements Connection {
       if (!(error instanceof ApiError)) throw error
       const id = typeof message === 'string' ? idOf(message) : undefined
       const { code, reason, param } = error
-      this.send({ op: 'error', ...(id !== undefined && { id }), code, message: error.message, reason, param })
+      this.send({ op: 'error', ...definedOf({ id, code, message: error.message, reason, param }) })
     }
     if (this.queuedBytes > UNREAD_BYTES_MAX) this.end('slow_consumer')
   }

@@ -9,6 +9,7 @@ import {
   type JSONRPCMessage,
   type RequestId,
 } from '@modelcontextprotocol/sdk/types.js'
+import { definedOf } from '../../base/defined.ts'
 import type { Egress } from '../../outbound/egress/egress.ts'
 import { EgressFailed } from '../../outbound/egress/errors.ts'
 
@@ -65,7 +66,7 @@ export class McpTransport extends StreamableHTTPClientTransport {
   override async send(message: JSONRPCMessage, options?: TransportSendOptions): Promise<void> {
     if (!isJSONRPCRequest(message)) {
       this.end(cancelledBy(message))
-      return this.current.run(undefined, () => super.send(message, options))
+      return this.current.run(undefined, () => super.send(message, options && definedOf(options)))
     }
     const exchange: Exchange = {
       id: message.id,
@@ -78,7 +79,7 @@ export class McpTransport extends StreamableHTTPClientTransport {
       exchange.isResumable = true
     }
     try {
-      await this.current.run(exchange, () => super.send(message, { ...options, onresumptiontoken }))
+      await this.current.run(exchange, () => super.send(message, definedOf({ ...options, onresumptiontoken })))
     } catch (error) {
       this.end(message.id)
       throw error

@@ -15,7 +15,7 @@ export interface Target {
 export interface GuardOptions {
   readonly allow: EgressAllowList
   /** Resolves all addresses of a name. */
-  readonly resolve?: (host: string) => Promise<readonly string[]>
+  readonly resolve?: ((host: string) => Promise<readonly string[]>) | undefined
 }
 
 /** Names that every system resolves to itself (RFC 6761). */

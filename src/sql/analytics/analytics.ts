@@ -25,7 +25,7 @@ export interface StreamQuery extends JsonQuery {
   /** ClickHouse's name of the format. */
   readonly outputFormat: string
   /** Output settings, all from the allow-list. */
-  readonly outputSettings?: Readonly<Record<string, string>>
+  readonly outputSettings?: Readonly<Record<string, string>> | undefined
   /** Values of placeholders in ClickHouse's text form, beside `params`. */
   readonly parameters?: Readonly<Record<string, string>>
   /** The engine builds this format in memory as one document, so the limits of a JSON answer apply. */

@@ -121,9 +121,9 @@ export interface ColumnarClient {
 
 interface QueryOptions {
   /** Values of `{name:Type}` placeholders. */
-  readonly params?: Readonly<Record<string, unknown>>
+  readonly params?: Readonly<Record<string, unknown>> | undefined
   readonly settings?: Readonly<Record<string, string | number>>
-  readonly signal?: AbortSignal
+  readonly signal?: AbortSignal | undefined
   readonly timeoutMs?: number
   /** Replaces the client's database for this statement. */
   readonly database?: string
@@ -134,7 +134,7 @@ interface QueryOptions {
 export interface StreamedQueryOptions extends Omit<QueryOptions, 'timeoutMs'> {
   readonly signal: AbortSignal
   /** Additional placeholder values, already in ClickHouse's text form. */
-  readonly parameters?: Readonly<Record<string, string>>
+  readonly parameters?: Readonly<Record<string, string>> | undefined
 }
 
 /** ClickHouse refused the statement: retrying it unchanged will not help. */
@@ -370,7 +370,10 @@ async function post(
 }
 
 /** Placeholder values are fields of a form, because a server may refuse long URLs. */
-function bodyOf(sql: string, { params = {}, parameters = {} }: QueryOptions & Partial<StreamedQueryOptions>): BodyInit {
+function bodyOf(
+  sql: string,
+  { params = {}, parameters = {} }: QueryOptions & Pick<StreamedQueryOptions, 'parameters'>,
+): BodyInit {
   const given = Object.entries(params).map(([name, value]) => [name, parameterText(value)])
   const texts = [...given, ...Object.entries(parameters)]
   if (texts.length === 0) return sql

@@ -15,7 +15,7 @@ const result: { answer: number } = await client.run({ input: { question: 'Why?' 
 })
 await client.flush()
 
-const page = await client.request('GET', '/api/v1/runs', { query: { tag: 'package', limit: 1 } })
+const page = await client.request('GET', '/api/v1/runs', { query: { tag: 'package', limit: 1, cursor: undefined } })
 const status: 'completed' | string | undefined = page.items[0]?.status
 const { acknowledged, dropped } = client.stats
 

@@ -5,7 +5,7 @@ import type { Activity } from './records.ts'
 
 interface FeedHandlers {
   /** The service has accepted the subscription: everything from now on will arrive, also after interruptions. */
-  readonly onStart?: () => void
+  readonly onStart?: (() => void) | undefined
   /** `skipped`: how many the service left out to stay within `maxPerSecond`. */
   readonly onItems: (items: readonly Activity[], skipped: number) => void
   /** Activity between the last item and the next is lost. */
@@ -14,7 +14,7 @@ interface FeedHandlers {
 
 interface FeedOptions {
   /** Resume after this cursor; without it, only new activity. */
-  readonly after?: string
+  readonly after?: string | undefined
   readonly maxPerSecond?: number
 }
 

@@ -68,7 +68,7 @@ export function ToolTable({ tools }: { readonly tools: CallList | undefined }) {
 interface FigureTableProps<Row> {
   readonly title: string
   /** The share of the data that the figures are estimated from. */
-  readonly share?: number
+  readonly share?: number | undefined
   readonly rows: readonly Row[] | undefined
   readonly none: string
   readonly heads: readonly string[]
@@ -120,16 +120,27 @@ function FigureTable<Row>({ title, share = 1, rows, none, heads, name, href, siz
   )
 }
 
+interface ShareProps {
+  readonly name: string
+  readonly href: string | undefined
+  readonly part: number
+}
+
 /** A name above a bar that shows its part of the largest. */
-function Share({ name, href, part }: { readonly name: string; readonly href?: string; readonly part: number }) {
-  const Element = href === undefined ? 'span' : 'a'
-  return (
-    <Element class="share" href={href}>
+function Share({ name, href, part }: ShareProps) {
+  const share = (
+    <>
       <span class="share-name" title={name}>
         {name}
       </span>
       <i class="share-bar" style={{ width: `${Math.max(1, part * 100)}%` }} />
-    </Element>
+    </>
+  )
+  if (href === undefined) return <span class="share">{share}</span>
+  return (
+    <a class="share" href={href}>
+      {share}
+    </a>
   )
 }
 

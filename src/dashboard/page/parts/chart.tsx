@@ -11,7 +11,7 @@ export interface Series {
   readonly colour: Colour
   readonly values: readonly (number | null)[]
   /** `stack` fills down to the next series, `bars` hide those that come before. Both need `drawn` to be stacked. */
-  readonly kind?: 'line' | 'area' | 'bars' | 'stack'
+  readonly kind?: 'line' | 'area' | 'bars' | 'stack' | undefined
   /** Heights at which the values are drawn when they are stacked on those below; by default the values. */
   readonly drawn?: readonly (number | null)[]
   readonly isOnRight?: boolean
@@ -236,7 +236,7 @@ function seriesOptions(
       radius: 0.15,
       disp: { fill: { unit: COLOUR_UNIT, values } },
     })
-    return { label, scale, stroke, fill: stroke, width: 0, paths: bars, points: { show: false } }
+    return { label, scale, stroke, fill: stroke, width: 0, points: { show: false }, ...(bars && { paths: bars }) }
   }
   const points = {
     show: true,

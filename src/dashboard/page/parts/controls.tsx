@@ -76,7 +76,7 @@ const SHOWN_MS = 1_500
 interface ButtonProps extends Omit<ButtonHTMLAttributes, 'children'> {
   readonly icon?: IconName
   /** Without it, the button shows only its icon, and needs a `label`. */
-  readonly text?: string
+  readonly text?: string | undefined
   readonly label?: string
   /** People with a lower role cannot use it; its title then says why. */
   readonly needs?: Role

@@ -5,7 +5,7 @@ import { Icon, type IconName } from './controls.tsx'
 interface FieldProps {
   readonly label: string
   readonly hint?: ComponentChildren
-  readonly problem?: string
+  readonly problem?: string | undefined
   readonly children: ComponentChildren
 }
 
@@ -109,7 +109,7 @@ export function SearchField({ icon, label, onType, field, children, ...attribute
       <Icon name={icon} />
       <input
         {...attributes}
-        ref={field}
+        ref={field ?? null}
         type="search"
         aria-label={label}
         onInput={({ currentTarget }) => onType(currentTarget.value)}

@@ -109,7 +109,7 @@ function StepBody({ bar, run }: { readonly bar: Bar; readonly run: Run }) {
   return <TaskValues task={task} />
 }
 
-function TaskValues({ task }: Pick<Bar, 'task'>) {
+function TaskValues({ task }: { readonly task: Bar['task'] }) {
   return (
     <>
       {task && task.input !== null && <Reported title="Input" value={task.input} from="user" />}

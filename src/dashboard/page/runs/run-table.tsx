@@ -137,7 +137,8 @@ function Choose({ runId, choice }: { readonly runId: string; readonly choice: Ru
   )
 }
 
-interface HeadProps extends Pick<Column, 'name' | 'title' | 'isNumber'> {
+interface HeadProps extends Pick<Column, 'name' | 'title'> {
+  readonly isNumber?: boolean | undefined
   readonly filter: RunFilter
 }
 
@@ -249,7 +250,7 @@ interface TookProps {
     'status' | 'active_ms' | 'waiting_ms' | 'waiting_since' | 'started_at' | 'completed_at'
   >
   /** Follows the duration of a run that has not ended. */
-  readonly soFar?: string
+  readonly soFar?: string | undefined
 }
 
 /** How long a run worked, or has worked so far, and how long it waited for people. */

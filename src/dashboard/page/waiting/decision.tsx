@@ -13,7 +13,11 @@ interface FormProps {
 }
 
 /** Answers a question with one of its options or with free text. */
-export function AnswerForm({ options = [], decide, isBusy }: Pick<InputRequest, 'options'> & FormProps) {
+interface AnswerFormProps extends FormProps {
+  readonly options: InputRequest['options']
+}
+
+export function AnswerForm({ options = [], decide, isBusy }: AnswerFormProps) {
   const [text, setText] = useState('')
   const answer = (answer: string) => decide('answer', { answer })
   const refusal = useRefusal('approver')

@@ -12,7 +12,7 @@ export interface Job {
   readonly lane: Lane
   readonly text: string
   /** The data of an INSERT whose text ends with its FORMAT. */
-  readonly data?: { readonly file: string; readonly bytes: number }
+  readonly data?: { readonly file: string; readonly bytes: number } | undefined
   readonly database: string
   readonly queryId: string
   readonly format: string
