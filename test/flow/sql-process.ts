@@ -29,16 +29,14 @@ export interface TerminalOptions {
   readonly args?: readonly string[]
   readonly columns?: number
   readonly env?: Readonly<Record<string, string>>
-  /** The directory of the history. */
-  readonly stateHome: string
 }
 
 export type Terminal = ReturnType<typeof openPrompt>
 
 /** `bun run sql` in a pseudo-terminal. */
-export function openPrompt(target: Target, { args = [], columns = 100, env = {}, stateHome }: TerminalOptions) {
+export function openPrompt(target: Target, { args = [], columns = 100, env = {} }: TerminalOptions = {}) {
   const terminal = openTerminal([process.execPath, MAIN, ...args], {
-    env: { ...environment(target), LANG: 'en_US.UTF-8', XDG_STATE_HOME: stateHome, ...env },
+    env: { ...environment(target), LANG: 'en_US.UTF-8', ...env },
     columns,
   })
   let seen = 0

@@ -237,23 +237,11 @@ describe('responses of a service', () => {
       `${other.url.replace(/\/$/, '')} responded with status 502: is it the URL of the service?\n`,
     ])
   })
-
-  test('the prompt works without a description of the tables', async () => {
-    const terminal = openPrompt(failing(503, 'UNAVAILABLE', {}), { stateHome: await temporaryDirectory() })
-    await terminal.next(/sql> $/)
-    terminal.type('\\d\r')
-    await terminal.next(/this service does not describe its tables\nsql> $/)
-    terminal.type('SELECT 1;\r')
-    await terminal.next(/not now \(UNAVAILABLE\)\nsql> $/)
-    terminal.type('\x04')
-    expect(await terminal.exited).toBe(0)
-  })
 })
 
 describe('the prompt', () => {
-  test('accepts a statement of several lines, and keeps it as one entry of a persistent history', async () => {
-    const stateHome = await temporaryDirectory()
-    const terminal = openPrompt(service, { stateHome, args: ['--wait-for', String(lastSeq)] })
+  test('runs statements of several lines, goes on after an error, and ends with Ctrl-D', async () => {
+    const terminal = openPrompt(service, { args: ['--wait-for', String(lastSeq)] })
     await terminal.next(/sql> $/)
     terminal.type("SELECT type, ';' AS sign -- not yet;\r")
     await terminal.next(/ \.\.\. $/)
@@ -268,73 +256,33 @@ describe('the prompt', () => {
 └───────────┴──────┘
 2 rows, `,
     )
-    terminal.type('\x1b[A')
-    await terminal.next(/sql> SELECT type, ';' AS sign FROM events ORDER BY seq;$/)
-    terminal.type('\x03')
-    await terminal.next(/sql> $/)
-    terminal.type('\\q\r')
+    terminal.type("SELEC 1; SELECT 'next', 'statement';\r")
+    expect(await terminal.next(/│ next {3}│ statement {3}│[\s\S]*sql> $/)).toMatch(/\n {2}SELEC 1\n {2}\^/)
+    terminal.type('\x04')
     expect(await terminal.exited).toBe(0)
-    const path = join(stateHome, 'agent-run-service', 'sql_history')
-    expect(await readFile(path, 'utf8')).toBe("SELECT type, ';' AS sign FROM events ORDER BY seq;\n\\q\n")
-    expect((await stat(path)).mode & 0o777).toBe(0o600)
-
-    const again = openPrompt(service, { stateHome })
-    await again.next(/sql> $/)
-    again.type('\x1b[A\x1b[A\r')
-    await again.next(/│ tool\.call │ ; {4}│/)
-    again.type('\x04')
-    expect(await again.exited).toBe(0)
   })
 
-  test('limits the history', async () => {
-    const stateHome = await temporaryDirectory()
-    const first = openPrompt(service, { stateHome })
-    await first.next(/sql> $/)
-    first.type('exit\r')
-    await first.exited
-    const path = join(stateHome, 'agent-run-service', 'sql_history')
-    await writeFile(path, Array.from({ length: 1_500 }, (_, i) => `SELECT ${i};\n`).join(''))
-    const second = openPrompt(service, { stateHome })
-    await second.next(/sql> $/)
-    second.type('\x1b[A')
-    await second.next(/SELECT 1499;$/)
-    const lines = (await readFile(path, 'utf8')).split('\n')
-    expect([lines.length, lines[0], lines[999]]).toEqual([1_001, 'SELECT 500;', 'SELECT 1499;'])
-    second.signal('SIGTERM')
-    expect(await second.exited).toBe(0)
+  test.each(['\\q', 'exit', 'QUIT;'])('%s ends it, with the format of the command line', async (word) => {
+    const terminal = openPrompt(service, { args: ['--format', 'vertical'] })
+    await terminal.next(/sql> $/)
+    terminal.type('SELECT 1 AS a, NULL AS b;\r')
+    await terminal.next(/── row 1 ──\na {2}1\nb {2}NULL\n1 row, .*\nsql> $/)
+    terminal.type(`${word}\r`)
+    expect(await terminal.exited).toBe(0)
   })
 
-  test('commands describe tables and columns, run examples and change the output', async () => {
-    const terminal = openPrompt(service, { stateHome: await temporaryDirectory() })
-    const after = async (line: string) => {
-      terminal.type(`${line}\r`)
-      await terminal.next(/\n/)
-      return terminal.next(/\nsql> $/)
-    }
+  test('SIGTERM ends it, also while a query runs', async () => {
+    const terminal = openPrompt(service)
     await terminal.next(/sql> $/)
-    expect(await after('\\d')).toMatch(/^ {2}events +\w.*\n {2}runs +\w.*\n {2}tasks +\w/)
-    expect(await after('\\d events')).toMatch(/\n {2}run_id +UUID +\w/)
-    expect(await after('\\d nothing')).toContain('no table nothing; the tables are events, runs, tasks')
-    expect(await after('\\e')).toMatch(/^ {2}1 +\w/)
-    expect(await after('\\examples 1')).toMatch(/^SELECT [\s\S]*│[\s\S]*\d+ rows?, /)
-    expect(await after('\\examples 99')).toMatch(/\\e takes a number from 1 to \d+; got "99"/)
-    expect(await after('\\x')).toContain('one value per line')
-    expect(await after('SELECT 1 AS a, NULL AS b;')).toMatch(/^── row 1 ──\na {2}1\nb {2}NULL\n1 row, /)
-    expect(await after('\\format json')).toContain('format json')
-    expect(await after('SELECT 1 AS a;')).toMatch(/^\{"columns":\[\{"name":"a","type":"UInt8"\}\]/)
-    expect(await after('\\timing')).toContain('timing is on')
-    expect(await after('SELECT 1 AS a;')).toMatch(/[\d.]+ ms until the result was complete/)
-    expect(await after('\\param n=41')).toMatch(/^n=41$/m)
-    expect(await after('SELECT {n:UInt8} + 1 AS b;')).toContain('"b": 42')
-    expect(await after('\\nonsense')).toContain('unknown command \\nonsense; \\? lists the commands')
-    expect(await after('\\?')).toContain('\\format <format>')
-    expect(await after('SELEC 1;')).toMatch(/\n {2}SELEC 1\n {2}\^/)
-    terminal.type('\\q\r')
+    terminal.type(`${ENDLESS};\r`)
+    await eventually(async () => (await running()) === 1)
+    terminal.signal('SIGTERM')
     expect(await terminal.exited).toBe(0)
+    await eventually(async () => (await running()) === 0)
   })
 
   test('Ctrl-C cancels the running query, in the service too, and the statements behind it', async () => {
-    const terminal = openPrompt(service, { stateHome: await temporaryDirectory() })
+    const terminal = openPrompt(service)
     await terminal.next(/sql> $/)
     // More than may run at once: earlier ones must have ended in the service.
     for (let i = 0; i < 4; i++) {
@@ -354,43 +302,21 @@ describe('the prompt', () => {
     expect(await terminal.exited).toBe(0)
   })
 
-  test('Tab completes tables, columns of the tables in the statement, keywords and commands', async () => {
-    const terminal = openPrompt(service, { stateHome: await temporaryDirectory() })
-    await terminal.next(/sql> $/)
-    for (const [typed, completed] of [
-      ['SELE', /SELECT$/],
-      [' 1 FROM ta', /FROM tasks$/],
-      [' WHERE upd', /WHERE updated_at$/],
-    ] as const) {
-      terminal.type(typed)
-      terminal.type('\t')
-      await terminal.next(completed)
-    }
-    terminal.type('\x03')
-    await terminal.next(/sql> $/)
-    terminal.type('\\tim')
-    terminal.type('\t')
-    await terminal.next(/\\timing$/)
-    terminal.signal('SIGTERM')
-    expect(await terminal.exited).toBe(0)
-  })
-
   test('results fit the terminal, in the characters and colours it supports', async () => {
-    const stateHome = await temporaryDirectory()
     const query = "SELECT 7 AS n, NULL AS none, repeat('界', 100) AS wide"
-    const box = openPrompt(service, { stateHome, columns: 40, args: [query] })
+    const box = openPrompt(service, { columns: 40, args: [query] })
     expect(await box.exited).toBe(0)
     expect(box.shown()).toContain('│ 7 │ NULL │ 界界界界界界界界界界界界… │\n')
     expect(box.raw()).toContain('\x1b[2mNULL\x1b[0m')
-    const plain = openPrompt(service, { stateHome, columns: 40, args: [query], env: { LANG: 'C', NO_COLOR: '1' } })
+    const plain = openPrompt(service, { columns: 40, args: [query], env: { LANG: 'C', NO_COLOR: '1' } })
     expect(await plain.exited).toBe(0)
     expect(plain.raw()).toContain('| 7 | NULL | 界界界界界界界界界界界... |\r\n')
     expect(plain.raw()).not.toContain('\x1b')
-    const narrow = openPrompt(service, { stateHome, columns: 20, args: [`${query}, repeat('a', 50) AS long`] })
+    const narrow = openPrompt(service, { columns: 20, args: [`${query}, repeat('a', 50) AS long`] })
     expect(await narrow.exited).toBe(0)
     expect(narrow.shown()).toContain('too many')
     expect(narrow.shown()).toContain('n     7\n')
-    const binary = openPrompt(service, { stateHome, args: [query, '--format', 'arrow'] })
+    const binary = openPrompt(service, { args: [query, '--format', 'arrow'] })
     expect(await binary.exited).toBe(2)
     expect(binary.shown()).toBe('arrow is a binary format: use --output <path>\n')
   })

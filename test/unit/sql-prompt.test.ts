@@ -3,11 +3,8 @@ import fc from 'fast-check'
 import { CliError } from '../../src/cli/shared/error.ts'
 import { renderTable } from '../../src/cli/shared/table.ts'
 import { readArgs } from '../../src/cli/sql/args.ts'
-import { complete } from '../../src/cli/sql/completion.ts'
-import { historyPath } from '../../src/cli/sql/history.ts'
-import { readResult } from '../../src/cli/sql/result.ts'
-import { pointOut, type Schema } from '../../src/cli/sql/service.ts'
-import { onOneLine, splitStatements } from '../../src/cli/sql/statements.ts'
+import { pointOut, readResult } from '../../src/cli/sql/service.ts'
+import { splitStatements } from '../../src/cli/sql/statements.ts'
 import { seededRandom } from '../support/random.ts'
 
 /** The parts of `bun run sql` that need no service. */
@@ -93,13 +90,6 @@ describe('statements', () => {
   test('ignores comments and empty statements', () => {
     expect(splitStatements(' -- a\n;;/* b */ ;\n')).toEqual({ complete: [], rest: '' })
   })
-
-  test('are put on one line where possible', () => {
-    expect(onOneLine("SELECT 1, -- one\n  'a\nb' /* c\n d */\nFROM events")).toBe(
-      "SELECT 1, 'a\\nb' /* c d */ FROM events",
-    )
-    expect(onOneLine('SELECT $$a\nb$$')).toBeNull()
-  })
 })
 
 test('marks the place of a syntax error, counted in characters', () => {
@@ -154,41 +144,4 @@ test('numbers keep all their digits, and columns their order', () => {
       [null, '{"x": 1.0}'],
     ],
   ])
-})
-
-describe('completion', () => {
-  const table = (name: string, ...columns: string[]) => ({
-    name,
-    description: '',
-    columns: columns.map((column) => ({ name: column, type: 'String', nullable: false, description: '' })),
-  })
-  const schema: Schema = { tables: [table('events', 'type', 'level'), table('runs', 'tags', 'status')], examples: [] }
-
-  test.each([
-    ['sel', '', ['select']],
-    ['SEL', '', ['SELECT']],
-    ['SELECT count() FROM ', '', ['events', 'runs']],
-    ['SELECT t', 'SELECT 1', ['tags', 'then', 'toDate', 'toDateTime', 'toStartOfDay', 'toStartOfHour']],
-    ['WHERE t', 'SELECT 1 FROM runs', ['tags', 'then']],
-    ['WHERE e.', 'SELECT 1 FROM events AS e', ['level', 'type']],
-    ['\\fo', '', ['\\format']],
-    ['\\format v', '', ['vertical']],
-    ['\\d r', '', ['runs']],
-    ['nothing', '', []],
-  ])('after %j, with %j before it', (line, before, expected) => {
-    const [candidates] = complete(schema, line, before)
-    expect(candidates).toEqual(expect.arrayContaining(expected))
-    expect(candidates.length > 0).toBe(expected.length > 0)
-  })
-
-  test('does not offer columns of a table outside the statement', () => {
-    expect(complete(schema, 'SELECT l', 'FROM events')[0]).toContain('level')
-    expect(complete(schema, 'SELECT l', 'FROM runs')[0]).not.toContain('level')
-  })
-})
-
-test("keeps the history in the user's state directory", () => {
-  expect(historyPath({ XDG_STATE_HOME: '/state', HOME: '/me' })).toBe('/state/agent-run-service/sql_history')
-  expect(historyPath({ HOME: '/me' })).toBe('/me/.local/state/agent-run-service/sql_history')
-  expect(historyPath({})).toBeNull()
 })

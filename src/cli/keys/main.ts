@@ -9,7 +9,7 @@ import { openPostgres } from '../../service/pipeline/stores.ts'
 import { KeyRing } from '../../tenants/keys/key-ring.ts'
 import { KeyStore } from '../../tenants/keys/store.ts'
 import { runMain } from '../shared/main.ts'
-import { renderTable, renderVertical, type TableLook } from '../shared/table.ts'
+import { PLAIN_LOOK, renderTable, renderVertical } from '../shared/table.ts'
 import { readArgs } from './args.ts'
 import { type KeyList, type KeysAnswer, runCommand } from './commands.ts'
 
@@ -31,8 +31,6 @@ async function main(): Promise<void> {
   }
 }
 
-/** Readable in a terminal and by `grep`. */
-const LOOK: TableLook = { paint: (_style, text) => text, width: Number.POSITIVE_INFINITY, frame: 'plain' }
 const text = (name: string) => ({ name, type: 'String' })
 
 /** Formats a result for people. */
@@ -45,7 +43,7 @@ function formatAnswer(answer: KeysAnswer): string {
   const { made } = answer
   const fields = ['workspace_id', 'key_id', 'type', 'agent_id', 'name', 'expires_at', 'key'] as const
   const given = fields.filter((field) => made[field] !== null)
-  const card = renderVertical({ columns: given.map(text), rows: [given.map((field) => made[field])] }, LOOK)
+  const card = renderVertical({ columns: given.map(text), rows: [given.map((field) => made[field])] }, PLAIN_LOOK)
   return `${card.split('\n').slice(1).join('\n')}\nThe key is shown only once: store it safely.\n`
 }
 
@@ -78,7 +76,7 @@ function formatKeyList({ workspaces, truncated }: KeyList): string {
     ])
   })
   if (rows.length === 0) return 'There is no workspace yet: the first start of the service creates one.\n'
-  const table = renderTable({ columns: columns.map(text), rows }, LOOK) ?? ''
+  const table = renderTable({ columns: columns.map(text), rows }, PLAIN_LOOK) ?? ''
   return truncated ? `${table}The list is incomplete; select a workspace with --workspace.\n` : table
 }
 

@@ -1,4 +1,5 @@
-import { cut, type Paint, pad, printable } from './terminal.ts'
+import type { Environment } from './connection.ts'
+import { createPaint, cut, type Paint, pad, printable } from './terminal.ts'
 
 /** What a table shows. */
 export interface Grid {
@@ -13,12 +14,22 @@ interface Column {
   readonly type: string
 }
 
-export interface TableLook {
+interface TableLook {
   readonly paint: Paint
   /** Terminal width in columns; infinite if nothing needs to be cut. */
   readonly width: number
   /** Lines around the cells: box-drawing characters, ASCII, or none. */
   readonly frame: 'box' | 'ascii' | 'plain'
+}
+
+/** Of files and pipes: readable, also by `grep`. */
+export const PLAIN_LOOK: TableLook = { paint: createPaint(false), width: Number.POSITIVE_INFINITY, frame: 'plain' }
+
+/** Of the terminal that standard output is. */
+export function terminalLook({ LC_ALL, LC_CTYPE, LANG }: Environment, noColor: boolean): TableLook {
+  const frame = /utf-?8/i.test(LC_ALL || LC_CTYPE || LANG || '') ? 'box' : 'ascii'
+  // A terminal of unknown width reports 0.
+  return { paint: createPaint(!noColor), width: process.stdout.columns || Number.POSITIVE_INFINITY, frame }
 }
 
 /** Narrower columns would be unreadable. */

@@ -4,15 +4,12 @@ import { CliError } from '../shared/error.ts'
 import { isColorOff } from '../shared/main.ts'
 import { parseOptions } from '../shared/options.ts'
 
-/** Formats for people, in the order in which completion offers them. */
-export const TEXT_FORMATS = ['table', 'vertical', 'json', 'ndjson', 'csv'] as const
-/** Formats that a terminal cannot show. */
-const BINARY_FORMATS = ['parquet', 'arrow'] as const
-const FORMATS = [...TEXT_FORMATS, ...BINARY_FORMATS] as const
+const FORMATS = ['table', 'vertical', 'json', 'ndjson', 'csv', 'parquet', 'arrow'] as const
 export type Format = (typeof FORMATS)[number]
 
+/** Whether a terminal cannot show it. */
 export function isBinary(format: Format): boolean {
-  return BINARY_FORMATS.some((each) => each === format)
+  return format === 'parquet' || format === 'arrow'
 }
 
 const SQL = {
@@ -20,7 +17,7 @@ const SQL = {
   usage: [
     `${script('sql "SELECT …" [options]')}     runs one query`,
     `${script('sql -f report.sql')}            runs the queries of a file, or of standard input`,
-    `${script('sql')}                          opens a prompt; \\? there lists its commands`,
+    `${script('sql')}                          reads statements from the terminal`,
   ],
   options: {
     key: WORKSPACE_KEY_OPTION,
@@ -89,15 +86,9 @@ function readFormat(given: string): Format {
   throw new CliError(`--format must be one of ${FORMATS.join(', ')}; got "${given}"`, 2)
 }
 
-/** Splits `name=value`; null if the text does not have that form. */
-export function parseParam(given: string): [name: string, value: string] | null {
-  const [, name, value] = /^(\w+)=([\s\S]*)$/.exec(given) ?? []
-  return name === undefined || value === undefined ? null : [name, value]
-}
-
 function readParam(given: string): [name: string, value: string] {
-  const param = parseParam(given)
-  if (param !== null) return param
+  const [, name, value] = /^(\w+)=([\s\S]*)$/.exec(given) ?? []
+  if (name !== undefined && value !== undefined) return [name, value]
   throw new CliError(`--param takes name=value; got "${given}"`, 2)
 }
 

@@ -1,14 +1,11 @@
-import { bytes } from '../../base/format.ts'
+import { bytes, count, duration } from '../../base/format.ts'
 import { CliError } from '../shared/error.ts'
 import { createNote, runMain } from '../shared/main.ts'
-import type { TableLook } from '../shared/table.ts'
-import { createPaint } from '../shared/terminal.ts'
+import { Output, ReaderGone } from '../shared/output.ts'
+import { PLAIN_LOOK, renderTable, renderVertical, terminalLook } from '../shared/table.ts'
 import { isBinary, readArgs, type SqlOptions } from './args.ts'
-import { historyPath, openHistory } from './history.ts'
-import { type Output, ReaderGone, toFile, toStream } from './output.ts'
 import { runPrompt } from './prompt.ts'
-import { createSqlService } from './service.ts'
-import { createSession, type Session } from './session.ts'
+import { createSqlService, type QueryResult, readResult } from './service.ts'
 import { splitStatements } from './statements.ts'
 
 const { stdin, stdout } = process
@@ -16,90 +13,86 @@ const { stdin, stdout } = process
 /** `bun run sql`: see `args.ts`. */
 async function main(): Promise<void> {
   const options = readArgs(Bun.argv.slice(2), process.env)
-  const { query, file } = options
-  const isTerminal = stdin.isTTY === true && stdout.isTTY === true
-  const run = query === undefined && file === undefined && isTerminal ? openPrompt : runQueries
-  try {
-    await run(options)
-  } catch (error) {
-    // The reader closed the pipe: `bun run sql … | head`.
-    if (!(error instanceof ReaderGone)) throw error
+  const { url, query, file, format, output: path, noColor } = options
+  const note = createNote(noColor)
+  const output = new Output(path)
+  const run = createRun(options, output)
+  if (query === undefined && file === undefined && stdin.isTTY === true && stdout.isTTY === true) {
+    if (path !== undefined || isBinary(format))
+      throw new CliError('--output, parquet and arrow cannot be combined with the prompt: pass a query', 2)
+    note(`${url}: end statements with a semicolon; Ctrl-D exits`, 'dim')
+    return runPrompt(run, note)
   }
-}
-
-async function runQueries(options: SqlOptions): Promise<void> {
-  const { format, output, params, noColor } = options
-  if (output === undefined && stdout.isTTY === true && isBinary(format))
+  if (path === undefined && stdout.isTTY === true && isBinary(format))
     throw new CliError(`${format} is a binary format: use --output <path>`, 2)
-  const written = output === undefined ? undefined : toFile(output)
-  const target = written ?? toStream(stdout)
-  const note = createNote(noColor)
-  const session = createSession({
-    service: createSqlService(options),
-    output: target,
-    note,
-    look: () => lookOf(output === undefined && stdout.isTTY === true, noColor),
-    view: { format, timing: false, params },
-  })
-  await runAll(await readQuery(options), session, target)
-  await target.end()
-  if (written !== undefined) note(`wrote ${bytes(written.bytes)} to ${written.path}`, 'dim')
+  const statements = await readStatements(options)
+  try {
+    for (const [i, statement] of statements.entries()) {
+      if (i > 0 && (format === 'table' || format === 'vertical')) await output.write('\n')
+      await run(statement)
+    }
+    await output.end()
+  } catch (error) {
+    if (error instanceof ReaderGone) return
+    throw error
+  }
+  if (path !== undefined) note(`wrote ${bytes(output.bytes)} to ${path}`, 'dim')
 }
 
-async function openPrompt(options: SqlOptions): Promise<void> {
-  const { url, format, output, params, noColor } = options
-  if (output !== undefined || isBinary(format))
-    throw new CliError('--output, parquet and arrow cannot be combined with the prompt: pass a query', 2)
-  const note = createNote(noColor)
-  const service = createSqlService(options)
-  const schema = await service.schema()
-  const history = await openHistory(historyPath(process.env), (problem) => note(problem, 'yellowBold'))
-  const look = () => lookOf(true, noColor)
-  const session = createSession({
-    service,
-    output: toStream(stdout),
-    note,
-    look,
-    view: { format, timing: false, params },
-  })
-  const stop = new AbortController()
-  // The prompt must restore the terminal before the process exits.
-  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => stop.abort())
-  note(`${url}: end statements with a semicolon; \\? shows help, Ctrl-D exits`, 'dim')
-  await runPrompt({ input: stdin, output: stdout, session, schema, history, note }, stop.signal)
-}
-
-async function runAll(text: string, session: Session, output: Output): Promise<void> {
+async function readStatements({ query, file, format }: SqlOptions): Promise<string[]> {
+  const text = query ?? (file !== undefined ? await readFile(file) : stdin.isTTY === true ? '' : await Bun.stdin.text())
   const { complete, rest } = splitStatements(text)
-  const statements = rest === '' ? complete : [...complete, rest]
-  const { format } = session.view
+  const statements = rest === '' ? [...complete] : [...complete, rest]
   if (statements.length === 0) throw new CliError('no query: pass one in quotes, with --file or through a pipe', 2)
   if (statements.length > 1 && isBinary(format))
     throw new CliError(`a ${format} file holds the result of one query; got ${statements.length} queries`, 2)
-  for (const [i, statement] of statements.entries()) {
-    if (i > 0 && (format === 'table' || format === 'vertical')) await output.write('\n')
-    await session.run(statement)
-  }
+  return statements
 }
 
-async function readQuery({ query, file }: SqlOptions): Promise<string> {
-  if (query !== undefined) return query
-  if (file === undefined) return stdin.isTTY === true ? '' : Bun.stdin.text()
+async function readFile(path: string): Promise<string> {
   try {
-    return await Bun.file(file).text()
+    return await Bun.file(path).text()
   } catch (error) {
-    throw new CliError(`cannot read ${file}: ${error instanceof Error ? error.message : error}`, 2, { cause: error })
+    throw new CliError(`cannot read ${path}: ${error instanceof Error ? error.message : error}`, 2, { cause: error })
   }
 }
 
-function lookOf(isTerminal: boolean, noColor: boolean): TableLook {
-  const paint = createPaint(isTerminal && !noColor)
-  if (!isTerminal) return { paint, width: Number.POSITIVE_INFINITY, frame: 'plain' }
-  const { LC_ALL, LC_CTYPE, LANG } = process.env
-  const locale = LC_ALL || LC_CTYPE || LANG || ''
-  const frame = /utf-?8/i.test(locale) ? 'box' : 'ascii'
-  // A terminal of unknown width reports 0.
-  return { paint, width: stdout.columns || Number.POSITIVE_INFINITY, frame }
+/** A function that runs one statement and writes its result. */
+function createRun(options: SqlOptions, output: Output) {
+  const { format, noColor } = options
+  const query = createSqlService(options)
+  const note = createNote(noColor)
+  const showRows = async (result: QueryResult) => {
+    const look = options.output === undefined && stdout.isTTY === true ? terminalLook(process.env, noColor) : PLAIN_LOOK
+    const table = format === 'table' ? renderTable(result, look) : undefined
+    if (table === null) note(`too many columns (${result.columns.length}) for the width of this terminal`, 'dim')
+    await output.write(table ?? renderVertical(result, look))
+    note(summary(result), 'dim')
+  }
+  return async (statement: string, signal?: AbortSignal): Promise<void> => {
+    if (format !== 'table' && format !== 'vertical' && format !== 'json') {
+      const chunks = await query(statement, format, signal)
+      // Creates the file even if the result is empty.
+      await output.write('')
+      for await (const chunk of chunks) await output.write(chunk)
+      return
+    }
+    const chunks = await Array.fromAsync(await query(statement, 'json', signal))
+    const result = readResult(Buffer.concat(chunks).toString())
+    if (format === 'json') await output.write(`${result.json}\n`)
+    else await showRows(result)
+    if (result.truncated)
+      note(`TRUNCATED to ${count(result.rows.length)} rows. Aggregate, or filter more.`, 'yellowBold')
+  }
+}
+
+function summary({ rows, statistics, complete_through }: QueryResult): string {
+  return [
+    `${count(rows.length)} ${rows.length === 1 ? 'row' : 'rows'}`,
+    duration(statistics.elapsed_ms),
+    bytes(statistics.bytes_read),
+    `complete through ${complete_through}`,
+  ].join(', ')
 }
 
 await runMain(main)

@@ -1,102 +1,78 @@
 import { ServiceError } from '../../client/errors.ts'
-import type { components } from '../../client/generated/api.ts'
 import { Client } from '../../client/index.ts'
 import { CliError } from '../shared/error.ts'
 import { keyRejected, unreachable } from '../shared/failures.ts'
-import type { Format } from './args.ts'
-import { type QueryResult, readResult } from './result.ts'
+import { elements, member, members } from '../shared/json-parts.ts'
+import type { Grid } from '../shared/table.ts'
+import type { Format, SqlOptions } from './args.ts'
 
-/** Values of `{name:Type}` placeholders. The service converts text to the type. */
-export type Params = Readonly<Record<string, unknown>>
-
-export interface QueryRequest {
-  readonly query: string
-  /** May contain values that the query does not use. */
-  readonly params: Params
-}
-
-/** Tables and example queries. */
-export type Schema = Pick<components['schemas']['QueryCatalogue'], 'tables' | 'examples'>
-
-interface SqlServiceOptions {
-  readonly url: string
-  readonly key: string
-  readonly waitFor: string | number | undefined
-}
-
-export type SqlService = ReturnType<typeof createSqlService>
-
-/** The service's SQL API (docs/specification.md#sql). Errors of the service, and its absence, are CliErrors. */
-export function createSqlService({ url, key, waitFor }: SqlServiceOptions) {
+/**
+ * The service's SQL API (docs/specification.md#sql).
+ *
+ * @returns a function that runs a query and returns the bytes of its result. Errors of the service, its absence and a lost
+ * connection are CliErrors; when `signal` aborts, its reason is thrown.
+ */
+export function createSqlService({ url, key, params, waitFor }: SqlOptions) {
   const client = new Client({ url, key })
-  const call = async (path: string, body: object | undefined, signal?: AbortSignal, query = ''): Promise<Response> => {
+  return async (query: string, format: Format, signal?: AbortSignal): Promise<AsyncIterable<Uint8Array>> => {
+    const body = { query, params, format, ...(waitFor !== undefined && { wait_for: waitFor }) }
     try {
-      return await client.send({ path, body, signal })
+      return chunks(await client.send({ path: '/api/v1/query', body, signal }), signal)
     } catch (error) {
       signal?.throwIfAborted()
       throw error instanceof ServiceError ? explain(error, url, query) : unreachable(url, error)
     }
   }
-  const post = ({ query, params }: QueryRequest, format: Format, signal?: AbortSignal): Promise<Response> => {
-    const body = { query, params, format, ...(waitFor !== undefined && { wait_for: waitFor }) }
-    return call('/api/v1/query', body, signal, query)
-  }
-  return {
-    /** @throws CliError; the reason of `signal` when it aborts */
-    async query(request: QueryRequest, signal?: AbortSignal): Promise<QueryResult> {
-      const response = await post(request, 'json', signal)
-      return readResult(await complete(response.text(), signal))
-    },
-    /** The result in the given format. The stream throws a CliError if the connection is lost. */
-    async download(request: QueryRequest, format: Format, signal?: AbortSignal): Promise<AsyncIterable<Uint8Array>> {
-      const response = await post(request, format, signal)
-      return chunks(response, signal)
-    },
-    /** Null if the service does not describe its tables. */
-    async schema(): Promise<Schema | null> {
-      const response = await call('/api/v1/query/schema', undefined).catch((error: CliError) => {
-        if (error.cause instanceof ServiceError && error.cause.status === 404) return null
-        throw error
-      })
-      if (response === null) return null
-      const { data } = (await complete(response.json())) as { data: Schema }
-      return data
-    },
-  }
 }
 
-async function* chunks(response: Response, signal?: AbortSignal): AsyncGenerator<Uint8Array> {
-  const reader = response.body?.getReader()
-  if (reader === undefined) return
-  for (;;) {
-    const { done, value } = await complete(reader.read(), signal)
+async function* chunks({ body }: Response, signal: AbortSignal | undefined): AsyncGenerator<Uint8Array> {
+  const reader = body?.getReader()
+  const lost = (error: unknown) => {
+    signal?.throwIfAborted()
+    const reason = error instanceof Error ? error.message : error
+    throw new CliError(`the connection was lost during the response: ${reason}`, 1, { cause: error })
+  }
+  while (reader !== undefined) {
+    const { done, value } = await reader.read().catch(lost)
     if (done) return
     yield value
   }
 }
 
-async function complete<T>(part: Promise<T>, signal?: AbortSignal): Promise<T> {
-  try {
-    return await part
-  } catch (error) {
-    signal?.throwIfAborted()
-    throw new CliError(
-      `the connection was lost during the response: ${error instanceof Error ? error.message : error}`,
-      1,
-      { cause: error },
-    )
-  }
+/** `data` of `POST /api/v1/query` in the format json (docs/specification.md#answers). */
+export interface QueryResult extends Grid {
+  /** The original text. */
+  readonly json: string
+  readonly truncated: boolean
+  /** Duration at the service, and size of the rows. */
+  readonly statistics: { readonly elapsed_ms: number; readonly bytes_read: number }
+  readonly complete_through: string
+}
+
+/**
+ * @param envelope the body of the response; numbers keep their original digits
+ * @throws SyntaxError for invalid JSON
+ */
+export function readResult(envelope: string): QueryResult {
+  const { data } = JSON.parse(envelope) as { data: Omit<QueryResult, 'json' | 'rows'> }
+  const json = member(envelope, 'data') ?? '{}'
+  const rows = elements(member(json, 'rows') ?? '[]')
+  return { ...data, json, rows: rows.map((row) => members(row).map(([, value]) => cellOf(value))) }
+}
+
+function cellOf(json: string): string | null {
+  if (json === 'null') return null
+  return json.startsWith('"') ? (JSON.parse(json) as string) : json
 }
 
 /** @param query the query that the message may be about */
 function explain(refusal: ServiceError, url: string, query: string): CliError {
-  const { status, code, detail, retryAfterMs } = refusal
+  const { status, code, detail, param, problems, retryAfterMs } = refusal
   const cause = { cause: refusal }
   if (code === undefined)
     return new CliError(`${url} responded with status ${status}: is it the URL of the service?`, 1, cause)
   if (status === 401) return keyRejected(url, refusal)
-  if (status === 400)
-    return new CliError(pointOut(refusal.param === 'query' ? refusal.problems[0]!.message : detail, query), 1, cause)
+  if (status === 400) return new CliError(pointOut(param === 'query' ? problems[0]!.message : detail, query), 1, cause)
   const later = retryAfterMs === undefined ? '' : `\nTry again in ${retryAfterMs / 1000} s.`
   return new CliError(`${detail} (${code})${later}`, 1, cause)
 }
