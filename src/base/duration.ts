@@ -8,7 +8,7 @@ const DURATION = /^([1-9]\d{0,8})([smhd])$/
 
 /** Seconds of a duration such as `30s`, `5m`, `1h` or `1d`; null for any other text. */
 export function parseDuration(text: string): number | null {
-  const [, count, unit] = DURATION.exec(text) ?? []
+  const [, count, unit = ''] = DURATION.exec(text) ?? []
   return count === undefined ? null : Number(count) * (SECONDS_OF.get(unit) ?? 1)
 }
 

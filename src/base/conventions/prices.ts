@@ -197,7 +197,7 @@ function allListed({ findProvider }: ListedPrices): Price[] {
 }
 
 function highestOf(prices: readonly Price[]): Price {
-  const kinds = Object.keys(prices[0]) as (keyof Price)[]
+  const kinds = Object.keys(prices[0]!) as (keyof Price)[]
   return Object.fromEntries(
     kinds.map((kind) => [kind, Math.max(...prices.map((price) => price[kind]))]),
   ) as unknown as Price

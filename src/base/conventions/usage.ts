@@ -54,26 +54,33 @@ export class ReportedUsage {
   /** @param rank of the name in `USAGE_NAMES`; lower ranks are preferred */
   keep(field: UsageNumber, rank: number, value: number): void {
     const index = INDEX[field]
-    if (rank > this.ranks[index] || !isPlausible(field, value)) return
+    if (rank > this.rankOf(field) || !isPlausible(field, value)) return
     this.ranks[index] = rank
     this.values[index] = value
     if (IS_TOKENS[index] === 1) this.hasTokens = true
   }
 
   has(field: UsageNumber): boolean {
-    return this.ranks[INDEX[field]] !== NO_RANK
+    return this.rankOf(field) !== NO_RANK
+  }
+
+  private valueOf(field: UsageNumber): number {
+    return this.values[INDEX[field]] ?? 0
+  }
+
+  private rankOf(field: UsageNumber): number {
+    return this.ranks[INDEX[field]] ?? NO_RANK
   }
 
   usage(): CallUsage {
-    const { values, ranks } = this
-    const cacheReadTokens = values[INDEX.cacheReadTokens]
-    const cacheWrite1hTokens = values[INDEX.cacheWrite1hTokens]
-    const parts = values[INDEX.cacheWrite5mTokens] + cacheWrite1hTokens
-    const cacheWriteTokens = Math.max(values[INDEX.cacheWriteTokens], parts)
-    const reasoningTokens = values[INDEX.reasoningTokens]
+    const cacheReadTokens = this.valueOf('cacheReadTokens')
+    const cacheWrite1hTokens = this.valueOf('cacheWrite1hTokens')
+    const parts = this.valueOf('cacheWrite5mTokens') + cacheWrite1hTokens
+    const cacheWriteTokens = Math.max(this.valueOf('cacheWriteTokens'), parts)
+    const reasoningTokens = this.valueOf('reasoningTokens')
     const cached = cacheReadTokens + cacheWriteTokens
-    let inputTokens = values[INDEX.inputTokens]
-    let outputTokens = values[INDEX.outputTokens]
+    let inputTokens = this.valueOf('inputTokens')
+    let outputTokens = this.valueOf('outputTokens')
     if (cached > 0 && this.isInputBeside(cached)) inputTokens += cached
     if (reasoningTokens > 0 && this.isOutputBeside(reasoningTokens, inputTokens)) outputTokens += reasoningTokens
     return {
@@ -83,15 +90,15 @@ export class ReportedUsage {
       cacheWriteTokens,
       cacheWrite1hTokens,
       reasoningTokens,
-      audioInputTokens: Math.min(values[INDEX.audioInputTokens], inputTokens - cached),
-      audioOutputTokens: Math.min(values[INDEX.audioOutputTokens], outputTokens - reasoningTokens),
-      costUsd: ranks[INDEX.costUsd] === NO_RANK ? undefined : values[INDEX.costUsd],
+      audioInputTokens: Math.min(this.valueOf('audioInputTokens'), inputTokens - cached),
+      audioOutputTokens: Math.min(this.valueOf('audioOutputTokens'), outputTokens - reasoningTokens),
+      costUsd: this.has('costUsd') ? this.valueOf('costUsd') : undefined,
     }
   }
 
   private isInputBeside(cached: number): boolean {
-    const input = this.values[INDEX.inputTokens]
-    if (cached > input || this.isTotal(input + this.values[INDEX.outputTokens] + cached)) return true
+    const input = this.valueOf('inputTokens')
+    if (cached > input || this.isTotal(input + this.valueOf('outputTokens') + cached)) return true
     if (!this.standsBeside('inputTokens')) return false
     if (this.has('cacheReadTokens')) return this.standsBeside('cacheReadTokens')
     // Without a sum of what was written there are only Anthropic's parts of it.
@@ -99,17 +106,17 @@ export class ReportedUsage {
   }
 
   private isOutputBeside(reasoning: number, input: number): boolean {
-    const output = this.values[INDEX.outputTokens]
+    const output = this.valueOf('outputTokens')
     if (reasoning > output || this.isTotal(input + output + reasoning)) return true
     return this.standsBeside('outputTokens') && this.standsBeside('reasoningTokens')
   }
 
   private isTotal(tokens: number): boolean {
-    return this.has('totalTokens') && this.values[INDEX.totalTokens] === tokens
+    return this.has('totalTokens') && this.valueOf('totalTokens') === tokens
   }
 
   private standsBeside(field: keyof typeof STANDS_BESIDE): boolean {
-    return STANDS_BESIDE[field][this.ranks[INDEX[field]]] === true
+    return STANDS_BESIDE[field][this.rankOf(field)] === true
   }
 }
 
@@ -122,7 +129,7 @@ export function reportedUsage(valueAt: (name: string) => unknown): ReportedUsage
   for (const field of USAGE_NUMBERS) {
     const names: readonly string[] = USAGE_NAMES[field]
     for (let rank = 0; rank < names.length && !reported.has(field); rank++) {
-      reported.keep(field, rank, numberOf(valueAt(names[rank])))
+      reported.keep(field, rank, numberOf(valueAt(names[rank]!)))
     }
   }
   return reported

@@ -1,7 +1,7 @@
 import { LATENCY_MS, TOOL } from '../../../base/conventions/names.ts'
 import { createPrices, type PriceTable } from '../../../base/conventions/prices.ts'
 import { USAGE_NAMES } from '../../../base/conventions/usage-names.ts'
-import type { Params, Queries, Result } from '../data/api.ts'
+import type { Queries, Result } from '../data/api.ts'
 import { num, numOrNull } from '../data/json.ts'
 import { bucketsOf, completeBuckets, type TimeRange } from '../parts/range.tsx'
 import { type EventCounts, sampleOf, totalOf } from './call-sample.ts'
@@ -226,7 +226,7 @@ export async function readStates(queries: Queries, signal: AbortSignal): Promise
   return new Map(rows.map((row) => [String(row.status), num(row.runs)]))
 }
 
-function paramsOf({ fromMs, toMs, bucketSeconds }: TimeRange): Params {
+function paramsOf({ fromMs, toMs, bucketSeconds }: TimeRange) {
   return { from: fromMs, to: toMs, step: bucketSeconds }
 }
 
