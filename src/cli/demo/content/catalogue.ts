@@ -1,30 +1,9 @@
 import { note, type Profile, type RunPlan, type Step, task } from '../plan.ts'
 import type { Random } from '../random.ts'
 import { MINI, Talk } from '../talk.ts'
+import { TEXTS } from './texts.ts'
 
-const SYSTEM =
-  'Write a product text of two sentences from the data sheet. No superlatives, no claims that the data do not support.'
-
-const FEEDS = ['Shimano', 'Ortlieb', 'Brooks', 'Continental', 'Busch & Müller']
-
-const TEXTS = [
-  {
-    product: 'Pannier 20 l',
-    text: 'A roll-top pannier of 20 litres that keeps rain out. Hooks fit racks with tubes of 8 to 16 mm.',
-  },
-  {
-    product: 'Brake pads, organic',
-    text: 'Quiet pads for two-piston calipers. They wear faster than sintered ones, and spare the disc.',
-  },
-  {
-    product: 'Rear light 4F',
-    text: 'Mounts on a rack with 50 or 80 mm hole distance. Stays lit for four minutes at a stop.',
-  },
-  {
-    product: 'Tyre 47-622',
-    text: 'A tubeless-ready gravel tyre of 520 g. Between 2.5 and 4.5 bar, depending on load.',
-  },
-]
+const { system, feeds, texts } = TEXTS.catalogue
 
 const SCHEMA_CHANGE_RATE = 0.1
 
@@ -39,7 +18,7 @@ export const catalogue: Profile = {
     { release: '7.4.0', model: 'gpt-4.1-mini', batch: 100 },
   ],
   episode(random) {
-    const feed = random.pick(FEEDS)
+    const feed = random.pick(feeds)
     const rows = random.int(180, 4_200)
     const rest = random.chance(SCHEMA_CHANGE_RATE) ? changedSchema(feed, rows, random) : synced(feed, rows, random)
     return [
@@ -67,8 +46,8 @@ function extract(feed: string, rows: number, random: Random): Step {
 
 function synced(feed: string, rows: number, random: Random): Pick<RunPlan, 'steps' | 'outcome'> {
   const changed = Math.ceil(rows / random.int(20, 90))
-  const batches = TEXTS.slice(0, random.int(2, TEXTS.length)).map(({ product, text }): Step[] => {
-    const talk = new Talk(random, MINI, SYSTEM).user(`${feed} ${product}: data sheet attached`)
+  const batches = texts.slice(0, random.int(2, texts.length)).map(({ product, text }): Step[] => {
+    const talk = new Talk(random, MINI, system).user(`${feed} ${product}: data sheet attached`)
     return [task(`text: ${product}`, [talk.says(text)], { output: { characters: text.length } })]
   })
   const duplicates = random.int(0, 12)

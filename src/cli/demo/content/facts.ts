@@ -1,53 +1,20 @@
 import type { JsonObject } from '../../../client/json.ts'
 import type { Random } from '../random.ts'
-
-/** The people and things of a bicycle shop, whose agents the demo simulates. */
-
-export const CUSTOMERS = [
-  'mara.lind',
-  'tobias.keller',
-  'aiko.tanaka',
-  'luis.ortega',
-  'priya.raman',
-  'hannah.weiss',
-  'oliver.grant',
-  'sofia.rossi',
-  'daniel.osei',
-  'freya.holm',
-  'jack.morrison',
-  'nadia.haddad',
-  'peter.novak',
-  'camille.durand',
-].map((name) => `${name}@example.com`)
-
-export const COLLEAGUES = ['ines', 'marcus', 'yuki', 'tomasz', 'leila', 'ben'].map((name) => `${name}@larkspur.example`)
-
-const ITEMS = [
-  { item: 'Gravel frame R2', price: 1_290 },
-  { item: 'Carbon seatpost 27.2', price: 139 },
-  { item: 'Trail helmet, size M', price: 94.5 },
-  { item: 'Commuter e-bike Linden', price: 2_450 },
-  { item: 'Dynamo light set', price: 119 },
-  { item: 'Winter gloves', price: 42 },
-  { item: 'Child seat Wren', price: 158 },
-  { item: 'Pannier pair, 40 l', price: 86 },
-]
-const CARRIERS = ['DHL', 'UPS', 'PostNord', 'GLS']
-const PLACES = ['Leipzig', 'Rotterdam', 'Lyon', 'Malmö', 'Bristol', 'Graz']
-const DAYS = ['Tuesday', 'Wednesday', 'Thursday', 'Friday']
+import { TEXTS } from './texts.ts'
 
 /** Facts of one conversation, by the names that its texts have in braces. */
 type Facts = Readonly<Record<string, string | number>>
 
 export function factsOf(random: Random): Facts {
-  const { item, price } = random.pick(ITEMS)
+  const { items, carriers, places, days } = TEXTS.facts
+  const { item, price } = random.pick(items)
   return {
     order: `LK-${random.int(20_000, 89_999)}`,
     item,
     price,
-    carrier: random.pick(CARRIERS),
-    place: random.pick(PLACES),
-    day: random.pick(DAYS),
+    carrier: random.pick(carriers),
+    place: random.pick(places),
+    day: random.pick(days),
     number: random.int(1_000, 9_999),
     days: random.int(2, 9),
     spare: random.int(2, 38),

@@ -1,17 +1,9 @@
 import { note, type Profile, type RunPlan, type Step, task } from '../plan.ts'
 import type { Random } from '../random.ts'
 import { HAIKU, Talk } from '../talk.ts'
+import { TEXTS } from './texts.ts'
 
-const SYSTEM = `You read invoices of suppliers. Return supplier, number, date, lines and total as JSON. Copy figures exactly; leave
-out what you cannot read.`
-
-const SUPPLIERS = [
-  { name: 'Bremer Naben GmbH', country: 'DE', goods: 'Hub gear 8-speed' },
-  { name: 'Officine Corsa', country: 'IT', goods: 'Drop bar 42 cm' },
-  { name: 'Nordljus AB', country: 'SE', goods: 'Dynamo light set' },
-  { name: 'Tandem & Sons', country: 'GB', goods: 'Leather saddle' },
-  { name: 'Pneu Atlantique', country: 'FR', goods: 'Tyre 40-622' },
-]
+const { system, suppliers } = TEXTS.invoices
 
 const MISMATCH_RATE = 0.08
 const TIMEOUT_RATE = 0.04
@@ -29,7 +21,7 @@ export const invoices: Profile = {
     { release: '3.1.0', model: 'claude-haiku-4-5', check: 'total and order' },
   ],
   episode(random) {
-    const supplier = random.pick(SUPPLIERS)
+    const supplier = random.pick(suppliers)
     const quantity = random.int(4, 60)
     const price = random.int(900, 14_000) / CENTS
     const total = Math.round(quantity * price * CENTS) / CENTS
@@ -71,7 +63,7 @@ function extract(invoice: Invoice, random: Random): Step {
     ...lines.map(({ item, quantity, price }) => `${quantity} x ${item} @ ${price}`),
     `Total ${total} EUR`,
   ]
-  const talk = new Talk(random, HAIKU, SYSTEM, 'plain').user(text.join('\n'))
+  const talk = new Talk(random, HAIKU, system, 'plain').user(text.join('\n'))
   const ocr = task('recognise the text', [
     note('info', 'ocr.finished', { pages: 1, confidence: random.int(88, 99) / 100 }, random.latencyMs(700)),
   ])

@@ -1,56 +1,9 @@
 import { note, type Profile, type RunPlan, type Step, task } from '../plan.ts'
 import type { Random } from '../random.ts'
 import { CLAUDE, HAIKU, Talk } from '../talk.ts'
+import { type Alert, TEXTS } from './texts.ts'
 
-const SYSTEM = `You are first on call for Larkspur. Find out what is affected, have the logs analysed, and say what to do in two
-sentences. Wake a person only when customers cannot order.`
-const ANALYST = 'You read logs and metrics, and report what changed and when. Quote at most three lines.'
-
-interface Alert {
-  readonly alert: string
-  readonly service: string
-  readonly lines: readonly string[]
-  readonly cause: string
-  readonly advice: string
-  readonly severity: 'low' | 'high'
-}
-
-const ALERTS: readonly Alert[] = [
-  {
-    alert: 'p95 of checkout above 2 s for 10 minutes',
-    service: 'checkout',
-    lines: ['09:41:07 pool exhausted: 40 of 40 connections in use', '09:41:09 waited 1,870 ms for a connection'],
-    cause: 'Since the deployment at 09:38 each request holds a second database connection.',
-    advice:
-      'Roll back checkout to 5.12.3; it released its connection before calling the payment provider. Customers can order, slowly.',
-    severity: 'high',
-  },
-  {
-    alert: 'Error rate of search above 1 %',
-    service: 'search',
-    lines: ['index bikes-2026-11-20 not found, using bikes-2026-11-19', 'alias swap failed: timeout'],
-    cause: "Last night's swap of the search index timed out, so some shards answer from the old index.",
-    advice: 'Repeat the swap; it is idempotent. No customer is blocked, results are a day old.',
-    severity: 'low',
-  },
-  {
-    alert: 'Queue of e-mails grows: 4,200 waiting',
-    service: 'mailer',
-    lines: ['429 Too Many Requests from the mail provider', 'retry in 60 s (attempt 14)'],
-    cause: 'The newsletter uses the same quota as order confirmations.',
-    advice: 'Pause the newsletter until 18:00. Confirmations then catch up within twenty minutes.',
-    severity: 'low',
-  },
-  {
-    alert: 'Stock of warehouse Lyon not updated for 2 hours',
-    service: 'stock-sync',
-    lines: ['TLS handshake failed: certificate expired at 06:00:00', 'sync skipped, 212 files waiting'],
-    cause: 'The certificate of the file server in Lyon expired this morning.',
-    advice:
-      'Ask the warehouse to renew the certificate; do not disable the check. Items of Lyon show "in 3 days" until then.',
-    severity: 'low',
-  },
-]
+const { system, analyst, alerts } = TEXTS.onCall
 
 const FAILURE_RATE = 0.08
 
@@ -65,7 +18,7 @@ export const onCall: Profile = {
     { release: '0.4.0', model: 'claude-sonnet-4-5', pages_people: 'only when customers cannot order' },
   ],
   episode(random) {
-    const each = random.pick(ALERTS)
+    const each = random.pick(alerts)
     const id = `INC-${random.int(300, 990)}`
     return [
       {
@@ -85,7 +38,7 @@ export const onCall: Profile = {
 function triage(each: Alert, random: Random): Pick<RunPlan, 'steps' | 'outcome'> {
   const { alert, service, lines, cause, advice } = each
   const fails = random.chance(FAILURE_RATE)
-  const talk = new Talk(random, CLAUDE, SYSTEM).user(`${alert} (${service})`)
+  const talk = new Talk(random, CLAUDE, system).user(`${alert} (${service})`)
   const scope = talk.uses(
     {
       tool: 'list_deployments',
@@ -137,12 +90,12 @@ export const logAnalyst: Profile = {
   share: 0,
   versions: [{ release: '0.2.0', model: 'claude-haiku-4-5' }],
   episode(random) {
-    return [analysis(random.pick(ALERTS), random, false)]
+    return [analysis(random.pick(alerts), random, false)]
   },
 }
 
 function analysis({ service, lines, cause }: Alert, random: Random, fails: boolean): RunPlan {
-  const talk = new Talk(random, HAIKU, ANALYST).user(`What changed in ${service}?`)
+  const talk = new Talk(random, HAIKU, analyst).user(`What changed in ${service}?`)
   const error = fails ? 'HTTP 403: role on-call-agent may not read logs' : undefined
   const read = talk.uses({
     tool: 'search_logs',

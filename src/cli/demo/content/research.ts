@@ -1,11 +1,9 @@
 import { note, type Profile, type RunPlan, type Step, task } from '../plan.ts'
 import type { Random } from '../random.ts'
 import { GEMINI, Talk } from '../talk.ts'
-import { COLLEAGUES } from './facts.ts'
-import { RESEARCH_CASES, type ResearchCase } from './research-cases.ts'
+import { type ResearchCase, TEXTS } from './texts.ts'
 
-const SYSTEM = `You answer questions of the buying team of Larkspur from sources that you search and read. Say how many sources
-you read, name doubts, and never guess figures.`
+const { system, cases } = TEXTS.research
 
 const FAILURE_RATE = 0.06
 const BLOCKED_RATE = 0.15
@@ -21,9 +19,9 @@ export const research: Profile = {
     { release: '1.2.0', model: 'gemini-2.5-pro', sources_max: 5 },
   ],
   episode(random) {
-    const each = random.pick(RESEARCH_CASES)
+    const each = random.pick(cases)
     const session = `research-${random.int(1_000, 9_999)}`
-    const analyst = random.pick(COLLEAGUES)
+    const analyst = random.pick(TEXTS.people.colleagues)
     const base = {
       triggerType: 'sdk',
       sessionId: session,
@@ -35,7 +33,7 @@ export const research: Profile = {
     const first: RunPlan = { ...base, input: { question: each.question }, ...answered(each, random) }
     if (each.followUp === undefined) return [first]
     const { question, answer } = each.followUp
-    const talk = new Talk(random, GEMINI, SYSTEM).before(each.question, each.answer).user(question)
+    const talk = new Talk(random, GEMINI, system).before(each.question, each.answer).user(question)
     const steps = [task('write the answer', [talk.says(answer)])]
     return [first, { ...base, input: { question }, steps, outcome: { status: 'completed', output: { answer } } }]
   },
@@ -53,10 +51,10 @@ function search({ question, queries, sources }: ResearchCase, talk: Talk): Step 
 }
 
 function answered(each: ResearchCase, random: Random): Pick<RunPlan, 'steps' | 'outcome'> {
-  const talk = new Talk(random, GEMINI, SYSTEM)
+  const talk = new Talk(random, GEMINI, system)
   const found = search(each, talk)
   const reads = each.sources.map(({ url, says }): Step[] => {
-    const reader = new Talk(random, GEMINI, SYSTEM).user(`What does ${url} say about: ${each.question}`)
+    const reader = new Talk(random, GEMINI, system).user(`What does ${url} say about: ${each.question}`)
     const error = random.chance(BLOCKED_RATE) ? 'HTTP 429: too many requests' : undefined
     const read = { tool: 'fetch_page', args: { url }, result: { text: says }, typicalMs: 600, error }
     const again = error === undefined ? [] : reader.uses({ ...read, error: undefined })
@@ -78,7 +76,7 @@ function answered(each: ResearchCase, random: Random): Pick<RunPlan, 'steps' | '
 }
 
 function blocked(each: ResearchCase, random: Random): Pick<RunPlan, 'steps' | 'outcome'> {
-  const talk = new Talk(random, GEMINI, SYSTEM)
+  const talk = new Talk(random, GEMINI, system)
   const message = 'No source could be read: all of them refused the reader'
   const found = search(each, talk)
   const reads = each.sources.map(({ url }) => ({

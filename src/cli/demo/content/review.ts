@@ -1,11 +1,9 @@
 import { note, type Profile, type RunPlan, type Step, task } from '../plan.ts'
 import type { Random } from '../random.ts'
 import { CLAUDE, Talk } from '../talk.ts'
-import { COLLEAGUES } from './facts.ts'
-import { REVIEW_CASES, type ReviewCase } from './review-cases.ts'
+import { type ReviewCase, TEXTS } from './texts.ts'
 
-const SYSTEM = `You review pull requests of Larkspur. Read the diff and the code around it, run the tests, and report only what
-matters: correctness, security, data loss, accessibility. Say which line, why, and what to do instead.`
+const { system, cases } = TEXTS.review
 
 const FAILURE_RATE = 0.08
 const CANCEL_RATE = 0.05
@@ -22,9 +20,9 @@ export const review: Profile = {
     { release: '0.9.1', model: 'claude-sonnet-4-5', checks: ['correctness', 'security', 'accessibility'] },
   ],
   episode(random) {
-    const each = random.pick(REVIEW_CASES)
+    const each = random.pick(cases)
     const number = random.int(200, 4_800)
-    const author = random.pick(COLLEAGUES)
+    const author = random.pick(TEXTS.people.colleagues)
     const roll = random.next()
     if (roll < FAILURE_RATE) return [plan(each, number, author, brokenReview(each, random))]
     if (roll < FAILURE_RATE + CANCEL_RATE) return [plan(each, number, author, superseded(each, random))]
@@ -62,7 +60,7 @@ function readChange({ repository, title, files }: ReviewCase, talk: Talk): Step 
 }
 
 function checkFile({ path, lines, finding }: ReviewCase['files'][number], random: Random): Step {
-  const talk = new Talk(random, CLAUDE, SYSTEM).user(`Check ${path}.`)
+  const talk = new Talk(random, CLAUDE, system).user(`Check ${path}.`)
   const read = talk.uses({ tool: 'read_file', args: { path }, result: { lines }, typicalMs: 25 })
   const callers = talk.uses({
     tool: 'find_references',
@@ -90,7 +88,7 @@ function runTests(random: Random, failed: readonly string[]): Step {
 }
 
 function fullReview(each: ReviewCase, random: Random, verdict: string): Pick<RunPlan, 'steps' | 'outcome'> {
-  const talk = new Talk(random, CLAUDE, SYSTEM)
+  const talk = new Talk(random, CLAUDE, system)
   const read = readChange(each, talk)
   const findings = each.files.flatMap(({ path, finding }) => (finding === undefined ? [] : [{ path, finding }]))
   const steps: Step[] = [
@@ -105,7 +103,7 @@ function fullReview(each: ReviewCase, random: Random, verdict: string): Pick<Run
 }
 
 function brokenReview(each: ReviewCase, random: Random): Pick<RunPlan, 'steps' | 'outcome'> {
-  const talk = new Talk(random, CLAUDE, SYSTEM)
+  const talk = new Talk(random, CLAUDE, system)
   const failed = ['checkout keeps the basket', 'a retry captures once']
   const message = 'The tests fail on the base branch, too: nothing can be said about this change'
   const detail = { reason: 'base_branch_broken', failed_tests: failed, branch: 'main' }
@@ -120,7 +118,7 @@ function brokenReview(each: ReviewCase, random: Random): Pick<RunPlan, 'steps' |
 
 /** The author pushes again while the review is under way. */
 function superseded(each: ReviewCase, random: Random): Pick<RunPlan, 'steps' | 'outcome'> {
-  const talk = new Talk(random, CLAUDE, SYSTEM)
+  const talk = new Talk(random, CLAUDE, system)
   const [first] = each.files
   const steps = [readChange(each, talk), ...(first === undefined ? [] : [checkFile(first, random)])]
   return { steps, outcome: { status: 'cancelled', reason: 'the author has pushed again' } }

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { RunPlan } from '../plan.ts'
 import { createRandom } from '../random.ts'
+import { TEXTS } from './texts.ts'
 
 /** A score that a run of the demo gets when it ends. */
 interface PlannedScore {
@@ -10,9 +11,6 @@ interface PlannedScore {
   readonly comment?: string
   readonly source: 'judge' | 'person'
 }
-
-const PRAISE = ['Exactly what I needed.', 'Quick and friendly.', 'It read the order before it answered.']
-const COMPLAINTS = ['It asked for the order number twice.', 'Too long.', 'This did not answer my question.']
 
 /** What a judge and the user say about a run. They depend only on the run, so the same seed still plans the same runs. */
 export function scoresOf({ input, externalRunId, externalUserId, outcome }: RunPlan): readonly PlannedScore[] {
@@ -29,6 +27,8 @@ export function scoresOf({ input, externalRunId, externalUserId, outcome }: RunP
     { name: 'verdict', label: isGood !== random.chance(0.1) ? 'right' : 'wrong', source: 'judge' },
   ]
   if (externalUserId === undefined || !random.chance(0.6)) return judged
-  const comment = random.chance(0.4) ? { comment: random.pick(isGood ? PRAISE : COMPLAINTS) } : {}
+  const comment = random.chance(0.4)
+    ? { comment: random.pick(isGood ? TEXTS.scores.praise : TEXTS.scores.complaints) }
+    : {}
   return [...judged, { name: 'feedback', value: isGood, ...comment, source: 'person' }]
 }

@@ -1,11 +1,10 @@
 import { note, type Profile, type RunPlan, type Step, task } from '../plan.ts'
 import type { Random } from '../random.ts'
 import { GPT, Talk } from '../talk.ts'
-import { CUSTOMERS, factsOf, fill } from './facts.ts'
-import { SUPPORT_CASES, SUPPORT_FAILURES } from './support-cases.ts'
+import { factsOf, fill } from './facts.ts'
+import { type SupportTurn, TEXTS } from './texts.ts'
 
-const SYSTEM = `You are the support assistant of Larkspur, a bicycle shop. Be brief and friendly, answer in the customer's
-language, and look facts up with the tools before you state them. Never promise a refund: hand those to the refund desk.`
+const { system, cases, failures } = TEXTS.support
 
 const FAILURE_RATE = 0.07
 const RETRY_RATE = 0.12
@@ -23,13 +22,13 @@ export const support: Profile = {
   ],
   episode(random) {
     const facts = factsOf(random)
-    const { intent, turns } = fill(random.pick(SUPPORT_CASES), facts)
-    const user = random.pick(CUSTOMERS)
+    const { intent, turns } = fill(random.pick(cases), facts)
+    const user = random.pick(TEXTS.people.customers)
     const sessionId = `chat-${random.int(100_000, 999_999)}`
     const tier = random.pick(['standard', 'standard', 'plus', 'business'])
     const failsAt = random.chance(FAILURE_RATE) ? random.int(0, turns.length - 1) : turns.length
     return turns.slice(0, failsAt + 1).map((turn, index): RunPlan => {
-      const talk = new Talk(random, GPT, SYSTEM)
+      const talk = new Talk(random, GPT, system)
       for (const { customer, answer } of turns.slice(0, index)) talk.before(customer, answer)
       talk.user(turn.customer)
       const common = {
@@ -52,9 +51,7 @@ interface TurnFacts {
   readonly random: Random
 }
 
-type Turn = (typeof SUPPORT_CASES)[number]['turns'][number]
-
-function answeredTurn(talk: Talk, { uses, answer }: Turn, { intent, random }: TurnFacts) {
+function answeredTurn(talk: Talk, { uses, answer }: SupportTurn, { intent, random }: TurnFacts) {
   const [first] = uses
   const flaky: Step[] =
     first !== undefined && random.chance(RETRY_RATE)
@@ -87,7 +84,7 @@ function answeredTurn(talk: Talk, { uses, answer }: Turn, { intent, random }: Tu
 }
 
 function failedTurn(talk: Talk, random: Random) {
-  const { tool, error, exactMs, message, detail } = random.pick(SUPPORT_FAILURES)
+  const { tool, error, exactMs, message, detail } = random.pick(failures)
   const call = { tool, args: { reason: 'customer request' }, result: {}, typicalMs: 1_900, exactMs, error }
   const again = note('warn', 'retry', { tool, attempt: 2, reason: error }, 800)
   const lookup = task('look things up', [...talk.uses(call), again, ...talk.uses(call)], { error: message })

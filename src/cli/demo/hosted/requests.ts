@@ -1,4 +1,4 @@
-import { CUSTOMERS } from '../content/facts.ts'
+import { TEXTS } from '../content/texts.ts'
 import type { Random } from '../random.ts'
 import type { HostedName } from './agents.ts'
 
@@ -31,7 +31,7 @@ const HELD_KINDS = [
   deletion,
   (random: Random): Conversation => ({
     agent: 'Fit advisor',
-    user: random.pick(CUSTOMERS),
+    user: random.pick(TEXTS.people.customers),
     messages: random.pick(FIT_QUESTIONS),
   }),
   (random: Random) => refund(random, LARGE_EUR),
@@ -56,11 +56,11 @@ export function easyConversation(random: Random): Conversation {
 function refund(random: Random, amounts: readonly string[]): Conversation {
   const order = `LK-${random.int(20_000, 89_999)}`
   const message = `Please refund ${random.pick(amounts)} EUR for order ${order}: ${random.pick(REASONS)}.`
-  return { agent: 'Refund desk', user: random.pick(CUSTOMERS), messages: [message] }
+  return { agent: 'Refund desk', user: random.pick(TEXTS.people.customers), messages: [message] }
 }
 
 function deletion(random: Random): Conversation {
-  const user = random.pick(CUSTOMERS)
+  const user = random.pick(TEXTS.people.customers)
   return {
     agent: 'Data steward',
     user,
