@@ -139,20 +139,20 @@ test('an edit, or the end of an alert, ends its states', async () => {
   const caller = await workspace()
   const { alert_id } = await create(caller, 'a')
   start()
-  const { signal } = new AbortController()
+  const options = { version: undefined, signal: new AbortController().signal }
   const fires = async (count: number) => {
     clock.ms += MINUTE + 1
     await eventually(async () => expect((await events()).filter((each) => each.includes('fired')).length).toBe(count))
   }
   await fires(1)
-  await store.edit(caller, alert_id, { renotify: '1h' }, signal)
+  await store.edit(caller, alert_id, { renotify: '1h' }, options)
   expect((await events()).length).toBe(1)
-  await store.edit(caller, alert_id, { by: [] }, signal)
+  await store.edit(caller, alert_id, { by: [] }, options)
   await fires(2)
-  await store.edit(caller, alert_id, { enabled: false }, signal)
-  await store.edit(caller, alert_id, { enabled: true }, signal)
+  await store.edit(caller, alert_id, { enabled: false }, options)
+  await store.edit(caller, alert_id, { enabled: true }, options)
   await fires(3)
-  await store.delete(caller, alert_id)
+  await store.delete(caller, alert_id, undefined)
   const types = (await events()).map((event) => event.split(' ')[0])
   expect(types).toEqual(Array(3).fill(['alert.fired', 'alert.resolved']).flat())
 })

@@ -48,7 +48,7 @@ describe('an alert', () => {
         next_at,
         error: null,
       },
-      ...{ created_at, updated_at: created_at },
+      ...{ version: 1, created_at, updated_at: created_at },
     })
     expect(Date.parse(next_at) % 90_000).toBe(0)
     expect(Date.parse(next_at) - Date.parse(created_at)).toBeLessThanOrEqual(90_000)

@@ -28,13 +28,13 @@ describe('a saved query', () => {
     expect(made.status).toBe(200)
     const { query_id, created_at } = made.data
     expect(query_id).toMatch(UUID)
-    expect(made.data).toEqual({ query_id, ...body, created_at, updated_at: created_at })
+    expect(made.data).toEqual({ query_id, ...body, version: 1, created_at, updated_at: created_at })
     expect((await api('GET', `${PATH}/${query_id.toUpperCase()}`)).data).toEqual(made.data)
     expect((await api('GET', PATH)).data.items).toContainEqual(made.data)
 
     const edit = { query: 'select 2', params: { n: 8 }, description: null, chart: { series: 'agent' } }
     const edited = await api('PATCH', `${PATH}/${query_id}`, edit)
-    expect(edited.data).toEqual({ ...made.data, ...edit, updated_at: edited.data.updated_at })
+    expect(edited.data).toEqual({ ...made.data, ...edit, version: 2, updated_at: edited.data.updated_at })
     expect(edited.data.updated_at > created_at).toBe(true)
     expect((await api('PATCH', `${PATH}/${query_id}`, {})).data).toEqual(edited.data)
     expect((await api('GET', `${PATH}/${query_id}`)).data).toEqual(edited.data)

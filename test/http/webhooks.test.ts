@@ -39,7 +39,7 @@ describe('an endpoint', () => {
     expect(secret).toMatch(/^whsec_[A-Za-z0-9+/]{43}=$/)
     expect(made).toEqual({
       ...{ webhook_id, ...body, format: 'slack', signing: 'v1', order: 'strict', status: 'active' },
-      ...{ disabled_reason: null, public_key: null, created_at, updated_at: created_at, health },
+      ...{ disabled_reason: null, public_key: null, version: 1, created_at, updated_at: created_at, health },
     })
     expect(health).toEqual({
       ...{ position: health.position, lag: 0, pending: 0, recovering_until: null },
@@ -52,7 +52,7 @@ describe('an endpoint', () => {
 
     const edit = { url: URL, filter: null, description: null, format: 'standard', order: 'run' }
     const edited = (await api('PATCH', `${PATH}/${webhook_id}`, edit)).data
-    expect(edited).toEqual({ ...made, ...edit, updated_at: edited.updated_at })
+    expect(edited).toEqual({ ...made, ...edit, version: 2, updated_at: edited.updated_at })
     expect((await api('PATCH', `${PATH}/${webhook_id}`, {})).data).toMatchObject(edit)
 
     expect((await api('DELETE', `${PATH}/${webhook_id}`)).data).toEqual({ webhook_id, deleted: true })

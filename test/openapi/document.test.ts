@@ -117,6 +117,20 @@ const NAMED = [
   ],
 ]
 
+test('what can be edited has an ETag, and is changed at the version that If-Match names', () => {
+  const named = endpoints.filter(({ operation }) => operation.parameters?.some(({ name }) => name === 'If-Match'))
+  expect(named.map(({ operation }) => operation.operationId).sort()).toEqual([
+    ...['archiveAgent', 'deleteAlert', 'deleteBoard', 'deleteSavedQuery', 'deleteView', 'deleteWebhook'],
+    ...['editAgent', 'editAlert', 'editBoard', 'editSavedQuery', 'editWebhook', 'renameView', 'setView'],
+  ])
+  for (const { operation } of named) expect(Object.keys(operation.responses)).toContain('409')
+  const answers = endpoints.filter(({ operation }) => 'ETag' in (operation.responses[200]?.headers ?? {}))
+  const versioned = named.filter(({ method }) => method !== 'delete')
+  expect(answers).toEqual(expect.arrayContaining(versioned))
+  // Besides: creating five, reading five, reading and restoring a version of an agent, rotating a secret.
+  expect(answers).toHaveLength(versioned.length + 5 + 5 + 3)
+})
+
 test('WebSocket messages and event stream frames are documented', () => {
   const live = operations.get('openLive')!.operation as Schema
   expect(Object.keys(live['x-websocket'].closeCodes)).toEqual(['1001', '4001', '4003', '4008'])

@@ -20,7 +20,9 @@ export interface Operation {
     readonly schema: Schema
   }[]
   readonly requestBody?: { readonly content: Readonly<Record<string, { readonly schema: Schema }>> }
-  readonly responses: Readonly<Record<string, { readonly $ref?: string; readonly content?: Schema }>>
+  readonly responses: Readonly<
+    Record<string, { readonly $ref?: string; readonly headers?: object; readonly content?: Schema }>
+  >
 }
 
 /** An operation with its path and method. */
@@ -115,6 +117,7 @@ export class Checker {
       if (answer.error.code !== pointer.at(-1)) throw new Error(`${operationId} answers ${status}: ${text}`)
       return
     }
+    if (headers.has('etag') !== 'ETag' in (response.headers ?? {})) throw new Error(`${operationId} and its ETag`)
     if (responses.default !== undefined || response.content === undefined) return
     if (!(type in response.content)) throw new Error(`${operationId} answers ${status} as ${type}`)
     if (type === 'application/json')

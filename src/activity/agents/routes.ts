@@ -1,5 +1,6 @@
 import { Elysia } from 'elysia'
 import { AgentParams } from '../../base/http/schema.ts'
+import { ifMatch, VERSIONED, versioned } from '../../base/http/version.ts'
 import type { Guards } from '../../tenants/keys/guards.ts'
 import { SECURITY } from '../../tenants/keys/security.ts'
 import { AgentPage, AgentRecord, ArchivedAgent, CreateAgent, EditAgent, ListAgents } from './schema.ts'
@@ -7,8 +8,12 @@ import type { AgentStore } from './store.ts'
 
 /** Agents of a workspace (docs/specification.md#agents). */
 export function agentRoutes({ guards, agents }: { readonly guards: Guards; readonly agents: AgentStore }) {
-  return new Elysia({ prefix: '/api/v1/agents', detail: { tags: ['Agents'], security: SECURITY.workspaceKey } })
+  return new Elysia({
+    prefix: '/api/v1/agents',
+    detail: { tags: ['Agents'], security: SECURITY.workspaceKey, ...VERSIONED },
+  })
     .use(guards.workspaceKey('reads'))
+    .use(versioned)
     .post('', ({ caller, body, mint }) => agents.create(caller, body, mint), {
       body: CreateAgent,
       response: AgentRecord,
@@ -39,25 +44,33 @@ export function agentRoutes({ guards, agents }: { readonly guards: Guards; reado
         description: 'Returns NOT_FOUND for an archived agent.',
       },
     })
-    .patch('/:agent_id', ({ caller, params, body }) => agents.edit(caller, params.agent_id, body), {
-      params: AgentParams,
-      body: EditAgent,
-      response: AgentRecord,
-      detail: {
-        operationId: 'editAgent',
-        summary: 'Edit an agent',
-        description:
-          'Changes the fields that are given; null clears a nullable field. Runs that have started keep the version ' +
-          'that they started with.',
+    .patch(
+      '/:agent_id',
+      ({ caller, params, body, request }) => agents.edit(caller, params.agent_id, body, ifMatch(request)),
+      {
+        params: AgentParams,
+        body: EditAgent,
+        response: AgentRecord,
+        detail: {
+          operationId: 'editAgent',
+          summary: 'Edit an agent',
+          description:
+            'Changes the fields that are given; null clears a nullable field. Runs that have started keep the version ' +
+            'that they started with.',
+        },
       },
-    })
-    .delete('/:agent_id', ({ caller, params }) => agents.archive(caller, params.agent_id.toLowerCase()), {
-      params: AgentParams,
-      response: ArchivedAgent,
-      detail: {
-        operationId: 'archiveAgent',
-        summary: 'Archive an agent',
-        description: 'Its keys stop working and it can no longer run or report. Its runs stay readable.',
+    )
+    .delete(
+      '/:agent_id',
+      ({ caller, params, request }) => agents.archive(caller, params.agent_id.toLowerCase(), ifMatch(request)),
+      {
+        params: AgentParams,
+        response: ArchivedAgent,
+        detail: {
+          operationId: 'archiveAgent',
+          summary: 'Archive an agent',
+          description: 'Its keys stop working and it can no longer run or report. Its runs stay readable.',
+        },
       },
-    })
+    )
 }

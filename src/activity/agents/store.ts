@@ -2,6 +2,7 @@ import type { Clock } from '../../base/clock.ts'
 import { ApiError } from '../../base/errors.ts'
 import { cursorCodec, PAGE_LIMIT_DEFAULT, type PageOf, pageOf } from '../../base/http/page.ts'
 import { Uuid } from '../../base/http/schema.ts'
+import { checkVersion } from '../../base/http/version.ts'
 import type { Mint } from '../../base/ids.ts'
 import { withIsoTimes } from '../../base/timestamp.ts'
 import { inTransaction, type Sql } from '../../stores/postgres/connect.ts'
@@ -104,12 +105,14 @@ export class AgentStore {
 
   /**
    * Changes the given fields. Makes a new version if any value differs.
-   * @throws ApiError NOT_FOUND, VALIDATION_ERROR
+   * @param expected the only version that is edited; undefined: any
+   * @throws ApiError NOT_FOUND, VALIDATION_ERROR; CONFLICT at another version
    */
-  async edit(caller: Caller, agentId: string, edit: EditAgent): Promise<AgentRecord> {
+  async edit(caller: Caller, agentId: string, edit: EditAgent, expected: number | undefined): Promise<AgentRecord> {
     const { sql, clock } = this.deps
     return inTransaction(sql, async (tx) => {
       const row = await lockAgent(tx, caller, agentId)
+      checkVersion('an agent', row, expected)
       const { agent_id, version, created_at, updated_at, ...settings } = row
       const origin = { caller, nowMs: clock.now(), restoredFrom: null }
       return withIsoTimes(await storeVersion(tx, row, edited(settings, edit), origin))
@@ -118,15 +121,17 @@ export class AgentStore {
 
   /**
    * Archives the agent and revokes its keys. Its runs stay readable; any other request for it answers NOT_FOUND.
-   * @throws ApiError NOT_FOUND; UNAVAILABLE if another process has not confirmed in time
+   * @param expected the only version that is archived; undefined: any
+   * @throws ApiError NOT_FOUND; CONFLICT at another version; UNAVAILABLE if another process has not confirmed in time
    */
-  async archive(caller: Caller, agentId: string): Promise<ArchivedAgent> {
+  async archive(caller: Caller, agentId: string, expected: number | undefined): Promise<ArchivedAgent> {
     const { ring, clock } = this.deps
     const now = new Date(clock.now())
     const before = await ring.change({ scope: 'agent', id: agentId, invalidates: true }, async (tx) => {
-      const [agent] = await tx<{ status: string }[]>`
-        select status from agents where workspace_id = ${caller.workspaceId} and agent_id = ${agentId} for update`
+      const [agent] = await tx<{ status: string; version: number }[]>`
+        select status, version from agents where workspace_id = ${caller.workspaceId} and agent_id = ${agentId} for update`
       if (agent === undefined) throw noAgent()
+      if (agent.status !== 'archived') checkVersion('an agent', agent, expected)
       await keepVersion(tx, caller, agentId)
       await tx`
         update agents set status = 'archived', version = version + 1, updated_at = ${now},

@@ -1,5 +1,6 @@
 import { Elysia } from 'elysia'
 import { AgentParams, PageQuery } from '../../base/http/schema.ts'
+import { VERSIONED, versioned } from '../../base/http/version.ts'
 import type { Guards } from '../../tenants/keys/guards.ts'
 import { SECURITY } from '../../tenants/keys/security.ts'
 import { AgentRecord } from './schema.ts'
@@ -15,9 +16,10 @@ interface VersionRoutesDeps {
 export function agentVersionRoutes({ guards, versions }: VersionRoutesDeps) {
   return new Elysia({
     prefix: '/api/v1/agents/:agent_id/versions',
-    detail: { tags: ['Agents'], security: SECURITY.workspaceKey },
+    detail: { tags: ['Agents'], security: SECURITY.workspaceKey, ...VERSIONED },
   })
     .use(guards.workspaceKey('reads'))
+    .use(versioned)
     .get('', ({ caller, params, query }) => versions.list(caller, params.agent_id, query), {
       params: AgentParams,
       query: PageQuery,

@@ -1,5 +1,6 @@
 import { Elysia } from 'elysia'
 import { PageQuery } from '../../base/http/schema.ts'
+import { ifMatch, VERSIONED, versioned } from '../../base/http/version.ts'
 import type { Guards } from '../../tenants/keys/guards.ts'
 import { SECURITY } from '../../tenants/keys/security.ts'
 import { DeletedRunView, PutRunView, RenameRunView, RunView, RunViewPage, RunViewParams } from './view-schema.ts'
@@ -7,17 +8,20 @@ import type { RunViews } from './view-store.ts'
 
 /** Views of the list of runs (docs/specification.md#views). */
 export function runViewRoutes({ guards, views }: { readonly guards: Guards; readonly views: RunViews }) {
-  return new Elysia({ prefix: '/api/v1/views', detail: { tags: ['Views'], security: SECURITY.workspaceKey } })
+  return new Elysia({
+    prefix: '/api/v1/views',
+    detail: { tags: ['Views'], security: SECURITY.workspaceKey, ...VERSIONED },
+  })
     .use(guards.workspaceKey('reads'))
-    .put('/:name', ({ caller, params, body }) => views.put(caller, params.name, body), {
+    .use(versioned)
+    .put('/:name', ({ caller, params, body, request }) => views.put(caller, params.name, body, ifMatch(request)), {
       params: RunViewParams,
       body: PutRunView,
       response: RunView,
       detail: {
         operationId: 'setView',
         summary: 'Save a view',
-        description: 'Creates it, or replaces what it shows.',
-        errors: ['CONFLICT'],
+        description: 'Creates it, or replaces what it shows. With `If-Match` only the latter.',
       },
     })
     .get('', ({ caller, query }) => views.list(caller, query), {
@@ -25,7 +29,7 @@ export function runViewRoutes({ guards, views }: { readonly guards: Guards; read
       response: RunViewPage,
       detail: { operationId: 'listViews', summary: 'List views', description: 'Newest first.' },
     })
-    .patch('/:name', ({ caller, params, body }) => views.rename(caller, params.name, body), {
+    .patch('/:name', ({ caller, params, body, request }) => views.rename(caller, params.name, body, ifMatch(request)), {
       params: RunViewParams,
       body: RenameRunView,
       response: RunView,
@@ -33,10 +37,9 @@ export function runViewRoutes({ guards, views }: { readonly guards: Guards; read
         operationId: 'renameView',
         summary: 'Rename a view',
         description: 'A name that is already taken is a CONFLICT.',
-        errors: ['CONFLICT'],
       },
     })
-    .delete('/:name', ({ caller, params }) => views.delete(caller, params.name), {
+    .delete('/:name', ({ caller, params, request }) => views.delete(caller, params.name, ifMatch(request)), {
       params: RunViewParams,
       response: DeletedRunView,
       detail: { operationId: 'deleteView', summary: 'Delete a view', description: 'Deletes it for everyone.' },

@@ -1,5 +1,5 @@
 import { t } from 'elysia'
-import { Body, Deleted, Described, Named, Page, Text, Timestamp } from '../../base/http/schema.ts'
+import { Body, Deleted, Described, Named, Page, Text, Timestamp, Version } from '../../base/http/schema.ts'
 import type { RowOf } from '../../base/timestamp.ts'
 
 /** Wire schemas of views of the list of runs (docs/specification.md#views). */
@@ -34,6 +34,7 @@ export const RunView = Named(
     {
       name: t.String({ description: 'Unique in the workspace.' }),
       query: t.String({ description: 'Filters, columns and order, as in `status=failed&cols=started,error`.' }),
+      version: Version,
       created_at: Described(Timestamp, 'When it was created.'),
       updated_at: Described(Timestamp, 'When it was last changed.'),
     },

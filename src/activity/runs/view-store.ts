@@ -29,22 +29,39 @@ const ROWS = workspaceResource({
   max: RUN_VIEWS_MAX,
 })
 
+interface OneView {
+  readonly workspaceId: string
+  readonly name: string
+  /** Undefined: any. */
+  readonly version: number | undefined
+}
+
 /** Views of the list of runs, which the people of a workspace share (docs/specification.md#views). */
 export class RunViews {
   constructor(private readonly deps: { readonly sql: Sql; readonly clock: Clock }) {}
 
-  /** Creates or replaces a view. @throws ApiError VALIDATION_ERROR; CONFLICT when the workspace has reached its limit */
-  async put({ workspaceId }: Caller, name: string, { query }: PutRunView): Promise<RunView> {
+  /**
+   * Creates or replaces a view; at a given version only the latter.
+   * @throws ApiError VALIDATION_ERROR; CONFLICT at another version, or when the workspace has reached its limit
+   */
+  async put(
+    { workspaceId }: Caller,
+    name: string,
+    { query }: PutRunView,
+    version: number | undefined,
+  ): Promise<RunView> {
     const { sql, clock } = this.deps
     checkName('path.name', name)
     const now = new Date(clock.now())
+    if (version !== undefined) return this.update({ workspaceId, name, version }, { query, updated_at: now })
     const row = { workspace_id: workspaceId, name, query, created_at: now, updated_at: now }
     return inTransaction(sql, async (tx) => {
       await ROWS.reserve(tx, workspaceId, name)
       const [kept] = await tx<[RunViewRow]>`
         insert into run_views ${tx(row)}
-        on conflict (workspace_id, name) do update set query = excluded.query, updated_at = excluded.updated_at
-        returning name, query, created_at, updated_at`
+        on conflict (workspace_id, name) do update
+          set query = excluded.query, version = run_views.version + 1, updated_at = excluded.updated_at
+        returning ${columns(sql)}`
       return withIsoTimes(kept)
     })
   }
@@ -53,33 +70,48 @@ export class RunViews {
     const { sql } = this.deps
     const after = cursor === undefined ? undefined : CURSOR.decode(cursor)
     const rows = await sql<RunViewRow[]>`
-      select name, query, created_at, updated_at from run_views where workspace_id = ${workspaceId}
+      select ${columns(sql)} from run_views where workspace_id = ${workspaceId}
         ${after === undefined ? sql`` : sql`and (created_at, name) < (${new Date(after[0])}, ${after[1]})`}
       order by created_at desc, name desc limit ${limit + 1}`
     return pageOf(rows, limit, (row) => CURSOR.encode([row.created_at.getTime(), row.name]), withIsoTimes)
   }
 
-  /** @throws ApiError VALIDATION_ERROR, NOT_FOUND; CONFLICT when the name is taken */
-  async rename({ workspaceId }: Caller, name: string, { name: to }: RenameRunView): Promise<RunView> {
-    const { sql, clock } = this.deps
+  /** @throws ApiError VALIDATION_ERROR, NOT_FOUND; CONFLICT at another version, or when the name is taken */
+  async rename(
+    { workspaceId }: Caller,
+    name: string,
+    { name: to }: RenameRunView,
+    version: number | undefined,
+  ): Promise<RunView> {
     checkName('name', to)
+    return this.update({ workspaceId, name, version }, { name: to, updated_at: new Date(this.deps.clock.now()) })
+  }
+
+  /** @throws ApiError NOT_FOUND; CONFLICT at another version, or when the name is taken */
+  private async update({ workspaceId, name, version }: OneView, changed: Partial<RunViewRow>): Promise<RunView> {
+    const { sql } = this.deps
     const [row] = await sql<RunViewRow[]>`
-      update run_views set name = ${to}, updated_at = ${new Date(clock.now())}
-      where workspace_id = ${workspaceId} and name = ${name}
-      returning name, query, created_at, updated_at`.catch((error: unknown) => {
-      throw ROWS.nameConflict(error, to)
+      update run_views set version = version + 1, ${sql(changed as never)}
+      where workspace_id = ${workspaceId} and name = ${name} ${ROWS.at(sql, version)}
+      returning ${columns(sql)}`.catch((error: unknown) => {
+      throw ROWS.nameConflict(error, changed.name)
     })
-    if (row === undefined) throw ROWS.missing()
+    if (row === undefined) throw await ROWS.refusal(sql, { workspaceId, key: name, version })
     return withIsoTimes(row)
   }
 
-  /** @throws ApiError NOT_FOUND */
-  async delete({ workspaceId }: Caller, name: string): Promise<DeletedRunView> {
-    const { count } = await this.deps.sql`
-      delete from run_views where workspace_id = ${workspaceId} and name = ${name}`
-    if (count === 0) throw ROWS.missing()
+  /** @throws ApiError NOT_FOUND; CONFLICT at another version */
+  async delete({ workspaceId }: Caller, name: string, version: number | undefined): Promise<DeletedRunView> {
+    const { sql } = this.deps
+    const { count } = await sql`
+      delete from run_views where workspace_id = ${workspaceId} and name = ${name} ${ROWS.at(sql, version)}`
+    if (count === 0) throw await ROWS.refusal(sql, { workspaceId, key: name, version })
     return { name, deleted: true }
   }
+}
+
+function columns(sql: Sql) {
+  return sql`name, query, version, created_at, updated_at`
 }
 
 /** Clients take `.` and `..` for parts of the path, in whichever way they are encoded. */

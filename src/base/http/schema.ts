@@ -175,6 +175,12 @@ function isIntWithin(value: unknown, { minimum, maximum }: IntOptions): boolean 
   return Number.isInteger(value) && (value as number) >= minimum && (value as number) <= maximum
 }
 
+/** The version of what can be edited, which is its `ETag` (docs/specification.md#versions). */
+export const Version = Type.Integer({
+  minimum: 1,
+  description: 'Begins at 1, and rises with each edit. Also the `ETag`.',
+})
+
 export function Nullable<T extends TSchema>(schema: T) {
   return t.Union([schema, t.Null()])
 }

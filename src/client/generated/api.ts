@@ -195,7 +195,7 @@ export interface paths {
         get?: never;
         /**
          * Save a view
-         * @description Creates it, or replaces what it shows.
+         * @description Creates it, or replaces what it shows. With `If-Match` only the latter.
          */
         put: operations["setView"];
         post?: never;
@@ -2143,6 +2143,8 @@ export interface components {
             next_at: string | null;
             /** @description Why the last evaluation failed, what was skipped, or that the next one is late; null if all is well. */
             error: string | null;
+            /** @description Begins at 1, and rises with each edit. Also the `ETag`. */
+            version: number;
             /**
              * Format: date-time
              * @description When it was created.
@@ -2519,7 +2521,7 @@ export interface components {
             name: string;
             /** @description In the order of the page. */
             charts: components["schemas"]["BoardChart"][];
-            /** @description Begins at 1, and rises by 1 with each edit. */
+            /** @description Begins at 1, and rises with each edit. Also the `ETag`. */
             version: number;
             /**
              * Format: date-time
@@ -3003,8 +3005,8 @@ export interface components {
             enabled?: boolean;
         };
         EditBoard: {
-            /** @description The version that was read. Another one is a CONFLICT, so that no edit is overwritten unseen. */
-            version: number;
+            /** @description The version that was read; required unless `If-Match` names it. Another one is a CONFLICT, so that no edit is overwritten unseen. */
+            version?: number;
             /** @description Unique in the workspace. */
             name?: string;
             /** @description In the order of the page; at most 24. */
@@ -4036,6 +4038,8 @@ export interface components {
             disabled_reason: string | null;
             /** @description Verifies signatures of `v1a`: `whpk_…`; null for `v1`. */
             public_key: string | null;
+            /** @description Begins at 1, and rises with each edit. Also the `ETag`. */
+            version: number;
             /**
              * Format: date-time
              * @description When it was created.
@@ -5068,6 +5072,8 @@ export interface components {
             name: string;
             /** @description Filters, columns and order, as in `status=failed&cols=started,error`. */
             query: string;
+            /** @description Begins at 1, and rises with each edit. Also the `ETag`. */
+            version: number;
             /**
              * Format: date-time
              * @description When it was created.
@@ -5112,6 +5118,8 @@ export interface components {
             };
             /** @description How the result is drawn; null for a table. */
             chart: components["schemas"]["Chart"] | null;
+            /** @description Begins at 1, and rises with each edit. Also the `ETag`. */
+            version: number;
             /**
              * Format: date-time
              * @description When it was created.
@@ -5806,6 +5814,8 @@ export interface components {
             disabled_reason: string | null;
             /** @description Verifies signatures of `v1a`: `whpk_…`; null for `v1`. */
             public_key: string | null;
+            /** @description Begins at 1, and rises with each edit. Also the `ETag`. */
+            version: number;
             /**
              * Format: date-time
              * @description When it was created.
@@ -6190,6 +6200,8 @@ export interface components {
         "RateLimit-Policy": string;
         /** @description `true` when this is the stored answer of an earlier call with the same Idempotency-Key. */
         "Idempotent-Replayed": "true";
+        /** @description The version of what was answered, for `If-Match`. */
+        ETag: string;
         /** @description Seconds to wait before a retry. */
         "Retry-After": number;
         /** @description `Bearer` */
@@ -6663,7 +6675,10 @@ export interface operations {
     setView: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description An `ETag`: the call is a CONFLICT if it has been edited since. Absent or `*`: whatever the version. */
+                "If-Match"?: string;
+            };
             path: {
                 /** @description The view. */
                 name: string;
@@ -6682,6 +6697,7 @@ export interface operations {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     RateLimit: components["headers"]["RateLimit"];
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -6705,7 +6721,10 @@ export interface operations {
     deleteView: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description An `ETag`: the call is a CONFLICT if it has been edited since. Absent or `*`: whatever the version. */
+                "If-Match"?: string;
+            };
             path: {
                 /** @description The view. */
                 name: string;
@@ -6734,6 +6753,7 @@ export interface operations {
             401: components["responses"]["UNAUTHENTICATED"];
             403: components["responses"]["FORBIDDEN"];
             404: components["responses"]["NOT_FOUND"];
+            409: components["responses"]["CONFLICT"];
             429: components["responses"]["RATE_LIMITED"];
             500: components["responses"]["INTERNAL"];
             503: components["responses"]["UNAVAILABLE"];
@@ -6742,7 +6762,10 @@ export interface operations {
     renameView: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description An `ETag`: the call is a CONFLICT if it has been edited since. Absent or `*`: whatever the version. */
+                "If-Match"?: string;
+            };
             path: {
                 /** @description The view. */
                 name: string;
@@ -6761,6 +6784,7 @@ export interface operations {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     RateLimit: components["headers"]["RateLimit"];
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -7353,6 +7377,7 @@ export interface operations {
                     RateLimit: components["headers"]["RateLimit"];
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "Idempotent-Replayed": components["headers"]["Idempotent-Replayed"];
+                    ETag: components["headers"]["ETag"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -7391,6 +7416,7 @@ export interface operations {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     RateLimit: components["headers"]["RateLimit"];
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -7413,7 +7439,10 @@ export interface operations {
     archiveAgent: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description An `ETag`: the call is a CONFLICT if it has been edited since. Absent or `*`: whatever the version. */
+                "If-Match"?: string;
+            };
             path: {
                 /** @description The agent. */
                 agent_id: string;
@@ -7442,6 +7471,7 @@ export interface operations {
             401: components["responses"]["UNAUTHENTICATED"];
             403: components["responses"]["FORBIDDEN"];
             404: components["responses"]["NOT_FOUND"];
+            409: components["responses"]["CONFLICT"];
             429: components["responses"]["RATE_LIMITED"];
             500: components["responses"]["INTERNAL"];
             503: components["responses"]["UNAVAILABLE"];
@@ -7450,7 +7480,10 @@ export interface operations {
     editAgent: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description An `ETag`: the call is a CONFLICT if it has been edited since. Absent or `*`: whatever the version. */
+                "If-Match"?: string;
+            };
             path: {
                 /** @description The agent. */
                 agent_id: string;
@@ -7469,6 +7502,7 @@ export interface operations {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     RateLimit: components["headers"]["RateLimit"];
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -7483,6 +7517,7 @@ export interface operations {
             401: components["responses"]["UNAUTHENTICATED"];
             403: components["responses"]["FORBIDDEN"];
             404: components["responses"]["NOT_FOUND"];
+            409: components["responses"]["CONFLICT"];
             413: components["responses"]["PAYLOAD_TOO_LARGE"];
             429: components["responses"]["RATE_LIMITED"];
             500: components["responses"]["INTERNAL"];
@@ -7551,6 +7586,7 @@ export interface operations {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     RateLimit: components["headers"]["RateLimit"];
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -7599,6 +7635,7 @@ export interface operations {
                     RateLimit: components["headers"]["RateLimit"];
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "Idempotent-Replayed": components["headers"]["Idempotent-Replayed"];
+                    ETag: components["headers"]["ETag"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -9676,6 +9713,7 @@ export interface operations {
                     RateLimit: components["headers"]["RateLimit"];
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "Idempotent-Replayed": components["headers"]["Idempotent-Replayed"];
+                    ETag: components["headers"]["ETag"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -9714,6 +9752,7 @@ export interface operations {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     RateLimit: components["headers"]["RateLimit"];
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -9736,7 +9775,10 @@ export interface operations {
     deleteSavedQuery: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description An `ETag`: the call is a CONFLICT if it has been edited since. Absent or `*`: whatever the version. */
+                "If-Match"?: string;
+            };
             path: {
                 /** @description The saved query. */
                 query_id: string;
@@ -9774,7 +9816,10 @@ export interface operations {
     editSavedQuery: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description An `ETag`: the call is a CONFLICT if it has been edited since. Absent or `*`: whatever the version. */
+                "If-Match"?: string;
+            };
             path: {
                 /** @description The saved query. */
                 query_id: string;
@@ -9793,6 +9838,7 @@ export interface operations {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     RateLimit: components["headers"]["RateLimit"];
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -9927,6 +9973,7 @@ export interface operations {
                     RateLimit: components["headers"]["RateLimit"];
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "Idempotent-Replayed": components["headers"]["Idempotent-Replayed"];
+                    ETag: components["headers"]["ETag"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -9965,6 +10012,7 @@ export interface operations {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     RateLimit: components["headers"]["RateLimit"];
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -9987,7 +10035,10 @@ export interface operations {
     deleteBoard: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description An `ETag`: the call is a CONFLICT if it has been edited since. Absent or `*`: whatever the version. */
+                "If-Match"?: string;
+            };
             path: {
                 /** @description The board. */
                 board_id: string;
@@ -10016,6 +10067,7 @@ export interface operations {
             401: components["responses"]["UNAUTHENTICATED"];
             403: components["responses"]["FORBIDDEN"];
             404: components["responses"]["NOT_FOUND"];
+            409: components["responses"]["CONFLICT"];
             429: components["responses"]["RATE_LIMITED"];
             500: components["responses"]["INTERNAL"];
             503: components["responses"]["UNAVAILABLE"];
@@ -10024,7 +10076,10 @@ export interface operations {
     editBoard: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description An `ETag`: the call is a CONFLICT if it has been edited since. Absent or `*`: whatever the version. */
+                "If-Match"?: string;
+            };
             path: {
                 /** @description The board. */
                 board_id: string;
@@ -10043,6 +10098,7 @@ export interface operations {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     RateLimit: components["headers"]["RateLimit"];
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -10125,6 +10181,7 @@ export interface operations {
                     RateLimit: components["headers"]["RateLimit"];
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "Idempotent-Replayed": components["headers"]["Idempotent-Replayed"];
+                    ETag: components["headers"]["ETag"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -10195,6 +10252,7 @@ export interface operations {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     RateLimit: components["headers"]["RateLimit"];
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -10217,7 +10275,10 @@ export interface operations {
     deleteAlert: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description An `ETag`: the call is a CONFLICT if it has been edited since. Absent or `*`: whatever the version. */
+                "If-Match"?: string;
+            };
             path: {
                 /** @description The alert. */
                 alert_id: string;
@@ -10255,7 +10316,10 @@ export interface operations {
     editAlert: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description An `ETag`: the call is a CONFLICT if it has been edited since. Absent or `*`: whatever the version. */
+                "If-Match"?: string;
+            };
             path: {
                 /** @description The alert. */
                 alert_id: string;
@@ -10274,6 +10338,7 @@ export interface operations {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     RateLimit: components["headers"]["RateLimit"];
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -10446,6 +10511,7 @@ export interface operations {
                     RateLimit: components["headers"]["RateLimit"];
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "Idempotent-Replayed": components["headers"]["Idempotent-Replayed"];
+                    ETag: components["headers"]["ETag"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -10484,6 +10550,7 @@ export interface operations {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     RateLimit: components["headers"]["RateLimit"];
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -10506,7 +10573,10 @@ export interface operations {
     deleteWebhook: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description An `ETag`: the call is a CONFLICT if it has been edited since. Absent or `*`: whatever the version. */
+                "If-Match"?: string;
+            };
             path: {
                 /** @description The endpoint. */
                 webhook_id: string;
@@ -10535,6 +10605,7 @@ export interface operations {
             401: components["responses"]["UNAUTHENTICATED"];
             403: components["responses"]["FORBIDDEN"];
             404: components["responses"]["NOT_FOUND"];
+            409: components["responses"]["CONFLICT"];
             429: components["responses"]["RATE_LIMITED"];
             500: components["responses"]["INTERNAL"];
             503: components["responses"]["UNAVAILABLE"];
@@ -10543,7 +10614,10 @@ export interface operations {
     editWebhook: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description An `ETag`: the call is a CONFLICT if it has been edited since. Absent or `*`: whatever the version. */
+                "If-Match"?: string;
+            };
             path: {
                 /** @description The endpoint. */
                 webhook_id: string;
@@ -10562,6 +10636,7 @@ export interface operations {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     RateLimit: components["headers"]["RateLimit"];
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -10576,6 +10651,7 @@ export interface operations {
             401: components["responses"]["UNAUTHENTICATED"];
             403: components["responses"]["FORBIDDEN"];
             404: components["responses"]["NOT_FOUND"];
+            409: components["responses"]["CONFLICT"];
             413: components["responses"]["PAYLOAD_TOO_LARGE"];
             429: components["responses"]["RATE_LIMITED"];
             500: components["responses"]["INTERNAL"];
@@ -10604,6 +10680,7 @@ export interface operations {
                     RateLimit: components["headers"]["RateLimit"];
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "Idempotent-Replayed": components["headers"]["Idempotent-Replayed"];
+                    ETag: components["headers"]["ETag"];
                     [name: string]: unknown;
                 };
                 content: {

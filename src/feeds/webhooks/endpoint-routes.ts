@@ -1,5 +1,6 @@
 import { Elysia } from 'elysia'
 import { PageQuery } from '../../base/http/schema.ts'
+import { ifMatch, VERSIONED, versioned } from '../../base/http/version.ts'
 import type { Guards } from '../../tenants/keys/guards.ts'
 import { SECURITY } from '../../tenants/keys/security.ts'
 import {
@@ -18,12 +19,13 @@ export interface EndpointRoutesDeps {
   readonly webhooks: WebhookStore
 }
 
-const DETAIL = { tags: ['Webhooks'], security: SECURITY.workspaceKey }
+const DETAIL = { tags: ['Webhooks'], security: SECURITY.workspaceKey, ...VERSIONED }
 
 /** Endpoints that activity is sent to (docs/specification.md#webhooks). */
 export function endpointRoutes({ guards, webhooks }: EndpointRoutesDeps) {
   return new Elysia({ prefix: '/api/v1/webhooks', detail: DETAIL })
     .use(guards.workspaceKey('reads'))
+    .use(versioned)
     .post('', ({ caller, body, mint }) => webhooks.create(caller, body, mint), {
       body: CreateWebhook,
       response: NewWebhook,
@@ -48,27 +50,35 @@ export function endpointRoutes({ guards, webhooks }: EndpointRoutesDeps) {
         description: 'Its settings, and in `health` how far it has got and whether it answers.',
       },
     })
-    .patch('/:webhook_id', ({ caller, params, body }) => webhooks.edit(caller, params.webhook_id, body), {
-      params: WebhookParams,
-      body: EditWebhook,
-      response: WebhookRecord,
-      detail: {
-        operationId: 'editWebhook',
-        summary: 'Edit a webhook',
-        description:
-          'Changes the given fields, for what is delivered from then on. An endpoint that is enabled again continues at ' +
-          'its position.',
+    .patch(
+      '/:webhook_id',
+      ({ caller, params, body, request }) => webhooks.edit(caller, params.webhook_id, body, ifMatch(request)),
+      {
+        params: WebhookParams,
+        body: EditWebhook,
+        response: WebhookRecord,
+        detail: {
+          operationId: 'editWebhook',
+          summary: 'Edit a webhook',
+          description:
+            'Changes the given fields, for what is delivered from then on. An endpoint that is enabled again continues at ' +
+            'its position.',
+        },
       },
-    })
-    .delete('/:webhook_id', ({ caller, params }) => webhooks.delete(caller, params.webhook_id), {
-      params: WebhookParams,
-      response: DeletedWebhook,
-      detail: {
-        operationId: 'deleteWebhook',
-        summary: 'Delete a webhook',
-        description: 'Pending deliveries are dropped. SQL keeps past attempts.',
+    )
+    .delete(
+      '/:webhook_id',
+      ({ caller, params, request }) => webhooks.delete(caller, params.webhook_id, ifMatch(request)),
+      {
+        params: WebhookParams,
+        response: DeletedWebhook,
+        detail: {
+          operationId: 'deleteWebhook',
+          summary: 'Delete a webhook',
+          description: 'Pending deliveries are dropped. SQL keeps past attempts.',
+        },
       },
-    })
+    )
     .post('/:webhook_id/rotate', ({ caller, params }) => webhooks.rotate(caller, params.webhook_id), {
       params: WebhookParams,
       response: NewWebhook,

@@ -110,10 +110,16 @@ export class WebhookStore {
   /**
    * Changes the given members. For an endpoint that is enabled again or has another URL, the time until it is
    * disabled starts anew.
-   * @throws ApiError NOT_FOUND, VALIDATION_ERROR; UNAVAILABLE for another filter without the log
+   * @throws ApiError NOT_FOUND, VALIDATION_ERROR; CONFLICT at another version; UNAVAILABLE for another filter without the log
    */
-  async edit(caller: Caller, webhookId: string, body: EditWebhook): Promise<WebhookRecord> {
+  async edit(
+    caller: Caller,
+    webhookId: string,
+    body: EditWebhook,
+    version: number | undefined,
+  ): Promise<WebhookRecord> {
     const { sql, clock } = this.deps
+    const { workspaceId } = caller
     const { url, filter, description, format, order, status } = body
     if (url !== undefined) this.deps.checkUrl(url)
     const changed = {
@@ -136,18 +142,20 @@ export class WebhookStore {
           : sql`, filter_version = version + 1,
               filter_from = case when epoch = ${from.epoch} then ${from.endSeq}::bigint else 0 end`
       }
-      where workspace_id = ${caller.workspaceId} and webhook_id = ${webhookId}
+      where workspace_id = ${workspaceId} and webhook_id = ${webhookId} ${ROWS.at(sql, version)}
       returning ${counted(sql)}`
-    if (row === undefined) throw ROWS.missing()
+    if (row === undefined) throw await ROWS.refusal(sql, { workspaceId, key: webhookId, version })
     this.deps.onChange()
     return toRecord(caller, row, await this.endOf(caller))
   }
 
-  /** @throws ApiError NOT_FOUND */
-  async delete({ workspaceId }: Caller, webhookId: string): Promise<DeletedWebhook> {
-    const [row] = await this.deps.sql<{ webhook_id: string }[]>`
-      delete from webhooks where workspace_id = ${workspaceId} and webhook_id = ${webhookId} returning webhook_id`
-    if (row === undefined) throw ROWS.missing()
+  /** @throws ApiError NOT_FOUND; CONFLICT at another version */
+  async delete({ workspaceId }: Caller, webhookId: string, version: number | undefined): Promise<DeletedWebhook> {
+    const { sql } = this.deps
+    const [row] = await sql<{ webhook_id: string }[]>`
+      delete from webhooks where workspace_id = ${workspaceId} and webhook_id = ${webhookId} ${ROWS.at(sql, version)}
+      returning webhook_id`
+    if (row === undefined) throw await ROWS.refusal(sql, { workspaceId, key: webhookId, version })
     this.deps.onChange()
     return { webhook_id: row.webhook_id, deleted: true }
   }
@@ -217,7 +225,7 @@ function toRecord(caller: Caller, row: CountedWebhook, end: LogEnd | null): Webh
   const lag = end && (end.epoch === epoch ? Math.max(0, end.endSeq - position) : end.endSeq)
   return {
     ...{ webhook_id, url: shownUrl(caller, row), description, filter, format, signing, order: row.ordering, status },
-    ...{ disabled_reason: row.disabled_reason, public_key: row.public_key },
+    ...{ disabled_reason: row.disabled_reason, public_key: row.public_key, version: row.version },
     created_at: row.created_at.toISOString(),
     updated_at: row.updated_at.toISOString(),
     health: {

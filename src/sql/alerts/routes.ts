@@ -1,5 +1,6 @@
 import { Elysia } from 'elysia'
 import { PageQuery } from '../../base/http/schema.ts'
+import { ifMatch, VERSIONED, versioned } from '../../base/http/version.ts'
 import type { Guards } from '../../tenants/keys/guards.ts'
 import { SECURITY } from '../../tenants/keys/security.ts'
 import { type DryRuns, TEST_SECONDS_MAX } from './dry-run.ts'
@@ -33,8 +34,9 @@ export function alertRoutes(deps: AlertRoutesDeps) {
 }
 
 function managementRoutes({ guards, alerts }: AlertRoutesDeps) {
-  return new Elysia({ prefix: PREFIX, detail: { security: SECURITY.workspaceKey } })
+  return new Elysia({ prefix: PREFIX, detail: { security: SECURITY.workspaceKey, ...VERSIONED } })
     .use(guards.workspaceKey('reads'))
+    .use(versioned)
     .post('', ({ caller, body, mint, request }) => alerts.create(caller, body, mint, request.signal), {
       body: CreateAlert,
       response: Alert,
@@ -73,7 +75,8 @@ function managementRoutes({ guards, alerts }: AlertRoutesDeps) {
     })
     .patch(
       '/:alert_id',
-      ({ caller, params, body, request }) => alerts.edit(caller, params.alert_id, body, request.signal),
+      ({ caller, params, body, request }) =>
+        alerts.edit(caller, params.alert_id, body, { version: ifMatch(request), signal: request.signal }),
       {
         params: AlertParams,
         body: EditAlert,
@@ -85,11 +88,10 @@ function managementRoutes({ guards, alerts }: AlertRoutesDeps) {
           description:
             'Changes the given fields. If they change what is evaluated, or disable the alert, all states are reset to ok, ' +
             'and series that alert are resolved.',
-          errors: ['CONFLICT'],
         },
       },
     )
-    .delete('/:alert_id', ({ caller, params }) => alerts.delete(caller, params.alert_id), {
+    .delete('/:alert_id', ({ caller, params, request }) => alerts.delete(caller, params.alert_id, ifMatch(request)), {
       params: AlertParams,
       response: DeletedAlert,
       detail: {
@@ -97,7 +99,6 @@ function managementRoutes({ guards, alerts }: AlertRoutesDeps) {
         operationId: 'deleteAlert',
         summary: 'Delete an alert',
         description: 'Series that alert are resolved. Its transitions stay in the SQL table `alert_states`.',
-        errors: ['CONFLICT'],
       },
     })
 }

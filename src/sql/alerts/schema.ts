@@ -16,6 +16,7 @@ import {
   Timestamp,
   TimestampIn,
   Uuid,
+  Version,
 } from '../../base/http/schema.ts'
 import { RunQuery } from '../analytics/schema.ts'
 
@@ -190,6 +191,7 @@ export const Alert = Named(
         Nullable(t.String()),
         'Why the last evaluation failed, what was skipped, or that the next one is late; null if all is well.',
       ),
+      version: Version,
       created_at: Described(Timestamp, 'When it was created.'),
       updated_at: Described(Timestamp, 'When it was last edited.'),
     },

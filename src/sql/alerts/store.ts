@@ -2,6 +2,7 @@ import type { Clock } from '../../base/clock.ts'
 import { ApiError, invalid } from '../../base/errors.ts'
 import { cursorCodec, PAGE_LIMIT_DEFAULT, type PageOf } from '../../base/http/page.ts'
 import { type PageQuery, Uuid } from '../../base/http/schema.ts'
+import { checkVersion } from '../../base/http/version.ts'
 import { mint as freshIds, type Mint } from '../../base/ids.ts'
 import { withIsoTimes } from '../../base/timestamp.ts'
 import { insertEvents } from '../../stores/journal/outbox-rows.ts'
@@ -56,8 +57,14 @@ const ROWS = workspaceResource({
   max: ALERTS_MAX,
 })
 
+interface EditOptions {
+  /** Only this version is edited; undefined: any. */
+  readonly version: number | undefined
+  readonly signal: AbortSignal
+}
+
 type AlertRow = Settings &
-  Pick<StoredAlert, 'alert_id' | 'evaluated_at' | 'next_at' | 'error' | 'created_at'> &
+  Pick<StoredAlert, 'alert_id' | 'version' | 'evaluated_at' | 'next_at' | 'error' | 'created_at'> &
   Pick<StoredStates, 'shown_states' | 'series_count'> & {
     readonly updated_at: Date
   }
@@ -119,11 +126,11 @@ export class AlertStore {
   /**
    * Changes the given members. When they change what is evaluated, or disable the alert, all states are ok again, and series
    * that alert are resolved.
-   * @throws ApiError NOT_FOUND; as {@link create}
+   * @throws ApiError NOT_FOUND; CONFLICT at another version; as {@link create}
    */
-  async edit(caller: Caller, alertId: string, edit: EditAlert, signal: AbortSignal): Promise<Alert> {
+  async edit(caller: Caller, alertId: string, edit: EditAlert, { version, signal }: EditOptions): Promise<Alert> {
     for (let attempt = 1; attempt <= EDIT_ATTEMPTS_MAX; attempt++) {
-      const alert = await this.load(caller, alertId)
+      const alert = await this.loadAt(caller, alertId, version)
       const settings = editedSettings(alert, edit)
       const isNew = changesEvaluation(edit)
       // Only if given: a webhook that was deleted meanwhile does not block other edits.
@@ -136,11 +143,11 @@ export class AlertStore {
     })
   }
 
-  /** Series that alert are resolved. @throws ApiError NOT_FOUND */
-  async delete(caller: Caller, alertId: string): Promise<DeletedAlert> {
+  /** Series that alert are resolved. @throws ApiError NOT_FOUND; CONFLICT at another version */
+  async delete(caller: Caller, alertId: string, version: number | undefined): Promise<DeletedAlert> {
     const { sql, onChange } = this.deps
     for (let attempt = 1; attempt <= EDIT_ATTEMPTS_MAX; attempt++) {
-      const alert = await this.load(caller, alertId)
+      const alert = await this.loadAt(caller, alertId, version)
       const [row] = await sql`
         with changed as (
           delete from alerts where alert_id = ${alertId} and version = ${alert.version}
@@ -162,6 +169,13 @@ export class AlertStore {
       select ${sql.unsafe(STORED_COLUMNS)} from alerts where workspace_id = ${workspaceId} and alert_id = ${alertId}`
     if (row === undefined) throw ROWS.missing()
     return row
+  }
+
+  /** The same at this version, which the statement that changes it compares again; undefined: at any. */
+  private async loadAt(caller: Caller, alertId: string, version: number | undefined): Promise<StoredAlert> {
+    const alert = await this.load(caller, alertId)
+    checkVersion('an alert', alert, version)
+    return alert
   }
 
   /** The query of an alert, or the saved one that it names. @throws ApiError VALIDATION_ERROR when that does not exist */
@@ -223,12 +237,12 @@ export class AlertStore {
   }
 
   private toRecord(row: AlertRow): Alert {
-    const { alert_id, series_count, shown_states: states, evaluated_at, next_at, created_at, updated_at } = row
+    const { alert_id, series_count, shown_states: states, version, evaluated_at, next_at, created_at, updated_at } = row
     const { clock, secondMs } = this.deps
     const lateMs = next_at === null ? 0 : clock.now() - next_at.getTime()
     const error = row.error ?? (lateMs > row.every_seconds * secondMs ? LATE : null)
     const times = withIsoTimes({ evaluated_at, next_at, created_at, updated_at })
-    return { alert_id, ...shownSettings(row), series_count, states, error, ...times } as Alert
+    return { alert_id, ...shownSettings(row), series_count, states, error, version, ...times } as Alert
   }
 
   /** The events that reset all series of an alert to ok. */
@@ -246,6 +260,6 @@ function pickSettings(settings: Settings) {
 
 function shownColumns(sql: Sql) {
   return sql.unsafe(
-    `${SETTINGS_COLUMNS.join(', ')}, alert_id, shown_states, series_count, evaluated_at, next_at, error, created_at, updated_at`,
+    `${SETTINGS_COLUMNS.join(', ')}, alert_id, shown_states, series_count, version, evaluated_at, next_at, error, created_at, updated_at`,
   )
 }

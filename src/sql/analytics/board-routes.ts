@@ -1,5 +1,6 @@
 import { Elysia } from 'elysia'
 import { PageQuery } from '../../base/http/schema.ts'
+import { ifMatch, VERSIONED, versioned } from '../../base/http/version.ts'
 import type { Guards } from '../../tenants/keys/guards.ts'
 import { SECURITY } from '../../tenants/keys/security.ts'
 import { Board, BoardPage, BoardParams, CreateBoard, DeletedBoard, EditBoard } from './board-schema.ts'
@@ -7,8 +8,12 @@ import type { Boards } from './board-store.ts'
 
 /** Pages of saved queries, which the people of a workspace share (docs/specification.md#boards). */
 export function boardRoutes({ guards, boards }: { readonly guards: Guards; readonly boards: Boards }) {
-  return new Elysia({ prefix: '/api/v1/boards', detail: { tags: ['Boards'], security: SECURITY.workspaceKey } })
+  return new Elysia({
+    prefix: '/api/v1/boards',
+    detail: { tags: ['Boards'], security: SECURITY.workspaceKey, ...VERSIONED },
+  })
     .use(guards.workspaceKey('reads'))
+    .use(versioned)
     .post('', ({ caller, body, mint }) => boards.create(caller, body, mint), {
       body: CreateBoard,
       response: Board,
@@ -32,20 +37,23 @@ export function boardRoutes({ guards, boards }: { readonly guards: Guards; reado
         description: 'Its name and the saved queries on it.',
       },
     })
-    .patch('/:board_id', ({ caller, params, body }) => boards.edit(caller, params.board_id, body), {
-      params: BoardParams,
-      body: EditBoard,
-      response: Board,
-      detail: {
-        operationId: 'editBoard',
-        summary: 'Edit a board',
-        description:
-          'Changes the fields that are given; `charts` are replaced as a whole. `version` is the one that was read: if ' +
-          'the board has changed since, the edit is a CONFLICT, and so is a name that is already taken.',
-        errors: ['CONFLICT'],
+    .patch(
+      '/:board_id',
+      ({ caller, params, body, request }) => boards.edit(caller, params.board_id, body, ifMatch(request)),
+      {
+        params: BoardParams,
+        body: EditBoard,
+        response: Board,
+        detail: {
+          operationId: 'editBoard',
+          summary: 'Edit a board',
+          description:
+            'Changes the fields that are given; `charts` are replaced as a whole. `version` is the one that was read: if ' +
+            'the board has changed since, the edit is a CONFLICT, and so is a name that is already taken.',
+        },
       },
-    })
-    .delete('/:board_id', ({ caller, params }) => boards.delete(caller, params.board_id), {
+    )
+    .delete('/:board_id', ({ caller, params, request }) => boards.delete(caller, params.board_id, ifMatch(request)), {
       params: BoardParams,
       response: DeletedBoard,
       detail: {

@@ -1,7 +1,6 @@
 import { t } from 'elysia'
 import {
   Body,
-  Count,
   Deleted,
   Described,
   Int,
@@ -11,6 +10,7 @@ import {
   Text,
   Timestamp,
   Uuid,
+  Version,
 } from '../../base/http/schema.ts'
 import type { RowOf } from '../../base/timestamp.ts'
 
@@ -44,11 +44,15 @@ export type CreateBoard = typeof CreateBoard.static
 export const EditBoard = Named(
   'EditBoard',
   Body({
-    version: Int({
-      minimum: 1,
-      maximum: VERSION_MAX,
-      description: 'The version that was read. Another one is a CONFLICT, so that no edit is overwritten unseen.',
-    }),
+    version: t.Optional(
+      Int({
+        minimum: 1,
+        maximum: VERSION_MAX,
+        description:
+          'The version that was read; required unless `If-Match` names it. Another one is a CONFLICT, so that no edit is ' +
+          'overwritten unseen.',
+      }),
+    ),
     name: t.Optional(Name),
     charts: t.Optional(Charts),
   }),
@@ -62,7 +66,7 @@ export const Board = Named(
       board_id: Described(Uuid, 'The board.'),
       name: t.String({ description: 'Unique in the workspace.' }),
       charts: Described(JsonText(Charts), 'In the order of the page.'),
-      version: Count('Begins at 1, and rises by 1 with each edit.'),
+      version: Version,
       created_at: Described(Timestamp, 'When it was created.'),
       updated_at: Described(Timestamp, 'When it was last edited.'),
     },

@@ -1,5 +1,5 @@
 import type { Clock } from '../../base/clock.ts'
-import { ApiError } from '../../base/errors.ts'
+import { invalid } from '../../base/errors.ts'
 import { cursorCodec, PAGE_LIMIT_DEFAULT, type PageOf, pageOf } from '../../base/http/page.ts'
 import { type PageQuery, Uuid } from '../../base/http/schema.ts'
 import type { Mint } from '../../base/ids.ts'
@@ -64,10 +64,15 @@ export class Boards {
 
   /**
    * Changes the given members, unless the board has changed since the caller read `version`.
-   * @throws ApiError NOT_FOUND; CONFLICT for another version or a name that is taken
+   * @param tag the version, if `If-Match` names it
+   * @throws ApiError VALIDATION_ERROR without a version; NOT_FOUND; CONFLICT for another version or a name that is taken
    */
-  async edit(caller: Caller, boardId: string, { version, name, charts }: EditBoard): Promise<Board> {
+  async edit({ workspaceId }: Caller, boardId: string, edit: EditBoard, tag: number | undefined): Promise<Board> {
     const { sql, clock } = this.deps
+    const { name, charts, version = tag } = edit
+    if (version === undefined) throw invalid('version', 'required, unless the header If-Match names it')
+    if (version !== (tag ?? version))
+      throw invalid('version', `expected ${tag}, as in the header If-Match; got ${version}`)
     const changed = {
       ...(name !== undefined && { name }),
       ...(charts !== undefined && { charts: jsonOf(charts) }),
@@ -76,23 +81,22 @@ export class Boards {
     }
     const [row] = await sql<BoardRow[]>`
       update boards set ${sql(changed as never)}
-      where workspace_id = ${caller.workspaceId} and board_id = ${boardId} and version = ${version}
+      where workspace_id = ${workspaceId} and board_id = ${boardId} ${ROWS.at(sql, version)}
       returning ${columns(sql)}`.catch((error: unknown) => {
       throw ROWS.nameConflict(error, name)
     })
     if (row !== undefined) return withIsoTimes(row)
-    const current = await this.get(caller, boardId)
-    throw new ApiError('CONFLICT', `the board has changed: it is at version ${current.version}, not ${version}`, {
-      reason: 'version_changed',
-      param: 'version',
-    })
+    const isTagged = tag !== undefined
+    throw await ROWS.refusal(sql, { workspaceId, key: boardId, version, ...(!isTagged && { param: 'version' }) })
   }
 
-  /** @throws ApiError NOT_FOUND */
-  async delete({ workspaceId }: Caller, boardId: string): Promise<DeletedBoard> {
-    const [row] = await this.deps.sql<{ board_id: string }[]>`
-      delete from boards where workspace_id = ${workspaceId} and board_id = ${boardId} returning board_id`
-    if (row === undefined) throw ROWS.missing()
+  /** @throws ApiError NOT_FOUND; CONFLICT at another version */
+  async delete({ workspaceId }: Caller, boardId: string, version: number | undefined): Promise<DeletedBoard> {
+    const { sql } = this.deps
+    const [row] = await sql<{ board_id: string }[]>`
+      delete from boards where workspace_id = ${workspaceId} and board_id = ${boardId} ${ROWS.at(sql, version)}
+      returning board_id`
+    if (row === undefined) throw await ROWS.refusal(sql, { workspaceId, key: boardId, version })
     return { board_id: row.board_id, deleted: true }
   }
 }

@@ -1,5 +1,6 @@
 import { Elysia } from 'elysia'
 import { PageQuery } from '../../base/http/schema.ts'
+import { ifMatch, VERSIONED, versioned } from '../../base/http/version.ts'
 import type { Guards } from '../../tenants/keys/guards.ts'
 import { SECURITY } from '../../tenants/keys/security.ts'
 import type { Analytics } from './analytics.ts'
@@ -31,8 +32,9 @@ export function savedQueryRoutes(deps: SavedQueryRoutesDeps) {
 }
 
 function managementRoutes({ guards, savedQueries }: SavedQueryRoutesDeps) {
-  return new Elysia({ prefix: PREFIX, detail: { security: SECURITY.workspaceKey } })
+  return new Elysia({ prefix: PREFIX, detail: { security: SECURITY.workspaceKey, ...VERSIONED } })
     .use(guards.workspaceKey('reads'))
+    .use(versioned)
     .post('', ({ caller, body, mint, request }) => savedQueries.create(caller, body, mint, request.signal), {
       body: CreateSavedQuery,
       response: SavedQuery,
@@ -60,7 +62,8 @@ function managementRoutes({ guards, savedQueries }: SavedQueryRoutesDeps) {
     })
     .patch(
       '/:query_id',
-      ({ caller, params, body, request }) => savedQueries.edit(caller, params.query_id, body, request.signal),
+      ({ caller, params, body, request }) =>
+        savedQueries.edit(caller, params.query_id, body, { version: ifMatch(request), signal: request.signal }),
       {
         params: SavedQueryParams,
         body: EditSavedQuery,
@@ -72,21 +75,23 @@ function managementRoutes({ guards, savedQueries }: SavedQueryRoutesDeps) {
           description:
             'Changes the fields that are given; `params` and `chart` are replaced as a whole. A name that is already ' +
             'taken is a CONFLICT.',
-          errors: ['CONFLICT'],
         },
       },
     )
-    .delete('/:query_id', ({ caller, params }) => savedQueries.delete(caller, params.query_id), {
-      params: SavedQueryParams,
-      response: DeletedQuery,
-      detail: {
-        tags,
-        operationId: 'deleteSavedQuery',
-        summary: 'Delete a saved query',
-        description: 'Deletes the query, not the data that it reads. While an alert uses it, this is a CONFLICT.',
-        errors: ['CONFLICT'],
+    .delete(
+      '/:query_id',
+      ({ caller, params, request }) => savedQueries.delete(caller, params.query_id, ifMatch(request)),
+      {
+        params: SavedQueryParams,
+        response: DeletedQuery,
+        detail: {
+          tags,
+          operationId: 'deleteSavedQuery',
+          summary: 'Delete a saved query',
+          description: 'Deletes the query, not the data that it reads. While an alert uses it, this is a CONFLICT.',
+        },
       },
-    })
+    )
 }
 
 /** Separate from the other routes, because it counts against the budget of queries. */

@@ -12,6 +12,7 @@ import {
   Text,
   Timestamp,
   Uuid,
+  Version,
 } from '../../base/http/schema.ts'
 import type { RowOf } from '../../base/timestamp.ts'
 import { RunQuery } from './schema.ts'
@@ -101,6 +102,7 @@ export const SavedQuery = Named(
       query: t.String({ description: 'One SELECT in ClickHouse SQL.' }),
       params: Described(FreeForm, 'Default values of placeholders; a run can override them.'),
       chart: Nullable(Described(JsonText(Chart), CHART)),
+      version: Version,
       created_at: Described(Timestamp, 'When it was created.'),
       updated_at: Described(Timestamp, 'When it was last edited.'),
     },

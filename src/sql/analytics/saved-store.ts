@@ -2,6 +2,7 @@ import type { Clock } from '../../base/clock.ts'
 import { ApiError, invalid } from '../../base/errors.ts'
 import { cursorCodec, PAGE_LIMIT_DEFAULT, type PageOf, pageOf } from '../../base/http/page.ts'
 import { type PageQuery, Uuid } from '../../base/http/schema.ts'
+import { checkVersion } from '../../base/http/version.ts'
 import type { Mint } from '../../base/ids.ts'
 import { RawJson } from '../../base/raw-json.ts'
 import { withIsoTimes } from '../../base/timestamp.ts'
@@ -23,6 +24,12 @@ interface SavedQueriesDeps {
   readonly sql: Sql
   readonly clock: Clock
   readonly analytics: Analytics
+}
+
+interface EditOptions {
+  /** Only this version is edited; undefined: any. */
+  readonly version: number | undefined
+  readonly signal: AbortSignal
 }
 
 /** Maximum of saved queries per workspace. */
@@ -58,7 +65,8 @@ export class SavedQueries {
     const { name, description = null, query, params = {}, chart = null } = body
     const now = new Date(clock.now())
     const settings = { name, description, query, params: jsonOf(params), chart: chartOf(chart) }
-    const row = { query_id: mint.uuid(), workspace_id: workspaceId, ...settings, created_at: now, updated_at: now }
+    const ids = { query_id: mint.uuid(), workspace_id: workspaceId }
+    const row = { ...ids, ...settings, created_at: now, updated_at: now }
     await analytics.parser.check(query, signal)
     await ROWS.insert(sql, row)
     return this.get(caller, row.query_id)
@@ -87,40 +95,50 @@ export class SavedQueries {
    * Changes the given members.
    * @throws ApiError NOT_FOUND, VALIDATION_ERROR, CONFLICT, UNAVAILABLE; as {@link create}
    */
-  async edit(caller: Caller, queryId: string, edit: EditSavedQuery, signal: AbortSignal): Promise<SavedQuery> {
+  async edit(
+    caller: Caller,
+    queryId: string,
+    edit: EditSavedQuery,
+    { version, signal }: EditOptions,
+  ): Promise<SavedQuery> {
     const { sql, clock, analytics } = this.deps
+    const { workspaceId } = caller
     const { params, chart, ...rest } = edit
     const changes = {
       ...rest,
       ...(params === undefined ? {} : { params: jsonOf(params) }),
       ...(chart === undefined ? {} : { chart: chartOf(chart) }),
     }
-    if (Object.keys(changes).length === 0) return this.get(caller, queryId)
+    if (Object.keys(changes).length === 0) {
+      const unchanged = await this.get(caller, queryId)
+      checkVersion('a saved query', unchanged, version)
+      return unchanged
+    }
     if (edit.query !== undefined) await analytics.parser.check(edit.query, signal)
     const changed = { ...changes, updated_at: new Date(clock.now()) }
     const [row] = await sql<SavedQueryRow[]>`
-      update saved_queries set ${sql(changed as never)}
-      where workspace_id = ${caller.workspaceId} and query_id = ${queryId}
+      update saved_queries set version = version + 1, ${sql(changed as never)}
+      where workspace_id = ${workspaceId} and query_id = ${queryId} ${ROWS.at(sql, version)}
       returning ${columns(sql)}`.catch((error: unknown) => {
       throw ROWS.nameConflict(error, edit.name)
     })
-    if (row === undefined) throw ROWS.missing()
+    if (row === undefined) throw await ROWS.refusal(sql, { workspaceId, key: queryId, version })
     return withIsoTimes(row)
   }
 
-  /** @throws ApiError NOT_FOUND, CONFLICT while an alert uses it */
-  async delete({ workspaceId }: Caller, queryId: string): Promise<DeletedQuery> {
-    const [row] = await this.deps.sql<{ query_id: string }[]>`
-      delete from saved_queries where workspace_id = ${workspaceId} and query_id = ${queryId} returning query_id`.catch(
-      (error: unknown) => {
-        if (!isForeignKeyViolation(error)) throw error
-        throw new ApiError('CONFLICT', 'an alert uses this saved query: delete or edit it first', {
-          reason: 'in_use',
-          cause: error,
-        })
-      },
-    )
-    if (row === undefined) throw ROWS.missing()
+  /** @throws ApiError NOT_FOUND, CONFLICT while an alert uses it, or at another version */
+  async delete({ workspaceId }: Caller, queryId: string, version: number | undefined): Promise<DeletedQuery> {
+    const { sql } = this.deps
+    const [row] = await sql<{ query_id: string }[]>`
+      delete from saved_queries where workspace_id = ${workspaceId} and query_id = ${queryId} ${ROWS.at(sql, version)}
+      returning query_id`.catch((error: unknown) => {
+      if (!isForeignKeyViolation(error)) throw error
+      throw new ApiError('CONFLICT', 'an alert uses this saved query: delete or edit it first', {
+        reason: 'in_use',
+        cause: error,
+      })
+    })
+    if (row === undefined) throw await ROWS.refusal(sql, { workspaceId, key: queryId, version })
     return { query_id: row.query_id, deleted: true }
   }
 
@@ -136,7 +154,7 @@ export class SavedQueries {
 }
 
 function columns(sql: Sql) {
-  return sql`query_id, name, description, query, params, chart, created_at, updated_at`
+  return sql`query_id, name, description, query, params, chart, version, created_at, updated_at`
 }
 
 function jsonOf(params: Params): RawJson {

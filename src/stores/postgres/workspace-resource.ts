@@ -1,4 +1,5 @@
 import { ApiError } from '../../base/errors.ts'
+import { versionChanged } from '../../base/http/version.ts'
 import { inTransaction, isUniqueViolation, type Sql, type TransactionSql } from './connect.ts'
 
 interface ResourceNames {
@@ -10,6 +11,16 @@ interface ResourceNames {
   readonly many: string
   /** Maximum per workspace. */
   readonly max: number
+}
+
+interface Refused {
+  readonly workspaceId: string
+  /** The value of {@link ResourceNames.id}. */
+  readonly key: string
+  /** The version that the call names. */
+  readonly version: number | undefined
+  /** Where it does so; the header by default. */
+  readonly param?: string
 }
 
 /** What the stores have in common whose rows callers create within a limit of their workspace. */
@@ -49,5 +60,18 @@ export function workspaceResource({ table, id, one, many, max }: ResourceNames) 
 
   const missing = () => new ApiError('NOT_FOUND', `${one.slice(one.indexOf(' ') + 1)} does not exist`)
 
-  return { reserve, insert, nameConflict, missing }
+  /** SQL: only a row at this version; undefined: at any. In the statement that changes it, so that of two edits one wins. */
+  function at(sql: Sql, version: number | undefined) {
+    return version === undefined ? sql`` : sql`and version = ${version}`
+  }
+
+  /** Why a statement with {@link at} has found no row: NOT_FOUND, or CONFLICT at another version. */
+  async function refusal(sql: Sql, { workspaceId, key, version, param }: Refused): Promise<ApiError> {
+    if (version === undefined) return missing()
+    const [row] = await sql<{ version: number }[]>`
+      select version from ${sql(table)} where workspace_id = ${workspaceId} and ${sql(id)} = ${key}`
+    return row === undefined ? missing() : versionChanged(one, row.version, version, param)
+  }
+
+  return { reserve, insert, nameConflict, missing, at, refusal }
 }

@@ -19,6 +19,8 @@ interface RouteDetail {
   readonly query?: { readonly properties: Json; readonly required?: readonly string[] }
   /** The answer of a route without a `response` schema: documented, not validated. */
   readonly answer?: object
+  /** `VERSIONED` of `base/http/version.ts`: an answer with a `version` has an `ETag`, and changes take `If-Match`. */
+  readonly versioned?: true
 }
 
 interface Parameter {
@@ -51,6 +53,14 @@ const IDEMPOTENCY_KEY: Parameter = {
   required: false,
   description: 'A repeated call with the same key gets the answer of the first one, for 24 hours.',
   schema: { type: 'string', minLength: 1, maxLength: 255 },
+}
+
+const IF_MATCH: Parameter = {
+  name: 'If-Match',
+  in: 'header',
+  required: false,
+  description: 'An `ETag`: the call is a CONFLICT if it has been edited since. Absent or `*`: whatever the version.',
+  schema: { type: 'string' },
 }
 
 const LAST_EVENT_ID: Parameter = {
@@ -122,7 +132,7 @@ function completed(method: string, generated: Generated): Json {
   ]
   const body = requestBody && { requestBody: { ...requestBody, content: withoutForms(requestBody.content) } }
   const responses = { ...answers(method, generated), ...failures(method, generated, all) }
-  const removed = { errors: undefined, media: undefined, query: undefined, answer: undefined }
+  const removed = { errors: undefined, media: undefined, query: undefined, answer: undefined, versioned: undefined }
   return { ...generated, ...removed, parameters: all, ...body, responses }
 }
 
@@ -146,12 +156,17 @@ function queryParameters({ properties, required = [] }: NonNullable<RouteDetail[
 
 function headerParameters(method: string, generated: Generated): Parameter[] {
   if (isIdempotent(method, generated)) return [IDEMPOTENCY_KEY]
+  if (takesVersion(method, generated)) return [IF_MATCH]
   return method === 'get' && isEventStream(generated) ? [LAST_EVENT_ID] : []
 }
 
 /** Every POST accepts an Idempotency-Key, except in the ClickHouse interface. */
 function isIdempotent(method: string, { responses }: Generated): boolean {
   return method === 'post' && responses?.default === undefined
+}
+
+function takesVersion(method: string, { versioned }: Generated): boolean {
+  return versioned === true && ['patch', 'put', 'delete'].includes(method)
 }
 
 function isEventStream({ responses }: Generated): boolean {
@@ -166,6 +181,7 @@ function answers(method: string, generated: Generated): Record<string, Json> {
     ...header('X-Request-Id'),
     ...(isLimited(generated) && { ...header('RateLimit'), ...header('RateLimit-Policy') }),
     ...(isIdempotent(method, generated) && header('Idempotent-Replayed')),
+    ...(isTagged(generated) && header('ETag')),
   }
   return Object.fromEntries(
     Object.entries(given).map(([status, { description, content }]) => [
@@ -177,6 +193,11 @@ function answers(method: string, generated: Generated): Record<string, Json> {
       },
     ]),
   )
+}
+
+function isTagged({ versioned, responses }: Generated): boolean {
+  const schema = responses?.[200]?.content?.[JSON_TYPE]?.schema as { readonly properties?: Json } | undefined
+  return versioned === true && schema?.properties?.version !== undefined
 }
 
 function header(name: keyof typeof ENVELOPE_HEADERS): Json {
@@ -216,7 +237,7 @@ function failures(method: string, generated: Generated, parameters: readonly Par
   if (security.length > 0) codes.push(isOperator(security) ? 'NOT_FOUND' : 'FORBIDDEN')
   if (requestBody !== undefined) codes.push('PAYLOAD_TOO_LARGE')
   if (requestBody !== undefined || parameters.length > 0) codes.push('VALIDATION_ERROR')
-  if (isIdempotent(method, generated)) codes.push('CONFLICT')
+  if (isIdempotent(method, generated) || takesVersion(method, generated)) codes.push('CONFLICT')
   // A PUT creates what does not exist.
   if (method !== 'put' && parameters.some((parameter) => parameter.in === 'path')) codes.push('NOT_FOUND')
   return Object.fromEntries(codes.map((code) => [STATUS_OF[code], { $ref: `#/components/responses/${code}` }]))

@@ -39,6 +39,7 @@ export const ENVELOPE_HEADERS = {
     description: '`true` when this is the stored answer of an earlier call with the same Idempotency-Key.',
     schema: { type: 'string', enum: ['true'] },
   },
+  ETag: { description: 'The version of what was answered, for `If-Match`.', schema: { type: 'string' } },
   'Retry-After': { description: 'Seconds to wait before a retry.', schema: { type: 'integer', minimum: 1 } },
   'WWW-Authenticate': { description: '`Bearer`', schema: { type: 'string' } },
 }
