@@ -121,8 +121,9 @@ function fail(thrown: unknown): never {
     process.exit(0)
   }
   const isExpected = error instanceof StartError || error instanceof CliError
-  const text = isExpected ? error.message : error instanceof Error ? error.stack : String(error)
-  process.stderr.write(`agent-run-service: ${text?.replaceAll('\n', '\nagent-run-service: ')}\n`)
+  // Some errors of the runtime have no stack.
+  const text = isExpected ? error.message : (error instanceof Error && error.stack) || String(error)
+  process.stderr.write(`agent-run-service: ${text.replaceAll('\n', '\nagent-run-service: ')}\n`)
   process.exit(error instanceof CliError ? error.exitCode : 1)
 }
 

@@ -50,7 +50,10 @@ class KillCampaign extends LossCampaign<Victim> {
   }
 
   protected async settle(): Promise<void> {
-    const isReady = async () => (await this.api()('GET', '/readyz')).data?.status === 'ready'
+    const isReady = async () => {
+      const { data } = await this.api()('GET', '/readyz')
+      if (data.status !== 'ready') throw new Error(`not ready: ${JSON.stringify(data)}`)
+    }
     await eventually(isReady, { timeoutMs: this.losses.settleMs, intervalMs: 100 })
   }
 
