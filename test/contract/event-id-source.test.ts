@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { createEventIdSource } from '../../src/activity/events/id-index.ts'
+import { createClaimSource, EVENT_IDS } from '../../src/activity/claims/claim-source.ts'
 import type { RunRef } from '../../src/base/ids.ts'
 import { freshColumnarDatabase } from '../support/columnar.ts'
 import { runRef } from '../support/events.ts'
@@ -20,17 +20,20 @@ test('the ids of many runs, each of its own workspace and agent; those of a run 
   ]
   const columns = 'workspace_id, agent_id, run_id, event_id, seq, type, received_at'
   await client.command(`insert into events (${columns}) values ${rows.join()}`)
-  const source = createEventIdSource({
+  const source = createClaimSource(EVENT_IDS, {
     client,
     journal: { endSeq: 305 },
     loading: { waitFor: async () => true },
     columnarMark: () => ({ journal: crypto.randomUUID(), beat: 0 }),
   })
-  const found = await source.few!([one, empty, two, other, large])
-  expect(found.map((ids) => ids?.toSorted() ?? null)).toEqual([['a', "it's"], [], ['b'], ['c'], null])
-  expect(await source.all(large, 1_000)).toHaveLength(300)
-  expect(await source.all(large, 7)).toHaveLength(7)
-  expect(await source.among(one, ['b', "it's"])).toEqual(["it's"])
+  const found = await source.few([one, empty, two, other, large])
+  const few = found.map((ids) => (typeof ids === 'number' ? ids : ids.map(([id]) => id).sort()))
+  expect(few).toEqual([['a', "it's"], [], ['b'], ['c'], 300])
+  expect(await source.all(large)).toHaveLength(300)
+  const among: string[] = []
+  const wanted = [...["it's", 'b'].map((id) => ({ run: one, id })), ...['a', 'b'].map((id) => ({ run: two, id }))]
+  await source.among(wanted, (runId, id) => among.push(`${runId === one.runId ? 'one' : 'two'} ${id}`))
+  expect(among.sort()).toEqual(["one it's", 'two b'])
 })
 
 function row({ workspaceId, agentId, runId }: RunRef, id: string, seq: number): string {

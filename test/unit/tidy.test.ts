@@ -92,7 +92,7 @@ const FOLDERS = new Map([
   ['src/stores', ['postgres', 'clickhouse', 'journal', 'sink', 'idempotency']],
   ['src/outbound', ['egress', 'model']],
   ['src/tenants', ['keys', 'openapi', 'partitions', 'workspaces', 'people', 'secrets']],
-  ['src/activity', ['agents', 'runs', 'events', 'tasks', 'scores', 'sessions']],
+  ['src/activity', ['claims', 'agents', 'runs', 'events', 'tasks', 'scores', 'sessions']],
   ['src/sql', ['analytics', 'alerts']],
   ['src/feeds', ['live', 'webhooks']],
   ['src/doors', [OWN_FILES, 'traces', 'otlp', 'openai-traces', 'langfuse', 'mcp']],

@@ -2,10 +2,8 @@ import { ApiError } from '../../base/errors.ts'
 import type { Mint, RunRef } from '../../base/ids.ts'
 import type { Limits } from '../../base/limits.ts'
 import type { Appended } from '../../stores/journal/journal.ts'
-import type { EventBatch } from '../../stores/journal/rows.ts'
 import type { Caller } from '../../tenants/keys/schema.ts'
-import type { Claim } from '../../tenants/partitions/partition.ts'
-import { type Partitions, writerOf } from '../../tenants/partitions/partition.ts'
+import { eventsToClaim, type Partitions, writerOf } from '../../tenants/partitions/partition.ts'
 import { notHosted } from '../runs/access.ts'
 import type { RunDirectory } from '../runs/directory.ts'
 import type { EventScan } from './scan.ts'
@@ -91,9 +89,10 @@ export function createEventIngest(deps: EventIngestDeps) {
       const durable = count === 0 ? null : journal.appendEvents({ run, scan, rows: undefined, ids: undefined })
       return { count, rejected, claimed: { duplicates: 0, durable } }
     }
-    const claimed = ids.claim(run, idsOf(scan, mint), async (claim) => {
-      if (claim.duplicates === count) return null
-      const appendFresh = (scan: EventScan) => journal.appendEvents(freshOf(run, scan, claim))
+    const eventIds = idsOf(scan, mint)
+    const claimed = ids.claim(eventsToClaim(run, eventIds), async (rows) => {
+      if (rows.length === 0) return null
+      const appendFresh = (scan: EventScan) => journal.appendEvents({ run, scan, rows, ids: eventIds })
       // The ids had to be read from a store first.
       return scan.isReleased ? scans.use(body, limits, partial, appendFresh) : appendFresh(scan)
     })
@@ -126,9 +125,4 @@ function checkAccess(caller: Caller, run: RunRef | null): RunRef {
 
 function idsOf(scan: EventScan, mint: Mint | undefined): (string | undefined)[] {
   return Array.from({ length: scan.count }, (_, row) => scan.idOf(row) ?? mint?.ulid())
-}
-
-function freshOf(run: RunRef, scan: EventScan, { fresh, ids }: Claim): EventBatch {
-  const rows = fresh.flatMap((isFresh, row) => (isFresh ? row : []))
-  return { run, scan, rows, ids }
 }

@@ -139,13 +139,13 @@ export class Scores {
       const at = row * CELLS.count + CELLS.id
       return cells[at] < 0 ? ids?.[row] : text.toString('utf8', cells[at], cells[at + 1])
     }
-    const hashOf = (row: number) => {
+    const contentOf = (row: number) => {
       const source = cells[row * CELLS.count + CELLS.source] || defaultSource
       hashes[row] = contentHash(scores, row, source)
       return hashes[row]
     }
     const runOf = (row: number) => cells[row * CELLS.count + CELLS.run]
-    const claimed = scoreIds.claim({ runs, rows, runOf, idOf, hashOf }, async (fresh) =>
+    const claimed = scoreIds.claim({ runs, rows, runOf, idOf, contentOf }, async (fresh) =>
       fresh.length === 0 ? null : journal.appendScores({ ...batch, rows: fresh, hashes }),
     )
     return claimed instanceof Promise

@@ -2,7 +2,7 @@ import type { RunRef } from '../../base/ids.ts'
 import type { Bytes } from '../../stores/clickhouse/bytes.ts'
 import type { Appended, Journal } from '../../stores/journal/journal.ts'
 import type { TaskToAppend } from '../../stores/journal/rows.ts'
-import { type PartitionRef, type Partitions, writerOf } from '../../tenants/partitions/partition.ts'
+import { eventsToClaim, type PartitionRef, type Partitions, writerOf } from '../../tenants/partitions/partition.ts'
 import { columnsOf } from './event-columns.ts'
 import type { MappedEvent, MappedTask } from './mapping.ts'
 
@@ -24,23 +24,23 @@ interface WrittenEvents {
  * this append, and takes over if it fails. Resolves once everything is on stable storage, with the positions of the
  * events, or of the tasks if there are no new events; with null if nothing was appended.
  *
- * @param tasksOf gets, for each event, whether it is new
+ * @param tasksOf gets the indexes of the events that are new
  * @throws ApiError UNAVAILABLE
  */
 export type WriteEvents = (
   caller: PartitionRef,
   run: RunRef,
   written: WrittenEvents,
-  tasksOf?: (fresh: readonly boolean[]) => readonly TaskToAppend[],
+  tasksOf?: (fresh: ReadonlySet<number>) => readonly TaskToAppend[],
 ) => Promise<Appended | null>
 
 export function createEventWriter({ partitions, onAccepted }: EventWriterDeps): WriteEvents {
   return async (caller, run, { events, json }, tasksOf = () => []) => {
     const { journal, ids } = writerOf(partitions, caller)
     const eventIds = events.map(({ id }) => id)
-    const { duplicates, durable } = await ids.claim(run, eventIds, async ({ fresh }): Promise<Appended | null> => {
-      const tasks = tasksOf(fresh)
-      const rows = fresh.flatMap((isFresh, row) => (isFresh ? row : []))
+    const call = eventsToClaim(run, eventIds)
+    const { duplicates, durable } = await ids.claim(call, async (rows): Promise<Appended | null> => {
+      const tasks = tasksOf(new Set(rows))
       const scan = rows.length === 0 ? null : columnsOf(events, json)
       return appendReported(journal, tasks, scan && { run, scan, rows, ids: eventIds })
     })

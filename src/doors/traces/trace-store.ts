@@ -151,7 +151,7 @@ export class TraceStore {
     const lastRows = spans.map(({ mapped }) => events.push(...mapped.events) - 1)
     const positions = await this.deps.writeEvents(caller, run, { events, json }, (fresh) =>
       spans.flatMap(({ mapped }, index) => {
-        const isNew = mapped.completedAt === null ? started.has(mapped.taskId) : fresh[lastRows[index]]
+        const isNew = mapped.completedAt === null ? started.has(mapped.taskId) : fresh.has(lastRows[index] as number)
         return isNew ? taskRow(run, mapped, json, now) : []
       }),
     )

@@ -1,9 +1,8 @@
-import { createEventIdSource, EventIdIndex, idBoundsOf } from '../../activity/events/id-index.ts'
+import { ClaimIndex, eventBoundsOf, SCORE_BOUNDS } from '../../activity/claims/claim-index.ts'
+import { createClaimSource, EVENT_IDS, SCORE_IDS } from '../../activity/claims/claim-source.ts'
 import { startRecounts } from '../../activity/runs/recount.ts'
 import { startRunStatistics } from '../../activity/runs/statistics.ts'
 import { startUsageChanges } from '../../activity/runs/usage-changes.ts'
-import { ScoreIndex } from '../../activity/scores/score-index.ts'
-import { createScoreSource } from '../../activity/scores/score-source.ts'
 import { createPrices } from '../../base/conventions/prices.ts'
 import type { FeedSource } from '../../feeds/live/feed-source.ts'
 import { createHistory, withGaps } from '../../feeds/live/history.ts'
@@ -67,9 +66,9 @@ export async function openPartition<Log extends PartitionLog, Claimed extends An
   const statistics = await startRunStatistics({ sql, journal, log, loops, prices, setAside, onUsage })
   opened.defer(() => statistics.stop())
   opened.defer(startRecounts({ sql, columnar, loading: sink, partition: id, prices, log, loops, onUsage }))
-  const stored = { loading: sink, client: columnar, columnarMark }
-  const ids = new EventIdIndex(createEventIdSource({ ...stored, journal }), idBoundsOf(count))
-  const scoreIds = new ScoreIndex(createScoreSource(stored))
+  const stored = { journal, loading: sink, client: columnar, columnarMark }
+  const ids = new ClaimIndex(createClaimSource(EVENT_IDS, stored), eventBoundsOf(count))
+  const scoreIds = new ClaimIndex(createClaimSource(SCORE_IDS, stored), SCORE_BOUNDS)
   const consumers: Consumers = { id, generation, journal, sink, relay, statistics, ids, scoreIds }
   await partitionLog.watch?.(consumers, opened)
   const resources = opened.move()

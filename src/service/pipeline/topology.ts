@@ -1,5 +1,5 @@
-import type { EventIdIndex, KnownMark } from '../../activity/events/id-index.ts'
-import type { ScoreIndex } from '../../activity/scores/score-index.ts'
+import type { ClaimIndex } from '../../activity/claims/claim-index.ts'
+import type { KnownMark } from '../../activity/claims/claim-source.ts'
 import type { Journal } from '../../stores/journal/journal.ts'
 import type { SinkPositionStore } from '../../stores/sink/position.ts'
 import type { Sink } from '../../stores/sink/sink.ts'
@@ -36,6 +36,6 @@ export interface PartitionLog {
 /** The consumers of a log in its owner's process, and the relay that appends to it. */
 export interface Consumers extends OwnedPartition {
   readonly sink: Sink
-  readonly ids: EventIdIndex
-  readonly scoreIds: ScoreIndex
+  readonly ids: ClaimIndex
+  readonly scoreIds: ClaimIndex
 }

@@ -22,8 +22,9 @@ export interface Partition {
 /** The parts of a partition that appends use. */
 interface PartitionWriter {
   readonly journal: Journal
-  readonly ids: EventIds
-  readonly scoreIds: ScoreIds
+  /** Of events. */
+  readonly ids: ClaimedIds
+  readonly scoreIds: ClaimedIds
 }
 
 /** A consumer that counts the events of each run. */
@@ -96,47 +97,9 @@ export async function oldestUnloadedOf({ journal, sink }: OwnedPartition): Promi
   return next?.receivedAt ?? null
 }
 
-/** Which events of a call are new. */
-export interface Claim {
-  /** The ids as the caller gave them. */
-  readonly ids: readonly (string | undefined)[]
-  /** For each event, whether to store it. */
-  readonly fresh: readonly boolean[]
-  readonly duplicates: number
-}
-
-/**
- * Appends the fresh events of a call. Runs in the same tick as the claim, so that a repeat of the call never finds ids
- * without the append that it must wait for. It does not throw: what goes wrong is a rejection.
- */
-export type Append<Result> = (claim: Claim) => Promise<Result>
-
-export interface Claimed<Result> extends Claim {
-  /**
-   * What the append resolves with, once all events of the call are durable: the fresh ones and the originals of the
-   * duplicates. Rejects when one of them has failed; then the ids of the failed one are free again.
-   */
-  readonly durable: Promise<Result>
-}
-
-/** Detects duplicate events by the ids that callers gave them. */
-export interface EventIds {
-  /** Records a run that this process created: it has no events yet. */
-  runStarted(run: RunIdentity): void
-  /**
-   * Claims the ids of one call and appends its fresh events. The second occurrence of an id within the call is a duplicate;
-   * events without an id are always fresh. Appends at once when the run is in memory.
-   */
-  claim<Result>(
-    run: RunRef,
-    ids: readonly (string | undefined)[],
-    append: Append<Result>,
-  ): Claimed<Result> | Promise<Claimed<Result>>
-}
-
-/** The scores of a call, as {@link ScoreIds} sees them. */
-export interface ScoresToClaim {
-  /** The runs that scores refer to, all of one workspace. */
+/** The reports of a call, as {@link ClaimedIds} sees them. */
+export interface ToClaim {
+  /** The runs that rows refer to, all of one workspace. */
   readonly runs: readonly RunRef[]
   /** The rows to claim, in order. */
   readonly rows: readonly number[]
@@ -144,28 +107,41 @@ export interface ScoresToClaim {
   runOf(row: number): number
   /** The id of a row; undefined for one that is always stored. */
   idOf(row: number): string | undefined
-  /** A hash of its content, never 0. */
-  hashOf(row: number): number
+  /** A hash of what is stored under the id, never 0; of events, any number. */
+  contentOf(row: number): number
 }
 
-export interface ScoresClaimed<Result> {
+export interface Claimed<Result> {
   readonly duplicates: number
-  /** As of {@link Claimed}. */
+  /**
+   * What the append resolves with, once all reports of the call are durable: the new ones and the originals of the
+   * duplicates. Rejects when one of them has failed; then the ids of the failed one are free again.
+   */
   readonly durable: Promise<Result>
 }
 
-/** Detects scores that repeat the latest one with their id. */
-export interface ScoreIds {
-  /** Records a run that this process created: it has no scores yet. */
+/**
+ * Detects events that were reported before, by the ids that callers gave them; of scores, those that repeat the latest one with
+ * their id.
+ */
+export interface ClaimedIds {
+  /** Records a run that this process created: nothing has been reported of it yet. */
   runStarted(run: RunIdentity): void
   /**
-   * Claims the ids of one call and appends the scores that are new or changed, at once when all its runs are in memory.
-   * @param append gets the rows to append; runs in the same tick as the claim, and does not throw
+   * Claims the ids of one call and appends what is new, at once when all its runs are in memory. Of two rows of the call with an
+   * id, the second is a duplicate, too.
+   * @param append gets the rows to append; runs in the same tick as the claim, so that a repeat of the call never finds ids
+   * without the append that it must wait for. It does not throw: what goes wrong is a rejection
    */
   claim<Result>(
-    scores: ScoresToClaim,
+    call: ToClaim,
     append: (rows: readonly number[]) => Promise<Result>,
-  ): ScoresClaimed<Result> | Promise<ScoresClaimed<Result>>
+  ): Claimed<Result> | Promise<Claimed<Result>>
+}
+
+/** Events of one run, by their ids. */
+export function eventsToClaim(run: RunRef, ids: readonly (string | undefined)[]): ToClaim {
+  return { runs: [run], rows: [...ids.keys()], runOf: () => 0, idOf: (row) => ids[row], contentOf: () => 1 }
 }
 
 /** The sources that live feeds read: one for each partition, which any process can open. */

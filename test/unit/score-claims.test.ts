@@ -1,27 +1,32 @@
 import { expect, test } from 'bun:test'
-import { ScoreIndex, type ScoreSource } from '../../src/activity/scores/score-index.ts'
+import { ClaimIndex, type ClaimSource, SCORE_BOUNDS, type StoredId } from '../../src/activity/claims/claim-index.ts'
 import type { RunRef } from '../../src/base/ids.ts'
 import { runRef } from '../support/events.ts'
 import { eventually } from '../support/eventually.ts'
 
 /** Which scores of a call repeat the latest one with their id (docs/specification.md#scores). */
 
+/** More scores are not read together with those of other runs. */
+const FEW = 2
 const SMALL = { ids: 20, idsPerRun: 4, runs: 3 }
 type Score = readonly [run: RunRef, id: string | undefined, hash: number]
 
 /** A stand-in for ClickHouse that counts its queries. */
 function storeOf() {
   const stored = new Map<string, Map<string, number>>()
-  const asked = { counts: 0, all: 0, among: 0 }
+  const asked = { few: 0, all: 0, among: 0 }
   const of = ({ runId }: RunRef) => stored.get(runId) ?? new Map<string, number>()
-  const source: ScoreSource = {
-    async counts(runs) {
-      asked.counts++
-      return new Map(runs.map((run) => [run.runId, of(run).size]))
+  const source: ClaimSource = {
+    hasContents: true,
+    endSeq: () => 0,
+    ready: async () => {},
+    async few(runs) {
+      asked.few++
+      return runs.map((run) => (of(run).size <= FEW ? [...of(run)] : of(run).size))
     },
-    async all(runs, visit) {
+    async all(run) {
       asked.all++
-      for (const run of runs) for (const [id, hash] of of(run)) visit(run.runId, id, hash)
+      return [...of(run)].map(([id, hash]): StoredId => [id, hash])
     },
     async among(wanted, visit) {
       asked.among++
@@ -40,22 +45,22 @@ function storeOf() {
 }
 
 async function claim<Result>(
-  index: ScoreIndex,
+  index: ClaimIndex,
   scores: readonly Score[],
   append: (rows: readonly number[]) => Promise<Result>,
 ) {
   const runs = [...new Set(scores.map(([run]) => run))]
-  const [runOf, idOf, hashOf] = [
+  const [runOf, idOf, contentOf] = [
     (row: number) => runs.indexOf(scores[row][0]),
     (row: number) => scores[row][1],
     (row: number) => scores[row][2],
   ]
-  return index.claim({ runs, rows: scores.map((_, row) => row), runOf, idOf, hashOf }, append)
+  return index.claim({ runs, rows: scores.map((_, row) => row), runOf, idOf, contentOf }, append)
 }
 
 test('runs known from their start need no queries; the latest content of an id counts', async () => {
   const { source, asked } = storeOf()
-  const index = new ScoreIndex(source)
+  const index = new ClaimIndex(source, SCORE_BOUNDS)
   const [one, two] = [runRef(), runRef()]
   for (const run of [one, two]) index.runStarted(run)
   const rowsOf = async (...scores: Score[]) => {
@@ -64,12 +69,12 @@ test('runs known from their start need no queries; the latest content of an id c
   }
   expect(await rowsOf([one, 'a', 1], [two, 'a', 1], [one, 'a', 1], [one, undefined, 1])).toEqual([1, [0, 1, 3]])
   expect(await rowsOf([one, 'a', 2], [two, 'a', 1], [one, 'a', 1], [one, 'a', 1])).toEqual([2, [0, 2]])
-  expect(asked).toEqual({ counts: 0, all: 0, among: 0 })
+  expect(asked).toEqual({ few: 0, all: 0, among: 0 })
 })
 
 test('in bounded memory, whatever is evicted, too large or appended at once', async () => {
   const { source, asked, store } = storeOf()
-  const index = new ScoreIndex(source, SMALL)
+  const index = new ClaimIndex(source, SMALL)
   const runs = Array.from({ length: 6 }, () => runRef())
   const latest = new Map<string, number>()
   for (let round = 0; round < 300; round++) {
@@ -92,7 +97,7 @@ test('in bounded memory, whatever is evicted, too large or appended at once', as
 
 test('a repeat waits for its original, and what a failed append claimed is free again', async () => {
   const { source } = storeOf()
-  const index = new ScoreIndex(source)
+  const index = new ClaimIndex(source, SCORE_BOUNDS)
   const run = runRef()
   index.runStarted(run)
   const writing = Promise.withResolvers<string>()
@@ -114,25 +119,25 @@ test('a repeat waits for its original, and what a failed append claimed is free 
 test('concurrent calls for a run that is not known load it once, and see each other', async () => {
   const { source, asked, store } = storeOf()
   const scores: Score[] = [[runRef(), 'a', 1]]
-  const calls = await Promise.all(Array.from({ length: 5 }, () => claim(new ScoreIndex(source), scores, store(scores))))
+  const calls = await Promise.all(
+    Array.from({ length: 5 }, () => claim(new ClaimIndex(source, SCORE_BOUNDS), scores, store(scores))),
+  )
   expect(calls.map(({ duplicates }) => duplicates)).toContain(0)
-  const index = new ScoreIndex(source)
-  const before = asked.counts
+  const index = new ClaimIndex(source, SCORE_BOUNDS)
+  const before = asked.few
   const run = runRef()
   const other: Score[] = [[run, 'b', 1]]
   const claimed = await Promise.all(Array.from({ length: 5 }, () => claim(index, other, store(other))))
   expect(claimed.map(({ duplicates }) => duplicates).sort()).toEqual([0, 1, 1, 1, 1])
-  expect(asked.counts - before).toBe(1)
+  expect(asked.few - before).toBe(1)
   await eventually(() => claimed.every(({ durable }) => durable instanceof Promise))
 })
 
 test('what could not be looked up is refused, and looked up again by the next call', async () => {
   const { source } = storeOf()
   let isDown = true
-  const index = new ScoreIndex({
-    ...source,
-    counts: (runs) => (isDown ? Promise.reject(new Error('down')) : source.counts(runs)),
-  })
+  const few: ClaimSource['few'] = (runs) => (isDown ? Promise.reject(new Error('down')) : source.few(runs))
+  const index = new ClaimIndex({ ...source, few }, SCORE_BOUNDS)
   const scores: Score[] = [[runRef(), 'a', 1]]
   await expect(claim(index, scores, async () => 1)).rejects.toThrow('down')
   isDown = false
@@ -142,15 +147,15 @@ test('what could not be looked up is refused, and looked up again by the next ca
 test('the scores of many large runs are looked up in one query', async () => {
   const { source, asked, store } = storeOf()
   const runs = Array.from({ length: 20 }, () => runRef())
-  const scores = runs.flatMap((run) => ['a', 'b'].map((id): Score => [run, id, 1]))
+  const scores = runs.flatMap((run) => ['a', 'b', 'c', 'd', 'e'].map((id): Score => [run, id, 1]))
   await store(scores)(scores.map((_, row) => row))
-  const { duplicates } = await claim(new ScoreIndex(source, SMALL), scores, async () => 1)
-  expect([duplicates, asked.among]).toEqual([40, 1])
+  const { duplicates } = await claim(new ClaimIndex(source, SMALL), scores, async () => 1)
+  expect([duplicates, asked.among]).toEqual([100, 1])
 })
 
 test('once a call that has claimed scores fails, calls that came after it claim anew', async () => {
   const { source, store } = storeOf()
-  const index = new ScoreIndex(source)
+  const index = new ClaimIndex(source, SCORE_BOUNDS)
   const run = runRef()
   index.runStarted(run)
   const [failing, slow] = [Promise.withResolvers<number>(), Promise.withResolvers<number>()]
