@@ -99,7 +99,7 @@ describe('embedded ClickHouse', () => {
         .filter(Boolean)
         .map((entry) => entry.split('=')[0])
         .sort(),
-    ).toEqual(['HOME', 'TZ', 'UV_THREADPOOL_SIZE'])
+    ).toEqual(['HOME', 'MIMALLOC_PURGE_DELAY', 'TZ', 'UV_THREADPOOL_SIZE'])
   })
 
   test('a query cannot write a file', async () => {

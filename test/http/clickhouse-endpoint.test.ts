@@ -162,11 +162,13 @@ describe('with the official client', () => {
 
   test('reports a failure in the middle of a stream with its error code', async () => {
     const query = "select throwIf(number = 500000, 'too far') as x from numbers(1000000)"
-    for (const other of [client, clientOf(service, { compression: { response: true } })]) {
-      const result = await other.query({ query, format: 'JSONEachRow' })
-      const taken = failure(Array.fromAsync(result.stream()))
-      expect(await taken).toMatchObject({ code: '395', message: expect.stringContaining('too far') })
-    }
+    for (const other of [client, clientOf(service, { compression: { response: true } })])
+      // Repeated, because a client that has not read the rest 2 s after the failure, as on a busy machine, learns no reason.
+      await eventually(async () => {
+        const result = await other.query({ query, format: 'JSONEachRow' })
+        const taken = failure(Array.fromAsync(result.stream()))
+        expect(await taken).toMatchObject({ code: '395', message: expect.stringContaining('too far') })
+      })
     // A client that reads it as one text gets an error for the truncated response.
     const text = await client.query({ query, format: 'CSV' })
     await expect(text.text()).rejects.toBeInstanceOf(Error)
