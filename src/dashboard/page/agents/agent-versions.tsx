@@ -10,6 +10,7 @@ import type { Agent, Schemas } from '../data/records.ts'
 import { Button, Dialog } from '../parts/controls.tsx'
 import { Diff } from '../parts/diff.tsx'
 import { Select } from '../parts/fields.tsx'
+import { Scrollable } from '../parts/scrollable.tsx'
 import { Problem, Skeleton } from '../parts/states.tsx'
 import { Ago } from '../parts/time.tsx'
 
@@ -161,7 +162,13 @@ function Differences({ now, before }: { readonly now: Version; readonly before: 
       {changed.map(([field, was, is]) => (
         <section key={field} class="text-block">
           <h4>{words(field)}</h4>
-          {before === null ? <pre tabIndex={0}>{is}</pre> : <Diff before={was} after={is} />}
+          {before === null ? (
+            <Scrollable as="pre" label={words(field)}>
+              {is}
+            </Scrollable>
+          ) : (
+            <Diff before={was} after={is} />
+          )}
         </section>
       ))}
     </>

@@ -74,12 +74,12 @@ export function KeyList({ agentId }: { readonly agentId: string | null }) {
   return (
     <div class="keys">
       <NewKeyForm create={create} agentId={agentId} />
-      <div class="filters" role="search" aria-label="Filter keys">
+      <search class="filters" aria-label="Filter keys">
         {agentId === null && (
           <Select label="Scope" value={type} options={TYPES} onChange={(to) => setQuery({ type: to })} />
         )}
         <Select label="Status" value={chosen} options={STATUSES} onChange={(to) => setQuery({ keys: to })} />
-      </div>
+      </search>
       {failure !== '' && <p class="problem">{failure}</p>}
       {made !== null && <MadeKey made={made} close={() => setMade(null)} />}
       {problem !== undefined && <Problem problem={problem} />}

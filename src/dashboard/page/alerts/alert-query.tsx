@@ -6,6 +6,7 @@ import { useAttempt, useLoad } from '../data/loading.ts'
 import { problemAt } from '../data/problems.ts'
 import { Button } from '../parts/controls.tsx'
 import { Field } from '../parts/fields.tsx'
+import { Scrollable } from '../parts/scrollable.tsx'
 import { PlaceholderFields } from '../sql/placeholder-fields.tsx'
 import { textsOf } from '../sql/placeholders.ts'
 import { QueryEditor } from '../sql/query-editor.tsx'
@@ -55,9 +56,9 @@ export function AlertQuery({ draft, set, problem, text, shown, queries, tried, t
       {draft.queryId === '' ? (
         <QueryEditor sql={{ text: draft.query, setText, shown, problem: refused, run }} catalogue={catalogue} />
       ) : (
-        <pre tabIndex={0} role="group" aria-label="The saved query">
+        <Scrollable as="pre" label="The saved query">
           {text}
-        </pre>
+        </Scrollable>
       )}
       {found.length > 0 && (
         <div class="placeholders">

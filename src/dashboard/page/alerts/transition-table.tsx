@@ -1,5 +1,6 @@
 import { count, words } from '../../../base/format.ts'
 import { numOrNull } from '../data/json.ts'
+import { Scrollable } from '../parts/scrollable.tsx'
 import { Status } from '../parts/states.tsx'
 import { dateAndTime } from '../parts/time.tsx'
 import { type Change, figure, seriesName } from './series.ts'
@@ -11,7 +12,7 @@ export function TransitionTable({ changes }: { readonly changes: readonly Change
   const shown = changes.slice(-ROWS_MAX).toReversed()
   return (
     <>
-      <div class="table-scroll transitions" tabIndex={0} role="region" aria-label="Transitions">
+      <Scrollable as="div" class="table-scroll transitions" role="region" label="Transitions">
         <table>
           <thead>
             <tr>
@@ -29,7 +30,7 @@ export function TransitionTable({ changes }: { readonly changes: readonly Change
             ))}
           </tbody>
         </table>
-      </div>
+      </Scrollable>
       {changes.length > shown.length && (
         <p class="hint">
           The latest {ROWS_MAX} of {count(changes.length)}.

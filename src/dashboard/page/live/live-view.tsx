@@ -127,7 +127,7 @@ function LiveFilters({ children }: { readonly children: preact.ComponentChildren
   const { directory } = useSession()
   const { kind = '', level = '', agent = '', type = '', q = '' } = address.value.query
   return (
-    <div class="filters" role="search" aria-label="Filter activity">
+    <search class="filters" aria-label="Filter activity">
       <Select label="Show" value={kind} options={LIVE_CHOICES} onChange={(to) => setQuery({ kind: to })} />
       <Select
         label="Level"
@@ -159,7 +159,7 @@ function LiveFilters({ children }: { readonly children: preact.ComponentChildren
         onChange={(to) => setQuery({ q: to })}
       />
       {children}
-    </div>
+    </search>
   )
 }
 

@@ -2,6 +2,7 @@ import { useMemo, useState } from 'preact/hooks'
 import { count } from '../../../base/format.ts'
 import { plain, pretty } from '../data/json.ts'
 import { CopyButton } from './controls.tsx'
+import { Scrollable } from './scrollable.tsx'
 
 /** Longer texts are cut until the user asks for the whole. */
 const SHOWN_LENGTH_MAX = 20_000
@@ -37,9 +38,9 @@ export function TextBlock({ title, text, isJson = false, level: Heading = 'h3' }
         <Heading>{title}</Heading>
         <CopyButton text={() => text} label={`Copy ${title.toLowerCase()}`} />
       </div>
-      <pre tabIndex={0} role="group" aria-label={title}>
+      <Scrollable as="pre" label={title}>
         {isJson && shown.length <= COLOURED_LENGTH_MAX ? <Coloured json={shown} /> : shown}
-      </pre>
+      </Scrollable>
       {shown.length < text.length && (
         <button type="button" class="quiet" onClick={() => setWhole(true)}>
           Show all {count(text.length)} characters

@@ -259,7 +259,7 @@ export function Tabs({ label, name, tabs, badge, onChange = (tab) => setQuery({ 
   const open = openTab({ name, tabs })
   const [first] = Object.keys(tabs)
   return (
-    <div class="tabs" role="group" aria-label={label}>
+    <fieldset class="tabs" aria-label={label}>
       {Object.entries(tabs).map(([tab, title]) => (
         <button
           key={tab}
@@ -271,6 +271,6 @@ export function Tabs({ label, name, tabs, badge, onChange = (tab) => setQuery({ 
           {badge?.[tab] && <span class="tab-badge">{badge[tab]}</span>}
         </button>
       ))}
-    </div>
+    </fieldset>
   )
 }

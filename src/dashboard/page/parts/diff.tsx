@@ -1,5 +1,6 @@
 import { useMemo } from 'preact/hooks'
 import { counted } from '../../../base/format.ts'
+import { Scrollable } from './scrollable.tsx'
 
 const SIGNS = { same: ' ', removed: '−', added: '+', left: '⋯' }
 
@@ -12,14 +13,14 @@ export function Diff({ before, after }: { readonly before: string; readonly afte
   const lines = useMemo(() => withoutSame(diffLines(before, after)), [before, after])
   if (lines.length === 0) return null
   return (
-    <pre class="diff" tabIndex={0} role="group" aria-label="Changes">
+    <Scrollable as="pre" class="diff" label="Changes">
       {lines.map(({ kind, text }, index) => (
         <span key={index} class={`diff-${kind}`}>
           {SIGNS[kind]} {text}
           {'\n'}
         </span>
       ))}
-    </pre>
+    </Scrollable>
   )
 }
 

@@ -13,6 +13,7 @@ interface FieldProps {
 export function Field({ label, hint, problem, children }: FieldProps) {
   return (
     <div class="field">
+      {/* biome-ignore lint/a11y/noLabelWithoutControl: the control is among the children. */}
       <label>
         <span class="field-label">{label}</span>
         {children}

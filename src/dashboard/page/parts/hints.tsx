@@ -1,5 +1,6 @@
 import { script } from '../../../base/script.ts'
 import { CopyButton } from './controls.tsx'
+import { Scrollable } from './scrollable.tsx'
 
 /** Hints for an empty workspace. The user fills in the parts marked with an ellipsis. */
 export function noRunsYet() {
@@ -61,9 +62,9 @@ curl ${origin}/api/ingest/v1/run/start \\
 export function Command({ label, text }: { readonly label: string; readonly text: string }) {
   return (
     <div class="command">
-      <pre tabIndex={0} role="group" aria-label={label}>
+      <Scrollable as="pre" label={label}>
         {text}
-      </pre>
+      </Scrollable>
       <CopyButton text={() => text} label={`Copy: ${label}`} />
     </div>
   )

@@ -1,6 +1,7 @@
 import { Lexer, type Token, type Tokens, type TokensList } from 'marked'
 import type { ComponentChildren } from 'preact'
 import { useMemo } from 'preact/hooks'
+import { Scrollable } from './scrollable.tsx'
 
 const SAFE_LINK = /^(https?:|mailto:)/i
 
@@ -24,9 +25,9 @@ function block(token: Token, key: number): ComponentChildren {
       )
     case 'code':
       return (
-        <pre key={key} tabIndex={0}>
+        <Scrollable as="pre" key={key} label="Code">
           {token.text}
-        </pre>
+        </Scrollable>
       )
     case 'blockquote':
       return <blockquote key={key}>{token.tokens?.map(block)}</blockquote>

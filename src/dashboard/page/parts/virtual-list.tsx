@@ -1,5 +1,6 @@
 import type { ComponentChildren, HTMLAttributes } from 'preact'
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks'
+import { Scrollable } from './scrollable.tsx'
 
 interface VirtualListProps {
   readonly count: number
@@ -77,14 +78,14 @@ export function VirtualList(props: VirtualListProps) {
   }
   const indexes = Array.from({ length: Math.max(0, last - first) }, (_, at) => first + at)
   return (
-    <div
-      ref={box}
+    <Scrollable
+      as="div"
+      box={box}
       class={`virtual ${props.class ?? ''}`}
       style={props.height === undefined ? undefined : { height: `${props.height}px` }}
       onScroll={scrolled}
-      tabIndex={0}
-      role={props.isTable ? 'rowgroup' : 'group'}
-      aria-label={label}
+      role={props.isTable ? 'rowgroup' : undefined}
+      label={label}
       {...props.attributes}
     >
       <div class="virtual-space" role="presentation" style={{ height: `${count * rowHeight + extra}px` }}>
@@ -92,6 +93,6 @@ export function VirtualList(props: VirtualListProps) {
           {indexes.map(row)}
         </div>
       </div>
-    </div>
+    </Scrollable>
   )
 }

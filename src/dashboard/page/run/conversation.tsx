@@ -97,11 +97,11 @@ function AnswerFoot({ answer: { stepId, usage, durationMs } }: { readonly answer
   const figures = [tokensText(usage), costUsd > 0 && dollars(costUsd), durationMs > 0 && duration(durationMs)]
   const shown = figures.filter((each) => each !== '' && each !== false)
   return (
-    <p class="hint message-foot">
+    <div class="hint message-foot">
       <a href={stepHref(stepId)}>{model ?? 'model call'}</a>
       {shown.map((each) => ` · ${each}`)}
       <Thumbs of={{ event: stepId }} noun="answer" />
-    </p>
+    </div>
   )
 }
 

@@ -88,7 +88,7 @@ export function EventsPanel({ model, run }: { readonly model: RunModel; readonly
 function EventFilters({ children }: { readonly children: preact.ComponentChildren }) {
   const { level = '', find = '' } = address.value.query
   return (
-    <div class="filters" role="search" aria-label="Filter events">
+    <search class="filters" aria-label="Filter events">
       <FilterField
         icon="search"
         class="run-search"
@@ -104,7 +104,7 @@ function EventFilters({ children }: { readonly children: preact.ComponentChildre
         onChange={(to) => setQuery({ level: to, event: null })}
       />
       {children}
-    </div>
+    </search>
   )
 }
 

@@ -5,6 +5,7 @@ import { useSession } from '../context/session.ts'
 import { isUuid, type Run } from '../data/records.ts'
 import { kindOfPending, type PendingPause } from '../data/waiting.ts'
 import { Tabs } from '../parts/controls.tsx'
+import { Scrollable } from '../parts/scrollable.tsx'
 import { Empty, Problem, Skeleton } from '../parts/states.tsx'
 import { ScoredRun } from '../scores/thumbs.tsx'
 import { NamedPauseCard } from '../waiting/pause-card.tsx'
@@ -73,7 +74,7 @@ function Content({ model, run, bar }: ContentProps) {
     if (element.getBoundingClientRect().top < 0) element.scrollIntoView({ block: 'start' })
   }, [bar?.id])
   return (
-    <div ref={box} class="run-side" tabIndex={0} role="group" aria-label={bar === undefined ? 'The run' : 'The step'}>
+    <Scrollable as="div" box={box} class="run-side" label={bar === undefined ? 'The run' : 'The step'}>
       <PendingCard run={run} />
       {bar === undefined && run.error_message !== null && <ErrorText text={run.error_message} />}
       {bar === undefined ? (
@@ -81,7 +82,7 @@ function Content({ model, run, bar }: ContentProps) {
       ) : (
         <StepPane key={bar.id} model={model} run={run} bar={bar} />
       )}
-    </div>
+    </Scrollable>
   )
 }
 

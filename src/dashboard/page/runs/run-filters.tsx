@@ -28,7 +28,7 @@ export function RunFilters({ filter, search }: RunFiltersProps) {
   const agents = directory.agents.value
   const known = agents.some(({ agent_id }) => agent_id === filter.agent) || filter.agent === ''
   return (
-    <div class="filters" role="search" aria-label="Filter runs">
+    <search class="filters" aria-label="Filter runs">
       <FilterField
         icon="search"
         field={search}
@@ -63,7 +63,7 @@ export function RunFilters({ filter, search }: RunFiltersProps) {
       {query.from !== undefined && <Chip text="Chosen time" onRemove={() => setQuery({ from: null, to: null })} />}
       {isFiltered(filter) && <Button class="quiet small" text="Clear" onClick={clearFilters} />}
       <ColumnMenu />
-    </div>
+    </search>
   )
 }
 

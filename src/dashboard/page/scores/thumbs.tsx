@@ -63,7 +63,7 @@ function RunThumbs({ run, of, noun }: ThumbsProps & { readonly run: RunScores })
     )
   }
   return (
-    <span class="thumbs" role="group" aria-label={`Feedback on the ${noun}`}>
+    <fieldset class="thumbs" aria-label={`Feedback on the ${noun}`}>
       {button(true, counts.up)}
       {button(false, counts.down)}
       {mine.isUp !== null && (
@@ -80,7 +80,7 @@ function RunThumbs({ run, of, noun }: ThumbsProps & { readonly run: RunScores })
         </span>
       )}
       {isCommenting && <CommentDialog thumb={mine} give={give} close={() => setCommenting(false)} />}
-    </span>
+    </fieldset>
   )
 }
 

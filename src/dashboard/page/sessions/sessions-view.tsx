@@ -47,7 +47,7 @@ function SessionFilters() {
   const { query } = address.value
   const agents = directory.agents.value
   return (
-    <div class="filters" role="search" aria-label="Filter sessions">
+    <search class="filters" aria-label="Filter sessions">
       <FilterField
         icon="person"
         label="User"
@@ -77,7 +77,7 @@ function SessionFilters() {
         options={[['', 'Any time'], ...[...PRESETS].map(([name, { title }]) => [name, title] as const)]}
         onChange={(range) => setQuery({ range })}
       />
-    </div>
+    </search>
   )
 }
 

@@ -27,7 +27,7 @@ export function ChartControls({ result, choice, onChange }: ChartControlsProps) 
     ...of.map((name) => [name, name] as const),
   ]
   return (
-    <div class="filters chart-controls" role="group" aria-label="Chart">
+    <fieldset class="filters chart-controls" aria-label="Chart">
       <Select
         label="Kind of chart"
         value={choice.kind ?? ''}
@@ -76,7 +76,7 @@ export function ChartControls({ result, choice, onChange }: ChartControlsProps) 
       {Object.keys(choice).length > 0 && (
         <Button class="small quiet" text="Reset" onClick={() => onChange(NOTHING_CHOSEN)} />
       )}
-    </div>
+    </fieldset>
   )
 }
 

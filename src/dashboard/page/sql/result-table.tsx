@@ -1,3 +1,6 @@
+// biome-ignore-all lint/a11y/useSemanticElements: the body scrolls and holds only the rows in view, which no real table can.
+// biome-ignore-all lint/a11y/useFocusableInteractive: rows and heads are interactive in a grid, not in a table.
+
 import { useMemo, useState } from 'preact/hooks'
 import type { Result } from '../data/api.ts'
 import { pretty, textOf } from '../data/json.ts'

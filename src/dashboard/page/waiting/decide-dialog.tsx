@@ -7,6 +7,7 @@ import { failureOf } from '../data/loading.ts'
 import type { Approval, PauseLine } from '../data/waiting.ts'
 import { Button, Dialog } from '../parts/controls.tsx'
 import { Field } from '../parts/fields.tsx'
+import { Scrollable } from '../parts/scrollable.tsx'
 import { Skeleton, Status } from '../parts/states.tsx'
 import { Question } from './pause-card.tsx'
 
@@ -52,11 +53,11 @@ export function DecideDialog({ lines, close }: DecideDialogProps) {
   const calls = counted(open.length, 'call')
   return (
     <Dialog title={`Decide ${counted(lines.length, 'call')}`} close={close}>
-      <ol class="decided-together" aria-label="Calls" tabIndex={0}>
+      <Scrollable as="ol" class="decided-together" label="Calls">
         {lines.map((line) => (
           <Chosen key={line.id} line={line} pause={shown(line)} problem={problems.value.get(line.id)} />
         ))}
-      </ol>
+      </Scrollable>
       {state === 'done' ? (
         <p role="status">{summaryOf(lines, shown)}</p>
       ) : (

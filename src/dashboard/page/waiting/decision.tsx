@@ -26,11 +26,11 @@ export function AnswerForm({ options = [], decide, isBusy }: AnswerFormProps) {
       <legend class="unseen">Answer</legend>
       {refusal && <p class="hint">{refusal}</p>}
       {options.length > 0 && (
-        <div class="actions" role="group" aria-label="Options">
+        <fieldset class="actions" aria-label="Options">
           {options.map((option) => (
             <Button key={option} text={option} onClick={() => answer(option)} />
           ))}
-        </div>
+        </fieldset>
       )}
       <Field label={options.length === 0 ? 'Answer' : 'Or type an answer'}>
         <textarea

@@ -10,6 +10,7 @@ import { Icon, Id } from '../parts/controls.tsx'
 import { Diff } from '../parts/diff.tsx'
 import { SessionLink, UserLink } from '../parts/links.tsx'
 import { Markdown } from '../parts/markdown.tsx'
+import { Scrollable } from '../parts/scrollable.tsx'
 import { Facts, Problem, Skeleton, Status } from '../parts/states.tsx'
 import { Ago, Ahead, ago, Moment, useNow } from '../parts/time.tsx'
 import { AnswerForm, ApprovalForm } from './decision.tsx'
@@ -121,7 +122,7 @@ function SaidBefore({ pause: { run_id, root_run_id, context } }: { readonly paus
     ['assistant', 'assistant', assistant_message],
   ] as const
   return (
-    <ol class="conversation said-before" aria-label="What was said before" tabIndex={0}>
+    <Scrollable as="ol" class="conversation said-before" label="What was said before">
       {said.map(
         ([side, role, text]) =>
           text !== null && (
@@ -133,7 +134,7 @@ function SaidBefore({ pause: { run_id, root_run_id, context } }: { readonly paus
             </li>
           ),
       )}
-    </ol>
+    </Scrollable>
   )
 }
 

@@ -38,7 +38,7 @@ export function PauseFilters({ lines, isDecided, children }: PauseFiltersProps) 
     )
   }
   return (
-    <div class="filters" role="search" aria-label="Filter requests">
+    <search class="filters" aria-label="Filter requests">
       {isDecided && (
         <Select
           label="Outcome"
@@ -72,6 +72,6 @@ export function PauseFilters({ lines, isDecided, children }: PauseFiltersProps) 
       />
       {isFiltered(filter) && <Button class="quiet small" text="Clear" onClick={() => setQuery(withoutFilters())} />}
       {children}
-    </div>
+    </search>
   )
 }

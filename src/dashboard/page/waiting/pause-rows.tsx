@@ -59,10 +59,10 @@ export function PauseRows({ rows, openId, label, list }: PauseRowsProps) {
   // Decisions are read page by page, as the user asks for them.
   if (list === undefined || rows.length <= PLAIN_ROWS_MAX) {
     return (
-      <div class={`panel pause-rows ${list ? '' : 'decided-rows'}`} role="group" aria-label={label}>
+      <section class={`panel pause-rows ${list ? '' : 'decided-rows'}`} aria-label={label}>
         {heads}
         {rows.map((_, index) => row(index))}
-      </div>
+      </section>
     )
   }
   return (

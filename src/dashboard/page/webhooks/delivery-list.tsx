@@ -42,10 +42,10 @@ export function DeliveryList({ webhook }: { readonly webhook: Webhook }) {
     })
   return (
     <section class="deliveries" aria-label="Deliveries">
-      <div class="filters" role="search" aria-label="Filter deliveries">
+      <search class="filters" aria-label="Filter deliveries">
         <Select label="Status" value={status} options={STATUSES} onChange={(to) => setQuery({ status: to })} />
         <Button class="small" icon="retry" text="Refresh" onClick={reload} />
-      </div>
+      </search>
       {failure !== '' && (
         <p class="problem" role="alert">
           {failure}

@@ -6,6 +6,7 @@ import { useAttempt } from '../data/loading.ts'
 import { type Delivery, type NewWebhook, nameOf, pathOf, type Webhook } from '../data/webhooks.ts'
 import { Button, Dialog } from '../parts/controls.tsx'
 import { Field } from '../parts/fields.tsx'
+import { Scrollable } from '../parts/scrollable.tsx'
 import { Status } from '../parts/states.tsx'
 import { fieldOf, timeOfField, zoneName } from '../parts/time.tsx'
 
@@ -87,7 +88,11 @@ function TestOutcome({ outcome, close }: { readonly outcome: Delivery; readonly 
         {http_status !== null && <b>HTTP {http_status}</b>} in {duration(duration_ms)}
       </span>
       <Button icon="close" label="Close" onClick={close} />
-      {response && <pre tabIndex={0}>{response}</pre>}
+      {response && (
+        <Scrollable as="pre" label="Response">
+          {response}
+        </Scrollable>
+      )}
     </div>
   )
 }
