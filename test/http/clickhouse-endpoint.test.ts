@@ -162,8 +162,8 @@ describe('with the official client', () => {
 
   test('reports a failure in the middle of a stream with its error code', async () => {
     const query = "select throwIf(number = 500000, 'too far') as x from numbers(1000000)"
+    // Repeated, because a client that has not read the rest 2 s after the failure, as on a busy machine, learns no reason.
     for (const other of [client, clientOf(service, { compression: { response: true } })])
-      // Repeated, because a client that has not read the rest 2 s after the failure, as on a busy machine, learns no reason.
       await eventually(async () => {
         const result = await other.query({ query, format: 'JSONEachRow' })
         const taken = failure(Array.fromAsync(result.stream()))
