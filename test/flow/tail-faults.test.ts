@@ -10,16 +10,22 @@ import { spawnStalled, spawnTail, spawnWithReader } from './tail-process.ts'
 
 const KEY = 'svc_ws_scripted'
 const QUICK: FollowTiming = { pingEveryMs: 30, silenceMaxMs: 150, backoffMinMs: 10, backoffMaxMs: 50 }
+/** For what must not happen: a busy machine may do nothing for a while. */
+const PATIENT: FollowTiming = { ...QUICK, silenceMaxMs: 3_000 }
 
 /** Follows a scripted feed in this process until `until` holds; returns the cursors it took and its notes. */
-async function followed(script: Script, until: (cursors: readonly string[], feed: ScriptedFeed) => boolean) {
+async function followed(
+  script: Script,
+  until: (cursors: readonly string[], feed: ScriptedFeed) => boolean,
+  timing = QUICK,
+) {
   const feed = serveFeed(script)
   const stop = new AbortController()
   const cursors: string[] = []
   const notes: string[] = []
   const { url } = feed
   const ended = follow({
-    ...{ url, key: KEY, client: new Client({ url, key: KEY }), wanted: { filter: {} }, timing: QUICK },
+    ...{ url, key: KEY, client: new Client({ url, key: KEY }), wanted: { filter: {} }, timing },
     start: async () => undefined,
     signal: stop.signal,
     take: (items) => cursors.push(...items.map((item) => item.activity.cursor)),
@@ -51,8 +57,8 @@ test('detects a dead connection that never closed, and resumes', async () => {
 
 test('keeps a quiet feed whose pings are answered', async () => {
   const script: Script = { subscribed: (socket) => socket.say(subscribedAt(undefined)) }
-  const pings = (2 * QUICK.silenceMaxMs) / QUICK.pingEveryMs
-  const { feed, notes } = await followed(script, (_, { pings: count }) => count() >= pings)
+  const pings = (2 * PATIENT.silenceMaxMs) / PATIENT.pingEveryMs
+  const { feed, notes } = await followed(script, (_, { pings: count }) => count() >= pings, PATIENT)
   expect([feed.subscriptions.length, notes]).toEqual([1, []])
 })
 
