@@ -212,6 +212,8 @@ describe.skipIf(chromium === null)('the dashboard (needs a Chromium)', () => {
     }
     await replaceBy('SELECT toStartOfH')
     await offers('toStartOfHour')
+    // The editor takes no offer for 75 ms after the list has changed.
+    await Bun.sleep(500)
     await page.press('Tab')
     expect(await lines()).toEqual(['SELECT toStartOfHour'])
     await replaceBy('SELECT 1 AS hourly GROUP BY hou')
