@@ -149,10 +149,15 @@ class Client {
     this.shows = shows
   }
 
-  async reconnect({ url, workspaceKey }: SpawnedService): Promise<void> {
+  /** Again when the service closes the connection because this process, on a busy machine, reads too slowly. */
+  async reconnect(service: SpawnedService): Promise<void> {
+    const { url, workspaceKey } = service
     const headers = [`Authorization: Bearer ${workspaceKey}`]
-    this.socket = await openWebSocket({ url, headers }, LIVE_PATH, (text) => this.read(text))
-    const after = `${this.reporters.epoch}.${this.after}`
+    this.socket = await openWebSocket({ url, headers }, LIVE_PATH, (text) => {
+      if (text.startsWith('{"op":"closing"')) void this.reconnect(service)
+      else this.read(text)
+    })
+    const after = `${this.reporters.epoch}.${this.received.at(-1) ?? this.after}`
     this.socket.send({ op: 'subscribe', id: 'all', filter: this.filter, after })
   }
 
