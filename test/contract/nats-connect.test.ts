@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test'
-import { connectNats, natsOptions } from '../../src/stores/journal/nats/connect.ts'
+import { connectNats, isOldNats, natsOptions } from '../../src/stores/journal/nats/connect.ts'
 import { hasNats, NatsServer } from '../support/nats.ts'
 import { freePort } from '../support/service.ts'
 import { atEnd } from '../support/teardown.ts'
@@ -38,4 +38,14 @@ describe.skipIf(!hasNats)('a server with a password', () => {
     const failing = connectNats([`nats://127.0.0.1:${freePort()}`], { patienceMs: 300 })
     await expect(failing).rejects.toThrow('NATS_URL cannot be used: no server answers')
   })
+})
+
+test('knows versions that are too old', () => {
+  expect(['1.4.1', '2.9.10', '2.10.0-beta', '2.10.27', '3.0.0'].map(isOldNats)).toEqual([
+    true,
+    true,
+    false,
+    false,
+    false,
+  ])
 })

@@ -133,6 +133,7 @@ class Client {
   private readonly filter: { kind: string; agent_id?: string; level?: string }
   private readonly marker: string
   private socket: RawWebSocket | undefined
+  private hasLeft = false
   private readonly shows: (event: Reporters['events'][number]) => boolean
 
   constructor(
@@ -153,12 +154,14 @@ class Client {
   async reconnect(service: SpawnedService): Promise<void> {
     const { url, workspaceKey } = service
     const headers = [`Authorization: Bearer ${workspaceKey}`]
-    this.socket = await openWebSocket({ url, headers }, LIVE_PATH, (text) => {
-      if (text.startsWith('{"op":"closing"')) void this.reconnect(service)
-      else this.read(text)
+    const socket = await openWebSocket({ url, headers }, LIVE_PATH, (text) => {
+      if (!text.startsWith('{"op":"closing"')) this.read(text)
+      else if (!this.hasLeft) void this.reconnect(service)
     })
+    this.socket = socket
+    if (this.hasLeft) return socket.destroy()
     const after = `${this.reporters.epoch}.${this.received.at(-1) ?? this.after}`
-    this.socket.send({ op: 'subscribe', id: 'all', filter: this.filter, after })
+    socket.send({ op: 'subscribe', id: 'all', filter: this.filter, after })
   }
 
   expected(): number[] {
@@ -166,6 +169,7 @@ class Client {
   }
 
   leave(): void {
+    this.hasLeft = true
     this.socket?.destroy()
   }
 

@@ -2,6 +2,7 @@ import { chmodSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { missingTools } from '../support/tools.ts'
+import { withLaterNats } from './later-nats.ts'
 import { newcomersMachine, whileStarted } from './newcomer.ts'
 import { campaignOutcomes, conclude, type Outcome, outcomeOf, outcomesOf, toRepeat } from './outcomes.ts'
 import { ownEnvironment, type Place, run, start } from './run.ts'
@@ -48,16 +49,17 @@ async function main(): Promise<number> {
 
   // The rest, with everything that tests need: what is slow, and what lacked a tool.
   await step('installing what tests need', installTools)
+  const whole = await withLaterNats(here, directory)
   const lacking = outcomes.filter(({ isFile, skipped }) => isFile && skipped > 0).map(({ name }) => name)
-  const campaigns = start([...SCRIPT, 'test:long', '--short', ...CAMPAIGNS], here, { isQuiet: true })
-  outcomes.push(...(await tests(here, [...files.filter((file) => isSlow(file) && file !== PACKAGE), ...lacking])))
+  const campaigns = start([...SCRIPT, 'test:long', '--short', ...CAMPAIGNS], whole, { isQuiet: true })
+  outcomes.push(...(await tests(whole, [...files.filter((file) => isSlow(file) && file !== PACKAGE), ...lacking])))
   const { output } = await campaigns.ended
   say(output)
   outcomes.push(...campaignOutcomes(CAMPAIGNS, output))
 
   const second = new Map<Outcome, Outcome>()
   for (const first of toRepeat(outcomes)) {
-    const [outcome] = await tests(first.place === bare.name ? bare : here, [first.name])
+    const [outcome] = await tests(first.place === bare.name ? bare : whole, [first.name])
     second.set(first, outcome!)
   }
   const { text, isGreen } = conclude(outcomes, second)

@@ -100,7 +100,7 @@ describe('tenant isolation', () => {
   })
 
   test('stops expensive queries at their limit, names the limit, and does not affect other queries', async () => {
-    const caps = { ...DEFAULT_QUERY_CAPS, seconds: 1, memoryBytes: 2 ** 28 }
+    const caps = { ...DEFAULT_QUERY_CAPS, seconds: 1, memoryBytes: 2 ** 26 }
     const bombed = new Analytics(client, loadedThrough(7), caps)
     const bombs = inParallel(
       BOMBS,

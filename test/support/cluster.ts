@@ -115,6 +115,7 @@ export function ownedEvenly(node: Pick<SpawnedService, 'api'>, nodes: number): P
     const counts = live.map(({ instance_id }) => state.partitions.filter(({ owner }) => owner === instance_id).length)
     const isEven = Math.max(...counts) - Math.min(...counts) <= 1
     const isOwned = counts.reduce((sum, count) => sum + count, 0) === state.partitions.length
-    return live.length === nodes && isEven && isOwned && state
+    if (live.length !== nodes || !isEven || !isOwned) throw new Error(`not owned evenly: ${JSON.stringify(state)}`)
+    return state
   })
 }

@@ -1,7 +1,7 @@
 import type { NatsConnection } from '@nats-io/transport-node'
 import { NIL_UUID } from '../../base/ids.ts'
 import { type Gap, newEpoch } from '../../stores/journal/journal.ts'
-import { connectNats, watchConnection } from '../../stores/journal/nats/connect.ts'
+import { connectNats, isOldNats, watchConnection } from '../../stores/journal/nats/connect.ts'
 import { openNatsJournal } from '../../stores/journal/nats/journal.ts'
 import { openNatsReader } from '../../stores/journal/nats/reader.ts'
 import { type FoundJournal, lastCountedSeq, type StartDecision } from '../../stores/journal/start.ts'
@@ -31,6 +31,9 @@ export async function startClusterPipeline(
   const { columnar, log, progress, teardown } = context
   const nc = await progress.during('connecting to NATS', () => connectNats(config.natsUrls))
   teardown.add('NATS', () => nc.close())
+  const version = nc.info?.version ?? ''
+  if (isOldNats(version))
+    log.warn('NATS is older than 2.10: it can lose acknowledged messages when a server is killed', { version })
   const tables = openTables(context)
   const { partitions } = tables
   const count = await partitions.create({
