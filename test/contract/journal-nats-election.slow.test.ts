@@ -2,7 +2,7 @@ import { expect, test } from 'bun:test'
 import { closedAfterEach } from '../support/closed-after-each.ts'
 import { eventually } from '../support/eventually.ts'
 import { appendMarks, marksAfter, NatsRig } from '../support/journals.ts'
-import { hasNats, laggingLeader, natsConnection, natsServer } from '../support/nats.ts'
+import { hasNats, laggingLeader, natsConnection, natsServer, restartedServer } from '../support/nats.ts'
 
 const track = closedAfterEach()
 
@@ -41,6 +41,25 @@ test.skipIf(!hasNats)('a reader waits for a leader that lacks what was read, and
   }
   expect([rig.gaps, rig.errors]).toEqual([[], [expect.stringContaining('set back')]])
 })
+
+test.skipIf(!hasNats)(
+  'a reader does not take the stream of a server that has just started for another one',
+  async () => {
+    const server = await natsServer()
+    const rig = new NatsRig(await natsConnection([server]), 1, track)
+    const journal = await rig.open()
+    for (let mark = 1; mark <= 3; mark++) await appendMarks(journal, [mark])
+    let infos = 0
+    const reader = await rig.read({
+      nc: restartedServer(await natsConnection([server]), rig.stream, 2, 3, () => infos++),
+    })
+    await eventually(() => infos > 7)
+    await appendMarks(journal, [4])
+    await eventually(() => reader.endSeq === 4)
+    expect(await positionsOf(reader)).toEqual([1, 2, 3, 4])
+    expect([rig.gaps, rig.errors]).toEqual([[], []])
+  },
+)
 
 async function positionsOf(journal: Parameters<typeof marksAfter>[0]): Promise<number[]> {
   return [...(await marksAfter(journal)).keys()]

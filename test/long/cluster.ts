@@ -37,7 +37,7 @@ class ClusterCampaign extends LossCampaign<Victim> {
     atEnd(() => postgres.stop())
     // What the campaign itself polls.
     const unlimited = { RATE_LIMIT_READS_PER_MINUTE: '0', RATE_LIMIT_QUERIES_PER_MINUTE: '0' }
-    const env = { ...this.world.backends.env, ...unlimited, LOG_LEVEL: 'error' }
+    const env = { ...this.world.backends.env, ...unlimited, LOG_LEVEL: 'info' }
     this.cluster = await startCluster({ natsServers: 3, databaseUrl: postgres.url, env })
     this.started.push(...this.cluster.nodes)
     await this.settle()
@@ -51,23 +51,30 @@ class ClusterCampaign extends LossCampaign<Victim> {
   }
 
   protected async settle(): Promise<void> {
-    await ownedEvenly(this.cluster.nodes[0], 3)
+    await ownedEvenly(this.cluster.nodes[0], 3).catch((error) => {
+      this.showLogs()
+      throw error
+    })
   }
 
   protected async stop(): Promise<void> {
     const { failures } = this.checks
     failures.expect('requests to a model after its last answer', this.world.extra.join(', '), '')
     // Killing processes must never damage the journal.
-    for (const line of this.errors(/damaged|set back/)) failures.add(line)
-    if (failures.result.length > 0) for (const line of this.errors(/./)) this.options.progress(line)
+    for (const line of this.logged(/damaged|set back/)) failures.add(line)
+    if (failures.result.length > 0) this.showLogs()
     for (const node of this.cluster.nodes) {
       node.kill('SIGTERM')
       failures.expect('exit code at the end', await node.exited, 0)
     }
   }
 
+  private showLogs(): void {
+    for (const line of this.logged(/"level":"(warn|error)"|"message":"cluster: /)) this.options.progress(line)
+  }
+
   /** Matching lines of the logs of all nodes, including those that were killed. */
-  private errors(like: RegExp): string[] {
+  private logged(like: RegExp): string[] {
     const lines = this.started.flatMap((node, index) =>
       node
         .output()

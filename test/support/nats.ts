@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { jetstreamManager, type StreamInfo, type StreamState } from '@nats-io/jetstream'
+import { jetstreamManager, type StreamInfo } from '@nats-io/jetstream'
 import { connect, type Msg, type NatsConnection } from '@nats-io/transport-node'
 import { eventually } from './eventually.ts'
 import { freePorts } from './processes.ts'
@@ -124,7 +124,7 @@ export function laggingLeader(
 ): NatsConnection {
   let infos = 0
   let left = laggingAnswers
-  const request: NatsConnection['request'] = async (subject, payload, options) => {
+  const request: Request = async (subject, payload, options) => {
     const isInfo = subject === `$JS.API.STREAM.INFO.${stream}`
     const isGet = subject === `$JS.API.STREAM.MSG.GET.${stream}`
     const isTrue = infos < truthfulInfos
@@ -132,10 +132,37 @@ export function laggingLeader(
     if ((!isInfo && !isGet) || isTrue || left-- <= 0) return nc.request(subject, payload, options)
     const { state } = (await nc.request(`$JS.API.STREAM.INFO.${stream}`, '')).json<StreamInfo>()
     if (isInfo)
-      return withState(await nc.request(subject, payload, options), { ...state, last_seq: state.last_seq - 1 })
+      return changed(await nc.request(subject, payload, options), { state: { ...state, last_seq: state.last_seq - 1 } })
     const { seq } = JSON.parse(new TextDecoder().decode(payload as Uint8Array))
     return nc.request(subject, JSON.stringify({ seq: seq === state.last_seq ? seq + 1 : seq }), options)
   }
+  return requesting(nc, request)
+}
+
+/**
+ * A connection whose stream, for some infos after the first `truthfulInfos`, has another time of creation.
+ * @param asked called for each info
+ */
+export function restartedServer(
+  nc: NatsConnection,
+  stream: string,
+  wrongInfos: number,
+  truthfulInfos: number,
+  asked: () => void,
+): NatsConnection {
+  let infos = 0
+  return requesting(nc, async (subject, payload, options) => {
+    const message = await nc.request(subject, payload, options)
+    if (subject !== `$JS.API.STREAM.INFO.${stream}`) return message
+    asked()
+    const isWrong = ++infos > truthfulInfos && infos <= truthfulInfos + wrongInfos
+    return isWrong ? changed(message, { created: new Date().toISOString() }) : message
+  })
+}
+
+type Request = NatsConnection['request']
+
+function requesting(nc: NatsConnection, request: Request): NatsConnection {
   return new Proxy(nc, {
     get(target, name) {
       if (name === 'request') return request
@@ -145,7 +172,7 @@ export function laggingLeader(
   })
 }
 
-function withState(message: Msg, state: StreamState): Msg {
-  const data = new TextEncoder().encode(JSON.stringify({ ...message.json<StreamInfo>(), state }))
+function changed(message: Msg, change: Partial<StreamInfo>): Msg {
+  const data = new TextEncoder().encode(JSON.stringify({ ...message.json<StreamInfo>(), ...change }))
   return Object.create(message, { data: { value: data } })
 }

@@ -72,6 +72,12 @@ export async function findEnd(log: NatsLog): Promise<FoundEnd> {
   return { ...nothing, streamSeq, endSeq: claimedSeq, generation, receivedAt, isEndLost }
 }
 
+/** The check of the commit or state message that ends with message `streamSeq`; undefined when there is none. */
+export async function checkAt(log: NatsLog, streamSeq: number): Promise<Buffer | undefined> {
+  const message = await log.stream.getFromLeader(streamSeq)
+  return message === null ? undefined : (await intactAt(log, message))?.check
+}
+
 /** Whether other messages have taken the places of some parts of the group that ends with `message`. */
 async function isVoid({ stream }: NatsLog, { head, streamSeq }: StreamMessage): Promise<boolean> {
   if (head?.kind !== 'commit') return false

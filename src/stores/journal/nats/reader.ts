@@ -3,13 +3,15 @@ import { LogFollower } from '../log/log-reader.ts'
 import { shuttingDown } from '../log/storage.ts'
 import type { ChainPoint } from './chain.ts'
 import { NatsLog, type NatsLogOptions, type ReadStep } from './log.ts'
-import { findEnd } from './log-end.ts'
+import { checkAt, findEnd } from './log-end.ts'
 import { unavailableUnless } from './stream.ts'
 
 /** How often a reader asks for new messages whose announcement was lost, and for deleted ones. */
 const INSPECT_MS = 500
 /** A leader that has just been elected may lack the newest messages; up to 27 s were seen while servers were being killed. */
 const BEHIND_MAX_MS = 60_000
+/** A stream with another time of creation, and shorter than what was read, counts as replaced after this part of that time. */
+const OTHER_BEHIND_PART = 12
 const READ_BYTES = 8 * 1024 * 1024
 
 export interface NatsReaderOptions extends NatsLogOptions {
@@ -111,10 +113,14 @@ export class NatsReader extends LogFollower implements JournalReader {
     const { first_seq, last_seq } = state
     const { behindMaxMs = BEHIND_MAX_MS } = this.options
     const now = performance.now()
-    if (last_seq >= this.point.streamSeq - 1) this.behindSinceMs = Number.POSITIVE_INFINITY
+    const isBehind = last_seq < this.point.streamSeq - 1
+    if (!isBehind) this.behindSinceMs = Number.POSITIVE_INFINITY
     else if (this.behindSinceMs > now) this.behindSinceMs = now
-    if (this.created !== created || now - this.behindSinceMs > behindMaxMs) this.restart(first_seq, last_seq)
-    this.created = created
+    const isOther = this.created !== created
+    const waitMs = isOther ? behindMaxMs / OTHER_BEHIND_PART : behindMaxMs
+    const isReplaced = isBehind ? now - this.behindSinceMs > waitMs : isOther && !(await this.hasWhatWasRead())
+    if (isReplaced) this.restart(first_seq, last_seq)
+    if (isReplaced || !isBehind) this.created = created
     if (last_seq > this.knownStreamSeq) this.knownStreamSeq = last_seq
     if (first_seq > this.firstStreamSeq) {
       this.firstStreamSeq = first_seq
@@ -123,13 +129,21 @@ export class NatsReader extends LogFollower implements JournalReader {
     this.inspectAtMs = performance.now()
   }
 
+  /** Whether the stream ends where reading has: servers that have just started say another time of its creation for a moment. */
+  private async hasWhatWasRead(): Promise<boolean> {
+    const { before, streamSeq } = this.point
+    if (streamSeq === 1) return true
+    return before !== null && (await checkAt(this.log, streamSeq - 1))?.equals(before) === true
+  }
+
   /** Reads the stream from its beginning, because it is another one or was set back. Positions continue. */
   private restart(firstStreamSeq: number, lastStreamSeq: number): void {
+    const { nextSeq, streamSeq } = this.point
     this.options.log.error('journal: the stream was replaced or set back; reading it from its beginning', {
       stream: this.log.stream.name,
       end_seq: this.endSeq,
+      messages: { read_through: streamSeq - 1, first: firstStreamSeq, last: lastStreamSeq },
     })
-    const { nextSeq } = this.point
     this.point = { streamSeq: firstStreamSeq, nextSeq, before: null, readSeq: nextSeq - 1 }
     this.knownStreamSeq = lastStreamSeq
     this.firstStreamSeq = 0
