@@ -3,7 +3,7 @@ import type { Log } from '../../../base/log.ts'
 import { type Loop, Loops } from '../../../base/loops.ts'
 import { Wakeup } from '../../../base/wakeup.ts'
 import { type OwnedPartition, oldestUnloadedOf } from '../partition.ts'
-import type { ClaimedRow, NodeRow, OwnNode, PartitionRow, SharedTables } from './tables.ts'
+import type { Claim, ClaimedRow, NodeRow, OwnNode, PartitionRow, SharedTables } from './tables.ts'
 
 /** A partition that this node owns and has opened. */
 export interface OpenPartition extends OwnedPartition {
@@ -158,6 +158,7 @@ export class Ownership {
     await this.read()
     this.dropLost()
     if (!isConnected) return
+    await this.releaseLeft()
     const { tables, node } = this.deps
     const { fair, surplus } = this.share()
     const wanted = fair - this.held.size
@@ -242,7 +243,7 @@ export class Ownership {
     } catch (error) {
       log.warn('cluster: cannot open a partition; trying again', { partition, generation, error })
       this.held.delete(partition)
-      await this.release(held)
+      await this.release(claim)
     }
   }
 
@@ -263,14 +264,23 @@ export class Ownership {
       this.deps.log.warn('cluster: cannot close a partition', { partition, error })
     })
     this.held.delete(partition)
-    await this.release(held)
+    await this.release(held.claim)
     this.deps.log.info('cluster: this node has given up a partition', { partition, generation })
   }
 
-  private async release({ claim }: Held): Promise<void> {
+  /**
+   * Releases what this node owns according to the database but does not hold: the answer to a claim was lost, or a release
+   * has failed. Nobody else may claim it, and neither would this node while it holds its share of others.
+   */
+  private async releaseLeft(): Promise<void> {
+    const { instanceId: owner } = this.deps.node
+    const left = this.rows.filter((row) => row.owner === owner && !this.held.has(row.partition))
+    for (const { partition, generation } of left) await this.release({ partition, owner, generation })
+  }
+
+  private async release(claim: Claim): Promise<void> {
     await this.deps.tables.partitions.release(claim).catch((error) => {
-      // The next round claims it again, or others do once this node counts as dead.
-      this.deps.log.warn('cluster: cannot release a partition', { partition: claim.partition, error })
+      this.deps.log.warn('cluster: cannot release a partition; trying again', { partition: claim.partition, error })
     })
     this.deps.onReleased()
   }
