@@ -108,9 +108,15 @@ export class Agents {
     return this.http.request('PATCH', '/api/v1/agents/{agent_id}', { path, body: changes, ...options })
   }
 
-  /** Ends the keys of an agent; its runs stay readable. */
+  /** Ends the keys of an agent; its runs stay readable, and {@link unarchive} brings it back. */
   archive(agentId: string, options?: CallOptions): Promise<Schemas['ArchivedAgent']> {
     return this.http.request('DELETE', '/api/v1/agents/{agent_id}', { path: { agent_id: agentId }, ...options })
+  }
+
+  /** Restores an archived agent with the status that it had before. Its keys stay revoked. */
+  unarchive(agentId: string, options?: CallOptions): Promise<Schemas['Agent']> {
+    const given = { path: { agent_id: agentId }, body: {} }
+    return this.http.request('POST', '/api/v1/agents/{agent_id}/restore', { ...given, ...options })
   }
 
   /** The versions of an agent without their configurations, newest first. */

@@ -196,6 +196,21 @@ describe.skipIf(chromium === null)('agents in the dashboard (need a Chromium)', 
     await api('POST', `/runs/${id}/cancel`, {})
   })
 
+  test('an agent is archived, and restored from the list of those', async () => {
+    await page.go(`#/agents/${reporter.agentId}`)
+    await page.click('.run-actions button', 'Archive')
+    await page.click('dialog button', 'Archive')
+    await page.until(`location.hash === '#/agents'`)
+    expect((await agent(reporter.agentId)).status).toBe('archived')
+    await page.click('.archived-agents summary')
+    await page.shows('.archived-agents li', 'reporter')
+    expect(await page.evaluate<string>(`document.querySelector('.agent-table').textContent`)).not.toContain('reporter')
+    await page.click('.archived-agents button', 'Restore')
+    await page.shows('.agent-table .row-link', 'reporter')
+    await page.shows('.archived-agents', 'None.')
+    expect((await agent(reporter.agentId)).status).toBe('active')
+  })
+
   test('secrets are set, replaced and deleted; a value is never shown', async () => {
     const value = 'a-very-secret-value'
     await page.go('#/settings?tab=secrets')

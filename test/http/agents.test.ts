@@ -299,7 +299,8 @@ describe('GET /api/v1/agents', () => {
     const first = await names('limit=2')
     expect(first.names).toBe('21')
     expect(await names(`limit=2&cursor=${first.next}`)).toEqual({ names: '0', next: null })
-    for (const query of ['status=archived', 'runtime_type=x', 'limit=201', 'cursor=x', 'q=1'])
+    expect((await names('status=archived')).names).toBe('3')
+    for (const query of ['status=gone', 'runtime_type=x', 'limit=201', 'cursor=x', 'q=1'])
       expect(verdict(await app.call('GET', `${PATH}?${query}`, { key }))).toBe('400 VALIDATION_ERROR')
   })
 })
@@ -400,7 +401,7 @@ describe('DELETE /api/v1/agents/:agent_id', () => {
     for (const { key } of [one, other])
       expect(verdict(await app.call('POST', '/ingest', { key }))).toBe('401 UNAUTHENTICATED')
     expect((await app.call('POST', '/ingest', { key: bystander.key })).status).toBe(200)
-    expect(verdict(await get(id))).toBe('404 NOT_FOUND')
+    expect((await get(id)).data).toMatchObject({ agent_id: id, status: 'archived', version: 2 })
     expect(verdict(await patch(id, { name: 'b' }))).toBe('404 NOT_FOUND')
     expect(verdict(await app.call('DELETE', `${PATH}/${id}`, { key: owner }))).toBe('404 NOT_FOUND')
     expect(verdict(await app.call('POST', `${PATH}/${id}/keys`, { key: owner }))).toBe('404 NOT_FOUND')
@@ -408,6 +409,31 @@ describe('DELETE /api/v1/agents/:agent_id', () => {
     expect(keys.items).toHaveLength(2)
     const rows = await app.sql`select status from agents where agent_id = ${id}`
     expect(rows[0]!.status).toBe('archived')
+  })
+
+  test('restoring gives it its status back, not its keys; its name must be free', async () => {
+    const { data: made } = await create({ name: 'restored', status: 'paused' })
+    const id = made.agent_id
+    const { key } = await app.newAgentKey(id)
+    const restore = (agentId: string, as = owner) =>
+      app.call('POST', `${PATH}/${agentId}/restore`, { key: as, body: {} })
+    expect((await restore(id)).data).toEqual(made)
+    await app.call('DELETE', `${PATH}/${id}`, { key: owner })
+    const foreign = await app.newWorkspace()
+    for (const [agentId, as] of [
+      [id, foreign.key],
+      [crypto.randomUUID(), owner],
+    ] as const)
+      expect(verdict(await restore(agentId, as))).toBe('404 NOT_FOUND')
+    const { data: namesake } = await create({ name: 'restored' })
+    const refused = await restore(id)
+    expect([verdict(refused), refused.error?.reason]).toEqual(['409 CONFLICT', 'name_taken'])
+    await app.call('DELETE', `${PATH}/${namesake.agent_id}`, { key: owner })
+    const restored = await restore(id)
+    expect(restored.data).toEqual({ ...made, version: 3, updated_at: restored.data.updated_at })
+    expect((await get(id)).data).toEqual(restored.data)
+    expect(verdict(await app.call('POST', '/ingest', { key }))).toBe('401 UNAUTHENTICATED')
+    expect((await app.call('POST', '/ingest', { key: (await app.newAgentKey(id)).key })).status).toBe(200)
   })
 
   test('a key created while its agent is being archived does not work afterwards', async () => {

@@ -209,6 +209,9 @@ describe('a feed token stops working on the next request', () => {
     for (const token of [...dying, ofRun]) expect(verdict(await app.feed(token))).toBe('200')
     await app.call('DELETE', `/api/v1/agents/${agentId}`, { key: app.owner.key })
     for (const token of dying) expect(verdict(await app.feed(token))).toBe(INVALID)
+    await app.call('POST', `/api/v1/agents/${agentId}/restore`, { key: app.owner.key, body: {} })
+    for (const token of dying) expect(verdict(await app.feed(token))).toBe(INVALID)
+    await app.call('DELETE', `/api/v1/agents/${agentId}`, { key: app.owner.key })
     // Runs of an archived agent stay readable.
     expect(verdict(await app.feed(ofRun))).toBe('200')
   })

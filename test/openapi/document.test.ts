@@ -127,8 +127,8 @@ test('what can be edited has an ETag, and is changed at the version that If-Matc
   const answers = endpoints.filter(({ operation }) => 'ETag' in (operation.responses[200]?.headers ?? {}))
   const versioned = named.filter(({ method }) => method !== 'delete')
   expect(answers).toEqual(expect.arrayContaining(versioned))
-  // Besides: creating five, reading five, reading and restoring a version of an agent, rotating a secret.
-  expect(answers).toHaveLength(versioned.length + 5 + 5 + 3)
+  // Besides: creating five, reading five, reading and restoring a version of an agent, restoring an archived one, rotating a secret.
+  expect(answers).toHaveLength(versioned.length + 5 + 5 + 4)
 })
 
 test('WebSocket messages and event stream frames are documented', () => {

@@ -3,7 +3,7 @@ import { AgentParams } from '../../base/http/schema.ts'
 import { ifMatch, VERSIONED, versioned } from '../../base/http/version.ts'
 import type { Guards } from '../../tenants/keys/guards.ts'
 import { SECURITY } from '../../tenants/keys/security.ts'
-import { AgentPage, AgentRecord, ArchivedAgent, CreateAgent, EditAgent, ListAgents } from './schema.ts'
+import { AgentPage, AgentRecord, ArchivedAgent, CreateAgent, EditAgent, ListAgents, RestoreAgent } from './schema.ts'
 import type { AgentStore } from './store.ts'
 
 /** Agents of a workspace (docs/specification.md#agents). */
@@ -32,7 +32,8 @@ export function agentRoutes({ guards, agents }: { readonly guards: Guards; reado
       detail: {
         operationId: 'listAgents',
         summary: 'List the agents of the workspace',
-        description: 'Newest first. Archived agents are not listed. Conditions are combined with AND.',
+        description:
+          'Newest first. Archived agents are listed with `status=archived` only. Conditions are combined with AND.',
       },
     })
     .get('/:agent_id', ({ caller, params }) => agents.get(caller, params.agent_id), {
@@ -41,7 +42,7 @@ export function agentRoutes({ guards, agents }: { readonly guards: Guards; reado
       detail: {
         operationId: 'getAgent',
         summary: 'Read an agent',
-        description: 'Returns NOT_FOUND for an archived agent.',
+        description: 'Its settings and status, also when it is archived.',
       },
     })
     .patch(
@@ -73,4 +74,16 @@ export function agentRoutes({ guards, agents }: { readonly guards: Guards; reado
         },
       },
     )
+    .post('/:agent_id/restore', ({ caller, params }) => agents.restore(caller, params.agent_id), {
+      params: AgentParams,
+      body: RestoreAgent,
+      response: AgentRecord,
+      detail: {
+        operationId: 'restoreAgent',
+        summary: 'Restore an archived agent',
+        description:
+          'It has the status that it had before; its keys stay revoked. CONFLICT if another agent has its name by now. ' +
+          'Changes nothing if it is not archived.',
+      },
+    })
 }

@@ -35,10 +35,16 @@ export function originColumns(sql: Sql | TransactionSql) {
 }
 
 /** The agent, locked until the transaction ends. @throws ApiError NOT_FOUND if it does not exist or is archived */
-export async function lockAgent(tx: TransactionSql, { workspaceId }: Caller, agentId: string): Promise<AgentRow> {
+export async function lockAgent(tx: TransactionSql, caller: Caller, agentId: string): Promise<AgentRow> {
+  const row = await lockAnyAgent(tx, caller, agentId)
+  if (row.status === 'archived') throw new ApiError('NOT_FOUND', 'the agent is archived: restore it first')
+  return row
+}
+
+/** The same, also if it is archived. @throws ApiError NOT_FOUND */
+export async function lockAnyAgent(tx: TransactionSql, { workspaceId }: Caller, agentId: string): Promise<AgentRow> {
   const [row] = await tx<AgentRow[]>`
-    select ${agentColumns(tx)} from agents
-    where workspace_id = ${workspaceId} and agent_id = ${agentId} and status <> 'archived' for update`
+    select ${agentColumns(tx)} from agents where workspace_id = ${workspaceId} and agent_id = ${agentId} for update`
   if (row === undefined) throw noAgent()
   return row
 }
@@ -66,12 +72,12 @@ export async function storeVersion(
   return { ...row, ...next }
 }
 
-/** Keeps the current version of a locked agent before it is replaced. Does nothing if the agent is archived. */
+/** Keeps the current version of a locked agent before it is replaced. */
 export async function keepVersion(tx: TransactionSql, { workspaceId }: Caller, agentId: string): Promise<void> {
   await tx`
     insert into agent_versions (workspace_id, ${agentColumns(tx)}, ${originColumns(tx)})
     select workspace_id, ${agentColumns(tx)}, ${originColumns(tx)} from agents
-    where workspace_id = ${workspaceId} and agent_id = ${agentId} and status <> 'archived'`
+    where workspace_id = ${workspaceId} and agent_id = ${agentId}`
 }
 
 export function noAgent(): ApiError {

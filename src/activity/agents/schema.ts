@@ -41,6 +41,13 @@ const AgentStatus = Named(
   'AgentStatus',
   OneOf(['active', 'paused'], 'A paused agent cannot be invoked; it may still report. Default active.'),
 )
+const StoredStatus = Named(
+  'StoredAgentStatus',
+  OneOf(
+    ['active', 'paused', 'archived'],
+    'A paused agent cannot be invoked; it may still report. An archived one can do neither, until it is restored.',
+  ),
+)
 
 /** Editable fields of every agent. */
 const common = {
@@ -144,7 +151,7 @@ export const AgentRecord = Named(
       name: t.String({ description: 'The display name of the agent.' }),
       description: Described(Nullable(t.String()), 'What the agent is for.'),
       runtime_type: RuntimeType,
-      status: AgentStatus,
+      status: StoredStatus,
       model: Described(Nullable(t.String()), 'The model that it uses.'),
       prompt: Described(Nullable(t.String()), 'The system prompt, with `{{KEY}}` placeholders.'),
       tools: Described(Nullable(JsonText(Tools)), 'What the model can call.'),
@@ -190,8 +197,11 @@ export const ArchivedAgent = Named(
 )
 export type ArchivedAgent = typeof ArchivedAgent.static
 
-/** Query of `GET /api/v1/agents`. Conditions are combined with AND. Archived agents are not listed. */
-export const ListAgents = ListQuery({ status: t.Optional(AgentStatus), runtime_type: t.Optional(RuntimeType) })
+/** Body of `POST /api/v1/agents/:agent_id/restore`. */
+export const RestoreAgent = Named('RestoreAgent', Body({}))
+
+/** Query of `GET /api/v1/agents`. Conditions are combined with AND; archived agents are listed only by their status. */
+export const ListAgents = ListQuery({ status: t.Optional(StoredStatus), runtime_type: t.Optional(RuntimeType) })
 export type ListAgents = typeof ListAgents.static
 
 export const AgentPage = Page('AgentPage', AgentRecord)

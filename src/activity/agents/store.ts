@@ -8,7 +8,7 @@ import { withIsoTimes } from '../../base/timestamp.ts'
 import { inTransaction, type Sql } from '../../stores/postgres/connect.ts'
 import type { KeyRing } from '../../tenants/keys/key-ring.ts'
 import { actorOf, type Caller } from '../../tenants/keys/schema.ts'
-import { agentColumns, keepVersion, lockAgent, noAgent, storeVersion } from './rows.ts'
+import { agentColumns, keepVersion, lockAgent, lockAnyAgent, noAgent, storeVersion } from './rows.ts'
 import type { AgentRecord, AgentRow, ArchivedAgent, CreateAgent, EditAgent, ListAgents } from './schema.ts'
 import { edited, settingsOf } from './settings.ts'
 
@@ -23,7 +23,7 @@ const CURSOR = cursorCodec(Uuid)
 /** A statement has 65,535 parameters at most, and an agent takes about twenty. */
 const REGISTRATIONS_PER_INSERT = 500
 
-/** Agents of a workspace (docs/specification.md#agents). Archived agents are in none of the results. */
+/** Agents of a workspace (docs/specification.md#agents). */
 export class AgentStore {
   constructor(private readonly deps: { readonly sql: Sql; readonly ring: KeyRing; readonly clock: Clock }) {}
 
@@ -37,12 +37,12 @@ export class AgentStore {
     return this.get(caller, row.agent_id)
   }
 
-  /** @throws ApiError NOT_FOUND */
+  /** Also an archived agent. @throws ApiError NOT_FOUND */
   async get(caller: Caller, agentId: string): Promise<AgentRecord> {
     const { sql } = this.deps
     const [row] = await sql<AgentRow[]>`
       select ${agentColumns(sql)} from agents
-      where workspace_id = ${caller.workspaceId} and agent_id = ${agentId} and status <> 'archived'`
+      where workspace_id = ${caller.workspaceId} and agent_id = ${agentId}`
     if (row === undefined) throw noAgent()
     return withIsoTimes(row)
   }
@@ -91,13 +91,14 @@ export class AgentStore {
     return found
   }
 
+  /** Archived agents only by their status. */
   async list(caller: Caller, query: ListAgents): Promise<PageOf<AgentRecord>> {
     const { sql } = this.deps
     const { status, runtime_type, limit = PAGE_LIMIT_DEFAULT, cursor } = query
     const rows = await sql<AgentRow[]>`
-      select ${agentColumns(sql)} from agents where workspace_id = ${caller.workspaceId} and status <> 'archived'
+      select ${agentColumns(sql)} from agents where workspace_id = ${caller.workspaceId}
         ${cursor === undefined ? sql`` : sql`and agent_id < ${CURSOR.decode(cursor)}`}
-        ${status === undefined ? sql`` : sql`and status = ${status}`}
+        ${status === undefined ? sql`and status <> 'archived'` : sql`and status = ${status}`}
         ${runtime_type === undefined ? sql`` : sql`and runtime_type = ${runtime_type}`}
       order by agent_id desc limit ${limit + 1}`
     return pageOf(rows, limit, (row) => CURSOR.encode(row.agent_id), withIsoTimes)
@@ -131,21 +132,55 @@ export class AgentStore {
       const [agent] = await tx<{ status: string; version: number }[]>`
         select status, version from agents where workspace_id = ${caller.workspaceId} and agent_id = ${agentId} for update`
       if (agent === undefined) throw noAgent()
-      if (agent.status !== 'archived') checkVersion('an agent', agent, expected)
-      await keepVersion(tx, caller, agentId)
-      await tx`
-        update agents set status = 'archived', version = version + 1, updated_at = ${now},
-          version_created_by = ${actorOf(caller)}, version_changes = '{status}', version_restored_from = null
-        where workspace_id = ${caller.workspaceId} and agent_id = ${agentId} and status <> 'archived'`
+      if (agent.status !== 'archived') {
+        checkVersion('an agent', agent, expected)
+        await keepVersion(tx, caller, agentId)
+        await tx`
+          update agents set status = 'archived', version = version + 1, updated_at = ${now},
+            version_created_by = ${actorOf(caller)}, version_changes = '{status}', version_restored_from = null
+          where workspace_id = ${caller.workspaceId} and agent_id = ${agentId}`
+      }
       await tx`
         update api_keys set revoked_at = ${now}
         where workspace_id = ${caller.workspaceId} and agent_id = ${agentId} and revoked_at is null`
+      // They would be valid again once the agent is restored.
+      await tx`
+        update feed_tokens set expires_at = ${now}
+        where workspace_id = ${caller.workspaceId} and agent_id = ${agentId} and expires_at > ${now}`
       return agent.status
     })
     // Only now, because an earlier attempt may have failed before every process confirmed it.
     if (before === 'archived') throw noAgent()
     return { agent_id: agentId, status: 'archived' }
   }
+
+  /**
+   * Gives an archived agent the status that it had before; does nothing to another one. Its keys stay revoked.
+   * @throws ApiError NOT_FOUND; CONFLICT if another agent has its name by now: reports by name would go to either
+   */
+  async restore(caller: Caller, agentId: string): Promise<AgentRecord> {
+    const { sql, clock } = this.deps
+    const { workspaceId } = caller
+    return inTransaction(sql, async (tx) => {
+      const row = await lockAnyAgent(tx, caller, agentId)
+      if (row.status !== 'archived') return withIsoTimes(row)
+      const namesakes = await tx`
+        select from agents
+        where workspace_id = ${workspaceId} and name = ${row.name} and status <> 'archived' limit 1`
+      if (namesakes.length > 0) throw nameTaken(row.name)
+      const [before] = await tx<Pick<AgentRow, 'status'>[]>`
+        select status from agent_versions
+        where workspace_id = ${workspaceId} and agent_id = ${row.agent_id} and version = ${row.version - 1}`
+      const { agent_id, version, created_at, updated_at, ...settings } = row
+      const origin = { caller, nowMs: clock.now(), restoredFrom: null }
+      return withIsoTimes(await storeVersion(tx, row, { ...settings, status: before?.status ?? 'active' }, origin))
+    }) as Promise<AgentRecord>
+  }
+}
+
+function nameTaken(name: string): ApiError {
+  const message = `another agent is named ${JSON.stringify(name)} now: rename or archive it first`
+  return new ApiError('CONFLICT', message, { reason: 'name_taken' })
 }
 
 function newRow(workspaceId: string, agentId: string, body: CreateAgent, clock: Clock) {

@@ -426,7 +426,7 @@ export interface paths {
         };
         /**
          * List the agents of the workspace
-         * @description Newest first. Archived agents are not listed. Conditions are combined with AND.
+         * @description Newest first. Archived agents are listed with `status=archived` only. Conditions are combined with AND.
          */
         get: operations["listAgents"];
         put?: never;
@@ -450,7 +450,7 @@ export interface paths {
         };
         /**
          * Read an agent
-         * @description Returns NOT_FOUND for an archived agent.
+         * @description Its settings and status, also when it is archived.
          */
         get: operations["getAgent"];
         put?: never;
@@ -467,6 +467,26 @@ export interface paths {
          * @description Changes the fields that are given; null clears a nullable field. Runs that have started keep the version that they started with.
          */
         patch: operations["editAgent"];
+        trace?: never;
+    };
+    "/api/v1/agents/{agent_id}/restore": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Restore an archived agent
+         * @description It has the status that it had before; its keys stay revoked. CONFLICT if another agent has its name by now. Changes nothing if it is not archived.
+         */
+        post: operations["restoreAgent"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
         trace?: never;
     };
     "/api/v1/agents/{agent_id}/versions": {
@@ -1872,7 +1892,7 @@ export interface components {
             /** @description What the agent is for. */
             description: string | null;
             runtime_type: components["schemas"]["RuntimeType"];
-            status: components["schemas"]["AgentStatus"];
+            status: components["schemas"]["StoredAgentStatus"];
             /** @description The model that it uses. */
             model: string | null;
             /** @description The system prompt, with `{{KEY}}` placeholders. */
@@ -1989,7 +2009,7 @@ export interface components {
             /** @description What the agent is for. */
             description: string | null;
             runtime_type: components["schemas"]["RuntimeType"];
-            status: components["schemas"]["AgentStatus"];
+            status: components["schemas"]["StoredAgentStatus"];
             /** @description The model that it uses. */
             model: string | null;
             /** @description The system prompt, with `{{KEY}}` placeholders. */
@@ -4716,6 +4736,7 @@ export interface components {
             /** @description What they cost, in US dollars. Default: the sum of the `llm.call` events. */
             cost_usd?: number;
         };
+        RestoreAgent: Record<string, never>;
         /** @description Empty: send `{}`. */
         RestoreVersion: Record<string, never>;
         /** @description Empty: send `{}`. */
@@ -5534,6 +5555,11 @@ export interface components {
              */
             run_id?: string;
         };
+        /**
+         * @description A paused agent cannot be invoked; it may still report. An archived one can do neither, until it is restored.
+         * @enum {string}
+         */
+        StoredAgentStatus: "active" | "paused" | "archived";
         /** @description Requested activity is missing. */
         StreamGap: {
             /** @description The requested cursor. */
@@ -7315,8 +7341,8 @@ export interface operations {
     listAgents: {
         parameters: {
             query?: {
-                /** @description A paused agent cannot be invoked; it may still report. Default active. */
-                status?: components["schemas"]["AgentStatus"];
+                /** @description A paused agent cannot be invoked; it may still report. An archived one can do neither, until it is restored. */
+                status?: components["schemas"]["StoredAgentStatus"];
                 /** @description The service runs hosted agents; external ones report to it. Fixed at creation; default external. */
                 runtime_type?: components["schemas"]["RuntimeType"];
                 /** @description Items per page; default 50. */
@@ -7502,6 +7528,54 @@ export interface operations {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     RateLimit: components["headers"]["RateLimit"];
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["Agent"];
+                        /** @description Null: the call succeeded. */
+                        error: null;
+                    };
+                };
+            };
+            400: components["responses"]["VALIDATION_ERROR"];
+            401: components["responses"]["UNAUTHENTICATED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            409: components["responses"]["CONFLICT"];
+            413: components["responses"]["PAYLOAD_TOO_LARGE"];
+            429: components["responses"]["RATE_LIMITED"];
+            500: components["responses"]["INTERNAL"];
+            503: components["responses"]["UNAVAILABLE"];
+        };
+    };
+    restoreAgent: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A repeated call with the same key gets the answer of the first one, for 24 hours. */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                /** @description The agent. */
+                agent_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["RestoreAgent"];
+            };
+        };
+        responses: {
+            /** @description An agent. Fields that its runtime type does not have are null. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Idempotent-Replayed": components["headers"]["Idempotent-Replayed"];
                     ETag: components["headers"]["ETag"];
                     [name: string]: unknown;
                 };

@@ -12,6 +12,7 @@ import { Sparkline } from '../parts/sparkline.tsx'
 import { Problem, Skeleton, Status } from '../parts/states.tsx'
 import { Ago } from '../parts/time.tsx'
 import { type AgentFigures, readAgentFigures } from './agent-figures.ts'
+import { ArchivedAgents } from './archived-agents.tsx'
 
 /** The range of the figures: long enough for agents that run once a day. */
 const RANGE = '7d'
@@ -77,7 +78,13 @@ export function AgentList({ selected }: { readonly selected: string | null }) {
   })
   const agents = directory.agents.value
   if (!directory.isLoaded.value) return <Skeleton lines={6} />
-  if (agents.length === 0) return noAgentsYet()
+  if (agents.length === 0)
+    return (
+      <div class="list-pane">
+        {noAgentsYet()}
+        <ArchivedAgents />
+      </div>
+    )
   const sorted = COLUMNS.find(({ name }) => name === address.value.query.sort) ?? (COLUMNS[0] as Column)
   const wanted = text.trim().toLowerCase()
   const rows = agents
@@ -111,6 +118,7 @@ export function AgentList({ selected }: { readonly selected: string | null }) {
         {counted(rows.length, 'agent')}; figures of the {IN_RANGE}
         {directory.isPartial.value && '; GET /api/v1/agents lists more'}
       </p>
+      <ArchivedAgents />
     </div>
   )
 }

@@ -109,7 +109,7 @@ function AgentActions({ agent }: { readonly agent: Agent }) {
       {problem !== '' && <p class="problem">{problem}</p>}
       {isArchiving && (
         <Dialog title={`Archive ${agent.name}?`} close={() => setArchiving(false)}>
-          <p>Its keys stop working at once. Its runs stay readable. This cannot be undone.</p>
+          <p>Its keys stop working at once, for good. Its runs stay readable. It can be restored later.</p>
           <div class="actions">
             <Button class="danger" onClick={() => void archive()} text="Archive" />
             <Button onClick={() => setArchiving(false)} text="Keep it" />

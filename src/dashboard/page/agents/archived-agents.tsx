@@ -1,0 +1,60 @@
+import { useState } from 'preact/hooks'
+import { useSession } from '../context/session.ts'
+import { useAttempt, useLoad } from '../data/loading.ts'
+import type { Agent } from '../data/records.ts'
+import { Button } from '../parts/controls.tsx'
+import { Problem } from '../parts/states.tsx'
+import { Ago } from '../parts/time.tsx'
+
+const SHOWN_MAX = 200
+
+/** Below the list: the agents that were archived, read when they are asked for. */
+export function ArchivedAgents() {
+  const [isOpen, setOpen] = useState(false)
+  return (
+    <details class="archived-agents" onToggle={({ currentTarget }) => setOpen(currentTarget.open)}>
+      <summary>Archived agents</summary>
+      {isOpen && <Archived />}
+    </details>
+  )
+}
+
+function Archived() {
+  const { api, directory } = useSession()
+  // Read again after one was archived or restored.
+  const known = directory.agents.value.length
+  const { data, problem } = useLoad(
+    (signal) => api.get<{ items: Agent[] }>('/api/v1/agents', { status: 'archived', limit: SHOWN_MAX }, signal),
+    [known],
+    { subject: 'archived' },
+  )
+  const restoring = useAttempt()
+  const restore = (id: string) =>
+    restoring.attempt(async () => {
+      directory.put(await api.post<Agent>(`/api/v1/agents/${id}/restore`, {}))
+    })
+  if (problem !== undefined) return <Problem problem={problem} />
+  return (
+    <>
+      {restoring.problem !== '' && <p class="problem">{restoring.problem}</p>}
+      {data?.items.length === 0 && <p class="hint">None.</p>}
+      <ul>
+        {data?.items.map(({ agent_id, name, updated_at }) => (
+          <li key={agent_id}>
+            {name}{' '}
+            <span class="hint">
+              archived <Ago at={updated_at} />
+            </span>{' '}
+            <Button
+              needs="admin"
+              class="small"
+              onClick={() => void restore(agent_id)}
+              text="Restore"
+              label={`Restore ${name}`}
+            />
+          </li>
+        ))}
+      </ul>
+    </>
+  )
+}
