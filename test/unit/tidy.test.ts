@@ -72,7 +72,7 @@ test('imports of our files name the file with its extension', () => {
 })
 
 /**
- * The folders within a folder, from the foundations up: the wings of `src`, and the rooms of each. A file imports from its
+ * The folders within a folder, from the foundations up: those of `src`, and the modules of each. A file imports from its
  * own folder and from those before it, types included, so that the folders form no circle. Files beside the folders come
  * last, or where `OWN_FILES` stands.
  */
