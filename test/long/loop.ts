@@ -28,9 +28,10 @@ import { sqlCases } from './loop-sql.ts'
 const STOP_MAX_MS = 100
 /**
  * A case that stopped the loop is repeated, and its shortest stop counts: one that it causes comes again, a garbage collection
- * of what earlier cases left does not. So is one that was answered 503: a call on a slow machine may reach a limit of time.
+ * of what earlier cases left does not, nor the misses of caches and pages that other processes cause. So is one that was
+ * answered 503: a call on a slow machine may reach a limit of time.
  */
-const ATTEMPTS_MAX = 4
+const ATTEMPTS_MAX = 8
 const TIMEOUT_MS = 60_000
 const PROGRESS_CASES = 50
 const LOG_SHOWN = 1_000
