@@ -159,9 +159,9 @@ const STORIES: Readonly<Record<string, Story>> = {
     // One at a time.
     if (play === 0) await call(side, 'recountUsage')
   },
-  async agents(side) {
+  async agents(side, play) {
     const { agent_id } = await call(side, 'createAgent', {
-      body: { name: side.mark, metadata: { [side.mark]: side.mark } },
+      body: { name: `${side.mark} ${play}`, metadata: { [side.mark]: side.mark } },
     })
     const path = [agent_id]
     await call(side, 'listAgents')
@@ -173,6 +173,7 @@ const STORIES: Readonly<Record<string, Story>> = {
     await call(side, 'getWorkspace')
     await call(side, 'createAgentKey', { path, body: { name: side.mark } })
     await call(side, 'archiveAgent', { path })
+    await call(side, 'restoreAgent', { path, body: {} })
   },
   async runs(side, play) {
     const { mark } = side
