@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'bun:test'
-import { connectNats, isOldNats, natsOptions } from '../../src/stores/journal/nats/connect.ts'
+import { connectNats, natsOptions } from '../../src/stores/journal/nats/connect.ts'
+import { isOldNats } from '../../src/stores/journal/nats/version.ts'
 import { hasNats, NatsServer } from '../support/nats.ts'
 import { freePort } from '../support/service.ts'
 import { atEnd } from '../support/teardown.ts'

@@ -1,5 +1,6 @@
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
+import { isOldNats, versionIn } from '../../src/stores/journal/nats/version.ts'
 import { type Place, run } from './run.ts'
 
 /** The release of Debian after the one whose NATS is older than docs/cluster.md asks for. */
@@ -12,9 +13,8 @@ const SOURCES = ['/etc/apt/sources.list', '/etc/apt/sources.list.d/debian.source
  * @returns a place that finds it first; `place` itself where it is not needed, or cannot be had
  */
 export async function withLaterNats(place: Place, directory: string): Promise<Place> {
-  const { output: version } = await run(['nats-server', '--version'], place, { isQuiet: true })
-  const [, major, minor] = /v(\d+)\.(\d+)/.exec(version) ?? []
-  if (Number(major) * 100 + Number(minor) >= 210) return place
+  const { output } = await run(['nats-server', '--version'], place, { isQuiet: true })
+  if (!isOldNats(versionIn(output))) return place
   const cwd = join(directory, 'nats')
   mkdirSync(join(cwd, 'lists', 'partial'), { recursive: true })
   const texts = await Promise.all(

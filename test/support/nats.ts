@@ -3,6 +3,7 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { jetstreamManager, type StreamInfo } from '@nats-io/jetstream'
 import { connect, type Msg, type NatsConnection } from '@nats-io/transport-node'
+import { isOldNats, versionIn } from '../../src/stores/journal/nats/version.ts'
 import { eventually } from './eventually.ts'
 import { freePorts } from './processes.ts'
 import { atEnd, temporaryDirectory } from './teardown.ts'
@@ -13,8 +14,7 @@ export const hasNats = Bun.which('nats-server') !== null
 /** As docs/cluster.md recommends; servers before 2.10 do not know the setting. */
 function syncSetting(): string {
   const { stdout } = spawnSync('nats-server', ['--version'], { encoding: 'utf8' })
-  const [, major, minor] = /v(\d+)\.(\d+)/.exec(stdout) ?? []
-  return Number(major) * 100 + Number(minor) >= 210 ? 'jetstream { sync_interval: always }\n' : ''
+  return isOldNats(versionIn(stdout)) ? '' : 'jetstream { sync_interval: always }\n'
 }
 
 /** A `nats-server` process with JetStream, on loopback. */

@@ -38,12 +38,6 @@ export async function connectNats(
   }
 }
 
-/** Whether a server is older than 2.10, which docs/cluster.md asks for. @param version such as `2.9.10` */
-export function isOldNats(version: string): boolean {
-  const [major = 0, minor = 0] = version.split('.').map(Number)
-  return major * 100 + minor < 210
-}
-
 /** Watches a connection. @returns a function that tells whether it is open now */
 export function watchConnection(nc: NatsConnection): () => boolean {
   let isConnected = true
