@@ -30,14 +30,10 @@ async function startNodes(count: number) {
   const nodes = await Promise.all(
     Array.from({ length: count }, async (_, index) => {
       const instanceId = crypto.randomUUID()
-      const ownership = new Ownership({
+      const ownership = createOwnership({
         tables,
         node: { instanceId, url: `http://node-${index}`, version: '1' },
-        open: async ({ partition }) => partitionWithoutLog(partition),
         isConnected: () => !isAway,
-        onReleased: () => {},
-        log,
-        times: TIMES,
       })
       await ownership.start()
       atEnd(() => ownership.stop())
@@ -55,6 +51,20 @@ async function startNodes(count: number) {
     await eventually(() => rounds.mock.calls.length >= before + 10 * count)
   }
   return { nodes, generations, aliveCount, setAway, stepClock, someRounds }
+}
+
+type OwnershipDeps = ConstructorParameters<typeof Ownership>[0]
+
+function createOwnership(given: Pick<OwnershipDeps, 'tables'> & Partial<OwnershipDeps>): Ownership {
+  return new Ownership({
+    node: { instanceId: crypto.randomUUID(), url: 'http://node', version: '1' },
+    open: async ({ partition }) => partitionWithoutLog(partition),
+    isConnected: () => true,
+    onReleased: () => {},
+    log,
+    times: TIMES,
+    ...given,
+  })
 }
 
 /** What `Ownership` uses of a partition. */
@@ -138,9 +148,8 @@ test('`alive_until` is only for people: a wrong time keeps no dead node alive, a
 
 test('a node reads what the next owner of its partition has acknowledged, before its own next round', async () => {
   const { sql, tables } = await createTables(1)
-  const ownership = new Ownership({
+  const ownership = createOwnership({
     tables,
-    node: { instanceId: crypto.randomUUID(), url: 'http://node', version: '1' },
     open: async ({ partition, generation }) => ({
       ...partitionWithoutLog(partition),
       generation,
@@ -175,9 +184,8 @@ test('a partition that could not be released, or was lost while it was being ope
   const { tables } = await createTables(2)
   const releaseFails = spyOn(tables.partitions, 'release').mockRejectedValueOnce(new Error('the database is away'))
   const opened: number[] = []
-  const ownership = new Ownership({
+  const ownership = createOwnership({
     tables,
-    node: { instanceId: crypto.randomUUID(), url: 'http://node', version: '1' },
     open: async ({ partition }, onLost) => {
       opened.push(partition)
       if (opened.filter((each) => each === partition).length === 1) {
@@ -186,10 +194,6 @@ test('a partition that could not be released, or was lost while it was being ope
       }
       return partitionWithoutLog(partition)
     },
-    isConnected: () => true,
-    onReleased: () => {},
-    log,
-    times: TIMES,
   })
   await ownership.start()
   atEnd(() => ownership.stop())
@@ -200,25 +204,17 @@ test('a partition that could not be released, or was lost while it was being ope
 
 test('a partition that could not be released is given to another node, also by one that has its share of others', async () => {
   const { tables } = await createTables(4)
-  const start = async (url: string) => {
-    const ownership = new Ownership({
-      tables,
-      node: { instanceId: crypto.randomUUID(), url, version: '1' },
-      open: async ({ partition }) => partitionWithoutLog(partition),
-      isConnected: () => true,
-      onReleased: () => {},
-      log,
-      times: TIMES,
-    })
+  const start = async () => {
+    const ownership = createOwnership({ tables })
     await ownership.start()
     atEnd(() => ownership.stop())
     return ownership
   }
-  const first = await start('http://first')
+  const first = await start()
   await eventually(() => first.all().length === 4)
   const away = new Error('the database is away')
   const release = spyOn(tables.partitions, 'release').mockRejectedValueOnce(away).mockRejectedValueOnce(away)
-  const second = await start('http://second')
+  const second = await start()
   await eventually(() => first.all().length === 2 && second.all().length === 2)
   expect(release.mock.calls.length).toBeGreaterThan(2)
 })
@@ -227,9 +223,8 @@ test('a partition that was lost is not claimed again before it is closed', async
   const { sql, tables } = await createTables(1)
   const closing = Promise.withResolvers<void>()
   const ended: number[] = []
-  const ownership = new Ownership({
+  const ownership = createOwnership({
     tables,
-    node: { instanceId: crypto.randomUUID(), url: 'http://node', version: '1' },
     open: async ({ partition, generation }) => ({
       ...partitionWithoutLog(partition),
       async stop() {
@@ -237,10 +232,6 @@ test('a partition that was lost is not claimed again before it is closed', async
         ended.push(generation)
       },
     }),
-    isConnected: () => true,
-    onReleased: () => {},
-    log,
-    times: TIMES,
   })
   await ownership.start()
   await eventually(() => ownership.all().length === 1)
