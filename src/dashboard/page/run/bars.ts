@@ -1,5 +1,3 @@
-import { count, counted, dollars } from '../../../base/format.ts'
-import type { Event, RunSummary, Task } from '../data/records.ts'
 import {
   type CallUsage,
   childRunOf,
@@ -9,7 +7,9 @@ import {
   toolCallIdOf,
   toolNameOf,
   usageOf,
-} from './payload.ts'
+} from '../../../base/conventions/payload.ts'
+import { count, counted, dollars } from '../../../base/format.ts'
+import type { Event, RunSummary, Task } from '../data/records.ts'
 
 export type BarKind = 'run' | 'child' | 'task' | 'model' | 'tool' | 'wait'
 

@@ -1,4 +1,5 @@
 import { useState } from 'preact/hooks'
+import { fieldOf } from '../../../base/conventions/payload.ts'
 import { duration } from '../../../base/format.ts'
 import { useKeyNames } from '../context/key-names.ts'
 import { useSession } from '../context/session.ts'
@@ -11,7 +12,6 @@ import { Status } from '../parts/states.tsx'
 import { Ago } from '../parts/time.tsx'
 import { NamedPauseCard } from '../waiting/pause-card.tsx'
 import type { Bar } from './bars.ts'
-import { fieldOf } from './payload.ts'
 
 type Decided = Schemas['Approval'] | Schemas['InputRequest']
 

@@ -11,9 +11,9 @@ import { Empty, Level, Skeleton } from '../parts/states.tsx'
 import { timeOfDay } from '../parts/time.tsx'
 import { VirtualList } from '../parts/virtual-list.tsx'
 import type { EventLog, LoggedEvent } from './event-log.ts'
-import { summaryOf } from './payload.ts'
 import type { RunModel } from './run-model.ts'
 import { selectStep, stepOfEvent } from './step-address.ts'
+import { summaryOf } from './summary.ts'
 
 const ROW_HEIGHT = 30
 const PREVIEW_LENGTH_MAX = 200

@@ -1,11 +1,11 @@
 import { useMemo, useState } from 'preact/hooks'
+import { withoutBlobs } from '../../../base/conventions/messages/blobs.ts'
+import { plainParts } from '../../../base/conventions/messages/messages.ts'
 import { count } from '../../../base/format.ts'
 import { textOf } from '../data/json.ts'
 import { Json } from '../parts/code.tsx'
 import { CopyButton } from '../parts/controls.tsx'
 import { Markdown } from '../parts/markdown.tsx'
-import { withoutBlobs } from './blobs.ts'
-import { plainParts } from './messages.ts'
 
 /** Of a longer text, the start is shown until the user asks for the rest. */
 const LENGTH_MAX = 1_600

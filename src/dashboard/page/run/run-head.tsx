@@ -17,8 +17,8 @@ import { Tag, Took } from '../runs/run-table.tsx'
 import { Thumbs } from '../scores/thumbs.tsx'
 import { readArguments } from '../waiting/decision.tsx'
 import { areUncounted } from './bars.ts'
-import { tokensText } from './payload.ts'
 import type { RunModel } from './run-model.ts'
+import { tokensText } from './summary.ts'
 
 /** Who ran, how it went and what it cost. */
 export function RunHead({ model, run }: { readonly model: RunModel; readonly run: Run }) {

@@ -1,4 +1,5 @@
 import { batch, computed } from '@preact/signals'
+import { childRunOf } from '../../../base/conventions/payload.ts'
 import type { Session } from '../context/session.ts'
 import { listAll } from '../data/api.ts'
 import type { Subscription } from '../data/feed.ts'
@@ -6,7 +7,6 @@ import { LiveResource, type Source } from '../data/loading.ts'
 import { type Activity, type Event, isLive, type Run, type RunSummary, type Score, type Task } from '../data/records.ts'
 import { BAR_EVENT_TYPES, barsOf, isBarEvent, type TreeBar } from './bars.ts'
 import { EventLog } from './event-log.ts'
-import { childRunOf } from './payload.ts'
 import { treeOrder } from './tree.ts'
 
 /** More tasks, child runs or calls than this are not drawn. */

@@ -1,10 +1,17 @@
+import { parsed, type ToolCall } from '../../../base/conventions/messages/message-parts.ts'
+import {
+  answered,
+  type Chat,
+  type ChatMessage,
+  chatOf,
+  chatOfEvent,
+  messagesIn,
+} from '../../../base/conventions/messages/messages.ts'
 import { TOOL } from '../../../base/conventions/names.ts'
+import { type CallUsage, errorOf, fieldOf, firstOf } from '../../../base/conventions/payload.ts'
 import { textOf } from '../data/json.ts'
 import type { Event } from '../data/records.ts'
 import type { Bar } from './bars.ts'
-import { parsed, type ToolCall } from './message-parts.ts'
-import { answered, type Chat, type ChatMessage, chatOf, chatOfEvent, messagesIn } from './messages.ts'
-import { type CallUsage, errorOf, fieldOf, firstOf } from './payload.ts'
 
 /** The call of a model that gave an answer. */
 export interface Answer {

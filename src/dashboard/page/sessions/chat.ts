@@ -1,6 +1,6 @@
+import { type ChatMessage, messagesIn } from '../../../base/conventions/messages/messages.ts'
 import { messageIn } from '../../../base/conventions/preview.ts'
 import type { Run } from '../data/records.ts'
-import { type ChatMessage, messagesIn } from '../run/messages.ts'
 
 /** What a run adds to the conversation of its session: the new part of its input, and its answer. */
 export function chatOf({ input, output }: Pick<Run, 'input' | 'output'>): ChatMessage[] {

@@ -1,6 +1,6 @@
-import { lookup } from '../../../base/lookup.ts'
+import { lookup } from '../../lookup.ts'
+import { fieldOf, firstOf } from '../payload.ts'
 import { blobIn, type Media } from './blobs.ts'
-import { fieldOf, firstOf } from './payload.ts'
 
 /** A part of a message. */
 export type ChatPart =

@@ -1,5 +1,6 @@
-import { MESSAGES, SPREAD_MESSAGES } from '../../../base/conventions/names.ts'
-import { lookup } from '../../../base/lookup.ts'
+import { lookup } from '../../lookup.ts'
+import { MESSAGES, SPREAD_MESSAGES } from '../names.ts'
+import { fieldOf, firstOf } from '../payload.ts'
 import {
   type ChatPart,
   callPart,
@@ -11,7 +12,6 @@ import {
   type ToolCall,
   type ToolResult,
 } from './message-parts.ts'
-import { fieldOf, firstOf } from './payload.ts'
 
 /** A message of a conversation with a model. */
 export interface ChatMessage {
