@@ -28,6 +28,54 @@ describe('a preview', () => {
     expect(previewOf('{"message":"m","text":"t"}', 'output')).toBe('t')
   })
 
+  const answers: [string, Record<string, unknown>][] = [
+    ['OpenAI chat', { id: 'x', choices: [{ message: { role: 'assistant', content: 'Hello' } }], usage: {} }],
+    [
+      'OpenAI responses',
+      {
+        id: 'x',
+        output: [
+          { type: 'message', role: 'assistant', content: [{ type: 'output_text', text: 'Hello' }] },
+          { type: 'reasoning', summary: [{ type: 'summary_text', text: 'hm' }] },
+          { type: 'function_call', call_id: 'c', name: 'f', arguments: '{}' },
+        ],
+      },
+    ],
+    [
+      'Anthropic',
+      {
+        content: [
+          { type: 'text', text: 'Hello' },
+          { type: 'tool_use', id: 't', name: 'f', input: { query: 'no' } },
+        ],
+      },
+    ],
+    ['Gemini', { candidates: [{ content: { role: 'model', parts: [{ text: 'Hello' }] } }], usageMetadata: {} }],
+    ['LangChain', { generations: [[{ text: 'Hello', message: { content: 'Hello' } }]], llm_output: {} }],
+  ]
+  test.each(answers)('of an output is what was said, as %s writes it, and no call of a tool', (_, output) => {
+    expect(previewOf(JSON.stringify(output), 'output')).toBe('Hello')
+    const messages = chatOf({ input: {}, output })
+    expect(JSON.stringify(messages)).toContain('{"type":"text","text":"Hello"}')
+  })
+
+  test('of an input is the last message of a person, not the result of a tool', () => {
+    const contents = [{ role: 'user', parts: [{ text: 'Hi' }] }]
+    expect(previewOf(JSON.stringify({ contents, systemInstruction: { parts: [{ text: 's' }] } }), 'input')).toBe('Hi')
+    const messages = [
+      { role: 'user', content: 'Hi' },
+      { role: 'assistant', content: null, tool_calls: [{ id: 'c' }] },
+      { role: 'tool', tool_call_id: 'c', content: '{"n":1}' },
+    ]
+    expect(previewOf(JSON.stringify({ model: 'm', messages }), 'input')).toBe('Hi')
+  })
+
+  test('looks at a limited part of a long conversation', () => {
+    const silent = (count: number) => ({ messages: [{ content: 'Hi' }, ...Array.from({ length: count }, () => ({}))] })
+    expect(previewOf(JSON.stringify(silent(100)), 'input')).toBe('Hi')
+    expect(previewOf(JSON.stringify(silent(1_000)), 'input')).toStartWith('{"messages":')
+  })
+
   test('is at most 240 characters of one line, however long or deep the JSON', () => {
     const long = previewOf(JSON.stringify({ message: '😀 '.repeat(10_000) }), 'input') ?? ''
     expect([...long].length).toBe(240)

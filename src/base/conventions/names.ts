@@ -112,6 +112,15 @@ export const MESSAGES = {
   calls: ['ai.response.toolCalls', 'tool_calls', 'response.tool_calls'],
 } as const
 
+/** What contains the messages of a request or a response. */
+export const MESSAGE_LISTS = ['messages', 'contents', 'choices', 'candidates', 'generations'] as const
+
+/** Members of an input and of an output that hold text written or read by a person, in order of preference. */
+export const TEXTS = {
+  input: ['message', 'prompt', 'question', 'query', 'text', 'content', 'input', 'task', 'topic', 'value'],
+  output: ['text', 'message', 'answer', 'reply', 'response', 'output', 'content', 'result', 'summary', 'value'],
+} as const
+
 /** Messages that are spread over an attribute for each part, as in `gen_ai.prompt.0.role`. */
 export const SPREAD_MESSAGES = {
   input: ['gen_ai.prompt', 'llm.input_messages'],

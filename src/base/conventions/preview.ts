@@ -1,46 +1,37 @@
-/** Members that hold text written or read by a person, in order of preference. Of a list, the last item counts. */
-const TEXT_MEMBERS = {
-  input: ['message', 'messages', 'prompt', 'question', 'query', 'text', 'content', 'input', 'task', 'topic', 'value'],
-  output: [
-    'text',
-    'message',
-    'messages',
-    'answer',
-    'reply',
-    'response',
-    'output',
-    'content',
-    'result',
-    'summary',
-    'value',
-  ],
-} as const
+import { isSaid } from './messages/message-parts.ts'
+import { MESSAGE_LISTS, TEXTS } from './names.ts'
+
+type Side = keyof typeof TEXTS
+
+const NAMES: Readonly<Record<Side, readonly string[]>> = {
+  input: ['message', ...MESSAGE_LISTS, ...TEXTS.input, 'parts'],
+  output: ['text', 'message', ...MESSAGE_LISTS, ...TEXTS.output, 'parts'],
+}
 
 /** Unicode code points. */
 const PREVIEW_MAX = 240
 const DEPTH_MAX = 6
+/** Objects and lists that are looked into. */
+const VALUES_MAX = 200
 
 /**
- * One line of at most {@link PREVIEW_MAX} characters about the input or output of a run: the text of its message if it has
- * one under a usual name, otherwise its JSON. Null for an empty object.
+ * One line of at most {@link PREVIEW_MAX} characters about the input or output of a run: the text of its last message, of any
+ * provider, or one under a usual name, otherwise its JSON. Null for an empty object.
  * @param json may be truncated
  */
-export function previewOf(json: string, side: keyof typeof TEXT_MEMBERS): string | null {
+export function previewOf(json: string, side: Side): string | null {
   const value = parsed(json)
-  const text =
-    value === undefined ? textInTruncated(json, TEXT_MEMBERS[side]) : textIn(value, TEXT_MEMBERS[side], DEPTH_MAX)
+  const names = NAMES[side]
+  const text = value === undefined ? textInTruncated(json, names) : new TextSearch(names).find(value, DEPTH_MAX)
   if (text !== undefined) return oneLine(text)
   return json === '{}' ? null : oneLine(json)
 }
 
 /** The message of a parsed input or output under a usual name, and its other members; undefined if it has none. */
-export function messageIn(
-  value: unknown,
-  side: keyof typeof TEXT_MEMBERS,
-): { text: string; rest: object | null } | undefined {
+export function messageIn(value: unknown, side: Side): { text: string; rest: object | null } | undefined {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return undefined
   const members = Object.entries(value)
-  for (const name of TEXT_MEMBERS[side]) {
+  for (const name of NAMES[side]) {
     const text = members.find(
       ([each, member]) => each === name && typeof member === 'string' && member.trim() !== '',
     )?.[1]
@@ -51,16 +42,37 @@ export function messageIn(
   return undefined
 }
 
-function textIn(value: unknown, names: readonly string[], depth: number): string | undefined {
-  if (typeof value === 'string') return value.trim() === '' ? undefined : value
-  if (depth === 0 || typeof value !== 'object' || value === null) return undefined
-  if (Array.isArray(value)) return textIn(value.findLast(isText) ?? value.at(-1), names, depth - 1)
-  const members = new Map<string, unknown>(Object.entries(value))
-  for (const name of [...names, 'parts']) {
-    const text = textIn(members.get(name), names, depth - 1)
-    if (text !== undefined) return text
+/** Finds a text without reading all, unlike `messages/`: a page of runs has hundreds of previews. */
+class TextSearch {
+  private left = VALUES_MAX
+
+  constructor(private readonly names: readonly string[]) {}
+
+  find(value: unknown, depth: number): string | undefined {
+    if (typeof value === 'string') return value.trim() === '' ? undefined : value
+    if (depth === 0 || typeof value !== 'object' || value === null || this.left-- <= 0) return undefined
+    return Array.isArray(value) ? this.last(value, depth - 1) : this.member(value, depth - 1)
   }
-  return members.size === 1 ? textIn([...members.values()][0], names, depth - 1) : undefined
+
+  /** The last message or part that says something. */
+  private last(list: readonly unknown[], depth: number): string | undefined {
+    for (const item of [list.findLast(isText), ...list.slice(-VALUES_MAX).reverse()]) {
+      const text = this.find(item, depth)
+      if (text !== undefined) return text
+    }
+    return undefined
+  }
+
+  private member(value: object, depth: number): string | undefined {
+    const members = new Map<string, unknown>(Object.entries(value))
+    if (!isSaid(String(members.get('type'))) || members.get('role') === 'tool') return undefined
+    for (const name of this.names) {
+      const text = this.find(members.get(name), depth)
+      if (text !== undefined) return text
+    }
+    const [only] = members.size === 1 ? members : []
+    return only === undefined || this.names.includes(only[0]) ? undefined : this.find(only[1], depth)
+  }
 }
 
 /** A part of a message that is text, unlike an image or a call of a tool. */

@@ -52,6 +52,11 @@ const CALL_TYPE = /^(server_|mcp_)?tool_?-?(call|use)$|^(custom_tool|function)_c
 const RESULT_TYPE = /tool_?-?(call_response|call_output|result|response)$|^(custom_tool|function)_call_output$/
 const MEDIA_TYPE = /image|audio|video|file|document|blob|^uri$/
 
+/** Whether a block of this type is text that is said, or could be: no reasoning, and no call of a tool or its result. */
+export function isSaid(type: string): boolean {
+  return !CALL_TYPE.test(type) && !RESULT_TYPE.test(type) && !/reasoning|thinking/.test(type)
+}
+
 /** One block: of OpenAI, Anthropic, OpenTelemetry, the Vercel AI SDK, Gemini or Bedrock. */
 function partOf(part: unknown): ChatPart[] {
   if (typeof part === 'string') return textPart(part)

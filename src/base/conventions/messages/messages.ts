@@ -1,5 +1,5 @@
 import { lookup } from '../../lookup.ts'
-import { MESSAGES, SPREAD_MESSAGES } from '../names.ts'
+import { MESSAGE_LISTS, MESSAGES, SPREAD_MESSAGES, TEXTS } from '../names.ts'
 import { fieldOf, firstOf } from '../payload.ts'
 import {
   type ChatPart,
@@ -112,24 +112,12 @@ function answerParts(payload: unknown): ChatPart[] {
   return [...text, ...(Array.isArray(calls) ? calls.map(callPart) : [])]
 }
 
-const TEXTS = [
-  'text',
-  'message',
-  'question',
-  'query',
-  'prompt',
-  'task',
-  'input',
-  'answer',
-  'output',
-  'result',
-  'content',
-]
+const ANY_TEXTS = [...new Set([...TEXTS.input, ...TEXTS.output])]
 
 /** A text; an object with a single text is that text. */
 export function plainParts(value: unknown): ChatPart[] {
   if (typeof value !== 'object' || value === null) return partsOf(value)
-  const text = Object.keys(value).length === 1 ? firstOf(value, TEXTS) : undefined
+  const text = Object.keys(value).length === 1 ? firstOf(value, ANY_TEXTS) : undefined
   if (typeof text === 'string') return partsOf(text)
   return Object.keys(value).length === 0 ? [] : [{ type: 'other', value }]
 }
@@ -142,7 +130,7 @@ function firstListed(payload: unknown, paths: readonly string[], role: string): 
   return undefined
 }
 
-const LISTS = ['messages', 'contents', 'choices', 'candidates', 'generations', 'output', 'content']
+const LISTS = [...MESSAGE_LISTS, 'output', 'content']
 
 /** A list of messages or of their parts, an object with one, or the text of one. @param role of parts without a message */
 function listed(value: unknown, role: string): ChatMessage[] | undefined {
