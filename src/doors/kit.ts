@@ -40,6 +40,8 @@ export interface ReceivedCall {
   readonly slice: Slice
 }
 
+const ACCESS = { audience: 'keys', budget: 'ingest' } as const
+
 interface Protocol {
   /** The key; undefined if the guard should read the bearer token itself. */
   readonly tokenOf?: (request: Request) => string | undefined
@@ -54,7 +56,7 @@ export function createReceiver({ guards, reader, forwarder, slice }: DoorDeps, {
     const { request } = context
     try {
       const options = { token: tokenOf?.(request), reader }
-      const { caller, body } = await guards.receive(request, headersOf(context), 'any', 'ingest', options)
+      const { caller, body } = await guards.receive(request, headersOf(context), ACCESS, options)
       context.bodyHold = body.hold
       check?.(request)
       return await forwarder.carryOut(request, caller, body, async () =>

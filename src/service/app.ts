@@ -87,7 +87,6 @@ import { clusterRoutes, proofRoute } from '../tenants/partitions/shared/routes.t
 import { authRoutes } from '../tenants/people/auth-routes.ts'
 import { Cookies } from '../tenants/people/cookies.ts'
 import { OpenIdProvider } from '../tenants/people/provider.ts'
-import { checkRole } from '../tenants/people/roles.ts'
 import { peopleRoutes } from '../tenants/people/routes.ts'
 import { SignIns } from '../tenants/people/sign-ins.ts'
 import { PeopleStore } from '../tenants/people/store.ts'
@@ -332,7 +331,7 @@ function guardsDeps(
     addressOf: (request) =>
       clientAddress(peerOf(request) ?? '', request.headers.get('x-forwarded-for'), config.trustedProxies),
     feedOrigins: config.feedOrigins,
-    signIns: cookies && { tokenOf: (request) => cookies.tokenOf(request), checkRole },
+    signIns: cookies,
     forwarder: pipeline.forwarder,
   }
 }

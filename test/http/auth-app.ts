@@ -125,7 +125,9 @@ export async function authApp(options: AuthAppOptions = {}) {
       ),
     )
     .use((root) =>
-      root.group('/reading', (group) => group.use(guards.anyKey('reads')).get('', ({ caller }) => ({ ...caller }))),
+      root.group('/reading', (group) =>
+        group.use(guards.anyKey('reads', 'viewer')).get('', ({ caller }) => ({ ...caller })),
+      ),
     )
     .listen(serverOptions({ host: '127.0.0.1', port: 0, bodyTimeoutMs: BODY_TIMEOUT_MS }))
   const base = `http://127.0.0.1:${app.server!.port}`

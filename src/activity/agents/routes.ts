@@ -12,7 +12,7 @@ export function agentRoutes({ guards, agents }: { readonly guards: Guards; reado
     prefix: '/api/v1/agents',
     detail: { tags: ['Agents'], security: SECURITY.workspaceKey, ...VERSIONED },
   })
-    .use(guards.workspaceKey('reads'))
+    .use(guards.workspaceKey('reads', 'admin'))
     .use(versioned)
     .post('', ({ caller, body, mint }) => agents.create(caller, body, mint), {
       body: CreateAgent,

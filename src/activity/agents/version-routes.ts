@@ -18,7 +18,7 @@ export function agentVersionRoutes({ guards, versions }: VersionRoutesDeps) {
     prefix: '/api/v1/agents/:agent_id/versions',
     detail: { tags: ['Agents'], security: SECURITY.workspaceKey, ...VERSIONED },
   })
-    .use(guards.workspaceKey('reads'))
+    .use(guards.workspaceKey('reads', 'admin'))
     .use(versioned)
     .get('', ({ caller, params, query }) => versions.list(caller, params.agent_id, query), {
       params: AgentParams,

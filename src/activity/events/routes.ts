@@ -17,6 +17,8 @@ interface EventRoutesDeps {
   readonly forwarder: Forwarder
 }
 
+const ACCESS = { audience: 'agent', budget: 'ingest' } as const
+
 /**
  * `POST /api/ingest/v1/events` (docs/specification.md#events).
  *
@@ -31,7 +33,7 @@ export function eventRoutes({ guards, reader, idempotency, ingest, forwarder }: 
       async (context) => {
         const { request, set, query } = context
         const headers = set.headers as Record<string, string | number>
-        const { caller, body: sent } = await guards.receive(request, headers, 'agent', 'ingest')
+        const { caller, body: sent } = await guards.receive(request, headers, ACCESS)
         context.bodyHold = sent.hold
         return forwarder.carryOut(request, caller, sent, () => {
           const body = reader.open(request, sent)

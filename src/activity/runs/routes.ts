@@ -31,7 +31,8 @@ interface RunRoutesDeps {
 
 /** Runs: reported by agents, read and cancelled by anyone with a key (docs/specification.md#runs). */
 export function runRoutes(deps: RunRoutesDeps) {
-  return new Elysia().use(ingestRoutes(deps)).use(readingRoutes(deps))
+  const calls = new Elysia().use(readingRoutes(deps)).use(cancelRoute(deps))
+  return new Elysia().use(ingestRoutes(deps)).use(calls)
 }
 
 function ingestRoutes({ guards, runs }: RunRoutesDeps) {
@@ -72,7 +73,7 @@ function ingestRoutes({ guards, runs }: RunRoutesDeps) {
 
 function readingRoutes({ guards, runs, events, search }: RunRoutesDeps) {
   return new Elysia({ prefix: '/api/v1', detail: { tags: ['Runs'], security: SECURITY.anyKey } })
-    .use(guards.anyKey('reads'))
+    .use(guards.anyKey('reads', 'admin'))
     .get('/runs', ({ caller, query, request }) => search.list(caller, query, request.signal), {
       query: ListRuns,
       response: RunList,
@@ -132,6 +133,11 @@ function readingRoutes({ guards, runs, events, search }: RunRoutesDeps) {
         description: 'The runs that name it as their parent, newest first.',
       },
     })
+}
+
+function cancelRoute({ guards, runs }: RunRoutesDeps) {
+  return new Elysia({ prefix: '/api/v1', detail: { tags: ['Runs'], security: SECURITY.anyKey } })
+    .use(guards.anyKey('reads', 'approver'))
     .post('/runs/:run_id/cancel', ({ caller, params, body }) => runs.cancel(caller, params.run_id, body), {
       params: RunParams,
       body: CancelRun,

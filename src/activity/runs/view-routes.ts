@@ -12,7 +12,7 @@ export function runViewRoutes({ guards, views }: { readonly guards: Guards; read
     prefix: '/api/v1/views',
     detail: { tags: ['Views'], security: SECURITY.workspaceKey, ...VERSIONED },
   })
-    .use(guards.workspaceKey('reads'))
+    .use(guards.workspaceKey('reads', 'admin'))
     .use(versioned)
     .put('/:name', ({ caller, params, body, request }) => views.put(caller, params.name, body, ifMatch(request)), {
       params: RunViewParams,

@@ -51,7 +51,7 @@ function ingestRoutes({ guards, reader, idempotency, scores, forwarder }: ScoreR
       async (context) => {
         const { request, set, query } = context
         const headers = set.headers as Record<string, string | number>
-        const { caller, body: sent } = await guards.receive(request, headers, 'any', 'ingest')
+        const { caller, body: sent } = await guards.receive(request, headers, { audience: 'keys', budget: 'ingest' })
         context.bodyHold = sent.hold
         return forwarder.carryOut(request, caller, sent, () => {
           const body = reader.open(request, sent)
@@ -81,6 +81,9 @@ function ingestRoutes({ guards, reader, idempotency, scores, forwarder }: ScoreR
     )
 }
 
+/** Who may score a run, besides feed tokens. */
+const SCORERS = { audience: 'workspace', budget: 'reads', role: 'approver' } as const
+
 /** A token and FEED_ORIGINS decide who may score; no cookie is involved. */
 const ANY_ORIGIN = { 'access-control-allow-origin': '*' }
 const PREFLIGHT = {
@@ -109,7 +112,7 @@ function runScoreRoutes(deps: ScoreRoutesDeps) {
         const { request, set, params } = context
         const headers = set.headers as Record<string, string | number>
         if (isFeedToken(bearerToken(request) ?? '')) Object.assign(headers, ANY_ORIGIN)
-        const { caller, body: sent } = await guards.receive(request, headers, 'workspace', 'reads', { scoring: true })
+        const { caller, body: sent } = await guards.receive(request, headers, SCORERS, { scoring: true })
         context.bodyHold = sent.hold
         return forwarder.carryOut(request, caller, sent, () => {
           const bytes = reader.open(request, sent)
@@ -170,7 +173,7 @@ function checked({ limits }: ScoreRoutesDeps, runId: string, body: unknown): New
 
 function readingRoutes({ guards, scoreReader }: ScoreRoutesDeps) {
   return new Elysia({ prefix: '/api/v1', detail: { tags: ['Runs'], security: SECURITY.anyKey } })
-    .use(guards.anyKey('reads'))
+    .use(guards.anyKey('reads', 'admin'))
     .get('/runs/:run_id/scores', ({ caller, params, query }) => scoreReader.list(caller, params.run_id, query), {
       params: RunParams,
       query: PageQuery,

@@ -14,7 +14,7 @@ interface SessionRoutesDeps {
 /** Sessions and users of all runs, hosted or reported (docs/specification.md#sessions-and-users). */
 export function sessionRoutes({ guards, sessions, users }: SessionRoutesDeps) {
   return new Elysia({ prefix: '/api/v1', detail: { tags: ['Sessions'], security: SECURITY.anyKey } })
-    .use(guards.anyKey('reads'))
+    .use(guards.anyKey('reads', 'admin'))
     .get('/sessions', ({ caller, query }) => sessions.list(caller, query), {
       query: ListSessions,
       response: SessionPage,

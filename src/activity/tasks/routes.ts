@@ -34,7 +34,7 @@ function ingestRoutes({ guards, tasks }: TaskRoutesDeps) {
 
 function readingRoutes({ guards, tasks }: TaskRoutesDeps) {
   return new Elysia({ prefix: '/api/v1', detail: { tags: ['Runs'], security: SECURITY.anyKey } })
-    .use(guards.anyKey('reads'))
+    .use(guards.anyKey('reads', 'admin'))
     .get('/runs/:run_id/tasks', ({ caller, params, query }) => tasks.list(caller, params.run_id, query), {
       params: RunParams,
       query: PageQuery,

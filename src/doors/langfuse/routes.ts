@@ -28,6 +28,7 @@ interface LangfuseRoutesDeps extends DoorDeps {
   readonly workspaceName: (caller: Caller) => Promise<string>
 }
 
+const READING = { audience: 'keys', budget: 'reads' } as const
 const MEDIA_BYTES_MAX = 16 * 1024
 
 /**
@@ -40,7 +41,7 @@ export function langfuseRoutes(deps: LangfuseRoutesDeps) {
   const admit = async (context: DoorContext, execute: (caller: Caller) => Promise<Response>) => {
     const { request } = context
     try {
-      return await execute(await guards.admit(request, headersOf(context), 'any', 'reads', { token: tokenOf(request) }))
+      return await execute(await guards.admit(request, headersOf(context), READING, { token: tokenOf(request) }))
     } catch (error) {
       return refuse(error, request, errorAnswer)
     }

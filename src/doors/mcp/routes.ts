@@ -35,6 +35,7 @@ interface Context extends DoorContext {
 }
 
 /** The steps of answering a larger request take turns with other requests. */
+const ACCESS = { audience: 'keys', budget: 'reads' } as const
 const LARGE_BYTES = 256 * 1024
 /** For logs and metrics: nobody receives it. */
 const CLIENT_HAS_LEFT = 499
@@ -55,7 +56,7 @@ export function mcpRoutes(deps: McpRoutesDeps) {
       const key = bearerToken(request)
       if (key === undefined)
         throw new ApiError('UNAUTHENTICATED', 'send a key: Authorization: Bearer <key>', { reason: 'key_missing' })
-      const { caller, body: raw } = await guards.receive(request, headersOf(context), 'any', 'reads', { token: key })
+      const { caller, body: raw } = await guards.receive(request, headersOf(context), ACCESS, { token: key })
       context.bodyHold = raw.hold
       if (!isJson(request.headers.get('content-type')))
         return errorResponse(new RpcError(INVALID_REQUEST, 'header Content-Type: expected application/json'), id, 415)

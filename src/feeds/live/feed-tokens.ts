@@ -141,8 +141,8 @@ interface FeedTokenRoutesDeps {
 }
 
 export function feedTokenRoutes({ guards, feedTokens }: FeedTokenRoutesDeps) {
-  return new Elysia({ prefix: '/api/v1', detail: { security: SECURITY.anyKey, tags: ['Feeds'] } })
-    .use(guards.anyKey('reads'))
+  return new Elysia({ prefix: '/api/v1', detail: { security: SECURITY.keys, tags: ['Feeds'] } })
+    .use(guards.keys('reads'))
     .post('/feed-tokens', ({ caller, body }) => feedTokens.create(caller, body), {
       body: CreateFeedToken,
       response: FeedToken,

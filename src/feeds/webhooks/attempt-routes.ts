@@ -27,6 +27,8 @@ interface Attempts {
   resend(webhook: StoredWebhook, seq: number): Promise<DeliveryRecord>
 }
 
+const ACCESS = { audience: 'workspace', budget: 'reads', role: 'admin' } as const
+
 interface Context {
   readonly request: Request
   readonly set: { readonly headers: unknown }
@@ -42,7 +44,7 @@ export function attemptRoutes(deps: AttemptRoutesDeps) {
   const carryOut = async (context: Context, work: (caller: Caller) => Promise<DeliveryRecord>) => {
     const { request, set } = context
     const headers = set.headers as Record<string, string | number>
-    const { caller, body } = await guards.receive(request, headers, 'workspace', 'reads')
+    const { caller, body } = await guards.receive(request, headers, ACCESS)
     context.bodyHold = body.hold
     return forwarder.carryOut(request, caller, body, () => {
       if (!request.headers.has('idempotency-key')) return work(caller)

@@ -28,7 +28,7 @@ const DETAIL = { tags: ['Webhooks'], security: SECURITY.workspaceKey }
 /** Deliveries of an endpoint, and ways to get missed ones: recovery and polling (docs/specification.md#webhooks). */
 export function deliveryRoutes({ guards, webhooks, deliveryList, polls, recoveries }: DeliveryRoutesDeps) {
   return new Elysia({ prefix: '/api/v1/webhooks', detail: DETAIL })
-    .use(guards.workspaceKey('reads'))
+    .use(guards.workspaceKey('reads', 'admin'))
     .get(
       '/:webhook_id/deliveries',
       async ({ caller, params, query }) =>

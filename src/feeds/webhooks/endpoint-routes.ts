@@ -24,7 +24,7 @@ const DETAIL = { tags: ['Webhooks'], security: SECURITY.workspaceKey, ...VERSION
 /** Endpoints that activity is sent to (docs/specification.md#webhooks). */
 export function endpointRoutes({ guards, webhooks }: EndpointRoutesDeps) {
   return new Elysia({ prefix: '/api/v1/webhooks', detail: DETAIL })
-    .use(guards.workspaceKey('reads'))
+    .use(guards.workspaceKey('reads', 'admin'))
     .use(versioned)
     .post('', ({ caller, body, mint }) => webhooks.create(caller, body, mint), {
       body: CreateWebhook,

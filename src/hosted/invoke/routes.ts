@@ -24,7 +24,7 @@ interface InvokeRoutesDeps {
 export function invokeRoutes({ guards, invocations, responder, runs }: InvokeRoutesDeps) {
   const tags = ['Invoke']
   const invoking = new Elysia({ prefix: '/api/v1/agents', detail: { security: SECURITY.anyKey } })
-    .use(guards.keyOfAgent('invokes'))
+    .use(guards.keyOfAgent('invokes', 'admin'))
     .post(
       '/:agent_id/invoke',
       async (context) => {

@@ -49,7 +49,7 @@ export function pauseRoutes(deps: PauseRoutesDeps) {
 
 function summaryRoutes({ guards, pauses }: PauseRoutesDeps) {
   return new Elysia({ detail: { security: SECURITY.anyKey } })
-    .use(guards.anyKey('reads'))
+    .use(guards.anyKey('reads', 'approver'))
     .get('/pauses', ({ caller, query }) => pauses.listSummaries(caller, query), {
       query: ListPauseSummaries,
       response: PauseSummaryPage,
@@ -67,7 +67,7 @@ function approvalRoutes({ guards, pauses, resume }: PauseRoutesDeps) {
   const tag = 'Approvals'
   const decide = deciderWith(resume, 'approval')
   return new Elysia({ detail: { security: SECURITY.anyKey } })
-    .use(guards.anyKey('reads'))
+    .use(guards.anyKey('reads', 'approver'))
     .get('/approvals', ({ caller, query }) => pauses.list(caller, 'approval', query, toApprovalRecord), {
       query: ListApprovals,
       response: ApprovalPage,
@@ -132,7 +132,7 @@ function inputRequestRoutes({ guards, pauses, resume }: PauseRoutesDeps) {
   const tag = 'Input requests'
   const decide = deciderWith(resume, 'input')
   return new Elysia({ detail: { security: SECURITY.anyKey } })
-    .use(guards.anyKey('reads'))
+    .use(guards.anyKey('reads', 'approver'))
     .get('/input-requests', ({ caller, query }) => pauses.list(caller, 'input', query, toInputRequestRecord), {
       query: ListInputRequests,
       response: InputRequestPage,

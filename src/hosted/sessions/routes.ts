@@ -15,7 +15,7 @@ const tags = ['Sessions']
 /** Routes that only hosted sessions have: their messages, and deletion (docs/specification.md#sessions). */
 export function hostedSessionRoutes({ guards, sessions }: SessionRoutesDeps) {
   return new Elysia({ prefix: '/api/v1/sessions', detail: { security: SECURITY.anyKey } })
-    .use(guards.anyKey('reads'))
+    .use(guards.anyKey('reads', 'admin'))
     .get(
       '/:session_id/messages',
       ({ caller, params, query }) => sessions.messages(caller, params.session_id.toLowerCase(), query),

@@ -35,7 +35,7 @@ export function alertRoutes(deps: AlertRoutesDeps) {
 
 function managementRoutes({ guards, alerts }: AlertRoutesDeps) {
   return new Elysia({ prefix: PREFIX, detail: { security: SECURITY.workspaceKey, ...VERSIONED } })
-    .use(guards.workspaceKey('reads'))
+    .use(guards.workspaceKey('reads', 'admin'))
     .use(versioned)
     .post('', ({ caller, body, mint, request }) => alerts.create(caller, body, mint, request.signal), {
       body: CreateAlert,
@@ -106,7 +106,7 @@ function managementRoutes({ guards, alerts }: AlertRoutesDeps) {
 /** Separate from the other routes, because they use the query budget. */
 function testRoutes({ guards, dryRuns }: AlertRoutesDeps) {
   return new Elysia({ prefix: PREFIX, detail: { security: SECURITY.workspaceKey } })
-    .use(guards.workspaceKey('queries'))
+    .use(guards.workspaceKey('queries', 'viewer'))
     .post(
       '/test',
       ({ caller, body, request, server }) => {

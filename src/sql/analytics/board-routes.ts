@@ -12,7 +12,7 @@ export function boardRoutes({ guards, boards }: { readonly guards: Guards; reado
     prefix: '/api/v1/boards',
     detail: { tags: ['Boards'], security: SECURITY.workspaceKey, ...VERSIONED },
   })
-    .use(guards.workspaceKey('reads'))
+    .use(guards.workspaceKey('reads', 'admin'))
     .use(versioned)
     .post('', ({ caller, body, mint }) => boards.create(caller, body, mint), {
       body: CreateBoard,

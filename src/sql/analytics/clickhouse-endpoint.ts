@@ -34,6 +34,7 @@ export interface ClickHouseEndpointDeps {
  */
 type ClickHouseEndpoint = (request: Request, headers: Record<string, string | number>) => Promise<Response>
 
+const ACCESS = { audience: 'workspace', budget: 'queries', role: 'admin' } as const
 const LINGER_MS = 2_000
 
 export function createClickHouseEndpoint({ guards, reader, analytics }: ClickHouseEndpointDeps): ClickHouseEndpoint {
@@ -41,7 +42,7 @@ export function createClickHouseEndpoint({ guards, reader, analytics }: ClickHou
 
   const receive = async (request: Request, headers: Record<string, string | number>) => {
     const token = passwordOf(request)
-    const { caller, body } = await guards.receive(request, headers, 'workspace', 'queries', { token })
+    const { caller, body } = await guards.receive(request, headers, ACCESS, { token })
     try {
       return { caller, body: withBody(request, reader.inflate(request, body)) }
     } catch (error) {

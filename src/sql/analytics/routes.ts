@@ -39,7 +39,7 @@ export const STREAMED_MEDIA = Object.fromEntries(
 /** SQL over the caller's workspace (docs/specification.md#sql), and the tables that it can query. */
 export function queryRoutes({ guards, analytics, modelPrices }: QueryRoutesDeps) {
   const catalogue = queryCatalogue(analytics.caps, modelPrices)
-  const queries = new Elysia().use(guards.workspaceKey('queries')).post(
+  const queries = new Elysia().use(guards.workspaceKey('queries', 'viewer')).post(
     '/query',
     ({ caller, body, request, server }) => {
       server?.timeout(request, analytics.idleSeconds)
@@ -59,7 +59,7 @@ export function queryRoutes({ guards, analytics, modelPrices }: QueryRoutesDeps)
       },
     },
   )
-  const schema = new Elysia().use(guards.workspaceKey('reads')).get('/query/schema', () => catalogue, {
+  const schema = new Elysia().use(guards.workspaceKey('reads', 'admin')).get('/query/schema', () => catalogue, {
     response: QueryCatalogue,
     detail: {
       tags: ['SQL'],

@@ -33,7 +33,7 @@ export function savedQueryRoutes(deps: SavedQueryRoutesDeps) {
 
 function managementRoutes({ guards, savedQueries }: SavedQueryRoutesDeps) {
   return new Elysia({ prefix: PREFIX, detail: { security: SECURITY.workspaceKey, ...VERSIONED } })
-    .use(guards.workspaceKey('reads'))
+    .use(guards.workspaceKey('reads', 'admin'))
     .use(versioned)
     .post('', ({ caller, body, mint, request }) => savedQueries.create(caller, body, mint, request.signal), {
       body: CreateSavedQuery,
@@ -97,7 +97,7 @@ function managementRoutes({ guards, savedQueries }: SavedQueryRoutesDeps) {
 /** Separate from the other routes, because it counts against the budget of queries. */
 function runRoute({ guards, savedQueries, analytics }: SavedQueryRoutesDeps) {
   return new Elysia({ prefix: PREFIX, detail: { security: SECURITY.workspaceKey } })
-    .use(guards.workspaceKey('queries'))
+    .use(guards.workspaceKey('queries', 'viewer'))
     .post(
       '/:query_id/run',
       ({ caller, params, body, request, server }) => {

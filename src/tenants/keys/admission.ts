@@ -7,7 +7,7 @@ import type { Budget, FailureLimit, RateLimiter } from '../../base/http/rate-lim
 import { payerOf, spendBudget } from './budget.ts'
 import { type Forwarder, noForwarding } from './forward.ts'
 import type { KeyRing } from './key-ring.ts'
-import type { Caller, FeedCaller, Person } from './schema.ts'
+import { type Caller, type FeedCaller, type Role, requireRole } from './schema.ts'
 import { hashKey, isFeedToken, isWellFormedKey } from './token.ts'
 
 export interface AdmissionDeps {
@@ -22,25 +22,38 @@ export interface AdmissionDeps {
   readonly addressOf: (request: Request) => string
   /** Web pages that may open feeds, as `https://app.example.com`; undefined: any. */
   readonly feedOrigins: readonly string[] | undefined
-  /** Checks requests of people who are signed in; undefined: signing in is not configured. */
+  /** Finds people who are signed in; undefined: signing in is not configured. */
   readonly signIns?: SignInGate | undefined
   /** Recognizes requests that another node has admitted. */
   readonly forwarder?: Forwarder
 }
 
-/** Checks requests of people who are signed in to the page (docs/specification.md#people). */
+/** Finds people who are signed in to the page (docs/specification.md#people). */
 interface SignInGate {
   /**
    * The token in the cookie of a request; undefined if it has none.
    * @throws ApiError FORBIDDEN for a request that does not come from the service's own page
    */
   tokenOf(request: Request): string | undefined
-  /** @throws ApiError FORBIDDEN unless the role of the person allows the request */
-  checkRole(request: Request, person: Person): void
 }
 
-/** Which callers a route accepts: keys of a type, or only people. Routes for workspace keys accept people, too. */
-export type Audience = 'agent' | 'workspace' | 'any' | 'person'
+/** Who may call a route, and the budget that a call spends. */
+export type Access = AccessOfKeys | AccessOfPeople
+
+/** Agent keys, or keys of either type; nobody who is signed in. */
+interface AccessOfKeys {
+  readonly audience: 'agent' | 'keys'
+  readonly budget: Budget
+  readonly role?: undefined
+}
+
+/** Workspace keys, or keys of either type, and people; or only people. */
+interface AccessOfPeople {
+  readonly audience: 'workspace' | 'any' | 'person'
+  readonly budget: Budget
+  /** The lowest role of a person who may call the route (docs/specification.md#roles); for a GET, all may. */
+  readonly role: Role
+}
 
 interface AdmitOptions {
   /** The only agent whose key is taken, besides workspace keys. */
@@ -55,6 +68,7 @@ interface AdmitOptions {
 
 const REFUSALS = {
   agent: 'this route takes an agent key (svc_agent_…), not a workspace key',
+  keys: 'this route takes a key; people who are signed in need no feed token: feeds open with the cookie',
   workspace: 'this route takes a workspace key (svc_ws_…), not an agent key',
   person: 'this route is for people who are signed in, not for keys',
 } as const
@@ -74,8 +88,7 @@ export function createAdmission(deps: AdmissionDeps) {
   function admit(
     request: Request,
     headers: Record<string, string | number>,
-    audience: Audience,
-    budget: Budget,
+    { audience, budget, role }: Access,
     { agentId, token, scoring = false }: AdmitOptions = {},
   ): Caller | Promise<Caller> {
     const spend = (caller: Caller): Caller => {
@@ -86,7 +99,7 @@ export function createAdmission(deps: AdmissionDeps) {
       spendBudget(limiter, payerOf(caller), [budget, 1], headers)
       return caller
     }
-    const caller = authenticate(request, token, scoring)
+    const caller = authenticate(request, role, token, scoring)
     return caller instanceof Promise ? caller.then(spend) : spend(caller)
   }
 
@@ -100,20 +113,19 @@ export function createAdmission(deps: AdmissionDeps) {
   async function receive(
     request: Request,
     headers: Record<string, string | number>,
-    audience: Audience,
-    budget: Budget,
+    access: Access,
     { agentId, token, reader: own = reader, scoring = false }: AdmitOptions = {},
   ): Promise<{ readonly caller: Caller; readonly body: RawBody }> {
     own.checkLength(request)
     const forwarded = forwarder.receive(request)
     const since = ring.generation
-    const admitted = forwarded?.caller ?? admit(request, headers, audience, budget, { agentId, token, scoring })
+    const admitted = forwarded?.caller ?? admit(request, headers, access, { agentId, token, scoring })
     const caller = admitted instanceof Promise ? await admitted : admitted
     const body = await readBody(own, request, caller.workspaceId)
     try {
       if (forwarded !== null) forwarder.checkBody(forwarded, body.bytes)
       // The key may have been revoked while the body arrived.
-      else if (ring.changedSince(since)) await authenticate(request, token, scoring)
+      else if (ring.changedSince(since)) await authenticate(request, access.role, token, scoring)
       return { caller, body }
     } catch (error) {
       body.hold.release()
@@ -130,7 +142,7 @@ export function createAdmission(deps: AdmissionDeps) {
   async function admitFeed(request: Request, headers: Record<string, string | number>): Promise<FeedCaller> {
     const token = feedToken(request)
     const feed = await (token === undefined
-      ? authenticatePerson(request)
+      ? authenticatePerson(request, 'viewer')
       : ring.authenticateFeed(token, () => addressOf(request)))
     if (feed === undefined)
       throw new ApiError('UNAUTHENTICATED', 'send a key (Authorization: Bearer <key>) or a feed token (?token=)', {
@@ -160,7 +172,12 @@ function createAuthentication({
   addressOf,
   feedOrigins,
 }: Pick<AdmissionDeps, 'ring' | 'signIns' | 'addressOf' | 'feedOrigins'>) {
-  function authenticate(request: Request, given?: string, scoring = false): Caller | Promise<Caller> {
+  function authenticate(
+    request: Request,
+    role: Role | undefined,
+    given?: string,
+    scoring = false,
+  ): Caller | Promise<Caller> {
     const from = () => addressOf(request)
     const token = given ?? bearerToken(request)
     if (scoring && token !== undefined && isFeedToken(token)) {
@@ -168,7 +185,7 @@ function createAuthentication({
       return ring.authenticateScoring(token, from)
     }
     if (token !== undefined) return ring.authenticate(token, from)
-    const found = authenticatePerson(request)
+    const found = authenticatePerson(request, role)
     if (found === undefined) throw noToken()
     return found instanceof Promise ? found.then(({ caller }) => caller) : found.caller
   }
@@ -177,11 +194,11 @@ function createAuthentication({
    * The person of the sign-in cookie; undefined without a cookie.
    * @throws ApiError FORBIDDEN if their role does not allow the request; as `KeyRing.authenticateFeed`
    */
-  function authenticatePerson(request: Request): FeedCaller | Promise<FeedCaller> | undefined {
+  function authenticatePerson(request: Request, role: Role | undefined): FeedCaller | Promise<FeedCaller> | undefined {
     const token = signIns?.tokenOf(request)
     if (token === undefined) return undefined
     const check = (found: FeedCaller): FeedCaller => {
-      signIns!.checkRole(request, found.caller.person!)
+      if (role !== undefined) requireRole(found.caller.person!, isRead(request) ? 'viewer' : role)
       return found
     }
     const found = ring.authenticateFeed(token, () => addressOf(request))
@@ -212,8 +229,13 @@ function operatorAdmission({
   }
 }
 
-function isIn(audience: Exclude<Audience, 'any'>, { type, person }: Caller): boolean {
-  return audience === 'person' ? person !== undefined : type === audience
+function isIn(audience: Exclude<Access['audience'], 'any'>, { type, person }: Caller): boolean {
+  if (audience === 'person') return person !== undefined
+  return audience === 'keys' ? person === undefined : type === audience
+}
+
+function isRead({ method }: Request): boolean {
+  return method === 'GET' || method === 'HEAD'
 }
 
 /** Reads a body, and makes sure that no pipelined request would cost the request its response. */

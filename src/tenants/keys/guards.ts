@@ -3,8 +3,8 @@ import { Elysia } from 'elysia'
 import { REQUEST_STATE } from '../../base/http/envelope.ts'
 import type { Budget } from '../../base/http/rate-limit.ts'
 import type { Idempotency, IdempotencyContext } from '../../stores/idempotency/store.ts'
-import { type AdmissionDeps, type Audience, createAdmission } from './admission.ts'
-import type { Caller } from './schema.ts'
+import { type Access, type AdmissionDeps, createAdmission } from './admission.ts'
+import type { Caller, Role } from './schema.ts'
 
 export interface GuardsDeps extends AdmissionDeps {
   readonly idempotency: Idempotency
@@ -12,8 +12,9 @@ export interface GuardsDeps extends AdmissionDeps {
 
 /**
  * The checks in front of every route that needs a key, in this order (docs/specification.md#order-of-checks): size of the
- * body, key (401), scope (403), budget (429), and only then the content of the body (400). Each guard is a plugin: the
- * routes of the instance that uses it get `caller`, `mint`, and the parsed `body`.
+ * body, key (401), scope and role (403), budget (429), and only then the content of the body (400). Each guard is a plugin: the
+ * routes of the instance that uses it get `caller`, `mint`, and the parsed `body`. A guard that accepts people says the
+ * lowest role of those who may call its routes; their GET requests are for all roles.
  */
 export type Guards = ReturnType<typeof createGuards>
 
@@ -31,16 +32,16 @@ export function createGuards(deps: GuardsDeps) {
     return idempotency.beforeHandle(context)
   }
 
-  const guard = (audience: Audience, budget: Budget, isOfAgent = false) => {
+  const guard = (access: Access, isOfAgent = false) => {
     const agentOf = (params: object) =>
       isOfAgent ? (params as { agent_id: string }).agent_id.toLowerCase() : undefined
     return (
-      withContext(`${audience} ${budget} ${isOfAgent}`)
+      withContext(`${access.audience} ${access.budget} ${access.role} ${isOfAgent}`)
         // Runs before all other hooks, for every method that may have a body.
         .onParse({ as: 'scoped' }, async (context) => {
           const { request, set, params } = context
           const headers = set.headers as Record<string, string | number>
-          const { caller, body } = await receive(request, headers, audience, budget, { agentId: agentOf(params) })
+          const { caller, body } = await receive(request, headers, access, { agentId: agentOf(params) })
           context.admitted = caller
           context.bodyHold = body.hold
           return body
@@ -48,7 +49,7 @@ export function createGuards(deps: GuardsDeps) {
         .derive({ as: 'scoped' }, async ({ request, set, params, admitted }) => {
           if (admitted !== undefined) return { caller: admitted }
           const headers = set.headers as Record<string, string | number>
-          return { caller: await admit(request, headers, audience, budget, { agentId: agentOf(params) }) }
+          return { caller: await admit(request, headers, access, { agentId: agentOf(params) }) }
         })
         .onTransform({ as: 'scoped' }, reader.transform)
         .onBeforeHandle({ as: 'scoped' }, beforeHandle)
@@ -60,15 +61,17 @@ export function createGuards(deps: GuardsDeps) {
     receive,
     checkFeedOrigin,
     /** Agent keys only, with the budget of ingest requests. */
-    ingest: guard('agent', 'ingest'),
-    /** Workspace keys only: management and SQL. */
-    workspaceKey: (budget: Budget) => guard('workspace', budget),
+    ingest: guard({ audience: 'agent', budget: 'ingest' }),
+    /** Workspace keys and people: management and SQL. */
+    workspaceKey: (budget: Budget, role: Role) => guard({ audience: 'workspace', budget, role }),
     /** Only people who are signed in: routes about their own sign-in. */
-    person: (budget: Budget) => guard('person', budget),
-    /** Either type. The store of the route limits an agent key to its own agent. */
-    anyKey: (budget: Budget) => guard('any', budget),
-    /** Either type; an agent key only for the agent in the path, `:agent_id`. */
-    keyOfAgent: (budget: Budget) => guard('any', budget, true),
+    person: (budget: Budget, role: Role) => guard({ audience: 'person', budget, role }),
+    /** Keys of either type, and people. The store of the route limits an agent key to its own agent. */
+    anyKey: (budget: Budget, role: Role) => guard({ audience: 'any', budget, role }),
+    /** Keys of either type, an agent key only for the agent in the path, `:agent_id`; and people. */
+    keyOfAgent: (budget: Budget, role: Role) => guard({ audience: 'any', budget, role }, true),
+    /** Keys of either type, but nobody who is signed in. */
+    keys: (budget: Budget) => guard({ audience: 'keys', budget }),
     /** Keys of either type and feed tokens; only for feeds. */
     feed: withContext('feed').derive({ as: 'scoped' }, async ({ request, set }) => ({
       feed: await admitFeed(request, set.headers as Record<string, string | number>),

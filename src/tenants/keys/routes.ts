@@ -23,7 +23,7 @@ interface KeyRoutesDeps {
 /** Keys of a workspace (docs/specification.md#managing-keys). */
 export function keyRoutes({ guards, keys }: KeyRoutesDeps) {
   return new Elysia({ prefix: '/api/v1', detail: { security: SECURITY.workspaceKey, tags: ['Keys'] } })
-    .use(guards.workspaceKey('reads'))
+    .use(guards.workspaceKey('reads', 'admin'))
     .post('/keys', ({ caller, body, mint }) => keys.createForWorkspace(caller, body, mint), {
       body: CreateKey,
       response: NewKey,

@@ -71,6 +71,14 @@ export function agentToRead({ agentId }: Caller, requested: string | undefined, 
 export const ROLES = ['viewer', 'approver', 'admin'] as const
 export type Role = (typeof ROLES)[number]
 
+/** @throws ApiError FORBIDDEN if the person has a lower role */
+export function requireRole({ role }: Person, needed: Role): void {
+  if (ROLES.indexOf(role) < ROLES.indexOf(needed))
+    throw new ApiError('FORBIDDEN', `this needs the role ${needed}; you have the role ${role}`, {
+      reason: 'role_too_low',
+    })
+}
+
 /** A person who is signed in to one workspace. */
 export interface Person {
   readonly personId: string

@@ -181,7 +181,7 @@ function stateRoute({ ring, signIn, addressOf, takeBudget }: AuthRoutesDeps) {
 /** Routes for people about their own sign-in. */
 function ownRoutes({ guards, people, signIn }: AuthRoutesDeps) {
   return new Elysia({ prefix: '/api/v1', detail: { security: SECURITY.signIn, tags: ['People'] } })
-    .use(guards.person('reads'))
+    .use(guards.person('reads', 'viewer'))
     .post(
       '/sign-out',
       async ({ caller, set }) => {

@@ -1,7 +1,7 @@
 import { Elysia } from 'elysia'
 import type { Guards } from '../keys/guards.ts'
+import { requireRole } from '../keys/schema.ts'
 import { SECURITY } from '../keys/security.ts'
-import { requireRole } from './roles.ts'
 import {
   EditPerson,
   ListPeople,
@@ -23,7 +23,7 @@ interface PeopleRoutesDeps {
 /** The people of a workspace and their sign-ins (docs/specification.md#people). */
 export function peopleRoutes({ guards, people }: PeopleRoutesDeps) {
   return new Elysia({ prefix: '/api/v1', detail: { security: SECURITY.workspaceKey, tags: ['People'] } })
-    .use(guards.workspaceKey('reads'))
+    .use(guards.workspaceKey('reads', 'admin'))
     .get('/people', ({ caller, query }) => people.list(caller, query), {
       query: ListPeople,
       response: PersonPage,

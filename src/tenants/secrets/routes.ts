@@ -8,7 +8,7 @@ import type { SecretStore } from './store.ts'
 /** Secrets of a workspace (docs/specification.md#secrets): written and listed, never read. */
 export function secretRoutes({ guards, secrets }: { readonly guards: Guards; readonly secrets: SecretStore }) {
   return new Elysia({ prefix: '/api/v1/secrets', detail: { tags: ['Secrets'], security: SECURITY.workspaceKey } })
-    .use(guards.workspaceKey('reads'))
+    .use(guards.workspaceKey('reads', 'admin'))
     .put('/:name', ({ caller, params, body }) => secrets.put(caller, params.name, body), {
       params: SecretParams,
       body: PutSecret,

@@ -34,7 +34,7 @@ interface OwnWorkspaceDeps {
 /** The workspace of the caller's key. */
 export function ownWorkspaceRoutes({ guards, workspaces, eventRetentionDays, recount }: OwnWorkspaceDeps) {
   return new Elysia({ prefix: '/api/v1/workspace', detail: { tags: ['Workspace'], security: SECURITY.workspaceKey } })
-    .use(guards.workspaceKey('reads'))
+    .use(guards.workspaceKey('reads', 'admin'))
     .get('', ({ caller }) => workspaces.own(caller, eventRetentionDays), {
       response: OwnWorkspace,
       detail: {
