@@ -1,4 +1,3 @@
-import type { ComponentChildren } from 'preact'
 import { useState } from 'preact/hooks'
 import { count, counted, dollars, percent } from '../../../base/format.ts'
 import { address, hrefOf, setQuery } from '../context/router.ts'
@@ -10,6 +9,7 @@ import { noAgentsYet } from '../parts/hints.tsx'
 import { useMovingRange } from '../parts/range.tsx'
 import { Sparkline } from '../parts/sparkline.tsx'
 import { Problem, Skeleton, Status } from '../parts/states.tsx'
+import { type Column, Table } from '../parts/table.tsx'
 import { Ago } from '../parts/time.tsx'
 import { type AgentFigures, readAgentFigures } from './agent-figures.ts'
 import { ArchivedAgents } from './archived-agents.tsx'
@@ -25,16 +25,13 @@ interface Row {
   readonly figures: AgentFigures | undefined
 }
 
-interface Column {
+interface FigureColumn extends Column<Row> {
   readonly name: string
-  readonly title: string
-  readonly isNumber?: boolean
   /** Larger ones come first. */
   readonly order: (row: Row) => number
-  readonly cell: (row: Row) => ComponentChildren
 }
 
-const COLUMNS: readonly Column[] = [
+const COLUMNS: readonly FigureColumn[] = [
   {
     name: 'last',
     title: 'Last run',
@@ -85,7 +82,8 @@ export function AgentList({ selected }: { readonly selected: string | null }) {
         <ArchivedAgents />
       </div>
     )
-  const sorted = COLUMNS.find(({ name }) => name === address.value.query.sort) ?? (COLUMNS[0] as Column)
+  const { sort } = address.value.query
+  const sorted = COLUMNS.find(({ name }) => name === sort) ?? (COLUMNS[0] as FigureColumn)
   const wanted = text.trim().toLowerCase()
   const rows = agents
     .filter(({ name, agent_id, model }) =>
@@ -97,23 +95,30 @@ export function AgentList({ selected }: { readonly selected: string | null }) {
     <div class="list-pane">
       <SearchField icon="search" label="Search agents" placeholder="Name, model, id" value={text} onType={setText} />
       {figures.problem !== undefined && <Problem problem={figures.problem} />}
-      <div class="panel table-scroll agent-table">
-        <table class="run-list">
-          <thead>
-            <tr>
-              <th scope="col">Agent</th>
-              {COLUMNS.map((column) => (
-                <Head key={column.name} column={column} isSorted={column === sorted} />
-              ))}
-            </tr>
-          </thead>
-          <tbody>
-            {rows.map((row) => (
-              <AgentRow key={row.agent.agent_id} row={row} selected={selected} isKnown={figures.data !== undefined} />
-            ))}
-          </tbody>
-        </table>
-      </div>
+      <Table
+        box="panel table-scroll agent-table"
+        class="run-list"
+        rows={rows}
+        keyOf={({ agent }) => agent.agent_id}
+        link={({ agent: { agent_id: id } }) => ({
+          href: hrefOf('agents', [id], { sort }),
+          children: directory.nameOf(id),
+        })}
+        isSelected={({ agent }) => agent.agent_id === selected}
+        columns={[
+          { title: 'Agent', class: 'agent-name', cell: About },
+          ...COLUMNS.map((column, at) => ({
+            ...column,
+            class: `col-${column.name}`,
+            // Before the figures have been read, it is not known that there are none.
+            cell: (row: Row) => figures.data !== undefined && column.cell(row),
+            sort: {
+              direction: column === sorted ? ('descending' as const) : undefined,
+              choose: () => setQuery({ sort: at === 0 ? null : column.name }),
+            },
+          })),
+        ]}
+      />
       <p class="hint">
         {counted(rows.length, 'agent')}; figures of the {IN_RANGE}
         {directory.isPartial.value && '; GET /api/v1/agents lists more'}
@@ -123,52 +128,14 @@ export function AgentList({ selected }: { readonly selected: string | null }) {
   )
 }
 
-function Head({
-  column: { name, title, isNumber },
-  isSorted,
-}: {
-  readonly column: Column
-  readonly isSorted: boolean
-}) {
-  const sort = () => setQuery({ sort: name === COLUMNS[0]?.name ? null : name })
+function About({ agent: { runtime_type, model, status, version } }: Row) {
   return (
-    <th scope="col" class={`col-${name} ${isNumber ? 'number' : ''}`} aria-sort={isSorted ? 'descending' : undefined}>
-      <button type="button" class="sort" onClick={sort}>
-        {title}
-        <span aria-hidden="true">{isSorted ? ' ↓' : ''}</span>
-      </button>
-    </th>
-  )
-}
-
-interface RowProps {
-  readonly row: Row
-  readonly selected: string | null
-  /** Whether the figures have been read. */
-  readonly isKnown: boolean
-}
-
-function AgentRow({ row, selected, isKnown }: RowProps) {
-  const { directory } = useSession()
-  const { agent_id: id, runtime_type, model, status, version } = row.agent
-  const { sort } = address.value.query
-  return (
-    <tr aria-current={id === selected ? 'true' : undefined}>
-      <td class="agent-name">
-        <a class="row-link" href={hrefOf('agents', [id], { sort })} aria-current={id === selected ? 'true' : undefined}>
-          {directory.nameOf(id)}
-        </a>
-        {status === 'paused' && <Status name="paused" />}
-        <p class="hint">
-          {runtime_type === 'hosted' ? (model ?? 'hosted') : 'external'} · version {version}
-        </p>
-      </td>
-      {COLUMNS.map(({ name, isNumber, cell }) => (
-        <td key={name} class={`col-${name} ${isNumber ? 'number' : ''}`}>
-          {isKnown && cell(row)}
-        </td>
-      ))}
-    </tr>
+    <>
+      {status === 'paused' && <Status name="paused" />}
+      <p class="hint">
+        {runtime_type === 'hosted' ? (model ?? 'hosted') : 'external'} · version {version}
+      </p>
+    </>
   )
 }
 

@@ -12,6 +12,7 @@ import { Diff } from '../parts/diff.tsx'
 import { Select } from '../parts/fields.tsx'
 import { Scrollable } from '../parts/scrollable.tsx'
 import { Problem, Skeleton } from '../parts/states.tsx'
+import { Table } from '../parts/table.tsx'
 import { Ago } from '../parts/time.tsx'
 
 type Summary = Schemas['AgentVersionSummary']
@@ -41,61 +42,40 @@ export function AgentVersions({ agent }: { readonly agent: Agent }) {
   const against = Number(query.with ?? before)
   return (
     <div class="agent-versions">
-      <div class="table-scroll">
-        <table class="run-list">
-          <thead>
-            <tr>
-              <th scope="col">Version</th>
-              <th scope="col">Changed</th>
-              <th scope="col">When</th>
-              <th scope="col" class="version-by">
-                By
-              </th>
-            </tr>
-          </thead>
-          <tbody>
-            {data.items.map((item) => (
-              <VersionRow key={item.version} item={item} agent={agent} isShown={item.version === shown} />
-            ))}
-          </tbody>
-        </table>
-      </div>
+      <Table
+        box="table-scroll"
+        class="run-list"
+        rows={data.items}
+        keyOf={({ version }) => version}
+        link={({ version }) => ({
+          href: hrefOf('agents', [agent.agent_id], { tab: 'versions', version: String(version), sort: query.sort }),
+          children: `Version ${version}`,
+        })}
+        isSelected={({ version }) => version === shown}
+        columns={[
+          { title: 'Version', cell: ({ version }) => version === agent.version && <small>current</small> },
+          {
+            title: 'Changed',
+            cell: ({ restored_from, changes }) => (
+              <>
+                {restored_from !== null && <>restored from version {restored_from}: </>}
+                {changes.length === 0 ? <span class="hint">first version</span> : changes.map(words).join(', ')}
+              </>
+            ),
+          },
+          { title: 'When', cell: ({ created_at }) => <Ago at={created_at} /> },
+          { title: 'By', class: 'version-by', cell: (item) => <Author item={item} /> },
+        ]}
+      />
       <Comparison agent={agent} versions={data.items} shown={shown} against={against} />
     </div>
   )
 }
 
-interface RowProps {
-  readonly item: Summary
-  readonly agent: Agent
-  readonly isShown: boolean
-}
-
-function VersionRow({ item, agent, isShown }: RowProps) {
+function Author({ item: { created_by, created_by_person } }: { readonly item: Summary }) {
   const keyName = useKeyNames()
-  const { version, changes, restored_from, created_at, created_by, created_by_person } = item
-  const { sort } = address.value.query
-  const href = hrefOf('agents', [agent.agent_id], { tab: 'versions', version: String(version), sort })
-  return (
-    <tr aria-current={isShown ? 'true' : undefined}>
-      <td>
-        <a class="row-link" href={href} aria-current={isShown ? 'true' : undefined}>
-          Version {version}
-        </a>
-        {version === agent.version && <small>current</small>}
-      </td>
-      <td>
-        {restored_from !== null && <>restored from version {restored_from}: </>}
-        {changes.length === 0 ? <span class="hint">first version</span> : changes.map(words).join(', ')}
-      </td>
-      <td>
-        <Ago at={created_at} />
-      </td>
-      <td class="version-by">
-        {created_by === null ? <span class="hint">the service</span> : (created_by_person ?? keyName(created_by))}
-      </td>
-    </tr>
-  )
+  if (created_by === null) return <span class="hint">the service</span>
+  return <>{created_by_person ?? keyName(created_by)}</>
 }
 
 interface ComparisonProps {

@@ -7,6 +7,7 @@ import type { Schemas } from '../data/records.ts'
 import { Button } from '../parts/controls.tsx'
 import { Select } from '../parts/fields.tsx'
 import { Problem, Skeleton } from '../parts/states.tsx'
+import { Table } from '../parts/table.tsx'
 import { Ago, Ahead, Moment } from '../parts/time.tsx'
 import { MadeKey, type NewKey } from './made-key.tsx'
 import { PeoplePanel } from './people-list.tsx'
@@ -105,51 +106,43 @@ interface KeyTableProps {
 
 function KeyTable({ keys, withScope, act }: KeyTableProps) {
   return (
-    <div class="table-scroll">
-      <table>
-        <thead>
-          <tr>
-            <th scope="col">Key</th>
-            {withScope && <th scope="col">Scope</th>}
-            <th scope="col" class="key-created">
-              Created
-            </th>
-            <th scope="col" class="key-used">
-              Last used
-            </th>
-            <th scope="col">Expires</th>
-            <th scope="col">
-              <span class="unseen">Actions</span>
-            </th>
-          </tr>
-        </thead>
-        <tbody>
-          {keys.map((key) => (
-            <tr key={key.key_id}>
-              <td>
-                {key.name ?? 'No name'} <small class="key-id">{`${key.prefix}…${key.last4}`}</small>
-              </td>
-              {withScope && (
-                <td>
-                  <Scope agentId={key.agent_id} />
-                </td>
-              )}
-              <td class="key-created">
-                <Moment at={key.created_at} />
-                {key.created_by_name !== null && <small class="key-id">by {key.created_by_name}</small>}
-              </td>
-              <td class="key-used">{key.last_used_at === null ? 'never' : <Ago at={key.last_used_at} />}</td>
-              <td>
-                <KeyExpiry keyRecord={key} />
-              </td>
-              <td class="row-actions">
-                {key.status === 'active' && <KeyActions act={(action) => act(key, action)} />}
-              </td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </div>
+    <Table
+      box="table-scroll"
+      rows={keys}
+      keyOf={({ key_id }) => key_id}
+      columns={[
+        {
+          title: 'Key',
+          cell: ({ name, prefix, last4 }) => (
+            <>
+              {name ?? 'No name'} <small class="key-id">{`${prefix}…${last4}`}</small>
+            </>
+          ),
+        },
+        withScope && { title: 'Scope', cell: ({ agent_id }) => <Scope agentId={agent_id} /> },
+        {
+          title: 'Created',
+          class: 'key-created',
+          cell: ({ created_at, created_by_name: by }) => (
+            <>
+              <Moment at={created_at} />
+              {by !== null && <small class="key-id">by {by}</small>}
+            </>
+          ),
+        },
+        {
+          title: 'Last used',
+          class: 'key-used',
+          cell: ({ last_used_at: at }) => (at === null ? 'never' : <Ago at={at} />),
+        },
+        { title: 'Expires', cell: (key) => <KeyExpiry keyRecord={key} /> },
+        {
+          title: <span class="unseen">Actions</span>,
+          class: 'row-actions',
+          cell: (key) => key.status === 'active' && <KeyActions act={(action) => act(key, action)} />,
+        },
+      ]}
+    />
   )
 }
 

@@ -5,6 +5,7 @@ import { useAttempt, useLoad } from '../data/loading.ts'
 import type { Schemas } from '../data/records.ts'
 import { Button, Dialog } from '../parts/controls.tsx'
 import { Problem, Skeleton, Status } from '../parts/states.tsx'
+import { Table } from '../parts/table.tsx'
 import { Ago, Moment } from '../parts/time.tsx'
 
 type Person = Schemas['Person']
@@ -26,97 +27,105 @@ export function PeoplePanel() {
         <h2>People</h2>
         <span class="hint">Everyone who has signed in. The identity provider decides their roles.</span>
       </div>
-      <div class="table-scroll">
-        <table>
-          <thead>
-            <tr>
-              <th scope="col">Person</th>
-              <th scope="col">Role</th>
-              <th scope="col" class="key-created">
-                Signed in
-              </th>
-              <th scope="col">
-                <span class="unseen">Actions</span>
-              </th>
-            </tr>
-          </thead>
-          <tbody>
-            {data.items.map((person) => (
-              <PersonRow key={person.person_id} person={person} reload={reload} />
-            ))}
-          </tbody>
-        </table>
-      </div>
+      <Table
+        box="table-scroll"
+        rows={data.items}
+        keyOf={({ person_id }) => person_id}
+        columns={[
+          {
+            title: 'Person',
+            cell: (person) => (
+              <>
+                {nameOf(person)} {person.email !== null && <small class="key-id">{person.email}</small>}
+              </>
+            ),
+          },
+          { title: 'Role', cell: ({ role, status }) => (status === 'active' ? role : <Status name="suspended" />) },
+          { title: 'Signed in', class: 'key-created', cell: ({ signed_in_at: at }) => <Ago at={at} /> },
+          {
+            title: <span class="unseen">Actions</span>,
+            class: 'row-actions',
+            cell: (person) => <PersonActions person={person} reload={reload} />,
+          },
+        ]}
+      />
       {data.next_cursor && <p class="hint">Only the newest {LIST_LIMIT} are shown; GET /api/v1/people lists more.</p>}
     </section>
   )
 }
 
-function PersonRow({ person, reload }: { readonly person: Person; readonly reload: () => void }) {
+function nameOf({ name, subject }: Person): string {
+  return name ?? subject
+}
+
+function pathOf({ person_id }: Person): string {
+  return `/api/v1/people/${person_id}`
+}
+
+function PersonActions({ person, reload }: { readonly person: Person; readonly reload: () => void }) {
   const { api } = useSession()
   const [open, setOpen] = useState<'sign-ins' | 'suspend' | null>(null)
-  const [keepsKeys, setKeepsKeys] = useState(false)
+  const close = () => setOpen(null)
   const { problem, attempt } = useAttempt()
-  const isActive = person.status === 'active'
-  const set = (status: Person['status']) =>
+  const reactivate = () =>
     attempt(async () => {
-      const kept = status === 'suspended' && keepsKeys && { keep_keys: true }
-      await api.patch(`/api/v1/people/${person.person_id}`, { status, ...kept })
-      setOpen(null)
+      await api.patch(pathOf(person), { status: 'active' })
       reload()
     })
-  const name = person.name ?? person.subject
   return (
-    <tr>
-      <td>
-        {name} {person.email !== null && <small class="key-id">{person.email}</small>}
-        {problem !== '' && <p class="problem">{problem}</p>}
-        {open === 'sign-ins' && <SignInsDialog person={person} name={name} close={() => setOpen(null)} />}
-        {open === 'suspend' && (
-          <Dialog title={`Suspend ${name}?`} close={() => setOpen(null)}>
-            <p>They are signed out everywhere at once, and cannot sign in until you reactivate them.</p>
-            <label class="check">
-              <input
-                type="checkbox"
-                checked={keepsKeys}
-                onChange={({ currentTarget }) => setKeepsKeys(currentTarget.checked)}
-              />
-              Keep the keys that they made. Otherwise these are revoked.
-            </label>
-            <div class="actions">
-              <Button class="danger" text="Suspend" onClick={() => void set('suspended')} />
-              <Button text="Close" onClick={() => setOpen(null)} />
-            </div>
-          </Dialog>
-        )}
-      </td>
-      <td>{isActive ? person.role : <Status name="suspended" />}</td>
-      <td class="key-created">
-        <Ago at={person.signed_in_at} />
-      </td>
-      <td class="row-actions">
-        <Button needs="admin" class="small" text="Sign-ins" onClick={() => setOpen('sign-ins')} />
-        {isActive ? (
-          <Button needs="admin" class="small" text="Suspend" onClick={() => setOpen('suspend')} />
-        ) : (
-          <Button needs="admin" class="small" text="Reactivate" onClick={() => void set('active')} />
-        )}
-      </td>
-    </tr>
+    <>
+      <Button needs="admin" class="small" text="Sign-ins" onClick={() => setOpen('sign-ins')} />
+      {person.status === 'active' ? (
+        <Button needs="admin" class="small" text="Suspend" onClick={() => setOpen('suspend')} />
+      ) : (
+        <Button needs="admin" class="small" text="Reactivate" onClick={() => void reactivate()} />
+      )}
+      {problem !== '' && <p class="problem">{problem}</p>}
+      {open === 'sign-ins' && <SignInsDialog person={person} close={close} />}
+      {open === 'suspend' && <SuspendDialog person={person} close={close} reload={reload} />}
+    </>
   )
 }
 
-interface SignInsProps {
+interface DialogProps {
   readonly person: Person
-  readonly name: string
   readonly close: () => void
 }
 
+function SuspendDialog({ person, close, reload }: DialogProps & { readonly reload: () => void }) {
+  const { api } = useSession()
+  const [keepsKeys, setKeepsKeys] = useState(false)
+  const { problem, attempt } = useAttempt()
+  const suspend = async () => {
+    await api.patch(pathOf(person), { status: 'suspended', ...(keepsKeys && { keep_keys: true }) })
+    close()
+    reload()
+  }
+  return (
+    <Dialog title={`Suspend ${nameOf(person)}?`} close={close}>
+      <p>They are signed out everywhere at once, and cannot sign in until you reactivate them.</p>
+      <label class="check">
+        <input
+          type="checkbox"
+          checked={keepsKeys}
+          onChange={({ currentTarget }) => setKeepsKeys(currentTarget.checked)}
+        />
+        Keep the keys that they made. Otherwise these are revoked.
+      </label>
+      {problem !== '' && <p class="problem">{problem}</p>}
+      <div class="actions">
+        <Button class="danger" text="Suspend" onClick={() => void attempt(suspend)} />
+        <Button text="Close" onClick={close} />
+      </div>
+    </Dialog>
+  )
+}
+
 /** The browsers in which somebody is signed in. */
-function SignInsDialog({ person, name, close }: SignInsProps) {
+function SignInsDialog({ person, close }: DialogProps) {
   const { api, person: self } = useSession()
   const { data, problem, reload } = useLoad(
-    (signal) => api.get<Schemas['PersonDetail']>(`/api/v1/people/${person.person_id}`, {}, signal),
+    (signal) => api.get<Schemas['PersonDetail']>(pathOf(person), {}, signal),
     [],
   )
   const { problem: failure, attempt } = useAttempt()
@@ -126,7 +135,7 @@ function SignInsDialog({ person, name, close }: SignInsProps) {
       reload()
     })
   return (
-    <Dialog title={`Where ${name} is signed in`} close={close}>
+    <Dialog title={`Where ${nameOf(person)} is signed in`} close={close}>
       {problem !== undefined && <Problem problem={problem} />}
       {failure !== '' && <p class="problem">{failure}</p>}
       {data === undefined && problem === undefined && <Skeleton />}

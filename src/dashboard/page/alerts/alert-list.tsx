@@ -2,6 +2,7 @@ import { counted, words } from '../../../base/format.ts'
 import { hrefOf } from '../context/router.ts'
 import { type Alert, conditionText, stateOf } from '../data/alerts.ts'
 import { Status } from '../parts/states.tsx'
+import { type Column, Table } from '../parts/table.tsx'
 import { Ago, Ahead } from '../parts/time.tsx'
 import { Value } from './transition-table.tsx'
 
@@ -15,55 +16,45 @@ interface ListProps {
 export function AlertList({ alerts, selected }: ListProps) {
   return (
     <div class="list-pane">
-      <div class="panel table-scroll agent-table alert-table">
-        <table class="run-list">
-          <thead>
-            <tr>
-              <th scope="col">Alert</th>
-              <th scope="col" class="number col-value">
-                Value
-              </th>
-              <th scope="col" class="col-last">
-                Evaluated
-              </th>
-              <th scope="col" class="col-next">
-                Next
-              </th>
-            </tr>
-          </thead>
-          <tbody>
-            {alerts.map((alert) => (
-              <AlertRow key={alert.alert_id} alert={alert} isSelected={alert.alert_id === selected} />
-            ))}
-          </tbody>
-        </table>
-      </div>
+      <Table
+        box="panel table-scroll agent-table alert-table"
+        class="run-list"
+        rows={alerts}
+        keyOf={({ alert_id }) => alert_id}
+        link={({ alert_id, name }) => ({ href: hrefOf('alerts', [alert_id]), children: name })}
+        isSelected={({ alert_id }) => alert_id === selected}
+        columns={COLUMNS}
+      />
       <p class="hint">{counted(alerts.length, 'alert')}</p>
     </div>
   )
 }
 
-function AlertRow({ alert, isSelected }: { readonly alert: Alert; readonly isSelected: boolean }) {
-  const { alert_id, name, states, every, evaluated_at, next_at } = alert
-  return (
-    <tr aria-current={isSelected ? 'true' : undefined}>
-      <td class="agent-name">
-        <a class="row-link" href={hrefOf('alerts', [alert_id])} aria-current={isSelected ? 'true' : undefined}>
-          {name}
-        </a>
+const COLUMNS: readonly Column<Alert>[] = [
+  {
+    title: 'Alert',
+    class: 'agent-name',
+    cell: (alert) => (
+      <>
         <AlertStatus alert={alert} />
         <p class="hint">
-          {conditionText(alert)}, every {every}
+          {conditionText(alert)}, every {alert.every}
         </p>
-      </td>
-      <td class="number col-value">
-        <Value value={states[0]?.value} />
-      </td>
-      <td class="col-last">{evaluated_at === null ? <span class="hint">never</span> : <Ago at={evaluated_at} />}</td>
-      <td class="col-next">{next_at === null ? <span class="hint">–</span> : <Ahead at={next_at} />}</td>
-    </tr>
-  )
-}
+      </>
+    ),
+  },
+  { title: 'Value', isNumber: true, class: 'col-value', cell: ({ states }) => <Value value={states[0]?.value} /> },
+  {
+    title: 'Evaluated',
+    class: 'col-last',
+    cell: ({ evaluated_at: at }) => (at === null ? <span class="hint">never</span> : <Ago at={at} />),
+  },
+  {
+    title: 'Next',
+    class: 'col-next',
+    cell: ({ next_at: at }) => (at === null ? <span class="hint">–</span> : <Ahead at={at} />),
+  },
+]
 
 /** The most urgent state of an alert, with the number of series that have it if there are several. */
 export function AlertStatus({ alert }: { readonly alert: Alert }) {

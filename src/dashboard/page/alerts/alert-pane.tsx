@@ -8,6 +8,7 @@ import { useAttempt, useLoad } from '../data/loading.ts'
 import { listWebhooks, nameOf } from '../data/webhooks.ts'
 import { BackLink, Button, Dialog, Id, openTab, Tabs } from '../parts/controls.tsx'
 import { Facts, Status } from '../parts/states.tsx'
+import { Table } from '../parts/table.tsx'
 import { Ago, Ahead } from '../parts/time.tsx'
 import { AlertForm } from './alert-form.tsx'
 import { AlertHistory } from './alert-history.tsx'
@@ -90,36 +91,17 @@ function SeriesTable({ alert: { states, series_count } }: { readonly alert: Aler
   if (states.length === 0) return <p class="hint">No series has a state yet.</p>
   return (
     <>
-      <div class="table-scroll">
-        <table>
-          <thead>
-            <tr>
-              <th scope="col">Series</th>
-              <th scope="col">State</th>
-              <th scope="col" class="number">
-                Value
-              </th>
-              <th scope="col">Since</th>
-            </tr>
-          </thead>
-          <tbody>
-            {states.map(({ series, state, value, since }) => (
-              <tr key={JSON.stringify(series)}>
-                <td class="series-name">{seriesName(series)}</td>
-                <td>
-                  <Status name={state} />
-                </td>
-                <td class="number">
-                  <Value value={value} />
-                </td>
-                <td>
-                  <Ago at={since} />
-                </td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </div>
+      <Table
+        box="table-scroll"
+        rows={states}
+        keyOf={({ series }) => JSON.stringify(series)}
+        columns={[
+          { title: 'Series', class: 'series-name', cell: ({ series }) => seriesName(series) },
+          { title: 'State', cell: ({ state }) => <Status name={state} /> },
+          { title: 'Value', isNumber: true, cell: ({ value }) => <Value value={value} /> },
+          { title: 'Since', cell: ({ since }) => <Ago at={since} /> },
+        ]}
+      />
       {series_count > states.length && (
         <p class="hint">
           {states.length} of {count(series_count)} series.

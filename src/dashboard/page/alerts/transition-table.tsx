@@ -2,6 +2,7 @@ import { count, words } from '../../../base/format.ts'
 import { numOrNull } from '../data/json.ts'
 import { Scrollable } from '../parts/scrollable.tsx'
 import { Status } from '../parts/states.tsx'
+import { Table } from '../parts/table.tsx'
 import { dateAndTime } from '../parts/time.tsx'
 import { type Change, figure, seriesName } from './series.ts'
 
@@ -13,23 +14,31 @@ export function TransitionTable({ changes }: { readonly changes: readonly Change
   return (
     <>
       <Scrollable as="div" class="table-scroll transitions" role="region" label="Transitions">
-        <table>
-          <thead>
-            <tr>
-              <th scope="col">At</th>
-              <th scope="col">Series</th>
-              <th scope="col">State</th>
-              <th scope="col" class="number">
-                Value
-              </th>
-            </tr>
-          </thead>
-          <tbody>
-            {shown.map((change) => (
-              <TransitionRow key={`${change.at} ${seriesName(change.series)}`} change={change} />
-            ))}
-          </tbody>
-        </table>
+        <Table
+          rows={shown}
+          keyOf={({ at, series }) => `${at} ${seriesName(series)}`}
+          columns={[
+            {
+              title: 'At',
+              cell: ({ at }) => (
+                <time dateTime={at} title={dateAndTime(at)}>
+                  {dateAndTime(at).slice(5)}
+                </time>
+              ),
+            },
+            { title: 'Series', class: 'series-name', cell: ({ series }) => seriesName(series) },
+            {
+              title: 'State',
+              cell: ({ from, to, renotified }) => (
+                <>
+                  <Status name={to} text={renotified ? 'still firing' : words(to)} />
+                  {!renotified && <small> after {words(from)}</small>}
+                </>
+              ),
+            },
+            { title: 'Value', isNumber: true, cell: ({ value }) => <Value value={value} /> },
+          ]}
+        />
       </Scrollable>
       {changes.length > shown.length && (
         <p class="hint">
@@ -37,26 +46,6 @@ export function TransitionTable({ changes }: { readonly changes: readonly Change
         </p>
       )}
     </>
-  )
-}
-
-function TransitionRow({ change: { at, series, from, to, value, renotified } }: { readonly change: Change }) {
-  return (
-    <tr>
-      <td>
-        <time dateTime={at} title={dateAndTime(at)}>
-          {dateAndTime(at).slice(5)}
-        </time>
-      </td>
-      <td class="series-name">{seriesName(series)}</td>
-      <td>
-        <Status name={to} text={renotified ? 'still firing' : words(to)} />
-        {!renotified && <small> after {words(from)}</small>}
-      </td>
-      <td class="number">
-        <Value value={value} />
-      </td>
-    </tr>
   )
 }
 

@@ -4,6 +4,7 @@ import { hrefOfRun } from '../context/router.ts'
 import { useSession } from '../context/session.ts'
 import { Icon } from '../parts/controls.tsx'
 import { Status } from '../parts/states.tsx'
+import { Table } from '../parts/table.tsx'
 import type { Bar } from '../run/bars.ts'
 import { KINDS } from '../run/kinds.ts'
 import type { RunModel } from '../run/run-model.ts'
@@ -40,54 +41,33 @@ export function CompareSteps({ a, b }: CompareStepsProps) {
             .join(' · ')}
         </span>
       </div>
-      <table class="compare-steps">
-        <thead>
-          <tr>
-            <th scope="col">Step</th>
-            <th scope="col" class="number">
-              A
-            </th>
-            <th scope="col" class="number">
-              B
-            </th>
-            <th scope="col" class="number">
-              Change
-            </th>
-          </tr>
-        </thead>
-        <tbody>
-          {pairs.map((pair) => (
-            <StepRow key={`${pair.a?.id} ${pair.b?.id}`} pair={pair} runIds={[a.runId, b.runId]} />
-          ))}
-        </tbody>
-      </table>
+      <Table
+        class="compare-steps"
+        rows={pairs}
+        keyOf={(pair) => `${pair.a?.id} ${pair.b?.id}`}
+        attributes={(pair) => ({ class: onlyOf(pair) === null ? '' : `only-${onlyOf(pair)}` })}
+        columns={[
+          { title: 'Step', class: 'step-name', cell: (pair) => <StepName {...pair} /> },
+          { title: 'A', isNumber: true, cell: (pair) => pair.a && <StepFigures step={pair.a} runId={a.runId} /> },
+          { title: 'B', isNumber: true, cell: (pair) => pair.b && <StepFigures step={pair.b} runId={b.runId} /> },
+          {
+            title: 'Change',
+            isNumber: true,
+            class: 'change',
+            cell: (pair) =>
+              onlyOf(pair) === null
+                ? changeText(tookOf(pair.a), tookOf(pair.b), duration)
+                : `only in ${onlyOf(pair)?.toUpperCase()}`,
+          },
+        ]}
+      />
     </section>
   )
 }
 
-interface StepRowProps {
-  readonly pair: StepPair<Step>
-  readonly runIds: readonly [a: string, b: string]
-}
-
-function StepRow({ pair: { a, b }, runIds: [runA, runB] }: StepRowProps) {
-  const step = (a ?? b) as Step
-  const only = b === undefined ? 'a' : a === undefined ? 'b' : null
-  return (
-    <tr class={only === null ? '' : `only-${only}`}>
-      <td class="step-name">
-        <span style={{ paddingLeft: `${Math.min(step.depth, 8) * 14}px` }}>
-          <Icon name={KINDS[step.kind].icon} />
-          <StepName a={a} b={b} />
-        </span>
-      </td>
-      <td class="number">{a && <StepFigures step={a} runId={runA} />}</td>
-      <td class="number">{b && <StepFigures step={b} runId={runB} />}</td>
-      <td class="number change">
-        {only === null ? changeText(tookOf(a), tookOf(b), duration) : `only in ${only.toUpperCase()}`}
-      </td>
-    </tr>
-  )
+/** The run that alone has the step; null: both have it. */
+function onlyOf({ a, b }: StepPair<Step>): 'a' | 'b' | null {
+  return b === undefined ? 'a' : a === undefined ? 'b' : null
 }
 
 /** Both names where they differ, as for calls of two models. */
@@ -95,7 +75,13 @@ function StepName({ a, b }: StepPair<Step>) {
   const { directory } = useSession()
   const nameOf = ({ run, name }: Step) => (run === undefined ? name : directory.nameOf(run.agent_id))
   const names = [...new Set([a, b].flatMap((step) => (step === undefined ? [] : [nameOf(step)])))]
-  return <span title={names.join(' → ')}>{names.join(' → ')}</span>
+  const step = (a ?? b) as Step
+  return (
+    <span style={{ paddingLeft: `${Math.min(step.depth, 8) * 14}px` }}>
+      <Icon name={KINDS[step.kind].icon} />
+      <span title={names.join(' → ')}>{names.join(' → ')}</span>
+    </span>
+  )
 }
 
 function StepFigures({ step, runId }: { readonly step: Step; readonly runId: string }) {

@@ -1,9 +1,9 @@
-import type { ComponentChildren } from 'preact'
 import { compact, count, dollars, duration, percent } from '../../../base/format.ts'
 import { address, hrefOf } from '../context/router.ts'
 import { useSession } from '../context/session.ts'
 import { linkedRange } from '../parts/range.tsx'
 import { Skeleton } from '../parts/states.tsx'
+import { type Column, Table } from '../parts/table.tsx'
 import { AGENTS_SHOWN, type AgentFigures, type CallList } from './metrics.ts'
 
 /** The busiest agents of the range. */
@@ -15,15 +15,15 @@ export function AgentTable({ agents }: { readonly agents: readonly AgentFigures[
       title="Agents"
       rows={agents.slice(0, AGENTS_SHOWN)}
       none="No runs in this range."
-      heads={['Agent', 'Runs', 'Failed', 'p95', 'Cost']}
+      head="Agent"
       name={({ agentId }) => directory.nameOf(agentId)}
       href={({ agentId }) => hrefOf('runs', [], { agent: agentId, ...range })}
       size={({ runs }) => runs}
-      cells={(each) => [
-        count(each.runs),
-        rate(each.failed, each.ended),
-        duration(each.p95),
-        each.cost === 0 ? '–' : dollars(each.cost),
+      figures={[
+        { title: 'Runs', cell: ({ runs }) => count(runs) },
+        { title: 'Failed', cell: ({ failed, ended }) => rate(failed, ended) },
+        { title: 'p95', cell: ({ p95 }) => duration(p95) },
+        { title: 'Cost', cell: ({ cost }) => (cost === 0 ? '–' : dollars(cost)) },
       ]}
     />
   )
@@ -37,13 +37,15 @@ export function ModelTable({ models }: { readonly models: CallList | undefined }
       share={models?.share}
       rows={models?.calls}
       none="No model calls in this range."
-      heads={['Model', 'Calls', 'p95', 'Tokens', 'Cost']}
+      head="Model"
       name={({ name }) => name}
       size={({ cost, calls }) => cost || calls / 1e9}
-      cells={(each) => [
-        ...[compact(each.calls), duration(each.p95), compact(each.tokens)],
+      figures={[
+        { title: 'Calls', cell: ({ calls }) => compact(calls) },
+        { title: 'p95', cell: ({ p95 }) => duration(p95) },
+        { title: 'Tokens', cell: ({ tokens }) => compact(tokens) },
         // Calls that report no tokens are not free.
-        each.tokens === 0 && each.cost === 0 ? 'unknown' : dollars(each.cost),
+        { title: 'Cost', cell: ({ tokens, cost }) => (tokens === 0 && cost === 0 ? 'unknown' : dollars(cost)) },
       ]}
     />
   )
@@ -57,10 +59,15 @@ export function ToolTable({ tools }: { readonly tools: CallList | undefined }) {
       share={tools?.share}
       rows={tools?.calls}
       none="No tool calls in this range."
-      heads={['Tool', 'Calls', 'Failed', 'p50', 'p95']}
+      head="Tool"
       name={({ name }) => name}
       size={({ p95 }) => p95 ?? 0}
-      cells={(each) => [compact(each.calls), rate(each.failed, each.calls), duration(each.p50), duration(each.p95)]}
+      figures={[
+        { title: 'Calls', cell: ({ calls }) => compact(calls) },
+        { title: 'Failed', cell: ({ failed, calls }) => rate(failed, calls) },
+        { title: 'p50', cell: ({ p50 }) => duration(p50) },
+        { title: 'p95', cell: ({ p95 }) => duration(p95) },
+      ]}
     />
   )
 }
@@ -71,16 +78,17 @@ interface FigureTableProps<Row> {
   readonly share?: number | undefined
   readonly rows: readonly Row[] | undefined
   readonly none: string
-  readonly heads: readonly string[]
-  /** The text of the first cell, a link if `href` is given. Below it, a bar shows `size` relative to the largest. */
+  /** The title of the first column. */
+  readonly head: string
+  /** The text of its cell, a link if `href` is given. Below it, a bar shows `size` relative to the largest. */
   readonly name: (row: Row) => string
   readonly href?: (row: Row) => string
   readonly size: (row: Row) => number
-  /** The other cells. */
-  readonly cells: (row: Row) => readonly ComponentChildren[]
+  /** The other columns. */
+  readonly figures: readonly Column<Row>[]
 }
 
-function FigureTable<Row>({ title, share = 1, rows, none, heads, name, href, size, cells }: FigureTableProps<Row>) {
+function FigureTable<Row>({ title, share = 1, rows, none, head, name, href, size, figures }: FigureTableProps<Row>) {
   const largest = Math.max(1e-12, ...(rows ?? []).map(size))
   return (
     <section class="panel figures">
@@ -90,31 +98,14 @@ function FigureTable<Row>({ title, share = 1, rows, none, heads, name, href, siz
       {rows === undefined && <Skeleton />}
       {rows?.length === 0 && <p class="hint quiet-note">{none}</p>}
       {rows !== undefined && rows.length > 0 && (
-        <table>
-          <thead>
-            <tr>
-              {heads.map((head, index) => (
-                <th key={head} scope="col" class={index === 0 ? '' : 'number'}>
-                  {head}
-                </th>
-              ))}
-            </tr>
-          </thead>
-          <tbody>
-            {rows.map((row, at) => (
-              <tr key={at}>
-                <td>
-                  <Share name={name(row)} href={href?.(row)} part={size(row) / largest} />
-                </td>
-                {cells(row).map((cell, index) => (
-                  <td key={index} class="number">
-                    {cell}
-                  </td>
-                ))}
-              </tr>
-            ))}
-          </tbody>
-        </table>
+        <Table
+          rows={rows}
+          keyOf={(_, at) => at}
+          columns={[
+            { title: head, cell: (row) => <Share name={name(row)} href={href?.(row)} part={size(row) / largest} /> },
+            ...figures.map((figure) => ({ ...figure, isNumber: true })),
+          ]}
+        />
       )}
     </section>
   )

@@ -2,6 +2,7 @@ import { useContext } from 'preact/hooks'
 import { words } from '../../../base/format.ts'
 import type { Score } from '../data/records.ts'
 import { Empty, Skeleton } from '../parts/states.tsx'
+import { Table } from '../parts/table.tsx'
 import { Ago } from '../parts/time.tsx'
 import { isTakenBack, scorerOf, sorted, stepOfScore, valueText } from '../scores/score.ts'
 import { ScoredRun } from '../scores/thumbs.tsx'
@@ -56,55 +57,38 @@ interface ScoreTableProps {
 
 function ScoreTable({ scores, bars }: ScoreTableProps) {
   return (
-    <div class="table-scroll">
-      <table class="score-table">
-        <thead>
-          <tr>
-            <th scope="col">Name</th>
-            <th scope="col">Score</th>
-            {bars !== undefined && <th scope="col">Of</th>}
-            <th scope="col">By</th>
-            <th scope="col">Given</th>
-            <th scope="col">Comment</th>
-          </tr>
-        </thead>
-        <tbody>
-          {scores.map((score) => (
-            <ScoreRow key={score.id} score={score} bars={bars} />
-          ))}
-        </tbody>
-      </table>
-    </div>
+    <Table
+      box="table-scroll"
+      class="score-table"
+      rows={scores}
+      keyOf={({ id }) => id}
+      attributes={({ id }) => ({ 'data-score': id })}
+      columns={[
+        { title: 'Name', cell: ({ name }) => name },
+        {
+          title: 'Score',
+          class: 'score-value',
+          cell: (score) => (isTakenBack(score) ? <span class="hint">taken back</span> : valueText(score)),
+        },
+        bars !== undefined && { title: 'Of', cell: (score) => <ScoredPart score={score} bars={bars} /> },
+        {
+          title: 'By',
+          cell: (score) => (
+            <>
+              {scorerOf(score)} <span class="hint">{words(score.source)}</span>
+            </>
+          ),
+        },
+        { title: 'Given', cell: ({ created_at }) => <Ago at={created_at} /> },
+        { title: 'Comment', class: 'score-words', cell: ({ text, comment }) => [text, comment].map(saidText) },
+      ]}
+    />
   )
 }
 
-function ScoreRow({ score, bars }: { readonly score: Score; readonly bars: readonly TreeBar[] | undefined }) {
-  const by = scorerOf(score)
+function saidText(said: string | null, index: number) {
   return (
-    <tr data-score={score.id}>
-      <td>{score.name}</td>
-      <td class="score-value">{isTakenBack(score) ? <span class="hint">taken back</span> : valueText(score)}</td>
-      {bars !== undefined && (
-        <td>
-          <ScoredPart score={score} bars={bars} />
-        </td>
-      )}
-      <td>
-        {by !== null && `${by} `}
-        <span class="hint">{words(score.source)}</span>
-      </td>
-      <td>
-        <Ago at={score.created_at} />
-      </td>
-      <td class="score-words">
-        {[score.text, score.comment].map(
-          (said, index) =>
-            said && (
-              <LongText key={index} text={said} lengthMax={COMMENT_LENGTH_MAX} linesMax={COMMENT_LINES_MAX} isPlain />
-            ),
-        )}
-      </td>
-    </tr>
+    said && <LongText key={index} text={said} lengthMax={COMMENT_LENGTH_MAX} linesMax={COMMENT_LINES_MAX} isPlain />
   )
 }
 

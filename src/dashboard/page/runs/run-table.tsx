@@ -7,6 +7,7 @@ import { useSession } from '../context/session.ts'
 import { activeMs, isLive, type RunSummary, waitedMs } from '../data/records.ts'
 import { SessionLink, UserLink } from '../parts/links.tsx'
 import { Status } from '../parts/states.tsx'
+import { Head } from '../parts/table.tsx'
 import { Ago, useNow } from '../parts/time.tsx'
 import type { RunDetails, RunTexts } from './details.ts'
 import { isSortable, type RunFilter } from './filters.ts'
@@ -28,7 +29,13 @@ export interface Column {
   readonly cell: (run: RunSummary, details: Details) => ComponentChildren
 }
 
-/** All columns besides status and agent, which are always shown. */
+/** They are always shown. */
+const FIRST_COLUMNS: readonly Pick<Column, 'name' | 'title' | 'isNumber'>[] = [
+  { name: 'status', title: 'Status' },
+  { name: 'agent', title: 'Agent' },
+]
+
+/** The other columns. */
 export const COLUMNS: readonly Column[] = [
   { name: 'started', title: 'Started', cell: ({ created_at }) => <Ago at={created_at} /> },
   { name: 'duration', title: 'Duration', isNumber: true, cell: (run) => <Took run={run} /> },
@@ -96,10 +103,8 @@ export function RunTable({ runs, columns, filter, details, choice, places, onOpe
             <th scope="col" class="col-choose">
               <ChooseAll runs={runs} choice={choice} />
             </th>
-            <Head name="status" title="Status" filter={filter} />
-            <Head name="agent" title="Agent" filter={filter} />
-            {columns.map(({ name, title, isNumber }) => (
-              <Head key={name} name={name} title={title} isNumber={isNumber} filter={filter} />
+            {[...FIRST_COLUMNS, ...columns].map(({ name, title, isNumber }) => (
+              <Head key={name} class={`col-${name}`} title={title} isNumber={isNumber} {...sortOf(name, filter)} />
             ))}
           </tr>
         </thead>
@@ -137,36 +142,17 @@ function Choose({ runId, choice }: { readonly runId: string; readonly choice: Ru
   )
 }
 
-interface HeadProps extends Pick<Column, 'name' | 'title'> {
-  readonly isNumber?: boolean | undefined
-  readonly filter: RunFilter
-}
-
-function Head({ name, title, isNumber, filter }: HeadProps) {
-  const className = `col-${name} ${isNumber ? 'number' : ''}`
-  if (!isSortable(name) || filter.text !== '') {
-    return (
-      <th scope="col" class={className}>
-        {title}
-      </th>
-    )
-  }
-  const isSorted = filter.sort === name
-  const isDefault = name === 'started'
-  // The first click sorts descending, the second ascending, the third restores the order of time.
+/** The first click sorts descending, the second ascending, the third restores the order of time. */
+function sortOf(name: string, { sort, isAscending, text }: RunFilter) {
+  if (!isSortable(name) || text !== '') return {}
+  const isSorted = sort === name
   const choose = () => {
-    const next = !isSorted ? name : filter.isAscending ? null : `${name}.asc`
-    setQuery({ sort: isDefault && next === name ? null : next })
+    const next = !isSorted ? name : isAscending ? null : `${name}.asc`
+    const isDefault = name === 'started' && next === name
+    setQuery({ sort: isDefault ? null : next })
   }
-  const direction = filter.isAscending ? 'ascending' : 'descending'
-  return (
-    <th scope="col" class={className} aria-sort={isSorted ? direction : undefined}>
-      <button type="button" class="sort" onClick={choose}>
-        {title}
-        <span aria-hidden="true">{isSorted ? (filter.isAscending ? ' ↑' : ' ↓') : ''}</span>
-      </button>
-    </th>
-  )
+  const direction = isAscending ? ('ascending' as const) : ('descending' as const)
+  return { sort: { choose, direction: isSorted ? direction : undefined } }
 }
 
 interface RunRowProps {

@@ -4,6 +4,7 @@ import { useSession } from '../context/session.ts'
 import type { Session } from '../data/records.ts'
 import { sessionName, UserLink } from '../parts/links.tsx'
 import { Status } from '../parts/states.tsx'
+import { type Column, Table } from '../parts/table.tsx'
 import { Ago } from '../parts/time.tsx'
 
 interface SessionTableProps {
@@ -15,81 +16,53 @@ interface SessionTableProps {
 
 /** Sessions with their first and last message. The first message is the link, and the row follows it. */
 export function SessionTable({ sessions, selected = null, isOfUser = false }: SessionTableProps) {
+  const { view, query } = address.value
+  const kept = view === 'sessions' ? query : {}
   return (
-    <div class={`panel table-scroll session-table ${isOfUser ? 'of-user' : ''}`}>
-      <table class="run-list">
-        <thead>
-          <tr>
-            <th scope="col">Conversation</th>
-            <th scope="col" class="col-status">
-              Status
-            </th>
-            <th scope="col" class="col-who">
-              Agent
-            </th>
-            <th scope="col" class="col-user">
-              User
-            </th>
-            <th scope="col" class="col-runs number">
-              Runs
-            </th>
-            <th scope="col" class="col-tokens number">
-              Tokens
-            </th>
-            <th scope="col" class="col-cost number">
-              Cost
-            </th>
-            <th scope="col" class="col-last">
-              Last activity
-            </th>
-          </tr>
-        </thead>
-        <tbody>
-          {sessions.map((session) => (
-            <SessionRow key={session.session_id} session={session} isSelected={session.session_id === selected} />
-          ))}
-        </tbody>
-      </table>
-    </div>
+    <Table
+      box={`panel table-scroll session-table ${isOfUser ? 'of-user' : ''}`}
+      class="run-list"
+      rows={sessions}
+      keyOf={({ session_id }) => session_id}
+      link={({ session_id: id, first_message: said }) => ({
+        href: hrefOf('sessions', [id], kept),
+        title: id,
+        children: said === null ? `Session ${sessionName(id)}` : plainText(said),
+      })}
+      isSelected={({ session_id }) => session_id === selected}
+      columns={COLUMNS}
+    />
   )
 }
 
-function SessionRow({ session, isSelected }: { readonly session: Session; readonly isSelected: boolean }) {
-  const { session_id: id, first_message, last_message, usage, cost_usd, external_user_ids: users } = session
-  const { view, query } = address.value
-  const current = isSelected ? 'true' : undefined
-  return (
-    <tr aria-current={current}>
-      <td class="session-said">
-        <a
-          class="row-link"
-          href={hrefOf('sessions', [id], view === 'sessions' ? query : {})}
-          aria-current={current}
-          title={id}
-        >
-          {first_message === null ? `Session ${sessionName(id)}` : plainText(first_message)}
-        </a>
-        {last_message !== null && <p class="hint">{plainText(last_message)}</p>}
-      </td>
-      <td class="col-status">
-        <SessionStatus session={session} />
-      </td>
-      <td class="col-who">
-        <Agents session={session} />
-      </td>
-      <td class="col-user">
-        {users[0] !== undefined && <UserLink id={session.external_user_id ?? users[0]} />}
+const COLUMNS: readonly Column<Session>[] = [
+  {
+    title: 'Conversation',
+    class: 'session-said',
+    cell: ({ last_message: said }) => said !== null && <p class="hint">{plainText(said)}</p>,
+  },
+  { title: 'Status', class: 'col-status', cell: (session) => <SessionStatus session={session} /> },
+  { title: 'Agent', class: 'col-who', cell: (session) => <Agents session={session} /> },
+  {
+    title: 'User',
+    class: 'col-user',
+    cell: ({ external_user_id, external_user_ids: users }) => (
+      <>
+        {users[0] !== undefined && <UserLink id={external_user_id ?? users[0]} />}
         {users.length > 1 && <span class="hint"> and {users.length - 1} more</span>}
-      </td>
-      <td class="col-runs number">{runCount(session)}</td>
-      <td class="col-tokens number">{usage.total_tokens > 0 && compact(usage.total_tokens)}</td>
-      <td class="col-cost number">{cost_usd > 0 && dollars(cost_usd)}</td>
-      <td class="col-last">
-        <Ago at={session.last_activity_at} />
-      </td>
-    </tr>
-  )
-}
+      </>
+    ),
+  },
+  { title: 'Runs', isNumber: true, class: 'col-runs', cell: runCount },
+  {
+    title: 'Tokens',
+    isNumber: true,
+    class: 'col-tokens',
+    cell: ({ usage }) => usage.total_tokens > 0 && compact(usage.total_tokens),
+  },
+  { title: 'Cost', isNumber: true, class: 'col-cost', cell: ({ cost_usd }) => cost_usd > 0 && dollars(cost_usd) },
+  { title: 'Last activity', class: 'col-last', cell: ({ last_activity_at }) => <Ago at={last_activity_at} /> },
+]
 
 /** A line of Markdown without the marks for emphasis and code. */
 export function plainText(text: string): string {

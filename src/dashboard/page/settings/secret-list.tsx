@@ -7,6 +7,7 @@ import type { Schemas } from '../data/records.ts'
 import { Button, CopyButton, Dialog } from '../parts/controls.tsx'
 import { Field } from '../parts/fields.tsx'
 import { Problem, Skeleton } from '../parts/states.tsx'
+import { Table } from '../parts/table.tsx'
 import { Ago, Moment } from '../parts/time.tsx'
 
 type Secret = Schemas['Secret']
@@ -35,27 +36,29 @@ export function SecretList() {
       {data === undefined && problem === undefined && <Skeleton />}
       {data?.items.length === 0 && <p class="hint quiet-note">No secrets yet.</p>}
       {data !== undefined && data.items.length > 0 && (
-        <div class="table-scroll">
-          <table>
-            <thead>
-              <tr>
-                <th scope="col">Name</th>
-                <th scope="col" class="key-created">
-                  Created
-                </th>
-                <th scope="col">Set</th>
-                <th scope="col">
-                  <span class="unseen">Actions</span>
-                </th>
-              </tr>
-            </thead>
-            <tbody>
-              {data.items.map((secret) => (
-                <SecretRow key={secret.name} secret={secret} replace={setReplaced} reload={reload} />
-              ))}
-            </tbody>
-          </table>
-        </div>
+        <Table
+          box="table-scroll"
+          rows={data.items}
+          keyOf={({ name }) => name}
+          columns={[
+            {
+              title: 'Name',
+              cell: ({ name }) => (
+                <>
+                  <code>{name}</code>
+                  <CopyButton text={() => `{{secret:${name}}}`} label={`Copy the placeholder of ${name}`} />
+                </>
+              ),
+            },
+            { title: 'Created', class: 'key-created', cell: ({ created_at }) => <Moment at={created_at} /> },
+            { title: 'Set', cell: ({ updated_at }) => <Ago at={updated_at} /> },
+            {
+              title: <span class="unseen">Actions</span>,
+              class: 'row-actions',
+              cell: ({ name }) => <SecretActions name={name} replace={() => setReplaced(name)} reload={reload} />,
+            },
+          ]}
+        />
       )}
     </section>
   )
@@ -127,13 +130,13 @@ function SecretForm({ replaced, known, done }: FormProps) {
   )
 }
 
-interface RowProps {
-  readonly secret: Secret
-  readonly replace: (name: string) => void
+interface ActionsProps {
+  readonly name: string
+  readonly replace: () => void
   readonly reload: () => void
 }
 
-function SecretRow({ secret: { name, created_at, updated_at }, replace, reload }: RowProps) {
+function SecretActions({ name, replace, reload }: ActionsProps) {
   const { api } = useSession()
   const [isDeleting, setDeleting] = useState(false)
   const { problem, attempt } = useAttempt()
@@ -143,31 +146,19 @@ function SecretRow({ secret: { name, created_at, updated_at }, replace, reload }
       reload()
     })
   return (
-    <tr>
-      <td>
-        <code>{name}</code>
-        <CopyButton text={() => `{{secret:${name}}}`} label={`Copy the placeholder of ${name}`} />
-      </td>
-      <td class="key-created">
-        <Moment at={created_at} />
-      </td>
-      <td>
-        <Ago at={updated_at} />
-      </td>
-      <td class="row-actions">
-        <Button needs="admin" class="small" text="Replace" onClick={() => replace(name)} />
-        <Button needs="admin" class="small" text="Delete" onClick={() => setDeleting(true)} />
-        {isDeleting && (
-          <Dialog title={`Delete the secret ${name}?`} close={() => setDeleting(false)}>
-            <p>Agents whose tools refer to it can no longer be invoked.</p>
-            {problem !== '' && <p class="problem">{problem}</p>}
-            <div class="actions">
-              <Button class="danger" text="Delete" onClick={() => void remove()} />
-              <Button text="Keep it" onClick={() => setDeleting(false)} />
-            </div>
-          </Dialog>
-        )}
-      </td>
-    </tr>
+    <>
+      <Button needs="admin" class="small" text="Replace" onClick={replace} />
+      <Button needs="admin" class="small" text="Delete" onClick={() => setDeleting(true)} />
+      {isDeleting && (
+        <Dialog title={`Delete the secret ${name}?`} close={() => setDeleting(false)}>
+          <p>Agents whose tools refer to it can no longer be invoked.</p>
+          {problem !== '' && <p class="problem">{problem}</p>}
+          <div class="actions">
+            <Button class="danger" text="Delete" onClick={() => void remove()} />
+            <Button text="Keep it" onClick={() => setDeleting(false)} />
+          </div>
+        </Dialog>
+      )}
+    </>
   )
 }

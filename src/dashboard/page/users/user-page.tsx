@@ -9,6 +9,7 @@ import { SessionLink } from '../parts/links.tsx'
 import { useMovingRange } from '../parts/range.tsx'
 import { Sparkline } from '../parts/sparkline.tsx'
 import { Empty, Facts, Problem, Skeleton, Status } from '../parts/states.tsx'
+import { Table } from '../parts/table.tsx'
 import { Ago, Moment } from '../parts/time.tsx'
 import { useSessions } from '../sessions/session-list.ts'
 import { runCount, SessionTable } from '../sessions/session-table.tsx'
@@ -143,46 +144,31 @@ function UserRuns({ user: { external_user_id, run_count } }: { readonly user: Us
       {data === undefined ? (
         problem === undefined && <Skeleton lines={4} />
       ) : (
-        <div class="panel table-scroll user-runs">
-          <table class="run-list">
-            <thead>
-              <tr>
-                <th scope="col">Agent</th>
-                <th scope="col">Status</th>
-                <th scope="col" class="col-session">
-                  Session
-                </th>
-                <th scope="col" class="number col-tokens">
-                  Tokens
-                </th>
-                <th scope="col" class="number col-cost">
-                  Cost
-                </th>
-                <th scope="col">Started</th>
-              </tr>
-            </thead>
-            <tbody>
-              {data.items.map((run) => (
-                <tr key={run.run_id}>
-                  <td>
-                    <a class="row-link" href={hrefOfRun(run.run_id)}>
-                      {directory.nameOf(run.agent_id)}
-                    </a>
-                  </td>
-                  <td>
-                    <Status name={run.status} />
-                  </td>
-                  <td class="col-session">{run.session_id !== null && <SessionLink id={run.session_id} />}</td>
-                  <td class="number col-tokens">{run.usage.total_tokens > 0 && compact(run.usage.total_tokens)}</td>
-                  <td class="number col-cost">{run.cost_usd > 0 && dollars(run.cost_usd)}</td>
-                  <td>
-                    <Ago at={run.created_at} />
-                  </td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
-        </div>
+        <Table
+          box="panel table-scroll user-runs"
+          class="run-list"
+          rows={data.items}
+          keyOf={({ run_id }) => run_id}
+          link={({ run_id, agent_id }) => ({ href: hrefOfRun(run_id), children: directory.nameOf(agent_id) })}
+          columns={[
+            { title: 'Agent', cell: () => null },
+            { title: 'Status', cell: ({ status }) => <Status name={status} /> },
+            { title: 'Session', class: 'col-session', cell: ({ session_id: id }) => id && <SessionLink id={id} /> },
+            {
+              title: 'Tokens',
+              isNumber: true,
+              class: 'col-tokens',
+              cell: ({ usage }) => usage.total_tokens > 0 && compact(usage.total_tokens),
+            },
+            {
+              title: 'Cost',
+              isNumber: true,
+              class: 'col-cost',
+              cell: (run) => run.cost_usd > 0 && dollars(run.cost_usd),
+            },
+            { title: 'Started', cell: ({ created_at }) => <Ago at={created_at} /> },
+          ]}
+        />
       )}
     </section>
   )

@@ -8,6 +8,7 @@ import { UserLink } from '../parts/links.tsx'
 import { RangePicker, useMovingRange } from '../parts/range.tsx'
 import { Sparkline } from '../parts/sparkline.tsx'
 import { Empty, Problem, Skeleton } from '../parts/states.tsx'
+import { Table } from '../parts/table.tsx'
 import { Ago } from '../parts/time.tsx'
 import { readUserFigures, USERS_MAX, type UserFigures } from './user-figures.ts'
 import { UserPage } from './user-page.tsx'
@@ -54,60 +55,40 @@ function UserList() {
 
 function UserTable({ users }: { readonly users: readonly UserFigures[] }) {
   return (
-    <div class="panel table-scroll user-table">
-      <table class="run-list">
-        <thead>
-          <tr>
-            <th scope="col">User</th>
-            <th scope="col">Last run</th>
-            <th scope="col">Runs</th>
-            <th scope="col" class="number col-sessions">
-              Sessions
-            </th>
-            <th scope="col" class="number col-failed">
-              Failure rate
-            </th>
-            <th scope="col" class="number col-tokens">
-              Tokens
-            </th>
-            <th scope="col" class="number col-cost">
-              Cost
-            </th>
-          </tr>
-        </thead>
-        <tbody>
-          {users.map((figures) => (
-            <UserRow key={figures.user} figures={figures} />
-          ))}
-        </tbody>
-      </table>
-    </div>
-  )
-}
-
-function UserRow({ figures }: { readonly figures: UserFigures }) {
-  const { user, runs, sessions, failed, ended, tokens, cost, lastMs } = figures
-  return (
-    <tr>
-      <td>
-        <UserLink id={user} />
-      </td>
-      <td>
-        <Ago at={new Date(lastMs).toISOString()} />
-      </td>
-      <td>
-        <span class="activity">
-          <Activity figures={figures} />
-          {count(runs)}
-        </span>
-      </td>
-      <td class="number col-sessions">{sessions > 0 && count(sessions)}</td>
-      <td class="number col-failed">
-        {ended > 0 && <span class={failed > 0 ? 'bad-text' : ''}>{percent(failed / ended)}</span>}
-      </td>
-      <td class="number col-tokens">{tokens > 0 && compact(tokens)}</td>
-      <td class="number col-cost">{cost > 0 && dollars(cost)}</td>
-    </tr>
+    <Table
+      box="panel table-scroll user-table"
+      class="run-list"
+      rows={users}
+      keyOf={({ user }) => user}
+      columns={[
+        { title: 'User', cell: ({ user }) => <UserLink id={user} /> },
+        { title: 'Last run', cell: ({ lastMs }) => <Ago at={new Date(lastMs).toISOString()} /> },
+        {
+          title: 'Runs',
+          cell: (figures) => (
+            <span class="activity">
+              <Activity figures={figures} />
+              {count(figures.runs)}
+            </span>
+          ),
+        },
+        {
+          title: 'Sessions',
+          isNumber: true,
+          class: 'col-sessions',
+          cell: ({ sessions }) => sessions > 0 && count(sessions),
+        },
+        {
+          title: 'Failure rate',
+          isNumber: true,
+          class: 'col-failed',
+          cell: ({ failed, ended }) =>
+            ended > 0 && <span class={failed > 0 ? 'bad-text' : ''}>{percent(failed / ended)}</span>,
+        },
+        { title: 'Tokens', isNumber: true, class: 'col-tokens', cell: ({ tokens }) => tokens > 0 && compact(tokens) },
+        { title: 'Cost', isNumber: true, class: 'col-cost', cell: ({ cost }) => cost > 0 && dollars(cost) },
+      ]}
+    />
   )
 }
 

@@ -2,6 +2,7 @@ import { count, counted, words } from '../../../base/format.ts'
 import { hrefOf } from '../context/router.ts'
 import { nameOf, type Webhook } from '../data/webhooks.ts'
 import { Status } from '../parts/states.tsx'
+import { type Column, Table } from '../parts/table.tsx'
 import { Ago } from '../parts/time.tsx'
 import { filterDraftOf, selectionOf } from './webhook-draft.ts'
 
@@ -15,52 +16,44 @@ interface ListProps {
 export function WebhookList({ webhooks, selected }: ListProps) {
   return (
     <div class="list-pane">
-      <div class="panel table-scroll agent-table webhook-table">
-        <table class="run-list">
-          <thead>
-            <tr>
-              <th scope="col">Webhook</th>
-              <th scope="col" class="col-sends">
-                Sends
-              </th>
-              <th scope="col" class="number col-pending">
-                Pending
-              </th>
-              <th scope="col" class="col-last">
-                Last success
-              </th>
-            </tr>
-          </thead>
-          <tbody>
-            {webhooks.map((webhook) => (
-              <WebhookRow key={webhook.webhook_id} webhook={webhook} isSelected={webhook.webhook_id === selected} />
-            ))}
-          </tbody>
-        </table>
-      </div>
+      <Table
+        box="panel table-scroll agent-table webhook-table"
+        class="run-list"
+        rows={webhooks}
+        keyOf={({ webhook_id }) => webhook_id}
+        link={(webhook) => ({ href: hrefOf('webhooks', [webhook.webhook_id]), children: nameOf(webhook) })}
+        isSelected={({ webhook_id }) => webhook_id === selected}
+        columns={COLUMNS}
+      />
       <p class="hint">{counted(webhooks.length, 'webhook')}</p>
     </div>
   )
 }
 
-function WebhookRow({ webhook, isSelected }: { readonly webhook: Webhook; readonly isSelected: boolean }) {
-  const { webhook_id, description, url, health } = webhook
-  const { last_succeeded_at: last, pending } = health
-  return (
-    <tr aria-current={isSelected ? 'true' : undefined}>
-      <td class="agent-name">
-        <a class="row-link" href={hrefOf('webhooks', [webhook_id])} aria-current={isSelected ? 'true' : undefined}>
-          {nameOf(webhook)}
-        </a>
+const COLUMNS: readonly Column<Webhook>[] = [
+  {
+    title: 'Webhook',
+    class: 'agent-name',
+    cell: (webhook) => (
+      <>
         <WebhookStatus webhook={webhook} />
-        {description && <p class="hint webhook-url">{url}</p>}
-      </td>
-      <td class="col-sends">{sentBy(webhook)}</td>
-      <td class="number col-pending">{pending > 0 ? count(pending) : <span class="hint">–</span>}</td>
-      <td class="col-last">{last === null ? <span class="hint">never</span> : <Ago at={last} />}</td>
-    </tr>
-  )
-}
+        {webhook.description && <p class="hint webhook-url">{webhook.url}</p>}
+      </>
+    ),
+  },
+  { title: 'Sends', class: 'col-sends', cell: sentBy },
+  {
+    title: 'Pending',
+    isNumber: true,
+    class: 'col-pending',
+    cell: ({ health: { pending } }) => (pending > 0 ? count(pending) : <span class="hint">–</span>),
+  },
+  {
+    title: 'Last success',
+    class: 'col-last',
+    cell: ({ health: { last_succeeded_at: at } }) => (at === null ? <span class="hint">never</span> : <Ago at={at} />),
+  },
+]
 
 /** Whether a webhook works: one that has failed since its last success says so. */
 export function WebhookStatus({ webhook: { status, health } }: { readonly webhook: Webhook }) {
