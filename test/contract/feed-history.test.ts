@@ -5,7 +5,7 @@ import type { NewScore } from '../../src/activity/scores/schema.ts'
 import { TASK_STATUSES } from '../../src/activity/tasks/state.ts'
 import { systemClock } from '../../src/base/clock.ts'
 import { definedOf } from '../../src/base/defined.ts'
-import type { RunRef } from '../../src/base/ids.ts'
+import { type RunRef, runKey } from '../../src/base/ids.ts'
 import { createLog } from '../../src/base/log.ts'
 import { RawJson } from '../../src/base/raw-json.ts'
 import type { Activity } from '../../src/feeds/live/activity.ts'
@@ -32,6 +32,7 @@ const TYPES = ['llm.call', 'llm.call.failed', 'tool.call', 'step', 's', 'é\u000
 const TAGS = ['a', 'b', "it's", 'é', '😀']
 const TASKS = [0, 1, 2].map(() => Bun.randomUUIDv7())
 const SESSIONS = ['a chat', "it's", '😀']
+const USERS = ['a person', '😀']
 const NOW = 1_767_225_600_000
 
 /** Two workspaces of three agents each, with four runs an agent. */
@@ -43,6 +44,17 @@ const runs: readonly RunRef[] = [0, 1].flatMap(() => {
   })
 })
 const { workspaceId } = runs[0]
+/** One is missing, as if it had been deleted. */
+const sessions = new Map(
+  runs.slice(1).map(({ workspaceId, runId }) => {
+    const session = {
+      session_id: orNull(() => random.pick(SESSIONS)),
+      external_user_id: orNull(() => random.pick(USERS)),
+    }
+    return [runKey(workspaceId, runId), session]
+  }),
+)
+const lookUpSessions = async () => sessions
 
 let database: FreshColumnarDatabase
 let journal: LocalJournal
@@ -112,7 +124,7 @@ test('a page of small activities ends after 5,000', async () => {
   const block = new EventBlock()
   for (let i = 0; i < 3; i++) block.add(batchOf(run, new Array(5_000).fill({ type: 's' })), NOW)
   await database.client.insertNative('events', block.build(1, NOW, 'many'), 'many', signal)
-  const history = createHistory({ columnar: database.client, epoch: 'many', bytesMax: 1e9 })
+  const history = createHistory({ columnar: database.client, epoch: 'many', lookUpSessions, bytesMax: 1e9 })
   const pages: number[] = []
   const query = { workspaceId: run.workspaceId, filter: filterOf({}), afterSeq: 0, untilSeq: 15_000, signal }
   const { items } = await readPages(history, query, 100, (page) => pages.push(page.length))
@@ -127,7 +139,7 @@ test('skips a billion positions without a match in a few queries', async () => {
     queries++
     return Promise.resolve([])
   }) as typeof database.client.query
-  const history = createHistory({ columnar: { query: counting }, epoch: journal.epoch })
+  const history = createHistory({ columnar: { query: counting }, epoch: journal.epoch, lookUpSessions })
   const query = { workspaceId, filter: filterOf({}), afterSeq: journal.endSeq, untilSeq: 1e9, signal }
   expect(await readPages(history, query, 5)).toEqual({ items: [], throughSeq: 1e9 })
   expect(queries).toBeLessThan(20)
@@ -136,14 +148,14 @@ test('skips a billion positions without a match in a few queries', async () => {
 test('a replay fails as unavailable without ClickHouse, and ends when it is aborted', async () => {
   const away = createColumnarClient({ ...database.backend, url: 'http://127.0.0.1:1' }, 'x')
   const query = { workspaceId, filter: filterOf({}), afterSeq: 0, untilSeq: 10, signal }
-  const history = createHistory({ columnar: away, epoch: journal.epoch })
+  const history = createHistory({ columnar: away, epoch: journal.epoch, lookUpSessions })
   await expect(history.read(query)).rejects.toMatchObject({ code: 'UNAVAILABLE' })
   const aborted = AbortSignal.abort(new Error('the client went away'))
   await expect(historyOf().read({ ...query, signal: aborted })).rejects.toThrow('the client went away')
 })
 
 function historyOf(bytesMax?: number): History {
-  return createHistory({ columnar: database.client, epoch: journal.epoch, bytesMax })
+  return createHistory({ columnar: database.client, epoch: journal.epoch, lookUpSessions, bytesMax })
 }
 
 /** Reads page after page, at most `pagesMax`. */
@@ -167,9 +179,9 @@ async function readPages(
 
 async function fromJournal({ workspaceId, filter, afterSeq, untilSeq }: HistoryQuery): Promise<Activity[]> {
   const frames = await journal.read(afterSeq, 1e9)
-  return (await matchAll(frames, { epoch: journal.epoch, afterSeq, workspaceId, filters: [filter] }))[0]!.filter(
-    ({ seq }) => seq <= untilSeq,
-  )
+  return (
+    await matchAll(frames, { epoch: journal.epoch, afterSeq, workspaceId, filters: [filter], lookUpSessions })
+  )[0]!.filter(({ seq }) => seq <= untilSeq)
 }
 
 function filterOf(input: FilterInput) {
@@ -189,12 +201,15 @@ function randomFilter(run: RunRef) {
     { ...maybe({ type: list(types) }), ...maybe({ level: random.pick(LEVELS) }), ...maybe({ task_id: list(TASKS) }) },
     { ...maybe({ status: list([...TASK_STATUSES, ...RUN_STATUSES]) }) },
     { ...maybe({ status: list(TASK_STATUSES) }), task_id: list(TASKS) },
-    { ...maybe({ status: list(RUN_STATUSES) }), ...maybe({ session_id: list(SESSIONS) }), tag: list(TAGS) },
+    { ...maybe({ status: list(RUN_STATUSES) }), tag: list(TAGS) },
     { session_id: list(SESSIONS) },
+    { external_user_id: list(USERS) },
   ]
   return filterOf({
     ...maybe({ agent_id: [run.agentId, ...list(runs).map(({ agentId }) => agentId)] }),
     ...maybe({ run_id: [run.runId, ...list(runs).map(({ runId }) => runId)] }),
+    ...maybe({ session_id: list(SESSIONS) }),
+    ...maybe({ external_user_id: list(USERS) }),
     ...random.pick(own),
   })
 }
@@ -241,7 +256,7 @@ function randomRun(run: RunRef): RunRow {
     external_run_id: orNull(text),
     parent_run_id: orNull(() => random.pick(runs).runId),
     session_id: orNull(() => random.pick(SESSIONS)),
-    external_user_id: orNull(text),
+    external_user_id: orNull(() => random.pick(USERS)),
     tags: Array.from({ length: random.int(0, 3) }, () => random.pick(TAGS)),
     metadata: json(),
     input: json(),

@@ -2,9 +2,10 @@ import { expect, test } from 'bun:test'
 import { type Api, newAgent } from '../support/api.ts'
 import { eventually } from '../support/eventually.ts'
 import { LiveStream, newReporter, numbered, numbersOf } from '../support/feeds.ts'
+import { Padding } from '../support/padding.ts'
 import { type Random, seededRandom } from '../support/random.ts'
 import { type FeedAddress, openEventStream, openWebSocket, type RawFeed } from '../support/raw-feeds.ts'
-import { OPERATOR_TOKEN, startTestService, type TestService } from '../support/service.ts'
+import { startTestService, type TestService } from '../support/service.ts'
 import { tcpProxy } from '../support/tcp-proxy.ts'
 
 const ROUNDS = 4
@@ -142,32 +143,6 @@ class Reporters {
     this.reported.push({ ...of, kind: 'run', mark: `${run_id} completed`, status: 'completed' })
   }
 }
-
-/** Another workspace that reports enough to push everything earlier out of memory and into a closed journal file. */
-class Padding {
-  private constructor(
-    private readonly key: string,
-    private readonly runId: string,
-  ) {}
-
-  static async of(api: Api): Promise<Padding> {
-    const { data } = await api('POST', '/api/v1/workspaces', { name: 'padding' }, { key: OPERATOR_TOKEN })
-    const { agentId, agentKey } = await newAgent((method, path, body) => api(method, path, body, { key: data.key }))
-    const runId = Bun.randomUUIDv7()
-    await api('POST', '/api/ingest/v1/run/start', { agent_id: agentId, run_id: runId }, { key: agentKey })
-    return new Padding(agentKey, runId)
-  }
-
-  async push(api: Api): Promise<void> {
-    const events = new Array(18).fill({ type: 'padding', payload: { text: 'x'.repeat(500_000) } })
-    const body = JSON.stringify({ run_id: this.runId, events })
-    for (let i = 0; i < 6; i++) expect((await api('POST', EVENTS, body, { key: this.key })).status).toBe(200)
-    const sql = { query: 'select 1 from events limit 1' }
-    expect((await api('POST', '/api/v1/query', sql)).status).toBe(200)
-  }
-}
-
-const EVENTS = '/api/ingest/v1/events'
 
 interface Filter {
   readonly agent_id?: string

@@ -1,13 +1,14 @@
 import { describe, expect, test } from 'bun:test'
 import { systemClock } from '../../src/base/clock.ts'
 import { definedOf } from '../../src/base/defined.ts'
-import type { RunRef } from '../../src/base/ids.ts'
+import { type RunRef, runKey } from '../../src/base/ids.ts'
 import { createLog } from '../../src/base/log.ts'
 import type { Activity } from '../../src/feeds/live/activity.ts'
 import { TimeSlice } from '../../src/feeds/live/fair-share.ts'
 import { type Filter, type FilterInput, parseFilter, withWorkspaceEvents } from '../../src/feeds/live/filter.ts'
 import { Bits, FilterIndex } from '../../src/feeds/live/filter-index.ts'
 import { MATCHES_MAX, WORK_PER_CHECK } from '../../src/feeds/live/matching.ts'
+import type { RunSession } from '../../src/feeds/live/run-sessions.ts'
 import type { Frame } from '../../src/stores/journal/journal.ts'
 import { LEVELS } from '../../src/stores/journal/levels.ts'
 import { openLocalJournal } from '../../src/stores/journal/local/journal.ts'
@@ -25,25 +26,38 @@ const STATUSES = ['running', 'completed', 'failed'] as const
 const TAGS = ['eu', 'prod', '0']
 const TASKS = [0, 1, 2].map(() => Bun.randomUUIDv7())
 const SESSIONS = ['a chat', 'Größe 📏', '0']
+const USERS = ['a person', '0']
 const KINDS = ['event', 'task', 'run', 'score'] as const
 const FIELDS = {
   event: ['type', 'level', 'task_id'],
   task: ['task_id', 'status'],
-  run: ['status', 'session_id', 'tag'],
+  run: ['status', 'tag'],
   score: ['task_id'],
 }
 const EVERYONE = { agentId: null, runId: null }
 
+/** What is looked up; a row of a run itself may say otherwise, as an earlier one of a run that gets a session. */
+interface Run extends RunRef {
+  readonly session: RunSession
+}
+
 interface Fact {
   /** `alert`: a workspace event. */
   readonly kind: 'event' | 'task' | 'run' | 'score' | 'alert' | 'delivery'
-  readonly run: RunRef
+  readonly run: Run
   readonly type?: string
   readonly level?: string
   readonly status?: string
   readonly tags?: readonly string[]
   readonly task?: string | undefined
-  readonly session?: string | undefined
+  readonly session: RunSession
+}
+
+function randomSession(random: Random): RunSession {
+  return {
+    session_id: random.bool() ? random.pick(SESSIONS) : null,
+    external_user_id: random.bool() ? random.pick(USERS) : null,
+  }
 }
 
 async function newJournal() {
@@ -54,17 +68,18 @@ async function newJournal() {
   return journal
 }
 
-function randomFact(random: Random, runs: readonly RunRef[]): Fact {
+function randomFact(random: Random, runs: readonly Run[]): Fact {
   const run = random.pick(runs)
   const kind = random.pick(['event', 'event', 'event', 'task', 'run', 'score', 'alert', 'delivery'] as const)
-  if (kind === 'alert' || kind === 'delivery') return { kind, run }
+  const { session } = run
+  if (kind === 'alert' || kind === 'delivery') return { kind, run, session }
   const task = random.bool() ? random.pick(TASKS) : undefined
-  if (kind === 'score') return { kind, run, task }
-  if (kind === 'event') return { kind, run, task, type: random.pick(TYPES.slice(0, -1)), level: random.pick(LEVELS) }
+  if (kind === 'score') return { kind, run, session, task }
+  if (kind === 'event')
+    return { kind, run, session, task, type: random.pick(TYPES.slice(0, -1)), level: random.pick(LEVELS) }
   const status = random.pick(STATUSES)
-  if (kind === 'task') return { kind, run, status, task: random.pick(TASKS) }
-  const session = random.bool() ? random.pick(SESSIONS) : undefined
-  return { kind, run, status, session, tags: TAGS.filter(() => random.bool(0.4)) }
+  if (kind === 'task') return { kind, run, session, status, task: random.pick(TASKS) }
+  return { kind, run, status, session: randomSession(random), tags: TAGS.filter(() => random.bool(0.4)) }
 }
 
 function randomFilter(random: Random, runs: readonly RunRef[]): FilterInput {
@@ -74,12 +89,13 @@ function randomFilter(random: Random, runs: readonly RunRef[]): FilterInput {
   return {
     ...maybe({ agent_id: some(runs).map(({ agentId }) => agentId) }),
     ...maybe({ run_id: some(runs).map(({ runId }) => runId) }),
+    ...maybe({ session_id: some(SESSIONS) }),
+    ...maybe({ external_user_id: some(USERS) }),
     ...random.pick([
       maybe({ kind: some(KINDS) }),
       { ...maybe({ type: some(types) }), ...maybe({ level: random.pick(LEVELS) }), ...maybe({ task_id: some(TASKS) }) },
       { ...maybe({ status: some(STATUSES) }), ...maybe({ task_id: some(TASKS) }) },
-      { ...maybe({ status: some(STATUSES) }), ...maybe({ session_id: some(SESSIONS) }), tag: some(TAGS) },
-      { ...maybe({ status: some(STATUSES) }), ...maybe({ session_id: some(SESSIONS) }) },
+      { ...maybe({ status: some(STATUSES) }), tag: some(TAGS) },
     ]),
   }
 }
@@ -92,15 +108,21 @@ function passes(input: FilterInput, alerts: boolean, fact: Fact): boolean {
 
 /** The conditions of a filter of webhooks that concern a kind: it selects several, each by the fields that it has. */
 function ofKind(input: FilterInput, { kind }: Fact): FilterInput {
-  const fields = ['agent_id', 'run_id', ...(kind === 'alert' || kind === 'delivery' ? [] : FIELDS[kind])]
+  const fields = [
+    'agent_id',
+    'run_id',
+    'session_id',
+    'external_user_id',
+    ...(kind === 'alert' || kind === 'delivery' ? [] : FIELDS[kind]),
+  ]
   return Object.fromEntries(Object.entries(input).filter(([name]) => fields.includes(name)))
 }
 
 function passesConditions(input: FilterInput, { kind, run, type, level, status, tags, task, session }: Fact): boolean {
   const asked = (field: string) => input[field] as string | readonly string[] | undefined
-  const has = (field: string, value: string | undefined) => {
+  const has = (field: string, value: string | null | undefined) => {
     const values = asked(field)
-    return values === undefined || (value !== undefined && [values].flat().includes(value))
+    return values === undefined || (typeof value === 'string' && [values].flat().includes(value))
   }
   const passesType = () =>
     asked('type') === undefined ||
@@ -112,7 +134,8 @@ function passesConditions(input: FilterInput, { kind, run, type, level, status, 
   const passesTag = () => asked('tag') === undefined || (tags ?? []).some((tag) => has('tag', tag))
   return (
     [has('agent_id', run.agentId), has('run_id', run.runId), has('kind', kind), has('status', status)].every(Boolean) &&
-    [has('task_id', task), has('session_id', session), passesType(), passesLevel(), passesTag()].every(Boolean)
+    [has('session_id', session.session_id), has('external_user_id', session.external_user_id)].every(Boolean) &&
+    [has('task_id', task), passesType(), passesLevel(), passesTag()].every(Boolean)
   )
 }
 
@@ -123,12 +146,14 @@ test('every filter gets what it would get alone, whatever the other filters and 
   const runs = Array.from({ length: 6 }, () => ({
     ...runRef(),
     workspaceId: random.bool(0.8) ? workspaceId : Bun.randomUUIDv7(),
+    session: randomSession(random),
   }))
   const facts: Fact[] = []
   for (let calls = 0; calls < 120; calls++) {
     const fact = randomFact(random, runs)
+    const { run } = fact
     const count = fact.kind === 'event' ? random.int(1, 30) : random.int(1, 3)
-    const many = Array.from({ length: count }, () => ({ ...randomFact(random, runs), run: fact.run }))
+    const many = Array.from({ length: count }, () => ({ ...randomFact(random, runs), run, session: run.session }))
     if (fact.kind === 'event') {
       const events = many.map((each) => (each.kind === 'event' ? each : { ...fact, kind: 'event' as const }))
       await journal.appendEvents(
@@ -146,7 +171,7 @@ test('every filter gets what it would get alone, whatever the other filters and 
           tasks.map((task_id) => definedOf({ task_id })),
         ),
       )
-      facts.push(...tasks.map((task) => ({ kind: 'score' as const, run: fact.run, task })))
+      facts.push(...tasks.map((task) => ({ ...fact, task })))
     } else if (fact.kind === 'task') {
       await journal.appendTasks(
         many.map(() => taskRow(fact.run, { status: fact.status as 'failed', task_id: fact.task! })),
@@ -163,8 +188,8 @@ test('every filter gets what it would get alone, whatever the other filters and 
         )
       facts.push(...many.map(() => fact))
     } else {
-      const { status, tags, session: session_id = null } = fact
-      const rows = many.map(() => runRow(fact.run, { status: status as 'failed', session_id, tags: [...tags!] }))
+      const { status, tags, session } = fact
+      const rows = many.map(() => runRow(fact.run, { status: status as 'failed', ...session, tags: [...tags!] }))
       await journal.appendRuns(rows, [])
       facts.push(...many.map(() => fact))
     }
@@ -180,7 +205,9 @@ test('every filter gets what it would get alone, whatever the other filters and 
   let time = 0
   const frames = await journal.read(0, 1e9)
   const rushed = new TimeSlice(() => (time += random.int(0, 10)))
-  const query = { epoch: journal.epoch, afterSeq, workspaceId, slice: rushed }
+  const lookUpSessions = async () =>
+    new Map(runs.map(({ workspaceId, runId, session }) => [runKey(workspaceId, runId), session]))
+  const query = { epoch: journal.epoch, afterSeq, workspaceId, slice: rushed, lookUpSessions }
   // Many filters use the index, few are compared one by one.
   for (const together of [inputs.length, 7]) {
     for (let first = 0; first < inputs.length; first += together) {
@@ -204,7 +231,7 @@ test('every filter gets what it would get alone, whatever the other filters and 
 
 test('an index after removals equals one that never had these filters', () => {
   const random = seededRandom('filter index')
-  const runs = Array.from({ length: 4 }, () => runRef())
+  const runs = Array.from({ length: 4 }, () => ({ ...runRef(), session: randomSession(random) }))
   const index = new FilterIndex()
   const held = new Map<number, { input: FilterInput; alerts: boolean; filter: Filter }>()
   const slots = new Bits()
@@ -227,10 +254,11 @@ test('an index after removals equals one that never had these filters', () => {
     const fact = randomFact(random, runs)
     const left = new Bits()
     left.assign(slots)
-    const { kind, type, level, status, task = null, session = null, tags = [] } = fact
+    const { kind, type, level, status, task = null, session, tags = [] } = fact
     if (kind === 'delivery') continue
     if (kind === 'alert') index.narrowToWorkspaceEvents(left)
     else index.narrowToRun(left, kind, fact.run.agentId, fact.run.runId)
+    if (kind !== 'alert' && kind !== 'run') index.narrowToSession(left, session)
     if (kind === 'event') index.narrowToEvent(left, type!, LEVELS.indexOf(level as 'info') + 1, task)
     else if (kind === 'task') index.narrowToTask(left, status!, task)
     else if (kind === 'run') index.narrowToState(left, status!, session, tags)

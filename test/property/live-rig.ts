@@ -12,6 +12,7 @@ import { Hub } from '../../src/feeds/live/hub.ts'
 import { WebSocketConnection } from '../../src/feeds/live/websocket.ts'
 import type { ColumnarClient } from '../../src/stores/clickhouse/client.ts'
 import { type LocalJournal, openLocalJournal } from '../../src/stores/journal/local/journal.ts'
+import { noSessions } from '../support/matching.ts'
 import { startSink } from '../support/sink.ts'
 
 /** Sizes in bytes that decide where a feed is read from: memory, the journal's files, or ClickHouse. */
@@ -54,8 +55,13 @@ export async function startRig(columnar: ColumnarClient, dir: string, sizes: Rig
   const log = createLog('error')
   const journal = await openLocalJournal({ dir, maxBytes: 2 ** 40, ...sizes, clock: systemClock, log })
   const sink = await startSink({ journal, client: columnar, dir, log, intervalMs: 20 })
-  const history = createHistory({ columnar, epoch: journal.epoch, bytesMax: sizes.pageBytes })
-  const hub = new Hub({ journal, history, log, filtersPerWorkspace: 10_000 })
+  const history = createHistory({
+    columnar,
+    epoch: journal.epoch,
+    lookUpSessions: noSessions,
+    bytesMax: sizes.pageBytes,
+  })
+  const hub = new Hub({ journal, history, lookUpSessions: noSessions, log, filtersPerWorkspace: 10_000 })
   const connections = new Connections({ ring: KEYS, limits: LIMITS, log })
   const source = {
     hub,

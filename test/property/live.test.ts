@@ -12,6 +12,7 @@ import type { Journal } from '../../src/stores/journal/journal.ts'
 import { type LocalJournal, openLocalJournal } from '../../src/stores/journal/local/journal.ts'
 import { type FreshColumnarDatabase, freshColumnarDatabase } from '../support/columnar.ts'
 import { CONDITION_TIMEOUT_MS, eventually } from '../support/eventually.ts'
+import { noSessions } from '../support/matching.ts'
 import { type Random, seededRandom } from '../support/random.ts'
 import { startSink } from '../support/sink.ts'
 import { atEnd, temporaryDirectory } from '../support/teardown.ts'
@@ -180,7 +181,8 @@ async function hubOn(
   })
   const hub = new Hub({
     journal: faulty,
-    history: createHistory({ columnar, epoch: journal.epoch }),
+    history: createHistory({ columnar, epoch: journal.epoch, lookUpSessions: noSessions }),
+    lookUpSessions: noSessions,
     log,
     filtersPerWorkspace: 10_000,
   })

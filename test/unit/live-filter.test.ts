@@ -30,7 +30,7 @@ describe('rejects a mistake and names its place', () => {
     [
       'an unknown field',
       { typ: 'a' },
-      /^filter\.typ: unknown field; expected one of agent_id, run_id, task_id, session_id, kind, type/,
+      /^filter\.typ: unknown field; expected one of agent_id, run_id, task_id, session_id, external_user_id, kind, type/,
     ],
     ['a property that every object inherits', { toString: 'a' }, /^filter\.toString: unknown field/],
     ['an empty list', { agent_id: [] }, /^filter\.agent_id: expected at least one value; omit the field/],
@@ -53,6 +53,8 @@ describe('rejects a mistake and names its place', () => {
     ['a star in the middle', { type: 'a*b' }, 'filter.type: a * is allowed only at the end'],
     ['two stars', { type: '**' }, 'filter.type: a * is allowed only at the end'],
     ['an empty tag', { tag: '' }, 'filter.tag: expected 1 to 2000 characters'],
+    ['an empty user', { external_user_id: '' }, 'filter.external_user_id: expected 1 to 255 characters'],
+    ['a session that is too long', { session_id: long }, 'filter.session_id: expected 1 to 255 characters'],
     ['a tag that is too long', { tag: long.slice(0, 2_001) }, 'filter.tag: expected 1 to 2000 characters'],
     [
       'a kind without the field',
@@ -80,7 +82,7 @@ describe('rejects a mistake and names its place', () => {
 test('an empty filter matches everything, and so does a null field', () => {
   const { key, kinds, ...rest } = parsed({})
   expect([...kinds]).toEqual(['event', 'task', 'run', 'score'])
-  expect(Object.values(rest)).toEqual(new Array(6).fill(undefined))
+  expect(Object.values(rest)).toEqual(new Array(9).fill(undefined))
   expect(parsed({ agent_id: null, level: undefined, tag: null }).key).toBe(key)
 })
 
@@ -119,6 +121,8 @@ describe('equivalent filters have the same key', () => {
     { level: 'info' },
     { status: 'running' },
     { status: 'running', kind: 'run' },
+    { session_id: 'a' },
+    { external_user_id: 'a' },
     { tag: 'a' },
     { tag: ['a', 'b'] },
     { tag: '["a","b"]' },
@@ -136,7 +140,12 @@ test('a condition on a field excludes the kinds without that field', () => {
   expect(kinds({ status: 'running', kind: ['run', 'event'] })).toEqual(['run'])
   expect(kinds({ tag: 'a' })).toEqual(['run'])
   expect(kinds({ tag: 'a', status: 'completed' })).toEqual(['run'])
-  expect(kinds({ agent_id: A, run_id: RUN })).toEqual(['event', 'run', 'score', 'task'])
+  expect(kinds({ agent_id: A, run_id: RUN, session_id: 'a', external_user_id: 'b' })).toEqual([
+    'event',
+    'run',
+    'score',
+    'task',
+  ])
 })
 
 test('level is a minimum, and the lowest of several; ids are case-insensitive', () => {

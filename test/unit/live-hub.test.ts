@@ -11,6 +11,7 @@ import { type Outlet, type Packet, PacketCache } from '../../src/feeds/live/pack
 import { type LocalJournal, openLocalJournal } from '../../src/stores/journal/local/journal.ts'
 import { batchOf, runRef } from '../support/events.ts'
 import { eventually } from '../support/eventually.ts'
+import { noSessions } from '../support/matching.ts'
 import { type Random, seededRandom } from '../support/random.ts'
 import { atEnd, temporaryDirectory } from '../support/teardown.ts'
 
@@ -39,7 +40,14 @@ async function hubOn(
   const dir = await temporaryDirectory()
   const journal = await openLocalJournal({ dir, maxBytes: 1 << 30, keepBytes: 1 << 30, clock: systemClock, log })
   const history = { read: () => Promise.reject(new Error('not asked for')) }
-  const hub = new Hub({ journal: seen(journal), history, log, filtersPerWorkspace: 1, ...options })
+  const hub = new Hub({
+    journal: seen(journal),
+    history,
+    lookUpSessions: noSessions,
+    log,
+    filtersPerWorkspace: 1,
+    ...options,
+  })
   atEnd(() => hub.stop().then(() => journal.close()))
   const run = runRef()
   return { journal, hub, run, workspaceId: run.workspaceId }

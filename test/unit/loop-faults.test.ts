@@ -14,6 +14,7 @@ import { SinkPositionFile } from '../../src/stores/sink/position.ts'
 import { loadIntervalMs, Sink, type SinkOptions } from '../../src/stores/sink/sink.ts'
 import { batchOf, runRef } from '../support/events.ts'
 import { eventually } from '../support/eventually.ts'
+import { noSessions } from '../support/matching.ts'
 import { freshDatabase } from '../support/postgres.ts'
 import { runRow } from '../support/rows.ts'
 import { startSink } from '../support/sink.ts'
@@ -163,6 +164,7 @@ function startHub(journal: LocalJournal) {
   const hub = new Hub({
     journal,
     history: { read: () => Promise.reject(new Error('not asked for')) },
+    lookUpSessions: noSessions,
     log,
     loops,
     filtersPerWorkspace: 100,

@@ -3738,8 +3738,10 @@ export interface components {
             run_id?: string | string[];
             /** @description Events, scores and tasks only: of these tasks. */
             task_id?: string | string[];
-            /** @description Runs only: of these sessions. */
+            /** @description Activity of runs of these sessions. */
             session_id?: string | string[];
+            /** @description Activity of runs of these users, by your own names. */
+            external_user_id?: string | string[];
             /** @description Activity of these kinds. */
             kind?: ("event" | "task" | "run" | "score") | ("event" | "task" | "run" | "score")[];
             /** @description Events only: these types. A trailing `*` matches a prefix. */
@@ -8293,8 +8295,10 @@ export interface operations {
                 run_id?: string[];
                 /** @description Events, scores and tasks only: of this task. Repeatable; matches any of the values. */
                 task_id?: string[];
-                /** @description Runs only: of this session. Repeatable; matches any of the values. */
+                /** @description Activity of runs of this session. Repeatable; matches any of the values. */
                 session_id?: string[];
+                /** @description Activity of runs of this user, by your own name. Repeatable; matches any of the values. */
+                external_user_id?: string[];
                 /** @description Activity of this kind. Repeatable; matches any of the values. */
                 kind?: components["schemas"]["ActivityKind"][];
                 /** @description Events only. A trailing `*` matches a prefix. Repeatable. */

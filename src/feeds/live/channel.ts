@@ -1,7 +1,8 @@
 import { ApiError } from '../../base/errors.ts'
-import type { Filter } from './filter.ts'
+import { type Filter, isBySession } from './filter.ts'
 import { Bits, FilterIndex } from './filter-index.ts'
 import type { Outlet, Packet } from './packet.ts'
+import type { RunSession } from './run-sessions.ts'
 
 /** Limits one publish so that fan-out cannot block the event loop. */
 const MEMBERS_MAX = 64
@@ -89,17 +90,23 @@ export class ChannelSet {
   readonly members = new Set<Channel>()
   /** Slots of the members in the workspace's filter index. */
   readonly slots = new Bits()
+  /** The sessions of runs that members need, by run: what matching has looked up. Undefined while no member has a condition on them. */
+  sessions: Map<string, RunSession> | undefined
+  private bySession = 0
 
   constructor(readonly workspace: WorkspaceChannels) {}
 
   add(channel: Channel): void {
+    if (this.members.has(channel)) return
     this.members.add(channel)
     this.slots.add(channel.slot)
+    if (isBySession(channel.filter) && this.bySession++ === 0) this.sessions = new Map()
   }
 
   delete(channel: Channel): void {
-    this.members.delete(channel)
+    if (!this.members.delete(channel)) return
     this.slots.delete(channel.slot)
+    if (isBySession(channel.filter) && --this.bySession === 0) this.sessions = undefined
   }
 }
 
@@ -154,6 +161,7 @@ export class WorkspaceChannels {
 export class Channels {
   private readonly workspaces = new Map<string, WorkspaceChannels>()
   private count = 0
+  private bySession = 0
 
   /** @param perWorkspaceMax distinct filters that a workspace may have at the same time */
   constructor(private readonly perWorkspaceMax: number) {}
@@ -161,6 +169,11 @@ export class Channels {
   /** The number of distinct filters of all workspaces. */
   get size(): number {
     return this.count
+  }
+
+  /** Whether a filter has a condition on the session or the external user of runs. */
+  get areBySession(): boolean {
+    return this.bySession > 0
   }
 
   /** Whether more than one workspace has subscriptions, live or not. */
@@ -187,6 +200,7 @@ export class Channels {
       channel = workspace.add(filter)
       this.workspaces.set(workspaceId, workspace)
       this.count++
+      if (isBySession(filter)) this.bySession++
     }
     channel.members++
     return channel
@@ -198,6 +212,7 @@ export class Channels {
     const { workspace } = channel
     workspace.remove(channel)
     this.count--
+    if (isBySession(channel.filter)) this.bySession--
     if (workspace.size === 0) this.workspaces.delete(workspace.workspaceId)
   }
 

@@ -1,6 +1,7 @@
 import type { ActivityKind } from '../../stores/journal/kinds.ts'
 import { LEVELS } from '../../stores/journal/levels.ts'
-import type { Filter } from './filter.ts'
+import { type Filter, isBySession } from './filter.ts'
+import type { RunSession } from './run-sessions.ts'
 
 /**
  * An inverted index that finds which of many filters match a row. Each filter has a slot, a small number. Each field knows
@@ -27,14 +28,15 @@ export class FilterIndex {
   private readonly statuses = new ValueIndex()
   private readonly tasks = new ValueIndex()
   private readonly sessions = new ValueIndex()
+  private readonly externalUsers = new ValueIndex()
   private readonly tags = new ValueIndex()
-  /** The slots with conditions on values that differ between the rows of a run. */
+  /** The slots with conditions on values that differ between the rows of a run, other than {@link perRun}. */
   readonly perRow = new Bits()
   /** The slots with a condition on the type. */
   readonly perType = new Bits()
   /** The slots with a condition on the task. */
   readonly perTask = new Bits()
-  /** The slots with a condition on the session or tags of a run. */
+  /** The slots with a condition on the session, external user or tags of a run, which differ between rows of kind `run`. */
   readonly perRun = new Bits()
   /** The slots that select workspace events. */
   private readonly workspaceEvents = new Bits()
@@ -45,14 +47,13 @@ export class FilterIndex {
     for (const kind of filter.kinds) this.kinds[kind].add(slot)
     for (let level = filter.level ?? 1; level < this.levels.length; level++) this.levels[level].add(slot)
     for (const [index, values] of this.fieldsOf(filter)) index.add(slot, values)
-    const { types, level, statuses, taskIds, sessionIds, tags } = filter
+    const { types, level, statuses, taskIds, tags } = filter
     this.countPrefixes(types, 1)
     if (filter.workspaceEvents) this.workspaceEvents.add(slot)
     if (types !== undefined) this.perType.add(slot)
     if (taskIds !== undefined) this.perTask.add(slot)
-    if (sessionIds !== undefined || tags !== undefined) this.perRun.add(slot)
-    if ([types, level, statuses, taskIds, sessionIds, tags].some((condition) => condition !== undefined))
-      this.perRow.add(slot)
+    if (isBySession(filter) || tags !== undefined) this.perRun.add(slot)
+    if ([types, level, statuses, taskIds].some((condition) => condition !== undefined)) this.perRow.add(slot)
     return slot
   }
 
@@ -71,6 +72,12 @@ export class FilterIndex {
     slots.intersect(this.kinds[kind])
     this.agents.narrow(slots, [agentId])
     this.runs.narrow(slots, [runId])
+  }
+
+  /** Keeps the slots that match a run of this session and external user. */
+  narrowToSession(slots: Bits, { session_id, external_user_id }: RunSession): void {
+    this.sessions.narrow(slots, listOf(session_id))
+    this.externalUsers.narrow(slots, listOf(external_user_id))
   }
 
   /** Keeps the slots that match workspace events. */
@@ -99,9 +106,9 @@ export class FilterIndex {
   }
 
   /** Keeps the slots that match a run of this status, with this session and these tags. */
-  narrowToState(slots: Bits, status: string, sessionId: string | null, tags: readonly string[]): void {
+  narrowToState(slots: Bits, status: string, session: RunSession, tags: readonly string[]): void {
     this.statuses.narrow(slots, [status])
-    this.sessions.narrow(slots, listOf(sessionId))
+    this.narrowToSession(slots, session)
     this.tags.narrow(slots, tags)
   }
 
@@ -115,7 +122,7 @@ export class FilterIndex {
   }
 
   private fieldsOf(filter: Filter): readonly [ValueIndex, Iterable<string> | undefined][] {
-    const { agentIds, runIds, types, statuses, taskIds, sessionIds, tags } = filter
+    const { agentIds, runIds, types, statuses, taskIds, sessionIds, externalUserIds, tags } = filter
     return [
       [this.agents, agentIds],
       [this.runs, runIds],
@@ -123,6 +130,7 @@ export class FilterIndex {
       [this.statuses, statuses],
       [this.tasks, taskIds],
       [this.sessions, sessionIds],
+      [this.externalUsers, externalUserIds],
       [this.tags, tags],
     ]
   }

@@ -5,6 +5,7 @@ import { separated } from '../../base/http/schema.ts'
 import { isUuid } from '../../base/ids.ts'
 import { ACTIVITY_KINDS, type ActivityKind } from '../../stores/journal/kinds.ts'
 import { LEVELS } from '../../stores/journal/levels.ts'
+import type { RunSession } from './run-sessions.ts'
 
 /**
  * Selects activity of a workspace. Absent members match everything. A condition concerns the kinds that have its field;
@@ -17,8 +18,9 @@ export interface Filter {
   readonly kinds: ReadonlySet<ActivityKind>
   /** Events, scores and tasks only. */
   readonly taskIds?: ReadonlySet<string> | undefined
-  /** Runs only. */
+  /** Of the run that the activity is of, as is the next. */
   readonly sessionIds?: ReadonlySet<string> | undefined
+  readonly externalUserIds?: ReadonlySet<string> | undefined
   /** Events only. Complete types, and prefixes with a trailing `*`. */
   readonly types?: readonly string[] | undefined
   /** Events only: the minimum level, as its index in `LEVELS` from 1. */
@@ -50,6 +52,7 @@ export const FILTER_FIELDS = [
   'run_id',
   'task_id',
   'session_id',
+  'external_user_id',
   'kind',
   'type',
   'level',
@@ -60,18 +63,18 @@ export const FILTER_FIELDS = [
 type Field = (typeof FILTER_FIELDS)[number]
 
 const STATUSES: readonly string[] = [...new Set<string>([...TASK_STATUSES, ...RUN_STATUSES])]
-const COMMON_FIELDS: readonly Field[] = ['agent_id', 'run_id', 'kind']
+const COMMON_FIELDS: readonly Field[] = ['agent_id', 'run_id', 'session_id', 'external_user_id', 'kind']
 /** The other fields of each kind. */
 const FIELDS_OF: Readonly<Record<ActivityKind, readonly Field[]>> = {
   event: ['task_id', 'type', 'level'],
   task: ['task_id', 'status'],
-  run: ['session_id', 'status', 'tag'],
+  run: ['status', 'tag'],
   score: ['task_id'],
 }
 const VALUES_MAX = 100
 const TYPE_LENGTH_MAX = 10_000
 const TAG_LENGTH_MAX = 2_000
-const SESSION_ID_LENGTH_MAX = 255
+const EXTERNAL_ID_LENGTH_MAX = 255
 
 /**
  * Parses a filter. A field is one value or a list, of which any may match; fields are combined with AND. A condition on a
@@ -90,13 +93,13 @@ export function parseFilter(input: FilterInput, path: string, scope: Scope): Fil
   const tags = read('tag', text(TAG_LENGTH_MAX))
   const types = read('type', eventType)
   const tasks = read('task_id', uuid)
-  const sessions = read('session_id', text(SESSION_ID_LENGTH_MAX))
-  const conditions = { task_id: tasks, session_id: sessions, type: types, level: levels, status: statuses, tag: tags }
+  const conditions = { task_id: tasks, type: types, level: levels, status: statuses, tag: tags }
   const filter = {
     agentIds: setOf(scoped(read('agent_id', uuid), scope.agentId, 'agent')),
     runIds: setOf(scoped(read('run_id', uuid), scope.runId, 'run')),
     taskIds: setOf(tasks),
-    sessionIds: setOf(sessions),
+    sessionIds: setOf(read('session_id', text(EXTERNAL_ID_LENGTH_MAX))),
+    externalUserIds: setOf(read('external_user_id', text(EXTERNAL_ID_LENGTH_MAX))),
     kinds: new Set(kindsOf(read('kind', oneOf(ACTIVITY_KINDS)) as ActivityKind[] | undefined, conditions, path)),
     types,
     level: levels && Math.min(...levels.map((level) => LEVELS.indexOf(level as (typeof LEVELS)[number]) + 1)),
@@ -116,6 +119,19 @@ export function kindsWith(field: Field): readonly ActivityKind[] {
   return COMMON_FIELDS.includes(field)
     ? ACTIVITY_KINDS
     : ACTIVITY_KINDS.filter((kind) => FIELDS_OF[kind].includes(field))
+}
+
+/** Whether a filter has a condition on the session or the external user of a run. */
+export function isBySession({ sessionIds, externalUserIds }: Filter): boolean {
+  return sessionIds !== undefined || externalUserIds !== undefined
+}
+
+/** Whether a run's session and external user match the conditions on them. */
+export function matchesSession({ sessionIds, externalUserIds }: Filter, run: RunSession): boolean {
+  return (
+    (sessionIds === undefined || sessionIds.has(run.session_id ?? '')) &&
+    (externalUserIds === undefined || externalUserIds.has(run.external_user_id ?? ''))
+  )
 }
 
 /** Whether an event's type matches one of the filter's types. */

@@ -1,12 +1,13 @@
 import { USAGE_COLUMNS } from '../../activity/runs/rows.ts'
 import { ApiError } from '../../base/errors.ts'
-import { NIL_UUID } from '../../base/ids.ts'
+import { NIL_UUID, runKey } from '../../base/ids.ts'
 import { type ColumnarClient, ColumnarUnavailable } from '../../stores/clickhouse/client.ts'
 import type { JournalReader } from '../../stores/journal/journal.ts'
-import { type ActivityKind, KINDS } from '../../stores/journal/kinds.ts'
+import { ACTIVITY_KINDS, type ActivityKind, KINDS } from '../../stores/journal/kinds.ts'
 import type { EventRow, RunRow, ScoreRow, TaskRow } from '../../stores/journal/rows.ts'
 import { type Activity, eventActivity, type RowPosition, runActivity, scoreActivity, taskActivity } from './activity.ts'
-import { type Filter, kindsWith } from './filter.ts'
+import { type Filter, isBySession, kindsWith, matchesSession } from './filter.ts'
+import type { LookUpSessions } from './run-sessions.ts'
 
 /** Reads activity older than the journal's own files from ClickHouse, for replay (docs/specification.md#cursors). */
 export interface History {
@@ -15,7 +16,7 @@ export interface History {
    * `bytesMax` of text, 5,000 activities or one second, whichever comes first. Call again from `throughSeq` while it is
    * below `untilSeq`. An activity larger than `bytesMax` comes alone.
    *
-   * @throws ApiError UNAVAILABLE when ClickHouse is unavailable; the reason of `signal` once it is aborted
+   * @throws ApiError UNAVAILABLE when ClickHouse is unavailable; SessionsUnavailable; the reason of `signal` once it is aborted
    */
   read(query: HistoryQuery): Promise<HistoryPage>
 }
@@ -41,6 +42,7 @@ interface HistoryDeps {
   readonly columnar: Pick<ColumnarClient, 'query'>
   /** The journal's. Rows of other epochs are excluded: their positions belong to another journal. */
   readonly epoch: string
+  readonly lookUpSessions: LookUpSessions
   readonly bytesMax?: number | undefined
 }
 
@@ -53,10 +55,14 @@ const PAGE_MS = 1_000
 const RANGE_LENGTH = 20_000
 const RANGE_GROWTH = 8
 const RANGE_QUICK_MS = 100
+/** Runs of a range whose sessions are looked up: with more it is shorter. */
+const RANGE_RUNS_MAX = 5_000
 
 const RANGE =
   'workspace_id = {workspace:UUID} and epoch = {epoch:String} and seq > {after:UInt64} and seq <= {until:UInt64}'
 const IS_WORKSPACE_EVENT = `run_id = '${NIL_UUID}'`
+const IS_OF_SESSION = 'run_id in {session_runs:Array(UUID)}'
+const KINDS_OF_RUNS = ACTIVITY_KINDS.filter((kind) => kind !== 'run')
 
 const SOURCES: Readonly<Record<ActivityKind, Source>> = {
   event: source<EventRow>(
@@ -94,11 +100,13 @@ const SOURCES: Readonly<Record<ActivityKind, Source>> = {
 /**
  * Scans the journal's positions range by range. For each range, a first query counts the matches and their size, which reads
  * no payloads (ClickHouse stores string sizes separately); a second one reads as much as the page has room for. A dense
- * range or huge payloads thus take no more memory than a page, and long empty ranges take few queries.
+ * range or huge payloads thus take no more memory than a page, and long empty ranges take few queries. For a filter with a
+ * condition on sessions or external users, the runs of the range are looked up first, as in live feeds.
  */
-export function createHistory({ columnar, epoch, bytesMax = BYTES_MAX }: HistoryDeps): History {
+export function createHistory({ columnar, epoch, lookUpSessions, bytesMax = BYTES_MAX }: HistoryDeps): History {
   async function readPage({ workspaceId, filter, afterSeq, untilSeq, signal }: HistoryQuery): Promise<HistoryPage> {
-    const { whereOf, params } = conditionsOf(filter)
+    const { whereOf, candidatesOf, params } = conditionsOf(filter)
+    const looksUp = KINDS_OF_RUNS.filter((kind) => isBySession(filter) && filter.kinds.has(kind))
     const kinds = filter.workspaceEvents ? [...new Set([...filter.kinds, 'event' as const])] : [...filter.kinds]
     const query: Query = (sql, more) =>
       columnar.query(sql, { params: { workspace: workspaceId, epoch, ...params, ...more }, signal })
@@ -108,7 +116,14 @@ export function createHistory({ columnar, epoch, bytesMax = BYTES_MAX }: History
     while (page.throughSeq < untilSeq) {
       signal.throwIfAborted()
       const startedMs = performance.now()
-      const range = { after: page.throughSeq, until: Math.min(untilSeq, page.throughSeq + length) }
+      const range: Range = { after: page.throughSeq, until: Math.min(untilSeq, page.throughSeq + length) }
+      if (looksUp.length > 0) {
+        const found = await query<RunOfRange>(runsSql(looksUp, candidatesOf), { ...range, runs_max: RANGE_RUNS_MAX })
+        const next = found[RANGE_RUNS_MAX]
+        if (next !== undefined) range.until = next.first - 1
+        range.session_runs = await runsOfSession(workspaceId, filter, found.slice(0, RANGE_RUNS_MAX))
+        length = range.until - range.after
+      }
       const room = {
         rows: ROWS_MAX - page.items.length,
         bytes: Math.max(0, bytesMax - page.bytes),
@@ -119,15 +134,23 @@ export function createHistory({ columnar, epoch, bytesMax = BYTES_MAX }: History
       const taken = shares.filter(({ taken }) => taken > 0)
       const isWhole = shares.every(({ taken, found }) => taken === found)
       const until = isWhole ? range.until : Math.max(page.throughSeq, ...taken.map(({ last }) => last))
-      const read = taken.map(({ kind }) =>
-        SOURCES[kind].read(query, whereOf(kind), { after: range.after, until }, epoch),
-      )
+      const read = taken.map(({ kind }) => SOURCES[kind].read(query, whereOf(kind), { ...range, until }, epoch))
       page.items.push(...(await Promise.all(read)).flat().sort((a, b) => a.seq - b.seq))
       page.bytes += taken.reduce((sum, { bytes }) => sum + bytes, 0)
       page.throughSeq = until
       if (!isWhole || performance.now() > endMs) break
     }
     return page
+  }
+
+  async function runsOfSession(workspaceId: string, filter: Filter, runs: readonly RunOfRange[]): Promise<string[]> {
+    if (runs.length === 0) return []
+    const sessions = await lookUpSessions(runs.map(({ run_id: runId }) => ({ workspaceId, runId })))
+    const ids = runs.map(({ run_id }) => run_id)
+    return ids.filter((id) => {
+      const session = sessions.get(runKey(workspaceId, id))
+      return session !== undefined && matchesSession(filter, session)
+    })
   }
 
   return {
@@ -157,7 +180,7 @@ export function withGaps(history: History, journal: Pick<JournalReader, 'gaps' |
   }
 }
 
-type Query = <Row>(sql: string, params: Record<string, unknown>) => Promise<Row[]>
+type Query = <Row>(sql: string, params: object) => Promise<Row[]>
 
 /** How much activity of one kind a range contains, and how much of it fits into the page. */
 interface Share {
@@ -168,6 +191,28 @@ interface Share {
   /** The position of the last one that fits. */
   readonly last: number
   readonly bytes: number
+}
+
+/** Positions, as parameters of a query. */
+interface Range {
+  readonly after: number
+  until: number
+  /** For {@link IS_OF_SESSION}. */
+  session_runs?: readonly string[]
+}
+
+/** A run with activity in a range, and the position of the first. */
+interface RunOfRange {
+  readonly run_id: string
+  readonly first: number
+}
+
+/** The runs of a range in the order of their first activity, up to one more than are looked up. */
+function runsSql(kinds: readonly ActivityKind[], candidatesOf: (kind: ActivityKind) => string): string {
+  const rows = kinds.map((kind) => `select run_id, seq from ${SOURCES[kind].table} where ${candidatesOf(kind)}`)
+  return `
+    select run_id, min(seq) as first from (${rows.join(' union all ')})
+    group by run_id order by first limit {runs_max:UInt64} + 1`
 }
 
 function planSql(kinds: readonly ActivityKind[], whereOf: (kind: ActivityKind) => string): string {
@@ -201,7 +246,7 @@ function source<Row>(
   return {
     table,
     bytes,
-    async read(query: Query, where: string, range: Record<string, number>, epoch: string): Promise<Activity[]> {
+    async read(query: Query, where: string, range: Range, epoch: string): Promise<Activity[]> {
       // Rows in flight when the change tables were created may exist twice: copied, and loaded afterwards.
       const sql = `
         select ${columns}, seq, ${unixMs('received_at')} from ${table} where ${where} order by seq limit 1 by seq`
@@ -218,11 +263,13 @@ function unixMs(column: string): string {
 interface Conditions {
   /** The conditions on fields that the table of a kind has. */
   readonly whereOf: (kind: ActivityKind) => string
+  /** The same without the condition on the session of a run, which these tables do not have. */
+  readonly candidatesOf: (kind: ActivityKind) => string
   readonly params: Record<string, unknown>
 }
 
 function conditionsOf(filter: Filter): Conditions {
-  const { agentIds, runIds, taskIds, sessionIds, types, level, statuses, tags } = filter
+  const { agentIds, runIds, taskIds, sessionIds, externalUserIds, types, level, statuses, tags } = filter
   const params: Record<string, unknown> = {}
   const all: { readonly kinds: readonly ActivityKind[]; readonly condition: string }[] = []
   const add = (
@@ -238,7 +285,9 @@ function conditionsOf(filter: Filter): Conditions {
   add(kindsWith('agent_id'), 'agents', agentIds, 'agent_id in {agents:Array(UUID)}')
   add(kindsWith('run_id'), 'runs', runIds, 'run_id in {runs:Array(UUID)}')
   add(kindsWith('task_id'), 'tasks', taskIds, 'task_id in {tasks:Array(UUID)}')
-  add(kindsWith('session_id'), 'sessions', sessionIds, 'session_id in {sessions:Array(String)}')
+  add(['run'], 'sessions', sessionIds, 'session_id in {sessions:Array(String)}')
+  add(['run'], 'external_users', externalUserIds, 'external_user_id in {external_users:Array(String)}')
+  if (isBySession(filter)) all.push({ kinds: KINDS_OF_RUNS, condition: IS_OF_SESSION })
   add(kindsWith('status'), 'statuses', statuses, 'status in {statuses:Array(String)}')
   add(kindsWith('tag'), 'tags', tags, 'hasAny(tags, {tags:Array(String)})')
   if (level !== undefined) {
@@ -253,12 +302,17 @@ function conditionsOf(filter: Filter): Conditions {
     })
     all.push({ kinds: kindsWith('type'), condition: `(${alternatives.join(' or ')})` })
   }
-  const whereOf = (kind: ActivityKind) => {
+  const matchesOf = (kind: ActivityKind) => {
     const ofKind = all.filter(({ kinds }) => kinds.includes(kind)).map(({ condition }) => condition)
-    const matches = filter.kinds.has(kind) ? [`not ${IS_WORKSPACE_EVENT}`, ...ofKind].join(' and ') : 'false'
+    return filter.kinds.has(kind) ? [`not ${IS_WORKSPACE_EVENT}`, ...ofKind] : ['false']
+  }
+  const candidatesOf = (kind: ActivityKind) =>
+    [RANGE, ...matchesOf(kind).filter((condition) => condition !== IS_OF_SESSION)].join(' and ')
+  const whereOf = (kind: ActivityKind) => {
+    const matches = matchesOf(kind).join(' and ')
     return kind === 'event' && filter.workspaceEvents
       ? `${RANGE} and (${IS_WORKSPACE_EVENT} or (${matches}))`
       : `${RANGE} and ${matches}`
   }
-  return { whereOf, params }
+  return { whereOf, candidatesOf, params }
 }

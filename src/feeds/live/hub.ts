@@ -4,10 +4,11 @@ import type { Frame } from '../../stores/journal/journal.ts'
 import type { Activity } from './activity.ts'
 import { type Channel, Channels, type Subscription, type WorkspaceChannels } from './channel.ts'
 import { FairShare, TimeSlice } from './fair-share.ts'
-import type { Filter } from './filter.ts'
+import { type Filter, isBySession } from './filter.ts'
 import { type Found, Matching } from './matching.ts'
 import { type Outlet, PacketCache } from './packet.ts'
 import { Replay, type ReplayDeps } from './replay.ts'
+import { SessionsUnavailable } from './run-sessions.ts'
 
 interface HubDeps extends Omit<ReplayDeps, 'join'> {
   /** Distinct filters that a workspace may have at the same time. */
@@ -179,6 +180,7 @@ export class Hub {
       },
     })
     try {
+      if (this.channels.areBySession) await this.lookUpSessions(matching)
       await matching.run()
     } catch (error) {
       // Nothing is lost or sent twice.
@@ -188,6 +190,16 @@ export class Hub {
       this.isHandingOut = false
     }
     this.replay.wake()
+  }
+
+  /** If that is impossible, the feeds that need it wait in {@link Replay}: no other waits for them. */
+  private async lookUpSessions(matching: Matching): Promise<void> {
+    try {
+      await matching.lookUpSessions(this.deps.lookUpSessions)
+    } catch (error) {
+      if (!(error instanceof SessionsUnavailable)) throw error
+      this.fallBehind(this.channels.allLive().filter(({ channel }) => isBySession(channel.filter)))
+    }
   }
 
   /**

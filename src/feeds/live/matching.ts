@@ -1,12 +1,13 @@
-import { NIL_UUID } from '../../base/ids.ts'
+import { NIL_UUID, type RunIdentity, runKey } from '../../base/ids.ts'
 import type { Frame, RunRows } from '../../stores/journal/journal.ts'
 import { type ActivityKind, isActivity } from '../../stores/journal/kinds.ts'
 import type { Activity } from './activity.ts'
 import type { Channel, ChannelSet, WorkspaceChannels } from './channel.ts'
 import type { TimeSlice } from './fair-share.ts'
-import { type Filter, matchesType } from './filter.ts'
+import { type Filter, isBySession, matchesSession, matchesType } from './filter.ts'
 import { Bits } from './filter-index.ts'
 import { FrameRows } from './frame-rows.ts'
+import { type LookUpSessions, NO_SESSION, type RunSession } from './run-sessions.ts'
 
 /** The matches of each channel, in order. */
 export type Found = ReadonlyMap<Channel, readonly Activity[]>
@@ -28,7 +29,9 @@ interface MatchingOptions {
 export const WORK_PER_CHECK = 1_000
 /** Up to this many filters are compared with each row directly, which costs less than index lookups. */
 const FEW = 16
-const NO_DETAILS = { session_id: null, tags: [] }
+const NO_DETAILS = { ...NO_SESSION, tags: [] }
+/** A workspace's sessions of runs that are kept from one call to the next. */
+const SESSIONS_MAX = 10_000
 /** Matches collected before they are delivered: bounds memory when a long frame matches many filters. */
 export const MATCHES_MAX = 100_000
 
@@ -52,6 +55,41 @@ export class Matching {
     private readonly options: MatchingOptions,
   ) {
     this.rows = frames.map((frame) => new FrameRows(frame, options.epoch))
+  }
+
+  /**
+   * Looks up the sessions of the frames' runs that are not known yet; if there are filters with conditions on them, it must
+   * succeed before {@link run}.
+   * @throws SessionsUnavailable
+   */
+  async lookUpSessions(lookUp: LookUpSessions): Promise<void> {
+    const runs = this.unknownRuns()
+    if (runs.length === 0) return
+    for (const rows of this.rows) rows.detach()
+    const found = await lookUp(runs)
+    for (const { workspaceId, runId } of runs)
+      this.options.wantedOf(workspaceId)?.sessions?.set(runId, found.get(runKey(workspaceId, runId)) ?? NO_SESSION)
+  }
+
+  /** Includes runs that have another session now: a row of the run itself tells. */
+  private unknownRuns(): readonly RunIdentity[] {
+    const unknown = new Map<string, RunIdentity>()
+    const trimmed = new Set<object>()
+    for (const rows of this.rows) {
+      const { kind, runs } = rows.frame
+      if (!isActivity(kind)) continue
+      let to = 0
+      for (const run of runs) {
+        to += run.rows
+        const known = this.options.wantedOf(run.workspaceId)?.sessions
+        if (known === undefined || run.runId === NIL_UUID) continue
+        if (known.size > SESSIONS_MAX && !trimmed.has(known)) known.clear()
+        trimmed.add(known)
+        const isKnown = kind === 'run' ? isCurrent(known.get(run.runId), rows, to - run.rows, to) : known.has(run.runId)
+        if (!isKnown) unknown.set(runKey(run.workspaceId, run.runId), run)
+      }
+    }
+    return [...unknown.values()]
   }
 
   /** Resolves when everything has been delivered, or `handOut` says to stop. */
@@ -80,15 +118,19 @@ export class Matching {
     const { kind } = rows.frame
     const wanted = this.options.wantedOf(run.workspaceId)
     if (wanted === undefined || !isActivity(kind)) return to
-    if (wanted.members.size <= FEW) return this.matchFew(rows, kind, run, from, to, wanted.members)
+    const session = sessionOf(wanted, kind, run)
+    if (wanted.members.size <= FEW) return this.matchFew(rows, kind, run, from, to, wanted.members, session)
     const { workspace } = wanted
     const { index } = workspace
     this.ofRun.assign(wanted.slots)
     const isWorkspaceEvent = run.runId === NIL_UUID
     if (isWorkspaceEvent) index.narrowToWorkspaceEvents(this.ofRun)
     else index.narrowToRun(this.ofRun, kind, run.agentId, run.runId)
+    if (session !== undefined) index.narrowToSession(this.ofRun, session)
     if (this.ofRun.isEmpty) return to
-    const isPerRow = !isWorkspaceEvent && this.ofRun.intersects(index.perRow)
+    const isPerRow =
+      !isWorkspaceEvent &&
+      (this.ofRun.intersects(index.perRow) || (kind === 'run' && this.ofRun.intersects(index.perRun)))
     const listsOf = isPerRow ? this.perRow(rows, kind, workspace) : this.all(workspace)
     let row = from
     do {
@@ -112,11 +154,12 @@ export class Matching {
     from: number,
     to: number,
     channels: ReadonlySet<Channel>,
+    session: RunSession | undefined,
   ): number {
     const { few } = this
     few.length = 0
     const isWorkspaceEvent = run.runId === NIL_UUID
-    for (const channel of channels) if (matchesRun(channel.filter, kind, run)) few.push(channel)
+    for (const channel of channels) if (matchesRun(channel.filter, kind, run, session)) few.push(channel)
     if (few.length === 0) return to
     let row = from
     do {
@@ -161,9 +204,10 @@ export class Matching {
       case 'run':
         return (row) => {
           const status = rows.status(row)
-          const { session_id: session, tags } = looksAtRun ? rows.run(row) : NO_DETAILS
-          const key = [status, session ?? '', ...tags].join('\0')
-          return lookUp(key, () => index.narrowToState(this.ofRow, status, session, tags))
+          const details = looksAtRun ? rows.run(row) : NO_DETAILS
+          const { session_id, external_user_id, tags } = details
+          const key = [status, session_id ?? '', external_user_id ?? '', ...tags].join('\0')
+          return lookUp(key, () => index.narrowToState(this.ofRow, status, details, tags))
         }
       case 'task':
         return (row) => {
@@ -230,23 +274,39 @@ export class Matching {
 
 type ListsOf = (row: number) => readonly Activity[][]
 
+/** Whether this is what all these rows of a run say of its session. */
+function isCurrent(known: RunSession | undefined, rows: FrameRows, from: number, to: number): boolean {
+  if (known === undefined) return true
+  for (let row = from; row < to; row++) {
+    const { session_id, external_user_id } = rows.run(row)
+    if (session_id !== known.session_id || external_user_id !== known.external_user_id) return false
+  }
+  return true
+}
+
+/** The session of the run, if a filter has a condition on it. Rows of runs have their own. */
+function sessionOf({ sessions }: ChannelSet, kind: ActivityKind, { runId }: RunRows): RunSession | undefined {
+  if (sessions === undefined || kind === 'run' || runId === NIL_UUID) return undefined
+  const session = sessions.get(runId)
+  if (session === undefined) throw new Error('the session of a run has not been looked up')
+  return session
+}
+
 /** Whether rows of this kind and run can match at all. */
-function matchesRun({ kinds, agentIds, runIds, workspaceEvents }: Filter, kind: ActivityKind, run: RunRows): boolean {
+function matchesRun(filter: Filter, kind: ActivityKind, run: RunRows, session: RunSession | undefined): boolean {
+  const { kinds, agentIds, runIds, workspaceEvents } = filter
   if (run.runId === NIL_UUID) return workspaceEvents === true
   return (
     kinds.has(kind) &&
     (agentIds === undefined || agentIds.has(run.agentId)) &&
-    (runIds === undefined || runIds.has(run.runId))
+    (runIds === undefined || runIds.has(run.runId)) &&
+    (session === undefined || matchesSession(filter, session))
   )
 }
 
 /** The remaining conditions, for a row whose run passed {@link matchesRun}: those on fields that its kind has. */
-function matchesRow(
-  { taskIds, sessionIds, types, level, statuses, tags }: Filter,
-  rows: FrameRows,
-  kind: ActivityKind,
-  row: number,
-): boolean {
+function matchesRow(filter: Filter, rows: FrameRows, kind: ActivityKind, row: number): boolean {
+  const { taskIds, types, level, statuses, tags } = filter
   switch (kind) {
     case 'event':
       if (level !== undefined && rows.level(row) < level) return false
@@ -259,7 +319,7 @@ function matchesRow(
       return taskIds === undefined || taskIds.has(rows.taskId(row) ?? '')
     case 'run':
       if (statuses !== undefined && !statuses.has(rows.status(row))) return false
-      if (sessionIds !== undefined && !sessionIds.has(rows.run(row).session_id ?? '')) return false
+      if (isBySession(filter) && !matchesSession(filter, rows.run(row))) return false
       return tags === undefined || rows.run(row).tags.some((tag) => tags.has(tag))
   }
 }

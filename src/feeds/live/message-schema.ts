@@ -21,6 +21,8 @@ const cursor = t.String({ description: 'A position in the feed.' })
 const oneOrMore = <T extends ReturnType<typeof t.Unsafe>>(value: T, description: string) =>
   t.Optional(t.Union([value, t.Array(value, { minItems: 1, maxItems: 100 })], { description }))
 
+const ExternalId = t.String({ minLength: 1, maxLength: 255 })
+
 /** The fields of a filter. */
 export const LiveFilter = Named(
   'LiveFilter',
@@ -29,7 +31,8 @@ export const LiveFilter = Named(
       agent_id: oneOrMore(Uuid, 'Activity of these agents.'),
       run_id: oneOrMore(Uuid, 'Activity of these runs.'),
       task_id: oneOrMore(Uuid, 'Events, scores and tasks only: of these tasks.'),
-      session_id: oneOrMore(t.String({ minLength: 1, maxLength: 255 }), 'Runs only: of these sessions.'),
+      session_id: oneOrMore(ExternalId, 'Activity of runs of these sessions.'),
+      external_user_id: oneOrMore(ExternalId, 'Activity of runs of these users, by your own names.'),
       kind: oneOrMore(OneOf(['event', 'task', 'run', 'score']), 'Activity of these kinds.'),
       type: oneOrMore(t.String({ minLength: 1 }), 'Events only: these types. A trailing `*` matches a prefix.'),
       level: oneOrMore(EventLevel, 'Events only: this level or higher.'),

@@ -7,13 +7,16 @@ import { endOfGap, type Frame, type JournalReader, lastSeqOf } from '../../store
 import type { Activity } from './activity.ts'
 import { ChannelSet, type Subscription, type WorkspaceChannels } from './channel.ts'
 import { FairShare, TimeSlice } from './fair-share.ts'
+import { isBySession } from './filter.ts'
 import type { History } from './history.ts'
 import { type Found, Matching } from './matching.ts'
 import { type Packet, PacketCache, packetsOf } from './packet.ts'
+import { type LookUpSessions, SessionsUnavailable } from './run-sessions.ts'
 
 export interface ReplayDeps {
   readonly journal: JournalReader
   readonly history: History
+  readonly lookUpSessions: LookUpSessions
   readonly log: Log
   /** Milliseconds on a monotonic clock. */
   readonly now?: (() => number) | undefined
@@ -30,6 +33,7 @@ const HISTORY_READS_MAX = 4
 /** A replay that needs ClickHouse fails when every read of this time has failed. */
 const HISTORY_TIMEOUT_MS = 15_000
 const HISTORY_RETRY_MS = 500
+const SESSIONS_RETRY_MS = 500
 
 /**
  * Brings subscriptions that are behind up to date. It sweeps through the journal like an elevator: it reads and decodes
@@ -50,6 +54,10 @@ export class Replay {
   private sweptTo = 0
   /** The end of the journal when the sweep began. It starts over from there, even if some never catch up. */
   private sweepEnd = 0
+  /** Set while the sessions of runs cannot be looked up: feeds that need them wait. */
+  private isHolding = false
+  /** Failures to look them up since the last success. */
+  private failures = 0
   /** Whether the current chunk serves the subscription closest to the end. */
   private isForNewest = false
   private readonly wakeup = new Wakeup()
@@ -98,9 +106,9 @@ export class Replay {
     return this.deps.areRevocationsKnown?.() ?? true
   }
 
-  /** Whether a waiting subscription has been sent everything up to its position. */
+  /** Whether a waiting subscription has been sent everything up to its position, and can be sent more. */
   private isReady({ channel }: Subscription): boolean {
-    return !this.sending.has(channel.workspace)
+    return !this.sending.has(channel.workspace) && !(this.isHolding && isBySession(channel.filter))
   }
 
   /** Each workspace that has not sent all of its last chunk sends some more of it. */
@@ -157,7 +165,7 @@ export class Replay {
     const { frames, resumedSeq } = chunk
     // A damaged frame was set aside: subscriptions that need it get a gap.
     if (resumedSeq > position) this.skipTo(resumedSeq, position)
-    if (frames.length > 0) await this.serve(frames, position)
+    if (frames.length > 0) await this.serve(frames, position, signal)
     this.sweep(Math.max(resumedSeq, endOf(frames, position)))
   }
 
@@ -191,7 +199,7 @@ export class Replay {
   }
 
   /** Sends the frames to all subscriptions positioned within them, until all have them or are full. */
-  private async serve(frames: readonly Frame[], from: number): Promise<void> {
+  private async serve(frames: readonly Frame[], from: number, signal: AbortSignal): Promise<void> {
     const { epoch } = this.deps.journal
     const through = endOf(frames, from)
     const isServed = (each: Subscription) => each.position >= from && each.position < through && this.isReady(each)
@@ -215,11 +223,31 @@ export class Replay {
         return served.length > 0
       },
     })
+    const areBySession = wanted.values().some(({ sessions }) => sessions !== undefined)
     try {
-      await matching.run()
+      if (!areBySession || (await this.lookUpSessions(matching, signal))) await matching.run()
     } catch (error) {
       // The chunk cannot be read: without this, it would be tried again forever.
       for (const subscription of served) if (this.waiting.has(subscription)) this.fail(subscription, error)
+    }
+  }
+
+  /** @returns false if it failed: subscriptions that need the sessions wait for a while, the others need not */
+  private async lookUpSessions(matching: Matching, signal: AbortSignal): Promise<boolean> {
+    try {
+      await matching.lookUpSessions(this.deps.lookUpSessions)
+      this.failures = 0
+      return true
+    } catch (error) {
+      if (!(error instanceof SessionsUnavailable)) throw error
+      if (this.failures++ === 0)
+        this.deps.log.warn('live feeds: those of sessions and users wait; their runs cannot be looked up', { error })
+      this.isHolding = true
+      void sleep(SESSIONS_RETRY_MS, signal).then(() => {
+        this.isHolding = false
+        this.wakeup.wake()
+      })
+      return false
     }
   }
 
@@ -320,8 +348,9 @@ export class Replay {
         break
       } catch (error) {
         if (signal.aborted || !this.reading.has(subscription)) break
-        deadline ??= this.now() + HISTORY_TIMEOUT_MS
-        if (this.now() >= deadline) {
+        if (error instanceof SessionsUnavailable) deadline = undefined
+        else deadline ??= this.now() + HISTORY_TIMEOUT_MS
+        if (deadline !== undefined && this.now() >= deadline) {
           this.fail(subscription, error)
           break
         }

@@ -34,7 +34,10 @@ export const StreamQuery = t.Object({
   agent_id: t.Optional(t.Array(Uuid, { description: `Activity of this agent. ${repeatable}` })),
   run_id: t.Optional(t.Array(Uuid, { description: `Activity of this run. ${repeatable}` })),
   task_id: t.Optional(t.Array(Uuid, { description: `Events, scores and tasks only: of this task. ${repeatable}` })),
-  session_id: t.Optional(t.Array(t.String(), { description: `Runs only: of this session. ${repeatable}` })),
+  session_id: t.Optional(t.Array(t.String(), { description: `Activity of runs of this session. ${repeatable}` })),
+  external_user_id: t.Optional(
+    t.Array(t.String(), { description: `Activity of runs of this user, by your own name. ${repeatable}` }),
+  ),
   kind: t.Optional(t.Array(ActivityKindName, { description: `Activity of this kind. ${repeatable}` })),
   type: t.Optional(t.Array(t.String(), { description: 'Events only. A trailing `*` matches a prefix. Repeatable.' })),
   level: t.Optional(Described(EventLevel, 'Events only: this level or higher.')),

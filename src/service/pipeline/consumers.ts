@@ -7,6 +7,7 @@ import { createPrices } from '../../base/conventions/prices.ts'
 import type { FeedSource } from '../../feeds/live/feed-source.ts'
 import { createHistory, withGaps } from '../../feeds/live/history.ts'
 import { Hub } from '../../feeds/live/hub.ts'
+import { createSessionLookUp } from '../../feeds/live/run-sessions.ts'
 import type { JournalReader } from '../../stores/journal/journal.ts'
 import { startOutboxRelay } from '../../stores/journal/outbox-relay.ts'
 import { loadIntervalMs, Sink, tokenMs } from '../../stores/sink/sink.ts'
@@ -91,15 +92,16 @@ export function startUsage({ sql, log, loops, metrics, teardown }: ServiceContex
 
 /** Starts the hub, which delivers a log to open feeds. */
 export function openFeedSource(
-  { config, columnar, log, loops, ring }: PipelineContext,
+  { config, sql, columnar, log, loops, ring }: PipelineContext,
   journal: JournalReader,
   retentionFloors: RetentionFloors,
   life: SourceLifetime,
 ): FeedSource {
-  const stored = createHistory({ columnar, epoch: journal.epoch })
+  const lookUpSessions = createSessionLookUp(sql)
+  const stored = createHistory({ columnar, epoch: journal.epoch, lookUpSessions })
   const history = withinRetention(withGaps(stored, journal), retentionFloors)
   const hub = new Hub({
-    ...{ journal, history, log, loops },
+    ...{ journal, history, lookUpSessions, log, loops },
     filtersPerWorkspace: config.feeds.filtersPerWorkspace,
     areRevocationsKnown: () => ring.areRevocationsKnown(),
   })
