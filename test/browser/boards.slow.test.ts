@@ -132,7 +132,7 @@ describe.skipIf(chromium === null)('charts, boards and the live view (need a Chr
     await page.click('dialog button[type=submit]')
     await page.shows('.board-tabs [aria-current]', 'ours')
     await page.click('button', 'Delete board')
-    await page.click('dialog button[type=submit]')
+    await page.click('dialog button', 'Delete the board')
     await page.until(`![...document.querySelectorAll('.board-tabs a')].some((link) => link.textContent === 'ours')`)
     expect((await service.api('GET', path)).status).toBe(404)
   })

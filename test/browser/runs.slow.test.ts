@@ -71,7 +71,7 @@ describe.skipIf(chromium === null)('the list of runs (needs a Chromium)', () => 
     await page.click('dialog button[type=submit]')
     await page.until(`document.querySelector('.view-links [aria-current]')?.textContent === 'Of Anna'`)
     await page.click('.view-bar button', 'Delete')
-    await page.click('dialog button[type=submit]')
+    await page.click('dialog button', 'Delete the view')
     await page.until(`!document.querySelector('.view-links').textContent.includes('Anna')`)
     await page.click('.view-links a', 'All')
     await page.until(rowOf(completed))

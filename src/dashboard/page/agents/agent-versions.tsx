@@ -1,13 +1,13 @@
-import { useEffect, useState } from 'preact/hooks'
+import { useEffect } from 'preact/hooks'
 import { words } from '../../../base/format.ts'
 import { useKeyNames } from '../context/key-names.ts'
 import { address, hrefOf, setQuery } from '../context/router.ts'
 import { useSession } from '../context/session.ts'
 import type { Listed } from '../data/api.ts'
 import { plain } from '../data/json.ts'
-import { useAttempt, useLoad } from '../data/loading.ts'
+import { useLoad } from '../data/loading.ts'
 import type { Agent, Schemas } from '../data/records.ts'
-import { Button, Dialog } from '../parts/controls.tsx'
+import { ConfirmButton } from '../parts/confirm.tsx'
 import { Diff } from '../parts/diff.tsx'
 import { Select } from '../parts/fields.tsx'
 import { Scrollable } from '../parts/scrollable.tsx'
@@ -163,31 +163,24 @@ function textOf(value: unknown): string {
 
 function Restore({ agent, version }: { readonly agent: Agent; readonly version: number }) {
   const { api, directory } = useSession()
-  const [isAsking, setAsking] = useState(false)
-  const { problem, attempt } = useAttempt()
-  const restore = () =>
-    attempt(async () => {
-      directory.put(await api.post<Agent>(`/api/v1/agents/${agent.agent_id}/versions/${version}/restore`, {}))
-      setAsking(false)
-      setQuery({ version: null, with: null })
-    })
+  const restore = async () => {
+    directory.put(await api.post<Agent>(`/api/v1/agents/${agent.agent_id}/versions/${version}/restore`, {}))
+    setQuery({ version: null, with: null })
+  }
   return (
-    <>
-      <Button needs="admin" class="small" icon="retry" text="Restore this version" onClick={() => setAsking(true)} />
-      {isAsking && (
-        <Dialog title={`Restore version ${version} of ${agent.name}?`} close={() => setAsking(false)}>
-          <p>
-            Its configuration becomes version {agent.version + 1}, which new runs use. Runs that have started keep
-            theirs.
-            {agent.status === 'paused' && ' The agent stays paused.'}
-          </p>
-          {problem !== '' && <p class="problem">{problem}</p>}
-          <div class="actions">
-            <Button class="primary" text="Restore" onClick={() => void restore()} />
-            <Button text="Keep the current version" onClick={() => setAsking(false)} />
-          </div>
-        </Dialog>
-      )}
-    </>
+    <ConfirmButton
+      icon="retry"
+      text="Restore this version"
+      title={`Restore version ${version} of ${agent.name}?`}
+      action="Restore"
+      keep="Keep the current version"
+      isSafe
+      act={restore}
+    >
+      <p>
+        Its configuration becomes version {agent.version + 1}, which new runs use. Runs that have started keep theirs.
+        {agent.status === 'paused' && ' The agent stays paused.'}
+      </p>
+    </ConfirmButton>
   )
 }

@@ -1,10 +1,10 @@
-import { useState } from 'preact/hooks'
 import { address, hrefOf, navigate, setQuery } from '../context/router.ts'
 import { useSession } from '../context/session.ts'
 import { useAttempt } from '../data/loading.ts'
 import type { Agent } from '../data/records.ts'
-import { BackLink, Button, Dialog, Icon, Id, openTab, Tabs } from '../parts/controls.tsx'
-import { Status } from '../parts/states.tsx'
+import { ConfirmButton } from '../parts/confirm.tsx'
+import { BackLink, Button, Icon, Id, openTab, Tabs } from '../parts/controls.tsx'
+import { ProblemText, Status } from '../parts/states.tsx'
 import { AgentEditor } from './agent-editor.tsx'
 import { AgentList } from './agent-list.tsx'
 import { AgentMetrics } from './agent-metrics.tsx'
@@ -75,7 +75,6 @@ function AgentPane({ agent }: { readonly agent: Agent }) {
 
 function AgentActions({ agent }: { readonly agent: Agent }) {
   const { api, directory } = useSession()
-  const [isArchiving, setArchiving] = useState(false)
   const { problem, attempt } = useAttempt()
   const { agent_id: id, status } = agent
   const toggle = () =>
@@ -84,12 +83,11 @@ function AgentActions({ agent }: { readonly agent: Agent }) {
         await api.patch<Agent>(`/api/v1/agents/${id}`, { status: status === 'paused' ? 'active' : 'paused' }),
       )
     })
-  const archive = () =>
-    attempt(async () => {
-      await api.delete(`/api/v1/agents/${id}`)
-      directory.remove(id)
-      navigate(hrefOf('agents'))
-    })
+  const archive = async () => {
+    await api.delete(`/api/v1/agents/${id}`)
+    directory.remove(id)
+    navigate(hrefOf('agents'))
+  }
   return (
     <div class="run-actions">
       <a
@@ -105,17 +103,10 @@ function AgentActions({ agent }: { readonly agent: Agent }) {
         icon={status === 'paused' ? 'play' : 'pause'}
         text={status === 'paused' ? 'Resume' : 'Pause'}
       />
-      <Button needs="admin" class="small" onClick={() => setArchiving(true)} text="Archive" />
-      {problem !== '' && <p class="problem">{problem}</p>}
-      {isArchiving && (
-        <Dialog title={`Archive ${agent.name}?`} close={() => setArchiving(false)}>
-          <p>Its keys stop working at once, for good. Its runs stay readable. It can be restored later.</p>
-          <div class="actions">
-            <Button class="danger" onClick={() => void archive()} text="Archive" />
-            <Button onClick={() => setArchiving(false)} text="Keep it" />
-          </div>
-        </Dialog>
-      )}
+      <ConfirmButton text="Archive" title={`Archive ${agent.name}?`} action="Archive" act={archive}>
+        <p>Its keys stop working at once, for good. Its runs stay readable. It can be restored later.</p>
+      </ConfirmButton>
+      <ProblemText text={problem} />
     </div>
   )
 }

@@ -3,7 +3,7 @@ import { useSession } from '../context/session.ts'
 import { useAttempt, useLoad } from '../data/loading.ts'
 import type { Agent } from '../data/records.ts'
 import { Button } from '../parts/controls.tsx'
-import { Problem } from '../parts/states.tsx'
+import { Problem, ProblemText } from '../parts/states.tsx'
 import { Ago } from '../parts/time.tsx'
 
 const SHOWN_MAX = 200
@@ -36,7 +36,7 @@ function Archived() {
   if (problem !== undefined) return <Problem problem={problem} />
   return (
     <>
-      {restoring.problem !== '' && <p class="problem">{restoring.problem}</p>}
+      <ProblemText text={restoring.problem} />
       {data?.items.length === 0 && <p class="hint">None.</p>}
       <ul>
         {data?.items.map(({ agent_id, name, updated_at }) => (

@@ -4,9 +4,10 @@ import { useSession } from '../context/session.ts'
 import type { Listed } from '../data/api.ts'
 import { useAttempt, useLoad } from '../data/loading.ts'
 import type { Schemas } from '../data/records.ts'
+import { ConfirmButton } from '../parts/confirm.tsx'
 import { Button } from '../parts/controls.tsx'
 import { Select } from '../parts/fields.tsx'
-import { Problem, Skeleton } from '../parts/states.tsx'
+import { Problem, ProblemText, Skeleton } from '../parts/states.tsx'
 import { Table } from '../parts/table.tsx'
 import { Ago, Ahead, Moment } from '../parts/time.tsx'
 import { MadeKey, type NewKey } from './made-key.tsx'
@@ -57,21 +58,17 @@ export function KeyList({ agentId }: { readonly agentId: string | null }) {
   const { data, problem, reload } = useLoad((signal) => api.get<Listed<Key>>('/api/v1/keys', where, signal), [where])
   const [made, setMade] = useState<NewKey | null>(null)
   const { problem: failure, attempt } = useAttempt()
-  const change = (work: () => Promise<NewKey | null>) =>
+  const create = ({ name, expires_at, scope }: KeyRequest) =>
     attempt(async () => {
-      setMade(await work())
+      const path = scope === null ? '/api/v1/keys' : `/api/v1/agents/${scope}/keys`
+      setMade(await api.post<NewKey>(path, { ...(name !== '' && { name }), expires_at }))
       reload()
     })
-  const create = ({ name, expires_at, scope }: KeyRequest) =>
-    change(() => {
-      const path = scope === null ? '/api/v1/keys' : `/api/v1/agents/${scope}/keys`
-      return api.post<NewKey>(path, { ...(name !== '' && { name }), expires_at })
-    })
-  const act = (key: Key, action: Action) =>
-    change(async () => {
-      const answer = await api.post<NewKey>(`/api/v1/keys/${key.key_id}/${action}`, {})
-      return action === 'rotate' ? answer : null
-    })
+  const act = async (key: Key, action: Action) => {
+    const answer = await api.post<NewKey>(`/api/v1/keys/${key.key_id}/${action}`, {})
+    setMade(action === 'rotate' ? answer : null)
+    reload()
+  }
   return (
     <div class="keys">
       <NewKeyForm create={create} agentId={agentId} />
@@ -81,7 +78,7 @@ export function KeyList({ agentId }: { readonly agentId: string | null }) {
         )}
         <Select label="Status" value={chosen} options={STATUSES} onChange={(to) => setQuery({ keys: to })} />
       </search>
-      {failure !== '' && <p class="problem">{failure}</p>}
+      <ProblemText text={failure} />
       {made !== null && <MadeKey made={made} close={() => setMade(null)} />}
       {problem !== undefined && <Problem problem={problem} />}
       {data === undefined && problem === undefined && <Skeleton />}
@@ -101,7 +98,7 @@ export function KeyList({ agentId }: { readonly agentId: string | null }) {
 interface KeyTableProps {
   readonly keys: readonly Key[]
   readonly withScope: boolean
-  readonly act: (key: Key, action: Action) => void
+  readonly act: (key: Key, action: Action) => Promise<void>
 }
 
 function KeyTable({ keys, withScope, act }: KeyTableProps) {
@@ -139,7 +136,10 @@ function KeyTable({ keys, withScope, act }: KeyTableProps) {
         {
           title: <span class="unseen">Actions</span>,
           class: 'row-actions',
-          cell: (key) => key.status === 'active' && <KeyActions act={(action) => act(key, action)} />,
+          cell: (key) =>
+            key.status === 'active' && (
+              <KeyActions name={key.name ?? `${key.prefix}…${key.last4}`} act={(action) => act(key, action)} />
+            ),
         },
       ]}
     />
@@ -160,29 +160,20 @@ function KeyExpiry({ keyRecord: { status, expires_at, revoked_at } }: { readonly
   return status === 'expired' ? <Ago at={expires_at} /> : <Ahead at={expires_at} />
 }
 
-/** Both end the old key at once, so they ask once more. */
-function KeyActions({ act }: { readonly act: (action: Action) => void }) {
-  const [asked, setAsked] = useState<Action | null>(null)
-  if (asked === null) {
-    return (
-      <>
-        <Button needs="admin" class="small" text="Rotate" onClick={() => setAsked('rotate')} />
-        <Button needs="admin" class="small" text="Revoke" onClick={() => setAsked('revoke')} />
-      </>
-    )
-  }
-  const confirm = () => {
-    setAsked(null)
-    act(asked)
-  }
+interface KeyActionsProps {
+  readonly name: string
+  readonly act: (action: Action) => Promise<void>
+}
+
+function KeyActions({ name, act }: KeyActionsProps) {
   return (
     <>
-      <Button
-        class="small danger"
-        text={asked === 'rotate' ? 'Replace this key' : 'Revoke this key'}
-        onClick={confirm}
-      />
-      <Button class="small" text="Keep" onClick={() => setAsked(null)} />
+      <ConfirmButton text="Rotate" title={`Rotate ${name}?`} action="Replace this key" act={() => act('rotate')}>
+        <p>It stops working at once. The new key is shown once.</p>
+      </ConfirmButton>
+      <ConfirmButton text="Revoke" title={`Revoke ${name}?`} action="Revoke this key" act={() => act('revoke')}>
+        <p>It stops working at once, for good.</p>
+      </ConfirmButton>
     </>
   )
 }

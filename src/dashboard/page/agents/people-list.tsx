@@ -3,8 +3,9 @@ import { useSession } from '../context/session.ts'
 import type { Listed } from '../data/api.ts'
 import { useAttempt, useLoad } from '../data/loading.ts'
 import type { Schemas } from '../data/records.ts'
+import { ConfirmButton } from '../parts/confirm.tsx'
 import { Button, Dialog } from '../parts/controls.tsx'
-import { Problem, Skeleton, Status } from '../parts/states.tsx'
+import { Problem, ProblemText, Skeleton, Status } from '../parts/states.tsx'
 import { Table } from '../parts/table.tsx'
 import { Ago, Moment } from '../parts/time.tsx'
 
@@ -64,65 +65,50 @@ function pathOf({ person_id }: Person): string {
 
 function PersonActions({ person, reload }: { readonly person: Person; readonly reload: () => void }) {
   const { api } = useSession()
-  const [open, setOpen] = useState<'sign-ins' | 'suspend' | null>(null)
-  const close = () => setOpen(null)
+  const [isOpen, setOpen] = useState(false)
+  const [keepsKeys, setKeepsKeys] = useState(false)
   const { problem, attempt } = useAttempt()
-  const reactivate = () =>
-    attempt(async () => {
-      await api.patch(pathOf(person), { status: 'active' })
-      reload()
-    })
+  const set = async (change: object) => {
+    await api.patch(pathOf(person), change)
+    reload()
+  }
   return (
     <>
-      <Button needs="admin" class="small" text="Sign-ins" onClick={() => setOpen('sign-ins')} />
+      <Button needs="admin" class="small" text="Sign-ins" onClick={() => setOpen(true)} />
+      {isOpen && <SignInsDialog person={person} close={() => setOpen(false)} />}
       {person.status === 'active' ? (
-        <Button needs="admin" class="small" text="Suspend" onClick={() => setOpen('suspend')} />
+        <ConfirmButton
+          text="Suspend"
+          title={`Suspend ${nameOf(person)}?`}
+          action="Suspend"
+          keep="Close"
+          act={() => set({ status: 'suspended', ...(keepsKeys && { keep_keys: true }) })}
+        >
+          <p>They are signed out everywhere at once, and cannot sign in until you reactivate them.</p>
+          <label class="check">
+            <input
+              type="checkbox"
+              checked={keepsKeys}
+              onChange={({ currentTarget }) => setKeepsKeys(currentTarget.checked)}
+            />
+            Keep the keys that they made. Otherwise these are revoked.
+          </label>
+        </ConfirmButton>
       ) : (
-        <Button needs="admin" class="small" text="Reactivate" onClick={() => void reactivate()} />
+        <Button
+          needs="admin"
+          class="small"
+          text="Reactivate"
+          onClick={() => void attempt(() => set({ status: 'active' }))}
+        />
       )}
-      {problem !== '' && <p class="problem">{problem}</p>}
-      {open === 'sign-ins' && <SignInsDialog person={person} close={close} />}
-      {open === 'suspend' && <SuspendDialog person={person} close={close} reload={reload} />}
+      <ProblemText text={problem} />
     </>
   )
 }
 
-interface DialogProps {
-  readonly person: Person
-  readonly close: () => void
-}
-
-function SuspendDialog({ person, close, reload }: DialogProps & { readonly reload: () => void }) {
-  const { api } = useSession()
-  const [keepsKeys, setKeepsKeys] = useState(false)
-  const { problem, attempt } = useAttempt()
-  const suspend = async () => {
-    await api.patch(pathOf(person), { status: 'suspended', ...(keepsKeys && { keep_keys: true }) })
-    close()
-    reload()
-  }
-  return (
-    <Dialog title={`Suspend ${nameOf(person)}?`} close={close}>
-      <p>They are signed out everywhere at once, and cannot sign in until you reactivate them.</p>
-      <label class="check">
-        <input
-          type="checkbox"
-          checked={keepsKeys}
-          onChange={({ currentTarget }) => setKeepsKeys(currentTarget.checked)}
-        />
-        Keep the keys that they made. Otherwise these are revoked.
-      </label>
-      {problem !== '' && <p class="problem">{problem}</p>}
-      <div class="actions">
-        <Button class="danger" text="Suspend" onClick={() => void attempt(suspend)} />
-        <Button text="Close" onClick={close} />
-      </div>
-    </Dialog>
-  )
-}
-
 /** The browsers in which somebody is signed in. */
-function SignInsDialog({ person, close }: DialogProps) {
+function SignInsDialog({ person, close }: { readonly person: Person; readonly close: () => void }) {
   const { api, person: self } = useSession()
   const { data, problem, reload } = useLoad(
     (signal) => api.get<Schemas['PersonDetail']>(pathOf(person), {}, signal),
@@ -137,7 +123,7 @@ function SignInsDialog({ person, close }: DialogProps) {
   return (
     <Dialog title={`Where ${nameOf(person)} is signed in`} close={close}>
       {problem !== undefined && <Problem problem={problem} />}
-      {failure !== '' && <p class="problem">{failure}</p>}
+      <ProblemText text={failure} />
       {data === undefined && problem === undefined && <Skeleton />}
       {data?.sign_ins.length === 0 && <p class="hint">Nowhere at the moment.</p>}
       <ul class="sign-ins">

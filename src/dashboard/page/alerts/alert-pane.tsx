@@ -1,4 +1,3 @@
-import { useState } from 'preact/hooks'
 import { count } from '../../../base/format.ts'
 import { hrefOf, navigate } from '../context/router.ts'
 import { useSession } from '../context/session.ts'
@@ -6,8 +5,9 @@ import { type Alert, type AlertTest, conditionText, pathOfAlert } from '../data/
 import { listQueries } from '../data/boards.ts'
 import { useAttempt, useLoad } from '../data/loading.ts'
 import { listWebhooks, nameOf } from '../data/webhooks.ts'
-import { BackLink, Button, Dialog, Id, openTab, Tabs } from '../parts/controls.tsx'
-import { Facts, Status } from '../parts/states.tsx'
+import { ConfirmButton } from '../parts/confirm.tsx'
+import { BackLink, Button, Id, openTab, Tabs } from '../parts/controls.tsx'
+import { Facts, ProblemText, Status } from '../parts/states.tsx'
 import { Table } from '../parts/table.tsx'
 import { Ago, Ahead } from '../parts/time.tsx'
 import { AlertForm } from './alert-form.tsx'
@@ -124,18 +124,17 @@ function AlertValues({ alert }: { readonly alert: Alert }) {
 
 function AlertActions({ alert, reload }: PaneProps) {
   const { api } = useSession()
-  const [isDeleting, setDeleting] = useState(false)
-  const { problem, attempt, submit } = useAttempt()
+  const { problem, attempt } = useAttempt()
   const toggle = () =>
     attempt(async () => {
       await api.patch(pathOfAlert(alert), { enabled: !alert.enabled })
       reload()
     })
-  const remove = submit(async () => {
+  const remove = async () => {
     await api.delete(pathOfAlert(alert))
     reload()
     navigate(hrefOf('alerts'))
-  })
+  }
   return (
     <>
       <div class="run-actions">
@@ -146,24 +145,11 @@ function AlertActions({ alert, reload }: PaneProps) {
           text={alert.enabled ? 'Disable' : 'Enable'}
           onClick={() => void toggle()}
         />
-        <Button needs="admin" class="small" text="Delete…" onClick={() => setDeleting(true)} />
+        <ConfirmButton text="Delete…" title={`Delete "${alert.name}"?`} action="Delete the alert" act={remove}>
+          <p>It is no longer evaluated and notifies nobody. Its history stays in SQL.</p>
+        </ConfirmButton>
       </div>
-      {problem !== '' && (
-        <p class="problem" role="alert">
-          {problem}
-        </p>
-      )}
-      {isDeleting && (
-        <Dialog title={`Delete "${alert.name}"?`} close={() => setDeleting(false)}>
-          <form onSubmit={remove}>
-            <p>It is no longer evaluated and notifies nobody. Its history stays in SQL.</p>
-            <div class="actions">
-              <Button type="submit" class="danger" text="Delete the alert" />
-              <Button text="Keep" onClick={() => setDeleting(false)} />
-            </div>
-          </form>
-        </Dialog>
-      )}
+      <ProblemText text={problem} />
     </>
   )
 }

@@ -4,7 +4,7 @@ import { count, counted } from '../../../base/format.ts'
 import type { AlertTest } from '../data/alerts.ts'
 import { useAttempt } from '../data/loading.ts'
 import { Button } from '../parts/controls.tsx'
-import { Skeleton } from '../parts/states.tsx'
+import { ProblemText, Skeleton } from '../parts/states.tsx'
 import { Moment } from '../parts/time.tsx'
 import { StateStrip } from './state-strip.tsx'
 import { TransitionTable } from './transition-table.tsx'
@@ -80,11 +80,7 @@ export function DryRun({ every, test }: DryRunProps) {
           ))}
         </select>
       </div>
-      {problem !== '' && (
-        <p class="problem" role="alert">
-          {problem}
-        </p>
-      )}
+      <ProblemText text={problem} />
       {isRunning && outcome === null && <Skeleton />}
       {outcome !== null && <Result outcome={outcome} />}
     </section>

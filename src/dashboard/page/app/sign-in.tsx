@@ -4,6 +4,7 @@ import { Api, type ApiFailure } from '../data/api.ts'
 import { useAttempt } from '../data/loading.ts'
 import type { Schemas } from '../data/records.ts'
 import { Button, Icon } from '../parts/controls.tsx'
+import { ProblemText } from '../parts/states.tsx'
 
 type SignInState = Schemas['SignInState']
 /** How people can open the page. */
@@ -81,7 +82,7 @@ function WorkspaceChoice({
           </option>
         ))}
       </select>
-      {problem !== '' && <p class="problem">{problem}</p>}
+      <ProblemText text={problem} />
     </>
   )
 }

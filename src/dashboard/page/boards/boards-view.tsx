@@ -6,9 +6,9 @@ import { type Board, editBoard, listBoards, listQueries } from '../data/boards.t
 import { useAttempt, useLoad } from '../data/loading.ts'
 import { Button } from '../parts/controls.tsx'
 import { RangePicker, useMovingRange } from '../parts/range.tsx'
-import { Problem, Skeleton } from '../parts/states.tsx'
+import { Problem, ProblemText, Skeleton } from '../parts/states.tsx'
 import { BoardCard } from './board-card.tsx'
-import { AddChartDialog, DeleteBoardDialog, NameDialog } from './dialogs.tsx'
+import { AddChartDialog, DeleteBoard, NameDialog } from './dialogs.tsx'
 import { EmptyBoard, NoBoards } from './starters.tsx'
 
 /** What others have changed is seen within this time. */
@@ -65,7 +65,7 @@ function rangeMembers() {
   return { range, from, to, live }
 }
 
-type Dialog = 'add' | 'rename' | 'delete'
+type Dialog = 'add' | 'rename'
 
 function BoardPage({ board, reload }: { readonly board: Board; readonly reload: () => void }) {
   const { api } = useSession()
@@ -124,16 +124,12 @@ function BoardPage({ board, reload }: { readonly board: Board; readonly reload: 
           {isEditing && (
             <>
               <Button class="small" text="Rename" onClick={() => setDialog('rename')} />
-              <Button class="small" text="Delete board" onClick={() => setDialog('delete')} />
+              <DeleteBoard board={board} reload={reload} />
             </>
           )}
         </div>
       </div>
-      {problem !== '' && (
-        <p class="problem" role="alert">
-          {problem}
-        </p>
-      )}
+      <ProblemText text={problem} />
       {queries.problem !== undefined && <Problem problem={queries.problem} />}
       {charts.length === 0 && <EmptyBoard />}
       {queries.data !== undefined && (
@@ -162,7 +158,6 @@ function BoardPage({ board, reload }: { readonly board: Board; readonly reload: 
       {dialog === 'rename' && (
         <NameDialog title="Rename board" name={board.name} save={(name) => edit({ name })} close={close} />
       )}
-      {dialog === 'delete' && <DeleteBoardDialog board={board} close={close} reload={reload} />}
     </>
   )
 }

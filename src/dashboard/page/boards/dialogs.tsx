@@ -3,6 +3,7 @@ import { hrefOf, navigate } from '../context/router.ts'
 import { useSession } from '../context/session.ts'
 import { BOARD_CHARTS_MAX, type Board, type SavedQuery } from '../data/boards.ts'
 import { useAttempt } from '../data/loading.ts'
+import { ConfirmButton } from '../parts/confirm.tsx'
 import { Button, Dialog } from '../parts/controls.tsx'
 import { Field } from '../parts/fields.tsx'
 
@@ -82,34 +83,21 @@ export function AddChartDialog({ board, queries, edit, close }: AddChartDialogPr
   )
 }
 
-interface DeleteBoardDialogProps {
+interface DeleteBoardProps {
   readonly board: Board
-  readonly close: () => void
   readonly reload: () => void
 }
 
-export function DeleteBoardDialog({ board, close, reload }: DeleteBoardDialogProps) {
+export function DeleteBoard({ board: { board_id, name }, reload }: DeleteBoardProps) {
   const { api } = useSession()
-  const { problem, submit } = useAttempt()
-  const remove = submit(async () => {
-    await api.delete(`/api/v1/boards/${board.board_id}`)
+  const remove = async () => {
+    await api.delete(`/api/v1/boards/${board_id}`)
     reload()
     navigate(hrefOf('boards'))
-  })
+  }
   return (
-    <Dialog title={`Delete "${board.name}"?`} close={close}>
-      <form onSubmit={remove}>
-        <p>It will be deleted for everyone. Its saved queries stay.</p>
-        {problem !== '' && (
-          <p class="problem" role="alert">
-            {problem}
-          </p>
-        )}
-        <div class="actions">
-          <Button type="submit" class="danger" text="Delete the board" />
-          <Button text="Keep" onClick={close} />
-        </div>
-      </form>
-    </Dialog>
+    <ConfirmButton text="Delete board" title={`Delete "${name}"?`} action="Delete the board" act={remove}>
+      <p>It will be deleted for everyone. Its saved queries stay.</p>
+    </ConfirmButton>
   )
 }

@@ -37,6 +37,16 @@ export function Problem({ problem, retry }: { readonly problem: ApiFailure; read
   )
 }
 
+/** Why what a button or a form has asked for was refused; empty: it was not. */
+export function ProblemText({ text }: { readonly text: string }) {
+  if (text === '') return null
+  return (
+    <p class="problem" role="alert">
+      {text}
+    </p>
+  )
+}
+
 /** Grey lines in the place of data that is being read. */
 export function Skeleton({ lines = 3 }: { readonly lines?: number }) {
   return (

@@ -11,7 +11,7 @@ import { type Agent, isLive, type Run } from '../data/records.ts'
 import { Button, CopyButton, Dialog, Icon, Id } from '../parts/controls.tsx'
 import { Field } from '../parts/fields.tsx'
 import { SessionLink, UserLink } from '../parts/links.tsx'
-import { Facts, Status } from '../parts/states.tsx'
+import { Facts, ProblemText, Status } from '../parts/states.tsx'
 import { Moment } from '../parts/time.tsx'
 import { Tag, Took } from '../runs/run-table.tsx'
 import { Thumbs } from '../scores/thumbs.tsx'
@@ -181,7 +181,7 @@ function AgainDialog({ run, agent, close }: AgainProps) {
             It runs version {agent.version} of the agent; this run had version {run.agent_version}.
           </p>
         )}
-        {problem !== '' && <p class="problem">{problem}</p>}
+        <ProblemText text={problem} />
         <div class="actions">
           <Button type="submit" class="primary" text="Invoke" disabled={'problem' in input} />
           <Button text="Close" onClick={close} />

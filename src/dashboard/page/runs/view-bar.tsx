@@ -3,8 +3,10 @@ import { address, hrefOf, setQuery } from '../context/router.ts'
 import { useSession } from '../context/session.ts'
 import { listAll } from '../data/api.ts'
 import { useAttempt, useLoad } from '../data/loading.ts'
+import { ConfirmButton } from '../parts/confirm.tsx'
 import { Button, Dialog } from '../parts/controls.tsx'
 import { Field } from '../parts/fields.tsx'
+import { ProblemText } from '../parts/states.tsx'
 import { COMMON_VIEWS, commonView, isSameQuery, queryOfView, type RunView, savedQuery } from './saved-views.ts'
 
 /** The limit of the service. */
@@ -16,7 +18,7 @@ const pathOf = (name: string) => `/api/v1/views/${encodeURIComponent(name)}`
 export function ViewBar() {
   const { api } = useSession()
   const saved = useLoad((signal) => listAll<RunView>(api, '/api/v1/views', VIEWS_MAX, signal), [])
-  const [dialog, setDialog] = useState<'save' | 'rename' | 'delete' | null>(null)
+  const [dialog, setDialog] = useState<'save' | 'rename' | null>(null)
   const { problem, attempt } = useAttempt()
   const { query } = address.value
   // The oldest first, so that new ones move no other.
@@ -32,6 +34,11 @@ export function ViewBar() {
       await saveAs(api, name)
       saved.reload()
     })
+  const remove = async ({ name }: RunView) => {
+    await api.delete(pathOf(name))
+    setQuery({ view: null })
+    saved.reload()
+  }
   const isChanged = open !== undefined && !isSameQuery(queryOfView(open), query)
   return (
     <div class="view-bar">
@@ -65,17 +72,20 @@ export function ViewBar() {
       {open !== undefined && !isChanged && (
         <>
           <Button needs="admin" class="small quiet" text="Rename" onClick={() => setDialog('rename')} />
-          <Button needs="admin" class="small quiet" text="Delete" onClick={() => setDialog('delete')} />
+          <ConfirmButton
+            class="small quiet"
+            text="Delete"
+            title={`Delete the view "${open.name}"?`}
+            action="Delete the view"
+            act={() => remove(open)}
+          >
+            <p>It will be deleted for everyone. The runs stay.</p>
+          </ConfirmButton>
         </>
       )}
-      {problem !== '' && (
-        <p class="problem" role="alert">
-          {problem}
-        </p>
-      )}
+      <ProblemText text={problem} />
       {dialog === 'save' && <SaveDialog views={views} close={close} />}
       {dialog === 'rename' && open !== undefined && <RenameDialog view={open} close={close} />}
-      {dialog === 'delete' && open !== undefined && <DeleteDialog view={open} close={close} />}
     </div>
   )
 }
@@ -123,12 +133,12 @@ function SaveDialog({ views, close }: SaveDialogProps) {
   )
 }
 
-interface ViewDialogProps {
+interface RenameProps {
   readonly view: RunView
   readonly close: () => void
 }
 
-function RenameDialog({ view, close }: ViewDialogProps) {
+function RenameDialog({ view, close }: RenameProps) {
   const { api } = useSession()
   const [name, setName] = useState(view.name)
   const { problem, submit } = useAttempt()
@@ -145,32 +155,6 @@ function RenameDialog({ view, close }: ViewDialogProps) {
         </Field>
         <div class="actions">
           <Button type="submit" class="primary" text="Rename" />
-        </div>
-      </form>
-    </Dialog>
-  )
-}
-
-function DeleteDialog({ view, close }: ViewDialogProps) {
-  const { api } = useSession()
-  const { problem, submit } = useAttempt()
-  const remove = submit(async () => {
-    await api.delete(pathOf(view.name))
-    setQuery({ view: null })
-    close()
-  })
-  return (
-    <Dialog title={`Delete the view "${view.name}"?`} close={close}>
-      <form onSubmit={remove}>
-        <p>It will be deleted for everyone. The runs stay.</p>
-        {problem !== '' && (
-          <p class="problem" role="alert">
-            {problem}
-          </p>
-        )}
-        <div class="actions">
-          <Button type="submit" class="danger" text="Delete the view" />
-          <Button text="Keep" onClick={close} />
         </div>
       </form>
     </Dialog>

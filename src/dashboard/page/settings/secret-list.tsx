@@ -1,10 +1,11 @@
 import { useState } from 'preact/hooks'
 import { useSession } from '../context/session.ts'
 import { type ApiFailure, listAll } from '../data/api.ts'
-import { failureOf, useAttempt, useLoad } from '../data/loading.ts'
+import { failureOf, useLoad } from '../data/loading.ts'
 import { problemAt } from '../data/problems.ts'
 import type { Schemas } from '../data/records.ts'
-import { Button, CopyButton, Dialog } from '../parts/controls.tsx'
+import { ConfirmButton } from '../parts/confirm.tsx'
+import { Button, CopyButton } from '../parts/controls.tsx'
 import { Field } from '../parts/fields.tsx'
 import { Problem, Skeleton } from '../parts/states.tsx'
 import { Table } from '../parts/table.tsx'
@@ -138,27 +139,16 @@ interface ActionsProps {
 
 function SecretActions({ name, replace, reload }: ActionsProps) {
   const { api } = useSession()
-  const [isDeleting, setDeleting] = useState(false)
-  const { problem, attempt } = useAttempt()
-  const remove = () =>
-    attempt(async () => {
-      await api.delete(`${PATH}/${name}`)
-      reload()
-    })
+  const remove = async () => {
+    await api.delete(`${PATH}/${name}`)
+    reload()
+  }
   return (
     <>
       <Button needs="admin" class="small" text="Replace" onClick={replace} />
-      <Button needs="admin" class="small" text="Delete" onClick={() => setDeleting(true)} />
-      {isDeleting && (
-        <Dialog title={`Delete the secret ${name}?`} close={() => setDeleting(false)}>
-          <p>Agents whose tools refer to it can no longer be invoked.</p>
-          {problem !== '' && <p class="problem">{problem}</p>}
-          <div class="actions">
-            <Button class="danger" text="Delete" onClick={() => void remove()} />
-            <Button text="Keep it" onClick={() => setDeleting(false)} />
-          </div>
-        </Dialog>
-      )}
+      <ConfirmButton text="Delete" title={`Delete the secret ${name}?`} action="Delete" act={remove}>
+        <p>Agents whose tools refer to it can no longer be invoked.</p>
+      </ConfirmButton>
     </>
   )
 }

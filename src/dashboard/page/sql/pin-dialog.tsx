@@ -5,7 +5,7 @@ import { BOARD_CHARTS_MAX, type Board, listBoards, pin, type SavedQuery } from '
 import { useAttempt, useLoad } from '../data/loading.ts'
 import { Button, Dialog } from '../parts/controls.tsx'
 import { Field } from '../parts/fields.tsx'
-import { Skeleton } from '../parts/states.tsx'
+import { ProblemText, Skeleton } from '../parts/states.tsx'
 
 const NEW = 'new'
 
@@ -50,11 +50,7 @@ export function PinDialog({ query, close }: { readonly query: SavedQuery; readon
               <input required value={name} onInput={({ currentTarget }) => setName(currentTarget.value)} />
             </Field>
           )}
-          {problem !== '' && (
-            <p class="problem" role="alert">
-              {problem}
-            </p>
-          )}
+          <ProblemText text={problem} />
           <div class="actions">
             <Button type="submit" class="primary" text="Pin" />
           </div>

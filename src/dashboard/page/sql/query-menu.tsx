@@ -3,9 +3,11 @@ import { address, hrefOf, setQuery } from '../context/router.ts'
 import { useSession } from '../context/session.ts'
 import { listQueries, type SavedQuery } from '../data/boards.ts'
 import { useAttempt, useLoad } from '../data/loading.ts'
+import { ConfirmButton } from '../parts/confirm.tsx'
 import { Button, CopyButton, Dialog } from '../parts/controls.tsx'
 import { Field } from '../parts/fields.tsx'
 import { rangeOf } from '../parts/range.tsx'
+import { ProblemText } from '../parts/states.tsx'
 import { lookOf, readChoice } from './chart-plan.ts'
 import { PinDialog } from './pin-dialog.tsx'
 import { addressOf, placeholdersOf, textsOf } from './placeholders.ts'
@@ -36,12 +38,11 @@ export function QueryMenu({ sql, examples }: QueryMenuProps) {
       await api.patch(`/api/v1/queries/${query.query_id}`, settingsOf(sql))
       saved.reload()
     })
-  const remove = (query: SavedQuery) =>
-    attempt(async () => {
-      await api.delete(`/api/v1/queries/${query.query_id}`)
-      setQuery({ saved: null })
-      saved.reload()
-    })
+  const remove = async (query: SavedQuery) => {
+    await api.delete(`/api/v1/queries/${query.query_id}`)
+    setQuery({ saved: null })
+    saved.reload()
+  }
   return (
     <div class="view-tools">
       <PickMenu
@@ -72,7 +73,15 @@ export function QueryMenu({ sql, examples }: QueryMenuProps) {
       ) : (
         <>
           <Button needs="admin" class="small" icon="pin" onClick={() => setDialog('pin')} text="Pin to a board" />
-          <DeleteButton key={open.query_id} name={open.name} remove={() => void remove(open)} />
+          <ConfirmButton
+            key={open.query_id}
+            text={`Delete "${open.name}"`}
+            title={`Delete "${open.name}"?`}
+            action="Delete it for everyone"
+            act={() => remove(open)}
+          >
+            <p>Boards keep its place until it is removed there.</p>
+          </ConfirmButton>
         </>
       )}
       {sql.text.trim() !== '' && (
@@ -81,11 +90,7 @@ export function QueryMenu({ sql, examples }: QueryMenuProps) {
         </a>
       )}
       <CopyButton text={() => location.href} label="Copy link" isLabelled />
-      {problem !== '' && (
-        <p class="problem" role="alert">
-          {problem}
-        </p>
-      )}
+      <ProblemText text={problem} />
       {dialog === 'save' && <SaveDialog sql={sql} close={close} />}
       {dialog === 'pin' && open !== undefined && <PinDialog query={open} close={close} />}
     </div>
@@ -176,18 +181,6 @@ function SaveDialog({ sql, close }: { readonly sql: SqlState; readonly close: ()
         </div>
       </form>
     </Dialog>
-  )
-}
-
-/** Asks once more, because the query is deleted for everyone. */
-function DeleteButton({ name, remove }: { readonly name: string; readonly remove: () => void }) {
-  const [isAsked, setAsked] = useState(false)
-  if (!isAsked) return <Button needs="admin" class="small" onClick={() => setAsked(true)} text={`Delete "${name}"`} />
-  return (
-    <>
-      <Button class="small danger" onClick={remove} text="Delete it for everyone" />
-      <Button class="small" onClick={() => setAsked(false)} text="Keep" />
-    </>
   )
 }
 

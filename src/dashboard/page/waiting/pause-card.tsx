@@ -11,7 +11,7 @@ import { Diff } from '../parts/diff.tsx'
 import { SessionLink, UserLink } from '../parts/links.tsx'
 import { Markdown } from '../parts/markdown.tsx'
 import { Scrollable } from '../parts/scrollable.tsx'
-import { Facts, Problem, Skeleton, Status } from '../parts/states.tsx'
+import { Facts, Problem, ProblemText, Skeleton, Status } from '../parts/states.tsx'
 import { Ago, Ahead, ago, Moment, useNow } from '../parts/time.tsx'
 import { AnswerForm, ApprovalForm } from './decision.tsx'
 
@@ -156,11 +156,7 @@ function Decision({ pause }: { readonly pause: Pause }) {
   }
   return (
     <>
-      {problem !== '' && (
-        <p class="problem" role="alert">
-          {problem}
-        </p>
-      )}
+      <ProblemText text={problem} />
       {pause.status !== 'pending' ? (
         <Verdict pause={pause} />
       ) : pause.kind === 'approvals' ? (

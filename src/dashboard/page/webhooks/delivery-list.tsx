@@ -7,7 +7,7 @@ import { useAttempt, useLoad } from '../data/loading.ts'
 import { type Delivery, pathOf, type Webhook } from '../data/webhooks.ts'
 import { Button, CopyButton } from '../parts/controls.tsx'
 import { Select } from '../parts/fields.tsx'
-import { Problem, Skeleton, Status } from '../parts/states.tsx'
+import { Problem, ProblemText, Skeleton, Status } from '../parts/states.tsx'
 import { Ago, Ahead } from '../parts/time.tsx'
 
 const REFRESH_MS = 10_000
@@ -46,11 +46,7 @@ export function DeliveryList({ webhook }: { readonly webhook: Webhook }) {
         <Select label="Status" value={status} options={STATUSES} onChange={(to) => setQuery({ status: to })} />
         <Button class="small" icon="retry" text="Refresh" onClick={reload} />
       </search>
-      {failure !== '' && (
-        <p class="problem" role="alert">
-          {failure}
-        </p>
-      )}
+      <ProblemText text={failure} />
       {problem !== undefined && <Problem problem={problem} />}
       {data === undefined && problem === undefined && <Skeleton />}
       {data?.items.length === 0 && (

@@ -4,10 +4,11 @@ import { hrefOf, navigate } from '../context/router.ts'
 import { useSession } from '../context/session.ts'
 import { useAttempt } from '../data/loading.ts'
 import { type Delivery, type NewWebhook, nameOf, pathOf, type Webhook } from '../data/webhooks.ts'
+import { ConfirmButton } from '../parts/confirm.tsx'
 import { Button, Dialog } from '../parts/controls.tsx'
 import { Field } from '../parts/fields.tsx'
 import { Scrollable } from '../parts/scrollable.tsx'
-import { Status } from '../parts/states.tsx'
+import { ProblemText, Status } from '../parts/states.tsx'
 import { fieldOf, timeOfField, zoneName } from '../parts/time.tsx'
 
 export interface ActionProps {
@@ -18,13 +19,10 @@ export interface ActionProps {
   readonly reload: () => void
 }
 
-type DialogName = 'rotate' | 'recover' | 'delete'
-
 /** What can be done with a webhook. */
-export function WebhookActions(props: ActionProps) {
-  const { webhook, reload } = props
+export function WebhookActions({ webhook, setMade, reload }: ActionProps) {
   const { api } = useSession()
-  const [dialog, setDialog] = useState<DialogName | null>(null)
+  const [isRecovering, setRecovering] = useState(false)
   const [isTesting, setTesting] = useState(false)
   const [tested, setTested] = useState<Delivery | null>(null)
   const { problem, attempt } = useAttempt()
@@ -42,7 +40,15 @@ export function WebhookActions(props: ActionProps) {
       await api.patch(path, { status: isDisabled ? 'active' : 'disabled' })
       reload()
     })
-  const close = () => setDialog(null)
+  const rotate = async () => {
+    setMade(await api.post<NewWebhook>(`${path}/rotate`, {}))
+    reload()
+  }
+  const remove = async () => {
+    await api.delete(path)
+    reload()
+    navigate(hrefOf('webhooks'))
+  }
   return (
     <>
       <div class="run-actions">
@@ -54,7 +60,7 @@ export function WebhookActions(props: ActionProps) {
           text={isTesting ? 'Sending…' : 'Send a test'}
           onClick={() => void test()}
         />
-        <Button needs="admin" class="small" text="Recover…" onClick={() => setDialog('recover')} />
+        <Button needs="admin" class="small" text="Recover…" onClick={() => setRecovering(true)} />
         <Button
           needs="admin"
           class="small"
@@ -62,18 +68,22 @@ export function WebhookActions(props: ActionProps) {
           text={isDisabled ? 'Enable' : 'Disable'}
           onClick={() => void toggle()}
         />
-        <Button needs="admin" class="small" text="Rotate…" onClick={() => setDialog('rotate')} />
-        <Button needs="admin" class="small" text="Delete…" onClick={() => setDialog('delete')} />
+        <ConfirmButton text="Rotate…" title="Rotate the secret?" action="Rotate" isSafe act={rotate}>
+          <p>
+            The webhook gets a new {webhook.signing === 'v1' ? 'secret' : 'pair of keys'}. For 24 hours, deliveries are
+            signed with the old one, too, so that you can update the receiver without losing any.
+          </p>
+        </ConfirmButton>
+        <ConfirmButton text="Delete…" title={`Delete "${nameOf(webhook)}"?`} action="Delete the webhook" act={remove}>
+          <p>
+            Nothing more is sent, and failed deliveries are not retried. Alerts no longer reach this receiver. Past
+            deliveries stay in SQL.
+          </p>
+        </ConfirmButton>
       </div>
-      {problem !== '' && (
-        <p class="problem" role="alert">
-          {problem}
-        </p>
-      )}
+      <ProblemText text={problem} />
       {tested !== null && <TestOutcome outcome={tested} close={() => setTested(null)} />}
-      {dialog === 'rotate' && <RotateDialog {...props} close={close} />}
-      {dialog === 'recover' && <RecoverDialog {...props} close={close} />}
-      {dialog === 'delete' && <DeleteDialog {...props} close={close} />}
+      {isRecovering && <RecoverDialog webhook={webhook} reload={reload} close={() => setRecovering(false)} />}
     </>
   )
 }
@@ -97,37 +107,14 @@ function TestOutcome({ outcome, close }: { readonly outcome: Delivery; readonly 
   )
 }
 
-type DialogProps = ActionProps & { readonly close: () => void }
-
-function RotateDialog({ webhook, setMade, reload, close }: DialogProps) {
-  const { api } = useSession()
-  const { problem, submit } = useAttempt()
-  const rotate = submit(async () => {
-    setMade(await api.post<NewWebhook>(`${pathOf(webhook)}/rotate`, {}))
-    reload()
-    close()
-  })
-  return (
-    <Dialog title="Rotate the secret?" close={close}>
-      <form onSubmit={rotate}>
-        <p>
-          The webhook gets a new {webhook.signing === 'v1' ? 'secret' : 'pair of keys'}. For 24 hours, deliveries are
-          signed with the old one, too, so that you can update the receiver without losing any.
-        </p>
-        <FormProblem problem={problem} />
-        <div class="actions">
-          <Button type="submit" class="primary" text="Rotate" />
-          <Button text="Keep" onClick={close} />
-        </div>
-      </form>
-    </Dialog>
-  )
-}
-
 const DAY_MS = 86_400_000
 
+interface RecoverProps extends Omit<ActionProps, 'setMade'> {
+  readonly close: () => void
+}
+
 /** Delivers everything since a time again. */
-function RecoverDialog({ webhook, reload, close }: DialogProps) {
+function RecoverDialog({ webhook, reload, close }: RecoverProps) {
   const { api } = useSession()
   const [since, setSince] = useState(() => fieldOf(new Date(Date.now() - DAY_MS).toISOString()))
   const { problem, submit } = useAttempt()
@@ -151,46 +138,12 @@ function RecoverDialog({ webhook, reload, close }: DialogProps) {
             onInput={({ currentTarget }) => setSince(currentTarget.value)}
           />
         </Field>
-        <FormProblem problem={problem} />
+        <ProblemText text={problem} />
         <div class="actions">
           <Button type="submit" class="primary" text="Deliver again" />
           <Button text="Cancel" onClick={close} />
         </div>
       </form>
     </Dialog>
-  )
-}
-
-function DeleteDialog({ webhook, reload, close }: DialogProps) {
-  const { api } = useSession()
-  const { problem, submit } = useAttempt()
-  const remove = submit(async () => {
-    await api.delete(pathOf(webhook))
-    reload()
-    navigate(hrefOf('webhooks'))
-  })
-  return (
-    <Dialog title={`Delete "${nameOf(webhook)}"?`} close={close}>
-      <form onSubmit={remove}>
-        <p>
-          Nothing more is sent, and failed deliveries are not retried. Alerts no longer reach this receiver. Past
-          deliveries stay in SQL.
-        </p>
-        <FormProblem problem={problem} />
-        <div class="actions">
-          <Button type="submit" class="danger" text="Delete the webhook" />
-          <Button text="Keep" onClick={close} />
-        </div>
-      </form>
-    </Dialog>
-  )
-}
-
-function FormProblem({ problem }: { readonly problem: string }) {
-  if (problem === '') return null
-  return (
-    <p class="problem" role="alert">
-      {problem}
-    </p>
   )
 }
