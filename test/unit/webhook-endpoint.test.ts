@@ -77,9 +77,14 @@ test('a message that can never be sent is a failed delivery that says why, also 
 
 test('an endpoint that throws in a round ends it for no other: it is started again', async () => {
   let subscriptions = 0
+  let hasClock = true
+  const now = () => {
+    if (hasClock) return Date.now()
+    throw new Error('no time')
+  }
   const hub = {
     subscribe() {
-      if (++subscriptions > 1) throw new Error('too many filters')
+      if (++subscriptions > 2) throw new Error('too many filters')
       return {} as Subscription
     },
     ...{ unsubscribe() {}, resume() {}, positionOf: () => 0 },
@@ -87,7 +92,7 @@ test('an endpoint that throws in a round ends it for no other: it is started aga
   const journal = { epoch: 'e', endSeq: 9 }
   const source = { hub, journal, retain: () => () => {}, retentionFloorOf: () => 0 } as unknown as FeedSource
   const shared = {
-    ...{ log, clock: { now: () => Date.now() }, slots: new Slots(), schedule: SCHEDULE, rowsMax: 10, timeoutMs: 1 },
+    ...{ log, clock: { now }, slots: new Slots(), schedule: SCHEDULE, rowsMax: 10, timeoutMs: 1 },
     ...{ slice: { of: () => ({ isOver: false }) }, vault: { open: () => null }, retries: { keys: async () => [] } },
     ...{ queueLengthMax: () => 1_000, onAttempt() {}, onChange() {}, wake() {} },
   } as unknown as Shared
@@ -111,8 +116,11 @@ test('an endpoint that throws in a round ends it for no other: it is started aga
     },
     ...{ failing_since: null, succeeded_at: null, failed_at: null },
   } as unknown as StoredWebhook
-  const running = await Running.start(shared, webhook, { owned: { id: 0 } as OwnedPartition, source })
+  const start = () => Running.start(shared, webhook, { owned: { id: 0 } as OwnedPartition, source })
+  const [running, withDue] = [await start(), await start()]
   running.tick({ recover_position: 1, recover_until: 5 } as ActiveWebhook)
-  expect(running.isBroken).toBe(true)
-  await running.stop()
+  hasClock = false
+  withDue.addDue([], false)
+  expect([running.isBroken, withDue.isBroken]).toEqual([true, true])
+  await Promise.all([running.stop(), withDue.stop()])
 })

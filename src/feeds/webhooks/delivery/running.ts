@@ -123,16 +123,12 @@ export class Running {
     return Math.max(0, this.place.source.journal.endSeq - this.intake.position)
   }
 
-  /** Called every second. What goes wrong concerns only this endpoint. */
+  /** Called every second. */
   tick(webhook: ActiveWebhook): void {
-    try {
+    this.alone(() => {
       this.followRecovery(webhook)
       this.endpoint.tick()
-    } catch (error) {
-      const { webhook_id } = this.webhook
-      this.shared.log.warn('webhooks: an endpoint has broken; starting it again', { webhook_id, error })
-      this.breakOff()
-    }
+    })
   }
 
   private followRecovery({ recover_position: from, recover_until: until }: ActiveWebhook): void {
@@ -148,7 +144,7 @@ export class Running {
   }
 
   addDue(...args: Parameters<Endpoint['addDue']>): void {
-    this.endpoint.addDue(...args)
+    this.alone(() => this.endpoint.addDue(...args))
   }
 
   forget(...args: Parameters<Endpoint['forget']>): void {
@@ -209,6 +205,17 @@ export class Running {
         this.shared.log.warn('webhooks: activity is no longer available', { webhook_id, after, resumed }),
       onFailure: () => this.breakOff(),
     })
+  }
+
+  /** Does its part of a round: what goes wrong ends the round for no other endpoint. */
+  private alone(work: () => void): void {
+    try {
+      work()
+    } catch (error) {
+      const { webhook_id } = this.webhook
+      this.shared.log.warn('webhooks: an endpoint has broken; starting it again', { webhook_id, error })
+      this.breakOff()
+    }
   }
 
   private breakOff(): void {
