@@ -40,6 +40,11 @@ async function startNodes(count: number) {
       return { instanceId, ownership }
     }),
   )
+  /** Whether each has its share. One may not know yet that another node has claimed a partition from it. */
+  const isShared = () => {
+    const owned = nodes.map(({ ownership }) => ownership.all().map(({ id }) => id))
+    return owned.every((ids) => ids.length === PARTITIONS / count) && new Set(owned.flat()).size === PARTITIONS
+  }
   const generations = async () => (await tables.partitions.all()).map(({ generation }) => generation)
   const aliveCount = async () => (await tables.nodes.all()).filter(({ isAlive }) => isAlive).length
   const setAway = (now: boolean) => {
@@ -50,7 +55,7 @@ async function startNodes(count: number) {
     const before = rounds.mock.calls.length
     await eventually(() => rounds.mock.calls.length >= before + 10 * count)
   }
-  return { nodes, generations, aliveCount, setAway, stepClock, someRounds }
+  return { nodes, isShared, generations, aliveCount, setAway, stepClock, someRounds }
 }
 
 type OwnershipDeps = ConstructorParameters<typeof Ownership>[0]
@@ -79,11 +84,11 @@ function partitionWithoutLog(id: number): OpenPartition {
 }
 
 test('an outage that all nodes have changes no owner', async () => {
-  const { nodes, generations, aliveCount, setAway, someRounds } = await startNodes(3)
+  const { nodes, isShared, generations, aliveCount, setAway, someRounds } = await startNodes(3)
   const now = performance.now.bind(performance)
   let aheadMs = 0
   using _clock = spyOn(performance, 'now').mockImplementation(() => now() + aheadMs)
-  await eventually(() => nodes.every(({ ownership }) => ownership.all().length === PARTITIONS / 3))
+  await eventually(isShared)
   const before = await generations()
   setAway(true)
   // Half of that counts between two looks.
@@ -106,8 +111,8 @@ test('an outage that all nodes have changes no owner', async () => {
 })
 
 test("a step of the database's clock changes no owner", async () => {
-  const { nodes, generations, aliveCount, stepClock, someRounds } = await startNodes(3)
-  await eventually(() => nodes.every(({ ownership }) => ownership.all().length === PARTITIONS / 3))
+  const { isShared, generations, aliveCount, stepClock, someRounds } = await startNodes(3)
+  await eventually(isShared)
   const before = await generations()
   for (let step = 0; step < 5; step++) {
     await stepClock(3_600_000)
@@ -200,6 +205,20 @@ test('a partition that could not be released, or was lost while it was being ope
   await eventually(() => ownership.all().length === 2)
   expect(opened.toSorted()).toEqual([0, 0, 1, 1])
   expect(releaseFails).toHaveBeenCalled()
+})
+
+test('a partition is claimed again if the answer to the claim was lost', async () => {
+  const { tables } = await createTables(2)
+  const claim = tables.partitions.claim.bind(tables.partitions)
+  const claims = spyOn(tables.partitions, 'claim').mockImplementationOnce(async (...asked) => {
+    expect(await claim(...asked)).toHaveLength(2)
+    return []
+  })
+  const ownership = createOwnership({ tables })
+  await ownership.start()
+  atEnd(() => ownership.stop())
+  await eventually(() => ownership.all().length === 2)
+  expect(claims.mock.calls.length).toBeGreaterThan(1)
 })
 
 test('a partition that could not be released is given to another node, also by one that has its share of others', async () => {

@@ -112,7 +112,7 @@ export class PartitionStore {
   }
 
   /**
-   * Claims up to `count` partitions that have no live owner, or that `owner` itself failed to release.
+   * Claims up to `count` partitions that have no live owner.
    * @param gone nodes that are dead
    * @param held partitions that `owner` holds, or has lost and is still closing
    * @returns those claimed
@@ -122,8 +122,8 @@ export class PartitionStore {
     const rows = await this.sql<StoredClaim[]>`
       with free as (
         select p.partition from journal_partitions p
-        where not p.partition = any(${held as number[]}::int[]) and (p.owner = ${owner} or not exists (
-          select from cluster_nodes n where n.instance_id = p.owner and not ${isGone(this.sql, 'n', gone)}))
+        where not p.partition = any(${held as number[]}::int[]) and not exists (
+          select from cluster_nodes n where n.instance_id = p.owner and not ${isGone(this.sql, 'n', gone)})
         order by p.partition limit ${count} for update skip locked
       )
       update journal_partitions p set owner = ${owner}, generation = generation + 1
