@@ -29,13 +29,6 @@ const ROWS = workspaceResource({
   max: RUN_VIEWS_MAX,
 })
 
-interface OneView {
-  readonly workspaceId: string
-  readonly name: string
-  /** Undefined: any. */
-  readonly version: number | undefined
-}
-
 /** Views of the list of runs, which the people of a workspace share (docs/specification.md#views). */
 export class RunViews {
   constructor(private readonly deps: { readonly sql: Sql; readonly clock: Clock }) {}
@@ -53,7 +46,12 @@ export class RunViews {
     const { sql, clock } = this.deps
     checkName('path.name', name)
     const now = new Date(clock.now())
-    if (version !== undefined) return this.update({ workspaceId, name, version }, { query, updated_at: now })
+    if (version !== undefined) {
+      const changed = { query, updated_at: now }
+      return withIsoTimes(
+        await ROWS.update<RunViewRow>(sql, { workspaceId, key: name, version }, changed, columns(sql)),
+      )
+    }
     const row = { workspace_id: workspaceId, name, query, created_at: now, updated_at: now }
     return inTransaction(sql, async (tx) => {
       await ROWS.reserve(tx, workspaceId, name)
@@ -83,29 +81,15 @@ export class RunViews {
     { name: to }: RenameRunView,
     version: number | undefined,
   ): Promise<RunView> {
+    const { sql, clock } = this.deps
     checkName('name', to)
-    return this.update({ workspaceId, name, version }, { name: to, updated_at: new Date(this.deps.clock.now()) })
-  }
-
-  /** @throws ApiError NOT_FOUND; CONFLICT at another version, or when the name is taken */
-  private async update({ workspaceId, name, version }: OneView, changed: Partial<RunViewRow>): Promise<RunView> {
-    const { sql } = this.deps
-    const [row] = await sql<RunViewRow[]>`
-      update run_views set version = version + 1, ${sql(changed as never)}
-      where workspace_id = ${workspaceId} and name = ${name} ${ROWS.at(sql, version)}
-      returning ${columns(sql)}`.catch((error: unknown) => {
-      throw ROWS.nameConflict(error, changed.name)
-    })
-    if (row === undefined) throw await ROWS.refusal(sql, { workspaceId, key: name, version })
-    return withIsoTimes(row)
+    const changed = { name: to, updated_at: new Date(clock.now()) }
+    return withIsoTimes(await ROWS.update<RunViewRow>(sql, { workspaceId, key: name, version }, changed, columns(sql)))
   }
 
   /** @throws ApiError NOT_FOUND; CONFLICT at another version */
   async delete({ workspaceId }: Caller, name: string, version: number | undefined): Promise<DeletedRunView> {
-    const { sql } = this.deps
-    const { count } = await sql`
-      delete from run_views where workspace_id = ${workspaceId} and name = ${name} ${ROWS.at(sql, version)}`
-    if (count === 0) throw await ROWS.refusal(sql, { workspaceId, key: name, version })
+    await ROWS.remove(this.deps.sql, { workspaceId, key: name, version })
     return { name, deleted: true }
   }
 }

@@ -1,7 +1,7 @@
 import type { Clock } from '../../base/clock.ts'
 import { ApiError, invalid } from '../../base/errors.ts'
-import { cursorCodec, PAGE_LIMIT_DEFAULT, type PageOf, pageOf } from '../../base/http/page.ts'
-import { type PageQuery, Uuid } from '../../base/http/schema.ts'
+import type { PageOf } from '../../base/http/page.ts'
+import type { PageQuery } from '../../base/http/schema.ts'
 import type { Mint } from '../../base/ids.ts'
 import { RawJson } from '../../base/raw-json.ts'
 import { encodeCursor } from '../../stores/journal/cursor.ts'
@@ -33,8 +33,6 @@ const PREVIOUS_MAX = 4
 /** Maximum of characters of a filter as JSON: each list item has all of it. */
 const FILTER_LENGTH_MAX = 20_000
 
-const CURSOR = cursorCodec(Uuid)
-
 const ROWS = workspaceResource({
   table: 'webhooks',
   id: 'webhook_id',
@@ -46,12 +44,11 @@ const ROWS = workspaceResource({
 /** A row of `webhooks` with the number of its rows in `webhook_retries`. */
 type CountedWebhook = StoredWebhook & { readonly pending: number }
 
-/** SQL text: the columns of {@link StoredWebhook} of a row `w` of `webhooks`. */
+/** SQL text: the columns of {@link StoredWebhook} of a row of `webhooks`. */
 export const STORED_WEBHOOK = `
-  w.webhook_id, w.workspace_id, w.url, w.description, w.filter, w.format, w.signing, w.ordering, w.status,
-  w.disabled_reason, w.secret, w.key_id, w.public_key, w.previous_secrets, w.previous_key_id, w.version,
-  w.created_at, w.updated_at, w.created_cursor, w.epoch, w.position, w.is_behind, w.failing_since, w.failing_ms,
-  w.succeeded_at, w.failed_at, w.recover_position, w.recover_until`
+  webhook_id, workspace_id, url, description, filter, format, signing, ordering, status, disabled_reason, secret, key_id,
+  public_key, previous_secrets, previous_key_id, version, created_at, updated_at, created_cursor, epoch, position,
+  is_behind, failing_since, failing_ms, succeeded_at, failed_at, recover_position, recover_until`
 
 /** Endpoints that activity is sent to (docs/specification.md#webhooks). */
 export class WebhookStore {
@@ -86,25 +83,13 @@ export class WebhookStore {
   /** A row as stored, for other parts of the feature. @throws ApiError NOT_FOUND */
   async find({ workspaceId }: Caller, webhookId: string): Promise<CountedWebhook> {
     const { sql } = this.deps
-    const [row] = await sql<CountedWebhook[]>`
-      select ${counted(sql)} from webhooks w where workspace_id = ${workspaceId} and webhook_id = ${webhookId}`
-    if (row === undefined) throw ROWS.missing()
-    return row
+    return ROWS.find(sql, workspaceId, webhookId, counted(sql))
   }
 
-  async list(caller: Caller, { limit = PAGE_LIMIT_DEFAULT, cursor }: PageQuery): Promise<PageOf<WebhookRecord>> {
+  async list(caller: Caller, page: PageQuery): Promise<PageOf<WebhookRecord>> {
     const { sql } = this.deps
-    const rows = await sql<CountedWebhook[]>`
-      select ${counted(sql)} from webhooks w where workspace_id = ${caller.workspaceId}
-        ${cursor === undefined ? sql`` : sql`and webhook_id < ${CURSOR.decode(cursor)}`}
-      order by webhook_id desc limit ${limit + 1}`
     const end = await this.endOf(caller)
-    return pageOf(
-      rows,
-      limit,
-      (row) => CURSOR.encode(row.webhook_id),
-      (row) => toRecord(caller, row, end),
-    )
+    return ROWS.page(sql, caller.workspaceId, page, counted(sql), (row: CountedWebhook) => toRecord(caller, row, end))
   }
 
   /**
@@ -135,29 +120,25 @@ export class WebhookStore {
     // What is accepted from here on is delivered by the new filter, although a process may be past it by the earlier one. In
     // another epoch the endpoint has yet to begin.
     const from = filter === undefined ? null : (await this.deps.feeds.of(caller)).journal
+    const one = { workspaceId, key: webhookId, version }
     const [row] = await sql<CountedWebhook[]>`
-      update webhooks w set version = version + 1, ${sql(changed as never)} ${
+      update webhooks set version = version + 1, ${sql(changed as never)} ${
         from === null
           ? sql``
           : sql`, filter_version = version + 1,
               filter_from = case when epoch = ${from.epoch} then ${from.endSeq}::bigint else 0 end`
       }
-      where workspace_id = ${workspaceId} and webhook_id = ${webhookId} ${ROWS.at(sql, version)}
-      returning ${counted(sql)}`
-    if (row === undefined) throw await ROWS.refusal(sql, { workspaceId, key: webhookId, version })
+      where ${ROWS.is(sql, one)} returning ${counted(sql)}`
+    if (row === undefined) throw await ROWS.refusal(sql, one)
     this.deps.onChange()
     return toRecord(caller, row, await this.endOf(caller))
   }
 
   /** @throws ApiError NOT_FOUND; CONFLICT at another version */
   async delete({ workspaceId }: Caller, webhookId: string, version: number | undefined): Promise<DeletedWebhook> {
-    const { sql } = this.deps
-    const [row] = await sql<{ webhook_id: string }[]>`
-      delete from webhooks where workspace_id = ${workspaceId} and webhook_id = ${webhookId} ${ROWS.at(sql, version)}
-      returning webhook_id`
-    if (row === undefined) throw await ROWS.refusal(sql, { workspaceId, key: webhookId, version })
+    await ROWS.remove(this.deps.sql, { workspaceId, key: webhookId, version })
     this.deps.onChange()
-    return { webhook_id: row.webhook_id, deleted: true }
+    return { webhook_id: webhookId.toLowerCase(), deleted: true }
   }
 
   /**
@@ -169,7 +150,7 @@ export class WebhookStore {
     const now = clock.now()
     const row = await inTransaction(sql, async (tx) => {
       const [stored] = await tx<StoredWebhook[]>`
-        select ${tx.unsafe(STORED_WEBHOOK)} from webhooks w
+        select ${tx.unsafe(STORED_WEBHOOK)} from webhooks
         where workspace_id = ${caller.workspaceId} and webhook_id = ${webhookId} for no key update`
       if (stored === undefined) throw ROWS.missing()
       const keys = openKeys(vault, stored)
@@ -181,7 +162,7 @@ export class WebhookStore {
         })
       const changed = { ...sealKeys(vault, stored, newSecret(stored.signing), valid), updated_at: new Date(now) }
       const [changedRow] = await tx<[CountedWebhook]>`
-        update webhooks w set version = version + 1, ${tx(changed as never)}
+        update webhooks set version = version + 1, ${tx(changed as never)}
         where workspace_id = ${caller.workspaceId} and webhook_id = ${webhookId}
         returning ${counted(tx)}`
       return changedRow
@@ -215,7 +196,7 @@ interface LogEnd {
 
 function counted(sql: Sql | TransactionSql) {
   return sql`${sql.unsafe(STORED_WEBHOOK)},
-    (select count(*)::int from webhook_retries r where r.webhook_id = w.webhook_id) as pending`
+    (select count(*)::int from webhook_retries r where r.webhook_id = webhooks.webhook_id) as pending`
 }
 
 function toRecord(caller: Caller, row: CountedWebhook, end: LogEnd | null): WebhookRecord {

@@ -95,10 +95,7 @@ export class AlertStore {
   /** @throws ApiError NOT_FOUND */
   async get({ workspaceId }: Caller, alertId: string): Promise<Alert> {
     const { sql } = this.deps
-    const [row] = await sql<AlertRow[]>`
-      select ${shownColumns(sql)} from alerts where workspace_id = ${workspaceId} and alert_id = ${alertId}`
-    if (row === undefined) throw ROWS.missing()
-    return this.toRecord(row)
+    return this.toRecord(await ROWS.find<AlertRow>(sql, workspaceId, alertId, shownColumns(sql)))
   }
 
   async list({ workspaceId }: Caller, page: PageQuery): Promise<PageOf<Alert>> {
@@ -165,10 +162,7 @@ export class AlertStore {
   /** An alert with its states. @throws ApiError NOT_FOUND */
   async load({ workspaceId }: Pick<Caller, 'workspaceId'>, alertId: string): Promise<StoredAlert> {
     const { sql } = this.deps
-    const [row] = await sql<StoredAlert[]>`
-      select ${sql.unsafe(STORED_COLUMNS)} from alerts where workspace_id = ${workspaceId} and alert_id = ${alertId}`
-    if (row === undefined) throw ROWS.missing()
-    return row
+    return ROWS.find(sql, workspaceId, alertId, sql.unsafe(STORED_COLUMNS))
   }
 
   /** The same at this version, which the statement that changes it compares again; undefined: at any. */

@@ -1,7 +1,7 @@
 import type { Clock } from '../../base/clock.ts'
 import { invalid } from '../../base/errors.ts'
-import { cursorCodec, PAGE_LIMIT_DEFAULT, type PageOf, pageOf } from '../../base/http/page.ts'
-import { type PageQuery, Uuid } from '../../base/http/schema.ts'
+import type { PageOf } from '../../base/http/page.ts'
+import type { PageQuery } from '../../base/http/schema.ts'
 import type { Mint } from '../../base/ids.ts'
 import { RawJson } from '../../base/raw-json.ts'
 import { withIsoTimes } from '../../base/timestamp.ts'
@@ -17,8 +17,6 @@ interface BoardsDeps {
 
 /** Maximum of boards per workspace. */
 export const BOARDS_MAX = 50
-
-const CURSOR = cursorCodec(Uuid)
 
 const ROWS = workspaceResource({
   table: 'boards',
@@ -46,20 +44,12 @@ export class Boards {
   /** @throws ApiError NOT_FOUND */
   async get({ workspaceId }: Caller, boardId: string): Promise<Board> {
     const { sql } = this.deps
-    const [row] = await sql<BoardRow[]>`
-      select ${columns(sql)} from boards where workspace_id = ${workspaceId} and board_id = ${boardId}`
-    if (row === undefined) throw ROWS.missing()
-    return withIsoTimes(row)
+    return withIsoTimes(await ROWS.find<BoardRow>(sql, workspaceId, boardId, columns(sql)))
   }
 
   async list({ workspaceId }: Caller, page: PageQuery): Promise<PageOf<Board>> {
     const { sql } = this.deps
-    const { limit = PAGE_LIMIT_DEFAULT, cursor } = page
-    const rows = await sql<BoardRow[]>`
-      select ${columns(sql)} from boards where workspace_id = ${workspaceId}
-        ${cursor === undefined ? sql`` : sql`and board_id < ${CURSOR.decode(cursor)}`}
-      order by board_id desc limit ${limit + 1}`
-    return pageOf(rows, limit, (row) => CURSOR.encode(row.board_id), withIsoTimes)
+    return ROWS.page(sql, workspaceId, page, columns(sql), withIsoTimes<BoardRow>)
   }
 
   /**
@@ -76,28 +66,16 @@ export class Boards {
     const changed = {
       ...(name !== undefined && { name }),
       ...(charts !== undefined && { charts: jsonOf(charts) }),
-      version: version + 1,
       updated_at: new Date(clock.now()),
     }
-    const [row] = await sql<BoardRow[]>`
-      update boards set ${sql(changed as never)}
-      where workspace_id = ${workspaceId} and board_id = ${boardId} ${ROWS.at(sql, version)}
-      returning ${columns(sql)}`.catch((error: unknown) => {
-      throw ROWS.nameConflict(error, name)
-    })
-    if (row !== undefined) return withIsoTimes(row)
-    const isTagged = tag !== undefined
-    throw await ROWS.refusal(sql, { workspaceId, key: boardId, version, ...(!isTagged && { param: 'version' }) })
+    const one = { workspaceId, key: boardId, version, ...(tag === undefined && { param: 'version' }) }
+    return withIsoTimes(await ROWS.update<BoardRow>(sql, one, changed, columns(sql)))
   }
 
   /** @throws ApiError NOT_FOUND; CONFLICT at another version */
   async delete({ workspaceId }: Caller, boardId: string, version: number | undefined): Promise<DeletedBoard> {
-    const { sql } = this.deps
-    const [row] = await sql<{ board_id: string }[]>`
-      delete from boards where workspace_id = ${workspaceId} and board_id = ${boardId} ${ROWS.at(sql, version)}
-      returning board_id`
-    if (row === undefined) throw await ROWS.refusal(sql, { workspaceId, key: boardId, version })
-    return { board_id: row.board_id, deleted: true }
+    await ROWS.remove(this.deps.sql, { workspaceId, key: boardId, version })
+    return { board_id: boardId.toLowerCase(), deleted: true }
   }
 }
 

@@ -1,7 +1,7 @@
 import type { Clock } from '../../base/clock.ts'
 import { ApiError, invalid } from '../../base/errors.ts'
-import { cursorCodec, PAGE_LIMIT_DEFAULT, type PageOf, pageOf } from '../../base/http/page.ts'
-import { type PageQuery, Uuid } from '../../base/http/schema.ts'
+import type { PageOf } from '../../base/http/page.ts'
+import type { PageQuery } from '../../base/http/schema.ts'
 import { checkVersion } from '../../base/http/version.ts'
 import type { Mint } from '../../base/ids.ts'
 import { RawJson } from '../../base/raw-json.ts'
@@ -36,8 +36,6 @@ interface EditOptions {
 export const SAVED_QUERIES_MAX = 1_000
 /** Characters of all default values of a query, as JSON. */
 const PARAMS_LENGTH_MAX = 100_000
-
-const CURSOR = cursorCodec(Uuid)
 
 const ROWS = workspaceResource({
   table: 'saved_queries',
@@ -75,20 +73,12 @@ export class SavedQueries {
   /** @throws ApiError NOT_FOUND */
   async get({ workspaceId }: Caller, queryId: string): Promise<SavedQuery> {
     const { sql } = this.deps
-    const [row] = await sql<SavedQueryRow[]>`
-      select ${columns(sql)} from saved_queries where workspace_id = ${workspaceId} and query_id = ${queryId}`
-    if (row === undefined) throw ROWS.missing()
-    return withIsoTimes(row)
+    return withIsoTimes(await ROWS.find<SavedQueryRow>(sql, workspaceId, queryId, columns(sql)))
   }
 
   async list({ workspaceId }: Caller, page: PageQuery): Promise<PageOf<SavedQuery>> {
     const { sql } = this.deps
-    const { limit = PAGE_LIMIT_DEFAULT, cursor } = page
-    const rows = await sql<SavedQueryRow[]>`
-      select ${columns(sql)} from saved_queries where workspace_id = ${workspaceId}
-        ${cursor === undefined ? sql`` : sql`and query_id < ${CURSOR.decode(cursor)}`}
-      order by query_id desc limit ${limit + 1}`
-    return pageOf(rows, limit, (row) => CURSOR.encode(row.query_id), withIsoTimes)
+    return ROWS.page(sql, workspaceId, page, columns(sql), withIsoTimes<SavedQueryRow>)
   }
 
   /**
@@ -116,30 +106,20 @@ export class SavedQueries {
     }
     if (edit.query !== undefined) await analytics.parser.check(edit.query, signal)
     const changed = { ...changes, updated_at: new Date(clock.now()) }
-    const [row] = await sql<SavedQueryRow[]>`
-      update saved_queries set version = version + 1, ${sql(changed as never)}
-      where workspace_id = ${workspaceId} and query_id = ${queryId} ${ROWS.at(sql, version)}
-      returning ${columns(sql)}`.catch((error: unknown) => {
-      throw ROWS.nameConflict(error, edit.name)
-    })
-    if (row === undefined) throw await ROWS.refusal(sql, { workspaceId, key: queryId, version })
-    return withIsoTimes(row)
+    const one = { workspaceId, key: queryId, version }
+    return withIsoTimes(await ROWS.update<SavedQueryRow>(sql, one, changed, columns(sql)))
   }
 
   /** @throws ApiError NOT_FOUND, CONFLICT while an alert uses it, or at another version */
   async delete({ workspaceId }: Caller, queryId: string, version: number | undefined): Promise<DeletedQuery> {
-    const { sql } = this.deps
-    const [row] = await sql<{ query_id: string }[]>`
-      delete from saved_queries where workspace_id = ${workspaceId} and query_id = ${queryId} ${ROWS.at(sql, version)}
-      returning query_id`.catch((error: unknown) => {
+    await ROWS.remove(this.deps.sql, { workspaceId, key: queryId, version }).catch((error: unknown) => {
       if (!isForeignKeyViolation(error)) throw error
       throw new ApiError('CONFLICT', 'an alert uses this saved query: delete or edit it first', {
         reason: 'in_use',
         cause: error,
       })
     })
-    if (row === undefined) throw await ROWS.refusal(sql, { workspaceId, key: queryId, version })
-    return { query_id: row.query_id, deleted: true }
+    return { query_id: queryId.toLowerCase(), deleted: true }
   }
 
   /**

@@ -51,6 +51,8 @@ interface Types extends Record<string, unknown> {
 }
 export type Sql = postgres.Sql<Types>
 export type TransactionSql = postgres.TransactionSql<Types>
+/** A part of a statement. */
+export type Fragment = postgres.Fragment
 
 interface ConnectOptions {
   readonly log: Log

@@ -1,6 +1,8 @@
 import { ApiError } from '../../base/errors.ts'
+import { cursorCodec, PAGE_LIMIT_DEFAULT, type PageOf, pageOf } from '../../base/http/page.ts'
+import { type PageQuery, Uuid } from '../../base/http/schema.ts'
 import { versionChanged } from '../../base/http/version.ts'
-import { inTransaction, isUniqueViolation, type Sql, type TransactionSql } from './connect.ts'
+import { type Fragment, inTransaction, isUniqueViolation, type Sql, type TransactionSql } from './connect.ts'
 
 interface ResourceNames {
   readonly table: string
@@ -13,18 +15,27 @@ interface ResourceNames {
   readonly max: number
 }
 
-interface Refused {
+/** A row, at one version. */
+interface OneRow {
   readonly workspaceId: string
   /** The value of {@link ResourceNames.id}. */
   readonly key: string
-  /** The version that the call names. */
+  /** The version that the call names; undefined: any. */
   readonly version: number | undefined
   /** Where it does so; the header by default. */
   readonly param?: string
 }
 
+const UUIDS = cursorCodec(Uuid)
+
 /** What the stores have in common whose rows callers create within a limit of their workspace. */
-export function workspaceResource({ table, id, one, many, max }: ResourceNames) {
+export function workspaceResource(names: ResourceNames) {
+  return { ...errorsOf(names.one), ...creation(names), ...existing(names) }
+}
+
+function creation({ table, id, one, many, max }: ResourceNames) {
+  const { nameConflict } = errorsOf(one)
+
   /** @throws ApiError CONFLICT when the workspace has reached its limit without the row `self` */
   async function reserve(tx: TransactionSql, workspaceId: string, self: string): Promise<void> {
     // Serializes creations of a workspace, so that the count is still valid when the row is written.
@@ -35,16 +46,6 @@ export function workspaceResource({ table, id, one, many, max }: ResourceNames) 
       throw new ApiError('CONFLICT', `a workspace has at most ${max} ${many}: delete one first`, {
         reason: 'limit_reached',
       })
-  }
-
-  /** Only the database's unique index detects duplicate names: a check before the write could race. */
-  function nameConflict(error: unknown, name: string | undefined): unknown {
-    if (!isUniqueViolation(error)) return error
-    return new ApiError('CONFLICT', `${one} named ${JSON.stringify(name)} already exists`, {
-      reason: 'name_taken',
-      param: 'name',
-      cause: error,
-    })
   }
 
   /** @throws ApiError CONFLICT when the name is taken or the workspace has reached its limit */
@@ -58,20 +59,95 @@ export function workspaceResource({ table, id, one, many, max }: ResourceNames) 
     })
   }
 
-  const missing = () => new ApiError('NOT_FOUND', `${one.slice(one.indexOf(' ') + 1)} does not exist`)
+  return { reserve, insert }
+}
 
-  /** SQL: only a row at this version; undefined: at any. In the statement that changes it, so that of two edits one wins. */
-  function at(sql: Sql, version: number | undefined) {
-    return version === undefined ? sql`` : sql`and version = ${version}`
+/** Reads and changes rows. */
+function existing({ table, id, one }: ResourceNames) {
+  const { missing, nameConflict } = errorsOf(one)
+
+  /** SQL: the condition of a statement that changes a row. It has the version, so that of two edits one wins. */
+  function is(sql: Sql, { workspaceId, key, version }: OneRow): Fragment {
+    const at = version === undefined ? sql`` : sql`and version = ${version}`
+    return sql`workspace_id = ${workspaceId} and ${sql(id)} = ${key} ${at}`
   }
 
-  /** Why a statement with {@link at} has found no row: NOT_FOUND, or CONFLICT at another version. */
-  async function refusal(sql: Sql, { workspaceId, key, version, param }: Refused): Promise<ApiError> {
+  /** Why a statement with {@link is} has found no row: NOT_FOUND, or CONFLICT at another version. */
+  async function refusal(sql: Sql, { workspaceId, key, version, param }: OneRow): Promise<ApiError> {
     if (version === undefined) return missing()
     const [row] = await sql<{ version: number }[]>`
       select version from ${sql(table)} where workspace_id = ${workspaceId} and ${sql(id)} = ${key}`
     return row === undefined ? missing() : versionChanged(one, row.version, version, param)
   }
 
-  return { reserve, insert, nameConflict, missing, at, refusal }
+  /** @param columns SQL: those to read @throws ApiError NOT_FOUND */
+  async function find<Row extends object>(sql: Sql, workspaceId: string, key: string, columns: Fragment): Promise<Row> {
+    const [row] = await sql<Row[]>`
+      select ${columns} from ${sql(table)} where ${is(sql, { workspaceId, key, version: undefined })}`
+    if (row === undefined) throw missing()
+    return row
+  }
+
+  /**
+   * A page, newest first, of rows whose id is a UUID.
+   * @param columns SQL: those to read
+   * @param toItem the row as clients see it
+   */
+  async function page<Row extends object, Item>(
+    sql: Sql,
+    workspaceId: string,
+    { limit = PAGE_LIMIT_DEFAULT, cursor }: PageQuery,
+    columns: Fragment,
+    toItem: (row: Row) => Item,
+  ): Promise<PageOf<Item>> {
+    const rows = await sql<Row[]>`
+      select ${columns} from ${sql(table)} where workspace_id = ${workspaceId}
+        ${cursor === undefined ? sql`` : sql`and ${sql(id)} < ${UUIDS.decode(cursor)}`}
+      order by ${sql(id)} desc limit ${limit + 1}`
+    const idOf = (row: Row) => (row as Readonly<Record<string, string>>)[id]!
+    return pageOf(rows, limit, (row) => UUIDS.encode(idOf(row)), toItem)
+  }
+
+  /**
+   * Changes a row. @param columns SQL: those to return
+   * @throws ApiError NOT_FOUND; CONFLICT at another version, or when the name is taken
+   */
+  async function update<Row extends object>(
+    sql: Sql,
+    target: OneRow,
+    changed: { readonly name?: string; readonly updated_at: Date },
+    columns: Fragment,
+  ): Promise<Row> {
+    const [row] = await sql<Row[]>`
+      update ${sql(table)} set version = version + 1, ${sql(changed as never)} where ${is(sql, target)}
+      returning ${columns}`.catch((error: unknown) => {
+      throw nameConflict(error, changed.name)
+    })
+    if (row === undefined) throw await refusal(sql, target)
+    return row
+  }
+
+  /** @throws ApiError NOT_FOUND; CONFLICT at another version */
+  async function remove(sql: Sql, target: OneRow): Promise<void> {
+    const { count } = await sql`delete from ${sql(table)} where ${is(sql, target)}`
+    if (count === 0) throw await refusal(sql, target)
+  }
+
+  return { is, refusal, find, page, update, remove }
+}
+
+function errorsOf(one: string) {
+  const missing = () => new ApiError('NOT_FOUND', `${one.slice(one.indexOf(' ') + 1)} does not exist`)
+
+  /** Only the database's unique index detects duplicate names: a check before the write could race. */
+  function nameConflict(error: unknown, name: string | undefined): unknown {
+    if (!isUniqueViolation(error)) return error
+    return new ApiError('CONFLICT', `${one} named ${JSON.stringify(name)} already exists`, {
+      reason: 'name_taken',
+      param: 'name',
+      cause: error,
+    })
+  }
+
+  return { missing, nameConflict }
 }

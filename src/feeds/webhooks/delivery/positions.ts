@@ -42,7 +42,7 @@ export function activeWebhooks(sql: Sql, partitions: readonly number[]): Promise
 /** These endpoints with everything that is needed to start them. */
 export function readWebhooks(sql: Sql, webhookIds: readonly string[]): Promise<StoredWebhook[]> {
   return sql<StoredWebhook[]>`
-    select ${sql.unsafe(STORED_WEBHOOK)} from webhooks w where webhook_id = any(${webhookIds as string[]}::uuid[])`
+    select ${sql.unsafe(STORED_WEBHOOK)} from webhooks where webhook_id = any(${webhookIds as string[]}::uuid[])`
 }
 
 /** The endpoint starts in another epoch of the journal, whose positions cannot be compared with those before. */
