@@ -104,7 +104,7 @@ describe('an invalid subscription is rejected, naming the field, and keeps the o
     [{ filter: 'level=warn' }, 'filter: expected an object'],
     [
       { filter: { levl: 'warn' } },
-      'filter.levl: unknown field; expected one of agent_id, run_id, task_id, session_id, kind, type, level,',
+      'filter.levl: unknown field; expected one of agent_id, run_id, task_id, session_id, external_user_id, kind, type, level,',
     ],
     ...['yesterday', '', 'abc.', '.5', 'a.1.2', '-1', '9'.repeat(50_000), -1, 1.5, 1e300, { seq: 1 }, true].map(
       (after): [object, string] => [{ after }, NO_CURSOR],
@@ -157,7 +157,7 @@ describe('an invalid event stream request is rejected, naming the parameter:', (
   const QUERIES: [query: string, message: string][] = [
     [
       'levl=warn',
-      'query.levl: unknown parameter; expected one of agent_id, run_id, task_id, session_id, kind, type, level, status, tag, after',
+      'query.levl: unknown parameter; expected one of agent_id, run_id, task_id, session_id, external_user_id, kind, type, level, status, tag, after',
     ],
     ['kind=event&kind=log', 'query.kind[1]: expected one of event, task, run, score; got "log"'],
     ['after=yesterday', 'after: expected the cursor of an activity, or 0'],
