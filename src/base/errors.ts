@@ -72,6 +72,7 @@ export const REASONS = {
     not_deliverable: 'The message cannot be sent: what it is about is gone.',
     pause_expired: 'It was not decided or answered in time.',
     run_ended: 'The run has ended.',
+    run_live: 'The run has not ended yet.',
     secret_lost: 'The secret can no longer be read; replace it.',
     version_changed: 'It has been edited since the version that the call names.',
     workspace_erasing: 'The workspace is being erased.',

@@ -59,6 +59,16 @@ export class Runs {
     return this.http.request('POST', '/api/v1/runs/{run_id}/cancel', { path, body: { reason }, ...options })
   }
 
+  /** Deletes a run that has ended, from every store: the answer comes before it is {@link erasure} is `done`. */
+  delete(runId: string, options?: CallOptions): Promise<Schemas['RunErasure']> {
+    return this.http.request('DELETE', '/api/v1/runs/{run_id}', { path: { run_id: runId }, ...options })
+  }
+
+  /** How far the deletion of a run is. */
+  erasure(erasureId: string, options?: CallOptions): Promise<Schemas['RunErasure']> {
+    return this.http.request('GET', '/api/v1/erasures/{erasure_id}', { path: { erasure_id: erasureId }, ...options })
+  }
+
   /** The output of a hosted run from the beginning, or after a frame; also of a run that has ended. */
   output(runId: string, options: OutputOptions = {}): AsyncGenerator<OutputFrame> {
     return output(this.http, runId, options)

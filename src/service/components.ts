@@ -50,8 +50,8 @@ export async function startComponents(context: ServiceContext, options: ServiceO
   const ring = await startKeyRing(context)
   const pipeline = await startPipeline({ ...context, ring }, options)
   const { partitions, feeds, onChange } = pipeline
-  const maintenance = await startMaintenance(context, pipeline, ring)
   const directory = new RunDirectory(sql)
+  const maintenance = await startMaintenance(context, pipeline, ring, directory)
   directory.onRunStarted = (caller, run) => {
     const { owned } = partitions.of(caller)
     owned?.ids.runStarted(run)
@@ -154,7 +154,7 @@ async function startKeyRing(context: ServiceContext): Promise<KeyRing> {
 }
 
 /** Starts the loops that end stale runs, delete expired keys, tokens and events, and erase workspaces. */
-async function startMaintenance(context: ServiceContext, pipeline: Pipeline, ring: KeyRing) {
+async function startMaintenance(context: ServiceContext, pipeline: Pipeline, ring: KeyRing, directory: RunDirectory) {
   const { config, sql, columnar, clock, log, loops, metrics, dataDir, teardown } = context
   const { partitions, retentionFloors, onChange } = pipeline
   const { instanceId } = dataDir
@@ -168,7 +168,7 @@ async function startMaintenance(context: ServiceContext, pipeline: Pipeline, rin
   }
   const endSweep = loops.repeat('sweep of idempotency keys and feed tokens', SWEEP_INTERVAL_MS, sweep)
   teardown.add('sweep of idempotency keys and feed tokens', endSweep)
-  const erasure = startErasure({ sql, ring, partitions, columnar, instanceId, clock, log, loops })
+  const erasure = startErasure({ sql, ring, partitions, columnar, directory, instanceId, clock, log, loops })
   teardown.add('erasure', () => erasure.stop())
   const endRetention = startRetention({
     sql,

@@ -93,6 +93,24 @@ export function sharedPartitionTests(started: () => Promise<SharingProcesses>): 
     expect(data.items).toHaveLength(2)
   })
 
+  test('a run that one process deletes takes reports at none, and leaves its log and SQL', async () => {
+    const run_id = await agent.startRun(apis[0])
+    for (const api of apis) await agent.report(api, run_id, [{ type: 'step' }])
+    await agent.complete(apis[0], run_id)
+    const last = apis.at(-1)!
+    const { status, data } = await last('DELETE', `/api/v1/runs/${run_id}`)
+    expect(status).toBe(202)
+    for (const api of apis)
+      await eventually(async () => (await agent.report(api, run_id, [{ type: 'late' }])).status === 404)
+    for (const api of apis) {
+      await eventually(async () => (await api('GET', `/api/v1/erasures/${data.erasure_id}`)).data.status === 'done')
+      const query = `select (select count() from events where run_id = {run:UUID}) as events,
+        (select count() from runs where run_id = {run:UUID}) as runs`
+      const { rows } = (await api('POST', '/api/v1/query', { query, params: { run: run_id } })).data
+      expect(rows).toEqual([{ events: 0, runs: 0 }])
+    }
+  })
+
   test('feeds of all processes show the same, and a cursor of one resumes at every other', async () => {
     const run_id = await agent.startRun(apis[0])
     const sockets = await openFeeds(sharing.workspaceKey)

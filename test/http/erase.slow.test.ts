@@ -201,6 +201,9 @@ describe('erasing a workspace', () => {
       values (1, gen_random_uuid(), ${doomed.workspaceId}, 'run', '{}')`
     await stores.sql`
       insert into recounts (workspace_id, recount_id, requested_at) values (${doomed.workspaceId}, gen_random_uuid(), now())`
+    await stores.sql`
+      insert into run_erasures (erasure_id, run_id, workspace_id, partition, requested_at, done_at)
+      values (gen_random_uuid(), gen_random_uuid(), ${doomed.workspaceId}, 0, now(), now())`
     await stores.sql`insert into retention_floors (epoch, workspace_id, seq) values ('e', ${doomed.workspaceId}, 1)`
     for (const table of ['deliveries', 'alert_states', 'score_changes'])
       await stores.columnar.command(`insert into ${table} (workspace_id, seq) values ({id:UUID}, 1)`, {

@@ -207,6 +207,8 @@ const STORIES: Readonly<Record<string, Story>> = {
     const { token } = await call(side, 'createFeedToken', { body: { run_id } })
     await call(side, 'completeRun', { body: { run_id, output: { mark } }, key })
     await call(side, 'streamRun', { path, query: `after=0&token=${token}`, key: null })
+    const { erasure_id } = await call(side, 'deleteRun', { path: [third.run_id] })
+    await call(side, 'getErasure', { path: [erasure_id] })
   },
   async 'partial calls'(side) {
     const run_id = await side.reporter.start()

@@ -9,7 +9,7 @@ import { type Document, type Endpoint, readDocument, targetOf } from './document
  */
 const OPERATIONS = {
   anybody: 'clickHouseGet clickHousePing getHealth getLimits getMetrics getReadiness getSignIn',
-  viewer: `changeWorkspace getAgent getAgentVersion getAlert getApproval getBoard getInputRequest getQuerySchema getRun
+  viewer: `changeWorkspace getAgent getAgentVersion getAlert getApproval getBoard getErasure getInputRequest getQuerySchema getRun
     getSavedQuery getSession getUser getWebhook getWorkspace listAgents listAgentVersions listAlerts listAlertTemplates
     listApprovals listBoards listChildren listEvents listInputRequests listKeys listPauses listPeople listRuns
     listSavedQueries listScores listSecrets listSessionMessages listSessions listTasks listViews listWebhookDeliveries
@@ -17,7 +17,7 @@ const OPERATIONS = {
     testAlertDefinition`,
   approver: 'addRunScore answerInputRequest approveCall cancelRun rejectCall',
   admin: `archiveAgent createAgent createAgentKey createAlert createBoard createSavedQuery createWebhook createWorkspaceKey
-    deleteAlert deleteBoard deleteSavedQuery deleteSecret deleteSession deleteView deleteWebhook editAgent editAlert
+    deleteAlert deleteBoard deleteRun deleteSavedQuery deleteSecret deleteSession deleteView deleteWebhook editAgent editAlert
     editBoard editPerson editRun editSavedQuery editWebhook getPerson invokeAgent recountUsage recoverWebhook renameView
     resendWebhookDelivery restoreAgent restoreAgentVersion revokeKey revokeSignIn rotateKey rotateWebhookSecret setSecret
     setView testWebhook`,

@@ -3,6 +3,7 @@ import { refuseErased } from '../../src/service/retention/erase-activity.ts'
 import { batchOf, runRef } from '../support/events.ts'
 import { openLocal } from '../support/journals.ts'
 import { freshDatabase } from '../support/postgres.ts'
+import { taskRow } from '../support/rows.ts'
 import { atEnd, temporaryDirectory } from '../support/teardown.ts'
 
 test('a new owner of a log refuses rows of a workspace that was erased before, and of no other', async () => {
@@ -21,4 +22,24 @@ test('a new owner of a log refuses rows of a workspace that was erased before, a
   await expect(append(erased)).rejects.toThrow('is being erased')
   for (const run of [erasing, elsewhere]) await append(run)
   expect(journal.endSeq).toBe(2)
+})
+
+test('a new owner of a log refuses events and tasks of a deleted run, and of no other', async () => {
+  const { sql } = await freshDatabase()
+  const journal = await openLocal(await temporaryDirectory())
+  atEnd(() => journal.close())
+  const deleted = runRef()
+  const [sibling, namesake, elsewhere] = [{ ...runRef(), workspaceId: deleted.workspaceId }, runRef(), runRef()]
+  const others = [sibling, { ...namesake, runId: deleted.runId }, elsewhere]
+  const insert = ({ runId, workspaceId }: typeof deleted, partition: number) => sql`
+    insert into run_erasures (erasure_id, run_id, workspace_id, partition, requested_at)
+    values (gen_random_uuid(), ${runId}, ${workspaceId}, ${partition}, now())`
+  await insert(deleted, 3)
+  await insert(elsewhere, 4)
+  await refuseErased(sql, { id: 3, journal })
+  const append = (run: typeof deleted) => journal.appendEvents(batchOf(run, [{ type: 'late' }]))
+  const appendTask = (run: typeof deleted) => journal.appendTasks([taskRow(run)], [])
+  for (const late of [append(deleted), appendTask(deleted)]) await expect(late).rejects.toThrow('run does not exist')
+  for (const run of others) await Promise.all([append(run), appendTask(run)])
+  expect(journal.endSeq).toBe(6)
 })

@@ -33,3 +33,11 @@ export function notHosted(run: RunRef): RunRef {
   }
   return run
 }
+
+/** Refuses a new run with the id of a deleted one. */
+export function runErased(): ApiError {
+  return new ApiError('CONFLICT', 'run_id: a run with this id was deleted; use another id', {
+    reason: 'id_taken',
+    param: 'run_id',
+  })
+}

@@ -10,12 +10,14 @@ const IDENTITY_BYTES = 72
 
 /**
  * Which agent owns a run, for the hot path: every reported event, task and end of a run needs it. The owner of a run never
- * changes, so entries do not expire. Concurrent misses share one lookup.
+ * changes, so entries do not expire; only deleted runs are forgotten. Concurrent misses share one lookup.
  */
 export class RunDirectory {
   private readonly cached = new LRUCache<string, RunRef>({ max: RUNS_CACHED_MAX })
   private readonly pending = new Map<string, Promise<RunRef | null>>()
   private readonly lookups: Batcher<RunIdentity, RunRef | null>
+  /** Increases with each deleted run: what was read before must not be cached after it. */
+  private forgotten = 0
 
   constructor(sql: Sql) {
     this.lookups = createBatcher<RunIdentity, RunRef | null>({
@@ -42,9 +44,10 @@ export class RunDirectory {
   }
 
   private async lookUp(key: string, run: RunIdentity): Promise<RunRef | null> {
+    const { forgotten } = this
     try {
       const ref = await this.lookups.submit(run)
-      if (ref !== null) this.cached.set(key, ref)
+      if (ref !== null && forgotten === this.forgotten) this.cached.set(key, ref)
       return ref
     } finally {
       this.pending.delete(key)
@@ -55,6 +58,12 @@ export class RunDirectory {
   started(caller: PartitionRef, ref: RunRef): void {
     this.cached.set(runKey(ref.workspaceId, ref.runId), ref)
     this.onRunStarted(caller, ref)
+  }
+
+  /** Removes a run that was deleted, in this or another process. */
+  forget({ workspaceId, runId }: RunIdentity): void {
+    this.forgotten++
+    this.cached.delete(runKey(workspaceId, runId))
   }
 }
 

@@ -91,6 +91,11 @@ export function runsToOutbox(changed: string, isRecount = false): string {
     from ${changed} join agents a on a.agent_id = r.agent_id`
 }
 
+/** SQL text: whether the `run_id` of a row was that of a run that has been deleted. @param row its name in the statement */
+export function isErased(row: string): string {
+  return `exists (select from run_erasures e where e.run_id = ${row}.run_id and e.workspace_id = ${row}.workspace_id)`
+}
+
 /**
  * SQL text: a sum of costs without the digits that adding binary fractions makes up (10.680000000000376). Ten decimals
  * hold a token at a hundredth of a cent per million tokens.

@@ -4,7 +4,8 @@ import { runKey, uuidOrNull } from '../../base/ids.ts'
 import type { RawJson } from '../../base/raw-json.ts'
 import { type Batcher, createBatcher } from '../../stores/postgres/batcher.ts'
 import { jsonArray, type Sql } from '../../stores/postgres/connect.ts'
-import { arrayLiteral, findRuns, RUN_ROW_COLUMNS, runsToOutbox } from './rows.ts'
+import { runErased } from './access.ts'
+import { arrayLiteral, findRuns, isErased, RUN_ROW_COLUMNS, runsToOutbox } from './rows.ts'
 
 /** A run to be created, all defaults filled in. */
 interface NewRun {
@@ -49,6 +50,8 @@ interface InsertOutcome {
   readonly parent_found: boolean | null
   /** Whether the service itself runs the session. */
   readonly session_hosted: boolean | null
+  /** Whether the id belonged to a run that was deleted. */
+  readonly erased: boolean | null
   readonly inserted: boolean
 }
 
@@ -74,7 +77,8 @@ async function insert(sql: Sql, runs: readonly NewRun[]): Promise<readonly Inser
         ) as parent_found,
         exists (
           select from sessions s where s.session_id = i.hosted_session_id and s.workspace_id = i.workspace_id
-        ) as session_hosted
+        ) as session_hosted,
+        ${sql.unsafe(isErased('i'))} as erased
       from item i
       join agents a on a.agent_id = i.agent_id and a.workspace_id = i.workspace_id and a.status <> 'archived'
     ), inserted as (
@@ -86,19 +90,19 @@ async function insert(sql: Sql, runs: readonly NewRun[]): Promise<readonly Inser
         i.external_run_id, i.parent_run_id, i.session_id, i.external_user_id, i.tags::text[], i.metadata, i.input,
         decode(i.start_hash, 'hex'), i.at, i.at
       from item i join checked c on c.n = i.n
-      where c.runtime_type = 'external' and c.parent_found and not c.session_hosted
+      where c.runtime_type = 'external' and c.parent_found and not c.session_hosted and not c.erased
       order by i.workspace_id, i.run_id
       on conflict (workspace_id, run_id) do nothing
       returning ${sql.unsafe(RUN_ROW_COLUMNS)}
     ), logged as (${sql.unsafe(runsToOutbox('inserted r'))})
-    select c.runtime_type, c.parent_found, c.session_hosted, r.run_id is not null as inserted
+    select c.runtime_type, c.parent_found, c.session_hosted, c.erased, r.run_id is not null as inserted
     from item i left join checked c on c.n = i.n
       left join inserted r on r.workspace_id = i.workspace_id and r.run_id = i.run_id
     order by i.n`
 }
 
-function isRepeat({ inserted, runtime_type, parent_found, session_hosted }: InsertOutcome): boolean {
-  return !inserted && runtime_type === 'external' && parent_found === true && session_hosted === false
+function isRepeat({ inserted, runtime_type, parent_found, session_hosted, erased }: InsertOutcome): boolean {
+  return !inserted && !erased && runtime_type === 'external' && parent_found === true && session_hosted === false
 }
 
 interface ExistingRun {
@@ -120,6 +124,7 @@ function toResult(run: NewRun, outcome: InsertOutcome, existing: Map<string, Exi
       reason: 'hosted_session',
       param: 'session_id',
     })
+  if (outcome.erased === true) return runErased()
   const ref = {
     runId: run.runId,
     workspaceId: run.workspaceId,

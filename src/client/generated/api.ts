@@ -115,7 +115,11 @@ export interface paths {
         get: operations["getRun"];
         put?: never;
         post?: never;
-        delete?: never;
+        /**
+         * Delete a run
+         * @description Only a run that has ended: CONFLICT with `run_live` for another one. It can no longer be read at once; what was reported for it leaves feeds and SQL within about a minute. A repeat returns the same erasure.
+         */
+        delete: operations["deleteRun"];
         options?: never;
         head?: never;
         /**
@@ -1267,6 +1271,26 @@ export interface paths {
          * @description In the background, from the stored events of the external runs, by the names and prices that this version knows. A run of which some events have expired keeps the usage that it has, because those can no longer be counted; so does one whose end has reported its usage. One at a time: CONFLICT while another is running.
          */
         post: operations["recountUsage"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/erasures/{erasure_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Read an erasure
+         * @description Whether the deletion of a run is complete.
+         */
+        get: operations["getErasure"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -3120,7 +3144,7 @@ export interface components {
                 /** @description For people; names the place and what was expected there. */
                 message: string;
                 /** @description Tells errors of one code apart; for programs. Stable, and open for more. */
-                reason?: ("agent_archived" | "agent_not_hosted" | "agent_paused" | "already_decided" | "already_running" | "being_changed" | "body_unreadable" | "feature_off" | "feed_token" | "hosted_run" | "hosted_session" | "id_taken" | "idempotency_key_reused" | "idempotency_key_running" | "in_use" | "journal_replaced" | "key_expired" | "key_in_url" | "key_invalid" | "key_missing" | "key_revoked" | "key_rotated" | "limit_reached" | "model_not_configured" | "name_taken" | "no_route" | "no_workspace" | "not_confirmed" | "not_deliverable" | "not_loaded" | "origin_refused" | "pause_expired" | "person_suspended" | "query_invalid" | "query_too_large" | "query_too_slow" | "rate_limit" | "role_too_low" | "run_ended" | "secret_lost" | "shutting_down" | "too_many_at_once" | "too_many_attempts" | "version_changed" | "workspace_erasing" | "wrong_agent" | "wrong_key_type") | string;
+                reason?: ("agent_archived" | "agent_not_hosted" | "agent_paused" | "already_decided" | "already_running" | "being_changed" | "body_unreadable" | "feature_off" | "feed_token" | "hosted_run" | "hosted_session" | "id_taken" | "idempotency_key_reused" | "idempotency_key_running" | "in_use" | "journal_replaced" | "key_expired" | "key_in_url" | "key_invalid" | "key_missing" | "key_revoked" | "key_rotated" | "limit_reached" | "model_not_configured" | "name_taken" | "no_route" | "no_workspace" | "not_confirmed" | "not_deliverable" | "not_loaded" | "origin_refused" | "pause_expired" | "person_suspended" | "query_invalid" | "query_too_large" | "query_too_slow" | "rate_limit" | "role_too_low" | "run_ended" | "run_live" | "secret_lost" | "shutting_down" | "too_many_at_once" | "too_many_attempts" | "version_changed" | "workspace_erasing" | "wrong_agent" | "wrong_key_type") | string;
                 /** @description The place that the error is about, such as `events[3].payload` or `query.limit`. */
                 param?: string;
                 /** @description All mistakes that were found in the request; the first one is that of `message`. */
@@ -4926,6 +4950,32 @@ export interface components {
             /** @description The run had already ended in this way; this call changed nothing. */
             already: boolean;
         };
+        RunErasure: {
+            /**
+             * Format: uuid
+             * @description The erasure, for `GET /api/v1/erasures/:erasure_id`.
+             */
+            erasure_id: string;
+            /**
+             * @description `done` once no store has anything that was reported for the run.
+             * @enum {string}
+             */
+            status: "running" | "done";
+            /**
+             * Format: date-time
+             * @description When it was first asked for.
+             * @example 2026-01-31T09:30:00.123Z
+             */
+            requested_at: string;
+            /**
+             * Format: date-time
+             * @description When it was verified; null until then.
+             * @example 2026-01-31T09:30:00.123Z
+             */
+            done_at: string | null;
+            /** @description How many runs it deletes. */
+            runs: number;
+        };
         /** @description The run ended without an output. */
         RunFailed: {
             /**
@@ -6514,6 +6564,44 @@ export interface operations {
             401: components["responses"]["UNAUTHENTICATED"];
             403: components["responses"]["FORBIDDEN"];
             404: components["responses"]["NOT_FOUND"];
+            429: components["responses"]["RATE_LIMITED"];
+            500: components["responses"]["INTERNAL"];
+            503: components["responses"]["UNAVAILABLE"];
+        };
+    };
+    deleteRun: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The run. */
+                run_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success. */
+            202: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["RunErasure"];
+                        /** @description Null: the call succeeded. */
+                        error: null;
+                    };
+                };
+            };
+            400: components["responses"]["VALIDATION_ERROR"];
+            401: components["responses"]["UNAUTHENTICATED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            409: components["responses"]["CONFLICT"];
             429: components["responses"]["RATE_LIMITED"];
             500: components["responses"]["INTERNAL"];
             503: components["responses"]["UNAVAILABLE"];
@@ -9527,6 +9615,43 @@ export interface operations {
             401: components["responses"]["UNAUTHENTICATED"];
             403: components["responses"]["FORBIDDEN"];
             409: components["responses"]["CONFLICT"];
+            429: components["responses"]["RATE_LIMITED"];
+            500: components["responses"]["INTERNAL"];
+            503: components["responses"]["UNAVAILABLE"];
+        };
+    };
+    getErasure: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The erasure. */
+                erasure_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["RunErasure"];
+                        /** @description Null: the call succeeded. */
+                        error: null;
+                    };
+                };
+            };
+            400: components["responses"]["VALIDATION_ERROR"];
+            401: components["responses"]["UNAUTHENTICATED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
             429: components["responses"]["RATE_LIMITED"];
             500: components["responses"]["INTERNAL"];
             503: components["responses"]["UNAVAILABLE"];

@@ -1,4 +1,4 @@
-import { arrayLiteral, RUN_ROW_COLUMNS, runsToOutbox } from '../../activity/runs/rows.ts'
+import { arrayLiteral, isErased, RUN_ROW_COLUMNS, runsToOutbox } from '../../activity/runs/rows.ts'
 import { runKey, uuidOrNull } from '../../base/ids.ts'
 import type { RawJson } from '../../base/raw-json.ts'
 import { type Batcher, createBatcher } from '../../stores/postgres/batcher.ts'
@@ -24,8 +24,8 @@ export interface RunReport {
   readonly at: number
 }
 
-/** `missing`: the agent does not exist, is archived, or is hosted. */
-export type RunUpserted = 'created' | 'changed' | 'unchanged' | 'missing'
+/** `missing`: the agent does not exist, is archived, or is hosted. `erased`: the run was deleted. */
+export type RunUpserted = 'created' | 'changed' | 'unchanged' | 'missing' | 'erased'
 
 /**
  * Starts runs from the first export that reports them, and adds what later exports say, in batches. A later export may
@@ -41,6 +41,7 @@ export function createRunUpserts(sql: Sql): Batcher<RunReport, RunUpserted> {
 
 interface UpsertOutcome {
   readonly known: boolean
+  readonly erased: boolean
   readonly applied: boolean
   readonly created: boolean
 }
@@ -67,7 +68,8 @@ async function upsert(sql: Sql, reports: readonly RunReport[]): Promise<RunUpser
         -- A session that the service itself runs consists of its own runs only.
         case when not exists (
           select from sessions s where s.session_id = i.hosted_session_id and s.workspace_id = i.workspace_id
-        ) then i.session_id end as own_session_id
+        ) then i.session_id end as own_session_id,
+        ${sql.unsafe(isErased('i'))} as erased
       from item i
       join agents a on a.agent_id = i.agent_id and a.workspace_id = i.workspace_id
       where a.runtime_type = 'external' and a.status <> 'archived'
@@ -79,7 +81,7 @@ async function upsert(sql: Sql, reports: readonly RunReport[]): Promise<RunUpser
       select c.run_id, c.workspace_id, c.agent_id, c.version, 'external', 'running', 'sdk', c.external_run_id,
         c.parent_run_id, c.own_session_id, c.external_user_id, c.tags::text[], c.metadata, coalesce(c.input, '{}'), c.at,
         c.started_at
-      from checked c order by c.workspace_id, c.run_id
+      from checked c where not c.erased order by c.workspace_id, c.run_id
       on conflict (workspace_id, run_id) do update set
         started_at = least(r.started_at, excluded.started_at),
         session_id = coalesce(r.session_id, excluded.session_id),
@@ -97,11 +99,11 @@ async function upsert(sql: Sql, reports: readonly RunReport[]): Promise<RunUpser
       )
       returning ${sql.unsafe(RUN_ROW_COLUMNS)}, r.xmax = 0 as created
     ), logged as (${sql.unsafe(runsToOutbox('applied r'))})
-    select c.run_id is not null as known, r.run_id is not null as applied, coalesce(r.created, false) as created
+    select c.run_id is not null as known, coalesce(c.erased, false) as erased, r.run_id is not null as applied, coalesce(r.created, false) as created
     from item i left join checked c on c.n = i.n
       left join applied r on r.workspace_id = i.workspace_id and r.run_id = i.run_id
     order by i.n`
-  return outcomes.map(({ known, applied, created }) =>
-    !known ? 'missing' : created ? 'created' : applied ? 'changed' : 'unchanged',
+  return outcomes.map(({ known, erased, applied, created }) =>
+    !known ? 'missing' : erased ? 'erased' : created ? 'created' : applied ? 'changed' : 'unchanged',
   )
 }

@@ -1,4 +1,5 @@
 import { LRUCache } from 'lru-cache'
+import { runErased } from '../../activity/runs/access.ts'
 import type { RunDirectory } from '../../activity/runs/directory.ts'
 import type { RunEnded } from '../../activity/runs/schema.ts'
 import type { RunTransition } from '../../activity/runs/transitions.ts'
@@ -59,6 +60,8 @@ export function createTraceRuns({ directory, upserts, transitions, agents, clock
 
   /** Starts the run. Returns another agent's run if that agent was faster. */
   async function start(caller: Caller, run: NamedRun, details: RunDetails): Promise<RunRef> {
+    // It may have been deleted since.
+    written.delete(runKey(caller.workspaceId, run.runId))
     return write(caller, run, caller.agentId ?? (await agents.find(caller.workspaceId, details.agentName)), details)
   }
 
@@ -77,6 +80,7 @@ export function createTraceRuns({ directory, upserts, transitions, agents, clock
     if (outcome === 'missing') {
       throw new ApiError('NOT_FOUND', `agent ${agentId} cannot report: it is archived, or hosted by the service`)
     }
+    if (outcome === 'erased') throw runErased()
     if (outcome === 'created') directory.started(caller, ref)
     if (outcome !== 'unchanged') onChange()
     const stored = (outcome === 'unchanged' && (await directory.find(workspaceId, runId))) || ref

@@ -1,7 +1,10 @@
+import type { RunDirectory } from '../../activity/runs/directory.ts'
 import { ApiError } from '../../base/errors.ts'
+import type { RunIdentity } from '../../base/ids.ts'
 import type { ColumnarClient } from '../../stores/clickhouse/client.ts'
-import type { Sql } from '../../stores/postgres/connect.ts'
+import type { Fragment, Sql } from '../../stores/postgres/connect.ts'
 import type { OwnedPartition, Partitions } from '../../tenants/partitions/partition.ts'
+import { eraseRunState } from './erase-state.ts'
 
 export interface EraseActivityDeps {
   readonly sql: Sql
@@ -9,6 +12,9 @@ export interface EraseActivityDeps {
   readonly columnar: ColumnarClient
   /** This process in the table `instances`. */
   readonly instanceId: string
+  readonly directory: Pick<RunDirectory, 'forget'>
+  /** When each partition last deleted runs, on the monotonic clock. */
+  readonly runsErasedMs: Map<number, number>
 }
 
 const SINK_PATIENCE_MS = 30_000
@@ -16,10 +22,15 @@ const SINK_PATIENCE_MS = 30_000
 const SINK_WAIT_MS = 500
 /** The mutation rewrites every part that has rows of the workspace. */
 const MUTATION_TIMEOUT_MS = 90_000
+/** A round rewrites parts of ClickHouse, and after it feeds read earlier rows from there: single runs are deleted together. */
+const RUNS_INTERVAL_MS = 30_000
+const RUNS_PER_ROUND = 500
+/** Of all partitions. No call waits for an owner while as many are deleted. */
+const RUNS_REFUSED_MAX = 1_000
 
 /**
- * Deletes the activity of workspaces whose rows are already deleted from Postgres, from the logs that this process owns and
- * from ClickHouse. Every process that shares the database does this for its own logs; a process that was down does it after
+ * Deletes the activity of workspaces and runs whose rows are already deleted from Postgres, from the logs that this process
+ * owns and from ClickHouse. Every process that shares the database does this for its own logs; a process that was down does it after
  * its next start. May be interrupted and called again; one call at a time.
  *
  * @throws ApiError UNAVAILABLE when ClickHouse is behind; what the stores throw
@@ -29,7 +40,7 @@ export async function eraseActivity(deps: EraseActivityDeps, signal: AbortSignal
 }
 
 async function eraseFromPartition(deps: EraseActivityDeps, owned: OwnedPartition, signal: AbortSignal): Promise<void> {
-  const { sql, instanceId } = deps
+  const { sql, instanceId, directory, runsErasedMs } = deps
   const { id: partition, journal, relay } = owned
   const { epoch } = journal
   const due = await sql<{ workspace_id: string }[]>`
@@ -39,9 +50,20 @@ async function eraseFromPartition(deps: EraseActivityDeps, owned: OwnedPartition
     )
     select workspace_id from erasures
     where state_gone_at is not null and partition = ${partition} and not ${epoch} = any(released_epochs)`
-  if (due.length === 0) return
+  const areRunsDue = performance.now() - (runsErasedMs.get(partition) ?? Number.NEGATIVE_INFINITY) > RUNS_INTERVAL_MS
+  const runs = areRunsDue
+    ? await readOpen(sql, sql`partition = ${partition} and not ${epoch} = any(released_epochs)`)
+    : []
+  if (due.length === 0 && runs.length === 0) return
   const workspaceIds = due.map((row) => row.workspace_id)
   for (const id of workspaceIds) journal.refuse(id)
+  // Also if it fails: the next attempt does the same again.
+  if (runs.length > 0) runsErasedMs.set(partition, performance.now())
+  for (const run of runs) {
+    directory.forget(run)
+    journal.refuseRun(run)
+  }
+  await eraseRunState(sql, runs)
   // After this the journal has every change that left the outbox before the outbox rows were deleted.
   await relay.flush()
   const seq = await journal.cut()
@@ -49,20 +71,56 @@ async function eraseFromPartition(deps: EraseActivityDeps, owned: OwnedPartition
   await relay.flush()
   await allConsumed(owned, seq, signal)
   for (const id of workspaceIds) await eraseFromColumnar(deps, id, signal)
+  await eraseRunsFromColumnar(deps.columnar, runs, signal)
   if (!(await journal.drop(seq))) throw new ApiError('UNAVAILABLE', 'the journal is still being read; try again')
   await sql`
     update erasures set released_epochs = array_append(released_epochs, ${epoch})
     where workspace_id = any(${workspaceIds}::uuid[]) and not ${epoch} = any(released_epochs)`
+  await sql`
+    update run_erasures set released_epochs = array_append(released_epochs, ${epoch})
+    where erasure_id = any(${runs.map(({ erasureId }) => erasureId)}::uuid[]) and not ${epoch} = any(released_epochs)`
+}
+
+/** A run that is being deleted. */
+interface ErasedRun extends RunIdentity {
+  readonly erasureId: string
+}
+
+/** The first runs that are being deleted and match an SQL condition on `run_erasures e`. */
+export function readOpen(sql: Sql, condition: Fragment): Promise<readonly ErasedRun[]> {
+  return sql<ErasedRun[]>`
+    select erasure_id as "erasureId", run_id as "runId", workspace_id as "workspaceId" from run_erasures e
+    where done_at is null and ${condition} order by number limit ${RUNS_PER_ROUND}`
+}
+
+/** Deletes the rows of runs; their deliveries stay. @returns the tables that had some. @throws like {@link eraseRows} */
+export async function eraseRunsFromColumnar(
+  columnar: ColumnarClient,
+  runs: readonly RunIdentity[],
+  signal: AbortSignal,
+): Promise<string[]> {
+  const found: string[] = []
+  for (const [workspaceId, some] of Map.groupBy(runs, (run) => run.workspaceId)) {
+    const rows = { workspaceId, runIds: some.map(({ runId }) => runId) }
+    const tables = [...(await countRows(columnar, rows)).keys()]
+    if (tables.length > 0) await eraseRows(columnar, rows, tables, signal)
+    found.push(...tables)
+  }
+  return found
 }
 
 /**
- * Refuses rows of erased workspaces in a log that this process has just opened. Its earlier owners did, but a call that has
- * waited for an owner since before the erasure may reach this one.
+ * Refuses rows of erased workspaces and of runs deleted lately in a log that this process has just opened. Its earlier owners
+ * did, but a call that has waited for an owner since before the erasure may reach this one.
  */
 export async function refuseErased(sql: Sql, { id, journal }: Pick<OwnedPartition, 'id' | 'journal'>): Promise<void> {
   const erased = await sql<{ workspace_id: string }[]>`
     select workspace_id from erasures where state_gone_at is not null and partition = ${id}`
   for (const { workspace_id } of erased) journal.refuse(workspace_id)
+  const runs = await sql<RunIdentity[]>`
+    select run_id as "runId", workspace_id as "workspaceId" from run_erasures
+    where partition = ${id} and number > (select coalesce(max(number), 0) from run_erasures) - ${RUNS_REFUSED_MAX}`
+  for (const run of runs) journal.refuseRun(run)
 }
 
 /** Waits until every consumer has processed everything up to `seq`. */
@@ -82,46 +140,59 @@ async function eraseFromColumnar(
   workspaceId: string,
   signal: AbortSignal,
 ): Promise<void> {
-  const counts = await countRows(columnar, workspaceId)
+  const counts = await countRows(columnar, { workspaceId })
   const events = counts.get('events') ?? 0
   await sql`update erasures set events = greatest(events, ${events}) where workspace_id = ${workspaceId}`
-  await eraseRows(columnar, workspaceId, counts.keys(), signal)
+  await eraseRows(columnar, { workspaceId }, counts.keys(), signal)
 }
 
-/** The number of a workspace's rows in each ClickHouse table, by ClickHouse's catalogue; tables without any are omitted. */
-export async function countRows(client: ColumnarClient, workspaceId: string): Promise<Map<string, number>> {
+/** Rows of a workspace; with `runIds` what was reported of these runs only. */
+interface Rows {
+  readonly workspaceId: string
+  readonly runIds?: readonly string[]
+}
+
+/** SQL with its parameters. */
+function conditionOf({ workspaceId, runIds }: Rows) {
+  const params = { workspace: workspaceId, ...(runIds && { runs: runIds }) }
+  return {
+    where: `workspace_id = {workspace:UUID}${runIds ? ' and run_id in {runs:Array(UUID)}' : ''}`,
+    params,
+    tables: runIds ? "name = 'run_id' and table <> 'deliveries'" : "name = 'workspace_id'",
+  }
+}
+
+/** The number of such rows in each ClickHouse table, by ClickHouse's catalogue; tables without any are omitted. */
+export async function countRows(client: ColumnarClient, which: Rows): Promise<Map<string, number>> {
+  const { where, params, tables: ofTables } = conditionOf(which)
   const tables = await client.query<{ table: string }>(
-    `select table from system.columns where database = currentDatabase() and name = 'workspace_id'
+    `select table from system.columns where database = currentDatabase() and ${ofTables}
      and table in (select name from system.tables where database = currentDatabase() and engine like '%MergeTree')`,
   )
-  const counts = tables.map(
-    ({ table }) => `select '${table}' as table, count() as rows from ${table} where workspace_id = {workspace:UUID}`,
-  )
+  const counts = tables.map(({ table }) => `select '${table}' as table, count() as rows from ${table} where ${where}`)
   const rows = await client.query<{ table: string; rows: number }>(
     `select table, rows from (${counts.join(' union all ')}) where rows > 0`,
-    { params: { workspace: workspaceId } },
+    { params },
   )
   return new Map(rows.map((row) => [row.table, row.rows]))
 }
 
 /**
- * Deletes a workspace's rows from the tables, and rows that retention has only marked as deleted. This call gives up
+ * Deletes such rows from the tables, and rows that retention has only marked as deleted. This call gives up
  * after 90 s, but ClickHouse continues, so a repeat finds less to do.
  *
  * @throws ColumnarUnavailable, also after that time; the reason of `signal` when it aborts
  */
 async function eraseRows(
   client: ColumnarClient,
-  workspaceId: string,
+  which: Rows,
   tables: Iterable<string>,
   signal: AbortSignal,
 ): Promise<void> {
   const options = { settings: { mutations_sync: 2 }, timeoutMs: MUTATION_TIMEOUT_MS, signal }
-  const where = { ...options, params: { workspace: workspaceId } }
+  const { where, params } = conditionOf(which)
   await Promise.all(
-    [...tables].map((table) =>
-      client.command(`alter table ${table} delete where workspace_id = {workspace:UUID}`, where),
-    ),
+    [...tables].map((table) => client.command(`alter table ${table} delete where ${where}`, { ...options, params })),
   )
   const hiding = await client.query<{ table: string }>(
     'select distinct table from system.parts where active and database = currentDatabase() and has_lightweight_delete',

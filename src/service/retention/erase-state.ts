@@ -1,6 +1,7 @@
 import { LIVE_RUN_STATUSES } from '../../activity/runs/state.ts'
+import type { RunIdentity } from '../../base/ids.ts'
 import { type HostedPhase, NEXT_PHASES, statesBefore } from '../../hosted/run/state.ts'
-import { inTransaction, type Sql } from '../../stores/postgres/connect.ts'
+import { type Fragment, inTransaction, type Sql, type TransactionSql } from '../../stores/postgres/connect.ts'
 
 /** Few, because a run has tasks, steps and calls: one statement must not take long. */
 const RUNS_PER_STATEMENT = 100
@@ -34,6 +35,7 @@ const TABLES: readonly { readonly table: string; readonly counted?: string }[] =
   { table: 'outbox_set_aside' },
   { table: 'retention_floors' },
   { table: 'recounts' },
+  { table: 'run_erasures' },
 ]
 
 /**
@@ -41,14 +43,48 @@ const TABLES: readonly { readonly table: string; readonly counted?: string }[] =
  * `erasures`. Afterwards no statement can add rows of the workspace to the outbox. May be interrupted and called again.
  */
 export async function eraseState(sql: Sql, workspaceId: string): Promise<void> {
+  await inPasses(async () => {
+    await stopExecutors(sql, workspaceId)
+    await eraseRuns(sql, workspaceId)
+    await eraseIdempotencyKeys(sql, workspaceId)
+    await sql`update api_keys set replaced_by = null where workspace_id = ${workspaceId} and replaced_by is not null`
+    for (const each of TABLES) await eraseTable(sql, workspaceId, each)
+  })
+}
+
+/**
+ * Deletes ended runs from Postgres, except their rows in `run_erasures`. May be interrupted and called again.
+ * @returns how many runs were still there
+ */
+export function eraseRunState(sql: Sql, runs: readonly RunIdentity[]): Promise<number> {
+  return inPasses(() =>
+    inTransaction(sql, async (tx) => {
+      const named = tx`
+        select * from unnest(
+          ${runs.map(({ runId }) => runId)}::uuid[], ${runs.map(({ workspaceId }) => workspaceId)}::uuid[]
+        ) as i (run_id, workspace_id)`
+      await tx`delete from feed_tokens where (run_id, workspace_id) in (${named})`
+      await tx`
+        delete from webhook_retries r using webhooks w, (${named}) as i
+        where w.workspace_id = i.workspace_id and r.webhook_id = w.webhook_id and r.run_id = i.run_id`
+      // Those of a hosted session, whose ids are UUIDs.
+      await tx`
+        delete from session_messages m using hosted_runs h, (${named}) as i
+        where h.run_id = i.run_id and h.workspace_id = i.workspace_id and m.session_id = h.session_id
+          and m.run_id = i.run_id`
+      const [deleted] = await tx<[{ count: number }]>`
+        ${runDeletion(tx, named)}
+        select count(*) as count from deleted_runs`
+      return deleted.count
+    }),
+  )
+}
+
+/** Repeats what requests in flight disturb. */
+async function inPasses<T>(work: () => Promise<T>): Promise<T> {
   for (let pass = 1; ; pass++) {
     try {
-      await stopExecutors(sql, workspaceId)
-      await eraseRuns(sql, workspaceId)
-      await eraseIdempotencyKeys(sql, workspaceId)
-      await sql`update api_keys set replaced_by = null where workspace_id = ${workspaceId} and replaced_by is not null`
-      for (const each of TABLES) await eraseTable(sql, workspaceId, each)
-      return
+      return await work()
     } catch (error) {
       if (!TRANSIENT_ERRORS.includes((error as { code?: unknown }).code) || pass === PASSES_MAX) throw error
     }
@@ -87,38 +123,47 @@ async function stopExecutors(sql: Sql, workspaceId: string): Promise<void> {
     ))`
 }
 
-/** Locks rows in the order of run_id, like every statement on several runs, which avoids deadlocks. */
 async function eraseRuns(sql: Sql, workspaceId: string): Promise<void> {
+  const some = sql`
+    select run_id, workspace_id from runs where workspace_id = ${workspaceId}
+    order by created_at desc, run_id desc limit ${RUNS_PER_STATEMENT}`
   await untilNone(async () => {
     const [deleted] = await sql<[{ count: number }]>`
-      with batch as materialized (
-        select run_id, workspace_id from runs
-        where (run_id, workspace_id) in (
-          select run_id, workspace_id from runs where workspace_id = ${workspaceId}
-          order by created_at desc, run_id desc limit ${RUNS_PER_STATEMENT}
-        )
-        order by run_id for update
-      ), deleted_tasks as (
-        delete from tasks where (run_id, workspace_id) in (select * from batch) returning 1
-      ), deleted_pauses as (
-        delete from pauses where (run_id, workspace_id) in (select * from batch)
-      ), deleted_calls as (
-        delete from tool_calls where (run_id, workspace_id) in (select * from batch)
-      ), deleted_steps as (
-        delete from run_steps where (run_id, workspace_id) in (select * from batch)
-      ), deleted_usage as (
-        delete from run_usage_changes where (run_id, workspace_id) in (select * from batch)
-      ), deleted_hosted as (
-        delete from hosted_runs where (run_id, workspace_id) in (select * from batch)
-      ), deleted_runs as (
-        delete from runs where (run_id, workspace_id) in (select * from batch) returning 1
-      )
+      ${runDeletion(sql, some)}
       update erasures set
         runs = runs + (select count(*) from deleted_runs), tasks = tasks + (select count(*) from deleted_tasks)
       where workspace_id = ${workspaceId}
       returning (select count(*) from deleted_runs) as count`
     return deleted
   })
+}
+
+/**
+ * SQL: deletes runs and what refers to them, as CTEs of a statement; `deleted_runs` and `deleted_tasks` have a row for each.
+ * Locks rows in the order of run_id, like every statement on several runs, which avoids deadlocks.
+ * @param which a query of run_id and workspace_id
+ */
+function runDeletion(sql: Sql | TransactionSql, which: Fragment) {
+  return sql`
+    with batch as materialized (
+      select run_id, workspace_id from runs
+      where (run_id, workspace_id) in (${which})
+      order by run_id for update
+    ), deleted_tasks as (
+      delete from tasks where (run_id, workspace_id) in (select * from batch) returning 1
+    ), deleted_pauses as (
+      delete from pauses where (run_id, workspace_id) in (select * from batch)
+    ), deleted_calls as (
+      delete from tool_calls where (run_id, workspace_id) in (select * from batch)
+    ), deleted_steps as (
+      delete from run_steps where (run_id, workspace_id) in (select * from batch)
+    ), deleted_usage as (
+      delete from run_usage_changes where (run_id, workspace_id) in (select * from batch)
+    ), deleted_hosted as (
+      delete from hosted_runs where (run_id, workspace_id) in (select * from batch)
+    ), deleted_runs as (
+      delete from runs where (run_id, workspace_id) in (select * from batch) returning 1
+    )`
 }
 
 /** Stored responses refer only to their key or sign-in, so they are deleted before these. */

@@ -4,13 +4,13 @@ import type { Log } from '../../base/log.ts'
 import { Loops } from '../../base/loops.ts'
 import { ColumnarUnavailable } from '../../stores/clickhouse/client.ts'
 import type { TransactionSql } from '../../stores/postgres/connect.ts'
-import { isGone } from '../../stores/postgres/liveness.ts'
 import type { KeyRing } from '../../tenants/keys/key-ring.ts'
 import { countRows, type EraseActivityDeps, eraseActivity } from './erase-activity.ts'
 import { eraseState, tablesHolding } from './erase-state.ts'
+import { isReleased, RunErasures } from './run-erasures.ts'
 import type { ErasedWorkspace } from './schema.ts'
 
-interface ErasureDeps extends EraseActivityDeps {
+interface ErasureDeps extends Omit<EraseActivityDeps, 'runsErasedMs'> {
   readonly ring: Pick<KeyRing, 'change' | 'gone' | 'lookAtOthers'>
   readonly clock: Clock
   readonly log: Log
@@ -30,14 +30,20 @@ const OTHERS_POLL_MS = 50
  * delete its rows from Postgres; delete its rows from every process's journal and from ClickHouse; verify all stores;
  * delete the workspace itself.
  */
-export function startErasure(deps: ErasureDeps) {
+export function startErasure(given: ErasureDeps) {
+  const deps = { ...given, runsErasedMs: new Map<number, number>() }
   const { sql, log, loops = new Loops(log) } = deps
+  const runs = new RunErasures(deps)
   const stopping = new AbortController()
   const underway = new Map<string, Promise<ErasedWorkspace>>()
   let previous: Promise<void> = Promise.resolve()
 
   function eraseActivitySerially(): Promise<void> {
-    const current = previous.then(() => eraseActivity(deps, stopping.signal))
+    const current = previous.then(async () => {
+      await runs.notice()
+      await eraseActivity(deps, stopping.signal)
+      await runs.finish(stopping.signal)
+    })
     previous = current.catch(() => {})
     return current
   }
@@ -61,6 +67,7 @@ export function startErasure(deps: ErasureDeps) {
 
   const stopChecking = loops.repeat('erasing', CHECK_INTERVAL_MS, eraseActivitySerially)
   return {
+    runs,
     /**
      * Erases a workspace. Resolves once no store has any of its data. Its keys and feeds stop working first. An interrupted
      * call can be repeated in any process; repeating a completed call returns the same result.
@@ -132,15 +139,9 @@ async function waitForOtherProcesses(
   const deadline = performance.now() + OTHERS_PATIENCE_MS
   for (;;) {
     await ring.lookAtOthers()
-    const [{ waiting }] = await sql<[{ waiting: number }]>`
-      select count(*) as waiting from erasures e, lateral (
-        select epoch from instances i
-        where not ${isGone(sql, 'i', ring.gone())} and not exists (select from journal_partitions)
-        union all
-        select epoch from journal_partitions p where p.partition = e.partition
-      ) as logs
-      where e.workspace_id = ${workspaceId} and (logs.epoch is null or not logs.epoch = any(e.released_epochs))`
-    if (waiting === 0) return
+    const [waiting] = await sql`
+      select from erasures e where e.workspace_id = ${workspaceId} and not ${isReleased(sql, ring.gone())}`
+    if (waiting === undefined) return
     signal.throwIfAborted()
     if (performance.now() > deadline)
       throw new ApiError('UNAVAILABLE', 'another process of the service has not erased its data yet; try again', {
@@ -155,7 +156,7 @@ async function waitForOtherProcesses(
  * one may still load such rows, so this comes after all of them. @throws Error when a store has some
  */
 async function finish({ sql, ring, clock, columnar }: ErasureDeps, workspaceId: string): Promise<void> {
-  const left = [...(await countRows(columnar, workspaceId)).keys(), ...(await tablesHolding(sql, workspaceId))]
+  const left = [...(await countRows(columnar, { workspaceId })).keys(), ...(await tablesHolding(sql, workspaceId))]
   if (left.length > 0) throw new Error(`rows of an erased workspace are left in ${left.join(', ')}`)
   const now = new Date(clock.now())
   const end = async (tx: TransactionSql) => {

@@ -1,17 +1,23 @@
 import { Elysia } from 'elysia'
+import { RunParams } from '../../activity/runs/schema.ts'
 import type { Guards } from '../../tenants/keys/guards.ts'
 import { SECURITY } from '../../tenants/keys/security.ts'
 import { WorkspaceParams } from '../../tenants/workspaces/schema.ts'
 import type { Erasure } from './erasure.ts'
-import { ErasedWorkspace } from './schema.ts'
+import { ErasedWorkspace, ErasureParams, RunErasure } from './schema.ts'
 
 interface ErasureRoutesDeps {
   readonly guards: Guards
   readonly erasure: Erasure
 }
 
-/** Erasure of a workspace, for the operator. */
-export function erasureRoutes({ guards, erasure }: ErasureRoutesDeps) {
+/** Deletion of workspaces and of single runs. */
+export function erasureRoutes(deps: ErasureRoutesDeps) {
+  return new Elysia().use(workspaceErasureRoutes(deps)).use(runErasureRoutes(deps))
+}
+
+/** For the operator. */
+function workspaceErasureRoutes({ guards, erasure }: ErasureRoutesDeps) {
   return new Elysia({ prefix: '/api/v1/workspaces', detail: { security: SECURITY.operator } })
     .use(guards.operator)
     .delete(
@@ -34,4 +40,39 @@ export function erasureRoutes({ guards, erasure }: ErasureRoutesDeps) {
         },
       },
     )
+}
+
+/** For workspace keys. */
+function runErasureRoutes({ guards, erasure: { runs } }: ErasureRoutesDeps) {
+  return new Elysia({ prefix: '/api/v1', detail: { tags: ['Runs'], security: SECURITY.workspaceKey } })
+    .use(guards.workspaceKey('reads', 'admin'))
+    .delete(
+      '/runs/:run_id',
+      async ({ caller, params, set }) => {
+        const begun = await runs.begin(caller, params.run_id)
+        set.status = 202
+        return begun
+      },
+      {
+        params: RunParams,
+        response: { 202: RunErasure },
+        detail: {
+          operationId: 'deleteRun',
+          summary: 'Delete a run',
+          description:
+            'Only a run that has ended: CONFLICT with `run_live` for another one. It can no longer be read at once; ' +
+            'what was reported for it leaves feeds and SQL within about a minute. A repeat returns the same erasure.',
+          errors: ['CONFLICT'],
+        },
+      },
+    )
+    .get('/erasures/:erasure_id', ({ caller, params }) => runs.get(caller, params.erasure_id), {
+      params: ErasureParams,
+      response: RunErasure,
+      detail: {
+        operationId: 'getErasure',
+        summary: 'Read an erasure',
+        description: 'Whether the deletion of a run is complete.',
+      },
+    })
 }

@@ -1,4 +1,5 @@
 import { ApiError } from '../../base/errors.ts'
+import type { RunIdentity } from '../../base/ids.ts'
 import type { RowKind } from './kinds.ts'
 import type { DeliveryRow, EventBatch, RunRow, ScoreBatch, SystemEventRow, TaskToAppend } from './rows.ts'
 
@@ -84,6 +85,10 @@ export interface Journal extends JournalReader {
 
   /** Refuses further rows of a workspace that are not from the outbox until the journal is closed. Accepted rows stay. */
   refuse(workspaceId: string): void
+  /**
+   * Refuses further events, tasks and scores of a deleted run, like {@link refuse}, while at most 10,000 more runs are deleted.
+   */
+  refuseRun(run: RunIdentity): void
   /**
    * Starts a new segment after everything that was accepted before the call, so that {@link drop} can delete all of it.
    * Returns the position of the last row before the new segment.

@@ -80,6 +80,14 @@ class Runs(_Resource):
     def cancel(self, run_id: str, *, reason: Optional[str] = None, **limits: Optional[float]) -> Dict[str, Any]:
         return self._post(f"/api/v1/runs/{segment(run_id)}/cancel", {"reason": reason}, limits)
 
+    def delete(self, run_id: str, **limits: Optional[float]) -> Dict[str, Any]:
+        """Deletes a run that has ended, from every store: the answer comes before `erasure` says `done`."""
+        return self._http.call("DELETE", f"/api/v1/runs/{segment(run_id)}", **limits)  # type: ignore
+
+    def erasure(self, erasure_id: str, **limits: Optional[float]) -> Dict[str, Any]:
+        """How far the deletion of a run is."""
+        return self._get(f"/api/v1/erasures/{segment(erasure_id)}", limits)
+
 
 class Agents(_Resource):
     """Agents of the workspace."""

@@ -1,4 +1,6 @@
+import { LRUCache } from 'lru-cache'
 import { ApiError } from '../../../base/errors.ts'
+import { NIL_UUID, type RunIdentity, runKey } from '../../../base/ids.ts'
 import type { RecordBlock } from '../blocks/record-block.ts'
 import type { Appended, Frame, Journal } from '../journal.ts'
 import type { DeliveryRow, EventBatch, RunRow, ScoreBatch, SystemEventRow, TaskToAppend } from '../rows.ts'
@@ -14,6 +16,7 @@ const PACED_WITHIN_MS = 5_000
 const REST_MS_MAX = 100
 /** For example, a backlog 10 % above `paceBytes` delays each commit by 20 ms. */
 const REST_MS_PER_PACE = 200
+const REFUSED_RUNS_MAX = 10_000
 
 export interface LogJournalOptions extends Omit<GroupCommitOptions, 'storage'> {
   /** Appends are refused while more than this is not yet consumed. */
@@ -45,6 +48,8 @@ export class LogJournal extends LogReader implements Journal {
   private readonly consumers: Consumers
   /** Workspaces whose rows are refused unless they are from the outbox. */
   private readonly refused = new Set<string>()
+  /** Deleted runs. A call that has found one before it was deleted ends long before so many others are. */
+  private readonly refusedRuns = new LRUCache<string, true>({ max: REFUSED_RUNS_MAX })
 
   constructor(
     private readonly storage: LogStorage,
@@ -77,7 +82,7 @@ export class LogJournal extends LogReader implements Journal {
   }
 
   appendEvents(batch: EventBatch): Promise<Appended> {
-    const refusal = this.refused.has(batch.run.workspaceId) ? noWorkspace() : this.refusal()
+    const refusal = this.refusalOf(batch.run) ?? this.refusal()
     if (refusal !== undefined) return Promise.reject(refusal)
     const { events } = this.commits.pending
     const first = events.rows
@@ -86,8 +91,7 @@ export class LogJournal extends LogReader implements Journal {
   }
 
   appendScores(batch: ScoreBatch): Promise<Appended> {
-    const isRefused = batch.runs.some(({ workspaceId }) => this.refused.has(workspaceId))
-    const refusal = isRefused ? noWorkspace() : this.refusal()
+    const refusal = this.refusalOfAny(batch.runs) ?? this.refusal()
     if (refusal !== undefined) return Promise.reject(refusal)
     const { scores } = this.commits.pending
     const first = scores.rows
@@ -123,6 +127,10 @@ export class LogJournal extends LogReader implements Journal {
 
   refuse(workspaceId: string): void {
     this.refused.add(workspaceId)
+  }
+
+  refuseRun({ workspaceId, runId }: RunIdentity): void {
+    this.refusedRuns.set(runKey(workspaceId, runId), true)
   }
 
   cut(): Promise<number> {
@@ -183,12 +191,29 @@ export class LogJournal extends LogReader implements Journal {
     rows: readonly Row[],
     outboxIds: readonly string[],
   ): Promise<Appended> {
-    const isRefused = outboxIds.length === 0 && rows.some((row) => this.refused.has(row.workspace_id))
-    const refusal = isRefused ? noWorkspace() : this.refusal()
+    const refusal = (outboxIds.length === 0 ? this.refusalOfRows(kind, rows) : undefined) ?? this.refusal()
     if (refusal !== undefined) return Promise.reject(refusal)
     const first = block.rows
     block.add(rows, outboxIds)
     return this.commits.committed(kind, first, rows.length)
+  }
+
+  private refusalOf({ workspaceId, runId }: RunIdentity): ApiError | undefined {
+    if (this.refused.has(workspaceId)) return noWorkspace()
+    return this.refusedRuns.size > 0 && this.refusedRuns.has(runKey(workspaceId, runId)) ? noRun() : undefined
+  }
+
+  private refusalOfAny(runs: readonly RunIdentity[]): ApiError | undefined {
+    if (this.refused.size === 0 && this.refusedRuns.size === 0) return undefined
+    return runs.map((run) => this.refusalOf(run)).find((refusal) => refusal !== undefined)
+  }
+
+  /** Rows that are not from the outbox. Deliveries of a deleted run say what was sent, and to whom: they stay. */
+  private refusalOfRows(kind: Frame['kind'], rows: readonly (RunRow | TaskToAppend | DeliveryRow)[]) {
+    if (this.refused.size === 0 && this.refusedRuns.size === 0) return undefined
+    return this.refusalOfAny(
+      rows.map((row) => ({ workspaceId: row.workspace_id, runId: kind === 'task' ? row.run_id! : NIL_UUID })),
+    )
   }
 
   private refusal(): ApiError | undefined {
@@ -247,4 +272,9 @@ function noWorkspace(): ApiError {
   return new ApiError('FORBIDDEN', 'no workspace: the workspace of this key is being erased', {
     reason: 'no_workspace',
   })
+}
+
+/** Refuses what is reported for a deleted run. */
+function noRun(): ApiError {
+  return new ApiError('NOT_FOUND', 'run does not exist')
 }

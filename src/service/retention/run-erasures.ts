@@ -1,0 +1,159 @@
+import type { RunDirectory } from '../../activity/runs/directory.ts'
+import { isTerminal, type RunStatus } from '../../activity/runs/state.ts'
+import type { Clock } from '../../base/clock.ts'
+import { ApiError } from '../../base/errors.ts'
+import type { RunIdentity } from '../../base/ids.ts'
+import type { ColumnarClient } from '../../stores/clickhouse/client.ts'
+import { inTransaction, type Sql } from '../../stores/postgres/connect.ts'
+import { isGone, type Sign } from '../../stores/postgres/liveness.ts'
+import type { KeyRing } from '../../tenants/keys/key-ring.ts'
+import type { Caller } from '../../tenants/keys/schema.ts'
+import type { Partitions } from '../../tenants/partitions/partition.ts'
+import { eraseRunsFromColumnar, readOpen } from './erase-activity.ts'
+import { eraseRunState } from './erase-state.ts'
+import type { RunErasure } from './schema.ts'
+
+interface RunErasuresDeps {
+  readonly sql: Sql
+  readonly columnar: ColumnarClient
+  readonly directory: Pick<RunDirectory, 'forget'>
+  readonly partitions: Pick<Partitions, 'owned'>
+  readonly ring: Pick<KeyRing, 'gone' | 'lookAtOthers'>
+  readonly clock: Clock
+}
+
+/** Advisory lock, so that the numbers of erasures are in the order of their commits. */
+const ORDER_LOCK = 7_231_046_598_231
+const NOTICED_PER_QUERY = 1_000
+
+/**
+ * Deletes single runs that have ended (docs/specification.md#deleting-a-run). The call stores the row in `run_erasures` and
+ * deletes the run from Postgres; the owner of the workspace's log deletes it there and in ClickHouse (`erase-activity.ts`), and
+ * any process then verifies that nothing is left. Each step can be repeated, by any process, after a crash, too.
+ */
+export class RunErasures {
+  /** The last erasure that this process has seen. */
+  private seen: number | undefined
+
+  constructor(private readonly deps: RunErasuresDeps) {}
+
+  /**
+   * Begins to delete a run; a repeat returns the same erasure.
+   * @throws ApiError NOT_FOUND, CONFLICT for a run that has not ended, UNAVAILABLE
+   */
+  async begin({ workspaceId, partition }: Caller, runId: string): Promise<RunErasure> {
+    const { sql, directory, clock } = this.deps
+    const run = { workspaceId, runId: runId.toLowerCase() }
+    const erasure = await inTransaction(sql, async (tx) => {
+      const [found] = await tx<{ status: RunStatus }[]>`
+        select status from runs where run_id = ${run.runId} and workspace_id = ${workspaceId} for update`
+      if (found !== undefined && !isTerminal(found.status)) throw stillLive(found.status)
+      if (found !== undefined) {
+        await tx`select pg_advisory_xact_lock(${ORDER_LOCK})`
+        await tx`
+          insert into run_erasures (erasure_id, run_id, workspace_id, partition, requested_at)
+          values (gen_random_uuid(), ${run.runId}, ${workspaceId}, ${partition}, ${new Date(clock.now())})
+          on conflict (run_id, workspace_id) do nothing`
+      }
+      const [row] = await tx<StoredErasure[]>`
+        select erasure_id, requested_at, done_at from run_erasures
+        where run_id = ${run.runId} and workspace_id = ${workspaceId}`
+      return row
+    })
+    if (erasure === undefined) throw new ApiError('NOT_FOUND', 'run does not exist')
+    await eraseRunState(sql, [run])
+    directory.forget(run)
+    return toAnswer(erasure)
+  }
+
+  /** @throws ApiError NOT_FOUND, UNAVAILABLE */
+  async get({ workspaceId }: Caller, erasureId: string): Promise<RunErasure> {
+    const [row] = await this.deps.sql<StoredErasure[]>`
+      select erasure_id, requested_at, done_at from run_erasures
+      where erasure_id = ${erasureId} and workspace_id = ${workspaceId}`
+    if (row === undefined) throw new ApiError('NOT_FOUND', 'erasure does not exist')
+    return toAnswer(row)
+  }
+
+  /** Makes this process refuse what is reported for runs that any process has deleted. Called about once a second. */
+  async notice(): Promise<void> {
+    const { sql, directory, partitions } = this.deps
+    this.seen ??= await this.firstToNotice()
+    for (;;) {
+      const rows: NoticedRun[] = await sql<NoticedRun[]>`
+        select run_id as "runId", workspace_id as "workspaceId", partition, number from run_erasures
+        where number > ${this.seen} order by number limit ${NOTICED_PER_QUERY}`
+      for (const run of rows) {
+        directory.forget(run)
+        for (const { id, journal } of partitions.owned()) if (id === run.partition) journal.refuseRun(run)
+      }
+      this.seen = rows.at(-1)?.number ?? this.seen
+      if (rows.length < NOTICED_PER_QUERY) return
+    }
+  }
+
+  /** Calls that came before the first query may have cached a run that was deleted a moment later. */
+  private async firstToNotice(): Promise<number> {
+    const [{ last }] = await this.deps.sql<[{ last: number }]>`
+      select coalesce(max(number), 0) as last from run_erasures`
+    return last - NOTICED_PER_QUERY
+  }
+
+  /** Verifies that nothing is left of the runs that every log has released. @throws what the stores throw */
+  async finish(signal: AbortSignal): Promise<void> {
+    const { sql, columnar, ring, clock } = this.deps
+    const [open] = await readOpen(sql, sql`true`)
+    if (open === undefined) return
+    await ring.lookAtOthers()
+    const runs = await readOpen(sql, isReleased(sql, ring.gone()))
+    if (runs.length === 0) return
+    const ids = runs.map(({ erasureId }) => erasureId)
+    // A start that had begun before the run was deleted may have stored it again.
+    const isBack = (await eraseRunState(sql, runs)) > 0
+    const left = isBack ? [] : await eraseRunsFromColumnar(columnar, runs, signal)
+    if (isBack || left.length > 0) {
+      await sql`update run_erasures set released_epochs = '{}' where erasure_id = any(${ids}::uuid[])`
+      return
+    }
+    const now = new Date(clock.now())
+    await sql`update run_erasures set done_at = ${now} where erasure_id = any(${ids}::uuid[]) and done_at is null`
+  }
+}
+
+/** SQL: whether every log that can have rows of an erasure `e` has deleted them: in a cluster, that of its partition. */
+export function isReleased(sql: Sql, gone: readonly Sign[]) {
+  return sql`not exists (
+    select from (
+      select epoch from instances i
+      where not ${isGone(sql, 'i', gone)} and not exists (select from journal_partitions)
+      union all
+      select epoch from journal_partitions p where p.partition = e.partition
+    ) as logs
+    where logs.epoch is null or not logs.epoch = any(e.released_epochs)
+  )`
+}
+
+interface NoticedRun extends RunIdentity {
+  readonly partition: number
+  readonly number: number
+}
+
+interface StoredErasure {
+  readonly erasure_id: string
+  readonly requested_at: Date
+  readonly done_at: Date | null
+}
+
+function toAnswer({ erasure_id, requested_at, done_at }: StoredErasure): RunErasure {
+  return {
+    erasure_id,
+    status: done_at === null ? 'running' : 'done',
+    requested_at: requested_at.toISOString(),
+    done_at: done_at?.toISOString() ?? null,
+    runs: 1,
+  }
+}
+
+function stillLive(status: RunStatus): ApiError {
+  return new ApiError('CONFLICT', `the run is ${status}; cancel it, or wait until it has ended`, { reason: 'run_live' })
+}

@@ -1,0 +1,164 @@
+import { beforeAll, expect, test } from 'bun:test'
+import type { Api } from '../support/api.ts'
+import { eventually } from '../support/eventually.ts'
+import {
+  LiveSocket,
+  newReporter,
+  newTenant,
+  numbered,
+  numbersOf,
+  type Reporter,
+  type Tenant,
+} from '../support/feeds.ts'
+import { newHostedAgent } from '../support/hosted.ts'
+import { startModelServer } from '../support/model-server.ts'
+import { placesOf } from '../support/run-places.ts'
+import { startTestService, type TestService } from '../support/service.ts'
+
+/** `DELETE /api/v1/runs/:run_id` deletes a run from every store, and nothing else. */
+
+let service: TestService
+let tenant: Tenant
+let agent: Reporter
+
+beforeAll(async () => {
+  service = await startTestService({ OPENAI_BASE_URL: startModelServer(() => ({ text: 'said' })).url })
+  tenant = await newTenant(service)
+  agent = await newReporter(tenant.api)
+})
+
+const remove = (runId: string, { api }: { readonly api: Api } = tenant, key?: string) =>
+  api('DELETE', `/api/v1/runs/${runId}`, undefined, key === undefined ? {} : { key })
+
+/** A run with something in every table, which has ended. */
+async function filledRun(reporter: Reporter, { api }: Tenant, mark: string, run?: object): Promise<string> {
+  const run_id = await reporter.start({ input: { mark }, tags: [mark], ...run })
+  await reporter.task(run_id, { name: mark, status: 'running' })
+  await reporter.events(run_id, [
+    { type: 'a', payload: { mark } },
+    { type: 'llm.call', payload: { mark, 'gen_ai.usage.input_tokens': 1 } },
+  ])
+  const score = { run_id, name: 'good', value: 1, comment: mark }
+  await api('POST', '/api/ingest/v1/scores', { scores: [score] })
+  await api('POST', '/api/v1/feed-tokens', { run_id })
+  await reporter.end(run_id)
+  return run_id
+}
+
+test('a deleted run is in no store; other runs stay, also one of another workspace with its id', async () => {
+  const other = await newTenant(service)
+  const foreign = await newReporter(other.api)
+  const mark = `mark-${crypto.randomUUID()}`
+  const runId = await filledRun(agent, tenant, mark)
+  await filledRun(foreign, other, 'foreign', { run_id: runId })
+  const kept = await agent.start()
+  await agent.events(kept, numbered(5))
+  const rowsOf = async ({ api }: Tenant) => {
+    const query = `select (select count() from events where run_id = {run:UUID}) as events,
+      (select count() from runs where run_id = {run:UUID}) as runs, (select count() from scores) as scores`
+    return (await api('POST', '/api/v1/query', { query, params: { run: runId } })).data.rows[0]
+  }
+  const all = { events: 2, runs: 1, scores: 1 }
+  await eventually(async () => Bun.deepEquals(await rowsOf(tenant), all) && Bun.deepEquals(await rowsOf(other), all))
+  const before = ['events', 'run_changes', 'runs', 'score_changes', 'scores', 'task_changes', 'tasks']
+  await eventually(async () =>
+    expect(await placesOf(service, tenant.workspaceId, runId, mark)).toEqual(
+      expect.arrayContaining([
+        'feed_tokens',
+        'journal',
+        'runs',
+        'tasks',
+        ...before.map((table) => `clickhouse ${table}`),
+      ]),
+    ),
+  )
+
+  const { status, data } = await remove(runId.toUpperCase())
+  expect(status).toBe(202)
+  const begun = { status: 'running', requested_at: expect.any(String), done_at: null, runs: 1 }
+  expect(data).toEqual({ erasure_id: expect.any(String), ...begun })
+  for (const path of ['', '/events', '/tasks', '/scores', '/children'])
+    expect((await tenant.api('GET', `/api/v1/runs/${runId}${path}`)).status).toBe(404)
+  expect((await remove(runId)).data.erasure_id).toBe(data.erasure_id)
+  const path = `/api/v1/erasures/${data.erasure_id}`
+  const ended = await eventually(async () => {
+    const erasure = (await tenant.api('GET', path)).data
+    return erasure.status === 'done' && erasure
+  })
+  expect(ended).toEqual({ ...data, status: 'done', done_at: expect.any(String) })
+  expect((await remove(runId)).data).toEqual(ended)
+  expect((await other.api('GET', path)).status).toBe(404)
+
+  expect(await placesOf(service, tenant.workspaceId, runId, mark)).toEqual([])
+  expect(await rowsOf(tenant)).toEqual({ events: 0, runs: 0, scores: 0 })
+  expect(await rowsOf(other)).toEqual(all)
+  expect((await other.api('GET', `/api/v1/runs/${runId}`)).data.tags).toEqual(['foreign'])
+  const replay = await LiveSocket.open(tenant)
+  await replay.subscribe('all', { filter: { kind: 'event', agent_id: agent.agentId }, after: 0 })
+  await replay.until(() => replay.items('all').length >= 5)
+  expect(numbersOf(replay.items('all'))).toEqual([0, 1, 2, 3, 4])
+  await replay.close()
+})
+
+test('a run that has not ended, keys of agents, other workspaces and unknown ids are refused', async () => {
+  const run_id = await agent.start()
+  const live = await remove(run_id)
+  expect(live).toMatchObject({ status: 409, error: { code: 'CONFLICT', reason: 'run_live' } })
+  await agent.end(run_id)
+  expect(await remove(run_id, tenant, agent.agentKey)).toMatchObject({ status: 403 })
+  expect(await remove(run_id, await newTenant(service))).toMatchObject({ status: 404 })
+  expect(await remove(crypto.randomUUID())).toMatchObject({ status: 404 })
+  expect(await remove('1')).toMatchObject({ status: 400 })
+  expect((await tenant.api('GET', `/api/v1/runs/${run_id}`)).status).toBe(200)
+  expect((await tenant.api('GET', `/api/v1/erasures/${crypto.randomUUID()}`)).status).toBe(404)
+})
+
+test('nothing can be reported for a deleted run, by no door, and its id cannot be used again', async () => {
+  const trace = crypto.randomUUID().replaceAll('-', '')
+  const exportTrace = async () => {
+    const at = `${Date.now()}000000`
+    const span = {
+      traceId: trace,
+      spanId: '00000000000000aa',
+      name: 'root',
+      startTimeUnixNano: at,
+      endTimeUnixNano: at,
+    }
+    const body = { resourceSpans: [{ scopeSpans: [{ spans: [span] }] }] }
+    return (await tenant.api('POST', '/otlp/v1/traces', body, { key: agent.agentKey })).text
+  }
+  const run_id = await agent.start()
+  await agent.end(run_id)
+  expect(await exportTrace()).not.toContain('rejected')
+  const traced = await eventually(async () => {
+    const { data } = await tenant.api('GET', `/api/v1/runs?external_run_id=${trace}`)
+    return data.items[0]?.status === 'completed' && data.items[0].run_id
+  })
+  for (const id of [run_id, traced]) expect((await remove(id)).status).toBe(202)
+
+  const as = { key: agent.agentKey }
+  const start = await tenant.api('POST', '/api/ingest/v1/run/start', { agent_id: agent.agentId, run_id }, as)
+  expect(start).toMatchObject({ status: 409, error: { reason: 'id_taken', param: 'run_id' } })
+  const events = { run_id, events: [{ type: 'late' }] }
+  expect((await tenant.api('POST', '/api/ingest/v1/events', events, as)).status).toBe(404)
+  expect((await tenant.api('POST', '/api/ingest/v1/run/complete', { run_id }, as)).status).toBe(404)
+  expect((await tenant.api('POST', '/api/ingest/v1/task', { run_id, name: 't', status: 'pending' }, as)).status).toBe(
+    404,
+  )
+  expect(await exportTrace()).toContain('a run with this id was deleted')
+  const { data } = await tenant.api('GET', `/api/v1/runs?external_run_id=${trace}`)
+  expect(data.items).toEqual([])
+})
+
+test('the messages of a deleted hosted run leave its session, which goes on', async () => {
+  const hosted = await newHostedAgent(tenant)
+  const first = (await hosted.invoke({ start_session: true, input: { message: 'one' } })).data
+  const second = (await hosted.invoke({ session_id: first.session_id, input: { message: 'two' } })).data
+  expect((await remove(first.run_id)).status).toBe(202)
+  const third = (await hosted.invoke({ session_id: first.session_id, input: { message: 'three' } })).data
+  expect(third.status).toBe('completed')
+  const { data } = await tenant.api('GET', `/api/v1/sessions/${first.session_id}/messages`)
+  expect(data.items.map((message: { run_id: string }) => message.run_id).sort()).toEqual(
+    [second, second, third, third].map(({ run_id }) => run_id).sort(),
+  )
+})
