@@ -1,9 +1,10 @@
-import { address, hrefOf, navigate, setQuery } from '../context/router.ts'
+import { address, hrefOf, navigate } from '../context/router.ts'
 import { useSession } from '../context/session.ts'
 import { useAttempt } from '../data/loading.ts'
 import type { Agent } from '../data/records.ts'
 import { ConfirmButton } from '../parts/confirm.tsx'
-import { BackLink, Button, Icon, Id, openTab, Tabs } from '../parts/controls.tsx'
+import { BackLink, Button, Id, openTab, Tabs } from '../parts/controls.tsx'
+import { ResourceView } from '../parts/resource-view.tsx'
 import { ProblemText, Status } from '../parts/states.tsx'
 import { AgentEditor } from './agent-editor.tsx'
 import { AgentList } from './agent-list.tsx'
@@ -15,34 +16,13 @@ import { KeyList } from './key-list.tsx'
 /** The agents of the workspace, and beside them the one that the address names. */
 export function AgentsView() {
   const { directory } = useSession()
-  const { path, query } = address.value
-  const agent = directory.find(path[0] ?? '')
-  const isNew = query.new !== undefined
+  const [id = ''] = address.value.path
+  const agent = directory.find(id)
+  const pane = agent && <AgentPane key={agent.agent_id} agent={agent} />
   return (
-    <section class={`view agents ${agent === undefined && !isNew ? '' : 'with-detail'}`} aria-label="Agents">
-      <div class="view-head">
-        <h1>Agents</h1>
-        <div class="view-tools">
-          <a class="button primary small" href={hrefOf('agents', [], { new: 'yes' })}>
-            <Icon name="plus" />
-            <span>New agent</span>
-          </a>
-        </div>
-      </div>
-      <div class="split">
-        <AgentList selected={agent?.agent_id ?? null} />
-        {isNew && (
-          <section class="panel detail" aria-label="New agent">
-            <div class="detail-head">
-              <h2>New agent</h2>
-              <Button icon="close" label="Close" onClick={() => setQuery({ new: null })} />
-            </div>
-            <AgentEditor agent={null} />
-          </section>
-        )}
-        {agent !== undefined && !isNew && <AgentPane key={agent.agent_id} agent={agent} />}
-      </div>
-    </section>
+    <ResourceView view="agents" title="Agents" noun="agent" pane={pane} form={<AgentEditor agent={null} />}>
+      <AgentList selected={agent?.agent_id ?? null} />
+    </ResourceView>
   )
 }
 

@@ -116,7 +116,7 @@ export class LiveResource<T> {
 }
 
 /** Data that a component reads from the service. */
-interface Loaded<T> {
+export interface Loaded<T> {
   /** The last answer; stays while a newer one is read, also when that fails. */
   readonly data: T | undefined
   /** Why the last attempt failed. */

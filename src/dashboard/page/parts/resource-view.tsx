@@ -1,0 +1,63 @@
+import type { ComponentChildren } from 'preact'
+import { address, hrefOf, type ViewName } from '../context/router.ts'
+import type { Loaded } from '../data/loading.ts'
+import { Icon } from './controls.tsx'
+import { Problem, Skeleton } from './states.tsx'
+
+interface ResourceViewProps {
+  readonly view: ViewName
+  readonly title: string
+  /** What one of them is called. */
+  readonly noun: string
+  /** Undefined: `children` show for themselves how far they have been read. */
+  readonly list?: Pick<Loaded<unknown>, 'data' | 'problem' | 'isLoading'>
+  /** The one that the address names, if it exists. */
+  readonly pane: ComponentChildren
+  /** The form for a new one. */
+  readonly form: ComponentChildren
+  /** The list; it is shown once it has been read. */
+  readonly children: ComponentChildren
+}
+
+/** What the workspace has of one kind, and beside that the one that the address names or the form for a new one. */
+export function ResourceView({ view, title, noun, list, pane, form, children }: ResourceViewProps) {
+  const { path, query } = address.value
+  const { data, problem, isLoading } = list ?? { data: null, problem: undefined, isLoading: true }
+  const isNew = query.new !== undefined
+  return (
+    <section class={`view ${view} ${pane || isNew ? 'with-detail' : ''}`} aria-label={title}>
+      <div class="view-head">
+        <h1>{title}</h1>
+        <div class="view-tools">
+          <a class="button primary small" href={hrefOf(view, [], { new: 'yes' })}>
+            <Icon name="plus" />
+            <span>New {noun}</span>
+          </a>
+        </div>
+      </div>
+      {problem !== undefined && <Problem problem={problem} />}
+      {data === undefined && problem === undefined && <Skeleton lines={6} />}
+      {path[0] !== undefined && data !== undefined && !pane && !isLoading && (
+        <p class="hint">This {noun} does not exist. Somebody may have deleted it.</p>
+      )}
+      {data !== undefined && (
+        <div class="split">
+          {children}
+          {isNew ? (
+            <section class="panel detail" aria-label={`New ${noun}`}>
+              <div class="detail-head">
+                <h2>New {noun}</h2>
+                <a class="icon-only" href={hrefOf(view)} aria-label="Close">
+                  <Icon name="close" />
+                </a>
+              </div>
+              {form}
+            </section>
+          ) : (
+            pane
+          )}
+        </div>
+      )}
+    </section>
+  )
+}
