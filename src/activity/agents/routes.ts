@@ -1,19 +1,13 @@
-import { Elysia } from 'elysia'
 import { AgentParams } from '../../base/http/schema.ts'
-import { ifMatch, VERSIONED, versioned } from '../../base/http/version.ts'
+import { ifMatch } from '../../base/http/version.ts'
 import type { Guards } from '../../tenants/keys/guards.ts'
-import { SECURITY } from '../../tenants/keys/security.ts'
+import { versionedRoutes } from '../../tenants/keys/versioned-routes.ts'
 import { AgentPage, AgentRecord, ArchivedAgent, CreateAgent, EditAgent, ListAgents, RestoreAgent } from './schema.ts'
 import type { AgentStore } from './store.ts'
 
 /** Agents of a workspace (docs/specification.md#agents). */
 export function agentRoutes({ guards, agents }: { readonly guards: Guards; readonly agents: AgentStore }) {
-  return new Elysia({
-    prefix: '/api/v1/agents',
-    detail: { tags: ['Agents'], security: SECURITY.workspaceKey, ...VERSIONED },
-  })
-    .use(guards.workspaceKey('reads', 'admin'))
-    .use(versioned)
+  return versionedRoutes(guards, '/api/v1/agents', 'Agents')
     .post('', ({ caller, body, mint }) => agents.create(caller, body, mint), {
       body: CreateAgent,
       response: AgentRecord,

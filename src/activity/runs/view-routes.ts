@@ -1,19 +1,13 @@
-import { Elysia } from 'elysia'
 import { PageQuery } from '../../base/http/schema.ts'
-import { ifMatch, VERSIONED, versioned } from '../../base/http/version.ts'
+import { ifMatch } from '../../base/http/version.ts'
 import type { Guards } from '../../tenants/keys/guards.ts'
-import { SECURITY } from '../../tenants/keys/security.ts'
+import { versionedRoutes } from '../../tenants/keys/versioned-routes.ts'
 import { DeletedRunView, PutRunView, RenameRunView, RunView, RunViewPage, RunViewParams } from './view-schema.ts'
 import type { RunViews } from './view-store.ts'
 
 /** Views of the list of runs (docs/specification.md#views). */
 export function runViewRoutes({ guards, views }: { readonly guards: Guards; readonly views: RunViews }) {
-  return new Elysia({
-    prefix: '/api/v1/views',
-    detail: { tags: ['Views'], security: SECURITY.workspaceKey, ...VERSIONED },
-  })
-    .use(guards.workspaceKey('reads', 'admin'))
-    .use(versioned)
+  return versionedRoutes(guards, '/api/v1/views', 'Views')
     .put('/:name', ({ caller, params, body, request }) => views.put(caller, params.name, body, ifMatch(request)), {
       params: RunViewParams,
       body: PutRunView,

@@ -1,8 +1,7 @@
-import { Elysia } from 'elysia'
 import { PageQuery } from '../../base/http/schema.ts'
-import { ifMatch, VERSIONED, versioned } from '../../base/http/version.ts'
+import { ifMatch } from '../../base/http/version.ts'
 import type { Guards } from '../../tenants/keys/guards.ts'
-import { SECURITY } from '../../tenants/keys/security.ts'
+import { versionedRoutes } from '../../tenants/keys/versioned-routes.ts'
 import {
   CreateWebhook,
   DeletedWebhook,
@@ -19,13 +18,9 @@ export interface EndpointRoutesDeps {
   readonly webhooks: WebhookStore
 }
 
-const DETAIL = { tags: ['Webhooks'], security: SECURITY.workspaceKey, ...VERSIONED }
-
 /** Endpoints that activity is sent to (docs/specification.md#webhooks). */
 export function endpointRoutes({ guards, webhooks }: EndpointRoutesDeps) {
-  return new Elysia({ prefix: '/api/v1/webhooks', detail: DETAIL })
-    .use(guards.workspaceKey('reads', 'admin'))
-    .use(versioned)
+  return versionedRoutes(guards, '/api/v1/webhooks', 'Webhooks')
     .post('', ({ caller, body, mint }) => webhooks.create(caller, body, mint), {
       body: CreateWebhook,
       response: NewWebhook,

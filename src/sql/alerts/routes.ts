@@ -1,8 +1,9 @@
 import { Elysia } from 'elysia'
 import { PageQuery } from '../../base/http/schema.ts'
-import { ifMatch, VERSIONED, versioned } from '../../base/http/version.ts'
+import { ifMatch } from '../../base/http/version.ts'
 import type { Guards } from '../../tenants/keys/guards.ts'
 import { SECURITY } from '../../tenants/keys/security.ts'
+import { versionedRoutes } from '../../tenants/keys/versioned-routes.ts'
 import { type DryRuns, TEST_SECONDS_MAX } from './dry-run.ts'
 import {
   Alert,
@@ -26,7 +27,7 @@ interface AlertRoutesDeps {
 }
 
 const PREFIX = '/api/v1/alerts'
-const tags = ['Alerts']
+const TAG = 'Alerts'
 
 /** Alerts (docs/specification.md#alerts). */
 export function alertRoutes(deps: AlertRoutesDeps) {
@@ -34,14 +35,11 @@ export function alertRoutes(deps: AlertRoutesDeps) {
 }
 
 function managementRoutes({ guards, alerts }: AlertRoutesDeps) {
-  return new Elysia({ prefix: PREFIX, detail: { security: SECURITY.workspaceKey, ...VERSIONED } })
-    .use(guards.workspaceKey('reads', 'admin'))
-    .use(versioned)
+  return versionedRoutes(guards, PREFIX, TAG)
     .post('', ({ caller, body, mint, request }) => alerts.create(caller, body, mint, request.signal), {
       body: CreateAlert,
       response: Alert,
       detail: {
-        tags,
         operationId: 'createAlert',
         summary: 'Create an alert',
         description:
@@ -52,12 +50,11 @@ function managementRoutes({ guards, alerts }: AlertRoutesDeps) {
     .get('', ({ caller, query }) => alerts.list(caller, query), {
       query: PageQuery,
       response: AlertPage,
-      detail: { tags, operationId: 'listAlerts', summary: 'List alerts', description: 'Newest first.' },
+      detail: { operationId: 'listAlerts', summary: 'List alerts', description: 'Newest first.' },
     })
     .get('/templates', () => ALERT_TEMPLATES, {
       response: AlertTemplates,
       detail: {
-        tags,
         operationId: 'listAlertTemplates',
         summary: 'List alert templates',
         description: 'Complete definitions, which can be posted unchanged.',
@@ -67,7 +64,6 @@ function managementRoutes({ guards, alerts }: AlertRoutesDeps) {
       params: AlertParams,
       response: Alert,
       detail: {
-        tags,
         operationId: 'getAlert',
         summary: 'Read an alert',
         description: 'Its definition, and the states of its first series.',
@@ -82,7 +78,6 @@ function managementRoutes({ guards, alerts }: AlertRoutesDeps) {
         body: EditAlert,
         response: Alert,
         detail: {
-          tags,
           operationId: 'editAlert',
           summary: 'Edit an alert',
           description:
@@ -95,7 +90,6 @@ function managementRoutes({ guards, alerts }: AlertRoutesDeps) {
       params: AlertParams,
       response: DeletedAlert,
       detail: {
-        tags,
         operationId: 'deleteAlert',
         summary: 'Delete an alert',
         description: 'Series that alert are resolved. Its transitions stay in the SQL table `alert_states`.',
@@ -105,7 +99,7 @@ function managementRoutes({ guards, alerts }: AlertRoutesDeps) {
 
 /** Separate from the other routes, because they use the query budget. */
 function testRoutes({ guards, dryRuns }: AlertRoutesDeps) {
-  return new Elysia({ prefix: PREFIX, detail: { security: SECURITY.workspaceKey } })
+  return new Elysia({ prefix: PREFIX, detail: { tags: [TAG], security: SECURITY.workspaceKey } })
     .use(guards.workspaceKey('queries', 'viewer'))
     .post(
       '/test',
@@ -117,7 +111,6 @@ function testRoutes({ guards, dryRuns }: AlertRoutesDeps) {
         body: TestDefinition,
         response: AlertTest,
         detail: {
-          tags,
           operationId: 'testAlertDefinition',
           summary: 'Test an alert definition',
           description: 'Says when it would have fired in the past, without saving it. All its series start as ok.',
@@ -135,7 +128,6 @@ function testRoutes({ guards, dryRuns }: AlertRoutesDeps) {
         body: TestAlert,
         response: AlertTest,
         detail: {
-          tags,
           operationId: 'testAlert',
           summary: 'Test an alert',
           description:

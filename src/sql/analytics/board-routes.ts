@@ -1,19 +1,13 @@
-import { Elysia } from 'elysia'
 import { PageQuery } from '../../base/http/schema.ts'
-import { ifMatch, VERSIONED, versioned } from '../../base/http/version.ts'
+import { ifMatch } from '../../base/http/version.ts'
 import type { Guards } from '../../tenants/keys/guards.ts'
-import { SECURITY } from '../../tenants/keys/security.ts'
+import { versionedRoutes } from '../../tenants/keys/versioned-routes.ts'
 import { Board, BoardPage, BoardParams, CreateBoard, DeletedBoard, EditBoard } from './board-schema.ts'
 import type { Boards } from './board-store.ts'
 
 /** Pages of saved queries, which the people of a workspace share (docs/specification.md#boards). */
 export function boardRoutes({ guards, boards }: { readonly guards: Guards; readonly boards: Boards }) {
-  return new Elysia({
-    prefix: '/api/v1/boards',
-    detail: { tags: ['Boards'], security: SECURITY.workspaceKey, ...VERSIONED },
-  })
-    .use(guards.workspaceKey('reads', 'admin'))
-    .use(versioned)
+  return versionedRoutes(guards, '/api/v1/boards', 'Boards')
     .post('', ({ caller, body, mint }) => boards.create(caller, body, mint), {
       body: CreateBoard,
       response: Board,

@@ -1,8 +1,9 @@
 import { Elysia } from 'elysia'
 import { PageQuery } from '../../base/http/schema.ts'
-import { ifMatch, VERSIONED, versioned } from '../../base/http/version.ts'
+import { ifMatch } from '../../base/http/version.ts'
 import type { Guards } from '../../tenants/keys/guards.ts'
 import { SECURITY } from '../../tenants/keys/security.ts'
+import { versionedRoutes } from '../../tenants/keys/versioned-routes.ts'
 import type { Analytics } from './analytics.ts'
 import { answerQuery, STREAMED_MEDIA } from './routes.ts'
 import {
@@ -24,7 +25,7 @@ interface SavedQueryRoutesDeps {
 }
 
 const PREFIX = '/api/v1/queries'
-const tags = ['Saved queries']
+const TAG = 'Saved queries'
 
 /** Named queries of a workspace (docs/specification.md#saved-queries). */
 export function savedQueryRoutes(deps: SavedQueryRoutesDeps) {
@@ -32,14 +33,11 @@ export function savedQueryRoutes(deps: SavedQueryRoutesDeps) {
 }
 
 function managementRoutes({ guards, savedQueries }: SavedQueryRoutesDeps) {
-  return new Elysia({ prefix: PREFIX, detail: { security: SECURITY.workspaceKey, ...VERSIONED } })
-    .use(guards.workspaceKey('reads', 'admin'))
-    .use(versioned)
+  return versionedRoutes(guards, PREFIX, TAG)
     .post('', ({ caller, body, mint, request }) => savedQueries.create(caller, body, mint, request.signal), {
       body: CreateSavedQuery,
       response: SavedQuery,
       detail: {
-        tags,
         operationId: 'createSavedQuery',
         summary: 'Save a query',
         description: 'The query is checked first. A name that is already taken is a CONFLICT.',
@@ -48,13 +46,12 @@ function managementRoutes({ guards, savedQueries }: SavedQueryRoutesDeps) {
     .get('', ({ caller, query }) => savedQueries.list(caller, query), {
       query: PageQuery,
       response: SavedQueryPage,
-      detail: { tags, operationId: 'listSavedQueries', summary: 'List saved queries', description: 'Newest first.' },
+      detail: { operationId: 'listSavedQueries', summary: 'List saved queries', description: 'Newest first.' },
     })
     .get('/:query_id', ({ caller, params }) => savedQueries.get(caller, params.query_id), {
       params: SavedQueryParams,
       response: SavedQuery,
       detail: {
-        tags,
         operationId: 'getSavedQuery',
         summary: 'Read a saved query',
         description: 'Its text and the saved values of its placeholders.',
@@ -69,7 +66,6 @@ function managementRoutes({ guards, savedQueries }: SavedQueryRoutesDeps) {
         body: EditSavedQuery,
         response: SavedQuery,
         detail: {
-          tags,
           operationId: 'editSavedQuery',
           summary: 'Edit a saved query',
           description:
@@ -85,7 +81,6 @@ function managementRoutes({ guards, savedQueries }: SavedQueryRoutesDeps) {
         params: SavedQueryParams,
         response: DeletedQuery,
         detail: {
-          tags,
           operationId: 'deleteSavedQuery',
           summary: 'Delete a saved query',
           description: 'Deletes the query, not the data that it reads. While an alert uses it, this is a CONFLICT.',
@@ -96,7 +91,7 @@ function managementRoutes({ guards, savedQueries }: SavedQueryRoutesDeps) {
 
 /** Separate from the other routes, because it counts against the budget of queries. */
 function runRoute({ guards, savedQueries, analytics }: SavedQueryRoutesDeps) {
-  return new Elysia({ prefix: PREFIX, detail: { security: SECURITY.workspaceKey } })
+  return new Elysia({ prefix: PREFIX, detail: { tags: [TAG], security: SECURITY.workspaceKey } })
     .use(guards.workspaceKey('queries', 'viewer'))
     .post(
       '/:query_id/run',
@@ -113,7 +108,6 @@ function runRoute({ guards, savedQueries, analytics }: SavedQueryRoutesDeps) {
         body: RunSavedQuery,
         response: QueryAnswer,
         detail: {
-          tags,
           media: { 200: STREAMED_MEDIA },
           operationId: 'runSavedQuery',
           summary: 'Run a saved query',
