@@ -14,6 +14,7 @@ import { newHostedAgent } from '../support/hosted.ts'
 import { startModelServer } from '../support/model-server.ts'
 import { placesOf } from '../support/run-places.ts'
 import { startTestService, type TestService } from '../support/service.ts'
+import { createWebhook, startReceiver } from '../support/webhooks.ts'
 
 /** `DELETE /api/v1/runs/:run_id` deletes a run from every store, and nothing else. */
 
@@ -22,7 +23,10 @@ let tenant: Tenant
 let agent: Reporter
 
 beforeAll(async () => {
-  service = await startTestService({ OPENAI_BASE_URL: startModelServer(() => ({ text: 'said' })).url })
+  service = await startTestService({
+    OPENAI_BASE_URL: startModelServer(() => ({ text: 'said' })).url,
+    EGRESS_ALLOW: '127.0.0.1',
+  })
   tenant = await newTenant(service)
   agent = await newReporter(tenant.api)
 })
@@ -161,4 +165,27 @@ test('the messages of a deleted hosted run leave its session, which goes on', as
   expect(data.items.map((message: { run_id: string }) => message.run_id).sort()).toEqual(
     [second, second, third, third].map(({ run_id }) => run_id).sort(),
   )
+})
+
+test('an attempt to send a webhook that fails after the run was deleted leaves nothing to retry', async () => {
+  const answer = Promise.withResolvers<void>()
+  const receiver = startReceiver(async () => {
+    await answer.promise
+    return new Response('not now', { status: 500 })
+  })
+  const own = await newTenant(service)
+  const reporter = await newReporter(own.api)
+  const mark = `mark-${crypto.randomUUID()}`
+  const webhookId = await createWebhook(own, receiver, { filter: { type: 'watched' } })
+  const run_id = await reporter.start()
+  await reporter.events(run_id, [{ type: 'watched', payload: { mark } }])
+  await reporter.end(run_id)
+  await eventually(() => receiver.received.length === 1)
+  expect((await remove(run_id, own)).status).toBe(202)
+  answer.resolve()
+  await eventually(async () => {
+    const { data } = await own.api('GET', `/api/v1/webhooks/${webhookId}/deliveries`)
+    return data.items[0]?.attempt === 1 && data.items[0]
+  })
+  expect(await placesOf(service, own.workspaceId, run_id, mark)).not.toContain('webhook_retries')
 })

@@ -115,7 +115,7 @@ export class Retries {
   }
 }
 
-/** Rows of endpoints that no longer exist are left out. */
+/** Rows of endpoints that no longer exist are left out, and those of runs that were deleted while an attempt was made. */
 async function insert(
   sql: Sql | TransactionSql,
   items: readonly Pick<Settlement, 'webhookId' | 'rows'>[],
@@ -136,6 +136,7 @@ async function insert(
       ${rows.map(({ httpStatus }) => httpStatus)}::int[], ${rows.map(({ response }) => response)}::text[]
     ) as i (webhook_id, seq, delivery_id, run_id, type, body, attempt, next_at, http_status, response)
     join webhooks w on w.webhook_id = i.webhook_id
+    where not exists (select from run_erasures e where e.run_id = i.run_id and e.workspace_id = w.workspace_id)
     order by i.webhook_id, i.seq
     on conflict (webhook_id, seq) do update set
       attempt = excluded.attempt, next_at = excluded.next_at, http_status = excluded.http_status, response = excluded.response
