@@ -5,15 +5,17 @@ import { ApiFailure } from '../data/api.ts'
 import { type Board, editBoard, listBoards, listQueries } from '../data/boards.ts'
 import { useAttempt, useLoad } from '../data/loading.ts'
 import { Button } from '../parts/controls.tsx'
+import { NameDialog } from '../parts/name-dialog.tsx'
 import { RangePicker, useMovingRange } from '../parts/range.tsx'
 import { Problem, ProblemText, Skeleton } from '../parts/states.tsx'
 import { BoardCard } from './board-card.tsx'
-import { AddChartDialog, DeleteBoard, NameDialog } from './dialogs.tsx'
+import { AddChartDialog, DeleteBoard } from './dialogs.tsx'
 import { EmptyBoard, NoBoards } from './starters.tsx'
 
 /** What others have changed is seen within this time. */
 const REFRESH_MS = 30_000
 const BOARD_RANGE = '24h'
+const SHARED = 'Everyone in the workspace sees it.'
 
 /** Boards: named pages of pinned charts, which the people of the workspace share. */
 export function BoardsView() {
@@ -54,7 +56,7 @@ export function BoardsView() {
         <p class="hint">{boards.isLoading ? 'Loading…' : 'This board was deleted.'}</p>
       )}
       {board !== undefined && <BoardPage key={board.board_id} board={board} reload={boards.reload} />}
-      {isNaming && <NameDialog title="New board" name="" save={create} close={() => setNaming(false)} />}
+      {isNaming && <NameDialog title="New board" hint={SHARED} save={create} close={() => setNaming(false)} />}
     </section>
   )
 }
@@ -156,7 +158,13 @@ function BoardPage({ board, reload }: { readonly board: Board; readonly reload: 
       )}
       {dialog === 'add' && <AddChartDialog board={board} queries={queries.data ?? []} edit={edit} close={close} />}
       {dialog === 'rename' && (
-        <NameDialog title="Rename board" name={board.name} save={(name) => edit({ name })} close={close} />
+        <NameDialog
+          title="Rename board"
+          name={board.name}
+          hint={SHARED}
+          save={(name) => edit({ name })}
+          close={close}
+        />
       )}
     </>
   )

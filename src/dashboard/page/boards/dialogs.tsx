@@ -7,36 +7,6 @@ import { ConfirmButton } from '../parts/confirm.tsx'
 import { Button, Dialog } from '../parts/controls.tsx'
 import { Field } from '../parts/fields.tsx'
 
-interface NameDialogProps {
-  readonly title: string
-  /** The present name. */
-  readonly name: string
-  readonly save: (name: string) => Promise<unknown>
-  readonly close: () => void
-}
-
-/** Asks for the name of a board. */
-export function NameDialog({ title, name: present, save, close }: NameDialogProps) {
-  const [name, setName] = useState(present)
-  const { problem, submit } = useAttempt()
-  const send = submit(async () => {
-    await save(name.trim())
-    close()
-  })
-  return (
-    <Dialog title={title} close={close}>
-      <form onSubmit={send}>
-        <Field label="Name" hint="Everyone in the workspace sees it." problem={problem}>
-          <input required value={name} onInput={({ currentTarget }) => setName(currentTarget.value)} />
-        </Field>
-        <div class="actions">
-          <Button type="submit" class="primary" text="Save" />
-        </div>
-      </form>
-    </Dialog>
-  )
-}
-
 interface AddChartDialogProps {
   readonly board: Board
   readonly queries: readonly SavedQuery[]

@@ -4,8 +4,8 @@ import { useSession } from '../context/session.ts'
 import { listAll } from '../data/api.ts'
 import { useAttempt, useLoad } from '../data/loading.ts'
 import { ConfirmButton } from '../parts/confirm.tsx'
-import { Button, Dialog } from '../parts/controls.tsx'
-import { Field } from '../parts/fields.tsx'
+import { Button } from '../parts/controls.tsx'
+import { NameDialog } from '../parts/name-dialog.tsx'
 import { ProblemText } from '../parts/states.tsx'
 import { COMMON_VIEWS, commonView, isSameQuery, queryOfView, type RunView, savedQuery } from './saved-views.ts'
 
@@ -103,33 +103,22 @@ interface SaveDialogProps {
 
 function SaveDialog({ views, close }: SaveDialogProps) {
   const { api } = useSession()
-  const [name, setName] = useState('')
-  const { problem, submit } = useAttempt()
-  const isTaken = views.some((view) => view.name === name.trim())
-  const save = submit(async () => {
-    await saveAs(api, name.trim())
-    close()
-  })
+  const [isTaken, setTaken] = useState(false)
   return (
-    <Dialog title="Save this view" close={close}>
-      <form onSubmit={save}>
-        <Field
-          label="Name"
-          hint={
-            isTaken
-              ? 'A view with this name exists. It will be replaced for everyone.'
-              : 'Everyone in the workspace sees it.'
-          }
-          problem={problem}
-        >
-          <input required value={name} onInput={({ currentTarget }) => setName(currentTarget.value)} />
-        </Field>
-        <p class="hint">Keeps the filters, the columns and the order of the list.</p>
-        <div class="actions">
-          <Button type="submit" class="primary" text={isTaken ? 'Replace' : 'Save'} />
-        </div>
-      </form>
-    </Dialog>
+    <NameDialog
+      title="Save this view"
+      hint={
+        isTaken
+          ? 'A view with this name exists. It will be replaced for everyone.'
+          : 'Everyone in the workspace sees it.'
+      }
+      action={isTaken ? 'Replace' : 'Save'}
+      onType={(name) => setTaken(views.some((view) => view.name === name))}
+      save={(name) => saveAs(api, name)}
+      close={close}
+    >
+      <p class="hint">Keeps the filters, the columns and the order of the list.</p>
+    </NameDialog>
   )
 }
 
@@ -138,25 +127,11 @@ interface RenameProps {
   readonly close: () => void
 }
 
-function RenameDialog({ view, close }: RenameProps) {
+function RenameDialog({ view: { name: present }, close }: RenameProps) {
   const { api } = useSession()
-  const [name, setName] = useState(view.name)
-  const { problem, submit } = useAttempt()
-  const rename = submit(async () => {
-    const { name: renamed } = await api.patch<RunView>(pathOf(view.name), { name: name.trim() })
-    setQuery({ view: renamed })
-    close()
-  })
-  return (
-    <Dialog title={`Rename "${view.name}"`} close={close}>
-      <form onSubmit={rename}>
-        <Field label="Name" problem={problem}>
-          <input required value={name} onInput={({ currentTarget }) => setName(currentTarget.value)} />
-        </Field>
-        <div class="actions">
-          <Button type="submit" class="primary" text="Rename" />
-        </div>
-      </form>
-    </Dialog>
-  )
+  const rename = async (name: string) => {
+    const { name: view } = await api.patch<RunView>(pathOf(present), { name })
+    setQuery({ view })
+  }
+  return <NameDialog title={`Rename "${present}"`} name={present} action="Rename" save={rename} close={close} />
 }

@@ -4,8 +4,8 @@ import { useSession } from '../context/session.ts'
 import { listQueries, type SavedQuery } from '../data/boards.ts'
 import { useAttempt, useLoad } from '../data/loading.ts'
 import { ConfirmButton } from '../parts/confirm.tsx'
-import { Button, CopyButton, Dialog } from '../parts/controls.tsx'
-import { Field } from '../parts/fields.tsx'
+import { Button, CopyButton } from '../parts/controls.tsx'
+import { NameDialog } from '../parts/name-dialog.tsx'
 import { rangeOf } from '../parts/range.tsx'
 import { ProblemText } from '../parts/states.tsx'
 import { lookOf, readChoice } from './chart-plan.ts'
@@ -163,25 +163,12 @@ function PickMenu({ label, entries }: PickMenuProps) {
 
 function SaveDialog({ sql, close }: { readonly sql: SqlState; readonly close: () => void }) {
   const { api } = useSession()
-  const [name, setName] = useState('')
-  const { problem, submit } = useAttempt()
-  const save = submit(async () => {
-    const { query_id } = await api.post<SavedQuery>('/api/v1/queries', { name: name.trim(), ...settingsOf(sql) })
+  const save = async (name: string) => {
+    const { query_id } = await api.post<SavedQuery>('/api/v1/queries', { name, ...settingsOf(sql) })
     setQuery({ saved: query_id })
-    close()
-  })
-  return (
-    <Dialog title="Save this query" close={close}>
-      <form onSubmit={save}>
-        <Field label="Name" hint="Everyone in the workspace sees it, with its chart." problem={problem}>
-          <input required value={name} onInput={({ currentTarget }) => setName(currentTarget.value)} />
-        </Field>
-        <div class="actions">
-          <Button type="submit" class="primary" text="Save" />
-        </div>
-      </form>
-    </Dialog>
-  )
+  }
+  const hint = 'Everyone in the workspace sees it, with its chart.'
+  return <NameDialog title="Save this query" hint={hint} save={save} close={close} />
 }
 
 function titleOf(query: string): string {
