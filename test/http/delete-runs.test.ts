@@ -1,4 +1,6 @@
 import { beforeAll, expect, test } from 'bun:test'
+import { createLog } from '../../src/base/log.ts'
+import { connectPostgres } from '../../src/stores/postgres/connect.ts'
 import type { Api } from '../support/api.ts'
 import { eventually } from '../support/eventually.ts'
 import {
@@ -14,6 +16,7 @@ import { newHostedAgent } from '../support/hosted.ts'
 import { startModelServer } from '../support/model-server.ts'
 import { placesOf } from '../support/run-places.ts'
 import { startTestService, type TestService } from '../support/service.ts'
+import { atEnd } from '../support/teardown.ts'
 import { createWebhook, startReceiver } from '../support/webhooks.ts'
 
 /** `DELETE /api/v1/runs/:run_id` deletes a run from every store, and nothing else. */
@@ -146,9 +149,16 @@ test('nothing can be reported for a deleted run, by no door, and its id cannot b
   const events = { run_id, events: [{ type: 'late' }] }
   expect((await tenant.api('POST', '/api/ingest/v1/events', events, as)).status).toBe(404)
   expect((await tenant.api('POST', '/api/ingest/v1/run/complete', { run_id }, as)).status).toBe(404)
-  expect((await tenant.api('POST', '/api/ingest/v1/task', { run_id, name: 't', status: 'pending' }, as)).status).toBe(
-    404,
-  )
+  expect(
+    (
+      await tenant.api(
+        'POST',
+        '/api/ingest/v1/tasks',
+        { run_id, task: { id: run_id, name: 't', status: 'pending' } },
+        as,
+      )
+    ).status,
+  ).toBe(404)
   expect(await exportTrace()).toContain('a run with this id was deleted')
   const { data } = await tenant.api('GET', `/api/v1/runs?external_run_id=${trace}`)
   expect(data.items).toEqual([])
@@ -188,4 +198,20 @@ test('an attempt to send a webhook that fails after the run was deleted leaves n
     return data.items[0]?.attempt === 1 && data.items[0]
   })
   expect(await placesOf(service, own.workspaceId, run_id, mark)).not.toContain('webhook_retries')
+})
+
+test('a task of a run that another process has just deleted is refused, and those reported with it are stored', async () => {
+  const [gone, kept] = [await agent.start(), await agent.start()]
+  const sql = connectPostgres(service.databaseUrl, { log: createLog('error'), max: 1 })
+  atEnd(() => sql.end({ timeout: 1 }))
+  // As long as this process has not noticed.
+  await sql`delete from run_usage_changes where run_id = ${gone}`
+  await sql`delete from runs where run_id = ${gone}`
+  const report = (run_id: string) => {
+    const body = { run_id, task: { id: crypto.randomUUID(), name: 't', status: 'pending' } }
+    return tenant.api('POST', '/api/ingest/v1/tasks', body, { key: agent.agentKey })
+  }
+  const answers = await Promise.all([kept, gone, kept, gone].map(report))
+  expect(answers.map(({ status }) => status)).toEqual([200, 404, 200, 404])
+  expect((await tenant.api('GET', `/api/v1/runs/${kept}/tasks`)).data.items).toHaveLength(2)
 })

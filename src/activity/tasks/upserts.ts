@@ -1,7 +1,9 @@
+import { ApiError } from '../../base/errors.ts'
 import { runKey } from '../../base/ids.ts'
 import type { RawJson } from '../../base/raw-json.ts'
 import { type Batcher, createBatcher } from '../../stores/postgres/batcher.ts'
-import { jsonArray, type Sql } from '../../stores/postgres/connect.ts'
+import { isForeignKeyViolation, jsonArray, type Sql } from '../../stores/postgres/connect.ts'
+import { findRuns } from '../runs/rows.ts'
 import { TASK_ROW } from './rows.ts'
 import type { TaskReported } from './schema.ts'
 import { NEXT, TASK_TRANSITIONS, type TaskStatus } from './state.ts'
@@ -32,21 +34,41 @@ interface TaskReport extends ReportedTimes {
 /** Creates and updates tasks in batches: one statement does the guarded upserts and writes their outbox rows. */
 export function createTaskUpserts(sql: Sql): Batcher<TaskReport, TaskReported> {
   return createBatcher<TaskReport, TaskReported>({
-    run: async (reports) => {
-      const outcomes = await upsert(sql, reports)
-      const unapplied = reports.filter((_, index) => !outcomes[index].applied)
-      const standing = unapplied.length === 0 ? new Map<string, TaskStatus>() : await findStanding(sql, unapplied)
-      return reports.map((report, index) => {
-        const { applied, created } = outcomes[index]
-        const before = applied ? undefined : standing.get(keyOf(report))
-        // Not refused for its status, so for its times.
-        if (before !== undefined && NEXT[before].includes(report.status)) return contradiction(report)
-        return { task_id: report.taskId, status: before ?? report.status, created, applied }
-      })
-    },
+    run: (reports) => store(sql, reports),
     keyOf,
     bytesOf: (report) => (report.input?.text.length ?? 0) + (report.output?.text.length ?? 0) + 500,
   })
+}
+
+async function store(sql: Sql, reports: readonly TaskReport[]): Promise<(TaskReported | ApiError)[]> {
+  let outcomes: readonly UpsertOutcome[]
+  try {
+    outcomes = await upsert(sql, reports)
+  } catch (error) {
+    if (!isForeignKeyViolation(error)) throw error
+    return storeWithoutDeleted(sql, reports, error)
+  }
+  const unapplied = reports.filter((_, index) => !outcomes[index].applied)
+  const standing = unapplied.length === 0 ? new Map<string, TaskStatus>() : await findStanding(sql, unapplied)
+  return reports.map((report, index) => {
+    const { applied, created } = outcomes[index]
+    const before = applied ? undefined : standing.get(keyOf(report))
+    // Not refused for its status, so for its times.
+    if (before !== undefined && NEXT[before].includes(report.status)) return contradiction(report)
+    return { task_id: report.taskId, status: before ?? report.status, created, applied }
+  })
+}
+
+/** A run may have been deleted since the call found it: its tasks are refused, the others stored. */
+async function storeWithoutDeleted(sql: Sql, reports: readonly TaskReport[], error: unknown) {
+  const runs = await findRuns(sql, reports, 'r.run_id')
+  const isKept = ({ workspaceId, runId }: TaskReport) => runs.has(runKey(workspaceId, runId))
+  const kept = reports.filter(isKept)
+  if (kept.length === reports.length) throw error
+  const stored = (kept.length === 0 ? [] : await store(sql, kept)).values()
+  return reports.map((report) =>
+    isKept(report) ? stored.next().value! : new ApiError('NOT_FOUND', 'run does not exist'),
+  )
 }
 
 function keyOf(report: TaskReport): string {
