@@ -1,4 +1,6 @@
 import { expect, test } from 'bun:test'
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
 import { createLog } from '../../src/base/log.ts'
 import { connectPostgres } from '../../src/stores/postgres/connect.ts'
 import { eventually } from '../support/eventually.ts'
@@ -125,6 +127,8 @@ test('a session has its runs with their events, tasks and scores, live and in ea
 
   // Afterwards only ClickHouse has it.
   await (await Padding.of(service.api)).push(service.api)
+  const firstSegment = join(service.dataDir, 'journal', '0000000000000001.segment')
+  await eventually(() => !existsSync(firstSegment))
   await service.stop()
   const again = await startTestService({ ...ENV, ...dataOf(service) })
   const fromHistory = await replayed({ ...tenant, url: again.url })
