@@ -7,12 +7,12 @@ import { useSession } from '../context/session.ts'
 import { failureOf } from '../data/loading.ts'
 import { OverviewView } from '../overview/overview-view.tsx'
 import { Button, Icon, type IconName } from '../parts/controls.tsx'
+import { lazyView } from '../parts/lazy-view.tsx'
 import { Problem } from '../parts/states.tsx'
 import { chooseZone, zone, zoneName } from '../parts/time.tsx'
 import { RunsView } from '../runs/runs-view.tsx'
 import { Mark } from './entry-prompt.tsx'
 import { HealthLine } from './health.tsx'
-import { lazyView } from './lazy-view.tsx'
 import { LeaveButton, SignedInPerson } from './sign-in.tsx'
 
 const SHOWN: Readonly<Record<ViewName, readonly [title: string, view: ComponentType]>> = {

@@ -3,8 +3,10 @@ import { counted } from '../../../base/format.ts'
 import { hrefOf } from '../context/router.ts'
 import { isLive, type RunSummary } from '../data/records.ts'
 import { Button, Icon } from '../parts/controls.tsx'
-import { CancelRuns } from './cancel-runs.tsx'
+import { lazyView } from '../parts/lazy-view.tsx'
 import type { RunChoice } from './run-choice.ts'
+
+const CancelRuns = lazyView(async () => (await import('./cancel-runs.tsx')).CancelRuns)
 
 interface ChosenRunsProps {
   readonly runs: readonly RunSummary[]

@@ -1,7 +1,7 @@
 import type { ComponentType } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
 import { ApiFailure } from '../data/api.ts'
-import { Problem, Skeleton } from '../parts/states.tsx'
+import { Problem, Skeleton } from './states.tsx'
 
 const NOT_LOADED = new ApiFailure(
   'PAGE',
