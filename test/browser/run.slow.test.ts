@@ -118,4 +118,19 @@ describe.skipIf(chromium === null)('the page of a run (needs a Chromium)', () =>
     await page.send('Emulation.clearDeviceMetricsOverride')
     expect(page.complaints).toEqual([])
   })
+
+  test('an ended run is deleted after a question, and the list follows', async () => {
+    const [kept, gone] = [await reporter.start(), await reporter.start()]
+    await reporter.end(gone)
+    await page.go(`#/runs/${kept}`)
+    await page.shows('.run-head', 'running')
+    expect(await page.text('.run-actions')).not.toContain('Delete')
+    await page.go(`#/runs/${gone}`)
+    await page.shows('.run-head', 'completed')
+    await page.click('.run-actions button', 'Delete')
+    await page.click('dialog button', 'Delete the run')
+    await page.until(`location.hash.startsWith('#/runs') && !location.hash.includes('${gone}')`)
+    expect((await service.api('GET', `/api/v1/runs/${gone}`)).status).toBe(404)
+    expect(page.complaints).toEqual([])
+  })
 })

@@ -8,6 +8,7 @@ import { useSession } from '../context/session.ts'
 import { pretty } from '../data/json.ts'
 import { useAttempt } from '../data/loading.ts'
 import { type Agent, isLive, type Run } from '../data/records.ts'
+import { ConfirmButton } from '../parts/confirm.tsx'
 import { Button, CopyButton, Dialog, Icon, Id } from '../parts/controls.tsx'
 import { Field } from '../parts/fields.tsx'
 import { SessionLink, UserLink } from '../parts/links.tsx'
@@ -77,13 +78,17 @@ function tokensOfRun({ usage, cost_usd }: Run): string {
 
 /** What can be done with a run. */
 function RunActions({ model, run }: { readonly model: RunModel; readonly run: Run }) {
-  const { directory } = useSession()
+  const { api, directory } = useSession()
   const [open, setOpen] = useState<'cancel' | 'again' | null>(null)
   const agent = directory.find(run.agent_id)
   const download = () => {
     const tasks = [...model.tasks.value.values()]
     const events = model.log.events.value.map((event) => ({ ...event, payload: model.log.payloadOf(event) }))
     saveFile(`run-${run.run_id}.json`, 'application/json', pretty({ run, tasks, events }))
+  }
+  const remove = async () => {
+    await api.delete(`/api/v1/runs/${run.run_id}`)
+    navigate(runsHref.value)
   }
   return (
     <div class="run-actions">
@@ -95,6 +100,11 @@ function RunActions({ model, run }: { readonly model: RunModel; readonly run: Ru
       )}
       <CopyButton text={() => curlOf(run)} label="Copy as curl" icon="terminal" isLabelled />
       <Button class="small" icon="download" text="Download" onClick={download} />
+      {!isLive(run) && (
+        <ConfirmButton text="Delete" title="Delete this run?" action="Delete the run" act={remove}>
+          <p>Its tasks, events and scores are deleted from every store, for good, and its cost leaves all sums.</p>
+        </ConfirmButton>
+      )}
       {open === 'cancel' && <CancelDialog run={run} model={model} close={() => setOpen(null)} />}
       {open === 'again' && agent && <AgainDialog run={run} agent={agent} close={() => setOpen(null)} />}
     </div>
