@@ -4,10 +4,11 @@ import { ApiError } from '../../src/base/errors.ts'
 import { createLog } from '../../src/base/log.ts'
 import type { Subscription } from '../../src/feeds/live/channel.ts'
 import { type Filter, parseFilter } from '../../src/feeds/live/filter.ts'
-import type { HistoryQuery } from '../../src/feeds/live/history.ts'
+import type { History, HistoryQuery } from '../../src/feeds/live/history.ts'
 import { Hub, SENT_BYTES_MAX } from '../../src/feeds/live/hub.ts'
 import { MATCHES_MAX } from '../../src/feeds/live/matching.ts'
 import { type Outlet, type Packet, PacketCache } from '../../src/feeds/live/packet.ts'
+import { SessionsUnavailable } from '../../src/feeds/live/run-sessions.ts'
 import { type LocalJournal, openLocalJournal } from '../../src/stores/journal/local/journal.ts'
 import { batchOf, runRef } from '../support/events.ts'
 import { eventually } from '../support/eventually.ts'
@@ -417,4 +418,29 @@ test('a feed whose activity the journal does not give at the moment fails, to be
   hub.subscribe({ workspaceId, filter: EVERYTHING, afterSeq: 0, outlet: observed })
   expect(await promise).toMatchObject({ code: 'UNAVAILABLE' })
   expect(told).toEqual([])
+})
+
+test('a replay from ClickHouse waits for as long as the sessions of runs cannot be looked up', async () => {
+  let reads = 0
+  const history: History = {
+    async read({ untilSeq }) {
+      if (++reads <= 2) throw new SessionsUnavailable('away')
+      return { items: [], throughSeq: untilSeq }
+    },
+  }
+  // Each look at the clock is later than any deadline.
+  let nowMs = 0
+  const options = { history, now: () => (nowMs += 60_000) }
+  const { journal, hub, run, workspaceId } = await hubOn(options, (journal) => beginningAfter(journal, 2))
+  await journal.appendEvents(batchOf(run, new Array(4).fill({ type: 'step' })))
+  const seqs: number[] = []
+  const failures: string[] = []
+  const send = ({ items }: Packet) => {
+    seqs.push(...items.map(({ seq }) => seq))
+    return true
+  }
+  const failed = ({ message }: Error) => void failures.push(message)
+  hub.subscribe({ workspaceId, filter: EVERYTHING, afterSeq: 0, outlet: outlet({ send, failed }) })
+  await eventually(() => seqs.length > 0 || failures.length > 0)
+  expect({ seqs, failures, reads }).toEqual({ seqs: [3, 4], failures: [], reads: 3 })
 })
