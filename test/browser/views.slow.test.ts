@@ -149,6 +149,7 @@ describe.skipIf(chromium === null)('the views of the dashboard (need a Chromium)
     await page.click('.row-actions button', 'Revoke')
     // Who presses Enter without reading has done no harm.
     await page.until(`document.activeElement.closest('dialog')`)
+    expect(await page.evaluate<string>('document.activeElement.ariaLabel')).toBe('Close')
     await page.press('Enter')
     await page.until(`!document.querySelector('dialog')`)
     await page.click('.row-actions button', 'Revoke')
