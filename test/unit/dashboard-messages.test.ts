@@ -261,6 +261,22 @@ describe('conversations of model calls', () => {
     expect(roles(long).length).toBe(1_000)
   })
 
+  test('JSON in a string keeps its digits, whatever brackets and quotes are in its own strings', () => {
+    const contents = ['{"n":12345678901234567890,"s":"' + '['.repeat(600) + '\\\\\\""}', '[1.0,"a\\\\"]']
+    for (const content of contents) {
+      const [message] = messagesOf({ messages: [{ role: 'tool', content }] })
+      const [part] = message?.parts ?? []
+      expect(part?.type === 'result' && typeof part.value).toBe('object')
+      expect(part?.type === 'result' && JSON.stringify(part.value)).toBe(content)
+    }
+  })
+
+  test('JSON in a string of very many values stays text', () => {
+    const content = `[${'1,'.repeat(50_000)}1]`
+    const [message] = messagesOf({ messages: [{ role: 'tool', content }] })
+    expect(message?.parts).toEqual([{ type: 'result', id: null, value: content }])
+  })
+
   test('JSON in a string that is too deep to be printed stays text', () => {
     const deep = '['.repeat(100_000) + ']'.repeat(100_000)
     const [message] = messagesOf({ messages: [{ role: 'tool', content: deep }] })

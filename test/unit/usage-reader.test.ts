@@ -3,7 +3,7 @@ import { mayReportUsage, UsageReader } from '../../src/activity/runs/usage-reade
 import { usageOf } from '../../src/base/conventions/payload.ts'
 import { createPrices } from '../../src/base/conventions/prices.ts'
 import { USAGE_NAMES } from '../../src/base/conventions/usage-names.ts'
-import { parseIntact } from '../../src/dashboard/page/data/json.ts'
+import { parseIntact } from '../../src/base/intact-json.ts'
 import { eventsOfType } from '../../src/stores/clickhouse/native-reader.ts'
 import { EventBlock } from '../../src/stores/journal/blocks/event-block.ts'
 import { batchOf, runRef } from '../support/events.ts'

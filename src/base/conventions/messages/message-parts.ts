@@ -1,3 +1,4 @@
+import { parseIntact } from '../../intact-json.ts'
 import { lookup } from '../../lookup.ts'
 import { fieldOf, firstOf } from '../payload.ts'
 import { blobIn, type Media } from './blobs.ts'
@@ -192,24 +193,43 @@ export function idOf(value: unknown, paths: readonly string[]): string | null {
 }
 
 const DEPTH_MAX = 500
+/** Brackets, commas and strings. */
+const TOKENS_MAX = 40_000
 
-/** Conventions put JSON into strings. Very deep JSON stays text: it could not be printed again. */
+/**
+ * Conventions put JSON into strings. It stays text if it is very deep, so that it could not be printed again, or has so many
+ * values that parsing takes long.
+ */
 export function parsed(value: unknown): unknown {
-  if (typeof value !== 'string' || !/^\s*[[{]/.test(value) || depthOf(value) > DEPTH_MAX) return value
+  if (typeof value !== 'string' || !/^\s*[[{]/.test(value) || isTooLarge(value)) return value
   try {
-    return JSON.parse(value)
+    return parseIntact(value)
   } catch {
     return value
   }
 }
 
-/** An upper bound of the nesting of a JSON text: brackets in its strings count, too. */
-function depthOf(json: string): number {
+const DEPTHS = lookup({ '[': 1, '{': 1, ']': -1, '}': -1 })
+
+function isTooLarge(json: string): boolean {
+  const tokens = /[",[\]{}]/g
   let depth = 0
-  let deepest = 0
-  for (const [bracket] of json.matchAll(/[[\]{}]/g)) {
-    depth += bracket === '[' || bracket === '{' ? 1 : -1
-    deepest = Math.max(deepest, depth)
+  for (let count = 0; count <= TOKENS_MAX && depth <= DEPTH_MAX; count++) {
+    const token = tokens.exec(json)
+    if (token === null) return false
+    if (token[0] === '"') tokens.lastIndex = endOfString(json, token.index) + 1
+    else depth += DEPTHS.get(token[0]) ?? 0
   }
-  return deepest
+  return true
+}
+
+/** @returns where the quote is that ends the string; the end of the text if none does */
+function endOfString(json: string, start: number): number {
+  for (let at = start + 1; ; at++) {
+    at = json.indexOf('"', at)
+    if (at === -1) return json.length
+    let before = at - 1
+    while (json.charCodeAt(before) === 92) before--
+    if ((at - before) % 2 === 1) return at
+  }
 }

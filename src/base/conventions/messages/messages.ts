@@ -29,11 +29,20 @@ export interface Chat {
 /** Of a longer list, only the last ones are read. */
 const MESSAGES_MAX = 1_000
 
+/** Reading that can pause at each `yield`, after a message: the service must not read a large payload at one go. */
+type Reading<Result> = Generator<undefined, Result, undefined>
+
 /** The conversation in the payload of an `llm.call`, in any of the usual forms; empty if it has none. */
 export function chatOf(payload: unknown): Chat {
+  return ended(chatInSteps(payload))
+}
+
+/** {@link chatOf}, a message in each step. */
+export function* chatInSteps(payload: unknown): Reading<Chat> {
   const system = systemParts(parsed(firstOf(payload, MESSAGES.system)))
-  const input = spread(payload, SPREAD_MESSAGES.input) ?? firstListed(payload, MESSAGES.input, 'user')
-  const output = spread(payload, SPREAD_MESSAGES.output) ?? firstListed(payload, MESSAGES.output, 'assistant')
+  const input = (yield* spread(payload, SPREAD_MESSAGES.input)) ?? (yield* firstListed(payload, MESSAGES.input, 'user'))
+  const output =
+    (yield* spread(payload, SPREAD_MESSAGES.output)) ?? (yield* firstListed(payload, MESSAGES.output, 'assistant'))
   return {
     input: [
       ...(system.length > 0 ? [{ role: 'system', parts: system }] : []),
@@ -43,21 +52,43 @@ export function chatOf(payload: unknown): Chat {
   }
 }
 
+function ended<Result>(reading: Reading<Result>): Result {
+  for (;;) {
+    const { done, value } = reading.next()
+    if (done === true) return value
+  }
+}
+
 /** The messages in a value such as the input of a run; undefined if it is something else. @param role of parts without one */
 export function messagesIn(value: unknown, role: string): ChatMessage[] | undefined {
-  const messages = listed(value, role)
+  return ended(messagesInSteps(value, role))
+}
+
+/** {@link messagesIn}, a message in each step. */
+export function* messagesInSteps(value: unknown, role: string): Reading<ChatMessage[] | undefined> {
+  const messages = yield* listed(value, role)
   return messages?.every(({ parts }) => parts.every(({ type }) => type !== 'other')) ? messages : undefined
 }
 
 const EVENT_ROLE = /^gen_ai\.(system|user|assistant|tool)\.message$/
 
 /** The message in an event of OpenTelemetry: `gen_ai.user.message`, `gen_ai.choice`, … */
-export function chatOfEvent({ type, payload }: { readonly type: string; readonly payload: unknown }): Chat {
+export function chatOfEvent(event: MessageEvent): Chat {
+  return ended(eventInSteps(event))
+}
+
+interface MessageEvent {
+  readonly type: string
+  readonly payload: unknown
+}
+
+/** {@link chatOfEvent}, a message in each step. */
+export function* eventInSteps({ type, payload }: MessageEvent): Reading<Chat> {
   const body = fieldOf(payload, 'body') ?? payload
   const role = EVENT_ROLE.exec(type)?.[1]
   if (role !== undefined) return { input: some(messageOf(withRole(body, role), role)), output: [] }
   if (type === 'gen_ai.choice') return { input: [], output: some(messageOf(body, 'assistant')) }
-  return chatOf(payload)
+  return yield* chatInSteps(payload)
 }
 
 /**
@@ -122,9 +153,9 @@ export function plainParts(value: unknown): ChatPart[] {
   return Object.keys(value).length === 0 ? [] : [{ type: 'other', value }]
 }
 
-function firstListed(payload: unknown, paths: readonly string[], role: string): ChatMessage[] | undefined {
+function* firstListed(payload: unknown, paths: readonly string[], role: string): Reading<ChatMessage[] | undefined> {
   for (const path of paths) {
-    const messages = listed(fieldOf(payload, path), role)
+    const messages = yield* listed(fieldOf(payload, path), role)
     if (messages !== undefined) return messages
   }
   return undefined
@@ -133,7 +164,7 @@ function firstListed(payload: unknown, paths: readonly string[], role: string): 
 const LISTS = [...MESSAGE_LISTS, 'output', 'content']
 
 /** A list of messages or of their parts, an object with one, or the text of one. @param role of parts without a message */
-function listed(value: unknown, role: string): ChatMessage[] | undefined {
+function* listed(value: unknown, role: string): Reading<ChatMessage[] | undefined> {
   const found = parsed(value)
   if (typeof found !== 'object' || found === null) return undefined
   if (isMessage(found)) return nonEmpty([messageOf(found, role)])
@@ -146,6 +177,7 @@ function listed(value: unknown, role: string): ChatMessage[] | undefined {
     // Parts that belong to one message may be listed one by one.
     if (!isMessage(item) && last?.role === message.role) last.parts.push(...message.parts)
     else messages.push({ role: message.role, parts: [...message.parts] })
+    yield
   }
   return nonEmpty(messages)
 }
@@ -249,7 +281,7 @@ function block(value: unknown, fallback: string): ChatMessage {
 }
 
 /** `gen_ai.prompt.0.role`, `gen_ai.prompt.0.content`, …, with or without `message.` between. */
-function spread(payload: unknown, prefixes: readonly string[]): ChatMessage[] | undefined {
+function* spread(payload: unknown, prefixes: readonly string[]): Reading<ChatMessage[] | undefined> {
   for (const prefix of prefixes) {
     const messages: ChatMessage[] = []
     for (let index = 0; index < MESSAGES_MAX; index++) {
@@ -262,6 +294,7 @@ function spread(payload: unknown, prefixes: readonly string[]): ChatMessage[] | 
       const id = idOf(payload, [`${at}.tool_call_id`, `${at}.message.tool_call_id`])
       const parts = name === 'tool' ? resultParts({ id }, parsed(content)) : partsOf(parsed(content))
       messages.push({ role: name, parts: [...parts, ...calls] })
+      yield
     }
     if (messages.length > 0) return messages
   }

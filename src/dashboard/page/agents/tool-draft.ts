@@ -1,5 +1,6 @@
+import { parseIntact } from '../../../base/intact-json.ts'
 import { isObject } from '../../../base/json-object.ts'
-import { parseIntact, pretty } from '../data/json.ts'
+import { pretty } from '../data/json.ts'
 import { readArguments } from '../waiting/decision.tsx'
 
 /** Tools of an agent while they are edited. */

@@ -1,6 +1,6 @@
 import { computed, signal as state } from '@preact/signals'
 import { sleep } from '../../../base/abort.ts'
-import { parseIntact } from './json.ts'
+import { parseIntact } from '../../../base/intact-json.ts'
 import type { Schemas } from './records.ts'
 
 /** A page of a list. */

@@ -1,6 +1,6 @@
 import { signal as state } from '@preact/signals'
+import { parseIntact } from '../../../base/intact-json.ts'
 import { type Api, ApiFailure } from './api.ts'
-import { parseIntact } from './json.ts'
 import type { Activity } from './records.ts'
 
 interface FeedHandlers {

@@ -1,7 +1,7 @@
 import { batch, signal } from '@preact/signals'
 import { createParser } from 'eventsource-parser'
+import { parseIntact } from '../../../base/intact-json.ts'
 import type { Api } from './api.ts'
-import { parseIntact } from './json.ts'
 import type { Schemas } from './records.ts'
 import type { NamedPause } from './waiting.ts'
 

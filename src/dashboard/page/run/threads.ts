@@ -1,3 +1,4 @@
+import { beginningOf, continued, type Known } from '../../../base/conventions/messages/history.ts'
 import { parsed, type ToolCall } from '../../../base/conventions/messages/message-parts.ts'
 import {
   answered,
@@ -9,7 +10,6 @@ import {
 } from '../../../base/conventions/messages/messages.ts'
 import { TOOL } from '../../../base/conventions/names.ts'
 import { type CallUsage, errorOf, fieldOf, firstOf } from '../../../base/conventions/payload.ts'
-import { textOf } from '../data/json.ts'
 import type { Event } from '../data/records.ts'
 import type { Bar } from './bars.ts'
 
@@ -34,7 +34,6 @@ export interface Thread {
 
 /** Of a run with more calls, only the first and the last ones are read. */
 const CALLS_MAX = 200
-const KEY_LENGTH_MAX = 500
 
 /** Cached by event: each event of a live run reads all anew, but an event does not change. */
 const chats = new WeakMap<Event, Chat>()
@@ -71,10 +70,8 @@ function chatOfTask(task: NonNullable<Bar['task']>): Chat {
 
 const NOTHING: Chat = { input: [], output: [] }
 
-interface OpenThread {
+interface OpenThread extends Known<string> {
   readonly stepId: string
-  readonly key: string
-  inputCount: number
   turns: Turn[]
 }
 
@@ -90,8 +87,8 @@ export function threadsOf(bars: readonly Bar[]): Thread[] {
   for (const bar of read) {
     const { input, output } = chatOfBar(bar)
     if (input.length + output.length === 0) continue
-    const key = keyOf(input)
-    const known = threads.findLast((thread) => thread.key === key && input.length > thread.inputCount)
+    const key = beginningOf(input)
+    const known = continued(threads, key, input)
     const answer = { stepId: bar.id, usage: bar.usage as CallUsage, durationMs: endOf(bar) - bar.startMs }
     const said = input.map((message, at) => withAnswer(message, known?.turns[at]))
     const turns = [
@@ -169,13 +166,4 @@ export function callOfBar({ id, name, status, events, task }: Bar): ToolCall {
 
 function endOf({ startMs, endMs }: Bar): number {
   return endMs ?? startMs
-}
-
-/** The same conversation has the same system prompt and first message. */
-function keyOf(input: readonly ChatMessage[]): string {
-  const first = input.findIndex(({ role }) => role !== 'system' && role !== 'developer')
-  return input
-    .slice(0, first + 1)
-    .map(({ role, parts }) => `${role} ${textOf(parts).slice(0, KEY_LENGTH_MAX)}`)
-    .join('\n')
 }

@@ -1,6 +1,7 @@
 import { useEffect, useRef, useState } from 'preact/hooks'
+import { parseIntact } from '../../../base/intact-json.ts'
 import { useRefusal } from '../context/session.ts'
-import { parseIntact, plain, textOf } from '../data/json.ts'
+import { plain, textOf } from '../data/json.ts'
 import type { Action, Approval, InputRequest } from '../data/waiting.ts'
 import { Button } from '../parts/controls.tsx'
 import { Diff } from '../parts/diff.tsx'
