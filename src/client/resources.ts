@@ -6,7 +6,8 @@ import type { CallOptions, Loose } from './request.ts'
 import { type OutputFrame, type OutputOptions, output } from './streams.ts'
 
 type Schemas = components['schemas']
-type QueryOfRun<Part extends 'events' | 'tasks' | 'scores' | 'children'> = ListQuery<`/api/v1/runs/{run_id}/${Part}`>
+type QueryOfRun<Part extends 'events' | 'conversation' | 'tasks' | 'scores' | 'children'> =
+  ListQuery<`/api/v1/runs/{run_id}/${Part}`>
 
 export interface CancelOptions extends CallOptions {
   readonly reason?: string | undefined
@@ -28,6 +29,15 @@ export class Runs {
   /** The events of a run, oldest first. */
   events(runId: string, query: QueryOfRun<'events'> = {}, options?: CallOptions): PagePromise<Schemas['Event']> {
     return list(this.http, '/api/v1/runs/{run_id}/events', { path: { run_id: runId }, query }, options, 'after_seq')
+  }
+
+  /** What was said in a run, whatever format it was reported in, oldest first. */
+  conversation(
+    runId: string,
+    query: QueryOfRun<'conversation'> = {},
+    options?: CallOptions,
+  ): PagePromise<Schemas['ConversationMessage']> {
+    return list(this.http, '/api/v1/runs/{run_id}/conversation', { path: { run_id: runId }, query }, options)
   }
 
   /** The tasks of a run, newest first. */

@@ -6,6 +6,7 @@ import { agentVersionRoutes } from '../activity/agents/version-routes.ts'
 import { AgentVersions } from '../activity/agents/versions.ts'
 import { createEventIngest } from '../activity/events/ingest.ts'
 import { eventRoutes } from '../activity/events/routes.ts'
+import { ConversationReader } from '../activity/runs/conversation/reader.ts'
 import type { RunDirectory } from '../activity/runs/directory.ts'
 import { EventReader } from '../activity/runs/events.ts'
 import { requestRecount } from '../activity/runs/recount.ts'
@@ -139,6 +140,7 @@ export function createApp(components: Components) {
   const runs = new RunStore({ sql, clock, limits, directory, onChange, cancelHosted })
   const slice = new SharedSlice()
   const search = new RunSearch({ sql, columnar, partitions, runs, slice })
+  const conversations = new ConversationReader({ columnar, partitions, runs, slice })
   const telemetry = new TelemetryTasks({ columnar, partitions })
   const tasks = new TaskStore({ sql, clock, limits, directory, telemetry, onChange })
   const agents = new AgentStore({ sql, ring, clock })
@@ -165,7 +167,7 @@ export function createApp(components: Components) {
   const otlp = otlpDeps(components, { agents, tasks: telemetry, takeBudget, reader, slice })
   return root
     .use(eventRoutes({ guards, reader, idempotency, ingest, forwarder }))
-    .use(runRoutes({ guards, runs, events: new EventReader({ columnar, partitions }), search }))
+    .use(runRoutes({ guards, runs, events: new EventReader({ columnar, partitions }), conversations, search }))
     .use(runViewRoutes({ guards, views: new RunViews({ sql, clock }) }))
     .use(taskRoutes({ guards, tasks }))
     .use(scoreRoutes({ guards, reader, idempotency, forwarder, limits, sql, scores, scoreReader }))

@@ -65,6 +65,9 @@ test('the feed of a run ends with the run; lists and queries read what was repor
   expect([rows, truncated]).toEqual([[{ n: 450, total: (449 * 450) / 2 }], false])
   const numbers = await Array.fromAsync(owner.runs.events(run.runId), ({ payload }) => payload.i)
   expect(numbers).toEqual(Array.from({ length: 450 }, (_, i) => i))
+  expect(await Array.fromAsync(owner.runs.conversation(run.runId), ({ parts }) => parts)).toEqual([
+    [{ type: 'other', value: { done: true } }],
+  ])
   expect(await Array.fromAsync(owner.runs.list({ tag: 'listed' }), ({ run_id }) => run_id)).toEqual([run.runId])
   expect(await Array.fromAsync(owner.agents.list(), ({ name }) => name)).toContain('reader')
   expect(await Array.fromAsync(owner.runs.tasks(run.runId))).toEqual([])

@@ -230,7 +230,7 @@ print(client.stats.queued, client.close(60), client.stats.acknowledged)`,
       `client = Client()
 ids = []
 for i in range(3):
-    with client.run(tags=["many"]) as run:
+    with client.run(tags=["many"], input={"message": "Hi"}) as run:
         for n in range(2): run.event("step", {"n": n})
         with run.task("one"): pass
     ids.append(run.run_id)
@@ -239,12 +239,13 @@ owner = Client(key=os.environ["WORKSPACE_KEY"])
 listed = [run["run_id"] for run in owner.runs.list(tag="many", limit=2)]
 events = [event["payload"]["n"] for event in owner.runs.events(ids[0], limit=1)]
 tasks = [task["name"] for task in owner.runs.tasks(ids[0])]
+said = [part["text"] for message in owner.runs.conversation(ids[0]) for part in message["parts"]]
 agent = owner.agents.get(owner.runs.get(ids[0])["agent_id"])
 try: owner.runs.get("no/id")
 except ServiceError as error: refused = [error.status, error.code, bool(error.request_id)]
 versions = [(each["version"], each["restored_from"]) for each in owner.agents.versions(agent["agent_id"])]
 restored = owner.agents.restore(agent["agent_id"], 1)["name"] == owner.agents.version(agent["agent_id"], 1)["name"]
-print(json.dumps([versions, restored, listed == ids[::-1], events, tasks, agent["agent_id"], refused,
+print(json.dumps([versions, restored, listed == ids[::-1], events, tasks, said, agent["agent_id"], refused,
                   agent["name"] in [each["name"] for each in owner.agents.list()],
                   list(owner.approvals.list()), list(owner.input_requests.list(status="pending"))]))`,
       { WORKSPACE_KEY: service.workspaceKey },
@@ -255,6 +256,7 @@ print(json.dumps([versions, restored, listed == ids[::-1], events, tasks, agent[
       true,
       [0, 1],
       ['one'],
+      ['Hi'],
       agent.agentId,
       [400, 'VALIDATION_ERROR', true],
       true,

@@ -1,4 +1,5 @@
 import { join } from 'node:path'
+import { ConversationReader } from '../../src/activity/runs/conversation/reader.ts'
 import { RunDirectory } from '../../src/activity/runs/directory.ts'
 import { EventReader } from '../../src/activity/runs/events.ts'
 import { runRoutes } from '../../src/activity/runs/routes.ts'
@@ -44,11 +45,13 @@ export async function runsApp(limits: Partial<Limits> = {}) {
   const directory = new RunDirectory(sql)
   const stores = { sql, clock, limits: allLimits, directory, cancelHosted: async () => false, onChange: relay.wake }
   const runs = new RunStore(stores)
-  const search = new RunSearch({ sql, columnar: client, partitions, runs, slice: new SharedSlice() })
+  const slice = new SharedSlice()
+  const search = new RunSearch({ sql, columnar: client, partitions, runs, slice })
+  const conversations = new ConversationReader({ columnar: client, partitions, runs, slice })
   const telemetry = new TelemetryTasks({ columnar: client, partitions })
   const tasks = new TaskStore({ ...stores, telemetry })
   const app = createEnvelope({ log, limits: allLimits, unavailableOf })
-    .use(runRoutes({ guards, runs, events: new EventReader({ columnar: client, partitions }), search }))
+    .use(runRoutes({ guards, runs, events: new EventReader({ columnar: client, partitions }), conversations, search }))
     .use(taskRoutes({ guards, tasks }))
     .listen({ port: 0, hostname: '127.0.0.1' })
   const base = `http://127.0.0.1:${app.server!.port}`

@@ -26,7 +26,7 @@ export async function readCases(context: LoopContext): Promise<AnyLoopCase[]> {
   })
   const reads = runs.flatMap(({ name, made }) =>
     encodings.flatMap((encoding) =>
-      ['', '/events?limit=200'].map(
+      ['', '/events?limit=200', '/conversation?limit=200'].map(
         (of): LoopExchange => ({
           name: `${name}, ${encoding}`,
           route: `GET /api/v1/runs/{run_id}${of.split('?')[0]}`,
@@ -82,7 +82,7 @@ function largeRuns({ service, agentId, agentKey }: LoopContext) {
   const make = async (name: string, output: string): Promise<string> => {
     const start = `{"agent_id":"${agentId}","input":${inputs[name] ?? '{}'}}`
     const runId: string = (await service.api('POST', '/api/ingest/v1/run/start', start, key)).data.run_id
-    const events = listOf(`{"type":"t","payload":${payloads[name] ?? '{}'}}`, 19 * (PAYLOAD_BYTES + 40))
+    const events = listOf(`{"type":"llm.call","payload":${payloads[name] ?? '{}'}}`, 19 * (PAYLOAD_BYTES + 40))
     await service.api('POST', '/api/ingest/v1/events', `{"run_id":"${runId}","events":[${events}]}`, key)
     await service.api('POST', '/api/ingest/v1/run/complete', `{"run_id":"${runId}","output":${output}}`, key)
     return runId

@@ -192,7 +192,7 @@ const STORIES: Readonly<Record<string, Story>> = {
     const score = { id: 'same', name: mark, label: mark, metadata: { mark } }
     await call(side, 'addScores', { body: { scores: [{ run_id, ...score }] }, key })
     await call(side, 'addRunScore', { path, body: { ...score, comment: mark } })
-    const reading = ['getRun', 'listTasks', 'listEvents', 'listChildren', 'listScores']
+    const reading = ['getRun', 'listTasks', 'listEvents', 'readConversation', 'listChildren', 'listScores']
     for (const id of reading) await call(side, id, { path })
     await call(side, 'listRuns', { query: `external_run_id=${mark}+${play}` })
     // Both workspaces have a session and a user of this name.

@@ -1,6 +1,8 @@
 import { Elysia } from 'elysia'
 import type { Guards } from '../../tenants/keys/guards.ts'
 import { SECURITY } from '../../tenants/keys/security.ts'
+import type { ConversationReader } from './conversation/reader.ts'
+import { ConversationPage, ReadConversation } from './conversation/schema.ts'
 import type { EventReader } from './events.ts'
 import {
   CancelRun,
@@ -26,6 +28,7 @@ interface RunRoutesDeps {
   readonly guards: Guards
   readonly runs: RunStore
   readonly events: EventReader
+  readonly conversations: ConversationReader
   readonly search: RunSearch
 }
 
@@ -71,7 +74,16 @@ function ingestRoutes({ guards, runs }: RunRoutesDeps) {
     })
 }
 
-function readingRoutes({ guards, runs, events, search }: RunRoutesDeps) {
+const READ_CONVERSATION = {
+  operationId: 'readConversation',
+  summary: 'Read the conversation of a run',
+  description:
+    'The messages of its model calls and its tool calls, whatever format they were reported in, oldest first and ' +
+    'each once: what a call of a model is sent again is left out. A page may have fewer messages than asked for, ' +
+    'or none, while `next_cursor` says that more may follow. Long texts and values are cut.',
+}
+
+function readingRoutes({ guards, runs, events, conversations, search }: RunRoutesDeps) {
   return new Elysia({ prefix: '/api/v1', detail: { tags: ['Runs'], security: SECURITY.anyKey } })
     .use(guards.anyKey('reads', 'admin'))
     .get('/runs', ({ caller, query, request }) => search.list(caller, query, request.signal), {
@@ -121,6 +133,16 @@ function readingRoutes({ guards, runs, events, search }: RunRoutesDeps) {
             'Includes every event acknowledged before the call. Unlike other lists, oldest first: `next_cursor` is ' +
             'the `after_seq` of the next page. `level` is a minimum, `type` takes a trailing `*`.',
         },
+      },
+    )
+    .get(
+      '/runs/:run_id/conversation',
+      ({ caller, params, query }) => conversations.list(caller, params.run_id, query),
+      {
+        params: RunParams,
+        query: ReadConversation,
+        response: ConversationPage,
+        detail: READ_CONVERSATION,
       },
     )
     .get('/runs/:run_id/children', ({ caller, params, query }) => runs.children(caller, params.run_id, query), {

@@ -149,6 +149,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/runs/{run_id}/conversation": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Read the conversation of a run
+         * @description The messages of its model calls and its tool calls, whatever format they were reported in, oldest first and each once: what a call of a model is sent again is left out. A page may have fewer messages than asked for, or none, while `next_cursor` says that more may follow. Long texts and values are cut.
+         */
+        get: operations["readConversation"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/runs/{run_id}/children": {
         parameters: {
             query?: never;
@@ -2688,6 +2708,36 @@ export interface components {
             };
             usage?: components["schemas"]["ReportedUsage"];
         };
+        /** @description A message of the conversation of a run. */
+        ConversationMessage: {
+            /** @description `system`, `user`, `assistant`, `tool`, or as the sender calls it. */
+            role: string;
+            /** @description What it consists of, in order. */
+            parts: components["schemas"]["MessagePart"][];
+            /** @description Whether something of it is cut or missing, because it is too large. */
+            truncated: boolean;
+            /** @description The event that it was first seen in; null for the input and output of the run. */
+            event_id: string | null;
+            /** @description The `seq` of that event. */
+            seq: number | null;
+            /**
+             * Format: date-time
+             * @description The `occurred_at` of that event.
+             * @example 2026-01-31T09:30:00.123Z
+             */
+            event_time: string | null;
+            /** @description The model that said it; null for other messages. */
+            model: string | null;
+            /** @description The same for all messages of one conversation with a model, of which a run may have several: the `seq` of its first event. Null for what is reported apart from conversations. */
+            thread: number | null;
+        };
+        /** @description A page of a list, oldest first. */
+        ConversationPage: {
+            /** @description The items of this page, oldest first. */
+            items: components["schemas"]["ConversationMessage"][];
+            /** @description `cursor` of the next page; null at the end of the list. */
+            next_cursor: string | null;
+        };
         CreateAgent: {
             /** @description The display name of the agent. */
             name: string;
@@ -3899,6 +3949,70 @@ export interface components {
             items: components["schemas"]["Message"][];
             /** @description `cursor` of the next page; null at the end of the list. */
             next_cursor: string | null;
+        };
+        /** @description A part of a message. */
+        MessagePart: {
+            /**
+             * @description The kind of the part.
+             * @constant
+             */
+            type: "text";
+            /** @description What is said. */
+            text: string;
+        } | {
+            /**
+             * @description The kind of the part.
+             * @constant
+             */
+            type: "reasoning";
+            /** @description What the model thought. */
+            text: string;
+        } | {
+            /**
+             * @description The kind of the part.
+             * @constant
+             */
+            type: "tool_call";
+            /** @description By which the result names the call; null if the sender gave none. */
+            id: string | null;
+            /** @description The tool. */
+            name: string;
+            /** @description Any JSON; null if there are none. */
+            arguments: unknown;
+        } | {
+            /**
+             * @description The kind of the part.
+             * @constant
+             */
+            type: "tool_result";
+            /** @description By which the result names the call; null if the sender gave none. */
+            id: string | null;
+            /** @description Any JSON; null if there is none. */
+            result: unknown;
+            /** @description Whether the sender says that the call failed. */
+            failed: boolean;
+        } | {
+            /**
+             * @description The kind of the part.
+             * @constant
+             */
+            type: "media";
+            /** @description `image`, `audio`, `video`, `document`, `file` or `base64`. */
+            kind: string;
+            /** @description Such as `image/png`; null if the sender gave none. */
+            media_type: string | null;
+            /** @description About how many; null if they are elsewhere. */
+            bytes: number | null;
+            /** @description Where it is on the web. The bytes themselves are left out. */
+            url: string | null;
+        } | {
+            /**
+             * @description The kind of the part.
+             * @constant
+             */
+            type: "other";
+            /** @description A part of no known kind, as it was sent. */
+            value: unknown;
         };
         NewEvent: {
             /** @description A second event of the run with the same id is a duplicate. */
@@ -6683,6 +6797,48 @@ export interface operations {
                 content: {
                     "application/json": {
                         data: components["schemas"]["EventPage"];
+                        /** @description Null: the call succeeded. */
+                        error: null;
+                    };
+                };
+            };
+            400: components["responses"]["VALIDATION_ERROR"];
+            401: components["responses"]["UNAUTHENTICATED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            429: components["responses"]["RATE_LIMITED"];
+            500: components["responses"]["INTERNAL"];
+            503: components["responses"]["UNAVAILABLE"];
+        };
+    };
+    readConversation: {
+        parameters: {
+            query?: {
+                /** @description Items per page; default 50. */
+                limit?: number;
+                /** @description `next_cursor` of the previous page. */
+                cursor?: string;
+            };
+            header?: never;
+            path: {
+                /** @description The run. */
+                run_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page of a list, oldest first. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["ConversationPage"];
                         /** @description Null: the call succeeded. */
                         error: null;
                     };

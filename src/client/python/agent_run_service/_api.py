@@ -53,6 +53,10 @@ class Runs(_Resource):
         """The events of a run, oldest first. Filters: `type`, `level`, `after_seq`."""
         return self._list(f"/api/v1/runs/{segment(run_id)}/events", filters, "after_seq")
 
+    def conversation(self, run_id: str, **filters: Any) -> Iterator[Dict[str, Any]]:
+        """What was said in a run, whatever format it was reported in, oldest first."""
+        return self._list(f"/api/v1/runs/{segment(run_id)}/conversation", filters)
+
     def tasks(self, run_id: str, **filters: Any) -> Iterator[Dict[str, Any]]:
         """The tasks of a run, newest first."""
         return self._list(f"/api/v1/runs/{segment(run_id)}/tasks", filters)
