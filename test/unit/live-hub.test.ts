@@ -1,6 +1,7 @@
 import { expect, test } from 'bun:test'
 import { systemClock } from '../../src/base/clock.ts'
 import { ApiError } from '../../src/base/errors.ts'
+import { runKey } from '../../src/base/ids.ts'
 import { createLog } from '../../src/base/log.ts'
 import type { Subscription } from '../../src/feeds/live/channel.ts'
 import { type Filter, parseFilter } from '../../src/feeds/live/filter.ts'
@@ -8,7 +9,7 @@ import type { History, HistoryQuery } from '../../src/feeds/live/history.ts'
 import { Hub, SENT_BYTES_MAX } from '../../src/feeds/live/hub.ts'
 import { MATCHES_MAX } from '../../src/feeds/live/matching.ts'
 import { type Outlet, type Packet, PacketCache } from '../../src/feeds/live/packet.ts'
-import { SessionsUnavailable } from '../../src/feeds/live/run-sessions.ts'
+import { type LookUpSessions, SessionsUnavailable } from '../../src/feeds/live/run-sessions.ts'
 import { type LocalJournal, openLocalJournal } from '../../src/stores/journal/local/journal.ts'
 import { batchOf, runRef } from '../support/events.ts'
 import { eventually } from '../support/eventually.ts'
@@ -443,4 +444,28 @@ test('a replay from ClickHouse waits for as long as the sessions of runs cannot 
   hub.subscribe({ workspaceId, filter: EVERYTHING, afterSeq: 0, outlet: outlet({ send, failed }) })
   await eventually(() => seqs.length > 0 || failures.length > 0)
   expect({ seqs, failures, reads }).toEqual({ seqs: [3, 4], failures: [], reads: 3 })
+})
+
+test('feeds that need no session do not wait for one that cannot be looked up, and its feed gets all of it later', async () => {
+  const answer = Promise.withResolvers<void>()
+  const rows = { session_id: 'it', external_user_id: null }
+  const lookUpSessions: LookUpSessions = async (runs) => {
+    await answer.promise
+    return new Map(runs.map(({ workspaceId, runId }) => [runKey(workspaceId, runId), rows]))
+  }
+  const { journal, hub, run, workspaceId } = await hubOn({ lookUpSessions, filtersPerWorkspace: 2 })
+  const [others, ours] = [[] as number[], [] as number[]]
+  let live = 0
+  const take = (seqs: number[]) =>
+    outlet({ send: ({ items }) => seqs.push(...items.map(({ seq }) => seq)) > 0, caughtUp: () => void live++ })
+  const bySession = parseFilter({ session_id: 'it' }, 'filter', { agentId: null, runId: null })
+  hub.subscribe({ workspaceId, filter: EVERYTHING, afterSeq: 0, outlet: take(others) })
+  hub.subscribe({ workspaceId, filter: bySession, afterSeq: 0, outlet: take(ours) })
+  await eventually(() => live === 2)
+  await journal.appendEvents(batchOf(run, new Array(3).fill({ type: 'step' })))
+  await eventually(() => others.length === 3)
+  expect(ours).toEqual([])
+  answer.resolve()
+  await eventually(() => ours.length === 3)
+  expect(ours).toEqual(others)
 })

@@ -8,7 +8,7 @@ import { type Filter, isBySession } from './filter.ts'
 import { type Found, Matching } from './matching.ts'
 import { type Outlet, PacketCache } from './packet.ts'
 import { Replay, type ReplayDeps } from './replay.ts'
-import { SessionsUnavailable } from './run-sessions.ts'
+import { forLiveFeeds, SessionsUnavailable } from './run-sessions.ts'
 
 interface HubDeps extends Omit<ReplayDeps, 'join'> {
   /** Distinct filters that a workspace may have at the same time. */
@@ -195,7 +195,7 @@ export class Hub {
   /** If that is impossible, the feeds that need it wait in {@link Replay}: no other waits for them. */
   private async lookUpSessions(matching: Matching): Promise<void> {
     try {
-      await matching.lookUpSessions(this.deps.lookUpSessions)
+      await matching.lookUpSessions(forLiveFeeds(this.deps.lookUpSessions))
     } catch (error) {
       if (!(error instanceof SessionsUnavailable)) throw error
       this.fallBehind(this.channels.allLive().filter(({ channel }) => isBySession(channel.filter)))

@@ -18,8 +18,9 @@ export type LookUpSessions = (runs: readonly RunIdentity[]) => Promise<ReadonlyM
 export class SessionsUnavailable extends Error {}
 
 export const NO_SESSION: RunSession = { session_id: null, external_user_id: null }
-/** Live feeds wait for an answer: those that need none must not wait long. */
 const LOOK_UP_TIMEOUT_MS = 5_000
+/** All live feeds wait for an answer, also those that need none. */
+const LIVE_TIMEOUT_MS = 250
 
 /**
  * Looks them up in Postgres, which has a run before its first event is accepted. The journal may have the event first, and
@@ -32,11 +33,20 @@ export function createSessionLookUp(sql: Sql): LookUpSessions {
       from unnest(${runs.map(({ workspaceId }) => workspaceId)}::uuid[], ${runs.map(({ runId }) => runId)}::uuid[])
         as asked (workspace_id, run_id)
       join runs r on r.run_id = asked.run_id and r.workspace_id = asked.workspace_id`
-    try {
-      const found = await withTimeout(rows, LOOK_UP_TIMEOUT_MS)
-      return new Map(found.map((row) => [runKey(row.workspace_id, row.run_id), row]))
-    } catch (cause) {
-      throw new SessionsUnavailable('the sessions of runs cannot be looked up', { cause })
-    }
+    const found = await within(rows, LOOK_UP_TIMEOUT_MS)
+    return new Map(found.map((row) => [runKey(row.workspace_id, row.run_id), row]))
+  }
+}
+
+/** The same for live feeds: gives up sooner. */
+export function forLiveFeeds(lookUp: LookUpSessions): LookUpSessions {
+  return (runs) => within(lookUp(runs), LIVE_TIMEOUT_MS)
+}
+
+async function within<T>(found: Promise<T>, ms: number): Promise<T> {
+  try {
+    return await withTimeout(found, ms)
+  } catch (cause) {
+    throw new SessionsUnavailable('the sessions of runs cannot be looked up', { cause })
   }
 }
