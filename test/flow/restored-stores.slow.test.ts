@@ -211,6 +211,33 @@ for (const back of SUBSETS) {
   })
 }
 
+for (const back of [['clickhouse'], ['journal']] as const) {
+  test(`runs that were deleted since the earlier state of the ${back[0]} are deleted again`, async () => {
+    const lives = new Lives()
+    await lives.start()
+    const [doomed, kept] = [await lives.startRun(), await lives.startRun()]
+    await lives.report(['doomed'], doomed)
+    await lives.report(['kept'], kept)
+    await lives.service.api('POST', `/api/v1/runs/${doomed}/cancel`, {})
+    await allInSql(lives.service.api)
+    const copy = await lives.copy()
+    const { api } = await lives.restart({})
+    const { data } = await api('DELETE', `/api/v1/runs/${doomed}`)
+    const isDone = async () =>
+      (await lives.service.api('GET', `/api/v1/erasures/${data.erasure_id}`)).data.status === 'done'
+    await eventually(isDone)
+    await lives.report(['second'], kept)
+    await allInSql(lives.service.api)
+    await lives.stop()
+
+    await lives.restart(pick(copy, back))
+    expect(await lives.setBack()).toEqual([...back])
+    await eventually(isDone)
+    expect([...(await lives.idsInSql()).keys()].sort()).toEqual(['kept', 'second'])
+    await lives.service.stop()
+  })
+}
+
 test('all three stores restored to the same earlier state match: none is reported as set back', async () => {
   const lives = new Lives()
   await lives.start()

@@ -227,6 +227,7 @@ export class StoreMarks {
     const { sql, columnar, clock } = this.deps
     const { sink } = this.parts!
     if (sink.loadedSeq() < filesSeq) await sink.reload(sink.loadedSeq(), filesSeq)
+    await this.deleteRunsAgain()
     const reason = this.isRestored ? 'restored from a backup' : 'journal'
     await noteGap({ sql, columnar, now: clock.now() }, { epoch, afterSeq: loadedSeq, throughSeq: afterSeq, reason })
     if (!this.isRestored)
@@ -256,6 +257,7 @@ export class StoreMarks {
       }
       const fromSeq = Math.min(Math.max(mark.settledSeq, keptFrom), sink.loadedSeq())
       await sink.reload(fromSeq)
+      await this.deleteRunsAgain()
       forgetColumnar()
       this.columnarBeat = mark.beat
       const lost = mark.loadedSeq < keptFrom ? `; positions ${mark.loadedSeq + 1} to ${keptFrom} are lost` : ''
@@ -263,6 +265,11 @@ export class StoreMarks {
     } finally {
       this.isReloading = false
     }
+  }
+
+  /** An earlier state may have runs that were deleted since. */
+  private async deleteRunsAgain(): Promise<void> {
+    await this.deps.sql`update run_erasures set done_at = null, released_epochs = '{}'`
   }
 
   private report(store: Store, detail: string): void {
