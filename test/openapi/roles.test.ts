@@ -13,7 +13,7 @@ const OPERATIONS = {
     getSavedQuery getSession getUser getWebhook getWorkspace listAgents listAgentVersions listAlerts listAlertTemplates
     listApprovals listBoards listChildren listEvents listInputRequests listKeys listPauses listPeople listRuns
     listSavedQueries listScores listSecrets listSessionMessages listSessions listTasks listViews listWebhookDeliveries
-    listWebhooks openLive pollWebhook runQuery runSavedQuery signOut streamActivity streamRun streamRunOutput testAlert
+    listWebhooks openLive pollWebhook readConversation runQuery runSavedQuery signOut streamActivity streamRun streamRunOutput testAlert
     testAlertDefinition`,
   approver: 'addRunScore answerInputRequest approveCall cancelRun rejectCall',
   admin: `archiveAgent createAgent createAgentKey createAlert createBoard createSavedQuery createWebhook createWorkspaceKey
