@@ -229,8 +229,10 @@ test('searches run as queries of their workspace, which has two at once, and end
   const asked: Parameters<typeof app.client.query>[1][] = []
   const search = searchOf({}, (_, options) => {
     asked.push(options)
+    const signal = options!.signal!
     return new Promise((_resolve, reject) => {
-      options!.signal!.addEventListener('abort', () => reject(options!.signal!.reason))
+      if (signal.aborted) reject(signal.reason)
+      signal.addEventListener('abort', () => reject(signal.reason))
     })
   })
   const requests = new AbortController()
