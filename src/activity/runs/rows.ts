@@ -91,9 +91,13 @@ export function runsToOutbox(changed: string, isRecount = false): string {
     from ${changed} join agents a on a.agent_id = r.agent_id`
 }
 
-/** SQL text: whether the `run_id` of a row was that of a run that has been deleted. @param row its name in the statement */
-export function isErased(row: string): string {
-  return `exists (select from run_erasures e where e.run_id = ${row}.run_id and e.workspace_id = ${row}.workspace_id)`
+/**
+ * SQL text: whether a run has been deleted.
+ * @param row the name of a row with its `run_id`
+ * @param workspace that of a row with its `workspace_id`
+ */
+export function isErased(row: string, workspace = row): string {
+  return `exists (select from run_erasures e where e.run_id = ${row}.run_id and e.workspace_id = ${workspace}.workspace_id)`
 }
 
 /**

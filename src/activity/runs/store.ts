@@ -10,7 +10,7 @@ import { EMPTY_OBJECT } from '../../base/raw-json.ts'
 import { dateOf } from '../../base/timestamp.ts'
 import type { Sql } from '../../stores/postgres/connect.ts'
 import { agentToRead, type Caller } from '../../tenants/keys/schema.ts'
-import { readable, reportable } from './access.ts'
+import { noRun, readable, reportable } from './access.ts'
 import type { RunDirectory } from './directory.ts'
 import { checkSize, checkTags, checkText } from './limits.ts'
 import {
@@ -231,10 +231,6 @@ export class RunStore {
     const { runId: parent } = await this.find(caller, runId)
     return this.list(caller, { ...page, parent_run_id: parent })
   }
-}
-
-function noRun(): ApiError {
-  return new ApiError('NOT_FOUND', 'run does not exist')
 }
 
 /** Conditions of the list, and those of a search. */

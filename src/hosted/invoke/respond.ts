@@ -1,3 +1,4 @@
+import { noRun } from '../../activity/runs/access.ts'
 import { orAborted } from '../../base/abort.ts'
 import { ApiError } from '../../base/errors.ts'
 import { eventStreamResponse } from '../../base/http/event-stream.ts'
@@ -171,7 +172,7 @@ export class Responder {
 
   private async currentOutcome(run: RunIdentity) {
     const outcome = await readOutcome(this.context.sql, run)
-    if (outcome === null) throw new ApiError('NOT_FOUND', 'run does not exist')
+    if (outcome === null) throw noRun()
     return outcome
   }
 

@@ -1,3 +1,4 @@
+import { noRun } from '../../activity/runs/access.ts'
 import type { RunDirectory } from '../../activity/runs/directory.ts'
 import { isTerminal, type RunStatus } from '../../activity/runs/state.ts'
 import type { Clock } from '../../base/clock.ts'
@@ -60,7 +61,7 @@ export class RunErasures {
         where run_id = ${run.runId} and workspace_id = ${workspaceId}`
       return row
     })
-    if (erasure === undefined) throw new ApiError('NOT_FOUND', 'run does not exist')
+    if (erasure === undefined) throw noRun()
     await eraseRunState(sql, [run])
     directory.forget(run)
     return toAnswer(erasure)
@@ -102,7 +103,7 @@ export class RunErasures {
   /** Verifies that nothing is left of the runs that every log has released. @throws what the stores throw */
   async finish(signal: AbortSignal): Promise<void> {
     const { sql, columnar, ring, clock } = this.deps
-    const [open] = await readOpen(sql, sql`true`)
+    const [open] = await sql`select from run_erasures where done_at is null limit 1`
     if (open === undefined) return
     await ring.lookAtOthers()
     const runs = await readOpen(sql, isReleased(sql, ring.gone()))

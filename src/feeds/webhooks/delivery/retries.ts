@@ -1,3 +1,4 @@
+import { isErased } from '../../../activity/runs/rows.ts'
 import { createBatcher } from '../../../stores/postgres/batcher.ts'
 import { type Sql, type TransactionSql, withoutEffect } from '../../../stores/postgres/connect.ts'
 import type { RetryRow, RowKey, Settlement } from './settlement.ts'
@@ -136,7 +137,7 @@ async function insert(
       ${rows.map(({ httpStatus }) => httpStatus)}::int[], ${rows.map(({ response }) => response)}::text[]
     ) as i (webhook_id, seq, delivery_id, run_id, type, body, attempt, next_at, http_status, response)
     join webhooks w on w.webhook_id = i.webhook_id
-    where not exists (select from run_erasures e where e.run_id = i.run_id and e.workspace_id = w.workspace_id)
+    where not ${sql.unsafe(isErased('i', 'w'))}
     order by i.webhook_id, i.seq
     on conflict (webhook_id, seq) do update set
       attempt = excluded.attempt, next_at = excluded.next_at, http_status = excluded.http_status, response = excluded.response
