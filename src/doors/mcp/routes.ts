@@ -34,8 +34,8 @@ interface Context extends DoorContext {
   readonly server: { timeout(request: Request, seconds: number): void } | null
 }
 
-/** The steps of answering a larger request take turns with other requests. */
 const ACCESS = { audience: 'keys', budget: 'reads' } as const
+/** The steps of answering a larger request take turns with other requests. */
 const LARGE_BYTES = 256 * 1024
 /** For logs and metrics: nobody receives it. */
 const CLIENT_HAS_LEFT = 499

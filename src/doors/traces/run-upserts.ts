@@ -99,7 +99,8 @@ async function upsert(sql: Sql, reports: readonly RunReport[]): Promise<RunUpser
       )
       returning ${sql.unsafe(RUN_ROW_COLUMNS)}, r.xmax = 0 as created
     ), logged as (${sql.unsafe(runsToOutbox('applied r'))})
-    select c.run_id is not null as known, coalesce(c.erased, false) as erased, r.run_id is not null as applied, coalesce(r.created, false) as created
+    select c.run_id is not null as known, coalesce(c.erased, false) as erased, r.run_id is not null as applied,
+      coalesce(r.created, false) as created
     from item i left join checked c on c.n = i.n
       left join applied r on r.workspace_id = i.workspace_id and r.run_id = i.run_id
     order by i.n`

@@ -56,7 +56,8 @@ export async function eraseState(sql: Sql, workspaceId: string): Promise<void> {
  * Deletes ended runs from Postgres, except their rows in `run_erasures`. May be interrupted and called again.
  * @returns how many runs were still there
  */
-export function eraseRunState(sql: Sql, runs: readonly RunIdentity[]): Promise<number> {
+export async function eraseRunState(sql: Sql, runs: readonly RunIdentity[]): Promise<number> {
+  if (runs.length === 0) return 0
   return inPasses(() =>
     inTransaction(sql, async (tx) => {
       const named = tx`

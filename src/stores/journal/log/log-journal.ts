@@ -91,7 +91,7 @@ export class LogJournal extends LogReader implements Journal {
   }
 
   appendScores(batch: ScoreBatch): Promise<Appended> {
-    const refusal = this.refusalOfAny(batch.runs) ?? this.refusal()
+    const refusal = this.refusalOfAny(batch.runs, (run) => run) ?? this.refusal()
     if (refusal !== undefined) return Promise.reject(refusal)
     const { scores } = this.commits.pending
     const first = scores.rows
@@ -203,17 +203,21 @@ export class LogJournal extends LogReader implements Journal {
     return this.refusedRuns.size > 0 && this.refusedRuns.has(runKey(workspaceId, runId)) ? noRun() : undefined
   }
 
-  private refusalOfAny(runs: readonly RunIdentity[]): ApiError | undefined {
+  private refusalOfAny<T>(items: readonly T[], runOf: (item: T) => RunIdentity): ApiError | undefined {
     if (this.refused.size === 0 && this.refusedRuns.size === 0) return undefined
-    return runs.map((run) => this.refusalOf(run)).find((refusal) => refusal !== undefined)
+    for (const item of items) {
+      const refusal = this.refusalOf(runOf(item))
+      if (refusal !== undefined) return refusal
+    }
+    return undefined
   }
 
   /** Rows that are not from the outbox. Deliveries of a deleted run say what was sent, and to whom: they stay. */
   private refusalOfRows(kind: Frame['kind'], rows: readonly (RunRow | TaskToAppend | DeliveryRow)[]) {
-    if (this.refused.size === 0 && this.refusedRuns.size === 0) return undefined
-    return this.refusalOfAny(
-      rows.map((row) => ({ workspaceId: row.workspace_id, runId: kind === 'task' ? row.run_id! : NIL_UUID })),
-    )
+    return this.refusalOfAny(rows, (row) => ({
+      workspaceId: row.workspace_id,
+      runId: kind === 'task' ? row.run_id! : NIL_UUID,
+    }))
   }
 
   private refusal(): ApiError | undefined {
