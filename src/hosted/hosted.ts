@@ -2,6 +2,7 @@ import { createPrices } from '../base/conventions/prices.ts'
 import { SharedSlice } from '../base/http/shared-slice.ts'
 import { createSchemaChecks } from '../outbound/model/output-schema.ts'
 import { singleConnection } from '../stores/postgres/connect.ts'
+import type { FeatureContext } from '../tenants/feature.ts'
 import type { Caller } from '../tenants/keys/schema.ts'
 import { beginChild } from './invoke/children.ts'
 import { Invocations } from './invoke/invocations.ts'
@@ -20,14 +21,21 @@ import { loadProgress, readExecutors } from './store/load.ts'
 
 const END_TIMEOUT_SECONDS = 1
 
-/** Wires up everything that runs hosted agents (docs/specification.md#hosted-agents). */
-export function startHosted(given: Omit<HostedContext, 'patrol' | 'schemas' | 'prices' | 'slice' | 'budgetChanges'>) {
-  const { sql, peers } = given
+type HostedDeps = Pick<
+  HostedContext,
+  'config' | 'owner' | 'connections' | 'slowConsumerMs' | 'heartbeatMs' | 'model' | 'egress' | 'secrets' | 'peers'
+>
+
+/** Starts everything that runs hosted agents (docs/specification.md#hosted-agents). */
+export function startHosted(feature: FeatureContext, deps: HostedDeps) {
+  const { sql } = feature
+  const { peers } = deps
   const context: HostedContext = {
-    ...given,
+    ...feature,
+    ...deps,
     patrol: singleConnection(sql),
     schemas: createSchemaChecks(),
-    prices: createPrices(given.config.modelPrices),
+    prices: createPrices(deps.config.modelPrices),
     slice: new SharedSlice(),
     budgetChanges: new ChangeSignals(),
   }
@@ -63,6 +71,13 @@ export function startHosted(given: Omit<HostedContext, 'patrol' | 'schemas' | 'p
     })
   }
 
+  feature.teardown.add('hosted runs', async () => {
+    await endExpiry()
+    await followed?.stop()
+    await scheduler.stop()
+    await context.patrol.end({ timeout: END_TIMEOUT_SECONDS })
+  })
+
   return {
     slice: context.slice,
     invocations,
@@ -72,14 +87,6 @@ export function startHosted(given: Omit<HostedContext, 'patrol' | 'schemas' | 'p
     resume,
     /** For other processes; undefined in a process that works alone. */
     servedOutputs: peers && new ServedOutputs(context, scheduler),
-    /** Runs that this process executes, for the metrics. */
-    count: () => scheduler.count,
-    stop: async () => {
-      await endExpiry()
-      await followed?.stop()
-      await scheduler.stop()
-      await context.patrol.end({ timeout: END_TIMEOUT_SECONDS })
-    },
   }
 }
 

@@ -1,4 +1,3 @@
-import { createHmac } from 'node:crypto'
 import packageJson from '../../package.json' with { type: 'json' }
 import { RunDirectory } from '../activity/runs/directory.ts'
 import { startIndexing } from '../activity/runs/search/indexing.ts'
@@ -7,24 +6,15 @@ import { FailureLimit } from '../base/http/rate-limit.ts'
 import { mint } from '../base/ids.ts'
 import { Connections } from '../feeds/live/connections.ts'
 import { sweepFeedTokens } from '../feeds/live/feed-tokens.ts'
-import { startDeliveries } from '../feeds/webhooks/delivery/deliveries.ts'
-import { startHosted } from '../hosted/hosted.ts'
-import { createEgress, type Egress } from '../outbound/egress/egress.ts'
-import { openAiOnDemand } from '../outbound/model/on-demand.ts'
-import { startAlerts } from '../sql/alerts/alerts.ts'
-import { AgentVersionCopies } from '../sql/analytics/agent-versions.ts'
-import { Analytics } from '../sql/analytics/analytics.ts'
 import { sweepIdempotencyKeys } from '../stores/idempotency/store.ts'
 import { KeyRing } from '../tenants/keys/key-ring.ts'
-import type { Peers } from '../tenants/partitions/shared/peers.ts'
 import { sweepSignIns } from '../tenants/people/store.ts'
-import { SecretStore } from '../tenants/secrets/store.ts'
-import { createVault } from '../tenants/secrets/vault.ts'
 import { bootstrapWorkspace } from '../tenants/workspaces/bootstrap.ts'
 import { type App, createApp } from './app.ts'
 import { startControl } from './backup/control.ts'
 import { takeSnapshot } from './backup/snapshot.ts'
-import type { Config } from './config/config.ts'
+import { createEdge } from './edge.ts'
+import { startFeatures } from './features.ts'
 import type { Service, ServiceOptions } from './lifecycle.ts'
 import { listen, listenPrivately } from './ops/listen.ts'
 import { readOpenFilesLimit, withinOpenFiles } from './ops/open-files.ts'
@@ -49,9 +39,9 @@ export async function startComponents(context: ServiceContext, options: ServiceO
 
   const ring = await startKeyRing(context)
   const pipeline = await startPipeline({ ...context, ring }, options)
-  const { partitions, feeds, onChange } = pipeline
+  const { partitions, feeds } = pipeline
   const directory = new RunDirectory(sql)
-  const maintenance = await startMaintenance(context, pipeline, ring, directory)
+  const { retentionClock, erasure } = await startMaintenance(context, pipeline, ring, directory)
   directory.onRunStarted = (caller, run) => {
     const { owned } = partitions.of(caller)
     owned?.ids.runStarted(run)
@@ -60,35 +50,14 @@ export async function startComponents(context: ServiceContext, options: ServiceO
   const limits = withinOpenFiles(config.feeds, readOpenFilesLimit(), log)
   const connections = new Connections({ ring, limits, log, loops })
   metrics.observe({ partitions, feeds, loops, connections })
-  const vault = createVault({
-    key: config.hosted.secretsKey ?? sharedSecretsKey(config.cluster),
-    dataDir: config.dataDir,
-  })
-  const secrets = new SecretStore({ sql, clock, vault })
-  const egress = createEgress({ allow: config.hosted.egressAllow })
-  const hosted = startHostedRuns(context, { ring, connections, secrets, onChange, peers: pipeline.peers, egress })
-  const deliveries = startDeliveries({
-    ...{ sql, partitions, feeds, egress, vault, clock, log, loops, onChange },
-    publicUrl: config.publicUrl,
-    metrics: metrics.registry,
-    setAside: metrics.setAside,
-    ...(options.webhooks && { options: options.webhooks }),
-  })
-  teardown.add('webhooks', () => deliveries.stop())
 
-  const { columnar, penalties } = context
-  const agentVersions = new AgentVersionCopies({ sql, columnar })
-  const analytics = new Analytics(columnar, partitions, config.queries, penalties, agentVersions)
-  const alerts = startAlerts({ ...context, analytics, partitions, onChange, secondMs: options.alertSecondMs })
-  teardown.add('alerts', () => alerts.stop())
-
+  let app: App | undefined
+  const peerOf = (request: Request) => app?.server?.requestIP(request)?.address
+  const edge = createEdge(context, { ring, pipeline, retentionClock, peerOf })
+  const features = startFeatures(context, options, { ...edge, pipeline, directory, connections, erasure })
+  const { routes, deliveries, hosted } = features
   let isStopping = false
-  const app: App = createApp({
-    ...{ context, ring, pipeline, directory, connections, secrets, vault, hosted, deliveries, analytics, alerts },
-    ...maintenance,
-    isStopping: () => isStopping,
-    peerOf: (request) => app.server?.requestIP(request)?.address,
-  })
+  app = createApp(context, { routes, pipeline, deliveries, isStopping: () => isStopping })
   allowBackups(context, pipeline)
   const isWorker = options.worker !== undefined
   const listener = listen(app, config, isWorker)
@@ -184,51 +153,6 @@ async function startMaintenance(context: ServiceContext, pipeline: Pipeline, rin
   teardown.add('retention', endRetention)
   teardown.add('search index', startIndexing({ columnar, partitions, log, loops }))
   return { retentionClock, erasure }
-}
-
-interface HostedRunsDeps {
-  readonly ring: KeyRing
-  readonly connections: Connections
-  readonly secrets: SecretStore
-  readonly onChange: () => void
-  readonly peers: Peers | undefined
-  readonly egress: Egress
-}
-
-/** Starts the scheduler and executors of hosted runs. */
-function startHostedRuns(
-  context: ServiceContext,
-  { ring, connections, secrets, onChange, peers, egress }: HostedRunsDeps,
-) {
-  const { config, sql, clock, log, loops, dataDir, teardown } = context
-  const { openAiApiKey: apiKey, openAiBaseUrl: baseUrl } = config.hosted
-  const hosted = startHosted({
-    sql,
-    clock,
-    log,
-    limits: config.limits,
-    config: config.hosted,
-    owner: dataDir.instanceId,
-    ring,
-    connections,
-    slowConsumerMs: config.feeds.slowConsumerMs,
-    heartbeatMs: config.feeds.heartbeatMs,
-    model: openAiOnDemand({ apiKey, baseUrl, log }),
-    egress,
-    secrets,
-    onChange,
-    peers,
-    loops,
-  })
-  teardown.add('hosted runs', () => hosted.stop())
-  return hosted
-}
-
-/** The nodes of a cluster must be able to open each other's secrets. */
-function sharedSecretsKey(cluster: Config['cluster']): Uint8Array | undefined {
-  return cluster === undefined
-    ? undefined
-    : createHmac('sha256', cluster.secret).update('secrets of workspaces').digest()
 }
 
 /** Accepts requests of the backup command if both stores are embedded. */

@@ -1,44 +1,40 @@
-import type { RunDirectory } from '../../activity/runs/directory.ts'
-import type { LoadedDeps } from '../../activity/runs/events.ts'
-import type { Scores } from '../../activity/scores/scores.ts'
-import type { Clock } from '../../base/clock.ts'
-import type { BodyReader } from '../../base/http/body.ts'
-import type { KeyedMutex } from '../../base/keyed-mutex.ts'
-import type { Limits } from '../../base/limits.ts'
-import type { Sql } from '../../stores/postgres/connect.ts'
-import type { Caller } from '../../tenants/keys/schema.ts'
-import type { TraceRuns } from '../traces/runs.ts'
+import type { Activity } from '../../activity/activity.ts'
+import type { FeatureContext } from '../../tenants/feature.ts'
+import type { WorkspaceStore } from '../../tenants/workspaces/store.ts'
+import type { Traces } from '../traces/traces.ts'
 import { LangfuseIngest } from './ingest.ts'
+import { langfuseRoutes } from './routes.ts'
 import { createScoreWriter } from './scores.ts'
 import { StoredStates } from './stored-states.ts'
 import { createTraceChanges } from './trace-changes.ts'
 import { LangfuseTraces } from './traces.ts'
 
-interface LangfuseDeps extends LoadedDeps {
-  readonly sql: Sql
-  readonly directory: RunDirectory
-  readonly runs: TraceRuns
-  readonly scores: Pick<Scores, 'add'>
-  readonly limits: Limits
-  readonly clock: Clock
-  readonly withRunLock: KeyedMutex
-  readonly reader: BodyReader
-  readonly takeBudget: (caller: Caller, events: number) => void
-  readonly onChange: () => void
-  readonly onAccepted: (accepted: number, duplicates: number) => void
+interface LangfuseDeps {
+  readonly traces: Traces
+  readonly activity: Pick<Activity, 'directory' | 'scores'>
+  readonly workspaces: Pick<WorkspaceStore, 'own'>
 }
 
 /** The limit of Langfuse, which its SDKs know. */
 const BATCH_BYTES_MAX = 4.5 * 1024 * 1024
 
-/** What the routes for the SDKs of Langfuse need (docs/langfuse.md). */
-export function createLangfuse(deps: LangfuseDeps) {
-  const { sql, columnar, partitions, scores, limits, clock, takeBudget, reader } = deps
-  const changes = createTraceChanges(sql)
-  const traces = new LangfuseTraces({ ...deps, changes, stored: new StoredStates({ sql, columnar, partitions }) })
+/** Reports by the SDKs of Langfuse (docs/langfuse.md). */
+export function createLangfuse(context: FeatureContext, { traces: shared, activity, workspaces }: LangfuseDeps) {
+  const { sql, columnar, partitions, guards, forwarder, reader, slice, limits, clock, metrics, onChange } = context
+  const { directory, scores } = activity
+  const { runs, withRunLock, takeBudget } = shared
+  const traces = new LangfuseTraces({
+    ...{ directory, partitions, runs, limits, clock, withRunLock, takeBudget, onChange },
+    onAccepted: metrics.eventsTaken,
+    changes: createTraceChanges(sql),
+    stored: new StoredStates({ sql, columnar, partitions }),
+  })
   const writer = createScoreWriter({ scores, traces })
-  return {
+  const routes = langfuseRoutes({
+    ...{ guards, forwarder, slice },
     reader: reader.withLimit(BATCH_BYTES_MAX),
     ingest: new LangfuseIngest({ traces, scores: writer, limits, clock, takeBudget }),
-  }
+    workspaceName: async (caller) => (await workspaces.own(caller, undefined)).name,
+  })
+  return { routes }
 }

@@ -4,15 +4,14 @@ import { inSlices } from '../../base/http/shared-slice.ts'
 import { SECURITY } from '../../tenants/keys/security.ts'
 import { createReceiver, DOOR_STATE, type DoorDeps, withPositions } from '../kit.ts'
 import type { JsonConverter } from '../otlp/json-converter.ts'
-import type { DecodeLimits } from '../traces/telemetry.ts'
+import type { Traces } from '../traces/traces.ts'
 import { openItems } from './decode.ts'
-import type { OpenAiTraces } from './ingest.ts'
+import { OpenAiTraces } from './ingest.ts'
 import { errorResponse } from './response.ts'
 
-interface OpenAiTracesRoutesDeps extends DoorDeps {
-  readonly openAiTraces: Pick<OpenAiTraces, 'store'>
+interface OpenAiTracesRoutesDeps extends Pick<DoorDeps, 'guards' | 'forwarder'> {
+  readonly traces: Traces
   readonly json: Pick<JsonConverter, 'convert'>
-  readonly decodeLimits: DecodeLimits
 }
 
 const JSON_TYPE = /^application\/json\s*(?:;|$)/i
@@ -21,15 +20,18 @@ const JSON_TYPE = /^application\/json\s*(?:;|$)/i
  * Traces of programs that use the OpenAI Agents SDK (docs/openai-agents.md). No envelope: OpenAI's API defines the answers.
  * Its exporter drops a batch after a 4xx answer, and repeats it after 429 and 5xx.
  */
-export function openAiTracesRoutes(deps: OpenAiTracesRoutesDeps) {
-  const { openAiTraces, json, decodeLimits } = deps
-  const receive = createReceiver(deps, {
-    check({ headers }) {
-      if (!JSON_TYPE.test(headers.get('content-type') ?? ''))
-        throw invalid('header Content-Type', 'expected application/json')
+export function openAiTracesRoutes({ guards, forwarder, traces, json }: OpenAiTracesRoutesDeps) {
+  const openAiTraces = new OpenAiTraces(traces)
+  const receive = createReceiver(
+    { guards, forwarder, ...traces },
+    {
+      check({ headers }) {
+        if (!JSON_TYPE.test(headers.get('content-type') ?? ''))
+          throw invalid('header Content-Type', 'expected application/json')
+      },
+      errorOf: errorResponse,
     },
-    errorOf: errorResponse,
-  })
+  )
 
   return new Elysia({ prefix: '/openai/v1', detail: { security: SECURITY.anyKey } })
     .decorate(DOOR_STATE)
@@ -39,7 +41,7 @@ export function openAiTracesRoutes(deps: OpenAiTracesRoutesDeps) {
         receive(context, async ({ caller, body, slice }) => {
           const opened = await inSlices(
             slice,
-            openItems(await json.convert(caller.workspaceId, body, 'values'), decodeLimits),
+            openItems(await json.convert(caller.workspaceId, body, 'values'), traces.decodeLimits),
           )
           const stored = await openAiTraces.store(caller, opened, slice)
           const { rejected, message, items } = stored

@@ -15,7 +15,7 @@ import { WEBSOCKET } from './message-schema.ts'
 import { ACTIVITY_STREAM, LiveQuery, RunStreamQuery, StreamQuery } from './schema.ts'
 import { WebSocketConnection, type WebSocketDeps } from './websocket.ts'
 
-interface LiveDeps extends Omit<EventStreamDeps & WebSocketDeps, 'source'> {
+export interface LiveDeps extends Omit<EventStreamDeps & WebSocketDeps, 'source'> {
   readonly feeds: Feeds<FeedSource>
   readonly partitions: Pick<Partitions, 'of'>
   readonly runs: Pick<RunStore, 'status'>

@@ -23,7 +23,7 @@ interface AlertsDeps {
   readonly secondMs?: number | undefined
 }
 
-export interface Alerts {
+interface Alerts {
   readonly alerts: AlertStore
   readonly dryRuns: DryRuns
   stop(): Promise<void>

@@ -6,7 +6,7 @@ import type { Idempotency, IdempotencyContext } from '../../stores/idempotency/s
 import { type Access, type AdmissionDeps, createAdmission } from './admission.ts'
 import type { Caller, Role } from './schema.ts'
 
-export interface GuardsDeps extends AdmissionDeps {
+interface GuardsDeps extends AdmissionDeps {
   readonly idempotency: Idempotency
 }
 

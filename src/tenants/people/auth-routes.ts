@@ -13,7 +13,8 @@ import type { SignIns } from './sign-ins.ts'
 import type { PeopleStore } from './store.ts'
 
 /** The parts of signing in, where it is configured. */
-interface SignInDeps {
+/** How people sign in. */
+export interface SignIn {
   readonly provider: OpenIdProvider
   readonly cookies: Cookies
   readonly signIns: SignIns
@@ -25,7 +26,7 @@ interface AuthRoutesDeps {
   readonly ring: KeyRing
   readonly people: PeopleStore
   /** Undefined: nobody can sign in. */
-  readonly signIn: SignInDeps | undefined
+  readonly signIn: SignIn | undefined
   readonly addressOf: (request: Request) => string
   /** Counts one request. @throws ApiError RATE_LIMITED */
   readonly takeBudget: (caller: Caller) => void
@@ -221,7 +222,7 @@ function ownRoutes({ guards, people, signIn }: AuthRoutesDeps) {
 }
 
 /** @throws ApiError NOT_FOUND where signing in is not configured */
-function required(signIn: SignInDeps | undefined): SignInDeps {
+function required(signIn: SignIn | undefined): SignIn {
   if (signIn === undefined)
     throw new ApiError('NOT_FOUND', 'nobody can sign in here; OIDC_ISSUER turns it on', { reason: 'feature_off' })
   return signIn

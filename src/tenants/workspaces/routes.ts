@@ -22,7 +22,7 @@ interface WorkspaceRoutesDeps {
   readonly keys: Pick<KeyStore, 'createForOwner'>
 }
 
-interface OwnWorkspaceDeps {
+export interface OwnWorkspaceDeps {
   readonly guards: Guards
   readonly workspaces: WorkspaceStore
   /** Days that the service keeps events of any workspace; undefined: without end. */
