@@ -35,7 +35,7 @@ export type Activity = ReturnType<typeof createActivity>
 export function createActivity(context: FeatureContext, { directory, cancelHosted }: ActivityDeps) {
   const { sql, columnar, partitions, clock, limits, ring, guards, slice, metrics, onChange, takeBudget } = context
   const runs = new RunStore({ sql, clock, limits, directory, onChange, cancelHosted })
-  const search = new RunSearch({ sql, columnar, partitions, runs, slice })
+  const search = new RunSearch({ columnar, partitions, runs, slice })
   const conversations = new ConversationReader({ columnar, partitions, runs, slice })
   const telemetry = new TelemetryTasks({ columnar, partitions })
   const tasks = new TaskStore({ sql, clock, limits, directory, telemetry, onChange })

@@ -46,7 +46,7 @@ export async function runsApp(limits: Partial<Limits> = {}) {
   const stores = { sql, clock, limits: allLimits, directory, cancelHosted: async () => false, onChange: relay.wake }
   const runs = new RunStore(stores)
   const slice = new SharedSlice()
-  const search = new RunSearch({ sql, columnar: client, partitions, runs, slice })
+  const search = new RunSearch({ columnar: client, partitions, runs, slice })
   const conversations = new ConversationReader({ columnar: client, partitions, runs, slice })
   const telemetry = new TelemetryTasks({ columnar: client, partitions })
   const tasks = new TaskStore({ ...stores, telemetry })

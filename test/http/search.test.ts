@@ -132,6 +132,29 @@ test('each field of a run, its tasks and its events is searched, and the answer 
   expect((await app.read(`runs/${run}`)).data.match).toBeUndefined()
 })
 
+test('of a long text, the part around the first word is shown, and of several texts the one with the most words', async () => {
+  const filler = 'lorem ipsum bark dolor sit amet, '.repeat(2_000)
+  const run = await app.start({
+    input: { text: `${filler}Obsidian lantern ${filler}` },
+    metadata: { note: 'obsidian' },
+  })
+  await app.ingest('run/complete', { run_id: run, output: { text: `${filler}quokka` } })
+  await found('quokka')
+  const places: readonly (readonly [q: string, field: string, marked: readonly string[]])[] = [
+    ['lantern', 'input', ['lantern']],
+    ['obsidian lantern', 'input', ['Obsidian', 'lantern']],
+    ['quokka', 'output', ['quokka']],
+    // No part has both: a long text is cut around the first word.
+    ['lantern quokka', 'input', ['lantern']],
+  ]
+  for (const [q, field, marked] of places) {
+    const { match } = (await search(q))[0]!
+    const texts = match?.snippet.flatMap((piece) => (piece.match ? [piece.text] : []))
+    expect([q, match?.field, texts]).toEqual([q, field, [...marked]])
+    expect(shown({ run_id: run, match })!.length).toBeLessThan(250)
+  }
+})
+
 test('texts without spaces, and texts that could be SQL, are found as they are written', async () => {
   const run = await app.start({ input: { 話: '返金をお願いします', sql: "'); drop table events; -- {words:String}" } })
   await found('返金')
@@ -194,8 +217,8 @@ function searchesWith(sizes: { readonly newest?: number; readonly newestIfSlow?:
 }
 
 function searchOf(sizes: object, query = app.client.query): RunSearch {
-  const { sql, runs, partitions } = app
-  return new RunSearch({ sql, runs, partitions, columnar: { query }, slice: new SharedSlice(), ...sizes })
+  const { runs, partitions } = app
+  return new RunSearch({ runs, partitions, columnar: { query }, slice: new SharedSlice(), ...sizes })
 }
 
 function caller(workspaceId = app.workspace.workspaceId): Caller {
@@ -285,7 +308,7 @@ describe('pages', () => {
 
   test('say how far they got when time runs out, and the next continues there', async () => {
     const query: typeof app.client.query = (sql, options) => {
-      if (sql.includes('from runs final')) throw new ColumnarError(159, 'TIMEOUT_EXCEEDED', 'Timeout exceeded')
+      if (sql.includes('order by created_at desc')) throw new ColumnarError(159, 'TIMEOUT_EXCEEDED', 'Timeout exceeded')
       return app.client.query(sql, options)
     }
     const search = searchOf({ newest: 2, newestIfSlow: 3 }, query)

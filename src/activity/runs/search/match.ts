@@ -1,36 +1,35 @@
-import type { Steps } from '../../../base/http/shared-slice.ts'
 import type { ListedRun, SearchMatch } from '../schema.ts'
-import { type TermsFound, termsOfText } from './long-text.ts'
-import type { SearchQuery, Term } from './search-query.ts'
-import type { FoundEvent, FoundTask } from './search-sql.ts'
+import { normalized, type SearchQuery, type Term, termsIn } from './search-query.ts'
+import type { FoundEvent, FoundRun, FoundTask } from './search-sql.ts'
 import { snippetOf } from './snippet.ts'
 
 type Field = SearchMatch['field']
 type Candidate = readonly [field: Field, text: string | null | undefined]
 
-/** The match in the run's own fields; null if they do not have all terms. */
-export function* matchInRun(search: SearchQuery, run: ListedRun, agentName: string): Steps<SearchMatch | null> {
-  const byId = matchById(search, [
+/** The match of one of the run's ids; null if `q` is not the beginning of one. */
+export function matchInIds(search: SearchQuery, run: ListedRun): SearchMatch | null {
+  return matchById(search, [
     ['run_id', run.run_id],
     ['external_run_id', run.external_run_id],
     ['session_id', run.session_id],
     ['external_user_id', run.external_user_id],
   ])
-  return (
-    byId ??
-    (yield* bestMatch(search.terms, [
-      ['error_message', run.error_message],
-      ['input', run.input?.text],
-      ['output', run.output?.text],
-      ['tags', run.tags.join(' ')],
-      ['external_run_id', run.external_run_id],
-      ['session_id', run.session_id],
-      ['external_user_id', run.external_user_id],
-      ['agent_name', agentName],
-      ['error_detail', run.error_detail?.text],
-      ['metadata', run.metadata.text],
-    ]))
-  )
+}
+
+/** The match in the fields of a run that ClickHouse has found. */
+export function matchInRun({ terms }: SearchQuery, run: FoundRun): SearchMatch {
+  return bestMatch(terms, [
+    ['error_message', run.error_message],
+    ['input', run.input],
+    ['output', run.output],
+    ['tags', run.tag_texts],
+    ['external_run_id', run.external_run_id],
+    ['session_id', run.session_id],
+    ['external_user_id', run.external_user_id],
+    ['agent_name', run.agent_name],
+    ['error_detail', run.error_detail],
+    ['metadata', run.metadata],
+  ])
 }
 
 /** The match in an event that ClickHouse has found. */
@@ -42,16 +41,17 @@ export function matchInEvent(search: SearchQuery, event: FoundEvent): SearchMatc
 }
 
 /** The match in a task that ClickHouse has found. */
-export function* matchInTask(search: SearchQuery, task: FoundTask): Steps<SearchMatch> {
+export function matchInTask(search: SearchQuery, task: FoundTask): SearchMatch {
   const { task_id, name, input, output, error_message } = task
-  const candidates: Candidate[] = [
-    ['task.name', name],
-    ['task.error_message', error_message],
-    ['task.input', input],
-    ['task.output', output],
-  ]
   const byId = matchById(search, [['task.id', task_id]])
-  const match = byId ?? (yield* bestMatch(search.terms, candidates)) ?? longestCandidate(search.terms, candidates)
+  const match =
+    byId ??
+    bestMatch(search.terms, [
+      ['task.name', name],
+      ['task.error_message', error_message],
+      ['task.input', input],
+      ['task.output', output],
+    ])
   return { ...match, task_id }
 }
 
@@ -68,22 +68,20 @@ function matchById({ idPrefix }: SearchQuery, ids: readonly Candidate[]): Search
   return null
 }
 
-/** The candidate with the most terms; null if the candidates together lack a term. */
-function* bestMatch(terms: readonly Term[], candidates: readonly Candidate[]): Steps<SearchMatch | null> {
-  const found: (TermsFound & { readonly field: Field })[] = []
-  for (const [field, text] of candidates) {
-    if (text == null) continue
-    found.push({ field, ...(yield* termsOfText(text, terms)) })
-    yield
-  }
-  const all = new Set(found.flatMap((each) => each.terms))
-  if (all.size < terms.length) return null
-  const [first] = found.sort((a, b) => b.terms.length - a.terms.length)
-  return first === undefined ? null : { field: first.field, snippet: snippetOf(first.excerpt, first.terms) }
-}
-
-/** For a text that was cut, so that its match may not be in it: the longest candidate. */
-function longestCandidate(terms: readonly Term[], candidates: readonly Candidate[]): SearchMatch {
-  const [field, text] = candidates.reduce((a, b) => ((b[1]?.length ?? 0) > (a[1]?.length ?? 0) ? b : a))
-  return { field, snippet: snippetOf(text ?? '', terms) }
+/**
+ * The candidate with the most terms, the first of several. Long texts are cut around the first word, so that all may lack a
+ * term, or each of them; then it is the longest one with the most.
+ */
+function bestMatch(terms: readonly Term[], candidates: readonly Candidate[]): SearchMatch {
+  const found = candidates.map(([field, text]) => ({
+    field,
+    text: text ?? '',
+    own: termsIn(normalized(text ?? ''), terms),
+  }))
+  const hasAll = new Set(found.flatMap(({ own }) => own)).size === terms.length
+  const { field, text, own } = found.reduce((best, next) => {
+    const more = next.own.length - best.own.length
+    return more > 0 || (more === 0 && !hasAll && next.text.length > best.text.length) ? next : best
+  })
+  return { field, snippet: snippetOf(text, own.length > 0 ? own : terms) }
 }

@@ -1,20 +1,21 @@
 import { ApiError } from '../../../base/errors.ts'
 import { PAGE_LIMIT_DEFAULT } from '../../../base/http/page.ts'
-import { inSlices, type SharedSlice } from '../../../base/http/shared-slice.ts'
+import type { SharedSlice } from '../../../base/http/shared-slice.ts'
 import { type ColumnarClient, ColumnarError, ColumnarUnavailable } from '../../../stores/clickhouse/client.ts'
 import { TENANT_WORKLOAD } from '../../../stores/clickhouse/protocol.ts'
-import type { Sql } from '../../../stores/postgres/connect.ts'
 import type { Caller } from '../../../tenants/keys/schema.ts'
 import type { Partitions } from '../../../tenants/partitions/partition.ts'
 import type { ListedRun, ListRuns, RunList, SearchMatch } from '../schema.ts'
 import type { ListedPosition, RunStore } from '../store.ts'
-import { matchInEvent, matchInRun, matchInTask } from './match.ts'
+import { matchInEvent, matchInIds, matchInRun, matchInTask } from './match.ts'
 import { parseSearch, type SearchQuery } from './search-query.ts'
 import {
   eventsSql,
   type FoundEvent,
+  type FoundRun,
   type FoundTask,
   matchingSql,
+  ownTextsSql,
   type RunPosition,
   type RunSet,
   runsSql,
@@ -24,7 +25,6 @@ import {
 } from './search-sql.ts'
 
 interface RunSearchDeps {
-  readonly sql: Sql
   readonly columnar: Pick<ColumnarClient, 'query'>
   readonly partitions: Pick<Partitions, 'of'>
   readonly runs: Pick<RunStore, 'list' | 'newest' | 'listed' | 'cursorAt'>
@@ -109,20 +109,11 @@ export class RunSearch {
     const { runs } = this.deps
     await this.catchUp(request)
     const { found, stoppedAt } = await this.find(request)
-    // The places are looked for in all of the content.
-    const { items, next_cursor } = await runs.listed(
-      caller,
-      { ...query, include: ['input', 'output'] },
-      found.map(({ run_id }) => run_id),
-    )
+    const ids = found.map(({ run_id }) => run_id)
+    const { items, next_cursor } = await runs.listed(caller, query, ids)
     const matches = await this.matchesOf(request, items)
     return {
-      items: items.map(({ input, output, ...run }) => ({
-        ...run,
-        ...(query.include?.includes('input') && { input }),
-        ...(query.include?.includes('output') && { output }),
-        match: matches.get(run.run_id) ?? null,
-      })),
+      items: items.map((run) => ({ ...run, match: matches.get(run.run_id) ?? null })),
       next_cursor: next_cursor ?? (stoppedAt === null ? null : runs.cursorAt(stoppedAt)),
       searched: { runs_since: stoppedAt === null ? null : new Date(stoppedAt.created_ms).toISOString() },
     }
@@ -192,35 +183,32 @@ export class RunSearch {
 
   /** Where each run of a page matches, by run id. */
   private async matchesOf(request: SearchRequest, items: readonly ListedRun[]): Promise<Map<string, SearchMatch>> {
-    const { caller, search, signal } = request
-    const names = await this.agentNames(caller, items)
+    const { search } = request
+    const { workspaceId } = request.caller
+    const slice = this.deps.slice.of(workspaceId)
     const matches = new Map<string, SearchMatch>()
-    const slice = this.deps.slice.of(caller.workspaceId)
-    for (const run of items) {
-      signal.throwIfAborted()
-      const match = await inSlices(slice, matchInRun(search, run, names.get(run.agent_id) ?? ''))
-      if (match !== null) matches.set(run.run_id, match)
+    const ask = <Row>(sqlOf: typeof ownTextsSql): Promise<Row[]> => {
+      const others = items.filter(({ run_id }) => !matches.has(run_id))
+      return others.length === 0
+        ? Promise.resolve([])
+        : this.ask<Row>(request, sqlOf(workspaceId, search, setOf(others)))
     }
-    const others = items.filter(({ run_id }) => !matches.has(run_id))
-    if (others.length === 0) return matches
-    const { workspaceId } = caller
-    const [events, tasks] = await Promise.all([
-      this.ask<FoundEvent>(request, eventsSql(workspaceId, search, setOf(others))),
-      this.ask<FoundTask>(request, tasksSql(workspaceId, search, setOf(others))),
-    ])
-    for (const task of tasks) matches.set(task.run_id, await inSlices(slice, matchInTask(search, task)))
-    for (const event of events) {
-      matches.set(event.run_id, matchInEvent(search, event))
-      if (slice.isOver) await slice.yield()
+    const add = async <Row extends { readonly run_id: string }>(
+      rows: readonly Row[],
+      matchIn: (search: SearchQuery, row: Row) => SearchMatch | null,
+    ) => {
+      for (const row of rows) {
+        const match = matchIn(search, row)
+        if (match !== null) matches.set(row.run_id, match)
+        if (slice.isOver) await slice.yield()
+      }
     }
+    await add(items, matchInIds)
+    await add(await ask<FoundRun>(ownTextsSql), matchInRun)
+    const [events, tasks] = await Promise.all([ask<FoundEvent>(eventsSql), ask<FoundTask>(tasksSql)])
+    await add(tasks, matchInTask)
+    await add(events, matchInEvent)
     return matches
-  }
-
-  private async agentNames(caller: Caller, items: readonly ListedRun[]): Promise<Map<string, string>> {
-    const ids = [...new Set(items.map(({ agent_id }) => agent_id))]
-    const rows = await this.deps.sql<{ agent_id: string; name: string }[]>`
-      select agent_id, name from agents where workspace_id = ${caller.workspaceId} and agent_id = any(${ids}::uuid[])`
-    return new Map(rows.map(({ agent_id, name }) => [agent_id, name]))
   }
 
   private ask<Row>(

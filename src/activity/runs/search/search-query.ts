@@ -61,14 +61,9 @@ export function normalized(text: string): string {
   return text.replace(SEPARATOR, ' ').toLowerCase()
 }
 
-/** The words of a normalized text, as the index has them. */
-export function wordsIn(normal: string): Set<string> {
-  return new Set(normal.match(TOKEN))
-}
-
 /** The words and phrases that a normalized text has. */
 export function termsIn(normal: string, terms: readonly Term[]): Term[] {
-  const words = wordsIn(normal)
+  const words = new Set(normal.match(TOKEN))
   return terms.filter(
     (term) => term.tokens.every((token) => words.has(token)) && (term.isWord || normal.includes(term.normal)),
   )

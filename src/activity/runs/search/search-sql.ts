@@ -135,6 +135,33 @@ function termParams({ terms, idPrefix }: SearchQuery): Record<string, unknown> {
   }
 }
 
+/** The texts of a run that match. Long ones are cut around the first word. */
+export interface FoundRun {
+  readonly run_id: string
+  readonly agent_name: string
+  readonly external_run_id: string | null
+  readonly session_id: string | null
+  readonly external_user_id: string | null
+  readonly tag_texts: string
+  readonly error_message: string | null
+  readonly error_detail: string | null
+  readonly metadata: string
+  readonly input: string
+  readonly output: string | null
+}
+
+/** Selects a {@link FoundRun} for each run whose own texts match. */
+export function ownTextsSql(workspaceId: string, search: SearchQuery, runs: RunSet): Statement {
+  const texts = ['error_message', 'error_detail', 'metadata', 'input', 'output'].map(excerpt)
+  return {
+    sql: `
+      select run_id, agent_name, external_run_id, session_id, external_user_id,
+        arrayStringConcat(tags, ' ') as tag_texts, ${texts.join(', ')}
+      from runs final prewhere workspace_id = {workspace:UUID} ${AMONG} where ${textCondition(search.terms)}`,
+    params: { ...termParams(search), ...runs, workspace: workspaceId, first: firstOf(search) },
+  }
+}
+
 /** The first matching event of a run. */
 export interface FoundEvent {
   readonly run_id: string
