@@ -13,7 +13,7 @@ import type { Service } from './service/lifecycle.ts'
 import { onLauncherGone } from './service/ops/launcher.ts'
 import { startService } from './service/service.ts'
 
-/** Maximum duration of an orderly stop (docs/specification.md#start-and-stop); after it the process exits anyway. */
+/** Maximum duration of an orderly stop (docs/operations.md#running-it); after it the process exits anyway. */
 const STOP_MS = 9_000
 /** The width of a terminal that does not report it. */
 const COLUMNS = 80

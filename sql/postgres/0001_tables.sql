@@ -171,7 +171,7 @@ create table secrets (
   primary key (workspace_id, name)
 );
 
--- Named queries of a workspace (docs/specification.md#saved-queries). `params` are the default values of the query's
+-- Named queries of a workspace (docs/sql.md#saved-queries). `params` are the default values of the query's
 -- placeholders; `chart` says how its result is drawn, null as a table.
 create table saved_queries (
   query_id     uuid primary key,
@@ -187,7 +187,7 @@ create table saved_queries (
 );
 create index saved_queries_list on saved_queries (workspace_id, query_id desc);
 
--- Pages of saved queries (docs/specification.md#boards). `charts` refers to them in order; `version` counts the edits, so
+-- Pages of saved queries (docs/sql.md#boards). `charts` refers to them in order; `version` counts the edits, so
 -- that an edit of an earlier version is refused.
 create table boards (
   board_id     uuid primary key,
@@ -201,7 +201,7 @@ create table boards (
 );
 create index boards_list on boards (workspace_id, board_id desc);
 
--- Filters, columns and order of the page's list of runs, by name (docs/specification.md#views).
+-- Filters, columns and order of the page's list of runs, by name (docs/runs.md#views).
 create table run_views (
   workspace_id uuid not null references workspaces,
   name         text not null,
@@ -213,7 +213,7 @@ create table run_views (
 
 -- Webhooks and alerts -------------------------------------------------------------------------------------------------------
 
--- Endpoints that activity is sent to (docs/specification.md#webhooks), and how far each has got: everything up to `position`
+-- Endpoints that activity is sent to (docs/webhooks.md), and how far each has got: everything up to `position`
 -- has been delivered, or is in `webhook_retries`. So a delivery that succeeds needs no row.
 create table webhooks (
   webhook_id      uuid primary key,
@@ -281,7 +281,7 @@ create table webhook_retries (
 create index webhook_retries_due on webhook_retries (webhook_id, next_at) where next_at is not null;
 create index webhook_retries_of_run on webhook_retries (webhook_id, run_id, seq);
 
--- Standing queries (docs/specification.md#alerts). `states` has the state of each series; it changes in the statement that
+-- Standing queries (docs/alerts.md). `states` has the state of each series; it changes in the statement that
 -- writes the transitions to the outbox, once for each tick.
 create table alerts (
   alert_id              uuid primary key,
@@ -711,7 +711,7 @@ create table journal_partitions (
   reported_at        timestamptz(3)
 );
 
--- Retention and erasure (docs/specification.md#retention and docs/specification.md#erasure) ---------------------------------
+-- Retention and erasure (docs/workspaces.md#retention and docs/workspaces.md#erasure) ---------------------------------
 
 -- The retention clock: a system clock that jumps ahead must not delete everything.
 create table retention_clock (

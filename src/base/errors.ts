@@ -1,5 +1,5 @@
 /**
- * Every error code of the API with its HTTP status (docs/specification.md#error-codes). The only place that maps them.
+ * Every error code of the API with its HTTP status (docs/api.md#error-codes). The only place that maps them.
  */
 export const STATUS_OF = {
   VALIDATION_ERROR: 400,
@@ -19,7 +19,7 @@ export type ErrorCode = keyof typeof STATUS_OF
 export const ERROR_CODES = Object.keys(STATUS_OF) as [ErrorCode, ...ErrorCode[]]
 
 /**
- * Every reason of an error, by its code, and what it says (docs/specification.md#error-reasons has the same sentences). A
+ * Every reason of an error, by its code, and what it says (docs/api.md#error-reasons has the same sentences). A
  * reason tells errors of one code apart for programs: it never changes, and a client must expect ones it does not know.
  */
 export const REASONS = {

@@ -7,7 +7,7 @@ export const RETENTION_DAYS_MAX = 36_500
 export type LimitBounds = readonly [fallback: number, min?: number, max?: number]
 
 /**
- * Limits of a request (docs/specification.md#request-limits), published by `GET /api/v1/limits`, which describes each. Sizes in
+ * Limits of a request (docs/api.md#request-limits), published by `GET /api/v1/limits`, which describes each. Sizes in
  * bytes, lengths in characters. The variable of a limit is `LIMIT_` and its name in capitals.
  */
 export const LIMITS = {

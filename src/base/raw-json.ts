@@ -2,7 +2,7 @@ const MEMBER_NAMES_MAX = 1_000
 
 /**
  * Free-form JSON of a caller (`input`, `output`, `payload`, `error_detail`, `metadata`), kept as the text that was sent
- * (docs/specification.md#free-form-objects).
+ * (docs/api.md#free-form-objects).
  *
  * Parsing and serializing it would change it: 64-bit integers lose digits, `1.0` becomes `1`, `__proto__` sets the
  * prototype. Keeping the text preserves every value and costs nothing.

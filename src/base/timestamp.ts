@@ -1,5 +1,5 @@
 /**
- * Parses timestamps from callers: any RFC 3339, stored as UTC milliseconds (docs/specification.md#times).
+ * Parses timestamps from callers: any RFC 3339, stored as UTC milliseconds (docs/api.md#times).
  *
  * Accepted: every RFC 3339 date-time, also with a lower-case `t` or `z`, a space instead of the `T`, any offset, and any
  * number of fractional digits (truncated to milliseconds). A leap second (`23:59:60Z`) is read as the second after it, as

@@ -7,11 +7,11 @@ interface Problem {
 /** What is known about a response that is an error. */
 interface ErrorResponse {
   readonly status: number
-  /** A code of docs/specification.md#error-codes; undefined when the response is not an error envelope of the service. */
+  /** A code of docs/api.md#error-codes; undefined when the response is not an error envelope of the service. */
   readonly code?: string | undefined
   /** The message of the envelope, for people; without one, what else is known, or empty. */
   readonly detail?: string | undefined
-  /** Tells errors of one code apart (docs/specification.md#error-reasons); undefined if the service gives none. */
+  /** Tells errors of one code apart (docs/api.md#error-reasons); undefined if the service gives none. */
   readonly reason?: string | undefined
   /** The place in the request that the error is about, such as `events[3].payload` or `query.limit`. */
   readonly param?: string | undefined
@@ -21,7 +21,7 @@ interface ErrorResponse {
   readonly retryAfterMs?: number | undefined
   /** Identifies the request in the log of the service; undefined when another server answered. */
   readonly requestId?: string | undefined
-  /** Whether the service says that this very request can never be accepted (docs/specification.md#refused-requests). */
+  /** Whether the service says that this very request can never be accepted (docs/api.md#refused-requests). */
   readonly isFinal?: boolean | undefined
 }
 

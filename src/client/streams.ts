@@ -17,7 +17,7 @@ export interface Gap {
 
 type OneOrMore<T> = T | readonly T[]
 
-/** What a feed contains (docs/specification.md#filters). */
+/** What a feed contains (docs/feeds.md#filters). */
 export interface FeedFilter {
   readonly agentId?: OneOrMore<string> | undefined
   readonly runId?: OneOrMore<string> | undefined
@@ -57,7 +57,7 @@ async function* activities(http: Http, path: string, { after, signal }: FeedOpti
   }
 }
 
-/** A part of the output of a hosted run (docs/specification.md#output-streams). */
+/** A part of the output of a hosted run (docs/hosted-agents.md#output-streams). */
 export type OutputFrame = { readonly id: string } & (
   | { readonly event: 'chunk'; readonly data: Schemas['OutputChunk'] }
   | { readonly event: 'tool'; readonly data: Schemas['OutputTool'] }

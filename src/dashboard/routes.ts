@@ -26,7 +26,7 @@ const SECURITY_HEADERS = {
 }
 
 /**
- * The dashboard (docs/specification.md#operations): `GET /`, and what it loads under `/dashboard/`. The files need no
+ * The dashboard (docs/api.md#calls-without-a-key): `GET /`, and what it loads under `/dashboard/`. The files need no
  * key; the page asks the user for one.
  */
 export function dashboardRoutes() {

@@ -26,7 +26,7 @@ type HostedDeps = Pick<
   'config' | 'owner' | 'connections' | 'slowConsumerMs' | 'heartbeatMs' | 'model' | 'egress' | 'secrets' | 'peers'
 >
 
-/** Starts everything that runs hosted agents (docs/specification.md#hosted-agents). */
+/** Starts everything that runs hosted agents (docs/hosted-agents.md). */
 export function startHosted(feature: FeatureContext, deps: HostedDeps) {
   const { sql } = feature
   const { peers } = deps

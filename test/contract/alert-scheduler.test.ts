@@ -9,7 +9,7 @@ import { partitionWith } from '../support/partitions.ts'
 import { freshDatabase } from '../support/postgres.ts'
 import { atEnd } from '../support/teardown.ts'
 
-/** When alerts are evaluated, on a real Postgres with queries that answer as a test wants (docs/specification.md#alerts). */
+/** When alerts are evaluated, on a real Postgres with queries that answer as a test wants (docs/alerts.md). */
 
 const MINUTE = 60_000
 const START = Date.UTC(2026, 0, 31)

@@ -3,7 +3,7 @@ import { EgressFailed, EgressRefused } from '../../src/outbound/egress/errors.ts
 import { egressOf, rawServer, refusalOf, startCanary } from './egress-rig.ts'
 
 /**
- * Requests that tenants could aim at the internal network (docs/specification.md#egress). Every attack goes through the
+ * Requests that tenants could aim at the internal network (docs/security.md#egress). Every attack goes through the
  * real guard, with the port of a loopback server that must see no connection.
  */
 

@@ -4,7 +4,7 @@ import { eventually } from '../support/eventually.ts'
 import { callContext, mcpAgent, named } from '../support/mcp-agent.ts'
 import { startMcpServer, textResult, tool } from '../support/mcp-server.ts'
 
-/** MCP servers as a source of tools (docs/specification.md#tools), over real HTTP through the real egress. */
+/** MCP servers as a source of tools (docs/hosted-agents.md#tools), over real HTTP through the real egress. */
 
 const NAME = /^[a-zA-Z0-9_-]{1,64}$/
 

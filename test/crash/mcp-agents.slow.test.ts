@@ -5,7 +5,7 @@ import { callTurn, startBackends } from '../support/hosted-rig.ts'
 import { accept, mcpClient } from '../support/mcp-agents.ts'
 import { freePort, type SpawnedService, spawnService } from '../support/service.ts'
 
-/** Tasks of the MCP server when the service is killed (docs/specification.md#agents-as-mcp-tools). */
+/** Tasks of the MCP server when the service is killed (docs/mcp.md#hosted-agents-as-tools). */
 
 test('a task survives the death of the service between tasks/get and tasks/update, also one that was just answered', async () => {
   const backends = startBackends()

@@ -3,7 +3,7 @@ import { eventually } from '../support/eventually.ts'
 import { newReporter } from '../support/feeds.ts'
 import { startTestService } from '../support/service.ts'
 
-/** Alerts of a whole service whose minutes last 0.6 s (docs/specification.md#alerts). */
+/** Alerts of a whole service whose minutes last 0.6 s (docs/alerts.md). */
 
 const SECOND_MS = 10
 const EVERY_MS = 60 * SECOND_MS

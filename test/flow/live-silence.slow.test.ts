@@ -7,7 +7,7 @@ import { LiveSocket, LiveStream, newReporter, newTenant, numbered, numbersOf } f
 import { startTestService, type TestService } from '../support/service.ts'
 
 /**
- * Feeds that stay silent longer than every timeout (docs/specification.md#event-streams): that of the HTTP server, and
+ * Feeds that stay silent longer than every timeout (docs/feeds.md#event-streams): that of the HTTP server, and
  * twice that for WebSockets. The timeouts are shorter here than by default; the tests overlap.
  */
 

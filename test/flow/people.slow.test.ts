@@ -6,7 +6,7 @@ import { ADA, Browser, EVE, signInVariables } from '../support/people.ts'
 import { freePorts } from '../support/processes.ts'
 import { type SpawnedService, spawnService } from '../support/service.ts'
 
-/** Sign-ins with several processes behind one port, each of which caches them (docs/specification.md#people). */
+/** Sign-ins with several processes behind one port, each of which caches them (docs/people.md). */
 
 const CALLS = 24
 

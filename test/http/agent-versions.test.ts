@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, test } from 'bun:test'
 import { type AuthApp, authApp, verdict } from './auth-app.ts'
 
-/** Versions of agents (docs/specification.md#agent-versions). */
+/** Versions of agents (docs/agents.md#agent-versions). */
 
 const VERSIONS_KEPT = 200
 const HOSTED = { name: 'h', runtime_type: 'hosted', model: 'a-model', prompt: 'one' }

@@ -2,7 +2,7 @@ import { beforeAll, describe, expect, test } from 'bun:test'
 import type { Answer } from '../support/api.ts'
 import { type AuthApp, authApp, verdict } from './auth-app.ts'
 
-/** Agents (docs/specification.md#agents). */
+/** Agents (docs/agents.md). */
 
 let app: AuthApp
 let owner: string

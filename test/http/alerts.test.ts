@@ -8,7 +8,7 @@ import { freshDatabase } from '../support/postgres.ts'
 import { startTestService } from '../support/service.ts'
 import { verdict } from './auth-app.ts'
 
-/** Alerts of a workspace (docs/specification.md#alerts). */
+/** Alerts of a workspace (docs/alerts.md). */
 
 const PATH = '/api/v1/alerts'
 const { url: databaseUrl, sql } = await freshDatabase()

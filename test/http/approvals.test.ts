@@ -3,7 +3,7 @@ import { newTenant } from '../support/feeds.ts'
 import { OutputReader, untilStatus } from '../support/hosted.ts'
 import { callTurn, eventsOf, type HostedRig, startHostedRig, toolResultsOf } from '../support/hosted-rig.ts'
 
-/** Approvals of tool calls (docs/specification.md#pauses), over HTTP, with test servers for the model and the tools. */
+/** Approvals of tool calls (docs/hosted-agents.md#pauses), over HTTP, with test servers for the model and the tools. */
 
 let rig: HostedRig
 beforeAll(async () => {

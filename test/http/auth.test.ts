@@ -2,7 +2,7 @@ import { beforeAll, describe, expect, test } from 'bun:test'
 import { mintToken } from '../../src/tenants/keys/token.ts'
 import { type AuthApp, authApp, verdict } from './auth-app.ts'
 
-/** Authentication, and the order of checks on a request (docs/specification.md#order-of-checks). */
+/** Authentication, and the order of checks on a request (docs/api.md#order-of-checks). */
 
 let app: AuthApp
 let agent: { key: string; keyId: string }

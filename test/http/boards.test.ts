@@ -7,7 +7,7 @@ import { freshDatabase } from '../support/postgres.ts'
 import { startTestService } from '../support/service.ts'
 import { verdict } from './auth-app.ts'
 
-/** Boards of a workspace (docs/specification.md#boards). */
+/** Boards of a workspace (docs/sql.md#boards). */
 
 const PATH = '/api/v1/boards'
 const { url: databaseUrl, sql } = await freshDatabase()

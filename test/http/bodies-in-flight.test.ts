@@ -8,7 +8,7 @@ import { atEnd } from '../support/teardown.ts'
 import { type AuthApp, authApp, OPERATOR_TOKEN, verdict } from './auth-app.ts'
 
 /**
- * Slow bodies and the memory they may use (docs/specification.md#order-of-checks: the key is checked before the body is
+ * Slow bodies and the memory they may use (docs/api.md#order-of-checks: the key is checked before the body is
  * read).
  */
 

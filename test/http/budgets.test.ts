@@ -7,7 +7,7 @@ import type { Turn } from '../support/model-server.ts'
 import { OPERATOR_TOKEN } from '../support/service.ts'
 
 /**
- * `budget_usd` covers a run and the child runs of its agent tools (docs/specification.md#budgets). A token costs a tenth of
+ * `budget_usd` covers a run and the child runs of its agent tools (docs/hosted-agents.md#budgets). A token costs a tenth of
  * a cent.
  */
 

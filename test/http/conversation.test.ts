@@ -3,7 +3,7 @@ import { newReporter, newTenant, type Reporter, type Tenant } from '../support/f
 import { attributesOf, randomHex, sendExport, span, tracesOf } from '../support/otlp.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 
-/** GET /api/v1/runs/:run_id/conversation (docs/specification.md#conversations). */
+/** GET /api/v1/runs/:run_id/conversation (docs/runs.md#conversations). */
 
 let service: TestService
 let tenant: Tenant

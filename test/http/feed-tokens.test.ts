@@ -12,7 +12,7 @@ import { storesOn } from '../support/runs.ts'
 import { atEnd } from '../support/teardown.ts'
 import { authApp, verdict } from './auth-app.ts'
 
-/** Feed tokens, and how they end with their key (docs/specification.md#feed-tokens). */
+/** Feed tokens, and how they end with their key (docs/feeds.md#feed-tokens). */
 
 const INVALID = '401 UNAUTHENTICATED'
 const SECOND_MS = 1_000

@@ -9,7 +9,7 @@ import { guideRoutes } from '../../src/tenants/openapi/guide-routes.ts'
 import { guides, guideText, UNSERVED } from '../../src/tenants/openapi/guides.ts'
 import { atEnd } from '../support/teardown.ts'
 
-/** The guides and the ways in, as the running service serves and prints them (docs/specification.md#operations). */
+/** The guides and the ways in, as the running service serves and prints them (docs/api.md#calls-without-a-key). */
 
 const URL_OF_SERVICE = 'http://127.0.0.1:3000'
 const KEY = 'svc_ws_secret'

@@ -4,7 +4,7 @@ import { type OutputFrame, OutputReader, untilStatus } from '../support/hosted.t
 import { callTurn, eventsOf, type HostedRig, startHostedRig, toolResultsOf } from '../support/hosted-rig.ts'
 import { startTestService } from '../support/service.ts'
 
-/** Input requests: questions of the model to the caller (docs/specification.md#pauses). */
+/** Input requests: questions of the model to the caller (docs/hosted-agents.md#pauses). */
 
 let rig: HostedRig
 beforeAll(async () => {

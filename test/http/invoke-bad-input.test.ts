@@ -5,7 +5,7 @@ import { type HostedAgent, newHostedAgent } from '../support/hosted.ts'
 import { type ModelServer, startModelServer } from '../support/model-server.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 
-/** Rejected invocations and their errors (docs/specification.md#invoke). */
+/** Rejected invocations and their errors (docs/hosted-agents.md#invoke). */
 
 const NO_ID = '00000000-0000-4000-8000-000000000000'
 

@@ -9,7 +9,7 @@ import { startToolServer } from '../support/tool-server.ts'
 
 /**
  * The system events of a hosted run appear in its events, feeds and SQL like those of any other run
- * (docs/specification.md#system-events).
+ * (docs/events.md#system-events).
  */
 
 let service: TestService

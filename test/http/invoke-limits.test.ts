@@ -6,8 +6,8 @@ import { startTestService, type TestService } from '../support/service.ts'
 import { usageRecord } from '../support/usage.ts'
 
 /**
- * Run limits, invalid model output and provider errors (docs/specification.md#outcomes and
- * docs/specification.md#invoke).
+ * Run limits, invalid model output and provider errors (docs/hosted-agents.md#outcomes and
+ * docs/hosted-agents.md#invoke).
  */
 
 const API_KEY = 'sk-this-is-the-key-of-the-tests'

@@ -6,7 +6,7 @@ import { startTestService, type TestService } from '../support/service.ts'
 import { startToolServer } from '../support/tool-server.ts'
 import { usageRecord } from '../support/usage.ts'
 
-/** Invoking with `stream: true`: the frames of the output stream (docs/specification.md#output-streams). */
+/** Invoking with `stream: true`: the frames of the output stream (docs/hosted-agents.md#output-streams). */
 
 let service: TestService
 let model: ModelServer

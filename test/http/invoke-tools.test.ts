@@ -12,7 +12,7 @@ import {
 import { freePort, startTestService, type TestService } from '../support/service.ts'
 import { atEnd } from '../support/teardown.ts'
 
-/** Tools of hosted agents, from the model's call to the result it gets (docs/specification.md#tools). */
+/** Tools of hosted agents, from the model's call to the result it gets (docs/hosted-agents.md#tools). */
 
 let service: TestService
 let model: ModelServer

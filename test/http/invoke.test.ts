@@ -6,7 +6,7 @@ import { type ModelServer, startModelServer } from '../support/model-server.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { usageRecord } from '../support/usage.ts'
 
-/** Invoking a hosted agent and waiting for the run (docs/specification.md#invoke). */
+/** Invoking a hosted agent and waiting for the run (docs/hosted-agents.md#invoke). */
 
 let service: TestService
 let model: ModelServer

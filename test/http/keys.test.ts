@@ -3,7 +3,7 @@ import { isWellFormedKey } from '../../src/tenants/keys/token.ts'
 import { pagesOf } from '../support/api.ts'
 import { type AuthApp, authApp, verdict } from './auth-app.ts'
 
-/** Managing the keys of a workspace (docs/specification.md#managing-keys). */
+/** Managing the keys of a workspace (docs/keys.md#managing-keys). */
 
 let app: AuthApp
 let owner: string

@@ -16,7 +16,7 @@ import {
 } from '../support/feeds.ts'
 import { OPERATOR_TOKEN, startTestService, type TestService } from '../support/service.ts'
 
-/** Authentication, scope and lifetime of feeds (docs/specification.md#feed-tokens). */
+/** Authentication, scope and lifetime of feeds (docs/feeds.md#feed-tokens). */
 
 let service: TestService
 let aheadMs = 0

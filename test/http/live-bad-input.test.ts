@@ -5,7 +5,7 @@ import { gauge, LiveSocket, newReporter, newTenant, numbersOf, type Reporter, ty
 import { converse } from '../support/http-app.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 
-/** Invalid input from clients of live feeds, which must not affect other connections (docs/specification.md#feeds). */
+/** Invalid input from clients of live feeds, which must not affect other connections (docs/feeds.md). */
 
 let service: TestService
 let tenant: Tenant

@@ -7,7 +7,7 @@ import { type Activity, gauge, LiveSocket, newReporter, numbered, numbersOf } fr
 import { dataOf, freePort, startTestService, type TestService } from '../support/service.ts'
 
 /**
- * Live feeds through third-party clients (docs/specification.md#feeds). Bun has no EventSource.
+ * Live feeds through third-party clients (docs/feeds.md). Bun has no EventSource.
  */
 
 /** The package itself: Bun replaces an import of `ws` with its own WebSocket. */

@@ -17,7 +17,7 @@ import { Padding } from '../support/padding.ts'
 import { dataOf, startTestService, type TestService } from '../support/service.ts'
 import { atEnd } from '../support/teardown.ts'
 
-/** Feeds of sessions and external users: docs/specification.md#filters. */
+/** Feeds of sessions and external users: docs/feeds.md#filters. */
 
 const SESSION = 'chat 7'
 const USER = 'user 7'

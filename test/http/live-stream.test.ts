@@ -14,7 +14,7 @@ import {
 import { inParallel } from '../support/in-parallel.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 
-/** The event streams of docs/specification.md#event-streams. */
+/** The event streams of docs/feeds.md#event-streams. */
 
 let service: TestService
 beforeAll(async () => {

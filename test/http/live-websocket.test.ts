@@ -13,7 +13,7 @@ import {
 import { inParallel } from '../support/in-parallel.ts'
 import { dataOf, freePort, startTestService, type TestService } from '../support/service.ts'
 
-/** The WebSocket of docs/specification.md#websocket: its messages, and what a subscription gets. */
+/** The WebSocket of docs/feeds.md#websocket: its messages, and what a subscription gets. */
 
 let service: TestService
 beforeAll(async () => {

@@ -4,7 +4,7 @@ import { mcpClient } from '../support/mcp-agents.ts'
 import { startModelServer } from '../support/model-server.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 
-/** The list of tools when a workspace has many hosted agents that are tools (docs/specification.md#agents-as-mcp-tools). */
+/** The list of tools when a workspace has many hosted agents that are tools (docs/mcp.md#hosted-agents-as-tools). */
 
 /** A page, serialized. */
 const PAGE_LENGTH_MAX = 600 * 1024

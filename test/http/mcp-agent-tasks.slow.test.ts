@@ -5,7 +5,7 @@ import { untilStatus } from '../support/hosted.ts'
 import { callTurn } from '../support/hosted-rig.ts'
 import { accept, type Mcp, mcpClient, startMcpRig, TASKS, taskPort } from '../support/mcp-agents.ts'
 
-/** Calls of hosted agents that go on as tasks (docs/specification.md#agents-as-mcp-tools). */
+/** Calls of hosted agents that go on as tasks (docs/mcp.md#hosted-agents-as-tools). */
 
 let rig: Awaited<ReturnType<typeof startMcpRig>>
 let mcp: Mcp

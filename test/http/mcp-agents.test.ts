@@ -3,7 +3,7 @@ import { eventually } from '../support/eventually.ts'
 import { newTenant } from '../support/feeds.ts'
 import { accept, type Mcp, mcpClient, startMcpRig, TASKS } from '../support/mcp-agents.ts'
 
-/** Hosted agents as tools of the MCP server (docs/specification.md#agents-as-mcp-tools). */
+/** Hosted agents as tools of the MCP server (docs/mcp.md#hosted-agents-as-tools). */
 
 let rig: Awaited<ReturnType<typeof startMcpRig>>
 let mcp: Mcp

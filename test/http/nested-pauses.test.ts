@@ -12,7 +12,7 @@ import {
 import { freshDatabase } from '../support/postgres.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 
-/** Agents as tools whose runs pause for a person (docs/specification.md#pauses). */
+/** Agents as tools whose runs pause for a person (docs/hosted-agents.md#pauses). */
 
 let service: TestService
 const { url: databaseUrl, sql } = await freshDatabase()

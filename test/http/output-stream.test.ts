@@ -7,7 +7,7 @@ import { atEnd } from '../support/teardown.ts'
 
 /**
  * `GET /api/v1/runs/:run_id/output-stream`: following and resuming the output of a run
- * (docs/specification.md#output-streams).
+ * (docs/hosted-agents.md#output-streams).
  */
 
 const NO_ID = '00000000-0000-4000-8000-000000000000'

@@ -5,7 +5,7 @@ import { newTenant } from '../support/feeds.ts'
 import { untilStatus } from '../support/hosted.ts'
 import { callTurn, type HostedRig, type ScriptedAgent, startHostedRig } from '../support/hosted-rig.ts'
 
-/** The list of all pauses, and what a person reads before a decision (docs/specification.md#pauses). */
+/** The list of all pauses, and what a person reads before a decision (docs/hosted-agents.md#pauses). */
 
 let rig: HostedRig
 let payer: ScriptedAgent

@@ -7,7 +7,7 @@ import { type Backends, callTurn, startBackends } from '../support/hosted-rig.ts
 import { ADA, BOB, type Browser, EVE, type PeopleRig, startPeople } from '../support/people.ts'
 import { OPERATOR_TOKEN } from '../support/service.ts'
 
-/** What people who are signed in may do, and how a sign-in ends (docs/specification.md#people). */
+/** What people who are signed in may do, and how a sign-in ends (docs/people.md). */
 
 let rig: PeopleRig
 let aheadMs = 0

@@ -3,7 +3,7 @@ import { newAgent } from '../support/api.ts'
 import { newTenant } from '../support/feeds.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 
-/** Agents and their versions in SQL (docs/specification.md#tables). */
+/** Agents and their versions in SQL (docs/sql.md#tables). */
 
 let service: TestService
 beforeAll(async () => {

@@ -11,7 +11,7 @@ import { countingProxy } from '../support/tcp-proxy.ts'
 import { temporaryDirectory } from '../support/teardown.ts'
 
 /**
- * Formats, streaming and limits of `POST /api/v1/query` over HTTP (docs/specification.md#query-caps).
+ * Formats, streaming and limits of `POST /api/v1/query` over HTTP (docs/sql.md#limits).
  */
 
 let service: TestService

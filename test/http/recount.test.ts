@@ -5,7 +5,7 @@ import { freshDatabase } from '../support/postgres.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { usageRecord } from '../support/usage.ts'
 
-/** `POST /api/v1/workspace/recount`: usage is counted again from the stored events (docs/specification.md#usage). */
+/** `POST /api/v1/workspace/recount`: usage is counted again from the stored events (docs/usage.md). */
 
 let service: TestService
 let tenant: Tenant

@@ -10,7 +10,7 @@ import { postgresProxy } from '../support/tcp-proxy.ts'
 import { atEnd } from '../support/teardown.ts'
 import { type AuthApp, authApp, OPERATOR_TOKEN, verdict } from './auth-app.ts'
 
-/** Once a revocation is acknowledged, no process accepts the key (docs/specification.md#revocation). */
+/** Once a revocation is acknowledged, no process accepts the key (docs/keys.md#revocation). */
 
 const reads = async (app: AuthApp, key: string) => verdict(await app.call('GET', '/reading', { key }))
 const REJECTED = '401 UNAUTHENTICATED'

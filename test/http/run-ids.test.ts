@@ -16,7 +16,7 @@ import { startModelServer } from '../support/model-server.ts'
 import { dataOf, OPERATOR_TOKEN, startTestService, type TestService } from '../support/service.ts'
 
 /**
- * A `run_id` is unique within its workspace only (docs/specification.md#starting-a-run): equal ids in two workspaces do not
+ * A `run_id` is unique within its workspace only (docs/runs.md#starting-a-run): equal ids in two workspaces do not
  * interfere.
  */
 

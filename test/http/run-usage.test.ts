@@ -8,7 +8,7 @@ import { startModelServer } from '../support/model-server.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { usageRecord } from '../support/usage.ts'
 
-/** Tokens and cost of runs: docs/specification.md#usage. */
+/** Tokens and cost of runs: docs/usage.md. */
 
 let service: TestService
 let tenant: Tenant

@@ -7,7 +7,7 @@ import { freshDatabase } from '../support/postgres.ts'
 import { startTestService } from '../support/service.ts'
 import { verdict } from './auth-app.ts'
 
-/** Saved queries of a workspace (docs/specification.md#saved-queries). */
+/** Saved queries of a workspace (docs/sql.md#saved-queries). */
 
 const PATH = '/api/v1/queries'
 const UUID = /^[\da-f]{8}-[\da-f]{4}-7[\da-f]{3}-[\da-f]{4}-[\da-f]{12}$/

@@ -4,7 +4,7 @@ import { newReporter, newTenant, type Reporter, type Tenant } from '../support/f
 import { startTestService, type TestService } from '../support/service.ts'
 import { verdict } from './auth-app.ts'
 
-/** Scores that pages write with feed tokens: docs/specification.md#feed-tokens. */
+/** Scores that pages write with feed tokens: docs/feeds.md#feed-tokens. */
 
 const PAGE = 'https://shop.example'
 let service: TestService

@@ -5,7 +5,7 @@ import { eventually } from '../support/eventually.ts'
 import { LiveStream, newReporter, newTenant, type Reporter } from '../support/feeds.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 
-/** Scores: docs/specification.md#scores. */
+/** Scores: docs/scores.md. */
 
 const PATH = '/api/ingest/v1/scores'
 let service: TestService

@@ -15,7 +15,7 @@ import { pagesOf } from '../support/api.ts'
 import { atEnd, temporaryDirectory } from '../support/teardown.ts'
 import { authApp, OPERATOR_TOKEN, verdict } from './auth-app.ts'
 
-/** Secrets of workspaces (docs/specification.md#secrets): write-only, encrypted, erased with their workspace. */
+/** Secrets of workspaces (docs/hosted-agents.md#secrets): write-only, encrypted, erased with their workspace. */
 
 const PATH = '/api/v1/secrets'
 const VALUE = 'sk-live_4eC39HqLyjWDarjtT1zdp7dc/+=&"\\ü'

@@ -10,7 +10,7 @@ import { attributesOf, randomHex, runsOf, sendExport, span, tracesOf } from '../
 import { startTestService, type TestService } from '../support/service.ts'
 import { usageRecord } from '../support/usage.ts'
 
-/** Sessions and users that runs name (docs/specification.md#sessions-and-users). */
+/** Sessions and users that runs name (docs/runs.md#sessions-and-users). */
 
 interface Agent {
   readonly agentId: string

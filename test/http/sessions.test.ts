@@ -5,7 +5,7 @@ import { type HostedAgent, newHostedAgent, untilStatus } from '../support/hosted
 import { type ModelServer, type ModelServerRequest, startModelServer } from '../support/model-server.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 
-/** Sessions: conversation memory, with one run at a time (docs/specification.md#sessions). */
+/** Sessions: conversation memory, with one run at a time (docs/hosted-agents.md#sessions). */
 
 const NO_ID = '00000000-0000-4000-8000-000000000000'
 

@@ -6,7 +6,7 @@ import { ADA, BOB, EVE, startPeople } from '../support/people.ts'
 import { startTestService } from '../support/service.ts'
 import { shared } from '../support/teardown.ts'
 
-/** Signing in by OpenID Connect at a real provider (docs/specification.md#people). */
+/** Signing in by OpenID Connect at a real provider (docs/people.md). */
 
 const rig = shared(() => startPeople())
 

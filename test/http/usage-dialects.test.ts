@@ -7,7 +7,7 @@ import { attributesOf, randomHex, sendExport, span, tracesOf } from '../support/
 import { startTestService, type TestService } from '../support/service.ts'
 import { usageRecord } from '../support/usage.ts'
 
-/** What model calls report, as providers and SDKs name it, and what they cost: docs/specification.md#usage. */
+/** What model calls report, as providers and SDKs name it, and what they cost: docs/usage.md. */
 
 let service: TestService
 let tenant: Tenant

@@ -3,7 +3,7 @@ import type { Answer, CallOptions } from '../support/api.ts'
 import { startTestService } from '../support/service.ts'
 import { verdict } from './auth-app.ts'
 
-/** `ETag` and `If-Match` of everything that can be edited (docs/specification.md#versions). */
+/** `ETag` and `If-Match` of everything that can be edited (docs/api.md#versions). */
 
 const { api } = await startTestService()
 let named = 0

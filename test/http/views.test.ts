@@ -6,7 +6,7 @@ import { inParallel } from '../support/in-parallel.ts'
 import { startTestService } from '../support/service.ts'
 import { verdict } from './auth-app.ts'
 
-/** Views of the list of runs (docs/specification.md#views). */
+/** Views of the list of runs (docs/runs.md#views). */
 
 const service = await startTestService()
 const PATH = '/api/v1/views'

@@ -6,7 +6,7 @@ import { untilStatus } from '../support/hosted.ts'
 import { type Backends, callTurn, type ScriptedAgent, startBackends } from '../support/hosted-rig.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 
-/** How long runs wait for people, and what SQL says about what they waited for (docs/specification.md#waits). */
+/** How long runs wait for people, and what SQL says about what they waited for (docs/runs.md#waits). */
 
 const MINUTE_MS = 60_000
 

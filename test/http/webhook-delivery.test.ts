@@ -6,7 +6,7 @@ import { freshDatabase } from '../support/postgres.ts'
 import { OPERATOR_TOKEN, startTestService, type TestService } from '../support/service.ts'
 import { createWebhook, type Received, type Receiver, startReceiver } from '../support/webhooks.ts'
 
-/** Deliveries: docs/specification.md#deliveries. */
+/** Deliveries: docs/webhooks.md#deliveries. */
 
 const DELAYS_MS = [40, 60, 80]
 

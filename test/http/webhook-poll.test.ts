@@ -5,7 +5,7 @@ import { startTestService, type TestService } from '../support/service.ts'
 import { usageRecord } from '../support/usage.ts'
 import { verdict } from './auth-app.ts'
 
-/** Polling (docs/specification.md#polling): the same messages, for receivers that cannot be reached. */
+/** Polling (docs/webhooks.md#polling): the same messages, for receivers that cannot be reached. */
 
 let service: TestService
 

@@ -6,7 +6,7 @@ import { startTestService, type TestService } from '../support/service.ts'
 import { type Receiver, startReceiver } from '../support/webhooks.ts'
 import { verdict } from './auth-app.ts'
 
-/** What an endpoint was sent, and getting it again (docs/specification.md#list-of-deliveries, #recovery). */
+/** What an endpoint was sent, and getting it again (docs/webhooks.md#list-of-deliveries, #recovery). */
 
 let service: TestService
 

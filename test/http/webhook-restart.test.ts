@@ -5,7 +5,7 @@ import { newReporter, newTenant } from '../support/feeds.ts'
 import { dataOf, startTestService } from '../support/service.ts'
 import { createWebhook, startReceiver } from '../support/webhooks.ts'
 
-/** Deliveries of several endpoints and processes: docs/specification.md#deliveries. */
+/** Deliveries of several endpoints and processes: docs/webhooks.md#deliveries. */
 
 const ENV = { EGRESS_ALLOW: '127.0.0.1' }
 const SCHEDULE = { delaysMs: Array.from({ length: 1_000 }, () => 50), disableAfterMs: 3_600_000 }

@@ -10,7 +10,7 @@ import { freshDatabase } from '../support/postgres.ts'
 import { startTestService } from '../support/service.ts'
 import { verdict } from './auth-app.ts'
 
-/** Endpoints of webhooks (docs/specification.md#webhooks). What is sent to them: `webhook-delivery.test.ts`. */
+/** Endpoints of webhooks (docs/webhooks.md). What is sent to them: `webhook-delivery.test.ts`. */
 
 const PATH = '/api/v1/webhooks'
 /** Never called: nothing happens in these workspaces, or the endpoint is disabled. */

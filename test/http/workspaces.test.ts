@@ -6,7 +6,7 @@ import { bootstrapWorkspace } from '../../src/tenants/workspaces/bootstrap.ts'
 import { freshDatabase } from '../support/postgres.ts'
 import { type AuthApp, authApp, EVENT_RETENTION_DAYS, OPERATOR_TOKEN, verdict } from './auth-app.ts'
 
-/** Workspaces and the operator API (docs/specification.md#operator). */
+/** Workspaces and the operator API (docs/workspaces.md#operator). */
 
 let app: AuthApp
 

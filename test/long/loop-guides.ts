@@ -3,7 +3,7 @@ import { type LoopCase, sending } from './loop-case.ts'
 
 const HOST_LENGTH = 15_000
 
-/** The guides, which need no key: each is read and compressed by its first request (docs/specification.md#operations). */
+/** The guides, which need no key: each is read and compressed by its first request (docs/api.md#calls-without-a-key). */
 export const GUIDE_CASES: readonly LoopCase[] = [
   ...guides().map(({ path }) => ({
     name: 'the first request',

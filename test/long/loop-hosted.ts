@@ -24,7 +24,7 @@ const SCHEMAS: readonly [string, object][] = [
   ],
 ]
 
-/** Agents, hosted runs, approvals and input requests (docs/specification.md#hosted-agents). */
+/** Agents, hosted runs, approvals and input requests (docs/hosted-agents.md). */
 export async function hostedCases(context: LoopContext): Promise<AnyLoopCase[]> {
   return [...agentCases(), ...(await invokeCases(context)), ...outputCases(context), ...pauseCases(context)]
 }

@@ -16,7 +16,7 @@ const PAYLOAD_BYTES = 512 * 1024
 const INPUT_BYTES = 3 * MIB
 const EVENTS = '/api/ingest/v1/events'
 
-/** What agents report (docs/specification.md#events). */
+/** What agents report (docs/events.md). */
 export function ingestCases(context: LoopContext): AnyLoopCase[] {
   return [...eventCases(context), ...compressedCases(context), ...runCases(context), ...taskCases(context)]
 }

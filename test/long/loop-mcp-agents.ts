@@ -23,7 +23,7 @@ const SCHEMAS: Readonly<Record<string, string>> = {
 /** Sends what is measured. */
 type Send = () => Promise<RpcAnswer>
 
-/** Hosted agents as tools and tasks of the MCP server (docs/specification.md#agents-as-mcp-tools). */
+/** Hosted agents as tools and tasks of the MCP server (docs/mcp.md#hosted-agents-as-tools). */
 export function mcpAgentCases({ service, model }: LoopContext): AnyLoopCase[] {
   const mcp = mcpClient(service)
   /** @param prepared makes what the request is about */

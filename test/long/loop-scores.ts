@@ -14,7 +14,7 @@ const SCORES_MAX = 5_000
 const METADATA_BYTES = 512 * 1024
 const SCORES = '/api/ingest/v1/scores'
 
-/** Scores (docs/specification.md#scores). */
+/** Scores (docs/scores.md). */
 export function scoreCases({ runId, service }: LoopContext): AnyLoopCase[] {
   const salt = () => Bun.randomUUIDv7()
   const given = `"run_id":"${runId}","name":"n","value":1`

@@ -3,7 +3,7 @@ import { type AnyLoopCase, type LoopCase, type LoopContext, listOf, MIB, sending
 const QUERY_LENGTH = 99_000
 const BODY_BYTES = 10 * MIB
 
-/** SQL, saved queries and the ClickHouse interface (docs/specification.md#sql). */
+/** SQL, saved queries and the ClickHouse interface (docs/sql.md). */
 export async function sqlCases({ service }: LoopContext): Promise<AnyLoopCase[]> {
   const saved = await service.api('POST', '/api/v1/queries', {
     name: 'q',

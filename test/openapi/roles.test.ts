@@ -4,7 +4,7 @@ import { ADA, BOB, EVE, startPeople } from '../support/people.ts'
 import { type Document, type Endpoint, readDocument, targetOf } from './document.ts'
 
 /**
- * Which role a person needs for each operation (docs/specification.md#roles). A new operation has to be added here: who may
+ * Which role a person needs for each operation (docs/people.md#roles). A new operation has to be added here: who may
  * call it is decided, not overlooked.
  */
 const OPERATIONS = {

@@ -8,7 +8,7 @@ import { startMcpServer, textResult, tool } from '../support/mcp-server.ts'
 
 /**
  * Tools get exact arguments: those that are accepted arrive exactly as the model wrote them
- * (docs/specification.md#hosted-agents).
+ * (docs/hosted-agents.md).
  */
 
 const SEED = Number(process.env.SEED ?? Date.now() % 2 ** 31)

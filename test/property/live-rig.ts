@@ -49,7 +49,7 @@ const KEYS = { credentialState: () => 'valid' as const, onKeysInvalidated: () =>
  * Live feeds without the rest of the service: the real journal, sink, ClickHouse, hub and connections on a real port, but
  * sizes so small that a few hundred activities are spread over memory, dozens of files, and what only ClickHouse has.
  *
- * `GET /live` and `GET /stream` as in docs/specification.md#feeds; the header `Workspace` stands for a key.
+ * `GET /live` and `GET /stream` as in docs/feeds.md; the header `Workspace` stands for a key.
  */
 export async function startRig(columnar: ColumnarClient, dir: string, sizes: RigSizes): Promise<Rig> {
   const log = createLog('error')

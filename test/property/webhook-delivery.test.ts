@@ -2,7 +2,7 @@ import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { type Step, World, type WorldOptions } from './webhook-world.ts'
 
-/** Deliveries whatever goes wrong: docs/specification.md#deliveries. */
+/** Deliveries whatever goes wrong: docs/webhooks.md#deliveries. */
 
 const common = ['read', 'answer', 'answer', 'answer', 'store', 'store', 'tick', 'load', 'save'] as const
 const rare = ['crash', 'move', 'recover'] as const

@@ -2,7 +2,7 @@ import { type Api, type CallOptions, createApi, newAgent } from './api.ts'
 import { eventually } from './eventually.ts'
 import { OPERATOR_TOKEN, type TestService } from './service.ts'
 
-/** Clients of live feeds over real sockets, and agents that report events for them (docs/specification.md#feeds). */
+/** Clients of live feeds over real sockets, and agents that report events for them (docs/feeds.md). */
 
 /** One item of any feed. */
 export interface Activity {

@@ -2,7 +2,7 @@ import type { Answer, CallOptions } from './api.ts'
 import { eventually } from './eventually.ts'
 import type { TestService } from './service.ts'
 
-/** Hosted agents, and readers of their runs' output (docs/specification.md#hosted-agents). */
+/** Hosted agents, and readers of their runs' output (docs/hosted-agents.md). */
 
 type Endpoint = Pick<TestService, 'url' | 'workspaceKey' | 'api'>
 

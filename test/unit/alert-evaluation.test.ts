@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import { evaluate } from '../../src/sql/alerts/evaluation.ts'
 
-/** What events show of the rows of an alert's query (docs/specification.md#alerts). */
+/** What events show of the rows of an alert's query (docs/alerts.md). */
 
 const EVALUATED = { query: '', params: {}, windowMs: null, by: ['k'], column: 'n' }
 const NEVER = new AbortController().signal

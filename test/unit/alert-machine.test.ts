@@ -14,7 +14,7 @@ import {
 } from '../../src/sql/alerts/machine.ts'
 import { fromStored, NO_STATES, toStored } from '../../src/sql/alerts/states.ts'
 
-/** The states of an alert's series (docs/specification.md#alerts). */
+/** The states of an alert's series (docs/alerts.md). */
 
 const RULE: Rule = {
   by: [],

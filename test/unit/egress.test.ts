@@ -4,7 +4,7 @@ import { readAddress, type Scope, scopeOf } from '../../src/outbound/egress/addr
 import { parseEgressAllow } from '../../src/outbound/egress/allow-list.ts'
 import { addressesOf, targetOf } from '../../src/outbound/egress/guard.ts'
 
-/** Address classification, and parsing of `EGRESS_ALLOW` (docs/specification.md#egress). Nothing here touches the network. */
+/** Address classification, and parsing of `EGRESS_ALLOW` (docs/security.md#egress). Nothing here touches the network. */
 
 describe('an address', () => {
   const scopes: Record<Scope, string> = {

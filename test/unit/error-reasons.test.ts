@@ -2,10 +2,10 @@ import { expect, test } from 'bun:test'
 import { join } from 'node:path'
 import { ALL_REASONS, ApiError, REASONS, STATUS_OF } from '../../src/base/errors.ts'
 
-test('the specification lists every reason with its code and meaning', async () => {
-  const page = await Bun.file(join(import.meta.dir, '..', '..', 'docs', 'specification.md')).text()
-  const [, section = ''] = page.split('### Error reasons\n')
-  const rows = [...section.split('\n### ')[0].matchAll(/^\| `(\w+)` \| `(\w+)` \| (.*) \|$/gm)].map(([, ...row]) => row)
+test('the page about the API lists every reason with its code and meaning', async () => {
+  const page = await Bun.file(join(import.meta.dir, '..', '..', 'docs', 'api.md')).text()
+  const [, section = ''] = page.split('## Error reasons\n')
+  const rows = [...section.split('\n## ')[0].matchAll(/^\| `(\w+)` \| `(\w+)` \| (.*) \|$/gm)].map(([, ...row]) => row)
   const declared = Object.entries(REASONS).flatMap(([code, reasons]) =>
     Object.entries(reasons).map(([reason, meaning]) => [code, reason, meaning]),
   )

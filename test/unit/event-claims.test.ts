@@ -5,7 +5,7 @@ import type { RunRef } from '../../src/base/ids.ts'
 import { eventsToClaim } from '../../src/tenants/partitions/partition.ts'
 import { runRef } from '../support/events.ts'
 
-/** Which events of a call repeat an earlier one with their id (docs/specification.md#events). */
+/** Which events of a call repeat an earlier one with their id (docs/events.md). */
 
 const done = async () => {}
 /** More ids are not read together with those of other runs. */

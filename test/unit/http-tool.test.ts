@@ -10,7 +10,7 @@ import { eventually } from '../support/eventually.ts'
 import { freshDatabase } from '../support/postgres.ts'
 import { atEnd, temporaryDirectory } from '../support/teardown.ts'
 
-/** HTTP tools (docs/specification.md#hosted-agents) against a real server, with real secrets and the real egress guard. */
+/** HTTP tools (docs/hosted-agents.md) against a real server, with real secrets and the real egress guard. */
 
 const SECRET = 'tok/en+12345 "quoted"'
 const { sql } = await freshDatabase()

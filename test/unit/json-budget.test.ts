@@ -3,7 +3,7 @@ import { parseJson, stringMember } from '../../src/base/http/json-reader.ts'
 import { hasMoreValues, JSON_VALUES_MAX } from '../../src/base/http/json-scan.ts'
 import { RawJson } from '../../src/base/raw-json.ts'
 
-/** What bounds the work for JSON before it is done (docs/specification.md#request-limits). */
+/** What bounds the work for JSON before it is done (docs/api.md#request-limits). */
 
 const parsed = (text: string) => parseJson(new TextEncoder().encode(text), 128)
 const list = (count: number) => `[${Array(count).fill('1')}]`

@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import { byToolName } from '../../src/doors/mcp/agents/names.ts'
 
-/** Names of hosted agents as tools (docs/specification.md#agents-as-mcp-tools). */
+/** Names of hosted agents as tools (docs/mcp.md#hosted-agents-as-tools). */
 
 const agent = (n: number, name: string) => ({
   agent_id: `01a20ac1-7ef4-75ae-9346-${String(n).padStart(12, '0')}`,

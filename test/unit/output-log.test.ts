@@ -5,7 +5,7 @@ import type { Call, HostedRun, RunOutcome, Step } from '../../src/hosted/run/run
 import { type Random, seededRandom } from '../support/random.ts'
 import { usageRecord } from '../support/usage.ts'
 
-/** A run's output stream, for readers that start anywhere, before and after a restart (docs/specification.md#hosted-agents). */
+/** A run's output stream, for readers that start anywhere, before and after a restart (docs/hosted-agents.md). */
 
 const RUN = { runId: 'the-run' } as HostedRun
 const DONE: RunOutcome = {

@@ -5,7 +5,7 @@ import type { Sql } from '../../src/stores/postgres/connect.ts'
 import { freshDatabase } from '../support/postgres.ts'
 import { newCaller, storesOn } from '../support/runs.ts'
 
-/** The ends of runs: docs/specification.md#run-states. */
+/** The ends of runs: docs/runs.md#run-states. */
 
 test('a run that starts while its end is being stored ends, too', async () => {
   const { sql } = await freshDatabase()

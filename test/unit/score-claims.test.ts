@@ -4,7 +4,7 @@ import type { RunRef } from '../../src/base/ids.ts'
 import { runRef } from '../support/events.ts'
 import { eventually } from '../support/eventually.ts'
 
-/** Which scores of a call repeat the latest one with their id (docs/specification.md#scores). */
+/** Which scores of a call repeat the latest one with their id (docs/scores.md). */
 
 /** More scores are not read together with those of other runs. */
 const FEW = 2

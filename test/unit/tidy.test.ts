@@ -244,7 +244,7 @@ test('commands in guides, help and hints work where they are typed, also without
   expect(offenders(guides, /^\s*(\w+=\S+ )*bun /)).toEqual([])
 })
 
-test('citations of the specification name existing headings', () => {
+test('citations of the guides name existing headings', () => {
   const sql = [...new Bun.Glob('sql/**/*.sql').scanSync(ROOT)].sort().map(readSource)
   const rest = [...sources, ...sql].filter(({ path }) => path !== 'test/unit/tidy.test.ts')
   expect(offenders(rest, /\b(contract|spec) +sections?\b/i)).toEqual([])

@@ -15,7 +15,7 @@ import type { StoredWebhook } from '../../src/feeds/webhooks/schema.ts'
 import type { OwnedPartition } from '../../src/tenants/partitions/partition.ts'
 import { eventually } from '../support/eventually.ts'
 
-/** What goes wrong with one message, or in one endpoint, holds up nothing else (docs/specification.md#deliveries). */
+/** What goes wrong with one message, or in one endpoint, holds up nothing else (docs/webhooks.md#deliveries). */
 
 const OK = { isSuccess: true, httpStatus: 200, durationMs: 1, response: null, retryAfterMs: 0 }
 const log = createLog('silent')

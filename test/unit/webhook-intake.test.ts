@@ -8,7 +8,7 @@ import { Sources } from '../../src/feeds/webhooks/delivery/sources.ts'
 import type { Message } from '../../src/feeds/webhooks/message.ts'
 import { eventually } from '../support/eventually.ts'
 
-/** What waits in memory for one endpoint (docs/specification.md#deliveries). */
+/** What waits in memory for one endpoint (docs/webhooks.md#deliveries). */
 
 const LENGTH_MAX = 512 * 1024
 const BODY = 'x'.repeat(20 * 1024)

@@ -3,7 +3,7 @@ import { DeliveryList } from '../../src/feeds/webhooks/delivery-list.ts'
 import type { StoredWebhook } from '../../src/feeds/webhooks/schema.ts'
 import type { Caller } from '../../src/tenants/keys/schema.ts'
 
-/** Pages of the list of deliveries (docs/specification.md#list-of-deliveries), from a fake of ClickHouse. */
+/** Pages of the list of deliveries (docs/webhooks.md#list-of-deliveries), from a fake of ClickHouse. */
 
 interface Attempt {
   readonly delivery_id: string

@@ -21,7 +21,7 @@ import { runRef } from '../support/events.ts'
 import { seededRandom } from '../support/random.ts'
 import { runRow, taskRow } from '../support/rows.ts'
 
-/** Bodies of messages: what they say, and that they never get long (docs/specification.md#webhook-messages). */
+/** Bodies of messages: what they say, and that they never get long (docs/webhooks.md#messages). */
 
 const RUN = runRef()
 const WEBHOOK = { webhook_id: '01999999-aaaa-7bbb-8ccc-dddddddddddd', format: 'standard' } as const

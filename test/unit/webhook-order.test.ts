@@ -4,7 +4,7 @@ import { Pace } from '../../src/feeds/webhooks/delivery/pace.ts'
 import { delayAfter, retryAfterMs, SCHEDULE } from '../../src/feeds/webhooks/delivery/schedule.ts'
 import { Slots } from '../../src/feeds/webhooks/delivery/slots.ts'
 
-/** The pure parts of deliveries: docs/specification.md#deliveries. */
+/** The pure parts of deliveries: docs/webhooks.md#deliveries. */
 
 const HOUR_MS = 3_600_000
 const DAY_MS = 24 * HOUR_MS

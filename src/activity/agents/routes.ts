@@ -5,7 +5,7 @@ import { versionedRoutes } from '../../tenants/keys/versioned-routes.ts'
 import { AgentPage, AgentRecord, ArchivedAgent, CreateAgent, EditAgent, ListAgents, RestoreAgent } from './schema.ts'
 import type { AgentStore } from './store.ts'
 
-/** Agents of a workspace (docs/specification.md#agents). */
+/** Agents of a workspace (docs/agents.md). */
 export function agentRoutes({ guards, agents }: { readonly guards: Guards; readonly agents: AgentStore }) {
   return versionedRoutes(guards, '/api/v1/agents', 'Agents')
     .post('', ({ caller, body, mint }) => agents.create(caller, body, mint), {

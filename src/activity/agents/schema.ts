@@ -17,7 +17,7 @@ import {
 import type { RowOf } from '../../base/timestamp.ts'
 import { Tools } from './tools.ts'
 
-/** The wire format of agents (docs/specification.md#agents). */
+/** The wire format of agents (docs/agents.md). */
 
 const NAME_LENGTH_MAX = 200
 const DESCRIPTION_LENGTH_MAX = 10_000

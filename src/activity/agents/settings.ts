@@ -16,7 +16,7 @@ const NO_HOSTED_SETTINGS = Object.fromEntries(HOSTED_FIELDS.map((field) => [fiel
 >
 
 /**
- * The settings of a new agent, its defaults filled in (docs/specification.md#agents).
+ * The settings of a new agent, its defaults filled in (docs/agents.md).
  * @throws ApiError VALIDATION_ERROR naming the field that is missing, wrong, or not for this runtime type
  */
 export function settingsOf(body: CreateAgent): Settings {

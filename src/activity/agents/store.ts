@@ -23,7 +23,7 @@ const CURSOR = cursorCodec(Uuid)
 /** A statement has 65,535 parameters at most, and an agent takes about twenty. */
 const REGISTRATIONS_PER_INSERT = 500
 
-/** Agents of a workspace (docs/specification.md#agents). */
+/** Agents of a workspace (docs/agents.md). */
 export class AgentStore {
   constructor(private readonly deps: { readonly sql: Sql; readonly ring: KeyRing; readonly clock: Clock }) {}
 

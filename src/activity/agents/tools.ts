@@ -6,7 +6,7 @@ import { Body, Described, Named, OneOf, Text, Uuid } from '../../base/http/schem
 import { shown, validationProblems } from '../../base/http/validation-message.ts'
 import { checkJsonSchema } from './json-schema.ts'
 
-/** Tools of a hosted agent (docs/specification.md#tools), as they are defined; `hosted/tools/` executes them. */
+/** Tools of a hosted agent (docs/hosted-agents.md#tools), as they are defined; `hosted/tools/` executes them. */
 
 const TOOLS_MAX = 128
 const DESCRIPTION_LENGTH_MAX = 10_000

@@ -12,7 +12,7 @@ interface VersionRoutesDeps {
   readonly versions: AgentVersions
 }
 
-/** Versions of agents (docs/specification.md#agent-versions). */
+/** Versions of agents (docs/agents.md#agent-versions). */
 export function agentVersionRoutes({ guards, versions }: VersionRoutesDeps) {
   return new Elysia({
     prefix: '/api/v1/agents/:agent_id/versions',

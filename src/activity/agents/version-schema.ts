@@ -14,7 +14,7 @@ import {
 import type { RowOf } from '../../base/timestamp.ts'
 import { AgentRecord } from './schema.ts'
 
-/** The wire format of the versions of an agent (docs/specification.md#agent-versions). */
+/** The wire format of the versions of an agent (docs/agents.md#agent-versions). */
 
 export const AGENT_VERSION_MAX = 2_147_483_647
 

@@ -20,7 +20,7 @@ import {
 const CURSOR = cursorCodec(Int({ minimum: 1, maximum: AGENT_VERSION_MAX }))
 
 /**
- * The versions of agents (docs/specification.md#agent-versions). The current version is the row in `agents`; `agent_versions`
+ * The versions of agents (docs/agents.md#agent-versions). The current version is the row in `agents`; `agent_versions`
  * has the earlier ones. Versions of archived agents are never returned.
  */
 export class AgentVersions {

@@ -32,7 +32,7 @@ interface AppendOptions {
 
 export type EventIngest = ReturnType<typeof createEventIngest>
 
-/** Ingests reported events (docs/specification.md#events): from the bytes of the body to the journal. */
+/** Ingests reported events (docs/events.md): from the bytes of the body to the journal. */
 export function createEventIngest(deps: EventIngestDeps) {
   const { limits, partitions } = deps
   const scans = new ScanPool()

@@ -20,7 +20,7 @@ interface EventRoutesDeps {
 const ACCESS = { audience: 'agent', budget: 'ingest' } as const
 
 /**
- * `POST /api/ingest/v1/events` (docs/specification.md#events).
+ * `POST /api/ingest/v1/events` (docs/events.md).
  *
  * The only route without a guard plugin: it takes the same steps in the same order by direct calls. Measured on calls
  * with one event, Elysia's hooks take a third of the total time, and its body schema more than everything else.

@@ -29,7 +29,7 @@ const EVENT_ID_LENGTH_MAX = 64
 const INFO = LEVELS.indexOf('info') + 1
 
 /**
- * Validates the body of an `events` call in one pass over its bytes (docs/specification.md#events), and records the byte offsets of
+ * Validates the body of an `events` call in one pass over its bytes (docs/events.md), and records the byte offsets of
  * each event's fields. It builds nothing that the journal does not need, because this is the hottest code of the
  * service. A scan serves one call; only its memory is used again (see {@link ScanPool}).
  */

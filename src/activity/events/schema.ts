@@ -2,10 +2,10 @@ import { t } from 'elysia'
 import { Count, Described, FreeForm, Named, Nullable, Timestamp, Uuid } from '../../base/http/schema.ts'
 import { LEVELS } from '../../stores/journal/levels.ts'
 
-/** Types of system events, which callers must not report (docs/specification.md#events). */
+/** Types of system events, which callers must not report (docs/events.md). */
 export const RESERVED_TYPE_PREFIXES = ['run.', 'task.', 'approval.', 'input.'] as const
 
-/** An event as callers send it (docs/specification.md#events). Checked by `scan.ts`; here for the documentation. */
+/** An event as callers send it (docs/events.md). Checked by `scan.ts`; here for the documentation. */
 const NewEvent = Named(
   'NewEvent',
   t.Object({

@@ -5,7 +5,7 @@ import type { Caller } from '../../tenants/keys/schema.ts'
 /**
  * The run, if the caller may read it. A workspace key may read any run, an agent key only its own agent's.
  * @param run as found in the caller's workspace
- * @throws ApiError NOT_FOUND for no run, FORBIDDEN for another agent's (docs/specification.md#key-scope)
+ * @throws ApiError NOT_FOUND for no run, FORBIDDEN for another agent's (docs/keys.md#key-scope)
  */
 export function readable(caller: Caller, run: RunRef | null): RunRef {
   if (run === null) throw noRun()
@@ -17,7 +17,7 @@ export function readable(caller: Caller, run: RunRef | null): RunRef {
 
 /**
  * The run, if the caller may report for it: {@link readable}, and its agent is not hosted.
- * @throws ApiError also CONFLICT for a run of a hosted agent (docs/specification.md#run-states)
+ * @throws ApiError also CONFLICT for a run of a hosted agent (docs/runs.md#run-states)
  */
 export function reportable(caller: Caller, run: RunRef | null): RunRef {
   return notHosted(readable(caller, run))

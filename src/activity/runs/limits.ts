@@ -6,7 +6,7 @@ import type { RawJson } from '../../base/raw-json.ts'
 
 /**
  * The configured limits of a request, which no schema can know. `path` is a path into the request, such as `task.name`
- * (docs/specification.md#request-limits).
+ * (docs/api.md#request-limits).
  */
 
 /** @throws ApiError VALIDATION_ERROR for text that is too long or that Postgres would refuse */

@@ -62,7 +62,7 @@ const READ_ROWS = 5_000
 const LOAD_TIMEOUT_MS = 30_000
 
 /**
- * Begins to count the usage of a workspace's external runs again (docs/specification.md#usage).
+ * Begins to count the usage of a workspace's external runs again (docs/usage.md).
  * @returns the number of runs
  * @throws ApiError CONFLICT while another recount of the workspace is not done
  */

@@ -32,7 +32,7 @@ interface RunRoutesDeps {
   readonly search: RunSearch
 }
 
-/** Runs: reported by agents, read and cancelled by anyone with a key (docs/specification.md#runs). */
+/** Runs: reported by agents, read and cancelled by anyone with a key (docs/runs.md). */
 export function runRoutes(deps: RunRoutesDeps) {
   const calls = new Elysia().use(readingRoutes(deps)).use(cancelRoute(deps))
   return new Elysia().use(ingestRoutes(deps)).use(calls)

@@ -121,7 +121,7 @@ export function unixMs(timestamp: string): string {
   return `(date_part('epoch', ${timestamp}) * 1000)::bigint`
 }
 
-/** The record a client sees (docs/specification.md#runs), its members in the order of {@link STORED_RUN}. */
+/** The record a client sees (docs/runs.md), its members in the order of {@link STORED_RUN}. */
 export function toRunRecord(run: StoredRun): RunRecord {
   const {
     waiting_ms,

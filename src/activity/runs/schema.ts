@@ -24,7 +24,7 @@ import { QUERY_LENGTH_MAX } from './search/search-query.ts'
 import { RUN_STATUSES } from './state.ts'
 import { ReportedUsage, Usage } from './usage-schema.ts'
 
-/** Wire types of runs (docs/specification.md#runs). */
+/** Wire types of runs (docs/runs.md). */
 
 const TRIGGER_TYPES = ['manual', 'scheduled', 'webhook', 'sdk'] as const
 const TriggerType = Named('TriggerType', OneOf(TRIGGER_TYPES, 'What started the run.'))
@@ -372,7 +372,7 @@ const eventFields = {
   payload: Described(FreeForm, 'The content of the event, as it was sent.'),
   occurred_at: Described(Timestamp, 'When it happened, according to the caller.'),
 }
-/** An event as clients see it (docs/specification.md#events). */
+/** An event as clients see it (docs/events.md). */
 export const EventRecord = Named(
   'Event',
   t.Object(

@@ -27,7 +27,7 @@ const RUNS_PER_STATEMENT = 500
 
 /**
  * Times out runs of external agents that have been silent for longer than their agent's `stale_after_seconds`
- * (docs/specification.md#agents): no event, no task, no change of state.
+ * (docs/agents.md): no event, no task, no change of state.
  *
  * Each process does this for the partitions that it owns, because it knows which of their events are not counted yet.
  * This needs no job queue: it is one guarded UPDATE, any number of processes may run it at any time, and the next sweep

@@ -1,4 +1,4 @@
-/** The states of a run and the legal transitions between them (docs/specification.md#run-states). */
+/** The states of a run and the legal transitions between them (docs/runs.md#run-states). */
 export const RUN_STATUSES = [
   'queued',
   'running',

@@ -58,7 +58,7 @@ const NO_RESULT: RunResult = { output: null, errorMessage: null, errorDetail: nu
 const listCursor = cursorCodec(t.Tuple([CursorMs, Uuid]))
 
 /**
- * Starts, ends and reads runs for callers (docs/specification.md#runs). Errors are ApiErrors with the codes named
+ * Starts, ends and reads runs for callers (docs/runs.md). Errors are ApiErrors with the codes named
  * there.
  */
 export class RunStore {
@@ -255,7 +255,7 @@ type RunResult = Pick<RunTransition, 'output' | 'errorMessage' | 'errorDetail' |
 
 /**
  * FORBIDDEN for another agent of the workspace, NOT_FOUND for any other, so that no caller learns of agents elsewhere
- * (docs/specification.md#key-scope).
+ * (docs/keys.md#key-scope).
  */
 async function refusalOfAgent(sql: Sql, caller: Caller, agentId: string): Promise<ApiError> {
   const [agent] = await sql`select from agents where agent_id = ${agentId} and workspace_id = ${caller.workspaceId}`

@@ -26,7 +26,7 @@ export interface RunTransition {
 /**
  * Ends runs in batches: one statement does the guarded updates and writes their outbox rows. A run that already has the
  * requested status is returned unchanged (`already`); one that ended with another status is a CONFLICT
- * (docs/specification.md#run-states).
+ * (docs/runs.md#run-states).
  */
 export function createRunTransitions(sql: Sql): Batcher<RunTransition, RunEnded> {
   return createBatcher<RunTransition, RunEnded>({

@@ -85,7 +85,7 @@ const NUMERIC_TEXT_MAX = 32
 const DIGITS_MAX = 15
 
 /**
- * Reads usage from the payloads of model calls (docs/specification.md#usage) without parsing them: it compares the names of
+ * Reads usage from the payloads of model calls (docs/usage.md) without parsing them: it compares the names of
  * members and skips everything else. Implausible values are ignored.
  */
 export class UsageReader {

@@ -2,7 +2,7 @@ import { Type } from '@sinclair/typebox'
 import { t } from 'elysia'
 import { Body, Count, Int, Named } from '../../base/http/schema.ts'
 
-/** Wire types of usage (docs/specification.md#usage). */
+/** Wire types of usage (docs/usage.md). */
 
 /** Past these, sums could lose digits. */
 const TOKENS_MAX = 1e15

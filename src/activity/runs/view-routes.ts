@@ -5,7 +5,7 @@ import { versionedRoutes } from '../../tenants/keys/versioned-routes.ts'
 import { DeletedRunView, PutRunView, RenameRunView, RunView, RunViewPage, RunViewParams } from './view-schema.ts'
 import type { RunViews } from './view-store.ts'
 
-/** Views of the list of runs (docs/specification.md#views). */
+/** Views of the list of runs (docs/runs.md#views). */
 export function runViewRoutes({ guards, views }: { readonly guards: Guards; readonly views: RunViews }) {
   return versionedRoutes(guards, '/api/v1/views', 'Views')
     .put('/:name', ({ caller, params, body, request }) => views.put(caller, params.name, body, ifMatch(request)), {

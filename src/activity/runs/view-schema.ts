@@ -2,7 +2,7 @@ import { t } from 'elysia'
 import { Body, Deleted, Described, Named, Page, Text, Timestamp, Version } from '../../base/http/schema.ts'
 import type { RowOf } from '../../base/timestamp.ts'
 
-/** Wire schemas of views of the list of runs (docs/specification.md#views). */
+/** Wire schemas of views of the list of runs (docs/runs.md#views). */
 
 export const NAME_LENGTH_MAX = 200
 const QUERY_LENGTH_MAX = 4_000

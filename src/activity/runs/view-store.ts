@@ -29,7 +29,7 @@ const ROWS = workspaceResource({
   max: RUN_VIEWS_MAX,
 })
 
-/** Views of the list of runs, which the people of a workspace share (docs/specification.md#views). */
+/** Views of the list of runs, which the people of a workspace share (docs/runs.md#views). */
 export class RunViews {
   constructor(private readonly deps: { readonly sql: Sql; readonly clock: Clock }) {}
 

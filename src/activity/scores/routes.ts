@@ -32,7 +32,7 @@ interface ScoreRoutesDeps {
   readonly scoreReader: ScoreReader
 }
 
-/** Scores of runs (docs/specification.md#scores). */
+/** Scores of runs (docs/scores.md). */
 export function scoreRoutes(deps: ScoreRoutesDeps) {
   return new Elysia().use(ingestRoutes(deps)).use(runScoreRoutes(deps)).use(readingRoutes(deps))
 }

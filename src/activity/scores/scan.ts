@@ -45,7 +45,7 @@ const NUMBER_BYTES_MAX = 400
 const TIMESTAMP_BYTES_MAX = 400
 
 /**
- * Validates the body of a call of `POST /api/ingest/v1/scores` in one pass over its bytes (docs/specification.md#scores),
+ * Validates the body of a call of `POST /api/ingest/v1/scores` in one pass over its bytes (docs/scores.md),
  * and records where the texts of each score are. Texts with escapes are decoded in place, where they are never longer.
  */
 export class ScoreScan implements ScoreColumns {

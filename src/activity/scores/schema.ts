@@ -16,7 +16,7 @@ import {
 } from '../../base/http/schema.ts'
 import { SCORE_SOURCES } from '../../stores/journal/scores.ts'
 
-/** The wire format of scores (docs/specification.md#scores). */
+/** The wire format of scores (docs/scores.md). */
 
 /** Lengths in characters. */
 export const SCORE_LENGTHS = {

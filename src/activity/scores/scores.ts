@@ -38,7 +38,7 @@ interface AddOptions {
 const LOOKUPS_MAX = 1_000
 
 /**
- * Stores scores: judgements of runs by people, models and programs (docs/specification.md#scores). A score is a row of the
+ * Stores scores: judgements of runs by people, models and programs (docs/scores.md). A score is a row of the
  * journal, like an event; the latest row of an id within a run is the score.
  *
  * For other doors that translate scores: build {@link NewScore}s, check each with `scoreProblem` of `problem.ts`, and call

@@ -10,7 +10,7 @@ const MEMBERS: ReadonlySet<string> = new Set(['name', 'value', 'label', 'text', 
 const HASH_LENGTH = 24
 
 /**
- * The score that a feed token may write for a body (docs/specification.md#feed-tokens). Its id derives from the subject of the
+ * The score that a feed token may write for a body (docs/feeds.md#feed-tokens). Its id derives from the subject of the
  * token, and from what is scored: so a second score of the same subject replaces the first, and none replaces another's.
  * @throws ApiError FORBIDDEN, VALIDATION_ERROR
  */

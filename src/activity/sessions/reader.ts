@@ -23,7 +23,7 @@ type Position = ReturnType<typeof CURSOR.decode>
 
 /**
  * Reads sessions, which are derived from the runs that name them: nothing else is stored about external sessions
- * (docs/specification.md#sessions-and-users).
+ * (docs/runs.md#sessions-and-users).
  */
 export class SessionReader {
   constructor(private readonly sql: Sql) {}

@@ -11,7 +11,7 @@ interface SessionRoutesDeps {
   readonly users: UserReader
 }
 
-/** Sessions and users of all runs, hosted or reported (docs/specification.md#sessions-and-users). */
+/** Sessions and users of all runs, hosted or reported (docs/runs.md#sessions-and-users). */
 export function sessionRoutes({ guards, sessions, users }: SessionRoutesDeps) {
   return new Elysia({ prefix: '/api/v1', detail: { tags: ['Sessions'], security: SECURITY.anyKey } })
     .use(guards.anyKey('reads', 'admin'))

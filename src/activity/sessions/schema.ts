@@ -15,7 +15,7 @@ import {
 import { RunStatus } from '../runs/schema.ts'
 import { Usage } from '../runs/usage-schema.ts'
 
-/** Wire types of sessions and users (docs/specification.md#sessions-and-users). */
+/** Wire types of sessions and users (docs/runs.md#sessions-and-users). */
 
 /** Newest runs that the figures of a session or user cover, so that reading them takes bounded time. */
 export const SESSION_RUNS_COUNTED = 2_000

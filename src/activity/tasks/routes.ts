@@ -11,7 +11,7 @@ interface TaskRoutesDeps {
   readonly tasks: TaskStore
 }
 
-/** Tasks of runs: reported by agents, read by anyone with a key (docs/specification.md#tasks). */
+/** Tasks of runs: reported by agents, read by anyone with a key (docs/tasks.md). */
 export function taskRoutes(deps: TaskRoutesDeps) {
   return new Elysia().use(ingestRoutes(deps)).use(readingRoutes(deps))
 }

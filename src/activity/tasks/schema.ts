@@ -13,7 +13,7 @@ import {
 } from '../../base/http/schema.ts'
 import { TASK_STATUSES } from './state.ts'
 
-/** The wire format of tasks (docs/specification.md#tasks). */
+/** The wire format of tasks (docs/tasks.md). */
 
 const TaskStatus = Named('TaskStatus', OneOf(TASK_STATUSES, '`completed`, `failed` and `skipped` are final.'))
 

@@ -1,11 +1,11 @@
-/** The statuses of a task and the legal transitions between them (docs/specification.md#tasks). */
+/** The statuses of a task and the legal transitions between them (docs/tasks.md). */
 export const TASK_STATUSES = ['pending', 'running', 'completed', 'failed', 'skipped'] as const
 
 export type TaskStatus = (typeof TASK_STATUSES)[number]
 
 /**
  * The legal transitions from each status. A task may skip statuses. Repeating the status is legal and updates the other
- * fields (docs/specification.md#tasks). Any other report has arrived out of order.
+ * fields (docs/tasks.md). Any other report has arrived out of order.
  */
 export const NEXT: Record<TaskStatus, readonly TaskStatus[]> = {
   pending: ['pending', 'running', 'completed', 'failed', 'skipped'],

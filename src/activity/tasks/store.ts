@@ -31,7 +31,7 @@ const PAGE_BYTES_MAX = 8 << 20
 
 const listCursor = cursorCodec(t.Tuple([CursorMs, Uuid]))
 
-/** Reports and reads tasks of runs for callers (docs/specification.md#tasks). */
+/** Reports and reads tasks of runs for callers (docs/tasks.md). */
 export class TaskStore {
   private readonly upserts: ReturnType<typeof createTaskUpserts>
 

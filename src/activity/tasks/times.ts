@@ -48,7 +48,7 @@ export const TASK_TIMES_CONTRADICT = `
   is true`
 
 /**
- * The times of a report (docs/specification.md#tasks).
+ * The times of a report (docs/tasks.md).
  * @throws ApiError VALIDATION_ERROR for a time of what has not happened, or an end before the start
  */
 export function timesOf({ status, started_at, completed_at }: ReportTask['task']): ReportedTimes {

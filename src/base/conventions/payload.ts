@@ -33,7 +33,7 @@ export function modelOf(payload: unknown): string | null {
   return typeof model === 'string' ? model : null
 }
 
-/** What the service counts for the run: docs/specification.md#usage. */
+/** What the service counts for the run: docs/usage.md. */
 export function usageOf(payload: unknown): CallUsage {
   const { costUsd = 0, ...usage } = reportedUsage((name) => numeric(memberAt(payload, name))).usage()
   return {

@@ -25,7 +25,7 @@ interface OwnPrice {
 /** Prices by model name; a name that ends with `*` matches all names with that prefix. */
 export type PriceTable = Readonly<Record<string, OwnPrice>>
 
-/** What a model call costs by its tokens, if it does not report its cost (docs/specification.md#usage). */
+/** What a model call costs by its tokens, if it does not report its cost (docs/usage.md). */
 export interface Prices {
   /**
    * In USD; null if the price of the model is unknown.

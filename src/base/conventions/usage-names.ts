@@ -2,7 +2,7 @@
 export const REQUESTED_MODEL = 'gen_ai.request.model'
 
 /**
- * The names under which instrumentations report the usage of a model call (docs/specification.md#usage), in order of
+ * The names under which instrumentations report the usage of a model call (docs/usage.md), in order of
  * preference: those of this service and OpenTelemetry, then those of OpenInference, Traceloop and the Vercel AI SDK.
  */
 const CONVENTIONS = {

@@ -36,7 +36,7 @@ const IS_TOKENS = Uint8Array.from(USAGE_NUMBERS, (field) => (NOT_TOKENS.has(fiel
 /**
  * The numbers that one model call reports, each under the preferred of its names that has a plausible value. Their dialect
  * is found by the names, or else by the numbers: parts that are larger than the whole, or without which the total is
- * too small, stand beside it (docs/specification.md#usage).
+ * too small, stand beside it (docs/usage.md).
  */
 export class ReportedUsage {
   hasTokens = false

@@ -46,7 +46,7 @@ export function bodyReader({ limits, bodyTimeoutMs, bodyBytesInFlight }: BodyRea
   return new BodyReader(limits, new Deadlines(bodyTimeoutMs), new BodyBudget(bodyBytesInFlight))
 }
 
-/** Reads request bodies within limits of size, memory and time (docs/specification.md#request-limits). */
+/** Reads request bodies within limits of size, memory and time (docs/api.md#request-limits). */
 export class BodyReader {
   constructor(
     private readonly limits: BodyReaderOptions['limits'],

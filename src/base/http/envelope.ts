@@ -46,7 +46,7 @@ export const REQUEST_STATE = {
 
 /**
  * The root that every route is mounted on: request ids, the envelope around data and errors, compression, request logs
- * (docs/specification.md#envelope). Routes return bare data or throw {@link ApiError}; a `Response` is sent as it is.
+ * (docs/api.md#envelope). Routes return bare data or throw {@link ApiError}; a `Response` is sent as it is.
  *
  * Elysia reads the source of each hook to see which parts of the context it must prepare. Therefore each hook
  * destructures what it needs and never passes the context on.
@@ -127,7 +127,7 @@ function errorResponse(begun: Begun, refused: ApiError, bodyBytesMax: number): R
 
 /**
  * Says that the request itself is refused, so that clients that report drop only what can never be accepted
- * (docs/specification.md#refused-requests).
+ * (docs/api.md#refused-requests).
  */
 function markRefused({ set }: Begun, { status, retryAfterSeconds }: ApiError): void {
   if (status < 500 && retryAfterSeconds === undefined) set.headers['x-refused'] = 'request'

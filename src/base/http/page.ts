@@ -3,7 +3,7 @@ import { Value } from '@sinclair/typebox/value'
 import { invalid } from '../errors.ts'
 import { parsedJson } from '../json-object.ts'
 
-/** Page size without `?limit=` (docs/specification.md#lists). */
+/** Page size without `?limit=` (docs/api.md#lists). */
 export const PAGE_LIMIT_DEFAULT = 50
 
 /** A page of a list: see `Page` in `schema.ts`. */

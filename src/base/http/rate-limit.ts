@@ -1,6 +1,6 @@
 import { ApiError } from '../errors.ts'
 
-/** The budgets of a key, counted separately, so that batching is not penalized (docs/specification.md#rate-limits). */
+/** The budgets of a key, counted separately, so that batching is not penalized (docs/api.md#rate-limits). */
 const BUDGETS = {
   ingest: { limit: 'ingestRequestsPerMinute', windowSeconds: 60, counts: 'ingest requests' },
   events: { limit: 'eventsPerSecond', windowSeconds: 1, counts: 'events' },
@@ -10,7 +10,7 @@ const BUDGETS = {
 } as const
 export type Budget = keyof typeof BUDGETS
 
-/** What each key may spend; 0 means unlimited (docs/specification.md#rate-limits). */
+/** What each key may spend; 0 means unlimited (docs/api.md#rate-limits). */
 export type RateLimits = Readonly<Record<(typeof BUDGETS)[Budget]['limit'], number>>
 
 export interface RateLimiterOptions {

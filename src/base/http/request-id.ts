@@ -8,7 +8,7 @@ let atMs = 0
 let prefix = ''
 let counter = 0
 
-/** The caller's `X-Request-Id` if it is well-formed, otherwise a ULID (docs/specification.md#request-ids). */
+/** The caller's `X-Request-Id` if it is well-formed, otherwise a ULID (docs/api.md#request-ids). */
 export function requestIdOf(request: Request): string {
   const given = request.headers.get('x-request-id')
   return given !== null && WELL_FORMED.test(given) ? given : nextUlid()

@@ -175,7 +175,7 @@ function isIntWithin(value: unknown, { minimum, maximum }: IntOptions): boolean 
   return Number.isInteger(value) && (value as number) >= minimum && (value as number) <= maximum
 }
 
-/** The version of what can be edited, which is its `ETag` (docs/specification.md#versions). */
+/** The version of what can be edited, which is its `ETag` (docs/api.md#versions). */
 export const Version = Type.Integer({
   minimum: 1,
   description: 'Begins at 1, and rises with each edit. Also the `ETag`.',
@@ -190,7 +190,7 @@ export function Body<T extends Record<string, TSchema>>(properties: T, options: 
   return t.Object(properties, { ...options, additionalProperties: false })
 }
 
-/** `?limit=&cursor=` of every list (docs/specification.md#lists). */
+/** `?limit=&cursor=` of every list (docs/api.md#lists). */
 const pageQuery = {
   limit: t.Optional(QueryInt({ minimum: 1, maximum: 200, description: 'Items per page; default 50.' })),
   cursor: t.Optional(t.String({ maxLength: 500, description: '`next_cursor` of the previous page.' })),

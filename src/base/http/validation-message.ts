@@ -47,7 +47,7 @@ const COERCED_FORMATS = new Set(['integer', 'numeric', 'boolean', 'date', 'Objec
 
 /**
  * What is wrong with a request: for each mistake the field, what was expected, and the actual value, such as
- * `events[3].level` and `expected one of debug, info, warn, error; got "warning"` (docs/specification.md#validation-messages).
+ * `events[3].level` and `expected one of debug, info, warn, error; got "warning"` (docs/api.md#validation-messages).
  * Shows at most 80 characters of a value and {@link PROBLEMS_MAX} mistakes, so a 10 MiB body costs no more than a small one.
  */
 export function validationProblems(failure: ValidationFailure): readonly Problem[] {

@@ -2,7 +2,7 @@ import { Elysia } from 'elysia'
 import { ApiError, invalid } from '../errors.ts'
 import { shown } from './validation-message.ts'
 
-/** Versions of what callers edit, as `ETag` and `If-Match` (docs/specification.md#versions). */
+/** Versions of what callers edit, as `ETag` and `If-Match` (docs/api.md#versions). */
 
 const PARAM = 'header If-Match'
 /** A proxy that compresses the answer makes its tag a weak one. */

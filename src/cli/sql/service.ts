@@ -7,7 +7,7 @@ import type { Grid } from '../shared/table.ts'
 import type { Format, SqlOptions } from './args.ts'
 
 /**
- * The service's SQL API (docs/specification.md#sql).
+ * The service's SQL API (docs/sql.md).
  *
  * @returns a function that runs a query and returns the bytes of its result. Errors of the service, its absence and a lost
  * connection are CliErrors; when `signal` aborts, its reason is thrown.
@@ -39,7 +39,7 @@ async function* chunks({ body }: Response, signal: AbortSignal | undefined): Asy
   }
 }
 
-/** `data` of `POST /api/v1/query` in the format json (docs/specification.md#answers). */
+/** `data` of `POST /api/v1/query` in the format json (docs/sql.md#formats). */
 export interface QueryResult extends Grid {
   /** The original text. */
   readonly json: string

@@ -73,7 +73,7 @@ export function readArgs(argv: readonly string[], env: Environment) {
     /** Without a trailing slash. */
     url: readUrl(values.url, env),
     key: readKey(values.key, env),
-    /** Fields of docs/specification.md#filters; the service checks them. */
+    /** Fields of docs/feeds.md#filters; the service checks them. */
     filter: Object.fromEntries(filters),
     since: readSince(values.since),
     maxPerSecond: values['max-per-second'] === undefined ? undefined : readRate(values['max-per-second']),

@@ -82,7 +82,7 @@ function vercelKind(operationId: string): SpanKind {
 }
 
 /**
- * The usage of a model call under the service's standard names (docs/specification.md#usage), for values that the
+ * The usage of a model call under the service's standard names (docs/usage.md), for values that the
  * attributes have only under other names.
  */
 export function usageOf(attributes: Attributes): Attributes {

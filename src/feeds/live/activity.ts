@@ -8,7 +8,7 @@ import { LEVELS } from '../../stores/journal/levels.ts'
 import type { EventRow, RunRow, ScoreRow, TaskRow } from '../../stores/journal/rows.ts'
 import { DATA_TYPES, SCORE_SOURCES } from '../../stores/journal/scores.ts'
 
-/** One activity of a feed, encoded for sending (docs/specification.md#activity). */
+/** One activity of a feed, encoded for sending (docs/feeds.md#activity). */
 export interface Activity {
   readonly seq: number
   readonly kind: ActivityKind

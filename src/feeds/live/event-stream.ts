@@ -26,7 +26,7 @@ export interface EventStreamOptions {
 /** How long an EventSource waits before it reconnects. */
 const RETRY_MS = 1_000
 
-/** One event stream of a run or of the workspace (docs/specification.md#event-streams). */
+/** One event stream of a run or of the workspace (docs/feeds.md#event-streams). */
 export class EventStream implements Connection, Outlet {
   readonly caller: FeedCaller
   /** Resolves to true with the first thing sent or when the stream is cut short, to false if there was nothing to send. */

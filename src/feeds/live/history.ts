@@ -9,7 +9,7 @@ import { type Activity, eventActivity, type RowPosition, runActivity, scoreActiv
 import { type Filter, isBySession, kindsWith, matchesSession } from './filter.ts'
 import type { LookUpSessions } from './run-sessions.ts'
 
-/** Reads activity older than the journal's own files from ClickHouse, for replay (docs/specification.md#cursors). */
+/** Reads activity older than the journal's own files from ClickHouse, for replay (docs/feeds.md#cursors). */
 export interface History {
   /**
    * Reads a page of matching activity of a workspace after `afterSeq`, oldest first. A page ends at `untilSeq`, about
@@ -162,7 +162,7 @@ export function createHistory({ columnar, epoch, lookUpSessions, bytesMax = BYTE
   }
 }
 
-/** History that reports positions whose rows never reached ClickHouse, because the journal lost them first (docs/specification.md#cursors). */
+/** History that reports positions whose rows the journal lost before they were in ClickHouse (docs/feeds.md#cursors). */
 export function withGaps(history: History, journal: Pick<JournalReader, 'gaps' | 'epochs'>): History {
   return {
     async read(query) {

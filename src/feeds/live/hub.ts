@@ -31,7 +31,7 @@ const DELIVERY_BYTES = 256 * 1024
 export const SENT_BYTES_MAX = 32 * 1024 * 1024
 
 /**
- * Delivers the journal to all subscriptions (docs/specification.md#feeds). The journal is their common queue: a subscription is a
+ * Delivers the journal to all subscriptions (docs/feeds.md). The journal is their common queue: a subscription is a
  * position in it. Subscriptions at its end are `live` and share one pass over each new frame; {@link Replay} serves the
  * others, which join once they have caught up. An outlet whose queue is full falls behind and later resumes where it
  * stopped, so that a slow reader costs a bounded queue and does not affect others.

@@ -5,7 +5,7 @@ import { Count, Described, Named, OneOf, Uuid } from '../../base/http/schema.ts'
 import { EventLevel } from '../../stores/journal/levels.ts'
 import { Activity, gapFields } from './schema.ts'
 
-/** Messages of the WebSocket (docs/specification.md#websocket). `messages.ts` checks those of clients by hand, with better errors. */
+/** Messages of the WebSocket (docs/feeds.md#websocket). `messages.ts` checks those of clients by hand, with better errors. */
 
 export const SUBSCRIPTION_ID_LENGTH_MAX = 128
 export const MAX_PER_SECOND_MAX = 10_000

@@ -5,7 +5,7 @@ import type { ActivityKind } from '../../stores/journal/kinds.ts'
 import type { FilterInput } from './filter.ts'
 import { MAX_PER_SECOND_MAX, type ServerMessage, SUBSCRIPTION_ID_LENGTH_MAX } from './message-schema.ts'
 
-/** Messages between client and service on a WebSocket (docs/specification.md#websocket): one JSON object per text message. */
+/** Messages between client and service on a WebSocket (docs/feeds.md#websocket): one JSON object per text message. */
 
 export interface Subscribe {
   readonly op: 'subscribe'
@@ -19,7 +19,7 @@ export interface Subscribe {
 type ClientMessage = Subscribe | { readonly op: 'unsubscribe'; readonly id: string } | { readonly op: 'ping' }
 
 /**
- * What the service sends on a WebSocket (docs/specification.md#websocket), as clients see it: declared once for the
+ * What the service sends on a WebSocket (docs/feeds.md#websocket), as clients see it: declared once for the
  * service, the tail command and the dashboard. Records list only the members that these clients read.
  */
 export interface ActivityItem {

@@ -59,7 +59,7 @@ const LIVE_DETAIL = {
   responses: { 101: { description: 'The connection is a WebSocket now.' } },
 }
 
-/** Live feeds: event streams and the WebSocket (docs/specification.md#feeds). */
+/** Live feeds: event streams and the WebSocket (docs/feeds.md). */
 export function liveRoutes({ guards, live }: LiveRoutesDeps) {
   return new Elysia({ prefix: '/api/v1', detail: { security: SECURITY.feed, tags: ['Feeds'] } })
     .use(guards.feed)

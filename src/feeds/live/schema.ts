@@ -8,7 +8,7 @@ import { ACTIVITY_KINDS, type ActivityKind } from '../../stores/journal/kinds.ts
 import { EventLevel } from '../../stores/journal/levels.ts'
 
 /**
- * Feeds as clients see them (docs/specification.md#feeds). Read by `routes.ts` and `filter.ts`; here for the
+ * Feeds as clients see them (docs/feeds.md). Read by `routes.ts` and `filter.ts`; here for the
  * documentation.
  */
 

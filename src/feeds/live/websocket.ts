@@ -42,7 +42,7 @@ const CLOSE_CODE: Record<CloseReason, number> = {
 }
 
 /**
- * One WebSocket of `GET /api/v1/live` with its subscriptions (docs/specification.md#websocket). Bun calls `open`,
+ * One WebSocket of `GET /api/v1/live` with its subscriptions (docs/feeds.md#websocket). Bun calls `open`,
  * `message`, `drain` and `close`.
  *
  * Messages shared by many sockets use Bun's `publish`, one shard at a time: `send` encodes the text as UTF-8 again for each

@@ -43,7 +43,7 @@ const OF_WEBHOOK = 'workspace_id = {workspace:UUID} and webhook_id = {webhook:UU
 const ATTEMPTS_MIN = 200
 const STEPS_MAX = 10
 
-/** Deliveries to an endpoint as of their latest attempts (docs/specification.md#list-of-deliveries). */
+/** Deliveries to an endpoint as of their latest attempts (docs/webhooks.md#list-of-deliveries). */
 export class DeliveryList {
   constructor(private readonly deps: DeliveryListDeps) {}
 

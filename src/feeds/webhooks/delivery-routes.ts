@@ -25,7 +25,7 @@ export interface DeliveryRoutesDeps {
 
 const DETAIL = { tags: ['Webhooks'], security: SECURITY.workspaceKey }
 
-/** Deliveries of an endpoint, and ways to get missed ones: recovery and polling (docs/specification.md#webhooks). */
+/** Deliveries of an endpoint, and ways to get missed ones: recovery and polling (docs/webhooks.md). */
 export function deliveryRoutes({ guards, webhooks, deliveryList, polls, recoveries }: DeliveryRoutesDeps) {
   return new Elysia({ prefix: '/api/v1/webhooks', detail: DETAIL })
     .use(guards.workspaceKey('reads', 'admin'))

@@ -18,7 +18,7 @@ export interface EndpointRoutesDeps {
   readonly webhooks: WebhookStore
 }
 
-/** Endpoints that activity is sent to (docs/specification.md#webhooks). */
+/** Endpoints that activity is sent to (docs/webhooks.md). */
 export function endpointRoutes({ guards, webhooks }: EndpointRoutesDeps) {
   return versionedRoutes(guards, '/api/v1/webhooks', 'Webhooks')
     .post('', ({ caller, body, mint }) => webhooks.create(caller, body, mint), {

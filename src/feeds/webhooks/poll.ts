@@ -32,7 +32,7 @@ const ANSWER_LENGTH_MAX = 4 * 1024 * 1024
 
 /**
  * Messages for receivers that cannot be reached from outside: the same as those that are sent, read from any position
- * (docs/specification.md#polling). Needs no owner of the partition, and stores nothing.
+ * (docs/webhooks.md#polling). Needs no owner of the partition, and stores nothing.
  */
 export class Polls {
   private readonly slots = new WorkspaceSlots(AT_ONCE, { one: 'poll', many: 'polls' })

@@ -22,7 +22,7 @@ interface RecoveryDeps extends LoadedDeps {
  */
 const RECENT_MAX = 10_000
 
-/** Delivers an earlier part of the log again, with the same ids (docs/specification.md#recovery). */
+/** Delivers an earlier part of the log again, with the same ids (docs/webhooks.md#recovery). */
 export class Recoveries {
   /** Finding the position of a time reads all activity since then. */
   private readonly slots = new WorkspaceSlots(1, { one: 'recovery', many: 'recoveries' })

@@ -5,7 +5,7 @@ import { type EndpointRoutesDeps, endpointRoutes } from './endpoint-routes.ts'
 
 type WebhookRoutesDeps = EndpointRoutesDeps & DeliveryRoutesDeps & AttemptRoutesDeps
 
-/** Webhooks: endpoints, what they were sent, and attempts on request (docs/specification.md#webhooks). */
+/** Webhooks: endpoints, what they were sent, and attempts on request (docs/webhooks.md). */
 export function webhookRoutes(deps: WebhookRoutesDeps) {
   return new Elysia().use(endpointRoutes(deps)).use(deliveryRoutes(deps)).use(attemptRoutes(deps))
 }

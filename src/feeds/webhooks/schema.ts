@@ -22,7 +22,7 @@ import { isObject } from '../../base/json-object.ts'
 import type { RawJson } from '../../base/raw-json.ts'
 import { LiveFilter } from '../live/message-schema.ts'
 
-/** Wire schemas of webhooks (docs/specification.md#webhooks). */
+/** Wire schemas of webhooks (docs/webhooks.md). */
 
 const URL_LENGTH_MAX = 2_000
 const DESCRIPTION_LENGTH_MAX = 10_000

@@ -4,7 +4,7 @@ import type { Sealed, Vault } from '../../tenants/secrets/vault.ts'
 import type { StoredWebhook } from './schema.ts'
 
 /**
- * Signatures of Standard Webhooks 1.0 (docs/specification.md#webhook-signatures): `v1` is HMAC-SHA256 with a shared secret,
+ * Signatures of Standard Webhooks 1.0 (docs/webhooks.md#signatures): `v1` is HMAC-SHA256 with a shared secret,
  * `v1a` is ed25519, whose public key receivers may know.
  */
 

@@ -50,7 +50,7 @@ export const STORED_WEBHOOK = `
   public_key, previous_secrets, previous_key_id, version, created_at, updated_at, created_cursor, epoch, position,
   is_behind, failing_since, failing_ms, succeeded_at, failed_at, recover_position, recover_until`
 
-/** Endpoints that activity is sent to (docs/specification.md#webhooks). */
+/** Endpoints that activity is sent to (docs/webhooks.md). */
 export class WebhookStore {
   constructor(private readonly deps: WebhookStoreDeps) {}
 

@@ -20,7 +20,7 @@ export interface WebhooksDeps {
   readonly options: DeliveryOptions | undefined
 }
 
-/** Activity that is sent to URLs of tenants (docs/specification.md#webhooks). */
+/** Activity that is sent to URLs of tenants (docs/webhooks.md). */
 export function startWebhooks(context: FeatureContext, { feeds, vault, egress, egressAllow, options }: WebhooksDeps) {
   const { sql, columnar, partitions, clock, publicUrl, metrics, teardown } = context
   const deliveries = startDeliveries({

@@ -21,7 +21,7 @@ const OUTPUT_TOKENS_GUESS = 1_000
 const CHARACTERS_PER_TOKEN = 3
 
 /**
- * The budgets that apply to a run (docs/specification.md#budgets: `budget_usd`): its own and those of its ancestors.
+ * The budgets that apply to a run (docs/hosted-agents.md#budgets: `budget_usd`): its own and those of its ancestors.
  * Each budget covers its run and all descendants.
  *
  * Before each model call the spent amounts are summed. Where runs share a budget, a call first reserves its estimated

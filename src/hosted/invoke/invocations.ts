@@ -29,7 +29,7 @@ export interface Invoked {
   readonly outcome: Promise<RunOutcome> | null
 }
 
-/** Invoking hosted agents (docs/specification.md#invoke): from a request to a run that is executed or queued. */
+/** Invoking hosted agents (docs/hosted-agents.md#invoke): from a request to a run that is executed or queued. */
 export class Invocations {
   private readonly agents: KnownAgents
 

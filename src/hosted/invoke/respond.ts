@@ -38,7 +38,7 @@ const QUEUED: RunOutcome = { kind: 'released', status: 'queued' }
 
 /**
  * Responds to requests that start or resume a run: when it ends or pauses, as a stream, or at once
- * (docs/specification.md#outcomes).
+ * (docs/hosted-agents.md#outcomes).
  */
 export class Responder {
   private readonly stopping = new AbortController()
@@ -208,7 +208,7 @@ async function afterEffect<T>(work: () => Promise<T>): Promise<T> {
   }
 }
 
-/** The response for a caller (docs/specification.md#outcomes), and its HTTP status. */
+/** The response for a caller (docs/hosted-agents.md#outcomes), and its HTTP status. */
 function answerOf(
   { runId, sessionId }: { readonly runId: string; readonly sessionId: string | null },
   outcome: RunOutcome,

@@ -20,7 +20,7 @@ interface InvokeRoutesDeps {
   readonly runs: Pick<RunStore, 'find' | 'get'>
 }
 
-/** Invoking hosted agents and following their output (docs/specification.md#invoke). */
+/** Invoking hosted agents and following their output (docs/hosted-agents.md#invoke). */
 export function invokeRoutes({ guards, invocations, responder, runs }: InvokeRoutesDeps) {
   const tags = ['Invoke']
   const invoking = new Elysia({ prefix: '/api/v1/agents', detail: { security: SECURITY.anyKey } })

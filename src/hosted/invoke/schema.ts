@@ -5,7 +5,7 @@ import { Usage } from '../../activity/runs/usage-schema.ts'
 import { Body, Described, FreeForm, Named, Nullable, OneOf, Text, Uuid } from '../../base/http/schema.ts'
 import { ApprovalWait, InputWait } from '../output/schema.ts'
 
-/** The wire format of invocations (docs/specification.md#invoke). */
+/** The wire format of invocations (docs/hosted-agents.md#invoke). */
 
 const HISTORY_MAX = 2_000
 const MESSAGE_LENGTH_MAX = 1_000_000

@@ -11,7 +11,7 @@ import {
 
 /**
  * The output of a hosted run, in order, for streams that may start at any position
- * (docs/specification.md#output-streams). Everything in it follows from the stored steps and calls, so it is the same
+ * (docs/hosted-agents.md#output-streams). Everything in it follows from the stored steps and calls, so it is the same
  * after a restart; only the text of an answer in progress exists nowhere else.
  *
  * The id of a frame has three members: step, part (0 text, 1 tools and pauses, 2 the end) and offset. In part 1 the

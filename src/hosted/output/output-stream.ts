@@ -24,7 +24,7 @@ interface OutputStreamOptions {
 }
 
 /**
- * The output of a hosted run as an event stream (docs/specification.md#output-streams): first the stored output after a
+ * The output of a hosted run as an event stream (docs/hosted-agents.md#output-streams): first the stored output after a
  * position, then new output, until the run ends or waits for a person. A client that leaves does not affect the run. A
  * slow client gets everything that has accumulated in one write.
  */

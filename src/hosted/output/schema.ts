@@ -3,7 +3,7 @@ import { PauseExpiry, QuestionOptions, RunStatus } from '../../activity/runs/sch
 import { Usage } from '../../activity/runs/usage-schema.ts'
 import { Count, Described, FreeForm, Named, Nullable, OneOf, Uuid } from '../../base/http/schema.ts'
 
-/** The `data` of the frames of an output stream (docs/specification.md#output-streams); for the documentation. */
+/** The `data` of the frames of an output stream (docs/hosted-agents.md#output-streams); for the documentation. */
 
 export const ApprovalWait = {
   approval_id: Described(Uuid, 'The approval to decide.'),

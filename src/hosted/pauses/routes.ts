@@ -39,7 +39,7 @@ interface PauseRoutesDeps {
   ) => Promise<RunResponse | Response>
 }
 
-/** Approvals and input requests (docs/specification.md#pauses). */
+/** Approvals and input requests (docs/hosted-agents.md#pauses). */
 export function pauseRoutes(deps: PauseRoutesDeps) {
   return new Elysia({ prefix: '/api/v1' })
     .use(summaryRoutes(deps))

@@ -18,7 +18,7 @@ import { withIsoTimes } from '../../base/timestamp.ts'
 import { answering } from '../invoke/schema.ts'
 import type { PauseStatus } from '../run/state.ts'
 
-/** The wire format of approvals and input requests (docs/specification.md#pauses). */
+/** The wire format of approvals and input requests (docs/hosted-agents.md#pauses). */
 
 export const COMMENT_LENGTH_MAX = 10_000
 export const ANSWER_LENGTH_MAX = 100_000

@@ -31,7 +31,7 @@ export type Decision =
 
 const CURSOR = cursorCodec(Uuid)
 
-/** What runs wait for (docs/specification.md#pauses): a person's approval of one call, or the answer to a question. */
+/** What runs wait for (docs/hosted-agents.md#pauses): a person's approval of one call, or the answer to a question. */
 export class Pauses {
   constructor(private readonly context: HostedContext) {}
 

@@ -16,7 +16,7 @@ import { withIsoTimes } from '../../base/timestamp.ts'
 import { PAUSE_STATUSES } from '../run/state.ts'
 import { asker, decided } from './schema.ts'
 
-/** The wire format of the list of all pauses, approvals and input requests together (docs/specification.md#pauses). */
+/** The wire format of the list of all pauses, approvals and input requests together (docs/hosted-agents.md#pauses). */
 
 /** Maximum characters of `preview` and of `reply`. */
 export const PREVIEW_LENGTH_MAX = 300

@@ -15,7 +15,7 @@ import type { Peers } from '../../tenants/partitions/shared/peers.ts'
 import type { Secrets } from '../../tenants/secrets/store.ts'
 import type { ChangeSignals } from './change-signals.ts'
 
-/** How hosted agents are run (docs/specification.md#hosted-agents). */
+/** How hosted agents are run (docs/hosted-agents.md). */
 export interface HostedConfig {
   /** Without a key and an address no agent can be invoked. */
   readonly openAiApiKey: string | undefined

@@ -86,7 +86,7 @@ export type HostedAgentRow = { readonly [K in Exclude<keyof AgentRow, MayBeNull>
 
 /**
  * The user message of an input: its `message` when that is a string, else the whole as JSON
- * (docs/specification.md#invoke).
+ * (docs/hosted-agents.md#invoke).
  */
 export function userMessage(input: RawJson): string {
   return stringMember(input, 'message') ?? input.text

@@ -1,7 +1,7 @@
 import type { RunStatus } from '../../activity/runs/state.ts'
 
 /**
- * The state machines of hosted runs (docs/specification.md#hosted-agents). All states are rows: a process may die at any
+ * The state machines of hosted runs (docs/hosted-agents.md). All states are rows: a process may die at any
  * point, and another one continues from what is stored. Statements take their guards from these tables
  * ({@link statesBefore}), and the tests of hosted agents hold the database to them.
  *

@@ -12,7 +12,7 @@ interface SessionRoutesDeps {
 
 const tags = ['Sessions']
 
-/** Routes that only hosted sessions have: their messages, and deletion (docs/specification.md#sessions). */
+/** Routes that only hosted sessions have: their messages, and deletion (docs/hosted-agents.md#sessions). */
 export function hostedSessionRoutes({ guards, sessions }: SessionRoutesDeps) {
   return new Elysia({ prefix: '/api/v1/sessions', detail: { security: SECURITY.anyKey } })
     .use(guards.anyKey('reads', 'admin'))

@@ -2,7 +2,7 @@ import { Type } from '@sinclair/typebox'
 import { t } from 'elysia'
 import { Deleted, Described, Named, OneOf, Page, Timestamp, Uuid } from '../../base/http/schema.ts'
 
-/** The wire format of sessions (docs/specification.md#sessions). */
+/** The wire format of sessions (docs/hosted-agents.md#sessions). */
 
 export const MessageRecord = Named(
   'Message',

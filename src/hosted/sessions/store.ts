@@ -13,7 +13,7 @@ import type { DeletedSession, MessageRecord } from './schema.ts'
 const POSITION_MAX = 2 ** 31 - 1
 const MESSAGE_CURSOR = cursorCodec(Int({ minimum: 0, maximum: POSITION_MAX }))
 
-/** Sessions: what hosted agents remember of conversations (docs/specification.md#sessions). */
+/** Sessions: what hosted agents remember of conversations (docs/hosted-agents.md#sessions). */
 export class Sessions {
   /** @param cancelRun ends a run that waits for its turn in a session that is deleted */
   constructor(

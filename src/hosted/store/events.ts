@@ -7,7 +7,7 @@ import type { SystemEventRow } from '../../stores/journal/rows.ts'
 import type { Call, HostedRun, Pause, StoredPause } from '../run/run.ts'
 
 /**
- * The events that hosted runs report about themselves (docs/specification.md#system-events). `gen_ai.*` keys follow
+ * The events that hosted runs report about themselves (docs/events.md#system-events). `gen_ai.*` keys follow
  * OpenTelemetry's conventions.
  */
 

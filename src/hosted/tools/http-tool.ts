@@ -23,7 +23,7 @@ const TEXT_TYPE =
   /^text\/|^application\/(.+\+)?(xml|yaml|x-yaml|javascript|ecmascript|x-ndjson|graphql|x-www-form-urlencoded)$/
 
 /**
- * A tool that the service calls over HTTP with the model's arguments (docs/specification.md#tools): as a JSON body, or,
+ * A tool that the service calls over HTTP with the model's arguments (docs/hosted-agents.md#tools): as a JSON body, or,
  * for GET and DELETE, as query parameters. Secrets that were sent with the call are redacted from the result.
  *
  * A call throws only the signal's reason, or an error of our own when one of our stores is unavailable.

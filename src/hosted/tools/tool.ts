@@ -13,7 +13,7 @@ export interface ToolDefinition extends ModelTool {
   readonly requiresApproval: boolean
 }
 
-/** A tool as the executor calls it, whatever its type (docs/specification.md#tools). */
+/** A tool as the executor calls it, whatever its type (docs/hosted-agents.md#tools). */
 export interface CallableTool extends ToolDefinition {
   /** Whether a call whose outcome is unknown, because the process died, may be repeated with the same key. */
   readonly isRepeatable: boolean

@@ -1,7 +1,7 @@
 import ipaddr from 'ipaddr.js'
 import { type Address, readAddress } from './addresses.ts'
 
-/** What the operator permits besides public addresses: `EGRESS_ALLOW` (docs/specification.md#egress). */
+/** What the operator permits besides public addresses: `EGRESS_ALLOW` (docs/security.md#egress). */
 export interface EgressAllowList {
   /** Whether the name is listed. */
   hasHost(host: string, port: number): boolean

@@ -64,7 +64,7 @@ const REDIRECTS = new Set([301, 302, 303, 307, 308])
 const BODILESS = new Set([204, 205, 304])
 
 /**
- * Guards outgoing requests (docs/specification.md#egress). Each call resolves the host once, checks every address, and
+ * Guards outgoing requests (docs/security.md#egress). Each call resolves the host once, checks every address, and
  * connects to a permitted one, so a name that resolves differently a moment later (DNS rebinding) has no effect.
  */
 export function createEgress(options: EgressOptions): Egress {

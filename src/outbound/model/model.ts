@@ -3,7 +3,7 @@ import type { Slice } from '../../base/http/shared-slice.ts'
 
 /**
  * A language model that continues conversations: the interface that the executor needs of a provider
- * (docs/specification.md#hosted-agents).
+ * (docs/hosted-agents.md).
  */
 export interface Model {
   /**

@@ -30,7 +30,7 @@ const OPENAI_HOST = 'api.openai.com'
 const NO_TIMEOUT_MS = 2 ** 31 - 1
 
 /**
- * A model behind OpenAI's chat completions, or behind any server that offers them (docs/specification.md#hosted-agents:
+ * A model behind OpenAI's chat completions, or behind any server that offers them (docs/hosted-agents.md:
  * `OPENAI_API_KEY`, `OPENAI_BASE_URL`). One per process: it holds the connections and the dialects that servers accept.
  *
  * The `openai` package makes the requests. Answers are read here, because the package neither bounds them nor

@@ -44,7 +44,7 @@ const STEPS_PER_REF = 100
 const TOO_COSTLY = 'it is too long to be checked against its schema'
 
 /**
- * Checks values against JSON Schemas (docs/specification.md#hosted-agents: `output_schema`, `input_schema`, `parameters` of
+ * Checks values against JSON Schemas (docs/hosted-agents.md: `output_schema`, `input_schema`, `parameters` of
  * tools). One per process, to cache compiled schemas. Schemas are isolated from each other.
  */
 export function createSchemaChecks() {
@@ -84,7 +84,7 @@ export function createSchemaChecks() {
     checkOutput(schema: Record<string, unknown>, text: string): { readonly value: unknown } | SchemaProblem {
       const read = readJson(unfenced(text))
       if ('problem' in read) return read
-      // The output of a run is an object (docs/specification.md#outcomes), even if the schema would allow another type.
+      // The output of a run is an object (docs/hosted-agents.md#outcomes), even if the schema would allow another type.
       const problem = problemOf(schema, read.value, text.length) ?? objectProblem(read.value)
       return problem === undefined ? read : { problem }
     },

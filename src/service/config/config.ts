@@ -22,7 +22,7 @@ const JOURNAL_BYTES_MIN = 128 * MIB
 /** The configuration from the environment, parsed once. Nothing else in the service reads `process.env`. */
 export type Config = ReturnType<typeof parseConfig>
 
-/** The configuration of this process (docs/specification.md#start-and-stop). @throws ConfigError */
+/** The configuration of this process (docs/operations.md#configuration). @throws ConfigError */
 export function readConfig({ isTerminal = false }: { readonly isTerminal?: boolean } = {}): Config {
   // On a terminal, a log line for each step would be clutter.
   return parseConfig(isTerminal ? { ...process.env, LOG_LEVEL: process.env.LOG_LEVEL || 'warn' } : process.env)

@@ -22,7 +22,7 @@ export interface OpsDeps {
   readonly app: () => AnyElysia
 }
 
-/** Health, metrics, limits and documentation (docs/specification.md#operations). None of these routes needs a key. */
+/** Health, metrics, limits and documentation (docs/api.md#calls-without-a-key). None of these routes needs a key. */
 export function opsRoutes(deps: OpsDeps) {
   const limits = publishedLimits(deps.config)
   return new Elysia({ name: 'ops', detail: { security: [], tags: ['Operation'] } })

@@ -104,7 +104,7 @@ export const Ready = Named(
 )
 
 /**
- * Answer of `GET /api/v1/limits` (docs/specification.md#request-limits). Sizes in bytes, lengths in characters; a rate of 0 is
+ * Answer of `GET /api/v1/limits` (docs/api.md#request-limits). Sizes in bytes, lengths in characters; a rate of 0 is
  * unlimited.
  */
 export const PublishedLimits = Named(

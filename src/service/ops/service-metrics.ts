@@ -22,7 +22,7 @@ interface Observed {
 export type ServiceMetrics = ReturnType<typeof createServiceMetrics>
 
 /**
- * The metrics of the service (docs/specification.md#operations): functions that components call when something happens,
+ * The metrics of the service (docs/api.md#calls-without-a-key): functions that components call when something happens,
  * and the registry for `GET /metrics`.
  */
 export function createServiceMetrics() {

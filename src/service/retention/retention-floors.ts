@@ -11,7 +11,7 @@ export interface RetentionFloor {
 
 /**
  * The positions up to which retention has deleted activity (table `retention_floors`), so that feeds can report a gap
- * (docs/specification.md#cursors). A floor is stored before the activity up to it is deleted.
+ * (docs/feeds.md#cursors). A floor is stored before the activity up to it is deleted.
  */
 export class RetentionFloors {
   private ofAll = 0

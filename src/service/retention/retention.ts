@@ -32,7 +32,7 @@ const DELETE_TIMEOUT_MS = 100_000
 
 /**
  * Deletes events, scores, the changes of runs and tasks that feeds replay, and deliveries, when their retention ends
- * (docs/specification.md#retention). It runs at the start and every ten minutes and deletes whole UTC days, so that nothing
+ * (docs/workspaces.md#retention). It runs at the start and every ten minutes and deletes whole UTC days, so that nothing
  * is kept for more than a day longer. The global limit drops partitions; a shorter limit of a workspace deletes its rows
  * from them. The latest states of runs and tasks are kept.
  *

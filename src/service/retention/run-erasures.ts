@@ -28,7 +28,7 @@ const ORDER_LOCK = 7_231_046_598_231
 const NOTICED_PER_QUERY = 1_000
 
 /**
- * Deletes single runs that have ended (docs/specification.md#deleting-a-run). The call stores the row in `run_erasures` and
+ * Deletes single runs that have ended (docs/runs.md#deleting-a-run). The call stores the row in `run_erasures` and
  * deletes the run from Postgres; the owner of the workspace's log deletes it there and in ClickHouse (`erase-activity.ts`), and
  * any process then verifies that nothing is left. Each step can be repeated, by any process, after a crash, too.
  */

@@ -30,7 +30,7 @@ interface Alerts {
 }
 
 /**
- * Starts alerts (docs/specification.md#alerts): `store.ts` has the definitions, `scheduler.ts` evaluates each
+ * Starts alerts (docs/alerts.md): `store.ts` has the definitions, `scheduler.ts` evaluates each
  * at its ticks (`evaluation.ts`), `machine.ts` turns the results into states, and `dry-run.ts` repeats both for the past.
  */
 export function startAlerts({ secondMs = 1_000, ...deps }: AlertsDeps): Alerts {

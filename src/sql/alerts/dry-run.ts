@@ -36,7 +36,7 @@ const LOADED_TIMEOUT_MS = 10_000
 /** Rows accepted this long ago have been acknowledged, so they are readable once everything acknowledged is loaded. */
 const SETTLED_SECONDS = 2
 
-/** What an alert would have done (docs/specification.md#alerts): the same evaluations and the same machine as live. */
+/** What an alert would have done (docs/alerts.md): the same evaluations and the same machine as live. */
 export class DryRuns {
   constructor(private readonly deps: DryRunDeps) {}
 

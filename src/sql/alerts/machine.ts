@@ -1,7 +1,7 @@
 import type { Operator, State } from './schema.ts'
 
 /**
- * The states of an alert's series (docs/specification.md#alerts). Pure: the same evaluations lead to the same transitions,
+ * The states of an alert's series (docs/alerts.md). Pure: the same evaluations lead to the same transitions,
  * live and in a dry run.
  *
  *     ok ──▶ pending ──▶ firing ⇄ recovering ──▶ ok        any ──▶ no_data, error ──▶ firing or ok

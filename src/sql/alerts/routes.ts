@@ -29,7 +29,7 @@ interface AlertRoutesDeps {
 const PREFIX = '/api/v1/alerts'
 const TAG = 'Alerts'
 
-/** Alerts (docs/specification.md#alerts). */
+/** Alerts (docs/alerts.md). */
 export function alertRoutes(deps: AlertRoutesDeps) {
   return new Elysia().use(managementRoutes(deps)).use(testRoutes(deps))
 }

@@ -45,7 +45,7 @@ const PAST_MS = 5
 
 /**
  * Evaluates the alerts of the partitions that this process owns, each once at each of its ticks
- * (docs/specification.md#alerts). Missed ticks are evaluated later, in order: they see the rows of their time.
+ * (docs/alerts.md). Missed ticks are evaluated later, in order: they see the rows of their time.
  *
  * @returns a function that stops it
  */

@@ -20,7 +20,7 @@ import {
 } from '../../base/http/schema.ts'
 import { RunQuery } from '../analytics/schema.ts'
 
-/** Wire schemas of alerts (docs/specification.md#alerts). */
+/** Wire schemas of alerts (docs/alerts.md). */
 
 const NAME_LENGTH_MAX = 200
 /** A column without an alias has its expression as its name. */

@@ -69,7 +69,7 @@ type AlertRow = Settings &
     readonly updated_at: Date
   }
 
-/** Definitions and states of alerts (docs/specification.md#alerts). */
+/** Definitions and states of alerts (docs/alerts.md). */
 export class AlertStore {
   constructor(private readonly deps: AlertStoreDeps) {}
 

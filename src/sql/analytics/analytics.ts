@@ -90,7 +90,7 @@ interface Prepared {
   readonly completeThrough: string
 }
 
-/** Tenant SQL (docs/specification.md#sql). */
+/** Tenant SQL (docs/sql.md). */
 export class Analytics {
   /** Parses queries without running them. */
   readonly parser: QueryParser

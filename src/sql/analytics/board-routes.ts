@@ -5,7 +5,7 @@ import { versionedRoutes } from '../../tenants/keys/versioned-routes.ts'
 import { Board, BoardPage, BoardParams, CreateBoard, DeletedBoard, EditBoard } from './board-schema.ts'
 import type { Boards } from './board-store.ts'
 
-/** Pages of saved queries, which the people of a workspace share (docs/specification.md#boards). */
+/** Pages of saved queries, which the people of a workspace share (docs/sql.md#boards). */
 export function boardRoutes({ guards, boards }: { readonly guards: Guards; readonly boards: Boards }) {
   return versionedRoutes(guards, '/api/v1/boards', 'Boards')
     .post('', ({ caller, body, mint }) => boards.create(caller, body, mint), {

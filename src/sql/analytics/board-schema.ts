@@ -14,7 +14,7 @@ import {
 } from '../../base/http/schema.ts'
 import type { RowOf } from '../../base/timestamp.ts'
 
-/** Wire schemas of boards (docs/specification.md#boards). */
+/** Wire schemas of boards (docs/sql.md#boards). */
 
 const NAME_LENGTH_MAX = 200
 /** Maximum of charts per board: each runs a query whenever the board is refreshed. */

@@ -26,7 +26,7 @@ const ROWS = workspaceResource({
   max: BOARDS_MAX,
 })
 
-/** Boards: pages of saved queries (docs/specification.md#boards). A board has only the ids of its queries; clients read them. */
+/** Boards: pages of saved queries (docs/sql.md#boards). A board has only the ids of its queries; clients read them. */
 export class Boards {
   constructor(private readonly deps: BoardsDeps) {}
 

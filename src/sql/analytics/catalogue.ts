@@ -7,7 +7,7 @@ import type { QueryCaps } from './query-caps.ts'
 import { RunQuery } from './schema.ts'
 import { TABLES } from './tables.ts'
 
-/** The tables, columns and example queries, for people and for tools that write SQL (docs/specification.md#tables). */
+/** The tables, columns and example queries, for people and for tools that write SQL (docs/sql.md#tables). */
 
 const Column = t.Object({
   name: t.String({ description: 'The column.' }),

@@ -1,7 +1,7 @@
 const MIB = 1024 * 1024
 const GIB = 1024 * MIB
 
-/** What queries of a workspace may use (docs/specification.md#query-caps). */
+/** What queries of a workspace may use (docs/sql.md#limits). */
 export interface QueryCaps {
   /** Queries of a workspace that may run at once. */
   readonly atOnce: number

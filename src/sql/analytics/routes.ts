@@ -36,7 +36,7 @@ export const STREAMED_MEDIA = Object.fromEntries(
   Object.values(STREAMED).map(({ contentType }) => [contentType.split(';')[0], {}]),
 )
 
-/** SQL over the caller's workspace (docs/specification.md#sql), and the tables that it can query. */
+/** SQL over the caller's workspace (docs/sql.md), and the tables that it can query. */
 export function queryRoutes({ guards, analytics, modelPrices }: QueryRoutesDeps) {
   const catalogue = queryCatalogue(analytics.caps, modelPrices)
   const queries = new Elysia().use(guards.workspaceKey('queries', 'viewer')).post(

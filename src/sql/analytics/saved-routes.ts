@@ -27,7 +27,7 @@ interface SavedQueryRoutesDeps {
 const PREFIX = '/api/v1/queries'
 const TAG = 'Saved queries'
 
-/** Named queries of a workspace (docs/specification.md#saved-queries). */
+/** Named queries of a workspace (docs/sql.md#saved-queries). */
 export function savedQueryRoutes(deps: SavedQueryRoutesDeps) {
   return new Elysia().use(managementRoutes(deps)).use(runRoute(deps))
 }

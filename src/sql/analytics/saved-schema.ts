@@ -17,7 +17,7 @@ import {
 import type { RowOf } from '../../base/timestamp.ts'
 import { RunQuery } from './schema.ts'
 
-/** Wire schemas of saved queries (docs/specification.md#saved-queries). */
+/** Wire schemas of saved queries (docs/sql.md#saved-queries). */
 
 const NAME_LENGTH_MAX = 200
 const DESCRIPTION_LENGTH_MAX = 10_000

@@ -48,7 +48,7 @@ const ROWS = workspaceResource({
 type Params = NonNullable<RunQuery['params']>
 
 /**
- * Queries saved by name (docs/specification.md#saved-queries). They are stored as text and checked again on every run.
+ * Queries saved by name (docs/sql.md#saved-queries). They are stored as text and checked again on every run.
  */
 export class SavedQueries {
   constructor(private readonly deps: SavedQueriesDeps) {}

@@ -62,7 +62,7 @@ const AGENT_SETTINGS = [
 
 const SEARCH_TEXT: TableColumn = { name: 'search_text', type: 'String', isByNameOnly: true }
 
-/** The tables that SQL can query (docs/specification.md#tables). */
+/** The tables that SQL can query (docs/sql.md#tables). */
 export const TABLES = lookup<ScopedTable>({
   events: {
     final: false,

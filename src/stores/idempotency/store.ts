@@ -13,7 +13,7 @@ import { seededMint } from './seeded-mint.ts'
 /** Stands for the operator token in `idempotency_keys`; there is no such row in `api_keys`. */
 const OPERATOR_KEY_ID = NIL_UUID
 
-/** How long a response is stored (docs/specification.md#idempotency). */
+/** How long a response is stored (docs/api.md#idempotency). */
 const KEPT_MS = 24 * 60 * 60 * 1000
 /** A longer response is not stored: a retry runs the request again with the same ids. In UTF-16 units. */
 const ANSWER_LENGTH_MAX = 1 << 20
@@ -82,7 +82,7 @@ interface Row {
 }
 
 /**
- * Idempotency keys (docs/specification.md#idempotency), in the Postgres table `idempotency_keys`, shared by all
+ * Idempotency keys (docs/api.md#idempotency), in the Postgres table `idempotency_keys`, shared by all
  * processes.
  */
 export class Idempotency {

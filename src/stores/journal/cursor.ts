@@ -4,7 +4,7 @@ const CURSOR = /^(?:([\w-]{1,64})\.)?(\d{1,15})$/
 
 /**
  * A position in a journal as clients see it: opaque, totally ordered within an epoch, meaningless in another epoch
- * (docs/specification.md#cursors). A feed that resumes there sends everything after it.
+ * (docs/feeds.md#cursors). A feed that resumes there sends everything after it.
  */
 export function encodeCursor(epoch: string, seq: number): string {
   return `${epoch}.${seq}`

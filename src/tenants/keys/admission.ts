@@ -28,7 +28,7 @@ export interface AdmissionDeps {
   readonly forwarder?: Forwarder
 }
 
-/** Finds people who are signed in to the page (docs/specification.md#people). */
+/** Finds people who are signed in to the page (docs/people.md). */
 interface SignInGate {
   /**
    * The token in the cookie of a request; undefined if it has none.
@@ -51,7 +51,7 @@ interface AccessOfKeys {
 interface AccessOfPeople {
   readonly audience: 'workspace' | 'any' | 'person'
   readonly budget: Budget
-  /** The lowest role of a person who may call the route (docs/specification.md#roles); for a GET, all may. */
+  /** The lowest role of a person who may call the route (docs/people.md#roles); for a GET, all may. */
   readonly role: Role
 }
 
@@ -135,7 +135,7 @@ export function createAdmission(deps: AdmissionDeps) {
 
   /**
    * Authenticates the client of a feed, by key, feed token or the cookie of a sign-in. A feed token may be in the URL,
-   * because browsers cannot send headers with an EventSource or a WebSocket (docs/specification.md#feed-tokens).
+   * because browsers cannot send headers with an EventSource or a WebSocket (docs/feeds.md#feed-tokens).
    *
    * @throws as {@link admit}; FORBIDDEN also for a page whose origin is not allowed
    */

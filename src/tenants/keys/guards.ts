@@ -11,7 +11,7 @@ interface GuardsDeps extends AdmissionDeps {
 }
 
 /**
- * The checks in front of every route that needs a key, in this order (docs/specification.md#order-of-checks): size of the
+ * The checks in front of every route that needs a key, in this order (docs/api.md#order-of-checks): size of the
  * body, key (401), scope and role (403), budget (429), and only then the content of the body (400). Each guard is a plugin: the
  * routes of the instance that uses it get `caller`, `mint`, and the parsed `body`. A guard that accepts people says the
  * lowest role of those who may call its routes; their GET requests are for all roles.

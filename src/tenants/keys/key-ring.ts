@@ -53,8 +53,8 @@ interface Found {
 }
 
 /**
- * Finds the caller for a key, without asking Postgres about a key that is cached (docs/specification.md#revocation). Feed
- * tokens are cached like keys, but can only open feeds (docs/specification.md#feed-tokens).
+ * Finds the caller for a key, without asking Postgres about a key that is cached (docs/keys.md#revocation). Feed
+ * tokens are cached like keys, but can only open feeds (docs/feeds.md#feed-tokens).
  *
  * The cache is keyed by the SHA-256 of the key (0.2 µs per request), so no key stays in memory longer than its request.
  * {@link CredentialLease} decides how long the cache may be trusted; every change of credentials goes through

@@ -68,7 +68,7 @@ const FORGET_MS = 3_600_000
 /**
  * The right of one process to trust its cache of keys while several processes share a database.
  *
- * The rule (docs/specification.md#revocation): a process trusts its cache only until its lease ends. It renews the lease
+ * The rule (docs/keys.md#revocation): a process trusts its cache only until its lease ends. It renews the lease
  * with two statements. The first writes to its row in `instances` how long the lease will last at most. The second, sent
  * after the first has committed, reads the changes of credentials since the last round. A process that changes credentials
  * records the change in the same transaction, then waits until every other row has applied the change or its lease is

@@ -20,7 +20,7 @@ interface KeyRoutesDeps {
   readonly keys: KeyStore
 }
 
-/** Keys of a workspace (docs/specification.md#managing-keys). */
+/** Keys of a workspace (docs/keys.md#managing-keys). */
 export function keyRoutes({ guards, keys }: KeyRoutesDeps) {
   return new Elysia({ prefix: '/api/v1', detail: { security: SECURITY.workspaceKey, tags: ['Keys'] } })
     .use(guards.workspaceKey('reads', 'admin'))

@@ -33,7 +33,7 @@ export interface Caller {
   readonly scoring?: Scoring
 }
 
-/** The scores that a feed token may write (docs/specification.md#feed-tokens). */
+/** The scores that a feed token may write (docs/feeds.md#feed-tokens). */
 export interface Scoring {
   readonly runId: string
   readonly names: readonly string[]
@@ -67,7 +67,7 @@ export function agentToRead({ agentId }: Caller, requested: string | undefined, 
   throw new ApiError('FORBIDDEN', `an agent key can only read ${what} of its own agent`, { reason: 'wrong_agent' })
 }
 
-/** What people who sign in may do, each role including those before it (docs/specification.md#people). */
+/** What people who sign in may do, each role including those before it (docs/people.md). */
 export const ROLES = ['viewer', 'approver', 'admin'] as const
 export type Role = (typeof ROLES)[number]
 
@@ -89,7 +89,7 @@ export interface Person {
 
 /**
  * The client of a feed, authenticated by a key or a feed token, and how much of the workspace it may see
- * (docs/specification.md#feed-tokens).
+ * (docs/feeds.md#feed-tokens).
  */
 export interface FeedCaller {
   /** The caller of the key, or of the feed token's key. Its `agentId` is limited as below. */

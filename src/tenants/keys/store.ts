@@ -34,7 +34,7 @@ type Tenant = Pick<Caller, 'workspaceId'>
 /** Who makes a key, in a workspace. */
 type Maker = Pick<Caller, 'workspaceId'> & Partial<Pick<Caller, 'keyId' | 'person' | 'makerId'>>
 
-/** Creates, lists, revokes and rotates the keys of a workspace (docs/specification.md#managing-keys). */
+/** Creates, lists, revokes and rotates the keys of a workspace (docs/keys.md#managing-keys). */
 export class KeyStore {
   constructor(private readonly deps: KeyStoreDeps) {}
 

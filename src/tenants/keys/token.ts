@@ -2,7 +2,7 @@ import type { Caller } from './schema.ts'
 
 /**
  * The text of an API key: `svc_agent_` or `svc_ws_`, 43 random base62 characters, 6 characters of checksum
- * (docs/specification.md#key-format). The checksum rejects a mistyped or made-up key without a database query. A feed token
+ * (docs/keys.md#key-format). The checksum rejects a mistyped or made-up key without a database query. A feed token
  * has the same format with `svc_feed_`, the token of a sign-in with `svc_person_`.
  */
 

@@ -8,7 +8,7 @@ const MARKDOWN = 'text/markdown; charset=utf-8'
 const PLAIN = 'text/plain; charset=utf-8'
 
 /**
- * `GET /llms.txt`, and the guides at `/docs/*.md` (docs/specification.md#operations). No key; the same for everyone. Each
+ * `GET /llms.txt`, and the guides at `/docs/*.md` (docs/api.md#calls-without-a-key). No key; the same for everyone. Each
  * guide has a route of its own, so no path reaches another file. A guide is read and compressed on its first request.
  *
  * @param publicUrl the origin in links; undefined: that of the request

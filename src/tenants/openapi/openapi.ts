@@ -72,7 +72,7 @@ const LAST_EVENT_ID: Parameter = {
 }
 
 /**
- * The OpenAPI 3.1 document of all routes (docs/specification.md#operations). Elysia's generator derives it from the
+ * The OpenAPI 3.1 document of all routes (docs/api.md#calls-without-a-key). Elysia's generator derives it from the
  * schemas that validate requests and answers, so the two always agree. This function adds what the generator does not know:
  * the envelope, errors, headers, names of schemas, and bodies that routes read or write themselves. It removes the form
  * types that the generator lists for every body.

@@ -1,6 +1,6 @@
 import { ALL_REASONS, ERROR_CODES, type ErrorCode, PROBLEMS_MAX } from '../../base/errors.ts'
 
-/** The parts of the document that are the same for every route (docs/specification.md#conventions). */
+/** The parts of the document that are the same for every route (docs/api.md). */
 
 export const TAGS = [
   { name: 'Ingest', description: 'Report runs, events and tasks.' },

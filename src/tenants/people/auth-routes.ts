@@ -38,7 +38,7 @@ const PRIVATE = { 'cache-control': 'no-store', 'referrer-policy': 'no-referrer' 
 /** A fragment of the page's address, to which a sign-in may return. */
 const FRAGMENT = /^#\/[!-~]{0,1000}$/
 
-/** Signing in by OpenID Connect, and the page's calls about it (docs/specification.md#people). */
+/** Signing in by OpenID Connect, and the page's calls about it (docs/people.md). */
 export function authRoutes(deps: AuthRoutesDeps) {
   return new Elysia().use(browserRoutes(deps)).use(stateRoute(deps)).use(ownRoutes(deps))
 }

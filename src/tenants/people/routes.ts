@@ -20,7 +20,7 @@ interface PeopleRoutesDeps {
   readonly people: PeopleStore
 }
 
-/** The people of a workspace and their sign-ins (docs/specification.md#people). */
+/** The people of a workspace and their sign-ins (docs/people.md). */
 export function peopleRoutes({ guards, people }: PeopleRoutesDeps) {
   return new Elysia({ prefix: '/api/v1', detail: { security: SECURITY.workspaceKey, tags: ['People'] } })
     .use(guards.workspaceKey('reads', 'admin'))

@@ -2,7 +2,7 @@ import { t } from 'elysia'
 import { Body, Described, ListQuery, Named, Nullable, OneOf, Page, Timestamp, Uuid } from '../../base/http/schema.ts'
 import { ROLES } from '../keys/schema.ts'
 
-/** The wire format of people and sign-ins (docs/specification.md#people). */
+/** The wire format of people and sign-ins (docs/people.md). */
 
 const PersonRole = Named(
   'PersonRole',

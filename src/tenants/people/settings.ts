@@ -5,7 +5,7 @@ import { ROLES, type Role } from '../keys/schema.ts'
 
 const UUID = '^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$'
 
-/** How people sign in (docs/specification.md#people). */
+/** How people sign in (docs/people.md). */
 export interface PeopleConfig {
   /** URL of the provider, without `/.well-known/…`. */
   readonly issuer: string

@@ -36,7 +36,7 @@ interface SignInRow {
 const WORKSPACES_MAX = 100
 const TEXT_LENGTH_MAX = 255
 
-/** Begins and describes sign-ins (docs/specification.md#people). */
+/** Begins and describes sign-ins (docs/people.md). */
 export class SignIns {
   constructor(private readonly deps: SignInsDeps) {}
 

@@ -31,7 +31,7 @@ const SWEEP_DELAY = '1 minute'
 /** The workspace of the caller. */
 type Tenant = Pick<Caller, 'workspaceId'>
 
-/** The people of a workspace and their sign-ins, for its admins (docs/specification.md#people). */
+/** The people of a workspace and their sign-ins, for its admins (docs/people.md). */
 export class PeopleStore {
   constructor(private readonly deps: PeopleStoreDeps) {}
 

@@ -5,7 +5,7 @@ import { SECURITY } from '../keys/security.ts'
 import { DeletedSecret, PutSecret, SecretPage, SecretParams, SecretRecord } from './schema.ts'
 import type { SecretStore } from './store.ts'
 
-/** Secrets of a workspace (docs/specification.md#secrets): written and listed, never read. */
+/** Secrets of a workspace (docs/hosted-agents.md#secrets): written and listed, never read. */
 export function secretRoutes({ guards, secrets }: { readonly guards: Guards; readonly secrets: SecretStore }) {
   return new Elysia({ prefix: '/api/v1/secrets', detail: { tags: ['Secrets'], security: SECURITY.workspaceKey } })
     .use(guards.workspaceKey('reads', 'admin'))

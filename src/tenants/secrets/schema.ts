@@ -5,7 +5,7 @@ import { shown } from '../../base/http/validation-message.ts'
 import type { RowOf } from '../../base/timestamp.ts'
 
 /**
- * Secrets of a workspace, for headers of tools (docs/specification.md#secrets). Values are never returned.
+ * Secrets of a workspace, for headers of tools (docs/hosted-agents.md#secrets). Values are never returned.
  */
 
 export const SECRET_NAME = '^[A-Z][A-Z0-9_]{0,63}$'

@@ -51,7 +51,7 @@ export class HeadersNotFilled extends Error {
 }
 
 /**
- * Secrets of workspaces (docs/specification.md#secrets): write-only over HTTP, sealed in the database, decrypted only
+ * Secrets of workspaces (docs/hosted-agents.md#secrets): write-only over HTTP, sealed in the database, decrypted only
  * for the call that sends them. Nothing is cached, so a change or deletion takes effect with the next call.
  */
 export class SecretStore {

@@ -24,7 +24,7 @@ interface Bootstrapped {
 const WORKSPACE_NAME = 'default'
 
 /**
- * On an empty database, creates the workspace `default` with one workspace key (docs/specification.md#first-start). If
+ * On an empty database, creates the workspace `default` with one workspace key (docs/workspaces.md#first-start). If
  * several processes start together, one of them does it.
  */
 export async function bootstrapWorkspace({ sql, clock, mint, key }: BootstrapDeps): Promise<Bootstrapped> {

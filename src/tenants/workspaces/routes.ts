@@ -65,7 +65,7 @@ export function ownWorkspaceRoutes({ guards, workspaces, eventRetentionDays, rec
     )
 }
 
-/** Workspaces, for the operator's token (docs/specification.md#workspaces). */
+/** Workspaces, for the operator's token (docs/workspaces.md). */
 export function workspaceRoutes({ guards, workspaces, keys }: WorkspaceRoutesDeps) {
   return new Elysia({
     prefix: '/api/v1/workspaces',

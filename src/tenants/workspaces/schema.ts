@@ -15,7 +15,7 @@ import {
 import { RETENTION_DAYS_MAX } from '../../base/limits.ts'
 import type { RowOf } from '../../base/timestamp.ts'
 
-/** The wire format of workspaces, which are the tenants (docs/specification.md#workspaces). */
+/** The wire format of workspaces, which are the tenants (docs/workspaces.md). */
 
 const NAME_LENGTH_MAX = 200
 const WorkspaceName = Text({

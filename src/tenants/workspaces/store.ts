@@ -21,7 +21,7 @@ import type {
 const FIRST_KEY_NAME = 'first key'
 const CURSOR = cursorCodec(Uuid)
 
-/** Workspaces, for the operator (docs/specification.md#workspaces). */
+/** Workspaces, for the operator (docs/workspaces.md). */
 export class WorkspaceStore {
   constructor(private readonly deps: { readonly sql: Sql; readonly ring: KeyRing; readonly clock: Clock }) {}
 

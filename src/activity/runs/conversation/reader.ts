@@ -91,7 +91,7 @@ interface Source {
   readonly messages: () => readonly Sourced[]
 }
 
-/** The messages of a run, in whichever format they were reported (docs/specification.md#conversations). */
+/** The messages of a run, in whichever format they were reported (docs/runs.md#conversations). */
 export class ConversationReader {
   constructor(private readonly deps: ConversationDeps) {}
 

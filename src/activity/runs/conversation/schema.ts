@@ -2,7 +2,7 @@ import { Type } from '@sinclair/typebox'
 import { t } from 'elysia'
 import { Described, JsonText, ListQuery, Named, Nullable, Page, Timestamp } from '../../../base/http/schema.ts'
 
-/** Wire types of conversations (docs/specification.md#conversations). */
+/** Wire types of conversations (docs/runs.md#conversations). */
 
 const AnyJson = JsonText(Type.Any())
 

@@ -53,7 +53,7 @@ const SEARCHES_AT_ONCE = 8
 const SEARCHES_PER_WORKSPACE = 2
 const UUID_GROUPS = /^(.{8})(.{4})(.{4})(.{4})(.{12})$/
 
-/** The list of runs, with search by `q` (docs/specification.md#search). */
+/** The list of runs, with search by `q` (docs/runs.md#search). */
 export class RunSearch {
   private running = 0
   /** Those of each workspace that has any. */

@@ -1,6 +1,6 @@
 import { invalid } from '../../../base/errors.ts'
 
-/** What `q` asks for (docs/specification.md#search). */
+/** What `q` asks for (docs/runs.md#search). */
 export interface SearchQuery {
   /** All must occur in the run itself, in one task, or in one event. */
   readonly terms: readonly Term[]

@@ -21,11 +21,11 @@ class ServiceError(Exception):
             f"status {status}, not a response of the service{detail}" if code is None else f"{code}: {detail}"
         )
         self.status = status
-        #: A code of the specification; None when the response is not an error envelope of the service.
+        #: A code of docs/api.md#error-codes; None when the response is not an error envelope of the service.
         self.code = code
         #: What the service says, for people.
         self.detail = detail
-        #: Tells errors of one code apart, see the specification; None if the service gives none.
+        #: Tells errors of one code apart, see docs/api.md#error-reasons; None if the service gives none.
         self.reason = reason
         #: The place in the request that the error is about, such as `events[3].payload` or `query.limit`.
         self.param = param

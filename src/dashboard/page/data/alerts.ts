@@ -40,7 +40,7 @@ function rank(alert: Alert): number {
   return URGENCY.indexOf(stateOf(alert))
 }
 
-/** Whether an alert in this state has fired and is not resolved yet, as in docs/specification.md#alerts. */
+/** Whether an alert in this state has fired and is not resolved yet, as in docs/alerts.md. */
 export function isAlerting(state: ShownState): boolean {
   return state === 'firing' || state === 'recovering' || state === 'no_data' || state === 'error'
 }

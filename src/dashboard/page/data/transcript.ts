@@ -12,7 +12,7 @@ export type TranscriptEntry =
 
 type ToolFrame = Omit<Schemas['OutputTool'], 'run_id'>
 
-/** A frame of the output of a run (docs/specification.md#output-streams). */
+/** A frame of the output of a run (docs/hosted-agents.md#output-streams). */
 interface OutputFrame {
   readonly run_id: string
   readonly session_id?: string | null

@@ -17,7 +17,7 @@ interface McpAgentsDeps {
   readonly reservedNames: ReadonlySet<string>
 }
 
-/** Hosted agents as tools and tasks of the MCP server (docs/specification.md#agents-as-mcp-tools). */
+/** Hosted agents as tools and tasks of the MCP server (docs/mcp.md#hosted-agents-as-tools). */
 export function agentFeature({ sql, hosted, limits, waitMs, reservedNames }: McpAgentsDeps): McpFeature {
   const catalog = new AgentCatalog({ sql, slice: hosted.slice, reservedNames })
   const tasks = new AgentTasks({ store: new TaskStore(sql), hosted })

@@ -28,7 +28,7 @@ const QUICK_MS = 2_000
 /** How often a client is told that its call is alive. */
 const PROGRESS_MS = 5_000
 
-/** Calls of agents: each starts a run, and is answered when that has ended, or with a task (docs/specification.md#agents-as-mcp-tools). */
+/** Calls of agents: each starts a run, and is answered at its end or with a task (docs/mcp.md#hosted-agents-as-tools). */
 export class AgentCalls {
   constructor(private readonly deps: CallsDeps) {}
 

@@ -59,7 +59,7 @@ interface Cached {
   readonly length: number
 }
 
-/** The hosted agents that MCP clients may call (docs/specification.md#agents-as-mcp-tools). */
+/** The hosted agents that MCP clients may call (docs/mcp.md#hosted-agents-as-tools). */
 export class AgentCatalog {
   /** By agent and version, which never change. */
   private readonly definitions = new LRUCache<string, Cached>({

@@ -58,7 +58,7 @@ const QUEUE_LENGTH_MAX = 512 * 1024
 const QUEUES_LENGTH_MAX = 128 * 1024 * 1024
 
 /**
- * Delivers activity to the webhooks of the workspaces whose partitions this process owns (docs/specification.md#deliveries).
+ * Delivers activity to the webhooks of the workspaces whose partitions this process owns (docs/webhooks.md#deliveries).
  * An endpoint is a subscription of the hub with a stored position, so whoever owns the partition next continues there.
  */
 export function startDeliveries(deps: DeliveriesDeps): Deliveries {

@@ -1,4 +1,4 @@
-/** When failed deliveries are attempted again, and when an endpoint is given up (docs/specification.md#deliveries). */
+/** When failed deliveries are attempted again, and when an endpoint is given up (docs/webhooks.md#deliveries). */
 
 const SECOND_MS = 1_000
 const MINUTE_MS = 60 * SECOND_MS
