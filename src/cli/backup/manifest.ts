@@ -40,7 +40,7 @@ export interface Manifest {
   readonly files: readonly BackupFile[]
 }
 
-/** A manifest with its signature by the journal's key; see docs/operations.md#backup-and-restore for what it proves. */
+/** A manifest with its signature by the journal's key; see docs/backup.md for what it proves. */
 export interface SignedManifest extends Manifest {
   readonly signature: string
 }
