@@ -1,5 +1,5 @@
 import { ApiError, invalid } from '../../base/errors.ts'
-import { jsonError, readString } from '../../base/http/json-reader.ts'
+import { jsonError } from '../../base/http/json-reader.ts'
 import {
   CLOSE_BRACE,
   CLOSE_BRACKET,
@@ -17,8 +17,8 @@ import {
 } from '../../base/http/json-scan.ts'
 import type { Steps } from '../../base/http/shared-slice.ts'
 import { createSimdMemory } from '../../base/http/simd-text.ts'
-import { CANONICAL_BYTES, parseCanonicalBytes, parseTimestamp } from '../../base/timestamp.ts'
 import { BODY_NAMES, MEMBER_COUNT, NameTable } from './fields.ts'
+import type { JsonRange } from './json-objects.ts'
 
 /** Events of one batch. The SDKs send up to a few hundred. */
 const BATCH_EVENTS_MAX = 10_000
@@ -68,14 +68,10 @@ export class BatchScan {
     return this.ranges[place + 1]
   }
 
-  /** A member of the body that is a time, Unix milliseconds; null for none. */
-  timeOf(event: number, index: number): number | null {
-    const place = this.member(event, index)
+  /** The value at a place; null if there is none. */
+  range(place: number): JsonRange | null {
     const start = this.start(place)
-    if (start === 0) return null
-    const end = this.end(place)
-    const time = end - start === CANONICAL_BYTES + 2 ? parseCanonicalBytes(this.text, start + 1) : null
-    return time ?? parseTimestamp(readString(this.text, start, end))
+    return start === 0 ? null : { text: this.text, start, end: this.end(place) }
   }
 
   /** @throws ApiError VALIDATION_ERROR, PAYLOAD_TOO_LARGE */

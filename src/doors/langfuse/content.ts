@@ -1,37 +1,26 @@
 import { readString } from '../../base/http/json-reader.ts'
-import {
-  CLOSE_BRACE,
-  CLOSE_BRACKET,
-  OPEN_BRACE,
-  OPEN_BRACKET,
-  QUOTE,
-  skipSpace,
-  skipValue,
-} from '../../base/http/json-scan.ts'
+import { CLOSE_BRACE, OPEN_BRACE, OPEN_BRACKET, QUOTE, skipValue } from '../../base/http/json-scan.ts'
 import type { Bytes } from '../../stores/clickhouse/bytes.ts'
+import { headOf, writeStart } from '../traces/content.ts'
 import type { Range } from '../traces/telemetry.ts'
 import type { JsonRange } from './json-objects.ts'
-
-const TEXT = '{"text":'
-const MESSAGES = '{"messages":'
-const VALUE = '{"value":'
 
 /** A longer text is not unpacked: reading it would take long. */
 const UNPACKED_BYTES_MAX = 1024 * 1024
 const UNPACKED_DEPTH_MAX = 100
 
 /**
- * Writes the input or output of an observation as the JSON object that tasks and runs have: an object as it is, a list of
- * objects as `messages`, a string as `text`, anything else as `value`. A string that is itself a JSON object or array, as
- * some SDKs send them, is taken for that. Above `bytesMax` only the start is kept.
+ * Writes the input or output of an observation as that of a span (`traces/content.ts`), from the JSON that was sent. A string
+ * that is itself a JSON object or array, as some SDKs send them, is taken for that. Above `bytesMax` only the start is kept.
  */
 export function writeContent(out: Bytes, sent: JsonRange, bytesMax: number): Range {
   const value = unpacked(sent) ?? sent
   const start = out.length
-  const head = headOf(value)
   const { text, start: from, end } = value
-  if (end - from + head.length + 1 > bytesMax) writeStart(out, value, bytesMax)
-  else {
+  const head = headOf(text, from)
+  if (end - from + head.length + 1 > bytesMax) {
+    writeStart(out, text.toString('utf8', from, Math.min(end, from + bytesMax)), bytesMax)
+  } else {
     out.text(head)
     out.copy(text, from, end)
     if (head !== '') out.byte(CLOSE_BRACE)
@@ -52,18 +41,6 @@ function unpacked({ text, start, end }: JsonRange): JsonRange | null {
   } catch {
     return null
   }
-}
-
-function headOf({ text, start }: JsonRange): string {
-  if (text[start] === OPEN_BRACE) return ''
-  if (text[start] === QUOTE) return TEXT
-  if (text[start] !== OPEN_BRACKET) return VALUE
-  const first = text[skipSpace(text, start + 1)]
-  return first === OPEN_BRACE || first === CLOSE_BRACKET ? MESSAGES : VALUE
-}
-
-function writeStart(out: Bytes, value: JsonRange, bytesMax: number): void {
-  out.text(`{"text":${startOf(value, bytesMax - 40)},"truncated":true}`)
 }
 
 /** The start of a value as a JSON string of at most so many bytes. */

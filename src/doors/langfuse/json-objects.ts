@@ -1,10 +1,22 @@
+import { readString } from '../../base/http/json-reader.ts'
 import { COMMA, OPEN_BRACE, QUOTE, skipColon, skipSpace, skipString, skipValue } from '../../base/http/json-scan.ts'
+import { CANONICAL_BYTES, parseCanonicalBytes, parseTimestamp } from '../../base/timestamp.ts'
 
 /** JSON in a buffer. Valid, and followed by at least one more byte, unless it was checked before. */
 export interface JsonRange {
   readonly text: Buffer
   readonly start: number
   readonly end: number
+}
+
+/** Longer texts are no times. */
+const TIME_BYTES_MAX = 80
+
+/** The time that a JSON value is, Unix milliseconds; null for any other value. */
+export function timeIn({ text, start, end }: JsonRange): number | null {
+  if (text[start] !== QUOTE || end - start > TIME_BYTES_MAX) return null
+  const time = end - start === CANONICAL_BYTES + 2 ? parseCanonicalBytes(text, start + 1) : null
+  return time ?? parseTimestamp(readString(text, start, end))
 }
 
 /** Larger ones are not united. */
@@ -37,9 +49,9 @@ export class ObjectUnion {
   private bytes = 0
 
   /** Null if the value is no object, or too large. */
-  static of(value: JsonRange): ObjectUnion | null {
+  static of(value: JsonRange | null): ObjectUnion | null {
     const union = new ObjectUnion()
-    return union.add(value, true) === 'refused' ? null : union
+    return value === null || union.add(value, true) === 'refused' ? null : union
   }
 
   /** Adds members; those of the same name are replaced if `replaces`. Refuses a value that is no object, or makes it too large. */

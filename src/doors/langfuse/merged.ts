@@ -1,7 +1,7 @@
 import type { BatchScan } from './batch-scan.ts'
 import type { Kind } from './event-types.ts'
 import { COST_DETAILS, FIELD_COUNT, METADATA, USAGE, USAGE_DETAILS } from './fields.ts'
-import { ObjectUnion } from './json-objects.ts'
+import { type JsonRange, ObjectUnion } from './json-objects.ts'
 
 /** Memory that the arrays and objects of one merged state take, apart from its values. */
 const OVERHEAD_BYTES = 600
@@ -118,6 +118,11 @@ export class Merged {
     return (source === BATCH ? this.batch : source === BEFORE ? this.before : this.united) as Buffer
   }
 
+  /** The value of a field; null for none. */
+  range(field: number): JsonRange | null {
+    return this.has(field) ? { text: this.textOf(field), start: this.start(field), end: this.end(field) } : null
+  }
+
   /** The value of a field as JSON; undefined for none. */
   json(field: number): string | undefined {
     return this.has(field) ? this.textOf(field).toString('utf8', this.start(field), this.end(field)) : undefined
@@ -165,7 +170,7 @@ export class Merged {
 
   /** Adds the members of other metadata, if both are objects that are not too large. */
   private unite(text: Buffer, start: number, end: number, isLater: boolean): boolean {
-    this.union ??= ObjectUnion.of({ text: this.textOf(METADATA), start: this.start(METADATA), end: this.end(METADATA) })
+    this.union ??= ObjectUnion.of(this.range(METADATA))
     const outcome = this.union?.add({ text, start, end }, isLater) ?? 'refused'
     if (outcome === 'refused') {
       // An earlier value changes nothing: the union stays, because reading it again for each event would take seconds.

@@ -1,10 +1,9 @@
 import { type LangfuseUsage, langfuseUsage } from '../../base/conventions/langfuse-usage.ts'
 import { readString } from '../../base/http/json-reader.ts'
 import type { Limits } from '../../base/limits.ts'
-import { CANONICAL_BYTES, parseCanonicalBytes, parseTimestamp } from '../../base/timestamp.ts'
 import type { Bytes } from '../../stores/clickhouse/bytes.ts'
-import { EVENT_TYPES } from '../traces/conventions.ts'
-import { cleanText, type MappedEvent, type MappedTask, typeOf } from '../traces/mapping.ts'
+import { EVENT_TYPES, TOKEN_MEMBERS } from '../traces/conventions.ts'
+import { cleanText, ERROR_LENGTH_MAX, type MappedEvent, type MappedTask, typeOf } from '../traces/mapping.ts'
 import { writeContent } from './content.ts'
 import { SPAN_KINDS } from './event-types.ts'
 import {
@@ -20,13 +19,12 @@ import {
   USAGE,
   USAGE_DETAILS,
 } from './fields.ts'
+import { timeIn } from './json-objects.ts'
 import type { Merged } from './merged.ts'
 import { writePayload } from './payload.ts'
 
 /** Type of the events that say how an observation stands that has not ended, or was changed after that. */
 export const OBSERVATION_UPDATED = 'observation.updated'
-
-const ERROR_LENGTH_MAX = 10_000
 
 /** What the state of an observation is stored as: a task, and an event. */
 export interface MappedObservation extends MappedTask {
@@ -53,24 +51,24 @@ interface ObservationContext {
 
 /** The time in a field, Unix milliseconds; null for none. */
 export function timeOf(merged: Merged, field: number): number | null {
-  if (!merged.has(field)) return null
-  const text = merged.textOf(field)
-  const start = merged.start(field)
-  const end = merged.end(field)
-  const time = end - start === CANONICAL_BYTES + 2 ? parseCanonicalBytes(text, start + 1) : null
-  return time ?? parseTimestamp(readString(text, start, end))
+  const value = merged.range(field)
+  return value && timeIn(value)
 }
 
 /** The text in a field, at most so many characters; null for none. */
 export function textOf(merged: Merged, field: number, lengthMax: number): string | null {
-  if (!merged.has(field)) return null
-  const text = readString(merged.textOf(field), merged.start(field), merged.end(field))
-  return text === '' ? null : cleanText(text, lengthMax)
+  const text = rawText(merged, field)
+  return text === null ? null : cleanText(text, lengthMax)
 }
 
 /** The id of the parent observation as it was sent; null for a root. */
 export function parentOf(merged: Merged): string | null {
-  return merged.has(PARENT) ? readString(merged.textOf(PARENT), merged.start(PARENT), merged.end(PARENT)) || null : null
+  return rawText(merged, PARENT)
+}
+
+function rawText(merged: Merged, field: number): string | null {
+  const value = merged.range(field)
+  return value && (readString(value.text, value.start, value.end) || null)
 }
 
 /** When an observation ended: an event when it happened. Null while it has not. */
@@ -83,8 +81,10 @@ export function endedAtOf(merged: Merged): number | null {
   return merged.kind === 'event' ? timeOf(merged, START) : null
 }
 
-export function hasFailed(merged: Merged): boolean {
-  return textOf(merged, LEVEL, 10) === 'ERROR'
+/** What went wrong; null if nothing did. */
+export function errorOf(merged: Merged): string | null {
+  if (textOf(merged, LEVEL, 10) !== 'ERROR') return null
+  return textOf(merged, STATUS_MESSAGE, ERROR_LENGTH_MAX) ?? 'error'
 }
 
 export function isModelCall({ kind }: Merged): boolean {
@@ -101,19 +101,19 @@ export function mapObservation(merged: Merged, context: ObservationContext): Map
   const name = textOf(merged, NAME, limits.task_name_length) ?? merged.kind ?? 'observation'
   const startedAt = timeOf(merged, START)
   const completedAt = endedAtOf(merged) ?? context.endedAt
-  const failed = hasFailed(merged)
-  const content = (field: number, bytesMax: number) =>
-    merged.has(field)
-      ? writeContent(out, { text: merged.textOf(field), start: merged.start(field), end: merged.end(field) }, bytesMax)
-      : null
+  const error = errorOf(merged)
+  const content = (field: number, bytesMax: number) => {
+    const value = merged.range(field)
+    return value && writeContent(out, value, bytesMax)
+  }
   return {
     taskId,
     parentTaskId: parent === null ? null : taskIdOf(parent),
     name,
-    status: completedAt === null ? 'running' : failed ? 'failed' : 'completed',
+    status: completedAt === null ? 'running' : error === null ? 'completed' : 'failed',
     input: content(INPUT, limits.run_input_bytes),
     output: content(OUTPUT, limits.run_output_bytes),
-    errorMessage: failed && completedAt !== null ? (textOf(merged, STATUS_MESSAGE, ERROR_LENGTH_MAX) ?? 'error') : null,
+    errorMessage: completedAt === null ? null : error,
     startedAt: startedAt ?? completedAt,
     completedAt,
     event: {
@@ -144,14 +144,7 @@ function finalType({ kind }: Merged, name: string, limits: Limits): string {
   return EVENT_TYPES[SPAN_KINDS[kind ?? 'span']]
 }
 
-const USAGE_MEMBERS = [
-  ['inputTokens', 'gen_ai.usage.input_tokens'],
-  ['outputTokens', 'gen_ai.usage.output_tokens'],
-  ['cacheReadTokens', 'gen_ai.usage.cache_read.input_tokens'],
-  ['cacheWriteTokens', 'gen_ai.usage.cache_creation.input_tokens'],
-  ['reasoningTokens', 'gen_ai.usage.reasoning.output_tokens'],
-  ['costUsd', 'cost_usd'],
-] as const
+const COST_MEMBER = ['costUsd', 'cost_usd'] as const
 
 /** The members that the service adds. */
 function headOf(
@@ -164,7 +157,7 @@ function headOf(
   if (startedAt !== null && completedAt !== null) head += `,"duration_ms":${Math.max(0, completedAt - startedAt)}`
   if (!isModelCall(merged) || !(isFinal || isLateUsage)) return head
   const usage = usageOfObservation(merged)
-  for (const [field, name] of USAGE_MEMBERS) {
+  for (const [field, name] of [...TOKEN_MEMBERS, COST_MEMBER]) {
     const value = usage[field]
     if (value !== undefined) head += `,"${name}":${value}`
   }

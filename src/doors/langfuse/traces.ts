@@ -13,6 +13,7 @@ import type { BatchScan } from './batch-scan.ts'
 import { ByteBudget } from './byte-budget.ts'
 import { INPUT, NAME, OUTPUT, PARENT, START, TIMESTAMP } from './fields.ts'
 import { observationTaskIds } from './ids.ts'
+import { timeIn } from './json-objects.ts'
 import { Merged } from './merged.ts'
 import { isModelCall, textOf, timeOf } from './observation.ts'
 import { type Portion, portionsOf, writtenBytes } from './portions.ts'
@@ -375,7 +376,8 @@ function contextOf(
   let root: Merged | null = null
   for (const item of items) {
     if (item.of !== 'observation') continue
-    const started = scan.timeOf(item.index, START)
+    const start = scan.range(scan.member(item.index, START))
+    const started = start && timeIn(start)
     if (started !== null && started < startedAt) startedAt = started
     if (root === null && item.isCreate && isRoot(scan, item)) {
       root = new Merged(null, scan.text)

@@ -2,11 +2,11 @@ import { notANumber } from '../../base/conventions/langfuse-usage.ts'
 import { readString } from '../../base/http/json-reader.ts'
 import { OPEN_BRACE, OPEN_BRACKET, QUOTE } from '../../base/http/json-scan.ts'
 import { shown } from '../../base/http/validation-message.ts'
-import { CANONICAL_BYTES, parseCanonicalBytes, parseTimestamp } from '../../base/timestamp.ts'
 import type { BatchScan } from './batch-scan.ts'
 import { EVENT_TYPE_NAMES, type EventType, eventTypeOf, type Kind, kindOfBody } from './event-types.ts'
 import { BODY_TYPE, FIELD_COUNT, FIELDS, ID, TRACE_ID } from './fields.ts'
 import { traceIdOf } from './ids.ts'
+import { timeIn } from './json-objects.ts'
 
 /** An event of a batch that can be stored. */
 interface IngestionEvent {
@@ -152,12 +152,8 @@ function stringAt(scan: BatchScan, place: number): string | undefined {
 }
 
 function timeAt(scan: BatchScan, place: number): number | null {
-  const start = scan.start(place)
-  if (start === 0) return null
-  const length = scan.end(place) - start
-  const time = length === CANONICAL_BYTES + 2 ? parseCanonicalBytes(scan.text, start + 1) : null
-  if (time !== null || length > SHOWN_BYTES) return time
-  return parseTimestamp(stringAt(scan, place) ?? '')
+  const value = scan.range(place)
+  return value && timeIn(value)
 }
 
 function got(scan: BatchScan, place: number): string {

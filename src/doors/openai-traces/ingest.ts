@@ -5,7 +5,7 @@ import type { Caller } from '../../tenants/keys/schema.ts'
 import { type ExportResult, ExportTally, type Places } from '../traces/export-tally.ts'
 import { hashedId } from '../traces/ids.ts'
 import { cleanText, toMs } from '../traces/mapping.ts'
-import { inputOf, metadataMember, type RunDetails } from '../traces/run-details.ts'
+import { inputOf, metadataMember, NAME_LENGTH_MAX, type RunDetails } from '../traces/run-details.ts'
 import type { OpenedExport, Span } from '../traces/telemetry.ts'
 import type { ReportedTrace, TraceDialect, TraceStore } from '../traces/trace-store.ts'
 import type { Item, PlacedSpan, TraceHead } from './decode.ts'
@@ -20,7 +20,6 @@ interface OpenAiTracesDeps {
 
 /** The agent of a trace whose beginning was not reported: what the SDK calls a workflow without a name. */
 const UNNAMED_WORKFLOW = 'Agent workflow'
-const NAME_LENGTH_MAX = 200
 const METADATA_START = '{"source":"openai-agents"'
 
 /** Spans have longer ids than OpenTelemetry's; agents within a trace are steps of its run. */

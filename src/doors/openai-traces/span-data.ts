@@ -1,6 +1,7 @@
 import { reportedUsage } from '../../base/conventions/usage.ts'
 import { lookup } from '../../base/lookup.ts'
 import { textOf } from '../traces/attributes.ts'
+import { TOKEN_MEMBERS } from '../traces/conventions.ts'
 import type { AnyValue, Attributes } from '../traces/telemetry.ts'
 
 /**
@@ -113,16 +114,10 @@ export function addUsage(attributes: Attributes, usage: AnyValue | undefined): v
   const details = mapOf(outer.get('details'))
   const reported = reportedUsage((name) => valueIn(outer, name) ?? (details && valueIn(details, name)))
   const { costUsd, ...tokens } = reported.usage()
-  for (const [field, name] of TOKENS) if (tokens[field] > 0 || reported.has(field)) attributes.set(name, tokens[field])
+  for (const [field, name] of TOKEN_MEMBERS) {
+    if (tokens[field] > 0 || reported.has(field)) attributes.set(name, tokens[field])
+  }
 }
-
-const TOKENS = [
-  ['inputTokens', 'gen_ai.usage.input_tokens'],
-  ['outputTokens', 'gen_ai.usage.output_tokens'],
-  ['cacheReadTokens', 'gen_ai.usage.cache_read.input_tokens'],
-  ['cacheWriteTokens', 'gen_ai.usage.cache_creation.input_tokens'],
-  ['reasoningTokens', 'gen_ai.usage.reasoning.output_tokens'],
-] as const
 
 /** The value at a path. Of a list the first item counts: the SDK gives the details of several requests as a list. */
 function valueIn(of: Attributes, path: string): AnyValue | undefined {

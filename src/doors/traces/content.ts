@@ -1,5 +1,5 @@
 import { CONTENT, ERROR } from '../../base/conventions/names.ts'
-import { CLOSE_BRACE, OPEN_BRACE, OPEN_BRACKET, QUOTE } from '../../base/http/json-scan.ts'
+import { CLOSE_BRACE, OPEN_BRACE, OPEN_BRACKET, QUOTE, skipSpace } from '../../base/http/json-scan.ts'
 import type { Bytes } from '../../stores/clickhouse/bytes.ts'
 import { firstText, firstValue } from './attributes.ts'
 import { isJson, writeValue } from './json-writer.ts'
@@ -58,7 +58,7 @@ function writeObject(out: Bytes, value: AnyValue | undefined, bytesMax: number):
   if (typeof value === 'string' && value.length > bytesMax) writeStart(out, value, bytesMax)
   else {
     writeContent(out, value)
-    const head = headOf(out.buffer, start, out.length)
+    const head = headOf(out.buffer, start)
     const tail = head === '' ? 0 : 1
     if (out.length - start + head.length + tail > bytesMax) {
       const text = out.buffer.toString('utf8', start, out.length)
@@ -99,19 +99,18 @@ function jsonIn(text: string | Utf8Text): string | Utf8Text | undefined {
   return isJson(trimmed, JSON_DEPTH_MAX) ? trimmed : undefined
 }
 
-function writeStart(out: Bytes, text: string, bytesMax: number): void {
+/** Writes the start of a text that is too long. */
+export function writeStart(out: Bytes, text: string, bytesMax: number): void {
   // Escaping makes a string up to six times as long.
   const length = Math.max(0, Math.floor(bytesMax / 6) - 40)
   out.text(`{"text":${JSON.stringify(text.slice(0, length).toWellFormed())},"truncated":true}`)
 }
 
-/** What comes before a value to make it the member of an object; empty for an object. */
-function headOf(json: Uint8Array, start: number, end: number): string {
+/** What comes before a JSON value to make it the member of an object; empty for an object. */
+export function headOf(json: Uint8Array, start: number): string {
   if (json[start] === OPEN_BRACE) return ''
   if (json[start] === QUOTE) return '{"text":'
-  return json[start] === OPEN_BRACKET && end - start > 1 && json[start + 1] === OPEN_BRACE
-    ? '{"messages":'
-    : '{"value":'
+  return json[start] === OPEN_BRACKET && json[skipSpace(json, start + 1)] === OPEN_BRACE ? '{"messages":' : '{"value":'
 }
 
 function isSpace(byte: number): boolean {

@@ -81,6 +81,15 @@ function vercelKind(operationId: string): SpanKind {
   return /\.do[A-Z]\w*$/.test(operationId) ? 'model' : 'other'
 }
 
+/** The standard names of tokens in payloads. */
+export const TOKEN_MEMBERS = [
+  ['inputTokens', 'gen_ai.usage.input_tokens'],
+  ['outputTokens', 'gen_ai.usage.output_tokens'],
+  ['cacheReadTokens', 'gen_ai.usage.cache_read.input_tokens'],
+  ['cacheWriteTokens', 'gen_ai.usage.cache_creation.input_tokens'],
+  ['reasoningTokens', 'gen_ai.usage.reasoning.output_tokens'],
+] as const
+
 /**
  * The usage of a model call under the service's standard names (docs/usage.md), for values that the
  * attributes have only under other names.
@@ -99,14 +108,7 @@ export function usageOf(attributes: Attributes): Attributes {
       if (!reported.has(field as UsageNumber)) reported.keep(field as UsageNumber, 0, value)
   }
   const { costUsd, ...tokens } = reported.usage()
-  const addTokens = (name: string, field: keyof typeof tokens) => {
-    if (tokens[field] > 0 || reported.has(field)) add(name, tokens[field])
-  }
-  addTokens('gen_ai.usage.input_tokens', 'inputTokens')
-  addTokens('gen_ai.usage.output_tokens', 'outputTokens')
-  addTokens('gen_ai.usage.cache_read.input_tokens', 'cacheReadTokens')
-  addTokens('gen_ai.usage.cache_creation.input_tokens', 'cacheWriteTokens')
-  addTokens('gen_ai.usage.reasoning.output_tokens', 'reasoningTokens')
+  for (const [field, name] of TOKEN_MEMBERS) if (tokens[field] > 0 || reported.has(field)) add(name, tokens[field])
   add('cost_usd', costUsd)
   add('gen_ai.response.model', firstText(attributes, USAGE_NAMES.model))
   return usage

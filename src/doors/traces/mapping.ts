@@ -207,7 +207,7 @@ function errorMessageOf(span: Span): string {
   return cleanText(message, ERROR_LENGTH_MAX)
 }
 
-const ERROR_LENGTH_MAX = 10_000
+export const ERROR_LENGTH_MAX = 10_000
 
 /** The text without what a store would reject (NUL, lone surrogates), at most `lengthMax` characters. */
 export function cleanText(text: string, lengthMax: number): string {

@@ -26,7 +26,8 @@ export interface RunDetails {
 
 /** OpenTelemetry's own default for `service.name`, to which SDKs add the name of the program: no name of an agent. */
 const UNKNOWN_SERVICE = 'unknown_service'
-const NAME_LENGTH_MAX = 200
+/** Of an agent. */
+export const NAME_LENGTH_MAX = 200
 const METADATA_BYTES_MAX = 65_536
 const RESOURCE_BYTES_MAX = METADATA_BYTES_MAX - 4_096
 
@@ -72,9 +73,13 @@ function* sharedDetails(all: readonly Attributes[], resource: Resource, limits: 
   return {
     sessionId: sessionId ? cleanText(sessionId, limits.external_id_length) : null,
     externalUserId: user ? cleanText(user, limits.external_id_length) : null,
-    tags: tags.slice(0, limits.tags).map((tag) => cleanText(tag, limits.tag_length)),
+    tags: cleanTags(tags, limits),
     metadata: metadataOf(resource),
   }
+}
+
+export function cleanTags(tags: readonly string[], limits: Limits): string[] {
+  return tags.slice(0, limits.tags).map((tag) => cleanText(tag, limits.tag_length))
 }
 
 function* firstOf<T>(all: readonly Attributes[], read: (attributes: Attributes) => T | null): Steps<T | null> {
@@ -170,8 +175,13 @@ export function endOf(
   answer?: Attributes,
 ): RunEnd {
   const outputOf = (of: Attributes) => rawJson((out) => writeOutput(out, of, limits.run_output_bytes))
-  const output = outputOf(attributes) ?? (answer === undefined ? null : outputOf(answer))
+  return runEnd(outputOf(attributes) ?? (answer === undefined ? null : outputOf(answer)), errorMessage, completedAt)
+}
+
+/** @param errorMessage null for a run that has not failed */
+export function runEnd(output: RawJson | null, errorMessage: string | null, at: number): RunEnd {
+  const said = output ?? new RawJson('{}')
   return errorMessage === null
-    ? { to: 'completed', output: output ?? new RawJson('{}'), errorMessage: null, errorDetail: null, at: completedAt }
-    : { to: 'failed', output: null, errorMessage, errorDetail: output ?? new RawJson('{}'), at: completedAt }
+    ? { to: 'completed', output: said, errorMessage, errorDetail: null, at }
+    : { to: 'failed', output: null, errorMessage, errorDetail: said, at }
 }
