@@ -198,6 +198,40 @@ test('the age of a batch is that of its first announcement, by the clock of Post
   expect((await claim(-90)).announcedAgeMs()).toBe(Number.POSITIVE_INFINITY)
 })
 
+test('a position that arrives late, after later ones, changes nothing', async () => {
+  const { sql } = await freshDatabase()
+  /** Statements that the server has yet to get: the connection was given up meanwhile. */
+  const late: (() => PromiseLike<unknown>)[] = []
+  let isStalled = false
+  const stalling = new Proxy(sql, {
+    apply(target, self, args) {
+      if (!isStalled) return Reflect.apply(target as never, self, args)
+      late.push(() => Reflect.apply(target as never, self, args) as PromiseLike<unknown>)
+      return Promise.reject(new Error('no response from Postgres'))
+    },
+  })
+  const rows = new PartitionStore(stalling)
+  await rows.create({ count: 1, home: null, epochOf: newEpoch, highestSeq: async () => 0 })
+  const claim = async () => (await rows.claim(Bun.randomUUIDv7(), 1, [], []))[0]!
+  const owner = new ClusterSinkPosition(rows, await claim())
+  await owner.set({ inFlightSeq: 5 })
+  isStalled = true
+  // It asks whether it still is the owner; then it has loaded the batch.
+  await expect(owner.set({})).rejects.toThrow('no response')
+  await expect(owner.set({ loadedSeq: 5 })).rejects.toThrow('no response')
+  isStalled = false
+  await owner.set({ loadedSeq: 5 })
+  await owner.set({ inFlightSeq: 9 })
+  for (const arrive of late) await arrive()
+  await sql`update journal_partitions set owner = null`
+  const next = await claim()
+  expect(next.position).toEqual({ loadedSeq: 5, inFlightSeq: 9, reloads: 0, clearThroughSeq: 0 })
+  await new ClusterSinkPosition(rows, next).set({ loadedSeq: 9 })
+  expect(await rows.loadedSeq(0)).toBe(9)
+  for (const arrive of late) await arrive()
+  expect(await rows.loadedSeq(0)).toBe(9)
+})
+
 test('the age of a batch in a file is that of its first announcement, unless the machine was started again', async () => {
   const dir = await temporaryDirectory()
   let bootMs = 1_000_000

@@ -73,6 +73,9 @@ export interface SharedTables {
 
 /** The table `journal_partitions`. */
 export class PartitionStore {
+  /** How often {@link setPosition} was called. */
+  private sinkWrites = 0
+
   constructor(private readonly sql: Sql) {}
 
   /**
@@ -126,7 +129,7 @@ export class PartitionStore {
           select from cluster_nodes n where n.instance_id = p.owner and not ${isGone(this.sql, 'n', gone)})
         order by p.partition limit ${count} for update skip locked
       )
-      update journal_partitions p set owner = ${owner}, generation = generation + 1
+      update journal_partitions p set owner = ${owner}, generation = generation + 1, sink_writes = 0
       from free where p.partition = free.partition
       returning ${this.columns('p')},
         extract(epoch from clock_timestamp() - announced_at)::float8 * 1000 as "announcedMs"`
@@ -160,17 +163,20 @@ export class PartitionStore {
   }
 
   /**
-   * Stores the sink's position, and for a new batch that it is announced now, before it is sent.
+   * Stores the sink's position, and for a new batch that it is announced now, before it is sent. One call at a time. A
+   * statement that the server gets only after its connection was given up, and after later ones, changes nothing: it would
+   * take back the announcement of a batch that is on its way.
    * @returns false when the claim was taken over
    */
   async setPosition({ partition, generation }: Claim, position: SinkPosition): Promise<boolean> {
     const { loadedSeq, inFlightSeq, reloads, clearThroughSeq } = position
+    const number = ++this.sinkWrites
     const updated = await this.sql`
       update journal_partitions set loaded_seq = ${loadedSeq}, in_flight_seq = ${inFlightSeq}, reloads = ${reloads},
-        clear_through_seq = ${clearThroughSeq},
+        clear_through_seq = ${clearThroughSeq}, sink_writes = ${number},
         announced_at = case when (loaded_seq, in_flight_seq, reloads) = (${loadedSeq}, ${inFlightSeq}, ${reloads})
           then announced_at else clock_timestamp() end
-      where partition = ${partition} and generation = ${generation}`
+      where partition = ${partition} and generation = ${generation} and sink_writes < ${number}`
     return updated.count > 0
   }
 
