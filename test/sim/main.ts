@@ -19,8 +19,8 @@ const SIMULATION = {
     'SEED=<n> bun test/sim/main.ts   runs one world, and shows what happens in it',
   ],
   options: OPTIONS,
-  notes: `One seed decides everything: delays, lost and late answers, full servers, leaders that lag, owners that take over from
-live and dead ones, failing loads. In each world every acknowledged row must be in the log and in ClickHouse once.
+  notes: `One seed decides everything: delays, lost and late answers, full servers, leaders that lag, owners that are
+paused, owners that take over from live and dead ones, failing loads, forgotten tokens. In each world every acknowledged row must be in the log and in ClickHouse once.
 
 Planted bugs: ${Object.keys(PLANTED).join(', ')}.`,
 }

@@ -71,6 +71,16 @@ export const PLANTED: Readonly<Record<string, readonly Edit[]>> = {
       becomes: '} finally {\n      if (Date.now() % 50 !== 0) this.clear()',
     },
   ],
+  'load-not-confirmed': [
+    {
+      path: SINK,
+      text: 'const beforeEnd = () => confirm().then(checkToken)',
+      becomes: 'const beforeEnd = async () => checkToken()',
+    },
+  ],
+  'forgotten-token-repeated': [
+    { path: SINK, text: 'this.announcedAgeMs() <= tokenMs) return', becomes: 'tokenMs > 0) return' },
+  ],
   'end-not-searched-back': [
     { path: 'stores/journal/nats/log-end.ts', text: ' || head.part === head.parts - 1\n', becomes: '\n' },
   ],

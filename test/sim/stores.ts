@@ -1,6 +1,7 @@
 import { NativeBlock } from '../../src/stores/clickhouse/native-reader.ts'
 import type { SinkPosition, SinkPositionStore } from '../../src/stores/sink/position.ts'
 import type { SinkOptions } from '../../src/stores/sink/sink.ts'
+import { time } from './virtual-time.ts'
 
 /** What may go wrong at a store, and how long it takes. */
 export interface StoreFaults {
@@ -14,41 +15,65 @@ export interface StoreFaults {
 /** A process that has died: its calls never return, and change nothing. */
 export const never = (): Promise<never> => new Promise<never>(() => {})
 
-/** One table of ClickHouse, of the ids of rows. It does not store a load whose token it already knows. */
+/** How long the table remembers the token of a load. */
+const TOKEN_MS = 15_000
+
+/** One table of ClickHouse. It does not store a load whose token it remembers. */
 export class MemoryTable {
-  readonly rows: string[] = []
-  private readonly tokens = new Set<string>()
+  rows: Row[] = []
+  /** The token of each load, and when it was stored. */
+  private readonly tokens = new Map<string, number>()
 
   constructor(private readonly faults: StoreFaults) {}
 
   /** The table as a process sees it. @param isDead whether that process has died */
-  clientOf(isDead: () => boolean): SinkOptions['client'] {
-    return {
+  optionsOf(isDead: () => boolean): Pick<SinkOptions, 'client' | 'clear' | 'tokenMs'> {
+    const clear: SinkOptions['clear'] = async (afterSeq, throughSeq, _signal, confirm) => {
+      await time.call(() => this.faults.delay())
+      await confirm()
+      if (isDead()) return never()
+      await time.call(async () => {
+        if (this.faults.failsBefore()) throw new Error('refused')
+        this.rows = this.rows.filter(({ seq }) => seq <= afterSeq || seq > throughSeq)
+        if (this.faults.failsAfter()) throw new Error('the answer is lost')
+      })
+    }
+    const client: SinkOptions['client'] = {
       insertNative: async (_table, blocks, token, _signal, beforeEnd) => {
-        await this.faults.delay()
+        await time.call(() => this.faults.delay())
         await beforeEnd?.()
         if (isDead()) return never()
-        if (this.faults.failsBefore()) throw new Error('refused')
-        if (!this.tokens.has(token)) {
-          this.tokens.add(token)
-          for (const block of blocks) this.rows.push(...idsOf(block))
-        }
-        if (this.faults.failsAfter()) throw new Error('the answer is lost')
+        await time.call(async () => this.load(blocks, token))
       },
     }
+    return { client, clear, tokenMs: TOKEN_MS - 2_000 }
+  }
+
+  private load(blocks: readonly Uint8Array[], token: string): void {
+    if (this.faults.failsBefore()) throw new Error('refused')
+    if (time.nowMs - (this.tokens.get(token) ?? Number.NEGATIVE_INFINITY) > TOKEN_MS)
+      for (const block of blocks) this.rows.push(...rowsOf(block))
+    this.tokens.set(token, time.nowMs)
+    if (this.faults.failsAfter()) throw new Error('the answer is lost')
   }
 }
 
-/** The ids of a block's deliveries, in order. */
-export function idsOf(block: Uint8Array): string[] {
+interface Row {
+  readonly id: string
+  readonly seq: number
+}
+
+/** A block's deliveries, in order. */
+export function rowsOf(block: Uint8Array): Row[] {
   const native = new NativeBlock(Buffer.from(block))
-  const ids = native.strings('delivery_id')
-  return Array.from({ length: native.rows }, (_, row) => ids.at(row) as string)
+  const [ids, seqs] = [native.strings('delivery_id'), native.numbers('seq')]
+  return Array.from({ length: native.rows }, (_, row) => ({ id: ids.at(row), seq: seqs.at(row) as number }))
 }
 
 /** The sink's position in Postgres, which only the newest owner may change. */
 export class MemoryPosition {
   stored: SinkPosition = { loadedSeq: 0, inFlightSeq: 0, reloads: 0, clearThroughSeq: 0 }
+  private announcedAtMs = 0
   /** That of the newest owner. */
   generation = 0
 
@@ -57,20 +82,28 @@ export class MemoryPosition {
   /** The position as an owner sees it. @param isDead whether its process has died */
   storeOf(generation: number, isDead: () => boolean): SinkPositionStore {
     let last = this.stored
+    const { announcedAtMs } = this
     return {
       get: () => last,
       set: async (changes) => {
-        await this.faults.delay()
-        if (isDead()) return never()
-        if (generation !== this.generation) throw new Error('another owner has taken over')
-        if (this.faults.failsBefore()) throw new Error('refused')
         const changed = { ...last, ...changes }
-        this.stored = changed
-        if (this.faults.failsAfter()) throw new Error('the answer is lost')
+        await time.call(async () => {
+          await this.faults.delay()
+          if (isDead()) return never()
+          if (generation !== this.generation) throw new Error('another owner has taken over')
+          if (this.faults.failsBefore()) throw new Error('refused')
+          if (batchOf(changed) !== batchOf(this.stored)) this.announcedAtMs = time.nowMs
+          this.stored = changed
+          if (this.faults.failsAfter()) throw new Error('the answer is lost')
+        })
         last = changed
       },
       close: async () => {},
-      announcedAgeMs: () => 0,
+      announcedAgeMs: () => time.nowMs - announcedAtMs,
     }
   }
+}
+
+function batchOf({ loadedSeq, inFlightSeq, reloads }: SinkPosition): string {
+  return `${loadedSeq} ${inFlightSeq} ${reloads}`
 }

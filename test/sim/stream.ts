@@ -1,6 +1,7 @@
 import { JetStreamApiError } from '@nats-io/jetstream'
 import type { MessageHead, StreamMessage } from '../../src/stores/journal/nats/message.ts'
 import { BehindError, type Outgoing, type Stream } from '../../src/stores/journal/nats/stream.ts'
+import { time } from './virtual-time.ts'
 
 const WRONG_LAST_SEQUENCE = 10071
 const INSUFFICIENT_RESOURCES = 10023
@@ -61,12 +62,12 @@ export class MemoryStream implements Pick<Stream, keyof Stream> {
     return Math.max(0, this.messages.length - this.leaderLacks)
   }
 
-  async ensure(): Promise<void> {
-    await this.faults.delay()
+  ensure(): Promise<void> {
+    return time.call(() => this.faults.delay())
   }
 
   async info(): ReturnType<Stream['info']> {
-    await this.faults.delay()
+    await time.call(() => this.faults.delay())
     const found = {
       created: 'once',
       config: { max_bytes: 2 ** 40 },
@@ -81,7 +82,11 @@ export class MemoryStream implements Pick<Stream, keyof Stream> {
     this.store({ streamSeq: this.messages.length + 1, id: '', head, data: Buffer.alloc(0) })
   }
 
-  async publish(message: Outgoing, timeoutMs: number): ReturnType<Stream['publish']> {
+  publish(message: Outgoing, timeoutMs: number): ReturnType<Stream['publish']> {
+    return time.call(() => this.receive(message, timeoutMs))
+  }
+
+  private async receive(message: Outgoing, timeoutMs: number): ReturnType<Stream['publish']> {
     await this.faults.delay()
     const fate = this.faults.fateOf(message)
     if (fate === 'lost' || fate === 'late') {
@@ -124,7 +129,7 @@ export class MemoryStream implements Pick<Stream, keyof Stream> {
   }
 
   async getFromLeader(streamSeq: number): Promise<StreamMessage | null> {
-    await this.faults.delay()
+    await time.call(() => this.faults.delay())
     if (streamSeq > this.knownSeq) throw new BehindError(this.name, streamSeq)
     return this.messages[streamSeq - 1] ?? null
   }
@@ -136,12 +141,14 @@ export class MemoryStream implements Pick<Stream, keyof Stream> {
   async purge(): Promise<void> {}
 
   announceEnd(streamSeq: number): void {
-    for (const heard of this.listeners) void this.faults.delay().then(() => heard(streamSeq))
+    for (const heard of this.listeners)
+      void time.within(undefined, () => this.faults.delay().then(() => heard(streamSeq)))
   }
 
   onEndAnnounced(heard: (streamSeq: number) => void): () => void {
-    this.listeners.add(heard)
-    return () => void this.listeners.delete(heard)
+    const listener = time.heardBy(heard)
+    this.listeners.add(listener)
+    return () => void this.listeners.delete(listener)
   }
 }
 

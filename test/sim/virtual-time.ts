@@ -1,3 +1,5 @@
+import { AsyncLocalStorage } from 'node:async_hooks'
+
 /** When the virtual clock starts, Unix milliseconds. */
 const START_MS = Date.UTC(2026, 0, 2)
 
@@ -7,6 +9,13 @@ interface Task {
   /** Decides between tasks of the same time. */
   readonly order: number
   readonly run: () => void
+  /** The process that it belongs to; undefined: a server, or the world itself. */
+  readonly process: SimulatedProcess | undefined
+}
+
+/** A process of the simulated world. While it is paused, time goes on, and its tasks wait. */
+export interface SimulatedProcess {
+  pausedUntilMs: number
 }
 
 /** A timer as callers get it: an object, as in Node, whose `id` cancels it. */
@@ -31,6 +40,7 @@ class VirtualTime {
   private uuids = 0
   private random: () => number = Math.random
   private readonly turn = turnOf(globalThis.setImmediate)
+  private readonly processes = new AsyncLocalStorage<SimulatedProcess | undefined>()
 
   /** Begins again at time 0, with the choices of another source. */
   reset(random: () => number): void {
@@ -39,8 +49,34 @@ class VirtualTime {
 
   /** Runs `run` after `ms`. @returns the id that {@link cancel} takes */
   after(ms: number, run: () => void, id = ++this.ids): number {
-    this.tasks.push({ id, atMs: this.nowMs + Math.max(0, ms || 0), order: this.random(), run })
+    const atMs = this.nowMs + Math.max(0, ms || 0)
+    this.tasks.push({ id, atMs, order: this.random(), run, process: this.processes.getStore() })
     return id
+  }
+
+  /** Runs something, and all that follows from it, as a part of this process. */
+  within<Result>(process: SimulatedProcess | undefined, run: () => Result): Result {
+    return this.processes.run(process, run)
+  }
+
+  /**
+   * A call to a server, which begins at once. The server goes on while the process that calls it is paused, and the answer
+   * waits until that process goes on, too.
+   */
+  async call<Answer>(serve: () => Promise<Answer>): Promise<Answer> {
+    const process = this.processes.getStore()
+    if (process === undefined) return serve()
+    try {
+      return await this.within(undefined, serve)
+    } finally {
+      await new Promise<void>((resolve) => this.after(0, resolve))
+    }
+  }
+
+  /** A function for servers to call, which runs as a part of the process that is given here. */
+  heardBy<Args extends readonly unknown[]>(listen: (...args: Args) => void): (...args: Args) => void {
+    const process = this.processes.getStore()
+    return (...args) => void this.within(process, () => this.after(0, () => listen(...args)))
   }
 
   cancel(id: number): void {
@@ -57,8 +93,12 @@ class VirtualTime {
       const next = this.takeNext()
       if (next === undefined) throw new Error('deadlock: nothing will ever happen any more')
       this.nowMs = Math.max(this.nowMs, next.atMs)
+      if (next.process !== undefined && next.process.pausedUntilMs > this.nowMs) {
+        this.tasks.push({ ...next, atMs: next.process.pausedUntilMs })
+        continue
+      }
       this.fingerprint = (Math.imul(this.fingerprint, 31) + Math.round(this.nowMs * 1_000)) | 0
-      next.run()
+      this.within(next.process, next.run)
     }
   }
 

@@ -6,9 +6,9 @@ import { openNatsReader } from '../../src/stores/journal/nats/reader.ts'
 import { Stream } from '../../src/stores/journal/nats/stream.ts'
 import { Sink } from '../../src/stores/sink/sink.ts'
 import { deliveryRow } from '../support/rows.ts'
-import { idsOf, MemoryPosition, MemoryTable, type StoreFaults } from './stores.ts'
+import { MemoryPosition, MemoryTable, rowsOf, type StoreFaults } from './stores.ts'
 import { MemoryStream, type StreamFaults } from './stream.ts'
-import { time } from './virtual-time.ts'
+import { type SimulatedProcess, time } from './virtual-time.ts'
 
 const WORKSPACE = '00000000-0000-4000-8000-00000000000a'
 const EPOCH = { epoch: 'e1', firstSeq: 1 }
@@ -17,11 +17,14 @@ const log = createLog('silent')
 /** In virtual time. */
 const WORLD_MS_MAX = 10 * 60_000
 const LATE_MS_MAX = 3_000
+/** Longer than the servers remember the ids of messages. */
+const PAUSE_MS_MAX = 40_000
 const LOADED_WITHIN_MS = 60_000
 
 /** An owner of the log: a process that writes it, and loads it into ClickHouse. */
 interface Owner {
   readonly generation: number
+  readonly process: SimulatedProcess
   readonly journal: Journal
   readonly sink: Sink
 }
@@ -97,8 +100,8 @@ class World {
     this.stream.isFull = false
     this.stream.leaderLacks = 0
     await Promise.all(this.pending)
-    // What is late has arrived.
-    await Bun.sleep(LATE_MS_MAX * 2)
+    // What is late has arrived, and nothing is paused any more.
+    await Bun.sleep(Math.max(LATE_MS_MAX * 2, ...this.owners.map(({ process }) => process.pausedUntilMs - time.nowMs)))
     await this.check()
     const stopping = this.owners.filter(({ generation }) => !this.dead.has(generation))
     await Promise.all(stopping.map(({ sink, journal }) => sink.stop(0).then(() => journal.close())))
@@ -109,13 +112,15 @@ class World {
     const pick = random.next()
     if (pick < 0.7) this.append()
     else if (pick < 0.76) await this.takeOver()
-    else if (pick < 0.8) {
+    else if (pick < 0.79) {
       stream.leaderLacks = random.int(1, 3)
       this.trace(`a leader lacks the newest ${stream.leaderLacks} messages`)
       this.later(800, () => {
         stream.leaderLacks = 0
       })
     } else if (pick < 0.83) {
+      this.pause()
+    } else if (pick < 0.86) {
       stream.isFull = true
       this.trace('the servers are full')
       this.later(3_000, () => {
@@ -125,29 +130,41 @@ class World {
     if (this.owner === undefined && random.chance(0.3)) await this.takeOver()
   }
 
+  /** One of the owners stands still, as when its machine sleeps or its disk hangs: most often the newest one. */
+  private pause(): void {
+    const owner = this.random.chance(0.7) ? this.owner : this.random.pick(this.owners)
+    if (owner === undefined) return
+    const ms = this.random.next() ** 2 * PAUSE_MS_MAX
+    owner.process.pausedUntilMs = time.nowMs + ms
+    this.trace(`owner ${owner.generation} is paused for ${Math.round(ms)} ms`)
+  }
+
   /** A new owner; the one before may be dead, or still believe that it is the owner. */
   private async takeOver(): Promise<void> {
     const generation = ++this.position.generation
     if (this.random.chance(0.5)) this.dead.add(generation - 1)
     const isDead = () => this.dead.has(generation)
+    const process = { pausedUntilMs: 0 }
     this.trace(`owner ${generation} takes over; the one before is ${this.dead.has(generation - 1) ? 'dead' : 'alive'}`)
     const position = this.position.storeOf(generation, isDead)
     const { loadedSeq, inFlightSeq } = position.get()
     try {
-      const journal = await openNatsJournal({
-        ...this.log,
-        ...SIZES,
-        replicas: 3,
-        generation,
-        clock: Date,
-        beginEpoch: async () => EPOCH,
-        onLost: (reason) => this.lose(generation, reason),
-        decideStart: async () => ({ afterSeq: Math.max(loadedSeq, inFlightSeq), loadedSeq, newEpoch: false }),
-        // Without memory, everything is read from the stream.
-        ...(this.random.chance(0.5) && { tailBytes: 1 }),
-      })
-      const sink = new Sink({ journal, log, client: this.table.clientOf(isDead), position })
-      const owner = { generation, journal, sink }
+      const journal = await time.within(process, () =>
+        openNatsJournal({
+          ...this.log,
+          ...SIZES,
+          replicas: 3,
+          generation,
+          clock: Date,
+          beginEpoch: async () => EPOCH,
+          onLost: (reason) => this.lose(generation, reason),
+          decideStart: async () => ({ afterSeq: Math.max(loadedSeq, inFlightSeq), loadedSeq, newEpoch: false }),
+          // Without memory, everything is read from the stream.
+          ...(this.random.chance(0.5) && { tailBytes: 1 }),
+        }),
+      )
+      const sink = time.within(process, () => new Sink({ journal, log, position, ...this.table.optionsOf(isDead) }))
+      const owner = { generation, process, journal, sink }
       this.owners.push(owner)
       if (generation === this.position.generation) this.owner = owner
     } catch (error) {
@@ -174,8 +191,10 @@ class World {
     )
   }
 
-  private async appendTo({ journal }: Owner, id: string): Promise<void> {
-    const { firstSeq: seq } = await journal.appendDeliveries([deliveryRow(WORKSPACE, { delivery_id: id })])
+  private async appendTo({ journal, process }: Owner, id: string): Promise<void> {
+    const row = deliveryRow(WORKSPACE, { delivery_id: id })
+    // Its request reaches a process that is paused once that goes on.
+    const { firstSeq: seq } = await time.within(process, () => Bun.sleep(0).then(() => journal.appendDeliveries([row])))
     this.trace(`${id} is acknowledged at ${seq}`)
     this.acknowledged.push({ id, seq })
   }
@@ -194,7 +213,7 @@ class World {
         problems.push(`${id}: acknowledged at ${seq}, in the log at ${found.join(' and ') || 'no position'}`)
     }
     for (const { id } of stored) {
-      const copies = this.table.rows.filter((row) => row === id).length
+      const copies = this.table.rows.filter((row) => row.id === id).length
       if (copies !== 1) problems.push(`${id}: in the log, ${copies} times in ClickHouse`)
     }
     if (reader.gaps.length > 0) problems.push(`gaps that nothing has caused: ${JSON.stringify(reader.gaps)}`)
@@ -223,7 +242,7 @@ class World {
       const frames = await reader.read(at, 2 ** 20)
       if (frames.length === 0) return found
       for (const { block, firstSeq, rows } of frames) {
-        found.push(...idsOf(block).map((id, index) => ({ id, seq: firstSeq + index })))
+        found.push(...rowsOf(block))
         at = firstSeq + rows - 1
       }
     }
