@@ -8,10 +8,10 @@ import { StartError } from './base/start-error.ts'
 import { CliError, HelpRequest } from './cli/shared/error.ts'
 import { parseOptions } from './cli/shared/options.ts'
 import { type Config, readConfig } from './service/config/config.ts'
-import { welcome } from './service/doors.ts'
 import type { Service } from './service/lifecycle.ts'
 import { onLauncherGone } from './service/ops/launcher.ts'
 import { startService } from './service/service.ts'
+import { welcome } from './service/welcome.ts'
 
 /** Maximum duration of an orderly stop (docs/operations.md#running-it); after it the process exits anyway. */
 const STOP_MS = 9_000

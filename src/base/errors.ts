@@ -176,6 +176,11 @@ export function invalid(path: string, problem: string, options: ApiErrorOptions 
   return invalidAll([{ param: path, message: problem }], options)
 }
 
+/** NOT_FOUND for something that the caller named, such as `run`. */
+export function notFound(what: string, options?: ApiErrorOptions): ApiError {
+  return new ApiError('NOT_FOUND', `${what} does not exist`, options)
+}
+
 /** The most mistakes that one error lists. A check stops there, so a body of nothing but mistakes costs little. */
 export const PROBLEMS_MAX = 20
 

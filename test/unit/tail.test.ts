@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { elements, members } from '../../src/cli/shared/json-parts.ts'
+import { elements, members } from '../../src/base/json-parts.ts'
 import { readArgs } from '../../src/cli/tail/args.ts'
 import { createFormat } from '../../src/cli/tail/format.ts'
 import { parseSince } from '../../src/cli/tail/since.ts'

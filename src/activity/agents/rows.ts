@@ -1,4 +1,4 @@
-import { ApiError } from '../../base/errors.ts'
+import { ApiError, notFound } from '../../base/errors.ts'
 import { encodeJson } from '../../base/raw-json.ts'
 import type { Sql, TransactionSql } from '../../stores/postgres/connect.ts'
 import { actorOf, type Caller } from '../../tenants/keys/schema.ts'
@@ -45,7 +45,7 @@ export async function lockAgent(tx: TransactionSql, caller: Caller, agentId: str
 export async function lockAnyAgent(tx: TransactionSql, { workspaceId }: Caller, agentId: string): Promise<AgentRow> {
   const [row] = await tx<AgentRow[]>`
     select ${agentColumns(tx)} from agents where workspace_id = ${workspaceId} and agent_id = ${agentId} for update`
-  if (row === undefined) throw noAgent()
+  if (row === undefined) throw notFound('agent')
   return row
 }
 
@@ -78,8 +78,4 @@ export async function keepVersion(tx: TransactionSql, { workspaceId }: Caller, a
     insert into agent_versions (workspace_id, ${agentColumns(tx)}, ${originColumns(tx)})
     select workspace_id, ${agentColumns(tx)}, ${originColumns(tx)} from agents
     where workspace_id = ${workspaceId} and agent_id = ${agentId}`
-}
-
-export function noAgent(): ApiError {
-  return new ApiError('NOT_FOUND', 'agent does not exist')
 }

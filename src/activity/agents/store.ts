@@ -1,5 +1,5 @@
 import type { Clock } from '../../base/clock.ts'
-import { ApiError } from '../../base/errors.ts'
+import { ApiError, notFound } from '../../base/errors.ts'
 import { cursorCodec, PAGE_LIMIT_DEFAULT, type PageOf, pageOf } from '../../base/http/page.ts'
 import { Uuid } from '../../base/http/schema.ts'
 import { checkVersion } from '../../base/http/version.ts'
@@ -8,7 +8,7 @@ import { withIsoTimes } from '../../base/timestamp.ts'
 import { inTransaction, type Sql } from '../../stores/postgres/connect.ts'
 import type { KeyRing } from '../../tenants/keys/key-ring.ts'
 import { actorOf, type Caller } from '../../tenants/keys/schema.ts'
-import { agentColumns, keepVersion, lockAgent, lockAnyAgent, noAgent, storeVersion } from './rows.ts'
+import { agentColumns, keepVersion, lockAgent, lockAnyAgent, storeVersion } from './rows.ts'
 import type { AgentRecord, AgentRow, ArchivedAgent, CreateAgent, EditAgent, ListAgents } from './schema.ts'
 import { edited, settingsOf } from './settings.ts'
 
@@ -43,7 +43,7 @@ export class AgentStore {
     const [row] = await sql<AgentRow[]>`
       select ${agentColumns(sql)} from agents
       where workspace_id = ${caller.workspaceId} and agent_id = ${agentId}`
-    if (row === undefined) throw noAgent()
+    if (row === undefined) throw notFound('agent')
     return withIsoTimes(row)
   }
 
@@ -131,7 +131,7 @@ export class AgentStore {
     const before = await ring.change({ scope: 'agent', id: agentId, invalidates: true }, async (tx) => {
       const [agent] = await tx<{ status: string; version: number }[]>`
         select status, version from agents where workspace_id = ${caller.workspaceId} and agent_id = ${agentId} for update`
-      if (agent === undefined) throw noAgent()
+      if (agent === undefined) throw notFound('agent')
       if (agent.status !== 'archived') {
         checkVersion('an agent', agent, expected)
         await keepVersion(tx, caller, agentId)
@@ -150,7 +150,7 @@ export class AgentStore {
       return agent.status
     })
     // Only now, because an earlier attempt may have failed before every process confirmed it.
-    if (before === 'archived') throw noAgent()
+    if (before === 'archived') throw notFound('agent')
     return { agent_id: agentId, status: 'archived' }
   }
 

@@ -1,12 +1,12 @@
 import type { Clock } from '../../base/clock.ts'
-import { ApiError } from '../../base/errors.ts'
+import { ApiError, notFound } from '../../base/errors.ts'
 import { cursorCodec, PAGE_LIMIT_DEFAULT, type PageOf, pageOf } from '../../base/http/page.ts'
 import { Int, type PageQuery } from '../../base/http/schema.ts'
 import { withIsoTimes } from '../../base/timestamp.ts'
 import { inTransaction, type Sql, type TransactionSql } from '../../stores/postgres/connect.ts'
 import type { Caller } from '../../tenants/keys/schema.ts'
 import { personName } from '../../tenants/people/names.ts'
-import { agentColumns, lockAgent, noAgent, originColumns, settingColumns, storeVersion } from './rows.ts'
+import { agentColumns, lockAgent, originColumns, settingColumns, storeVersion } from './rows.ts'
 import type { AgentRecord } from './schema.ts'
 import type { Settings } from './settings.ts'
 import {
@@ -35,7 +35,7 @@ export class AgentVersions {
       ${cursor === undefined ? sql`` : sql`where version < ${CURSOR.decode(cursor)}`}
       order by version desc limit ${limit + 1}`
     // An agent always has a current version.
-    if (rows.length === 0 && cursor === undefined) throw noAgent()
+    if (rows.length === 0 && cursor === undefined) throw notFound('agent')
     return pageOf(rows, limit, ({ version }) => CURSOR.encode(version), withIsoTimes)
   }
 
@@ -71,7 +71,7 @@ export class AgentVersions {
     const [agent] = await sql<{ version: number }[]>`
       select version from agents
       where workspace_id = ${workspaceId} and agent_id = ${agentId} and status <> 'archived'`
-    if (agent === undefined) return noAgent()
+    if (agent === undefined) return notFound('agent')
     return new ApiError(
       'NOT_FOUND',
       version > agent.version

@@ -1,4 +1,4 @@
-import { ApiError } from '../../base/errors.ts'
+import { ApiError, notFound } from '../../base/errors.ts'
 import type { Mint, RunRef } from '../../base/ids.ts'
 import type { Limits } from '../../base/limits.ts'
 import type { Appended } from '../../stores/journal/journal.ts'
@@ -114,7 +114,7 @@ interface Claiming {
 }
 
 function checkAccess(caller: Caller, run: RunRef | null): RunRef {
-  if (run === null) throw new ApiError('NOT_FOUND', 'run_id: run does not exist', { param: 'run_id' })
+  if (run === null) throw notFound('run_id: run', { param: 'run_id' })
   if (run.agentId !== caller.agentId)
     throw new ApiError('FORBIDDEN', 'run_id: the run belongs to a different agent than the key', {
       reason: 'wrong_agent',

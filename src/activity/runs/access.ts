@@ -1,4 +1,4 @@
-import { ApiError } from '../../base/errors.ts'
+import { ApiError, notFound } from '../../base/errors.ts'
 import type { RunRef } from '../../base/ids.ts'
 import type { Caller } from '../../tenants/keys/schema.ts'
 
@@ -8,7 +8,7 @@ import type { Caller } from '../../tenants/keys/schema.ts'
  * @throws ApiError NOT_FOUND for no run, FORBIDDEN for another agent's (docs/keys.md#key-scope)
  */
 export function readable(caller: Caller, run: RunRef | null): RunRef {
-  if (run === null) throw noRun()
+  if (run === null) throw notFound('run')
   if (caller.agentId !== null && caller.agentId !== run.agentId) {
     throw new ApiError('FORBIDDEN', 'this run belongs to another agent', { reason: 'wrong_agent' })
   }
@@ -32,11 +32,6 @@ export function notHosted(run: RunRef): RunRef {
     })
   }
   return run
-}
-
-/** There is no such run in the workspace, or no more. */
-export function noRun(): ApiError {
-  return new ApiError('NOT_FOUND', 'run does not exist')
 }
 
 /** Refuses a new run with the id of a deleted one. */

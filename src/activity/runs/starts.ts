@@ -1,4 +1,4 @@
-import { ApiError } from '../../base/errors.ts'
+import { ApiError, notFound } from '../../base/errors.ts'
 import type { RunRef } from '../../base/ids.ts'
 import { runKey, uuidOrNull } from '../../base/ids.ts'
 import type { RawJson } from '../../base/raw-json.ts'
@@ -110,15 +110,14 @@ interface ExistingRun {
 }
 
 function toResult(run: NewRun, outcome: InsertOutcome, existing: Map<string, ExistingRun>): StartedRun | ApiError {
-  if (outcome.runtime_type === null) return new ApiError('NOT_FOUND', 'agent does not exist', { param: 'agent_id' })
+  if (outcome.runtime_type === null) return notFound('agent', { param: 'agent_id' })
   if (outcome.runtime_type === 'hosted') {
     return new ApiError('CONFLICT', 'this agent is hosted; only the service can start and report its runs', {
       reason: 'hosted_run',
       param: 'agent_id',
     })
   }
-  if (outcome.parent_found === false)
-    return new ApiError('NOT_FOUND', 'parent run does not exist', { param: 'parent_run_id' })
+  if (outcome.parent_found === false) return notFound('parent run', { param: 'parent_run_id' })
   if (outcome.session_hosted === true)
     return new ApiError('CONFLICT', 'session_id: the service itself runs this session; choose another id', {
       reason: 'hosted_session',

@@ -1,7 +1,7 @@
 import { t } from 'elysia'
 import type { Clock } from '../../base/clock.ts'
 import { previewOf } from '../../base/conventions/preview.ts'
-import { ApiError, invalid } from '../../base/errors.ts'
+import { ApiError, invalid, notFound } from '../../base/errors.ts'
 import { cursorCodec, PAGE_LIMIT_DEFAULT } from '../../base/http/page.ts'
 import { CursorMs, Uuid } from '../../base/http/schema.ts'
 import { type Mint, NIL_UUID, type RunIdentity, type RunRef, spellingsOf } from '../../base/ids.ts'
@@ -10,7 +10,7 @@ import { EMPTY_OBJECT } from '../../base/raw-json.ts'
 import { dateOf } from '../../base/timestamp.ts'
 import type { Sql } from '../../stores/postgres/connect.ts'
 import { agentToRead, type Caller } from '../../tenants/keys/schema.ts'
-import { noRun, readable, reportable } from './access.ts'
+import { readable, reportable } from './access.ts'
 import type { RunDirectory } from './directory.ts'
 import { checkSize, checkTags, checkText } from './limits.ts'
 import {
@@ -172,7 +172,7 @@ export class RunStore {
         returning ${sql.unsafe(RUN_ROW_COLUMNS)}
       ), logged as (${sql.unsafe(runsToOutbox('updated r', true))})
       select ${sql.unsafe(STORED_RUN)} from updated r`
-    if (run === undefined) throw noRun()
+    if (run === undefined) throw notFound('run')
     onChange()
     return toRunRecord(run)
   }
@@ -187,7 +187,7 @@ export class RunStore {
     const ref = await this.find(caller, runId)
     const [run] = await sql<Row[]>`
       select ${sql.unsafe(columns)} from runs r where r.workspace_id = ${ref.workspaceId} and r.run_id = ${ref.runId}`
-    if (run === undefined) throw noRun()
+    if (run === undefined) throw notFound('run')
     return run
   }
 
@@ -260,7 +260,7 @@ type RunResult = Pick<RunTransition, 'output' | 'errorMessage' | 'errorDetail' |
 async function refusalOfAgent(sql: Sql, caller: Caller, agentId: string): Promise<ApiError> {
   const [agent] = await sql`select from agents where agent_id = ${agentId} and workspace_id = ${caller.workspaceId}`
   return agent === undefined
-    ? new ApiError('NOT_FOUND', 'agent does not exist', { param: 'agent_id' })
+    ? notFound('agent', { param: 'agent_id' })
     : new ApiError('FORBIDDEN', 'this key belongs to another agent', { reason: 'wrong_agent', param: 'agent_id' })
 }
 

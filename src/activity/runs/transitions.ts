@@ -1,9 +1,8 @@
-import { ApiError } from '../../base/errors.ts'
+import { ApiError, notFound } from '../../base/errors.ts'
 import { runKey } from '../../base/ids.ts'
 import type { RawJson } from '../../base/raw-json.ts'
 import { type Batcher, createBatcher } from '../../stores/postgres/batcher.ts'
 import { jsonArray, type Sql } from '../../stores/postgres/connect.ts'
-import { noRun } from './access.ts'
 import { durationMs, findRuns, RUN_ROW_COLUMNS, runsToOutbox } from './rows.ts'
 import type { RunEnded } from './schema.ts'
 import { NEXT, RUN_TRANSITIONS, type RunStatus, type TerminalStatus } from './state.ts'
@@ -117,7 +116,7 @@ function toResult(
   current: CurrentRun | undefined,
 ): RunEnded | ApiError {
   const already = outcome.completed_at === null
-  if (already && current === undefined) return noRun()
+  if (already && current === undefined) return notFound('run')
   const { status, started_at, completed_at } = already ? current! : { ...outcome, status: to }
   if (status !== to || completed_at === null)
     return new ApiError('CONFLICT', `run is already ${status}; it cannot become ${to}`, { reason: 'run_ended' })

@@ -1,7 +1,7 @@
 import { t } from 'elysia'
 import { previewOf } from '../../base/conventions/preview.ts'
 import { definedOf } from '../../base/defined.ts'
-import { ApiError } from '../../base/errors.ts'
+import { ApiError, notFound } from '../../base/errors.ts'
 import { cursorCodec, PAGE_LIMIT_DEFAULT, type PageOf } from '../../base/http/page.ts'
 import { CursorMs, Uuid } from '../../base/http/schema.ts'
 import { spellingsOf, uuidOrNull } from '../../base/ids.ts'
@@ -54,7 +54,7 @@ export class SessionReader {
       throw new ApiError('FORBIDDEN', 'this session belongs to a different agent than this key', {
         reason: 'wrong_agent',
       })
-    throw new ApiError('NOT_FOUND', 'session does not exist')
+    throw notFound('session')
   }
 
   /**

@@ -1,9 +1,9 @@
 import type { ApiError } from '../../base/errors.ts'
+import { notFound } from '../../base/errors.ts'
 import { runKey } from '../../base/ids.ts'
 import type { RawJson } from '../../base/raw-json.ts'
 import { type Batcher, createBatcher } from '../../stores/postgres/batcher.ts'
 import { isForeignKeyViolation, jsonArray, type Sql } from '../../stores/postgres/connect.ts'
-import { noRun } from '../runs/access.ts'
 import { findRuns } from '../runs/rows.ts'
 import { TASK_ROW } from './rows.ts'
 import type { TaskReported } from './schema.ts'
@@ -67,7 +67,7 @@ async function storeWithoutDeleted(sql: Sql, reports: readonly TaskReport[], err
   const kept = reports.filter(isKept)
   if (kept.length === reports.length) throw error
   const stored = (kept.length === 0 ? [] : await store(sql, kept)).values()
-  return reports.map((report) => (isKept(report) ? stored.next().value! : noRun()))
+  return reports.map((report) => (isKept(report) ? stored.next().value! : notFound('run')))
 }
 
 function keyOf(report: TaskReport): string {

@@ -1,8 +1,8 @@
+import { elements, member, members } from '../../base/json-parts.ts'
 import { ServiceError } from '../../client/errors.ts'
 import { Client } from '../../client/index.ts'
 import { CliError } from '../shared/error.ts'
 import { keyRejected, unreachable } from '../shared/failures.ts'
-import { elements, member, members } from '../shared/json-parts.ts'
 import type { Grid } from '../shared/table.ts'
 import type { Format, SqlOptions } from './args.ts'
 

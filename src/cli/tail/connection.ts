@@ -1,6 +1,6 @@
 import { parsedJson } from '../../base/json-object.ts'
+import { elements, member } from '../../base/json-parts.ts'
 import type { ActivityItem, FeedMessage } from '../../feeds/live/messages.ts'
-import { elements, member } from '../shared/json-parts.ts'
 
 /** An activity with its original text. */
 export interface Received {

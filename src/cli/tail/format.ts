@@ -1,7 +1,7 @@
 import { clockText, duration, shortId, words } from '../../base/format.ts'
+import { member, members } from '../../base/json-parts.ts'
 import { lookup } from '../../base/lookup.ts'
 import type { ActivityItem } from '../../feeds/live/messages.ts'
-import { member, members } from '../shared/json-parts.ts'
 import { createPaint, cut, pad, printable, type Style } from '../shared/terminal.ts'
 import type { Received } from './connection.ts'
 

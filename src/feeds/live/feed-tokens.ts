@@ -3,7 +3,7 @@ import { readable } from '../../activity/runs/access.ts'
 import type { RunDirectory } from '../../activity/runs/directory.ts'
 import { SCORE_LENGTHS } from '../../activity/scores/schema.ts'
 import type { Clock } from '../../base/clock.ts'
-import { ApiError, invalid } from '../../base/errors.ts'
+import { ApiError, invalid, notFound } from '../../base/errors.ts'
 import { Body, Described, Int, Named, Text, Timestamp, Uuid } from '../../base/http/schema.ts'
 import type { Sql } from '../../stores/postgres/connect.ts'
 import type { Guards } from '../../tenants/keys/guards.ts'
@@ -129,7 +129,7 @@ export class FeedTokens {
     const [agent] = await this.deps.sql`
       select agent_id from agents
       where workspace_id = ${workspaceId} and agent_id = ${agentId} and status <> 'archived'`
-    if (agent === undefined) throw new ApiError('NOT_FOUND', 'agent does not exist', { param: 'agent_id' })
+    if (agent === undefined) throw notFound('agent', { param: 'agent_id' })
     if (own !== null && own !== agentId)
       throw new ApiError('FORBIDDEN', 'this key belongs to another agent', { reason: 'wrong_agent', param: 'agent_id' })
   }

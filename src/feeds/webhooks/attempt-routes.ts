@@ -1,5 +1,5 @@
 import { Elysia } from 'elysia'
-import { ApiError } from '../../base/errors.ts'
+import { notFound } from '../../base/errors.ts'
 import type { BodyReader } from '../../base/http/body.ts'
 import type { BodyHold } from '../../base/http/body-budget.ts'
 import type { Idempotency } from '../../stores/idempotency/store.ts'
@@ -94,5 +94,5 @@ export function attemptRoutes(deps: AttemptRoutesDeps) {
 function seqOf({ webhook_id, epoch }: StoredWebhook, deliveryId: string): number {
   const delivered = parseDeliveryId(deliveryId)
   if (delivered?.webhookId === webhook_id && delivered.epoch === epoch) return delivered.seq
-  throw new ApiError('NOT_FOUND', 'delivery does not exist')
+  throw notFound('delivery')
 }

@@ -1,8 +1,8 @@
 import { isObject, parsedJson } from '../../base/json-object.ts'
+import { members } from '../../base/json-parts.ts'
 import { encodeJson } from '../../base/raw-json.ts'
 import type { Activity } from '../live/activity.ts'
 import { deliveryIdOf } from './delivery-id.ts'
-import { membersOf } from './json-members.ts'
 import type { StoredWebhook } from './schema.ts'
 import { slackBody } from './slack.ts'
 import { headOf, recordName, type Subject, subjectOf, textOf } from './subject.ts'
@@ -134,7 +134,7 @@ function complete(subject: Subject, details: RunDetails | undefined): void {
   }
   // The rows of an alert may be long; the rest of its payload is not.
   if (head.run_id === null) {
-    const payload = membersOf(record.get('payload') ?? '{}')
+    const payload = new Map(members(record.get('payload') ?? '{}'))
     if (shorten(payload, FREE_FORM_BYTES_MAX)) subject.isTruncated = true
     record.set('payload', objectOf(payload))
   }
@@ -160,7 +160,8 @@ function standardBody(subject: Subject, publicUrl = ''): string {
 
 /** Where the API has the whole record. */
 function apiPathOf({ kind, seq, head, record }: Subject): string {
-  if (head.run_id === null) return `/api/v1/alerts/${textOf(membersOf(record.get('payload') ?? '{}'), 'alert_id')}`
+  if (head.run_id === null)
+    return `/api/v1/alerts/${textOf(new Map(members(record.get('payload') ?? '{}')), 'alert_id')}`
   const run = `/api/v1/runs/${head.run_id}`
   switch (kind) {
     case 'event':

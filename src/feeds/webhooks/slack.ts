@@ -1,5 +1,5 @@
 import { isObject, parsedJson } from '../../base/json-object.ts'
-import { membersOf } from './json-members.ts'
+import { members } from '../../base/json-parts.ts'
 import { type Subject, textOf } from './subject.ts'
 
 /** Slack's limit of the text of a section is 3,000 characters, also after escaping; this leaves room for the markup around it. */
@@ -88,7 +88,7 @@ function contentOf(subject: Subject): Content {
 
 function eventContent(subject: Subject, page: string): Content {
   const { type, head, record } = subject
-  const payload = membersOf(record.get('payload') ?? '{}')
+  const payload = new Map(members(record.get('payload') ?? '{}'))
   if (head.run_id === null) return alertContent(type, payload)
   const waiting = { facts: [...factsOf(subject), ['Expires', textOf(payload, 'expires_at')]] as const }
   if (type === 'approval.requested')

@@ -1,6 +1,6 @@
 import { parsedJson } from '../../base/json-object.ts'
+import { members } from '../../base/json-parts.ts'
 import type { Activity } from '../live/activity.ts'
-import { membersOf } from './json-members.ts'
 
 /** What an activity says before its record. */
 interface Head {
@@ -42,7 +42,7 @@ export function subjectOf(activity: Activity): Subject {
   const { kind, seq, text } = activity
   const head = headOf(activity)
   const name = recordName(kind)
-  const record = membersOf(text.slice(text.indexOf(name) + name.length, -1))
+  const record = new Map(members(text.slice(text.indexOf(name) + name.length, -1)))
   return { type: typeOf(kind, head, record), kind, seq, head, record, isTruncated: false }
 }
 

@@ -1,5 +1,5 @@
 import { checkSize, checkText } from '../../activity/runs/limits.ts'
-import { ApiError, invalid } from '../../base/errors.ts'
+import { ApiError, invalid, notFound } from '../../base/errors.ts'
 import type { Mint, RunIdentity } from '../../base/ids.ts'
 import type { Limits } from '../../base/limits.ts'
 import { EMPTY_OBJECT, RawJson } from '../../base/raw-json.ts'
@@ -59,7 +59,7 @@ export class Invocations {
     }
     const agent = await this.agents.read(workspaceId, agentId)
     if (slice.isOver) await slice.yield()
-    if (agent === null) throw new ApiError('NOT_FOUND', 'agent does not exist')
+    if (agent === null) throw notFound('agent')
     const run = await this.plan(agent, ids, body)
     return (await this.begin({ ...run, isAgentKnown: false }, isBackground))!
   }

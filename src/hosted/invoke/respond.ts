@@ -1,6 +1,5 @@
-import { noRun } from '../../activity/runs/access.ts'
 import { orAborted } from '../../base/abort.ts'
-import { ApiError } from '../../base/errors.ts'
+import { ApiError, notFound } from '../../base/errors.ts'
 import { eventStreamResponse } from '../../base/http/event-stream.ts'
 import type { RunIdentity } from '../../base/ids.ts'
 import { type CloseReason, type FeedReservation, refusalOf } from '../../feeds/live/connections.ts'
@@ -172,7 +171,7 @@ export class Responder {
 
   private async currentOutcome(run: RunIdentity) {
     const outcome = await readOutcome(this.context.sql, run)
-    if (outcome === null) throw noRun()
+    if (outcome === null) throw notFound('run')
     return outcome
   }
 

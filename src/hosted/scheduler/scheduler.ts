@@ -1,5 +1,5 @@
-import { noRun } from '../../activity/runs/access.ts'
 import { orAborted } from '../../base/abort.ts'
+import { notFound } from '../../base/errors.ts'
 import { type RunIdentity, runKey } from '../../base/ids.ts'
 import { Executor, type ExecutorContext } from '../executor/executor.ts'
 import type { LiveOutputs, OutputLog } from '../output/output-log.ts'
@@ -172,7 +172,7 @@ export class Scheduler implements LiveOutputs {
       }
       const change = this.change(run, signal)
       const outcome = await readOutcome(this.context.sql, run)
-      if (outcome === null) throw noRun()
+      if (outcome === null) throw notFound('run')
       if (outcome.kind !== 'released') return outcome
       await change
     }

@@ -1,4 +1,4 @@
-import { ApiError } from '../../base/errors.ts'
+import { ApiError, notFound } from '../../base/errors.ts'
 import { cursorCodec, PAGE_LIMIT_DEFAULT, type PageOf, pageOf } from '../../base/http/page.ts'
 import { Int, type PageQuery } from '../../base/http/schema.ts'
 import type { RunIdentity } from '../../base/ids.ts'
@@ -26,7 +26,7 @@ export class Sessions {
     const { sql } = this.context
     const [row] = await sql<{ agent_id: string }[]>`
       select agent_id from sessions where session_id = ${sessionId} and workspace_id = ${caller.workspaceId}`
-    if (row === undefined) throw new ApiError('NOT_FOUND', 'session does not exist')
+    if (row === undefined) throw notFound('session')
     if (caller.agentId !== null && caller.agentId !== row.agent_id)
       throw new ApiError('FORBIDDEN', 'this session belongs to a different agent than this key', {
         reason: 'wrong_agent',

@@ -1,5 +1,5 @@
 import { RUN_ROW_COLUMNS } from '../../activity/runs/rows.ts'
-import { ApiError, invalid } from '../../base/errors.ts'
+import { ApiError, invalid, notFound } from '../../base/errors.ts'
 import type { RawJson } from '../../base/raw-json.ts'
 import type { SystemEventRow } from '../../stores/journal/rows.ts'
 import { inTransaction, type Sql, type TransactionSql } from '../../stores/postgres/connect.ts'
@@ -87,7 +87,7 @@ async function takeSessionTurn(tx: TransactionSql, run: NewHostedRun): Promise<b
     select external_user_id, turn_run_id from sessions
     where workspace_id = ${run.workspaceId} and session_id = ${run.sessionId} and agent_id = ${run.agentId}
     for update`
-  if (session === undefined) throw new ApiError('NOT_FOUND', 'session does not exist', { param: 'session_id' })
+  if (session === undefined) throw notFound('session', { param: 'session_id' })
   const { external_user_id: user, turn_run_id: turn } = session
   if (run.externalUserId !== null && user !== null && run.externalUserId !== user)
     throw invalid('external_user_id', 'the session belongs to another end user')
@@ -177,8 +177,7 @@ async function insertRun(
       (
         select runtime_type from runs where workspace_id = ${run.workspaceId} and run_id = ${run.runId}
       ) as existing`
-  if (outcome?.parent_found !== true)
-    throw new ApiError('NOT_FOUND', 'parent run does not exist', { param: 'parent_run_id' })
+  if (outcome?.parent_found !== true) throw notFound('parent run', { param: 'parent_run_id' })
   if (outcome.inserted) return phase
   if (outcome.existing === null && !outcome.agent_found) return 'changed'
   if (outcome.existing === null && run.parentCallId !== null) throw new OwnershipLost()

@@ -1,5 +1,5 @@
 import type { Clock } from '../../base/clock.ts'
-import { ApiError } from '../../base/errors.ts'
+import { ApiError, notFound } from '../../base/errors.ts'
 import type { Log } from '../../base/log.ts'
 import { Loops } from '../../base/loops.ts'
 import { ColumnarUnavailable } from '../../stores/clickhouse/client.ts'
@@ -122,7 +122,7 @@ async function begin({ ring, clock }: ErasureDeps, workspaceId: string): Promise
     const [workspace] = await tx`
       update workspaces set status = 'suspended', is_erasing = true, updated_at = ${now}
       where workspace_id = ${workspaceId} returning workspace_id`
-    if (workspace === undefined) throw new ApiError('NOT_FOUND', 'workspace does not exist')
+    if (workspace === undefined) throw notFound('workspace')
     await tx`
       insert into erasures (workspace_id, requested_at, partition)
       select workspace_id, ${now}, partition from workspaces where workspace_id = ${workspaceId}

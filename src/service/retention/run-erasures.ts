@@ -1,8 +1,7 @@
-import { noRun } from '../../activity/runs/access.ts'
 import type { RunDirectory } from '../../activity/runs/directory.ts'
 import { isTerminal, type RunStatus } from '../../activity/runs/state.ts'
 import type { Clock } from '../../base/clock.ts'
-import { ApiError } from '../../base/errors.ts'
+import { ApiError, notFound } from '../../base/errors.ts'
 import type { RunIdentity } from '../../base/ids.ts'
 import type { ColumnarClient } from '../../stores/clickhouse/client.ts'
 import { inTransaction, type Sql } from '../../stores/postgres/connect.ts'
@@ -61,7 +60,7 @@ export class RunErasures {
         where run_id = ${run.runId} and workspace_id = ${workspaceId}`
       return row
     })
-    if (erasure === undefined) throw noRun()
+    if (erasure === undefined) throw notFound('run')
     await eraseRunState(sql, [run])
     directory.forget(run)
     return toAnswer(erasure)
@@ -72,7 +71,7 @@ export class RunErasures {
     const [row] = await this.deps.sql<StoredErasure[]>`
       select erasure_id, requested_at, done_at from run_erasures
       where erasure_id = ${erasureId} and workspace_id = ${workspaceId}`
-    if (row === undefined) throw new ApiError('NOT_FOUND', 'erasure does not exist')
+    if (row === undefined) throw notFound('erasure')
     return toAnswer(row)
   }
 

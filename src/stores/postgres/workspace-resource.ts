@@ -1,4 +1,4 @@
-import { ApiError } from '../../base/errors.ts'
+import { ApiError, notFound } from '../../base/errors.ts'
 import { cursorCodec, PAGE_LIMIT_DEFAULT, type PageOf, pageOf } from '../../base/http/page.ts'
 import { type PageQuery, Uuid } from '../../base/http/schema.ts'
 import { versionChanged } from '../../base/http/version.ts'
@@ -137,7 +137,7 @@ function existing({ table, id, one }: ResourceNames) {
 }
 
 function errorsOf(one: string) {
-  const missing = () => new ApiError('NOT_FOUND', `${one.slice(one.indexOf(' ') + 1)} does not exist`)
+  const missing = () => notFound(one.slice(one.indexOf(' ') + 1))
 
   /** Only the database's unique index detects duplicate names: a check before the write could race. */
   function nameConflict(error: unknown, name: string | undefined): unknown {

@@ -1,5 +1,5 @@
 import type { Clock } from '../../base/clock.ts'
-import { ApiError, invalid } from '../../base/errors.ts'
+import { ApiError, invalid, notFound } from '../../base/errors.ts'
 import { cursorCodec, PAGE_LIMIT_DEFAULT, type PageOf, pageOf } from '../../base/http/page.ts'
 import { Uuid } from '../../base/http/schema.ts'
 import type { Mint } from '../../base/ids.ts'
@@ -51,7 +51,7 @@ export class KeyStore {
     return this.create({ workspaceId }, null, body, mint, async (tx) => {
       // Locked, so that the workspace cannot be erased in between.
       const [workspace] = await tx`select is_erasing from workspaces where workspace_id = ${workspaceId} for share`
-      if (workspace === undefined) throw new ApiError('NOT_FOUND', 'workspace does not exist')
+      if (workspace === undefined) throw notFound('workspace')
       if (workspace.is_erasing === true)
         throw new ApiError('CONFLICT', 'the workspace is being erased', { reason: 'workspace_erasing' })
     })
@@ -64,7 +64,7 @@ export class KeyStore {
       const [agent] = await tx`
         select agent_id from agents
         where workspace_id = ${maker.workspaceId} and agent_id = ${agentId} and status <> 'archived' for share`
-      if (agent === undefined) throw new ApiError('NOT_FOUND', 'agent does not exist')
+      if (agent === undefined) throw notFound('agent')
     })
   }
 
@@ -130,7 +130,7 @@ export class KeyStore {
       const [row] = await tx<KeyRow[]>`
         update api_keys set revoked_at = coalesce(revoked_at, ${new Date(now)})
         where workspace_id = ${caller.workspaceId} and key_id = ${keyId} returning ${columns(tx)}`
-      if (row === undefined) throw noKey()
+      if (row === undefined) throw notFound('key')
       return toKeyRecord(row, now)
     })
   }
@@ -152,7 +152,7 @@ export class KeyStore {
         const [old] = await tx<KeyRow[]>`
         select ${columns(tx)} from api_keys
         where workspace_id = ${caller.workspaceId} and key_id = ${keyId} for update`
-        if (old === undefined) throw noKey()
+        if (old === undefined) throw notFound('key')
         // A retry after the response was lost mints the same id.
         if (old.replaced_by !== newId) refuseRotation(old, now)
         const token = mintToken(old.type)
@@ -246,8 +246,4 @@ function refuseRotation(key: KeyRow, now: number): void {
     throw new ApiError('CONFLICT', 'the key has been revoked; create a new one', { reason: 'key_revoked' })
   if (isExpired(key, now))
     throw new ApiError('CONFLICT', 'the key has expired; create a new one', { reason: 'key_expired' })
-}
-
-function noKey(): ApiError {
-  return new ApiError('NOT_FOUND', 'key does not exist')
 }

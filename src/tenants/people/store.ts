@@ -1,5 +1,5 @@
 import type { Clock } from '../../base/clock.ts'
-import { ApiError, invalid } from '../../base/errors.ts'
+import { ApiError, invalid, notFound } from '../../base/errors.ts'
 import { cursorCodec, PAGE_LIMIT_DEFAULT, type PageOf, pageOf } from '../../base/http/page.ts'
 import { Uuid } from '../../base/http/schema.ts'
 import type { Mint } from '../../base/ids.ts'
@@ -52,7 +52,7 @@ export class PeopleStore {
     const { sql, clock } = this.deps
     const [person] = await sql<PersonRow[]>`
       select ${columns(sql)} from people where workspace_id = ${workspaceId} and person_id = ${personId}`
-    if (person === undefined) throw noPerson()
+    if (person === undefined) throw notFound('person')
     const signIns = await sql<SignInRow[]>`
       select sign_in_id, created_at, last_used_at, expires_at from sign_ins
       where workspace_id = ${workspaceId} and person_id = ${personId} and expires_at > ${new Date(clock.now())}
@@ -79,7 +79,7 @@ export class PeopleStore {
       const [row] = await tx<PersonRow[]>`
         update people set status = ${status} where workspace_id = ${workspaceId} and person_id = ${personId}
         returning ${columns(tx)}`
-      if (row === undefined) throw noPerson()
+      if (row === undefined) throw notFound('person')
       if (isSuspended) await tx`delete from sign_ins where workspace_id = ${workspaceId} and person_id = ${personId}`
       if (revokesKeys)
         await tx`
@@ -196,8 +196,4 @@ export async function sweepSignIns(sql: Sql, clock: Clock): Promise<number> {
 
 function columns(sql: Sql | TransactionSql) {
   return sql`person_id, subject, name, email, role, status, created_at, signed_in_at`
-}
-
-function noPerson(): ApiError {
-  return new ApiError('NOT_FOUND', 'person does not exist')
 }

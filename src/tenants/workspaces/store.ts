@@ -1,5 +1,5 @@
 import type { Clock } from '../../base/clock.ts'
-import { ApiError } from '../../base/errors.ts'
+import { ApiError, notFound } from '../../base/errors.ts'
 import { cursorCodec, PAGE_LIMIT_DEFAULT, type PageOf, pageOf } from '../../base/http/page.ts'
 import { type PageQuery, Uuid } from '../../base/http/schema.ts'
 import type { Mint } from '../../base/ids.ts'
@@ -53,7 +53,7 @@ export class WorkspaceStore {
     const [row] = await sql<RowOf<OwnWorkspace>[]>`
       select workspace_id, name, least(retention_days, ${serviceDays ?? null}::int) as events_kept_days, created_at
       from workspaces where workspace_id = ${workspaceId}`
-    if (row === undefined) throw noWorkspace()
+    if (row === undefined) throw notFound('workspace')
     return withIsoTimes(row)
   }
 
@@ -88,13 +88,9 @@ export class WorkspaceStore {
   private async refusal(sql: Sql | TransactionSql, workspaceId: string): Promise<ApiError> {
     const [row] = await sql`select from workspaces where workspace_id = ${workspaceId}`
     return row === undefined
-      ? noWorkspace()
+      ? notFound('workspace')
       : new ApiError('CONFLICT', 'the workspace is being erased', { reason: 'workspace_erasing' })
   }
-}
-
-function noWorkspace(): ApiError {
-  return new ApiError('NOT_FOUND', 'workspace does not exist')
 }
 
 /** Stores a workspace with its first key. May be retried with the same ids, like {@link insertKey}. */

@@ -1,4 +1,4 @@
-import { ApiError } from '../../../base/errors.ts'
+import { ApiError, notFound } from '../../../base/errors.ts'
 import { mint } from '../../../base/ids.ts'
 import { WorkspaceSlots } from '../../../base/workspace-slots.ts'
 import { type OwnedPartition, type Partitions, writerOf } from '../../../tenants/partitions/partition.ts'
@@ -75,7 +75,7 @@ export class OnRequest {
   private async ownerOf({ workspace_id }: StoredWebhook) {
     const [workspace] = await this.deps.shared.sql<{ partition: number }[]>`
       select partition from workspaces where workspace_id = ${workspace_id} and status = 'active'`
-    if (workspace === undefined) throw new ApiError('NOT_FOUND', 'workspace does not exist')
+    if (workspace === undefined) throw notFound('workspace')
     writerOf(this.deps.partitions, workspace)
     return { owned: this.deps.partitions.of(workspace).owned as OwnedPartition, partition: workspace.partition }
   }
@@ -111,7 +111,7 @@ export class OnRequest {
     const workspaceId = webhook.workspace_id
     const found = await details.read({ owned, workspaceId, runIds: endedRuns(activities) })
     const [message] = messagesOf(webhook, { epoch: source.journal.epoch, activities, details: found }, publicUrl)
-    if (message === undefined) throw new ApiError('NOT_FOUND', 'delivery does not exist')
+    if (message === undefined) throw notFound('delivery')
     if (message.problem !== undefined) throw new ApiError('CONFLICT', message.problem, { reason: 'not_deliverable' })
     return message
   }

@@ -1,5 +1,5 @@
 import { LRUCache } from 'lru-cache'
-import { ApiError } from '../../../base/errors.ts'
+import { ApiError, notFound } from '../../../base/errors.ts'
 import { NIL_UUID, type RunIdentity, runKey } from '../../../base/ids.ts'
 import type { RecordBlock } from '../blocks/record-block.ts'
 import type { Appended, Frame, Journal } from '../journal.ts'
@@ -200,7 +200,7 @@ export class LogJournal extends LogReader implements Journal {
 
   private refusalOf({ workspaceId, runId }: RunIdentity): ApiError | undefined {
     if (this.refused.has(workspaceId)) return noWorkspace()
-    return this.refusedRuns.size > 0 && this.refusedRuns.has(runKey(workspaceId, runId)) ? noRun() : undefined
+    return this.refusedRuns.size > 0 && this.refusedRuns.has(runKey(workspaceId, runId)) ? notFound('run') : undefined
   }
 
   private refusalOfAny<T>(items: readonly T[], runOf: (item: T) => RunIdentity): ApiError | undefined {
@@ -276,9 +276,4 @@ function noWorkspace(): ApiError {
   return new ApiError('FORBIDDEN', 'no workspace: the workspace of this key is being erased', {
     reason: 'no_workspace',
   })
-}
-
-/** Refuses what is reported for a deleted run. */
-function noRun(): ApiError {
-  return new ApiError('NOT_FOUND', 'run does not exist')
 }
