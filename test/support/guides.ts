@@ -47,7 +47,8 @@ export function programOf(page: string, ...languages: readonly string[]): string
 
 /** The pages whose commands this one continues, in the same shell, as it says itself: the first one first. */
 export function continuedBy(page: string): readonly string[] {
-  const [, target] = /\bcommands? here continues? those of\s+(?:the\s+)?\[[^\]]+\]\(([^)#]+)/.exec(readPage(page)) ?? []
+  const [, target] =
+    /\bcommands?\s+here\s+continues?\s+those\s+of\s+(?:the\s+)?\[[^\]]+\]\(([^)#]+)/.exec(readPage(page)) ?? []
   if (target === undefined) return []
   const before = join(page, '..', target)
   return [...continuedBy(before), before]
