@@ -10,7 +10,9 @@ import { ConversationReader } from './runs/conversation/reader.ts'
 import type { RunDirectory } from './runs/directory.ts'
 import { EventReader } from './runs/events.ts'
 import { runRoutes } from './runs/routes.ts'
+import { startIndexing } from './runs/search/indexing.ts'
 import { RunSearch } from './runs/search/run-search.ts'
+import { startStaleRuns } from './runs/stale.ts'
 import { RunStore, type RunStoreDeps } from './runs/store.ts'
 import { runViewRoutes } from './runs/view-routes.ts'
 import { RunViews } from './runs/view-store.ts'
@@ -29,10 +31,10 @@ interface ActivityDeps {
   readonly cancelHosted: RunStoreDeps['cancelHosted']
 }
 
-export type Activity = ReturnType<typeof createActivity>
+export type Activity = ReturnType<typeof startActivity>
 
 /** What agents report: runs, tasks, events and scores; and the agents, sessions and users that runs name. */
-export function createActivity(context: FeatureContext, { directory, cancelHosted }: ActivityDeps) {
+export function startActivity(context: FeatureContext, { directory, cancelHosted }: ActivityDeps) {
   const { sql, columnar, partitions, clock, limits, ring, guards, slice, metrics, onChange, takeBudget } = context
   const runs = new RunStore({ sql, clock, limits, directory, onChange, cancelHosted })
   const search = new RunSearch({ columnar, partitions, runs, slice })
@@ -44,6 +46,9 @@ export function createActivity(context: FeatureContext, { directory, cancelHoste
   const ingest = createEventIngest({ ...taking, onAccepted: metrics.eventsTaken })
   const scores = new Scores({ ...taking, slice, onAccepted: metrics.scoresTaken })
   const scoreReader = new ScoreReader({ columnar, partitions, runs: directory })
+  const stale = startStaleRuns(context)
+  context.teardown.add('stale runs', () => stale.stop())
+  context.teardown.add('search index', startIndexing(context))
   const reported = new Elysia()
     .use(eventRoutes({ ...context, ingest }))
     .use(runRoutes({ guards, runs, events: new EventReader({ columnar, partitions }), conversations, search }))

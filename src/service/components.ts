@@ -1,7 +1,5 @@
 import packageJson from '../../package.json' with { type: 'json' }
 import { RunDirectory } from '../activity/runs/directory.ts'
-import { startIndexing } from '../activity/runs/search/indexing.ts'
-import { startStaleRuns } from '../activity/runs/stale.ts'
 import { FailureLimit } from '../base/http/rate-limit.ts'
 import { mint } from '../base/ids.ts'
 import { Connections } from '../feeds/live/connections.ts'
@@ -122,13 +120,11 @@ async function startKeyRing(context: ServiceContext): Promise<KeyRing> {
   return ring
 }
 
-/** Starts the loops that end stale runs, delete expired keys, tokens and events, and erase workspaces. */
+/** Starts the loops that delete expired keys, tokens and events, and erase runs and workspaces. */
 async function startMaintenance(context: ServiceContext, pipeline: Pipeline, ring: KeyRing, directory: RunDirectory) {
   const { config, sql, columnar, clock, log, loops, metrics, dataDir, teardown } = context
-  const { partitions, retentionFloors, onChange } = pipeline
+  const { partitions, retentionFloors } = pipeline
   const { instanceId } = dataDir
-  const stale = startStaleRuns({ sql, partitions, clock, log, loops, onChange })
-  teardown.add('stale runs', () => stale.stop())
   const retentionClock = await RetentionClock.open({ sql, clock, log, metrics: metrics.registry })
   const sweep = async () => {
     await sweepIdempotencyKeys(sql, retentionClock)
@@ -151,7 +147,6 @@ async function startMaintenance(context: ServiceContext, pipeline: Pipeline, rin
     metrics: metrics.registry,
   })
   teardown.add('retention', endRetention)
-  teardown.add('search index', startIndexing({ columnar, partitions, log, loops }))
   return { retentionClock, erasure }
 }
 

@@ -1,6 +1,6 @@
 import { createHmac } from 'node:crypto'
 import packageJson from '../../package.json' with { type: 'json' }
-import { createActivity } from '../activity/activity.ts'
+import { startActivity } from '../activity/activity.ts'
 import type { RunDirectory } from '../activity/runs/directory.ts'
 import { requestRecount } from '../activity/runs/recount.ts'
 import { createLangfuse } from '../doors/langfuse/langfuse.ts'
@@ -57,7 +57,7 @@ export function startFeatures(
     ...{ connections, slowConsumerMs, heartbeatMs, egress, peers },
     model: openAiOnDemand({ apiKey, baseUrl, log: feature.log }),
   })
-  const activity = createActivity(feature, {
+  const activity = startActivity(feature, {
     directory,
     cancelHosted: (run, reason) => hosted.invocations.cancel(run, reason),
   })
