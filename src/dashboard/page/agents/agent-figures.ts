@@ -1,5 +1,5 @@
 import type { Queries } from '../data/api.ts'
-import { num } from '../data/json.ts'
+import { num, numbers } from '../data/json.ts'
 import { bucketsOf, type TimeRange } from '../parts/range.tsx'
 
 /** The runs of an agent in a time range, summed up. */
@@ -55,8 +55,4 @@ FROM (
   WHERE created_at >= fromUnixTimestamp64Milli({from:Int64}) AND created_at < fromUnixTimestamp64Milli({to:Int64})
 )
 GROUP BY agent_id ORDER BY runs DESC LIMIT ${AGENTS_MAX}`
-}
-
-function numbers(value: unknown): readonly number[] {
-  return Array.isArray(value) ? value.map(num) : []
 }

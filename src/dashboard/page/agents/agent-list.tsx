@@ -96,7 +96,7 @@ export function AgentList({ selected }: { readonly selected: string | null }) {
       <SearchField icon="search" label="Search agents" placeholder="Name, model, id" value={text} onType={setText} />
       {figures.problem !== undefined && <Problem problem={figures.problem} />}
       <Table
-        box="panel table-scroll agent-table"
+        box="panel table-scroll resource-table agent-table"
         class="run-list"
         rows={rows}
         keyOf={({ agent }) => agent.agent_id}
@@ -106,7 +106,7 @@ export function AgentList({ selected }: { readonly selected: string | null }) {
         })}
         isSelected={({ agent }) => agent.agent_id === selected}
         columns={[
-          { title: 'Agent', class: 'agent-name', cell: About },
+          { title: 'Agent', class: 'resource-name', cell: About },
           ...COLUMNS.map((column, at) => ({
             ...column,
             class: `col-${column.name}`,

@@ -8,7 +8,7 @@ import { ConfirmButton } from '../parts/confirm.tsx'
 import { Button } from '../parts/controls.tsx'
 import { Select } from '../parts/fields.tsx'
 import { Problem, ProblemText, Skeleton } from '../parts/states.tsx'
-import { Table } from '../parts/table.tsx'
+import { ACTIONS, Table } from '../parts/table.tsx'
 import { Ago, Ahead, Moment } from '../parts/time.tsx'
 import { MadeKey, type NewKey } from './made-key.tsx'
 import { PeoplePanel } from './people-list.tsx'
@@ -134,8 +134,7 @@ function KeyTable({ keys, withScope, act }: KeyTableProps) {
         },
         { title: 'Expires', cell: (key) => <KeyExpiry keyRecord={key} /> },
         {
-          title: <span class="unseen">Actions</span>,
-          class: 'row-actions',
+          ...ACTIONS,
           cell: (key) =>
             key.status === 'active' && (
               <KeyActions name={key.name ?? `${key.prefix}…${key.last4}`} act={(action) => act(key, action)} />

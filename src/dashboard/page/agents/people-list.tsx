@@ -6,7 +6,7 @@ import type { Schemas } from '../data/records.ts'
 import { ConfirmButton } from '../parts/confirm.tsx'
 import { Button, Dialog } from '../parts/controls.tsx'
 import { Problem, ProblemText, Skeleton, Status } from '../parts/states.tsx'
-import { Table } from '../parts/table.tsx'
+import { ACTIONS, Table } from '../parts/table.tsx'
 import { Ago, Moment } from '../parts/time.tsx'
 
 type Person = Schemas['Person']
@@ -44,8 +44,7 @@ export function PeoplePanel() {
           { title: 'Role', cell: ({ role, status }) => (status === 'active' ? role : <Status name="suspended" />) },
           { title: 'Signed in', class: 'key-created', cell: ({ signed_in_at: at }) => <Ago at={at} /> },
           {
-            title: <span class="unseen">Actions</span>,
-            class: 'row-actions',
+            ...ACTIONS,
             cell: (person) => <PersonActions person={person} reload={reload} />,
           },
         ]}

@@ -17,7 +17,7 @@ export function AlertList({ alerts, selected }: ListProps) {
   return (
     <div class="list-pane">
       <Table
-        box="panel table-scroll agent-table alert-table"
+        box="panel table-scroll resource-table alert-table"
         class="run-list"
         rows={alerts}
         keyOf={({ alert_id }) => alert_id}
@@ -33,7 +33,7 @@ export function AlertList({ alerts, selected }: ListProps) {
 const COLUMNS: readonly Column<Alert>[] = [
   {
     title: 'Alert',
-    class: 'agent-name',
+    class: 'resource-name',
     cell: (alert) => (
       <>
         <AlertStatus alert={alert} />

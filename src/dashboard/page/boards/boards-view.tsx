@@ -1,12 +1,12 @@
 import { useState } from 'preact/hooks'
-import { address, hrefOf, navigate, setQuery } from '../context/router.ts'
+import { address, hrefOf, navigate } from '../context/router.ts'
 import { useSession } from '../context/session.ts'
 import { ApiFailure } from '../data/api.ts'
 import { type Board, editBoard, listBoards, listQueries } from '../data/boards.ts'
 import { useAttempt, useLoad } from '../data/loading.ts'
 import { Button } from '../parts/controls.tsx'
 import { NameDialog } from '../parts/name-dialog.tsx'
-import { RangePicker, useMovingRange } from '../parts/range.tsx'
+import { LiveToggle, RangePicker, useMovingRange } from '../parts/range.tsx'
 import { Problem, ProblemText, Skeleton } from '../parts/states.tsx'
 import { BoardCard } from './board-card.tsx'
 import { AddChartDialog, DeleteBoard } from './dialogs.tsx'
@@ -103,15 +103,7 @@ function BoardPage({ board, reload }: { readonly board: Board; readonly reload: 
     <>
       <div class="filters board-tools">
         <RangePicker preset={BOARD_RANGE} />
-        {range.isMoving && (
-          <Button
-            class={`small live-toggle ${isStopped ? '' : 'is-live'}`}
-            icon={isStopped ? 'play' : 'live'}
-            text="Live"
-            aria-pressed={!isStopped}
-            onClick={() => setQuery({ live: isStopped ? null : 'off' })}
-          />
-        )}
+        {range.isMoving && <LiveToggle isStopped={isStopped} />}
         <Button class="small" icon="retry" text="Refresh" onClick={() => setReads(reads + 1)} />
         <div class="run-actions">
           <Button needs="admin" class="small" icon="plus" text="Add chart" onClick={() => setDialog('add')} />

@@ -5,7 +5,7 @@ import { useSession } from '../context/session.ts'
 import { pretty } from '../data/json.ts'
 import { isUuid, type Run } from '../data/records.ts'
 import { TextBlock } from '../parts/code.tsx'
-import { Icon } from '../parts/controls.tsx'
+import { BackLink } from '../parts/controls.tsx'
 import { Diff } from '../parts/diff.tsx'
 import { Empty, Problem, Skeleton } from '../parts/states.tsx'
 import { RunModel } from '../run/run-model.ts'
@@ -31,9 +31,7 @@ export function CompareView({ a, b }: CompareViewProps) {
   return (
     <section class="view compare" aria-label="Compare runs">
       <div class="view-head">
-        <a class="icon-only back" href={runsHref.value} aria-label="All runs" title="All runs (Esc)">
-          <Icon name="back" />
-        </a>
+        <BackLink href={runsHref.value} label="All runs" title="All runs (Esc)" />
         <h1>Compare runs</h1>
         <a class="button small compare-swap" href={hrefOf('runs', ['compare', b, a])}>
           Swap A and B

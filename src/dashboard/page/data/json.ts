@@ -26,3 +26,8 @@ export function numOrNull(value: unknown): number | null {
 export function num(value: unknown): number {
   return numOrNull(value) ?? 0
 }
+
+/** The numbers of a list; none if it is no list. */
+export function numbers(value: unknown): readonly number[] {
+  return Array.isArray(value) ? value.map(num) : []
+}

@@ -1,9 +1,8 @@
-import { address, pushQuery, setQuery } from '../context/router.ts'
+import { address, pushQuery } from '../context/router.ts'
 import { useSession } from '../context/session.ts'
 import { useLoad } from '../data/loading.ts'
-import { Button } from '../parts/controls.tsx'
 import { noRunsYet } from '../parts/hints.tsx'
-import { linkedRange, RangePicker, useMovingRange, zoomOf } from '../parts/range.tsx'
+import { LiveToggle, linkedRange, RangePicker, useMovingRange, zoomOf } from '../parts/range.tsx'
 import { Problem, Skeleton } from '../parts/states.tsx'
 import type { Catalogue } from '../sql/sql-state.ts'
 import { Charts } from './charts.tsx'
@@ -43,15 +42,7 @@ export function OverviewView() {
       <div class="view-head">
         <h1>Overview</h1>
         <div class="view-tools">
-          {range.isMoving && (
-            <Button
-              class={`small live-toggle ${isStopped ? '' : 'is-live'}`}
-              icon={isStopped ? 'play' : 'live'}
-              text="Live"
-              aria-pressed={!isStopped}
-              onClick={() => setQuery({ live: isStopped ? null : 'off' })}
-            />
-          )}
+          {range.isMoving && <LiveToggle isStopped={isStopped} />}
           <RangePicker />
         </div>
       </div>

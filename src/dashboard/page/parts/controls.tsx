@@ -100,10 +100,16 @@ export function Button({ icon, text, label, needs, ...attributes }: ButtonProps)
   )
 }
 
-/** A link of narrow screens from one item back to the list. */
-export function BackLink({ href, label }: { readonly href: string; readonly label: string }) {
+interface BackLinkProps {
+  readonly href: string
+  readonly label: string
+  readonly title?: string
+}
+
+/** A link from one item back to the list. */
+export function BackLink({ href, label, title }: BackLinkProps) {
   return (
-    <a class="icon-only back" href={href} aria-label={label}>
+    <a class="icon-only back" href={href} aria-label={label} title={title}>
       <Icon name="back" />
     </a>
   )

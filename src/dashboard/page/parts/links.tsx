@@ -1,10 +1,22 @@
 import { hrefOf } from '../context/router.ts'
+import { useSession } from '../context/session.ts'
 
 /** Longer names are cut; the title has all of it. */
 const SHOWN_MAX = 40
 
 interface LinkProps {
   readonly id: string
+}
+
+/** Links to agents, by their names. */
+export function AgentLinks({ ids }: { readonly ids: readonly string[] }) {
+  const { directory } = useSession()
+  return ids.map((id, at) => (
+    <>
+      {at > 0 && ', '}
+      <a href={hrefOf('agents', [id])}>{directory.nameOf(id)}</a>
+    </>
+  ))
 }
 
 /** A link to a user whom runs name. */

@@ -125,6 +125,19 @@ export function useMovingRange(query: Readonly<Record<string, string>>, isStoppe
 /** The value of the choice for a range with a fixed start and end. */
 const CUSTOM = 'custom'
 
+/** Whether a moving range follows the time; kept in the address. */
+export function LiveToggle({ isStopped }: { readonly isStopped: boolean }) {
+  return (
+    <Button
+      class={`small live-toggle ${isStopped ? '' : 'is-live'}`}
+      icon={isStopped ? 'play' : 'live'}
+      text="Live"
+      aria-pressed={!isStopped}
+      onClick={() => setQuery({ live: isStopped ? null : 'off' })}
+    />
+  )
+}
+
 /** Chooses the time range of the address: one that moves with the clock, or a fixed one. @param preset without a choice */
 export function RangePicker({ preset = DEFAULT_PRESET }: { readonly preset?: string }) {
   const { query } = address.value

@@ -17,6 +17,9 @@ export interface Column<Row> extends HeadProps {
   readonly cell: (row: Row) => ComponentChildren
 }
 
+/** The column of the buttons about a row; its `cell` shows them. */
+export const ACTIONS = { title: <span class="unseen">Actions</span>, class: 'row-actions' }
+
 interface TableProps<Row> {
   /** `false` stands for a column that is left out. */
   readonly columns: readonly (Column<Row> | false)[]

@@ -9,7 +9,7 @@ import { pretty } from '../data/json.ts'
 import { useAttempt } from '../data/loading.ts'
 import { type Agent, isLive, type Run } from '../data/records.ts'
 import { ConfirmButton } from '../parts/confirm.tsx'
-import { Button, CopyButton, Dialog, Icon, Id } from '../parts/controls.tsx'
+import { BackLink, Button, CopyButton, Dialog, Id } from '../parts/controls.tsx'
 import { Field } from '../parts/fields.tsx'
 import { SessionLink, UserLink } from '../parts/links.tsx'
 import { Facts, ProblemText, Status } from '../parts/states.tsx'
@@ -27,9 +27,7 @@ export function RunHead({ model, run }: { readonly model: RunModel; readonly run
   return (
     <header class="run-head">
       <div class="view-head">
-        <a class="icon-only back" href={runsHref.value} aria-label="All runs" title="All runs (Esc)">
-          <Icon name="back" />
-        </a>
+        <BackLink href={runsHref.value} label="All runs" title="All runs (Esc)" />
         <h1 tabIndex={-1}>
           <a href={hrefOf('agents', [run.agent_id])}>{directory.nameOf(run.agent_id)}</a>
         </h1>

@@ -6,7 +6,7 @@ import type { Listed } from '../data/api.ts'
 import { useLoad } from '../data/loading.ts'
 import { isLive, type Run, type Session } from '../data/records.ts'
 import { BackLink, Button, Id } from '../parts/controls.tsx'
-import { sessionName, UserLink } from '../parts/links.tsx'
+import { AgentLinks, sessionName, UserLink } from '../parts/links.tsx'
 import { Empty, Facts, Problem, Skeleton, Status } from '../parts/states.tsx'
 import { Ago, Moment } from '../parts/time.tsx'
 import { Conversation } from '../run/conversation.tsx'
@@ -57,19 +57,12 @@ export function SessionPane({ sessionId }: { readonly sessionId: string }) {
 }
 
 function SessionFacts({ session }: { readonly session: Session }) {
-  const { directory } = useSession()
   const { session_id: id, agent_ids, external_user_ids: users, usage, kind, message_count } = session
   const runs = (
     <a href={hrefOf('runs', [], { session: id })} title="All runs of the session">
       {runCount(session)}
     </a>
   )
-  const agents = agent_ids.map((agent, at) => (
-    <>
-      {at > 0 && ', '}
-      <a href={hrefOf('agents', [agent])}>{directory.nameOf(agent)}</a>
-    </>
-  ))
   const people = users.map((user, at) => (
     <>
       {at > 0 && ', '}
@@ -82,7 +75,7 @@ function SessionFacts({ session }: { readonly session: Session }) {
         ['Status', <SessionStatus key="status" session={session} />],
         ['Session', <Id key="id" id={id} what="session id" />],
         ['User', people.length > 0 && people],
-        [agents.length > 1 ? 'Agents' : 'Agent', agents],
+        [agent_ids.length > 1 ? 'Agents' : 'Agent', <AgentLinks key="agents" ids={agent_ids} />],
         ['Runs', runs],
         ['Failed', session.failed_count > 0 && String(session.failed_count)],
         ['Tokens', usage.total_tokens > 0 && `${compact(usage.input_tokens)} in, ${compact(usage.output_tokens)} out`],

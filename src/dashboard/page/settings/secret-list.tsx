@@ -8,7 +8,7 @@ import { ConfirmButton } from '../parts/confirm.tsx'
 import { Button, CopyButton } from '../parts/controls.tsx'
 import { Field } from '../parts/fields.tsx'
 import { Problem, Skeleton } from '../parts/states.tsx'
-import { Table } from '../parts/table.tsx'
+import { ACTIONS, Table } from '../parts/table.tsx'
 import { Ago, Moment } from '../parts/time.tsx'
 
 type Secret = Schemas['Secret']
@@ -54,8 +54,7 @@ export function SecretList() {
             { title: 'Created', class: 'key-created', cell: ({ created_at }) => <Moment at={created_at} /> },
             { title: 'Set', cell: ({ updated_at }) => <Ago at={updated_at} /> },
             {
-              title: <span class="unseen">Actions</span>,
-              class: 'row-actions',
+              ...ACTIONS,
               cell: ({ name }) => <SecretActions name={name} replace={() => setReplaced(name)} reload={reload} />,
             },
           ]}

@@ -1,5 +1,5 @@
 import type { Queries } from '../data/api.ts'
-import { num } from '../data/json.ts'
+import { num, numbers } from '../data/json.ts'
 import { bucketsOf, type TimeRange } from '../parts/range.tsx'
 
 /** The runs of a user in a time range, summed up. */
@@ -61,8 +61,4 @@ FROM (
     AND ${isOfOne ? 'external_user_id = {user:String}' : 'external_user_id IS NOT NULL'}
 )
 GROUP BY external_user_id ORDER BY last DESC LIMIT ${USERS_MAX}`
-}
-
-function numbers(value: unknown): readonly number[] {
-  return Array.isArray(value) ? value.map(num) : []
 }

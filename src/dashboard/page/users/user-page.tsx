@@ -5,7 +5,7 @@ import type { Listed } from '../data/api.ts'
 import { useLoad } from '../data/loading.ts'
 import type { RunSummary, Schemas } from '../data/records.ts'
 import { BackLink, Button, CopyButton } from '../parts/controls.tsx'
-import { SessionLink } from '../parts/links.tsx'
+import { AgentLinks, SessionLink } from '../parts/links.tsx'
 import { useMovingRange } from '../parts/range.tsx'
 import { Sparkline } from '../parts/sparkline.tsx'
 import { Empty, Facts, Problem, Skeleton, Status } from '../parts/states.tsx'
@@ -63,14 +63,7 @@ function UserDetail({ user }: { readonly user: User }) {
 }
 
 function UserFacts({ user }: { readonly user: User }) {
-  const { directory } = useSession()
   const { agent_ids, usage, failed_count, failure_rate, cost_usd } = user
-  const agents = agent_ids.map((agent, at) => (
-    <>
-      {at > 0 && ', '}
-      <a href={hrefOf('agents', [agent])}>{directory.nameOf(agent)}</a>
-    </>
-  ))
   return (
     <Facts
       facts={[
@@ -80,7 +73,7 @@ function UserFacts({ user }: { readonly user: User }) {
         ['Waiting', user.waiting_count > 0 && <Status name="awaiting_input" text={count(user.waiting_count)} />],
         ['Tokens', usage.total_tokens > 0 && `${compact(usage.input_tokens)} in, ${compact(usage.output_tokens)} out`],
         ['Cost', cost_usd > 0 && dollars(cost_usd)],
-        [agents.length > 1 ? 'Agents' : 'Agent', agents],
+        [agent_ids.length > 1 ? 'Agents' : 'Agent', <AgentLinks key="agents" ids={agent_ids} />],
         ['First seen', <Moment key="first" at={user.first_seen_at} />],
         ['Last seen', <Ago key="last" at={user.last_seen_at} />],
       ]}

@@ -17,7 +17,7 @@ export function WebhookList({ webhooks, selected }: ListProps) {
   return (
     <div class="list-pane">
       <Table
-        box="panel table-scroll agent-table webhook-table"
+        box="panel table-scroll resource-table webhook-table"
         class="run-list"
         rows={webhooks}
         keyOf={({ webhook_id }) => webhook_id}
@@ -33,7 +33,7 @@ export function WebhookList({ webhooks, selected }: ListProps) {
 const COLUMNS: readonly Column<Webhook>[] = [
   {
     title: 'Webhook',
-    class: 'agent-name',
+    class: 'resource-name',
     cell: (webhook) => (
       <>
         <WebhookStatus webhook={webhook} />
