@@ -7,7 +7,7 @@ export class SetAside {
   private readonly metric
 
   constructor(metrics: Pick<Metrics, 'counter'>) {
-    const help = 'Rows that a consumer has left out, because what is in them made all others wait.'
+    const help = 'Rows that a consumer has skipped, because it could never process them.'
     this.metric = metrics.counter('consumer_rows_set_aside_total', help, ['consumer'])
   }
 
