@@ -1,12 +1,14 @@
 import { afterEach, expect, test } from 'bun:test'
 import { headers } from '@nats-io/transport-node'
 import { createLog } from '../../src/base/log.ts'
+import { encodeCursor } from '../../src/stores/journal/cursor.ts'
 import { newEpoch } from '../../src/stores/journal/journal.ts'
 import { type NatsJournalOptions, openNatsJournal } from '../../src/stores/journal/nats/journal.ts'
 import { hasHead, NO_OUTBOX, readHead, writeHead } from '../../src/stores/journal/nats/message.ts'
 import { openNatsReader } from '../../src/stores/journal/nats/reader.ts'
 import { Stream } from '../../src/stores/journal/nats/stream.ts'
 import { Sink } from '../../src/stores/sink/sink.ts'
+import { SharedFeeds } from '../../src/tenants/partitions/shared/feeds.ts'
 import { MemoryPosition, MemoryTable, rowsOf } from '../sim/stores.ts'
 import { type Fate, MemoryStream } from '../sim/stream.ts'
 import { closedAfterEach } from '../support/closed-after-each.ts'
@@ -124,6 +126,32 @@ test('the sink loads everything when the leader of the stream lacks its newest m
   expect(await sink.waitForAll(10_000)).toBe(true)
   expect([table.rows.map(({ id }) => id), refused > 0, second.gaps]).toEqual([['A', 'B', 'C', 'D'], true, []])
   await sink.stop(0)
+})
+
+test('a reader waits for what others have seen of the log, when the leader of the stream lacks its newest messages', async () => {
+  const stream = newStream()
+  const journal = await openOwner(1)
+  await append(journal, 'A')
+  // One that has read nothing yet, and one that has heard of everything.
+  const announced = track(await openNatsReader(common))
+  expect(await announced.refreshEnd()).toBe(1)
+  stream.leaderLacks = 2
+  for (const id of ['B', 'C']) await append(journal, id)
+  const fresh = track(await openNatsReader(common))
+  const feeds = new SharedFeeds({
+    openReader: async () => fresh,
+    openSource: async (reader, life) => ({ ...life, journal: reader, hub: { stop: async () => {} } }),
+    log,
+  })
+  const cursor = encodeCursor(EPOCH.epoch, 3)
+  expect(fresh.endSeq).toBe(1)
+  const ends = [announced.refreshEnd(), feeds.of({ partition: 0 }, cursor).then((source) => source.journal.endSeq)]
+  await Bun.sleep(200)
+  stream.leaderLacks = 0
+  expect(await Promise.all(ends)).toEqual([3, 3])
+  // A cursor of another log is none of this one.
+  expect((await feeds.of({ partition: 0 }, encodeCursor(newEpoch(), 9))).journal.endSeq).toBe(3)
+  await feeds.stop()
 })
 
 test('a commit that late messages of an earlier owner follow keeps its positions', async () => {

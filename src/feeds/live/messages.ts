@@ -88,6 +88,16 @@ export function parseClientMessage(text: string): ClientMessage {
   }
 }
 
+/** The cursor of a message, unless it is invalid. */
+export function afterOf(message: string | Buffer): string | undefined {
+  try {
+    const parsed = typeof message === 'string' ? parseClientMessage(message) : undefined
+    return parsed?.op === 'subscribe' ? parsed.after : undefined
+  } catch {
+    return undefined
+  }
+}
+
 /** The `id` of an invalid message, so that the error can name it. */
 export function idOf(text: string): string | undefined {
   try {

@@ -91,7 +91,7 @@ export function liveRoutes({ guards, live }: LiveRoutesDeps) {
 async function streamAll(live: LiveDeps, feed: FeedCaller, request: Request, keepOpen: () => void): Promise<Response> {
   const { fields, after, path } = readQuery(request, FILTER_FIELDS)
   const filter = parseFilter(fields, 'query', feed)
-  const source = await live.feeds.of(feed.caller)
+  const source = await live.feeds.of(feed.caller, after)
   const start = startOf(source, feed.caller.workspaceId, after, path)
   return respond({ ...live, source }, { caller: feed, filter, after, start, until: 'closed' }, keepOpen)
 }
@@ -104,7 +104,7 @@ async function streamRun(
   keepOpen: () => void,
 ): Promise<Response> {
   const { after, path } = readQuery(request, [])
-  const source = await live.feeds.of(feed.caller)
+  const source = await live.feeds.of(feed.caller, after)
   // Taken before the status is read: a run that ends later does so after this position.
   const start = startOf(source, feed.caller.workspaceId, after, path)
   const isOver = isTerminal(await live.runs.status(feed.caller, runId))

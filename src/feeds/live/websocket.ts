@@ -8,7 +8,7 @@ import type { CloseReason, Connection, Connections } from './connections.ts'
 import { type FeedSource, startOf } from './feed-source.ts'
 import { parseFilter } from './filter.ts'
 import type { ServerMessage } from './message-schema.ts'
-import { idOf, parseClientMessage, type Subscribe } from './messages.ts'
+import { afterOf, idOf, parseClientMessage, type Subscribe } from './messages.ts'
 import type { Outlet, Packet, Sharing } from './packet.ts'
 import { Throttle } from './throttle.ts'
 
@@ -82,7 +82,7 @@ export class WebSocketConnection implements Connection {
   /** Handles a message once the log is known up to its end: a cursor may come from another node. */
   private async receiveCurrent(message: string | Buffer): Promise<void> {
     try {
-      await this.deps.source.refresh()
+      await this.deps.source.refresh(afterOf(message))
     } catch {
       return this.end('unavailable')
     }

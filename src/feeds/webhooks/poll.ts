@@ -46,9 +46,9 @@ export class Polls {
   async poll(caller: Caller, webhook: StoredWebhook, query: PollQuery, signal: AbortSignal): Promise<WebhookMessages> {
     const release = this.slots.take(caller.workspaceId)
     try {
-      const source = await this.deps.feeds.of(caller)
-      const { epoch } = source.journal
       const { iterator = webhook.created_cursor, limit = POLL_LIMIT_DEFAULT } = query
+      const source = await this.deps.feeds.of(caller, iterator)
+      const { epoch } = source.journal
       const { workspaceId } = caller
       const start = startOf(source, workspaceId, iterator, 'query.iterator')
       const found = await collect(source, {

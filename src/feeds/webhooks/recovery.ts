@@ -38,7 +38,7 @@ export class Recoveries {
   }
 
   private async store(caller: Caller, webhook: StoredWebhook, { since, after }: RecoverWebhook): Promise<void> {
-    const source = await this.deps.feeds.of(caller)
+    const source = await this.deps.feeds.of(caller, after)
     const { epoch, endSeq } = source.journal
     const from = startOf(source, caller.workspaceId, after ?? '0', 'after').afterSeq
     const position = since === undefined ? from : Math.max(from, await this.before(caller, source, since))

@@ -146,8 +146,12 @@ export function eventsToClaim(run: RunRef, ids: readonly (string | undefined)[])
 
 /** The sources that live feeds read: one for each partition, which any process can open. */
 export interface Feeds<Source> {
-  /** The source of a caller's workspace, with everything that was acknowledged before the call. @throws ApiError UNAVAILABLE */
-  of(ref: PartitionRef): Promise<Source>
+  /**
+   * The source of a caller's workspace, with everything that was acknowledged before the call.
+   * @param after where the caller wants to begin: it has seen the log up to there, perhaps in another process
+   * @throws ApiError UNAVAILABLE
+   */
+  of(ref: PartitionRef, after?: string): Promise<Source>
   /** The sources that are open in this process. */
   opened(): readonly Source[]
 }
@@ -158,8 +162,8 @@ export interface SourceLifetime {
   retain(end: () => void): () => void
   /** Whether it may lack what was acknowledged a moment ago, in another process. */
   readonly mayLag: boolean
-  /** Waits until everything that was acknowledged before the call can be read. @throws ApiError UNAVAILABLE */
-  refresh(): Promise<void>
+  /** Waits until everything that was acknowledged before the call can be read. @param after as in {@link Feeds.of} @throws ApiError UNAVAILABLE */
+  refresh(after?: string): Promise<void>
 }
 
 /** The only partition of a service that keeps its journal in local files: this process always owns it. */

@@ -3,6 +3,7 @@ import { Loops } from '../../../base/loops.ts'
 import type { Metrics } from '../../../base/metrics.ts'
 import type { SetAside } from '../../../base/set-aside.ts'
 import { Wakeup } from '../../../base/wakeup.ts'
+import { encodeCursor } from '../../../stores/journal/cursor.ts'
 import type { Feeds, Partitions } from '../../../tenants/partitions/partition.ts'
 import type { FeedSource } from '../../live/feed-source.ts'
 import type { DeliveryRecord, StoredWebhook } from '../schema.ts'
@@ -215,7 +216,7 @@ class Manager {
   private async start(webhook: StoredWebhook, partition: number): Promise<void> {
     const { owned } = this.deps.partitions.of({ partition })
     if (owned === undefined) return
-    const source = await this.deps.feeds.of({ partition })
+    const source = await this.deps.feeds.of({ partition }, encodeCursor(webhook.epoch, webhook.position))
     this.running.set(webhook.webhook_id, await Running.start(this.shared, webhook, { owned, source }))
   }
 

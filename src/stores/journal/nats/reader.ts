@@ -12,6 +12,9 @@ const INSPECT_MS = 500
 const BEHIND_MAX_MS = 60_000
 /** A stream with another time of creation, and shorter than what was read, counts as replaced after this part of that time. */
 const OTHER_BEHIND_PART = 12
+/** How long a reader waits for what others have seen of the log. */
+const SEEN_MS = 10_000
+const SEEN_POLL_MS = 20
 const READ_BYTES = 8 * 1024 * 1024
 
 export interface NatsReaderOptions extends NatsLogOptions {
@@ -44,6 +47,8 @@ export async function openNatsReader(options: NatsReaderOptions): Promise<NatsRe
 export class NatsReader extends LogFollower implements JournalReader {
   /** The last message that is known to be stored. */
   private knownStreamSeq: number
+  /** The last message that its publisher has announced: it was acknowledged. */
+  private announcedStreamSeq = 0
   private inspectAtMs = Number.NEGATIVE_INFINITY
   private firstStreamSeq = 0
   /** Since when the stream has been shorter than what was read of it, on the monotonic clock. */
@@ -60,20 +65,29 @@ export class NatsReader extends LogFollower implements JournalReader {
   ) {
     super(log, point.nextSeq - 1, options)
     this.knownStreamSeq = point.streamSeq - 1
-    this.stopListening = log.stream.onEndAnnounced((streamSeq) => this.noteEnd(streamSeq))
+    this.stopListening = log.stream.onEndAnnounced((streamSeq) => {
+      this.announcedStreamSeq = Math.max(this.announcedStreamSeq, streamSeq)
+      this.noteEnd(streamSeq)
+    })
     this.begin()
   }
 
   /**
-   * The end of the stream as its leader knows it, once this reader has read up to there.
+   * The end of the stream as its leader knows it, once this reader has read up to there. A leader that has just been elected
+   * may lack the newest messages: this waits a while for those that were announced, and for a position that somebody has seen.
    * @throws ApiError UNAVAILABLE when NATS does not answer
    */
-  async refreshEnd(): Promise<number> {
+  async refreshEnd(seenSeq = 0): Promise<number> {
     if (this.closed) throw shuttingDown()
+    const deadlineMs = performance.now() + SEEN_MS
     const { last_seq: streamSeq } = (await unavailableUnless(this.log.stream.info())).state
-    if (this.point.streamSeq > streamSeq) return this.endSeq
-    this.noteEnd(streamSeq)
-    return this.whenRead(streamSeq)
+    if (this.point.streamSeq <= streamSeq) {
+      this.noteEnd(streamSeq)
+      await this.whenRead(streamSeq)
+    }
+    const isBehind = () => this.point.streamSeq <= this.announcedStreamSeq || this.endSeq < seenSeq
+    while (isBehind() && !this.closed && performance.now() < deadlineMs) await Bun.sleep(SEEN_POLL_MS)
+    return this.endSeq
   }
 
   /** Stops following the stream; calls that wait are rejected. */
@@ -146,6 +160,7 @@ export class NatsReader extends LogFollower implements JournalReader {
     })
     this.point = { streamSeq: firstStreamSeq, nextSeq, before: null, readSeq: nextSeq - 1 }
     this.knownStreamSeq = lastStreamSeq
+    this.announcedStreamSeq = 0
     this.firstStreamSeq = 0
     this.behindSinceMs = Number.POSITIVE_INFINITY
     this.log.forget(Number.POSITIVE_INFINITY)

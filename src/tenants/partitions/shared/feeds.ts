@@ -1,13 +1,18 @@
 import { ApiError } from '../../../base/errors.ts'
 import type { Log } from '../../../base/log.ts'
 import { Loops } from '../../../base/loops.ts'
+import { parseCursor } from '../../../stores/journal/cursor.ts'
 import type { JournalReader } from '../../../stores/journal/journal.ts'
 import type { Feeds, PartitionRef, SourceLifetime } from '../partition.ts'
 
 /** Reads the log of a partition, which any process may write. */
 export interface SharedReader extends JournalReader {
-  /** Reads the current end of the log, and resolves once everything up to it can be read. @throws ApiError UNAVAILABLE */
-  refreshEnd(): Promise<number>
+  /**
+   * Reads the current end of the log, and resolves once everything up to it can be read.
+   * @param seenSeq a position that somebody says to have seen, in case the log does not know of it yet
+   * @throws ApiError UNAVAILABLE
+   */
+  refreshEnd(seenSeq?: number): Promise<number>
   close(): Promise<void>
 }
 
@@ -51,9 +56,9 @@ export class SharedFeeds<Of extends Source> implements Feeds<Of> {
     this.endSweep = loops.repeat('readers of feeds', SWEEP_MS, () => this.sweep())
   }
 
-  async of({ partition }: PartitionRef): Promise<Of> {
+  async of({ partition }: PartitionRef, after?: string): Promise<Of> {
     const { source } = await this.ensure(partition)
-    await source.refresh()
+    await source.refresh(after)
     return source
   }
 
@@ -98,7 +103,7 @@ export class SharedFeeds<Of extends Source> implements Feeds<Of> {
     })
     const life: SourceLifetime = {
       mayLag: true,
-      refresh: async () => void (await reader.refreshEnd()),
+      refresh: async (after) => void (await reader.refreshEnd(seenSeqOf(reader, after))),
       retain: (end) => {
         users.add(end)
         return () => {
@@ -141,4 +146,10 @@ export class SharedFeeds<Of extends Source> implements Feeds<Of> {
     await opened.source.hub.stop()
     await opened.reader.close()
   }
+}
+
+/** The position in a log that a cursor says its holder has seen; 0 for a cursor of another log. */
+function seenSeqOf({ epoch }: SharedReader, cursor: string | undefined): number {
+  const parsed = cursor === undefined ? null : parseCursor(cursor)
+  return parsed === null || (parsed.epoch ?? epoch) !== epoch ? 0 : parsed.seq
 }
