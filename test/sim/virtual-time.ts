@@ -76,6 +76,7 @@ class VirtualTime {
   /** A function for servers to call, which runs as a part of the process that is given here. */
   heardBy<Args extends readonly unknown[]>(listen: (...args: Args) => void): (...args: Args) => void {
     const process = this.processes.getStore()
+    if (process === undefined) return listen
     return (...args) => void this.within(process, () => this.after(0, () => listen(...args)))
   }
 
