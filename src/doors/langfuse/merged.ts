@@ -96,6 +96,11 @@ export class Merged {
     return copy
   }
 
+  /** Whether only the times of the values are known. */
+  get isReleased(): boolean {
+    return this.before === null && this.batch === null
+  }
+
   get bytes(): number {
     return OVERHEAD_BYTES + (this.before?.length ?? 0)
   }

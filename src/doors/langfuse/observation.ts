@@ -62,7 +62,7 @@ export function textOf(merged: Merged, field: number, lengthMax: number): string
 }
 
 /** The id of the parent observation as it was sent; null for a root. */
-export function parentOf(merged: Merged): string | null {
+function parentOf(merged: Merged): string | null {
   return rawText(merged, PARENT)
 }
 
@@ -79,6 +79,15 @@ export function endedAtOf(merged: Merged): number | null {
     return start === null ? end : Math.max(start, end)
   }
   return merged.kind === 'event' ? timeOf(merged, START) : null
+}
+
+export function isRoot(merged: Merged): boolean {
+  return merged.isReleased ? merged.sentAt[PARENT] === 0 : parentOf(merged) === null
+}
+
+/** Whether a run ends with it: a root observation that has ended, and is no event. */
+export function endsRun(merged: Merged): boolean {
+  return merged.isCreated && merged.kind !== 'event' && isRoot(merged) && endedAtOf(merged) !== null
 }
 
 /** What went wrong; null if nothing did. */

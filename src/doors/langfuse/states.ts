@@ -1,16 +1,31 @@
+import { LRUCache } from 'lru-cache'
 import type { Merged } from './merged.ts'
+import { endedAtOf } from './observation.ts'
+
+/**
+ * How far an observation is. It never goes back:
+ *
+ * | phase | is | next |
+ * |---|---|---|
+ * | `updated` | known only by updates, which may arrive before the create | `open`, `complete` |
+ * | `open` | created, and has not ended | `complete` |
+ * | `complete` | its own event is stored, such as `llm.call`: at its end, or at that of its run | |
+ */
+type Phase = 'updated' | 'open' | 'complete'
 
 /** What is known of an observation. */
 export interface ObservationState {
   readonly observationId: string
-  /** Without values if {@link isReleased}. */
+  /** Released if the values are stored, and read again for a later update. */
   readonly merged: Merged
-  /** Whether only the times of the values are known: the values are stored, and read again for a later update. */
-  readonly isReleased: boolean
-  /** Whether its own event is stored, such as `llm.call`: there is one for each observation. */
-  readonly isFinal: boolean
-  readonly isRoot: boolean
-  readonly hasEnded: boolean
+  readonly phase: Phase
+}
+
+/** @param before the phase before the last events; undefined for an observation that was not known */
+export function phaseOf(merged: Merged, before: Phase | undefined): Phase {
+  if (before === 'complete') return before
+  if (!merged.isCreated) return 'updated'
+  return endedAtOf(merged) === null ? 'open' : 'complete'
 }
 
 /** Ids of events from the future that are remembered for a run. */
@@ -19,27 +34,22 @@ const RUN_BYTES = 1_000
 /** What an entry takes apart from its merged state: ids and map entries. */
 const ENTRY_BYTES = 300
 
-interface Bounds {
-  readonly bytes: number
-  /** Of one run. A larger one is forgotten, and read again when something of it is needed. */
-  readonly bytesPerRun: number
-}
-
 const MIB = 1024 * 1024
-const BOUNDS: Bounds = { bytes: 64 * MIB, bytesPerRun: 16 * MIB }
+const BYTES_MAX = 64 * MIB
+/** A larger run is forgotten, and read again when something of it is needed. */
+const RUN_BYTES_MAX = 16 * MIB
 
 /** What this process knows of the observations of a run. */
 export class RunState {
   private readonly observations = new Map<string, ObservationState>()
-  private readonly open = new Set<string>()
+  /** The tasks of those that are open. */
+  private readonly openTasks = new Set<string>()
   /** Events with a timestamp in the future, which count as sent when they arrived; a repeat arrives later. */
   private readonly future = new Set<string>()
   trace: Merged | null = null
   hasEnded = false
-  /** Whether a root observation has ended. */
-  hasEndedRoot = false
-  /** What the stores were told of the run; empty until they were told. */
-  reported = ''
+  /** Whether the stores were told of a root observation, whose name and input the run may have. */
+  isRootReported = false
   /** The earliest start that the stores were told, Unix milliseconds. */
   startedAt = Number.POSITIVE_INFINITY
   bytes = RUN_BYTES
@@ -54,12 +64,12 @@ export class RunState {
   /** Of a run that is large, only the times of the values are kept. */
   set(taskId: string, observed: ObservationState): void {
     const before = sizeOf(this.observations.get(taskId))
-    const isLarge = this.bytes + sizeOf(observed) - before > BOUNDS.bytesPerRun
-    const state = isLarge ? { ...observed, merged: observed.merged.released(), isReleased: true } : observed
+    const isLarge = this.bytes + sizeOf(observed) - before > RUN_BYTES_MAX
+    const state = isLarge ? { ...observed, merged: observed.merged.released() } : observed
     this.bytes += sizeOf(state) - before
     this.observations.set(taskId, state)
-    if (state.isFinal) this.open.delete(taskId)
-    else this.open.add(taskId)
+    if (state.phase === 'open') this.openTasks.add(taskId)
+    else this.openTasks.delete(taskId)
   }
 
   setTrace(trace: Merged): void {
@@ -67,9 +77,8 @@ export class RunState {
     this.trace = trace
   }
 
-  /** The observations whose own event is not stored. */
-  *unfinished(): Generator<[string, ObservationState]> {
-    for (const taskId of this.open) {
+  *open(): Generator<[string, ObservationState]> {
+    for (const taskId of this.openTasks) {
       const state = this.observations.get(taskId)
       if (state !== undefined) yield [taskId, state]
     }
@@ -90,43 +99,25 @@ function sizeOf(state: ObservationState | undefined): number {
   return state === undefined ? 0 : ENTRY_BYTES + 2 * state.observationId.length + state.merged.bytes
 }
 
-/**
- * The states of the runs that were reported last, in bounded memory: only a cache of what is stored. The least recently used
- * are forgotten.
- */
-export class RunStates {
-  /** By run key, in order of use. */
-  private readonly runs = new Map<string, RunState>()
-  private bytes = 0
+export type RunStates = ReturnType<typeof createRunStates>
 
-  constructor(private readonly bounds = BOUNDS) {}
+/** The states of the runs that were reported last, by run key: only a cache of what is stored. */
+export function createRunStates() {
+  const states = new LRUCache<string, RunState>({
+    maxSize: BYTES_MAX,
+    maxEntrySize: RUN_BYTES_MAX,
+    sizeCalculation: ({ bytes }) => bytes,
+  })
+  return {
+    /** Takes the state of a run out: it is put back once what was merged into it is stored, and forgotten otherwise. */
+    take(key: string): RunState | undefined {
+      const state = states.get(key)
+      states.delete(key)
+      return state
+    },
 
-  /** Takes the state of a run out: it is put back once what was merged into it is stored, and forgotten otherwise. */
-  take(key: string): RunState | undefined {
-    const state = this.runs.get(key)
-    if (state !== undefined) {
-      this.runs.delete(key)
-      this.bytes -= state.bytes
-    }
-    return state
-  }
-
-  put(key: string, state: RunState): void {
-    this.take(key)
-    if (state.bytes > this.bounds.bytesPerRun) return
-    this.runs.set(key, state)
-    this.bytes += state.bytes
-    for (const oldest of this.runs.keys()) {
-      if (this.bytes <= this.bounds.bytes) return
-      this.take(oldest)
-    }
-  }
-
-  get size(): number {
-    return this.runs.size
-  }
-
-  get bytesHeld(): number {
-    return this.bytes
+    put(key: string, state: RunState): void {
+      states.set(key, state)
+    },
   }
 }

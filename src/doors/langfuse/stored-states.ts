@@ -9,10 +9,10 @@ import type { PartitionRef } from '../../tenants/partitions/partition.ts'
 import { EVENT_TYPES } from '../traces/conventions.ts'
 import { INPUT, OUTPUT } from './fields.ts'
 import type { Merged } from './merged.ts'
-import { endedAtOf, OBSERVATION_UPDATED, parentOf } from './observation.ts'
+import { OBSERVATION_UPDATED } from './observation.ts'
 import { restore } from './payload.ts'
 import { TRACE_UPDATED } from './run-details.ts'
-import type { ObservationState } from './states.ts'
+import { type ObservationState, phaseOf } from './states.ts'
 
 /** Runs that one query is about. */
 const RUNS_PER_QUERY_MAX = 64
@@ -201,10 +201,7 @@ function stateOf(event: EventState, task: TaskContent | undefined): ObservationS
   return {
     observationId: observationIdOf(event.payload) ?? event.task_id,
     merged,
-    isReleased: false,
-    isFinal: Boolean(event.is_final),
-    isRoot: parentOf(merged) === null,
-    hasEnded: endedAtOf(merged) !== null,
+    phase: phaseOf(merged, event.is_final ? 'complete' : undefined),
   }
 }
 

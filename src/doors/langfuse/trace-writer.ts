@@ -11,17 +11,10 @@ import { WriteBatch } from '../traces/groups.ts'
 import type { MappedEvent } from '../traces/mapping.ts'
 import type { BatchScan } from './batch-scan.ts'
 import { Merged } from './merged.ts'
-import {
-  endedAtOf,
-  isModelCall,
-  type MappedObservation,
-  mapObservation,
-  parentOf,
-  usageOfObservation,
-} from './observation.ts'
+import { isModelCall, type MappedObservation, mapObservation, usageOfObservation } from './observation.ts'
 import { writePayload } from './payload.ts'
 import { TRACE_UPDATED } from './run-details.ts'
-import type { ObservationState, RunState } from './states.ts'
+import { type ObservationState, phaseOf, type RunState } from './states.ts'
 import type { ObservationEvent } from './validate.ts'
 
 const WRITE_BYTES_MIN = 8 * 1024
@@ -44,13 +37,6 @@ interface TraceContext {
   readonly taskIdOf: (observationId: string) => string
   readonly scan: BatchScan
   readonly slice: Slice
-}
-
-/** What an observation is after the events of a batch. */
-export interface LaterObservation {
-  readonly merged: Merged
-  readonly isRoot: boolean
-  readonly hasEnded: boolean
 }
 
 /** What is written for an observation or a trace. */
@@ -94,11 +80,11 @@ export class TraceWriter {
     taskId: string,
     before: ObservationState | undefined,
     events: readonly ObservationEvent[],
-  ): Promise<LaterObservation | null> {
+  ): Promise<Merged | null> {
     const { scan, slice } = this.context
     if (slice.isOver) await slice.yield()
     // Without values, and no event is later than what is stored: a repeat.
-    if (before?.isReleased === true) return null
+    if (before?.merged.isReleased === true) return null
     const merged = before === undefined ? new Merged(null, scan.text) : before.merged.draft(scan.text)
     const wasCreated = merged.isCreated
     for (const { index, sentAt, kind, isCreate } of events) {
@@ -108,50 +94,44 @@ export class TraceWriter {
       if (slice.isOver) await slice.yield()
     }
     merged.settle()
-    if (before !== undefined && !merged.isChanged && wasCreated === merged.isCreated) {
-      // A process that was killed may have stored the end of the root, but not that of its run.
-      return { merged, isRoot: before.isRoot && merged.isCreated, hasEnded: before.hasEnded }
-    }
-    const hadFinal = before?.isFinal === true
-    const isLateUsage = hadFinal && isModelCall(merged) && merged.hasUsage && !before.merged.hasUsage
-    return this.write(taskId, events[0].observationId, merged, { hadFinal, isLateUsage, endedAt: null })
+    // Returned all the same: a process that was killed may have stored the end of the root, but not that of its run.
+    if (before !== undefined && !merged.isChanged && wasCreated === merged.isCreated) return merged
+    const phase = phaseOf(merged, before?.phase)
+    const wasComplete = before?.phase === 'complete'
+    await this.write(taskId, { observationId: events[0].observationId, merged, phase }, null, {
+      isFinal: phase === 'complete' && !wasComplete,
+      isLateUsage: wasComplete && isModelCall(merged) && merged.hasUsage && !before.merged.hasUsage,
+    })
+    return merged
   }
 
   /** Completes a generation that has usage but no end. */
-  async finish(taskId: string, { merged, observationId }: ObservationState, endedAt: number): Promise<void> {
-    const { inputTokens, outputTokens, costUsd } = usageOfObservation(merged)
+  async finish(taskId: string, state: ObservationState, endedAt: number): Promise<void> {
+    const { inputTokens, outputTokens, costUsd } = usageOfObservation(state.merged)
     if (inputTokens === undefined && outputTokens === undefined && costUsd === undefined) return
-    await this.write(taskId, observationId, merged, { hadFinal: false, isLateUsage: false, endedAt })
+    await this.write(taskId, { ...state, phase: 'complete' }, endedAt, { isFinal: true, isLateUsage: false })
   }
 
   private async write(
     taskId: string,
-    observationId: string,
-    merged: Merged,
-    { hadFinal, isLateUsage, endedAt }: { hadFinal: boolean; isLateUsage: boolean; endedAt: number | null },
-  ): Promise<LaterObservation> {
+    { observationId, merged, phase }: ObservationState,
+    endedAt: number | null,
+    kindOfEvent: { readonly isFinal: boolean; readonly isLateUsage: boolean },
+  ): Promise<void> {
     const { traceId, taskIdOf, slice } = this.context
-    const hasEnded = endedAtOf(merged) !== null
-    const isFinal = !hadFinal && merged.isCreated && (hasEnded || endedAt !== null)
     const task = mapObservation(merged, {
       out: this.batch.json,
       limits: this.deps.limits,
-      ...{ traceId, observationId, taskId, taskIdOf, isFinal, isLateUsage, endedAt },
+      ...{ traceId, observationId, taskId, taskIdOf, endedAt, ...kindOfEvent },
       now: this.deps.clock.now(),
     })
     this.batch.add({ task, event: task.event }, 1)
-    const isDone = hadFinal || isFinal
-    const isRoot = parentOf(merged) === null
-    const kept = isDone ? merged.released() : merged.owned()
-    this.pending.push([
-      taskId,
-      { observationId, merged: kept, isReleased: isDone, isFinal: isDone, isRoot, hasEnded: hasEnded || isFinal },
-    ])
+    const kept = phase === 'complete' ? merged.released() : merged.owned()
+    this.pending.push([taskId, { observationId, merged: kept, phase }])
     if (this.batch.isFull) {
       if (slice.isOver) await slice.yield()
       await this.flush()
     }
-    return { merged, isRoot: isRoot && merged.isCreated, hasEnded }
   }
 
   /** Resolves once everything so far is on stable storage. @throws ApiError UNAVAILABLE */

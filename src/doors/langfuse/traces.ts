@@ -15,14 +15,14 @@ import { INPUT, NAME, OUTPUT, PARENT, START, TIMESTAMP } from './fields.ts'
 import { observationTaskIds } from './ids.ts'
 import { timeIn } from './json-objects.ts'
 import { Merged } from './merged.ts'
-import { isModelCall, textOf, timeOf } from './observation.ts'
+import { endsRun, isModelCall, isRoot, textOf, timeOf } from './observation.ts'
 import { type Portion, portionsOf, writtenBytes } from './portions.ts'
 import { contentOf, detailsOf, endOf, type RunContext } from './run-details.ts'
-import { type ObservationState, RunState, RunStates } from './states.ts'
+import { createRunStates, type ObservationState, RunState, type RunStates } from './states.ts'
 import type { StoredStates } from './stored-states.ts'
 import type { TraceChange } from './trace-changes.ts'
 import { TraceHeads } from './trace-heads.ts'
-import { chargeBytes, type LaterObservation, TraceWriter, type TraceWriterDeps } from './trace-writer.ts'
+import { chargeBytes, TraceWriter, type TraceWriterDeps } from './trace-writer.ts'
 import { eventIdOf, type ObservationEvent, type TraceItem } from './validate.ts'
 
 interface LangfuseTracesDeps extends TraceWriterDeps {
@@ -98,7 +98,7 @@ export class LangfuseTraces {
       const writer = writerOf(this.deps.partitions, caller)
       let states = this.states.get(writer)
       if (states === undefined) {
-        states = new RunStates()
+        states = createRunStates()
         this.states.set(writer, states)
       }
       const key = runKey(caller.workspaceId, target.runId)
@@ -226,8 +226,8 @@ export class LangfuseTraces {
       const known = state.get(taskId)
       const before = loaded?.get(taskId) ?? known
       if (before === known && known !== undefined) chargeBytes(this.deps, caller, known.merged.bytes)
-      const later: LaterObservation | null = await writer.merge(taskId, before, byTask.get(taskId) ?? [])
-      if (later?.isRoot && later.hasEnded && later.merged.kind !== 'event') root = later.merged
+      const later = await writer.merge(taskId, before, byTask.get(taskId) ?? [])
+      if (later !== null && endsRun(later)) root = later
     }
     // Before the memory for them is used again.
     if (loaded !== undefined) await writer.flush()
@@ -259,14 +259,14 @@ export class LangfuseTraces {
   ): Promise<RunRef> {
     const { runs, limits, clock, changes, onChange } = this.deps
     const context = contextOf(scan, items, trace, limits, clock.now())
-    const isNews = trace !== null || context.startedAt < state.startedAt || (state.reported === '' && context.hasRoot)
+    const isNews = trace !== null || context.startedAt < state.startedAt || (context.hasRoot && !state.isRootReported)
     if (target.run !== null && isKnown && !isNews) return target.run
     const details = detailsOf(trace ?? state.trace, context)
     const named = { runId: traceRunId(caller.workspaceId, traceId), externalRunId: traceId, parentRunId: null }
     const run = await runs.report(caller, named, details)
     if (run.runId !== target.runId) return run
     state.startedAt = Math.min(state.startedAt, context.startedAt)
-    if (context.hasRoot) state.reported = 'root'
+    state.isRootReported ||= context.hasRoot
     if (trace !== null && target.run !== null) {
       const { externalUserId, sessionId, tags, metadata } = details
       const change = { externalUserId, sessionId, tags, metadata, runId: run.runId, workspaceId: run.workspaceId }
@@ -289,7 +289,6 @@ export class LangfuseTraces {
     if (!state.hasEnded && !state.isWhole && root === null && [...counted(state)].length > 0)
       state.hasEnded = await stored.hasEnded(run)
     if (state.hasEnded) return this.finishCounted(caller, written, clock.now(), slice)
-    if (root !== null) state.hasEndedRoot = true
     if (root === null && !hasOutput) return
     if (!state.isWhole) {
       const open = (await stored.unfinished(caller, run)).filter((taskId) => state.get(taskId) === undefined)
@@ -297,10 +296,7 @@ export class LangfuseTraces {
         for (const [taskId, observation] of loaded) state.set(taskId, observation)
       }
     }
-    for (const [, { isRoot, hasEnded, merged }] of state.unfinished()) {
-      const isOpen = merged.isCreated && !hasEnded
-      if (isOpen && (isRoot || root === null)) return
-    }
+    for (const [, { merged }] of state.open()) if (root === null || isRoot(merged)) return
     const how = endOf(state.trace, root, clock.now(), limits)
     await this.finishCounted(caller, written, how.at, slice)
     await runs.end(run, how)
@@ -316,7 +312,7 @@ export class LangfuseTraces {
   ): Promise<void> {
     const toLoad: string[] = []
     for (const [taskId, observation] of [...counted(state)]) {
-      if (observation.isReleased) toLoad.push(taskId)
+      if (observation.merged.isReleased) toLoad.push(taskId)
       else await writer.finish(taskId, observation, endedAt)
     }
     for await (const loaded of this.loaded(caller, run, toLoad, slice)) {
@@ -343,25 +339,25 @@ export class LangfuseTraces {
 
 /** The generations that have usage, and are counted when they or their run end. */
 function* counted(state: RunState): Generator<[string, ObservationState]> {
-  for (const each of state.unfinished()) {
-    const [, { merged, hasEnded }] = each
-    if (!hasEnded && merged.isCreated && isModelCall(merged) && merged.hasUsage) yield each
+  for (const each of state.open()) {
+    const [, { merged }] = each
+    if (isModelCall(merged) && merged.hasUsage) yield each
   }
 }
 
 /** Whether the events say how their trace begins: what names its agent. */
 function hasHead({ items, scan }: TraceEvents): boolean {
-  return items.some((item) => item.of === 'trace' || (item.isCreate && isRoot(scan, item)))
+  return items.some((item) => item.of === 'trace' || (item.isCreate && hasNoParent(scan, item)))
 }
 
-function isRoot(scan: BatchScan, { index }: ObservationEvent): boolean {
+function hasNoParent(scan: BatchScan, { index }: ObservationEvent): boolean {
   return scan.start(scan.member(index, PARENT)) === 0
 }
 
 /** Whether an observation has to be read again before the events can be merged into it. */
 function needsLoad(known: ObservationState | undefined, events: readonly ObservationEvent[], scan: BatchScan): boolean {
   if (known === undefined) return true
-  return known.isReleased && events.some(({ index, sentAt }) => !known.merged.isOutdated(scan, index, sentAt))
+  return known.merged.isReleased && events.some(({ index, sentAt }) => !known.merged.isOutdated(scan, index, sentAt))
 }
 
 /** What the events of a batch say about their run. */
@@ -379,7 +375,7 @@ function contextOf(
     const start = scan.range(scan.member(item.index, START))
     const started = start && timeIn(start)
     if (started !== null && started < startedAt) startedAt = started
-    if (root === null && item.isCreate && isRoot(scan, item)) {
+    if (root === null && item.isCreate && hasNoParent(scan, item)) {
       root = new Merged(null, scan.text)
       root.merge(scan, item.index, item.sentAt)
     }
