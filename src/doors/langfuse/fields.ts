@@ -8,13 +8,12 @@ type FieldKind = 'text' | 'time' | 'level' | 'object' | 'number' | 'list' | 'boo
 interface Field {
   readonly name: string
   readonly kind: FieldKind
-  /** The member of a payload in which it is stored as it was sent; undefined for what a task or a run has, too. */
-  readonly stored: string | undefined
+  /** The member of a payload in which it is stored as it was sent. */
+  readonly stored: string
 }
 
-const field = (name: string, kind: FieldKind, stored?: string): Field => ({ name, kind, stored })
+const field = (name: string, kind: FieldKind, stored: string): Field => ({ name, kind, stored })
 
-/** Their order is stored (see `merged_at` in `payload.ts`): new ones are added at the end. */
 export const FIELDS: readonly Field[] = [
   field('name', 'text', 'name'),
   field('startTime', 'time', 'start_time'),
@@ -106,9 +105,9 @@ function isAt(text: Uint8Array, start: number, word: Uint8Array): boolean {
 export const BODY_NAMES = new NameTable([...FIELDS.map(({ name }) => name), 'id', 'traceId', 'type'])
 
 /** The names under which payloads store the fields, in their order. */
-export const STORED_NAMES = new NameTable(FIELDS.map(({ stored }) => stored ?? ''))
+export const STORED_NAMES = new NameTable(FIELDS.map(({ stored }) => stored))
 
 /** For each field, `,"name":` as it is written into a payload. */
-export const STORED_MEMBERS: readonly Buffer[] = FIELDS.map(({ stored = '' }) =>
+export const STORED_MEMBERS: readonly Buffer[] = FIELDS.map(({ stored }) =>
   Buffer.from(`,${JSON.stringify(stored)}${String.fromCharCode(COLON)}`),
 )

@@ -22,9 +22,9 @@ interface PayloadOptions {
 }
 
 /**
- * Writes the payload of an event: the values of a state as they were sent, and `merged_at`, which says when each was sent:
- * for each time the fields, as a number with a bit for each. So {@link restore} can read the state again. Values that do not
- * fit are cut, and `truncated` names them.
+ * Writes the payload of an event: the values of a state as they were sent, `sent_at`, when they were, Unix milliseconds, and
+ * `sent_at_of` for fields that were not sent then, or whose values are not in the payload. So {@link restore} can read the
+ * state again. Values that do not fit are cut, and `truncated` names them.
  */
 export function writePayload(out: Bytes, merged: Merged, { bytesMax, hasContent, head }: PayloadOptions): Range {
   const start = out.length
@@ -32,6 +32,7 @@ export function writePayload(out: Bytes, merged: Merged, { bytesMax, hasContent,
   out.text(head)
   const limit = start + bytesMax - RESERVED_BYTES
   const truncated: number[] = []
+  const written = new Set<number>()
   for (let field = 0; field < FIELD_COUNT; field++) {
     if (!merged.has(field) || (!hasContent && (field === INPUT || field === OUTPUT))) continue
     const name = STORED_MEMBERS[field]
@@ -43,33 +44,30 @@ export function writePayload(out: Bytes, merged: Merged, { bytesMax, hasContent,
       truncated.push(field)
       if (room < CUT_BYTES) continue
     }
+    written.add(field)
     out.copy(name, 0, name.length)
     if (end - from > room) out.text(startOf({ text, start: from, end }, CUT_BYTES))
     else out.copy(text, from, end)
   }
   if (truncated.length > 0) {
-    const names = truncated.map((field) =>
-      STORED_MEMBERS[field].toString('latin1', 1, STORED_MEMBERS[field].length - 1),
-    )
-    out.text(`,"truncated":[${names.join(',')}]`)
+    out.text(`,"truncated":${JSON.stringify(truncated.map((field) => FIELDS[field].stored))}`)
   }
-  writeTimes(out, merged)
+  writeTimes(out, merged, written)
   out.byte(CLOSE_BRACE)
   return { start, end: out.length }
 }
 
-function writeTimes(out: Bytes, { sentAt, isCreated }: Merged): void {
-  out.text(isCreated ? ',"merged_at":{' : ',"is_created":false,"merged_at":{')
-  let done = 0
+function writeTimes(out: Bytes, { sentAt, isCreated }: Merged, written: ReadonlySet<number>): void {
+  const [first = -1] = written
+  const most = sentAt[first] ?? 0
+  let others = ''
   for (let field = 0; field < FIELD_COUNT; field++) {
     const at = sentAt[field]
-    if (at === 0 || (done & (1 << field)) !== 0) continue
-    let fields = 0
-    for (let other = field; other < FIELD_COUNT; other++) if (sentAt[other] === at) fields |= 1 << other
-    out.text(`${done === 0 ? '' : ','}"${at}":${fields}`)
-    done |= fields
+    if (at !== 0 && (at !== most || !written.has(field))) others += `,"${FIELDS[field].stored}":${at}`
   }
-  out.byte(CLOSE_BRACE)
+  if (!isCreated) out.text(',"is_created":false')
+  out.text(`,"sent_at":${most}`)
+  if (others !== '') out.text(`,"sent_at_of":{${others.slice(1)}}`)
 }
 
 /** Anybody may have written the payload: a value of another type would not be read. */
@@ -81,43 +79,36 @@ function canBe(field: number, first: number): boolean {
 
 /**
  * The state that a payload was written from, without input and output.
- * @param sentAt for a payload without `merged_at`, which another door has written
+ * @param storedAt stands in for `sent_at` in a payload that another door, or an earlier version, has written
  */
-export function restore(payload: string, sentAt: number): Merged {
+export function restore(payload: string, storedAt: number): Merged {
   const text = Buffer.from(`${payload}\0`)
   const merged = new Merged(text)
   merged.isCreated = true
-  let times: string | undefined
+  let sentAt = storedAt
+  let others: unknown
   let hasUsage = false
   const found: [field: number, start: number, end: number][] = []
   visitMembers(text, 0, (name, nameEnd, value, valueEnd) => {
     const field = STORED_NAMES.find(text, name + 1, nameEnd - 1)
     if (field >= 0) {
       if (canBe(field, text[value])) found.push([field, value, valueEnd])
-    } else {
-      const other = text.toString('latin1', name + 1, nameEnd - 1)
-      if (other === 'merged_at') times = text.toString('latin1', value, valueEnd)
-      else if (other === 'is_created') merged.isCreated = false
-      else if (other === 'observation_type')
-        merged.kind = kindOfBody(text.toString('latin1', value + 1, valueEnd - 1)) ?? null
-      else if (other.startsWith('gen_ai.usage.')) hasUsage = true
+      return
     }
+    const other = text.toString('latin1', name + 1, nameEnd - 1)
+    const json = () => text.toString('latin1', value, valueEnd)
+    if (other === 'sent_at') sentAt = Number(json()) || storedAt
+    else if (other === 'sent_at_of') others = JSON.parse(json())
+    else if (other === 'is_created') merged.isCreated = false
+    else if (other === 'observation_type') merged.kind = kindOfBody(json().slice(1, -1)) ?? null
+    else if (other.startsWith('gen_ai.usage.')) hasUsage = true
   })
-  if (times === undefined) {
-    for (const [field, start, end] of found) merged.restore(field, start, end, sentAt)
-    // That of a call which another door has reported is counted already.
-    if (hasUsage) merged.sentAt[USAGE] = sentAt
-  } else {
-    const sent: unknown = JSON.parse(times)
-    for (const [at, fields] of Object.entries(isObject(sent) ? sent : {})) {
-      if (typeof fields !== 'number') continue
-      for (let field = 0; field < FIELD_COUNT; field++) {
-        if ((fields & (1 << field)) === 0) continue
-        merged.sentAt[field] = Number(at)
-        const [, start, end] = found.find(([each]) => each === field) ?? [field, 0, 0]
-        merged.restore(field, start, end, Number(at))
-      }
-    }
+  for (const [field, start, end] of found) merged.restore(field, start, end, sentAt)
+  for (const [name, at] of Object.entries(isObject(others) ? others : {})) {
+    const field = FIELDS.findIndex(({ stored }) => stored === name)
+    if (field >= 0 && typeof at === 'number') merged.sentAt[field] = at
   }
+  // That of a call which another door has reported is counted already.
+  if (hasUsage && !merged.hasUsage) merged.sentAt[USAGE] = storedAt
   return merged
 }
