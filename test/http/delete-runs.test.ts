@@ -37,6 +37,12 @@ beforeAll(async () => {
 const remove = (runId: string, { api }: { readonly api: Api } = tenant, key?: string) =>
   api('DELETE', `/api/v1/runs/${runId}`, undefined, key === undefined ? {} : { key })
 
+function stores() {
+  const sql = connectPostgres(service.databaseUrl, { log: createLog('error'), max: 1 })
+  atEnd(() => sql.end({ timeout: 1 }))
+  return sql
+}
+
 /** A run with something in every table, which has ended. */
 async function filledRun(reporter: Reporter, { api }: Tenant, mark: string, run?: object): Promise<string> {
   const run_id = await reporter.start({ input: { mark }, tags: [mark], ...run })
@@ -177,6 +183,69 @@ test('the messages of a deleted hosted run leave its session, which goes on', as
   )
 })
 
+test('a repeat of the request that began a deleted hosted run does not begin it again', async () => {
+  const hosted = await newHostedAgent(tenant)
+  const sql = stores()
+  for (const session of [{}, { start_session: true }]) {
+    const headers = { 'idempotency-key': crypto.randomUUID() }
+    const invoke = () => hosted.invoke({ input: { message: 'once' }, ...session }, { headers })
+    const { run_id } = (await invoke()).data
+    expect((await remove(run_id)).status).toBe(202)
+    // As after a crash before the answer was stored.
+    await sql`update idempotency_keys set status = null, response = null where idem_key = ${headers['idempotency-key']}`
+    for (const _ of [1, 2])
+      expect(await invoke()).toMatchObject({ status: 409, error: { code: 'CONFLICT', reason: 'id_taken' } })
+    expect((await tenant.api('GET', `/api/v1/runs/${run_id}`)).status).toBe(404)
+  }
+  expect((await tenant.api('GET', `/api/v1/runs?agent_id=${hosted.agentId}`)).data.items).toEqual([])
+})
+
+test('the part that a second agent has of a trace can be deleted alone, and does not come back with later spans', async () => {
+  const second = await newReporter(tenant.api)
+  const trace = crypto.randomUUID().replaceAll('-', '')
+  const exportSpan = async (key: string, spanId: string) => {
+    const at = `${Date.now()}000000`
+    const times = { startTimeUnixNano: at, endTimeUnixNano: at }
+    const span = { traceId: trace, spanId, parentSpanId: '00000000000000ff', name: 'step', ...times }
+    const body = { resourceSpans: [{ scopeSpans: [{ spans: [span] }] }] }
+    return (await tenant.api('POST', '/otlp/v1/traces', body, { key })).text
+  }
+  expect(await exportSpan(agent.agentKey, '00000000000000a1')).not.toContain('rejected')
+  expect(await exportSpan(second.agentKey, '00000000000000b1')).not.toContain('rejected')
+  const { data } = await tenant.api('GET', `/api/v1/runs?external_run_id=${trace}&agent_id=${second.agentId}`)
+  const [{ run_id: part }] = data.items
+  await tenant.api('POST', `/api/v1/runs/${part}/cancel`, {})
+  expect((await remove(part)).status).toBe(202)
+  expect(await exportSpan(second.agentKey, '00000000000000b2')).toContain('a run with this id was deleted')
+  expect(await exportSpan(agent.agentKey, '00000000000000a2')).not.toContain('rejected')
+})
+
+test('a change of the run that could not be loaded, and waits for an operator, is deleted with it', async () => {
+  const [gone, kept] = [await agent.start(), await agent.start()]
+  const sql = stores()
+  for (const run_id of [gone, kept]) {
+    const body = { workspace_id: tenant.workspaceId, run_id, input: `{"a":"\\u0000","run_id":"${gone}"}` }
+    await sql`
+      insert into outbox_set_aside (outbox_id, entry_id, workspace_id, kind, body)
+      values (0, gen_random_uuid(), ${tenant.workspaceId}, 'run', ${JSON.stringify(body)}::text::json)`
+    await agent.end(run_id)
+  }
+  expect((await remove(gone)).status).toBe(202)
+  const left = await sql`select body::text as body from outbox_set_aside where workspace_id = ${tenant.workspaceId}`
+  expect(left.map(({ body }) => JSON.parse(body).run_id)).toEqual([kept])
+})
+
+test('a run is not found as soon as its deletion is stored, although its rows are still there', async () => {
+  const run_id = await agent.start()
+  await agent.end(run_id)
+  const sql = stores()
+  // By a process that was killed before it deleted the run.
+  await sql`
+    insert into run_erasures (erasure_id, run_id, workspace_id, partition, requested_at, done_at)
+    values (gen_random_uuid(), ${run_id}, ${tenant.workspaceId}, 0, now(), now())`
+  await eventually(async () => (await tenant.api('GET', `/api/v1/runs/${run_id}`)).status === 404)
+})
+
 test('an attempt to send a webhook that fails after the run was deleted leaves nothing to retry', async () => {
   const answer = Promise.withResolvers<void>()
   const receiver = startReceiver(async () => {
@@ -202,8 +271,7 @@ test('an attempt to send a webhook that fails after the run was deleted leaves n
 
 test('a task of a run that another process has just deleted is refused, and those reported with it are stored', async () => {
   const [gone, kept] = [await agent.start(), await agent.start()]
-  const sql = connectPostgres(service.databaseUrl, { log: createLog('error'), max: 1 })
-  atEnd(() => sql.end({ timeout: 1 }))
+  const sql = stores()
   // As long as this process has not noticed.
   await sql`delete from run_usage_changes where run_id = ${gone}`
   await sql`delete from runs where run_id = ${gone}`

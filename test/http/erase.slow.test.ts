@@ -390,6 +390,37 @@ test('erasing completes only after every live process has erased its journal', a
   await sql`delete from instances where instance_id = ${instanceId}`
 })
 
+test('a run that another process deletes is not found while this one waits for a store to delete others', async () => {
+  const tenant = await newTenant(service)
+  const agent = await newReporter(tenant.api)
+  const [stuck, gone] = [await agent.start(), await agent.start()]
+  for (const run_id of [stuck, gone]) await agent.end(run_id)
+  const isFound = async () => (await tenant.api('GET', `/api/v1/runs/${gone}`)).status === 200
+  expect(await isFound()).toBe(true)
+  const { sql } = stores
+  const erase = (run_id: string) => sql`
+    insert into run_erasures (erasure_id, run_id, workspace_id, partition, requested_at)
+    values (gen_random_uuid(), ${run_id}, ${tenant.workspaceId}, 0, now())`
+  const [held, over] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+  const holder = sql.begin(async (tx) => {
+    await tx`select from runs where run_id = ${stuck} for update`
+    held.resolve()
+    await over.promise
+  })
+  await held.promise
+  await erase(stuck)
+  await eventually(async () => {
+    const blocked = await sql`
+      select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`
+    return blocked.length > 0
+  })
+  await erase(gone)
+  // Sooner than the statement that waits gives up.
+  await eventually(async () => !(await isFound()), { timeoutMs: 7_000 })
+  over.resolve()
+  await holder
+})
+
 describe('startup after erasing', () => {
   test('erases the journal of a process that was down', async () => {
     const { databaseUrl, clickhouseUrl } = service
@@ -406,6 +437,29 @@ describe('startup after erasing', () => {
     const back = await startTestService({ ...env, DATA_DIR: away.dataDir })
     await eventually(() => filesWith(journalDir, mark).length === 0)
     expect(await traces(stores, doomed.workspaceId)).toEqual([])
+    await back.stop()
+  })
+
+  test('deletes a run from the journal of a process that was down', async () => {
+    const { databaseUrl, clickhouseUrl } = service
+    const env = { ...hosting, DATABASE_URL: databaseUrl, CLICKHOUSE_URL: clickhouseUrl }
+    const away = await startTestService(env)
+    await eventually(hasErasedEverywhere)
+    const tenant = await newTenant(service)
+    const mark = `mark-${crypto.randomUUID()}`
+    const agent = await newReporter(createApi(away.url, tenant.workspaceKey))
+    const runId = await agent.start()
+    await agent.events(runId, [{ type: 'a', payload: { mark } }])
+    await agent.end(runId)
+    await away.stop()
+    const { data } = await tenant.api('DELETE', `/api/v1/runs/${runId}`)
+    const path = `/api/v1/erasures/${data.erasure_id}`
+    await eventually(async () => (await tenant.api('GET', path)).data.status === 'done')
+    const journalDir = join(away.dataDir, 'journal')
+    expect(filesWith(journalDir, mark)).not.toEqual([])
+    const back = await startTestService({ ...env, DATA_DIR: away.dataDir })
+    await eventually(() => filesWith(journalDir, mark).length === 0)
+    await eventually(async () => (await tenant.api('GET', path)).data.status === 'done')
     await back.stop()
   })
 

@@ -3,7 +3,7 @@ import { type RunIdentity, type RunRef, runKey } from '../../base/ids.ts'
 import { type Batcher, createBatcher } from '../../stores/postgres/batcher.ts'
 import type { Sql } from '../../stores/postgres/connect.ts'
 import type { PartitionRef } from '../../tenants/partitions/partition.ts'
-import { findRuns } from './rows.ts'
+import { findRuns, isErased } from './rows.ts'
 
 const RUNS_CACHED_MAX = 50_000
 const IDENTITY_BYTES = 72
@@ -67,14 +67,17 @@ export class RunDirectory {
   }
 }
 
+interface FoundRun extends Pick<RunRef, 'agentId' | 'runtimeType'> {
+  readonly isErased: boolean
+}
+
+/** A run whose deletion has begun does not exist any more: it must not be cached after all processes have forgotten it. */
 async function lookUp(sql: Sql, runs: readonly RunIdentity[]): Promise<(RunRef | null)[]> {
-  const found = await findRuns<Pick<RunRef, 'agentId' | 'runtimeType'>>(
-    sql,
-    runs,
-    'r.agent_id as "agentId", r.runtime_type as "runtimeType"',
-  )
+  const columns = `r.agent_id as "agentId", r.runtime_type as "runtimeType", ${isErased('r')} as "isErased"`
+  const found = await findRuns<FoundRun>(sql, runs, columns)
   return runs.map(({ workspaceId, runId }) => {
     const run = found.get(runKey(workspaceId, runId))
-    return run === undefined ? null : { runId, workspaceId, agentId: run.agentId, runtimeType: run.runtimeType }
+    if (run === undefined || run.isErased) return null
+    return { runId, workspaceId, agentId: run.agentId, runtimeType: run.runtimeType }
   })
 }

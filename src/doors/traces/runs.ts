@@ -55,7 +55,8 @@ export function createTraceRuns({ directory, upserts, transitions, agents, clock
       runId: partRunId(caller.workspaceId, run.externalRunId, caller.agentId),
       parentRunId: known.runId,
     }
-    return write(caller, part, caller.agentId, details)
+    const isKnown = (await directory.find(caller.workspaceId, part.runId)) !== null
+    return isKnown ? write(caller, part, caller.agentId, details) : start(caller, part, details)
   }
 
   /** Starts the run. Returns another agent's run if that agent was faster. */

@@ -53,6 +53,7 @@ export async function beginChild(
     at,
   }
   const result = await beginRun(sql, run, [systemEvent(run, at, 'run.started', { parent_run_id: parent.runId })])
+  if (result === 'erased') return { problem: 'the run of this call was deleted' }
   onChange()
   if (result === 'executing') void scheduler.execute(await loadStarted(sql, run))
   return null

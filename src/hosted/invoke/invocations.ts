@@ -115,6 +115,7 @@ export class Invocations {
     } finally {
       if (hasSlot && progress === null) scheduler.releaseSlot(workspaceId)
     }
+    if (result === 'erased') throw runOfKeyErased()
     if (result === 'changed') return null
     const invoked = { workspaceId, runId, sessionId, isRepeat: result === 'exists' }
     if (result === 'exists') return { ...invoked, outcome: null }
@@ -150,6 +151,12 @@ export class Invocations {
     this.scheduler.dispatchSoon()
     return true
   }
+}
+
+/** With an effect, so that the key stays used: a further repeat must not begin a run either. */
+function runOfKeyErased(): ApiError {
+  const message = 'the run that this Idempotency-Key began was deleted; use another key for a new run'
+  return new ApiError('CONFLICT', message, { reason: 'id_taken', hasEffect: true })
 }
 
 /** A plan may fail because the agent has changed since it was read. It is then made again, from the current agent. */

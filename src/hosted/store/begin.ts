@@ -1,4 +1,4 @@
-import { RUN_ROW_COLUMNS } from '../../activity/runs/rows.ts'
+import { isErased, RUN_ROW_COLUMNS } from '../../activity/runs/rows.ts'
 import { ApiError, invalid, notFound } from '../../base/errors.ts'
 import type { RawJson } from '../../base/raw-json.ts'
 import type { SystemEventRow } from '../../stores/journal/rows.ts'
@@ -32,10 +32,12 @@ interface NewHostedRun extends PlannedRun {
 }
 
 /**
- * `executing`: by this process, from now on. `exists`: an earlier attempt of the same call has created it. `changed`: not
- * created, because the agent has changed since it was read.
+ * `executing`: by this process, from now on. `exists`: an earlier attempt of the same call has created it. `erased`: it was
+ * deleted since. `changed`: not created, because the agent has changed since it was read.
  */
-export type BeginResult = Extract<HostedPhase, 'executing' | 'queued' | 'waiting'> | 'exists' | 'changed'
+export type BeginResult = BegunPhase | NotBegunReason
+type BegunPhase = Extract<HostedPhase, 'executing' | 'queued' | 'waiting'>
+type NotBegunReason = 'exists' | 'erased' | 'changed'
 
 /**
  * Creates the run of an invocation: its row, its first event, and its turn in the session.
@@ -56,7 +58,7 @@ export async function beginRun(sql: Sql, run: NewHostedRun, events: readonly Sys
         !hasTurn ? 'waiting' : run.owner === null ? 'queued' : 'executing',
         events,
       )
-      if (result === 'exists' || result === 'changed') throw new NotBegun(result)
+      if (result === 'exists' || result === 'erased' || result === 'changed') throw new NotBegun(result)
       return result
     })
   } catch (error) {
@@ -67,7 +69,7 @@ export async function beginRun(sql: Sql, run: NewHostedRun, events: readonly Sys
 
 /** Rolls back the session turn that the call has taken. */
 class NotBegun extends Error {
-  constructor(readonly result: 'exists' | 'changed') {
+  constructor(readonly result: NotBegunReason) {
     super(result)
   }
 }
@@ -119,6 +121,7 @@ async function checkWaiting(
 }
 
 interface BeginRow {
+  readonly erased: boolean
   readonly agent_found: boolean
   readonly parent_found: boolean
   readonly inserted: boolean
@@ -129,14 +132,17 @@ interface BeginRow {
 async function insertRun(
   sql: Sql | TransactionSql,
   run: NewHostedRun,
-  phase: Exclude<BeginResult, 'exists' | 'changed'>,
+  phase: BegunPhase,
   events: readonly SystemEventRow[],
 ): Promise<BeginResult> {
   const isExecuting = phase === 'executing'
   const at = new Date(run.at)
   const budgets = budgetsOver(run).map(({ runId }) => runId)
   const [outcome] = await sql<BeginRow[]>`
-    with agent as (
+    with erased as (
+      select ${sql.unsafe(isErased('i'))} as found
+      from (select ${run.runId}::uuid as run_id, ${run.workspaceId}::uuid as workspace_id) i
+    ), agent as (
       select ${!run.isAgentKnown} or exists (
         select from agents where agent_id = ${run.agentId} and workspace_id = ${run.workspaceId}
           and version = ${run.agentVersion} and status <> 'archived'
@@ -157,7 +163,7 @@ async function insertRun(
       select ${run.runId}::uuid, ${run.workspaceId}::uuid, ${run.agentId}::uuid, ${run.agentVersion}::int, 'hosted',
         ${isExecuting ? 'running' : 'queued'}, 'sdk', ${run.parentRunId}::uuid, ${run.sessionId}::text,
         ${run.externalUserId}, '{}'::json, ${run.input}::json, ${at}, ${isExecuting ? at : null}::timestamptz
-      from parent join agent on agent.found
+      from parent join agent on agent.found join erased on not erased.found
       where parent.found and (${run.parentCallId}::uuid is null or exists (select from above))
       on conflict (workspace_id, run_id) do nothing
       returning ${sql.unsafe(RUN_ROW_COLUMNS)}
@@ -173,10 +179,11 @@ async function insertRun(
     ), logged as (
       ${insertOutbox(sql, isExecuting ? events : [], 'first', 'changed')}
     )
-    select (select found from agent) as agent_found, (select found from parent) as parent_found, exists (select from changed) as inserted,
+    select (select found from erased) as erased, (select found from agent) as agent_found, (select found from parent) as parent_found, exists (select from changed) as inserted,
       (
         select runtime_type from runs where workspace_id = ${run.workspaceId} and run_id = ${run.runId}
       ) as existing`
+  if (outcome?.erased === true) return 'erased'
   if (outcome?.parent_found !== true) throw notFound('parent run', { param: 'parent_run_id' })
   if (outcome.inserted) return phase
   if (outcome.existing === null && !outcome.agent_found) return 'changed'

@@ -25,6 +25,8 @@ const MUTATION_TIMEOUT_MS = 90_000
 /** A round rewrites parts of ClickHouse, and after it feeds read earlier rows from there: single runs are deleted together. */
 const RUNS_INTERVAL_MS = 30_000
 const RUNS_PER_ROUND = 500
+/** How much the clocks of two processes may differ. */
+const CLOCKS_DIFFER_MS = 3_600_000
 /** Of all partitions. No call waits for an owner while as many are deleted. */
 const RUNS_REFUSED_MAX = 1_000
 
@@ -50,10 +52,15 @@ async function eraseFromPartition(deps: EraseActivityDeps, owned: OwnedPartition
     )
     select workspace_id from erasures
     where state_gone_at is not null and partition = ${partition} and not ${epoch} = any(released_epochs)`
-  const areRunsDue = performance.now() - (runsErasedMs.get(partition) ?? Number.NEGATIVE_INFINITY) > RUNS_INTERVAL_MS
-  const runs = areRunsDue
-    ? await readOpen(sql, sql`partition = ${partition} and not ${epoch} = any(released_epochs)`)
-    : []
+  const erasedMs = runsErasedMs.get(partition)
+  if (erasedMs === undefined) {
+    await reopenMissed(deps, owned)
+    runsErasedMs.set(partition, Number.NEGATIVE_INFINITY)
+  }
+  const runs =
+    performance.now() - (erasedMs ?? Number.NEGATIVE_INFINITY) > RUNS_INTERVAL_MS
+      ? await readOpen(sql, sql`partition = ${partition} and not ${epoch} = any(released_epochs)`)
+      : []
   if (due.length === 0 && runs.length === 0) return
   const workspaceIds = due.map((row) => row.workspace_id)
   for (const id of workspaceIds) journal.refuse(id)
@@ -79,6 +86,19 @@ async function eraseFromPartition(deps: EraseActivityDeps, owned: OwnedPartition
   await sql`
     update run_erasures set released_epochs = array_append(released_epochs, ${epoch})
     where erasure_id = any(${runs.map(({ erasureId }) => erasureId)}::uuid[]) and not ${epoch} = any(released_epochs)`
+}
+
+/**
+ * A process with a log of its own that was down while a run was deleted may still have rows of it, and load them now. Of the
+ * runs that were deleted before the oldest row of the log, it has none.
+ */
+async function reopenMissed({ sql }: EraseActivityDeps, { id, journal }: OwnedPartition): Promise<void> {
+  const [oldest] = await journal.read(0, 1)
+  if (oldest === undefined) return
+  await sql`
+    update run_erasures set done_at = null
+    where partition = ${id} and done_at is not null and not ${journal.epoch} = any(released_epochs)
+      and requested_at > ${new Date(oldest.receivedAt - CLOCKS_DIFFER_MS)} and not exists (select from journal_partitions)`
 }
 
 /** A run that is being deleted. */

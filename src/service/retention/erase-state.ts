@@ -68,6 +68,10 @@ export async function eraseRunState(sql: Sql, runs: readonly RunIdentity[]): Pro
       await tx`
         delete from webhook_retries r using webhooks w, (${named}) as i
         where w.workspace_id = i.workspace_id and r.webhook_id = w.webhook_id and r.run_id = i.run_id`
+      // Extracting a member would fail on texts with \u0000. Within a string, quotes are escaped.
+      await tx`
+        delete from outbox_set_aside o using (${named}) as i
+        where o.workspace_id = i.workspace_id and o.body::text like '%"run_id":"' || i.run_id || '"%'`
       // Those of a hosted session, whose ids are UUIDs.
       await tx`
         delete from session_messages m using hosted_runs h, (${named}) as i

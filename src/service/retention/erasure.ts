@@ -40,7 +40,6 @@ export function startErasure(given: ErasureDeps) {
 
   function eraseActivitySerially(): Promise<void> {
     const current = previous.then(async () => {
-      await runs.notice()
       await eraseActivity(deps, stopping.signal)
       await runs.finish(stopping.signal)
     })
@@ -65,6 +64,8 @@ export function startErasure(given: ErasureDeps) {
     return erased
   }
 
+  // A round may wait for ClickHouse for a minute; runs that others have deleted are refused in the meantime.
+  const stopNoticing = loops.repeat('noticing deleted runs', CHECK_INTERVAL_MS, () => runs.notice())
   const stopChecking = loops.repeat('erasing', CHECK_INTERVAL_MS, eraseActivitySerially)
   return {
     runs,
@@ -89,7 +90,7 @@ export function startErasure(given: ErasureDeps) {
       stopping.abort(
         new ApiError('UNAVAILABLE', 'the service is shutting down; try again', { reason: 'shutting_down' }),
       )
-      await stopChecking()
+      await Promise.all([stopNoticing(), stopChecking()])
       await Promise.allSettled(underway.values())
     },
   }
