@@ -34,10 +34,12 @@ export interface RunIdentity {
   readonly runId: string
 }
 
-/** The run that events belong to. It never changes, so it can be cached. */
+/** The run that events belong to. Only its deleted scores change, so it can be cached. */
 export interface RunRef extends RunIdentity {
   readonly agentId: string
   readonly runtimeType: 'external' | 'hosted'
+  /** The ids of its scores that were deleted, if any were. */
+  readonly deletedScores?: ReadonlySet<string>
 }
 
 /** A {@link RunIdentity} as the key of a map. */

@@ -74,7 +74,13 @@ export class Runs {
     return this.http.request('DELETE', '/api/v1/runs/{run_id}', { path: { run_id: runId }, ...options })
   }
 
-  /** How far the deletion of a run is. */
+  /** Deletes a score from every store, like {@link delete}. */
+  deleteScore(runId: string, scoreId: string, options?: CallOptions): Promise<Schemas['RunErasure']> {
+    const path = { run_id: runId, score_id: scoreId }
+    return this.http.request('DELETE', '/api/v1/runs/{run_id}/scores/{score_id}', { path, ...options })
+  }
+
+  /** How far the deletion of a run or a score is. */
   erasure(erasureId: string, options?: CallOptions): Promise<Schemas['RunErasure']> {
     return this.http.request('GET', '/api/v1/erasures/{erasure_id}', { path: { erasure_id: erasureId }, ...options })
   }

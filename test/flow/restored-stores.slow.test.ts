@@ -212,19 +212,24 @@ for (const back of SUBSETS) {
 }
 
 for (const back of [['clickhouse'], ['journal']] as const) {
-  test(`runs that were deleted since the earlier state of the ${back[0]} are deleted again`, async () => {
+  test(`runs and scores that were deleted since the earlier state of the ${back[0]} are deleted again`, async () => {
     const lives = new Lives()
     await lives.start()
     const [doomed, kept] = [await lives.startRun(), await lives.startRun()]
     await lives.report(['doomed'], doomed)
     await lives.report(['kept'], kept)
+    const scores = ['doomed', 'kept'].map((id) => ({ run_id: kept, id, name: 'good', value: 1 }))
+    await lives.service.api('POST', '/api/ingest/v1/scores', { scores })
     await lives.service.api('POST', `/api/v1/runs/${doomed}/cancel`, {})
     await allInSql(lives.service.api)
     const copy = await lives.copy()
     const { api } = await lives.restart({})
-    const { data } = await api('DELETE', `/api/v1/runs/${doomed}`)
-    const isDone = async () =>
-      (await lives.service.api('GET', `/api/v1/erasures/${data.erasure_id}`)).data.status === 'done'
+    const paths = [`/api/v1/runs/${doomed}`, `/api/v1/runs/${kept}/scores/doomed`]
+    const erasures = await Promise.all(paths.map(async (path) => (await api('DELETE', path)).data.erasure_id))
+    const isDone = async () => {
+      const found = erasures.map((id) => lives.service.api('GET', `/api/v1/erasures/${id}`))
+      return (await Promise.all(found)).every(({ data }) => data.status === 'done')
+    }
     await eventually(isDone)
     await lives.report(['second'], kept)
     await allInSql(lives.service.api)
@@ -234,6 +239,8 @@ for (const back of [['clickhouse'], ['journal']] as const) {
     expect(await lives.setBack()).toEqual([...back])
     await eventually(isDone)
     expect([...(await lives.idsInSql()).keys()].sort()).toEqual(['kept', 'second'])
+    const query = 'select score_id from scores'
+    expect((await lives.service.api('POST', '/api/v1/query', { query })).data.rows).toEqual([{ score_id: 'kept' }])
     await lives.service.stop()
   })
 }

@@ -111,6 +111,20 @@ export function sharedPartitionTests(started: () => Promise<SharingProcesses>): 
     }
   })
 
+  test('a score that one process deletes is refused by all, and leaves the list', async () => {
+    const run_id = await agent.startRun(apis[0])
+    const add = (api: Api, id: string) => api('POST', `/api/v1/runs/${run_id}/scores`, { id, name: 'good', value: 1 })
+    for (const id of ['gone', 'kept']) expect((await add(apis[0], id)).status).toBe(200)
+    expect((await apis.at(-1)!('DELETE', `/api/v1/runs/${run_id}/scores/gone`)).status).toBe(202)
+    for (const api of apis) {
+      await eventually(async () => (await add(api, 'gone')).status === 409)
+      await eventually(async () => {
+        const { data } = await api('GET', `/api/v1/runs/${run_id}/scores`)
+        return data.items.map(({ id }: { id: string }) => id).join() === 'kept'
+      })
+    }
+  })
+
   test('feeds of all processes show the same, and a cursor of one resumes at every other', async () => {
     const run_id = await agent.startRun(apis[0])
     const sockets = await openFeeds(sharing.workspaceKey)

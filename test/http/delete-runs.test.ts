@@ -88,7 +88,7 @@ test('a deleted run is in no store; other runs stay, also one of another workspa
 
   const { status, data } = await remove(runId.toUpperCase())
   expect(status).toBe(202)
-  const begun = { status: 'running', requested_at: expect.any(String), done_at: null, runs: 1 }
+  const begun = { status: 'running', requested_at: expect.any(String), done_at: null, runs: 1, scores: 0 }
   expect(data).toEqual({ erasure_id: expect.any(String), ...begun })
   for (const path of ['', '/events', '/tasks', '/scores', '/children'])
     expect((await tenant.api('GET', `/api/v1/runs/${runId}${path}`)).status).toBe(404)

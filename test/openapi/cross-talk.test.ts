@@ -209,6 +209,7 @@ const STORIES: Readonly<Record<string, Story>> = {
     await call(side, 'streamRun', { path, query: `after=0&token=${token}`, key: null })
     const { erasure_id } = await call(side, 'deleteRun', { path: [third.run_id] })
     await call(side, 'getErasure', { path: [erasure_id] })
+    await call(side, 'deleteScore', { path: [run_id, 'same'] })
   },
   async 'partial calls'(side) {
     const run_id = await side.reporter.start()

@@ -17,7 +17,7 @@ const OPERATIONS = {
     testAlertDefinition`,
   approver: 'addRunScore answerInputRequest approveCall cancelRun rejectCall',
   admin: `archiveAgent createAgent createAgentKey createAlert createBoard createSavedQuery createWebhook createWorkspaceKey
-    deleteAlert deleteBoard deleteRun deleteSavedQuery deleteSecret deleteSession deleteView deleteWebhook editAgent editAlert
+    deleteAlert deleteBoard deleteRun deleteSavedQuery deleteScore deleteSecret deleteSession deleteView deleteWebhook editAgent editAlert
     editBoard editPerson editRun editSavedQuery editWebhook getPerson invokeAgent recountUsage recoverWebhook renameView
     resendWebhookDelivery restoreAgent restoreAgentVersion revokeKey revokeSignIn rotateKey rotateWebhookSecret setSecret
     setView testWebhook`,

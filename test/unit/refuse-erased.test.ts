@@ -4,6 +4,7 @@ import { batchOf, runRef } from '../support/events.ts'
 import { openLocal } from '../support/journals.ts'
 import { freshDatabase } from '../support/postgres.ts'
 import { taskRow } from '../support/rows.ts'
+import { scoreBatch } from '../support/scores.ts'
 import { atEnd, temporaryDirectory } from '../support/teardown.ts'
 
 test('a new owner of a log refuses rows of a workspace that was erased before, and of no other', async () => {
@@ -42,4 +43,27 @@ test('a new owner of a log refuses events and tasks of a deleted run, and of no 
   for (const late of [append(deleted), appendTask(deleted)]) await expect(late).rejects.toThrow('run does not exist')
   for (const run of others) await Promise.all([append(run), appendTask(run)])
   expect(journal.endSeq).toBe(6)
+})
+
+test('a new owner of a log refuses a deleted score, and no other', async () => {
+  const { sql } = await freshDatabase()
+  const journal = await openLocal(await temporaryDirectory())
+  atEnd(() => journal.close())
+  const run = runRef()
+  await sql`
+    insert into run_erasures (erasure_id, run_id, workspace_id, partition, requested_at, score_id)
+    values (gen_random_uuid(), ${run.runId}, ${run.workspaceId}, 3, now(), 'gone')`
+  await refuseErased(sql, { id: 3, journal })
+  const append = (of: typeof run, ids: string[]) =>
+    journal.appendScores(
+      scoreBatch(
+        of,
+        ids.map((id) => ({ id, value: 1 })),
+      ),
+    )
+  await expect(append(run, ['kept', 'gone'])).rejects.toThrow('a score with this id was deleted')
+  await append(run, ['kept'])
+  await append(runRef(), ['gone'])
+  await journal.appendEvents(batchOf(run, [{ type: 'kept' }]))
+  expect(journal.endSeq).toBe(3)
 })

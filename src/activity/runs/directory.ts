@@ -3,20 +3,21 @@ import { type RunIdentity, type RunRef, runKey } from '../../base/ids.ts'
 import { type Batcher, createBatcher } from '../../stores/postgres/batcher.ts'
 import type { Sql } from '../../stores/postgres/connect.ts'
 import type { PartitionRef } from '../../tenants/partitions/partition.ts'
-import { findRuns, isErased } from './rows.ts'
+import { DELETED_SCORES, findRuns, isErased } from './rows.ts'
 
 const RUNS_CACHED_MAX = 50_000
 const IDENTITY_BYTES = 72
 
 /**
  * Which agent owns a run, for the hot path: every reported event, task and end of a run needs it. The owner of a run never
- * changes, so entries do not expire; only deleted runs are forgotten. Concurrent misses share one lookup.
+ * changes, so entries do not expire; only deleted runs are forgotten, and those with deleted scores. Concurrent misses share
+ * one lookup.
  */
 export class RunDirectory {
   private readonly cached = new LRUCache<string, RunRef>({ max: RUNS_CACHED_MAX })
   private readonly pending = new Map<string, Promise<RunRef | null>>()
   private readonly lookups: Batcher<RunIdentity, RunRef | null>
-  /** Increases with each deleted run: what was read before must not be cached after it. */
+  /** Increases with each deletion: what was read before must not be cached after it. */
   private forgotten = 0
 
   constructor(sql: Sql) {
@@ -60,7 +61,7 @@ export class RunDirectory {
     this.onRunStarted(caller, ref)
   }
 
-  /** Removes a run that was deleted, in this or another process. */
+  /** Removes a run that was deleted, or has lost a score, in this or another process. */
   forget({ workspaceId, runId }: RunIdentity): void {
     this.forgotten++
     this.cached.delete(runKey(workspaceId, runId))
@@ -69,15 +70,19 @@ export class RunDirectory {
 
 interface FoundRun extends Pick<RunRef, 'agentId' | 'runtimeType'> {
   readonly isErased: boolean
+  readonly deletedScores: readonly string[] | null
 }
 
 /** A run whose deletion has begun does not exist any more: it must not be cached after all processes have forgotten it. */
 async function lookUp(sql: Sql, runs: readonly RunIdentity[]): Promise<(RunRef | null)[]> {
-  const columns = `r.agent_id as "agentId", r.runtime_type as "runtimeType", ${isErased('r')} as "isErased"`
+  const columns = `r.agent_id as "agentId", r.runtime_type as "runtimeType", ${isErased('r')} as "isErased",
+    ${DELETED_SCORES} as "deletedScores"`
   const found = await findRuns<FoundRun>(sql, runs, columns)
   return runs.map(({ workspaceId, runId }) => {
     const run = found.get(runKey(workspaceId, runId))
     if (run === undefined || run.isErased) return null
-    return { runId, workspaceId, agentId: run.agentId, runtimeType: run.runtimeType }
+    const { agentId, runtimeType, deletedScores } = run
+    const ref = { runId, workspaceId, agentId, runtimeType }
+    return deletedScores === null ? ref : { ...ref, deletedScores: new Set(deletedScores) }
   })
 }

@@ -10,7 +10,7 @@ import type { EventPage, EventRecord, ListEvents } from './schema.ts'
 /** What reading reported rows from ClickHouse takes. */
 export interface LoadedDeps {
   readonly columnar: Pick<ColumnarClient, 'query'>
-  readonly partitions: Partitions
+  readonly partitions: Pick<Partitions, 'of'>
 }
 
 /** A page ends with the event whose payload exceeds this total: it is parsed at once, and 200 events may have 100 MiB. */

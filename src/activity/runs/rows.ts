@@ -97,7 +97,14 @@ export function runsToOutbox(changed: string, isRecount = false): string {
  * @param workspace that of a row with its `workspace_id`
  */
 export function isErased(row: string, workspace = row): string {
-  return `exists (select from run_erasures e where e.run_id = ${row}.run_id and e.workspace_id = ${workspace}.workspace_id)`
+  return `exists (select from ${erasuresOf(row, workspace)} and e.score_id is null)`
+}
+
+/** SQL text: the ids of scores of a row `r` of `runs` that have been deleted; null if none were. */
+export const DELETED_SCORES = `(select array_agg(e.score_id) from ${erasuresOf('r', 'r')} and e.score_id is not null)`
+
+function erasuresOf(row: string, workspace: string): string {
+  return `run_erasures e where e.run_id = ${row}.run_id and e.workspace_id = ${workspace}.workspace_id`
 }
 
 /**

@@ -40,6 +40,7 @@ export class ScoreReader {
           from scores final
           where workspace_id = {workspace:UUID} and run_id = {run:UUID}
             ${before === undefined ? '' : 'and seq < {before:UInt64}'}
+            ${run.deletedScores === undefined ? '' : 'and score_id not in {deleted:Array(String)}'}
           order by seq desc limit {limit:UInt32}
         )
       )
@@ -48,6 +49,7 @@ export class ScoreReader {
     const rows = await queryLoaded<ScoreListRow>(this.deps, caller, 'scores', sql, {
       ...{ workspace: run.workspaceId, run: run.runId, limit: limit + 1, bytes: PAGE_BYTES_MAX },
       ...(before !== undefined && { before }),
+      ...(run.deletedScores !== undefined && { deleted: [...run.deletedScores] }),
     })
     const last = rows.at(-1)
     return {

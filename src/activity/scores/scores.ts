@@ -3,8 +3,8 @@ import type { SharedSlice } from '../../base/http/shared-slice.ts'
 import type { Mint, RunRef } from '../../base/ids.ts'
 import type { Limits } from '../../base/limits.ts'
 import type { Appended } from '../../stores/journal/journal.ts'
-import { SCORE_CELLS as CELLS } from '../../stores/journal/rows.ts'
-import { SCORE_SOURCES, type ScoreSource } from '../../stores/journal/scores.ts'
+import { SCORE_CELLS as CELLS, scoreIdOf } from '../../stores/journal/rows.ts'
+import { SCORE_SOURCES, type ScoreSource, scoreErased } from '../../stores/journal/scores.ts'
 import type { Caller } from '../../tenants/keys/schema.ts'
 import { type Partitions, writerOf } from '../../tenants/partitions/partition.ts'
 import { readable } from '../runs/access.ts'
@@ -119,11 +119,15 @@ export class Scores {
     { partial, mint }: AddOptions,
   ): Stored | Promise<Stored> {
     const problems = found.map((run) => problemOf(caller, run))
-    const { rows, rejected } = allowed(scores, problems, invalid, partial)
+    const ids = mint && Array.from({ length: scores.count }, () => mint.ulid())
+    const idOf = (row: number) => scoreIdOf({ scores, ids }, row)
+    const hasDeleted = found.some((run) => run?.deletedScores !== undefined)
+    const isDeleted = (row: number) =>
+      hasDeleted && found[scores.cells[row * CELLS.count + CELLS.run]]?.deletedScores?.has(idOf(row) ?? '') === true
+    const { rows, rejected } = allowed(scores, problems, isDeleted, invalid, partial)
     const count = rows.length
     const { journal, scoreIds } = writerOf(this.deps.partitions, caller)
     const defaultSource = numberOf(caller.person === undefined ? 'api' : 'person')
-    const ids = mint && Array.from({ length: scores.count }, () => mint.ulid())
     if (count === 0) return { count, rejected, duplicates: 0, durable: null }
     // No row refers to the runs of rejected scores: any other takes their places.
     const [fine] = found.filter((_, index) => problems[index] === undefined)
@@ -133,12 +137,8 @@ export class Scores {
       const durable = journal.appendScores({ ...batch, rows, hashes: undefined })
       return { count, rejected, duplicates: 0, durable }
     }
-    const { text, cells } = scores
+    const { cells } = scores
     const hashes = new Float64Array(scores.count)
-    const idOf = (row: number) => {
-      const at = row * CELLS.count + CELLS.id
-      return cells[at] < 0 ? ids?.[row] : text.toString('utf8', cells[at], cells[at + 1])
-    }
     const contentOf = (row: number) => {
       const source = cells[row * CELLS.count + CELLS.source] || defaultSource
       hashes[row] = contentHash(scores, row, source)
@@ -184,10 +184,14 @@ interface Stored {
   readonly durable: Promise<Appended | null> | null
 }
 
-/** The rows whose runs the caller may score. @throws ApiError for the first of the others, unless `partial` */
+/**
+ * The rows whose runs the caller may score, and whose ids are not those of deleted scores.
+ * @throws ApiError for the first of the others, unless `partial`
+ */
 function allowed(
   scores: ColumnsOfRuns,
   problems: readonly (ApiError | undefined)[],
+  isDeleted: (row: number) => boolean,
   invalid: readonly Rejected[],
   partial: boolean,
 ): { readonly rows: readonly number[]; readonly rejected: readonly Rejected[] } {
@@ -195,11 +199,12 @@ function allowed(
   const rows: number[] = []
   const refused: Rejected[] = []
   for (let row = 0; row < scores.count; row++) {
-    const problem = isFine ? undefined : problems[scores.cells[row * CELLS.count + CELLS.run]]
+    const ofRun = isFine ? undefined : problems[scores.cells[row * CELLS.count + CELLS.run]]
+    const problem = ofRun ?? (isDeleted(row) ? scoreErased() : undefined)
     if (problem === undefined) rows.push(row)
     else {
       const index = scores.indexOf(row)
-      const error = problem.at(`scores[${index}].run_id`, problem.message)
+      const error = problem.at(`scores[${index}].${ofRun === undefined ? 'id' : 'run_id'}`, problem.message)
       if (!partial) throw error
       refused.push({ index, message: error.message })
     }

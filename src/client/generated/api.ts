@@ -1789,6 +1789,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/runs/{run_id}/scores/{score_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Delete a score
+         * @description It leaves the list of scores at once, feeds and SQL within about a minute. Its id stays used: a score with it is CONFLICT with `id_taken`. A repeat returns the same erasure.
+         */
+        delete: operations["deleteScore"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/erasures/{erasure_id}": {
         parameters: {
             query?: never;
@@ -1798,7 +1818,7 @@ export interface paths {
         };
         /**
          * Read an erasure
-         * @description Whether the deletion of a run is complete.
+         * @description Whether the deletion of a run or a score is complete.
          */
         get: operations["getErasure"];
         put?: never;
@@ -5071,7 +5091,7 @@ export interface components {
              */
             erasure_id: string;
             /**
-             * @description `done` once no store has anything that was reported for the run.
+             * @description `done` once no store has anything that was reported for the run, or the score.
              * @enum {string}
              */
             status: "running" | "done";
@@ -5089,6 +5109,8 @@ export interface components {
             done_at: string | null;
             /** @description How many runs it deletes. */
             runs: number;
+            /** @description How many scores it deletes, not counting those of the run. */
+            scores: number;
         };
         /** @description The run ended without an output. */
         RunFailed: {
@@ -11237,6 +11259,46 @@ export interface operations {
             404: components["responses"]["NOT_FOUND"];
             409: components["responses"]["CONFLICT"];
             413: components["responses"]["PAYLOAD_TOO_LARGE"];
+            429: components["responses"]["RATE_LIMITED"];
+            500: components["responses"]["INTERNAL"];
+            503: components["responses"]["UNAVAILABLE"];
+        };
+    };
+    deleteScore: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The run. */
+                run_id: string;
+                /** @description The score. */
+                score_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success. */
+            202: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["RunErasure"];
+                        /** @description Null: the call succeeded. */
+                        error: null;
+                    };
+                };
+            };
+            400: components["responses"]["VALIDATION_ERROR"];
+            401: components["responses"]["UNAUTHENTICATED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            409: components["responses"]["CONFLICT"];
             429: components["responses"]["RATE_LIMITED"];
             500: components["responses"]["INTERNAL"];
             503: components["responses"]["UNAVAILABLE"];

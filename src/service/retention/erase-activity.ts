@@ -2,6 +2,7 @@ import type { RunDirectory } from '../../activity/runs/directory.ts'
 import { ApiError } from '../../base/errors.ts'
 import type { RunIdentity } from '../../base/ids.ts'
 import type { ColumnarClient } from '../../stores/clickhouse/client.ts'
+import type { Journal } from '../../stores/journal/journal.ts'
 import type { Fragment, Sql } from '../../stores/postgres/connect.ts'
 import type { OwnedPartition, Partitions } from '../../tenants/partitions/partition.ts'
 import { eraseRunState } from './erase-state.ts'
@@ -68,9 +69,9 @@ async function eraseFromPartition(deps: EraseActivityDeps, owned: OwnedPartition
   if (runs.length > 0) runsErasedMs.set(partition, performance.now())
   for (const run of runs) {
     directory.forget(run)
-    journal.refuseRun(run)
+    refuseErasedRun(journal, run)
   }
-  await eraseRunState(sql, runs)
+  await eraseRunState(sql, runs.filter(isWhole))
   // After this the journal has every change that left the outbox before the outbox rows were deleted.
   await relay.flush()
   const seq = await journal.cut()
@@ -78,6 +79,7 @@ async function eraseFromPartition(deps: EraseActivityDeps, owned: OwnedPartition
   await relay.flush()
   await allConsumed(owned, seq, signal)
   for (const id of workspaceIds) await eraseFromColumnar(deps, id, signal)
+  await eraseRetriesOfScores(deps, runs)
   await eraseRunsFromColumnar(deps.columnar, runs, signal)
   if (!(await journal.drop(seq))) throw new ApiError('UNAVAILABLE', 'the journal is still being read; try again')
   await sql`
@@ -101,27 +103,54 @@ async function reopenMissed({ sql }: EraseActivityDeps, { id, journal }: OwnedPa
       and requested_at > ${new Date(oldest.receivedAt - CLOCKS_DIFFER_MS)} and not exists (select from journal_partitions)`
 }
 
-/** A run that is being deleted. */
-interface ErasedRun extends RunIdentity {
+/** A run that is being deleted, or one of its scores. */
+export interface ErasedRun extends RunIdentity {
+  readonly scoreId: string | null
+}
+
+interface OpenErasure extends ErasedRun {
   readonly erasureId: string
 }
 
-/** The first runs that are being deleted and match an SQL condition on `run_erasures e`. */
-export function readOpen(sql: Sql, condition: Fragment): Promise<readonly ErasedRun[]> {
-  return sql<ErasedRun[]>`
-    select erasure_id as "erasureId", run_id as "runId", workspace_id as "workspaceId" from run_erasures e
+export function isWhole({ scoreId }: ErasedRun): boolean {
+  return scoreId === null
+}
+
+/** Refuses further rows of it. */
+export function refuseErasedRun(journal: Pick<Journal, 'refuseRun' | 'refuseScore'>, run: ErasedRun): void {
+  if (run.scoreId === null) journal.refuseRun(run)
+  else journal.refuseScore(run, run.scoreId)
+}
+
+/** The first runs and scores that are being deleted and match an SQL condition on `run_erasures e`. */
+export function readOpen(sql: Sql, condition: Fragment): Promise<readonly OpenErasure[]> {
+  return sql<OpenErasure[]>`
+    select erasure_id as "erasureId", run_id as "runId", workspace_id as "workspaceId", score_id as "scoreId"
+    from run_erasures e
     where done_at is null and ${condition} order by number limit ${RUNS_PER_ROUND}`
 }
 
-/** Deletes the rows of runs; their deliveries stay. @returns the tables that had some. @throws like {@link eraseRows} */
+/** Messages about scores wait with their content for the next attempt. */
+async function eraseRetriesOfScores({ sql, columnar }: EraseActivityDeps, runs: readonly ErasedRun[]): Promise<void> {
+  for (const rows of rowsOf(runs)) {
+    if (rows.scoreIds === undefined) continue
+    const { where, params } = conditionOf(rows)
+    const found = await columnar.query<{ seq: number }>(`select seq from score_changes where ${where}`, { params })
+    await sql`
+      delete from webhook_retries
+      where workspace_id = ${rows.workspaceId} and run_id = any(${rows.runIds}::uuid[])
+        and seq = any(${found.map(({ seq }) => seq)}::bigint[])`
+  }
+}
+
+/** Deletes the rows of runs and scores; their deliveries stay. @returns the tables that had some. @throws like {@link eraseRows} */
 export async function eraseRunsFromColumnar(
   columnar: ColumnarClient,
-  runs: readonly RunIdentity[],
+  runs: readonly ErasedRun[],
   signal: AbortSignal,
 ): Promise<string[]> {
   const found: string[] = []
-  for (const [workspaceId, some] of Map.groupBy(runs, (run) => run.workspaceId)) {
-    const rows = { workspaceId, runIds: some.map(({ runId }) => runId) }
+  for (const rows of rowsOf(runs)) {
     const tables = [...(await countRows(columnar, rows)).keys()]
     if (tables.length > 0) await eraseRows(columnar, rows, tables, signal)
     found.push(...tables)
@@ -137,10 +166,10 @@ export async function refuseErased(sql: Sql, { id, journal }: Pick<OwnedPartitio
   const erased = await sql<{ workspace_id: string }[]>`
     select workspace_id from erasures where state_gone_at is not null and partition = ${id}`
   for (const { workspace_id } of erased) journal.refuse(workspace_id)
-  const runs = await sql<RunIdentity[]>`
-    select run_id as "runId", workspace_id as "workspaceId" from run_erasures
+  const runs = await sql<ErasedRun[]>`
+    select run_id as "runId", workspace_id as "workspaceId", score_id as "scoreId" from run_erasures
     where partition = ${id} and number > (select coalesce(max(number), 0) from run_erasures) - ${RUNS_REFUSED_MAX}`
-  for (const run of runs) journal.refuseRun(run)
+  for (const run of runs) refuseErasedRun(journal, run)
 }
 
 /** Waits until every consumer has processed everything up to `seq`. */
@@ -166,19 +195,39 @@ async function eraseFromColumnar(
   await eraseRows(columnar, { workspaceId }, counts.keys(), signal)
 }
 
-/** Rows of a workspace; with `runIds` what was reported of these runs only. */
+/** Rows of a workspace; with `runIds` what was reported of these runs only; with `scoreIds`, of each its score only. */
 interface Rows {
   readonly workspaceId: string
   readonly runIds?: readonly string[]
+  readonly scoreIds?: readonly string[]
+}
+
+interface RowsOfRuns extends Rows {
+  readonly runIds: readonly string[]
+}
+
+/** The rows of runs and of scores, by workspace. */
+function rowsOf(runs: readonly ErasedRun[]): RowsOfRuns[] {
+  const groups = Map.groupBy(runs, (run) => `${run.workspaceId} ${isWhole(run)}`)
+  return [...groups.values()].map((some) => {
+    const [{ workspaceId }] = some as [ErasedRun]
+    const scoreIds = some.flatMap(({ scoreId }) => scoreId ?? [])
+    return { workspaceId, runIds: some.map(({ runId }) => runId), ...(scoreIds.length > 0 && { scoreIds }) }
+  })
 }
 
 /** SQL with its parameters. */
-function conditionOf({ workspaceId, runIds }: Rows) {
-  const params = { workspace: workspaceId, ...(runIds && { runs: runIds }) }
+function conditionOf({ workspaceId, runIds, scoreIds }: Rows) {
+  const ofRuns = runIds ? ' and run_id in {runs:Array(UUID)}' : ''
+  const ofScores = scoreIds ? ' and (run_id, score_id) in arrayZip({runs:Array(UUID)}, {scores:Array(String)})' : ''
   return {
-    where: `workspace_id = {workspace:UUID}${runIds ? ' and run_id in {runs:Array(UUID)}' : ''}`,
-    params,
-    tables: runIds ? "name = 'run_id' and table <> 'deliveries'" : "name = 'workspace_id'",
+    where: `workspace_id = {workspace:UUID}${ofRuns}${ofScores}`,
+    params: { workspace: workspaceId, ...(runIds && { runs: runIds }), ...(scoreIds && { scores: scoreIds }) },
+    tables: scoreIds
+      ? "name = 'score_id'"
+      : runIds
+        ? "name = 'run_id' and table <> 'deliveries'"
+        : "name = 'workspace_id'",
   }
 }
 

@@ -53,7 +53,7 @@ export async function eraseState(sql: Sql, workspaceId: string): Promise<void> {
 }
 
 /**
- * Deletes ended runs from Postgres, except their rows in `run_erasures`. May be interrupted and called again.
+ * Deletes ended runs from Postgres, except their own rows in `run_erasures`. May be interrupted and called again.
  * @returns how many runs were still there
  */
 export async function eraseRunState(sql: Sql, runs: readonly RunIdentity[]): Promise<number> {
@@ -72,6 +72,9 @@ export async function eraseRunState(sql: Sql, runs: readonly RunIdentity[]): Pro
       await tx`
         delete from outbox_set_aside o using (${named}) as i
         where o.workspace_id = i.workspace_id and o.body::text like '%"run_id":"' || i.run_id || '"%'`
+      // Ids of scores are what callers have reported.
+      await tx`
+        delete from run_erasures where score_id is not null and (run_id, workspace_id) in (${named})`
       // Those of a hosted session, whose ids are UUIDs.
       await tx`
         delete from session_messages m using hosted_runs h, (${named}) as i

@@ -1,3 +1,4 @@
+import type { RunDirectory } from '../../activity/runs/directory.ts'
 import type { Clock } from '../../base/clock.ts'
 import { ApiError, notFound } from '../../base/errors.ts'
 import type { Log } from '../../base/log.ts'
@@ -5,12 +6,15 @@ import { Loops } from '../../base/loops.ts'
 import { ColumnarUnavailable } from '../../stores/clickhouse/client.ts'
 import type { TransactionSql } from '../../stores/postgres/connect.ts'
 import type { KeyRing } from '../../tenants/keys/key-ring.ts'
+import type { Partitions } from '../../tenants/partitions/partition.ts'
 import { countRows, type EraseActivityDeps, eraseActivity } from './erase-activity.ts'
 import { eraseState, tablesHolding } from './erase-state.ts'
 import { isReleased, RunErasures } from './run-erasures.ts'
 import type { ErasedWorkspace } from './schema.ts'
 
 interface ErasureDeps extends Omit<EraseActivityDeps, 'runsErasedMs'> {
+  readonly partitions: Pick<Partitions, 'of' | 'owned'>
+  readonly directory: Pick<RunDirectory, 'find' | 'forget'>
   readonly ring: Pick<KeyRing, 'change' | 'gone' | 'lookAtOthers'>
   readonly clock: Clock
   readonly log: Log

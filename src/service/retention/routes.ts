@@ -4,7 +4,7 @@ import type { Guards } from '../../tenants/keys/guards.ts'
 import { SECURITY } from '../../tenants/keys/security.ts'
 import { WorkspaceParams } from '../../tenants/workspaces/schema.ts'
 import type { Erasure } from './erasure.ts'
-import { ErasedWorkspace, ErasureParams, RunErasure } from './schema.ts'
+import { ErasedWorkspace, ErasureParams, RunErasure, RunScoreParams } from './schema.ts'
 
 interface ErasureRoutesDeps {
   readonly guards: Guards
@@ -66,13 +66,33 @@ function runErasureRoutes({ guards, erasure: { runs } }: ErasureRoutesDeps) {
         },
       },
     )
+    .delete(
+      '/runs/:run_id/scores/:score_id',
+      async ({ caller, params, set }) => {
+        const begun = await runs.begin(caller, params.run_id, params.score_id)
+        set.status = 202
+        return begun
+      },
+      {
+        params: RunScoreParams,
+        response: { 202: RunErasure },
+        detail: {
+          operationId: 'deleteScore',
+          summary: 'Delete a score',
+          description:
+            'It leaves the list of scores at once, feeds and SQL within about a minute. Its id stays used: a score with it ' +
+            'is CONFLICT with `id_taken`. A repeat returns the same erasure.',
+          errors: ['CONFLICT'],
+        },
+      },
+    )
     .get('/erasures/:erasure_id', ({ caller, params }) => runs.get(caller, params.erasure_id), {
       params: ErasureParams,
       response: RunErasure,
       detail: {
         operationId: 'getErasure',
         summary: 'Read an erasure',
-        description: 'Whether the deletion of a run is complete.',
+        description: 'Whether the deletion of a run or a score is complete.',
       },
     })
 }

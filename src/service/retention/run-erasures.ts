@@ -1,23 +1,24 @@
+import { readable } from '../../activity/runs/access.ts'
 import type { RunDirectory } from '../../activity/runs/directory.ts'
+import { queryLoaded } from '../../activity/runs/events.ts'
 import { isTerminal, type RunStatus } from '../../activity/runs/state.ts'
 import type { Clock } from '../../base/clock.ts'
 import { ApiError, notFound } from '../../base/errors.ts'
-import type { RunIdentity } from '../../base/ids.ts'
 import type { ColumnarClient } from '../../stores/clickhouse/client.ts'
 import { inTransaction, type Sql } from '../../stores/postgres/connect.ts'
 import { isGone, type Sign } from '../../stores/postgres/liveness.ts'
 import type { KeyRing } from '../../tenants/keys/key-ring.ts'
 import type { Caller } from '../../tenants/keys/schema.ts'
 import type { Partitions } from '../../tenants/partitions/partition.ts'
-import { eraseRunsFromColumnar, readOpen } from './erase-activity.ts'
+import { type ErasedRun, eraseRunsFromColumnar, isWhole, readOpen, refuseErasedRun } from './erase-activity.ts'
 import { eraseRunState } from './erase-state.ts'
 import type { RunErasure } from './schema.ts'
 
 interface RunErasuresDeps {
   readonly sql: Sql
   readonly columnar: ColumnarClient
-  readonly directory: Pick<RunDirectory, 'forget'>
-  readonly partitions: Pick<Partitions, 'owned'>
+  readonly directory: Pick<RunDirectory, 'find' | 'forget'>
+  readonly partitions: Pick<Partitions, 'of' | 'owned'>
   readonly ring: Pick<KeyRing, 'gone' | 'lookAtOthers'>
   readonly clock: Clock
 }
@@ -25,10 +26,12 @@ interface RunErasuresDeps {
 /** Advisory lock, so that the numbers of erasures are in the order of their commits. */
 const ORDER_LOCK = 7_231_046_598_231
 const NOTICED_PER_QUERY = 1_000
+/** Their ids stay used, and are in memory with the run. */
+const SCORES_PER_RUN_MAX = 1_000
 
 /**
- * Deletes single runs that have ended (docs/runs.md#deleting-a-run). The call stores the row in `run_erasures` and
- * deletes the run from Postgres; the owner of the workspace's log deletes it there and in ClickHouse (`erase-activity.ts`), and
+ * Deletes single runs that have ended (docs/runs.md#deleting-a-run), and single scores. The call stores the row in
+ * `run_erasures` and deletes the run from Postgres; the owner of the workspace's log deletes it there and in ClickHouse (`erase-activity.ts`), and
  * any process then verifies that nothing is left. Each step can be repeated, by any process, after a crash, too.
  */
 export class RunErasures {
@@ -38,30 +41,32 @@ export class RunErasures {
   constructor(private readonly deps: RunErasuresDeps) {}
 
   /**
-   * Begins to delete a run; a repeat returns the same erasure.
-   * @throws ApiError NOT_FOUND, CONFLICT for a run that has not ended, UNAVAILABLE
+   * Begins to delete a run, or one of its scores; a repeat returns the same erasure.
+   * @throws ApiError NOT_FOUND, CONFLICT for a run that has not ended or has lost too many scores, UNAVAILABLE
    */
-  async begin({ workspaceId, partition }: Caller, runId: string): Promise<RunErasure> {
+  async begin(caller: Caller, runId: string, scoreId: string | null = null): Promise<RunErasure> {
     const { sql, directory, clock } = this.deps
-    const run = { workspaceId, runId: runId.toLowerCase() }
+    const { workspaceId, partition } = caller
+    const run = { workspaceId, runId: runId.toLowerCase(), scoreId }
+    if (scoreId !== null) await this.checkScore(caller, run.runId, scoreId)
     const erasure = await inTransaction(sql, async (tx) => {
       const [found] = await tx<{ status: RunStatus }[]>`
         select status from runs where run_id = ${run.runId} and workspace_id = ${workspaceId} for update`
-      if (found !== undefined && !isTerminal(found.status)) throw stillLive(found.status)
+      if (found !== undefined && isWhole(run) && !isTerminal(found.status)) throw stillLive(found.status)
       if (found !== undefined) {
         await tx`select pg_advisory_xact_lock(${ORDER_LOCK})`
         await tx`
-          insert into run_erasures (erasure_id, run_id, workspace_id, partition, requested_at)
-          values (gen_random_uuid(), ${run.runId}, ${workspaceId}, ${partition}, ${new Date(clock.now())})
-          on conflict (run_id, workspace_id) do nothing`
+          insert into run_erasures (erasure_id, run_id, workspace_id, partition, requested_at, score_id)
+          values (gen_random_uuid(), ${run.runId}, ${workspaceId}, ${partition}, ${new Date(clock.now())}, ${scoreId})
+          on conflict (run_id, workspace_id, score_id) do nothing`
       }
       const [row] = await tx<StoredErasure[]>`
-        select erasure_id, requested_at, done_at from run_erasures
-        where run_id = ${run.runId} and workspace_id = ${workspaceId}`
+        select erasure_id, score_id, requested_at, done_at from run_erasures
+        where run_id = ${run.runId} and workspace_id = ${workspaceId} and score_id is not distinct from ${scoreId}`
       return row
     })
     if (erasure === undefined) throw notFound('run')
-    await eraseRunState(sql, [run])
+    if (isWhole(run)) await eraseRunState(sql, [run])
     directory.forget(run)
     return toAnswer(erasure)
   }
@@ -69,10 +74,26 @@ export class RunErasures {
   /** @throws ApiError NOT_FOUND, UNAVAILABLE */
   async get({ workspaceId }: Caller, erasureId: string): Promise<RunErasure> {
     const [row] = await this.deps.sql<StoredErasure[]>`
-      select erasure_id, requested_at, done_at from run_erasures
+      select erasure_id, score_id, requested_at, done_at from run_erasures
       where erasure_id = ${erasureId} and workspace_id = ${workspaceId}`
     if (row === undefined) throw notFound('erasure')
     return toAnswer(row)
+  }
+
+  /** @throws ApiError NOT_FOUND for a score that neither exists nor was deleted, CONFLICT, UNAVAILABLE */
+  private async checkScore(caller: Caller, runId: string, scoreId: string): Promise<void> {
+    const { deletedScores } = readable(caller, await this.deps.directory.find(caller.workspaceId, runId))
+    if (deletedScores?.has(scoreId)) return
+    const params = { workspace: caller.workspaceId, run: runId, score: scoreId }
+    const sql = `
+      select 1 from scores
+      where workspace_id = {workspace:UUID} and run_id = {run:UUID} and score_id = {score:String} limit 1`
+    const found = await queryLoaded(this.deps, caller, 'scores', sql, params)
+    if (found.length === 0) throw new ApiError('NOT_FOUND', 'score does not exist')
+    if ((deletedScores?.size ?? 0) < SCORES_PER_RUN_MAX) return
+    throw new ApiError('CONFLICT', `at most ${SCORES_PER_RUN_MAX} scores of a run can be deleted`, {
+      reason: 'limit_reached',
+    })
   }
 
   /** Makes this process refuse what is reported for runs that any process has deleted. Called about once a second. */
@@ -81,11 +102,12 @@ export class RunErasures {
     this.seen ??= await this.firstToNotice()
     for (;;) {
       const rows: NoticedRun[] = await sql<NoticedRun[]>`
-        select run_id as "runId", workspace_id as "workspaceId", partition, number from run_erasures
+        select run_id as "runId", workspace_id as "workspaceId", score_id as "scoreId", partition, number
+        from run_erasures
         where number > ${this.seen} order by number limit ${NOTICED_PER_QUERY}`
       for (const run of rows) {
         directory.forget(run)
-        for (const { id, journal } of partitions.owned()) if (id === run.partition) journal.refuseRun(run)
+        for (const { id, journal } of partitions.owned()) if (id === run.partition) refuseErasedRun(journal, run)
       }
       this.seen = rows.at(-1)?.number ?? this.seen
       if (rows.length < NOTICED_PER_QUERY) return
@@ -109,7 +131,7 @@ export class RunErasures {
     if (runs.length === 0) return
     const ids = runs.map(({ erasureId }) => erasureId)
     // A start that had begun before the run was deleted may have stored it again.
-    const isBack = (await eraseRunState(sql, runs)) > 0
+    const isBack = (await eraseRunState(sql, runs.filter(isWhole))) > 0
     const left = isBack ? [] : await eraseRunsFromColumnar(columnar, runs, signal)
     if (isBack || left.length > 0) {
       await sql`update run_erasures set released_epochs = '{}' where erasure_id = any(${ids}::uuid[])`
@@ -133,24 +155,26 @@ export function isReleased(sql: Sql, gone: readonly Sign[]) {
   )`
 }
 
-interface NoticedRun extends RunIdentity {
+interface NoticedRun extends ErasedRun {
   readonly partition: number
   readonly number: number
 }
 
 interface StoredErasure {
   readonly erasure_id: string
+  readonly score_id: string | null
   readonly requested_at: Date
   readonly done_at: Date | null
 }
 
-function toAnswer({ erasure_id, requested_at, done_at }: StoredErasure): RunErasure {
+function toAnswer({ erasure_id, score_id, requested_at, done_at }: StoredErasure): RunErasure {
   return {
     erasure_id,
     status: done_at === null ? 'running' : 'done',
     requested_at: requested_at.toISOString(),
     done_at: done_at?.toISOString() ?? null,
-    runs: 1,
+    runs: score_id === null ? 1 : 0,
+    scores: score_id === null ? 0 : 1,
   }
 }
 

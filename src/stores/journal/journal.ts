@@ -89,6 +89,8 @@ export interface Journal extends JournalReader {
    * Refuses further events, tasks and scores of a deleted run, like {@link refuse}, while at most 10,000 more runs are deleted.
    */
   refuseRun(run: RunIdentity): void
+  /** Refuses further scores of a run with the id of a deleted one, while at most 10,000 other runs lose a score. */
+  refuseScore(run: RunIdentity, scoreId: string): void
   /**
    * Starts a new segment after everything that was accepted before the call, so that {@link drop} can delete all of it.
    * Returns the position of the last row before the new segment.

@@ -225,3 +225,9 @@ export interface ScoreBatch {
   /** The source of scores that name none: its index in `SCORE_SOURCES`, from 1. */
   readonly defaultSource: number
 }
+
+/** The id of a score; undefined where the journal mints one. */
+export function scoreIdOf({ scores: { text, cells }, ids }: Pick<ScoreBatch, 'scores' | 'ids'>, row: number) {
+  const at = row * SCORE_CELLS.count + SCORE_CELLS.id
+  return cells[at]! < 0 ? ids?.[row] : text.toString('utf8', cells[at], cells[at + 1])
+}

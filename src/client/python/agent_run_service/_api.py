@@ -88,8 +88,13 @@ class Runs(_Resource):
         """Deletes a run that has ended, from every store: the answer comes before `erasure` says `done`."""
         return self._http.call("DELETE", f"/api/v1/runs/{segment(run_id)}", **limits)  # type: ignore
 
+    def delete_score(self, run_id: str, score_id: str, **limits: Optional[float]) -> Dict[str, Any]:
+        """Deletes a score from every store, like `delete`."""
+        path = f"/api/v1/runs/{segment(run_id)}/scores/{segment(score_id)}"
+        return self._http.call("DELETE", path, **limits)  # type: ignore
+
     def erasure(self, erasure_id: str, **limits: Optional[float]) -> Dict[str, Any]:
-        """How far the deletion of a run is."""
+        """How far the deletion of a run or a score is."""
         return self._get(f"/api/v1/erasures/{segment(erasure_id)}", limits)
 
 

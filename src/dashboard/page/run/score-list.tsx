@@ -1,8 +1,10 @@
 import { useContext } from 'preact/hooks'
 import { words } from '../../../base/format.ts'
+import { useSession } from '../context/session.ts'
 import type { Score } from '../data/records.ts'
+import { ConfirmButton } from '../parts/confirm.tsx'
 import { Empty, Skeleton } from '../parts/states.tsx'
-import { Table } from '../parts/table.tsx'
+import { ACTIONS, Table } from '../parts/table.tsx'
 import { Ago } from '../parts/time.tsx'
 import { isTakenBack, scorerOf, sorted, stepOfScore, valueText } from '../scores/score.ts'
 import { ScoredRun } from '../scores/thumbs.tsx'
@@ -81,8 +83,24 @@ function ScoreTable({ scores, bars }: ScoreTableProps) {
         },
         { title: 'Given', cell: ({ created_at }) => <Ago at={created_at} /> },
         { title: 'Comment', class: 'score-words', cell: ({ text, comment }) => [text, comment].map(saidText) },
+        { ...ACTIONS, cell: (score) => <DeleteScore score={score} /> },
       ]}
     />
+  )
+}
+
+function DeleteScore({ score: { id, name } }: { readonly score: Score }) {
+  const { api } = useSession()
+  const run = useContext(ScoredRun)
+  if (run === null) return null
+  const remove = async () => {
+    await api.delete(`/api/v1/runs/${run.runId}/scores/${encodeURIComponent(id)}`)
+    await run.reloadScores()
+  }
+  return (
+    <ConfirmButton text="Delete" title={`Delete the score ${name}?`} action="Delete the score" act={remove}>
+      <p>It is deleted from every store, for good, and its id cannot be used again.</p>
+    </ConfirmButton>
   )
 }
 

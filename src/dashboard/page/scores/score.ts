@@ -8,7 +8,7 @@ export type Scored = 'run' | { readonly event: string }
 
 /** The name of the scores that thumbs are. */
 const THUMB_NAME = 'feedback'
-/** A score cannot be deleted: a thumb that was taken back has this label in the place of a value. */
+/** The id of a deleted score stays used: a thumb that was taken back has this label in the place of a value. */
 const TAKEN_BACK = 'withdrawn'
 /** The role that people need. */
 export const SCORER: Role = 'approver'

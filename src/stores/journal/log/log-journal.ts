@@ -3,7 +3,17 @@ import { ApiError, notFound } from '../../../base/errors.ts'
 import { NIL_UUID, type RunIdentity, runKey } from '../../../base/ids.ts'
 import type { RecordBlock } from '../blocks/record-block.ts'
 import type { Appended, Frame, Journal } from '../journal.ts'
-import type { DeliveryRow, EventBatch, RunRow, ScoreBatch, SystemEventRow, TaskToAppend } from '../rows.ts'
+import {
+  type DeliveryRow,
+  type EventBatch,
+  type RunRow,
+  SCORE_CELLS,
+  type ScoreBatch,
+  type SystemEventRow,
+  scoreIdOf,
+  type TaskToAppend,
+} from '../rows.ts'
+import { scoreErased } from '../scores.ts'
 import { GroupCommit, type GroupCommitOptions } from './group-commit.ts'
 import { LogReader } from './log-reader.ts'
 import { type Commit, journalFull, type LogStorage, shuttingDown } from './storage.ts'
@@ -50,6 +60,8 @@ export class LogJournal extends LogReader implements Journal {
   private readonly refused = new Set<string>()
   /** Deleted runs. A call that has found one before it was deleted ends long before so many others are. */
   private readonly refusedRuns = new LRUCache<string, true>({ max: REFUSED_RUNS_MAX })
+  /** The ids of deleted scores, by run. */
+  private readonly refusedScores = new LRUCache<string, Set<string>>({ max: REFUSED_RUNS_MAX })
 
   constructor(
     private readonly storage: LogStorage,
@@ -91,7 +103,7 @@ export class LogJournal extends LogReader implements Journal {
   }
 
   appendScores(batch: ScoreBatch): Promise<Appended> {
-    const refusal = this.refusalOfAny(batch.runs, (run) => run) ?? this.refusal()
+    const refusal = this.refusalOfAny(batch.runs, (run) => run) ?? this.refusalOfScores(batch) ?? this.refusal()
     if (refusal !== undefined) return Promise.reject(refusal)
     const { scores } = this.commits.pending
     const first = scores.rows
@@ -131,6 +143,12 @@ export class LogJournal extends LogReader implements Journal {
 
   refuseRun({ workspaceId, runId }: RunIdentity): void {
     this.refusedRuns.set(runKey(workspaceId, runId), true)
+  }
+
+  refuseScore({ workspaceId, runId }: RunIdentity, scoreId: string): void {
+    const key = runKey(workspaceId, runId)
+    const ids = this.refusedScores.get(key) ?? new Set()
+    this.refusedScores.set(key, ids.add(scoreId))
   }
 
   cut(): Promise<number> {
@@ -208,6 +226,17 @@ export class LogJournal extends LogReader implements Journal {
     for (const item of items) {
       const refusal = this.refusalOf(runOf(item))
       if (refusal !== undefined) return refusal
+    }
+    return undefined
+  }
+
+  private refusalOfScores(batch: ScoreBatch): ApiError | undefined {
+    if (this.refusedScores.size === 0) return undefined
+    const refused = batch.runs.map(({ workspaceId, runId }) => this.refusedScores.get(runKey(workspaceId, runId)))
+    if (refused.every((ids) => ids === undefined)) return undefined
+    for (const row of batch.rows) {
+      const ids = refused[batch.scores.cells[row * SCORE_CELLS.count + SCORE_CELLS.run]!]
+      if (ids?.has(scoreIdOf(batch, row) ?? '')) return scoreErased()
     }
     return undefined
   }
