@@ -65,6 +65,9 @@ describe.skipIf(chromium === null)('agents in the dashboard (need a Chromium)', 
     await page.click('.agent-table .sort', 'Cost')
     await page.until(`document.querySelector('.col-cost[aria-sort=descending]')`)
     expect(await page.evaluate<string>('location.hash')).toBe('#/agents?sort=cost')
+    await page.click('.view-tools a', 'New agent')
+    await page.click('.detail-head a[aria-label=Close]')
+    await page.until(`location.hash === '#/agents?sort=cost'`)
   })
 
   test('an HTTP tool is made with the form; what the service refuses is shown at its field', async () => {

@@ -29,7 +29,7 @@ export function ResourceView({ view, title, noun, list, pane, form, children }: 
       <div class="view-head">
         <h1>{title}</h1>
         <div class="view-tools">
-          <a class="button primary small" href={hrefOf(view, [], { new: 'yes' })}>
+          <a class="button primary small" href={hrefOf(view, [], { sort: query.sort, new: 'yes' })}>
             <Icon name="plus" />
             <span>New {noun}</span>
           </a>
@@ -47,7 +47,7 @@ export function ResourceView({ view, title, noun, list, pane, form, children }: 
             <section class="panel detail" aria-label={`New ${noun}`}>
               <div class="detail-head">
                 <h2>New {noun}</h2>
-                <a class="icon-only" href={hrefOf(view)} aria-label="Close">
+                <a class="icon-only" href={hrefOf(view, [], { sort: query.sort })} aria-label="Close">
                   <Icon name="close" />
                 </a>
               </div>
