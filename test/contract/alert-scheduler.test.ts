@@ -82,6 +82,36 @@ test('each tick counts once, whatever number of processes evaluate it, and misse
   expect(order).toEqual(Array.from({ length: 11 }, (_, n) => `a ${n + 1}`))
 })
 
+test('a tick that is put off while its alert is read waits for what was accepted by then', async () => {
+  let loads = 0
+  let isBehind = false
+  const caughtUp = Promise.withResolvers<boolean>()
+  const loaded = () => {
+    loads++
+    return isBehind ? caughtUp.promise : Promise.resolve(true)
+  }
+  const { clock, store, asked, workspace, create, start } = await rig(() => 1, { loaded })
+  await create(await workspace(), 'a')
+  const [reading, read] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+  const load = store.load.bind(store)
+  store.load = async (...args) => {
+    reading.resolve()
+    await read.promise
+    return load(...args)
+  }
+  start()
+  clock.ms += MINUTE + 1
+  await reading.promise
+  const before = loads
+  isBehind = true
+  clock.ms += 10_000 * MINUTE
+  read.resolve()
+  await eventually(() => expect(loads).toBeGreaterThan(before))
+  expect(asked).toEqual([])
+  caughtUp.resolve(true)
+  await eventually(() => expect(asked.length).toBeGreaterThan(0))
+})
+
 test('ticks too long ago are skipped, and the alert says so', async () => {
   const { clock, store, asked, workspace, create, start } = await rig(() => 1)
   const caller = await workspace()

@@ -89,7 +89,7 @@ export class RunErasures {
       select 1 from scores
       where workspace_id = {workspace:UUID} and run_id = {run:UUID} and score_id = {score:String} limit 1`
     const found = await queryLoaded(this.deps, caller, 'scores', sql, params)
-    if (found.length === 0) throw new ApiError('NOT_FOUND', 'score does not exist')
+    if (found.length === 0) throw notFound('score')
     if ((deletedScores?.size ?? 0) < SCORES_PER_RUN_MAX) return
     throw new ApiError('CONFLICT', `at most ${SCORES_PER_RUN_MAX} scores of a run can be deleted`, {
       reason: 'limit_reached',

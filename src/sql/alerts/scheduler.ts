@@ -162,6 +162,8 @@ class AlertScheduler {
     if (alert.next_at === null || alert.next_at.getTime() >= clock.now()) return
     const everyMs = alert.every_seconds * secondMs
     const { tick, skipped } = tickOf(alert.next_at.getTime(), clock.now(), everyMs)
+    // The barrier was passed for the tick that was due: this one may be a later one.
+    if (!this.barriers.hasPassed(owner, tick)) return void this.resting.set(alert_id, performance.now() + RETRY_MS)
     using session = analytics.asOf(tenant)
     const evaluated = evaluatedOf(alert, await store.queryOf(tenant, alert), secondMs)
     const { result, rowsOf } = await evaluate(session, evaluated, tick, this.signal)
