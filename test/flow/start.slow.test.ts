@@ -216,12 +216,15 @@ test('a database that rejects the password is reported in one line, at once, wit
   expect(performance.now() - startedAt).toBeLessThan(25_000)
 })
 
-test.skipIf(process.platform !== 'linux')('all processes together take less than 500 MB when idle', async () => {
+test.skipIf(process.platform !== 'linux')('all processes together take less than 450 MB when idle', async () => {
   const service = await again()
   await eventually(async () => (await service.api('GET', '/readyz')).data.status === 'ready')
-  const pids = [service.pid, ...descendantsOf(service.pid)]
-  const megabytes = await Promise.all(pids.map(residentMegabytes))
-  expect(megabytes.reduce((sum, each) => sum + each, 0)).toBeLessThan(500)
+  // What the start took is given back within seconds, and the connections that it needed are closed.
+  await eventually(async () => {
+    const pids = [service.pid, ...descendantsOf(service.pid)]
+    const megabytes = await Promise.all(pids.map(residentMegabytes))
+    expect(megabytes.reduce((sum, each) => sum + each, 0)).toBeLessThan(450)
+  })
   service.kill('SIGTERM')
   await service.exited
 })
