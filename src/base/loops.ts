@@ -70,23 +70,30 @@ export class Loops {
    * connection to Postgres of its own.
    * @param work gets a signal that aborts when the calls are stopped
    * @param options.atOnce makes the first call immediately
+   * @param options.retryMs after a failed call, the next one is made by then: what a restart of a store interrupts does not
+   *   wait for minutes, and is not reported as long
    * @returns a function that stops the calls; it resolves once a running call has ended
    */
   repeat(
     name: string,
     intervalMs: number,
     work: (signal: AbortSignal) => Promise<unknown>,
-    { atOnce = false } = {},
+    { atOnce = false, retryMs = RETRY_MS_MAX } = {},
   ): () => Promise<void> {
     const stopping = new AbortController()
     const loop = this.add(name)
     let running: Promise<void> | undefined
+    let retry: ReturnType<typeof setTimeout> | undefined
     const attempt = async () => {
       try {
         await work(stopping.signal)
         loop.succeeded()
       } catch (error) {
-        if (!stopping.signal.aborted) loop.failed(error)
+        if (!stopping.signal.aborted) {
+          loop.failed(error)
+          clearTimeout(retry)
+          if (retryMs < intervalMs) retry = setTimeout(startRound, retryMs)
+        }
       }
       running = undefined
     }
@@ -105,6 +112,7 @@ export class Loops {
     return async () => {
       stopping.abort()
       clearInterval(timer)
+      clearTimeout(retry)
       await running
     }
   }

@@ -245,3 +245,17 @@ test('loops that start together do not work at the same moment', async () => {
   for (const end of ends) await end()
   expect(began.slice(0, 3)).toEqual(['three', 'one', 'two'])
 })
+
+test('a call that failed is repeated soon, although its loop has a long interval', async () => {
+  const loops = new Loops(log)
+  let calls = 0
+  const work = async () => {
+    if (++calls === 1) throw new Error('a store was restarted')
+  }
+  const end = loops.repeat('rare', 3_600_000, work, { atOnce: true, retryMs: 5 })
+  await eventually(() => expect(calls).toBe(2))
+  expect(loops.states()).toMatchObject([{ name: 'rare', failingMs: 0, failures: 1 }])
+  await Bun.sleep(30)
+  expect(calls).toBe(2)
+  await end()
+})
