@@ -80,9 +80,9 @@ interface FeedTokensDeps {
 const ROWS_PER_SWEEP = 10_000
 
 /**
- * Feed tokens (docs/feeds.md#feed-tokens): short-lived substitutes for a key that read, and write scores
- * if allowed, for browsers, which cannot send headers with an EventSource or a WebSocket. They are rows like keys, not signed claims, so that revoking a key ends its tokens in
- * every process at once. `KeyRing.authenticateFeed` looks them up.
+ * Feed tokens (docs/feeds.md#feed-tokens): short-lived substitutes for a key that read, and write scores if allowed, for
+ * browsers, which cannot send headers with an EventSource or a WebSocket. They are rows like keys, not signed claims, so that
+ * revoking a key ends its tokens in every process at once. `KeyRing.authenticateFeed` looks them up.
  */
 export class FeedTokens {
   constructor(private readonly deps: FeedTokensDeps) {}

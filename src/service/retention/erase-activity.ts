@@ -53,15 +53,14 @@ async function eraseFromPartition(deps: EraseActivityDeps, owned: OwnedPartition
     )
     select workspace_id from erasures
     where state_gone_at is not null and partition = ${partition} and not ${epoch} = any(released_epochs)`
-  const erasedMs = runsErasedMs.get(partition)
-  if (erasedMs === undefined) {
+  if (!runsErasedMs.has(partition)) {
     await reopenMissed(deps, owned)
     runsErasedMs.set(partition, Number.NEGATIVE_INFINITY)
   }
-  const runs =
-    performance.now() - (erasedMs ?? Number.NEGATIVE_INFINITY) > RUNS_INTERVAL_MS
-      ? await readOpen(sql, sql`partition = ${partition} and not ${epoch} = any(released_epochs)`)
-      : []
+  const areRunsDue = performance.now() - runsErasedMs.get(partition)! > RUNS_INTERVAL_MS
+  const runs = areRunsDue
+    ? await readOpen(sql, sql`partition = ${partition} and not ${epoch} = any(released_epochs)`)
+    : []
   if (due.length === 0 && runs.length === 0) return
   const workspaceIds = due.map((row) => row.workspace_id)
   for (const id of workspaceIds) journal.refuse(id)
@@ -143,7 +142,11 @@ async function eraseRetriesOfScores({ sql, columnar }: EraseActivityDeps, runs: 
   }
 }
 
-/** Deletes the rows of runs and scores; their deliveries stay. @returns the tables that had some. @throws like {@link eraseRows} */
+/**
+ * Deletes the rows of runs and scores; their deliveries stay.
+ * @returns the tables that had some
+ * @throws like {@link eraseRows}
+ */
 export async function eraseRunsFromColumnar(
   columnar: ColumnarClient,
   runs: readonly ErasedRun[],

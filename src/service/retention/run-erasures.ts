@@ -31,8 +31,9 @@ const SCORES_PER_RUN_MAX = 1_000
 
 /**
  * Deletes single runs that have ended (docs/runs.md#deleting-a-run), and single scores. The call stores the row in
- * `run_erasures` and deletes the run from Postgres; the owner of the workspace's log deletes it there and in ClickHouse (`erase-activity.ts`), and
- * any process then verifies that nothing is left. Each step can be repeated, by any process, after a crash, too.
+ * `run_erasures` and deletes the run from Postgres; the owner of the workspace's log deletes it there and in ClickHouse
+ * (`erase-activity.ts`), and any process then verifies that nothing is left. Each step can be repeated, by any process, after
+ * a crash, too.
  */
 export class RunErasures {
   /** The last erasure that this process has seen. */

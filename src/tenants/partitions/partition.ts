@@ -162,7 +162,11 @@ export interface SourceLifetime {
   retain(end: () => void): () => void
   /** Whether it may lack what was acknowledged a moment ago, in another process. */
   readonly mayLag: boolean
-  /** Waits until everything that was acknowledged before the call can be read. @param after as in {@link Feeds.of} @throws ApiError UNAVAILABLE */
+  /**
+   * Waits until everything that was acknowledged before the call can be read.
+   * @param after as in {@link Feeds.of}
+   * @throws ApiError UNAVAILABLE
+   */
   refresh(after?: string): Promise<void>
 }
 
