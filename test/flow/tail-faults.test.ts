@@ -9,9 +9,10 @@ import { spawnStalled, spawnTail, spawnWithReader } from './tail-process.ts'
 /** How a tail handles faults of the service, the network or its reader, played by a scripted server. */
 
 const KEY = 'svc_ws_scripted'
-const QUICK: FollowTiming = { pingEveryMs: 30, silenceMaxMs: 150, backoffMinMs: 10, backoffMaxMs: 50 }
+const QUICK: FollowTiming = { pingEveryMs: 150, backoffMinMs: 10, backoffMaxMs: 50 }
 /** For what must not happen: a busy machine may do nothing for a while. */
-const PATIENT: FollowTiming = { ...QUICK, silenceMaxMs: 3_000 }
+const PATIENT: FollowTiming = { ...QUICK, pingEveryMs: 1_000 }
+const PINGS = 4
 
 /** Follows a scripted feed in this process until `until` holds; returns the cursors it took and its notes. */
 async function followed(
@@ -57,8 +58,7 @@ test('detects a dead connection that never closed, and resumes', async () => {
 
 test('keeps a quiet feed whose pings are answered', async () => {
   const script: Script = { subscribed: (socket) => socket.say(subscribedAt(undefined)) }
-  const pings = (2 * PATIENT.silenceMaxMs) / PATIENT.pingEveryMs
-  const { feed, notes } = await followed(script, (_, { pings: count }) => count() >= pings, PATIENT)
+  const { feed, notes } = await followed(script, (_, { pings }) => pings() >= PINGS, PATIENT)
   expect([feed.subscriptions.length, notes]).toEqual([1, []])
 })
 

@@ -1,11 +1,21 @@
+import { type Disconnect, liveSocket } from '../../base/http/live-socket.ts'
+import { parsedJson } from '../../base/json-object.ts'
+import { elements, member } from '../../base/json-parts.ts'
 import { NoResponseError, ServiceError } from '../../client/errors.ts'
 import type { Client } from '../../client/index.ts'
-import type { FeedMessage } from '../../feeds/live/messages.ts'
+import type { ActivityItem, FeedMessage } from '../../feeds/live/messages.ts'
 import { CliError } from '../shared/error.ts'
 import { keyRejected } from '../shared/failures.ts'
-import { connect, type Disconnect, type Received, type Timing } from './connection.ts'
 
-export interface FollowTiming extends Timing {
+/** An activity with its original text. */
+export interface Received {
+  readonly activity: ActivityItem
+  readonly json: string
+}
+
+export interface FollowTiming {
+  /** A connection on which nothing comes for this long is lost. */
+  readonly pingEveryMs: number
   /** The wait after the first failure; it doubles with each further failure. */
   readonly backoffMinMs: number
   readonly backoffMaxMs: number
@@ -13,7 +23,6 @@ export interface FollowTiming extends Timing {
 
 const TIMING: FollowTiming = {
   pingEveryMs: 15_000,
-  silenceMaxMs: 30_000,
   backoffMinMs: 250,
   backoffMaxMs: 10_000,
 }
@@ -38,12 +47,20 @@ interface FollowOptions {
   readonly note: (text: string) => void
 }
 
+interface Disconnection extends Disconnect {
+  /** How long the service asks clients to wait before reconnecting. */
+  readonly retryAfterMs: number
+}
+
 /** Close codes after which reconnecting is pointless. */
 const KEY_INVALID = 4001
 const FORBIDDEN = 4003
 /** Temporary errors; any other would recur on every attempt. */
 const TEMPORARY = ['RATE_LIMITED', 'UNAVAILABLE', 'INTERNAL']
 const EXPLANATION_TIMEOUT_MS = 10_000
+
+/** Bun's WebSocket can send headers; the types in scope are those of browsers, for the dashboard. */
+const BunWebSocket = WebSocket as unknown as new (address: string, options: Bun.WebSocketOptions) => WebSocket
 
 /**
  * Follows a live feed until `signal` aborts. It reconnects as often as needed, and each connection resumes after the last
@@ -76,22 +93,9 @@ class Follower {
   ) {}
 
   async run(): Promise<void> {
-    const { signal, url, key, wanted, start } = this.options
+    const { signal } = this.options
     while (!signal.aborted) {
-      const connection = connect({
-        address: `${url.replace(/^http/, 'ws')}/api/v1/live`,
-        key,
-        timing: this.timing,
-        subscription: async () => {
-          if (!this.hasBegun) this.position = await start()
-          return { ...wanted, after: this.position }
-        },
-        onMessage: (message, items) => this.handle(message, items, (reason) => connection.end(reason)),
-      })
-      const close = () => connection.end('stopped')
-      signal.addEventListener('abort', close, { once: true })
-      const disconnect = await connection.ended.catch(toDisconnect)
-      signal.removeEventListener('abort', close)
+      const disconnect = await this.listen().catch(toDisconnect)
       if (signal.aborted) return
       if (this.pause === null) await this.waitToReconnect(disconnect)
       await this.pause
@@ -99,12 +103,37 @@ class Follower {
     }
   }
 
-  private handle(message: FeedMessage, items: readonly Received[], end: (reason: string) => void): void {
+  /** One connection, with one subscription. */
+  private async listen(): Promise<Disconnection> {
+    const { signal, url, key, wanted, start } = this.options
+    let closing: { reason?: string; retryAfterMs: number } = { retryAfterMs: 0 }
+    const headers = { authorization: `Bearer ${key}` }
+    const connection = liveSocket(new BunWebSocket(`${url.replace(/^http/, 'ws')}/api/v1/live`, { headers }), {
+      pingEveryMs: this.timing.pingEveryMs,
+      onOpen: async () => {
+        if (!this.hasBegun) this.position = await start()
+        connection.send({ op: 'subscribe', id: 'tail', ...wanted, after: this.position })
+      },
+      onText: (text) => {
+        const message = parsedJson(text) as FeedMessage | undefined
+        if (message === undefined) connection.end('the service sent something that is not JSON')
+        else if (message.op === 'closing')
+          closing = { reason: message.reason, retryAfterMs: message.reconnect_after_ms }
+        else this.handle(message, text, connection.end)
+      },
+    })
+    const close = () => connection.end('stopped')
+    signal.addEventListener('abort', close, { once: true })
+    const disconnect = await connection.ended.finally(() => signal.removeEventListener('abort', close))
+    return { ...disconnect, ...closing }
+  }
+
+  private handle(message: FeedMessage, text: string, end: (reason: string) => void): void {
     const { take, full, note } = this.options
     if (message.op === 'activity') {
       this.failures = 0
-      take(items, message.skipped ?? 0)
-      this.position = items.at(-1)?.activity.cursor ?? this.position
+      take(withText(message.items, text), message.skipped ?? 0)
+      this.position = message.items.at(-1)?.cursor ?? this.position
       this.pause = full()
       if (this.pause !== null) end('the output is full')
     } else if (message.op === 'subscribed') {
@@ -126,7 +155,7 @@ class Follower {
   }
 
   /** Reports that the feed was lost, and waits before the next connection. */
-  private async waitToReconnect(disconnect: Disconnect): Promise<void> {
+  private async waitToReconnect(disconnect: Disconnection): Promise<void> {
     if (disconnect.code === KEY_INVALID) throw new CliError('the key was revoked or expired')
     if (disconnect.code === FORBIDDEN) throw new CliError(`the key may no longer use this feed: ${disconnect.reason}`)
     const { reason, retryAfterMs } = disconnect.opened ? disconnect : await this.explain()
@@ -140,7 +169,7 @@ class Follower {
   }
 
   /** A WebSocket client cannot read why a handshake failed, so a plain request to the same URL finds out. */
-  private async explain(): Promise<Pick<Disconnect, 'reason' | 'retryAfterMs'>> {
+  private async explain(): Promise<Pick<Disconnection, 'reason' | 'retryAfterMs'>> {
     const { url, client } = this.options
     const signal = AbortSignal.timeout(EXPLANATION_TIMEOUT_MS)
     const call = { path: '/api/v1/live', headers: { upgrade: 'websocket' }, signal }
@@ -157,8 +186,13 @@ class Follower {
 }
 
 /** A temporary failure of `start` ends a connection like any other temporary error. */
-function toDisconnect(error: unknown): Disconnect {
+function toDisconnect(error: unknown): Disconnection {
   if (!(error instanceof NoResponseError)) throw error
   const { cause, message } = error
   return { opened: true, code: 0, reason: cause instanceof ServiceError ? cause.message : message, retryAfterMs: 0 }
+}
+
+function withText(items: readonly ActivityItem[], message: string): Received[] {
+  const texts = elements(member(message, 'items') ?? '[]')
+  return items.map((activity, index) => ({ activity, json: texts[index] ?? '' }))
 }

@@ -3,7 +3,7 @@ import { member, members } from '../../base/json-parts.ts'
 import { lookup } from '../../base/lookup.ts'
 import type { ActivityItem } from '../../feeds/live/messages.ts'
 import { createPaint, cut, pad, printable, type Style } from '../shared/terminal.ts'
-import type { Received } from './connection.ts'
+import type { Received } from './follow.ts'
 
 interface LineOptions {
   readonly color: boolean

@@ -1,4 +1,5 @@
 import { signal as state } from '@preact/signals'
+import { liveSocket } from '../../../base/http/live-socket.ts'
 import { parseIntact } from '../../../base/intact-json.ts'
 import { type Api, ApiFailure } from './api.ts'
 import type { Activity } from './records.ts'
@@ -29,7 +30,16 @@ type Message =
   | { readonly op: 'activity'; readonly id: string; readonly items: readonly Activity[]; readonly skipped?: number }
   | { readonly op: 'gap'; readonly id: string }
   | { readonly op: 'closing'; readonly reconnect_after_ms: number; readonly cursors?: Readonly<Record<string, string>> }
-  | { readonly op: 'error' | 'pong' }
+  | { readonly op: 'error'; readonly id: string; readonly code: string }
+  | { readonly op: 'pong' }
+
+interface FeedSettings {
+  /** The address of the page. */
+  readonly page?: string
+  /** See {@link liveSocket}. */
+  readonly pingEveryMs?: number
+  readonly askAgainMs?: number
+}
 
 interface OpenSubscription extends FeedOptions {
   readonly filter: object
@@ -41,8 +51,10 @@ interface OpenSubscription extends FeedOptions {
 
 const RETRY_MS_MIN = 400
 const RETRY_MS_MAX = 10_000
-/** A connection that is not open by then is given up. */
-const OPEN_MS_MAX = 10_000
+/** A subscription that the service refuses for now is asked for again after this. */
+const ASK_AGAIN_MS = 5_000
+/** Refusals that last; any other is temporary. */
+const FINAL = ['VALIDATION_ERROR', 'UNAUTHENTICATED', 'FORBIDDEN', 'NOT_FOUND']
 /** How long the feed token of a key lasts. The connection ends with it, and resumes with a new one. */
 const TOKEN_SECONDS = 3_600
 
@@ -53,15 +65,16 @@ const TOKEN_SECONDS = 3_600
 export class Feed {
   readonly isConnected = state(false)
   private readonly subscriptions = new Map<string, OpenSubscription>()
-  private socket: WebSocket | undefined
+  private connection: ReturnType<typeof liveSocket> | undefined
   private retryMs = RETRY_MS_MIN
   private lastId = 0
 
   constructor(
     private readonly api: Api,
     private readonly signal: AbortSignal,
+    private readonly options: FeedSettings = {},
   ) {
-    signal.addEventListener('abort', () => this.socket?.close())
+    signal.addEventListener('abort', () => this.connection?.end('left'))
     void this.connect()
   }
 
@@ -83,9 +96,10 @@ export class Feed {
     try {
       const query = await this.admission()
       if (this.signal.aborted) return
-      const address = new URL(`/api/v1/live${query}`, location.href)
+      const address = new URL(`/api/v1/live${query}`, this.options.page ?? location.href)
       address.protocol = address.protocol.replace('http', 'ws')
-      this.listen(new WebSocket(address))
+      await this.listen(new WebSocket(address))
+      this.retry()
     } catch (error) {
       // A spent budget has room when the service says so; the page's reads wait no longer either, and would take it.
       this.retry(error instanceof ApiFailure ? error.retryAfterSeconds * 1_000 : 0)
@@ -103,25 +117,23 @@ export class Feed {
     return `?token=${token}`
   }
 
-  private listen(socket: WebSocket): void {
-    this.socket = socket
-    const opening = setTimeout(() => socket.close(), OPEN_MS_MAX)
-    socket.addEventListener('open', () => {
-      clearTimeout(opening)
-      this.retryMs = RETRY_MS_MIN
-      this.isConnected.value = true
-      for (const [id, subscription] of this.subscriptions) this.request(id, subscription)
+  private async listen(socket: WebSocket): Promise<void> {
+    const { pingEveryMs } = this.options
+    this.connection = liveSocket(socket, {
+      ...(pingEveryMs !== undefined && { pingEveryMs }),
+      onOpen: () => {
+        this.retryMs = RETRY_MS_MIN
+        this.isConnected.value = true
+        for (const [id, subscription] of this.subscriptions) this.request(id, subscription)
+      },
+      onText: (text) => this.take(parseIntact(text) as Message),
     })
-    socket.addEventListener('message', ({ data }) => this.take(parseIntact(data as string) as Message))
-    socket.addEventListener('close', () => {
-      clearTimeout(opening)
-      this.retry()
-    })
+    await this.connection.ended
   }
 
   /** @param afterMs 0: each wait is twice as long as the one before */
   private retry(afterMs = 0): void {
-    this.socket = undefined
+    this.connection = undefined
     this.isConnected.value = false
     if (this.signal.aborted) return
     setTimeout(() => void this.connect(), afterMs || this.retryMs)
@@ -133,7 +145,7 @@ export class Feed {
   }
 
   private send(message: object): void {
-    if (this.socket?.readyState === WebSocket.OPEN) this.socket.send(JSON.stringify(message))
+    this.connection?.send(message)
   }
 
   private take(message: Message): void {
@@ -152,9 +164,17 @@ export class Feed {
       if (!subscription.isStarted) subscription.handlers.onStart?.()
       subscription.isStarted = true
     }
+    if (message.op === 'error' && !FINAL.includes(message.code)) this.askAgain(message.id, subscription)
     if (message.op === 'gap') subscription.handlers.onGap?.()
     if (message.op !== 'activity') return
     subscription.cursor = message.items.at(-1)?.cursor ?? subscription.cursor
     subscription.handlers.onItems(message.items, message.skipped ?? 0)
+  }
+  /** Asks for a subscription again on the same connection; a new one asks for all. */
+  private askAgain(id: string, subscription: OpenSubscription): void {
+    const { connection } = this
+    setTimeout(() => {
+      if (this.connection === connection && this.subscriptions.has(id)) this.request(id, subscription)
+    }, this.options.askAgainMs ?? ASK_AGAIN_MS)
   }
 }
