@@ -12,12 +12,21 @@ const ROOT = join(import.meta.dir, '..', '..')
 const python = Bun.which('python3')
 /** Programs; and what is not one: configuration, and in `text` output, sketches and grammars. */
 const LANGUAGES = ['sh', 'console', 'ts', 'js', 'python', 'sql', 'json', 'env', 'xml', 'mermaid', 'text']
+const README_WORDS_MAX = 800
+const GUIDE_WORDS_MAX = 4_000
 const ALL = PAGES.flatMap((page) => snippetsOf(page))
 const inLanguage = (...languages: string[]) => ALL.filter(({ language }) => languages.includes(language))
 
 test('each fence says what is in it', () => {
   expect(ALL.length).toBeGreaterThan(90)
   expect(ALL.filter(({ language }) => !LANGUAGES.includes(language)).map(({ at }) => at)).toEqual([])
+})
+
+test('the README and the guides are short', () => {
+  const words = (page: string) => readPage(page).split(/\s+/).length
+  expect(words('README.md')).toBeLessThanOrEqual(README_WORDS_MAX)
+  const guides = PAGES.filter((page) => page.startsWith('docs/') && page !== 'docs/decisions.md')
+  expect(guides.filter((page) => words(page) > GUIDE_WORDS_MAX)).toEqual([])
 })
 
 test('the page about SQL lists all tables with their columns', () => {

@@ -27,7 +27,8 @@ const ROOT = join(import.meta.dir, '..', '..', '..')
 
 /** In the order of `/llms.txt`. A test compares this list with the folder. */
 const LISTED: readonly Listed[] = [
-  ['Guides', 'README.md', 'First steps', 'start the service, report a run with curl, query it with SQL'],
+  ['Guides', 'README.md', 'First steps', 'start the service, see the demo, report from a program'],
+  ['Guides', 'docs/curl.md', 'Five minutes with curl', 'report a run with plain calls, and query it with SQL'],
   ['Ways in', 'docs/opentelemetry.md', 'OpenTelemetry', 'traces and logs of instrumented programs as runs'],
   ['Ways in', 'docs/openai-agents.md', 'OpenAI Agents SDK', 'its exporter with another address: traces as runs'],
   [
