@@ -15,7 +15,7 @@ import {
 import { newHostedAgent } from '../support/hosted.ts'
 import { startModelServer } from '../support/model-server.ts'
 import { placesOf } from '../support/run-places.ts'
-import { startTestService, type TestService } from '../support/service.ts'
+import { OPERATOR_TOKEN, startTestService, type TestService } from '../support/service.ts'
 import { atEnd } from '../support/teardown.ts'
 import { createWebhook, startReceiver } from '../support/webhooks.ts'
 
@@ -282,4 +282,36 @@ test('a task of a run that another process has just deleted is refused, and thos
   const answers = await Promise.all([kept, gone, kept, gone].map(report))
   expect(answers.map(({ status }) => status)).toEqual([200, 404, 200, 404])
   expect((await tenant.api('GET', `/api/v1/runs/${kept}/tasks`)).data.items).toHaveLength(2)
+})
+
+test('no statement deletes more tasks than it can in its time, of a run or of a workspace', async () => {
+  const own = await newTenant(service)
+  const reporter = await newReporter(own.api)
+  const sql = stores()
+  await sql`
+    create function refuse_many() returns trigger language plpgsql as $$ begin
+      if (select count(*) from gone) > 500 then raise 'too many tasks in one statement'; end if;
+      return null;
+    end $$`
+  await sql`
+    create trigger few_tasks after delete on tasks referencing old table as gone for each statement
+    execute function refuse_many()`
+  const runOf1200 = async () => {
+    const run_id = await reporter.start()
+    await sql`
+      insert into tasks (run_id, task_id, workspace_id, agent_id, name, status, created_at, updated_at)
+      select ${run_id}, gen_random_uuid(), ${own.workspaceId}, ${reporter.agentId}, 't', 'running', now(), now()
+      from generate_series(1, 1200)`
+    await reporter.end(run_id)
+    return run_id
+  }
+  const left = () => sql`select from tasks where workspace_id = ${own.workspaceId}`
+  const [deleted] = [await runOf1200(), await runOf1200()]
+  expect((await remove(deleted, own)).status).toBe(202)
+  expect(await left()).toHaveLength(1200)
+  const { data } = await service.api('DELETE', `/api/v1/workspaces/${own.workspaceId}`, undefined, {
+    key: OPERATOR_TOKEN,
+  })
+  expect(data).toMatchObject({ status: 'erased', deleted: { runs: 1, tasks: 1200 } })
+  expect(await left()).toHaveLength(0)
 })

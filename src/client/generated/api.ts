@@ -117,7 +117,7 @@ export interface paths {
         post?: never;
         /**
          * Delete a run
-         * @description Only a run that has ended: CONFLICT with `run_live` for another one. It can no longer be read at once; what was reported for it leaves feeds and SQL within about a minute. A repeat returns the same erasure.
+         * @description Only a run that has ended: CONFLICT with `run_live` for another one, and for a child run of a hosted run that has not ended. It can no longer be read at once; what was reported for it leaves feeds and SQL within about a minute. A repeat returns the same erasure.
          */
         delete: operations["deleteRun"];
         options?: never;

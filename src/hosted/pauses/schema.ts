@@ -180,7 +180,8 @@ export interface PauseRow {
   readonly pause_id: string
   readonly run_id: string
   readonly root_run_id: string
-  readonly root_agent_id: string
+  /** Null once the invoked run was deleted. */
+  readonly root_agent_id: string | null
   readonly root_session_id: string | null
   /** The call of its parent that the run carries out. */
   readonly parent_call_id: string | null

@@ -163,9 +163,9 @@ function selected(sql: Sql) {
       ${personName(sql, 'p.decided_by', 'p.workspace_id')} as decided_by_person
     from pauses p cross join lateral (
       select root_run_id, parent_call_id from hosted_runs where run_id = p.run_id and workspace_id = p.workspace_id offset 0
-    ) h cross join lateral (
+    ) h left join lateral (
       select agent_id, session_id from hosted_runs where run_id = h.root_run_id and workspace_id = p.workspace_id offset 0
-    ) root`
+    ) root on true`
 }
 
 /** Stores a decision and applies it to the call. False if the pause has been decided before, or has expired. */

@@ -6,6 +6,8 @@ import { type Fragment, inTransaction, type Sql, type TransactionSql } from '../
 /** Few, because a run has tasks, steps and calls: one statement must not take long. */
 const RUNS_PER_STATEMENT = 100
 const ROWS_PER_STATEMENT = 5_000
+/** Each may have megabytes, and one run any number of them. */
+const TASKS_PER_STATEMENT = 500
 /** Requests that were in flight may still store rows. They are few and end soon. */
 const PASSES_MAX = 10
 /** SQLSTATEs of a foreign key violation (a new row refers to a deleted one) and of a deadlock with a request in flight. */
@@ -58,12 +60,13 @@ export async function eraseState(sql: Sql, workspaceId: string): Promise<void> {
  */
 export async function eraseRunState(sql: Sql, runs: readonly RunIdentity[]): Promise<number> {
   if (runs.length === 0) return 0
-  return inPasses(() =>
-    inTransaction(sql, async (tx) => {
-      const named = tx`
-        select * from unnest(
-          ${runs.map(({ runId }) => runId)}::uuid[], ${runs.map(({ workspaceId }) => workspaceId)}::uuid[]
-        ) as i (run_id, workspace_id)`
+  const named = sql`
+    select * from unnest(
+      ${runs.map(({ runId }) => runId)}::uuid[], ${runs.map(({ workspaceId }) => workspaceId)}::uuid[]
+    ) as i (run_id, workspace_id)`
+  return inPasses(async () => {
+    await untilNone(() => taskDeletion(sql, named))
+    return inTransaction(sql, async (tx) => {
       await tx`delete from feed_tokens where (run_id, workspace_id) in (${named})`
       await tx`
         delete from webhook_retries r using webhooks w, (${named}) as i
@@ -84,8 +87,8 @@ export async function eraseRunState(sql: Sql, runs: readonly RunIdentity[]): Pro
         ${runDeletion(tx, named)}
         select count(*) as count from deleted_runs`
       return deleted.count
-    }),
-  )
+    })
+  })
 }
 
 /** Repeats what requests in flight disturb. */
@@ -136,6 +139,12 @@ async function eraseRuns(sql: Sql, workspaceId: string): Promise<void> {
     select run_id, workspace_id from runs where workspace_id = ${workspaceId}
     order by created_at desc, run_id desc limit ${RUNS_PER_STATEMENT}`
   await untilNone(async () => {
+    await untilNone(
+      () => sql`
+        with deleted as (${taskDeletion(sql, some)} returning 1)
+        update erasures set tasks = tasks + (select count(*) from deleted)
+        where workspace_id = ${workspaceId} and exists (select from deleted)`,
+    )
     const [deleted] = await sql<[{ count: number }]>`
       ${runDeletion(sql, some)}
       update erasures set
@@ -144,6 +153,16 @@ async function eraseRuns(sql: Sql, workspaceId: string): Promise<void> {
       returning (select count(*) from deleted_runs) as count`
     return deleted
   })
+}
+
+/** SQL: deletes some tasks of runs. @param which a query of run_id and workspace_id */
+function taskDeletion(sql: Sql, which: Fragment) {
+  return sql`
+    delete from tasks where ctid = any(array(
+      select t.ctid from (${which}) as r cross join lateral (
+        select ctid from tasks where run_id = r.run_id and workspace_id = r.workspace_id limit ${TASKS_PER_STATEMENT}
+      ) t limit ${TASKS_PER_STATEMENT}
+    ))`
 }
 
 /**

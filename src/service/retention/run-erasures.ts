@@ -43,7 +43,7 @@ export class RunErasures {
 
   /**
    * Begins to delete a run, or one of its scores; a repeat returns the same erasure.
-   * @throws ApiError NOT_FOUND, CONFLICT for a run that has not ended or has lost too many scores, UNAVAILABLE
+   * @throws ApiError NOT_FOUND, CONFLICT for a run that has not ended, is part of one that has not, or has lost too many scores, UNAVAILABLE
    */
   async begin(caller: Caller, runId: string, scoreId: string | null = null): Promise<RunErasure> {
     const { sql, directory, clock } = this.deps
@@ -51,9 +51,14 @@ export class RunErasures {
     const run = { workspaceId, runId: runId.toLowerCase(), scoreId }
     if (scoreId !== null) await this.checkScore(caller, run.runId, scoreId)
     const erasure = await inTransaction(sql, async (tx) => {
-      const [found] = await tx<{ status: RunStatus }[]>`
-        select status from runs where run_id = ${run.runId} and workspace_id = ${workspaceId} for update`
-      if (found !== undefined && isWhole(run) && !isTerminal(found.status)) throw stillLive(found.status)
+      const [found] = await tx<FoundRun[]>`
+        select status, (
+          select root.status from hosted_runs h join runs root
+            on root.run_id = h.root_run_id and root.workspace_id = h.workspace_id
+          where h.run_id = runs.run_id and h.workspace_id = runs.workspace_id
+        ) as root_status
+        from runs where run_id = ${run.runId} and workspace_id = ${workspaceId} for update`
+      if (found !== undefined && isWhole(run)) checkEnded(found)
       if (found !== undefined) {
         await tx`select pg_advisory_xact_lock(${ORDER_LOCK})`
         await tx`
@@ -179,6 +184,19 @@ function toAnswer({ erasure_id, score_id, requested_at, done_at }: StoredErasure
   }
 }
 
-function stillLive(status: RunStatus): ApiError {
-  return new ApiError('CONFLICT', `the run is ${status}; cancel it, or wait until it has ended`, { reason: 'run_live' })
+interface FoundRun {
+  readonly status: RunStatus
+  /** Of the run that was invoked, if the run is hosted: this one or its topmost ancestor; null once that is deleted. */
+  readonly root_status: RunStatus | null
+}
+
+/**
+ * A live run may yet read the result of a child, and its budget counts what its descendants have spent.
+ * @throws ApiError CONFLICT
+ */
+function checkEnded({ status, root_status: root }: FoundRun): void {
+  const live = (what: string) => new ApiError('CONFLICT', what, { reason: 'run_live' })
+  if (!isTerminal(status)) throw live(`the run is ${status}; cancel it, or wait until it has ended`)
+  if (root !== null && !isTerminal(root))
+    throw live(`the run is part of another one, which is ${root}; cancel that one, or wait until it has ended`)
 }
