@@ -200,6 +200,25 @@ test('a repeat of the request that began a deleted hosted run does not begin it 
   expect((await tenant.api('GET', `/api/v1/runs?agent_id=${hosted.agentId}`)).data.items).toEqual([])
 })
 
+test('a repeat of the request that started a deleted run does not start it again', async () => {
+  const sql = stores()
+  const key = crypto.randomUUID()
+  const start = () =>
+    tenant.api(
+      'POST',
+      '/api/ingest/v1/run/start',
+      { agent_id: agent.agentId },
+      { key: agent.agentKey, headers: { 'idempotency-key': key } },
+    )
+  const { run_id } = (await start()).data
+  await agent.end(run_id)
+  expect((await remove(run_id)).status).toBe(202)
+  // As after a crash before the answer was stored.
+  await sql`update idempotency_keys set status = null, response = null where idem_key = ${key}`
+  for (const _ of [1, 2])
+    expect(await start()).toMatchObject({ status: 409, error: { code: 'CONFLICT', reason: 'id_taken' } })
+})
+
 test('the part that a second agent has of a trace can be deleted alone, and does not come back with later spans', async () => {
   const second = await newReporter(tenant.api)
   const trace = crypto.randomUUID().replaceAll('-', '')

@@ -41,3 +41,9 @@ export function runErased(): ApiError {
     param: 'run_id',
   })
 }
+
+/** Refuses to start the run of a request again. With an effect, so that its key stays used: a further repeat is refused, too. */
+export function runOfKeyErased(): ApiError {
+  const message = 'the run that this Idempotency-Key began was deleted; use another key for a new run'
+  return new ApiError('CONFLICT', message, { reason: 'id_taken', hasEffect: true })
+}

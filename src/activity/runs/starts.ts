@@ -4,12 +4,14 @@ import { runKey, uuidOrNull } from '../../base/ids.ts'
 import type { RawJson } from '../../base/raw-json.ts'
 import { type Batcher, createBatcher } from '../../stores/postgres/batcher.ts'
 import { jsonArray, type Sql } from '../../stores/postgres/connect.ts'
-import { runErased } from './access.ts'
+import { runErased, runOfKeyErased } from './access.ts'
 import { arrayLiteral, findRuns, isErased, RUN_ROW_COLUMNS, runsToOutbox } from './rows.ts'
 
 /** A run to be created, all defaults filled in. */
 interface NewRun {
   readonly runId: string
+  /** The caller has chosen the id; otherwise it derives from the Idempotency-Key, if there is one. */
+  readonly hasChosenId: boolean
   readonly workspaceId: string
   readonly agentId: string
   readonly triggerType: string
@@ -123,7 +125,7 @@ function toResult(run: NewRun, outcome: InsertOutcome, existing: Map<string, Exi
       reason: 'hosted_session',
       param: 'session_id',
     })
-  if (outcome.erased === true) return runErased()
+  if (outcome.erased === true) return run.hasChosenId ? runErased() : runOfKeyErased()
   const ref = {
     runId: run.runId,
     workspaceId: run.workspaceId,

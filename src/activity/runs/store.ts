@@ -84,6 +84,7 @@ export class RunStore {
     if (agentId !== caller.agentId) throw await refusalOfAgent(sql, caller, agentId)
     const { ref, created } = await this.starts.submit({
       runId: body.run_id?.toLowerCase() ?? mint.uuid(),
+      hasChosenId: body.run_id !== undefined,
       workspaceId: caller.workspaceId,
       agentId,
       triggerType: body.trigger_type ?? 'sdk',

@@ -1,3 +1,4 @@
+import { runOfKeyErased } from '../../activity/runs/access.ts'
 import { checkSize, checkText } from '../../activity/runs/limits.ts'
 import { ApiError, invalid, notFound } from '../../base/errors.ts'
 import type { Mint, RunIdentity } from '../../base/ids.ts'
@@ -151,12 +152,6 @@ export class Invocations {
     this.scheduler.dispatchSoon()
     return true
   }
-}
-
-/** With an effect, so that the key stays used: a further repeat must not begin a run either. */
-function runOfKeyErased(): ApiError {
-  const message = 'the run that this Idempotency-Key began was deleted; use another key for a new run'
-  return new ApiError('CONFLICT', message, { reason: 'id_taken', hasEffect: true })
 }
 
 /** A plan may fail because the agent has changed since it was read. It is then made again, from the current agent. */

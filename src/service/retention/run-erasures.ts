@@ -144,7 +144,10 @@ export class RunErasures {
       return
     }
     const now = new Date(clock.now())
-    await sql`update run_erasures set done_at = ${now} where erasure_id = any(${ids}::uuid[]) and done_at is null`
+    // A store that was set back meanwhile has reopened them.
+    await sql`
+      update run_erasures e set done_at = ${now}
+      where erasure_id = any(${ids}::uuid[]) and done_at is null and ${isReleased(sql, ring.gone())}`
   }
 }
 

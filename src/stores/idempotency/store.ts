@@ -184,10 +184,14 @@ export class Idempotency {
       for (let attempt = 0; attempt < HAND_OVER_ATTEMPTS; attempt++) {
         await Bun.sleep(HAND_OVER_RETRY_MS)
         if (this.running.has(slot.name)) return
+        // A repeat that began here meanwhile would lose its row to another process.
+        this.running.add(slot.name)
         try {
           return await handOver(this.deps, slot)
         } catch (error) {
           if (unavailableOf(error) === null) throw error
+        } finally {
+          this.running.delete(slot.name)
         }
       }
     }
