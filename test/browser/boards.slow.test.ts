@@ -104,6 +104,28 @@ describe.skipIf(chromium === null)('charts, boards and the live view (need a Chr
     expect((await service.api('GET', '/api/v1/queries')).data.items[0].chart).toEqual({ kind: 'line' })
   })
 
+  test('a saved query is deleted for everyone once that is confirmed; the editor keeps its text', async () => {
+    const text = 'SELECT 1 AS one'
+    const id = await save('soon gone', text)
+    const ids = async () => {
+      const { items } = (await service.api('GET', '/api/v1/queries')).data
+      return items.map(({ query_id }: { query_id: string }) => query_id)
+    }
+    await page.go('#/keys')
+    await page.until(`document.querySelector('.keys')`)
+    await page.go(`#/sql?${new URLSearchParams({ q: text, saved: id })}`)
+    await page.click('.view-tools button', 'Delete "soon gone"')
+    await page.click('dialog button', 'Keep it')
+    expect(await ids()).toContain(id)
+    await page.click('.view-tools button', 'Delete "soon gone"')
+    await page.click('dialog button', 'Delete it for everyone')
+    await page.until(`[...document.querySelectorAll('.view-tools button')].some((each) => each.textContent === 'Save')`)
+    expect(await ids()).not.toContain(id)
+    expect(await query('saved')).toBeNull()
+    expect(await query('q')).toBe(text)
+    expect(await page.text('select[aria-label="Saved queries"]')).not.toContain('soon gone')
+  })
+
   test('charts are added, moved and removed, boards are renamed and deleted; edits of others are not overwritten', async () => {
     const first = await save('first', 'SELECT 1 AS a')
     await save('second', 'SELECT 2 AS b')
