@@ -56,7 +56,11 @@ describe.skipIf(chromium === null)('webhooks and alerts in the dashboard (need a
     await page.click('.view-tools a', 'New webhook')
     await page.fill('.webhook-form input[type=url]', 'http://10.0.0.1/hook')
     await page.click('.webhook-form button', 'Create')
-    await page.until(`document.querySelector('.webhook-form [aria-invalid=true] + *, .webhook-form .field-problem')`)
+    const at = 'document.activeElement'
+    await page.until(`${at}.type === 'url' && ${at}.ariaInvalid === 'true'`)
+    const described = `${at}.getAttribute('aria-describedby').split(' ').map((id) => document.getElementById(id).className)`
+    expect(await page.evaluate<string[]>(described)).toEqual(['hint', 'field-problem'])
+    expect(await page.count('.webhook-form .problem')).toBe(0)
     await page.fill('.webhook-form input[type=url]', receiver.url)
     await page.click('.webhook-form button', 'Create')
     await page.shows('.made-key', 'it is not shown again')

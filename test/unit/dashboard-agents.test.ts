@@ -9,7 +9,7 @@ import {
   withMember,
 } from '../../src/dashboard/page/agents/tool-draft.ts'
 import { ApiFailure } from '../../src/dashboard/page/data/api.ts'
-import { problemAt } from '../../src/dashboard/page/data/problems.ts'
+import { problemAt, problemBeside } from '../../src/dashboard/page/data/problems.ts'
 import { diffLines, withoutSame } from '../../src/dashboard/page/parts/diff.tsx'
 
 /** The parts of the dashboard's agents that need no browser. */
@@ -70,6 +70,20 @@ describe('refusals', () => {
     expect(problemAt(taken, 'name')).toBe('it is taken')
     expect(problemAt(new ApiFailure('NOT_FOUND', 'agent does not exist', 0), 'name')).toBe('')
     expect(problemAt(null, 'name')).toBe('')
+  })
+
+  test('of what no field shows are told together', () => {
+    const problems = [
+      { param: 'name', message: 'expected a text' },
+      { param: 'tools[1].url', message: 'expected a URL' },
+      { param: 'budget', message: 'expected a number' },
+    ]
+    const failure = new ApiFailure('VALIDATION_ERROR', 'name: expected a text', 0, { param: 'name', problems })
+    expect(problemBeside(failure, ['name', 'tools', 'budget'])).toBe('')
+    expect(problemBeside(failure, ['name', 'tool'])).toBe('tools[1].url: expected a URL; budget: expected a number')
+    expect(problemBeside(failure, ['other'])).toBe('name: expected a text')
+    expect(problemBeside(new ApiFailure('NOT_FOUND', 'agent does not exist', 0), ['name'])).toBe('agent does not exist')
+    expect(problemBeside(null, ['name'])).toBe('')
   })
 })
 

@@ -7,8 +7,8 @@ import { failureOf } from '../data/loading.ts'
 import type { Agent } from '../data/records.ts'
 import { isSaid, Transcript } from '../data/transcript.ts'
 import { Json } from '../parts/code.tsx'
-import { Button } from '../parts/controls.tsx'
-import { Field } from '../parts/fields.tsx'
+import { CheckField, TextField } from '../parts/fields.tsx'
+import { Form, useForm } from '../parts/form.tsx'
 import { Markdown } from '../parts/markdown.tsx'
 import { Status } from '../parts/states.tsx'
 import { Message, TranscriptEntries } from '../run/conversation.tsx'
@@ -33,9 +33,8 @@ function inputOf({ input_schema }: Agent, text: string): object {
 export function AgentTry({ agent }: { readonly agent: Agent }) {
   const { api, signal } = useSession()
   const [turns, setTurns] = useState<readonly Turn[]>([])
-  const [message, setMessage] = useState('')
-  const [values, setValues] = useState<Readonly<Record<string, string>>>({})
-  const [inSession, setInSession] = useState(false)
+  const form = useForm({ message: '', values: {} as Readonly<Record<string, string>>, inSession: false })
+  const { message, values, inSession } = form.draft
   const names = placeholdersOf(agent.prompt ?? '')
   const last = turns.at(-1)?.transcript
   const isBusy = last !== undefined && !last.isOver && last.wait.value === null
@@ -45,12 +44,10 @@ export function AgentTry({ agent }: { readonly agent: Agent }) {
   const canSend = refusal === undefined && !isBusy && message.trim() !== '' && agent.status === 'active'
   const [closing] = useState(() => new AbortController())
   useEffect(() => () => closing.abort(), [closing])
-  const send = (event: Event) => {
-    event.preventDefault()
-    if (!canSend) return
+  const send = async () => {
     const transcript = new Transcript()
     setTurns([...turns, { message, transcript }])
-    setMessage('')
+    form.set({ message: '' })
     void invoke(transcript, {
       input: inputOf(agent, message),
       prompt_variables: Object.fromEntries(names.map((name) => [name, values[name] ?? ''])),
@@ -79,51 +76,45 @@ export function AgentTry({ agent }: { readonly agent: Agent }) {
           <TurnOutput key={index} turn={turn} />
         ))}
       </ol>
-      <form onSubmit={send}>
+      <Form
+        form={form}
+        submit={send}
+        needs="admin"
+        icon="play"
+        action={isBusy ? 'Running…' : 'Invoke'}
+        disabled={!canSend}
+        foot={
+          <>
+            <span class="hint">or Ctrl+Enter</span>
+            <CheckField {...form.field('inSession')}>Remember the conversation (a session)</CheckField>
+            {refusal && <span class="hint">{refusal}</span>}
+            {missing.length > 0 && <span class="hint">Still to fill in: {missing.join(', ')}</span>}
+            {agent.status === 'paused' && <span class="bad-text">The agent is paused.</span>}
+          </>
+        }
+      >
         {names.map((name) => (
-          <Field key={name} label={name} hint="A placeholder of the prompt.">
-            <textarea
-              rows={1}
-              value={values[name] ?? ''}
-              onInput={({ currentTarget }) => setValues({ ...values, [name]: currentTarget.value })}
-            />
-          </Field>
+          <TextField
+            key={name}
+            label={name}
+            hint="A placeholder of the prompt."
+            rows={1}
+            value={values[name] ?? ''}
+            set={(text) => form.set({ values: { ...values, [name]: text } })}
+          />
         ))}
-        <Field label="Message" hint={agent.input_schema === null ? undefined : 'Or the whole input, as a JSON object.'}>
-          <textarea
-            class="try-message"
-            rows={3}
-            required
-            value={message}
-            onInput={({ currentTarget }) => setMessage(currentTarget.value)}
-            onKeyDown={(event) => {
-              if (event.key === 'Enter' && (event.ctrlKey || event.metaKey)) send(event)
-            }}
-          />
-        </Field>
-        <div class="actions">
-          <Button
-            needs="admin"
-            type="submit"
-            class="primary"
-            disabled={!canSend}
-            icon="play"
-            text={isBusy ? 'Running…' : 'Invoke'}
-          />
-          <span class="hint">or Ctrl+Enter</span>
-          <label class="check">
-            <input
-              type="checkbox"
-              checked={inSession}
-              onChange={({ currentTarget }) => setInSession(currentTarget.checked)}
-            />
-            Remember the conversation (a session)
-          </label>
-          {refusal && <span class="hint">{refusal}</span>}
-          {missing.length > 0 && <span class="hint">Still to fill in: {missing.join(', ')}</span>}
-          {agent.status === 'paused' && <span class="bad-text">The agent is paused.</span>}
-        </div>
-      </form>
+        <TextField
+          {...form.field('message')}
+          label="Message"
+          hint={agent.input_schema === null ? undefined : 'Or the whole input, as a JSON object.'}
+          class="try-message"
+          rows={3}
+          required
+          onKeyDown={(event) => {
+            if (event.key === 'Enter' && (event.ctrlKey || event.metaKey)) event.currentTarget.form?.requestSubmit()
+          }}
+        />
+      </Form>
     </div>
   )
 }

@@ -2,12 +2,12 @@ import { useState } from 'preact/hooks'
 import { address, hrefOf, setQuery } from '../context/router.ts'
 import { useSession } from '../context/session.ts'
 import type { Listed } from '../data/api.ts'
-import { useAttempt, useLoad } from '../data/loading.ts'
+import { useLoad } from '../data/loading.ts'
 import type { Schemas } from '../data/records.ts'
 import { ConfirmButton } from '../parts/confirm.tsx'
-import { Button } from '../parts/controls.tsx'
 import { Select } from '../parts/fields.tsx'
-import { Problem, ProblemText, Skeleton } from '../parts/states.tsx'
+import { Form, useForm } from '../parts/form.tsx'
+import { Problem, Skeleton } from '../parts/states.tsx'
 import { ACTIONS, Table } from '../parts/table.tsx'
 import { Ago, Ahead, Moment } from '../parts/time.tsx'
 import { MadeKey, type NewKey } from './made-key.tsx'
@@ -57,13 +57,10 @@ export function KeyList({ agentId }: { readonly agentId: string | null }) {
   const where = { status, type, agent_id: agentId, limit: LIST_LIMIT }
   const { data, problem, reload } = useLoad((signal) => api.get<Listed<Key>>('/api/v1/keys', where, signal), [where])
   const [made, setMade] = useState<NewKey | null>(null)
-  const { problem: failure, attempt } = useAttempt()
-  const create = ({ name, expires_at, scope }: KeyRequest) =>
-    attempt(async () => {
-      const path = scope === null ? '/api/v1/keys' : `/api/v1/agents/${scope}/keys`
-      setMade(await api.post<NewKey>(path, { ...(name !== '' && { name }), expires_at }))
-      reload()
-    })
+  const create = async (scope: string | null, body: object) => {
+    setMade(await api.post<NewKey>(scope === null ? '/api/v1/keys' : `/api/v1/agents/${scope}/keys`, body))
+    reload()
+  }
   const act = async (key: Key, action: Action) => {
     const answer = await api.post<NewKey>(`/api/v1/keys/${key.key_id}/${action}`, {})
     setMade(action === 'rotate' ? answer : null)
@@ -78,7 +75,6 @@ export function KeyList({ agentId }: { readonly agentId: string | null }) {
         )}
         <Select label="Status" value={chosen} options={STATUSES} onChange={(to) => setQuery({ keys: to })} />
       </search>
-      <ProblemText text={failure} />
       {made !== null && <MadeKey made={made} close={() => setMade(null)} />}
       {problem !== undefined && <Problem problem={problem} />}
       {data === undefined && problem === undefined && <Skeleton />}
@@ -177,14 +173,6 @@ function KeyActions({ name, act }: KeyActionsProps) {
   )
 }
 
-/** What the form for a new key asks for. */
-interface KeyRequest {
-  readonly name: string
-  readonly expires_at: string | null
-  /** The agent of an agent key; null for a workspace key. */
-  readonly scope: string | null
-}
-
 /** Days until a new key expires. */
 const LIFETIMES = [
   ['', 'Never expires'],
@@ -196,32 +184,39 @@ const LIFETIMES = [
 ] as const
 
 interface NewKeyProps {
-  readonly create: (request: KeyRequest) => void
+  /** @param scope the agent of an agent key; null for a workspace key */
+  readonly create: (scope: string | null, body: object) => Promise<void>
   /** The agent whose keys are listed; null: the user chooses. */
   readonly agentId: string | null
 }
 
 function NewKeyForm({ create, agentId }: NewKeyProps) {
   const { directory } = useSession()
-  const [name, setName] = useState('')
-  const [days, setDays] = useState('')
-  const [chosen, setChosen] = useState('')
-  const submit = (event: Event) => {
-    event.preventDefault()
-    const expiresAt = days === '' ? null : new Date(Date.now() + Number(days) * DAY_MS).toISOString()
-    create({ name: name.trim(), expires_at: expiresAt, scope: agentId ?? (chosen || null) })
-    setName('')
+  const form = useForm({ name: '', days: '', chosen: '' })
+  const { name, days, chosen } = form.draft
+  const submit = async () => {
+    const expires_at = days === '' ? null : new Date(Date.now() + Number(days) * DAY_MS).toISOString()
+    await create(agentId ?? (chosen || null), { ...(name.trim() !== '' && { name: name.trim() }), expires_at })
+    form.set({ name: '' })
   }
   const agents = directory.agents.value.map(({ agent_id: id }) => [id, directory.nameOf(id)] as const)
   return (
-    <form class="new-key filters" onSubmit={submit}>
+    <Form
+      form={form}
+      class="new-key filters"
+      submit={submit}
+      needs="admin"
+      kind="primary small"
+      icon="plus"
+      action="New key"
+    >
       <input
         aria-label="Name of the new key"
         placeholder="Name of the new key"
         // The name of an agent key is optional.
         required={agentId === null && chosen === ''}
         value={name}
-        onInput={({ currentTarget }) => setName(currentTarget.value)}
+        onInput={({ currentTarget }) => form.set({ name: currentTarget.value })}
         autocomplete="off"
       />
       {agentId === null && (
@@ -229,11 +224,15 @@ function NewKeyForm({ create, agentId }: NewKeyProps) {
           label="Scope of the new key"
           value={chosen}
           options={[['', 'For the workspace'], ...agents]}
-          onChange={setChosen}
+          onChange={(to) => form.set({ chosen: to })}
         />
       )}
-      <Select label="Expiry of the new key" value={days} options={LIFETIMES} onChange={setDays} />
-      <Button needs="admin" type="submit" class="primary small" icon="plus" text="New key" />
-    </form>
+      <Select
+        label="Expiry of the new key"
+        value={days}
+        options={LIFETIMES}
+        onChange={(to) => form.set({ days: to })}
+      />
+    </Form>
   )
 }

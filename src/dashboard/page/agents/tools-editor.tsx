@@ -5,7 +5,7 @@ import { useSession } from '../context/session.ts'
 import type { ApiFailure } from '../data/api.ts'
 import { problemAt } from '../data/problems.ts'
 import { Button, Icon } from '../parts/controls.tsx'
-import { Field } from '../parts/fields.tsx'
+import { CheckField, Field, SelectField, TextField } from '../parts/fields.tsx'
 import { Status } from '../parts/states.tsx'
 import {
   draftsOf,
@@ -114,14 +114,12 @@ function ToolForm({ draft, path, problem, isOpen, set, remove }: ToolFormProps) 
         {type === 'http' && <HttpMembers {...common} />}
         {type === 'mcp' && <McpMembers {...common} />}
         {type === 'agent' && <AgentMember {...common} />}
-        <label class="check">
-          <input
-            type="checkbox"
-            checked={tool.requires_approval === true}
-            onChange={({ currentTarget }) => set(withMember(draft, 'requires_approval', currentTarget.checked))}
-          />
+        <CheckField
+          value={tool.requires_approval === true}
+          set={(isNeeded) => set(withMember(draft, 'requires_approval', isNeeded))}
+        >
           A person must approve each call
-        </label>
+        </CheckField>
         {refused !== '' && !FORM_MEMBERS.some((name) => problemAt(problem, `${path}.${name}`) !== '') && (
           <p class="field-problem" role="alert">
             {refused}
@@ -148,16 +146,12 @@ function HttpMembers(props: MembersProps) {
   return (
     <>
       <div class="method-and-url">
-        <Field label="Method">
-          <select
-            value={String(draft.tool.method)}
-            onChange={({ currentTarget }) => set(withMember(draft, 'method', currentTarget.value))}
-          >
-            {METHODS.map((method) => (
-              <option key={method}>{method}</option>
-            ))}
-          </select>
-        </Field>
+        <SelectField
+          label="Method"
+          value={String(draft.tool.method)}
+          set={(method) => set(withMember(draft, 'method', method))}
+          options={METHODS.map((method) => [method, method])}
+        />
         <TextMember {...props} name="url" label="URL" />
       </div>
       <JsonMember
@@ -187,7 +181,6 @@ function McpMembers(props: MembersProps) {
           class="mono"
           rows={2}
           spellcheck={false}
-          aria-invalid={refused !== ''}
           value={Array.isArray(allowed) ? allowed.join('\n') : ''}
           onChange={({ currentTarget }) => read(currentTarget.value)}
         />
@@ -199,25 +192,23 @@ function McpMembers(props: MembersProps) {
 
 function AgentMember({ draft, set, path, problem }: MembersProps) {
   const { directory } = useSession()
-  const refused = problemAt(problem, `${path}.agent_id`)
   const chosen = String(draft.tool.agent_id)
   const hosted = directory.agents.value.filter(({ runtime_type }) => runtime_type === 'hosted')
   const ids = hosted.map(({ agent_id }) => agent_id)
   return (
-    <Field label="Agent" hint="Each call is a run of this agent." problem={refused}>
-      <select
-        aria-invalid={refused !== ''}
-        value={chosen}
-        onChange={({ currentTarget }) => set(withMember(draft, 'agent_id', currentTarget.value))}
-      >
-        <option value="">Choose a hosted agent</option>
-        {[...ids, ...(chosen !== '' && !ids.includes(chosen) ? [chosen] : [])].map((id) => (
-          <option key={id} value={id}>
-            {directory.nameOf(id)}
-          </option>
-        ))}
-      </select>
-    </Field>
+    <SelectField
+      label="Agent"
+      hint="Each call is a run of this agent."
+      problem={problemAt(problem, `${path}.agent_id`)}
+      value={chosen}
+      set={(id) => set(withMember(draft, 'agent_id', id))}
+      options={[
+        ['', 'Choose a hosted agent'],
+        ...[...ids, ...(chosen !== '' && !ids.includes(chosen) ? [chosen] : [])].map(
+          (id) => [id, directory.nameOf(id)] as const,
+        ),
+      ]}
+    />
   )
 }
 
@@ -238,33 +229,29 @@ interface MemberProps extends MembersProps {
 }
 
 function TextMember({ draft, set, path, problem, name, label, hint }: MemberProps) {
-  const refused = problemAt(problem, `${path}.${name}`)
   return (
-    <Field label={label} hint={hint} problem={refused}>
-      <input
-        autocomplete="off"
-        spellcheck={name === 'description'}
-        aria-invalid={refused !== ''}
-        value={String(draft.tool[name] ?? '')}
-        onInput={({ currentTarget }) => set(withMember(draft, name, currentTarget.value))}
-      />
-    </Field>
+    <TextField
+      label={label}
+      hint={hint}
+      problem={problemAt(problem, `${path}.${name}`)}
+      spellcheck={name === 'description'}
+      value={String(draft.tool[name] ?? '')}
+      set={(text) => set(withMember(draft, name, text))}
+    />
   )
 }
 
 function JsonMember({ draft, set, path, problem, name, label, hint }: MemberProps) {
   const text = jsonOf(draft, name)
-  const wrong = objectProblem(text) || problemAt(problem, `${path}.${name}`)
   return (
-    <Field label={label} hint={hint} problem={wrong}>
-      <textarea
-        class="mono"
-        rows={Math.min(12, text.split('\n').length + 1)}
-        spellcheck={false}
-        aria-invalid={wrong !== ''}
-        value={text}
-        onInput={({ currentTarget }) => set(withJson(draft, name, currentTarget.value))}
-      />
-    </Field>
+    <TextField
+      label={label}
+      hint={hint}
+      problem={objectProblem(text) || problemAt(problem, `${path}.${name}`)}
+      isCode
+      rowsMax={12}
+      value={text}
+      set={(json) => set(withJson(draft, name, json))}
+    />
   )
 }

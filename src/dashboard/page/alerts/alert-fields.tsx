@@ -1,16 +1,10 @@
 import { useId } from 'preact/hooks'
-import type { Comparison } from '../data/alerts.ts'
-import type { ApiFailure } from '../data/api.ts'
-import { problemAt } from '../data/problems.ts'
-import { Field } from '../parts/fields.tsx'
+import { type Bound, SelectField, TextField } from '../parts/fields.tsx'
+import type { FormState } from '../parts/form.tsx'
 import { type AlertDraft, hasRecovery } from './alert-draft.ts'
 
-export interface FieldsProps {
-  readonly draft: AlertDraft
-  readonly set: (changes: Partial<AlertDraft>) => void
-  readonly problem: ApiFailure | null
-  /** The columns of the query's result, to choose from; empty until it has run. */
-  readonly columns: readonly string[]
+interface FieldsProps {
+  readonly form: FormState<AlertDraft>
 }
 
 type Name = {
@@ -19,7 +13,11 @@ type Name = {
 
 type Options = readonly (readonly [value: string, title: string])[]
 
-const OPERATORS: readonly Comparison['op'][] = ['>', '>=', '<', '<=', '=', '!=']
+const CONDITIONS = [
+  ['compare', 'a column is'],
+  ['any_row', 'there is a row'],
+] as const
+const OPERATORS = (['>', '>=', '<', '<=', '=', '!='] as const).map((op) => [op, op] as const)
 const TIMES: Options = [
   ['1m', '1 minute'],
   ['2m', '2 minutes'],
@@ -44,7 +42,7 @@ const ON_ERROR: Options = [
   ['alert', 'Alert'],
 ]
 
-interface ChoiceProps extends Pick<FieldsProps, 'draft' | 'set' | 'problem'> {
+interface ChoiceProps extends FieldsProps {
   readonly name: Name
   /** The member of the API, if it has another name. */
   readonly member?: string
@@ -53,103 +51,56 @@ interface ChoiceProps extends Pick<FieldsProps, 'draft' | 'set' | 'problem'> {
 }
 
 /** A choice among a few values; another one that was set through the API is added to them. */
-function Choice({ draft, set, problem, name, member = name, label, options }: ChoiceProps) {
-  const value = draft[name]
-  const all = options.some(([each]) => each === value) ? options : [...options, [value, value] as const]
-  return (
-    <Field label={label} problem={problemAt(problem, member)}>
-      <select
-        name={name}
-        value={value}
-        onChange={({ currentTarget }) => set({ [name]: currentTarget.value } as Partial<AlertDraft>)}
-      >
-        {all.map(([each, title]) => (
-          <option key={each} value={each}>
-            {title}
-          </option>
-        ))}
-      </select>
-    </Field>
-  )
+function Choice({ form, name, member, label, options }: ChoiceProps) {
+  const field: Bound<string> = form.field(name, member)
+  const isKnown = options.some(([each]) => each === field.value)
+  return <SelectField {...field} label={label} options={isKnown ? options : [...options, [field.value, field.value]]} />
+}
+
+interface ConditionProps extends FieldsProps {
+  /** The columns of the query's result, to choose from; empty until it has run. */
+  readonly columns: readonly string[]
 }
 
 /** When a series fires. */
-export function ConditionFields({ draft, set, problem, columns }: FieldsProps) {
+export function ConditionFields({ form, columns }: ConditionProps) {
   const list = useId()
-  const refused = problemAt(problem, 'condition')
-  const number = (name: 'value' | 'recover', isRequired: boolean) => ({
-    type: 'number' as const,
-    step: 'any',
-    required: isRequired,
-    name,
-    value: draft[name],
-    onInput: ({ currentTarget }: { currentTarget: HTMLInputElement }) =>
-      set({ [name]: currentTarget.value } as Partial<AlertDraft>),
-  })
+  const { isAnyRow } = form.draft
   return (
     <>
       <div class="field-grid condition-fields">
-        <Field label="Fires when" problem={refused}>
-          <select
-            name="condition"
-            value={draft.isAnyRow ? 'any_row' : 'compare'}
-            onChange={({ currentTarget }) => set({ isAnyRow: currentTarget.value === 'any_row' })}
-          >
-            <option value="compare">a column is</option>
-            <option value="any_row">there is a row</option>
-          </select>
-        </Field>
-        {!draft.isAnyRow && (
+        <SelectField
+          label="Fires when"
+          problem={form.refusedAt('condition')}
+          name="condition"
+          value={isAnyRow ? 'any_row' : 'compare'}
+          set={(chosen) => form.set({ isAnyRow: chosen === 'any_row' })}
+          options={CONDITIONS}
+        />
+        {!isAnyRow && (
           <>
-            <Field label="Column">
-              <input
-                class="mono"
-                name="column"
-                required
-                list={list}
-                autocomplete="off"
-                spellcheck={false}
-                value={draft.column}
-                onInput={({ currentTarget }) => set({ column: currentTarget.value })}
+            <TextField {...form.field('column', 'condition.column')} label="Column" isCode required list={list} />
+            <SelectField {...form.field('op', 'condition.op')} label="Comparison" options={OPERATORS} />
+            <TextField {...form.field('value', 'condition.value')} label="Value" type="number" step="any" required />
+            {hasRecovery(form.draft) && (
+              <TextField
+                {...form.field('recover', 'condition.recover_value')}
+                label="Recovers at"
+                hint="Empty: at the same value."
+                type="number"
+                step="any"
               />
-            </Field>
-            <Field label="Comparison">
-              <select
-                name="op"
-                value={draft.op}
-                onChange={({ currentTarget }) => set({ op: currentTarget.value as Comparison['op'] })}
-              >
-                {OPERATORS.map((each) => (
-                  <option key={each}>{each}</option>
-                ))}
-              </select>
-            </Field>
-            <Field label="Value">
-              <input {...number('value', true)} />
-            </Field>
-            {hasRecovery(draft) && (
-              <Field label="Recovers at" hint="Empty: at the same value.">
-                <input {...number('recover', false)} />
-              </Field>
             )}
           </>
         )}
       </div>
-      <Field
+      <TextField
+        {...form.field('by')}
         label="Separate state for each"
         hint="Columns of the result, separated by commas, such as agent_name. Empty: one state for all."
-        problem={problemAt(problem, 'by')}
-      >
-        <input
-          class="mono"
-          name="by"
-          list={list}
-          autocomplete="off"
-          spellcheck={false}
-          value={draft.by}
-          onInput={({ currentTarget }) => set({ by: currentTarget.value })}
-        />
-      </Field>
+        isCode
+        list={list}
+      />
       <datalist id={list}>
         {columns.map((name) => (
           <option key={name} value={name} />
@@ -160,24 +111,24 @@ export function ConditionFields({ draft, set, problem, columns }: FieldsProps) {
 }
 
 /** How often the query runs, over which window, and how long the condition must hold. */
-export function TimingFields(props: Omit<FieldsProps, 'columns'>) {
+export function TimingFields({ form }: FieldsProps) {
   return (
     <div class="field-grid timing-fields">
-      <Choice {...props} name="every" label="Evaluated every" options={TIMES} />
-      <Choice {...props} name="window" label="Over the last" options={[['', 'no window'], ...LONG_TIMES]} />
-      <Choice {...props} name="for" label="Must hold for" options={[['', 'one evaluation'], ...TIMES]} />
+      <Choice form={form} name="every" label="Evaluated every" options={TIMES} />
+      <Choice form={form} name="window" label="Over the last" options={[['', 'no window'], ...LONG_TIMES]} />
+      <Choice form={form} name="for" label="Must hold for" options={[['', 'one evaluation'], ...TIMES]} />
       <Choice
-        {...props}
+        form={form}
         name="keep"
         member="keep_firing_for"
         label="Keeps firing for"
         options={[['', 'only while it holds'], ...TIMES]}
       />
-      <Choice {...props} name="renotify" label="Notifies again after" options={[['', 'never'], ...LONG_TIMES]} />
-      {!props.draft.isAnyRow && (
-        <Choice {...props} name="noData" member="no_data" label="A series without a row" options={NO_DATA} />
+      <Choice form={form} name="renotify" label="Notifies again after" options={[['', 'never'], ...LONG_TIMES]} />
+      {!form.draft.isAnyRow && (
+        <Choice form={form} name="noData" member="no_data" label="A series without a row" options={NO_DATA} />
       )}
-      <Choice {...props} name="onError" member="on_error" label="If the query fails" options={ON_ERROR} />
+      <Choice form={form} name="onError" member="on_error" label="If the query fails" options={ON_ERROR} />
     </div>
   )
 }

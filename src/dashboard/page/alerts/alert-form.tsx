@@ -1,15 +1,15 @@
-import { useEffect, useRef, useState } from 'preact/hooks'
+import { useState } from 'preact/hooks'
 import { address } from '../context/router.ts'
 import { useSession } from '../context/session.ts'
 import { ALERTS_PATH, type Alert, type AlertTemplate, type AlertTest, pathOfAlert } from '../data/alerts.ts'
 import { ApiFailure, type Params, type Result } from '../data/api.ts'
 import { listQueries } from '../data/boards.ts'
-import { failureOf, useLoad } from '../data/loading.ts'
-import { problemAt } from '../data/problems.ts'
+import { useLoad } from '../data/loading.ts'
 import { listWebhooks, nameOf } from '../data/webhooks.ts'
 import { CheckList } from '../parts/choices.tsx'
-import { Button } from '../parts/controls.tsx'
-import { Field } from '../parts/fields.tsx'
+import { type Bound, SelectField, TextField } from '../parts/fields.tsx'
+import { Form, useForm } from '../parts/form.tsx'
+import { ProblemText } from '../parts/states.tsx'
 import { valuesOf } from '../sql/placeholders.ts'
 import { usesRange } from '../sql/time-params.ts'
 import { type AlertDraft, draftOfAlert, editBody, newBody, paramsAt } from './alert-draft.ts'
@@ -27,90 +27,51 @@ interface FormProps {
 export function AlertForm({ alert, saved }: FormProps) {
   const { api } = useSession()
   const queries = useLoad((signal) => listQueries(api, signal), [])
-  const [draft, setDraft] = useState<AlertDraft>(() => (alert === null ? draftOfAddress() : draftOfAlert(alert)))
+  const form = useForm<AlertDraft>(() => (alert === null ? draftOfAddress() : draftOfAlert(alert)))
+  const { draft } = form
   const [shown, setShown] = useState({ text: draft.query })
   const [tried, setTried] = useState<Result | null>(null)
-  const [note, setNote] = useState('')
-  const [problem, setProblem] = useState<ApiFailure | null>(null)
-  const form = useRef<HTMLFormElement>(null)
-  const set = (changes: Partial<AlertDraft>) => setDraft((before) => ({ ...before, ...changes }))
-  // Moves the focus to the first field that was refused.
-  useEffect(() => form.current?.querySelector<HTMLElement>('[aria-invalid=true]')?.focus(), [problem])
   const savedQuery = queries.data?.find(({ query_id }) => query_id === draft.queryId)
   const text = draft.queryId === '' ? draft.query : (savedQuery?.query ?? '')
-  /** Does something with the definition; the field that is wrong is marked. */
-  const attempt = async <T,>(work: () => Promise<T>): Promise<T> => {
-    setNote('')
-    setProblem(null)
-    try {
-      return await work()
-    } catch (error) {
-      setProblem(failureOf(error))
-      throw error
-    }
-  }
-  const save = (event: Event) => {
-    event.preventDefault()
+  const save = async () => {
     const store = async () => {
       if (alert === null) return api.post<Alert>(ALERTS_PATH, newBody(draft, text))
       const changes = editBody(draft, text, alert)
       return Object.keys(changes).length === 0 ? alert : api.patch<Alert>(pathOfAlert(alert), changes)
     }
-    attempt(store).then(
-      (stored) => {
-        setNote('Saved.')
-        saved(stored)
-      },
-      (error) => setNote(failureOf(error).message),
-    )
+    saved(await store())
+    form.say('Saved.')
   }
   const test = async (range: TestRange) => {
-    if (!form.current?.reportValidity()) throw new ApiFailure('PAGE', 'Fill in the marked field first.', 0)
-    return attempt(async () => api.post<AlertTest>(`${ALERTS_PATH}/test`, { ...newBody(draft, text), ...range }))
+    if (!form.element.current?.reportValidity()) throw new ApiFailure('PAGE', 'Fill in the marked field first.', 0)
+    return form.attempt(async () => api.post<AlertTest>(`${ALERTS_PATH}/test`, { ...newBody(draft, text), ...range }))
   }
-  const tryQuery = () =>
-    attempt(async () => {
-      const params = paramsAt(newBody(draft, text), text, Date.now()) as Params
-      setTried(await api.post<Result>('/api/v1/query', { query: text, params }))
-    })
+  const tryQuery = async () => {
+    const params = paramsAt(newBody(draft, text), text, Date.now()) as Params
+    setTried(await api.post<Result>('/api/v1/query', { query: text, params }))
+  }
   const begin = ({ definition }: AlertTemplate) => {
     setTried(null)
     setShown({ text: definition.query ?? '' })
-    setDraft({ ...draftOfAlert(definition), notify: draft.notify })
+    form.set({ ...draftOfAlert(definition), notify: draft.notify })
   }
-  const fields = { draft, set, problem, columns: tried?.columns.map(({ name }) => name) ?? [] }
   return (
-    <form ref={form} class="alert-form" onSubmit={save}>
+    <Form form={form} class="alert-form" submit={save} needs="admin" action={alert === null ? 'Create' : 'Save'}>
       {alert === null && <TemplateChoice begin={begin} />}
-      <Field label="Name" problem={problemAt(problem, 'name')}>
-        <input
-          name="name"
-          required
-          autocomplete="off"
-          aria-invalid={problemAt(problem, 'name') !== ''}
-          value={draft.name}
-          onInput={({ currentTarget }) => set({ name: currentTarget.value })}
-        />
-      </Field>
+      <TextField {...form.field('name')} label="Name" required />
       <AlertQuery
-        {...fields}
+        form={form}
         text={text}
         shown={shown}
         queries={queries.data ?? []}
         tried={tried}
         tryQuery={tryQuery}
       />
-      <ConditionFields {...fields} />
-      <TimingFields {...fields} />
-      <NotifyList draft={draft} set={set} />
+      <ConditionFields form={form} columns={tried?.columns.map(({ name }) => name) ?? []} />
+      <TimingFields form={form} />
+      <NotifyList {...form.field('notify')} />
       <DryRun every={draft.every} test={test} />
-      <div class="actions">
-        <Button needs="admin" type="submit" class="primary" text={alert === null ? 'Create' : 'Save'} />
-        <span class={problem === null ? 'hint' : 'bad-text'} role="status">
-          {note}
-        </span>
-      </div>
-    </form>
+    </Form>
   )
 }
 
@@ -130,35 +91,26 @@ function TemplateChoice({ begin }: { readonly begin: (template: AlertTemplate) =
   const [chosen, setChosen] = useState('')
   const template = data?.items.find((each) => each.template === chosen)
   return (
-    <Field label="Begin with" hint={template?.description ?? 'A template is a complete alert, which you can change.'}>
-      <select
-        name="template"
-        value={chosen}
-        onChange={({ currentTarget: { value } }) => {
-          setChosen(value)
-          const found = data?.items.find((each) => each.template === value)
-          if (found !== undefined) begin(found)
-        }}
-      >
-        <option value="">a query of your own</option>
-        {data?.items.map((each) => (
-          <option key={each.template} value={each.template}>
-            {each.definition.name}
-          </option>
-        ))}
-      </select>
-    </Field>
+    <SelectField
+      label="Begin with"
+      hint={template?.description ?? 'A template is a complete alert, which you can change.'}
+      name="template"
+      value={chosen}
+      set={(name) => {
+        setChosen(name)
+        const found = data?.items.find((each) => each.template === name)
+        if (found !== undefined) begin(found)
+      }}
+      options={[
+        ['', 'a query of your own'],
+        ...(data?.items ?? []).map((each) => [each.template, each.definition.name] as const),
+      ]}
+    />
   )
 }
 
 /** The webhooks to notify. */
-function NotifyList({
-  draft,
-  set,
-}: {
-  readonly draft: AlertDraft
-  readonly set: (changes: Partial<AlertDraft>) => void
-}) {
+function NotifyList({ value, set, problem = '' }: Bound<readonly string[]>) {
   const { api } = useSession()
   const { data } = useLoad((signal) => listWebhooks(api, signal), [])
   if (data === undefined) return null
@@ -166,11 +118,14 @@ function NotifyList({
     return <p class="hint">There is no webhook to notify yet. The alert shows here and in SQL.</p>
   }
   return (
-    <CheckList
-      label="Notify these webhooks"
-      options={data.map((webhook) => [webhook.webhook_id, nameOf(webhook)] as const)}
-      chosen={draft.notify}
-      onChange={(notify) => set({ notify })}
-    />
+    <>
+      <CheckList
+        label="Notify these webhooks"
+        options={data.map((webhook) => [webhook.webhook_id, nameOf(webhook)] as const)}
+        chosen={value}
+        onChange={set}
+      />
+      <ProblemText text={problem} />
+    </>
   )
 }

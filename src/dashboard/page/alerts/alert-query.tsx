@@ -3,19 +3,19 @@ import { useSession } from '../context/session.ts'
 import type { Result } from '../data/api.ts'
 import type { SavedQuery } from '../data/boards.ts'
 import { useAttempt, useLoad } from '../data/loading.ts'
-import { problemAt } from '../data/problems.ts'
 import { Button } from '../parts/controls.tsx'
-import { Field } from '../parts/fields.tsx'
+import { SelectField } from '../parts/fields.tsx'
+import type { FormState } from '../parts/form.tsx'
 import { Scrollable } from '../parts/scrollable.tsx'
 import { PlaceholderFields } from '../sql/placeholder-fields.tsx'
 import { textsOf } from '../sql/placeholders.ts'
 import { QueryEditor } from '../sql/query-editor.tsx'
 import { ResultTable } from '../sql/result-table.tsx'
 import type { Catalogue } from '../sql/sql-state.ts'
-import { ownPlaceholders } from './alert-draft.ts'
-import type { FieldsProps } from './alert-fields.tsx'
+import { type AlertDraft, ownPlaceholders } from './alert-draft.ts'
 
-interface QueryProps extends Omit<FieldsProps, 'columns'> {
+interface QueryProps {
+  readonly form: FormState<AlertDraft>
   /** Of the query, also of a saved one. */
   readonly text: string
   /** What the editor is to show; its own text is in the draft. */
@@ -29,13 +29,14 @@ interface QueryProps extends Omit<FieldsProps, 'columns'> {
 const ROWS_SHOWN = 6
 
 /** The query of an alert: a saved one, or its own, with the values of its placeholders. It can be tried. */
-export function AlertQuery({ draft, set, problem, text, shown, queries, tried, tryQuery }: QueryProps) {
+export function AlertQuery({ form, text, shown, queries, tried, tryQuery }: QueryProps) {
+  const { draft, set } = form
   const { api } = useSession()
   const { data: catalogue } = useLoad((signal) => api.get<Catalogue>('/api/v1/query/schema', {}, signal), [])
   const { problem: failure, attempt } = useAttempt()
   const run = () => void attempt(tryQuery)
   const found = ownPlaceholders(text, draft.window)
-  const refused = problemAt(problem, 'query') || problemAt(problem, 'query_id') || failure
+  const refused = failure || form.refusedAt('query') || form.refusedAt('query_id')
   const choose = (queryId: string) => {
     const chosen = queries.find(({ query_id }) => query_id === queryId)
     set({ queryId, ...(chosen ? { params: textsOf(chosen.params as never) } : { query: text }) })
@@ -43,16 +44,14 @@ export function AlertQuery({ draft, set, problem, text, shown, queries, tried, t
   const setText = (query: string) => set({ query })
   return (
     <div class="alert-query">
-      <Field label="Query" problem={refused}>
-        <select name="query_id" value={draft.queryId} onChange={({ currentTarget }) => choose(currentTarget.value)}>
-          <option value="">written here</option>
-          {queries.map(({ query_id, name }) => (
-            <option key={query_id} value={query_id}>
-              {name}
-            </option>
-          ))}
-        </select>
-      </Field>
+      <SelectField
+        label="Query"
+        problem={refused}
+        name="query_id"
+        value={draft.queryId}
+        set={choose}
+        options={[['', 'written here'], ...queries.map(({ query_id, name }) => [query_id, name] as const)]}
+      />
       {draft.queryId === '' ? (
         <QueryEditor sql={{ text: draft.query, setText, shown, problem: refused, run }} catalogue={catalogue} />
       ) : (

@@ -1,11 +1,10 @@
-import { useState } from 'preact/hooks'
 import { hrefOf, navigate } from '../context/router.ts'
 import { useSession } from '../context/session.ts'
 import { BOARD_CHARTS_MAX, type Board, type SavedQuery } from '../data/boards.ts'
-import { useAttempt } from '../data/loading.ts'
 import { ConfirmButton } from '../parts/confirm.tsx'
-import { Button, Dialog } from '../parts/controls.tsx'
-import { Field } from '../parts/fields.tsx'
+import { Dialog } from '../parts/controls.tsx'
+import { SelectField } from '../parts/fields.tsx'
+import { Form, useForm } from '../parts/form.tsx'
 
 interface AddChartDialogProps {
   readonly board: Board
@@ -18,37 +17,37 @@ interface AddChartDialogProps {
 export function AddChartDialog({ board, queries, edit, close }: AddChartDialogProps) {
   const pinned = new Set(board.charts.map(({ query_id }) => query_id))
   const others = queries.filter(({ query_id }) => !pinned.has(query_id))
-  const [chosen, setChosen] = useState(others[0]?.query_id)
-  const { problem, submit } = useAttempt()
-  const add = submit(async () => {
-    if (chosen === undefined) return
-    await edit({ charts: [...board.charts, { query_id: chosen }] })
+  const form = useForm({ chosen: others[0]?.query_id ?? '' })
+  const add = async () => {
+    await edit({ charts: [...board.charts, { query_id: form.draft.chosen }] })
     close()
-  })
+  }
   const isFull = board.charts.length >= BOARD_CHARTS_MAX
+  const write = (
+    <a class="button" href={hrefOf('sql')}>
+      Write a query
+    </a>
+  )
   return (
     <Dialog title="Add a chart" close={close}>
-      <form onSubmit={add}>
-        {isFull && <p>A board has at most {BOARD_CHARTS_MAX} charts. Remove one, or make another board.</p>}
-        {!isFull && others.length === 0 && <p>Every saved query is on this board.</p>}
-        {!isFull && others.length > 0 && (
-          <Field label="Saved query" problem={problem}>
-            <select value={chosen} onChange={({ currentTarget }) => setChosen(currentTarget.value)}>
-              {others.map(({ query_id, name }) => (
-                <option key={query_id} value={query_id}>
-                  {name}
-                </option>
-              ))}
-            </select>
-          </Field>
-        )}
-        <div class="actions">
-          {!isFull && others.length > 0 && <Button type="submit" class="primary" text="Add" />}
-          <a class="button" href={hrefOf('sql')}>
-            Write a query
-          </a>
-        </div>
-      </form>
+      {isFull || others.length === 0 ? (
+        <>
+          <p>
+            {isFull
+              ? `A board has at most ${BOARD_CHARTS_MAX} charts. Remove one, or make another board.`
+              : 'Every saved query is on this board.'}
+          </p>
+          <div class="actions">{write}</div>
+        </>
+      ) : (
+        <Form form={form} submit={add} action="Add" foot={write}>
+          <SelectField
+            {...form.field('chosen', 'charts')}
+            label="Saved query"
+            options={others.map(({ query_id, name }) => [query_id, name])}
+          />
+        </Form>
+      )}
     </Dialog>
   )
 }

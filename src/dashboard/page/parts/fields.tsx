@@ -1,26 +1,36 @@
-import type { ComponentChildren, RefObject } from 'preact'
-import { useEffect, useRef, useState } from 'preact/hooks'
+import { type ComponentChildren, cloneElement, type RefObject, type TextareaHTMLAttributes, type VNode } from 'preact'
+import { useEffect, useId, useRef, useState } from 'preact/hooks'
 import { Icon, type IconName } from './controls.tsx'
 
 interface FieldProps {
   readonly label: string
   readonly hint?: ComponentChildren
   readonly problem?: string | undefined
-  readonly children: ComponentChildren
+  /** The control. */
+  readonly children: VNode
 }
 
-/** A control below its label, with a hint, and what is wrong with its value. */
-export function Field({ label, hint, problem, children }: FieldProps) {
+/** A control below its label, with a hint, and what is wrong with its value; the control is described by both. */
+export function Field({ label, hint, problem = '', children }: FieldProps) {
+  const id = useId()
+  const described = [hint && `${id}-hint`, problem && `${id}-problem`].filter(Boolean).join(' ')
   return (
     <div class="field">
       {/* biome-ignore lint/a11y/noLabelWithoutControl: the control is among the children. */}
       <label>
         <span class="field-label">{label}</span>
-        {children}
+        {cloneElement(children, {
+          'aria-invalid': problem !== '',
+          ...(described !== '' && { 'aria-describedby': described }),
+        })}
       </label>
-      {hint && <p class="hint">{hint}</p>}
+      {hint && (
+        <p class="hint" id={`${id}-hint`}>
+          {hint}
+        </p>
+      )}
       {problem && (
-        <p class="field-problem" role="alert">
+        <p class="field-problem" id={`${id}-problem`} role="alert">
           {problem}
         </p>
       )}
@@ -28,11 +38,117 @@ export function Field({ label, hint, problem, children }: FieldProps) {
   )
 }
 
+/** A value, and how a field changes it. */
+export interface Bound<Value> {
+  readonly name?: string
+  readonly value: Value
+  readonly set: (value: Value) => void
+  readonly problem?: string | undefined
+}
+
+type Labels = Pick<FieldProps, 'label' | 'hint'>
+
+type Attributes = Pick<
+  TextareaHTMLAttributes,
+  'required' | 'readOnly' | 'placeholder' | 'maxLength' | 'class' | 'autocomplete' | 'spellcheck' | 'onKeyDown'
+>
+
+interface TextFieldProps extends Bound<string>, Labels, Attributes {
+  readonly type?: 'url' | 'number' | 'password' | 'datetime-local'
+  readonly step?: 'any'
+  readonly list?: string
+  /** JSON, names, or anything else that is not prose. */
+  readonly isCode?: boolean | undefined
+  /** Lines of a longer text. */
+  readonly rows?: number | undefined
+  /** It grows with its text, up to so many lines. */
+  readonly rowsMax?: number | undefined
+  readonly field?: RefObject<HTMLTextAreaElement | null>
+  readonly 'data-action'?: string
+}
+
+/** A field for a text, of one line unless it has `rows` or `rowsMax`. */
+export function TextField({ label, hint, problem, value, set, isCode = false, ...props }: TextFieldProps) {
+  const { rows, rowsMax, field, ...attributes } = props
+  const lines = rowsMax === undefined ? rows : Math.min(rowsMax, value.split('\n').length + 1)
+  // For its type; attributes of the other one are not given.
+  const Control = (lines === undefined ? 'input' : 'textarea') as 'textarea'
+  return (
+    <Field label={label} hint={hint} problem={problem}>
+      <Control
+        autocomplete="off"
+        {...(isCode && { class: 'mono', spellcheck: false })}
+        {...attributes}
+        {...(lines !== undefined && { rows: lines })}
+        {...(field && { ref: field })}
+        value={value}
+        onInput={({ currentTarget }) => set(currentTarget.value)}
+      />
+    </Field>
+  )
+}
+
+/** Titles by value. */
+type Options<Value extends string = string> = readonly (readonly [value: Value, title: string])[]
+
+interface SelectFieldProps<Value extends string> extends Bound<Value>, Labels {
+  readonly options: Options<NoInfer<Value>>
+  readonly disabled?: boolean
+}
+
+/** A field to choose one of a few values. */
+export function SelectField<Value extends string>({
+  label,
+  hint,
+  problem,
+  set,
+  options,
+  ...attributes
+}: SelectFieldProps<Value>) {
+  return (
+    <Field label={label} hint={hint} problem={problem}>
+      <select {...attributes} onChange={({ currentTarget }) => set(currentTarget.value as Value)}>
+        {options.map(toOption)}
+      </select>
+    </Field>
+  )
+}
+
+function toOption([value, title]: Options[number]) {
+  return (
+    <option key={value} value={value}>
+      {title}
+    </option>
+  )
+}
+
+/** A box to check, before what it means. */
+export function CheckField({ name, value, set, problem, children }: Bound<boolean> & { children: ComponentChildren }) {
+  return (
+    <>
+      <label class="check">
+        <input
+          type="checkbox"
+          name={name}
+          checked={value}
+          aria-invalid={Boolean(problem)}
+          onChange={({ currentTarget }) => set(currentTarget.checked)}
+        />
+        {children}
+      </label>
+      {problem && (
+        <p class="field-problem" role="alert">
+          {problem}
+        </p>
+      )}
+    </>
+  )
+}
+
 interface SelectProps {
   readonly label: string
   readonly value: string
-  /** Titles by value. */
-  readonly options: readonly (readonly [value: string, title: string])[]
+  readonly options: Options
   readonly onChange: (value: string) => void
 }
 
@@ -45,11 +161,7 @@ export function Select({ label, value, options, onChange }: SelectProps) {
       value={value}
       onChange={({ currentTarget }) => onChange(currentTarget.value)}
     >
-      {options.map(([each, title]) => (
-        <option key={each} value={each}>
-          {title}
-        </option>
-      ))}
+      {options.map(toOption)}
     </select>
   )
 }

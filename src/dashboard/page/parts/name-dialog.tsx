@@ -1,8 +1,7 @@
 import type { ComponentChildren } from 'preact'
-import { useState } from 'preact/hooks'
-import { useAttempt } from '../data/loading.ts'
-import { Button, Dialog } from './controls.tsx'
-import { Field } from './fields.tsx'
+import { Dialog } from './controls.tsx'
+import { TextField } from './fields.tsx'
+import { Form, useForm } from './form.tsx'
 
 interface NameDialogProps {
   readonly title: string
@@ -19,29 +18,24 @@ interface NameDialogProps {
 }
 
 /** Asks for the name of something, and keeps that under it. */
-export function NameDialog({ title, name: present = '', hint, action = 'Save', ...props }: NameDialogProps) {
+export function NameDialog({ title, name = '', hint, action = 'Save', ...props }: NameDialogProps) {
   const { onType, save, close, children } = props
-  const [name, setName] = useState(present)
-  const { problem, submit } = useAttempt()
+  const form = useForm({ name })
+  const field = form.field('name')
   const type = (text: string) => {
-    setName(text)
+    field.set(text)
     onType?.(text.trim())
   }
-  const send = submit(async () => {
-    await save(name.trim())
+  const send = async () => {
+    await save(form.draft.name.trim())
     close()
-  })
+  }
   return (
     <Dialog title={title} close={close}>
-      <form onSubmit={send}>
-        <Field label="Name" hint={hint} problem={problem}>
-          <input required value={name} onInput={({ currentTarget }) => type(currentTarget.value)} />
-        </Field>
+      <Form form={form} submit={send} action={action}>
+        <TextField {...field} set={type} label="Name" hint={hint} required />
         {children}
-        <div class="actions">
-          <Button type="submit" class="primary" text={action} />
-        </div>
-      </form>
+      </Form>
     </Dialog>
   )
 }

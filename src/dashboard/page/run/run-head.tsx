@@ -6,13 +6,13 @@ import { saveFile } from '../context/browser.ts'
 import { hrefOf, hrefOfRun, navigate, runsHref } from '../context/router.ts'
 import { useSession } from '../context/session.ts'
 import { pretty } from '../data/json.ts'
-import { useAttempt } from '../data/loading.ts'
 import { type Agent, isLive, type Run } from '../data/records.ts'
 import { ConfirmButton } from '../parts/confirm.tsx'
 import { BackLink, Button, CopyButton, Dialog, Id } from '../parts/controls.tsx'
-import { Field } from '../parts/fields.tsx'
+import { TextField } from '../parts/fields.tsx'
+import { Form, useForm } from '../parts/form.tsx'
 import { SessionLink, UserLink } from '../parts/links.tsx'
-import { Facts, ProblemText, Status } from '../parts/states.tsx'
+import { Facts, Status } from '../parts/states.tsx'
 import { Moment } from '../parts/time.tsx'
 import { Tag, Took } from '../runs/run-table.tsx'
 import { Thumbs } from '../scores/thumbs.tsx'
@@ -121,24 +121,19 @@ interface DialogProps {
 
 function CancelDialog({ run, model, close }: DialogProps & { readonly model: RunModel }) {
   const { api } = useSession()
-  const [reason, setReason] = useState('')
-  const { problem, submit } = useAttempt()
-  const cancel = submit(async () => {
-    await api.post(`/api/v1/runs/${run.run_id}/cancel`, reason.trim() === '' ? {} : { reason: reason.trim() })
+  const form = useForm({ reason: '' })
+  const cancel = async () => {
+    const reason = form.draft.reason.trim()
+    await api.post(`/api/v1/runs/${run.run_id}/cancel`, reason === '' ? {} : { reason })
     await model.reload()
     close()
-  })
+  }
+  const keep = <Button text="Keep it" onClick={close} />
   return (
     <Dialog title="Cancel this run?" close={close}>
-      <form onSubmit={cancel}>
-        <Field label="Reason" hint="Optional; it becomes the error message of the run." problem={problem}>
-          <input value={reason} onInput={({ currentTarget }) => setReason(currentTarget.value)} />
-        </Field>
-        <div class="actions">
-          <Button type="submit" class="danger" text="Cancel the run" />
-          <Button text="Keep it" onClick={close} />
-        </div>
-      </form>
+      <Form form={form} submit={cancel} kind="danger" action="Cancel the run" foot={keep}>
+        <TextField {...form.field('reason')} label="Reason" hint="Optional; it becomes the error message of the run." />
+      </Form>
     </Dialog>
   )
 }
@@ -150,51 +145,50 @@ interface AgainProps extends DialogProps {
 /** The same input again, or a changed one; the values of the prompt's placeholders are not stored with a run. */
 function AgainDialog({ run, agent, close }: AgainProps) {
   const { api } = useSession()
-  const [text, setText] = useState(() => pretty(run.input))
-  const [values, setValues] = useState<Readonly<Record<string, string>>>({})
-  const { problem, submit } = useAttempt()
+  const form = useForm(() => ({ input: pretty(run.input), values: {} as Readonly<Record<string, string>> }))
+  const { values } = form.draft
   const names = placeholdersOf(agent.prompt ?? '')
-  const input = readArguments(text)
-  const invoke = submit(async () => {
+  const input = readArguments(form.draft.input)
+  const field = form.field('input')
+  const invoke = async () => {
     const { run_id } = await api.post<{ run_id: string }>(`/api/v1/agents/${run.agent_id}/invoke`, {
       input: 'value' in input ? input.value : run.input,
       prompt_variables: Object.fromEntries(names.map((name) => [name, values[name] ?? ''])),
       background: true,
     })
     navigate(hrefOfRun(run_id))
-  })
+  }
   return (
     <Dialog title="Invoke again" close={close}>
-      <form onSubmit={invoke}>
-        <Field label="Input" problem={'problem' in input ? input.problem : ''}>
-          <textarea
-            class="mono"
-            rows={Math.min(16, text.split('\n').length + 1)}
-            spellcheck={false}
-            aria-invalid={'problem' in input}
-            value={text}
-            onInput={({ currentTarget }) => setText(currentTarget.value)}
-          />
-        </Field>
+      <Form
+        form={form}
+        submit={invoke}
+        action="Invoke"
+        disabled={'problem' in input}
+        foot={<Button text="Close" onClick={close} />}
+      >
+        <TextField
+          {...field}
+          label="Input"
+          isCode
+          rowsMax={16}
+          problem={'problem' in input ? input.problem : field.problem}
+        />
         {names.map((name) => (
-          <Field key={name} label={name} hint="A placeholder of the prompt.">
-            <input
-              value={values[name] ?? ''}
-              onInput={({ currentTarget }) => setValues({ ...values, [name]: currentTarget.value })}
-            />
-          </Field>
+          <TextField
+            key={name}
+            label={name}
+            hint="A placeholder of the prompt."
+            value={values[name] ?? ''}
+            set={(text) => form.set({ values: { ...values, [name]: text } })}
+          />
         ))}
         {agent.version !== run.agent_version && (
           <p class="hint">
             It runs version {agent.version} of the agent; this run had version {run.agent_version}.
           </p>
         )}
-        <ProblemText text={problem} />
-        <div class="actions">
-          <Button type="submit" class="primary" text="Invoke" disabled={'problem' in input} />
-          <Button text="Close" onClick={close} />
-        </div>
-      </form>
+      </Form>
     </Dialog>
   )
 }

@@ -6,7 +6,8 @@ import { type Api, ApiFailure } from '../data/api.ts'
 import { failureOf } from '../data/loading.ts'
 import { isLive, type Run, type RunSummary, type Schemas } from '../data/records.ts'
 import { Button, Dialog } from '../parts/controls.tsx'
-import { Field } from '../parts/fields.tsx'
+import { TextField } from '../parts/fields.tsx'
+import { Form, useForm } from '../parts/form.tsx'
 
 /** Requests to the service at the same time. */
 const PARALLEL = 4
@@ -21,37 +22,41 @@ export function CancelRuns({ runs, close: end }: CancelRunsProps) {
   const { api } = useSession()
   const [closing] = useState(() => new AbortController())
   useEffect(() => () => closing.abort(), [closing])
-  const [reason, setReason] = useState('')
+  const form = useForm({ reason: '' })
   const [outcomes, setOutcomes] = useState<ReadonlyMap<string, string>>(new Map())
   const [isStarted, setStarted] = useState(false)
   const close = () => end(isStarted)
   const live = runs.filter(isLive)
   const isDone = outcomes.size === runs.length
-  const start = (event: Event) => {
-    event.preventDefault()
+  const start = async () => {
     setStarted(true)
+    const reason = form.draft.reason.trim()
     const tell = (runId: string, outcome: string) => setOutcomes((known) => new Map([...known, [runId, outcome]]))
     for (const { run_id, status } of runs) if (!isLive({ status })) tell(run_id, hadEnded(status))
-    void cancelAll(api, { ids: live.map(({ run_id }) => run_id), reason: reason.trim(), tell, signal: closing.signal })
+    void cancelAll(api, { ids: live.map(({ run_id }) => run_id), reason, tell, signal: closing.signal })
   }
   return (
     <Dialog title={`Cancel ${counted(live.length, 'run')}?`} close={close}>
       {!isStarted && (
-        <form onSubmit={start}>
+        <Form
+          form={form}
+          submit={start}
+          kind="danger"
+          action={`Cancel ${counted(live.length, 'run')}`}
+          foot={<Button text={live.length === 1 ? 'Keep it' : 'Keep them'} onClick={close} />}
+        >
           {live.length < runs.length && (
             <p>
               {counted(runs.length - live.length, 'chosen run')} {runs.length - live.length === 1 ? 'has' : 'have'}{' '}
               ended already.
             </p>
           )}
-          <Field label="Reason" hint="Optional; it becomes the error message of each run.">
-            <input value={reason} onInput={({ currentTarget }) => setReason(currentTarget.value)} />
-          </Field>
-          <div class="actions">
-            <Button type="submit" class="danger" text={`Cancel ${counted(live.length, 'run')}`} />
-            <Button text={live.length === 1 ? 'Keep it' : 'Keep them'} onClick={close} />
-          </div>
-        </form>
+          <TextField
+            {...form.field('reason')}
+            label="Reason"
+            hint="Optional; it becomes the error message of each run."
+          />
+        </Form>
       )}
       {isStarted && (
         <div class="cancelling">

@@ -4,7 +4,7 @@ import { address, setQuery } from '../context/router.ts'
 import { useSession } from '../context/session.ts'
 import { RUN_STATUSES } from '../data/records.ts'
 import { Button, Menu } from '../parts/controls.tsx'
-import { Field, FilterField, Select, useDebounced } from '../parts/fields.tsx'
+import { FilterField, Select, SelectField, TextField, useDebounced } from '../parts/fields.tsx'
 import { PRESETS } from '../parts/range.tsx'
 import { Status } from '../parts/states.tsx'
 import { chosenColumns, replaceColumn, toggleColumn } from './columns.ts'
@@ -108,14 +108,12 @@ const CHIPS = [...FIELDS, ['trigger', 'Trigger']] as const
 function MoreFilters({ trigger }: { readonly trigger: string }) {
   return (
     <Menu label="More filters" icon="filter" title="More filters">
-      <Field label="Trigger">
-        <Select
-          label="Trigger"
-          value={trigger}
-          options={[['', 'Any trigger'], ...TRIGGERS.map((name) => [name, name] as const)]}
-          onChange={(to) => setQuery({ trigger: to })}
-        />
-      </Field>
+      <SelectField
+        label="Trigger"
+        value={trigger}
+        set={(to) => setQuery({ trigger: to })}
+        options={[['', 'Any trigger'], ...TRIGGERS.map((name) => [name, name] as const)]}
+      />
       {FIELDS.map(([name, title]) => (
         <ExactFilter key={name} name={name} title={title} />
       ))}
@@ -126,18 +124,15 @@ function MoreFilters({ trigger }: { readonly trigger: string }) {
 function ExactFilter({ name, title }: { readonly name: (typeof FIELDS)[number][0]; readonly title: string }) {
   const value = address.value.query[name] ?? ''
   const [text, setText] = useDebounced(value, (to) => setQuery({ [name]: to }))
-  const problem = problemOf(name, value)
   return (
-    <Field label={title} problem={problem}>
-      <input
-        name={name}
-        value={text}
-        aria-invalid={problem !== undefined}
-        autocomplete="off"
-        spellcheck={false}
-        onInput={({ currentTarget }) => setText(currentTarget.value)}
-      />
-    </Field>
+    <TextField
+      label={title}
+      problem={problemOf(name, value)}
+      name={name}
+      spellcheck={false}
+      value={text}
+      set={setText}
+    />
   )
 }
 

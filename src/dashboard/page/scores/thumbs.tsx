@@ -4,7 +4,8 @@ import { useSession } from '../context/session.ts'
 import { useAttempt } from '../data/loading.ts'
 import type { Score } from '../data/records.ts'
 import { Button, Dialog } from '../parts/controls.tsx'
-import { Field } from '../parts/fields.tsx'
+import { TextField } from '../parts/fields.tsx'
+import { Form, useForm } from '../parts/form.tsx'
 import { SCORER, type Scored, type Thumb, thumbCounts, thumbId, thumbOf, thumbScore } from './score.ts'
 
 /** The scores of the run that is shown. */
@@ -91,28 +92,16 @@ interface CommentDialogProps {
 }
 
 function CommentDialog({ thumb, give, close }: CommentDialogProps) {
-  const [comment, setComment] = useState(thumb.comment)
-  const { problem, submit } = useAttempt()
-  const save = submit(async () => {
-    await give({ ...thumb, comment: comment.trim() })
+  const form = useForm({ comment: thumb.comment })
+  const save = async () => {
+    await give({ ...thumb, comment: form.draft.comment.trim() })
     close()
-  })
+  }
   return (
     <Dialog title="Comment" close={close}>
-      <form onSubmit={save}>
-        <Field label="What was good or bad?" problem={problem}>
-          <textarea
-            rows={4}
-            maxLength={COMMENT_LENGTH_MAX}
-            value={comment}
-            onInput={({ currentTarget }) => setComment(currentTarget.value)}
-          />
-        </Field>
-        <div class="actions">
-          <Button type="submit" class="primary" text="Save" />
-          <Button text="Close" onClick={close} />
-        </div>
-      </form>
+      <Form form={form} submit={save} action="Save" foot={<Button text="Close" onClick={close} />}>
+        <TextField {...form.field('comment')} label="What was good or bad?" rows={4} maxLength={COMMENT_LENGTH_MAX} />
+      </Form>
     </Dialog>
   )
 }

@@ -1,11 +1,9 @@
-import { useState } from 'preact/hooks'
 import { placeholdersOf } from '../../../base/placeholders.ts'
 import { hrefOf, hrefOfRun } from '../context/router.ts'
 import { useSession } from '../context/session.ts'
-import { useAttempt } from '../data/loading.ts'
 import type { Session } from '../data/records.ts'
-import { Button } from '../parts/controls.tsx'
-import { Field } from '../parts/fields.tsx'
+import { TextField } from '../parts/fields.tsx'
+import { Form, useForm } from '../parts/form.tsx'
 
 interface SessionReplyProps {
   readonly session: Session
@@ -16,9 +14,8 @@ interface SessionReplyProps {
 export function SessionReply({ session, onSent }: SessionReplyProps) {
   const { api, directory } = useSession()
   const { session_id, agent_id, active_run_id } = session
-  const [message, setMessage] = useState('')
-  const [isSending, setSending] = useState(false)
-  const { problem, submit } = useAttempt()
+  const form = useForm({ message: '' })
+  const { message } = form.draft
   const agent = directory.find(agent_id)
   if (agent?.status !== 'active') return null
   if (placeholdersOf(agent.prompt ?? '').length > 0) {
@@ -29,37 +26,29 @@ export function SessionReply({ session, onSent }: SessionReplyProps) {
       </p>
     )
   }
-  const send = submit(async () => {
-    setSending(true)
-    try {
-      const body = { session_id, input: { message }, background: true }
-      await api.post(`/api/v1/agents/${agent_id}/invoke`, body)
-      setMessage('')
-      onSent()
-    } finally {
-      setSending(false)
-    }
-  })
+  const send = async () => {
+    await api.post(`/api/v1/agents/${agent_id}/invoke`, { session_id, input: { message }, background: true })
+    form.set({ message: '' })
+    onSent()
+  }
   return (
-    <form class="session-reply" onSubmit={send}>
-      <Field label="Continue the session" problem={problem}>
-        <textarea rows={2} required value={message} onInput={({ currentTarget }) => setMessage(currentTarget.value)} />
-      </Field>
-      <div class="actions">
-        <Button
-          needs="admin"
-          type="submit"
-          class="primary"
-          icon="play"
-          text="Send"
-          disabled={isSending || message.trim() === ''}
-        />
-        {active_run_id !== null && (
+    <Form
+      form={form}
+      class="session-reply"
+      submit={send}
+      needs="admin"
+      icon="play"
+      action="Send"
+      disabled={message.trim() === ''}
+      foot={
+        active_run_id !== null && (
           <span class="hint">
             It waits for <a href={hrefOfRun(active_run_id)}>the current run</a>.
           </span>
-        )}
-      </div>
-    </form>
+        )
+      }
+    >
+      <TextField {...form.field('message', 'input')} label="Continue the session" rows={2} required />
+    </Form>
   )
 }

@@ -1,12 +1,12 @@
 import { useState } from 'preact/hooks'
 import { useSession } from '../context/session.ts'
-import { type ApiFailure, listAll } from '../data/api.ts'
-import { failureOf, useLoad } from '../data/loading.ts'
-import { problemAt } from '../data/problems.ts'
+import { listAll } from '../data/api.ts'
+import { useLoad } from '../data/loading.ts'
 import type { Schemas } from '../data/records.ts'
 import { ConfirmButton } from '../parts/confirm.tsx'
 import { Button, CopyButton } from '../parts/controls.tsx'
-import { Field } from '../parts/fields.tsx'
+import { TextField } from '../parts/fields.tsx'
+import { Form, useForm } from '../parts/form.tsx'
 import { Problem, Skeleton } from '../parts/states.tsx'
 import { ACTIONS, Table } from '../parts/table.tsx'
 import { Ago, Moment } from '../parts/time.tsx'
@@ -73,60 +73,40 @@ interface FormProps {
 
 function SecretForm({ replaced, known, done }: FormProps) {
   const { api } = useSession()
-  const [name, setName] = useState(replaced)
-  const [value, setValue] = useState('')
-  const [problem, setProblem] = useState<ApiFailure | null>(null)
+  const form = useForm({ name: replaced, value: '' })
+  const { name, value } = form.draft
   const isNew = replaced === ''
-  const save = async (event: Event) => {
-    event.preventDefault()
-    try {
-      await api.put(`${PATH}/${encodeURIComponent(name)}`, { value })
-      setName('')
-      setValue('')
-      setProblem(null)
-      done()
-    } catch (error) {
-      setProblem(failureOf(error))
-    }
+  const save = async () => {
+    await api.put(`${PATH}/${encodeURIComponent(name)}`, { value })
+    form.set({ name: '', value: '' })
+    done()
   }
-  const wrongName = problemAt(problem, 'path.name')
-  const wrongValue = problemAt(problem, 'value')
   return (
-    <form class="secret-form" onSubmit={save}>
-      <Field label="Name" hint="Capital letters, digits and _." problem={wrongName}>
-        <input
-          class="mono"
-          required
-          readOnly={!isNew}
-          placeholder="API_TOKEN"
-          autocomplete="off"
-          spellcheck={false}
-          aria-invalid={wrongName !== ''}
-          value={name}
-          onInput={({ currentTarget }) => setName(currentTarget.value)}
-        />
-      </Field>
-      <Field label={isNew ? 'Value' : 'New value'} problem={wrongValue}>
-        <input
-          type="password"
-          required
-          autocomplete="new-password"
-          aria-invalid={wrongValue !== ''}
-          value={value}
-          onInput={({ currentTarget }) => setValue(currentTarget.value)}
-        />
-      </Field>
-      <div class="actions">
-        <Button
-          needs="admin"
-          type="submit"
-          class="primary"
-          text={known.includes(name) ? `Replace ${name}` : 'Set the secret'}
-        />
-        {!isNew && <Button text="Keep it" onClick={done} />}
-        {problem !== null && wrongName === '' && wrongValue === '' && <span class="bad-text">{problem.message}</span>}
-      </div>
-    </form>
+    <Form
+      form={form}
+      class="secret-form"
+      submit={save}
+      needs="admin"
+      action={known.includes(name) ? `Replace ${name}` : 'Set the secret'}
+      foot={!isNew && <Button text="Keep it" onClick={done} />}
+    >
+      <TextField
+        {...form.field('name', 'path.name')}
+        label="Name"
+        hint="Capital letters, digits and _."
+        isCode
+        required
+        readOnly={!isNew}
+        placeholder="API_TOKEN"
+      />
+      <TextField
+        {...form.field('value')}
+        label={isNew ? 'Value' : 'New value'}
+        type="password"
+        required
+        autocomplete="new-password"
+      />
+    </Form>
   )
 }
 

@@ -1,6 +1,6 @@
 import type { Result } from '../data/api.ts'
 import { Button, Menu } from '../parts/controls.tsx'
-import { Field, Select } from '../parts/fields.tsx'
+import { Select, SelectField } from '../parts/fields.tsx'
 import { type ChartChoice, type ChartPlan, KINDS, planOf, UNITS, type Unit } from './chart-plan.ts'
 import { isNumeric } from './columns.ts'
 
@@ -104,13 +104,12 @@ function ValueFields({ result, plan, onChange }: Omit<ChartControlsProps, 'choic
   ]
   if (plan.by !== null) {
     return (
-      <Field label="Value of the series">
-        <select value={plan.left[0]} onChange={({ currentTarget }) => onChange({ y: [currentTarget.value] })}>
-          {numbers.map((name) => (
-            <option key={name}>{name}</option>
-          ))}
-        </select>
-      </Field>
+      <SelectField
+        label="Value of the series"
+        value={plan.left[0] ?? ''}
+        set={(name) => onChange({ y: [name] })}
+        options={numbers.map((name) => [name, name])}
+      />
     )
   }
   const move = (name: string, side: Side) => {
@@ -121,18 +120,13 @@ function ValueFields({ result, plan, onChange }: Omit<ChartControlsProps, 'choic
     onChange({ y: inOrder(y), right: inOrder(right) })
   }
   return numbers.map((name) => (
-    <Field key={name} label={name}>
-      <select
-        value={plan.left.includes(name) ? 'left' : plan.right.includes(name) ? 'right' : 'hidden'}
-        onChange={({ currentTarget }) => move(name, currentTarget.value as Side)}
-      >
-        {sides.map(([side, title]) => (
-          <option key={side} value={side}>
-            {title}
-          </option>
-        ))}
-      </select>
-    </Field>
+    <SelectField
+      key={name}
+      label={name}
+      value={plan.left.includes(name) ? 'left' : plan.right.includes(name) ? 'right' : 'hidden'}
+      set={(side) => move(name, side)}
+      options={sides}
+    />
   ))
 }
 
@@ -147,18 +141,11 @@ interface UnitFieldProps {
 function UnitField({ label, chosen, shown, onChange }: UnitFieldProps) {
   const title = new Map(UNITS).get(shown)
   return (
-    <Field label={label}>
-      <select
-        value={chosen ?? ''}
-        onChange={({ currentTarget }) => onChange(UNITS.find(([unit]) => unit === currentTarget.value)?.[0])}
-      >
-        <option value="">{chosen === undefined ? `Automatic: ${title?.toLowerCase()}` : 'Automatic'}</option>
-        {UNITS.map(([unit, each]) => (
-          <option key={unit} value={unit}>
-            {each}
-          </option>
-        ))}
-      </select>
-    </Field>
+    <SelectField
+      label={label}
+      value={chosen ?? ''}
+      set={(to) => onChange(to || undefined)}
+      options={[['', chosen === undefined ? `Automatic: ${title?.toLowerCase()}` : 'Automatic'], ...UNITS]}
+    />
   )
 }

@@ -6,7 +6,7 @@ import { useSession } from '../context/session.ts'
 import { failureOf } from '../data/loading.ts'
 import type { Approval, PauseLine } from '../data/waiting.ts'
 import { Button, Dialog } from '../parts/controls.tsx'
-import { Field } from '../parts/fields.tsx'
+import { TextField } from '../parts/fields.tsx'
 import { Scrollable } from '../parts/scrollable.tsx'
 import { Skeleton, Status } from '../parts/states.tsx'
 import { Question } from './pause-card.tsx'
@@ -61,14 +61,13 @@ export function DecideDialog({ lines, close }: DecideDialogProps) {
       {state === 'done' ? (
         <p role="status">{summaryOf(lines, shown)}</p>
       ) : (
-        <Field label="Comment">
-          <textarea
-            rows={2}
-            placeholder="optional; stored with each, and sent to the agent with a rejection"
-            value={comment}
-            onInput={({ currentTarget }) => setComment(currentTarget.value)}
-          />
-        </Field>
+        <TextField
+          label="Comment"
+          rows={2}
+          placeholder="optional; stored with each, and sent to the agent with a rejection"
+          value={comment}
+          set={setComment}
+        />
       )}
       <div class="actions" ref={foot}>
         {state === 'done' ? (

@@ -5,7 +5,7 @@ import { plain, textOf } from '../data/json.ts'
 import type { Action, Approval, InputRequest } from '../data/waiting.ts'
 import { Button } from '../parts/controls.tsx'
 import { Diff } from '../parts/diff.tsx'
-import { Field } from '../parts/fields.tsx'
+import { TextField } from '../parts/fields.tsx'
 
 interface FormProps {
   /** Sends the decision. */
@@ -33,14 +33,13 @@ export function AnswerForm({ options = [], decide, isBusy }: AnswerFormProps) {
           ))}
         </fieldset>
       )}
-      <Field label={options.length === 0 ? 'Answer' : 'Or type an answer'}>
-        <textarea
-          data-action="approve"
-          rows={2}
-          value={text}
-          onInput={({ currentTarget }) => setText(currentTarget.value)}
-        />
-      </Field>
+      <TextField
+        label={options.length === 0 ? 'Answer' : 'Or type an answer'}
+        data-action="approve"
+        rows={2}
+        value={text}
+        set={setText}
+      />
       <div class="actions">
         <Button class="primary" text="Answer" disabled={text.trim() === ''} onClick={() => answer(text)} />
       </div>
@@ -76,29 +75,26 @@ export function ApprovalForm({ input, decide, isBusy }: Pick<Approval, 'input'> 
       {refusal && <p class="hint">{refusal}</p>}
       {isEdited && (
         <>
-          <Field label="Call it with" problem={problem}>
-            <textarea
-              ref={editor}
-              rows={Math.min(20, edited.split('\n').length + 1)}
-              spellcheck={false}
-              autocomplete="off"
-              aria-invalid={problem !== ''}
-              value={edited}
-              onInput={({ currentTarget }) => setEdited(currentTarget.value)}
-            />
-          </Field>
+          <TextField
+            label="Call it with"
+            problem={problem}
+            field={editor}
+            rowsMax={20}
+            spellcheck={false}
+            value={edited}
+            set={setEdited}
+          />
           {'value' in checked && <Diff before={original} after={plain(checked.value)} />}
         </>
       )}
-      <Field label="Comment">
-        <textarea
-          class="comment"
-          rows={1}
-          placeholder="optional; sent to the agent with a rejection"
-          value={comment}
-          onInput={({ currentTarget }) => setComment(currentTarget.value)}
-        />
-      </Field>
+      <TextField
+        label="Comment"
+        class="comment"
+        rows={1}
+        placeholder="optional; sent to the agent with a rejection"
+        value={comment}
+        set={setComment}
+      />
       <div class="actions">
         <Button
           class="primary"

@@ -6,7 +6,8 @@ import { useAttempt } from '../data/loading.ts'
 import { type Delivery, type NewWebhook, nameOf, pathOf, type Webhook } from '../data/webhooks.ts'
 import { ConfirmButton } from '../parts/confirm.tsx'
 import { Button, Dialog } from '../parts/controls.tsx'
-import { Field } from '../parts/fields.tsx'
+import { TextField } from '../parts/fields.tsx'
+import { Form, useForm } from '../parts/form.tsx'
 import { Scrollable } from '../parts/scrollable.tsx'
 import { ProblemText, Status } from '../parts/states.tsx'
 import { fieldOf, timeOfField, zoneName } from '../parts/time.tsx'
@@ -116,34 +117,22 @@ interface RecoverProps extends Omit<ActionProps, 'setMade'> {
 /** Delivers everything since a time again. */
 function RecoverDialog({ webhook, reload, close }: RecoverProps) {
   const { api } = useSession()
-  const [since, setSince] = useState(() => fieldOf(new Date(Date.now() - DAY_MS).toISOString()))
-  const { problem, submit } = useAttempt()
-  const recover = submit(async () => {
-    await api.post(`${pathOf(webhook)}/recover`, { since: new Date(timeOfField(since)).toISOString() })
+  const form = useForm(() => ({ since: fieldOf(new Date(Date.now() - DAY_MS).toISOString()) }))
+  const recover = async () => {
+    const since = new Date(timeOfField(form.draft.since)).toISOString()
+    await api.post(`${pathOf(webhook)}/recover`, { since })
     reload()
     close()
-  })
+  }
   return (
     <Dialog title="Deliver earlier activity again" close={close}>
-      <form onSubmit={recover}>
+      <Form form={form} submit={recover} action="Deliver again" foot={<Button text="Cancel" onClick={close} />}>
         <p>
           Everything since this time that the webhook selects is sent again, with the same ids, so that the receiver can
           skip what it already has. New activity is delivered meanwhile.
         </p>
-        <Field label="Since" hint={zoneName()}>
-          <input
-            type="datetime-local"
-            required
-            value={since}
-            onInput={({ currentTarget }) => setSince(currentTarget.value)}
-          />
-        </Field>
-        <ProblemText text={problem} />
-        <div class="actions">
-          <Button type="submit" class="primary" text="Deliver again" />
-          <Button text="Cancel" onClick={close} />
-        </div>
-      </form>
+        <TextField {...form.field('since')} label="Since" hint={zoneName()} type="datetime-local" required />
+      </Form>
     </Dialog>
   )
 }
