@@ -154,6 +154,48 @@ test('a reader waits for what others have seen of the log, when the leader of th
   await feeds.stop()
 })
 
+test('what a reader has in memory has no hole where a message is damaged: live feeds read nothing else', async () => {
+  const stream = newStream()
+  const journal = await openOwner(1)
+  await append(journal, 'A')
+  const reader = track(await openNatsReader(common))
+  await append(journal, 'B')
+  expect([await reader.refreshEnd(), reader.recent(1, 1)?.length]).toEqual([2, 1])
+  stream.leaderLacks = 2
+  for (const id of ['C', 'D']) await append(journal, id)
+  const damaged = stream.messages.length - 2
+  stream.messages[damaged] = { ...stream.messages[damaged]!, head: undefined, isDamaged: true }
+  stream.leaderLacks = 0
+  expect(await reader.refreshEnd()).toBe(4)
+  expect(reader.gaps).toEqual([{ afterSeq: 2, throughSeq: 3, loadedSeq: 0 }])
+  expect([reader.recent(2, 1), reader.recent(3, 1)?.length]).toEqual([null, 1])
+})
+
+test('the end that a reader knows includes a group whose last part became known while the others were read', async () => {
+  const stream = newStream(256)
+  // Announcements come late.
+  stream.announceEnd = () => {}
+  const journal = await openOwner(1)
+  await append(journal, 'A')
+  const reader = track(await openNatsReader(common))
+  await append(journal, 'B', 'x'.repeat(300))
+  stream.leaderLacks = 1
+  const [asked, answer] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+  const find = stream.find.bind(stream)
+  stream.find = async (streamSeq) => {
+    asked.resolve()
+    await answer.promise
+    return find(streamSeq)
+  }
+  const before = reader.refreshEnd()
+  await asked.promise
+  stream.leaderLacks = 0
+  const after = reader.refreshEnd()
+  await Bun.sleep(20)
+  answer.resolve()
+  expect([await before, await after]).toEqual([1, 2])
+})
+
 test('a commit that late messages of an earlier owner follow keeps its positions', async () => {
   const stream = newStream(256)
   const first = await openOwner(1)

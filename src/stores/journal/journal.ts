@@ -34,7 +34,8 @@ export interface JournalReader {
    */
   read(afterSeq: number, maxBytes: number): Promise<Frame[]>
   /**
-   * Like {@link read}, but synchronous and from memory only; null when memory no longer holds the rows after `afterSeq`.
+   * Like {@link read}, but synchronous and from memory only, where there are no gaps; null when memory does not hold the rows
+   * after `afterSeq`.
    * The blocks are valid until the caller yields.
    */
   recent(afterSeq: number, maxBytes: number): Frame[] | null

@@ -49,6 +49,8 @@ export class NatsReader extends LogFollower implements JournalReader {
   private knownStreamSeq: number
   /** The last message that its publisher has announced: it was acknowledged. */
   private announcedStreamSeq = 0
+  /** Whole commits up to this message have been read: what follows is not whole. */
+  private readStreamSeq = 0
   private inspectAtMs = Number.NEGATIVE_INFINITY
   private firstStreamSeq = 0
   /** Since when the stream has been shorter than what was read of it, on the monotonic clock. */
@@ -101,7 +103,7 @@ export class NatsReader extends LogFollower implements JournalReader {
   }
 
   protected hasRead(streamSeq: number): boolean {
-    return streamSeq <= this.knownStreamSeq
+    return streamSeq <= this.readStreamSeq
   }
 
   /** The stream is known to have the messages up to `streamSeq`. */
@@ -113,11 +115,14 @@ export class NatsReader extends LogFollower implements JournalReader {
   /** Reads every whole commit that is stored. */
   protected async readAll(): Promise<void> {
     if (performance.now() - this.inspectAtMs > INSPECT_MS) await this.inspect()
-    while (!this.closed && this.point.streamSeq <= this.knownStreamSeq) {
-      const steps = await this.log.steps(this.point, this.knownStreamSeq, READ_BYTES)
+    while (!this.closed) {
+      const known = this.knownStreamSeq
+      const steps = this.point.streamSeq > known ? [] : await this.log.steps(this.point, known, READ_BYTES)
       for (const step of steps) this.take(step)
-      // The last group is not complete.
-      if (steps.length === 0) break
+      if (steps.length > 0) continue
+      // The last group is not complete; more of it may have become known meanwhile.
+      this.readStreamSeq = known
+      return
     }
   }
 
@@ -161,6 +166,7 @@ export class NatsReader extends LogFollower implements JournalReader {
     this.point = { streamSeq: firstStreamSeq, nextSeq, before: null, readSeq: nextSeq - 1 }
     this.knownStreamSeq = lastStreamSeq
     this.announcedStreamSeq = 0
+    this.readStreamSeq = 0
     this.firstStreamSeq = 0
     this.behindSinceMs = Number.POSITIVE_INFINITY
     this.log.forget(Number.POSITIVE_INFINITY)
@@ -176,16 +182,15 @@ export class NatsReader extends LogFollower implements JournalReader {
     const { next } = step
     this.point = next
     this.log.endStreamSeq = next.streamSeq - 1
+    const firstSeq = step.kind === 'commit' ? step.commit.head.firstSeq : next.nextSeq
+    // What is in memory must have no hole: those who read only from there would not learn of the gap.
+    if (firstSeq !== this.durableSeq + 1) this.tail.forget(Number.POSITIVE_INFINITY)
     if (step.kind === 'commit') {
       this.durableSeq = step.commit.head.endSeq
       this.tail.push(step.commit.frames, step.commit.memory)
       return
     }
-    if (step.kind === 'deleted') {
-      // What is in memory must have no hole.
-      this.tail.forget(Number.POSITIVE_INFINITY)
-      this.start(next.nextSeq)
-    }
+    if (step.kind === 'deleted') this.start(next.nextSeq)
     this.durableSeq = next.nextSeq - 1
     this.tail.wake()
   }
