@@ -185,6 +185,24 @@ test('a node reads what the next owner of its partition has acknowledged, before
   expect(await isLoaded()).toBe(true)
 })
 
+test('a list of gaps that is stored late forgets none; an earlier owner stores none', async () => {
+  const { tables } = await createTables(1)
+  const { partitions } = tables
+  const [first] = await partitions.claim(crypto.randomUUID(), 1, [], [])
+  const gap = (afterSeq: number, throughSeq: number) => ({ afterSeq, throughSeq, loadedSeq: 0 })
+  const stored = async () => (await partitions.all())[0]!.gaps
+  await partitions.setGaps(first!, [gap(1, 2)])
+  await partitions.setGaps(first!, [gap(1, 2), gap(5, 9)])
+  await partitions.setGaps(first!, [gap(1, 2)])
+  expect(await stored()).toEqual([gap(1, 2), gap(5, 9)])
+  await partitions.setGaps(first!, [gap(0, 9)])
+  expect(await stored()).toEqual([gap(0, 9)])
+  await partitions.release(first!)
+  await partitions.claim(crypto.randomUUID(), 1, [], [])
+  await partitions.setGaps(first!, [gap(0, 10)])
+  expect(await stored()).toEqual([gap(0, 9)])
+})
+
 test('a partition that could not be released, or was lost while it was being opened, is claimed again', async () => {
   const { tables } = await createTables(2)
   const releaseFails = spyOn(tables.partitions, 'release').mockRejectedValueOnce(new Error('the database is away'))

@@ -82,9 +82,7 @@ async function openNatsLog(
   opened: AsyncDisposableStack,
 ): Promise<PartitionLog> {
   const { partition, generation } = claimed
-  const gaps = [...claimed.gaps]
-  const storeGap = async (gap: Gap) => {
-    gaps.push(gap)
+  const storeGap = async (gap: Gap, gaps: readonly Gap[]) => {
     const { afterSeq, throughSeq, loadedSeq } = gap
     const lost = { epoch: claimed.epoch, afterSeq: Math.max(afterSeq, loadedSeq), throughSeq, reason: 'journal' }
     await Promise.all([partitions.setGaps(claimed, gaps), noteGap({ sql, columnar, now: clock.now() }, lost)])
@@ -103,7 +101,8 @@ async function openNatsLog(
       log.error(`cluster: ${detail}`, { partition, epoch: epoch.epoch, before: claimed.epoch })
       return epoch
     },
-    onGap: (gap) => void storeGap(gap).catch((error) => log.error('cluster: cannot store a gap', { partition, error })),
+    onGap: (...found) =>
+      void storeGap(...found).catch((error) => log.error('cluster: cannot store a gap', { partition, error })),
     clock,
     earliest: await earliestTime(sql, clock),
     log,

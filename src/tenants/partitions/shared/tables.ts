@@ -188,11 +188,18 @@ export class PartitionStore {
     if (updated.count === 0) throw new Error('another node has taken over this partition')
   }
 
-  /** Stores all gaps of a partition, unless the claim was taken over. */
+  /**
+   * Stores all gaps of a partition, unless the claim was taken over. A statement that the server gets late, after one with
+   * more gaps, changes nothing: no gap is ever forgotten.
+   */
   async setGaps({ partition, generation }: Claim, gaps: readonly Gap[]): Promise<void> {
     await this.sql`
-      update journal_partitions set gaps = ${JSON.stringify(gaps)}::text::json
-      where partition = ${partition} and generation = ${generation}`
+      update journal_partitions p set gaps = n.gaps from (select ${JSON.stringify(gaps)}::text::json as gaps) as n
+      where p.partition = ${partition} and p.generation = ${generation} and not exists (
+        select from json_to_recordset(p.gaps) as known ("afterSeq" bigint, "throughSeq" bigint)
+        where not exists (
+          select from json_to_recordset(n.gaps) as gap ("afterSeq" bigint, "throughSeq" bigint)
+          where gap."afterSeq" <= known."afterSeq" and gap."throughSeq" >= known."throughSeq"))`
   }
 
   /** Whether no later claim exists. */
