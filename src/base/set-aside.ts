@@ -1,7 +1,7 @@
 import type { Log } from './log.ts'
 import type { Metrics } from './metrics.ts'
 
-/** How many rows each consumer has set aside since the process started, for `GET /readyz` and `GET /metrics`. */
+/** How many rows each consumer has skipped since the process started, for `GET /readyz` and `GET /metrics`. */
 export class SetAside {
   private readonly counts = new Map<string, number>()
   private readonly metric
@@ -42,7 +42,7 @@ const LOGGED_MAX = 20
 
 /**
  * Keeps one row that can never be processed from stopping its consumer, and so everybody. When the work on a batch has
- * failed twice because of what is in it, the batch is halved until the rows are found that fail alone. They are set aside:
+ * failed twice because of what is in it, the batch is halved until the rows are found that fail alone. They are skipped:
  * left out, logged and counted. The rest is processed.
  */
 export class Sieve<Item> {
@@ -85,6 +85,6 @@ export class Sieve<Item> {
     await remove?.(items)
     counts?.add(consumer, items.length)
     const rows = items.slice(0, LOGGED_MAX).map(describe)
-    log.error(`${consumer}: set aside rows that cannot be processed`, { count: items.length, rows, error })
+    log.error(`${consumer}: skipped rows that cannot be processed`, { count: items.length, rows, error })
   }
 }

@@ -19,7 +19,7 @@ export function welcome(started: Started, { dataDir }: Pick<Config, 'dataDir'>):
     `  data:      ${dataDir}`,
   ]
   if (freshKey === null)
-    lines.push(`  doors:     ${url}/llms.txt for OpenTelemetry, Langfuse, OpenAI Agents, MCP, clients`)
+    lines.push(`  guides:    ${url}/llms.txt for OpenTelemetry, Langfuse, OpenAI Agents, MCP, clients`)
   else lines.push(`  workspace key (shown only now; keep it): ${freshKey}`)
   if (isKeyIgnored)
     lines.push(

@@ -14,7 +14,7 @@ const SEED = 20_260_131
 /** Ids begin with this; the load puts another beginning into each request. */
 const FRESH_ID = '5eed5eed'
 
-/** Batches of the Langfuse SDKs compared with the `events` door, by the bytes that each takes. */
+/** Batches of the Langfuse SDKs compared with the `events` call, by the bytes that each takes. */
 export async function measureLangfuse(bench: Bench): Promise<void> {
   const { service, report, seconds } = bench
   const body = langfuseBatch()

@@ -4,7 +4,7 @@ import { at, event, sendBatch, type TestEvent } from '../support/langfuse.ts'
 import { eventsOf, runsOf, tasksOf } from '../support/otlp.ts'
 import { spawnService } from '../support/service.ts'
 
-/** Batches of all traces together; the issue of this door asks for 2,000. */
+/** Batches of all traces together. */
 const BATCHES = Number(process.env.LANGFUSE_CRASH_BATCHES ?? 60)
 const CLIENTS = 4
 

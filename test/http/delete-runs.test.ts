@@ -126,7 +126,7 @@ test('a run that has not ended, keys of agents, other workspaces and unknown ids
   expect((await tenant.api('GET', `/api/v1/erasures/${crypto.randomUUID()}`)).status).toBe(404)
 })
 
-test('nothing can be reported for a deleted run, by no door, and its id cannot be used again', async () => {
+test('nothing can be reported for a deleted run, in any protocol, and its id cannot be used again', async () => {
   const trace = crypto.randomUUID().replaceAll('-', '')
   const exportTrace = async () => {
     const at = `${Date.now()}000000`

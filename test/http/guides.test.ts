@@ -107,7 +107,7 @@ test.each([{ isFirstStart: false }, { isFirstStart: true }])(
   'without a new key, the start names one address: %p',
   (given) => {
     const text = welcome({ ...started, ...given, freshKey: null }, { dataDir: './data' })
-    expect(text).toContain(`doors:     ${URL_OF_SERVICE}/llms.txt`)
+    expect(text).toContain(`guides:    ${URL_OF_SERVICE}/llms.txt`)
     expect(text).not.toMatch(/export|svc_/)
   },
 )

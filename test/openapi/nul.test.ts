@@ -5,7 +5,7 @@ import { converse } from '../support/http-app.ts'
 import { OPERATOR_TOKEN } from '../support/service.ts'
 import { type Endpoint, readDocument, resolve, type Schema } from './document.ts'
 
-/** Postgres stores no NUL, so it must be refused or kept out of text columns at every door. */
+/** Postgres stores no NUL, so it must be refused or kept out of text columns by every call. */
 
 const NUL = 'a\0b'
 const DEPTH_MAX = 6

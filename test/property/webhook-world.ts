@@ -3,9 +3,9 @@ import type { Activity } from '../../src/feeds/live/activity.ts'
 import type { Subscription } from '../../src/feeds/live/channel.ts'
 import { type Outlet, packetsOf } from '../../src/feeds/live/packet.ts'
 import type { Outcome } from '../../src/feeds/webhooks/delivery/attempt.ts'
+import type { AttemptResults, RetryRow, RowKey } from '../../src/feeds/webhooks/delivery/attempt-results.ts'
 import { Endpoint } from '../../src/feeds/webhooks/delivery/endpoint.ts'
 import type { Intake } from '../../src/feeds/webhooks/delivery/intake.ts'
-import type { RetryRow, RowKey, Settlement } from '../../src/feeds/webhooks/delivery/settlement.ts'
 import { Slots } from '../../src/feeds/webhooks/delivery/slots.ts'
 import type { Message } from '../../src/feeds/webhooks/message.ts'
 
@@ -116,7 +116,7 @@ export class World {
         ...{ webhookId: WEBHOOK, workspaceId: 'workspace', isStrict, rowsMax, log },
         attempt: (message, _at, signal) => this.attempt(message, signal, life),
         messagesOf: async (activities) => activities.map(messageOf),
-        store: (settlement) => this.store(settlement, life),
+        store: (results) => this.store(results, life),
         gather: () => Promise.resolve(),
         schedule: SCHEDULE,
         slots: new Slots(),
@@ -186,15 +186,15 @@ export class World {
   }
 
   /** Sometimes it fails before it has stored anything, and sometimes after. */
-  private store(settlement: Settlement, life: number): Promise<readonly RowKey[]> {
+  private store(results: AttemptResults, life: number): Promise<readonly RowKey[]> {
     const failure = this.answered < 0 ? 0 : this.storeFailures++ % 6
     return new Promise((resolve, reject) => {
       const run = () => {
         if (failure === 2) return reject(new Error('not stored'))
-        const refused = settlement.rows.filter(({ seq }) => seq % this.options.refusedEvery === 0)
-        const rows = settlement.rows.filter((row) => !refused.includes(row))
+        const refused = results.rows.filter(({ seq }) => seq % this.options.refusedEvery === 0)
+        const rows = results.rows.filter((row) => !refused.includes(row))
         for (const { seq } of refused) this.givenUp.add(seq)
-        this.apply({ rows, gone: [...settlement.gone, ...refused] })
+        this.apply({ rows, gone: [...results.gone, ...refused] })
         if (failure === 4) return reject(new Error('stored'))
         resolve(refused)
       }
@@ -203,7 +203,7 @@ export class World {
   }
 
   /** As `Retries.write` does. */
-  private apply({ rows, gone }: Pick<Settlement, 'rows' | 'gone'>): void {
+  private apply({ rows, gone }: Pick<AttemptResults, 'rows' | 'gone'>): void {
     for (const row of rows) if (!this.rows.has(row.seq) || row.attempt > 0) this.rows.set(row.seq, row)
     for (const { seq, runId } of gone) {
       if (!this.rows.delete(seq)) continue

@@ -4,11 +4,11 @@ import type { Activity } from '../../src/feeds/live/activity.ts'
 import type { Subscription } from '../../src/feeds/live/channel.ts'
 import type { FeedSource } from '../../src/feeds/live/feed-source.ts'
 import { type Outlet, packetsOf } from '../../src/feeds/live/packet.ts'
+import type { AttemptResults } from '../../src/feeds/webhooks/delivery/attempt-results.ts'
 import { Endpoint } from '../../src/feeds/webhooks/delivery/endpoint.ts'
 import type { ActiveWebhook } from '../../src/feeds/webhooks/delivery/positions.ts'
 import { Running, type Shared } from '../../src/feeds/webhooks/delivery/running.ts'
 import { SCHEDULE } from '../../src/feeds/webhooks/delivery/schedule.ts'
-import type { Settlement } from '../../src/feeds/webhooks/delivery/settlement.ts'
 import { Slots } from '../../src/feeds/webhooks/delivery/slots.ts'
 import type { Message } from '../../src/feeds/webhooks/message.ts'
 import type { StoredWebhook } from '../../src/feeds/webhooks/schema.ts'
@@ -26,7 +26,7 @@ function activity(seq: number): Activity {
 
 test('a message that can never be sent is a failed delivery that says why, also where all others wait for it', async () => {
   const sent: number[] = []
-  const settlements: Settlement[] = []
+  const stored: AttemptResults[] = []
   const messageOf = ({ seq }: Activity): Message => ({
     ...{ deliveryId: `msg_${seq}`, type: 'note', seq, runId: null, timestamp: '', body: '{}' },
     ...(seq === 2 && { problem: 'no message can be made of it' }),
@@ -39,8 +39,8 @@ test('a message that can never be sent is a failed delivery that says why, also 
         return OK
       },
       messagesOf: async (activities) => activities.map(messageOf),
-      store: async (settlement) => {
-        settlements.push(settlement)
+      store: async (results) => {
+        stored.push(results)
         return []
       },
       gather: () => Promise.resolve(),
@@ -67,9 +67,9 @@ test('a message that can never be sent is a failed delivery that says why, also 
   for (const packet of packetsOf('e', [1, 2, 3].map(activity))) outlet!.send(packet)
   await eventually(() => intake.position === 3)
   expect(sent).toEqual([1, 3])
-  const [failed] = settlements.flatMap(({ attempts }) => attempts).filter(({ status }) => status !== 'succeeded')
+  const [failed] = stored.flatMap(({ attempts }) => attempts).filter(({ status }) => status !== 'succeeded')
   expect(failed).toMatchObject({ activity_seq: 2, status: 'failed', response: 'no message can be made of it' })
-  expect(settlements.flatMap(({ rows }) => rows)).toEqual([])
+  expect(stored.flatMap(({ rows }) => rows)).toEqual([])
   // It says nothing about the receiver.
   expect(endpoint.health.failingSince).toBeNull()
   await endpoint.stop(0)

@@ -239,7 +239,7 @@ interface Tally extends RunIdentity, CountedUsage {
   readonly lastAt: number
 }
 
-/** What the log says of a run whose counts are set aside. */
+/** What the log says of a run whose counts are skipped. */
 function describe({ workspaceId, runId, events }: Tally) {
   return { workspace_id: workspaceId, run_id: runId, events }
 }

@@ -22,7 +22,7 @@ interface DueRun {
 
 const INTERVAL_MS = 500
 const RUNS_PER_STATEMENT = 500
-/** SQL text. Nothing is due in more than some seconds, unless the clock was ahead when it was written; or it is set aside. */
+/** SQL text. Nothing is due in more than some seconds, unless the clock was ahead when it was written; or it is skipped. */
 const IS_DUE = `(due_at <= now() or (due_at > now() + interval '1 minute' and due_at < 'infinity'))`
 
 /**

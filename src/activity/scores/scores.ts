@@ -41,7 +41,7 @@ const LOOKUPS_MAX = 1_000
  * Stores scores: judgements of runs by people, models and programs (docs/scores.md). A score is a row of the
  * journal, like an event; the latest row of an id within a run is the score.
  *
- * For other doors that translate scores: build {@link NewScore}s, check each with `scoreProblem` of `problem.ts`, and call
+ * For routes that translate the scores of others: build {@link NewScore}s, check each with `scoreProblem` of `problem.ts`, and call
  * {@link Scores.add} once per batch, in the process that owns the workspace's partition (as `otlp/` does, by
  * `forwarder.carryOut`). Give each score an id, derived from the sender's if need be, so that a repeated batch stores nothing.
  */

@@ -163,7 +163,7 @@ export class Replay {
     // Segments may have been dropped in the meantime; then history has their rows.
     if (chunk === null || position + 1 < journal.startSeq) return
     const { frames, resumedSeq } = chunk
-    // A damaged frame was set aside: subscriptions that need it get a gap.
+    // A damaged frame was skipped: subscriptions that need it get a gap.
     if (resumedSeq > position) this.skipTo(resumedSeq, position)
     if (frames.length > 0) await this.serve(frames, position, signal)
     this.sweep(Math.max(resumedSeq, endOf(frames, position)))

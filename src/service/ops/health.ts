@@ -17,7 +17,7 @@ export interface HealthDeps {
   readonly dependencies: readonly Dependency[]
   /** The rows that each component has yet to read of the journal or the outbox. */
   readonly lags: Readonly<Record<string, () => number | Promise<number>>>
-  /** How many rows each of them has set aside, by the same names. */
+  /** How many rows each of them has skipped, by the same names. */
   readonly setAside: Pick<SetAside, 'of'>
   readonly owned: () => readonly OwnedPartition[]
   readonly loops: Pick<Loops, 'states'>

@@ -36,7 +36,7 @@ const DELETE_TIMEOUT_MS = 100_000
  * is kept for more than a day longer. The global limit drops partitions; a shorter limit of a workspace deletes its rows
  * from them. The latest states of runs and tasks are kept.
  *
- * Rows that were set aside expire as well, whatever the limits are.
+ * Rows that consumers have skipped expire as well, whatever the limits are.
  *
  * The time comes from the {@link RetentionClock}, which does not follow a system clock that jumps ahead.
  *

@@ -1,4 +1,4 @@
-import type { RetryRow } from './settlement.ts'
+import type { RetryRow } from './attempt-results.ts'
 
 /** Rows in memory, so that the next one is ready when an attempt ends. */
 const LOADED_MAX = 32

@@ -3,21 +3,21 @@ import type { Log } from '../../../base/log.ts'
 import type { Activity } from '../../live/activity.ts'
 import type { Message } from '../message.ts'
 import type { Outcome } from './attempt.ts'
+import {
+  type Attempted,
+  type AttemptResults,
+  deliveryRow,
+  failedRow,
+  type RetryRow,
+  type RowKey,
+  waitingRow,
+} from './attempt-results.ts'
 import { DueRows } from './due-rows.ts'
 import { Health, type StoredHealth } from './health.ts'
 import type { Intake } from './intake.ts'
 import { Order, type Ordered } from './order.ts'
 import { Pace } from './pace.ts'
 import { delayAfter, type Schedule } from './schedule.ts'
-import {
-  type Attempted,
-  deliveryRow,
-  failedRow,
-  type RetryRow,
-  type RowKey,
-  type Settlement,
-  waitingRow,
-} from './settlement.ts'
 import type { Slots } from './slots.ts'
 import { Sources } from './sources.ts'
 import { Storing } from './storing.ts'
@@ -31,7 +31,7 @@ interface EndpointDeps {
   /** The messages of activities, in order; none for one that is not sent. */
   readonly messagesOf: (activities: readonly Activity[]) => Promise<readonly Message[]>
   /** Stores it. Called again with the same one if it fails. @returns the rows that were given up, because they cannot be stored */
-  readonly store: (settlement: Settlement) => Promise<readonly RowKey[]>
+  readonly store: (results: AttemptResults) => Promise<readonly RowKey[]>
   /** Waits a moment, so that what ends meanwhile is stored together. */
   readonly gather: () => Promise<void>
   readonly schedule: Schedule
@@ -65,7 +65,7 @@ interface Ended extends Attempted {
 }
 
 interface Settling {
-  readonly settlement: Settlement
+  readonly results: AttemptResults
   readonly ended: readonly Ended[]
   readonly waiting: readonly Delivery[]
 }
@@ -117,7 +117,7 @@ export class Endpoint {
     })
     this.storing = new Storing({
       next: () => this.nextSettling(),
-      store: ({ settlement }) => deps.store(settlement),
+      store: ({ results }) => deps.store(results),
       stored: (settling, givenUp) => this.settled(settling, givenUp),
       gather: deps.gather,
     })
@@ -292,7 +292,7 @@ export class Endpoint {
     const removed = this.removed.splice(0)
     if (ended.length + waiting.length + removed.length === 0) return undefined
     const gone = ended.filter(({ delivery, nextAt }) => delivery.intake === null && nextAt === null)
-    const settlement = {
+    const results = {
       ...{ workspaceId, webhookId, disabledBecause: this.state.disabledBecause },
       attempts: ended.map((each) => deliveryRow({ workspaceId, webhookId }, each)),
       rows: [
@@ -301,10 +301,10 @@ export class Endpoint {
       ],
       gone: [...gone.map(({ message }) => message), ...removed],
     }
-    return { settlement, ended, waiting }
+    return { results, ended, waiting }
   }
 
-  private settled({ ended, waiting, settlement }: Settling, givenUp: readonly RowKey[]): void {
+  private settled({ ended, waiting, results }: Settling, givenUp: readonly RowKey[]): void {
     for (const { delivery, message, outcome } of ended)
       if (delivery.intake === null) this.due.settled(message.seq)
       else {
@@ -312,10 +312,10 @@ export class Endpoint {
         if (!outcome.isSuccess) this.unsure--
       }
     for (const { message, intake } of waiting) intake?.finish(message.seq)
-    for (const row of settlement.rows) this.addRow(row)
+    for (const row of results.rows) this.addRow(row)
     for (const { delivery, outcome } of ended)
       if (delivery.intake !== null && !outcome.isSuccess) this.order.done(delivery)
-    const gone = [...settlement.gone, ...givenUp]
+    const gone = [...results.gone, ...givenUp]
     for (const row of gone) this.removeRow(row)
     if (gone.length > 0) this.deps.onDue()
     // There is room for other messages.

@@ -9,8 +9,8 @@ import { endedRuns, type Message, messagesOf, testMessage } from '../message.ts'
 import type { DeliveryRecord, StoredWebhook } from '../schema.ts'
 import { openKeys, SECRET_LOST } from '../signature.ts'
 import { attempt } from './attempt.ts'
+import { type Attempted, deliveryRow } from './attempt-results.ts'
 import type { Shared } from './running.ts'
-import { type Attempted, deliveryRow } from './settlement.ts'
 
 interface OnRequestDeps {
   readonly shared: Shared

@@ -1,7 +1,7 @@
 import { isErased } from '../../../activity/runs/rows.ts'
 import { createBatcher } from '../../../stores/postgres/batcher.ts'
 import { type Sql, type TransactionSql, withoutEffect } from '../../../stores/postgres/connect.ts'
-import type { RetryRow, RowKey, Settlement } from './settlement.ts'
+import type { AttemptResults, RetryRow, RowKey } from './attempt-results.ts'
 
 /** An endpoint and how many of its rows are wanted. */
 interface DueRequest {
@@ -11,7 +11,7 @@ interface DueRequest {
   readonly loaded: readonly number[]
 }
 
-type Rows = Pick<Settlement, 'webhookId' | 'rows' | 'gone'>
+type Rows = Pick<AttemptResults, 'webhookId' | 'rows' | 'gone'>
 
 /** Bounds a statement. */
 const BYTES_PER_BATCH = 2 << 20
@@ -32,9 +32,9 @@ export class Retries {
     })
   }
 
-  /** Writes the rows of a settlement; those of several endpoints together. */
-  async write(settlement: Rows): Promise<void> {
-    if (settlement.rows.length + settlement.gone.length > 0) await this.batcher.submit(settlement)
+  /** Writes the rows of an endpoint; those of several endpoints together. */
+  async write(results: Rows): Promise<void> {
+    if (results.rows.length + results.gone.length > 0) await this.batcher.submit(results)
   }
 
   /** Does what {@link write} does with rows, without any effect. @throws what that would throw */
@@ -119,7 +119,7 @@ export class Retries {
 /** Rows of endpoints that no longer exist are left out, and those of runs that were deleted while an attempt was made. */
 async function insert(
   sql: Sql | TransactionSql,
-  items: readonly Pick<Settlement, 'webhookId' | 'rows'>[],
+  items: readonly Pick<AttemptResults, 'webhookId' | 'rows'>[],
 ): Promise<void> {
   const rows = items.flatMap(({ webhookId, rows }) => unique(rows).map((row) => ({ webhookId, ...row })))
   if (rows.length === 0) return

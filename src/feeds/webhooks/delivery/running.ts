@@ -15,13 +15,13 @@ import { endedRuns, type Message, messagesOf } from '../message.ts'
 import type { StoredWebhook } from '../schema.ts'
 import { openKeys, SECRET_LOST } from '../signature.ts'
 import { attempt, type Outcome } from './attempt.ts'
+import { type Attempted, type AttemptResults, deliveryRow, type RetryRow, type RowKey } from './attempt-results.ts'
 import type { DetailsReader } from './details.ts'
 import { Endpoint, notSent } from './endpoint.ts'
 import type { Intake } from './intake.ts'
 import { type ActiveWebhook, beginEpoch, disableWebhook, type Progress } from './positions.ts'
 import type { Retries } from './retries.ts'
 import type { Schedule } from './schedule.ts'
-import { type Attempted, deliveryRow, type RetryRow, type RowKey, type Settlement } from './settlement.ts'
 import type { Slots } from './slots.ts'
 
 /** What all endpoints of a process share. */
@@ -294,8 +294,8 @@ function createMessages({ details, slice, publicUrl, log }: Shared, webhook: Sto
 }
 
 /**
- * Stores settlements: attempts in the journal, then rows. The journal refuses a process that no longer owns the partition.
- * A row that Postgres refuses again and again is set aside, because all results of the endpoint would wait for it: the
+ * Stores the results of attempts: in the journal, which refuses a process that no longer owns the partition, then rows.
+ * A row that Postgres refuses again and again is skipped, because all results of the endpoint would wait for it: the
  * delivery is given up, and its record says so.
  */
 function createStore(
@@ -304,7 +304,7 @@ function createStore(
   owned: OwnedPartition,
 ) {
   const { webhook_id: webhookId, workspace_id: workspaceId } = webhook
-  const appended = new WeakSet<Settlement>()
+  const appended = new WeakSet<AttemptResults>()
   const sieve = new Sieve<RetryRow>({
     ...{ consumer: RESULTS, log, counts: setAside, isPoison },
     probe: (rows) => retries.probe(webhookId, rows),
@@ -315,24 +315,24 @@ function createStore(
   })
 
   /** Stores all rows but those that are given up, which it returns. */
-  async function write(settlement: Settlement, rows: readonly RetryRow[]): Promise<readonly RetryRow[]> {
+  async function write(results: AttemptResults, rows: readonly RetryRow[]): Promise<readonly RetryRow[]> {
     const kept = new Set(rows)
-    const givenUp = settlement.rows.filter((row) => !kept.has(row))
+    const givenUp = results.rows.filter((row) => !kept.has(row))
     if (givenUp.length > 0) {
       const at = clock.now()
       const records = givenUp.map((row) => deliveryRow({ workspaceId, webhookId }, attemptOf(row, at)))
       await owned.journal.appendDeliveries(records)
     }
-    await retries.write({ ...settlement, rows, gone: [...settlement.gone, ...givenUp] })
+    await retries.write({ ...results, rows, gone: [...results.gone, ...givenUp] })
     return givenUp
   }
 
-  return async (settlement: Settlement): Promise<readonly RowKey[]> => {
-    const { attempts, disabledBecause } = settlement
+  return async (results: AttemptResults): Promise<readonly RowKey[]> => {
+    const { attempts, disabledBecause } = results
     try {
-      if (attempts.length > 0 && !appended.has(settlement)) await owned.journal.appendDeliveries(attempts)
-      appended.add(settlement)
-      const givenUp = await sieve.run(settlement.rows, (rows) => write(settlement, rows))
+      if (attempts.length > 0 && !appended.has(results)) await owned.journal.appendDeliveries(attempts)
+      appended.add(results)
+      const givenUp = await sieve.run(results.rows, (rows) => write(results, rows))
       if (disabledBecause !== null && (await disableWebhook(sql, webhook, disabledBecause, clock.now()))) {
         log.info('webhooks: disabled an endpoint', { webhook_id: webhookId, reason: disabledBecause })
         onChange()

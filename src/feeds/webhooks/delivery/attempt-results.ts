@@ -16,7 +16,7 @@ export interface RetryRow extends Pick<Message, 'deliveryId' | 'seq' | 'runId' |
 export type RowKey = Pick<RetryRow, 'seq' | 'runId'>
 
 /** What is to be stored of an endpoint before its position passes it. */
-export interface Settlement {
+export interface AttemptResults {
   readonly workspaceId: string
   readonly webhookId: string
   /** For the journal. */
@@ -43,7 +43,7 @@ export interface Attempted {
 
 /** The attempt as the journal and SQL have it. */
 export function deliveryRow(
-  { workspaceId, webhookId }: Pick<Settlement, 'workspaceId' | 'webhookId'>,
+  { workspaceId, webhookId }: Pick<AttemptResults, 'workspaceId' | 'webhookId'>,
   { message, attempt, outcome, at, nextAt }: Attempted,
 ): DeliveryRow {
   return {
