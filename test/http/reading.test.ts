@@ -338,3 +338,24 @@ describe('changes of runs and tasks', () => {
     expect(tasks).toEqual([{ name: 'n', status: 'completed', output: input }])
   })
 })
+
+describe('a query that a call would ignore is refused', () => {
+  test.each([
+    ['GET', 'runs?limit=1&limit=2', 'query.limit: expected one value; it is repeated'],
+    ['GET', 'runs?tag=a&tag=b', 'query.tag: expected one value; it is repeated'],
+    ['GET', `runs/${NO_RUN}?include=input`, 'query.include: unknown field; expected none'],
+    ['GET', `runs/${NO_RUN}/events?type=a&type=b`, 'query.type: expected one value; it is repeated'],
+    ['POST', `runs/${NO_RUN}/cancel?reason=x`, 'query.reason: unknown field; expected none'],
+    ['GET', 'runs?a%20b=1', 'query["a b"]: unknown field; expected only q, status,'],
+  ])('%s %s', async (method, path, message) => {
+    const { status, error } = await app.call(method, `/api/v1/${path}`, { key: app.workspace.key })
+    expect([status, error?.code]).toEqual([400, 'VALIDATION_ERROR'])
+    expect(error!.message).toStartWith(message)
+    expect(error!.param).toBe(message.slice(0, message.indexOf(':')))
+  })
+
+  test('not a repeated parameter that takes several values, nor a query of a call that needs a key without one', async () => {
+    expect((await app.read('runs?status=running&status=failed&limit=1')).status).toBe(200)
+    expect((await app.call('GET', `/api/v1/runs/${NO_RUN}?x=1`)).status).toBe(401)
+  })
+})

@@ -9,6 +9,7 @@ import { allowedMethods } from './allowed-methods.ts'
 import { type Begun, dataText, errorText, jsonResponse, ownResponse, retryAfterOf } from './answer.ts'
 import { HangUp } from './body.ts'
 import type { BodyHold } from './body-budget.ts'
+import { createQueryCheck } from './query-names.ts'
 import { requestIdOf } from './request-id.ts'
 import { type Reservation, settle } from './reservation.ts'
 import { shown, type ValidationFailure, validationProblems } from './validation-message.ts'
@@ -53,6 +54,7 @@ export const REQUEST_STATE = {
  */
 export function createEnvelope(deps: EnvelopeDeps) {
   const finished = createFinish(deps)
+  const checkQuery = createQueryCheck(() => root.routes)
   const root = new Elysia({ normalize: false })
     .decorate(REQUEST_STATE)
     // Not onRequest: with that hook Elysia parses every URL, even for routes that do not need it. Starting here also keeps
@@ -60,6 +62,7 @@ export function createEnvelope(deps: EnvelopeDeps) {
     .onTransform((context) => {
       context.startedMs = performance.now()
     })
+    .onBeforeHandle(({ request, route }) => checkQuery(request.method, route, request.url))
     .onError(({ error, request, startedMs, route, set, reservation, bodyHold }) => {
       bodyHold?.release()
       const begun = { request, requestId: requestIdOf(request), startedMs, route, set }

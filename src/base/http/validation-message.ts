@@ -70,8 +70,10 @@ export function validationProblems(failure: ValidationFailure): readonly Problem
 
 function problemOf(failure: ValidationFailure, finding: Finding): Problem {
   const param = pathOf(prefixOf(failure), finding.path)
-  if (finding.type === ValueErrorType.ObjectAdditionalProperties)
-    return { param, message: unknownField(finding.path, finding.schema) }
+  if (finding.type === ValueErrorType.ObjectAdditionalProperties) {
+    const name = segmentsOf(finding.path).at(-1) ?? ''
+    return { param, message: unknownField(name, Object.keys(finding.schema.properties ?? {})) }
+  }
   if (finding.type === ValueErrorType.ObjectRequiredProperty)
     return misspelt(failure, finding) ?? { param, message: 'required' }
   return { param: param === '' ? failure.type : param, message: `${expectation(finding)}; got ${shown(finding.value)}` }
@@ -164,15 +166,16 @@ function prefixOf({ type, at }: ValidationFailure): string {
   return at ?? PREFIX_OF.get(type) ?? ''
 }
 
-/** `events[3].level` from `/events/3/level`. A name that is not an identifier is quoted. */
+/** `events[3].level` from `/events/3/level`. */
 function pathOf(prefix: string, pointer: string): string {
-  let path = prefix
-  for (const segment of segmentsOf(pointer)) {
-    if (/^\d+$/.test(segment)) path += `[${segment}]`
-    else if (/^[\w$-]{1,80}$/.test(segment)) path += path === '' ? segment : `.${segment}`
-    else path += `[${shown(segment)}]`
-  }
-  return path
+  return segmentsOf(pointer).reduce(memberOf, prefix)
+}
+
+/** The path of a member. A name that is not an identifier is quoted. */
+export function memberOf(path: string, name: string): string {
+  if (/^\d+$/.test(name)) return `${path}[${name}]`
+  if (/^[\w$-]{1,80}$/.test(name)) return path === '' ? name : `${path}.${name}`
+  return `${path}[${shown(name)}]`
 }
 
 function segmentsOf(pointer: string): string[] {
@@ -197,9 +200,8 @@ function misspelt(failure: ValidationFailure, finding: Finding): Problem | null 
   return null
 }
 
-function unknownField(pointer: string, schema: TSchema): string {
-  const name = segmentsOf(pointer).at(-1) ?? ''
-  const known = Object.keys(schema.properties ?? {})
+/** What is wrong with a field that is none of the known ones. */
+export function unknownField(name: string, known: readonly string[]): string {
   const meant = known.find((candidate) => isSimilar(name, candidate))
   if (meant !== undefined) return `unknown field; did you mean ${JSON.stringify(meant)}?`
   return `unknown field; expected ${known.length === 0 ? 'none' : `only ${known.join(', ')}`}`

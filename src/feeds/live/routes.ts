@@ -54,7 +54,6 @@ const LIVE_DETAIL = {
   description:
     'One connection carries many subscriptions, each with a filter and a position of its own. `x-websocket` ' +
     'has the schemas of the messages and the close codes.',
-  query: LiveQuery,
   'x-websocket': WEBSOCKET,
   responses: { 101: { description: 'The connection is a WebSocket now.' } },
 }
@@ -84,7 +83,7 @@ export function liveRoutes({ guards, live }: LiveRoutesDeps) {
         if (await live.connections.admit(feed, () => server.upgrade(request, { data: data as never }))) return
         throw new ApiError('VALIDATION_ERROR', 'the WebSocket handshake is incomplete: Sec-WebSocket-Key, version 13')
       },
-      { detail: LIVE_DETAIL },
+      { query: LiveQuery, detail: LIVE_DETAIL },
     )
 }
 

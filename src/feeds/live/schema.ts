@@ -49,7 +49,7 @@ export const StreamQuery = t.Object({
 export const RunStreamQuery = t.Object(resume)
 
 /** Query of `GET /api/v1/live`: everything else is sent in messages. */
-export const LiveQuery = t.Object({ token: resume.token })
+export const LiveQuery = t.Object({ token: resume.token }, { additionalProperties: false })
 
 const activityFields = {
   cursor: t.String({ description: 'Its position: a feed that resumes after it continues with the next activity.' }),
