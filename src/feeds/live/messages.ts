@@ -1,4 +1,4 @@
-import { invalid } from '../../base/errors.ts'
+import { ApiError, invalid } from '../../base/errors.ts'
 import { hasMoreValues } from '../../base/http/json-scan.ts'
 import { isObject } from '../../base/json-object.ts'
 import type { ActivityKind } from '../../stores/journal/kinds.ts'
@@ -16,7 +16,7 @@ export interface Subscribe {
   readonly maxPerSecond: number | undefined
 }
 
-type ClientMessage = Subscribe | { readonly op: 'unsubscribe'; readonly id: string } | { readonly op: 'ping' }
+export type ClientMessage = Subscribe | { readonly op: 'unsubscribe'; readonly id: string } | { readonly op: 'ping' }
 
 /**
  * What the service sends on a WebSocket (docs/feeds.md#websocket), as clients see it: declared once for the
@@ -66,9 +66,27 @@ const FIELDS = {
   ping: ['op'],
 } as const
 
+/** A message of a client, or why it is none. */
+export type Received =
+  | { readonly message: ClientMessage }
+  /** The error names the `id` of the message, if it has one. */
+  | { readonly error: ApiError; readonly id: string | undefined }
+
+/** Reads what a client has sent. */
+export function readMessage(sent: string | Buffer): Received {
+  let object: Record<string, unknown> | undefined
+  try {
+    if (typeof sent !== 'string') throw invalid('', 'send JSON in text messages, not binary ones')
+    object = parseObject(sent)
+    return { message: toMessage(object) }
+  } catch (error) {
+    if (!(error instanceof ApiError)) throw error
+    return { error, id: isId(object?.id) ? object.id : undefined }
+  }
+}
+
 /** @throws ApiError VALIDATION_ERROR that names the field */
-export function parseClientMessage(text: string): ClientMessage {
-  const message = parseObject(text)
+function toMessage(message: Record<string, unknown>): ClientMessage {
   const op = message.op as keyof typeof FIELDS
   if (typeof op !== 'string' || !Object.hasOwn(FIELDS, op))
     throw invalid('op', `expected one of subscribe, unsubscribe, ping; got ${shown(message.op)}`)
@@ -88,25 +106,6 @@ export function parseClientMessage(text: string): ClientMessage {
   }
 }
 
-/** The cursor of a message, unless it is invalid. */
-export function afterOf(message: string | Buffer): string | undefined {
-  try {
-    const parsed = typeof message === 'string' ? parseClientMessage(message) : undefined
-    return parsed?.op === 'subscribe' ? parsed.after : undefined
-  } catch {
-    return undefined
-  }
-}
-
-/** The `id` of an invalid message, so that the error can name it. */
-export function idOf(text: string): string | undefined {
-  try {
-    return readId(parseObject(text).id)
-  } catch {
-    return undefined
-  }
-}
-
 function parseObject(text: string): Record<string, unknown> {
   let value: unknown
   let isTooLarge: boolean
@@ -121,8 +120,12 @@ function parseObject(text: string): Record<string, unknown> {
   throw invalid('', 'a message must be a JSON object with an op')
 }
 
+function isId(value: unknown): value is string {
+  return typeof value === 'string' && value.length > 0 && value.length <= SUBSCRIPTION_ID_LENGTH_MAX
+}
+
 function readId(value: unknown): string {
-  if (typeof value === 'string' && value.length > 0 && value.length <= SUBSCRIPTION_ID_LENGTH_MAX) return value
+  if (isId(value)) return value
   throw invalid('id', `expected text of 1 to ${SUBSCRIPTION_ID_LENGTH_MAX} characters`)
 }
 

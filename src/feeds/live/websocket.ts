@@ -8,7 +8,7 @@ import type { CloseReason, Connection, Connections } from './connections.ts'
 import { type FeedSource, startOf } from './feed-source.ts'
 import { parseFilter } from './filter.ts'
 import type { ServerMessage } from './message-schema.ts'
-import { afterOf, idOf, parseClientMessage, type Subscribe } from './messages.ts'
+import { type ClientMessage, type Received, readMessage, type Subscribe } from './messages.ts'
 import type { Outlet, Packet, Sharing } from './packet.ts'
 import { Throttle } from './throttle.ts'
 
@@ -73,34 +73,36 @@ export class WebSocketConnection implements Connection {
     this.deps.connections.add(this)
   }
 
-  message(_socket: ServerWebSocket<unknown>, message: string | Buffer): void {
-    if (!this.deps.source.mayLag) this.receive(message)
+  message(_socket: ServerWebSocket<unknown>, sent: string | Buffer): void {
+    if (this.isEnded) return
+    if (!this.deps.source.mayLag) this.receive(readMessage(sent))
     else if (++this.unhandled > UNHANDLED_MAX) this.end('slow_consumer')
-    else this.handled = this.handled.then(() => this.receiveCurrent(message))
+    else {
+      const received = readMessage(sent)
+      this.handled = this.handled.then(() => this.receiveCurrent(received))
+    }
   }
 
   /** Handles a message once the log is known up to its end: a cursor may come from another node. */
-  private async receiveCurrent(message: string | Buffer): Promise<void> {
+  private async receiveCurrent(received: Received): Promise<void> {
     try {
-      await this.deps.source.refresh(afterOf(message))
+      await this.deps.source.refresh(afterOf(received))
     } catch {
       return this.end('unavailable')
     }
     this.unhandled--
-    this.receive(message)
+    this.receive(received)
   }
 
-  private receive(message: string | Buffer): void {
+  private receive(received: Received): void {
     if (this.isEnded) return
     try {
-      if (typeof message !== 'string')
-        throw new ApiError('VALIDATION_ERROR', 'send JSON in text messages, not binary ones')
-      this.handle(message)
+      if ('error' in received) throw received.error
+      this.handle(received.message)
     } catch (error) {
       if (!(error instanceof ApiError)) throw error
-      const id = typeof message === 'string' ? idOf(message) : undefined
       const { code, reason, param } = error
-      this.send({ op: 'error', ...definedOf({ id, code, message: error.message, reason, param }) })
+      this.send({ op: 'error', ...definedOf({ id: idOf(received), code, message: error.message, reason, param }) })
     }
     if (this.queuedBytes > UNREAD_BYTES_MAX) this.end('slow_consumer')
   }
@@ -165,8 +167,7 @@ export class WebSocketConnection implements Connection {
     return this.socket?.getBufferedAmount() ?? 0
   }
 
-  private handle(text: string): void {
-    const message = parseClientMessage(text)
+  private handle(message: ClientMessage): void {
     if (message.op === 'ping') this.send({ op: 'pong' })
     else if (message.op === 'subscribe') this.subscribe(message)
     else {
@@ -294,4 +295,13 @@ class SocketSubscription implements Outlet, Sharing {
 
 function activityMessage(jsonId: string, items: string, skipped: number): string {
   return `{"op":"activity","id":${jsonId},"items":[${items}]${skipped > 0 ? `,"skipped":${skipped}` : ''}}`
+}
+
+function afterOf(received: Received): string | undefined {
+  return 'message' in received && received.message.op === 'subscribe' ? received.message.after : undefined
+}
+
+function idOf(received: Received): string | undefined {
+  if ('error' in received) return received.id
+  return received.message.op === 'ping' ? undefined : received.message.id
 }
