@@ -1,4 +1,5 @@
 import { expect, test } from 'bun:test'
+import { RunDirectory } from '../../src/activity/runs/directory.ts'
 import { refuseErased } from '../../src/service/retention/erase-activity.ts'
 import { batchOf, runRef } from '../support/events.ts'
 import { openLocal } from '../support/journals.ts'
@@ -66,4 +67,16 @@ test('a new owner of a log refuses a deleted score, and no other', async () => {
   await append(runRef(), ['gone'])
   await journal.appendEvents(batchOf(run, [{ type: 'kept' }]))
   expect(journal.endSeq).toBe(3)
+})
+
+test('a run that was deleted before the answer to its start arrived stays deleted in memory', async () => {
+  const { sql } = await freshDatabase()
+  const directory = new RunDirectory(sql)
+  const [deleted, other] = [runRef(), runRef()]
+  const started = directory.starting()
+  directory.forget(deleted)
+  started({ partition: 0 }, deleted)
+  directory.starting()({ partition: 0 }, other)
+  const find = ({ workspaceId, runId }: typeof deleted) => directory.find(workspaceId, runId)
+  expect([await find(deleted), find(other)]).toEqual([null, other])
 })

@@ -55,10 +55,16 @@ export class RunDirectory {
     }
   }
 
-  /** Adds a run that this process has just created. */
-  started(caller: PartitionRef, ref: RunRef): void {
-    this.cached.set(runKey(ref.workspaceId, ref.runId), ref)
-    this.onRunStarted(caller, ref)
+  /**
+   * Call this before a run is created. @returns the function to be called afterwards, which adds it: unless runs were deleted
+   * meanwhile, perhaps this one, since the answer of Postgres may come late
+   */
+  starting(): (caller: PartitionRef, ref: RunRef) => void {
+    const { forgotten } = this
+    return (caller, ref) => {
+      if (forgotten === this.forgotten) this.cached.set(runKey(ref.workspaceId, ref.runId), ref)
+      this.onRunStarted(caller, ref)
+    }
   }
 
   /** Removes a run that was deleted, or has lost a score, in this or another process. */

@@ -82,6 +82,7 @@ export class RunStore {
     checkSize('metadata', body.metadata, limits.run_input_bytes)
     const agentId = body.agent_id.toLowerCase()
     if (agentId !== caller.agentId) throw await refusalOfAgent(sql, caller, agentId)
+    const started = directory.starting()
     const { ref, created } = await this.starts.submit({
       runId: body.run_id?.toLowerCase() ?? mint.uuid(),
       hasChosenId: body.run_id !== undefined,
@@ -98,7 +99,7 @@ export class RunStore {
       at: clock.now(),
     })
     if (created) {
-      directory.started(caller, ref)
+      started(caller, ref)
       onChange()
     }
     return { run_id: ref.runId }

@@ -77,12 +77,13 @@ export function createTraceRuns({ directory, upserts, transitions, agents, clock
     const before = written.get(key)
     if (before !== undefined && before.startedAt <= startedAt && before.reported === reported) return ref
     const { agentName: _, ...columns } = details
+    const started = directory.starting()
     const outcome = await upserts.submit({ ...run, ...columns, metadata, workspaceId, agentId, at: clock.now() })
     if (outcome === 'missing') {
       throw new ApiError('NOT_FOUND', `agent ${agentId} cannot report: it is archived, or hosted by the service`)
     }
     if (outcome === 'erased') throw runErased()
-    if (outcome === 'created') directory.started(caller, ref)
+    if (outcome === 'created') started(caller, ref)
     if (outcome !== 'unchanged') onChange()
     const stored = (outcome === 'unchanged' && (await directory.find(workspaceId, runId))) || ref
     // Of another agent's run nothing was written.
