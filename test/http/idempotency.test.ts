@@ -180,6 +180,34 @@ describe('a failed request', () => {
     expect(calls.map((call) => call.id)).toEqual([id, id])
   })
 
+  test('whose client has left keeps the key: what failed may have had its effect', async () => {
+    const leaving = new AbortController()
+    const left = Promise.withResolvers<void>()
+    onThing = async () => {
+      await left.promise
+      throw new Error('the connection broke before the answer came')
+    }
+    const given = fetch(`${app.url}/things`, {
+      method: 'POST',
+      body: '{"name":"a"}',
+      headers: {
+        'content-type': 'application/json',
+        'idempotency-key': 'left',
+        'x-test-key': KEY_A,
+        authorization: 'Bearer token-a',
+      },
+      signal: leaving.signal,
+    })
+    await eventually(() => calls.length === 1)
+    leaving.abort()
+    await expect(given).rejects.toThrow()
+    await Bun.sleep(50)
+    left.resolve()
+    onThing = (thing) => thing
+    await eventually(async () => (await send('left', 'a')).status === 200)
+    expect(calls.map(({ id }) => id)).toEqual([calls[0].id, calls[0].id])
+  })
+
   test('whose process died is retried with the same ids once its lease is gone', async () => {
     const dyingId = crypto.randomUUID()
     const dying = await startInstance(dyingId)

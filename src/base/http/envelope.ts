@@ -146,8 +146,9 @@ function asApiError(
   if (thrown instanceof ApiError) return thrown.code === 'INTERNAL' ? internal(requestId, thrown) : thrown
   if (thrown instanceof ValidationError && thrown.type !== 'response')
     return invalidAll(validationProblems(failureOf(thrown)))
-  // The client has disconnected, which cancelled the work. No client reads this response.
-  if (request.signal.aborted) return new ApiError('VALIDATION_ERROR', 'the client closed the connection')
+  // The client has disconnected, which cancelled the work, perhaps after its effect. No client reads this response.
+  if (request.signal.aborted)
+    return new ApiError('VALIDATION_ERROR', 'the client closed the connection', { hasEffect: true })
   return unavailableOf?.(thrown) ?? internal(requestId, thrown)
 }
 
