@@ -14,7 +14,7 @@ async function forwarding(open: () => Socket | undefined) {
     for (const socket of pair) {
       socket.on('error', () => {})
       socket.on('close', () => {
-        pairs.delete(pair)
+        if (!pairs.delete(pair)) return
         client.destroy()
         upstream.destroy()
       })
@@ -98,6 +98,15 @@ export async function postgresProxy(databaseUrl: string) {
     /** Ends all connections and refuses new ones. */
     cut: close,
     mend: () => listen(server, port),
+    /** All connections that are open now end for their clients. The server learns nothing of it. */
+    vanish() {
+      for (const pair of pairs) {
+        pairs.delete(pair)
+        const [client, upstream] = pair
+        client.unpipe(upstream).destroy()
+        upstream.unpipe(client).resume()
+      }
+    },
     /** Holds back data from the server until `release`. */
     hold() {
       held = true

@@ -7,11 +7,14 @@ import { Metrics } from '../../src/base/metrics.ts'
 import { SetAside } from '../../src/base/set-aside.ts'
 import type { Journal } from '../../src/stores/journal/journal.ts'
 import { outboxLag, startOutboxRelay } from '../../src/stores/journal/outbox-relay.ts'
+import { RelayedRows } from '../../src/stores/journal/outbox-rows.ts'
+import { connectPostgres } from '../../src/stores/postgres/connect.ts'
 import { eventually } from '../support/eventually.ts'
 import { openLocal } from '../support/journals.ts'
 import { freshDatabase } from '../support/postgres.ts'
 import { seededRandom } from '../support/random.ts'
 import { type Change, newCaller, recordingJournal, storesOn } from '../support/runs.ts'
+import { postgresProxy } from '../support/tcp-proxy.ts'
 import { atEnd, temporaryDirectory } from '../support/teardown.ts'
 
 const log = createLog('silent')
@@ -211,6 +214,20 @@ describe('the outbox relay', () => {
     for (const id of ids) expect(statusesOf(changes, id)).toEqual(['run running', 'run completed'])
     expect(changes).toHaveLength(120)
     await Promise.all(relays.map((relay) => relay.stop()))
+  })
+
+  test('a process that vanishes with the lock holds up the others for a few times the idle timeout', async () => {
+    const proxy = await postgresProxy(database.url)
+    const sql = connectPostgres(proxy.url, { log, max: 1, statementTimeoutMs: 500 })
+    const { runs, caller } = await fixture()
+    await runs.start(caller, { agent_id: caller.agentId }, mint)
+    expect(await new RelayedRows(sql, undefined).take()).toHaveLength(1)
+    proxy.vanish()
+    const { relay, changes } = await startRelay()
+    await eventually(() => changes.length === 1)
+    expect(await waiting()).toBe(0)
+    await relay.stop()
+    await sql.end({ timeout: 1 })
   })
 
   test('changes wait in the outbox while the journal rejects them, then are appended', async () => {

@@ -6,7 +6,7 @@ import type { Log } from '../../base/log.ts'
 import { type Loop, Loops } from '../../base/loops.ts'
 import { type SetAside, Sieve } from '../../base/set-aside.ts'
 import { Wakeup } from '../../base/wakeup.ts'
-import { type Sql, singleConnection } from '../postgres/connect.ts'
+import { IDLE_SESSION_MS, type Sql, singleConnection } from '../postgres/connect.ts'
 import { EventBlock } from './blocks/event-block.ts'
 import { RecordBlock } from './blocks/record-block.ts'
 import type { Journal } from './journal.ts'
@@ -27,6 +27,8 @@ const LINGER_MS = 10
 /** Polling finds rows of other processes, and rows whose wakeup was lost in a failure. */
 const POLL_MS = 250
 const END_TIMEOUT_SECONDS = 1
+/** Rows that were taken longer ago are taken again: the session that holds the lock may have ended. */
+const LOCK_TRUSTED_MS = IDLE_SESSION_MS / 2
 
 interface OutboxRelayDeps {
   readonly sql: Sql
@@ -148,6 +150,7 @@ export async function outboxLag(sql: Sql): Promise<number> {
 type Drain = 'drained' | 'more' | 'elsewhere' | 'failed'
 
 async function relayRound(work: RelayedRows, journal: Journal, sieve: Sieve<Change>): Promise<Drain> {
+  const takenAt = performance.now()
   const rows = await work.take()
   if (typeof rows === 'string') return rows
   let removal: Promise<void> | undefined
@@ -158,6 +161,8 @@ async function relayRound(work: RelayedRows, journal: Journal, sieve: Sieve<Chan
     // Delete these before the next append: the journal remembers only the ids of its newest records.
     if (done.length > 0) await work.remove(done)
     const changes = await parseAll(rows.filter((row) => !appended.has(row.entry_id)))
+    // After a pause of this process, another one may hold the lock, and have appended them.
+    if (performance.now() - takenAt > LOCK_TRUSTED_MS) return 'more'
     const round = pickRound(changes)
     // After rows were set aside the next round appends the others, because it knows which of them the journal has.
     const append = async (some: readonly Change[]) => (some.length < round.length ? [] : appendAll(journal, some))

@@ -42,6 +42,10 @@ const CONNECT_TIMEOUT_MS = 10_000
 /** Idle connections are closed to release their memory. Shorter than the silence timeout, which closes with an error. */
 const IDLE_TIMEOUT_MS = 10_000
 const SILENCE_FACTOR = 1.5
+/** The server ends a session that has been idle for this many times as long as the pool keeps one. */
+const IDLE_FACTOR = 3
+/** Whoever holds a lock of a session may not count on it after as long without a statement. */
+export const IDLE_SESSION_MS = IDLE_FACTOR * IDLE_TIMEOUT_MS
 const RECONNECT_DELAY_SECONDS = 0.025
 
 /** TypeScript types of these column types, in both directions: see {@link connectPostgres}. */
@@ -75,10 +79,11 @@ interface ConnectOptions {
 export function connectPostgres(url: string, options: ConnectOptions): Sql {
   const { log, max = CONNECTIONS_MAX, statementTimeoutMs = STATEMENT_TIMEOUT_MS } = options
   const { plainUrl, socketDir } = splitSocketDir(url)
+  const idleMs = Math.min(IDLE_TIMEOUT_MS, statementTimeoutMs)
   const settings: postgres.Options<{ bigint: postgres.PostgresType<number>; json: postgres.PostgresType<unknown> }> = {
     ...(socketDir === undefined ? {} : { host: socketDir }),
     max,
-    idle_timeout: Math.min(IDLE_TIMEOUT_MS, statementTimeoutMs) / 1000,
+    idle_timeout: idleMs / 1000,
     connect_timeout: Math.min(CONNECT_TIMEOUT_MS, statementTimeoutMs) / 1000,
     backoff: () => RECONNECT_DELAY_SECONDS,
     onnotice: (notice) => log.debug('postgres notice', { notice: notice.message }),
@@ -86,6 +91,9 @@ export function connectPostgres(url: string, options: ConnectOptions): Sql {
       application_name: 'agent-run-service',
       statement_timeout: statementTimeoutMs,
       idle_in_transaction_session_timeout: statementTimeoutMs,
+      // The pool closes idle connections before. A process that is frozen or cut off closes none, and the server would keep
+      // what its session has locked for two hours.
+      idle_session_timeout: idleMs * IDLE_FACTOR,
       TimeZone: 'UTC',
       // Every predicate has an index. Plans that were made for empty tables are kept while the tables grow: sequential
       // scans then cost half of the throughput of run ends (measured) until the next ANALYZE.
