@@ -4,6 +4,7 @@ import { runMain } from '../../src/cli/shared/main.ts'
 import { parseOptions, readNames } from '../../src/cli/shared/options.ts'
 import { seededRandom } from '../support/random.ts'
 import { endAll } from '../support/teardown.ts'
+import { answers } from './answers.ts'
 import type { Campaign, CampaignOptions, CampaignResult } from './campaign.ts'
 import { cluster } from './cluster.ts'
 import { corruption } from './corruption.ts'
@@ -14,7 +15,17 @@ import { requests } from './requests.ts'
 import { slow } from './slow.ts'
 import { soak } from './soak.ts'
 
-const CAMPAIGNS: Record<string, Campaign> = { kills, cluster, corruption, requests, loop, soak, dashboard, slow }
+const CAMPAIGNS: Record<string, Campaign> = {
+  kills,
+  answers,
+  cluster,
+  corruption,
+  requests,
+  loop,
+  soak,
+  dashboard,
+  slow,
+}
 
 const OPTIONS = {
   rounds: { type: 'string', value: '<n>', help: "repetitions, instead of each campaign's own number" },
