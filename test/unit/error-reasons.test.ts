@@ -5,7 +5,13 @@ import { ALL_REASONS, ApiError, REASONS, STATUS_OF } from '../../src/base/errors
 test('the page about the API lists every reason with its code and meaning', async () => {
   const page = await Bun.file(join(import.meta.dir, '..', '..', 'docs', 'api.md')).text()
   const [, section = ''] = page.split('## Error reasons\n')
-  const rows = [...section.split('\n## ')[0].matchAll(/^\| `(\w+)` \| `(\w+)` \| (.*) \|$/gm)].map(([, ...row]) => row)
+  const rows = section
+    .split('\n## ')[0]!
+    .split(/^`(\w+)`:$/m)
+    .slice(1)
+    .flatMap((text, i, parts) =>
+      i % 2 === 0 ? [] : [...text.matchAll(/^- `(\w+)`: (.*)$/gm)].map(([, ...row]) => [parts[i - 1], ...row]),
+    )
   const declared = Object.entries(REASONS).flatMap(([code, reasons]) =>
     Object.entries(reasons).map(([reason, meaning]) => [code, reason, meaning]),
   )

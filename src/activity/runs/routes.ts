@@ -80,7 +80,7 @@ const READ_CONVERSATION = {
   description:
     'The messages of its model calls and its tool calls, whatever format they were reported in, oldest first and ' +
     'each once: what a call of a model is sent again is left out. A page may have fewer messages than asked for, ' +
-    'or none, while `next_cursor` says that more may follow. Long texts and values are cut.',
+    'or none, while `next_cursor` says that more may follow. Long texts and values are shortened.',
 }
 
 function readingRoutes({ guards, runs, events, conversations, search }: RunRoutesDeps) {

@@ -158,7 +158,7 @@ export interface paths {
         };
         /**
          * Read the conversation of a run
-         * @description The messages of its model calls and its tool calls, whatever format they were reported in, oldest first and each once: what a call of a model is sent again is left out. A page may have fewer messages than asked for, or none, while `next_cursor` says that more may follow. Long texts and values are cut.
+         * @description The messages of its model calls and its tool calls, whatever format they were reported in, oldest first and each once: what a call of a model is sent again is left out. A page may have fewer messages than asked for, or none, while `next_cursor` says that more may follow. Long texts and values are shortened.
          */
         get: operations["readConversation"];
         put?: never;
@@ -2734,7 +2734,7 @@ export interface components {
             role: string;
             /** @description What it consists of, in order. */
             parts: components["schemas"]["MessagePart"][];
-            /** @description Whether something of it is cut or missing, because it is too large. */
+            /** @description Whether something of it is shortened or missing, because it is too large. */
             truncated: boolean;
             /** @description The event that it was first seen in; null for the input and output of the run. */
             event_id: string | null;
@@ -4417,9 +4417,9 @@ export interface components {
             session_id: string | null;
             /** @description The caller's own name for the user of that run. */
             external_user_id: string | null;
-            /** @description What the run was asked: the message of its user, or of the agent above it. A long one is cut. */
+            /** @description What the run was asked: the message of its user, or of the agent above it. A long one is shortened. */
             user_message: string | null;
-            /** @description What the model said last: with this call, or before it. A long text is cut. */
+            /** @description What the model said last: with this call, or before it. A long text is shortened. */
             assistant_message: string | null;
         };
         /**

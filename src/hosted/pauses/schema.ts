@@ -130,11 +130,11 @@ const PauseContext = Named(
       ...asker,
       user_message: Described(
         Nullable(t.String()),
-        'What the run was asked: the message of its user, or of the agent above it. A long one is cut.',
+        'What the run was asked: the message of its user, or of the agent above it. A long one is shortened.',
       ),
       assistant_message: Described(
         Nullable(t.String()),
-        'What the model said last: with this call, or before it. A long text is cut.',
+        'What the model said last: with this call, or before it. A long text is shortened.',
       ),
     },
     { description: 'Who asked, and what was said before.' },

@@ -48,7 +48,9 @@ const ConversationMessage = Named(
     {
       role: t.String({ description: '`system`, `user`, `assistant`, `tool`, or as the sender calls it.' }),
       parts: t.Array(MessagePart, { description: 'What it consists of, in order.' }),
-      truncated: t.Boolean({ description: 'Whether something of it is cut or missing, because it is too large.' }),
+      truncated: t.Boolean({
+        description: 'Whether something of it is shortened or missing, because it is too large.',
+      }),
       event_id: Described(
         Nullable(t.String()),
         'The event that it was first seen in; null for the input and output of the run.',

@@ -56,7 +56,7 @@ export function runTools({ runs, search }: RunToolsDeps): OwnTool[] {
       name: 'get_run',
       title: 'Read a run',
       description:
-        'One run: its state, input, output, error, usage, and what it waits for. Long members are cut; its events and tasks ' +
+        'One run: its state, input, output, error, usage, and what it waits for. Long members are shortened; its events and tasks ' +
         'are in the tables of query.',
       input: GetInput,
       annotations: { readOnlyHint: true, openWorldHint: false },
