@@ -160,6 +160,18 @@ for (const { name, isInstalled, ...implementation } of JOURNALS) {
       expect(frame).toMatchObject({ firstSeq: 2, receivedAt: heldMs })
     })
 
+    test('rows get no time up to which something was decided before, although the clock is behind', async () => {
+      const stored = await create()
+      const clock = { atMs: Date.UTC(2026, 0, 31), now: () => clock.atMs }
+      const decidedMs = clock.atMs + 2_000
+      const journal = await stored.open({
+        clock,
+        decideStart: async () => ({ afterSeq: 0, loadedSeq: 0, newEpoch: false, decidedMs }),
+      })
+      await appendMarks(journal, [1])
+      expect(await journal.read(0, 1e6)).toMatchObject([{ receivedAt: decidedMs }])
+    })
+
     test('stores a commit larger than any message or page whole', async () => {
       const stored = await create()
       const journal = await stored.open()

@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import { eventually } from '../support/eventually.ts'
 import { newReporter } from '../support/feeds.ts'
-import { startTestService } from '../support/service.ts'
+import { dataOf, startTestService } from '../support/service.ts'
 
 /** Alerts of a whole service whose minutes last 0.6 s (docs/alerts.md). */
 
@@ -91,6 +91,32 @@ test('an alert sees at once what is reported after a clock that was hours ahead 
     expect(series.state).toBe('firing')
   })
   await service.stop()
+})
+
+test('what is accepted after a restart comes after the ticks that were decided, even if the clock has gone back', async () => {
+  let behindMs = 0
+  const options = { alertSecondMs: SECOND_MS, clock: { now: () => Date.now() - behindMs } }
+  const first = await startTestService({}, options)
+  const { agentKey, start } = await newReporter(first.api)
+  const runId = await start()
+  const { data } = await first.api('POST', '/api/v1/alerts', {
+    ...{ name: 'quiet', query: 'select count() as n from events', every: '1m' },
+    condition: { column: 'n', op: '>', value: 100 },
+  })
+  const evaluatedAt = async () =>
+    Date.parse((await first.api('GET', `/api/v1/alerts/${data.alert_id}`)).data.evaluated_at)
+  const started = Date.now()
+  await eventually(async () => expect(await evaluatedAt()).toBeGreaterThan(started))
+  await first.stop()
+  behindMs = 30_000
+  const second = await startTestService(dataOf(first), options)
+  const { data: alert } = await second.api('GET', `/api/v1/alerts/${data.alert_id}`)
+  const report = { run_id: runId, events: [{ type: 'late' }] }
+  const { data: added } = await second.api('POST', '/api/ingest/v1/events', report, { key: agentKey })
+  const query = 'select toUnixTimestamp64Milli(received_at) as ms from events'
+  const { data: stored } = await second.api('POST', '/api/v1/query', { query, wait_for: added.last_seq })
+  expect(stored.rows[0].ms).toBeGreaterThan(Date.parse(alert.evaluated_at))
+  await second.stop()
 })
 
 test('a clock that was hours ahead for a moment leaves no alert blind until then', async () => {

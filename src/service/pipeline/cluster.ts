@@ -1,5 +1,6 @@
 import type { NatsConnection } from '@nats-io/transport-node'
 import { NIL_UUID } from '../../base/ids.ts'
+import { lastTick } from '../../sql/alerts/rows.ts'
 import { type Gap, newEpoch } from '../../stores/journal/journal.ts'
 import { connectNats, watchConnection } from '../../stores/journal/nats/connect.ts'
 import { openNatsJournal } from '../../stores/journal/nats/journal.ts'
@@ -123,7 +124,7 @@ async function decideStart(
   { position: { loadedSeq, inFlightSeq }, endSeq: reportedSeq }: PartitionRow,
 ): Promise<StartDecision> {
   const afterSeq = Math.max(loadedSeq, inFlightSeq, reportedSeq, await lastCountedSeq(sql, epoch))
-  return { afterSeq, loadedSeq, newEpoch: afterSeq > endSeq || isEndLost }
+  return { afterSeq, loadedSeq, newEpoch: afterSeq > endSeq || isEndLost, decidedMs: await lastTick(sql) }
 }
 
 function streamOf(nc: NatsConnection, { partition, sealKey, epochs, gaps }: PartitionRow) {

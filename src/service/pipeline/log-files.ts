@@ -1,5 +1,6 @@
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
+import { lastTick } from '../../sql/alerts/rows.ts'
 import { type LocalJournal, openLocalJournal } from '../../stores/journal/local/journal.ts'
 import { decideStart } from '../../stores/journal/start.ts'
 import { SinkPositionFile } from '../../stores/sink/position.ts'
@@ -51,7 +52,10 @@ export async function openLogFiles(
       dir,
       maxBytes,
       keepBytes,
-      decideStart: (found) => decideStart(found, { sinkPosition, sql, storedSeq, storeMarks }),
+      decideStart: async (found) => ({
+        ...(await decideStart(found, { sinkPosition, sql, storedSeq, storeMarks })),
+        decidedMs: await lastTick(sql),
+      }),
       clock,
       earliest,
       log,

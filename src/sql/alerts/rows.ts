@@ -111,6 +111,18 @@ export async function bringBack(
   return moved.count
 }
 
+/**
+ * The end of the newest tick that was decided, Unix milliseconds; 0 when none was. The next owner of a log may have a clock
+ * that is behind that of the one before: what it accepts must come after the ticks that will not be evaluated again. One that
+ * is far ahead was decided by a wrong clock.
+ */
+export async function lastTick(sql: Sql): Promise<number> {
+  const [{ ms }] = await sql<[{ ms: number | null }]>`
+    select extract(epoch from max(evaluated_at))::float8 * 1000 as ms from alerts
+    where evaluated_at < now() + interval '1 minute'`
+  return ms === null ? 0 : Math.round(ms) + 1
+}
+
 interface EvaluatedAlert {
   readonly alert: StoredAlert
   /** As whose owner the process has evaluated it. */

@@ -18,6 +18,8 @@ export interface StartDecision {
   readonly loadedSeq: number
   /** Begins a new epoch, because the journal that assigned the positions was lost or went back to an earlier state. */
   readonly newEpoch: boolean
+  /** What was received up to this time has been acted upon, Unix milliseconds: later rows get no earlier one. */
+  readonly decidedMs?: number
 }
 
 interface StartDeps {

@@ -19,7 +19,7 @@ export async function openLocalJournal(options: LocalJournalOptions): Promise<Lo
   const storage = await LocalStorage.open(options, consumers)
   const { identity, acknowledged } = storage
   const found = { epoch: identity.epoch, endSeq: storage.endSeq, acknowledgedSeq: acknowledged.seq }
-  const decision = (await options.decideStart?.(found)) ?? { afterSeq: 0, loadedSeq: 0, newEpoch: false }
+  const decision: StartDecision = (await options.decideStart?.(found)) ?? { afterSeq: 0, loadedSeq: 0, newEpoch: false }
   const endSeq = Math.max(found.endSeq, found.acknowledgedSeq, decision.afterSeq)
   if (decision.newEpoch) identity.begin(endSeq + 1)
   if (endSeq > found.endSeq || decision.newEpoch) {
@@ -30,5 +30,6 @@ export async function openLocalJournal(options: LocalJournalOptions): Promise<Lo
   // Rows that were durable, but not acknowledged, before a crash are part of the journal now: readers may have them.
   const { receivedAt, outboxIds } = storage
   if (storage.endSeq > acknowledged.seq) acknowledged.set(storage.endSeq, receivedAt)
-  return new LogJournal(storage, { endSeq, receivedAt, outboxIds, consumers }, options)
+  const start = { endSeq, receivedAt: Math.max(receivedAt, decision.decidedMs ?? 0), outboxIds, consumers }
+  return new LogJournal(storage, start, options)
 }

@@ -48,7 +48,7 @@ export async function openNatsJournal(options: NatsJournalOptions): Promise<LogJ
   const units = new Units(options.unitBytes ?? UNIT_BYTES)
   const { storage, found, intactSeq } = await answered(settleMs, () => takeOverFrom(log, units, options))
   await answered(settleMs, () => units.load(log.stream))
-  const decision = (await options.decideStart?.(found)) ?? { afterSeq: 0, loadedSeq: 0, newEpoch: false }
+  const decision: StartDecision = (await options.decideStart?.(found)) ?? { afterSeq: 0, loadedSeq: 0, newEpoch: false }
   const endSeq = Math.max(found.endSeq, decision.afterSeq)
   if (decision.newEpoch) log.epochs = withEpoch(log.epochs, await options.beginEpoch(endSeq + 1))
   const { loadedSeq } = decision
@@ -58,7 +58,8 @@ export async function openNatsJournal(options: NatsJournalOptions): Promise<LogJ
   // Earlier positions belong to another journal if this one has never assigned any; ClickHouse lacks those after `loadedSeq`.
   const afterSeq = found.endSeq > 0 ? intactSeq : loadedSeq
   log.gapList.add({ afterSeq, throughSeq: endSeq, loadedSeq })
-  const { receivedAt, outboxIds } = storage
+  const { outboxIds } = storage
+  const receivedAt = Math.max(storage.receivedAt, decision.decidedMs ?? 0)
   return new LogJournal(storage, { endSeq, receivedAt, outboxIds, consumers }, { paceBytes: PACE_BYTES, ...options })
 }
 
