@@ -100,6 +100,11 @@ export function isErased(row: string, workspace = row): string {
   return `exists (select from ${erasuresOf(row, workspace)} and e.score_id is null)`
 }
 
+/** SQL text: whether the run, or the score, of a row `row` has been deleted. @param workspace as for {@link isErased} */
+export function isErasedOrScore(row: string, workspace: string): string {
+  return `exists (select from ${erasuresOf(row, workspace)} and (e.score_id is null or e.score_id = ${row}.score_id))`
+}
+
 /** SQL text: the ids of scores of a row `r` of `runs` that have been deleted; null if none were. */
 export const DELETED_SCORES = `(select array_agg(e.score_id) from ${erasuresOf('r', 'r')} and e.score_id is not null)`
 

@@ -14,6 +14,8 @@ export interface Message {
   readonly seq: number
   /** Null for alerts. */
   readonly runId: string | null
+  /** The score that it is about. */
+  readonly scoreId?: string | null | undefined
   /** When the activity was accepted, ISO 8601. */
   readonly timestamp: string
   /** JSON of at most {@link BODY_BYTES_MAX} bytes. */
@@ -90,9 +92,10 @@ export function messagesOf(
       const subject = subjectOf(activity)
       const { type, seq, head } = subject
       if (head.run_id === null && !isNotified(subject, webhook.webhook_id)) continue
+      const ofScore = activity.kind === 'score' && { scoreId: textOf(subject.record, 'id') }
       complete(subject, activity.endsRun ? details.get(head.run_id ?? '') : undefined)
       const body = (webhook.format === 'slack' ? slackBody : standardBody)(subject, publicUrl)
-      messages.push({ deliveryId, type, seq, runId: head.run_id, timestamp: head.received_at, body })
+      messages.push({ deliveryId, type, seq, runId: head.run_id, ...ofScore, timestamp: head.received_at, body })
     } catch (error) {
       onBroken?.(activity.seq, error)
       const { seq, kind: type } = activity

@@ -297,6 +297,7 @@ export interface StoredWebhook {
   readonly failing_ms: number
   readonly succeeded_at: Date | null
   readonly failed_at: Date | null
+  readonly retries_erased: number
   readonly recover_position: number | null
   readonly recover_until: number | null
 }

@@ -48,7 +48,7 @@ type CountedWebhook = StoredWebhook & { readonly pending: number }
 export const STORED_WEBHOOK = `
   webhook_id, workspace_id, url, description, filter, format, signing, ordering, status, disabled_reason, secret, key_id,
   public_key, previous_secrets, previous_key_id, version, created_at, updated_at, created_cursor, epoch, position,
-  is_behind, failing_since, failing_ms, succeeded_at, failed_at, recover_position, recover_until`
+  is_behind, failing_since, failing_ms, succeeded_at, failed_at, retries_erased, recover_position, recover_until`
 
 /** Endpoints that activity is sent to (docs/webhooks.md). */
 export class WebhookStore {

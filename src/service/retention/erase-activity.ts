@@ -1,11 +1,10 @@
 import type { RunDirectory } from '../../activity/runs/directory.ts'
 import { ApiError } from '../../base/errors.ts'
-import type { RunIdentity } from '../../base/ids.ts'
 import type { ColumnarClient } from '../../stores/clickhouse/client.ts'
 import type { Journal } from '../../stores/journal/journal.ts'
 import type { Fragment, Sql } from '../../stores/postgres/connect.ts'
 import type { OwnedPartition, Partitions } from '../../tenants/partitions/partition.ts'
-import { eraseRunState } from './erase-state.ts'
+import { type ErasedRun, eraseRetries, eraseRunState, isWhole } from './erase-state.ts'
 
 export interface EraseActivityDeps {
   readonly sql: Sql
@@ -71,6 +70,7 @@ async function eraseFromPartition(deps: EraseActivityDeps, owned: OwnedPartition
     refuseErasedRun(journal, run)
   }
   await eraseRunState(sql, runs.filter(isWhole))
+  await eraseRetries(sql, runs)
   // After this the journal has every change that left the outbox before the outbox rows were deleted.
   await relay.flush()
   const seq = await journal.cut()
@@ -78,7 +78,6 @@ async function eraseFromPartition(deps: EraseActivityDeps, owned: OwnedPartition
   await relay.flush()
   await allConsumed(owned, seq, signal)
   for (const id of workspaceIds) await eraseFromColumnar(deps, id, signal)
-  await eraseRetriesOfScores(deps, runs)
   await eraseRunsFromColumnar(deps.columnar, runs, signal)
   if (!(await journal.drop(seq))) throw new ApiError('UNAVAILABLE', 'the journal is still being read; try again')
   await sql`
@@ -102,17 +101,8 @@ async function reopenMissed({ sql }: EraseActivityDeps, { id, journal }: OwnedPa
       and requested_at > ${new Date(oldest.receivedAt - CLOCKS_DIFFER_MS)} and not exists (select from journal_partitions)`
 }
 
-/** A run that is being deleted, or one of its scores. */
-export interface ErasedRun extends RunIdentity {
-  readonly scoreId: string | null
-}
-
 interface OpenErasure extends ErasedRun {
   readonly erasureId: string
-}
-
-export function isWhole({ scoreId }: ErasedRun): boolean {
-  return scoreId === null
 }
 
 /** Refuses further rows of it. */
@@ -127,19 +117,6 @@ export function readOpen(sql: Sql, condition: Fragment): Promise<readonly OpenEr
     select erasure_id as "erasureId", run_id as "runId", workspace_id as "workspaceId", score_id as "scoreId"
     from run_erasures e
     where done_at is null and ${condition} order by number limit ${RUNS_PER_ROUND}`
-}
-
-/** Messages about scores wait with their content for the next attempt. */
-async function eraseRetriesOfScores({ sql, columnar }: EraseActivityDeps, runs: readonly ErasedRun[]): Promise<void> {
-  for (const rows of rowsOf(runs)) {
-    if (rows.scoreIds === undefined) continue
-    const { where, params } = conditionOf(rows)
-    const found = await columnar.query<{ seq: number }>(`select seq from score_changes where ${where}`, { params })
-    await sql`
-      delete from webhook_retries
-      where workspace_id = ${rows.workspaceId} and run_id = any(${rows.runIds}::uuid[])
-        and seq = any(${found.map(({ seq }) => seq)}::bigint[])`
-  }
 }
 
 /**

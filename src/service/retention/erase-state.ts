@@ -3,6 +3,15 @@ import type { RunIdentity } from '../../base/ids.ts'
 import { type HostedPhase, NEXT_PHASES, statesBefore } from '../../hosted/run/state.ts'
 import { type Fragment, inTransaction, type Sql, type TransactionSql } from '../../stores/postgres/connect.ts'
 
+/** A run that is being deleted, or one of its scores. */
+export interface ErasedRun extends RunIdentity {
+  readonly scoreId: string | null
+}
+
+export function isWhole({ scoreId }: ErasedRun): boolean {
+  return scoreId === null
+}
+
 /** Few, because a run has tasks, steps and calls: one statement must not take long. */
 const RUNS_PER_STATEMENT = 100
 const ROWS_PER_STATEMENT = 5_000
@@ -68,9 +77,10 @@ export async function eraseRunState(sql: Sql, runs: readonly RunIdentity[]): Pro
     await untilNone(() => taskDeletion(sql, named))
     return inTransaction(sql, async (tx) => {
       await tx`delete from feed_tokens where (run_id, workspace_id) in (${named})`
-      await tx`
-        delete from webhook_retries r using webhooks w, (${named}) as i
-        where w.workspace_id = i.workspace_id and r.webhook_id = w.webhook_id and r.run_id = i.run_id`
+      await retryDeletion(
+        tx,
+        runs.map((run) => ({ ...run, scoreId: null })),
+      )
       // Extracting a member would fail on texts with \u0000. Within a string, quotes are escaped.
       await tx`
         delete from outbox_set_aside o using (${named}) as i
@@ -91,8 +101,27 @@ export async function eraseRunState(sql: Sql, runs: readonly RunIdentity[]): Pro
   })
 }
 
+/** Deletes the deliveries of runs and scores that wait for another attempt, with what they say. */
+export async function eraseRetries(sql: Sql, runs: readonly ErasedRun[]): Promise<void> {
+  if (runs.length > 0) await inPasses(() => retryDeletion(sql, runs))
+}
+
+function retryDeletion(sql: Sql | TransactionSql, runs: readonly ErasedRun[]) {
+  return sql`
+    with gone as (
+      delete from webhook_retries r using webhooks w, unnest(
+        ${runs.map(({ runId }) => runId)}::uuid[], ${runs.map(({ workspaceId }) => workspaceId)}::uuid[],
+        ${runs.map(({ scoreId }) => scoreId)}::text[]
+      ) as i (run_id, workspace_id, score_id)
+      where w.workspace_id = i.workspace_id and r.webhook_id = w.webhook_id and r.run_id = i.run_id
+        and (i.score_id is null or r.score_id = i.score_id)
+      returning r.webhook_id
+    )
+    update webhooks set retries_erased = retries_erased + 1 where webhook_id in (select webhook_id from gone)`
+}
+
 /** Repeats what requests in flight disturb. */
-async function inPasses<T>(work: () => Promise<T>): Promise<T> {
+async function inPasses<T>(work: () => PromiseLike<T>): Promise<T> {
   for (let pass = 1; ; pass++) {
     try {
       return await work()

@@ -10,8 +10,8 @@ import { isGone, type Sign } from '../../stores/postgres/liveness.ts'
 import type { KeyRing } from '../../tenants/keys/key-ring.ts'
 import type { Caller } from '../../tenants/keys/schema.ts'
 import type { Partitions } from '../../tenants/partitions/partition.ts'
-import { type ErasedRun, eraseRunsFromColumnar, isWhole, readOpen, refuseErasedRun } from './erase-activity.ts'
-import { eraseRunState } from './erase-state.ts'
+import { eraseRunsFromColumnar, readOpen, refuseErasedRun } from './erase-activity.ts'
+import { type ErasedRun, eraseRetries, eraseRunState, isWhole } from './erase-state.ts'
 import type { RunErasure } from './schema.ts'
 
 interface RunErasuresDeps {
@@ -72,7 +72,7 @@ export class RunErasures {
       return row
     })
     if (erasure === undefined) throw notFound('run')
-    if (isWhole(run)) await eraseRunState(sql, [run])
+    await (isWhole(run) ? eraseRunState(sql, [run]) : eraseRetries(sql, [run]))
     directory.forget(run)
     return toAnswer(erasure)
   }
@@ -138,6 +138,8 @@ export class RunErasures {
     const ids = runs.map(({ erasureId }) => erasureId)
     // A start that had begun before the run was deleted may have stored it again.
     const isBack = (await eraseRunState(sql, runs.filter(isWhole))) > 0
+    // So may an attempt to send a score.
+    await eraseRetries(sql, runs)
     const left = isBack ? [] : await eraseRunsFromColumnar(columnar, runs, signal)
     if (isBack || left.length > 0) {
       await sql`update run_erasures set released_epochs = '{}' where erasure_id = any(${ids}::uuid[])`

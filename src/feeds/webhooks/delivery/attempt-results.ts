@@ -3,7 +3,7 @@ import type { Message } from '../message.ts'
 import type { Outcome } from './attempt.ts'
 
 /** A row of `webhook_retries`: a delivery whose last attempt failed, or one of the same run that waits for it. */
-export interface RetryRow extends Pick<Message, 'deliveryId' | 'seq' | 'runId' | 'type' | 'body'> {
+export interface RetryRow extends Pick<Message, 'deliveryId' | 'seq' | 'runId' | 'scoreId' | 'type' | 'body'> {
   /** Attempts made. */
   readonly attempt: number
   /** Unix milliseconds; null while it waits for an earlier one. */
@@ -64,12 +64,12 @@ export function deliveryRow(
 
 /** The row of a delivery whose attempt has failed. */
 export function failedRow({ message, attempt, outcome, nextAt }: Attempted): RetryRow {
-  const { deliveryId, seq, runId, type, body } = message
+  const { deliveryId, seq, runId, scoreId, type, body } = message
   const { httpStatus, response } = outcome
-  return { deliveryId, seq, runId, type, body, attempt, nextAt, httpStatus, response }
+  return { deliveryId, seq, runId, scoreId, type, body, attempt, nextAt, httpStatus, response }
 }
 
 /** The row of a delivery that waits behind one of its run. */
-export function waitingRow({ deliveryId, seq, runId, type, body }: Message): RetryRow {
-  return { deliveryId, seq, runId, type, body, attempt: 0, nextAt: null, httpStatus: null, response: null }
+export function waitingRow({ deliveryId, seq, runId, scoreId, type, body }: Message): RetryRow {
+  return { deliveryId, seq, runId, scoreId, type, body, attempt: 0, nextAt: null, httpStatus: null, response: null }
 }

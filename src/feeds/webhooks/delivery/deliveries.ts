@@ -170,10 +170,14 @@ class Manager {
     if (!this.running.values().some(({ endpointState }) => endpointState.isStoring)) this.shared.storing.succeeded()
   }
 
-  /** An endpoint that is edited again and again starts once an interval. */
-  private hasToRestart(running: Running, { version }: ActiveWebhook): boolean {
-    if (running.isBroken) return true
-    return version !== running.webhook.version && performance.now() - running.startedAtMs >= this.intervalMs
+  /** An endpoint that is edited again and again, or whose rows are deleted, starts once an interval. */
+  private hasToRestart(
+    { isBroken, startedAtMs, webhook }: Running,
+    { version, retries_erased }: ActiveWebhook,
+  ): boolean {
+    if (isBroken) return true
+    const isOld = version !== webhook.version || retries_erased !== webhook.retries_erased
+    return isOld && performance.now() - startedAtMs >= this.intervalMs
   }
 
   private started(): void {

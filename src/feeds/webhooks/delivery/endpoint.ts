@@ -30,7 +30,7 @@ interface EndpointDeps {
   readonly attempt: (message: Message, at: number, signal: AbortSignal) => Promise<Outcome>
   /** The messages of activities, in order; none for one that is not sent. */
   readonly messagesOf: (activities: readonly Activity[]) => Promise<readonly Message[]>
-  /** Stores it. Called again with the same one if it fails. @returns the rows that were given up, because they cannot be stored */
+  /** Stores it. Called again with the same one if it fails. @returns the rows that cannot be stored, or were deleted meanwhile */
   readonly store: (results: AttemptResults) => Promise<readonly RowKey[]>
   /** Waits a moment, so that what ends meanwhile is stored together. */
   readonly gather: () => Promise<void>
@@ -304,7 +304,7 @@ export class Endpoint {
     return { results, ended, waiting }
   }
 
-  private settled({ ended, waiting, results }: Settling, givenUp: readonly RowKey[]): void {
+  private settled({ ended, waiting, results }: Settling, notStored: readonly RowKey[]): void {
     for (const { delivery, message, outcome } of ended)
       if (delivery.intake === null) this.due.settled(message.seq)
       else {
@@ -315,7 +315,7 @@ export class Endpoint {
     for (const row of results.rows) this.addRow(row)
     for (const { delivery, outcome } of ended)
       if (delivery.intake !== null && !outcome.isSuccess) this.order.done(delivery)
-    const gone = [...results.gone, ...givenUp]
+    const gone = [...results.gone, ...notStored]
     for (const row of gone) this.removeRow(row)
     if (gone.length > 0) this.deps.onDue()
     // There is room for other messages.

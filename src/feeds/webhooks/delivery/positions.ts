@@ -10,6 +10,8 @@ export interface ActiveWebhook {
   readonly webhook_id: string
   readonly partition: number
   readonly version: number
+  /** Rises when rows of its are deleted with their run or score. */
+  readonly retries_erased: number
   /** When its next row is due. */
   readonly next_at: Date | null
   readonly recover_position: number | null
@@ -31,7 +33,7 @@ export interface Progress extends StoredHealth {
 /** The active endpoints of active workspaces of these partitions. */
 export function activeWebhooks(sql: Sql, partitions: readonly number[]): Promise<ActiveWebhook[]> {
   return sql<ActiveWebhook[]>`
-    select w.webhook_id, s.partition, w.version, w.recover_position, w.recover_until, (
+    select w.webhook_id, s.partition, w.version, w.retries_erased, w.recover_position, w.recover_until, (
       select min(r.next_at) from webhook_retries r where r.webhook_id = w.webhook_id and r.next_at is not null
     ) as next_at
     from webhooks w join workspaces s on s.workspace_id = w.workspace_id

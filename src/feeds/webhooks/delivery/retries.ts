@@ -1,4 +1,4 @@
-import { isErased } from '../../../activity/runs/rows.ts'
+import { isErasedOrScore } from '../../../activity/runs/rows.ts'
 import { createBatcher } from '../../../stores/postgres/batcher.ts'
 import { type Sql, type TransactionSql, withoutEffect } from '../../../stores/postgres/connect.ts'
 import type { AttemptResults, RetryRow, RowKey } from './attempt-results.ts'
@@ -23,7 +23,7 @@ export class Retries {
   private readonly batcher
 
   constructor(private readonly sql: Sql) {
-    this.batcher = createBatcher<Rows, void>({
+    this.batcher = createBatcher<Rows, readonly RowKey[]>({
       run: (items) => this.writeAll(items),
       keyOf: ({ webhookId }) => webhookId,
       bytesOf: ({ rows, gone }) =>
@@ -32,14 +32,17 @@ export class Retries {
     })
   }
 
-  /** Writes the rows of an endpoint; those of several endpoints together. */
-  async write(results: Rows): Promise<void> {
-    if (results.rows.length + results.gone.length > 0) await this.batcher.submit(results)
+  /**
+   * Writes the rows of an endpoint; those of several endpoints together.
+   * @returns those that are not written, because their run or score was deleted while an attempt was made
+   */
+  async write(results: Rows): Promise<readonly RowKey[]> {
+    return results.rows.length + results.gone.length > 0 ? this.batcher.submit(results) : []
   }
 
   /** Does what {@link write} does with rows, without any effect. @throws what that would throw */
   probe(webhookId: string, rows: readonly RetryRow[]): Promise<void> {
-    return withoutEffect(this.sql, (tx) => insert(tx, [{ webhookId, rows }]))
+    return withoutEffect(this.sql, async (tx) => void (await insert(tx, [{ webhookId, rows }])))
   }
 
   /**
@@ -61,7 +64,8 @@ export class Retries {
     const { sql } = this
     const loaded = requests.flatMap(({ webhookId, loaded }) => loaded.map((seq) => ({ webhookId, seq })))
     const rows = await sql<(RetryRow & { readonly webhookId: string })[]>`
-      select r.webhook_id as "webhookId", r.delivery_id as "deliveryId", r.seq, r.run_id as "runId", r.type, r.body, r.attempt,
+      select r.webhook_id as "webhookId", r.delivery_id as "deliveryId", r.seq, r.run_id as "runId",
+        r.score_id as "scoreId", r.type, r.body, r.attempt,
         null as "nextAt", r.http_status as "httpStatus", r.response
       from unnest(
         ${requests.map(({ webhookId }) => webhookId)}::uuid[], ${requests.map(({ room }) => room)}::int[]
@@ -82,16 +86,16 @@ export class Retries {
   /** The row of a delivery, if it has one. */
   async find(webhookId: string, seq: number): Promise<RetryRow | undefined> {
     const [row] = await this.sql<RetryRow[]>`
-      select delivery_id as "deliveryId", seq, run_id as "runId", type, body, attempt, null as "nextAt",
+      select delivery_id as "deliveryId", seq, run_id as "runId", score_id as "scoreId", type, body, attempt, null as "nextAt",
         http_status as "httpStatus", response
       from webhook_retries where webhook_id = ${webhookId} and seq = ${seq}`
     return row
   }
 
-  private async writeAll(items: readonly Rows[]): Promise<undefined[]> {
-    await insert(this.sql, items)
+  private async writeAll(items: readonly Rows[]): Promise<RowKey[][]> {
+    const erased = await insert(this.sql, items)
     await this.delete(items)
-    return items.map(() => undefined)
+    return items.map(({ webhookId }) => erased.filter((row) => row.webhookId === webhookId))
   }
 
   /** Deletes rows; then the next one of the run is due. */
@@ -116,32 +120,43 @@ export class Retries {
   }
 }
 
-/** Rows of endpoints that no longer exist are left out, and those of runs that were deleted while an attempt was made. */
+interface ErasedRow extends RowKey {
+  readonly webhookId: string
+}
+
+/** Rows of endpoints that no longer exist are left out. @returns those that are left out because they were deleted */
 async function insert(
   sql: Sql | TransactionSql,
   items: readonly Pick<AttemptResults, 'webhookId' | 'rows'>[],
-): Promise<void> {
+): Promise<readonly ErasedRow[]> {
   const rows = items.flatMap(({ webhookId, rows }) => unique(rows).map((row) => ({ webhookId, ...row })))
-  if (rows.length === 0) return
-  await sql`
-    insert into webhook_retries as r (
-      webhook_id, workspace_id, seq, delivery_id, run_id, type, body, attempt, next_at, http_status, response, created_at)
-    select i.webhook_id, w.workspace_id, i.seq, i.delivery_id, i.run_id, i.type, i.body, i.attempt, i.next_at, i.http_status,
-      i.response, now()
-    from unnest(
-      ${rows.map(({ webhookId }) => webhookId)}::uuid[], ${rows.map(({ seq }) => seq)}::bigint[],
-      ${rows.map(({ deliveryId }) => deliveryId)}::text[], ${rows.map(({ runId }) => runId)}::uuid[],
-      ${rows.map(({ type }) => type.replace(NUL, '\ufffd'))}::text[], ${rows.map(({ body }) => body)}::text[],
-      ${rows.map(({ attempt }) => attempt)}::int[],
-      ${rows.map(({ nextAt }) => (nextAt === null ? null : new Date(nextAt).toISOString()))}::timestamptz[],
-      ${rows.map(({ httpStatus }) => httpStatus)}::int[], ${rows.map(({ response }) => response)}::text[]
-    ) as i (webhook_id, seq, delivery_id, run_id, type, body, attempt, next_at, http_status, response)
-    join webhooks w on w.webhook_id = i.webhook_id
-    where not ${sql.unsafe(isErased('i', 'w'))}
-    order by i.webhook_id, i.seq
-    on conflict (webhook_id, seq) do update set
-      attempt = excluded.attempt, next_at = excluded.next_at, http_status = excluded.http_status, response = excluded.response
-      where excluded.attempt > 0`
+  if (rows.length === 0) return []
+  return sql<ErasedRow[]>`
+    with item as (
+      select i.*, w.workspace_id, ${sql.unsafe(isErasedOrScore('i', 'w'))} as is_erased
+      from unnest(
+        ${rows.map(({ webhookId }) => webhookId)}::uuid[], ${rows.map(({ seq }) => seq)}::bigint[],
+        ${rows.map(({ deliveryId }) => deliveryId)}::text[], ${rows.map(({ runId }) => runId)}::uuid[],
+        ${rows.map(({ scoreId }) => scoreId?.replace(NUL, '\ufffd') ?? null)}::text[],
+        ${rows.map(({ type }) => type.replace(NUL, '\ufffd'))}::text[], ${rows.map(({ body }) => body)}::text[],
+        ${rows.map(({ attempt }) => attempt)}::int[],
+        ${rows.map(({ nextAt }) => (nextAt === null ? null : new Date(nextAt).toISOString()))}::timestamptz[],
+        ${rows.map(({ httpStatus }) => httpStatus)}::int[], ${rows.map(({ response }) => response)}::text[]
+      ) as i (webhook_id, seq, delivery_id, run_id, score_id, type, body, attempt, next_at, http_status, response)
+      join webhooks w on w.webhook_id = i.webhook_id
+    ), stored as (
+      insert into webhook_retries as r (
+        webhook_id, workspace_id, seq, delivery_id, run_id, score_id, type, body, attempt, next_at, http_status, response,
+        created_at)
+      select webhook_id, workspace_id, seq, delivery_id, run_id, score_id, type, body, attempt, next_at, http_status, response,
+        now()
+      from item where not is_erased order by webhook_id, seq
+      on conflict (webhook_id, seq) do update set
+        attempt = excluded.attempt, next_at = excluded.next_at, http_status = excluded.http_status,
+        response = excluded.response
+        where excluded.attempt > 0
+    )
+    select webhook_id as "webhookId", seq, run_id as "runId" from item where is_erased`
 }
 
 /** A delivery may have come from the position and from a recovery; the later row counts. */

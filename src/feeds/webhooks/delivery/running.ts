@@ -314,8 +314,8 @@ function createStore(
     }),
   })
 
-  /** Stores all rows but those that are given up, which it returns. */
-  async function write(results: AttemptResults, rows: readonly RetryRow[]): Promise<readonly RetryRow[]> {
+  /** Stores all rows but those that are given up or were deleted, which it returns. */
+  async function write(results: AttemptResults, rows: readonly RetryRow[]): Promise<readonly RowKey[]> {
     const kept = new Set(rows)
     const givenUp = results.rows.filter((row) => !kept.has(row))
     if (givenUp.length > 0) {
@@ -323,8 +323,8 @@ function createStore(
       const records = givenUp.map((row) => deliveryRow({ workspaceId, webhookId }, attemptOf(row, at)))
       await owned.journal.appendDeliveries(records)
     }
-    await retries.write({ ...results, rows, gone: [...results.gone, ...givenUp] })
-    return givenUp
+    const erased = await retries.write({ ...results, rows, gone: [...results.gone, ...givenUp] })
+    return [...givenUp, ...erased]
   }
 
   return async (results: AttemptResults): Promise<readonly RowKey[]> => {
@@ -332,14 +332,14 @@ function createStore(
     try {
       if (attempts.length > 0 && !appended.has(results)) await owned.journal.appendDeliveries(attempts)
       appended.add(results)
-      const givenUp = await sieve.run(results.rows, (rows) => write(results, rows))
+      const notStored = await sieve.run(results.rows, (rows) => write(results, rows))
       if (disabledBecause !== null && (await disableWebhook(sql, webhook, disabledBecause, clock.now()))) {
         log.info('webhooks: disabled an endpoint', { webhook_id: webhookId, reason: disabledBecause })
         onChange()
         wake()
       }
       storing.succeeded()
-      return givenUp
+      return notStored
     } catch (error) {
       storing.failed(error)
       throw error
