@@ -128,6 +128,18 @@ describe('POST /api/v1/query', () => {
     expect(await rejectionOf('select * from {t:Identifier}', { params: { t: 'system.one' } })).toContain('Identifier')
   })
 
+  test('refuses an integer that its placeholder cannot hold, instead of wrapping it round', async () => {
+    expect(await rejectionOf('select 1 limit {n:UInt8}', { params: { n: 300 } })).toBe(
+      'params.n: expected UInt8, 0 to 255; got 300',
+    )
+    expect(await rejectionOf('select {n:Int64}', { params: { n: '9223372036854775808' } })).toContain('expected Int64')
+    expect(await rejectionOf('select {n:Array(Nullable(Int8))}', { params: { n: [1, -129] } })).toContain('got -129')
+    const params = { n: '-9223372036854775808', m: [127, null], s: '300', x: '18446744073709551615' }
+    const query =
+      "select {n:Int64} as n, {m:Array(Nullable(Int8))} as m, {s:String} as s, {x:UInt64} as x, '{s:UInt8}' as q"
+    expect((await ask(query, { params })).text).toContain('"n": -9223372036854775808,"m": [127,null],"s": "300"')
+  })
+
   test('runs three queries per workspace concurrently, and rejects a fourth without affecting other workspaces', async () => {
     const slow = 'select count() from numbers(10000000003) where sipHash64(number) = 1'
     const gone = new AbortController()

@@ -106,6 +106,12 @@ describe('validation and access', () => {
     ['an unknown field', { name: 'a', query, sql: 'x' }, 'sql: unknown field'],
     ['a field of a run', { name: 'a', query, wait_for: 1 }, 'wait_for: unknown field'],
     ['a parameter with an invalid name', { name: 'a', query, params: { 'a b': 1 } }, 'params'],
+    [
+      'a parameter that has lost digits',
+      { name: 'a', query, params: { a: 2 ** 53 } },
+      'params.a: expected a string or a number from -9007199254740991 to',
+    ],
+    ['an array of such', { name: 'a', query, params: { a: [2 ** 53] } }, 'params.a'],
     ['a parameter with an object value', { name: 'a', query, params: { a: { b: 1 } } }, 'params'],
     [
       'large parameters',

@@ -6,7 +6,7 @@ import { toneOf } from '../../src/dashboard/page/parts/states.tsx'
 import { summaryOf } from '../../src/dashboard/page/run/summary.ts'
 import { bodyOf } from '../../src/outbound/egress/body.ts'
 import { EgressFailed } from '../../src/outbound/egress/errors.ts'
-import { refuseTypes } from '../../src/sql/analytics/guard.ts'
+import { refuseValues } from '../../src/sql/analytics/guard.ts'
 import { emulateServer } from '../../src/sql/analytics/introspection.ts'
 
 /** Words from outside that are members of every object. */
@@ -24,7 +24,7 @@ test('inherited names are unknown tables, functions, parameters, encodings, type
     for (const query of [`SELECT * FROM system.${name}`, `SELECT ${name}()`, `DESCRIBE TABLE ${name}`])
       expect(emulateServer(query, server)).toBe(query)
     expect(emulateServer(`EXISTS TABLE ${name}`, server)).toBe('SELECT 0 AS result')
-    expect(() => refuseTypes([name], { params: {}, parameters: {} })).not.toThrow()
+    expect(() => refuseValues({ text: '', typeParameters: [name] }, { params: {}, parameters: {} })).not.toThrow()
     const answer = Object.assign(new PassThrough(), { headers: { 'content-encoding': name } })
     const options = { host: 'h', maxBytes: 1, signal: new AbortController().signal, onEnd() {} }
     expect(() => bodyOf(answer as unknown as IncomingMessage, options)).toThrow(EgressFailed)

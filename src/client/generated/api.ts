@@ -2819,7 +2819,7 @@ export interface components {
             query_id?: string;
             /** @description One SELECT in ClickHouse SQL; instead of `query_id`. */
             query?: string;
-            /** @description Values of `{name:Type}` placeholders. Give integers beyond 2^53 as strings. */
+            /** @description Values of `{name:Type}` placeholders. Numbers beyond 2^53 are refused: give them as strings. */
             params?: {
                 [key: string]: components["schemas"]["SqlScalar"] | components["schemas"]["SqlScalar"][];
             };
@@ -2912,7 +2912,7 @@ export interface components {
             description?: string | null;
             /** @description One SELECT in ClickHouse SQL. */
             query: string;
-            /** @description Values of `{name:Type}` placeholders. Give integers beyond 2^53 as strings. */
+            /** @description Values of `{name:Type}` placeholders. Numbers beyond 2^53 are refused: give them as strings. */
             params?: {
                 [key: string]: components["schemas"]["SqlScalar"] | components["schemas"]["SqlScalar"][];
             };
@@ -3071,7 +3071,7 @@ export interface components {
             query_id?: string;
             /** @description One SELECT in ClickHouse SQL; instead of `query_id`. */
             query?: string;
-            /** @description Values of `{name:Type}` placeholders. Give integers beyond 2^53 as strings. */
+            /** @description Values of `{name:Type}` placeholders. Numbers beyond 2^53 are refused: give them as strings. */
             params?: {
                 [key: string]: components["schemas"]["SqlScalar"] | components["schemas"]["SqlScalar"][];
             };
@@ -3146,7 +3146,7 @@ export interface components {
             description?: string | null;
             /** @description One SELECT in ClickHouse SQL. */
             query?: string;
-            /** @description Values of `{name:Type}` placeholders. Give integers beyond 2^53 as strings. */
+            /** @description Values of `{name:Type}` placeholders. Numbers beyond 2^53 are refused: give them as strings. */
             params?: {
                 [key: string]: components["schemas"]["SqlScalar"] | components["schemas"]["SqlScalar"][];
             };
@@ -4695,7 +4695,7 @@ export interface components {
                 description: string;
                 /** @description The query. */
                 query: string;
-                /** @description Values of `{name:Type}` placeholders. Give integers beyond 2^53 as strings. */
+                /** @description Values of `{name:Type}` placeholders. Numbers beyond 2^53 are refused: give them as strings. */
                 params?: {
                     [key: string]: components["schemas"]["SqlScalar"] | components["schemas"]["SqlScalar"][];
                 };
@@ -5237,7 +5237,7 @@ export interface components {
         RunQuery: {
             /** @description One SELECT in ClickHouse SQL. */
             query: string;
-            /** @description Values of `{name:Type}` placeholders. Give integers beyond 2^53 as strings. */
+            /** @description Values of `{name:Type}` placeholders. Numbers beyond 2^53 are refused: give them as strings. */
             params?: {
                 [key: string]: components["schemas"]["SqlScalar"] | components["schemas"]["SqlScalar"][];
             };
@@ -5251,7 +5251,7 @@ export interface components {
         };
         /** @description `params` override the saved values of the same names; other saved values still apply. */
         RunSavedQuery: {
-            /** @description Values of `{name:Type}` placeholders. Give integers beyond 2^53 as strings. */
+            /** @description Values of `{name:Type}` placeholders. Numbers beyond 2^53 are refused: give them as strings. */
             params?: {
                 [key: string]: components["schemas"]["SqlScalar"] | components["schemas"]["SqlScalar"][];
             };
@@ -5891,7 +5891,7 @@ export interface components {
             query_id?: string;
             /** @description One SELECT in ClickHouse SQL; instead of `query_id`. */
             query?: string;
-            /** @description Values of `{name:Type}` placeholders. Give integers beyond 2^53 as strings. */
+            /** @description Values of `{name:Type}` placeholders. Numbers beyond 2^53 are refused: give them as strings. */
             params?: {
                 [key: string]: components["schemas"]["SqlScalar"] | components["schemas"]["SqlScalar"][];
             };

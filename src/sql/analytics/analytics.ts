@@ -6,7 +6,7 @@ import type { Partitions } from '../../tenants/partitions/partition.ts'
 import { AGENT_TABLES, type AgentVersionCopies } from './agent-versions.ts'
 import { Penalties } from './caps.ts'
 import { withFixedTime } from './fixed-time.ts'
-import { type CheckedQuery, refuseTypes } from './guard.ts'
+import { type CheckedQuery, refuseValues } from './guard.ts'
 import { readJsonAnswer } from './json-answer.ts'
 import { QueryParser, toCallersError } from './parser.ts'
 import { WAIT_MAX_MS, waitUntilReadable } from './position.ts'
@@ -172,7 +172,7 @@ export class Analytics {
     const { client } = this
     const { query: written, params, asOf, rows } = request
     const query = await this.parser.check(written, signal)
-    refuseTypes(query.typeParameters, request)
+    refuseValues(query, request)
     if (query.tables.some((table) => AGENT_TABLES.has(table)))
       await this.agentVersions?.update(tenant.workspaceId, signal)
     const caps = { ...this.caps, resultBytes: Math.min(this.caps.resultBytes, AS_OF_BYTES_MAX) }
@@ -215,7 +215,7 @@ export class Analytics {
     const { loading } = this.partitions.of(caller)
     if (request.wait_for !== undefined) await waitUntilReadable(loading, request.wait_for, signal)
     const query = await this.parser.check(request.query, signal)
-    refuseTypes(query.typeParameters, request)
+    refuseValues(query, request)
     if (query.tables.some((table) => AGENT_TABLES.has(table)))
       await this.agentVersions?.update(caller.workspaceId, signal)
     return {

@@ -28,7 +28,7 @@ export interface CheckedQuery {
   readonly jsonPaths: readonly string[] | null
   /** Those of `jsonPaths` that are only used as numbers: see `numberExpression`. */
   readonly numberPaths: readonly string[]
-  /** Placeholders whose values become types of casts: see {@link refuseTypes}. */
+  /** Placeholders whose values become types of casts: see {@link refuseValues}. */
   readonly typeParameters: readonly string[]
   /** See {@link isInfallible}. */
   readonly isInfallible: boolean
@@ -274,11 +274,12 @@ interface GivenParameters {
 }
 
 /**
- * Applies the rules for types in a query to placeholder values that become types of casts.
+ * Applies the rules for types in a query to placeholder values that become types of casts, and refuses integers that the
+ * engine would wrap round: 300 as UInt8 is 44.
  * @throws ApiError VALIDATION_ERROR
  */
-export function refuseTypes(
-  typeParameters: readonly string[],
+export function refuseValues(
+  { text, typeParameters }: Pick<CheckedQuery, 'text' | 'typeParameters'>,
   { params = {}, parameters = {} }: GivenParameters,
 ): void {
   for (const name of typeParameters) {
@@ -287,6 +288,22 @@ export function refuseTypes(
     // In ClickHouse's text form quotes may be escaped.
     if (Object.hasOwn(parameters, name))
       refuseType(parameters[name].replace(/\\(['\\])/g, (whole, sign) => (sign === "'" ? sign : whole)))
+  }
+  for (const [, , , name, type] of text.matchAll(QUOTED_OR_PARAMETER))
+    if (name !== undefined && Object.hasOwn(params, name)) refuseOverflow(name, type, params[name])
+}
+
+function refuseOverflow(name: string, type: string, value: unknown): void {
+  const [, unsigned, digits] = /^(?:Nullable\(|Array\()*(U?)Int(8|16|32|64)\)*$/.exec(type) ?? []
+  if (digits === undefined) return
+  const bits = BigInt(digits)
+  const [min, max] = unsigned ? [0n, (1n << bits) - 1n] : [-(1n << (bits - 1n)), (1n << (bits - 1n)) - 1n]
+  for (const each of Array.isArray(value) ? value : [value]) {
+    // The engine itself refuses whatever is no integer.
+    if (!/^-?\d+$/.test(String(each))) continue
+    const number = BigInt(each)
+    if (number < min || number > max)
+      throw invalid(`params.${name}`, `expected ${type}, ${min} to ${max}; got ${number}`)
   }
 }
 

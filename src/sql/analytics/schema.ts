@@ -10,9 +10,11 @@ const PARAMS_MAX = 100
 /** Formats of an answer. */
 export const FORMATS = ['json', 'ndjson', 'csv', 'parquet', 'arrow'] as const
 
+/** A larger integer has lost digits before it is checked, and the engine would take what is left, or wrap it round. */
+const ExactNumber = t.Number({ minimum: Number.MIN_SAFE_INTEGER, maximum: Number.MAX_SAFE_INTEGER })
 const Scalar = Named(
   'SqlScalar',
-  t.Union([t.String(), t.Number(), t.Boolean(), t.Null()], { description: 'A value of a placeholder.' }),
+  t.Union([t.String(), ExactNumber, t.Boolean(), t.Null()], { description: 'A value of a placeholder.' }),
 )
 
 const runQuery = Body({
@@ -21,7 +23,7 @@ const runQuery = Body({
     t.Record(t.String({ pattern: '^\\w+$' }), t.Union([Scalar, t.Array(Scalar)]), {
       maxProperties: PARAMS_MAX,
       additionalProperties: false,
-      description: 'Values of `{name:Type}` placeholders. Give integers beyond 2^53 as strings.',
+      description: 'Values of `{name:Type}` placeholders. Numbers beyond 2^53 are refused: give them as strings.',
     }),
   ),
   format: t.Optional(
