@@ -4,7 +4,7 @@ import type { RowOf } from '../../base/timestamp.ts'
 
 /** Wire schemas of views of the list of runs (docs/runs.md#views). */
 
-export const NAME_LENGTH_MAX = 200
+const NAME_LENGTH_MAX = 200
 const QUERY_LENGTH_MAX = 4_000
 
 const Name = (description: string) => Text({ minLength: 1, maxLength: NAME_LENGTH_MAX, description })

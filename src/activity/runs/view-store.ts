@@ -1,25 +1,15 @@
-import { t } from 'elysia'
 import type { Clock } from '../../base/clock.ts'
 import { invalid } from '../../base/errors.ts'
-import { cursorCodec, PAGE_LIMIT_DEFAULT, type PageOf, pageOf } from '../../base/http/page.ts'
-import { CursorMs, type PageQuery, Text } from '../../base/http/schema.ts'
+import type { PageOf } from '../../base/http/page.ts'
+import type { PageQuery } from '../../base/http/schema.ts'
 import { withIsoTimes } from '../../base/timestamp.ts'
 import { inTransaction, type Sql } from '../../stores/postgres/connect.ts'
 import { workspaceResource } from '../../stores/postgres/workspace-resource.ts'
 import type { Caller } from '../../tenants/keys/schema.ts'
-import {
-  type DeletedRunView,
-  NAME_LENGTH_MAX,
-  type PutRunView,
-  type RenameRunView,
-  type RunView,
-  type RunViewRow,
-} from './view-schema.ts'
+import type { DeletedRunView, PutRunView, RenameRunView, RunView, RunViewRow } from './view-schema.ts'
 
 /** Maximum of views per workspace. */
 export const RUN_VIEWS_MAX = 100
-
-const CURSOR = cursorCodec(t.Tuple([CursorMs, Text({ maxLength: NAME_LENGTH_MAX })]))
 
 const ROWS = workspaceResource({
   table: 'run_views',
@@ -64,14 +54,9 @@ export class RunViews {
     })
   }
 
-  async list({ workspaceId }: Caller, { limit = PAGE_LIMIT_DEFAULT, cursor }: PageQuery): Promise<PageOf<RunView>> {
+  list({ workspaceId }: Caller, page: PageQuery): Promise<PageOf<RunView>> {
     const { sql } = this.deps
-    const after = cursor === undefined ? undefined : CURSOR.decode(cursor)
-    const rows = await sql<RunViewRow[]>`
-      select ${columns(sql)} from run_views where workspace_id = ${workspaceId}
-        ${after === undefined ? sql`` : sql`and (created_at, name) < (${new Date(after[0])}, ${after[1]})`}
-      order by created_at desc, name desc limit ${limit + 1}`
-    return pageOf(rows, limit, (row) => CURSOR.encode([row.created_at.getTime(), row.name]), withIsoTimes)
+    return ROWS.pageByName<RunViewRow, RunView>(sql, workspaceId, page, columns(sql), withIsoTimes)
   }
 
   /** @throws ApiError VALIDATION_ERROR, NOT_FOUND; CONFLICT at another version, or when the name is taken */

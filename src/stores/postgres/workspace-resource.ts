@@ -1,6 +1,7 @@
+import { t } from 'elysia'
 import { ApiError, notFound } from '../../base/errors.ts'
 import { cursorCodec, PAGE_LIMIT_DEFAULT, type PageOf, pageOf } from '../../base/http/page.ts'
-import { type PageQuery, Uuid } from '../../base/http/schema.ts'
+import { CursorMs, type PageQuery, Text, Uuid } from '../../base/http/schema.ts'
 import { versionChanged } from '../../base/http/version.ts'
 import { type Fragment, inTransaction, isUniqueViolation, type Sql, type TransactionSql } from './connect.ts'
 
@@ -27,6 +28,7 @@ interface OneRow {
 }
 
 const UUIDS = cursorCodec(Uuid)
+const NAMES = cursorCodec(t.Tuple([CursorMs, Text({ maxLength: 256 })]))
 
 /** What the stores have in common whose rows callers create within a limit of their workspace. */
 export function workspaceResource(names: ResourceNames) {
@@ -108,6 +110,22 @@ function existing({ table, id, one }: ResourceNames) {
     return pageOf(rows, limit, (row) => UUIDS.encode(idOf(row)), toItem)
   }
 
+  /** A page, as {@link page}, of rows that are identified by their `name`. */
+  async function pageByName<Row extends { readonly name: string; readonly created_at: Date }, Item>(
+    sql: Sql,
+    workspaceId: string,
+    { limit = PAGE_LIMIT_DEFAULT, cursor }: PageQuery,
+    columns: Fragment,
+    toItem: (row: Row) => Item,
+  ): Promise<PageOf<Item>> {
+    const after = cursor === undefined ? undefined : NAMES.decode(cursor)
+    const rows = await sql<Row[]>`
+      select ${columns} from ${sql(table)} where workspace_id = ${workspaceId}
+        ${after === undefined ? sql`` : sql`and (created_at, name) < (${new Date(after[0])}, ${after[1]})`}
+      order by created_at desc, name desc limit ${limit + 1}`
+    return pageOf(rows, limit, ({ created_at, name }) => NAMES.encode([created_at.getTime(), name]), toItem)
+  }
+
   /**
    * Changes a row. @param columns SQL: those to return
    * @throws ApiError NOT_FOUND; CONFLICT at another version, or when the name is taken
@@ -133,7 +151,7 @@ function existing({ table, id, one }: ResourceNames) {
     if (count === 0) throw await refusal(sql, target)
   }
 
-  return { is, refusal, find, page, update, remove }
+  return { is, refusal, find, page, pageByName, update, remove }
 }
 
 function errorsOf(one: string) {

@@ -8,7 +8,7 @@ import type { RowOf } from '../../base/timestamp.ts'
  * Secrets of a workspace, for headers of tools (docs/hosted-agents.md#secrets). Values are never returned.
  */
 
-export const SECRET_NAME = '^[A-Z][A-Z0-9_]{0,63}$'
+const SECRET_NAME = '^[A-Z][A-Z0-9_]{0,63}$'
 const NAME_IN_WORDS = 'at most 64 capital letters, digits and "_", a letter first'
 /** Redacting a shorter value would remove unrelated parts of a response. */
 const VALUE_LENGTH_MIN = 4

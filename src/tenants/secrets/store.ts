@@ -1,8 +1,7 @@
-import { t } from 'elysia'
 import type { Clock } from '../../base/clock.ts'
 import { invalid } from '../../base/errors.ts'
-import { cursorCodec, PAGE_LIMIT_DEFAULT, type PageOf, pageOf } from '../../base/http/page.ts'
-import { CursorMs, type PageQuery } from '../../base/http/schema.ts'
+import type { PageOf } from '../../base/http/page.ts'
+import type { PageQuery } from '../../base/http/schema.ts'
 import { withIsoTimes } from '../../base/timestamp.ts'
 import { inTransaction, type Sql } from '../../stores/postgres/connect.ts'
 import { workspaceResource } from '../../stores/postgres/workspace-resource.ts'
@@ -11,7 +10,6 @@ import { redactor } from './redact.ts'
 import {
   type DeletedSecret,
   type PutSecret,
-  SECRET_NAME,
   type SecretRecord,
   type SecretRow,
   secretNameProblem,
@@ -35,8 +33,6 @@ export const SECRETS_MAX = 1_000
  * Limit of a header with its secrets filled in: the longest header around the longest secret. Servers accept no more.
  */
 const FILLED_LENGTH_MAX = 16_384
-
-const CURSOR = cursorCodec(t.Tuple([CursorMs, t.String({ pattern: SECRET_NAME })]))
 
 const ROWS = workspaceResource({ table: 'secrets', id: 'name', one: 'a secret', many: 'secrets', max: SECRETS_MAX })
 
@@ -80,17 +76,15 @@ export class SecretStore {
     })
   }
 
-  async list(
-    { workspaceId }: Caller,
-    { limit = PAGE_LIMIT_DEFAULT, cursor }: PageQuery,
-  ): Promise<PageOf<SecretRecord>> {
+  list({ workspaceId }: Caller, page: PageQuery): Promise<PageOf<SecretRecord>> {
     const { sql } = this.deps
-    const after = cursor === undefined ? undefined : CURSOR.decode(cursor)
-    const rows = await sql<SecretRow[]>`
-      select name, created_at, updated_at from secrets where workspace_id = ${workspaceId}
-        ${after === undefined ? sql`` : sql`and (created_at, name) < (${new Date(after[0])}, ${after[1]})`}
-      order by created_at desc, name desc limit ${limit + 1}`
-    return pageOf(rows, limit, (row) => CURSOR.encode([row.created_at.getTime(), row.name]), withIsoTimes)
+    return ROWS.pageByName<SecretRow, SecretRecord>(
+      sql,
+      workspaceId,
+      page,
+      sql`name, created_at, updated_at`,
+      withIsoTimes,
+    )
   }
 
   /** @throws ApiError VALIDATION_ERROR, NOT_FOUND */
