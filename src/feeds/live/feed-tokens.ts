@@ -5,7 +5,7 @@ import { SCORE_LENGTHS } from '../../activity/scores/schema.ts'
 import type { Clock } from '../../base/clock.ts'
 import { ApiError, invalid, notFound } from '../../base/errors.ts'
 import { Body, Described, Int, Named, Text, Timestamp, Uuid } from '../../base/http/schema.ts'
-import type { Sql } from '../../stores/postgres/connect.ts'
+import { type Sql, sweepRows } from '../../stores/postgres/connect.ts'
 import type { Guards } from '../../tenants/keys/guards.ts'
 import type { KeyRing } from '../../tenants/keys/key-ring.ts'
 import type { Caller } from '../../tenants/keys/schema.ts'
@@ -76,8 +76,6 @@ interface FeedTokensDeps {
   readonly directory: RunDirectory
   readonly ring: Pick<KeyRing, 'issued'>
 }
-
-const ROWS_PER_SWEEP = 10_000
 
 /**
  * Feed tokens (docs/feeds.md#feed-tokens): short-lived substitutes for a key that read, and write scores if allowed, for
@@ -163,13 +161,11 @@ export function feedTokenRoutes({ guards, feedTokens }: FeedTokenRoutesDeps) {
  * create new ones: nothing else is lost.
  * @returns the number of deleted tokens
  */
-export async function sweepFeedTokens(sql: Sql, clock: Clock): Promise<number> {
+export function sweepFeedTokens(sql: Sql, clock: Clock): Promise<number> {
   const now = new Date(clock.now())
-  for (let swept = 0; ; ) {
-    const { count } = await sql`
+  return sweepRows(
+    (limit) => sql`
       delete from feed_tokens where hash in
-        (select hash from feed_tokens where expires_at <= ${now} limit ${ROWS_PER_SWEEP})`
-    swept += count
-    if (count < ROWS_PER_SWEEP) return swept
-  }
+        (select hash from feed_tokens where expires_at <= ${now} limit ${limit})`,
+  )
 }

@@ -5,7 +5,7 @@ import { callerToken } from '../../base/http/bearer.ts'
 import { type Reservation, settle } from '../../base/http/reservation.ts'
 import { type Mint, NIL_UUID } from '../../base/ids.ts'
 import type { Log } from '../../base/log.ts'
-import { type Sql, unavailableOf } from '../postgres/connect.ts'
+import { type Sql, sweepRows, unavailableOf } from '../postgres/connect.ts'
 import { isGone, type Sign } from '../postgres/liveness.ts'
 import { open, seal } from './seal.ts'
 import { seededMint } from './seeded-mint.ts'
@@ -18,7 +18,6 @@ const KEPT_MS = 24 * 60 * 60 * 1000
 /** A longer response is not stored: a retry runs the request again with the same ids. In UTF-16 units. */
 const ANSWER_LENGTH_MAX = 1 << 20
 const PRINTABLE = /^[\x20-\x7e]{1,255}$/
-const ROWS_PER_SWEEP = 10_000
 /** The owner of a row that no process works on. */
 const NO_OWNER = NIL_UUID
 const HAND_OVER_ATTEMPTS = 120
@@ -219,15 +218,13 @@ function replayResponse({ status, text }: Replay): Response {
  * Deletes expired keys. Called periodically.
  * @returns how many were deleted
  */
-export async function sweepIdempotencyKeys(sql: Sql, clock: Clock): Promise<number> {
+export function sweepIdempotencyKeys(sql: Sql, clock: Clock): Promise<number> {
   const before = new Date(clock.now() - KEPT_MS)
-  for (let swept = 0; ; ) {
-    const { count } = await sql`
+  return sweepRows(
+    (limit) => sql`
       delete from idempotency_keys where (key_id, idem_key) in
-        (select key_id, idem_key from idempotency_keys where created_at < ${before} limit ${ROWS_PER_SWEEP})`
-    swept += count
-    if (count < ROWS_PER_SWEEP) return swept
-  }
+        (select key_id, idem_key from idempotency_keys where created_at < ${before} limit ${limit})`,
+  )
 }
 
 interface Seed {

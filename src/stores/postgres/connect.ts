@@ -38,6 +38,7 @@ const UNAVAILABLE_SQLSTATES = [
 ]
 const CONNECTIONS_MAX = 12
 const STATEMENT_TIMEOUT_MS = 10_000
+const ROWS_PER_SWEEP = 10_000
 const CONNECT_TIMEOUT_MS = 10_000
 /** Idle connections are closed to release their memory. Shorter than the silence timeout, which closes with an error. */
 const IDLE_TIMEOUT_MS = 10_000
@@ -121,6 +122,17 @@ export function singleConnection(pool: Sql): Sql {
 export function inTransaction<T>(sql: Sql, work: (tx: TransactionSql) => Promise<T>): Promise<T> {
   // The library's types lose the column types on the way, and take results that are arrays for lists of promises.
   return sql.begin((tx) => work(tx as unknown as TransactionSql)) as Promise<T>
+}
+
+/** Deletes rows in short statements. @param deleteSome deletes at most `limit` of them @returns how many were deleted */
+export async function sweepRows(
+  deleteSome: (limit: number) => PromiseLike<{ readonly count: number }>,
+): Promise<number> {
+  for (let swept = 0; ; ) {
+    const { count } = await deleteSome(ROWS_PER_SWEEP)
+    swept += count
+    if (count < ROWS_PER_SWEEP) return swept
+  }
 }
 
 /**

@@ -4,7 +4,7 @@ import { cursorCodec, PAGE_LIMIT_DEFAULT, type PageOf, pageOf } from '../../base
 import { Uuid } from '../../base/http/schema.ts'
 import type { Mint } from '../../base/ids.ts'
 import { withIsoTimes } from '../../base/timestamp.ts'
-import type { Sql, TransactionSql } from '../../stores/postgres/connect.ts'
+import { type Sql, sweepRows, type TransactionSql } from '../../stores/postgres/connect.ts'
 import type { KeyRing } from '../keys/key-ring.ts'
 import type { Caller, Role } from '../keys/schema.ts'
 import type { EditPerson, ListPeople, PersonDetail, PersonRecord, SignInRecord } from './schema.ts'
@@ -24,7 +24,6 @@ type SignInTimes = 'created_at' | 'last_used_at' | 'expires_at'
 type SignInRow = Omit<SignInRecord, SignInTimes> & Record<SignInTimes, Date>
 
 const CURSOR = cursorCodec(Uuid)
-const ROWS_PER_SWEEP = 10_000
 /** Grace for uses that are not stored yet. */
 const SWEEP_DELAY = '1 minute'
 
@@ -180,18 +179,16 @@ export function otherRoles(sql: Sql, personId: string, { issuer, subject, role }
 }
 
 /** Deletes sign-ins that have ended; called by a periodic job. @returns how many */
-export async function sweepSignIns(sql: Sql, clock: Clock): Promise<number> {
+export function sweepSignIns(sql: Sql, clock: Clock): Promise<number> {
   const now = new Date(clock.now())
-  for (let swept = 0; ; ) {
-    const { count } = await sql`
+  return sweepRows(
+    (limit) => sql`
       delete from sign_ins where sign_in_id in (
         select sign_in_id from sign_ins
         where least(expires_at, last_used_at + idle_seconds * interval '1 second') + ${SWEEP_DELAY}::interval <= ${now}
-        limit ${ROWS_PER_SWEEP}
-      )`
-    swept += count
-    if (count < ROWS_PER_SWEEP) return swept
-  }
+        limit ${limit}
+      )`,
+  )
 }
 
 function columns(sql: Sql | TransactionSql) {
