@@ -46,6 +46,10 @@ export function withIsoTimes<T extends object>(row: T): WithIsoTimes<T> {
   return Object.fromEntries(members)
 }
 
+export function isoOrNull(time: Date | number | null): string | null {
+  return time === null ? null : new Date(time).toISOString()
+}
+
 /** The time of a timestamp that a schema has accepted; an invalid date for any other text. */
 export function dateOf(timestamp: string): Date {
   return new Date(parseTimestamp(timestamp) ?? Number.NaN)

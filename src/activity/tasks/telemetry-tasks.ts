@@ -3,6 +3,7 @@ import { cursorCodec, PAGE_LIMIT_DEFAULT } from '../../base/http/page.ts'
 import { CursorMs, type PageQuery, Uuid } from '../../base/http/schema.ts'
 import type { RunRef } from '../../base/ids.ts'
 import { RawJson } from '../../base/raw-json.ts'
+import { isoOrNull } from '../../base/timestamp.ts'
 import type { PartitionRef } from '../../tenants/partitions/partition.ts'
 import { type LoadedDeps, queryLoaded } from '../runs/events.ts'
 import type { TaskPage, TaskRecord } from './schema.ts'
@@ -94,7 +95,6 @@ interface TaskRow extends Pick<TaskRecord, 'agent_id' | 'parent_task_id' | 'name
 
 function toRecord({ runId }: RunRef, row: TaskRow): TaskRecord {
   const { agent_id, parent_task_id, name, status, error_message } = row
-  const at = (ms: number | null) => (ms === null ? null : new Date(ms).toISOString())
   return {
     id: row.task_id,
     run_id: runId,
@@ -107,7 +107,7 @@ function toRecord({ runId }: RunRef, row: TaskRow): TaskRecord {
     error_message,
     created_at: new Date(row.created_ms).toISOString(),
     updated_at: new Date(row.updated_ms).toISOString(),
-    started_at: at(row.started_ms),
-    completed_at: at(row.completed_ms),
+    started_at: isoOrNull(row.started_ms),
+    completed_at: isoOrNull(row.completed_ms),
   }
 }

@@ -2,6 +2,7 @@ import type { ApiError } from '../../base/errors.ts'
 import { notFound } from '../../base/errors.ts'
 import { runKey } from '../../base/ids.ts'
 import type { RawJson } from '../../base/raw-json.ts'
+import { isoOrNull } from '../../base/timestamp.ts'
 import { type Batcher, createBatcher } from '../../stores/postgres/batcher.ts'
 import { isForeignKeyViolation, jsonArray, type Sql } from '../../stores/postgres/connect.ts'
 import { findRuns } from '../runs/rows.ts'
@@ -72,10 +73,6 @@ async function storeWithoutDeleted(sql: Sql, reports: readonly TaskReport[], err
 
 function keyOf(report: TaskReport): string {
   return runKey(report.workspaceId, report.runId) + report.taskId
-}
-
-function isoOrNull(ms: number | null): string | null {
-  return ms === null ? null : new Date(ms).toISOString()
 }
 
 interface UpsertOutcome {

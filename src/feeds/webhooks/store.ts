@@ -4,6 +4,7 @@ import type { PageOf } from '../../base/http/page.ts'
 import type { PageQuery } from '../../base/http/schema.ts'
 import type { Mint } from '../../base/ids.ts'
 import { RawJson } from '../../base/raw-json.ts'
+import { isoOrNull } from '../../base/timestamp.ts'
 import { encodeCursor } from '../../stores/journal/cursor.ts'
 import { inTransaction, type Sql, type TransactionSql } from '../../stores/postgres/connect.ts'
 import { workspaceResource } from '../../stores/postgres/workspace-resource.ts'
@@ -228,10 +229,6 @@ function toRecord(caller: Caller, row: CountedWebhook, end: LogEnd | null): Webh
 function shownUrl({ person }: Caller, { url }: Pick<StoredWebhook, 'url'>): string {
   const { href, origin } = new URL(url)
   return person === undefined || person.role === 'admin' ? href : origin
-}
-
-function isoOrNull(date: Date | null): string | null {
-  return date === null ? null : date.toISOString()
 }
 
 /** @throws ApiError VALIDATION_ERROR */

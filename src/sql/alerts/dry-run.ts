@@ -2,7 +2,7 @@ import { setImmediate as nextIteration } from 'node:timers/promises'
 import type { Clock } from '../../base/clock.ts'
 import { parseDuration } from '../../base/duration.ts'
 import { ApiError, invalid } from '../../base/errors.ts'
-import { dateOf } from '../../base/timestamp.ts'
+import { dateOf, isoOrNull } from '../../base/timestamp.ts'
 import type { ColumnarClient } from '../../stores/clickhouse/client.ts'
 import type { Caller } from '../../tenants/keys/schema.ts'
 import type { Partitions } from '../../tenants/partitions/partition.ts'
@@ -135,6 +135,6 @@ class TestResult {
       ...{ type, series: namedSeries(this.settings.by_columns, series), from, to },
       ...{ at: new Date(at).toISOString(), value, renotified },
     }))
-    return { transitions, ticks, complete, through: through === null ? null : new Date(through).toISOString(), error }
+    return { transitions, ticks, complete, through: isoOrNull(through), error }
   }
 }

@@ -1,4 +1,5 @@
 import { mint, NIL_UUID } from '../../../base/ids.ts'
+import { isoOrNull } from '../../../base/timestamp.ts'
 import { insertEvents } from '../../../stores/journal/outbox-rows.ts'
 import type { Sql } from '../../../stores/postgres/connect.ts'
 import type { StoredWebhook } from '../schema.ts'
@@ -128,8 +129,4 @@ export async function disableWebhook(
     ), logged as (${insertEvents(sql, [event])})
     select from changed`
   return found.length > 0
-}
-
-function isoOrNull(ms: number | null): string | null {
-  return ms === null ? null : new Date(ms).toISOString()
 }

@@ -1,4 +1,5 @@
 import { isErasedOrScore } from '../../../activity/runs/rows.ts'
+import { isoOrNull } from '../../../base/timestamp.ts'
 import { createBatcher } from '../../../stores/postgres/batcher.ts'
 import { type Sql, type TransactionSql, withoutEffect } from '../../../stores/postgres/connect.ts'
 import type { AttemptResults, RetryRow, RowKey } from './attempt-results.ts'
@@ -140,7 +141,7 @@ async function insert(
         ${rows.map(({ scoreId }) => scoreId?.replace(NUL, '\ufffd') ?? null)}::text[],
         ${rows.map(({ type }) => type.replace(NUL, '\ufffd'))}::text[], ${rows.map(({ body }) => body)}::text[],
         ${rows.map(({ attempt }) => attempt)}::int[],
-        ${rows.map(({ nextAt }) => (nextAt === null ? null : new Date(nextAt).toISOString()))}::timestamptz[],
+        ${rows.map(({ nextAt }) => isoOrNull(nextAt))}::timestamptz[],
         ${rows.map(({ httpStatus }) => httpStatus)}::int[], ${rows.map(({ response }) => response)}::text[]
       ) as i (webhook_id, seq, delivery_id, run_id, score_id, type, body, attempt, next_at, http_status, response)
       join webhooks w on w.webhook_id = i.webhook_id
