@@ -1,5 +1,6 @@
+import { NIL_UUID } from '../../base/ids.ts'
 import { lookup } from '../../base/lookup.ts'
-import { quote, replaceUnquoted } from './quoting.ts'
+import { quote, replaceUnquoted } from '../../stores/clickhouse/quoting.ts'
 import { TABLES } from './tables.ts'
 
 /** A setting that requests may give, with its default value. */
@@ -38,8 +39,6 @@ interface SystemTable {
   /** Its rows, or a query for them. */
   readonly contents: string | ((settings: readonly TakenSetting[]) => readonly (readonly unknown[])[])
 }
-
-const NIL_UUID = '00000000-0000-0000-0000-000000000000'
 
 /** Unlimited, as in ClickHouse. */
 const NUMBERS: SystemTable = {

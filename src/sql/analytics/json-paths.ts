@@ -1,5 +1,5 @@
+import { quote } from '../../stores/clickhouse/quoting.ts'
 import { type AstNode, setTableOf } from './ast.ts'
-import { quote } from './quoting.ts'
 
 /** Columns of free-form JSON, which queries read by path: `payload.tokens.in`. No other column has one of these names. */
 export const JSON_COLUMNS: readonly string[] = [

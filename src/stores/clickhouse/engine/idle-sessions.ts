@@ -1,5 +1,6 @@
+import { quote } from '../quoting.ts'
 import type { EngineConnection } from './addon.ts'
-import { type Job, quote } from './session.ts'
+import type { Job } from './session.ts'
 
 /** A session that only reads, so that no statement can change its settings or its database. */
 interface ReadSession {

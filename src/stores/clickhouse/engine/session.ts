@@ -1,4 +1,5 @@
 import { ClickHouseFailure } from '../protocol.ts'
+import { quote, quoteIdentifier } from '../quoting.ts'
 import type { Connect, EngineConnection, Native, NativeResult } from './addon.ts'
 
 /**
@@ -157,12 +158,4 @@ export async function query(
 export function engineFailureOf(error: unknown): ClickHouseFailure {
   if (error instanceof ClickHouseFailure) return error
   return ClickHouseFailure.fromText(error instanceof Error ? error.message : String(error))
-}
-
-export function quote(text: string): string {
-  return `'${text.replaceAll('\\', '\\\\').replaceAll("'", "\\'").replaceAll('\0', '\\0')}'`
-}
-
-function quoteIdentifier(name: string): string {
-  return `\`${name.replaceAll('\\', '\\\\').replaceAll('`', '\\`')}\``
 }

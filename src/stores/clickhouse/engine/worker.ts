@@ -1,4 +1,5 @@
 import { ClickHouseFailure } from '../protocol.ts'
+import { quote } from '../quoting.ts'
 import { type Cursor, type EngineConnection, loadAddon } from './addon.ts'
 import { setThreadNice } from './nice.ts'
 import {
@@ -9,7 +10,6 @@ import {
   onPool,
   onThisThread,
   openSession,
-  quote,
   refuseBadStatement,
 } from './session.ts'
 import { createStitcher, type Stitcher } from './stitch.ts'
