@@ -110,8 +110,8 @@ describe('a chosen chart', () => {
   test('is in the address as it was saved; damaged choices are ignored', () => {
     const choice: Parameters<typeof planOf>[1] = { kind: 'line', y: ['count()', 'a,b'], right_unit: 'usd' }
     expect(readChoice(writeChoice(choice) ?? undefined)).toEqual(choice)
-    expect(lookOf(null)).toEqual({ as: null, chart: null })
-    expect(lookOf({})).toEqual({ as: 'chart', chart: null })
+    expect(lookOf(null)).toEqual({ as: 'table', chart: {} })
+    expect(lookOf({})).toEqual({ as: 'chart', chart: {} })
     for (const text of ['{', '7', 'null', '[]', '{"kind":"pie","y":[1],"x":{},"unit":"__proto__"}'])
       expect(readChoice(text)).toEqual({})
   })

@@ -1,6 +1,7 @@
 import { useState } from 'preact/hooks'
 import { count, counted, dollars, percent } from '../../../base/format.ts'
-import { address, hrefOf, setQuery } from '../context/router.ts'
+import { addressState, oneOf } from '../context/address-state.ts'
+import { hrefOf } from '../context/router.ts'
 import { useSession } from '../context/session.ts'
 import { useLoad } from '../data/loading.ts'
 import type { Agent } from '../data/records.ts'
@@ -64,6 +65,8 @@ const COLUMNS: readonly FigureColumn[] = [
   },
 ]
 
+export const AGENT_LIST = addressState({ sort: oneOf(COLUMNS.map(({ name }) => name)) })
+
 /** The agents of the workspace with their recent activity, the most recently active first. */
 export function AgentList({ selected }: { readonly selected: string | null }) {
   const { directory, queries } = useSession()
@@ -82,7 +85,7 @@ export function AgentList({ selected }: { readonly selected: string | null }) {
         <ArchivedAgents />
       </div>
     )
-  const { sort } = address.value.query
+  const { sort } = AGENT_LIST.value
   const sorted = COLUMNS.find(({ name }) => name === sort) ?? (COLUMNS[0] as FigureColumn)
   const wanted = text.trim().toLowerCase()
   const rows = agents
@@ -101,20 +104,20 @@ export function AgentList({ selected }: { readonly selected: string | null }) {
         rows={rows}
         keyOf={({ agent }) => agent.agent_id}
         link={({ agent: { agent_id: id } }) => ({
-          href: hrefOf('agents', [id], { sort }),
+          href: hrefOf('agents', [id], AGENT_LIST.write({ sort })),
           children: directory.nameOf(id),
         })}
         isSelected={({ agent }) => agent.agent_id === selected}
         columns={[
           { title: 'Agent', class: 'resource-name', cell: About },
-          ...COLUMNS.map((column, at) => ({
+          ...COLUMNS.map((column) => ({
             ...column,
             class: `col-${column.name}`,
             // Before the figures have been read, it is not known that there are none.
             cell: (row: Row) => figures.data !== undefined && column.cell(row),
             sort: {
               direction: column === sorted ? ('descending' as const) : undefined,
-              choose: () => setQuery({ sort: at === 0 ? null : column.name }),
+              choose: () => AGENT_LIST.set({ sort: column.name }),
             },
           })),
         ]}

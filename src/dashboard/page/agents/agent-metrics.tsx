@@ -1,14 +1,14 @@
 import { compact, count, dollars, duration, percent } from '../../../base/format.ts'
-import { address, pushQuery } from '../context/router.ts'
+import { pushQuery } from '../context/router.ts'
 import { useSession } from '../context/session.ts'
 import { num } from '../data/json.ts'
 import { useLoad } from '../data/loading.ts'
 import { FIGURES, figuresOf, type RunFigures } from '../overview/metrics.ts'
 import { TimeChart } from '../parts/chart.tsx'
-import { bucketsOf, completeBuckets, RangePicker, useMovingRange, zoomOf } from '../parts/range.tsx'
+import { bucketsOf, completeBuckets, RangePicker, timeState, useMovingRange, zoomOf } from '../parts/range.tsx'
 import { Empty, Facts, Problem, Skeleton } from '../parts/states.tsx'
 
-const PRESET = '24h'
+const TIME = timeState('24h')
 const QUERY = `SELECT bucket, ${FIGURES}
 FROM (
   SELECT toUnixTimestamp(toStartOfInterval(created_at, toIntervalSecond({step:UInt32}))) AS bucket,
@@ -21,8 +21,8 @@ GROUP BY GROUPING SETS ((bucket), ())`
 /** How the runs of an agent went: in all, and over time. */
 export function AgentMetrics({ agentId }: { readonly agentId: string }) {
   const { queries } = useSession()
-  const { query } = address.value
-  const range = useMovingRange({ range: PRESET, ...query })
+  const query = TIME.value
+  const range = useMovingRange(query)
   const params = { agent: agentId, from: range.fromMs, to: range.toMs, step: range.bucketSeconds }
   const { data, problem } = useLoad((signal) => queries.run(QUERY, params, signal), [params, range.movedAtMs], {
     subject: `${agentId} ${query.range} ${query.from} ${query.to}`,
@@ -37,7 +37,7 @@ export function AgentMetrics({ agentId }: { readonly agentId: string }) {
   const series = (name: keyof RunFigures) => common.times.map((time) => byBucket.get(time)?.[name] ?? null)
   return (
     <div class="agent-metrics">
-      <RangePicker preset={PRESET} />
+      <RangePicker time={TIME} />
       {total === undefined || total.runs === 0 ? (
         <Empty title="No runs in this range." />
       ) : (

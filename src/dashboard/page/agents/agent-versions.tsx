@@ -1,7 +1,8 @@
 import { useEffect } from 'preact/hooks'
 import { words } from '../../../base/format.ts'
+import { addressState, number } from '../context/address-state.ts'
 import { useKeyNames } from '../context/key-names.ts'
-import { address, hrefOf, setQuery } from '../context/router.ts'
+import { hrefOf } from '../context/router.ts'
 import { useSession } from '../context/session.ts'
 import type { Listed } from '../data/api.ts'
 import { plain } from '../data/json.ts'
@@ -14,12 +15,14 @@ import { Scrollable } from '../parts/scrollable.tsx'
 import { Problem, Skeleton } from '../parts/states.tsx'
 import { Table } from '../parts/table.tsx'
 import { Ago } from '../parts/time.tsx'
+import { AGENT_LIST } from './agent-list.tsx'
 
 type Summary = Schemas['AgentVersionSummary']
 type Version = Schemas['AgentVersion']
 
 /** The service keeps no more. */
 const LIST_LIMIT = 200
+const VERSIONS = addressState({ version: number, with: number })
 
 /** The versions of an agent: who made them and when, what changed between any two, and a button to restore one. */
 export function AgentVersions({ agent }: { readonly agent: Agent }) {
@@ -36,10 +39,10 @@ export function AgentVersions({ agent }: { readonly agent: Agent }) {
     if (current !== agent.version) void directory.refresh()
   }, [current, agent.version])
   if (data === undefined) return problem === undefined ? <Skeleton lines={5} /> : <Problem problem={problem} />
-  const { query } = address.value
-  const shown = Number(query.version ?? current)
+  const { version: named, with: other } = VERSIONS.value
+  const shown = named ?? current
   const before = data.items.find(({ version }) => version < shown)?.version
-  const against = Number(query.with ?? before)
+  const against = other ?? before ?? null
   return (
     <div class="agent-versions">
       <Table
@@ -48,7 +51,11 @@ export function AgentVersions({ agent }: { readonly agent: Agent }) {
         rows={data.items}
         keyOf={({ version }) => version}
         link={({ version }) => ({
-          href: hrefOf('agents', [agent.agent_id], { tab: 'versions', version: String(version), sort: query.sort }),
+          href: hrefOf('agents', [agent.agent_id], {
+            ...AGENT_LIST.write(AGENT_LIST.value),
+            tab: 'versions',
+            version: String(version),
+          }),
           children: `Version ${version}`,
         })}
         isSelected={({ version }) => version === shown}
@@ -82,8 +89,8 @@ interface ComparisonProps {
   readonly agent: Agent
   readonly versions: readonly Summary[]
   readonly shown: number
-  /** The version to compare with; NaN if there is none. */
-  readonly against: number
+  /** The version to compare with, if there is one. */
+  readonly against: number | null
 }
 
 /** What differs between two versions, and a button to restore the shown one. */
@@ -91,10 +98,8 @@ function Comparison({ agent, versions, shown, against }: ComparisonProps) {
   const { api } = useSession()
   const { data, problem } = useLoad(
     async (signal) => {
-      const read = (version: number) =>
-        Number.isNaN(version)
-          ? null
-          : api.get<Version>(`/api/v1/agents/${agent.agent_id}/versions/${version}`, {}, signal)
+      const read = (version: number | null) =>
+        version === null ? null : api.get<Version>(`/api/v1/agents/${agent.agent_id}/versions/${version}`, {}, signal)
       return Promise.all([read(shown), read(against)])
     },
     [agent.agent_id, shown, against],
@@ -109,7 +114,7 @@ function Comparison({ agent, versions, shown, against }: ComparisonProps) {
             label="Compared with"
             value={String(against)}
             options={others.map(({ version }) => [String(version), `compared with version ${version}`] as const)}
-            onChange={(version) => setQuery({ with: version })}
+            set={(version) => VERSIONS.set({ with: Number(version) })}
           />
         )}
         {shown !== agent.version && <Restore agent={agent} version={shown} />}
@@ -165,7 +170,7 @@ function Restore({ agent, version }: { readonly agent: Agent; readonly version: 
   const { api, directory } = useSession()
   const restore = async () => {
     directory.put(await api.post<Agent>(`/api/v1/agents/${agent.agent_id}/versions/${version}/restore`, {}))
-    setQuery({ version: null, with: null })
+    VERSIONS.set({ version: null, with: null })
   }
   return (
     <ConfirmButton

@@ -70,10 +70,7 @@ function AgentActions({ agent }: { readonly agent: Agent }) {
   }
   return (
     <div class="run-actions">
-      <a
-        class="button small"
-        href={hrefOf('runs', [], { agent: id, ...(address.value.query.range && { range: address.value.query.range }) })}
-      >
+      <a class="button small" href={hrefOf('runs', [], { agent: id, range: address.value.query.range })}>
         Its runs
       </a>
       <Button

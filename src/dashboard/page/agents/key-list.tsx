@@ -1,5 +1,6 @@
 import { useState } from 'preact/hooks'
-import { address, hrefOf, setQuery } from '../context/router.ts'
+import { addressState, oneOf } from '../context/address-state.ts'
+import { hrefOf } from '../context/router.ts'
 import { useSession } from '../context/session.ts'
 import type { Listed } from '../data/api.ts'
 import { useLoad } from '../data/loading.ts'
@@ -35,7 +36,7 @@ type Action = 'rotate' | 'revoke'
 const LIST_LIMIT = 100
 const DAY_MS = 86_400_000
 const STATUSES = [
-  ['', 'Active keys'],
+  ['active', 'Active keys'],
   ['revoked', 'Revoked keys'],
   ['expired', 'Expired keys'],
 ] as const
@@ -44,6 +45,7 @@ const TYPES = [
   ['workspace', 'Of the workspace'],
   ['agent', 'Of an agent'],
 ] as const
+const KEYS = addressState({ keys: oneOf(STATUSES.map(([name]) => name)), type: oneOf(TYPES.map(([name]) => name)) })
 
 /**
  * The keys of an agent or of the whole workspace, filtered by status and scope: create, rotate and revoke them. A new key
@@ -51,9 +53,8 @@ const TYPES = [
  */
 export function KeyList({ agentId }: { readonly agentId: string | null }) {
   const { api } = useSession()
-  const chosen = STATUSES.find(([name]) => name === address.value.query.keys)?.[0] ?? ''
-  const status = chosen || 'active'
-  const type = agentId === null ? (TYPES.find(([name]) => name === address.value.query.type)?.[0] ?? '') : ''
+  const { keys: status, type: chosen } = KEYS.value
+  const type = agentId === null ? chosen : ''
   const where = { status, type, agent_id: agentId, limit: LIST_LIMIT }
   const { data, problem, reload } = useLoad((signal) => api.get<Listed<Key>>('/api/v1/keys', where, signal), [where])
   const [made, setMade] = useState<NewKey | null>(null)
@@ -70,10 +71,8 @@ export function KeyList({ agentId }: { readonly agentId: string | null }) {
     <div class="keys">
       <NewKeyForm create={create} agentId={agentId} />
       <search class="filters" aria-label="Filter keys">
-        {agentId === null && (
-          <Select label="Scope" value={type} options={TYPES} onChange={(to) => setQuery({ type: to })} />
-        )}
-        <Select label="Status" value={chosen} options={STATUSES} onChange={(to) => setQuery({ keys: to })} />
+        {agentId === null && <Select label="Scope" {...KEYS.field('type')} options={TYPES} />}
+        <Select label="Status" {...KEYS.field('keys')} options={STATUSES} />
       </search>
       {made !== null && <MadeKey made={made} close={() => setMade(null)} />}
       {problem !== undefined && <Problem problem={problem} />}
@@ -199,7 +198,6 @@ function NewKeyForm({ create, agentId }: NewKeyProps) {
     await create(agentId ?? (chosen || null), { ...(name.trim() !== '' && { name: name.trim() }), expires_at })
     form.set({ name: '' })
   }
-  const agents = directory.agents.value.map(({ agent_id: id }) => [id, directory.nameOf(id)] as const)
   return (
     <Form
       form={form}
@@ -223,16 +221,11 @@ function NewKeyForm({ create, agentId }: NewKeyProps) {
         <Select
           label="Scope of the new key"
           value={chosen}
-          options={[['', 'For the workspace'], ...agents]}
-          onChange={(to) => form.set({ chosen: to })}
+          options={[['', 'For the workspace'], ...directory.choices.value]}
+          set={(to) => form.set({ chosen: to })}
         />
       )}
-      <Select
-        label="Expiry of the new key"
-        value={days}
-        options={LIFETIMES}
-        onChange={(to) => form.set({ days: to })}
-      />
+      <Select label="Expiry of the new key" value={days} options={LIFETIMES} set={(to) => form.set({ days: to })} />
     </Form>
   )
 }

@@ -11,6 +11,7 @@ import { type Bound, SelectField, TextField } from '../parts/fields.tsx'
 import { Form, useForm } from '../parts/form.tsx'
 import { ProblemText } from '../parts/states.tsx'
 import { valuesOf } from '../sql/placeholders.ts'
+import { SQL } from '../sql/sql-address.ts'
 import { usesRange } from '../sql/time-params.ts'
 import { type AlertDraft, draftOfAlert, editBody, newBody, paramsAt } from './alert-draft.ts'
 import { ConditionFields, TimingFields } from './alert-fields.tsx'
@@ -77,8 +78,9 @@ export function AlertForm({ alert, saved }: FormProps) {
 
 /** A new alert on the query that the address names, if it names one. */
 function draftOfAddress(): AlertDraft {
-  const { q = '', saved = '', ...others } = address.peek().query
-  const draft = { ...draftOfAlert(null), query: q, queryId: saved, params: valuesOf(others) }
+  const { query } = address.peek()
+  const { q, saved } = SQL.of(query)
+  const draft = { ...draftOfAlert(null), query: q, queryId: saved, params: valuesOf(query) }
   return q === '' || usesRange(q) ? draft : { ...draft, window: '' }
 }
 

@@ -11,6 +11,7 @@ import { canDraw, lookOf } from '../sql/chart-plan.ts'
 import { addressOf, textsOf } from '../sql/placeholders.ts'
 import { ResultChart } from '../sql/result-chart.tsx'
 import { ResultTable } from '../sql/result-table.tsx'
+import { SQL } from '../sql/sql-address.ts'
 import { timeParams, usesRange } from '../sql/time-params.ts'
 
 const CHART_HEIGHT = 220
@@ -108,8 +109,7 @@ function hrefOfQuery({ query, params, chart, query_id }: SavedQuery, shownRange:
   const texts = textsOf(params as never)
   return hrefOf('sql', [], {
     ...addressOf(query, texts),
-    saved: query_id,
-    ...lookOf(chart),
+    ...SQL.write({ saved: query_id, ...lookOf(chart) }),
     ...linkedRange(shownRange),
   })
 }

@@ -6,7 +6,7 @@ import { type Board, editBoard, listBoards, listQueries } from '../data/boards.t
 import { useAttempt, useLoad } from '../data/loading.ts'
 import { Button } from '../parts/controls.tsx'
 import { NameDialog } from '../parts/name-dialog.tsx'
-import { LiveToggle, RangePicker, useMovingRange } from '../parts/range.tsx'
+import { LiveToggle, RangePicker, timeState, useMovingRange } from '../parts/range.tsx'
 import { Problem, ProblemText, Skeleton } from '../parts/states.tsx'
 import { BoardCard } from './board-card.tsx'
 import { AddChartDialog, DeleteBoard } from './dialogs.tsx'
@@ -14,7 +14,7 @@ import { EmptyBoard, NoBoards } from './starters.tsx'
 
 /** What others have changed is seen within this time. */
 const REFRESH_MS = 30_000
-const BOARD_RANGE = '24h'
+const TIME = timeState('24h')
 const SHARED = 'Everyone in the workspace sees it.'
 
 /** Boards: named pages of pinned charts, which the people of the workspace share. */
@@ -63,17 +63,15 @@ export function BoardsView() {
 
 /** The time range is that of the page: another board shows the same. */
 function rangeMembers() {
-  const { range, from, to, live } = address.value.query
-  return { range, from, to, live }
+  return TIME.write(TIME.value)
 }
 
 type Dialog = 'add' | 'rename'
 
 function BoardPage({ board, reload }: { readonly board: Board; readonly reload: () => void }) {
   const { api } = useSession()
-  const { query } = address.value
-  const isStopped = query.live === 'off'
-  const shownRange = { range: BOARD_RANGE, ...query }
+  const shownRange = TIME.value
+  const isStopped = shownRange.live === 'off'
   const range = useMovingRange(shownRange, isStopped)
   const queries = useLoad((signal) => listQueries(api, signal), [board.version])
   const [reads, setReads] = useState(0)
@@ -102,8 +100,8 @@ function BoardPage({ board, reload }: { readonly board: Board; readonly reload: 
   return (
     <>
       <div class="filters board-tools">
-        <RangePicker preset={BOARD_RANGE} />
-        {range.isMoving && <LiveToggle isStopped={isStopped} />}
+        <RangePicker time={TIME} />
+        {range.isMoving && <LiveToggle time={TIME} />}
         <Button class="small" icon="retry" text="Refresh" onClick={() => setReads(reads + 1)} />
         <div class="run-actions">
           <Button needs="admin" class="small" icon="plus" text="Add chart" onClick={() => setDialog('add')} />

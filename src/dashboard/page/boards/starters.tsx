@@ -2,6 +2,7 @@ import { hrefOf } from '../context/router.ts'
 import { Empty } from '../parts/states.tsx'
 import { SCORES_OVER_TIME } from '../scores/over-time.ts'
 import { type ChartChoice, lookOf } from '../sql/chart-plan.ts'
+import { SQL } from '../sql/sql-address.ts'
 
 interface Starter {
   readonly title: string
@@ -63,7 +64,7 @@ function Starters() {
       <ul class="starters">
         {STARTERS.map(({ title, query, chart }) => (
           <li key={title}>
-            <a class="button small" href={hrefOf('sql', [], { q: query, ...lookOf(chart) })}>
+            <a class="button small" href={hrefOf('sql', [], SQL.write({ q: query, ...lookOf(chart) }))}>
               {title}
             </a>
           </li>

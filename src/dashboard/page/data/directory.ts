@@ -16,6 +16,8 @@ interface Listing {
 /** The agents of the workspace, newest first: for the list and for names. */
 export class Directory {
   readonly agents = computed(() => this.list.value.items)
+  /** Their ids and names, to choose from. */
+  readonly choices = computed(() => this.agents.value.map(({ agent_id: id }) => [id, this.nameOf(id)] as const))
   /** There are more agents. */
   readonly isPartial = computed(() => this.list.value.isPartial)
   readonly isLoaded = computed(() => this.list.isLoaded.value)

@@ -1,7 +1,8 @@
 import { useEffect, useState } from 'preact/hooks'
 import { count, words } from '../../../base/format.ts'
+import { addressState, oneOf, texts } from '../context/address-state.ts'
 import { isNarrow, useKeys } from '../context/browser.ts'
-import { address, hrefOfRun, setQuery } from '../context/router.ts'
+import { hrefOfRun } from '../context/router.ts'
 import { useSession } from '../context/session.ts'
 import type { Activity } from '../data/records.ts'
 import { Button, Icon } from '../parts/controls.tsx'
@@ -20,19 +21,24 @@ const NARROW_ROW_HEIGHT = 52
 /** The height of what opens below a row. */
 const DETAIL_HEIGHT = 340
 const PREVIEW_LENGTH_MAX = 240
-const LEVELS = ['info', 'warn', 'error']
+const LEVELS = ['info', 'warn', 'error'] as const
+const LIVE = addressState({
+  kind: oneOf(LIVE_CHOICES.map(([kind]) => kind)),
+  level: oneOf(['', ...LEVELS]),
+  ...texts('agent', 'type', 'q'),
+})
 
 /** Activity of the workspace as it happens, newest at the end. */
 export function LiveView() {
   const { feed } = useSession()
-  const { query } = address.value
+  const query = LIVE.value
   const filter = feedFilterOf(query)
   const [tail] = useState(() => new Tail(feed, filter))
   const [openCursor, setOpen] = useState<string | null>(null)
   useEffect(() => () => tail.close(), [tail])
   useEffect(() => {
     tail.select(filter)
-    tail.search(query.q ?? '')
+    tail.search(query.q)
   })
   const lines = tail.lines.value
   const isPaused = tail.isPaused.value
@@ -69,7 +75,7 @@ export function LiveView() {
         {isPaused && <Button class="small" onClick={() => resume(true)} icon="end" text="Skip to now" />}
       </LiveFilters>
       <div class="panel tail">
-        {lines.length === 0 && <Nothing isPaused={isPaused} text={query.q ?? ''} />}
+        {lines.length === 0 && <Nothing isPaused={isPaused} text={query.q} />}
         <VirtualList
           class="tail-rows"
           count={lines.length}
@@ -125,39 +131,22 @@ function stateOf({ isPaused, isStarted }: Tail, isConnected: boolean): string {
 
 function LiveFilters({ children }: { readonly children: preact.ComponentChildren }) {
   const { directory } = useSession()
-  const { kind = '', level = '', agent = '', type = '', q = '' } = address.value.query
   return (
     <search class="filters" aria-label="Filter activity">
-      <Select label="Show" value={kind} options={LIVE_CHOICES} onChange={(to) => setQuery({ kind: to })} />
+      <Select label="Show" {...LIVE.field('kind')} options={LIVE_CHOICES} />
       <Select
         label="Level"
-        value={level}
+        {...LIVE.field('level')}
         options={[['', 'Any level'], ...LEVELS.map((name) => [name, `${name} or higher`] as const)]}
-        onChange={(to) => setQuery({ level: to })}
       />
-      <Select
-        label="Agent"
-        value={agent}
-        options={[
-          ['', 'Any agent'],
-          ...directory.agents.value.map(({ agent_id: id }) => [id, directory.nameOf(id)] as const),
-        ]}
-        onChange={(to) => setQuery({ agent: to })}
-      />
+      <Select label="Agent" {...LIVE.field('agent')} options={[['', 'Any agent'], ...directory.choices.value]} />
       <FilterField
         icon="filter"
         label="Event types"
         placeholder="Event types: llm.call, tool.*"
-        value={type}
-        onChange={(to) => setQuery({ type: to })}
+        {...LIVE.field('type')}
       />
-      <FilterField
-        icon="search"
-        label="Text"
-        placeholder="Text of ids, types and payloads"
-        value={q}
-        onChange={(to) => setQuery({ q: to })}
-      />
+      <FilterField icon="search" label="Text" placeholder="Text of ids, types and payloads" {...LIVE.field('q')} />
       {children}
     </search>
   )

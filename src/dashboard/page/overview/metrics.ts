@@ -3,10 +3,12 @@ import { createPrices, type PriceTable } from '../../../base/conventions/prices.
 import { USAGE_NAMES } from '../../../base/conventions/usage-names.ts'
 import type { Queries, Result } from '../data/api.ts'
 import { num, numOrNull } from '../data/json.ts'
-import { bucketsOf, completeBuckets, type TimeRange } from '../parts/range.tsx'
+import { bucketsOf, completeBuckets, type TimeRange, timeState } from '../parts/range.tsx'
 import { type EventCounts, sampleOf, totalOf } from './call-sample.ts'
 
 /** The figures of the overview, by a few SQL queries of the public API. */
+
+export const TIME = timeState()
 
 export interface RunFigures {
   readonly runs: number

@@ -1,4 +1,4 @@
-import { address, pushQuery } from '../context/router.ts'
+import { pushQuery } from '../context/router.ts'
 import { useSession } from '../context/session.ts'
 import { useLoad } from '../data/loading.ts'
 import { noRunsYet } from '../parts/hints.tsx'
@@ -6,7 +6,15 @@ import { LiveToggle, linkedRange, RangePicker, useMovingRange, zoomOf } from '..
 import { Problem, Skeleton } from '../parts/states.tsx'
 import type { Catalogue } from '../sql/sql-state.ts'
 import { Charts } from './charts.tsx'
-import { CALLS_REFRESH_MS_MIN, readCalls, readEventCounts, readRuns, readStates, STATES_REFRESH_MS } from './metrics.ts'
+import {
+  CALLS_REFRESH_MS_MIN,
+  readCalls,
+  readEventCounts,
+  readRuns,
+  readStates,
+  STATES_REFRESH_MS,
+  TIME,
+} from './metrics.ts'
 import { AlertsNow, LatestFailures, StatesNow, WaitingNow } from './panels.tsx'
 import { ScoreCharts } from './score-charts.tsx'
 import { AgentTable, ModelTable, ToolTable } from './tables.tsx'
@@ -15,8 +23,8 @@ import { Tiles } from './tiles.tsx'
 /** The workspace at a glance. */
 export function OverviewView() {
   const { api, queries, directory } = useSession()
-  const { query } = address.value
-  const isStopped = query.live === 'off'
+  const { live, ...query } = TIME.value
+  const isStopped = live === 'off'
   const range = useMovingRange(query, isStopped)
   const subject = `${query.range} ${query.from} ${query.to}`
   const inputs = [subject, range.movedAtMs]
@@ -42,8 +50,8 @@ export function OverviewView() {
       <div class="view-head">
         <h1>Overview</h1>
         <div class="view-tools">
-          {range.isMoving && <LiveToggle isStopped={isStopped} />}
-          <RangePicker />
+          {range.isMoving && <LiveToggle time={TIME} />}
+          <RangePicker time={TIME} />
         </div>
       </div>
       {problem !== undefined && <Problem problem={problem} />}

@@ -1,7 +1,7 @@
 import type { ComponentChildren } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
 import { count, words } from '../../../base/format.ts'
-import { address, hrefOf, hrefOfRun } from '../context/router.ts'
+import { hrefOf, hrefOfRun } from '../context/router.ts'
 import { useSession } from '../context/session.ts'
 import { conditionText, isAlerting, listAlerts, stateOf } from '../data/alerts.ts'
 import type { Listed } from '../data/api.ts'
@@ -12,6 +12,7 @@ import { Icon } from '../parts/controls.tsx'
 import { linkedRange, type TimeRange } from '../parts/range.tsx'
 import { Skeleton, Status } from '../parts/states.tsx'
 import { Ago } from '../parts/time.tsx'
+import { TIME } from './metrics.ts'
 
 const STATES = ['queued', 'running', 'awaiting_approval', 'awaiting_input']
 const WAITING_SHOWN = 5
@@ -108,7 +109,7 @@ export function LatestFailures({ range }: { readonly range: TimeRange }) {
   return (
     <section class="panel failures">
       <h2>
-        Latest failures <a href={hrefOf('runs', [], { status: 'failed', ...linkedRange(address.value.query) })}>All</a>
+        Latest failures <a href={hrefOf('runs', [], { status: 'failed', ...linkedRange(TIME.value) })}>All</a>
       </h2>
       {items === undefined ? <Skeleton /> : <Items items={items} none="No run of this range has failed." />}
     </section>

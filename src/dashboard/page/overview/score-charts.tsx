@@ -9,6 +9,7 @@ import { bucketsOf, completeBuckets, type TimeRange } from '../parts/range.tsx'
 import { SCORES_OVER_TIME } from '../scores/over-time.ts'
 import { numberText } from '../scores/score.ts'
 import { lookOf } from '../sql/chart-plan.ts'
+import { SQL } from '../sql/sql-address.ts'
 
 /** The scores of one name over time. */
 interface ScoreSeries {
@@ -88,7 +89,10 @@ export function ScoreCharts({ range, inputs, subject, zoom }: ScoreChartsProps) 
         ))}
       </div>
       <p>
-        <a class="button small" href={hrefOf('sql', [], { q: SCORES_OVER_TIME, ...lookOf({ kind: 'line' }) })}>
+        <a
+          class="button small"
+          href={hrefOf('sql', [], SQL.write({ q: SCORES_OVER_TIME, ...lookOf({ kind: 'line' }) }))}
+        >
           All scores in SQL
         </a>
       </p>

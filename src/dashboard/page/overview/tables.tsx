@@ -1,15 +1,15 @@
 import { compact, count, dollars, duration, percent } from '../../../base/format.ts'
-import { address, hrefOf } from '../context/router.ts'
+import { hrefOf } from '../context/router.ts'
 import { useSession } from '../context/session.ts'
 import { linkedRange } from '../parts/range.tsx'
 import { Skeleton } from '../parts/states.tsx'
 import { type Column, Table } from '../parts/table.tsx'
-import { AGENTS_SHOWN, type AgentFigures, type CallList } from './metrics.ts'
+import { AGENTS_SHOWN, type AgentFigures, type CallList, TIME } from './metrics.ts'
 
 /** The busiest agents of the range. */
 export function AgentTable({ agents }: { readonly agents: readonly AgentFigures[] }) {
   const { directory } = useSession()
-  const range = linkedRange(address.value.query)
+  const range = linkedRange(TIME.value)
   return (
     <FigureTable
       title="Agents"

@@ -145,21 +145,19 @@ export function CheckField({ name, value, set, problem, children }: Bound<boolea
   )
 }
 
-interface SelectProps {
+interface SelectProps<Value extends string> extends Bound<Value> {
   readonly label: string
-  readonly value: string
-  readonly options: Options
-  readonly onChange: (value: string) => void
+  readonly options: Options<NoInfer<Value>>
 }
 
 /** A choice in a row of filters; its label is its first option. */
-export function Select({ label, value, options, onChange }: SelectProps) {
+export function Select<Value extends string>({ label, value, options, set }: SelectProps<Value>) {
   return (
     <select
       aria-label={label}
       class={value === '' ? '' : 'is-set'}
       value={value}
-      onChange={({ currentTarget }) => onChange(currentTarget.value)}
+      onChange={({ currentTarget }) => set(currentTarget.value as Value)}
     >
       {options.map(toOption)}
     </select>
@@ -184,12 +182,12 @@ const TYPING_PAUSE_MS = 300
 
 interface FilterFieldProps extends Omit<SearchFieldProps, 'onType' | 'autocomplete' | 'spellcheck'> {
   /** Gets the text, without spaces around it, when the typing pauses. */
-  readonly onChange: (text: string) => void
+  readonly set: (text: string) => void
 }
 
 /** A search field that filters while the user types. Its text follows `value` when something else changes that. */
-export function FilterField({ value, onChange, ...field }: FilterFieldProps) {
-  const [text, setText] = useDebounced(value, onChange)
+export function FilterField({ value, set, ...field }: FilterFieldProps) {
+  const [text, setText] = useDebounced(value, set)
   return <SearchField {...field} value={text} onType={setText} autocomplete="off" spellcheck={false} />
 }
 

@@ -1,6 +1,6 @@
 import { useEffect, useState } from 'preact/hooks'
 import { lookup } from '../../../base/lookup.ts'
-import { address, setQuery } from '../context/router.ts'
+import { addressState, oneOf, text, texts } from '../context/address-state.ts'
 import { Button } from './controls.tsx'
 import { dateAndTime, fieldOf, timeOfField, zoneName } from './time.tsx'
 
@@ -18,6 +18,13 @@ export interface TimeRange {
 const MINUTE = 60
 const HOUR = 60 * MINUTE
 const DAY = 24 * HOUR
+
+/** The time range of a view in its address. @param preset unless the address names another */
+export function timeState(preset = DEFAULT_PRESET) {
+  return addressState({ range: text(preset), ...texts('from', 'to'), live: oneOf(['on', 'off']) })
+}
+
+type TimeState = ReturnType<typeof timeState>
 
 /** Ranges up to now, by their name in the address. */
 export const PRESETS = lookup<{ readonly title: string; readonly seconds: number }>({
@@ -54,7 +61,7 @@ export function rangeOf(query: Readonly<Record<string, string>>, nowMs: number):
 
 /** The members of an address that select the same range in another view. */
 export function linkedRange({ range, from, to }: Readonly<Record<string, string>>): Record<string, string> {
-  return from !== undefined && to !== undefined ? { from, to } : { range: range ?? DEFAULT_PRESET }
+  return from && to ? { from, to } : { range: range || DEFAULT_PRESET }
 }
 
 /** The members of an address that select a part of its range, which `range` still names for the way back. */
@@ -126,28 +133,29 @@ export function useMovingRange(query: Readonly<Record<string, string>>, isStoppe
 const CUSTOM = 'custom'
 
 /** Whether a moving range follows the time; kept in the address. */
-export function LiveToggle({ isStopped }: { readonly isStopped: boolean }) {
+export function LiveToggle({ time }: { readonly time: TimeState }) {
+  const isStopped = time.value.live === 'off'
   return (
     <Button
       class={`small live-toggle ${isStopped ? '' : 'is-live'}`}
       icon={isStopped ? 'play' : 'live'}
       text="Live"
       aria-pressed={!isStopped}
-      onClick={() => setQuery({ live: isStopped ? null : 'off' })}
+      onClick={() => time.set({ live: isStopped ? 'on' : 'off' })}
     />
   )
 }
 
-/** Chooses the time range of the address: one that moves with the clock, or a fixed one. @param preset without a choice */
-export function RangePicker({ preset = DEFAULT_PRESET }: { readonly preset?: string }) {
-  const { query } = address.value
-  const isCustom = query.from !== undefined && query.to !== undefined
+/** Chooses the time range of the address: one that moves with the clock, or a fixed one. */
+export function RangePicker({ time }: { readonly time: TimeState }) {
+  const { range, from, to } = time.value
+  const isCustom = from !== '' && to !== ''
   const [isEditing, setEditing] = useState(false)
   const choose = (value: string) => {
     setEditing(value === CUSTOM)
-    if (value !== CUSTOM) setQuery({ range: value === preset ? null : value, from: null, to: null })
+    if (value !== CUSTOM) time.set({ range: value, from: '', to: '' })
   }
-  const chosen = isEditing || isCustom ? CUSTOM : (query.range ?? preset)
+  const chosen = isEditing || isCustom ? CUSTOM : range
   return (
     <div class="range-picker">
       <select aria-label="Time range" value={chosen} onChange={({ currentTarget }) => choose(currentTarget.value)}>
@@ -156,29 +164,26 @@ export function RangePicker({ preset = DEFAULT_PRESET }: { readonly preset?: str
             {title}
           </option>
         ))}
-        <option value={CUSTOM}>
-          {isCustom && !isEditing ? `${labelOf(query.from)} – ${labelOf(query.to)}` : 'Custom…'}
-        </option>
+        <option value={CUSTOM}>{isCustom && !isEditing ? `${labelOf(from)} – ${labelOf(to)}` : 'Custom…'}</option>
       </select>
       {isCustom && !isEditing && (
-        <button type="button" class="small" onClick={() => setQuery({ from: null, to: null })}>
-          Reset to {PRESETS.get(query.range ?? preset)?.title.toLowerCase() ?? 'now'}
+        <button type="button" class="small" onClick={() => time.set({ from: '', to: '' })}>
+          Reset to {PRESETS.get(range)?.title.toLowerCase() ?? 'now'}
         </button>
       )}
-      {isEditing && <CustomRange close={() => setEditing(false)} />}
+      {isEditing && <CustomRange time={time} close={() => setEditing(false)} />}
     </div>
   )
 }
 
-function CustomRange({ close }: { readonly close: () => void }) {
-  const { query } = address.value
-  const [from, setFrom] = useState(fieldOf(query.from ?? new Date(Date.now() - 3_600_000).toISOString()))
-  const [to, setTo] = useState(fieldOf(query.to ?? new Date().toISOString()))
+function CustomRange({ time, close }: { readonly time: TimeState; readonly close: () => void }) {
+  const [from, setFrom] = useState(fieldOf(time.value.from || new Date(Date.now() - 3_600_000).toISOString()))
+  const [to, setTo] = useState(fieldOf(time.value.to || new Date().toISOString()))
   const isValid = timeOfField(from) < timeOfField(to)
   const apply = (event: Event) => {
     event.preventDefault()
     if (!isValid) return
-    setQuery({ from: new Date(timeOfField(from)).toISOString(), to: new Date(timeOfField(to)).toISOString() })
+    time.set({ from: new Date(timeOfField(from)).toISOString(), to: new Date(timeOfField(to)).toISOString() })
     close()
   }
   return (
@@ -197,6 +202,6 @@ function CustomRange({ close }: { readonly close: () => void }) {
   )
 }
 
-function labelOf(timestamp: string | undefined): string {
-  return dateAndTime(timestamp ?? '').slice(5, 16)
+function labelOf(timestamp: string): string {
+  return dateAndTime(timestamp).slice(5, 16)
 }

@@ -1,4 +1,5 @@
 import type { ComponentChildren } from 'preact'
+import { addressState, oneOf, text } from '../context/address-state.ts'
 import { address, hrefOf, type ViewName } from '../context/router.ts'
 import type { Loaded } from '../data/loading.ts'
 import { Icon } from './controls.tsx'
@@ -19,17 +20,21 @@ interface ResourceViewProps {
   readonly children: ComponentChildren
 }
 
+/** What links of the view keep. The rest of the address may be the start of a new one. */
+const LIST = addressState({ sort: text(), new: oneOf(['no', 'yes']) })
+
 /** What the workspace has of one kind, and beside that the one that the address names or the form for a new one. */
 export function ResourceView({ view, title, noun, list, pane, form, children }: ResourceViewProps) {
-  const { path, query } = address.value
+  const { path } = address.value
+  const { sort, new: isNewOne } = LIST.value
+  const isNew = isNewOne === 'yes'
   const { data, problem, isLoading } = list ?? { data: null, problem: undefined, isLoading: true }
-  const isNew = query.new !== undefined
   return (
     <section class={`view ${view} ${pane || isNew ? 'with-detail' : ''}`} aria-label={title}>
       <div class="view-head">
         <h1>{title}</h1>
         <div class="view-tools">
-          <a class="button primary small" href={hrefOf(view, [], { sort: query.sort, new: 'yes' })}>
+          <a class="button primary small" href={hrefOf(view, [], LIST.write({ sort, new: 'yes' }))}>
             <Icon name="plus" />
             <span>New {noun}</span>
           </a>
@@ -47,7 +52,7 @@ export function ResourceView({ view, title, noun, list, pane, form, children }: 
             <section class="panel detail" aria-label={`New ${noun}`}>
               <div class="detail-head">
                 <h2>New {noun}</h2>
-                <a class="icon-only" href={hrefOf(view, [], { sort: query.sort })} aria-label="Close">
+                <a class="icon-only" href={hrefOf(view, [], LIST.write({ sort }))} aria-label="Close">
                   <Icon name="close" />
                 </a>
               </div>

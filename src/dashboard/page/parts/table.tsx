@@ -1,4 +1,5 @@
 import type { AnchorHTMLAttributes, ComponentChildren } from 'preact'
+import { compact, dollars } from '../../../base/format.ts'
 
 interface HeadProps {
   readonly title: ComponentChildren
@@ -19,6 +20,22 @@ export interface Column<Row> extends HeadProps {
 
 /** The column of the buttons about a row; its `cell` shows them. */
 export const ACTIONS = { title: <span class="unseen">Actions</span>, class: 'row-actions' }
+
+interface Used {
+  readonly usage: { readonly total_tokens: number }
+  readonly cost_usd: number
+}
+
+/** The columns of what runs or sessions have used. */
+export const USAGE = [
+  {
+    title: 'Tokens',
+    isNumber: true,
+    class: 'col-tokens',
+    cell: ({ usage }: Used) => usage.total_tokens > 0 && compact(usage.total_tokens),
+  },
+  { title: 'Cost', isNumber: true, class: 'col-cost', cell: ({ cost_usd: cost }: Used) => cost > 0 && dollars(cost) },
+] as const
 
 interface TableProps<Row> {
   /** `false` stands for a column that is left out. */

@@ -1,6 +1,5 @@
 import { useEffect, useMemo, useState } from 'preact/hooks'
 import { count, counted } from '../../../base/format.ts'
-import { address, setQuery } from '../context/router.ts'
 import { textOf } from '../data/json.ts'
 import { failureOf } from '../data/loading.ts'
 import { isLive, type Run } from '../data/records.ts'
@@ -12,27 +11,25 @@ import { timeOfDay } from '../parts/time.tsx'
 import { VirtualList } from '../parts/virtual-list.tsx'
 import type { EventLog, LoggedEvent } from './event-log.ts'
 import type { RunModel } from './run-model.ts'
-import { selectStep, stepOfEvent } from './step-address.ts'
+import { LEVELS, RUN, selectStep, stepOfEvent } from './step-address.ts'
 import { summaryOf } from './summary.ts'
 
 const ROW_HEIGHT = 30
 const PREVIEW_LENGTH_MAX = 200
-const LEVELS = ['debug', 'info', 'warn', 'error']
 
 /** The events of a run in their order: filtered by level, searched by type and payload, and one of them in full. */
 export function EventsPanel({ model, run }: { readonly model: RunModel; readonly run: Run }) {
-  const { query } = address.value
+  const { find, level: lowest, event: named } = RUN.value
   const { log } = model
   const all = log.events.value
-  const matching = useSearch(log, query.find ?? '')
-  const level = Math.max(0, LEVELS.indexOf(query.level ?? ''))
+  const matching = useSearch(log, find)
+  const level = lowest === '' ? 0 : LEVELS.indexOf(lowest)
   const shown = useMemo(() => {
     if (level === 0 && matching === null) return all
     return all.filter((event) => LEVELS.indexOf(event.level) >= level && (matching === null || matching(event)))
   }, [all, level, matching])
   const [isFollowing, setFollowing] = useState(false)
-  const selected =
-    query.event === undefined ? -1 : shown.findIndex(({ seq, id }) => String(seq) === query.event || id === query.event)
+  const selected = named === '' ? -1 : shown.findIndex(({ seq, id }) => String(seq) === named || id === named)
   // Renders again when payloads have been read.
   log.payloadVersion.value
   return (
@@ -74,7 +71,7 @@ export function EventsPanel({ model, run }: { readonly model: RunModel; readonly
               const event = shown[index] as LoggedEvent
               const payload = log.payloadOf(event)
               const isSelected = index === selected
-              const open = () => setQuery({ tab: 'events', event: isSelected ? null : String(event.seq) })
+              const open = () => RUN.set({ tab: 'events', event: isSelected ? '' : String(event.seq) })
               return <EventRow key={event.seq} event={event} payload={payload} isSelected={isSelected} onOpen={open} />
             }}
           />
@@ -86,7 +83,7 @@ export function EventsPanel({ model, run }: { readonly model: RunModel; readonly
 }
 
 function EventFilters({ children }: { readonly children: preact.ComponentChildren }) {
-  const { level = '', find = '' } = address.value.query
+  const { level, find } = RUN.value
   return (
     <search class="filters" aria-label="Filter events">
       <FilterField
@@ -95,13 +92,13 @@ function EventFilters({ children }: { readonly children: preact.ComponentChildre
         label="Search events"
         placeholder="Search events"
         value={find}
-        onChange={(to) => setQuery({ find: to, event: null })}
+        set={(to) => RUN.set({ find: to, event: '' })}
       />
       <Select
         label="Level"
         value={level}
         options={[['', 'Any level'], ...LEVELS.slice(1).map((name) => [name, `${name} or higher`] as const)]}
-        onChange={(to) => setQuery({ level: to, event: null })}
+        set={(to) => RUN.set({ level: to, event: '' })}
       />
       {children}
     </search>
@@ -166,7 +163,7 @@ function EventDetail({ model, event }: { readonly model: RunModel; readonly even
         <h3>{event.type}</h3>
         <Level name={event.level} />
         {step && <Button class="small" text="Show its step" onClick={() => selectStep(step)} />}
-        <Button icon="close" label="Close the event" onClick={() => setQuery({ event: null })} />
+        <Button icon="close" label="Close the event" onClick={() => RUN.set({ event: '' })} />
       </div>
       <p class="hint">
         {timeOfDay(event.occurred_at)} · event <code>{event.id}</code> · position {count(event.seq)}

@@ -1,6 +1,6 @@
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { isTyping, useKeys } from '../context/browser.ts'
-import { address, hrefOf, navigate, runsHref, setQuery } from '../context/router.ts'
+import { hrefOf, navigate, runsHref } from '../context/router.ts'
 import { useSession } from '../context/session.ts'
 import { isUuid, type Run } from '../data/records.ts'
 import { kindOfPending, type PendingPause } from '../data/waiting.ts'
@@ -15,7 +15,7 @@ import { ErrorText } from './long-text.tsx'
 import { RunHead } from './run-head.tsx'
 import { RunModel } from './run-model.ts'
 import { RunPane } from './run-pane.tsx'
-import { selectStep, stepOfEvent } from './step-address.ts'
+import { RUN, selectStep, stepOfEvent } from './step-address.ts'
 import { StepPane } from './step-pane.tsx'
 import { StepTree } from './step-tree.tsx'
 
@@ -39,7 +39,8 @@ export function RunView({ runId }: { readonly runId: string }) {
       </section>
     )
   }
-  const { step: selected = null, pane } = address.value.query
+  const { step, pane } = RUN.value
+  const selected = step || null
   return (
     <ScoredRun.Provider value={model}>
       <section class={`view run ${pane === 'steps' ? 'shows-steps' : 'shows-content'}`} aria-label="Run">
@@ -118,13 +119,13 @@ function PendingCard({ run }: { readonly run: Run }) {
 
 /** A link may name a task or an event: its step is selected once the steps are known. */
 function useNamedStep(model: RunModel): void {
-  const { task, event, tab } = address.value.query
+  const { task, event, tab } = RUN.value
   const isKnown = model.isLoaded.value && model.log.events.isLoaded.value
   useEffect(() => {
-    if (task !== undefined) return selectStep(task)
-    if (event === undefined || tab !== undefined || !isKnown) return
+    if (task !== '') return selectStep(task)
+    if (event === '' || tab !== '' || !isKnown) return
     const bar = stepOfEvent(model.rows.peek(), event)
-    if (bar === undefined) setQuery({ tab: 'events', step: null })
+    if (bar === undefined) RUN.set({ tab: 'events', step: '' })
     else selectStep(bar.id)
   }, [task, event, tab, isKnown])
 }
@@ -137,20 +138,20 @@ function useRunKeys(model: RunModel): void {
       return true
     }
     if (isTyping(event)) return false
-    const { query } = address.value
+    const shown = RUN.value
     if (event.key === '/') {
       document.querySelector<HTMLInputElement>('.run-search, .waterfall-tools input')?.focus()
       return true
     }
     if (event.key === 'j' || event.key === 'k') {
       const rows = model.rows.peek()
-      const at = rows.findIndex(({ id }) => id === query.step)
+      const at = rows.findIndex(({ id }) => id === shown.step)
       const next = event.key === 'j' ? at + 1 : at - 1
       if (next < rows.length) selectStep(rows[next]?.id ?? null)
       return true
     }
     if (event.key !== 'Escape') return false
-    if (query.step !== undefined || query.event !== undefined) setQuery({ step: null, event: null })
+    if (shown.step !== '' || shown.event !== '') RUN.set({ step: '', event: '' })
     else navigate(runsHref.value)
     return true
   })

@@ -2,7 +2,7 @@ import { useMemo } from 'preact/hooks'
 import { answered } from '../../../base/conventions/messages/messages.ts'
 import { errorOf, finishReasonOf, totalUsage } from '../../../base/conventions/payload.ts'
 import { counted, dollars, duration } from '../../../base/format.ts'
-import { hrefOfRun, setQuery } from '../context/router.ts'
+import { hrefOfRun } from '../context/router.ts'
 import { useSession } from '../context/session.ts'
 import { isLive, type Run } from '../data/records.ts'
 import { Button, Icon, Id } from '../parts/controls.tsx'
@@ -17,7 +17,7 @@ import { KINDS } from './kinds.ts'
 import { ErrorText, Raw, Value } from './long-text.tsx'
 import type { RunModel } from './run-model.ts'
 import { StepScores } from './score-list.tsx'
-import { selectStep } from './step-address.ts'
+import { RUN, selectStep } from './step-address.ts'
 import { tokensText } from './summary.ts'
 import { callOfBar, chatOfBar } from './threads.ts'
 
@@ -128,7 +128,7 @@ function ModelBody({ bar, run }: { readonly bar: Bar; readonly run: Run }) {
   }, [bar])
   if (turns.length > 0) return <Conversation key={bar.id} messages={turns} />
   if (directory.find(run.agent_id)?.runtime_type !== 'hosted') return <TaskValues task={bar.task} />
-  const open = () => setQuery({ step: null, tab: 'conversation' })
+  const open = () => RUN.set({ step: '', tab: 'conversation' })
   return (
     <>
       <p class="hint">The events of hosted runs have no messages; the conversation of the run does.</p>
@@ -159,7 +159,7 @@ function StepEvents({ model: { log, rows }, bar }: Pick<StepPaneProps, 'model' |
           key={event.seq}
           event={event}
           payload={log.payloadOf(event)}
-          onOpen={() => setQuery({ step: null, tab: 'events', event: String(event.seq) })}
+          onOpen={() => RUN.set({ step: '', tab: 'events', event: String(event.seq) })}
         />
       ))}
       {own.length > shown.length && <p class="hint">The first {EVENTS_SHOWN_MAX} are shown here.</p>}

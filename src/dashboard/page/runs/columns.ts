@@ -1,6 +1,5 @@
 import { signal } from '@preact/signals'
-import { address, setQuery } from '../context/router.ts'
-import { statusesOf } from './filters.ts'
+import { RUNS, statusesOf } from './filters.ts'
 import { COLUMNS, type Column } from './run-table.tsx'
 import { scoreColumnNames, scoreColumns } from './score-columns.tsx'
 
@@ -15,8 +14,8 @@ const remembered = signal(globalThis.localStorage?.getItem(STORED)?.split(',') ?
 
 /** The columns that the address names, or else those that the user chose last. Scores stand behind all others. */
 export function chosenColumns(): readonly string[] {
-  const { cols } = address.value.query
-  const named = cols?.split(',') ?? remembered.value
+  const { cols } = RUNS.value
+  const named = cols === '' ? remembered.value : cols.split(',')
   return [...COLUMNS.map(({ name }) => name).filter((name) => named.includes(name)), ...scoreColumnNames(named)]
 }
 
@@ -42,7 +41,7 @@ function choose(names: readonly string[]): void {
   const next = [...COLUMNS.filter(isNamed).map(({ name }) => name), ...scoreColumnNames(names)]
   remembered.value = next
   localStorage.setItem(STORED, next.join())
-  setQuery({ cols: columnsText(next) })
+  RUNS.set({ cols: columnsText(next) })
 }
 
 /** The columns that are shown: the chosen ones, and the error where the filter asks for failed runs. */

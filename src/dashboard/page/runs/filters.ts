@@ -1,3 +1,4 @@
+import { addressState, texts } from '../context/address-state.ts'
 import type { Params, Queries } from '../data/api.ts'
 import { isUuid, RUN_STATUSES, type RunSummary } from '../data/records.ts'
 import { rangeOf } from '../parts/range.tsx'
@@ -30,6 +31,14 @@ type ExactName = keyof typeof COLUMNS | 'status' | 'tag'
 const ID_FILTERS: readonly string[] = ['agent', 'parent'] satisfies ExactName[]
 const VERSION = /^[1-9]\d{0,8}$/
 
+/** The list of runs in its address: these members are texts, which {@link filterOf} reads. */
+export const RUNS = addressState(
+  texts(
+    ...(['q', 'status', 'tag', 'range', 'from', 'to', 'agent', 'version', 'trigger', 'external'] as const),
+    ...(['session', 'user', 'parent', 'sort', 'cols', 'view'] as const),
+  ),
+)
+
 /** What the list can be sorted by, with the expressions of SQL. */
 const SORTS = {
   started: 'created_at',
@@ -47,14 +56,15 @@ export function isSortable(name: string): name is SortColumn {
 }
 
 export function filterOf(query: Readonly<Record<string, string>>, nowMs: number): RunFilter {
-  const isLimited = query.range !== undefined || (query.from !== undefined && query.to !== undefined)
-  const { fromMs, toMs, isMoving } = rangeOf(query, nowMs)
-  const text = (query.q ?? '').trim()
+  const given = RUNS.of(query)
+  const isLimited = given.range !== '' || (given.from !== '' && given.to !== '')
+  const { fromMs, toMs, isMoving } = rangeOf(given, nowMs)
+  const text = given.q.trim()
   // A search lists the newest first, whatever order is chosen.
-  const [sort = '', direction] = text === '' ? (query.sort ?? '').split('.') : []
+  const [sort = '', direction] = text === '' ? given.sort.split('.') : []
   const exact = ([...Object.keys(COLUMNS), 'status', 'tag'] as ExactName[]).map((name) => [
     name,
-    exactValue(name, query[name]),
+    exactValue(name, given[name]),
   ])
   return {
     ...(Object.fromEntries(exact) as Record<ExactName, string>),
@@ -75,7 +85,7 @@ export function problemOf(name: string, text: string): string | undefined {
 }
 
 /** The value of a filter; empty if it is not valid. People paste ids in either case. */
-function exactValue(name: ExactName, text = ''): string {
+function exactValue(name: ExactName, text: string): string {
   if (name === 'status') return statusesOf(text).join()
   if (problemOf(name, text) !== undefined) return ''
   return ID_FILTERS.includes(name) ? text.toLowerCase() : text

@@ -1,6 +1,5 @@
 import type { RefObject } from 'preact'
 import { words } from '../../../base/format.ts'
-import { address, setQuery } from '../context/router.ts'
 import { useSession } from '../context/session.ts'
 import { RUN_STATUSES } from '../data/records.ts'
 import { Button, Menu } from '../parts/controls.tsx'
@@ -8,7 +7,7 @@ import { FilterField, Select, SelectField, TextField, useDebounced } from '../pa
 import { PRESETS } from '../parts/range.tsx'
 import { Status } from '../parts/states.tsx'
 import { chosenColumns, replaceColumn, toggleColumn } from './columns.ts'
-import { isFiltered, problemOf, type RunFilter, statusesOf } from './filters.ts'
+import { isFiltered, problemOf, RUNS, type RunFilter, statusesOf } from './filters.ts'
 import { COLUMNS } from './run-table.tsx'
 import { ScoreMenu } from './score-columns.tsx'
 
@@ -24,9 +23,8 @@ interface RunFiltersProps {
 /** The filters of the list of runs, as the address has them. */
 export function RunFilters({ filter, search }: RunFiltersProps) {
   const { directory } = useSession()
-  const { query } = address.value
-  const agents = directory.agents.value
-  const known = agents.some(({ agent_id }) => agent_id === filter.agent) || filter.agent === ''
+  const { from } = RUNS.value
+  const known = directory.agents.value.some(({ agent_id }) => agent_id === filter.agent) || filter.agent === ''
   return (
     <search class="filters" aria-label="Filter runs">
       <FilterField
@@ -34,8 +32,7 @@ export function RunFilters({ filter, search }: RunFiltersProps) {
         field={search}
         label="Search runs"
         placeholder="Text, ids, tags, errors…"
-        value={query.q ?? ''}
-        onChange={(q) => setQuery({ q })}
+        {...RUNS.field('q')}
       >
         <kbd>/</kbd>
       </FilterField>
@@ -46,21 +43,21 @@ export function RunFilters({ filter, search }: RunFiltersProps) {
         options={[
           ['', 'Any agent'],
           ...(known ? [] : [[filter.agent, directory.nameOf(filter.agent)] as const]),
-          ...agents.map(({ agent_id }) => [agent_id, directory.nameOf(agent_id)] as const),
+          ...directory.choices.value,
         ]}
-        onChange={(agent) => setQuery({ agent })}
+        set={(agent) => RUNS.set({ agent })}
       />
       <Select
         label="Started"
-        value={query.range ?? ''}
+        value={RUNS.value.range}
         options={[['', 'Any time'], ...[...PRESETS].map(([name, { title }]) => [name, title] as const)]}
-        onChange={(range) => setQuery({ range, from: null, to: null })}
+        set={(range) => RUNS.set({ range, from: '', to: '' })}
       />
       <MoreFilters trigger={filter.trigger} />
       {CHIPS.filter(([name]) => filter[name] !== '').map(([name, title]) => (
-        <Chip key={name} text={`${title}: ${shortened(filter[name])}`} onRemove={() => setQuery({ [name]: null })} />
+        <Chip key={name} text={`${title}: ${shortened(filter[name])}`} onRemove={() => RUNS.set({ [name]: '' })} />
       ))}
-      {query.from !== undefined && <Chip text="Chosen time" onRemove={() => setQuery({ from: null, to: null })} />}
+      {from !== '' && <Chip text="Chosen time" onRemove={() => RUNS.set({ from: '', to: '' })} />}
       {isFiltered(filter) && <Button class="quiet small" text="Clear" onClick={clearFilters} />}
       <ColumnMenu />
     </search>
@@ -68,9 +65,8 @@ export function RunFilters({ filter, search }: RunFiltersProps) {
 }
 
 function clearFilters(): void {
-  const { query } = address.value
-  const none = Object.fromEntries(Object.keys(query).map((name) => [name, null]))
-  setQuery({ ...none, sort: query.sort ?? null, cols: query.cols ?? null })
+  const { sort, cols } = RUNS.value
+  RUNS.set({ ...RUNS.of({}), sort, cols })
 }
 
 /** Any number of statuses. */
@@ -79,7 +75,7 @@ function StatusMenu({ status }: { readonly status: string }) {
   const label =
     chosen.length === 0 ? 'Any status' : chosen.length > 2 ? `${chosen.length} statuses` : chosen.map(words).join(', ')
   const toggle = (toggled: string) =>
-    setQuery({ status: RUN_STATUSES.filter((name) => chosen.includes(name) !== (name === toggled)).join() })
+    RUNS.set({ status: RUN_STATUSES.filter((name) => chosen.includes(name) !== (name === toggled)).join() })
   return (
     <div class={`statuses ${chosen.length === 0 ? '' : 'is-set'}`}>
       <Menu label={label} icon="fold" title="Statuses">
@@ -111,7 +107,7 @@ function MoreFilters({ trigger }: { readonly trigger: string }) {
       <SelectField
         label="Trigger"
         value={trigger}
-        set={(to) => setQuery({ trigger: to })}
+        set={(to) => RUNS.set({ trigger: to })}
         options={[['', 'Any trigger'], ...TRIGGERS.map((name) => [name, name] as const)]}
       />
       {FIELDS.map(([name, title]) => (
@@ -122,8 +118,8 @@ function MoreFilters({ trigger }: { readonly trigger: string }) {
 }
 
 function ExactFilter({ name, title }: { readonly name: (typeof FIELDS)[number][0]; readonly title: string }) {
-  const value = address.value.query[name] ?? ''
-  const [text, setText] = useDebounced(value, (to) => setQuery({ [name]: to }))
+  const { value, set } = RUNS.field(name)
+  const [text, setText] = useDebounced(value, set)
   return (
     <TextField
       label={title}

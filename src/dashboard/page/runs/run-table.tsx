@@ -1,16 +1,16 @@
 import { useComputed } from '@preact/signals'
 import type { ComponentChildren, VNode } from 'preact'
 import { useMemo } from 'preact/hooks'
-import { compact, count, dollars, duration } from '../../../base/format.ts'
-import { hrefOf, hrefOfRun, setQuery } from '../context/router.ts'
+import { count, duration } from '../../../base/format.ts'
+import { hrefOf, hrefOfRun } from '../context/router.ts'
 import { useSession } from '../context/session.ts'
 import { activeMs, isLive, type RunSummary, waitedMs } from '../data/records.ts'
 import { SessionLink, UserLink } from '../parts/links.tsx'
 import { Status } from '../parts/states.tsx'
-import { Head } from '../parts/table.tsx'
+import { Head, USAGE } from '../parts/table.tsx'
 import { Ago, useNow } from '../parts/time.tsx'
 import type { RunDetails, RunTexts } from './details.ts'
-import { isSortable, type RunFilter } from './filters.ts'
+import { isSortable, RUNS, type RunFilter } from './filters.ts'
 import type { RunChoice } from './run-choice.ts'
 import { FoundRow } from './search-found.tsx'
 import type { Places } from './search-places.ts'
@@ -53,13 +53,8 @@ export const COLUMNS: readonly Column[] = [
     isNumber: true,
     cell: (run) => (run.event_count < 0 ? '' : count(run.event_count)),
   },
-  {
-    name: 'tokens',
-    title: 'Tokens',
-    isNumber: true,
-    cell: ({ usage }) => usage.total_tokens > 0 && compact(usage.total_tokens),
-  },
-  { name: 'cost', title: 'Cost', isNumber: true, cell: ({ cost_usd }) => cost_usd > 0 && dollars(cost_usd) },
+  { name: 'tokens', ...USAGE[0] },
+  { name: 'cost', ...USAGE[1] },
   { name: 'user', title: 'User', cell: ({ external_user_id: id }) => id && <UserLink id={id} /> },
   { name: 'session', title: 'Session', cell: ({ session_id: id }) => id && <SessionLink id={id} /> },
   { name: 'tags', title: 'Tags', cell: ({ tags }) => <Tags tags={tags} /> },
@@ -147,9 +142,9 @@ function sortOf(name: string, { sort, isAscending, text }: RunFilter) {
   if (!isSortable(name) || text !== '') return {}
   const isSorted = sort === name
   const choose = () => {
-    const next = !isSorted ? name : isAscending ? null : `${name}.asc`
+    const next = !isSorted ? name : isAscending ? '' : `${name}.asc`
     const isDefault = name === 'started' && next === name
-    setQuery({ sort: isDefault ? null : next })
+    RUNS.set({ sort: isDefault ? '' : next })
   }
   const direction = isAscending ? ('ascending' as const) : ('descending' as const)
   return { sort: { choose, direction: isSorted ? direction : undefined } }

@@ -169,14 +169,14 @@ export function ScoreMenu({ chosen, replace }: ScoreMenuProps) {
       {names.length > 0 && <p class="hint">Scores</p>}
       {names.map((name) => {
         const column = chosen.find((each) => scoreColumnOf(each)?.name === name) ?? null
-        const how = column === null ? '' : (scoreColumnOf(column)?.how ?? '')
+        const how: string = column === null ? '' : (scoreColumnOf(column)?.how ?? '')
         return (
           <label key={name} class="check">
             <Select
               label={`Column with the score ${name}`}
               value={how}
               options={[['', 'No'], ...Object.entries(HOW)]}
-              onChange={(to) => replace(column, to === '' ? null : columnOf({ how: to as How, name }))}
+              set={(to) => replace(column, to === '' ? null : columnOf({ how: to as How, name }))}
             />
             <span class="line" title={name}>
               {name}

@@ -7,6 +7,7 @@ import { ConfirmButton } from '../parts/confirm.tsx'
 import { Button } from '../parts/controls.tsx'
 import { NameDialog } from '../parts/name-dialog.tsx'
 import { ProblemText } from '../parts/states.tsx'
+import { RUNS } from './filters.ts'
 import { COMMON_VIEWS, commonView, isSameQuery, queryOfView, type RunView, savedQuery } from './saved-views.ts'
 
 /** The limit of the service. */
@@ -23,7 +24,7 @@ export function ViewBar() {
   const { query } = address.value
   // The oldest first, so that new ones move no other.
   const views = saved.data?.items.toReversed() ?? []
-  const open = views.find(({ name }) => name === query.view)
+  const open = views.find(({ name }) => name === RUNS.value.view)
   const common = commonView(query)
   const close = () => {
     setDialog(null)
@@ -36,7 +37,7 @@ export function ViewBar() {
     })
   const remove = async ({ name }: RunView) => {
     await api.delete(pathOf(name))
-    setQuery({ view: null })
+    RUNS.set({ view: '' })
     saved.reload()
   }
   const isChanged = open !== undefined && !isSameQuery(queryOfView(open), query)
@@ -131,7 +132,7 @@ function RenameDialog({ view: { name: present }, close }: RenameProps) {
   const { api } = useSession()
   const rename = async (name: string) => {
     const { name: view } = await api.patch<RunView>(pathOf(present), { name })
-    setQuery({ view })
+    RUNS.set({ view })
   }
   return <NameDialog title={`Rename "${present}"`} name={present} action="Rename" save={rename} close={close} />
 }

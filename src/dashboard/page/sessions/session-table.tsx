@@ -1,10 +1,10 @@
-import { compact, count, counted, dollars } from '../../../base/format.ts'
+import { count, counted } from '../../../base/format.ts'
 import { address, hrefOf } from '../context/router.ts'
 import { useSession } from '../context/session.ts'
 import type { Session } from '../data/records.ts'
 import { sessionName, UserLink } from '../parts/links.tsx'
 import { Status } from '../parts/states.tsx'
-import { type Column, Table } from '../parts/table.tsx'
+import { type Column, Table, USAGE } from '../parts/table.tsx'
 import { Ago } from '../parts/time.tsx'
 
 interface SessionTableProps {
@@ -54,13 +54,7 @@ const COLUMNS: readonly Column<Session>[] = [
     ),
   },
   { title: 'Runs', isNumber: true, class: 'col-runs', cell: runCount },
-  {
-    title: 'Tokens',
-    isNumber: true,
-    class: 'col-tokens',
-    cell: ({ usage }) => usage.total_tokens > 0 && compact(usage.total_tokens),
-  },
-  { title: 'Cost', isNumber: true, class: 'col-cost', cell: ({ cost_usd }) => cost_usd > 0 && dollars(cost_usd) },
+  ...USAGE,
   { title: 'Last activity', class: 'col-last', cell: ({ last_activity_at }) => <Ago at={last_activity_at} /> },
 ]
 

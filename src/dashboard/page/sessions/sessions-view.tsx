@@ -1,4 +1,5 @@
-import { address, setQuery } from '../context/router.ts'
+import { addressState, oneOf, texts } from '../context/address-state.ts'
+import { address } from '../context/router.ts'
 import { useSession } from '../context/session.ts'
 import { Button } from '../parts/controls.tsx'
 import { FilterField, Select } from '../parts/fields.tsx'
@@ -8,14 +9,17 @@ import { type SessionQuery, useSessions } from './session-list.ts'
 import { SessionPane } from './session-pane.tsx'
 import { SessionTable, sessionsListed } from './session-table.tsx'
 
-const KINDS = ['hosted', 'external']
+const SESSIONS = addressState({
+  ...texts('user', 'agent'),
+  kind: oneOf(['', 'hosted', 'external']),
+  range: oneOf(['', ...PRESETS.keys()]),
+})
 const MINUTE_MS = 60_000
 
 /** Conversations with agents, hosted or reported, and beside them the one that the address names. */
 export function SessionsView() {
-  const { path, query } = address.value
-  const [sessionId] = path
-  const where = queryOf(query, Date.now())
+  const [sessionId] = address.value.path
+  const where = queryOf(SESSIONS.value, Date.now())
   return (
     <section class={`view sessions ${sessionId === undefined ? '' : 'with-detail'}`} aria-label="Sessions">
       <div class="view-head">
@@ -31,11 +35,11 @@ export function SessionsView() {
 }
 
 /** A time range begins at a full minute; otherwise every tick of the clock would request another list. */
-function queryOf({ kind, agent, user, range }: Readonly<Record<string, string>>, nowMs: number): Partial<SessionQuery> {
-  const seconds = PRESETS.get(range ?? '')?.seconds
+function queryOf({ kind, agent, user, range }: typeof SESSIONS.value, nowMs: number): Partial<SessionQuery> {
+  const seconds = PRESETS.get(range)?.seconds
   const fromMs = seconds === undefined ? undefined : Math.floor(nowMs / MINUTE_MS) * MINUTE_MS - seconds * 1_000
   return {
-    ...(kind !== undefined && KINDS.includes(kind) && { kind }),
+    ...(kind && { kind }),
     ...(agent && { agent_id: agent }),
     ...(user && { external_user_id: user }),
     ...(fromMs !== undefined && { from: new Date(fromMs).toISOString() }),
@@ -44,38 +48,23 @@ function queryOf({ kind, agent, user, range }: Readonly<Record<string, string>>,
 
 function SessionFilters() {
   const { directory } = useSession()
-  const { query } = address.value
-  const agents = directory.agents.value
   return (
     <search class="filters" aria-label="Filter sessions">
-      <FilterField
-        icon="person"
-        label="User"
-        placeholder="User (exact id)"
-        value={query.user ?? ''}
-        onChange={(user) => setQuery({ user })}
-      />
-      <Select
-        label="Agent"
-        value={query.agent ?? ''}
-        options={[['', 'Any agent'], ...agents.map(({ agent_id: id }) => [id, directory.nameOf(id)] as const)]}
-        onChange={(agent) => setQuery({ agent })}
-      />
+      <FilterField icon="person" label="User" placeholder="User (exact id)" {...SESSIONS.field('user')} />
+      <Select label="Agent" {...SESSIONS.field('agent')} options={[['', 'Any agent'], ...directory.choices.value]} />
       <Select
         label="Kind"
-        value={query.kind ?? ''}
+        {...SESSIONS.field('kind')}
         options={[
           ['', 'Any kind'],
           ['hosted', 'Hosted agents'],
           ['external', 'Reported by programs'],
         ]}
-        onChange={(kind) => setQuery({ kind })}
       />
       <Select
         label="Active in"
-        value={query.range ?? ''}
+        {...SESSIONS.field('range')}
         options={[['', 'Any time'], ...[...PRESETS].map(([name, { title }]) => [name, title] as const)]}
-        onChange={(range) => setQuery({ range })}
       />
     </search>
   )

@@ -35,7 +35,7 @@ export function ChartControls({ result, choice, onChange }: ChartControlsProps) 
           ['', `Automatic: ${titles.get(choice.kind === undefined ? kind : automaticKind(result, choice))}`],
           ...KINDS,
         ]}
-        onChange={(to) => onChange({ kind: KINDS.find(([each]) => each === to)?.[0] })}
+        set={(to) => onChange({ kind: to || undefined })}
       />
       {kind !== 'number' && (
         <>
@@ -43,7 +43,7 @@ export function ChartControls({ result, choice, onChange }: ChartControlsProps) 
             label="Horizontal axis"
             value={choice.x ?? ''}
             options={options(choice.x === undefined ? `Across: ${plan.x.name}` : 'Across: automatic', names)}
-            onChange={(to) => onChange({ x: to || undefined })}
+            set={(to) => onChange({ x: to || undefined })}
           />
           <Select
             label="Series"
@@ -52,7 +52,7 @@ export function ChartControls({ result, choice, onChange }: ChartControlsProps) 
               choice.series === undefined && plan.by !== null ? `Series by ${plan.by}` : 'Series: one for each column',
               names.filter((name) => name !== plan.x.name && !plan.left.includes(name)),
             )}
-            onChange={(to) => onChange({ series: to || undefined })}
+            set={(to) => onChange({ series: to || undefined })}
           />
         </>
       )}

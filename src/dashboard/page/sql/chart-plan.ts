@@ -267,7 +267,7 @@ export function writeChoice(choice: object): string | null {
   return text === '{}' ? null : text
 }
 
-/** The members of an address that show a result as it was saved: null is a table. */
-export function lookOf(chart: ChartChoice | null): { readonly as: string | null; readonly chart: string | null } {
-  return chart === null ? { as: null, chart: null } : { as: 'chart', chart: writeChoice(chart) }
+/** How a result is shown as it was saved: null is a table. */
+export function lookOf(chart: ChartChoice | null): { readonly as: 'table' | 'chart'; readonly chart: ChartChoice } {
+  return { as: chart === null ? 'table' : 'chart', chart: chart ?? {} }
 }

@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks'
-import { address, hrefOf, setQuery } from '../context/router.ts'
+import { address, hrefOf } from '../context/router.ts'
 import { useSession } from '../context/session.ts'
 import { listQueries, type SavedQuery } from '../data/boards.ts'
 import { useAttempt, useLoad } from '../data/loading.ts'
@@ -8,9 +8,10 @@ import { Button, CopyButton } from '../parts/controls.tsx'
 import { NameDialog } from '../parts/name-dialog.tsx'
 import { rangeOf } from '../parts/range.tsx'
 import { ProblemText } from '../parts/states.tsx'
-import { lookOf, readChoice } from './chart-plan.ts'
+import { lookOf, writeChoice } from './chart-plan.ts'
 import { PinDialog } from './pin-dialog.tsx'
 import { addressOf, placeholdersOf, textsOf } from './placeholders.ts'
+import { SQL } from './sql-address.ts'
 import { allParams, type Catalogue, readHistory, type SqlState } from './sql-state.ts'
 import { timeParams } from './time-params.ts'
 
@@ -40,7 +41,7 @@ export function QueryMenu({ sql, examples }: QueryMenuProps) {
     })
   const remove = async (query: SavedQuery) => {
     await api.delete(`/api/v1/queries/${query.query_id}`)
-    setQuery({ saved: null })
+    SQL.set({ saved: '' })
     saved.reload()
   }
   return (
@@ -105,7 +106,7 @@ function hrefOfAlert({ text, values }: SqlState, saved: SavedQuery | undefined):
 
 /** The saved query that the address names, or one with the same text. */
 function openQuery(items: readonly SavedQuery[], { text }: SqlState): SavedQuery | undefined {
-  const { saved } = address.value.query
+  const { saved } = SQL.value
   return items.find(({ query_id }) => query_id === saved) ?? items.find(({ query }) => query === text)
 }
 
@@ -117,20 +118,25 @@ function showSaved(sql: SqlState, { query, params, chart, query_id }: SavedQuery
 
 /** What is saved: the query, the values of its placeholders, and the chart if one is shown. */
 function settingsOf({ text, values }: SqlState) {
-  const { as, chart } = address.peek().query
-  return { query: text, params: allParams(text, values), chart: as === 'chart' ? readChoice(chart) : null }
+  const { as, chart } = SQL.of(address.peek().query)
+  return { query: text, params: allParams(text, values), chart: as === 'chart' ? chart : null }
 }
 
 /** Whether the view differs from what was saved. Another time range is not a change. */
 function isChanged({ query, params, chart }: SavedQuery, sql: SqlState): boolean {
-  const { as = null, chart: choice = null } = address.value.query
+  const { as, chart: choice } = SQL.value
   const look = lookOf(chart)
   const followed = timeParams(sql.text, rangeOf({}, 0))
   const given = textsOf(params as never)
   const hasOtherValue = placeholdersOf(sql.text).some(
     ({ name }) => !Object.hasOwn(followed, name) && (sql.values[name] ?? '') !== (given[name] ?? ''),
   )
-  return query !== sql.text || hasOtherValue || look.as !== as || (as === 'chart' && look.chart !== choice)
+  return (
+    query !== sql.text ||
+    hasOtherValue ||
+    look.as !== as ||
+    (as === 'chart' && writeChoice(look.chart) !== writeChoice(choice))
+  )
 }
 
 interface PickMenuProps {
@@ -165,7 +171,7 @@ function SaveDialog({ sql, close }: { readonly sql: SqlState; readonly close: ()
   const { api } = useSession()
   const save = async (name: string) => {
     const { query_id } = await api.post<SavedQuery>('/api/v1/queries', { name, ...settingsOf(sql) })
-    setQuery({ saved: query_id })
+    SQL.set({ saved: query_id })
   }
   const hint = 'Everyone in the workspace sees it, with its chart.'
   return <NameDialog title="Save this query" hint={hint} save={save} close={close} />

@@ -1,12 +1,13 @@
 import { count, duration } from '../../../base/format.ts'
-import { address, pushQuery, setQuery } from '../context/router.ts'
+import { pushQuery } from '../context/router.ts'
 import type { Result } from '../data/api.ts'
 import { Button, openTab, Tabs } from '../parts/controls.tsx'
 import { zoomOf } from '../parts/range.tsx'
 import { ChartControls } from './chart-controls.tsx'
-import { canDraw, readChoice, writeChoice } from './chart-plan.ts'
+import { type ChartChoice, canDraw } from './chart-plan.ts'
 import { ResultChart } from './result-chart.tsx'
 import { ResultTable } from './result-table.tsx'
+import { SQL } from './sql-address.ts'
 import type { SqlState } from './sql-state.ts'
 import { usesRange } from './time-params.ts'
 
@@ -16,7 +17,7 @@ const TABS = { table: 'Table', chart: 'Chart' }
 export function ResultPanel({ result, sql }: { readonly result: Result; readonly sql: SqlState }) {
   const hasChart = canDraw(result)
   const tab = hasChart ? openTab({ name: 'as', tabs: TABS }) : 'table'
-  const choice = readChoice(address.value.query.chart)
+  const choice = SQL.value.chart
   const zoom = usesRange(sql.text) ? (fromMs: number, toMs: number) => pushQuery(zoomOf(fromMs, toMs)) : undefined
   return (
     <section class="panel result" aria-label="Result">
@@ -35,7 +36,7 @@ export function ResultPanel({ result, sql }: { readonly result: Result; readonly
           <ChartControls
             result={result}
             choice={choice}
-            onChange={(to) => setQuery({ chart: writeChoice({ ...choice, ...to }) })}
+            onChange={(to) => SQL.set({ chart: { ...choice, ...to } as ChartChoice })}
           />
           <ResultChart result={result} choice={choice} onZoom={zoom} />
         </>

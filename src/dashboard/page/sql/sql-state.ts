@@ -7,6 +7,7 @@ import { failureOf } from '../data/loading.ts'
 import type { Schemas } from '../data/records.ts'
 import { rangeOf } from '../parts/range.tsx'
 import { addressOf, paramsOf, valuesOf } from './placeholders.ts'
+import { SQL, SQL_TIME } from './sql-address.ts'
 import { timeParams } from './time-params.ts'
 
 /** The SQL view's query, the values of its placeholders and its answer, and what the address says of them. */
@@ -45,22 +46,20 @@ const TYPES = { csv: 'text/csv', parquet: 'application/vnd.apache.parquet' }
 const WRITE_PAUSE_MS = 400
 /** Members of the address that a change of the query text keeps. */
 const KEPT = ['as', 'chart', 'saved', 'range', 'from', 'to']
-/** The time range of placeholders, unless the address names another. */
-export const SQL_RANGE = '24h'
 
 /** The values of all placeholders of a query: those of its fields, and the time range that the address names. */
 export function allParams(query: string, values: Readonly<Record<string, string>>): Record<string, unknown> {
-  const range = rangeOf({ range: SQL_RANGE, ...address.peek().query }, Date.now())
+  const range = rangeOf(SQL_TIME.of(address.peek().query), Date.now())
   return { ...paramsOf(query, values), ...timeParams(query, range) }
 }
 
-type Look = { readonly [Name in 'as' | 'chart' | 'saved']?: string | null }
+type Look = Partial<typeof SQL.value>
 
 /** The state of the SQL view: what the user writes, which the address follows, and the last answer. */
 export function useSql() {
   const { api } = useSession()
   const given = address.value.query
-  const [text, setText] = useState(given.q ?? '')
+  const [text, setText] = useState(SQL.of(given).q)
   // The editor is set from this only. Setting it from `text`, which it reports, could undo what was typed in the meantime.
   const [shown, setShown] = useState({ text })
   const [values, setValues] = useState(valuesOf(given))
@@ -118,7 +117,7 @@ export function useSql() {
 
   /** Shows another query, and runs it. @param look members of the address that say how its result is shown */
   const show = (query: string, params: Readonly<Record<string, string>> = {}, look: Look = {}) => {
-    setQuery({ as: null, chart: null, saved: null, ...look })
+    SQL.set({ as: 'table', chart: {}, saved: '', ...look })
     replace(query, params)
     void run(query, params)
   }

@@ -1,5 +1,4 @@
 import { useEffect, useRef } from 'preact/hooks'
-import { address } from '../context/router.ts'
 import { useSession } from '../context/session.ts'
 import { useLoad } from '../data/loading.ts'
 import { Button } from '../parts/controls.tsx'
@@ -8,8 +7,9 @@ import { PlaceholderFields } from './placeholder-fields.tsx'
 import { placeholdersOf, textsOf } from './placeholders.ts'
 import { QueryEditor } from './query-editor.tsx'
 import { QueryMenu } from './query-menu.tsx'
+import { SQL, SQL_TIME } from './sql-address.ts'
 import { ResultPanel } from './sql-result.tsx'
-import { type Catalogue, SQL_RANGE, type SqlState, useSql } from './sql-state.ts'
+import { type Catalogue, type SqlState, useSql } from './sql-state.ts'
 import { timeParams, usesRange } from './time-params.ts'
 
 /** Queries of the workspace in ClickHouse SQL. */
@@ -20,11 +20,11 @@ export function SqlView() {
   const first = catalogue?.examples[0]
   // An empty view begins with an example, once the examples are known.
   useEffect(() => {
-    if (first !== undefined && sql.text === '' && address.peek().query.q === undefined) {
+    if (first !== undefined && sql.text === '' && SQL.value.q === '') {
       sql.replace(first.query, textsOf(first.params))
     }
   }, [first])
-  const { range, from, to } = address.value.query
+  const { range, from, to } = SQL_TIME.value
   const isFirst = useRef(true)
   // The view runs the query of a link by itself.
   useEffect(() => {
@@ -76,7 +76,7 @@ function Placeholders({ sql }: { readonly sql: SqlState }) {
           <span>
             {Object.keys(followed).join(', ')} <small>time range</small>
           </span>
-          <RangePicker preset={SQL_RANGE} />
+          <RangePicker time={SQL_TIME} />
         </div>
       )}
       <PlaceholderFields found={found} values={sql.values} setValues={sql.setValues} onEnter={() => void sql.run()} />

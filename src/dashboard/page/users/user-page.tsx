@@ -9,7 +9,7 @@ import { AgentLinks, SessionLink } from '../parts/links.tsx'
 import { useMovingRange } from '../parts/range.tsx'
 import { Sparkline } from '../parts/sparkline.tsx'
 import { Empty, Facts, Problem, Skeleton, Status } from '../parts/states.tsx'
-import { Table } from '../parts/table.tsx'
+import { Table, USAGE } from '../parts/table.tsx'
 import { Ago, Moment } from '../parts/time.tsx'
 import { useSessions } from '../sessions/session-list.ts'
 import { runCount, SessionTable } from '../sessions/session-table.tsx'
@@ -147,18 +147,7 @@ function UserRuns({ user: { external_user_id, run_count } }: { readonly user: Us
             { title: 'Agent', cell: () => null },
             { title: 'Status', cell: ({ status }) => <Status name={status} /> },
             { title: 'Session', class: 'col-session', cell: ({ session_id: id }) => id && <SessionLink id={id} /> },
-            {
-              title: 'Tokens',
-              isNumber: true,
-              class: 'col-tokens',
-              cell: ({ usage }) => usage.total_tokens > 0 && compact(usage.total_tokens),
-            },
-            {
-              title: 'Cost',
-              isNumber: true,
-              class: 'col-cost',
-              cell: (run) => run.cost_usd > 0 && dollars(run.cost_usd),
-            },
+            ...USAGE,
             { title: 'Started', cell: ({ created_at }) => <Ago at={created_at} /> },
           ]}
         />

@@ -5,7 +5,7 @@ import { useSession } from '../context/session.ts'
 import { useLoad } from '../data/loading.ts'
 import { SearchField } from '../parts/fields.tsx'
 import { UserLink } from '../parts/links.tsx'
-import { RangePicker, useMovingRange } from '../parts/range.tsx'
+import { RangePicker, timeState, useMovingRange } from '../parts/range.tsx'
 import { Sparkline } from '../parts/sparkline.tsx'
 import { Empty, Problem, Skeleton } from '../parts/states.tsx'
 import { Table } from '../parts/table.tsx'
@@ -14,7 +14,7 @@ import { readUserFigures, USERS_MAX, type UserFigures } from './user-figures.ts'
 import { UserPage } from './user-page.tsx'
 
 /** Long enough for users who come once a week. */
-const RANGE = '30d'
+const TIME = timeState('30d')
 
 /** The users that runs name, or the one that the address names. */
 export function UsersView() {
@@ -24,9 +24,8 @@ export function UsersView() {
 
 function UserList() {
   const { queries } = useSession()
-  const { query } = address.value
   const [text, setText] = useState('')
-  const range = useMovingRange({ range: RANGE, ...query })
+  const range = useMovingRange(TIME.value)
   const { data, problem } = useLoad((signal) => readUserFigures(queries, range, signal), [range.fromMs, range.toMs])
   const wanted = text.trim().toLowerCase()
   const users = data?.filter(({ user }) => user.toLowerCase().includes(wanted))
@@ -35,7 +34,7 @@ function UserList() {
       <div class="view-head">
         <h1>Users</h1>
         <div class="view-tools">
-          <RangePicker preset={RANGE} />
+          <RangePicker time={TIME} />
         </div>
       </div>
       <SearchField icon="search" label="Search users" placeholder="Id of a user" value={text} onType={setText} />

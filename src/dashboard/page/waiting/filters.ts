@@ -1,28 +1,21 @@
+import { addressState, oneOf, texts } from '../context/address-state.ts'
 import type { PauseLine } from '../data/waiting.ts'
 
-/** Which pauses a list shows. The address has the same members. */
-export type PauseFilter = Readonly<Record<(typeof NAMES)[number], string>> & { readonly isOldestFirst: boolean }
-
-const NAMES = ['kind', 'agent', 'tool', 'user', 'session', 'outcome'] as const
 /** Outcomes that a person decided; the others came without a decision. */
 const BY_PEOPLE = ['approved', 'rejected', 'answered'] as const
 export const OUTCOMES = [...BY_PEOPLE, 'expired', 'cancelled'] as const
 
-export function pauseFilterOf(query: Readonly<Record<string, string>>): PauseFilter {
-  const given = NAMES.map((name) => [name, query[name] ?? ''])
-  return {
-    ...(Object.fromEntries(given) as Record<(typeof NAMES)[number], string>),
-    isOldestFirst: query.sort === 'oldest',
-  }
-}
+/** Which pauses a list shows, as the address has it. */
+export const PAUSES = addressState({
+  kind: oneOf(['', 'approval', 'input']),
+  ...texts('agent', 'tool', 'user', 'session'),
+  outcome: oneOf(['', ...OUTCOMES]),
+  sort: oneOf(['newest', 'oldest']),
+})
+export type PauseFilter = typeof PAUSES.value
 
-export function isFiltered(filter: PauseFilter): boolean {
-  return NAMES.some((name) => filter[name] !== '')
-}
-
-/** The query that shows all: without the filters. */
-export function withoutFilters(): Record<string, null> {
-  return Object.fromEntries(NAMES.map((name) => [name, null]))
+export function isFiltered({ sort: _sort, ...conditions }: PauseFilter): boolean {
+  return Object.values(conditions).some((value) => value !== '')
 }
 
 /** Whether a pending pause belongs to the list. */
@@ -37,13 +30,12 @@ export function matches(line: PauseLine, { kind, agent, tool, user, session }: P
 }
 
 /** The filter of decisions as a query of the API. */
-export function decidedQueryOf({ kind, agent, tool, user, session, outcome, isOldestFirst }: PauseFilter) {
+export function decidedQueryOf({ kind, agent, tool, user, session, outcome, sort: order }: PauseFilter) {
   const statuses = OUTCOMES.filter((each) =>
     outcome === '' ? BY_PEOPLE.some((one) => one === each) : each === outcome,
   )
   const conditions = { type: kind, agent_id: agent, tool, external_user_id: user, session_id: session }
   const given = Object.entries(conditions).filter(([, value]) => value !== '')
-  const order = isOldestFirst ? 'oldest' : 'newest'
   return new URLSearchParams([
     ['state', 'decided'],
     ['order', order],

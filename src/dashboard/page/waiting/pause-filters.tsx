@@ -1,11 +1,10 @@
 import type { ComponentChildren } from 'preact'
 import { shortId, words } from '../../../base/format.ts'
-import { address, setQuery } from '../context/router.ts'
 import { useSession } from '../context/session.ts'
 import type { PauseLine } from '../data/waiting.ts'
 import { Button } from '../parts/controls.tsx'
 import { Select } from '../parts/fields.tsx'
-import { isFiltered, OUTCOMES, pauseFilterOf, withoutFilters } from './filters.ts'
+import { isFiltered, OUTCOMES, PAUSES } from './filters.ts'
 
 interface PauseFiltersProps {
   /** The pauses whose agents, tools, users and sessions can be chosen. */
@@ -17,7 +16,7 @@ interface PauseFiltersProps {
 /** The filters of the lists of pauses, as the address has them. */
 export function PauseFilters({ lines, isDecided, children }: PauseFiltersProps) {
   const { directory } = useSession()
-  const filter = pauseFilterOf(address.value.query)
+  const filter = PAUSES.value
   const choices = (of: (line: PauseLine) => string | null, chosen: string) =>
     [...new Set([...lines.flatMap((line) => of(line) ?? []), ...(chosen === '' ? [] : [chosen])])].sort()
   const select = (name: 'agent' | 'tool' | 'user' | 'session', of: (line: PauseLine) => string | null) => {
@@ -31,9 +30,8 @@ export function PauseFilters({ lines, isDecided, children }: PauseFiltersProps) 
     return (
       <Select
         label={name.charAt(0).toUpperCase() + name.slice(1)}
-        value={filter[name]}
+        {...PAUSES.field(name)}
         options={[['', `Any ${name}`], ...options.map((value) => [value, titleOf(value)] as const)]}
-        onChange={(to) => setQuery({ [name]: to })}
       />
     )
   }
@@ -42,20 +40,18 @@ export function PauseFilters({ lines, isDecided, children }: PauseFiltersProps) 
       {isDecided && (
         <Select
           label="Outcome"
-          value={filter.outcome}
+          {...PAUSES.field('outcome')}
           options={[['', 'Decided by people'], ...OUTCOMES.map((name) => [name, words(name)] as const)]}
-          onChange={(outcome) => setQuery({ outcome })}
         />
       )}
       <Select
         label="Kind"
-        value={filter.kind}
+        {...PAUSES.field('kind')}
         options={[
           ['', 'Any kind'],
           ['approval', 'approvals'],
           ['input', 'questions'],
         ]}
-        onChange={(kind) => setQuery({ kind })}
       />
       {select('agent', ({ agent_id }) => agent_id)}
       {select('tool', ({ tool }) => tool)}
@@ -63,14 +59,15 @@ export function PauseFilters({ lines, isDecided, children }: PauseFiltersProps) 
       {select('session', ({ session_id }) => session_id)}
       <Select
         label="Order"
-        value={filter.isOldestFirst ? 'oldest' : ''}
+        {...PAUSES.field('sort')}
         options={[
-          ['', 'Newest first'],
+          ['newest', 'Newest first'],
           ['oldest', 'Oldest first'],
         ]}
-        onChange={(sort) => setQuery({ sort })}
       />
-      {isFiltered(filter) && <Button class="quiet small" text="Clear" onClick={() => setQuery(withoutFilters())} />}
+      {isFiltered(filter) && (
+        <Button class="quiet small" text="Clear" onClick={() => PAUSES.set({ ...PAUSES.of({}), sort: filter.sort })} />
+      )}
       {children}
     </search>
   )

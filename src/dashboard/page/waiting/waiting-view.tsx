@@ -9,7 +9,7 @@ import { Button, openTab, Tabs } from '../parts/controls.tsx'
 import { Empty, Problem, Skeleton } from '../parts/states.tsx'
 import { DecideDialog } from './decide-dialog.tsx'
 import { DecidedList } from './decided-list.ts'
-import { isFiltered, matches, pauseFilterOf, rowsOf } from './filters.ts'
+import { isFiltered, matches, PAUSES, rowsOf } from './filters.ts'
 import { showCard, useListKeys } from './keys.ts'
 import { OpenPause } from './pause-card.tsx'
 import { PauseFilters } from './pause-filters.tsx'
@@ -68,12 +68,11 @@ function Pending({ list }: { readonly list: WaitingList }) {
   const [isOpened, setOpened] = useState(false)
   useEffect(() => void list.open().then(() => setOpened(true)), [list])
   const lines = list.kept.value
-  const { query } = address.value
+  const filter = PAUSES.value
   const shown = useMemo(() => {
-    const filter = pauseFilterOf(query)
     const found = lines.filter((line) => matches(line, filter))
-    return filter.isOldestFirst ? found.reverse() : found
-  }, [lines, JSON.stringify(query)])
+    return filter.sort === 'oldest' ? found.reverse() : found
+  }, [lines, JSON.stringify(filter)])
   const rows = useMemo(() => rowsOf(shown), [shown])
   const decideChosen = () => setDeciding(shown.filter(({ id }) => list.chosen.value.has(id)))
   useListKeys(list, decideChosen)
@@ -94,7 +93,7 @@ function Pending({ list }: { readonly list: WaitingList }) {
       {problem.value !== null && <Problem problem={problem.value} />}
       {isLinked && named !== null && <LinkedPause named={named} list={list} />}
       {!isLoaded.value && <Skeleton lines={6} />}
-      {isLoaded.value && rows.length === 0 && <Nothing isFiltered={isFiltered(pauseFilterOf(query))} />}
+      {isLoaded.value && rows.length === 0 && <Nothing isFiltered={isFiltered(filter)} />}
       {rows.length > 0 && (
         <PauseRows rows={rows} openId={isLinked ? '' : (named?.id ?? '')} label="Waiting for a person" list={list} />
       )}
@@ -190,7 +189,7 @@ function ChoiceBar({ list, shown, decide, children }: ChoiceBarProps) {
 function Decided() {
   const { api, signal, waiting } = useSession()
   const [list] = useState(() => new DecidedList(api, signal))
-  const filter = pauseFilterOf(address.value.query)
+  const filter = PAUSES.value
   useEffect(() => list.open(filter), [list, JSON.stringify(filter)])
   const { value: lines, isLoading, problem } = list.lines
   const named = namedPause()

@@ -1,6 +1,7 @@
 import { useState } from 'preact/hooks'
 import { duration } from '../../../base/format.ts'
-import { address, hrefOfRun, setQuery } from '../context/router.ts'
+import { addressState, oneOf } from '../context/address-state.ts'
+import { hrefOfRun } from '../context/router.ts'
 import { useSession } from '../context/session.ts'
 import type { Listed } from '../data/api.ts'
 import { useAttempt, useLoad } from '../data/loading.ts'
@@ -20,11 +21,12 @@ const STATUSES = [
   ['succeeded', 'Succeeded'],
   ['failed', 'Given up'],
 ] as const
+const DELIVERIES = addressState({ status: oneOf(STATUSES.map(([name]) => name)) })
 
 /** The latest deliveries of a webhook, filtered by status. */
 export function DeliveryList({ webhook }: { readonly webhook: Webhook }) {
   const { api } = useSession()
-  const status = STATUSES.find(([name]) => name === address.value.query.status)?.[0] ?? ''
+  const { status } = DELIVERIES.value
   const path = `${pathOf(webhook)}/deliveries`
   const { data, problem, reload } = useLoad(
     (signal) => api.get<Listed<Delivery>>(path, { status, limit: LIST_LIMIT }, signal),
@@ -43,7 +45,7 @@ export function DeliveryList({ webhook }: { readonly webhook: Webhook }) {
   return (
     <section class="deliveries" aria-label="Deliveries">
       <search class="filters" aria-label="Filter deliveries">
-        <Select label="Status" value={status} options={STATUSES} onChange={(to) => setQuery({ status: to })} />
+        <Select label="Status" {...DELIVERIES.field('status')} options={STATUSES} />
         <Button class="small" icon="retry" text="Refresh" onClick={reload} />
       </search>
       <ProblemText text={failure} />

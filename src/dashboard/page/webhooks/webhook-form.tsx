@@ -84,7 +84,6 @@ interface FilterProps {
 /** The conditions of a filter, all of which must hold. */
 function FilterFields({ filter, set }: FilterProps) {
   const { directory } = useSession()
-  const agents = directory.agents.value.map(({ agent_id: id }) => [id, directory.nameOf(id)] as const)
   const others = Object.keys(filter.others)
   return (
     <div class="filter-fields">
@@ -104,7 +103,7 @@ function FilterFields({ filter, set }: FilterProps) {
       />
       <ChipList
         label="Agents"
-        options={agents}
+        options={directory.choices.value}
         chosen={filter.agents}
         none="Any agent"
         more="Add an agent"
