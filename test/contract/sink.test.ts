@@ -165,6 +165,26 @@ test('an owner that repeats a load for too long does not repeat it under a token
   await sink.stop(0)
 })
 
+test('a reload that is asked for while a batch is put back is not forgotten', async () => {
+  const { client, owner, count } = await fixture()
+  const store = new MemoryPosition(NEVER_FAILS).storeOf(0, () => false)
+  let asked: Promise<void> | undefined
+  const set: typeof store.set = async (changes) => {
+    if (changes.reloads === 1) asked = sink.reload(0)
+    await store.set(changes)
+  }
+  let loads = 0
+  const insertNative: ColumnarClient['insertNative'] = async (...load) => {
+    await client.insertNative(...load)
+    if (++loads === 1) throw new Error('the answer is lost')
+  }
+  const sink: Sink = owner({ tokenMs: 0, client: { insertNative }, position: { ...store, set } })
+  await eventually(() => expect(store.get()).toMatchObject({ loadedSeq: 3, reloads: 2 }))
+  await asked
+  expect(await count()).toBe(3)
+  await sink.stop(0)
+})
+
 test('the age of a batch is that of its first announcement, by the clock of Postgres, through all owners that repeat it', async () => {
   const { sql } = await freshDatabase()
   const rows = new PartitionStore(sql)

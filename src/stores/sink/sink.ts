@@ -239,7 +239,8 @@ export class Sink implements LoadProgress {
   }
 
   /** What follows `afterSeq` is deleted, as far as it exists, and loaded again under another token. */
-  private async rewind({ afterSeq, throughSeq, stored }: Reload): Promise<void> {
+  private async rewind(reload: Reload): Promise<void> {
+    const { afterSeq, throughSeq, stored } = reload
     const { reloads, clearThroughSeq } = this.position.get()
     await this.position.set({
       loadedSeq: afterSeq,
@@ -247,7 +248,8 @@ export class Sink implements LoadProgress {
       reloads: reloads + 1,
       clearThroughSeq: Math.max(clearThroughSeq, throughSeq),
     })
-    this.pendingReload = undefined
+    // Another one may have been asked for meanwhile.
+    if (this.pendingReload === reload) this.pendingReload = undefined
     stored?.resolve()
   }
 
