@@ -79,6 +79,28 @@ describe('run statistics', () => {
     await statistics.stop()
   })
 
+  test('count nothing again after epochs in which nobody has counted', async () => {
+    const { sql, journal, wanted, refs, report, counted } = await fixture(1)
+    await report(refs[0]!, 3)
+    const first = await startRunStatistics({ sql, journal, log, intervalMs: 1 })
+    await first.flush()
+    await first.stop()
+    const epochs = [...journal.epochs, { epoch: 'second', firstSeq: 4 }, { epoch: 'third', firstSeq: 4 }]
+    const renewed = new Proxy(journal, {
+      get(target, name) {
+        if (name === 'epochs') return epochs
+        if (name === 'epoch') return 'third'
+        const value = Reflect.get(target, name)
+        return typeof value === 'function' ? value.bind(target) : value
+      },
+    })
+    await report(refs[0]!, 2)
+    const next = await startRunStatistics({ sql, journal: renewed, log, intervalMs: 1 })
+    await next.flush()
+    await next.stop()
+    expect(await counted()).toEqual(wanted)
+  })
+
   test('a flush waits for acknowledged events, however long the interval', async () => {
     const { sql, journal, refs, wanted, report, counted } = await fixture(1)
     const statistics = await startRunStatistics({ sql, journal, log, intervalMs: 3_600_000 })

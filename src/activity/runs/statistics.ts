@@ -129,14 +129,15 @@ export async function startRunStatistics(deps: RunStatisticsDeps) {
 }
 
 /**
- * The position from which counting continues. A new epoch starts at the position of the previous one, whose rows may
- * not all be counted yet.
+ * The position from which counting continues. A new epoch starts at the position of the newest one with a position: not all
+ * of its rows may be counted yet, and an owner may have begun an epoch without counting in it.
  */
 async function openPosition(sql: Sql, { epoch, epochs }: Journal): Promise<number> {
   await sql`
     insert into journal_consumers (epoch, consumer, seq)
     select ${epoch}, ${CONSUMER}, coalesce(
-      (select seq from journal_consumers where epoch = ${epochs.at(-2)?.epoch ?? null} and consumer = ${CONSUMER}), 0)
+      (select max(seq) from journal_consumers
+        where epoch = any(${epochs.map((each) => each.epoch)}::text[]) and consumer = ${CONSUMER}), 0)
     on conflict (epoch, consumer) do nothing`
   return countedSeq(sql, epoch)
 }
