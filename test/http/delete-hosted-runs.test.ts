@@ -1,6 +1,11 @@
 import { beforeAll, expect, test } from 'bun:test'
+import { createLog } from '../../src/base/log.ts'
+import { connectPostgres } from '../../src/stores/postgres/connect.ts'
+import { eventually } from '../support/eventually.ts'
+import { OutputReader } from '../support/hosted.ts'
 import { callTurn, startBackends } from '../support/hosted-rig.ts'
 import { startTestService, type TestService } from '../support/service.ts'
+import { atEnd } from '../support/teardown.ts'
 
 /** `DELETE /api/v1/runs/:run_id` of hosted runs that call each other. */
 
@@ -57,4 +62,19 @@ test('what was decided for a child run is found after the run that called it was
   expect(listed.map((each: { approval_id: string }) => each.approval_id)).toEqual([approvalId])
   expect(await approve(approvalId)).toMatchObject({ status: 409, error: { reason: 'already_decided' } })
   expect((await remove(slow.run_id)).status).toBe(202)
+})
+
+test('an output stream of a run that is deleted before its end was read does not stay open', async () => {
+  const answered = Promise.withResolvers<void>()
+  atEnd(async () => answered.resolve())
+  const agent = await backends.agent(service, () => answered.promise.then(() => ({ text: 'late' })))
+  const first = (await agent.invoke({ start_session: true, background: true })).data
+  const { run_id } = (await agent.invoke({ session_id: first.session_id, background: true })).data
+  const reader = await OutputReader.ofRun(service, run_id)
+  const sql = connectPostgres(service.databaseUrl, { log: createLog('error'), max: 1 })
+  atEnd(() => sql.end({ timeout: 1 }))
+  await sql`delete from hosted_runs where run_id = ${run_id}`
+  await sql`delete from runs where run_id = ${run_id}`
+  await eventually(() => reader.ended !== undefined, { timeoutMs: 20_000 })
+  expect(reader.ended).toBe('cut')
 })

@@ -77,12 +77,12 @@ export class OutputStream extends BoundedEventStream implements Connection {
         if (output !== undefined) return this.take(output)
         const change = scheduler.change(run, signal)
         const outcome = await readOutcome(sql, run)
+        if (outcome === null) return this.cut(new Error('the run was deleted'))
         const log = await this.stored(outcome)
         if (signal.aborted) return
         if (log !== undefined) return this.take(log)
         // Notifies of a change once the output is available.
-        if (outcome?.kind === 'released' && outcome.executor)
-          followed?.follow(run, outcome.executor, this.caller.caller)
+        if (outcome.kind === 'released' && outcome.executor) followed?.follow(run, outcome.executor, this.caller.caller)
         await change
       }
     } catch (error) {
@@ -91,10 +91,10 @@ export class OutputStream extends BoundedEventStream implements Connection {
   }
 
   /** The output of a run that is not being executed. */
-  private async stored(outcome: RunOutcome | null): Promise<OutputLog | undefined> {
+  private async stored(outcome: RunOutcome): Promise<OutputLog | undefined> {
     const { sql } = this.context
     const { run, sessionId } = this.options
-    if (outcome === null || outcome.kind === 'released') return undefined
+    if (outcome.kind === 'released') return undefined
     const progress = await loadProgress(sql, run)
     if (progress === null) return undefined
     const log = OutputLog.of(progress)
