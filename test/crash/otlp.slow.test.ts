@@ -2,7 +2,7 @@ import { expect, test } from 'bun:test'
 import { eventually } from '../support/eventually.ts'
 import { COST_USD, exportsOf, type RecordedRun, recordedRun } from '../support/otel-runs.ts'
 import { type Random, seededRandom } from '../support/random.ts'
-import { freePort, spawnService } from '../support/service.ts'
+import { freePort, rowsInSql, spawnService } from '../support/service.ts'
 
 const KILLS = 4
 const CLIENTS = 3
@@ -78,11 +78,7 @@ test('acknowledged spans are stored, and their tokens counted, exactly once whil
   const { runs, retries } = exporters
   expect(retries).toBeGreaterThan(0)
 
-  const sql = async (query: string) => {
-    const { data, error } = await service.api('POST', '/api/v1/query', { query })
-    expect(error).toBeNull()
-    return data.rows
-  }
+  const sql = (query: string) => rowsInSql(service.api, query)
   const spans = runs.reduce((sum, run) => sum + run.spans.length, 0)
   const modelCalls = runs.reduce((sum, run) => sum + run.modelCalls, 0)
   const expected = {

@@ -2,6 +2,7 @@ import { expect } from 'bun:test'
 import { type Answer, type Api, createApi } from '../support/api.ts'
 import { eventually } from '../support/eventually.ts'
 import type { Random } from '../support/random.ts'
+import { rowsInSql } from '../support/service.ts'
 
 export interface ReportingOptions {
   /** Of several nodes, each call goes to another one. */
@@ -121,11 +122,7 @@ export async function expectAcknowledged(
   { runs, events, answers, tasks, eventCount }: Reporting,
 ): Promise<void> {
   expect(eventCount).toBeGreaterThan(0)
-  const sql = async (query: string) => {
-    const { data, error } = await api('POST', '/api/v1/query', { query, params: { agent: agentId } })
-    expect(error).toBeNull()
-    return data.rows
-  }
+  const sql = (query: string) => rowsInSql(api, query, { params: { agent: agentId } })
   const ofAgent = 'agent_id = {agent:UUID}'
   await eventually(
     async () =>

@@ -16,7 +16,7 @@ import { newAgent } from '../support/api.ts'
 import { eventually } from '../support/eventually.ts'
 import { LiveSocket } from '../support/feeds.ts'
 import { runProgram } from '../support/processes.ts'
-import { allInSql, type SpawnedService, spawnService } from '../support/service.ts'
+import { allInSql, rowsInSql, type SpawnedService, spawnService } from '../support/service.ts'
 import { temporaryDirectory } from '../support/teardown.ts'
 
 const MAIN = join(import.meta.dir, '..', '..', 'src', 'cli', 'backup', 'main.ts')
@@ -76,12 +76,6 @@ class Load {
   }
 }
 
-async function ask<Row>({ api }: SpawnedService, query: string): Promise<Row[]> {
-  const { data, error } = await api('POST', '/api/v1/query', { query, format: 'json' })
-  expect(error).toBeNull()
-  return data.rows
-}
-
 test('a backup of a running service under load contains every event acknowledged up to its position, once, and restores into a new epoch', async () => {
   const parent = await temporaryDirectory()
   const folder = join(parent, 'backup')
@@ -120,23 +114,20 @@ test('a backup of a running service under load contains every event acknowledged
   const { data: health } = await again.api('GET', '/readyz', undefined, { key: null })
   expect(health).toMatchObject({ status: 'ready', set_back: [] })
   expect(health.journal.epoch).not.toBe(manifest.epoch)
-  const rows = await ask<{ event_id: string; n: number }>(
-    again,
-    'select event_id, count() as n from events group by event_id limit 100000',
-  )
+  const rows = await rowsInSql(again.api, 'select event_id, count() as n from events group by event_id limit 100000')
   const expected = load.acknowledged.filter(({ seq }) => seq <= manifest.end_seq).map(({ id }) => id)
   expect(rows.filter(({ n }) => n !== 1)).toEqual([])
   const found = new Set(rows.map(({ event_id }) => event_id))
   expect(expected.filter((id) => !found.has(id))).toEqual([])
   expect(found.size).toBe(expected.length)
   // Runs and their counts match.
-  const known = await ask<{ run_id: string }>(again, 'select run_id from runs limit 100000')
+  const known = await rowsInSql(again.api, 'select run_id from runs limit 100000')
   const knownRuns = new Set(known.map(({ run_id }) => run_id))
   expect(runsBefore.filter((id) => !knownRuns.has(id))).toEqual([])
   const { data: run } = await again.api('GET', `/api/v1/runs/${runsBefore[0]}`)
   expect(run).toMatchObject({ status: 'completed', event_count: 20 })
   // SQL and feeds report where the gap is.
-  expect(await ask(again, 'select after_seq, reason from gaps')).toEqual([
+  expect(await rowsInSql(again.api, 'select after_seq, reason from gaps')).toEqual([
     { after_seq: manifest.end_seq, reason: 'restored from a backup' },
   ])
   const socket = await LiveSocket.open(again)
@@ -194,10 +185,7 @@ test('a stopped or killed service can be backed up; errors are one line each', a
   expect(await command(['restore', folder], dataDir)).toMatchObject({ code: 0 })
   const again = await spawnService({ DATA_DIR: dataDir, BOOTSTRAP_WORKSPACE_KEY: service.workspaceKey })
   await allInSql(again.api)
-  const rows = await ask<{ n: number; distinct: number }>(
-    again,
-    'select count() as n, uniqExact(event_id) as distinct from events',
-  )
+  const rows = await rowsInSql(again.api, 'select count() as n, uniqExact(event_id) as distinct from events')
   expect(rows).toEqual([{ n: load.acknowledged.length, distinct: load.acknowledged.length }])
   again.kill('SIGTERM')
   await again.exited
@@ -265,7 +253,7 @@ test('a data directory whose parts are links, to another disk too, is backed up 
   expect(await command(['restore', folder, '--signature', signature], target)).toMatchObject({ code: 0 })
   const again = await spawnService({ DATA_DIR: target, BOOTSTRAP_WORKSPACE_KEY: service.workspaceKey })
   await allInSql(again.api)
-  expect(await ask<{ n: number }>(again, 'select count() as n from events')).toEqual([{ n: load.acknowledged.length }])
+  expect(await rowsInSql(again.api, 'select count() as n from events')).toEqual([{ n: load.acknowledged.length }])
   again.kill('SIGTERM')
   await again.exited
 })

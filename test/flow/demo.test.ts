@@ -3,7 +3,7 @@ import { type FleetReport, runFleet } from '../../src/cli/demo/fleet.ts'
 import { HistoryClock, writeHistory } from '../../src/cli/demo/history.ts'
 import { startModelServer } from '../../src/cli/demo/hosted/model-server.ts'
 import { createRandom } from '../../src/cli/demo/random.ts'
-import { startTestService, type TestService } from '../support/service.ts'
+import { rowsInSql, startTestService, type TestService } from '../support/service.ts'
 import { atEnd } from '../support/teardown.ts'
 
 /** With this seed, the first dozen conversations and jobs cover all agents; one fails and one is cancelled. */
@@ -31,11 +31,7 @@ beforeAll(async () => {
   })
 }, 60_000)
 
-async function rows(query: string): Promise<Record<string, unknown>[]> {
-  const { data, error } = await service.api('POST', '/api/v1/query', { query })
-  expect(error).toBeNull()
-  return data.rows
-}
+const rows = (query: string) => rowsInSql(service.api, query)
 
 async function items(path: string): Promise<Record<string, unknown>[]> {
   return (await service.api('GET', path)).data.items

@@ -7,7 +7,7 @@ import { type ColumnarClient, createColumnarClient } from '../../src/stores/clic
 import { createApi } from '../support/api.ts'
 import { eventually } from '../support/eventually.ts'
 import { newReporter, newTenant, type Tenant } from '../support/feeds.ts'
-import { OPERATOR_TOKEN, startTestService, type TestService } from '../support/service.ts'
+import { OPERATOR_TOKEN, rowsInSql, startTestService, type TestService } from '../support/service.ts'
 import { atEnd } from '../support/teardown.ts'
 
 /** Counts that ClickHouse answers from the projection `hourly_counts` are those of the events that are there. */
@@ -38,12 +38,6 @@ async function startDays() {
   return { first, start, columnar }
 }
 
-async function ask({ api }: Pick<Tenant, 'api'>, query: string) {
-  const { status, data, text } = await api('POST', '/api/v1/query', { query })
-  if (status !== 200) throw new Error(text)
-  return data.rows
-}
-
 /** Reports events of several types, and some of them twice. */
 async function report(tenant: Tenant, type: string, count: number): Promise<void> {
   const agent = await newReporter(tenant.api)
@@ -54,7 +48,7 @@ async function report(tenant: Tenant, type: string, count: number): Promise<void
   const { last_seq } = await agent.events(runId, events)
   expect(await agent.events(runId, events.slice(0, 5))).toMatchObject({ duplicates: 5 })
   await eventually(async () =>
-    expect(await ask(tenant, `select 1 from events where seq = ${last_seq}`)).toHaveLength(1),
+    expect(await rowsInSql(tenant.api, `select 1 from events where seq = ${last_seq}`)).toHaveLength(1),
   )
 }
 
@@ -63,7 +57,7 @@ const merge = (columnar: ColumnarClient) => columnar.command('optimize table eve
 
 /** Expects that a tenant's counts equal those of a scan, and that there are as many events as `total`. */
 async function expectCounts(columnar: ColumnarClient, tenant: Tenant, total: number): Promise<void> {
-  const counted = await ask(tenant, COUNTS)
+  const counted = await rowsInSql(tenant.api, COUNTS)
   const scan = await columnar.query<{ n: number }>(
     `select toString(toStartOfHour(received_at)) as hour, agent_id, toString(type) as type, toString(level) as level,
        count() as n from events where workspace_id = {workspace:UUID} group by all order by hour, agent_id, type, level`,
@@ -115,7 +109,7 @@ test('counts by the projection are those of a scan after merges, duplicates, ret
     "select throwIf(type = 'other-1') as thrown, count() as n from events group by thrown",
     "select intDiv(1, type != 'other-1') as one, count() as n from events group by one",
   ])
-    expect(await ask(tenants.short, query)).toEqual([expect.objectContaining({ n: 40 })])
+    expect(await rowsInSql(tenants.short.api, query)).toEqual([expect.objectContaining({ n: 40 })])
 
   // Merged and new parts, of two days.
   let service = await start(1)
@@ -125,7 +119,7 @@ test('counts by the projection are those of a scan after merges, duplicates, ret
   await service.api('PATCH', `/api/v1/workspaces/${tenants.short.workspaceId}`, { retention_days: 1 }, AS_OPERATOR)
   service = await start(2)
   service = await start(3)
-  const left = () => ask(at(service, tenants.short), 'select count() as n from events')
+  const left = () => rowsInSql(at(service, tenants.short).api, 'select count() as n from events')
   await eventually(async () => expect(await left()).toEqual([{ n: 0 }]))
   await expectTotals(service, { short: 0, gone: 47, other: 47 })
   expect(await usesProjection(columnar, tenants.other)).toBe(true)

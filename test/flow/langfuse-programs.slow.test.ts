@@ -1,7 +1,7 @@
 import { beforeAll, expect, test } from 'bun:test'
 import { join } from 'node:path'
 import { eventually } from '../support/eventually.ts'
-import { startTestService, type TestService } from '../support/service.ts'
+import { rowsInSql, startTestService, type TestService } from '../support/service.ts'
 
 /** Real programs with the SDKs of Langfuse from npm, pointed at the service by environment variables only. */
 
@@ -64,10 +64,7 @@ function sendRecorded({ method, pathname, body, headers }: Recorded): Promise<Re
   return fetch(`${service.url}${pathname}`, { method, headers, ...(body !== undefined && { body }) })
 }
 
-async function rowsOf(sql: string, params: object) {
-  const answer = await service.api('POST', '/api/v1/query', { query: sql, params })
-  return answer.data.rows
-}
+const rowsOf = (query: string, params: object) => rowsInSql(service.api, query, { params })
 
 /** The run of a trace, once its tokens are counted, with its tasks and events, in SQL. */
 async function inSql(traceId: string, hasTokens = true) {

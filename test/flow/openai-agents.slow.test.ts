@@ -2,7 +2,7 @@ import { beforeAll, expect, test } from 'bun:test'
 import { join } from 'node:path'
 import { eventually } from '../support/eventually.ts'
 import { startModelServer } from '../support/model-server.ts'
-import { startTestService, type TestService } from '../support/service.ts'
+import { rowsInSql, startTestService, type TestService } from '../support/service.ts'
 
 /** A real program with the OpenAI Agents SDK, whose exporter is pointed at the service by address and key only. */
 
@@ -50,11 +50,7 @@ async function send(env: Record<string, string> = {}): Promise<SentSpan[]> {
     .map((line) => JSON.parse(line))
 }
 
-async function rowsOf(query: string, params: object) {
-  const answer = await service.api('POST', '/api/v1/query', { query, params })
-  expect(answer).toMatchObject({ status: 200 })
-  return answer.data.rows
-}
+const rowsOf = (query: string, params: object) => rowsInSql(service.api, query, { params })
 
 test('a handoff, tools and model calls of the SDK are rows with ids, names, parents, tokens and cost, sent twice or not', async () => {
   const twice: Record<string, string> = { SEND_TWICE: 'yes' }

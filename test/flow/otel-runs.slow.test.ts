@@ -4,7 +4,7 @@ import { LiveStream } from '../support/feeds.ts'
 import { COST_USD, exportsOf, type RecordedRun, recordedRun } from '../support/otel-runs.ts'
 import { attributesOf, randomHex, START_MS, sendExport, span, tracesOf } from '../support/otlp.ts'
 import { seededRandom } from '../support/random.ts'
-import { startTestService, type TestService } from '../support/service.ts'
+import { rowsInSql, startTestService, type TestService } from '../support/service.ts'
 
 const RUNS = 2_000
 const SPANS_PER_EXPORT = 512
@@ -22,12 +22,6 @@ async function sendAll(service: TestService, exports: readonly Uint8Array[]): Pr
   }
   await Promise.all(Array.from({ length: AT_ONCE }, send))
   return lastSeqs
-}
-
-async function sql(service: TestService, query: string, waitFor?: number): Promise<Record<string, unknown>[]> {
-  const { data, error } = await service.api('POST', '/api/v1/query', { query, wait_for: waitFor })
-  expect(error).toBeNull()
-  return data.rows
 }
 
 function sum(runs: readonly RecordedRun[], of: (run: RecordedRun) => number): number {
@@ -61,13 +55,13 @@ test('SQL has the right sums over 2,000 recorded runs; sending them again change
   }
   const sums = `select count() as runs, countIf(status = 'failed') as failed, sum(input_tokens) as input_tokens,
     sum(output_tokens) as output_tokens, sum(cost_usd) as cost_usd from runs where status != 'running'`
-  const summed = async () => expect(await sql(service, sums)).toMatchObject([expected])
+  const summed = async () => expect(await rowsInSql(service.api, sums)).toMatchObject([expected])
   // The ends of runs and the sums of their tokens trail the events.
   await eventually(summed, { intervalMs: 200 })
   const stored = `select (select count() from events) as events, (select count() from tasks) as tasks,
     (select sum(toFloat64(payload.gen_ai.usage.input_tokens)) from events where type = 'llm.call') as input_tokens,
     (select max(seq) from events) as last_event, (select max(updated_at) from tasks) as last_task`
-  const before = await sql(service, stored, Math.max(...first.map((seq) => seq ?? 0)))
+  const before = await rowsInSql(service.api, stored, { wait_for: Math.max(...first.map((seq) => seq ?? 0)) })
   expect(before).toMatchObject([{ events: spans.length, tasks: spans.length }])
 
   const feed = await LiveStream.open(service, '/api/v1/stream')
@@ -75,7 +69,7 @@ test('SQL has the right sums over 2,000 recorded runs; sending them again change
     const again = await sendAll(service, exportsOf(shuffled(spans, random), SPANS_PER_EXPORT, 'recorded'))
     expect(again.every((seq) => seq === null)).toBe(true)
   }
-  expect(await sql(service, stored)).toEqual(before)
+  expect(await rowsInSql(service.api, stored)).toEqual(before)
   await summed()
   // Anything that the repeats had written would reach the feed before this span.
   await sendExport(service, 'traces', tracesOf([span({ name: 'other' })], { 'service.name': 'another' }))

@@ -21,7 +21,7 @@ import {
   type Tenant,
 } from '../support/feeds.ts'
 import { freshDatabase } from '../support/postgres.ts'
-import { OPERATOR_TOKEN, startTestService, type TestService } from '../support/service.ts'
+import { OPERATOR_TOKEN, rowsInSql, startTestService, type TestService } from '../support/service.ts'
 
 /** The end of retention, as seen by SQL and feeds: a service that is restarted days later. */
 
@@ -60,15 +60,9 @@ class Days {
 
 type Caller = Pick<Tenant, 'api'>
 
-async function ask({ api }: Caller, query: string) {
-  const { data, text } = await api('POST', '/api/v1/query', { query })
-  if (data === null) throw new Error(text)
-  return data.rows
-}
-
 /** The numbers of the events in SQL, once it has everything that was reported. */
 async function numbersInSql(caller: Caller): Promise<number[]> {
-  const rows = await ask(caller, 'select toInt32(payload.n) as n from events order by seq')
+  const rows = await rowsInSql(caller.api, 'select toInt32(payload.n) as n from events order by seq')
   return rows.map((row: { n: number }) => row.n)
 }
 
@@ -84,11 +78,13 @@ async function reportDay(caller: Caller, day: number): Promise<{ runId: string; 
   await agent.task(runId, { status: 'completed' })
   const { last_seq } = await agent.events(runId, numbered(3, day * 10))
   await agent.end(runId)
-  const loaded = () => ask(caller, `select seq from events where seq >= ${last_seq}`).then((rows) => rows.length > 0)
+  const loaded = () =>
+    rowsInSql(caller.api, `select seq from events where seq >= ${last_seq}`).then((rows) => rows.length > 0)
   await eventually(loaded)
   await eventually(
     async () =>
-      (await ask(caller, `select 1 from runs where run_id = '${runId}' and status = 'completed'`)).length === 1,
+      (await rowsInSql(caller.api, `select 1 from runs where run_id = '${runId}' and status = 'completed'`)).length ===
+      1,
   )
   return { runId, lastSeq: last_seq }
 }
@@ -118,9 +114,12 @@ test('events beyond EVENT_RETENTION_DAYS are deleted from SQL and the journal; r
   expect(await numbersInSql(service)).toEqual([0, 1, 2, 10, 11, 12])
   service = await days.start(3, limit)
   await eventually(async () => expect(await numbersInSql(service)).toEqual([10, 11, 12]))
-  expect(await ask(service, 'select status from runs')).toEqual([{ status: 'completed' }, { status: 'completed' }])
-  expect(await ask(service, 'select status from tasks')).toHaveLength(2)
-  expect(await ask(service, 'select seq as day from deliveries')).toEqual([{ day: 1 }])
+  expect(await rowsInSql(service.api, 'select status from runs')).toEqual([
+    { status: 'completed' },
+    { status: 'completed' },
+  ])
+  expect(await rowsInSql(service.api, 'select status from tasks')).toHaveLength(2)
+  expect(await rowsInSql(service.api, 'select seq as day from deliveries')).toEqual([{ day: 1 }])
   const { data: run } = await service.api('GET', `/api/v1/runs/${first.runId}`)
   expect(run).toMatchObject({ status: 'completed', event_count: 3 })
 
@@ -187,7 +186,7 @@ test("a workspace's shorter retention deletes its events only, and only its feed
   const [shortNow, otherNow] = tenants()
   await eventually(async () => expect(await numbersInSql(shortNow)).toEqual([10, 11, 12]))
   expect(await numbersInSql(otherNow)).toEqual([0, 1, 2, 10, 11, 12])
-  expect(await ask(shortNow, 'select run_id from runs')).toHaveLength(2)
+  expect(await rowsInSql(shortNow.api, 'select run_id from runs')).toHaveLength(2)
 
   for (const [tenant, numbers, gaps] of [
     [shortNow, [10, 11, 12], 1],

@@ -8,15 +8,14 @@ import { createApi } from '../support/api.ts'
 import { LiveStream, newReporter, newTenant, type Tenant } from '../support/feeds.ts'
 import { openLocal } from '../support/journals.ts'
 import { alertRow, deliveryRow } from '../support/rows.ts'
-import { allInSql, dataOf, startTestService } from '../support/service.ts'
+import { allInSql, dataOf, rowsInSql, startTestService } from '../support/service.ts'
 import { atEnd } from '../support/teardown.ts'
 
 /** Rows of the journal that belong to no run: deliveries, and the events that report transitions of alerts. */
 
 async function rowsOf({ api }: Pick<Tenant, 'api'>, query: string): Promise<Record<string, unknown>[]> {
   await allInSql(api)
-  const { data } = await api('POST', '/api/v1/query', { query })
-  return data.rows
+  return rowsInSql(api, query)
 }
 
 /** What a feed shows from the beginning, up to an event of this type. */

@@ -2,7 +2,7 @@ import { beforeAll, describe, expect, test } from 'bun:test'
 import { gzipSync, zstdCompressSync } from 'node:zlib'
 import { eventually } from '../support/eventually.ts'
 import { LiveStream, newReporter, newTenant, type Reporter } from '../support/feeds.ts'
-import { startTestService, type TestService } from '../support/service.ts'
+import { rowsInSql, startTestService, type TestService } from '../support/service.ts'
 
 const PATH = '/api/ingest/v1/events'
 let service: TestService
@@ -19,14 +19,9 @@ function send(body: unknown, { key = agent.agentKey, query = '', headers = {} } 
 
 /** The events of a run from SQL, once it has everything up to position `waitFor`. */
 async function inSql(runId: string, waitFor: number) {
-  const { data, error } = await service.api('POST', '/api/v1/query', {
-    query:
-      'select event_id, type, level, payload::String as payload, toString(occurred_at) as at from events where run_id = {run:UUID} order by seq',
-    params: { run: runId },
-    wait_for: waitFor,
-  })
-  expect(error).toBeNull()
-  return data.rows
+  const query =
+    'select event_id, type, level, payload::String as payload, toString(occurred_at) as at from events where run_id = {run:UUID} order by seq'
+  return rowsInSql(service.api, query, { params: { run: runId }, wait_for: waitFor })
 }
 
 describe('events', () => {
@@ -60,14 +55,9 @@ describe('events', () => {
     const { data } = await send({ run_id, events })
     const { items } = (await service.api('GET', `/api/v1/runs/${run_id}/events`)).data
     expect(items.map((event: { task_id?: string }) => event.task_id)).toEqual([undefined, task_id, run_id])
-    const { rows } = (
-      await service.api('POST', '/api/v1/query', {
-        query: 'select type from events where task_id = {task:UUID} or (run_id = {run:UUID} and task_id is null)',
-        params: { task: task_id, run: run_id },
-        wait_for: data.last_seq,
-      })
-    ).data
-    expect(rows).toEqual([{ type: 'a' }, { type: 'b' }])
+    const query = 'select type from events where task_id = {task:UUID} or (run_id = {run:UUID} and task_id is null)'
+    const more = { params: { task: task_id, run: run_id }, wait_for: data.last_seq }
+    expect(await rowsInSql(service.api, query, more)).toEqual([{ type: 'a' }, { type: 'b' }])
     const feed = await LiveStream.open(service, `/api/v1/stream?after=0&task_id=${task_id}`)
     await feed.until(() => feed.items.length > 0)
     await feed.close()

@@ -4,7 +4,7 @@ import { type Activity, LiveStream } from '../support/feeds.ts'
 import { type HostedAgent, newHostedAgent } from '../support/hosted.ts'
 import { eventsOf, type StoredEvent } from '../support/hosted-rig.ts'
 import { type ModelServer, startModelServer } from '../support/model-server.ts'
-import { startTestService, type TestService } from '../support/service.ts'
+import { rowsInSql, startTestService, type TestService } from '../support/service.ts'
 import { startToolServer } from '../support/tool-server.ts'
 
 /**
@@ -38,11 +38,7 @@ async function feedOf(runId: string): Promise<Activity[]> {
   return stream.items
 }
 
-async function query(text: string, params: object): Promise<Record<string, unknown>[]> {
-  const { data, error } = await service.api('POST', '/api/v1/query', { query: text, params })
-  if (error !== null) throw new Error(error.message)
-  return data.rows
-}
+const query = (text: string, params: object) => rowsInSql(service.api, text, { params })
 
 /** Expects these event types in the events API, the feed and SQL, in the same order. @returns the events */
 async function expectEverywhere(runId: string, types: readonly string[]): Promise<StoredEvent[]> {

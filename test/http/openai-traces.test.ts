@@ -5,7 +5,7 @@ import { eventually } from '../support/eventually.ts'
 import { ENDED, ingest, STARTED, spanItem, traceId, traceItem } from '../support/openai-traces.ts'
 import { eventsOf, runsOf, tasksOf } from '../support/otlp.ts'
 import { seededRandom } from '../support/random.ts'
-import { startTestService, type TestService } from '../support/service.ts'
+import { rowsInSql, startTestService, type TestService } from '../support/service.ts'
 
 let service: TestService
 
@@ -15,11 +15,7 @@ beforeAll(async () => {
 
 const runOf = async (trace: string) => (await runsOf(service, trace))[0]
 
-async function rowsOf(query: string, params: object = {}) {
-  const answer = await service.api('POST', '/api/v1/query', { query, params })
-  expect(answer).toMatchObject({ status: 200 })
-  return answer.data.rows
-}
+const rowsOf = (query: string, params: object = {}) => rowsInSql(service.api, query, { params })
 
 /** A workflow with a turn of an agent: a model call, and a tool that fails. */
 function workflow(id = traceId()) {

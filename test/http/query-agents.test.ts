@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, test } from 'bun:test'
 import { newAgent } from '../support/api.ts'
 import { newTenant } from '../support/feeds.ts'
-import { startTestService, type TestService } from '../support/service.ts'
+import { rowsInSql, startTestService, type TestService } from '../support/service.ts'
 
 /** Agents and their versions in SQL (docs/sql.md#tables). */
 
@@ -9,14 +9,6 @@ let service: TestService
 beforeAll(async () => {
   service = await startTestService()
 })
-
-type Api = TestService['api']
-
-async function ask(api: Api, query: string) {
-  const answer = await api('POST', '/api/v1/query', { query })
-  if (answer.error !== null) throw new Error(answer.error.message)
-  return answer.data.rows as Record<string, unknown>[]
-}
 
 const HOSTED = {
   name: 'helper "é"',
@@ -35,12 +27,12 @@ const HOSTED = {
 describe('agents in SQL', () => {
   test('are as the last edit left them: every query sees the edits before it', async () => {
     const { api } = await newTenant(service)
-    expect(await ask(api, 'SELECT * FROM agents')).toEqual([])
+    expect(await rowsInSql(api, 'SELECT * FROM agents')).toEqual([])
     const { data: agent } = await api('POST', '/api/v1/agents', HOSTED)
     const { data: other } = await api('POST', '/api/v1/agents', { name: 'external', stale_after_seconds: 60 })
     const { agent_id } = agent
     const { tools, ...rest } = agent
-    const rows = await ask(api, 'SELECT * FROM agents ORDER BY created_at, name DESC')
+    const rows = await rowsInSql(api, 'SELECT * FROM agents ORDER BY created_at, name DESC')
     expect(rows).toEqual([
       { ...rest, tools: expect.any(String) },
       expect.objectContaining({
@@ -53,25 +45,27 @@ describe('agents in SQL', () => {
     ])
     expect(JSON.parse(rows[0]!.tools as string)).toEqual(tools)
     const { data: edited } = await api('PATCH', `/api/v1/agents/${agent_id}`, { name: 'renamed', status: 'paused' })
-    expect(await ask(api, "SELECT name, version, updated_at FROM agents WHERE status = 'paused'")).toEqual([
+    expect(await rowsInSql(api, "SELECT name, version, updated_at FROM agents WHERE status = 'paused'")).toEqual([
       { name: 'renamed', version: 2, updated_at: edited.updated_at },
     ])
     const active = "SELECT name FROM agents WHERE status = 'active' AND metadata.team IS NULL"
-    expect(await ask(api, active)).toEqual([{ name: 'external' }])
+    expect(await rowsInSql(api, active)).toEqual([{ name: 'external' }])
     await api('DELETE', `/api/v1/agents/${agent_id}`)
     const archived = 'SELECT status, version, output_schema.properties.n.type AS type FROM agents WHERE agent_id = '
-    expect(await ask(api, `${archived}'${agent_id}'`)).toEqual([{ status: 'archived', version: 3, type: 'integer' }])
+    expect(await rowsInSql(api, `${archived}'${agent_id}'`)).toEqual([
+      { status: 'archived', version: 3, type: 'integer' },
+    ])
   })
 
   test('have a row for each version, with what it changed and who made it', async () => {
     const { api } = await newTenant(service)
     const { data: agent } = await api('POST', '/api/v1/agents', HOSTED)
     const path = `/api/v1/agents/${agent.agent_id}`
-    await ask(api, 'SELECT count() FROM agents')
+    await rowsInSql(api, 'SELECT count() FROM agents')
     await api('PATCH', path, { prompt: 'Second.', temperature: 1 })
     await api('POST', `${path}/versions/1/restore`, {})
     const { data } = await api('GET', `${path}/versions`)
-    const rows = await ask(api, 'SELECT * FROM agent_versions ORDER BY version DESC')
+    const rows = await rowsInSql(api, 'SELECT * FROM agent_versions ORDER BY version DESC')
     const shown = ({
       version,
       created_at,
@@ -91,7 +85,7 @@ describe('agents in SQL', () => {
     // No query has seen this version before it is archived.
     await api('PATCH', path, { prompt: 'Fourth.' })
     await api('DELETE', path)
-    const [archived, before] = await ask(api, 'SELECT * FROM agent_versions ORDER BY version DESC LIMIT 2')
+    const [archived, before] = await rowsInSql(api, 'SELECT * FROM agent_versions ORDER BY version DESC LIMIT 2')
     expect(archived).toMatchObject({ version: 5, status: 'archived', changes: ['status'], restored_from: null })
     expect(before).toMatchObject({ version: 4, status: 'active', prompt: 'Fourth.' })
   })
@@ -106,9 +100,11 @@ describe('agents in SQL', () => {
     }
     const counts =
       'SELECT count() AS n, uniqExact(agent_id) AS agents, max(length(prompt)) AS longest FROM agent_versions'
-    expect(await ask(api, counts)).toEqual([{ n: agents.length + 16, agents: agents.length + 4, longest: 400_000 }])
+    expect(await rowsInSql(api, counts)).toEqual([
+      { n: agents.length + 16, agents: agents.length + 4, longest: 400_000 },
+    ])
     const versions = 'SELECT version, count() AS n FROM agents GROUP BY version ORDER BY version'
-    expect(await ask(api, versions)).toEqual([
+    expect(await rowsInSql(api, versions)).toEqual([
       { version: 1, n: agents.length },
       { version: 4, n: 4 },
     ])
@@ -117,13 +113,13 @@ describe('agents in SQL', () => {
   test('are those of the workspace only', async () => {
     const [ours, theirs] = await Promise.all([newTenant(service), newTenant(service)])
     await theirs.api('POST', '/api/v1/agents', { ...HOSTED, name: 'secret' })
-    expect(await ask(theirs.api, 'SELECT name FROM agents')).toEqual([{ name: 'secret' }])
+    expect(await rowsInSql(theirs.api, 'SELECT name FROM agents')).toEqual([{ name: 'secret' }])
     const { data } = await ours.api('POST', '/api/v1/agents', { name: 'ours' })
-    expect(await ask(ours.api, 'SELECT agent_id, name FROM agents')).toEqual([
+    expect(await rowsInSql(ours.api, 'SELECT agent_id, name FROM agents')).toEqual([
       { agent_id: data.agent_id, name: 'ours' },
     ])
-    expect(await ask(ours.api, 'SELECT count() AS n FROM agent_versions')).toEqual([{ n: 1 }])
+    expect(await rowsInSql(ours.api, 'SELECT count() AS n FROM agent_versions')).toEqual([{ n: 1 }])
     const bait = "SELECT count() AS n FROM agents WHERE throwIf(name = 'secret') = 0"
-    expect(await ask(ours.api, bait)).toEqual([{ n: 1 }])
+    expect(await rowsInSql(ours.api, bait)).toEqual([{ n: 1 }])
   })
 })

@@ -13,7 +13,7 @@ import {
 } from '../support/feeds.ts'
 import { newHostedAgent } from '../support/hosted.ts'
 import { startModelServer } from '../support/model-server.ts'
-import { dataOf, OPERATOR_TOKEN, startTestService, type TestService } from '../support/service.ts'
+import { dataOf, OPERATOR_TOKEN, rowsInSql, startTestService, type TestService } from '../support/service.ts'
 
 /**
  * A `run_id` is unique within its workspace only (docs/runs.md#starting-a-run): equal ids in two workspaces do not
@@ -51,11 +51,7 @@ const report = (side: Side, run_id: string, ids: readonly string[], mark: string
 
 const read = async (side: Side, path: string) => (await side.api('GET', `/api/v1/${path}`)).data
 
-async function sql(side: Side, query: string): Promise<Record<string, unknown>[]> {
-  const answer = await side.api('POST', '/api/v1/query', { query })
-  if (answer.status !== 200) throw new Error(answer.text)
-  return answer.data.rows
-}
+const sql = (side: Side, query: string) => rowsInSql(side.api, query)
 
 /** Everything that a workspace can read of a run. */
 async function whole(side: Side, runId: string) {

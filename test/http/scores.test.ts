@@ -3,7 +3,7 @@ import type { ScoreRecord } from '../../src/activity/scores/schema.ts'
 import { EXAMPLES } from '../../src/sql/analytics/examples.ts'
 import { eventually } from '../support/eventually.ts'
 import { LiveStream, newReporter, newTenant, type Reporter } from '../support/feeds.ts'
-import { startTestService, type TestService } from '../support/service.ts'
+import { rowsInSql, startTestService, type TestService } from '../support/service.ts'
 
 /** Scores: docs/scores.md. */
 
@@ -21,13 +21,8 @@ function send(scores: unknown, { key = agent.agentKey, query = '', headers = {} 
 }
 
 async function inSql(runId: string, waitFor: number, columns = 'score_id, value, label') {
-  const { data, error } = await service.api('POST', '/api/v1/query', {
-    query: `select ${columns} from scores where run_id = {run:UUID} order by seq`,
-    params: { run: runId },
-    wait_for: waitFor,
-  })
-  expect(error).toBeNull()
-  return data.rows
+  const query = `select ${columns} from scores where run_id = {run:UUID} order by seq`
+  return rowsInSql(service.api, query, { params: { run: runId }, wait_for: waitFor })
 }
 
 describe('scores', () => {
@@ -224,14 +219,11 @@ describe('scores', () => {
     const { data } = await send(scores)
     expect([data.accepted, data.last_seq - data.first_seq]).toEqual([5_000, 4_999])
     expect((await send(scores)).data.duplicates).toBe(5_000)
-    const { rows } = (
-      await service.api('POST', '/api/v1/query', {
-        query:
-          'select count() as n, uniqExact(run_id) as runs, sum(value) as sum from scores where run_id in {runs:Array(UUID)}',
-        ...{ params: { runs }, wait_for: data.last_seq },
-      })
-    ).data
-    expect(rows).toEqual([{ n: 5_000, runs: 40, sum: 12_497_500 }])
+    const query =
+      'select count() as n, uniqExact(run_id) as runs, sum(value) as sum from scores where run_id in {runs:Array(UUID)}'
+    expect(await rowsInSql(service.api, query, { params: { runs }, wait_for: data.last_seq })).toEqual([
+      { n: 5_000, runs: 40, sum: 12_497_500 },
+    ])
   })
 
   test('the examples of SQL count their means by agent and day, and precision and recall by label', async () => {

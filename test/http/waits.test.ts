@@ -4,7 +4,7 @@ import { eventually } from '../support/eventually.ts'
 import { LiveStream } from '../support/feeds.ts'
 import { untilStatus } from '../support/hosted.ts'
 import { type Backends, callTurn, type ScriptedAgent, startBackends } from '../support/hosted-rig.ts'
-import { startTestService, type TestService } from '../support/service.ts'
+import { rowsInSql, startTestService, type TestService } from '../support/service.ts'
 
 /** How long runs wait for people, and what SQL says about what they waited for (docs/runs.md#waits). */
 
@@ -29,11 +29,7 @@ const waits = ({ duration_ms, active_ms, waiting_ms, waiting_since }: Record<str
   ...{ duration_ms, active_ms, waiting_ms, waiting_since },
 })
 
-async function rowsOf(query: string, runId: string) {
-  const answer = await service.api('POST', '/api/v1/query', { query, params: { run: runId } })
-  if (answer.error !== null) throw new Error(answer.error.message)
-  return answer.data.rows as Record<string, unknown>[]
-}
+const rowsOf = (query: string, runId: string) => rowsInSql(service.api, query, { params: { run: runId } })
 
 /** Expects the figures of a run that has ended in the API, its feed and SQL. */
 async function expectWaited(runId: string, waitingMs: number) {

@@ -198,6 +198,14 @@ export function freePort(): number {
   return freePorts(1)[0]!
 }
 
+/** The rows of a query. @param more other members of the request */
+export async function rowsInSql(api: Api, query: string, more: object = {}) {
+  const { data, error } = await api('POST', '/api/v1/query', { query, ...more })
+  if (error !== null) throw new Error(error.message)
+  // biome-ignore lint/suspicious/noExplicitAny: tests read what they expect.
+  return data.rows as any[]
+}
+
 /** Waits until SQL has everything acknowledged so far. */
 export async function allInSql(api: Api): Promise<void> {
   const isDone = async () => {

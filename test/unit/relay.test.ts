@@ -13,6 +13,7 @@ import { eventually } from '../support/eventually.ts'
 import { openLocal } from '../support/journals.ts'
 import { freshDatabase } from '../support/postgres.ts'
 import { seededRandom } from '../support/random.ts'
+import { runRow } from '../support/rows.ts'
 import { type Change, newCaller, recordingJournal, storesOn } from '../support/runs.ts'
 import { postgresProxy } from '../support/tcp-proxy.ts'
 import { atEnd, temporaryDirectory } from '../support/teardown.ts'
@@ -86,42 +87,18 @@ describe('the outbox relay', () => {
       expect(statusesOf(changes, id)).toEqual(['run running', ...middle, 'run completed', 'task completed'])
     })
     const [stored] = await database.sql`select created_at, completed_at from runs where run_id = ${ids[0]}`
-    expect(changes.findLast(({ kind, row }) => kind === 'run' && row.run_id === ids[0])?.row).toEqual({
-      workspace_id: caller.workspaceId,
-      agent_id: caller.agentId,
-      run_id: ids[0],
-      agent_name: 'an agent',
-      agent_version: 1,
-      runtime_type: 'external',
-      status: 'completed',
-      trigger_type: 'sdk',
-      external_run_id: '0',
-      parent_run_id: null,
-      session_id: null,
-      external_user_id: null,
-      tags: [],
-      metadata: '{}',
-      input: '{}',
-      output: '{}',
-      error_message: null,
-      error_detail: null,
-      created_at: stored.created_at.getTime(),
-      started_at: stored.created_at.getTime(),
-      completed_at: stored.completed_at.getTime(),
-      duration_ms: stored.completed_at - stored.created_at,
-      waiting_ms: 0,
-      waiting_since: null,
-      input_tokens: 0,
-      output_tokens: 0,
-      cache_read_tokens: 0,
-      cache_write_tokens: 0,
-      reasoning_tokens: 0,
-      cost_usd: 0,
-      event_count: 0,
-      last_event_at: null,
-      pending: null,
-      is_recount: false,
-    })
+    expect(changes.findLast(({ kind, row }) => kind === 'run' && row.run_id === ids[0])?.row).toEqual(
+      runRow(
+        { ...caller, runId: ids[0]!, runtimeType: 'external' },
+        {
+          ...{ agent_name: 'an agent', status: 'completed', external_run_id: '0', output: '{}' },
+          created_at: stored!.created_at.getTime(),
+          started_at: stored!.created_at.getTime(),
+          completed_at: stored!.completed_at.getTime(),
+          duration_ms: stored!.completed_at - stored!.created_at,
+        },
+      ),
+    )
     await relay.stop()
   })
 
