@@ -57,7 +57,7 @@ const append = (journal: Owner, id: string, response = 'ok') =>
 async function storedIds(): Promise<string[]> {
   const reader = track(await openNatsReader(common))
   expect(reader.gaps).toEqual([])
-  return (await framesAfter(reader)).flatMap(({ block }) => rowsOf(block).map(({ id }) => id))
+  return (await framesAfter(reader)).flatMap(({ block, kind }) => rowsOf(block, kind).map(({ id }) => id))
 }
 
 test('a commit that was stored in silence and then refused as full does not take the place of the next one', async () => {

@@ -3,8 +3,14 @@ import { runMain } from '../../src/cli/shared/main.ts'
 import { parseOptions } from '../../src/cli/shared/options.ts'
 import { PLANTED, plant } from './planted.ts'
 import { time } from './virtual-time.ts'
+import type { WorldName } from './world.ts'
 
 const OPTIONS = {
+  world: {
+    type: 'string',
+    value: '<name>',
+    help: 'what takes part: log (default), or feeds, which is the log and its subscribers',
+  },
   seeds: { type: 'string', value: '<n>', help: 'how many worlds (default: 1000)' },
   from: { type: 'string', value: '<n>', help: 'the seed of the first one (default: 1)' },
   steps: { type: 'string', value: '<n>', help: 'how much happens in each (default: 60)' },
@@ -13,14 +19,15 @@ const OPTIONS = {
 } as const
 
 const SIMULATION = {
-  summary: 'Simulates the journal in NATS and the sink, with their servers in memory, on a virtual clock.',
+  summary: 'Simulates the journal in NATS, the sink and feeds, with their servers in memory, on a virtual clock.',
   usage: [
     'bun test/sim/main.ts [options]',
     'SEED=<n> bun test/sim/main.ts   runs one world, and shows what happens in it',
   ],
   options: OPTIONS,
   notes: `One seed decides everything: delays, lost and late answers, full servers, leaders that lag, owners that are
-paused, owners that take over from live and dead ones, failing loads, forgotten tokens. In each world every acknowledged row must be in the log and in ClickHouse once.
+paused, owners that take over from live and dead ones, failing loads, forgotten tokens. In each world every acknowledged row must be in the log and in ClickHouse once, and
+every subscriber of a feed gets the matching rows after its cursor once, in order, whatever is cut, paused or killed.
 
 Planted bugs: ${Object.keys(PLANTED).join(', ')}.`,
 }
@@ -39,14 +46,16 @@ async function main(): Promise<number> {
   if (values.plant !== undefined) plant(bugOf(values.plant))
   time.install()
   // Imported only now: the modules read the clock when they are loaded, and it must be the virtual one by then.
-  const { runWorld } = await import('./world.ts')
+  const { runWorld, WORLDS } = await import('./world.ts')
+  const world = WORLDS.find((each) => each === (values.world ?? 'log'))
+  if (world === undefined) throw new CliError(`no world ${values.world}: there are ${WORLDS.join(', ')}`, 2)
   const { SEED } = process.env
-  if (SEED !== undefined) return replay(numberOf(SEED))
+  if (SEED !== undefined) return replay(world, numberOf(SEED))
   let failed = 0
   for (let seed = from; seed < from + seeds; seed++) {
-    const { problems, fingerprint } = await runWorld(seed, steps, () => {})
+    const { problems, fingerprint } = await runWorld(world, seed, steps, () => {})
     const found = [...problems]
-    if (values.twice && (await runWorld(seed, steps, () => {})).fingerprint !== fingerprint)
+    if (values.twice && (await runWorld(world, seed, steps, () => {})).fingerprint !== fingerprint)
       found.push('the second run took other steps')
     const done = seed - from + 1
     if (found.length > 0 && ++failed <= SHOWN_MAX) write(`seed ${seed}: ${found.join('; ')}\n  ${replayOf(seed)}`)
@@ -56,15 +65,15 @@ async function main(): Promise<number> {
   write(`${seeds} worlds from seed ${from}: ${failed} failed`)
   return failed > 0 ? 1 : 0
 
-  async function replay(seed: number): Promise<number> {
-    const { problems } = await runWorld(seed, steps, write)
+  async function replay(world: WorldName, seed: number): Promise<number> {
+    const { problems } = await runWorld(world, seed, steps, write)
     for (const problem of problems) write(problem)
     write(problems.length > 0 ? `seed ${seed} fails` : `seed ${seed} holds`)
     return problems.length > 0 ? 1 : 0
   }
 
   function replayOf(seed: number): string {
-    const options = ['steps', 'plant'] as const
+    const options = ['world', 'steps', 'plant'] as const
     const given = options.flatMap((name) => (values[name] === undefined ? [] : [` --${name} ${values[name]}`]))
     return `SEED=${seed} bun test/sim/main.ts${given.join('')}`
   }

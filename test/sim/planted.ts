@@ -12,6 +12,10 @@ const SRC = join(import.meta.dir, '..', '..', 'src')
 const LOG = 'stores/journal/nats/log.ts'
 const STORAGE = 'stores/journal/nats/storage.ts'
 const PUBLISHER = 'stores/journal/nats/publisher.ts'
+const HUB = 'feeds/live/hub.ts'
+const REPLAY = 'feeds/live/replay.ts'
+const READER = 'stores/journal/nats/reader.ts'
+const SHARED_FEEDS = 'tenants/partitions/shared/feeds.ts'
 const SINK = 'stores/sink/sink.ts'
 
 /** Bugs that the simulation must find. It found the first three in the code, each of which lost acknowledged rows. */
@@ -81,6 +85,28 @@ export const PLANTED: Readonly<Record<string, readonly Edit[]>> = {
   'forgotten-token-repeated': [
     { path: SINK, text: 'this.announcedAgeMs() <= tokenMs) return', becomes: 'tokenMs > 0) return' },
   ],
+  'feed-joins-at-the-end': [
+    {
+      path: HUB,
+      text: '(this.liveMembers === 0 ? this.deps.journal.endSeq : this.position)) return false',
+      becomes: 'this.deps.journal.endSeq) return false',
+    },
+  ],
+  'feed-joins-one-late': [{ path: HUB, text: 'this.position = position\n', becomes: 'this.position = position + 1\n' }],
+  'feed-cursor-too-far': [
+    { path: REPLAY, text: 'position = packet.firstSeq - 1\n', becomes: 'position = packet.firstSeq\n' },
+  ],
+  'feed-empty-read-is-the-end': [
+    { path: REPLAY, text: 'resumedSeq: endOfGap(journal, position, endSeq)', becomes: 'resumedSeq: endSeq' },
+    {
+      path: READER,
+      text: '  protected intervalMs(): number {',
+      becomes:
+        '  async read(seq, bytes) {\n    return this.tail.recent(seq, bytes) ?? this.log.readNow(seq, bytes).catch(() => [])\n  }\n\n' +
+        '  protected intervalMs(): number {',
+    },
+  ],
+  'feed-lag-unnoticed': [{ path: SHARED_FEEDS, text: 'await source.refresh(after)\n', becomes: '\n' }],
   'end-not-searched-back': [
     { path: 'stores/journal/nats/log-end.ts', text: ' || head.part === head.parts - 1\n', becomes: '\n' },
   ],

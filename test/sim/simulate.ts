@@ -14,6 +14,8 @@ const FROM: Readonly<Record<string, number>> = { 'end-search-jumps': 4_900, 'ref
 /** @returns whether the simulation has found the bug, and what it has printed */
 export async function find(bug: string): Promise<[boolean, string]> {
   const from = String(FROM[bug] ?? 1)
-  const { stdout, code } = await simulate('--plant', bug, '--from', from, '--seeds', String(FOUND_WITHIN))
-  return [code === 1 && stdout.includes(`bun test/sim/main.ts --plant ${bug}`), stdout]
+  const world = bug.startsWith('feed-') ? 'feeds' : 'log'
+  const options = ['--world', world, '--plant', bug]
+  const { stdout, code } = await simulate(...options, '--from', from, '--seeds', String(FOUND_WITHIN))
+  return [code === 1 && stdout.includes(`bun test/sim/main.ts ${options.join(' ')}`), stdout]
 }

@@ -1,4 +1,5 @@
 import { NativeBlock } from '../../src/stores/clickhouse/native-reader.ts'
+import type { RowKind } from '../../src/stores/journal/kinds.ts'
 import type { SinkPosition, SinkPositionStore } from '../../src/stores/sink/position.ts'
 import type { SinkOptions } from '../../src/stores/sink/sink.ts'
 import { time } from './virtual-time.ts'
@@ -21,7 +22,7 @@ const TOKEN_MS = 15_000
 /** One table of ClickHouse. It does not store a load whose token it remembers. */
 export class MemoryTable {
   rows: Row[] = []
-  /** The token of each load, and when it was stored. */
+  /** The table and token of each load, and when it was stored. */
   private readonly tokens = new Map<string, number>()
 
   constructor(private readonly faults: StoreFaults) {}
@@ -39,35 +40,44 @@ export class MemoryTable {
       })
     }
     const client: SinkOptions['client'] = {
-      insertNative: async (_table, blocks, token, _signal, beforeEnd) => {
+      insertNative: async (table, blocks, token, _signal, beforeEnd) => {
         await time.call(() => this.faults.delay())
         await beforeEnd?.()
         if (isDead()) return never()
-        await time.call(async () => this.load(blocks, token))
+        await time.call(async () => this.load(table, blocks, token))
       },
     }
     return { client, clear, tokenMs: TOKEN_MS - 2_000 }
   }
 
-  private load(blocks: readonly Uint8Array[], token: string): void {
+  private load(table: string, blocks: readonly Uint8Array[], token: string): void {
+    const load = `${table} ${token}`
     if (this.faults.failsBefore()) throw new Error('refused')
-    if (time.nowMs - (this.tokens.get(token) ?? Number.NEGATIVE_INFINITY) > TOKEN_MS)
-      for (const block of blocks) this.rows.push(...rowsOf(block))
-    this.tokens.set(token, time.nowMs)
+    if (time.nowMs - (this.tokens.get(load) ?? Number.NEGATIVE_INFINITY) > TOKEN_MS)
+      for (const block of blocks) this.rows.push(...rowsOf(block, table === 'events' ? 'event' : 'delivery'))
+    this.tokens.set(load, time.nowMs)
     if (this.faults.failsAfter()) throw new Error('the answer is lost')
   }
 }
 
-interface Row {
+export interface Row {
   readonly id: string
   readonly seq: number
+  /** Of an event. */
+  readonly type?: string
 }
 
-/** A block's deliveries, in order. */
-export function rowsOf(block: Uint8Array): Row[] {
+/** A block's rows, in order. */
+export function rowsOf(block: Uint8Array, kind: RowKind): Row[] {
   const native = new NativeBlock(Buffer.from(block))
-  const [ids, seqs] = [native.strings('delivery_id'), native.numbers('seq')]
-  return Array.from({ length: native.rows }, (_, row) => ({ id: ids.at(row), seq: seqs.at(row) as number }))
+  const isEvent = kind === 'event'
+  const ids = native.strings(isEvent ? 'event_id' : 'delivery_id')
+  const [types, seqs] = [native.strings('type'), native.numbers('seq')]
+  const rowAt = (row: number) => ({
+    ...{ id: ids.at(row), seq: seqs.at(row) as number },
+    ...(isEvent && { type: types.at(row) }),
+  })
+  return Array.from({ length: native.rows }, (_, row) => rowAt(row))
 }
 
 /** The sink's position in Postgres, which only the newest owner may change. */

@@ -43,6 +43,8 @@ export class MemoryStream implements Pick<Stream, keyof Stream> {
   isFull = false
   /** How many of the newest messages the leader does not have yet. */
   leaderLacks = 0
+  /** How many of the newest messages that the leader has another replica lacks. */
+  replicaLacks = 0
   faults = NO_FAULTS
   private readonly ids = new Map<string, { readonly streamSeq: number; readonly atMs: number }>()
   private readonly listeners = new Set<(streamSeq: number) => void>()
@@ -134,7 +136,12 @@ export class MemoryStream implements Pick<Stream, keyof Stream> {
     return this.messages[streamSeq - 1] ?? null
   }
 
-  find(streamSeq: number): Promise<StreamMessage | null> {
+  /** Asks a replica, which may lag, and then the leader. */
+  async find(streamSeq: number): Promise<StreamMessage | null> {
+    if (this.replicaLacks > 0) {
+      await time.call(() => this.faults.delay())
+      if (streamSeq <= this.knownSeq - this.replicaLacks) return this.messages[streamSeq - 1] ?? null
+    }
     return this.getFromLeader(streamSeq)
   }
 

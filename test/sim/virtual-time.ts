@@ -16,6 +16,8 @@ interface Task {
 /** A process of the simulated world. While it is paused, time goes on, and its tasks wait. */
 export interface SimulatedProcess {
   pausedUntilMs: number
+  /** It does nothing any more. */
+  isDead?: boolean
 }
 
 /** A timer as callers get it: an object, as in Node, whose `id` cancels it. */
@@ -93,6 +95,7 @@ class VirtualTime {
       if (isOver()) return
       const next = this.takeNext()
       if (next === undefined) throw new Error('deadlock: nothing will ever happen any more')
+      if (next.process?.isDead === true) continue
       this.nowMs = Math.max(this.nowMs, next.atMs)
       if (next.process !== undefined && next.process.pausedUntilMs > this.nowMs) {
         this.tasks.push({ ...next, atMs: next.process.pausedUntilMs })

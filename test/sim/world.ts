@@ -5,12 +5,21 @@ import { openNatsJournal } from '../../src/stores/journal/nats/journal.ts'
 import { openNatsReader } from '../../src/stores/journal/nats/reader.ts'
 import { Stream } from '../../src/stores/journal/nats/stream.ts'
 import { Sink } from '../../src/stores/sink/sink.ts'
+import { batchOf } from '../support/events.ts'
 import { deliveryRow } from '../support/rows.ts'
-import { MemoryPosition, MemoryTable, rowsOf, type StoreFaults } from './stores.ts'
+import { EVENT_TYPES, SimulatedFeeds } from './feeds.ts'
+import { MemoryPosition, MemoryTable, type Row, rowsOf, type StoreFaults } from './stores.ts'
 import { MemoryStream, type StreamFaults } from './stream.ts'
 import { type SimulatedProcess, time } from './virtual-time.ts'
 
 const WORKSPACE = '00000000-0000-4000-8000-00000000000a'
+/** The run whose events the world reports. */
+const RUN = {
+  workspaceId: WORKSPACE,
+  agentId: '00000000-0000-4000-8000-00000000000b',
+  runId: '00000000-0000-4000-8000-00000000000c',
+  runtimeType: 'external',
+} as const
 const EPOCH = { epoch: 'e1', firstSeq: 1 }
 const SIZES = { maxBytes: 2 ** 40, keepBytes: 2 ** 40 }
 const log = createLog('silent')
@@ -29,6 +38,10 @@ interface Owner {
   readonly sink: Sink
 }
 
+/** What takes part: `log` is the log and the sink; in `feeds`, subscribers read it, too. */
+export const WORLDS = ['log', 'feeds'] as const
+export type WorldName = (typeof WORLDS)[number]
+
 /** What a seed has shown. */
 export interface Outcome {
   /** What is wrong; none when everything holds. */
@@ -42,10 +55,15 @@ export interface Outcome {
  * heals, and what was acknowledged is compared with what is stored.
  * @param trace is told what happens
  */
-export async function runWorld(seed: number, steps: number, trace: (text: string) => void): Promise<Outcome> {
+export async function runWorld(
+  name: WorldName,
+  seed: number,
+  steps: number,
+  trace: (text: string) => void,
+): Promise<Outcome> {
   const random = createRandom(seed)
   time.reset(random.next)
-  const world = new World(random, (text) => trace(`${time.nowMs.toFixed(1).padStart(9)} ms  ${text}`))
+  const world = new World(name, random, (text) => trace(`${time.nowMs.toFixed(1).padStart(9)} ms  ${text}`))
   const { problems } = world
   let isOver = false
   const end = () => {
@@ -55,7 +73,7 @@ export async function runWorld(seed: number, steps: number, trace: (text: string
   world.run(steps).catch(broke).finally(end)
   await time.runUntil(() => isOver, WORLD_MS_MAX).catch(broke)
   if (!isOver) problems.push('never ends')
-  world.leave()
+  world.end()
   return { problems, fingerprint: time.fingerprint }
 }
 
@@ -74,9 +92,11 @@ class World {
   private readonly acknowledged: { readonly id: string; readonly seq: number }[] = []
   private readonly pending: Promise<void>[] = []
   private appends = 0
-  readonly leave: () => void
+  private readonly feeds: SimulatedFeeds | undefined
+  private readonly leave: () => void
 
   constructor(
+    name: WorldName,
     private readonly random: ReturnType<typeof createRandom>,
     private readonly trace: (text: string) => void,
   ) {
@@ -90,6 +110,7 @@ class World {
     const position: StoreFaults = { delay, failsBefore: () => this.chance(0.02), failsAfter: () => this.chance(0.02) }
     this.table = new MemoryTable(client)
     this.position = new MemoryPosition(position)
+    if (name === 'feeds') this.feeds = this.openFeeds()
   }
 
   async run(steps: number): Promise<void> {
@@ -99,6 +120,7 @@ class World {
     this.isHealthy = true
     this.stream.isFull = false
     this.stream.leaderLacks = 0
+    this.feeds?.heal()
     await Promise.all(this.pending)
     // What is late has arrived, and nothing is paused any more.
     await Bun.sleep(Math.max(LATE_MS_MAX * 2, ...this.owners.map(({ process }) => process.pausedUntilMs - time.nowMs)))
@@ -107,8 +129,18 @@ class World {
     await Promise.all(stopping.map(({ sink, journal }) => sink.stop(0).then(() => journal.close())))
   }
 
+  /** Ends everything that is still running. */
+  end(): void {
+    this.feeds?.leave()
+    this.leave()
+  }
+
   private async step(): Promise<void> {
     const { random, stream } = this
+    if (this.feeds !== undefined && random.chance(0.25)) {
+      stream.replicaLacks = random.int(0, 3)
+      this.feeds.step()
+    }
     const pick = random.next()
     if (pick < 0.7) this.append()
     else if (pick < 0.76) await this.takeOver()
@@ -192,11 +224,35 @@ class World {
   }
 
   private async appendTo({ journal, process }: Owner, id: string): Promise<void> {
-    const row = deliveryRow(WORKSPACE, { delivery_id: id })
+    // Half of the rows are what feeds do not show.
+    const types = this.feeds === undefined || this.random.chance(0.5) ? [] : this.pickTypes()
+    const ids = types.length === 0 ? [id] : types.map((_, index) => `${id} ${index}`)
+    const append = () =>
+      types.length === 0
+        ? journal.appendDeliveries([deliveryRow(WORKSPACE, { delivery_id: id })])
+        : journal.appendEvents({
+            ...batchOf(
+              RUN,
+              types.map((type) => ({ type })),
+            ),
+            ids,
+          })
     // Its request reaches a process that is paused once that goes on.
-    const { firstSeq: seq } = await time.within(process, () => Bun.sleep(0).then(() => journal.appendDeliveries([row])))
+    const { firstSeq: seq } = await time.within(process, () => Bun.sleep(0).then(append))
     this.trace(`${id} is acknowledged at ${seq}`)
-    this.acknowledged.push({ id, seq })
+    ids.forEach((each, index) => void this.acknowledged.push({ id: each, seq: seq + index }))
+  }
+
+  private pickTypes(): readonly string[] {
+    return Array.from({ length: this.random.int(1, 3) }, () => this.random.pick(EVENT_TYPES))
+  }
+
+  private openFeeds(): SimulatedFeeds {
+    return new SimulatedFeeds({
+      ...{ workspaceId: WORKSPACE, random: this.random, log: this.log, trace: this.trace },
+      delay: () => this.delay(),
+      problem: (text) => void this.problems.push(text),
+    })
   }
 
   /** Compares what was acknowledged with what is stored, once the last owner has loaded everything. */
@@ -216,6 +272,7 @@ class World {
       const copies = this.table.rows.filter((row) => row.id === id).length
       if (copies !== 1) problems.push(`${id}: in the log, ${copies} times in ClickHouse`)
     }
+    await this.feeds?.check(stored.flatMap(({ seq, type }) => (type === undefined ? [] : { seq, type })))
     if (reader.gaps.length > 0) problems.push(`gaps that nothing has caused: ${JSON.stringify(reader.gaps)}`)
     await reader.close()
   }
@@ -236,13 +293,13 @@ class World {
     throw new Error('no owner can write the log, although nothing fails')
   }
 
-  private async storedIn(reader: Pick<Journal, 'read'>): Promise<{ readonly id: string; readonly seq: number }[]> {
-    const found: { id: string; seq: number }[] = []
+  private async storedIn(reader: Pick<Journal, 'read'>): Promise<Row[]> {
+    const found: Row[] = []
     for (let at = 0; ; ) {
       const frames = await reader.read(at, 2 ** 20)
       if (frames.length === 0) return found
-      for (const { block, firstSeq, rows } of frames) {
-        found.push(...rowsOf(block))
+      for (const { block, kind, firstSeq, rows } of frames) {
+        found.push(...rowsOf(block, kind))
         at = firstSeq + rows - 1
       }
     }

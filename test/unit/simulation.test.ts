@@ -2,17 +2,21 @@ import { expect, test } from 'bun:test'
 import { find, simulate } from '../sim/simulate.ts'
 
 const SEED = Number(process.env.SEED ?? Date.now() % 2 ** 31)
-/** Some seconds. */
-const SEEDS = 1_000
+/** Some seconds of each world. */
+const SEEDS = { log: 1_000, feeds: 100 }
 
-test(`${SEEDS} simulated worlds lose and double nothing (SEED=${SEED})`, async () => {
-  const { stdout, stderr, code } = await simulate('--from', String(SEED), '--seeds', String(SEEDS))
-  // A failing world is named with how to repeat it.
-  const failed = stdout.split('\n').filter((line) => /^(seed| {2}SEED)/.test(line))
-  expect({ code, stderr, failed }).toEqual({ code: 0, stderr: '', failed: [] })
-}, 60_000)
+test.each(Object.entries(SEEDS))(
+  `simulated worlds lose and double nothing: %s, %p seeds from SEED=${SEED}`,
+  async (world, seeds) => {
+    const { stdout, stderr, code } = await simulate('--world', world, '--from', String(SEED), '--seeds', String(seeds))
+    // A failing world is named with how to repeat it.
+    const failed = stdout.split('\n').filter((line) => /^(seed| {2}SEED)/.test(line))
+    expect({ code, stderr, failed }).toEqual({ code: 0, stderr: '', failed: [] })
+  },
+  60_000,
+)
 
-test.each(['refused-after-silence', 'empty-read-is-a-gap'])(
+test.each(['refused-after-silence', 'empty-read-is-a-gap', 'feed-joins-at-the-end'])(
   'the simulation finds a planted bug: %s',
   async (bug) => {
     expect(await find(bug)).toEqual([true, expect.any(String)])
@@ -20,7 +24,11 @@ test.each(['refused-after-silence', 'empty-read-is-a-gap'])(
   60_000,
 )
 
-test('one seed takes the same way each time', async () => {
-  const { stdout, code } = await simulate('--seeds', '30', '--twice')
-  expect([code, stdout]).toEqual([0, '30 worlds from seed 1: 0 failed\n'])
-})
+test.each(Object.keys(SEEDS))(
+  'one seed takes the same way each time: %s',
+  async (world) => {
+    const { stdout, code } = await simulate('--world', world, '--seeds', '30', '--twice')
+    expect([code, stdout]).toEqual([0, '30 worlds from seed 1: 0 failed\n'])
+  },
+  60_000,
+)
