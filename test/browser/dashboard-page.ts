@@ -113,8 +113,9 @@ export function dashboardPage(browser: BrowserPage): DashboardPage {
     },
     go: (hash) => evaluate(`void (location.hash = ${quoted(hash)})`),
     async signIn(key) {
-      await until(first('#key'))
-      await evaluate(`(${first('#key')}.value = '', ${first('#key')}.focus())`)
+      const field = first('.prompt input[type=password]')
+      await until(field)
+      await evaluate(`(${field}.value = '', ${field}.focus())`)
       await send('Input.insertText', { text: key })
       await evaluate(`${first('.prompt button[type=submit]')}.click()`)
     },

@@ -32,7 +32,7 @@ describe.skipIf(chromium === null)('the dashboard (needs a Chromium)', () => {
       ['sch\u00f6n', 'not a key'],
     ] as const) {
       await page.signIn(key)
-      await page.shows('#key-problem', message)
+      await page.shows('.prompt .field-problem', message)
       expect(await page.evaluate<number>('sessionStorage.length + localStorage.length')).toBe(0)
     }
   })
@@ -313,7 +313,7 @@ describe.skipIf(chromium === null)('the dashboard (needs a Chromium)', () => {
   test('a revoked key signs the page out at once, and is removed', async () => {
     const { data } = await service.api('GET', '/api/v1/keys?type=workspace')
     await service.api('POST', `/api/v1/keys/${data.items[0].key_id}/revoke`, {})
-    await page.shows('#key-problem', 'no longer accepts this key')
+    await page.shows('.prompt .field-problem', 'no longer accepts this key')
     expect(await page.evaluate<unknown>(`sessionStorage.getItem('workspace-key')`)).toBeNull()
   })
 

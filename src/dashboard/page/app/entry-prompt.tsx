@@ -1,6 +1,7 @@
-import { useEffect, useRef, useState } from 'preact/hooks'
-import { Api, type ApiFailure } from '../data/api.ts'
-import { Button } from '../parts/controls.tsx'
+import { useEffect } from 'preact/hooks'
+import { Api, ApiFailure } from '../data/api.ts'
+import { CheckField, TextField } from '../parts/fields.tsx'
+import { Form, useForm } from '../parts/form.tsx'
 import { type SignInWays, signInHref } from './sign-in.tsx'
 
 interface KeyPromptProps {
@@ -44,58 +45,44 @@ function SignInPrompt({ takesKeys, problem, accept }: KeyPromptProps & { readonl
 
 /** Asks for the workspace key, and tests it before accepting it. @param isAlone it is the only way in */
 function KeyPrompt({ problem, accept, isAlone }: KeyPromptProps & { readonly isAlone: boolean }) {
-  const [message, setMessage] = useState(problem)
-  const [isBusy, setBusy] = useState(false)
-  const field = useRef<HTMLInputElement>(null)
-  const remember = useRef<HTMLInputElement>(null)
+  const form = useForm({ key: '', isRemembered: false })
+  const { key, isRemembered } = form.draft
   useEffect(() => {
-    if (isAlone) field.current?.focus()
+    if (isAlone) form.element.current?.querySelector('input')?.focus()
   }, [isAlone])
-  const submit = async (event: Event) => {
-    event.preventDefault()
-    const key = field.current?.value.trim() ?? ''
-    setBusy(true)
-    setMessage('')
-    const refusal = await refusalOf(key)
-    setBusy(false)
-    if (refusal === null) return accept(key, remember.current?.checked ?? false)
-    setMessage(refusal)
-    field.current?.select()
+  const submit = async () => {
+    await checkKey(key.trim())
+    accept(key.trim(), isRemembered)
   }
   return (
-    <form class={isAlone ? 'prompt-box' : undefined} onSubmit={submit}>
+    <Form
+      form={form}
+      class={isAlone ? 'prompt-box' : ''}
+      submit={submit}
+      kind={isAlone ? 'primary' : ''}
+      action={form.isBusy ? 'Checking…' : 'Open the dashboard'}
+    >
       {isAlone && <Mark />}
       {isAlone && <h1>Agent Run Service</h1>}
-      <label for="key">Workspace key</label>
       {/* A field without a name is never submitted with the form, even if the script fails. */}
-      <input
-        id="key"
-        class="mono"
-        ref={field}
+      <TextField
+        {...form.field('key')}
+        name=""
+        label="Workspace key"
+        hint={
+          <>
+            The service printed it in its terminal when it started for the first time. It begins with{' '}
+            <code>svc_ws_</code>. Unless you let this page remember it, it is forgotten when you close the last tab.
+          </>
+        }
+        problem={form.isBusy ? '' : form.refusedAt('key') || problem}
+        isCode
         type="password"
-        autocomplete="off"
-        spellcheck={false}
         required
         placeholder="svc_ws_…"
-        aria-describedby="key-help key-problem"
       />
-      <p id="key-problem" class="problem" role="alert">
-        {message}
-      </p>
-      <label class="check">
-        <input ref={remember} type="checkbox" /> Remember it on this device
-      </label>
-      <Button
-        type="submit"
-        class={isAlone ? 'primary' : undefined}
-        disabled={isBusy}
-        text={isBusy ? 'Checking…' : 'Open the dashboard'}
-      />
-      <p id="key-help" class="hint">
-        The service printed it in its terminal when it started for the first time. It begins with <code>svc_ws_</code>.
-        Unless you let this page remember it, it is forgotten when you close the last tab.
-      </p>
-    </form>
+      <CheckField {...form.field('isRemembered')}>Remember it on this device</CheckField>
+    </Form>
   )
 }
 
@@ -109,17 +96,17 @@ export function Mark() {
   )
 }
 
-/** Null if the service accepts the key. */
-async function refusalOf(key: string): Promise<string | null> {
+/** @throws ApiFailure unless the service accepts the key */
+async function checkKey(key: string): Promise<void> {
+  const refused = (why: string) => new ApiFailure('PAGE', why, 0, { param: 'key' })
   if (key.startsWith('svc_agent_'))
-    return 'This is the key of one agent. The dashboard needs a workspace key, which begins with svc_ws_.'
+    throw refused('This is the key of one agent. The dashboard needs a workspace key, which begins with svc_ws_.')
   // A header allows no other characters, so the browser would refuse it before the service could.
-  if (!/^[!-~]+$/.test(key)) return 'This is not a key: it contains characters that no key has.'
+  if (!/^[!-~]+$/.test(key)) throw refused('This is not a key: it contains characters that no key has.')
   try {
     await new Api(key, new AbortController().signal).once('GET', '/api/v1/agents?limit=1')
-    return null
   } catch (error) {
     const { code, message } = error as ApiFailure
-    return code === 'UNREACHABLE' ? message : `The service refuses this key: ${message}.`
+    throw refused(code === 'UNREACHABLE' ? message : `The service refuses this key: ${message}.`)
   }
 }

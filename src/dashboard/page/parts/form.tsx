@@ -59,7 +59,7 @@ interface FormProps<Draft extends object> {
   readonly submit: () => Promise<unknown>
   /** The text of the button. */
   readonly action: string
-  readonly kind?: 'primary' | 'primary small' | 'danger'
+  readonly kind?: 'primary' | 'primary small' | 'danger' | ''
   readonly icon?: IconName
   readonly needs?: Role
   readonly disabled?: boolean
