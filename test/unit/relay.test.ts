@@ -195,16 +195,16 @@ describe('the outbox relay', () => {
 
   test('a process that vanishes with the lock holds up the others for a few times the idle timeout', async () => {
     const proxy = await postgresProxy(database.url)
-    const sql = connectPostgres(proxy.url, { log, max: 1, statementTimeoutMs: 500 })
+    const sql = connectPostgres(proxy.url, { log, max: 1, statementTimeoutMs: 2_000 })
+    atEnd(() => sql.end({ timeout: 1 }))
     const { runs, caller } = await fixture()
     await runs.start(caller, { agent_id: caller.agentId }, mint)
-    expect(await new RelayedRows(sql, undefined).take()).toHaveLength(1)
+    const taken = async () => (await new RelayedRows(sql, undefined).take()).length === 1
+    await eventually(taken)
     proxy.vanish()
     const { relay, changes } = await startRelay()
-    await eventually(() => changes.length === 1)
+    await eventually(() => changes.length === 1).finally(relay.stop)
     expect(await waiting()).toBe(0)
-    await relay.stop()
-    await sql.end({ timeout: 1 })
   })
 
   test('changes wait in the outbox while the journal rejects them, then are appended', async () => {
