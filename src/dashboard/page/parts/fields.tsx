@@ -155,7 +155,7 @@ export function Select<Value extends string>({ label, value, options, set }: Sel
   return (
     <select
       aria-label={label}
-      class={value === '' ? '' : 'is-set'}
+      class={value === options[0]?.[0] ? '' : 'is-set'}
       value={value}
       onChange={({ currentTarget }) => set(currentTarget.value as Value)}
     >
