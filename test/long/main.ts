@@ -12,6 +12,7 @@ import { dashboard } from './dashboard.ts'
 import { kills } from './kills.ts'
 import { loop } from './loop.ts'
 import { requests } from './requests.ts'
+import { sim } from './sim.ts'
 import { slow } from './slow.ts'
 import { soak } from './soak.ts'
 
@@ -24,12 +25,13 @@ const CAMPAIGNS: Record<string, Campaign> = {
   loop,
   soak,
   dashboard,
+  sim,
   slow,
 }
 
 const OPTIONS = {
   rounds: { type: 'string', value: '<n>', help: "repetitions, instead of each campaign's own number" },
-  minutes: { type: 'string', value: '<n>', help: 'how long soak, and the tail of dashboard, last' },
+  minutes: { type: 'string', value: '<n>', help: 'how long soak, sim, and the tail of dashboard, last' },
   seed: { type: 'string', value: '<n>', help: 'repeats the same random choices' },
   only: { type: 'string', value: '<text>', help: 'only the cases of loop whose route or name contains the text' },
   short: { type: 'boolean', help: 'the short form that the gate runs' },

@@ -1,0 +1,45 @@
+import { simulate } from '../sim/simulate.ts'
+import type { Campaign, CampaignResult } from './campaign.ts'
+import { Failures } from './campaign.ts'
+
+/** How many seeds of each world run between two lines of progress. */
+const SEEDS = { log: 500, feeds: 100 }
+/** Seeds of the simulation are 32-bit numbers. */
+const SEED_END = 2 ** 32
+
+/** The simulation of `test/sim`, on new seeds, for as long as it is told. */
+export const sim: Campaign = {
+  describe:
+    'simulated worlds of the log, the sink and feeds, with new seeds for --minutes (10); --seed names the first',
+  rounds: 1,
+  shortRounds: 1,
+  minutes: 10,
+  shortMinutes: 0.5,
+  async run({ random, minutes, progress }): Promise<CampaignResult> {
+    const failures = new Failures()
+    const startedMs = performance.now()
+    const seconds = () => (performance.now() - startedMs) / 1000
+    const done = { log: 0, feeds: 0 }
+    for (let from = random.seed % SEED_END; seconds() < minutes * 60; from += Math.max(...Object.values(SEEDS))) {
+      for (const world of Object.keys(SEEDS) as (keyof typeof SEEDS)[]) {
+        const { stdout, stderr, code } = await simulate(
+          '--world',
+          world,
+          '--from',
+          `${from}`,
+          '--seeds',
+          `${SEEDS[world]}`,
+        )
+        done[world] += SEEDS[world]
+        const found = stdout.split('\n').filter((line) => line.startsWith('seed '))
+        for (const line of found) failures.add(`world ${world}: ${line}`)
+        if (code !== 0 && found.length === 0) failures.add(`world ${world}: exit code ${code}: ${stderr}`)
+      }
+      const rate = ((done.log + done.feeds) / seconds()).toFixed(1)
+      progress(
+        `to seed ${from}: ${done.log} worlds of the log, ${done.feeds} of feeds, ${rate}/s, ${failures.count} failures`,
+      )
+    }
+    return { figures: { 'worlds of the log': done.log, 'worlds of feeds': done.feeds }, failures: failures.result }
+  },
+}
