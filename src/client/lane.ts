@@ -61,6 +61,9 @@ export class Lane {
   private events: ReportBatch[] = []
   private scores: ReportBatch[] = []
   private tasks = new Map<string, QueuedTask>()
+  /** Starts and ends that were reported again before the first one was sent. */
+  private later: Queued[] = []
+  private hasStarted = false
   private readonly started = deferred()
 
   constructor(readonly runId: string) {}
@@ -88,6 +91,7 @@ export class Lane {
     }
     if (report.kind === 'score') return addTo(this.scores, '{"scores":[', report.text, mark, countMax)
     if (report.kind === 'task') this.addTask(report.taskId, report.text, mark)
+    else if ((report.kind === 'start' ? this.start : this.end) !== undefined) this.later.push({ report, mark })
     else if (report.kind === 'start') {
       this.start = { report, mark }
       this.isStarting = true
@@ -112,6 +116,9 @@ export class Lane {
     this.start = undefined
     this.tasks = new Map()
     if (end !== undefined) this.end = undefined
+    const later = this.later
+    this.later = []
+    for (const { report, mark } of later) this.add(report, mark, 0)
     return { start, events, scores, tasks, end }
   }
 
@@ -132,7 +139,8 @@ export class Lane {
 
   /** The memory that all of it takes. */
   get size(): number {
-    return lengthOf(this.start) + lengthOf(this.end) + this.sizeThrough(Number.POSITIVE_INFINITY, true)
+    const single = [this.start, this.end, ...this.later].reduce((sum, queued) => sum + lengthOf(queued), 0)
+    return single + this.sizeThrough(Number.POSITIVE_INFINITY, true)
   }
 
   /** The memory that events and scores take that are not newer than a report, and with `withTasks` tasks, too. */
@@ -171,7 +179,9 @@ export class Lane {
 
   /** Call once the start of the run is acknowledged or refused. @param refusal why it was refused */
   settleStart(refusal?: unknown): void {
-    this.refusal = refusal
+    // A repeat that is refused says nothing about the run.
+    if (refusal === undefined) this.hasStarted = true
+    else if (!this.hasStarted) this.refusal = refusal
     this.isStarting = false
     this.started.resolve()
   }

@@ -100,6 +100,46 @@ print(json.dumps([[e.reason, e.reports] for e in errors] + [client.stats._asdict
     expect(stats).toMatchObject({ acknowledged: 4, rejected: 2, dropped: 0, queued: 0, queued_bytes: 0 })
   })
 
+  test('a start and an end that are reported twice at once are both settled, and take nothing with them', async () => {
+    const output = await run(`errors = []
+client = Client(on_error=errors.append)
+run_id = "0198f2aa-1111-7000-8000-0000000000aa"
+for text in ("one", "two"):
+    with client.run(run_id=run_id) as run:
+        run.event("step", {"text": text})
+print(client.flush(timeout=20))
+print(json.dumps([client.stats._asdict(), [str(e) for e in errors]]))
+client.close()`)
+    const [isDone, told] = output.trim().split('\n')
+    const [stats, errors] = JSON.parse(told!)
+    expect([isDone, errors]).toEqual(['True', []])
+    expect(stats).toMatchObject({ acknowledged: 6, queued: 0, queued_bytes: 0 })
+  })
+
+  test('on_error may wait for a thread that reports, as the lock of a logging handler makes it', async () => {
+    const output = await run(`handler, held = threading.RLock(), threading.Event()
+def on_error(error):
+    with handler:
+        pass
+client = Client(url="http://127.0.0.1:1", on_error=on_error, flush_at_exit=False)
+run = client.run()
+client.close(timeout=0.1)
+def log():
+    with handler:
+        held.set()
+        time.sleep(0.5)
+        run.event("in the handler")
+def report():
+    held.wait()
+    run.event("dropped, because the client is closed")
+threads = [threading.Thread(target=act, daemon=True) for act in (log, report)]
+for each in threads: each.start()
+for each in threads: each.join(timeout=10)
+print([each.is_alive() for each in threads], flush=True)
+os._exit(0)`)
+    expect(output.trim()).toBe('[False, False]')
+  })
+
   test('scores of a run, its parts and an earlier run are there once; what is refused takes no others with it', async () => {
     const spool = join(await temporaryDirectory(), 'spool')
     const output = await run(

@@ -17,6 +17,20 @@ const newClient = (options: object = {}) =>
 
 const read = async (path: string) => (await service.api('GET', `/api/v1/runs/${path}`)).data
 
+test('a start and an end that are reported twice at once are both settled, and take nothing with them', async () => {
+  const { client, errors } = newClient()
+  const runId = crypto.randomUUID()
+  for (const text of ['one', 'two']) {
+    const run = client.startRun({ runId })
+    run.event('step', { text })
+    run.complete({ text: 'done' })
+  }
+  expect(await client.flush(20_000)).toBe(true)
+  expect(errors).toEqual([])
+  expect(client.stats).toMatchObject({ queued: 0, queuedBytes: 0, acknowledged: 6 })
+  expect((await read(`${runId}/events`)).items).toHaveLength(2)
+})
+
 describe('a run around a function', () => {
   test('starts, reports events and nested tasks with their times, and completes with the output', async () => {
     const { client, errors } = newClient()

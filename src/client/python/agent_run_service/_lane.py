@@ -36,6 +36,8 @@ class Lane:
         self._events: List[Queued] = []
         self._scores: List[Queued] = []
         self._tasks: Dict[str, List[Queued]] = {}
+        #: Starts and ends that were reported again before the first one was sent.
+        self._later: List[Queued] = []
 
     def add(self, report: Report, mark: int) -> None:
         queued = Queued(report, mark)
@@ -45,6 +47,8 @@ class Lane:
             self._scores.append(queued)
         elif report.kind == TASK:
             self._tasks.setdefault(report.task_id or "", []).append(queued)
+        elif (self._start if report.kind == START else self._end) is not None:
+            self._later.append(queued)
         elif report.kind == START:
             self._start = queued
         else:
@@ -75,7 +79,7 @@ class Lane:
         singles = self._events + self._scores + (self._task_states if of_open_runs else [])
         found = [(queued.mark, len(queued.report.text)) for queued in singles]
         if self._start is not None and self._end is not None:
-            found.append((self._end.mark, _length([self._start, *self._task_states, self._end])))
+            found.append((self._end.mark, _length([self._start, *self._later, *self._task_states, self._end])))
         return found
 
     def drop_through(self, mark: int, of_open_runs: bool) -> List[Queued]:
@@ -92,7 +96,7 @@ class Lane:
         """Removes everything."""
         dropped = self._all
         self._start = self._end = None
-        self._events, self._scores, self._tasks = [], [], {}
+        self._events, self._scores, self._tasks, self._later = [], [], {}, []
         return dropped
 
     @property
@@ -102,7 +106,7 @@ class Lane:
     @property
     def _all(self) -> List[Queued]:
         ends = [queued for queued in (self._start, self._end) if queued is not None]
-        return ends + self._events + self._scores + self._task_states
+        return ends + self._later + self._events + self._scores + self._task_states
 
     def take(self, events_max: int) -> Batch:
         """Removes what can be sent in one go. The end is only part of it when nothing else is left."""
@@ -113,6 +117,9 @@ class Lane:
         end = None if self._events or self._scores else self._end
         if end is not None:
             self._end = None
+        later, self._later = self._later, []
+        for queued in later:
+            self.add(queued.report, queued.mark)
         return Batch(self.run_id, start, events, scores, tasks, end)
 
 

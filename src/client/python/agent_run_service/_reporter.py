@@ -81,7 +81,7 @@ class Reporter:
         self._marks = SettledMark()
         self._dropped_runs: set = set()
         self._sender = Sender(
-            SenderOptions(self._options.http, self._on_error, self._settle, self._report_outage, self._changed)
+            SenderOptions(self._options.http, self._on_error, self._settle, self._tell_outage, self._changed)
         )
         self._thread: Optional[threading.Thread] = None
         #: Reports in memory that the spool could not take.
@@ -97,6 +97,8 @@ class Reporter:
         self._due_at: Optional[float] = None
         self._has_read_failed = False
         self._is_closed = False
+        #: Told once no lock is held: the program's handler may wait for another thread, which waits for the lock.
+        self._untold: List[ReportError] = []
         with self._changed:
             if self._spool is not None:
                 self._schedule()
@@ -125,6 +127,20 @@ class Reporter:
         # The thread may be busy with calls that fail.
         if self._is_overfull:
             self._report_drops(goes_on=True)
+        self._tell()
+
+    def _tell(self) -> None:
+        """Tells the program what went wrong. Not under the lock."""
+        while self._untold:
+            try:
+                error = self._untold.pop(0)
+            except IndexError:  # Another thread was faster.
+                return
+            self._on_error(error)
+
+    def _tell_outage(self, cause: Exception) -> None:
+        self._report_outage(cause)
+        self._tell()
 
     @property
     def _may_wait(self) -> bool:
@@ -187,7 +203,8 @@ class Reporter:
 
     def reject(self, error: Exception, run_id: str) -> None:
         """Counts a report that cannot be sent."""
-        self._invalid += 1
+        with self._changed:
+            self._invalid += 1
         self._on_error(ReportError("invalid", 1, str(error), run_id))
 
     def flush(self, timeout: Optional[float] = None) -> bool:
@@ -195,6 +212,8 @@ class Reporter:
         timeout = None if timeout is None else min(timeout, threading.TIMEOUT_MAX)
         with self._changed:
             self._report_damage()
+        self._tell()
+        with self._changed:
             # Unread reports get the next numbers.
             target = self._marks.end + self._unread
             if self._marks.through >= target:
@@ -214,6 +233,7 @@ class Reporter:
         reports = self._unsafe
         if not is_done and reports > 0:
             self._report_drop(reports, "the program ended before the service took them")
+        self._tell()
 
     def close(self, timeout: float) -> bool:
         """Sends what is left, and then takes nothing more. What cannot be sent in time stays in the spool or is lost."""
@@ -233,6 +253,7 @@ class Reporter:
             spool, self._spool = self._spool, None
             if spool is not None:
                 spool.close()
+        self._tell()
         return is_done
 
     @property
@@ -319,16 +340,16 @@ class Reporter:
     def _report_drop(self, reports: int, detail: str) -> None:
         cause = self._sender.last_failure
         because = detail if cause is None else f"{detail}; the last failure: {cause}"
-        self._on_error(ReportError("dropped", reports, because, cause=cause))
+        self._untold.append(ReportError("dropped", reports, because, cause=cause))
 
     def _report_outage(self, cause: Exception) -> None:
-        self._on_error(ReportError("delayed", self.stats.queued, cause, cause=cause))
+        self._untold.append(ReportError("delayed", self.stats.queued, cause, cause=cause))
 
     def _report_damage(self) -> None:
         damage = None if self._spool is None else self._spool.take_damage()
         if damage is not None:
             self._invalid += damage[0]
-            self._on_error(ReportError("invalid", *damage))
+            self._untold.append(ReportError("invalid", *damage))
 
     def _enqueue(self, report: Report) -> None:
         lane = self._lanes.get(report.run_id)
@@ -355,7 +376,10 @@ class Reporter:
         try:
             while self._wait_until_due():
                 self._report_drops(goes_on=self._is_overfull)
-                for lane in self._lanes_to_send():
+                self._tell()
+                lanes = self._lanes_to_send()
+                self._tell()
+                for lane in lanes:
                     self._send(lane)
         except Abandoned:
             pass
