@@ -10,7 +10,7 @@ interface QueryRoute {
 }
 
 /** Our own calls. Everything else answers programs whose queries are not ours to judge. */
-const OWN_CALLS = /^\/api\/(?:v1|ingest)\//
+export const OWN_CALLS = /^\/api\/(?:v1|ingest)\//
 
 /**
  * Refuses parameters that a route would ignore: any, on a route without a query schema, and all but one of a repeated

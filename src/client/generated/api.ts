@@ -8577,6 +8577,7 @@ export interface operations {
                     };
                 };
             };
+            400: components["responses"]["VALIDATION_ERROR"];
             500: components["responses"]["INTERNAL"];
         };
     };
@@ -9004,6 +9005,7 @@ export interface operations {
                     };
                 };
             };
+            400: components["responses"]["VALIDATION_ERROR"];
             401: components["responses"]["UNAUTHENTICATED"];
             403: components["responses"]["FORBIDDEN"];
             429: components["responses"]["RATE_LIMITED"];
@@ -10340,6 +10342,7 @@ export interface operations {
                     };
                 };
             };
+            400: components["responses"]["VALIDATION_ERROR"];
             401: components["responses"]["UNAUTHENTICATED"];
             403: components["responses"]["FORBIDDEN"];
             429: components["responses"]["RATE_LIMITED"];
@@ -11041,6 +11044,7 @@ export interface operations {
                     };
                 };
             };
+            400: components["responses"]["VALIDATION_ERROR"];
             401: components["responses"]["UNAUTHENTICATED"];
             403: components["responses"]["FORBIDDEN"];
             429: components["responses"]["RATE_LIMITED"];
@@ -11364,6 +11368,7 @@ export interface operations {
                     };
                 };
             };
+            400: components["responses"]["VALIDATION_ERROR"];
             401: components["responses"]["UNAUTHENTICATED"];
             404: components["responses"]["NOT_FOUND"];
             429: components["responses"]["RATE_LIMITED"];
@@ -11469,6 +11474,7 @@ export interface operations {
                     };
                 };
             };
+            400: components["responses"]["VALIDATION_ERROR"];
             500: components["responses"]["INTERNAL"];
         };
     };

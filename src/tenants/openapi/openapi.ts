@@ -1,6 +1,7 @@
 import { toOpenAPISchema } from '@elysiajs/openapi/openapi'
 import type { AnyElysia } from 'elysia'
 import { type ErrorCode, STATUS_OF } from '../../base/errors.ts'
+import { OWN_CALLS } from '../../base/http/query-names.ts'
 import { SECURITY_SCHEMES } from '../keys/security.ts'
 import { ENVELOPE_HEADERS, ERROR_SCHEMA, errorResponses, TAGS } from './parts.ts'
 import { introduction, readSamples } from './samples.ts'
@@ -89,7 +90,7 @@ export function openApiDocument(app: AnyElysia, version: string): Json {
     for (const [method, operation] of Object.entries(operations ?? {})) {
       const generated = operation as unknown as Generated
       const codeSamples = samples.get(generated.operationId)
-      const all = { ...completed(method, generated), ...(codeSamples && { 'x-codeSamples': codeSamples }) }
+      const all = { ...completed(method, path, generated), ...(codeSamples && { 'x-codeSamples': codeSamples }) }
       paths[path][method] = schemas.plain(all)
     }
   }
@@ -123,7 +124,7 @@ function withoutParsers(app: AnyElysia): AnyElysia {
   return { getGlobalRoutes: () => routes } as unknown as AnyElysia
 }
 
-function completed(method: string, generated: Generated): Json {
+function completed(method: string, path: string, generated: Generated): Json {
   const { query, parameters = [], requestBody } = generated
   const all = [
     ...parameters.map(withDescription),
@@ -131,7 +132,7 @@ function completed(method: string, generated: Generated): Json {
     ...headerParameters(method, generated),
   ]
   const body = requestBody && { requestBody: { ...requestBody, content: withoutForms(requestBody.content) } }
-  const responses = { ...answers(method, generated), ...failures(method, generated, all) }
+  const responses = { ...answers(method, generated), ...failures({ method, path }, generated, all) }
   const removed = { errors: undefined, media: undefined, query: undefined, answer: undefined, versioned: undefined }
   return { ...generated, ...removed, parameters: all, ...body, responses }
 }
@@ -227,8 +228,13 @@ function isOperator(security: NonNullable<Generated['security']>): boolean {
   return security.some((requirement) => 'operatorToken' in requirement)
 }
 
+interface Call {
+  readonly method: string
+  readonly path: string
+}
+
 /** The errors that follow from the inputs of a route, and those that it declares. */
-function failures(method: string, generated: Generated, parameters: readonly Parameter[]): Json {
+function failures({ method, path }: Call, generated: Generated, parameters: readonly Parameter[]): Json {
   const { errors = [], security = [], requestBody, responses } = generated
   // A route with a `default` response has its own error format.
   if (responses?.default !== undefined) return {}
@@ -236,7 +242,8 @@ function failures(method: string, generated: Generated, parameters: readonly Par
   if (security.length > 0) codes.push('UNAUTHENTICATED', 'RATE_LIMITED', 'UNAVAILABLE')
   if (security.length > 0) codes.push(isOperator(security) ? 'NOT_FOUND' : 'FORBIDDEN')
   if (requestBody !== undefined) codes.push('PAYLOAD_TOO_LARGE')
-  if (requestBody !== undefined || parameters.length > 0) codes.push('VALIDATION_ERROR')
+  // One of our own calls that takes nothing refuses what it would ignore.
+  if (OWN_CALLS.test(path) || requestBody !== undefined || parameters.length > 0) codes.push('VALIDATION_ERROR')
   if (isIdempotent(method, generated) || takesVersion(method, generated)) codes.push('CONFLICT')
   // A PUT creates what does not exist.
   if (method !== 'put' && parameters.some((parameter) => parameter.in === 'path')) codes.push('NOT_FOUND')
