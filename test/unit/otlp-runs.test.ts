@@ -32,7 +32,7 @@ function storeOfRuns() {
       const isTooEarly = ++directory.asked <= 2
       return isTooEarly ? null : { workspaceId, runId, agentId: reports[0]!.agentId, runtimeType: 'external' }
     },
-    started() {},
+    starting: () => () => {},
   }
   const upserts = {
     async submit(report: RunReport): Promise<RunUpserted> {

@@ -68,7 +68,7 @@ const LISTED: readonly Listed[] = [
 ]
 
 /** Not served: they are for people who change the code, and have a clone. */
-export const UNSERVED: readonly string[] = ['docs/contributing.md']
+export const UNSERVED: readonly string[] = ['docs/contributing.md', 'docs/simulation.md']
 
 const guideOf = ([, source, title, about]: Listed): Guide => {
   const name = source.slice(source.lastIndexOf('/') + 1)
