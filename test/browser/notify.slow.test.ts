@@ -117,6 +117,15 @@ describe.skipIf(chromium === null)('webhooks and alerts in the dashboard (need a
     expect(await check('webhook-settings')).toEqual([])
   })
 
+  test('an edit overwrites nothing that somebody else has changed meanwhile', async () => {
+    const path = `/api/v1/webhooks/${(await service.api('GET', '/api/v1/webhooks')).data.items[0].webhook_id}`
+    await page.fill('.webhook-form input[name=description]', 'mine')
+    await service.api('PATCH', path, { description: 'theirs' })
+    await page.click('.webhook-form button', 'Save')
+    await page.shows('.webhook-form .problem', 'Somebody else has changed this.')
+    expect((await service.api('GET', path)).data.description).toBe('theirs')
+  })
+
   test('an alert begins with a template, is tried over the last day, saved and disabled', async () => {
     await page.go('#/alerts')
     await page.shows('.empty', 'No alerts yet')
@@ -165,6 +174,6 @@ describe.skipIf(chromium === null)('webhooks and alerts in the dashboard (need a
     await page.go('#/overview')
     await page.shows('.alerts-now', 'No alert is firing.')
     // On a busy machine /readyz may say for a moment that the service is not ready.
-    expect(page.complaintsBeside('400|503.*/readyz')).toEqual([])
+    expect(page.complaintsBeside('400|409|503.*/readyz')).toEqual([])
   })
 })

@@ -51,6 +51,7 @@ const LOADED_BYTES_MAX = 64 * 1024 * 1024
 const FINISHED_BYTES_MAX = 32 * 1024 * 1024
 /** What a byte that is stored takes while it is read: the answer, its text, the state and what is written again. */
 const COPIES = 4
+
 /** Where the events of a trace go. */
 interface Target {
   /** Null for a run that is not stored yet. */

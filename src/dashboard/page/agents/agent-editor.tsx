@@ -6,7 +6,7 @@ import { useSession } from '../context/session.ts'
 import { pretty } from '../data/json.ts'
 import type { Agent, Schemas } from '../data/records.ts'
 import { type Bound, CheckField, SelectField, TextField } from '../parts/fields.tsx'
-import { Form, useForm } from '../parts/form.tsx'
+import { Form, useForm, useVersion } from '../parts/form.tsx'
 import { ToolsEditor } from './tools-editor.tsx'
 
 type Fields = Omit<Schemas['CreateAgent'], 'status' | 'metadata' | 'runtime_type' | 'allow_input_requests' | 'expose'>
@@ -68,12 +68,14 @@ export function AgentEditor({ agent }: { readonly agent: Agent | null }) {
   const form = useForm<Draft>(() => draftOf(agent))
   const { draft } = form
   const isHosted = draft.runtime_type === 'hosted'
+  const { version, began } = useVersion(agent, draftOf)
   const save = async () => {
     const body = bodyOf(draft, agent)
     const stored =
       agent === null
         ? await api.post<Agent>('/api/v1/agents', body)
-        : await api.patch<Agent>(`/api/v1/agents/${agent.agent_id}`, body)
+        : await api.patch<Agent>(`/api/v1/agents/${agent.agent_id}`, body, version)
+    began(stored)
     directory.put(stored)
     form.say(`Saved as version ${stored.version}.`)
     if (agent === null) navigate(hrefOf('agents', [stored.agent_id], { tab: isHosted ? 'try' : 'keys' }))

@@ -8,7 +8,7 @@ import { useLoad } from '../data/loading.ts'
 import { listWebhooks, nameOf } from '../data/webhooks.ts'
 import { CheckList } from '../parts/choices.tsx'
 import { type Bound, SelectField, TextField } from '../parts/fields.tsx'
-import { Form, useForm } from '../parts/form.tsx'
+import { Form, useForm, useVersion } from '../parts/form.tsx'
 import { ProblemText } from '../parts/states.tsx'
 import { valuesOf } from '../sql/placeholders.ts'
 import { SQL } from '../sql/sql-address.ts'
@@ -30,6 +30,7 @@ export function AlertForm({ alert, saved }: FormProps) {
   const queries = useLoad((signal) => listQueries(api, signal), [])
   const form = useForm<AlertDraft>(() => (alert === null ? draftOfAddress() : draftOfAlert(alert)))
   const { draft } = form
+  const { version, began } = useVersion(alert, draftOfAlert)
   const [shown, setShown] = useState({ text: draft.query })
   const [tried, setTried] = useState<Result | null>(null)
   const savedQuery = queries.data?.find(({ query_id }) => query_id === draft.queryId)
@@ -38,9 +39,11 @@ export function AlertForm({ alert, saved }: FormProps) {
     const store = async () => {
       if (alert === null) return api.post<Alert>(ALERTS_PATH, newBody(draft, text))
       const changes = editBody(draft, text, alert)
-      return Object.keys(changes).length === 0 ? alert : api.patch<Alert>(pathOfAlert(alert), changes)
+      return Object.keys(changes).length === 0 ? alert : api.patch<Alert>(pathOfAlert(alert), changes, version)
     }
-    saved(await store())
+    const stored = await store()
+    began(stored)
+    saved(stored)
     form.say('Saved.')
   }
   const test = async (range: TestRange) => {

@@ -6,7 +6,7 @@ import { address, hrefOf, VIEWS, type ViewName } from '../context/router.ts'
 import { useSession } from '../context/session.ts'
 import { failureOf } from '../data/loading.ts'
 import { OverviewView } from '../overview/overview-view.tsx'
-import { Button, Icon, type IconName } from '../parts/controls.tsx'
+import { Button, Icon } from '../parts/controls.tsx'
 import { lazyView } from '../parts/lazy-view.tsx'
 import { Problem } from '../parts/states.tsx'
 import { chooseZone, zone, zoneName } from '../parts/time.tsx'
@@ -93,7 +93,7 @@ function Navigation({ current }: { readonly current: ViewName }) {
       <nav ref={nav} aria-label="Views">
         {VIEWS.map((view) => (
           <a key={view} href={hrefOf(view)} aria-current={view === current ? 'page' : undefined}>
-            <Icon name={view as IconName} />
+            <Icon name={view} />
             <span>{SHOWN[view][0]}</span>
             {view === 'waiting' && <WaitingBadge />}
           </a>

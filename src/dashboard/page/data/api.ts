@@ -84,8 +84,10 @@ export class Api {
     return this.once('POST', path, body, signal)
   }
 
-  patch<T>(path: string, body: object): Promise<T> {
-    return this.once('PATCH', path, body)
+  /** @param version changes this one alone: `CONFLICT` if somebody has edited it since */
+  patch<T>(path: string, body: object, version?: number): Promise<T> {
+    const headers = version === undefined ? {} : { 'if-match': `"${version}"` }
+    return this.call('PATCH', path, body, undefined, dataOf, headers)
   }
 
   put<T>(path: string, body: object): Promise<T> {
@@ -112,11 +114,13 @@ export class Api {
     body: object | undefined,
     aborted: AbortSignal | undefined,
     read: (response: Response) => unknown,
+    more: Readonly<Record<string, string>> = {},
   ): Promise<T> {
     const signal = this.endOf(aborted)
     const headers = {
       ...(this.key !== null && { authorization: `Bearer ${this.key}` }),
       'content-type': 'application/json',
+      ...more,
     }
     const credentials = this.isPerson ? 'same-origin' : 'omit'
     try {

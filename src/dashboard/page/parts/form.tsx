@@ -1,6 +1,6 @@
 import type { ComponentChildren } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
-import type { ApiFailure } from '../data/api.ts'
+import { ApiFailure } from '../data/api.ts'
 import { failureOf } from '../data/loading.ts'
 import { problemAt, problemBeside } from '../data/problems.ts'
 import type { Role } from '../data/records.ts'
@@ -44,13 +44,30 @@ export function useForm<Draft extends object>(initial: Draft | (() => Draft)) {
     try {
       return await work()
     } catch (error) {
-      setFailure(failureOf(error))
+      setFailure(shownOf(failureOf(error)))
       throw error
     } finally {
       setBusy(false)
     }
   }
   return { draft, set, field, refusedAt, attempt, say, note, isBusy, failure, places, element }
+}
+
+/** What is said of an edit that would have overwritten another one. */
+function shownOf(failure: ApiFailure): ApiFailure {
+  if (failure.about.reason !== 'version_changed') return failure
+  return new ApiFailure(failure.code, 'Somebody else has changed this. Load the page again to edit their version.', 0)
+}
+
+/**
+ * The version that an edit names, so that it overwrites nothing unseen: the one that the form began with, or a later one
+ * that differs from it in nothing that the form edits.
+ * @param edited what the form edits of it
+ */
+export function useVersion<T extends { readonly version: number }>(current: T | null, edited: (one: T) => unknown) {
+  const [begun, began] = useState(current)
+  const same = current !== null && begun !== null && JSON.stringify(edited(current)) === JSON.stringify(edited(begun))
+  return { version: (same ? current : begun)?.version, began }
 }
 
 interface FormProps<Draft extends object> {

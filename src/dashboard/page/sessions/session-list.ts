@@ -27,6 +27,7 @@ export function useSessions(where: Partial<SessionQuery>, limit = LIST_LIMIT) {
       for (let tries = 0; page.items.length === 0 && page.next_cursor !== null && tries < TRIES_MAX; tries++)
         page = await read(page.next_cursor)
       setOlder({ items: [...(older?.items ?? []), ...page.items], next_cursor: page.next_cursor })
+      setProblem(undefined)
     } catch (error) {
       setProblem(failureOf(error))
     }

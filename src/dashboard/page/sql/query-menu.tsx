@@ -36,7 +36,7 @@ export function QueryMenu({ sql, examples }: QueryMenuProps) {
   }
   const update = (query: SavedQuery) =>
     attempt(async () => {
-      await api.patch(`/api/v1/queries/${query.query_id}`, settingsOf(sql))
+      await api.patch(`/api/v1/queries/${query.query_id}`, settingsOf(sql), query.version)
       saved.reload()
     })
   const remove = async (query: SavedQuery) => {

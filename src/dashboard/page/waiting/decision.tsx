@@ -13,11 +13,11 @@ interface FormProps {
   readonly isBusy: boolean
 }
 
-/** Answers a question with one of its options or with free text. */
 interface AnswerFormProps extends FormProps {
   readonly options: InputRequest['options']
 }
 
+/** Answers a question with one of its options or with free text. */
 export function AnswerForm({ options = [], decide, isBusy }: AnswerFormProps) {
   const [text, setText] = useState('')
   const answer = (answer: string) => decide('answer', { answer })

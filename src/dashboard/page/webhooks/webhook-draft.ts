@@ -1,7 +1,5 @@
 import type { Webhook } from '../data/webhooks.ts'
 
-/** A webhook as the form edits it. */
-
 /** What a webhook is sent: what the service chooses, what a filter selects, or everything. */
 export type Selection = 'default' | 'filter' | 'all'
 
@@ -16,6 +14,7 @@ export interface FilterDraft {
   readonly others: Readonly<Record<string, unknown>>
 }
 
+/** A webhook as the form edits it. */
 export interface WebhookDraft {
   readonly url: string
   readonly description: string

@@ -4,7 +4,7 @@ import { RUN_STATUSES } from '../data/records.ts'
 import { type NewWebhook, pathOf, WEBHOOKS_PATH, type Webhook } from '../data/webhooks.ts'
 import { CheckList, ChipList } from '../parts/choices.tsx'
 import { SelectField, TextField } from '../parts/fields.tsx'
-import { Form, type FormState, useForm } from '../parts/form.tsx'
+import { Form, type FormState, useForm, useVersion } from '../parts/form.tsx'
 import { bodyOf, draftOf, type FilterDraft, type Selection, type WebhookDraft } from './webhook-draft.ts'
 
 interface FormProps {
@@ -43,11 +43,13 @@ export function WebhookForm({ webhook, saved }: FormProps) {
   const { api } = useSession()
   const form = useForm(() => draftOf(webhook))
   const { draft, set } = form
+  const { version, began } = useVersion(webhook, draftOf)
   const save = async () => {
     const body = bodyOf(draft, webhook === null)
     const stored = await (webhook === null
       ? api.post<NewWebhook>(WEBHOOKS_PATH, body)
-      : api.patch<Webhook>(pathOf(webhook), body))
+      : api.patch<Webhook>(pathOf(webhook), body, version))
+    began(stored)
     form.say('Saved.')
     saved(stored)
   }

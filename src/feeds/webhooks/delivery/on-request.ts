@@ -48,8 +48,7 @@ export class OnRequest {
   /**
    * Delivers an activity again.
    * @throws ApiError NOT_FOUND when the endpoint's filter does not match it or it is no longer available; CONFLICT when no message
-   *   can be made of it; UNAVAILABLE when this
-   *   process does not own the partition; RATE_LIMITED
+   *   can be made of it; UNAVAILABLE when this process does not own the partition; RATE_LIMITED
    */
   resend(webhook: StoredWebhook, seq: number): Promise<DeliveryRecord> {
     return this.limited(webhook, async () => {

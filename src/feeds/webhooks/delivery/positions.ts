@@ -61,8 +61,8 @@ export async function beginEpoch(
 
 /**
  * Stores how far endpoints have got. A position never decreases, whoever delivered before; by an earlier filter it goes up to
- * where the current one begins. A part that is delivered again
- * continues where it was, unless somebody has asked for another one meanwhile.
+ * where the current one begins. A part that is delivered again continues where it was, unless somebody has asked for
+ * another one meanwhile.
  */
 export async function storeProgress(sql: Sql, all: readonly Progress[]): Promise<void> {
   if (all.length === 0) return
