@@ -76,7 +76,9 @@ async function withoutService(
 ): Promise<void> {
   const env = { DATA_DIR: service.dataDir }
   const table = await runKeys(env)
-  expect([table.exitCode, table.stderr]).toEqual([0, ''])
+  // On a busy machine it says that it starts Postgres.
+  const said = table.stderr.replace(/^ *starting Postgres … \d+ s\n/gm, '').trim()
+  expect([table.exitCode, said]).toEqual([0, ''])
   expect(table.stdout).toContain(workspaceId)
   expect(table.stdout).toContain(last.key_id)
   expect(table.stdout).not.toContain('revoked')
