@@ -18,6 +18,11 @@ interface LiveSocketOptions {
 const PING_EVERY_MS = 15_000
 const NO_CLOSING_FRAME = 1006
 
+/** Whether a subscription that was refused with this code may be accepted later; any other refusal would recur. */
+export function isTemporary(code: string): boolean {
+  return ['RATE_LIMITED', 'UNAVAILABLE', 'INTERNAL'].includes(code)
+}
+
 /**
  * One connection to `GET /api/v1/live` (docs/feeds.md#websocket). Where a network has silently forgotten it, nothing ever
  * closes a socket that only listens, so it sends pings, and ends when one is not answered before the next.

@@ -1,4 +1,4 @@
-import { type Disconnect, liveSocket } from '../../base/http/live-socket.ts'
+import { type Disconnect, isTemporary, liveSocket } from '../../base/http/live-socket.ts'
 import { parsedJson } from '../../base/json-object.ts'
 import { elements, member } from '../../base/json-parts.ts'
 import { NoResponseError, ServiceError } from '../../client/errors.ts'
@@ -55,8 +55,6 @@ interface Disconnection extends Disconnect {
 /** Close codes after which reconnecting is pointless. */
 const KEY_INVALID = 4001
 const FORBIDDEN = 4003
-/** Temporary errors; any other would recur on every attempt. */
-const TEMPORARY = ['RATE_LIMITED', 'UNAVAILABLE', 'INTERNAL']
 const EXPLANATION_TIMEOUT_MS = 10_000
 
 /** Bun's WebSocket can send headers; the types in scope are those of browsers, for the dashboard. */
@@ -149,7 +147,7 @@ class Follower {
     } else if (message.op === 'pong') {
       this.failures = 0
     } else if (message.op === 'error') {
-      if (!TEMPORARY.includes(message.code)) throw new CliError(`${message.code}: ${message.message}`)
+      if (!isTemporary(message.code)) throw new CliError(`${message.code}: ${message.message}`)
       end(message.message)
     }
   }

@@ -138,8 +138,11 @@ export class RunErasures {
     const ids = runs.map(({ erasureId }) => erasureId)
     // A start that had begun before the run was deleted may have stored it again.
     const isBack = (await eraseRunState(sql, runs.filter(isWhole))) > 0
-    // So may an attempt to send a score.
-    await eraseRetries(sql, runs)
+    // So may an attempt to send a score; those of whole runs are gone with their runs.
+    await eraseRetries(
+      sql,
+      runs.filter((run) => !isWhole(run)),
+    )
     const left = isBack ? [] : await eraseRunsFromColumnar(columnar, runs, signal)
     if (isBack || left.length > 0) {
       await sql`update run_erasures set released_epochs = '{}' where erasure_id = any(${ids}::uuid[])`

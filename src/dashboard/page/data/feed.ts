@@ -1,5 +1,5 @@
 import { signal as state } from '@preact/signals'
-import { liveSocket } from '../../../base/http/live-socket.ts'
+import { isTemporary, liveSocket } from '../../../base/http/live-socket.ts'
 import { parseIntact } from '../../../base/intact-json.ts'
 import { type Api, ApiFailure } from './api.ts'
 import type { Activity } from './records.ts'
@@ -53,8 +53,6 @@ const RETRY_MS_MIN = 400
 const RETRY_MS_MAX = 10_000
 /** A subscription that the service refuses for now is asked for again after this. */
 const ASK_AGAIN_MS = 5_000
-/** Refusals that last; any other is temporary. */
-const FINAL = ['VALIDATION_ERROR', 'UNAUTHENTICATED', 'FORBIDDEN', 'NOT_FOUND']
 /** How long the feed token of a key lasts. The connection ends with it, and resumes with a new one. */
 const TOKEN_SECONDS = 3_600
 
@@ -164,12 +162,13 @@ export class Feed {
       if (!subscription.isStarted) subscription.handlers.onStart?.()
       subscription.isStarted = true
     }
-    if (message.op === 'error' && !FINAL.includes(message.code)) this.askAgain(message.id, subscription)
+    if (message.op === 'error' && isTemporary(message.code)) this.askAgain(message.id, subscription)
     if (message.op === 'gap') subscription.handlers.onGap?.()
     if (message.op !== 'activity') return
     subscription.cursor = message.items.at(-1)?.cursor ?? subscription.cursor
     subscription.handlers.onItems(message.items, message.skipped ?? 0)
   }
+
   /** Asks for a subscription again on the same connection; a new one asks for all. */
   private askAgain(id: string, subscription: OpenSubscription): void {
     const { connection } = this
