@@ -42,10 +42,10 @@ const schemas: Check = (value, path) => {
 const schemaMap = mapOf('an object of schemas', schema)
 
 const patternMap: Check = (value, path) => {
-  schemaMap(value, path)
-  const patterns = Object.keys(value as object)
+  const patterns = isObject(value) ? Object.keys(value) : []
   if (patterns.length > PATTERNS_MAX)
     throw invalid(path, `expected at most ${PATTERNS_MAX} patterns; got ${patterns.length}`)
+  schemaMap(value, path)
   for (const name of patterns) pattern(name, pathOf(path, name))
 }
 

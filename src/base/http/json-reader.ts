@@ -11,6 +11,7 @@ import {
   OPEN_BRACKET,
   QUOTE,
   skipColon,
+  skipPlain,
   skipSpace,
   skipString,
   skipValue,
@@ -156,8 +157,13 @@ class Reader {
 
   private string(): string {
     const start = this.at
+    const plainEnd = skipPlain(this.bytes, start + 1)
+    if (this.bytes[plainEnd] === QUOTE) {
+      this.at = plainEnd + 1
+      return this.text.toString('utf8', start + 1, plainEnd)
+    }
     this.at = skipString(this.bytes, start)
-    return readString(this.text, start, this.at)
+    return JSON.parse(this.text.toString('utf8', start, this.at))
   }
 
   private end<T>(value: T): T {
@@ -192,5 +198,6 @@ export function readString(text: Buffer, start: number, end: number): string {
   if (end - start > LONG_BYTES && text.subarray(start, end).includes(BACKSLASH))
     return JSON.parse(text.toString('utf8', start, end))
   const inner = text.toString('utf8', start + 1, end - 1)
-  return inner.includes('\\') ? JSON.parse(`"${inner}"`) : inner
+  // Decoded once more: to put quotes around `inner` would copy it twice.
+  return inner.includes('\\') ? JSON.parse(text.toString('utf8', start, end)) : inner
 }
