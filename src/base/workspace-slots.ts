@@ -1,8 +1,9 @@
+import { Counts } from './counts.ts'
 import { ApiError } from './errors.ts'
 
 /** Limits how many calls of one kind a workspace may have in progress. */
 export class WorkspaceSlots {
-  private readonly taken = new Map<string, number>()
+  private readonly taken = new Counts()
 
   /**
    * @param atOnce slots per workspace
@@ -19,20 +20,12 @@ export class WorkspaceSlots {
    * @throws ApiError RATE_LIMITED when all slots are taken
    */
   take(workspaceId: string): () => void {
-    const others = this.taken.get(workspaceId) ?? 0
+    const others = this.taken.of(workspaceId)
     if (others >= this.atOnce) {
       const { one, many } = this.what
       const problem = `${one} concurrency limit reached: ${others} ${many} of this workspace are running; retry when one finishes`
       throw new ApiError('RATE_LIMITED', problem, { reason: 'too_many_at_once', retryAfterSeconds: 1 })
     }
-    this.taken.set(workspaceId, others + 1)
-    let isTaken = true
-    return () => {
-      if (!isTaken) return
-      isTaken = false
-      const left = (this.taken.get(workspaceId) ?? 1) - 1
-      if (left === 0) this.taken.delete(workspaceId)
-      else this.taken.set(workspaceId, left)
-    }
+    return this.taken.hold(workspaceId)
   }
 }

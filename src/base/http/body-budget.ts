@@ -1,3 +1,4 @@
+import { Counts } from '../counts.ts'
 import { ApiError } from '../errors.ts'
 
 /** The most of the budget that one workspace may use, so that its slow or large bodies leave room for others. */
@@ -5,8 +6,7 @@ const OWNER_SHARE = 0.5
 
 /** Bounds the memory used by request bodies, across all connections. */
 export class BodyBudget {
-  private total = 0
-  private readonly byOwner = new Map<string, number>()
+  private readonly held = new Counts()
 
   /** @param limit bytes */
   constructor(private readonly limit: number) {}
@@ -21,22 +21,17 @@ export class BodyBudget {
   }
 
   take(owner: string, bytes: number): void {
-    const total = this.total + bytes
-    const owned = (this.byOwner.get(owner) ?? 0) + bytes
-    if (total > this.limit || owned > this.limit * OWNER_SHARE)
+    const total = this.held.total + bytes
+    if (total > this.limit || this.held.of(owner) + bytes > this.limit * OWNER_SHARE)
       throw new ApiError(
         'UNAVAILABLE',
         `body: too many bytes of request bodies in flight in ${total > this.limit ? 'the service' : 'this workspace'}; try again`,
       )
-    this.total = total
-    this.byOwner.set(owner, owned)
+    this.held.add(owner, bytes)
   }
 
   give(owner: string, bytes: number): void {
-    this.total -= bytes
-    const owned = this.byOwner.get(owner)! - bytes
-    if (owned === 0) this.byOwner.delete(owner)
-    else this.byOwner.set(owner, owned)
+    this.held.remove(owner, bytes)
   }
 }
 

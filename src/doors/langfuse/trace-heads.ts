@@ -1,3 +1,4 @@
+import { Counts } from '../../base/counts.ts'
 import { addTo } from '../traces/groups.ts'
 
 /**
@@ -6,26 +7,24 @@ import { addTo } from '../traces/groups.ts'
  */
 export class TraceHeads {
   /** How many batches with the beginning of a trace are being stored. */
-  private readonly arrived = new Map<string, number>()
+  private readonly arrived = new Counts()
   private readonly waiting = new Map<string, Array<() => void>>()
 
   /** Stores a batch with the beginning of a trace; `store` takes its turn before those that wait. */
   async arrive(key: string, store: () => Promise<void>): Promise<void> {
-    this.arrived.set(key, (this.arrived.get(key) ?? 0) + 1)
+    const release = this.arrived.hold(key)
     const stored = store()
     for (const go of this.waiting.get(key) ?? []) go()
     try {
       await stored
     } finally {
-      const left = this.arrived.get(key)! - 1
-      if (left === 0) this.arrived.delete(key)
-      else this.arrived.set(key, left)
+      release()
     }
   }
 
   /** Resolves when the beginning of the trace has arrived, or after so many milliseconds. */
   async wait(key: string, ms: number): Promise<void> {
-    if (ms <= 0 || this.arrived.has(key)) return
+    if (ms <= 0 || this.arrived.of(key) > 0) return
     const { promise, resolve } = Promise.withResolvers<void>()
     addTo(this.waiting, key, resolve)
     const timer = setTimeout(resolve, ms)

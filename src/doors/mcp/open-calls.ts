@@ -1,3 +1,4 @@
+import { Counts } from '../../base/counts.ts'
 import { ApiError } from '../../base/errors.ts'
 import { type CloseReason, type Connections, refusalOf } from '../../feeds/live/connections.ts'
 import type { KeyRing } from '../../tenants/keys/key-ring.ts'
@@ -28,7 +29,7 @@ export interface OpenCall {
 
 /** The calls that are open: limited per key and workspace, and ended when their key becomes invalid. */
 export class OpenCalls {
-  private readonly counts = new Map<string, number>()
+  private readonly counts = new Counts()
 
   constructor(private readonly deps: OpenCallsDeps) {}
 
@@ -70,22 +71,14 @@ export class OpenCalls {
 
   private take(needed: ReadonlyArray<readonly [id: string, max: number, what: string]>): () => void {
     for (const [id, max, what] of needed)
-      if ((this.counts.get(id) ?? 0) >= max)
+      if (this.counts.of(id) >= max)
         throw new ApiError('RATE_LIMITED', `this ${what} has ${max} open calls; retry when one of them is answered`, {
           reason: 'too_many_at_once',
           retryAfterSeconds: 1,
         })
-    for (const [id] of needed) this.count(id, 1)
-    let isTaken = true
+    const releases = needed.map(([id]) => this.counts.hold(id))
     return () => {
-      if (isTaken) for (const [id] of needed) this.count(id, -1)
-      isTaken = false
+      for (const release of releases) release()
     }
-  }
-
-  private count(id: string, change: number): void {
-    const count = (this.counts.get(id) ?? 0) + change
-    if (count === 0) this.counts.delete(id)
-    else this.counts.set(id, count)
   }
 }

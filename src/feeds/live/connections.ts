@@ -1,3 +1,4 @@
+import { Counts } from '../../base/counts.ts'
 import { ApiError } from '../../base/errors.ts'
 import type { Log } from '../../base/log.ts'
 import { Loops } from '../../base/loops.ts'
@@ -69,7 +70,7 @@ export class Connections {
   private reserved = 0
   /** Credentials with a check in progress. */
   private readonly checking = new Set<string>()
-  private readonly perWorkspace = new Map<string, number>()
+  private readonly perWorkspace = new Counts()
   private readonly endTicking: () => Promise<void>
   private readonly forgetRing: () => void
   private stopping = false
@@ -126,8 +127,7 @@ export class Connections {
   /** Reserves room for a feed that {@link admit} opens later. @throws ApiError UNAVAILABLE, RATE_LIMITED when there is none */
   reserve(workspaceId: string): FeedReservation {
     this.checkRoom(workspaceId)
-    this.count(workspaceId, 1)
-    return this.reserveRoom(() => this.count(workspaceId, -1))
+    return this.reserveRoom(this.perWorkspace.hold(workspaceId))
   }
 
   /** Reserves room for a connection between processes of the service, which is no workspace's feed; null when there is none. */
@@ -172,7 +172,7 @@ export class Connections {
       })
     if (!this.hasRoom)
       throw new ApiError('UNAVAILABLE', 'the service has reached its limit of open feeds', { retryAfterSeconds: 10 })
-    if ((this.perWorkspace.get(workspaceId) ?? 0) >= connectionsPerWorkspace) {
+    if (this.perWorkspace.of(workspaceId) >= connectionsPerWorkspace) {
       throw new ApiError('RATE_LIMITED', `a workspace may have ${connectionsPerWorkspace} open feeds`, {
         reason: 'too_many_at_once',
         retryAfterSeconds: 10,
@@ -182,19 +182,13 @@ export class Connections {
 
   add(connection: Connection): void {
     this.open.add(connection)
-    this.count(connection.caller.caller.workspaceId, 1)
+    this.perWorkspace.add(connection.caller.caller.workspaceId)
     // Its room was taken before the service began to stop.
     if (this.stopping) connection.end('shutdown')
   }
 
   remove(connection: Connection): void {
-    if (this.open.delete(connection)) this.count(connection.caller.caller.workspaceId, -1)
-  }
-
-  private count(workspaceId: string, change: number): void {
-    const count = (this.perWorkspace.get(workspaceId) ?? 0) + change
-    if (count === 0) this.perWorkspace.delete(workspaceId)
-    else this.perWorkspace.set(workspaceId, count)
+    if (this.open.delete(connection)) this.perWorkspace.remove(connection.caller.caller.workspaceId)
   }
 
   /** Ends every feed and tells its client that the service is shutting down; no further feed is admitted. */

@@ -1,3 +1,4 @@
+import { Counts } from '../../base/counts.ts'
 import type { ActivityKind } from '../../stores/journal/kinds.ts'
 import { LEVELS } from '../../stores/journal/levels.ts'
 import { type Filter, isBySession } from './filter.ts'
@@ -22,7 +23,7 @@ export class FilterIndex {
   /** Complete types, and prefixes, which end in `*`. */
   private readonly types = new ValueIndex()
   /** The number of prefixes by length: a type is looked up once per length in use. */
-  private readonly prefixes = new Map<number, number>()
+  private readonly prefixes = new Counts<number>()
   /** By level, from 1: the slots that match an event of this level. */
   private readonly levels = [new Bits(), ...LEVELS.map(() => new Bits())]
   private readonly statuses = new ValueIndex()
@@ -113,12 +114,7 @@ export class FilterIndex {
   }
 
   private countPrefixes(types: readonly string[] = [], change: 1 | -1): void {
-    for (const type of types) {
-      if (!type.endsWith('*')) continue
-      const count = (this.prefixes.get(type.length - 1) ?? 0) + change
-      if (count === 0) this.prefixes.delete(type.length - 1)
-      else this.prefixes.set(type.length - 1, count)
-    }
+    for (const type of types) if (type.endsWith('*')) this.prefixes.add(type.length - 1, change)
   }
 
   private fieldsOf(filter: Filter): readonly [ValueIndex, Iterable<string> | undefined][] {

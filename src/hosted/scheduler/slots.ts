@@ -1,10 +1,11 @@
+import { Counts } from '../../base/counts.ts'
+
 /**
  * How many runs a process executes at once, and of which workspaces. Workspaces with queued runs get free slots in
  * round-robin order: however much one workspace queues, the others wait for at most one round.
  */
 export class Slots {
-  private taken = 0
-  private readonly takenBy = new Map<string, number>()
+  private readonly taken = new Counts()
   private queued: ReadonlySet<string> = new Set()
   /** The workspace that got the last slot. */
   private last = ''
@@ -16,23 +17,18 @@ export class Slots {
 
   /** A slot for a new run that has not been queued; false when it has to queue. */
   take(workspaceId: string): boolean {
-    const isFull = this.taken >= this.total || this.of(workspaceId) >= this.perWorkspace
-    if (isFull || this.queued.has(workspaceId)) return false
+    if (this.isFull(workspaceId) || this.queued.has(workspaceId)) return false
     this.force(workspaceId)
     return true
   }
 
   /** A slot for a run that is executed in any case. */
   force(workspaceId: string): void {
-    this.taken++
-    this.takenBy.set(workspaceId, this.of(workspaceId) + 1)
+    this.taken.add(workspaceId)
   }
 
   release(workspaceId: string): void {
-    this.taken--
-    const left = this.of(workspaceId) - 1
-    if (left > 0) this.takenBy.set(workspaceId, left)
-    else this.takenBy.delete(workspaceId)
+    this.taken.remove(workspaceId)
   }
 
   enqueued(workspaceId: string): void {
@@ -54,10 +50,10 @@ export class Slots {
     const from = queue.findIndex((workspace) => workspace > this.last)
     const order = from <= 0 ? queue : [...queue.slice(from), ...queue.slice(0, from)]
     const shares = new Map<string, number>()
-    for (let given = true; given && this.taken < this.total; ) {
+    for (let given = true; given; ) {
       given = false
       for (const workspace of order) {
-        if (this.taken >= this.total || this.of(workspace) >= this.perWorkspace) continue
+        if (this.isFull(workspace)) continue
         this.force(workspace)
         shares.set(workspace, (shares.get(workspace) ?? 0) + 1)
         this.last = workspace
@@ -67,7 +63,7 @@ export class Slots {
     return shares
   }
 
-  private of(workspaceId: string): number {
-    return this.takenBy.get(workspaceId) ?? 0
+  private isFull(workspaceId: string): boolean {
+    return this.taken.total >= this.total || this.taken.of(workspaceId) >= this.perWorkspace
   }
 }

@@ -1,3 +1,4 @@
+import { Counts } from '../../../base/counts.ts'
 import { ApiError } from '../../../base/errors.ts'
 import { PAGE_LIMIT_DEFAULT } from '../../../base/http/page.ts'
 import type { SharedSlice } from '../../../base/http/shared-slice.ts'
@@ -55,9 +56,7 @@ const UUID_GROUPS = /^(.{8})(.{4})(.{4})(.{4})(.{12})$/
 
 /** The list of runs, with search by `q` (docs/runs.md#search). */
 export class RunSearch {
-  private running = 0
-  /** Those of each workspace that has any. */
-  private readonly runningOf = new Map<string, number>()
+  private readonly running = new Counts()
   private readonly newest: number
   private readonly newestIfSlow: number
 
@@ -86,22 +85,14 @@ export class RunSearch {
   }
 
   private enter({ workspaceId }: Caller): () => void {
-    const own = this.runningOf.get(workspaceId) ?? 0
     // One that has some gets no more than half of what is free: a few workspaces leave room for others.
-    const most = Math.min(SEARCHES_PER_WORKSPACE, Math.max(1, (SEARCHES_AT_ONCE - this.running) / 2))
-    if (own + 1 > most || this.running >= SEARCHES_AT_ONCE)
+    const most = Math.min(SEARCHES_PER_WORKSPACE, Math.max(1, (SEARCHES_AT_ONCE - this.running.total) / 2))
+    if (this.running.of(workspaceId) + 1 > most || this.running.total >= SEARCHES_AT_ONCE)
       throw new ApiError('RATE_LIMITED', 'too many searches run at the moment; try again', {
         reason: 'too_many_at_once',
         retryAfterSeconds: 1,
       })
-    this.running++
-    this.runningOf.set(workspaceId, own + 1)
-    return () => {
-      this.running--
-      const left = this.runningOf.get(workspaceId)! - 1
-      if (left > 0) this.runningOf.set(workspaceId, left)
-      else this.runningOf.delete(workspaceId)
-    }
+    return this.running.hold(workspaceId)
   }
 
   private async search(request: SearchRequest): Promise<RunList> {
