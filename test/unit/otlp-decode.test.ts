@@ -7,10 +7,10 @@ import { toProtobuf } from '../../src/doors/otlp/json.ts'
 import { JSON_BYTES_MAX, JsonConverter } from '../../src/doors/otlp/json-converter.ts'
 import { mapLog, runOfLog } from '../../src/doors/otlp/log-mapping.ts'
 import { openMetrics, openTraces } from '../../src/doors/otlp/protobuf.ts'
-import { SpanIngest } from '../../src/doors/otlp/span-ingest.ts'
 import { problemOf } from '../../src/doors/traces/mapping.ts'
 import { detailsOfSpans } from '../../src/doors/traces/run-details.ts'
 import type { AnyValue, Attributes, LogRecord, Span } from '../../src/doors/traces/telemetry.ts'
+import { TraceStore } from '../../src/doors/traces/trace-store.ts'
 import { parseConfig } from '../../src/service/config/config.ts'
 import { Bytes } from '../../src/stores/clickhouse/bytes.ts'
 import { attributesOf, inProtobuf, logsOf, span, tracesOf } from '../support/otlp.ts'
@@ -200,9 +200,9 @@ test('an export beyond the budget of its key is not decoded', async () => {
     charged.push(events)
     throw limited
   }
-  const ingest = new SpanIngest({ takeBudget } as never)
+  const traces = new TraceStore({ takeBudget } as never)
   const slice = new SharedSlice().of('w')
-  const stored = ingest.store({ workspaceId: 'w' } as never, { cost: 77, decode: decoding }, slice)
+  const stored = traces.storeExport({ workspaceId: 'w' } as never, { cost: 77, decode: decoding }, {} as never, slice)
   expect(await stored.catch((error: unknown) => error)).toBe(limited)
   expect(charged).toEqual([77])
 })

@@ -30,14 +30,12 @@ export interface PlacedSpan extends Span, Placed {}
 
 /** An item that cannot be stored. */
 interface BadItem extends Placed {
+  readonly traceId: ''
   readonly member: string
   readonly problem: string
 }
 
-export type Item =
-  | { readonly kind: 'trace'; readonly trace: TraceHead }
-  | { readonly kind: 'span'; readonly span: PlacedSpan }
-  | { readonly kind: 'bad'; readonly bad: BadItem }
+export type Item = TraceHead | PlacedSpan | BadItem
 
 /** Printable ASCII without spaces: the SDK's own have a prefix and hex digits, and programs may choose others. */
 const ID = /^[!-~]{1,255}$/
@@ -57,7 +55,7 @@ export function openItems(body: Uint8Array, limits: DecodeLimits): Steps<OpenedE
 }
 
 function itemOf(item: Attributes, { place, bytes }: Placed & { readonly bytes: number }): Item {
-  const bad = (member: string, problem: string): Item => ({ kind: 'bad', bad: { place, member, problem } })
+  const bad = (member: string, problem: string): Item => ({ place, traceId: '', member, problem })
   const at = (name: string) => valueAt(item, name)
   const kind = at('object')
   const id = at('id')
@@ -65,8 +63,8 @@ function itemOf(item: Attributes, { place, bytes }: Placed & { readonly bytes: n
     if (!isId(id)) return bad('id', ID_EXPECTED)
     if (bytes > RESOURCE_BYTES_MAX) return bad('metadata', `expected a trace of at most ${RESOURCE_BYTES_MAX} bytes`)
     const metadata = mapOf(item.get('metadata')) ?? new Map()
-    const trace = { traceId: id, workflowName: textAt(item, 'workflow_name'), groupId: textAt(item, 'group_id') }
-    return { kind: 'trace', trace: { ...trace, metadata, place } }
+    const workflowName = textAt(item, 'workflow_name')
+    return { place, traceId: id, workflowName, groupId: textAt(item, 'group_id'), metadata }
   }
   if (kind !== 'trace.span') return bad('object', 'expected "trace" or "trace.span"')
   const traceId = at('trace_id')
@@ -85,14 +83,13 @@ function itemOf(item: Attributes, { place, bytes }: Placed & { readonly bytes: n
   const { name, attributes } = described
   const error = mapOf(item.get('error'))
   if (error !== undefined) attributes.set('error', error)
-  const span: PlacedSpan = {
+  return {
     ...{ place, resource: NO_RESOURCE, scope: '', traceId, spanId: id, kind: 0 },
     parentSpanId: isId(parentId) ? parentId : '',
     ...{ name, startNano, endNano, attributes, events: [], links: [] },
     statusCode: error === undefined ? 0 : STATUS_ERROR,
     statusMessage: error === undefined ? '' : textAt(error, 'message'),
   }
-  return { kind: 'span', span }
 }
 
 function isId(value: unknown): value is string {

@@ -6,7 +6,7 @@ import { createReceiver, DOOR_STATE, type DoorDeps, withPositions } from '../kit
 import type { JsonConverter } from '../otlp/json-converter.ts'
 import type { Traces } from '../traces/traces.ts'
 import { openItems } from './decode.ts'
-import { OpenAiTraces } from './ingest.ts'
+import { createDialect } from './dialect.ts'
 import { errorResponse } from './response.ts'
 
 interface OpenAiTracesRoutesDeps extends Pick<DoorDeps, 'guards' | 'forwarder'> {
@@ -21,7 +21,7 @@ const JSON_TYPE = /^application\/json\s*(?:;|$)/i
  * Its exporter drops a batch after a 4xx answer, and repeats it after 429 and 5xx.
  */
 export function openAiTracesRoutes({ guards, forwarder, traces, json }: OpenAiTracesRoutesDeps) {
-  const openAiTraces = new OpenAiTraces(traces)
+  const dialect = createDialect()
   const receive = createReceiver(
     { guards, forwarder, ...traces },
     {
@@ -43,7 +43,7 @@ export function openAiTracesRoutes({ guards, forwarder, traces, json }: OpenAiTr
             slice,
             openItems(await json.convert(caller.workspaceId, body, 'values'), traces.decodeLimits),
           )
-          const stored = await openAiTraces.store(caller, opened, slice)
+          const stored = await traces.traces.storeExport(caller, opened, dialect, slice)
           const { rejected, message, items } = stored
           if (rejected === 0) return withPositions(new Response(null, { status: 204 }), stored)
           const others = `${items - rejected} of ${items} items are stored`

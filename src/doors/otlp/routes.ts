@@ -12,26 +12,38 @@ import {
   type ReceivedCall,
   withPositions,
 } from '../kit.ts'
-import type { ExportResult } from '../traces/export-tally.ts'
-import type { DecodeLimits } from '../traces/telemetry.ts'
+import { type ExportResult, placesOf } from '../traces/export-tally.ts'
+import { spanTaskIds } from '../traces/ids.ts'
+import { problemOf } from '../traces/mapping.ts'
+import { detailsOfSpans } from '../traces/run-details.ts'
+import type { DecodeLimits, Span } from '../traces/telemetry.ts'
+import type { TraceDialect, TraceStore } from '../traces/trace-store.ts'
 import type { JsonConverter } from './json-converter.ts'
 import type { LogIngest } from './log-ingest.ts'
 import { openLogs, openMetrics, openTraces } from './protobuf.ts'
 import { encodingOf, errorResponse, exportResponse, type PartialSuccess } from './response.ts'
-import type { SpanIngest } from './span-ingest.ts'
 
 interface OtlpRoutesDeps extends DoorDeps {
-  readonly spans: Pick<SpanIngest, 'store'>
+  readonly traces: Pick<TraceStore, 'storeExport'>
   readonly logs: Pick<LogIngest, 'store'>
   readonly json: Pick<JsonConverter, 'convert'>
   readonly decodeLimits: DecodeLimits
+}
+
+const OTLP: TraceDialect<Span> = {
+  places: placesOf('span'),
+  taskIds: spanTaskIds,
+  hasChildRuns: true,
+  nameOf: ({ name }) => name,
+  problemOf,
+  traceOf: (_caller, _traceId, spans) => ({ spans, detailsOf: (limits, now) => detailsOfSpans(spans, limits, now) }),
 }
 
 /**
  * OTLP/HTTP: reports of programs that are instrumented with OpenTelemetry (docs/opentelemetry.md).
  */
 export function otlpRoutes(deps: OtlpRoutesDeps) {
-  const { spans, logs, json, decodeLimits } = deps
+  const { traces, logs, json, decodeLimits } = deps
   const receive = createReceiver(deps, {
     tokenOf,
     check(request) {
@@ -53,7 +65,7 @@ export function otlpRoutes(deps: OtlpRoutesDeps) {
       })
 
   const storeTraces = answer('traces', async ({ caller, body, slice }) =>
-    spans.store(caller, await inSlices(slice, openTraces(body, decodeLimits)), slice),
+    traces.storeExport(caller, await inSlices(slice, openTraces(body, decodeLimits)), OTLP, slice),
   )
   const storeLogs = answer('logs', async ({ caller, body, slice }) =>
     logs.store(caller, await inSlices(slice, openLogs(body, decodeLimits)), slice),

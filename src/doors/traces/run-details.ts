@@ -36,17 +36,22 @@ export function* detailsOfSpans(spans: readonly Span[], limits: Limits, now: num
   const root = spans.find(isRoot)
   const ordered = root === undefined ? spans : [root, ...spans]
   const first = ordered[0]
-  let start = Number.POSITIVE_INFINITY
-  for (const { startNano } of spans) if (startNano > 0 && startNano < start) start = startNano
   const all = [...ordered.map(({ attributes }) => attributes), first.resource.attributes]
   const named = (root === undefined ? null : agentNameOf(root.attributes)) ?? namedService(first.resource)
   const agentName = named ?? (yield* firstOf(all, agentWithoutService)) ?? (root?.name || null)
   return {
     agentName: nameOf(agentName, first.resource),
-    startedAt: start === Number.POSITIVE_INFINITY ? now : toMs(start),
+    startedAt: earliestStart(spans, now),
     input: root === undefined ? null : inputOf(root.attributes, limits),
     ...(yield* sharedDetails(all, first.resource, limits)),
   }
+}
+
+/** In Unix milliseconds; `now` if no span says when it started. */
+export function earliestStart(spans: readonly Span[], now: number): number {
+  let start = Number.POSITIVE_INFINITY
+  for (const { startNano } of spans) if (startNano > 0 && startNano < start) start = startNano
+  return start === Number.POSITIVE_INFINITY ? now : toMs(start)
 }
 
 /** The input in the attributes of a span; null if there is none. */

@@ -8,13 +8,13 @@ import type { KeyedMutex } from '../../base/keyed-mutex.ts'
 import type { Limits } from '../../base/limits.ts'
 import type { Caller } from '../../tenants/keys/schema.ts'
 import { taskRow, type WriteEvents } from './event-writer.ts'
-import type { ExportTally } from './export-tally.ts'
-import { inBatches, inParallel, WriteBatch } from './groups.ts'
+import { type ExportResult, ExportTally, type Places } from './export-tally.ts'
+import { addTo, inBatches, inParallel, WriteBatch } from './groups.ts'
 import { agentSpanRunId, type spanTaskIds, traceRunId } from './ids.ts'
 import { isRoot, type MappedEvent, type MappedSpan, mapSpan } from './mapping.ts'
 import { detailsOfSpans, endOf, type RunDetails } from './run-details.ts'
 import type { TraceRuns } from './runs.ts'
-import type { Attributes, Span } from './telemetry.ts'
+import type { Attributes, OpenedExport, Span } from './telemetry.ts'
 
 export interface TraceStoreDeps {
   readonly runs: TraceRuns
@@ -32,32 +32,47 @@ export interface TraceStoreDeps {
 export const BATCH_ITEMS_MAX = 1_000
 const STARTED_TASKS_CACHED_MAX = 20_000
 
-/** What one call reports of a trace. */
-export interface ReportedTrace {
-  readonly traceId: string
-  /** Their ids are valid. */
+/** What one export says of a trace. */
+interface TraceReport {
   readonly spans: readonly Span[]
-  /** How many items of the call it consists of, and the name of the first one. */
-  readonly items: number
-  readonly name: () => string
   detailsOf(limits: Limits, now: number): Steps<RunDetails>
   /** Attributes with the output of the run if its root has none. */
   readonly answer?: Attributes | undefined
 }
 
+/** What an export consists of: spans, and what else it says of their traces. */
+interface TraceItem {
+  readonly traceId: string
+}
+
 /** What the doors for traces differ in. */
-export interface TraceDialect {
+export interface TraceDialect<Item extends TraceItem> {
+  readonly places: Places
   readonly taskIds: typeof spanTaskIds
   /** Whether an agent that is called within a trace is also a child run. */
   readonly hasChildRuns: boolean
-  /** The name of a span for the tally. */
-  nameOf(span: Span): string
+  /** For the tally. */
+  nameOf(item: Item | Span): string
+  /** Why the item is rejected; null if it is not: its ids are valid. */
+  problemOf(item: Item): string | null
+  /** @param items of the trace, at least one */
+  traceOf(caller: Caller, traceId: string, items: readonly Item[]): TraceReport
 }
 
 interface Storing {
   readonly tally: ExportTally
   readonly slice: Slice
-  readonly dialect: TraceDialect
+  readonly dialect: TraceDialect<TraceItem>
+}
+
+interface ReportedTrace extends TraceReport {
+  readonly traceId: string
+  readonly items: readonly TraceItem[]
+}
+
+interface StoredExport extends ExportResult {
+  /** How many items it had. */
+  readonly items: number
 }
 
 interface Mapped {
@@ -78,19 +93,43 @@ export class TraceStore {
 
   constructor(private readonly deps: TraceStoreDeps) {}
 
-  /**
-   * Stores what a call reports, each trace once. What is rejected is in the tally.
-   * @throws ApiError UNAVAILABLE: nothing is lost if the same is sent again
-   */
-  async store(caller: Caller, all: readonly ReportedTrace[], storing: Storing): Promise<void> {
+  /** @throws ApiError RATE_LIMITED, UNAVAILABLE: nothing is lost if the export is sent again */
+  async storeExport<Item extends TraceItem>(
+    caller: Caller,
+    opened: OpenedExport<Item>,
+    dialect: TraceDialect<Item>,
+    slice: Slice,
+  ): Promise<StoredExport> {
+    this.deps.takeBudget(caller, opened.cost)
+    const { items, refusals } = await inSlices(slice, opened.decode())
+    const tally = new ExportTally(dialect.places)
+    tally.refuse(refusals)
+    const byTrace = new Map<string, Item[]>()
+    for (const item of items) {
+      const problem = dialect.problemOf(item)
+      if (problem !== null) tally.reject(dialect.nameOf(item), problem)
+      else addTo(byTrace, item.traceId, item)
+      if (slice.isOver) await slice.yield()
+    }
+    const traces: ReportedTrace[] = []
+    for (const [traceId, own] of byTrace) {
+      if (slice.isOver) await slice.yield()
+      traces.push({ traceId, items: own, ...dialect.traceOf(caller, traceId, own) })
+    }
+    await this.store(caller, traces, { tally, slice, dialect })
+    return { ...tally.result(), items: refusals.reduce((sum, refusal) => sum + refusal.items, items.length) }
+  }
+
+  /** Stores each trace once. What is rejected is in the tally. */
+  private async store(caller: Caller, all: readonly ReportedTrace[], storing: Storing): Promise<void> {
     const { tally, slice, dialect } = storing
     for (const traces of inBatches(all, BATCH_ITEMS_MAX)) {
       const ends: RunSpan[] = []
       await inParallel(traces, (trace) =>
         tally.attempt(
-          trace.items,
+          trace.items.length,
           async () => void ends.push(...(await this.storeTrace(caller, trace, storing))),
-          trace.name,
+          () => dialect.nameOf(trace.items[0]),
         ),
       )
       // After all traces, because one trace may have as many as an export has spans.
