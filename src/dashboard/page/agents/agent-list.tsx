@@ -9,7 +9,7 @@ import { SearchField } from '../parts/fields.tsx'
 import { noAgentsYet } from '../parts/hints.tsx'
 import { useMovingRange } from '../parts/range.tsx'
 import { Sparkline } from '../parts/sparkline.tsx'
-import { Problem, Skeleton, Status } from '../parts/states.tsx'
+import { Problem, Status } from '../parts/states.tsx'
 import { type Column, Table } from '../parts/table.tsx'
 import { Ago } from '../parts/time.tsx'
 import { type AgentFigures, readAgentFigures } from './agent-figures.ts'
@@ -77,7 +77,6 @@ export function AgentList({ selected }: { readonly selected: string | null }) {
     everyMs: REFRESH_MS,
   })
   const agents = directory.agents.value
-  if (!directory.isLoaded.value) return <Skeleton lines={6} />
   if (agents.length === 0)
     return (
       <div class="list-pane">
@@ -97,7 +96,7 @@ export function AgentList({ selected }: { readonly selected: string | null }) {
   return (
     <div class="list-pane">
       <SearchField icon="search" label="Search agents" placeholder="Name, model, id" value={text} onType={setText} />
-      {figures.problem !== undefined && <Problem problem={figures.problem} />}
+      {figures.problem !== null && <Problem problem={figures.problem} retry={figures.reload} />}
       <Table
         box="panel table-scroll resource-table agent-table"
         class="run-list"

@@ -1,12 +1,21 @@
 import { compact, count, dollars, duration, percent } from '../../../base/format.ts'
 import { pushQuery } from '../context/router.ts'
 import { useSession } from '../context/session.ts'
+import type { Result } from '../data/api.ts'
 import { num } from '../data/json.ts'
 import { useLoad } from '../data/loading.ts'
 import { FIGURES, figuresOf, type RunFigures } from '../overview/metrics.ts'
 import { TimeChart } from '../parts/chart.tsx'
-import { bucketsOf, completeBuckets, RangePicker, timeState, useMovingRange, zoomOf } from '../parts/range.tsx'
-import { Empty, Facts, Problem, Skeleton } from '../parts/states.tsx'
+import {
+  bucketsOf,
+  completeBuckets,
+  RangePicker,
+  type TimeRange,
+  timeState,
+  useMovingRange,
+  zoomOf,
+} from '../parts/range.tsx'
+import { Empty, Facts, Loaded } from '../parts/states.tsx'
 
 const TIME = timeState('24h')
 const QUERY = `SELECT bucket, ${FIGURES}
@@ -24,53 +33,56 @@ export function AgentMetrics({ agentId }: { readonly agentId: string }) {
   const query = TIME.value
   const range = useMovingRange(query)
   const params = { agent: agentId, from: range.fromMs, to: range.toMs, step: range.bucketSeconds }
-  const { data, problem } = useLoad((signal) => queries.run(QUERY, params, signal), [params, range.movedAtMs], {
+  const read = useLoad((signal) => queries.run(QUERY, params, signal), [params, range.movedAtMs], {
     subject: `${agentId} ${query.range} ${query.from} ${query.to}`,
   })
-  if (problem !== undefined) return <Problem problem={problem} />
-  if (data === undefined) return <Skeleton lines={5} />
+  return (
+    <div class="agent-metrics">
+      <RangePicker time={TIME} />
+      <Loaded read={read} lines={5}>
+        {({ rows }) => <Figures rows={rows} range={range} />}
+      </Loaded>
+    </div>
+  )
+}
+
+function Figures({ rows, range }: Pick<Result, 'rows'> & { readonly range: TimeRange }) {
   // The row of all buckets has none.
-  const byBucket = new Map(data.rows.map((row) => [num(row.bucket), figuresOf(row)]))
+  const byBucket = new Map(rows.map((row) => [num(row.bucket), figuresOf(row)]))
   const total = byBucket.get(0)
+  if (total === undefined || total.runs === 0) return <Empty title="No runs in this range." />
   const zoom = (fromMs: number, toMs: number) => pushQuery({ ...zoomOf(fromMs, toMs) })
   const common = { times: bucketsOf(range), complete: completeBuckets(range, Date.now()), onZoom: zoom }
   const series = (name: keyof RunFigures) => common.times.map((time) => byBucket.get(time)?.[name] ?? null)
   return (
-    <div class="agent-metrics">
-      <RangePicker time={TIME} />
-      {total === undefined || total.runs === 0 ? (
-        <Empty title="No runs in this range." />
-      ) : (
-        <>
-          <Facts
-            facts={[
-              ['Runs', count(total.runs)],
-              ['Failure rate', percent(total.failed / total.ended)],
-              ['p50', total.p50 === null ? '–' : duration(total.p50)],
-              ['p95', total.p95 === null ? '–' : duration(total.p95)],
-              ['Cost', dollars(total.cost)],
-            ]}
-          />
-          <TimeChart
-            {...common}
-            title="Runs of the agent over time"
-            format={compact}
-            series={[
-              { label: 'runs', colour: 'chart-1', kind: 'bars', values: series('runs') },
-              { label: 'failed', colour: 'bad', kind: 'bars', values: series('failed') },
-            ]}
-          />
-          <TimeChart
-            {...common}
-            title="Latency of the agent over time"
-            format={duration}
-            series={[
-              { label: 'p50', colour: 'chart-2', values: series('p50') },
-              { label: 'p95', colour: 'chart-1', values: series('p95') },
-            ]}
-          />
-        </>
-      )}
-    </div>
+    <>
+      <Facts
+        facts={[
+          ['Runs', count(total.runs)],
+          ['Failure rate', percent(total.failed / total.ended)],
+          ['p50', total.p50 === null ? '–' : duration(total.p50)],
+          ['p95', total.p95 === null ? '–' : duration(total.p95)],
+          ['Cost', dollars(total.cost)],
+        ]}
+      />
+      <TimeChart
+        {...common}
+        title="Runs of the agent over time"
+        format={compact}
+        series={[
+          { label: 'runs', colour: 'chart-1', kind: 'bars', values: series('runs') },
+          { label: 'failed', colour: 'bad', kind: 'bars', values: series('failed') },
+        ]}
+      />
+      <TimeChart
+        {...common}
+        title="Latency of the agent over time"
+        format={duration}
+        series={[
+          { label: 'p50', colour: 'chart-2', values: series('p50') },
+          { label: 'p95', colour: 'chart-1', values: series('p95') },
+        ]}
+      />
+    </>
   )
 }

@@ -12,7 +12,7 @@ import { ConfirmButton } from '../parts/confirm.tsx'
 import { Diff } from '../parts/diff.tsx'
 import { Select } from '../parts/fields.tsx'
 import { Scrollable } from '../parts/scrollable.tsx'
-import { Problem, Skeleton } from '../parts/states.tsx'
+import { Loaded } from '../parts/states.tsx'
 import { Table } from '../parts/table.tsx'
 import { Ago } from '../parts/time.tsx'
 import { AGENT_LIST } from './agent-list.tsx'
@@ -28,27 +28,39 @@ const VERSIONS = addressState({ version: number, with: number })
 export function AgentVersions({ agent }: { readonly agent: Agent }) {
   const { api, directory } = useSession()
   const path = `/api/v1/agents/${agent.agent_id}/versions`
-  const { data, problem } = useLoad(
+  const read = useLoad(
     (signal) => api.get<Listed<Summary>>(path, { limit: LIST_LIMIT }, signal),
     [path, agent.version],
     { subject: path },
   )
-  const current = data?.items[0]?.version ?? agent.version
+  const current = read.data?.items[0]?.version ?? agent.version
   // If someone else has edited the agent, the page shows that version, too.
   useEffect(() => {
     if (current !== agent.version) void directory.refresh()
   }, [current, agent.version])
-  if (data === undefined) return problem === undefined ? <Skeleton lines={5} /> : <Problem problem={problem} />
+  return (
+    <Loaded read={read} lines={5}>
+      {({ items }) => <VersionList agent={agent} versions={items} current={current} />}
+    </Loaded>
+  )
+}
+
+interface VersionsProps {
+  readonly agent: Agent
+  readonly versions: readonly Summary[]
+}
+
+function VersionList({ agent, versions, current }: VersionsProps & { readonly current: number }) {
   const { version: named, with: other } = VERSIONS.value
   const shown = named ?? current
-  const before = data.items.find(({ version }) => version < shown)?.version
+  const before = versions.find(({ version }) => version < shown)?.version
   const against = other ?? before ?? null
   return (
     <div class="agent-versions">
       <Table
         box="table-scroll"
         class="run-list"
-        rows={data.items}
+        rows={versions}
         keyOf={({ version }) => version}
         link={({ version }) => ({
           href: hrefOf('agents', [agent.agent_id], {
@@ -74,7 +86,7 @@ export function AgentVersions({ agent }: { readonly agent: Agent }) {
           { title: 'By', class: 'version-by', cell: (item) => <Author item={item} /> },
         ]}
       />
-      <Comparison agent={agent} versions={data.items} shown={shown} against={against} />
+      <Comparison agent={agent} versions={versions} shown={shown} against={against} />
     </div>
   )
 }
@@ -85,9 +97,7 @@ function Author({ item: { created_by, created_by_person } }: { readonly item: Su
   return <>{created_by_person ?? keyName(created_by)}</>
 }
 
-interface ComparisonProps {
-  readonly agent: Agent
-  readonly versions: readonly Summary[]
+interface ComparisonProps extends VersionsProps {
   readonly shown: number
   /** The version to compare with, if there is one. */
   readonly against: number | null
@@ -96,7 +106,7 @@ interface ComparisonProps {
 /** What differs between two versions, and a button to restore the shown one. */
 function Comparison({ agent, versions, shown, against }: ComparisonProps) {
   const { api } = useSession()
-  const { data, problem } = useLoad(
+  const read = useLoad(
     async (signal) => {
       const read = (version: number | null) =>
         version === null ? null : api.get<Version>(`/api/v1/agents/${agent.agent_id}/versions/${version}`, {}, signal)
@@ -119,9 +129,7 @@ function Comparison({ agent, versions, shown, against }: ComparisonProps) {
         )}
         {shown !== agent.version && <Restore agent={agent} version={shown} />}
       </div>
-      {problem !== undefined && <Problem problem={problem} />}
-      {data === undefined && problem === undefined && <Skeleton />}
-      {data?.[0] && <Differences now={data[0]} before={data[1]} />}
+      <Loaded read={read}>{([now, before]) => now && <Differences now={now} before={before} />}</Loaded>
     </section>
   )
 }

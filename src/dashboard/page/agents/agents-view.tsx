@@ -19,8 +19,10 @@ export function AgentsView() {
   const [id = ''] = address.value.path
   const agent = directory.find(id)
   const pane = agent && <AgentPane key={agent.agent_id} agent={agent} />
+  // One that is not listed may be archived.
+  const list = { ...directory.reading.value, isLoading: true }
   return (
-    <ResourceView view="agents" title="Agents" noun="agent" pane={pane} form={<AgentEditor agent={null} />}>
+    <ResourceView view="agents" title="Agents" noun="agent" list={list} pane={pane} form={<AgentEditor agent={null} />}>
       <AgentList selected={agent?.agent_id ?? null} />
     </ResourceView>
   )

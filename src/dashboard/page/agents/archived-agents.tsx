@@ -3,7 +3,7 @@ import { useSession } from '../context/session.ts'
 import { useAttempt, useLoad } from '../data/loading.ts'
 import type { Agent } from '../data/records.ts'
 import { Button } from '../parts/controls.tsx'
-import { Problem, ProblemText } from '../parts/states.tsx'
+import { Loaded, ProblemText } from '../parts/states.tsx'
 import { Ago } from '../parts/time.tsx'
 
 const SHOWN_MAX = 200
@@ -23,7 +23,7 @@ function Archived() {
   const { api, directory } = useSession()
   // Read again after one was archived or restored.
   const known = directory.agents.value.length
-  const { data, problem } = useLoad(
+  const read = useLoad(
     (signal) => api.get<{ items: Agent[] }>('/api/v1/agents', { status: 'archived', limit: SHOWN_MAX }, signal),
     [known],
     { subject: 'archived' },
@@ -33,28 +33,30 @@ function Archived() {
     restoring.attempt(async () => {
       directory.put(await api.post<Agent>(`/api/v1/agents/${id}/restore`, {}))
     })
-  if (problem !== undefined) return <Problem problem={problem} />
   return (
     <>
       <ProblemText text={restoring.problem} />
-      {data?.items.length === 0 && <p class="hint">None.</p>}
-      <ul>
-        {data?.items.map(({ agent_id, name, updated_at }) => (
-          <li key={agent_id}>
-            {name}{' '}
-            <span class="hint">
-              archived <Ago at={updated_at} />
-            </span>{' '}
-            <Button
-              needs="admin"
-              class="small"
-              onClick={() => void restore(agent_id)}
-              text="Restore"
-              label={`Restore ${name}`}
-            />
-          </li>
-        ))}
-      </ul>
+      <Loaded read={read} empty={<p class="hint">None.</p>}>
+        {({ items }) => (
+          <ul>
+            {items.map(({ agent_id, name, updated_at }) => (
+              <li key={agent_id}>
+                {name}{' '}
+                <span class="hint">
+                  archived <Ago at={updated_at} />
+                </span>{' '}
+                <Button
+                  needs="admin"
+                  class="small"
+                  onClick={() => void restore(agent_id)}
+                  text="Restore"
+                  label={`Restore ${name}`}
+                />
+              </li>
+            ))}
+          </ul>
+        )}
+      </Loaded>
     </>
   )
 }

@@ -8,7 +8,7 @@ import type { Schemas } from '../data/records.ts'
 import { ConfirmButton } from '../parts/confirm.tsx'
 import { Select } from '../parts/fields.tsx'
 import { Form, useForm } from '../parts/form.tsx'
-import { Problem, Skeleton } from '../parts/states.tsx'
+import { Loaded } from '../parts/states.tsx'
 import { ACTIONS, Table } from '../parts/table.tsx'
 import { Ago, Ahead, Moment } from '../parts/time.tsx'
 import { MadeKey, type NewKey } from './made-key.tsx'
@@ -56,16 +56,16 @@ export function KeyList({ agentId }: { readonly agentId: string | null }) {
   const { keys: status, type: chosen } = KEYS.value
   const type = agentId === null ? chosen : ''
   const where = { status, type, agent_id: agentId, limit: LIST_LIMIT }
-  const { data, problem, reload } = useLoad((signal) => api.get<Listed<Key>>('/api/v1/keys', where, signal), [where])
+  const read = useLoad((signal) => api.get<Listed<Key>>('/api/v1/keys', where, signal), [where])
   const [made, setMade] = useState<NewKey | null>(null)
   const create = async (scope: string | null, body: object) => {
     setMade(await api.post<NewKey>(scope === null ? '/api/v1/keys' : `/api/v1/agents/${scope}/keys`, body))
-    reload()
+    read.reload()
   }
   const act = async (key: Key, action: Action) => {
     const answer = await api.post<NewKey>(`/api/v1/keys/${key.key_id}/${action}`, {})
     setMade(action === 'rotate' ? answer : null)
-    reload()
+    read.reload()
   }
   return (
     <div class="keys">
@@ -75,17 +75,21 @@ export function KeyList({ agentId }: { readonly agentId: string | null }) {
         <Select label="Status" {...KEYS.field('keys')} options={STATUSES} />
       </search>
       {made !== null && <MadeKey made={made} close={() => setMade(null)} />}
-      {problem !== undefined && <Problem problem={problem} />}
-      {data === undefined && problem === undefined && <Skeleton />}
-      {data?.items.length === 0 && (
-        <p class="hint quiet-note">
-          No {status} keys{type === '' ? '' : type === 'agent' ? ' of agents' : ' of the workspace'}.
-        </p>
-      )}
-      {data !== undefined && data.items.length > 0 && (
-        <KeyTable keys={data.items} withScope={agentId === null} act={act} />
-      )}
-      {data?.next_cursor && <p class="hint">Only the newest {LIST_LIMIT} are shown; GET /api/v1/keys lists more.</p>}
+      <Loaded
+        read={read}
+        empty={
+          <p class="hint quiet-note">
+            No {status} keys{type === '' ? '' : type === 'agent' ? ' of agents' : ' of the workspace'}.
+          </p>
+        }
+      >
+        {({ items, next_cursor }) => (
+          <>
+            <KeyTable keys={items} withScope={agentId === null} act={act} />
+            {next_cursor && <p class="hint">Only the newest {LIST_LIMIT} are shown; GET /api/v1/keys lists more.</p>}
+          </>
+        )}
+      </Loaded>
     </div>
   )
 }

@@ -5,7 +5,7 @@ import { useAttempt, useLoad } from '../data/loading.ts'
 import type { Schemas } from '../data/records.ts'
 import { ConfirmButton } from '../parts/confirm.tsx'
 import { Button, Dialog } from '../parts/controls.tsx'
-import { Problem, ProblemText, Skeleton, Status } from '../parts/states.tsx'
+import { Loaded, ProblemText, Status } from '../parts/states.tsx'
 import { ACTIONS, Table } from '../parts/table.tsx'
 import { Ago, Moment } from '../parts/time.tsx'
 
@@ -16,12 +16,16 @@ const LIST_LIMIT = 200
 /** Everyone who has signed in, for the admins of the workspace; nothing where nobody has. */
 export function PeoplePanel() {
   const { api } = useSession()
-  const { data, problem, reload } = useLoad(
-    (signal) => api.get<Listed<Person>>('/api/v1/people', { limit: LIST_LIMIT }, signal),
-    [],
+  const read = useLoad((signal) => api.get<Listed<Person>>('/api/v1/people', { limit: LIST_LIMIT }, signal), [])
+  if (read.data === undefined && read.problem === null) return null
+  return (
+    <Loaded read={read} empty={null}>
+      {(people) => <People people={people} reload={read.reload} />}
+    </Loaded>
   )
-  if (problem !== undefined) return <Problem problem={problem} />
-  if (data === undefined || data.items.length === 0) return null
+}
+
+function People({ people, reload }: { readonly people: Listed<Person>; readonly reload: () => void }) {
   return (
     <section class="panel keys people" aria-label="People">
       <div class="detail-head">
@@ -30,7 +34,7 @@ export function PeoplePanel() {
       </div>
       <Table
         box="table-scroll"
-        rows={data.items}
+        rows={people.items}
         keyOf={({ person_id }) => person_id}
         columns={[
           {
@@ -49,7 +53,7 @@ export function PeoplePanel() {
           },
         ]}
       />
-      {data.next_cursor && <p class="hint">Only the newest {LIST_LIMIT} are shown; GET /api/v1/people lists more.</p>}
+      {people.next_cursor && <p class="hint">Only the newest {LIST_LIMIT} are shown; GET /api/v1/people lists more.</p>}
     </section>
   )
 }
@@ -109,34 +113,32 @@ function PersonActions({ person, reload }: { readonly person: Person; readonly r
 /** The browsers in which somebody is signed in. */
 function SignInsDialog({ person, close }: { readonly person: Person; readonly close: () => void }) {
   const { api, person: self } = useSession()
-  const { data, problem, reload } = useLoad(
-    (signal) => api.get<Schemas['PersonDetail']>(pathOf(person), {}, signal),
-    [],
-  )
-  const { problem: failure, attempt } = useAttempt()
+  const read = useLoad((signal) => api.get<Schemas['PersonDetail']>(pathOf(person), {}, signal), [])
+  const { problem, attempt } = useAttempt()
   const end = (id: string) =>
     attempt(async () => {
       await api.post(`/api/v1/sign-ins/${id}/revoke`, {})
-      reload()
+      read.reload()
     })
   return (
     <Dialog title={`Where ${nameOf(person)} is signed in`} close={close}>
-      {problem !== undefined && <Problem problem={problem} />}
-      <ProblemText text={failure} />
-      {data === undefined && problem === undefined && <Skeleton />}
-      {data?.sign_ins.length === 0 && <p class="hint">Nowhere at the moment.</p>}
-      <ul class="sign-ins">
-        {data?.sign_ins.map(({ sign_in_id: id, created_at, last_used_at }) => (
-          <li key={id}>
-            <span>
-              since <Moment at={created_at} />
-              {id === self?.sign_in_id && ', this browser'}
-            </span>
-            <Ago at={last_used_at} prefix="used " />
-            <Button class="small" text="Sign out" onClick={() => void end(id)} />
-          </li>
-        ))}
-      </ul>
+      <ProblemText text={problem} />
+      <Loaded read={{ ...read, data: read.data?.sign_ins }} empty={<p class="hint">Nowhere at the moment.</p>}>
+        {(signIns) => (
+          <ul class="sign-ins">
+            {signIns.map(({ sign_in_id: id, created_at, last_used_at }) => (
+              <li key={id}>
+                <span>
+                  since <Moment at={created_at} />
+                  {id === self?.sign_in_id && ', this browser'}
+                </span>
+                <Ago at={last_used_at} prefix="used " />
+                <Button class="small" text="Sign out" onClick={() => void end(id)} />
+              </li>
+            ))}
+          </ul>
+        )}
+      </Loaded>
     </Dialog>
   )
 }

@@ -3,7 +3,7 @@ import type { Alert, AlertSeries, AlertState } from '../data/alerts.ts'
 import type { Result } from '../data/api.ts'
 import { numOrNull } from '../data/json.ts'
 import { useLoad } from '../data/loading.ts'
-import { Problem, Skeleton } from '../parts/states.tsx'
+import { Loaded } from '../parts/states.tsx'
 import type { Change } from './series.ts'
 import { StateStrip } from './state-strip.tsx'
 import { TransitionTable } from './transition-table.tsx'
@@ -19,22 +19,26 @@ const REFRESH_MS = 30_000
 /** What has changed, and when: all transitions since the alert was created, as far as they are retained. */
 export function AlertHistory({ alert: { alert_id, evaluated_at } }: { readonly alert: Alert }) {
   const { queries } = useSession()
-  const { data, problem } = useLoad(
+  const read = useLoad(
     async (signal) => changesOf(await queries.run(QUERY, { alert: alert_id, rows: ROWS_MAX }, signal)),
     [alert_id],
     { everyMs: REFRESH_MS },
   )
-  if (problem !== undefined) return <Problem problem={problem} />
-  if (data === undefined) return <Skeleton lines={4} />
-  const [first] = data
-  if (first === undefined) return <p class="hint">Its state has never changed.</p>
-  const endMs = Date.parse(evaluated_at ?? data.at(-1)?.at ?? first.at)
+  const timeOf = (change: Change | undefined) => Date.parse(change?.at ?? '')
   return (
-    <>
-      <StateStrip changes={data} fromMs={Date.parse(first.at)} toMs={endMs} />
-      <TransitionTable changes={data} />
-      {data.length === ROWS_MAX && <p class="hint">Only the latest {ROWS_MAX} are read; SQL has all.</p>}
-    </>
+    <Loaded read={read} lines={4} empty={<p class="hint">Its state has never changed.</p>}>
+      {(changes) => (
+        <>
+          <StateStrip
+            changes={changes}
+            fromMs={timeOf(changes[0])}
+            toMs={evaluated_at === null ? timeOf(changes.at(-1)) : Date.parse(evaluated_at)}
+          />
+          <TransitionTable changes={changes} />
+          {changes.length === ROWS_MAX && <p class="hint">Only the latest {ROWS_MAX} are read; SQL has all.</p>}
+        </>
+      )}
+    </Loaded>
   )
 }
 

@@ -4,7 +4,7 @@ import type { AlertDefinition } from '../data/alerts.ts'
 import { numOrNull } from '../data/json.ts'
 import { useLoad } from '../data/loading.ts'
 import { type Colour, type Series, TimeChart } from '../parts/chart.tsx'
-import { Problem, Skeleton } from '../parts/states.tsx'
+import { Loaded } from '../parts/states.tsx'
 import { figure } from './series.ts'
 import { historyOf, historyQuery } from './value-history.ts'
 
@@ -14,22 +14,38 @@ const LINES: readonly Colour[] = ['chart-1', 'chart-2', 'chart-3', 'chart-4', 'c
 /** The values of an alert over the last day, with the value at which it fires. */
 export function ValueChart({ alert, text }: { readonly alert: AlertDefinition; readonly text: string }) {
   const { queries } = useSession()
-  const { data, problem } = useLoad(
+  const read = useLoad(
     async (signal) => {
       const toMs = Date.now()
       const asked = historyQuery(alert, text, { fromMs: toMs - DAY_MS, toMs })
       if (asked === null) return null
       const result = await queries.run(asked.query, asked.params, signal)
-      return { times: asked.times.map((ms) => ms / 1_000), lines: historyOf(result, alert) }
+      return { times: asked.times.map((ms) => ms / 1_000), values: historyOf(result, alert) }
     },
     [text, alert.params, alert.window, alert.condition, alert.by],
   )
-  if (problem !== undefined) return <Problem problem={problem} />
-  if (data === undefined) return <Skeleton lines={4} />
-  if (data === null) {
-    return <p class="hint">No chart of values: the query does not use the window of the alert (from, to).</p>
-  }
-  const lines = [...data.lines]
+  return (
+    <Loaded read={read} lines={4}>
+      {(history) =>
+        history === null ? (
+          <p class="hint">No chart of values: the query does not use the window of the alert (from, to).</p>
+        ) : (
+          <ValueLines alert={alert} {...history} />
+        )
+      }
+    </Loaded>
+  )
+}
+
+interface ValuesProps {
+  readonly alert: AlertDefinition
+  /** Unix seconds. */
+  readonly times: readonly number[]
+  readonly values: ReturnType<typeof historyOf>
+}
+
+function ValueLines({ alert, times, values: bySeries }: ValuesProps) {
+  const lines = [...bySeries]
   if (lines.length === 0) return <p class="hint value-chart">The query had no rows in the last day.</p>
   const shown = lines.slice(0, LINES.length).map(([label, values], at): Series => {
     return { label, values, colour: LINES[at] as Colour }
@@ -37,7 +53,7 @@ export function ValueChart({ alert, text }: { readonly alert: AlertDefinition; r
   const { condition } = alert
   const level = (label: string, value: unknown, colour: Colour): Series[] => {
     const number = numOrNull(value)
-    return number === null ? [] : [{ label, colour, values: data.times.map(() => number) }]
+    return number === null ? [] : [{ label, colour, values: times.map(() => number) }]
   }
   const levels =
     condition === 'any_row'
@@ -49,9 +65,9 @@ export function ValueChart({ alert, text }: { readonly alert: AlertDefinition; r
   return (
     <section class="value-chart" aria-label="Values of the last day">
       <h3>Values of the last day</h3>
-      <TimeChart title="Values of the last day" times={data.times} series={[...shown, ...levels]} format={figure} />
+      <TimeChart title="Values of the last day" times={times} series={[...shown, ...levels]} format={figure} />
       <p class="hint">
-        {counted(data.times.length, 'window')}, read now, so rows that arrived late are included.
+        {counted(times.length, 'window')}, read now, so rows that arrived late are included.
         {lines.length > shown.length && ` The first ${shown.length} of ${lines.length} series.`}
       </p>
     </section>

@@ -6,7 +6,7 @@ import type { SavedQuery } from '../data/boards.ts'
 import { useLoad } from '../data/loading.ts'
 import { Button } from '../parts/controls.tsx'
 import { linkedRange, type TimeRange, zoomOf } from '../parts/range.tsx'
-import { Problem, Skeleton } from '../parts/states.tsx'
+import { Loaded } from '../parts/states.tsx'
 import { canDraw, lookOf } from '../sql/chart-plan.ts'
 import { addressOf, textsOf } from '../sql/placeholders.ts'
 import { ResultChart } from '../sql/result-chart.tsx'
@@ -81,26 +81,30 @@ function CardResult({ query, range, moment, isVisible }: CardResultProps) {
   // Out of view, the last result stays, and nothing is read.
   const read = useRef<string | null>(null)
   if (isVisible) read.current = wanted
-  const { data, problem } = useLoad(
+  const loading = useLoad(
     async (signal) => (read.current === null ? undefined : queries.run(query.query, params, signal)),
     [read.current],
     { subject: query.query_id },
   )
-  if (problem !== undefined) return <Problem problem={problem} />
-  if (data === undefined) return <Skeleton lines={5} />
-  if (data.rows.length === 0) return <p class="hint board-nothing">No rows in this range.</p>
-  if (query.chart === null || !canDraw(data)) return <ResultTable result={data} rowsMax={TABLE_ROWS_MAX} />
   const isRanged = usesRange(query.query)
   const zoom = isRanged ? (from: number, to: number) => pushQuery({ ...zoomOf(from, to) }) : undefined
   return (
-    <ResultChart
-      result={data}
-      choice={query.chart}
-      title={query.name}
-      height={CHART_HEIGHT}
-      range={isRanged ? range : undefined}
-      onZoom={zoom}
-    />
+    <Loaded read={loading} lines={5}>
+      {(result) => {
+        if (result.rows.length === 0) return <p class="hint board-nothing">No rows in this range.</p>
+        if (query.chart === null || !canDraw(result)) return <ResultTable result={result} rowsMax={TABLE_ROWS_MAX} />
+        return (
+          <ResultChart
+            result={result}
+            choice={query.chart}
+            title={query.name}
+            height={CHART_HEIGHT}
+            range={isRanged ? range : undefined}
+            onZoom={zoom}
+          />
+        )
+      }}
+    </Loaded>
   )
 }
 

@@ -7,7 +7,7 @@ import { useAttempt, useLoad } from '../data/loading.ts'
 import { Button } from '../parts/controls.tsx'
 import { NameDialog } from '../parts/name-dialog.tsx'
 import { LiveToggle, RangePicker, timeState, useMovingRange } from '../parts/range.tsx'
-import { Problem, ProblemText, Skeleton } from '../parts/states.tsx'
+import { Loaded, ProblemText } from '../parts/states.tsx'
 import { BoardCard } from './board-card.tsx'
 import { AddChartDialog, DeleteBoard } from './dialogs.tsx'
 import { EmptyBoard, NoBoards } from './starters.tsx'
@@ -49,13 +49,13 @@ export function BoardsView() {
           <Button needs="admin" class="small" icon="plus" text="New board" onClick={() => setNaming(true)} />
         </nav>
       </div>
-      {boards.problem !== undefined && <Problem problem={boards.problem} />}
-      {items === undefined && boards.problem === undefined && <Skeleton lines={6} />}
-      {items?.length === 0 && <NoBoards />}
-      {items !== undefined && items.length > 0 && board === undefined && (
-        <p class="hint">{boards.isLoading ? 'Loading…' : 'This board was deleted.'}</p>
-      )}
-      {board !== undefined && <BoardPage key={board.board_id} board={board} reload={boards.reload} />}
+      <Loaded read={boards} lines={6} empty={<NoBoards />}>
+        {() => {
+          if (board === undefined)
+            return <p class="hint">{boards.isLoading ? 'Loading…' : 'This board was deleted.'}</p>
+          return <BoardPage key={board.board_id} board={board} reload={boards.reload} />
+        }}
+      </Loaded>
       {isNaming && <NameDialog title="New board" hint={SHARED} save={create} close={() => setNaming(false)} />}
     </section>
   )
@@ -122,30 +122,31 @@ function BoardPage({ board, reload }: { readonly board: Board; readonly reload: 
         </div>
       </div>
       <ProblemText text={problem} />
-      {queries.problem !== undefined && <Problem problem={queries.problem} />}
       {charts.length === 0 && <EmptyBoard />}
-      {queries.data !== undefined && (
-        <div class="board-grid">
-          {charts.map(({ query_id }, at) => (
-            <BoardCard
-              key={`${query_id} ${charts.slice(0, at).filter((each) => each.query_id === query_id).length}`}
-              query={byId.get(query_id)}
-              range={range}
-              shownRange={shownRange}
-              moment={`${range.movedAtMs} ${reads}`}
-              edit={
-                isEditing
-                  ? {
-                      earlier: at === 0 ? null : () => arrange(moved(charts, at, at - 1)),
-                      later: at === charts.length - 1 ? null : () => arrange(moved(charts, at, at + 1)),
-                      remove: () => arrange(charts.toSpliced(at, 1)),
-                    }
-                  : null
-              }
-            />
-          ))}
-        </div>
-      )}
+      <Loaded read={queries}>
+        {() => (
+          <div class="board-grid">
+            {charts.map(({ query_id }, at) => (
+              <BoardCard
+                key={`${query_id} ${charts.slice(0, at).filter((each) => each.query_id === query_id).length}`}
+                query={byId.get(query_id)}
+                range={range}
+                shownRange={shownRange}
+                moment={`${range.movedAtMs} ${reads}`}
+                edit={
+                  isEditing
+                    ? {
+                        earlier: at === 0 ? null : () => arrange(moved(charts, at, at - 1)),
+                        later: at === charts.length - 1 ? null : () => arrange(moved(charts, at, at + 1)),
+                        remove: () => arrange(charts.toSpliced(at, 1)),
+                      }
+                    : null
+                }
+              />
+            ))}
+          </div>
+        )}
+      </Loaded>
       {dialog === 'add' && <AddChartDialog board={board} queries={queries.data ?? []} edit={edit} close={close} />}
       {dialog === 'rename' && (
         <NameDialog

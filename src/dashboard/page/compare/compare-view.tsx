@@ -7,7 +7,7 @@ import { isUuid, type Run } from '../data/records.ts'
 import { TextBlock } from '../parts/code.tsx'
 import { BackLink } from '../parts/controls.tsx'
 import { Diff } from '../parts/diff.tsx'
-import { Empty, Problem, Skeleton } from '../parts/states.tsx'
+import { Empty, Loaded } from '../parts/states.tsx'
 import { RunModel } from '../run/run-model.ts'
 import { withLines } from './change.ts'
 import { CompareFigures } from './figures.tsx'
@@ -26,6 +26,7 @@ export function CompareView({ a, b }: CompareViewProps) {
   useBackKey()
   const [modelA, modelB] = models
   const [runA, runB] = [modelA.run.value, modelB.run.value]
+  const both = runA === null || runB === null ? undefined : ([runA, runB] as const)
   const problem = modelA.problem.value ?? modelB.problem.value
   const missing = !isUuid(a) || modelA.isMissing.value ? 'A' : !isUuid(b) || modelB.isMissing.value ? 'B' : null
   return (
@@ -37,15 +38,18 @@ export function CompareView({ a, b }: CompareViewProps) {
           Swap A and B
         </a>
       </div>
-      {missing !== null && <NoSuchRun which={missing} />}
-      {missing === null && problem !== null && <Problem problem={problem} />}
-      {missing === null && problem === null && (runA === null || runB === null) && <Skeleton lines={8} />}
-      {runA !== null && runB !== null && (
-        <>
-          <CompareFigures a={runA} b={runB} rows={[modelA.rows.value, modelB.rows.value]} />
-          <Texts a={runA} b={runB} />
-          <CompareSteps a={modelA} b={modelB} />
-        </>
+      {missing !== null ? (
+        <NoSuchRun which={missing} />
+      ) : (
+        <Loaded read={{ data: both, problem }} lines={8}>
+          {([one, other]) => (
+            <>
+              <CompareFigures a={one} b={other} rows={[modelA.rows.value, modelB.rows.value]} />
+              <Texts a={one} b={other} />
+              <CompareSteps a={modelA} b={modelB} />
+            </>
+          )}
+        </Loaded>
       )}
     </section>
   )

@@ -21,6 +21,7 @@ export class Directory {
   /** There are more agents. */
   readonly isPartial = computed(() => this.list.value.isPartial)
   readonly isLoaded = computed(() => this.list.isLoaded.value)
+  readonly reading = computed(() => this.list.reading(this.isLoaded.value ? this.agents.value : undefined))
   private readonly byId = computed(() => new Map(this.agents.value.map((agent) => [agent.agent_id, agent])))
   private readonly byName = computed(() => Map.groupBy(this.agents.value, ({ name }) => name))
   private readonly list: LiveResource<Listing>

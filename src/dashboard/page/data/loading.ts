@@ -96,6 +96,12 @@ export class LiveResource<T> {
     }, ms)
   }
 
+  /** How far it is read, for what shows it. @param data of its value; undefined: not known yet */
+  reading<D>(data: D | undefined): Loading<D> {
+    const { problem, isLoading } = this
+    return { data, problem: problem.value, isLoading: isLoading.value, reload: () => void this.load() }
+  }
+
   private end(problem: ApiFailure | null): void {
     this.problem.value = problem
     this.isLoading.value = false
@@ -115,12 +121,12 @@ export class LiveResource<T> {
   }
 }
 
-/** Data that a component reads from the service. */
-export interface Loaded<T> {
+/** Data that a component reads from the service, for `Loaded` of `parts/states.tsx`. */
+export interface Loading<T> {
   /** The last answer; stays while a newer one is read, also when that fails. */
   readonly data: T | undefined
   /** Why the last attempt failed. */
-  readonly problem: ApiFailure | undefined
+  readonly problem: ApiFailure | null
   readonly isLoading: boolean
   reload(): void
 }
@@ -137,7 +143,7 @@ export function useLoad<T>(
   load: (signal: AbortSignal) => Promise<T>,
   inputs: readonly unknown[],
   { everyMs = 0, subject }: LoadOptions = {},
-): Loaded<T> {
+): Loading<T> {
   const latest = useRef({ load, everyMs })
   latest.current = { load, everyMs }
   const key = JSON.stringify(inputs)
@@ -153,12 +159,14 @@ export function useLoad<T>(
   }, [subject ?? key])
   useEffect(() => () => closing.abort(), [closing])
   useEffect(() => void resource.open(`${key} ${everyMs}`), [resource, key, everyMs])
-  return {
-    data: resource.value,
-    problem: resource.problem.value ?? undefined,
-    isLoading: resource.isLoading.value,
-    reload: () => void resource.load(),
-  }
+  return resource.reading(resource.value)
+}
+
+/** A list that is read again for other filters: an empty one may still be of the filters before. */
+export function loadingList<T>(resource: LiveResource<readonly T[]>): Loading<readonly T[]> {
+  const { value, problem, isLoading } = resource
+  const isKnown = value.length > 0 || (!isLoading.value && problem.value === null)
+  return resource.reading(isKnown ? value : undefined)
 }
 
 /** A bug of this page is reported, and shown like a failure of the service. */

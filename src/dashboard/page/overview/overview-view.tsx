@@ -3,7 +3,7 @@ import { useSession } from '../context/session.ts'
 import { useLoad } from '../data/loading.ts'
 import { noRunsYet } from '../parts/hints.tsx'
 import { LiveToggle, linkedRange, RangePicker, useMovingRange, zoomOf } from '../parts/range.tsx'
-import { Problem, Skeleton } from '../parts/states.tsx'
+import { Loaded } from '../parts/states.tsx'
 import type { Catalogue } from '../sql/sql-state.ts'
 import { Charts } from './charts.tsx'
 import {
@@ -54,16 +54,19 @@ export function OverviewView() {
           <RangePicker time={TIME} />
         </div>
       </div>
-      {problem !== undefined && <Problem problem={problem} />}
-      {metrics === undefined && problem === undefined && <Skeleton lines={8} />}
-      {isUnused && noRunsYet()}
-      {metrics !== undefined && !isUnused && (
-        <>
-          <Tiles metrics={metrics} counts={counts.data ?? []} range={range} />
-          <Charts metrics={metrics} rates={rates} zoom={zoom} />
-          <ScoreCharts range={range} inputs={inputs} subject={subject} zoom={zoom} />
-        </>
-      )}
+      <Loaded read={{ data: metrics, problem }} lines={8}>
+        {(all) =>
+          isUnused ? (
+            noRunsYet()
+          ) : (
+            <>
+              <Tiles metrics={all} counts={counts.data ?? []} range={range} />
+              <Charts metrics={all} rates={rates} zoom={zoom} />
+              <ScoreCharts range={range} inputs={inputs} subject={subject} zoom={zoom} />
+            </>
+          )
+        }
+      </Loaded>
       <div class="overview-grid">
         <StatesNow states={states.data} />
         <WaitingNow />

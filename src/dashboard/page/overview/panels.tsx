@@ -5,12 +5,12 @@ import { hrefOf, hrefOfRun } from '../context/router.ts'
 import { useSession } from '../context/session.ts'
 import { conditionText, isAlerting, listAlerts, stateOf } from '../data/alerts.ts'
 import type { Listed } from '../data/api.ts'
-import { LiveResource, useLoad } from '../data/loading.ts'
+import { LiveResource, type Loading, useLoad } from '../data/loading.ts'
 import type { Activity, RunSummary } from '../data/records.ts'
 import { hrefOfPause } from '../data/waiting.ts'
 import { Icon } from '../parts/controls.tsx'
 import { linkedRange, type TimeRange } from '../parts/range.tsx'
-import { Skeleton, Status } from '../parts/states.tsx'
+import { Loaded, Skeleton, Status } from '../parts/states.tsx'
 import { Ago } from '../parts/time.tsx'
 import { TIME } from './metrics.ts'
 
@@ -99,19 +99,22 @@ export function AlertsNow() {
 
 /** The runs of the range that failed last; the feed brings new ones. */
 export function LatestFailures({ range }: { readonly range: TimeRange }) {
-  const items = useFailures(range)?.map((run) => ({
+  const read = useFailures(range)
+  const itemOf = (run: RunSummary): Item => ({
     href: hrefOfRun(run.run_id),
     title: run.error_message ?? 'no message',
     agentId: run.agent_id,
     status: run.status === 'timed_out' ? run.status : undefined,
     at: endOf(run),
-  }))
+  })
   return (
     <section class="panel failures">
       <h2>
         Latest failures <a href={hrefOf('runs', [], { status: 'failed', ...linkedRange(TIME.value) })}>All</a>
       </h2>
-      {items === undefined ? <Skeleton /> : <Items items={items} none="No run of this range has failed." />}
+      <Loaded read={read}>
+        {(runs) => <Items items={latest(runs, range).map(itemOf)} none="No run of this range has failed." />}
+      </Loaded>
     </section>
   )
 }
@@ -150,10 +153,9 @@ function Items({ items, none }: { readonly items: readonly Item[]; readonly none
 }
 
 /**
- * The failed runs of a range; undefined until they are read. Reads them once: callers mount the component again for another
- * range, unless that only moves.
+ * The failed runs of a range. Reads them once: callers mount the component again for another range, unless that only moves.
  */
-function useFailures(range: TimeRange): readonly RunSummary[] | undefined {
+function useFailures(range: TimeRange): Loading<readonly RunSummary[]> {
   const { api, feed } = useSession()
   const [closing] = useState(() => new AbortController())
   const [failures] = useState(() => {
@@ -178,7 +180,7 @@ function useFailures(range: TimeRange): readonly RunSummary[] | undefined {
       closing.abort()
     }
   }, [failures])
-  return failures.value && latest(failures.value, range)
+  return failures.reading(failures.value)
 }
 
 /** The runs of a range that ended last, in their latest states. */

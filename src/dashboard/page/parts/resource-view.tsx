@@ -1,17 +1,16 @@
 import type { ComponentChildren } from 'preact'
 import { addressState, oneOf, text } from '../context/address-state.ts'
 import { address, hrefOf, type ViewName } from '../context/router.ts'
-import type { Loaded } from '../data/loading.ts'
+import type { Loading } from '../data/loading.ts'
 import { Icon } from './controls.tsx'
-import { Problem, Skeleton } from './states.tsx'
+import { Loaded } from './states.tsx'
 
 interface ResourceViewProps {
   readonly view: ViewName
   readonly title: string
   /** What one of them is called. */
   readonly noun: string
-  /** Undefined: `children` show for themselves how far they have been read. */
-  readonly list?: Pick<Loaded<unknown>, 'data' | 'problem' | 'isLoading'>
+  readonly list: Loading<unknown>
   /** The one that the address names, if it exists. */
   readonly pane: ComponentChildren
   /** The form for a new one. */
@@ -28,7 +27,6 @@ export function ResourceView({ view, title, noun, list, pane, form, children }: 
   const { path } = address.value
   const { sort, new: isNewOne } = LIST.value
   const isNew = isNewOne === 'yes'
-  const { data, problem, isLoading } = list ?? { data: null, problem: undefined, isLoading: true }
   return (
     <section class={`view ${view} ${pane || isNew ? 'with-detail' : ''}`} aria-label={title}>
       <div class="view-head">
@@ -40,29 +38,31 @@ export function ResourceView({ view, title, noun, list, pane, form, children }: 
           </a>
         </div>
       </div>
-      {problem !== undefined && <Problem problem={problem} />}
-      {data === undefined && problem === undefined && <Skeleton lines={6} />}
-      {path[0] !== undefined && data !== undefined && !pane && !isLoading && (
-        <p class="hint">This {noun} does not exist. Somebody may have deleted it.</p>
-      )}
-      {data !== undefined && (
-        <div class="split">
-          {children}
-          {isNew ? (
-            <section class="panel detail" aria-label={`New ${noun}`}>
-              <div class="detail-head">
-                <h2>New {noun}</h2>
-                <a class="icon-only" href={hrefOf(view, [], LIST.write({ sort }))} aria-label="Close">
-                  <Icon name="close" />
-                </a>
-              </div>
-              {form}
-            </section>
-          ) : (
-            pane
-          )}
-        </div>
-      )}
+      <Loaded read={list} lines={6}>
+        {() => (
+          <>
+            {path[0] !== undefined && !pane && !list.isLoading && (
+              <p class="hint">This {noun} does not exist. Somebody may have deleted it.</p>
+            )}
+            <div class="split">
+              {children}
+              {isNew ? (
+                <section class="panel detail" aria-label={`New ${noun}`}>
+                  <div class="detail-head">
+                    <h2>New {noun}</h2>
+                    <a class="icon-only" href={hrefOf(view, [], LIST.write({ sort }))} aria-label="Close">
+                      <Icon name="close" />
+                    </a>
+                  </div>
+                  {form}
+                </section>
+              ) : (
+                pane
+              )}
+            </div>
+          </>
+        )}
+      </Loaded>
     </section>
   )
 }

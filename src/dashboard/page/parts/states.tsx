@@ -2,6 +2,7 @@ import type { ComponentChildren } from 'preact'
 import { words } from '../../../base/format.ts'
 import { lookup } from '../../../base/lookup.ts'
 import type { ApiFailure } from '../data/api.ts'
+import type { Loading } from '../data/loading.ts'
 import { Button, Icon, type IconName } from './controls.tsx'
 
 /** What a view shows when it has nothing to show. */
@@ -56,6 +57,35 @@ export function Skeleton({ lines = 3 }: { readonly lines?: number }) {
       ))}
     </div>
   )
+}
+
+type Many = readonly unknown[] | { readonly items: readonly unknown[] }
+
+interface LoadedProps<T> {
+  readonly read: Pick<Loading<T>, 'data' | 'problem'> & Partial<Pick<Loading<T>, 'reload'>>
+  /** Of the grey ones. */
+  readonly lines?: number
+  /** In place of a list without items. */
+  readonly empty?: T extends Many ? ComponentChildren : never
+  /** In place of everything if the service has no such thing. */
+  readonly missing?: ComponentChildren
+  readonly children: (data: T) => ComponentChildren
+}
+
+/** What was read from the service, below why the last attempt failed, if it did; grey lines until there is either. */
+export function Loaded<T>({ read: { data, problem, reload }, empty, missing, children, ...grey }: LoadedProps<T>) {
+  if (missing !== undefined && problem?.code === 'NOT_FOUND') return <>{missing}</>
+  const isEmpty = empty !== undefined && data !== undefined && itemsOf(data as Many).length === 0
+  return (
+    <>
+      {problem !== null && <Problem problem={problem} {...(reload && { retry: reload })} />}
+      {data === undefined ? problem === null && <Skeleton {...grey} /> : isEmpty ? empty : children(data)}
+    </>
+  )
+}
+
+function itemsOf(data: Many): readonly unknown[] {
+  return 'items' in data ? data.items : data
 }
 
 function sentence(message: string): string {

@@ -161,7 +161,7 @@ function HostedConversation({ run, bars }: HostedProps) {
   )
   const entries = transcript?.entries.value ?? []
   const answers = useMemo(() => answersByStep(bars), [bars])
-  if (problem !== undefined) return <Problem problem={problem} />
+  if (problem !== null) return <Problem problem={problem} />
   const isRepeated = entries.some(({ type }) => type === 'text') && isSaid(run.output)
   return (
     <>

@@ -3,9 +3,10 @@ import { counted } from '../../../base/format.ts'
 import { isTyping, useKeys } from '../context/browser.ts'
 import { address } from '../context/router.ts'
 import { type Session, useSession } from '../context/session.ts'
+import { loadingList } from '../data/loading.ts'
 import { Button } from '../parts/controls.tsx'
 import { noRunsYet } from '../parts/hints.tsx'
-import { Empty, Problem, Skeleton } from '../parts/states.tsx'
+import { Empty, Loaded } from '../parts/states.tsx'
 import { ChosenRuns } from './chosen-runs.tsx'
 import { shownColumns } from './columns.ts'
 import { FOUND_MAX, filterOf, isFiltered, isPlain, type RunFilter } from './filters.ts'
@@ -28,7 +29,7 @@ function listOf(session: Session): RunList {
 /** The runs of the workspace. */
 export function RunsView() {
   const list = listOf(useSession())
-  const { value: runs, problem, isLoading } = list.runs
+  const { value: runs } = list.runs
   const { query } = address.value
   const filter = filterOf(query, Date.now())
   const search = useRef<HTMLInputElement>(null)
@@ -55,20 +56,19 @@ export function RunsView() {
       <ViewBar />
       <RunFilters filter={filter} search={search} />
       <SearchNote places={list.places} text={filter.text} />
-      {problem.value !== null && <Problem problem={problem.value} retry={() => void list.reload()} />}
-      {runs.length > 0 && (
-        <RunTable
-          runs={runs}
-          columns={columns}
-          filter={filter}
-          details={list.details}
-          choice={list.choice}
-          places={list.places}
-          onOpen={onOpen}
-        />
-      )}
-      {runs.length === 0 && isLoading.value && <Skeleton lines={8} />}
-      {runs.length === 0 && !isLoading.value && problem.value === null && <NoRuns filter={filter} />}
+      <Loaded read={loadingList(list.runs)} lines={8} empty={<NoRuns filter={filter} />}>
+        {() => (
+          <RunTable
+            runs={runs}
+            columns={columns}
+            filter={filter}
+            details={list.details}
+            choice={list.choice}
+            places={list.places}
+            onOpen={onOpen}
+          />
+        )}
+      </Loaded>
       <ListEnd list={list} isSearch={!isPlain(filter)} />
       <ChosenRuns runs={runs} choice={list.choice} />
     </section>

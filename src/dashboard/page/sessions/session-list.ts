@@ -27,7 +27,7 @@ export function useSessions(where: Partial<SessionQuery>, limit = LIST_LIMIT) {
       for (let tries = 0; page.items.length === 0 && page.next_cursor !== null && tries < TRIES_MAX; tries++)
         page = await read(page.next_cursor)
       setOlder({ items: [...(older?.items ?? []), ...page.items], next_cursor: page.next_cursor })
-      setProblem(undefined)
+      setProblem(null)
     } catch (error) {
       setProblem(failureOf(error))
     }
@@ -37,8 +37,11 @@ export function useSessions(where: Partial<SessionQuery>, limit = LIST_LIMIT) {
     [...(newest.data?.items ?? []), ...(older?.items ?? [])].reverse().map((each) => [each.session_id, each]),
   )
   return {
-    items: newest.data === undefined ? undefined : [...items.values()].reverse(),
-    problem: newest.problem ?? problem,
+    read: {
+      ...newest,
+      data: newest.data && [...items.values()].reverse(),
+      problem: newest.problem ?? problem,
+    },
     showOlder: (end?.next_cursor ?? null) === null ? undefined : showOlder,
   }
 }

@@ -7,7 +7,7 @@ import { useLoad } from '../data/loading.ts'
 import { isLive, type Run, type Session } from '../data/records.ts'
 import { BackLink, Button, Id } from '../parts/controls.tsx'
 import { AgentLinks, sessionName, UserLink } from '../parts/links.tsx'
-import { Empty, Facts, Problem, Skeleton, Status } from '../parts/states.tsx'
+import { Empty, Facts, Loaded, Status } from '../parts/states.tsx'
 import { Ago, Moment } from '../parts/time.tsx'
 import { Conversation } from '../run/conversation.tsx'
 import { chatOf } from './chat.ts'
@@ -21,7 +21,7 @@ const LIVE_REFRESH_MS = 4_000
 export function SessionPane({ sessionId }: { readonly sessionId: string }) {
   const { api } = useSession()
   const [everyMs, setEveryMs] = useState(LIVE_REFRESH_MS)
-  const { data, problem, reload } = useLoad(
+  const read = useLoad(
     async (signal) => {
       const session = await api.get<Session>(`/api/v1/sessions/${encodeURIComponent(sessionId)}`, {}, signal)
       setEveryMs(isLive(session) ? LIVE_REFRESH_MS : REFRESH_MS)
@@ -30,28 +30,22 @@ export function SessionPane({ sessionId }: { readonly sessionId: string }) {
     [sessionId],
     { everyMs },
   )
-  const back = <BackLink href={hrefOf('sessions', [], address.value.query)} label="All sessions" />
-  if (data === undefined) {
-    return (
-      <section class="panel detail" aria-label="Session">
-        <div class="detail-head">
-          {back}
-          <h2>Session {sessionName(sessionId)}</h2>
-        </div>
-        {problem?.code === 'NOT_FOUND' && <Empty title="No run names this session." icon="sessions" />}
-        {problem === undefined ? <Skeleton lines={5} /> : problem.code !== 'NOT_FOUND' && <Problem problem={problem} />}
-      </section>
-    )
-  }
+  const said = read.data?.first_message ?? null
   return (
     <section class="panel detail" aria-label="Session">
       <div class="detail-head">
-        {back}
-        <h2>{data.first_message === null ? `Session ${sessionName(sessionId)}` : plainText(data.first_message)}</h2>
+        <BackLink href={hrefOf('sessions', [], address.value.query)} label="All sessions" />
+        <h2>{said === null ? `Session ${sessionName(sessionId)}` : plainText(said)}</h2>
       </div>
-      <SessionFacts session={data} />
-      <SessionRuns session={data} />
-      {data.kind === 'hosted' && <SessionReply session={data} onSent={reload} />}
+      <Loaded read={read} lines={5} missing={<Empty title="No run names this session." icon="sessions" />}>
+        {(session) => (
+          <>
+            <SessionFacts session={session} />
+            <SessionRuns session={session} />
+            {session.kind === 'hosted' && <SessionReply session={session} onSent={read.reload} />}
+          </>
+        )}
+      </Loaded>
     </section>
   )
 }
@@ -96,7 +90,7 @@ function SessionRuns({ session }: { readonly session: Session }) {
   const { api } = useSession()
   const { session_id: sessionId, last_activity_at, run_count, status } = session
   const [max, setMax] = useState(RUNS_SHOWN)
-  const { data, problem } = useLoad(
+  const read = useLoad(
     (signal) =>
       readRuns(
         (cursor) =>
@@ -110,18 +104,22 @@ function SessionRuns({ session }: { readonly session: Session }) {
     [max, last_activity_at, run_count, status],
     { subject: sessionId },
   )
-  if (data === undefined) return problem === undefined ? <Skeleton lines={5} /> : <Problem problem={problem} />
   return (
     <div class="session-runs">
-      {problem !== undefined && <Problem problem={problem} />}
-      {data.isPartial && (
-        <div class="list-end">
-          <Button class="small" text="Show earlier runs" onClick={() => setMax(max + RUNS_SHOWN)} />
-        </div>
-      )}
-      {data.runs.map((run) => (
-        <RunTurn key={run.run_id} run={run} session={session} />
-      ))}
+      <Loaded read={read} lines={5}>
+        {({ runs, isPartial }) => (
+          <>
+            {isPartial && (
+              <div class="list-end">
+                <Button class="small" text="Show earlier runs" onClick={() => setMax(max + RUNS_SHOWN)} />
+              </div>
+            )}
+            {runs.map((run) => (
+              <RunTurn key={run.run_id} run={run} session={session} />
+            ))}
+          </>
+        )}
+      </Loaded>
     </div>
   )
 }

@@ -4,7 +4,7 @@ import { useSession } from '../context/session.ts'
 import { Button } from '../parts/controls.tsx'
 import { FilterField, Select } from '../parts/fields.tsx'
 import { PRESETS } from '../parts/range.tsx'
-import { Empty, Problem, Skeleton } from '../parts/states.tsx'
+import { Empty, Loaded } from '../parts/states.tsx'
 import { type SessionQuery, useSessions } from './session-list.ts'
 import { SessionPane } from './session-pane.tsx'
 import { SessionTable, sessionsListed } from './session-table.tsx'
@@ -76,13 +76,17 @@ interface SessionListProps {
 }
 
 function SessionList({ where, selected }: SessionListProps) {
-  const { items, problem, showOlder } = useSessions(where)
+  const { read, showOlder } = useSessions(where)
+  const items = read.data
   return (
     <div class="list-pane">
-      {problem !== undefined && <Problem problem={problem} />}
-      {items === undefined && problem === undefined && <Skeleton lines={6} />}
-      {items?.length === 0 && showOlder === undefined && <NoSessions isFiltered={Object.keys(where).length > 0} />}
-      {items !== undefined && items.length > 0 && <SessionTable sessions={items} selected={selected} />}
+      <Loaded
+        read={read}
+        lines={6}
+        empty={showOlder === undefined && <NoSessions isFiltered={Object.keys(where).length > 0} />}
+      >
+        {(sessions) => <SessionTable sessions={sessions} selected={selected} />}
+      </Loaded>
       {items !== undefined && (items.length > 0 || showOlder !== undefined) && (
         <div class="list-end">
           {showOlder === undefined ? (

@@ -7,7 +7,7 @@ import { ConfirmButton } from '../parts/confirm.tsx'
 import { Button, CopyButton } from '../parts/controls.tsx'
 import { TextField } from '../parts/fields.tsx'
 import { Form, useForm } from '../parts/form.tsx'
-import { Problem, Skeleton } from '../parts/states.tsx'
+import { Loaded } from '../parts/states.tsx'
 import { ACTIONS, Table } from '../parts/table.tsx'
 import { Ago, Moment } from '../parts/time.tsx'
 
@@ -19,12 +19,12 @@ const SECRETS_MAX = 1_000
 /** The secrets of the workspace: set, replace and delete them. No value is ever shown, not even the one just typed. */
 export function SecretList() {
   const { api } = useSession()
-  const { data, problem, reload } = useLoad((signal) => listAll<Secret>(api, PATH, SECRETS_MAX, signal), [])
+  const read = useLoad((signal) => listAll<Secret>(api, PATH, SECRETS_MAX, signal), [])
   /** The name of the secret whose value is being replaced; empty for a new one. */
   const [replaced, setReplaced] = useState('')
   const done = () => {
     setReplaced('')
-    reload()
+    read.reload()
   }
   return (
     <section class="panel secrets" aria-label="Secrets">
@@ -32,34 +32,40 @@ export function SecretList() {
         Values for headers of tools, where <code>{'{{secret:NAME}}'}</code> stands for one. They are stored encrypted,
         and neither this page nor the API shows them again.
       </p>
-      <SecretForm key={replaced} replaced={replaced} known={data?.items.map(({ name }) => name) ?? []} done={done} />
-      {problem !== undefined && <Problem problem={problem} />}
-      {data === undefined && problem === undefined && <Skeleton />}
-      {data?.items.length === 0 && <p class="hint quiet-note">No secrets yet.</p>}
-      {data !== undefined && data.items.length > 0 && (
-        <Table
-          box="table-scroll"
-          rows={data.items}
-          keyOf={({ name }) => name}
-          columns={[
-            {
-              title: 'Name',
-              cell: ({ name }) => (
-                <>
-                  <code>{name}</code>
-                  <CopyButton text={() => `{{secret:${name}}}`} label={`Copy the placeholder of ${name}`} />
-                </>
-              ),
-            },
-            { title: 'Created', class: 'key-created', cell: ({ created_at }) => <Moment at={created_at} /> },
-            { title: 'Set', cell: ({ updated_at }) => <Ago at={updated_at} /> },
-            {
-              ...ACTIONS,
-              cell: ({ name }) => <SecretActions name={name} replace={() => setReplaced(name)} reload={reload} />,
-            },
-          ]}
-        />
-      )}
+      <SecretForm
+        key={replaced}
+        replaced={replaced}
+        known={read.data?.items.map(({ name }) => name) ?? []}
+        done={done}
+      />
+      <Loaded read={read} empty={<p class="hint quiet-note">No secrets yet.</p>}>
+        {({ items }) => (
+          <Table
+            box="table-scroll"
+            rows={items}
+            keyOf={({ name }) => name}
+            columns={[
+              {
+                title: 'Name',
+                cell: ({ name }) => (
+                  <>
+                    <code>{name}</code>
+                    <CopyButton text={() => `{{secret:${name}}}`} label={`Copy the placeholder of ${name}`} />
+                  </>
+                ),
+              },
+              { title: 'Created', class: 'key-created', cell: ({ created_at }) => <Moment at={created_at} /> },
+              { title: 'Set', cell: ({ updated_at }) => <Ago at={updated_at} /> },
+              {
+                ...ACTIONS,
+                cell: ({ name }) => (
+                  <SecretActions name={name} replace={() => setReplaced(name)} reload={read.reload} />
+                ),
+              },
+            ]}
+          />
+        )}
+      </Loaded>
     </section>
   )
 }

@@ -4,7 +4,7 @@ import { useSession } from '../context/session.ts'
 import { useLoad } from '../data/loading.ts'
 import type { Schemas } from '../data/records.ts'
 import { Id, openTab, Tabs } from '../parts/controls.tsx'
-import { Facts, Problem, Skeleton } from '../parts/states.tsx'
+import { Facts, Loaded } from '../parts/states.tsx'
 import { Moment } from '../parts/time.tsx'
 import { SecretList } from './secret-list.tsx'
 
@@ -27,16 +27,23 @@ export function SettingsView() {
 
 function WorkspacePanel() {
   const { api } = useSession()
-  const { data, problem } = useLoad((signal) => api.get<Schemas['OwnWorkspace']>('/api/v1/workspace', {}, signal), [])
-  if (data === undefined) return problem === undefined ? <Skeleton lines={4} /> : <Problem problem={problem} />
+  const read = useLoad((signal) => api.get<Schemas['OwnWorkspace']>('/api/v1/workspace', {}, signal), [])
+  return (
+    <Loaded read={read} lines={4}>
+      {workspaceParts}
+    </Loaded>
+  )
+}
+
+function workspaceParts({ name, workspace_id, created_at, events_kept_days }: Schemas['OwnWorkspace']) {
   return (
     <>
       <section class="panel">
-        <h2>{data.name}</h2>
+        <h2>{name}</h2>
         <Facts
           facts={[
-            ['Workspace id', <Id key="id" id={data.workspace_id} what="workspace id" />],
-            ['Created', <Moment key="created" at={data.created_at} />],
+            ['Workspace id', <Id key="id" id={workspace_id} what="workspace id" />],
+            ['Created', <Moment key="created" at={created_at} />],
           ]}
         />
         <p class="hint">
@@ -47,9 +54,9 @@ function WorkspacePanel() {
       <section class="panel">
         <h2>Retention</h2>
         <p>
-          {data.events_kept_days === null
+          {events_kept_days === null
             ? 'Events are kept forever.'
-            : `Events are kept for ${counted(data.events_kept_days, 'day')}.`}{' '}
+            : `Events are kept for ${counted(events_kept_days, 'day')}.`}{' '}
           The latest state of runs and tasks is kept.
         </p>
         <p class="hint">

@@ -5,7 +5,7 @@ import { useLoad } from '../data/loading.ts'
 import { Dialog } from '../parts/controls.tsx'
 import { SelectField, TextField } from '../parts/fields.tsx'
 import { Form, useForm } from '../parts/form.tsx'
-import { Skeleton } from '../parts/states.tsx'
+import { Loaded } from '../parts/states.tsx'
 
 const NEW = 'new'
 
@@ -14,8 +14,7 @@ export function PinDialog({ query, close }: { readonly query: SavedQuery; readon
   const { api } = useSession()
   const boards = useLoad((signal) => listBoards(api, signal), [])
   const form = useForm<{ chosen: string | null; name: string }>({ chosen: null, name: '' })
-  const items = boards.data
-  const boardId = form.draft.chosen ?? items?.at(-1)?.board_id ?? NEW
+  const boardId = form.draft.chosen ?? boards.data?.at(-1)?.board_id ?? NEW
   const save = async () => {
     const name = form.draft.name.trim()
     const charts = [{ query_id: query.query_id }]
@@ -26,20 +25,20 @@ export function PinDialog({ query, close }: { readonly query: SavedQuery; readon
   }
   return (
     <Dialog title={`Pin "${query.name}"`} close={close}>
-      {items === undefined ? (
-        <Skeleton />
-      ) : (
-        <Form form={form} submit={save} action="Pin">
-          <SelectField
-            label="Board"
-            hint={`Everyone in the workspace sees boards. A board has at most ${BOARD_CHARTS_MAX} charts.`}
-            value={boardId}
-            set={(chosen) => form.set({ chosen })}
-            options={[...items.map(({ board_id, name }) => [board_id, name] as const), [NEW, 'A new board']]}
-          />
-          {boardId === NEW && <TextField {...form.field('name')} label="Name of the board" required />}
-        </Form>
-      )}
+      <Loaded read={boards}>
+        {(items) => (
+          <Form form={form} submit={save} action="Pin">
+            <SelectField
+              label="Board"
+              hint={`Everyone in the workspace sees boards. A board has at most ${BOARD_CHARTS_MAX} charts.`}
+              value={boardId}
+              set={(chosen) => form.set({ chosen })}
+              options={[...items.map(({ board_id, name }) => [board_id, name] as const), [NEW, 'A new board']]}
+            />
+            {boardId === NEW && <TextField {...form.field('name')} label="Name of the board" required />}
+          </Form>
+        )}
+      </Loaded>
     </Dialog>
   )
 }

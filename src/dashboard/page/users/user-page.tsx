@@ -8,7 +8,7 @@ import { BackLink, Button, CopyButton } from '../parts/controls.tsx'
 import { AgentLinks, SessionLink } from '../parts/links.tsx'
 import { useMovingRange } from '../parts/range.tsx'
 import { Sparkline } from '../parts/sparkline.tsx'
-import { Empty, Facts, Problem, Skeleton, Status } from '../parts/states.tsx'
+import { Empty, Facts, Loaded, Status } from '../parts/states.tsx'
 import { Table, USAGE } from '../parts/table.tsx'
 import { Ago, Moment } from '../parts/time.tsx'
 import { useSessions } from '../sessions/session-list.ts'
@@ -25,11 +25,9 @@ const RANGE = '30d'
 /** One user: totals, sessions, and the newest runs. */
 export function UserPage({ user }: { readonly user: string }) {
   const { api } = useSession()
-  const { data, problem } = useLoad(
-    (signal) => api.get<User>(`/api/v1/users/${encodeURIComponent(user)}`, {}, signal),
-    [user],
-    { everyMs: REFRESH_MS },
-  )
+  const read = useLoad((signal) => api.get<User>(`/api/v1/users/${encodeURIComponent(user)}`, {}, signal), [user], {
+    everyMs: REFRESH_MS,
+  })
   return (
     <section class="view user" aria-label="User">
       <div class="view-head">
@@ -37,14 +35,9 @@ export function UserPage({ user }: { readonly user: string }) {
         <h1>{user}</h1>
         <CopyButton text={() => user} label="Copy the user's id" />
       </div>
-      {problem?.code === 'NOT_FOUND' ? (
-        <Empty title="No run names this user." icon="users" />
-      ) : (
-        <>
-          {problem !== undefined && <Problem problem={problem} />}
-          {data === undefined ? problem === undefined && <Skeleton lines={6} /> : <UserDetail user={data} />}
-        </>
-      )}
+      <Loaded read={read} lines={6} missing={<Empty title="No run names this user." icon="users" />}>
+        {(found) => <UserDetail user={found} />}
+      </Loaded>
     </section>
   )
 }
@@ -100,14 +93,13 @@ function UserActivity({ user }: { readonly user: string }) {
 }
 
 function UserSessions({ user }: { readonly user: User }) {
-  const { items, problem, showOlder } = useSessions({ external_user_id: user.external_user_id }, SESSIONS_SHOWN)
+  const { read, showOlder } = useSessions({ external_user_id: user.external_user_id }, SESSIONS_SHOWN)
   return (
     <section class="user-part" aria-label="Sessions">
       <h2>Sessions</h2>
-      {problem !== undefined && <Problem problem={problem} />}
-      {items === undefined && problem === undefined && <Skeleton lines={3} />}
-      {items?.length === 0 && <p class="hint">None of the user's runs belongs to a session.</p>}
-      {items !== undefined && items.length > 0 && <SessionTable sessions={items} isOfUser />}
+      <Loaded read={read} empty={<p class="hint">None of the user's runs belongs to a session.</p>}>
+        {(sessions) => <SessionTable sessions={sessions} isOfUser />}
+      </Loaded>
       {showOlder !== undefined && (
         <div class="list-end">
           <Button class="small" text="Show older sessions" onClick={showOlder} />
@@ -120,11 +112,10 @@ function UserSessions({ user }: { readonly user: User }) {
 function UserRuns({ user: { external_user_id, run_count } }: { readonly user: User }) {
   const { api, directory } = useSession()
   const where = { external_user_id, limit: RUNS_SHOWN }
-  const { data, problem } = useLoad(
-    (signal) => api.get<Listed<RunSummary>>('/api/v1/runs', where, signal),
-    [where, run_count],
-    { everyMs: REFRESH_MS, subject: external_user_id },
-  )
+  const read = useLoad((signal) => api.get<Listed<RunSummary>>('/api/v1/runs', where, signal), [where, run_count], {
+    everyMs: REFRESH_MS,
+    subject: external_user_id,
+  })
   return (
     <section class="user-part" aria-label="Newest runs">
       <div class="view-head">
@@ -133,25 +124,24 @@ function UserRuns({ user: { external_user_id, run_count } }: { readonly user: Us
           All runs
         </a>
       </div>
-      {problem !== undefined && <Problem problem={problem} />}
-      {data === undefined ? (
-        problem === undefined && <Skeleton lines={4} />
-      ) : (
-        <Table
-          box="panel table-scroll user-runs"
-          class="run-list"
-          rows={data.items}
-          keyOf={({ run_id }) => run_id}
-          link={({ run_id, agent_id }) => ({ href: hrefOfRun(run_id), children: directory.nameOf(agent_id) })}
-          columns={[
-            { title: 'Agent', cell: () => null },
-            { title: 'Status', cell: ({ status }) => <Status name={status} /> },
-            { title: 'Session', class: 'col-session', cell: ({ session_id: id }) => id && <SessionLink id={id} /> },
-            ...USAGE,
-            { title: 'Started', cell: ({ created_at }) => <Ago at={created_at} /> },
-          ]}
-        />
-      )}
+      <Loaded read={read} lines={4}>
+        {({ items }) => (
+          <Table
+            box="panel table-scroll user-runs"
+            class="run-list"
+            rows={items}
+            keyOf={({ run_id }) => run_id}
+            link={({ run_id, agent_id }) => ({ href: hrefOfRun(run_id), children: directory.nameOf(agent_id) })}
+            columns={[
+              { title: 'Agent', cell: () => null },
+              { title: 'Status', cell: ({ status }) => <Status name={status} /> },
+              { title: 'Session', class: 'col-session', cell: ({ session_id: id }) => id && <SessionLink id={id} /> },
+              ...USAGE,
+              { title: 'Started', cell: ({ created_at }) => <Ago at={created_at} /> },
+            ]}
+          />
+        )}
+      </Loaded>
     </section>
   )
 }

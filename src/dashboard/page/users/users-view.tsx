@@ -7,7 +7,7 @@ import { SearchField } from '../parts/fields.tsx'
 import { UserLink } from '../parts/links.tsx'
 import { RangePicker, timeState, useMovingRange } from '../parts/range.tsx'
 import { Sparkline } from '../parts/sparkline.tsx'
-import { Empty, Problem, Skeleton } from '../parts/states.tsx'
+import { Empty, Loaded } from '../parts/states.tsx'
 import { Table } from '../parts/table.tsx'
 import { Ago } from '../parts/time.tsx'
 import { readUserFigures, USERS_MAX, type UserFigures } from './user-figures.ts'
@@ -26,9 +26,10 @@ function UserList() {
   const { queries } = useSession()
   const [text, setText] = useState('')
   const range = useMovingRange(TIME.value)
-  const { data, problem } = useLoad((signal) => readUserFigures(queries, range, signal), [range.fromMs, range.toMs])
+  const read = useLoad((signal) => readUserFigures(queries, range, signal), [range.fromMs, range.toMs])
+  const all = read.data?.length ?? 0
   const wanted = text.trim().toLowerCase()
-  const users = data?.filter(({ user }) => user.toLowerCase().includes(wanted))
+  const users = read.data?.filter(({ user }) => user.toLowerCase().includes(wanted))
   return (
     <section class="view users" aria-label="Users">
       <div class="view-head">
@@ -38,13 +39,12 @@ function UserList() {
         </div>
       </div>
       <SearchField icon="search" label="Search users" placeholder="Id of a user" value={text} onType={setText} />
-      {problem !== undefined && <Problem problem={problem} />}
-      {users === undefined && problem === undefined && <Skeleton lines={6} />}
-      {users?.length === 0 && <NoUsers wanted={text.trim()} />}
-      {users !== undefined && users.length > 0 && <UserTable users={users} />}
-      {data !== undefined && data.length > 0 && (
+      <Loaded read={{ ...read, data: users }} lines={6} empty={<NoUsers wanted={text.trim()} />}>
+        {(found) => <UserTable users={found} />}
+      </Loaded>
+      {all > 0 && (
         <p class="hint">
-          {data.length === USERS_MAX ? `The ${USERS_MAX} users who were active last` : counted(data.length, 'user')};{' '}
+          {all === USERS_MAX ? `The ${USERS_MAX} users who were active last` : counted(all, 'user')};{' '}
           <code>GET /api/v1/users/:external_user_id</code> reads any.
         </p>
       )}

@@ -3,7 +3,7 @@ import { useKeyNames } from '../context/key-names.ts'
 import { hrefOf, hrefOfRun } from '../context/router.ts'
 import { useSession } from '../context/session.ts'
 import { plain } from '../data/json.ts'
-import { useAttempt, useLoad } from '../data/loading.ts'
+import { type Loading, useAttempt, useLoad } from '../data/loading.ts'
 import type { Action, NamedPause, Pause } from '../data/waiting.ts'
 import { Json } from '../parts/code.tsx'
 import { Icon, Id } from '../parts/controls.tsx'
@@ -11,7 +11,7 @@ import { Diff } from '../parts/diff.tsx'
 import { SessionLink, UserLink } from '../parts/links.tsx'
 import { Markdown } from '../parts/markdown.tsx'
 import { Scrollable } from '../parts/scrollable.tsx'
-import { Facts, Problem, ProblemText, Skeleton, Status } from '../parts/states.tsx'
+import { Facts, Loaded, ProblemText, Status } from '../parts/states.tsx'
 import { Ago, Ahead, ago, Moment, useNow } from '../parts/time.tsx'
 import { AnswerForm, ApprovalForm } from './decision.tsx'
 
@@ -22,7 +22,7 @@ interface NamedPauseProps extends NamedPause {
 
 /** An approval or question on the page of its run, or where an agent is tried: the page around it says who asks. */
 export function NamedPauseCard(named: NamedPauseProps) {
-  const pause = usePause(named).pause
+  const pause = usePause(named).data
   if (!pause) return null
   const isOpen = pause.status === 'pending'
   return (
@@ -50,36 +50,40 @@ interface OpenPauseProps extends NamedPauseProps {
 
 /** An approval or question in the list, with all that a person needs to decide it. */
 export function OpenPause({ onShown, note, ...named }: OpenPauseProps) {
-  const { pause, problem } = usePause(named)
+  const read = usePause(named)
   const card = useRef<HTMLElement>(null)
-  const isShown = Boolean(pause)
+  const isShown = Boolean(read.data)
   useEffect(() => {
     if (isShown && card.current !== null) onShown(card.current)
   }, [isShown])
-  if (pause === null) return <p role="status">This approval or question is not in this workspace.</p>
-  if (problem !== undefined) return <Problem problem={problem} />
-  if (pause === undefined) return <Skeleton lines={6} />
   return (
-    <article ref={card} class={`pause ${pause.status === 'pending' ? 'is-open' : ''}`} aria-current="true">
-      {note !== undefined && <p class="named-note">{note}</p>}
-      <div class="detail-head">
-        <Subject pause={pause} />
-        {pause.status !== 'pending' && <Status name={pause.status} />}
-      </div>
-      <PauseFacts pause={pause} />
-      <SaidBefore pause={pause} />
-      <Question pause={pause} />
-      <Decision pause={pause} />
-    </article>
+    <Loaded read={read} lines={6}>
+      {(pause) =>
+        pause === null ? (
+          <p role="status">This approval or question is not in this workspace.</p>
+        ) : (
+          <article ref={card} class={`pause ${pause.status === 'pending' ? 'is-open' : ''}`} aria-current="true">
+            {note !== undefined && <p class="named-note">{note}</p>}
+            <div class="detail-head">
+              <Subject pause={pause} />
+              {pause.status !== 'pending' && <Status name={pause.status} />}
+            </div>
+            <PauseFacts pause={pause} />
+            <SaidBefore pause={pause} />
+            <Question pause={pause} />
+            <Decision pause={pause} />
+          </article>
+        )
+      }
+    </Loaded>
   )
 }
 
 /** The pause as it was last read. Null: it does not exist. Undefined: not read yet. */
-function usePause({ kind, id, stamp }: NamedPauseProps) {
+function usePause({ kind, id, stamp }: NamedPauseProps): Loading<Pause | null> {
   const { waiting } = useSession()
-  const { data, problem } = useLoad(() => waiting.read(kind, id), [kind, id, stamp], { subject: id })
-  const pause = waiting.known.value.get(id) ?? data
-  return { pause, problem: pause === undefined ? problem : undefined }
+  const read = useLoad(() => waiting.read(kind, id), [kind, id, stamp], { subject: id })
+  return { ...read, data: waiting.known.value.get(id) ?? read.data }
 }
 
 /** Says which agent wants what. It takes the focus when a link leads here. */

@@ -3,10 +3,11 @@ import { count, counted } from '../../../base/format.ts'
 import { isNarrow } from '../context/browser.ts'
 import { address, hrefOf, navigate } from '../context/router.ts'
 import { type Session, useSession } from '../context/session.ts'
+import { loadingList } from '../data/loading.ts'
 import { isUuid } from '../data/records.ts'
 import { isPauseKind, LISTED_MAX, type NamedPause, type PauseLine } from '../data/waiting.ts'
 import { Button, openTab, Tabs } from '../parts/controls.tsx'
-import { Empty, Problem, Skeleton } from '../parts/states.tsx'
+import { Empty, Loaded } from '../parts/states.tsx'
 import { DecideDialog } from './decide-dialog.tsx'
 import { DecidedList } from './decided-list.ts'
 import { isFiltered, matches, PAUSES, rowsOf } from './filters.ts'
@@ -76,7 +77,7 @@ function Pending({ list }: { readonly list: WaitingList }) {
   const rows = useMemo(() => rowsOf(shown), [shown])
   const decideChosen = () => setDeciding(shown.filter(({ id }) => list.chosen.value.has(id)))
   useListKeys(list, decideChosen)
-  const { isLoaded, problem } = waiting.pending
+  const read = waiting.pending.reading(waiting.pending.isLoaded.value ? rows : undefined)
   const named = namedPause()
   const linked = useRef('')
   // A card stays above the list while it is open, also once the list has it: what is typed into it would be lost.
@@ -90,13 +91,12 @@ function Pending({ list }: { readonly list: WaitingList }) {
           <ShownNote shown={shown.length} all={lines.length} hasMore={waiting.hasMore.value} />
         </PauseFilters>
       )}
-      {problem.value !== null && <Problem problem={problem.value} />}
       {isLinked && named !== null && <LinkedPause named={named} list={list} />}
-      {!isLoaded.value && <Skeleton lines={6} />}
-      {isLoaded.value && rows.length === 0 && <Nothing isFiltered={isFiltered(filter)} />}
-      {rows.length > 0 && (
-        <PauseRows rows={rows} openId={isLinked ? '' : (named?.id ?? '')} label="Waiting for a person" list={list} />
-      )}
+      <Loaded read={read} lines={6} empty={<Nothing isFiltered={isFiltered(filter)} />}>
+        {() => (
+          <PauseRows rows={rows} openId={isLinked ? '' : (named?.id ?? '')} label="Waiting for a person" list={list} />
+        )}
+      </Loaded>
       {rows.length > 0 && (
         <ChoiceBar list={list} shown={shown} decide={decideChosen}>
           {!isNarrow.value && (
@@ -191,28 +191,31 @@ function Decided() {
   const [list] = useState(() => new DecidedList(api, signal))
   const filter = PAUSES.value
   useEffect(() => list.open(filter), [list, JSON.stringify(filter)])
-  const { value: lines, isLoading, problem } = list.lines
+  const { value: lines, isLoading } = list.lines
   const named = namedPause()
   const isListed = lines.some(({ id }) => id === named?.id)
   return (
     <>
       <PauseFilters lines={[...lines, ...waiting.pending.value]} isDecided />
-      {problem.value !== null && <Problem problem={problem.value} retry={() => void list.lines.load()} />}
       {named !== null && !isListed && !isLoading.value && <LinkedPause named={named} />}
-      {lines.length === 0 && isLoading.value && <Skeleton lines={6} />}
-      {lines.length === 0 && !isLoading.value && problem.value === null && (
-        <Empty
-          title={list.hasMore.value ? 'None of the newest decisions match.' : 'Nothing has been decided yet.'}
-          icon="check"
-        />
-      )}
-      {lines.length > 0 && (
-        <PauseRows
-          rows={lines.map((line) => ({ type: 'pause', line, isInGroup: false }))}
-          openId={named?.id ?? ''}
-          label="Decided"
-        />
-      )}
+      <Loaded
+        read={loadingList(list.lines)}
+        lines={6}
+        empty={
+          <Empty
+            title={list.hasMore.value ? 'None of the newest decisions match.' : 'Nothing has been decided yet.'}
+            icon="check"
+          />
+        }
+      >
+        {() => (
+          <PauseRows
+            rows={lines.map((line) => ({ type: 'pause', line, isInGroup: false }))}
+            openId={named?.id ?? ''}
+            label="Decided"
+          />
+        )}
+      </Loaded>
       {list.hasMore.value && (
         <div class="list-end">
           <Button class="quiet" text="Older decisions" onClick={() => void list.loadMore()} />

@@ -1,11 +1,12 @@
 import { compact, count } from '../../../base/format.ts'
 import { useSession } from '../context/session.ts'
+import type { Result } from '../data/api.ts'
 import { num } from '../data/json.ts'
 import { useLoad } from '../data/loading.ts'
 import type { Webhook } from '../data/webhooks.ts'
 import { TimeChart } from '../parts/chart.tsx'
 import { bucketsOf, completeBuckets, type TimeRange } from '../parts/range.tsx'
-import { Problem, Skeleton } from '../parts/states.tsx'
+import { Loaded } from '../parts/states.tsx'
 
 const QUERY = `SELECT toUnixTimestamp(toStartOfHour(at)) AS hour, countIf(status = 'succeeded') AS succeeded,
   countIf(status != 'succeeded') AS failed
@@ -21,7 +22,7 @@ const HEIGHT = 120
 /** The attempts of the last day, by hour. */
 export function DeliveryChart({ webhook: { webhook_id } }: { readonly webhook: Webhook }) {
   const { queries } = useSession()
-  const { data, problem } = useLoad(
+  const read = useLoad(
     async (signal) => {
       const range = lastDay(Date.now())
       return { range, ...(await queries.run(QUERY, { webhook: webhook_id, from: range.fromMs }, signal)) }
@@ -29,10 +30,16 @@ export function DeliveryChart({ webhook: { webhook_id } }: { readonly webhook: W
     [webhook_id],
     { everyMs: REFRESH_MS },
   )
-  if (problem !== undefined) return <Problem problem={problem} />
-  if (data === undefined) return <Skeleton lines={4} />
-  const times = bucketsOf(data.range)
-  const byHour = new Map(data.rows.map((row) => [num(row.hour), row]))
+  return (
+    <Loaded read={read} lines={4}>
+      {({ range, rows }) => <AttemptsByHour range={range} rows={rows} />}
+    </Loaded>
+  )
+}
+
+function AttemptsByHour({ range, rows }: Pick<Result, 'rows'> & { readonly range: TimeRange }) {
+  const times = bucketsOf(range)
+  const byHour = new Map(rows.map((row) => [num(row.hour), row]))
   const valuesOf = (name: 'succeeded' | 'failed') => times.map((time) => num(byHour.get(time)?.[name]))
   const succeeded = valuesOf('succeeded')
   const failed = valuesOf('failed')
@@ -43,7 +50,7 @@ export function DeliveryChart({ webhook: { webhook_id } }: { readonly webhook: W
       <TimeChart
         title="Attempts of the last 24 hours, by hour"
         times={times}
-        complete={completeBuckets(data.range, Date.now())}
+        complete={completeBuckets(range, Date.now())}
         height={HEIGHT}
         format={compact}
         series={[

@@ -8,7 +8,7 @@ import { useAttempt, useLoad } from '../data/loading.ts'
 import { type Delivery, pathOf, type Webhook } from '../data/webhooks.ts'
 import { Button, CopyButton } from '../parts/controls.tsx'
 import { Select } from '../parts/fields.tsx'
-import { Problem, ProblemText, Skeleton, Status } from '../parts/states.tsx'
+import { Loaded, ProblemText, Status } from '../parts/states.tsx'
 import { Ago, Ahead } from '../parts/time.tsx'
 
 const REFRESH_MS = 10_000
@@ -28,14 +28,14 @@ export function DeliveryList({ webhook }: { readonly webhook: Webhook }) {
   const { api } = useSession()
   const { status } = DELIVERIES.value
   const path = `${pathOf(webhook)}/deliveries`
-  const { data, problem, reload } = useLoad(
+  const read = useLoad(
     (signal) => api.get<Listed<Delivery>>(path, { status, limit: LIST_LIMIT }, signal),
     [path, status],
     { everyMs: REFRESH_MS },
   )
   /** What was sent again, by id: the list has it once SQL does. */
   const [resent, setResent] = useState<ReadonlyMap<string, Delivery>>(new Map())
-  const { problem: failure, attempt } = useAttempt()
+  const { problem, attempt } = useAttempt()
   const resend = (delivery: Delivery) =>
     attempt(async () => {
       const { delivery_id } = delivery
@@ -46,28 +46,32 @@ export function DeliveryList({ webhook }: { readonly webhook: Webhook }) {
     <section class="deliveries" aria-label="Deliveries">
       <search class="filters" aria-label="Filter deliveries">
         <Select label="Status" {...DELIVERIES.field('status')} options={STATUSES} />
-        <Button class="small" icon="retry" text="Refresh" onClick={reload} />
+        <Button class="small" icon="retry" text="Refresh" onClick={read.reload} />
       </search>
-      <ProblemText text={failure} />
-      {problem !== undefined && <Problem problem={problem} />}
-      {data === undefined && problem === undefined && <Skeleton />}
-      {data?.items.length === 0 && (
-        <p class="hint quiet-note">
-          {status === '' ? 'Nothing has been sent yet.' : 'No deliveries with this status.'}
-        </p>
-      )}
-      {data !== undefined && data.items.length > 0 && (
-        <ul class="delivery-list">
-          {data.items.map((delivery) => (
-            <DeliveryItem
-              key={delivery.delivery_id}
-              delivery={newerOf(delivery, resent.get(delivery.delivery_id))}
-              resend={resend}
-            />
-          ))}
-        </ul>
-      )}
-      {data?.next_cursor && <p class="hint">Only the latest {LIST_LIMIT} are shown; the API and SQL list more.</p>}
+      <ProblemText text={problem} />
+      <Loaded
+        read={read}
+        empty={
+          <p class="hint quiet-note">
+            {status === '' ? 'Nothing has been sent yet.' : 'No deliveries with this status.'}
+          </p>
+        }
+      >
+        {({ items, next_cursor }) => (
+          <>
+            <ul class="delivery-list">
+              {items.map((delivery) => (
+                <DeliveryItem
+                  key={delivery.delivery_id}
+                  delivery={newerOf(delivery, resent.get(delivery.delivery_id))}
+                  resend={resend}
+                />
+              ))}
+            </ul>
+            {next_cursor && <p class="hint">Only the latest {LIST_LIMIT} are shown; the API and SQL list more.</p>}
+          </>
+        )}
+      </Loaded>
     </section>
   )
 }
