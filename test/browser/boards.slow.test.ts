@@ -145,7 +145,7 @@ describe.skipIf(chromium === null)('charts, boards and the live view (need a Chr
     const { data: read } = await service.api('GET', path)
     await service.api('PATCH', path, { version: read.version, charts: read.charts.slice(0, 1) })
     await page.click('button[aria-label="Remove second"]')
-    await page.shows('.boards [role=alert]', 'Somebody else has changed this board')
+    await page.shows('.boards [role=alert]', 'Somebody else has changed this.')
     await page.until(`${titles} === 'second'`)
     await page.click('button[aria-label="Remove second"]')
     await page.shows('.empty', 'No charts on this board yet')

@@ -16,32 +16,42 @@ describe.skipIf(chromium === null)('the kit of the dashboard (needs a Chromium)'
     await page.evaluate(`void (globalThis.realFetch = fetch)`)
   })
 
-  /** From now on, the service refuses these requests: `GET /api/v1/secrets`. Null: none. */
-  const refuse = (request: string | null, error: object = { code: 'INTERNAL', message: 'out of order' }) =>
-    page.evaluate(`void (globalThis.fetch = (url, options = {}) =>
-      (options.method ?? 'GET') + ' ' + String(url).split('?')[0] === ${JSON.stringify(request)}
-        ? Promise.resolve(Response.json(${JSON.stringify({ data: null, error })}, { status: 500 }))
-        : realFetch(url, options))`)
+  /** From now on, the service refuses these requests, such as `GET /api/v1/secrets`, and no others. */
+  const refuse = (errors: Readonly<Record<string, object>>) =>
+    page.evaluate(`void (globalThis.fetch = (url, options = {}) => {
+      const error = ${JSON.stringify(errors)}[(options.method ?? 'GET') + ' ' + String(url).split('?')[0]]
+      return error === undefined
+        ? realFetch(url, options)
+        : Promise.resolve(Response.json({ data: null, error }, { status: 500 }))
+    })`)
+  const BROKEN = { code: 'INTERNAL', message: 'out of order' }
+  const refusedAt = (param: string) => ({ code: 'VALIDATION_ERROR', message: `wrong ${param}`, param })
+  /** What describes the control that has the focus, if it is marked as refused. */
+  const focused = `(({ ariaInvalid, name, attributes }) => ariaInvalid === 'true' && [
+    name,
+    ...attributes['aria-describedby'].value.split(' ').map((id) => document.getElementById(id).textContent),
+  ].join(': '))(document.activeElement)`
+  const until = (value: string) => page.until(`${focused} === ${JSON.stringify(value)}`)
 
   test('what cannot be read says why in the place of the content, and is read again on request', async () => {
-    await refuse('GET /api/v1/secrets')
+    await refuse({ 'GET /api/v1/secrets': BROKEN })
     await page.go('#/settings?tab=secrets')
     await page.shows('.secrets [role=alert]', 'Out of order.')
     expect(await page.count('.secrets .skeleton')).toBe(0)
-    await refuse(null)
+    await refuse({})
     await page.click('.secrets [role=alert] button', 'Try again')
     await page.shows('.secrets', 'No secrets yet.')
     expect(await page.count('.secrets [role=alert]')).toBe(0)
   })
 
   test('what cannot be read again stays, below why', async () => {
-    await refuse('GET /api/v1/secrets')
+    await refuse({ 'GET /api/v1/secrets': BROKEN })
     await page.fill('.secret-form input[name=name]', 'API_TOKEN')
     await page.fill('.secret-form input[name=value]', 'value')
     await page.click('.secret-form button', 'Set the secret')
     await page.shows('.secrets [role=alert]', 'Out of order.')
     await page.shows('.secrets [role=alert] + p', 'No secrets yet.')
-    await refuse(null)
+    await refuse({})
     await page.click('.secrets [role=alert] button', 'Try again')
     await page.shows('.secrets td', 'API_TOKEN')
   })
@@ -50,5 +60,67 @@ describe.skipIf(chromium === null)('the kit of the dashboard (needs a Chromium)'
     await page.go('#/users/nobody')
     await page.shows('.user .empty', 'No run names this user.')
     expect(await page.count('.user [role=alert]')).toBe(0)
+  })
+
+  test('what is refused is said at its control, which gets the focus and is described by it', async () => {
+    await page.go('#/webhooks?new=yes')
+    await page.fill('.webhook-form input[name=url]', 'https://example.com/hook')
+    await page.choose('.webhook-form select[name=selection]', 'Activity that matches a filter')
+    await page.fill('.webhook-form input[name=types]', 'a*b')
+    await page.click('.webhook-form button', 'Create')
+    await page.until(`document.activeElement.name === 'types' && document.activeElement.ariaInvalid === 'true'`)
+    expect(await page.evaluate<string>(focused)).toContain('a * is allowed only at the end')
+    expect(await page.count('.webhook-form [aria-invalid=true]')).toBe(1)
+    expect(await page.count('.webhook-form .problem')).toBe(0)
+    for (const [member, name] of Object.entries({ kind: 'kinds', status: 'statuses', agent_id: 'agents' })) {
+      await refuse({ 'POST /api/v1/webhooks': refusedAt(`filter.${member}`) })
+      await page.click('.webhook-form button', 'Create')
+      await until(`${name}: wrong filter.${member}`)
+    }
+    await page.choose('.webhook-form select[name=selection]', 'All activity')
+    await page.click('.webhook-form button', 'Create')
+    await until('selection: Alerts that name this webhook are always sent.: agent_id: wrong filter.agent_id')
+    await page.go('#/agents?new=yes')
+    await page.choose('.agent-editor select', 'in this service (hosted)')
+    for (const name of ['name', 'model', 'prompt']) await page.fill(`.agent-editor [name=${name}]`, 'any')
+    await refuse({ 'POST /api/v1/agents': refusedAt('expose') })
+    await page.click('.agent-editor button', 'Create')
+    await until('isMcpTool: wrong expose')
+    await page.go('#/keys')
+    await page.fill('.new-key input', 'any')
+    await refuse({ 'POST /api/v1/keys': refusedAt('name') })
+    await page.click('.new-key button')
+    await until('name: wrong name')
+    await refuse({})
+  })
+
+  test('a deleted webhook can be taken out of an alert, and the form says that it must be', async () => {
+    const made = await Promise.all(
+      ['gone', 'kept'].map((description) =>
+        service.api('POST', '/api/v1/webhooks', { url: 'https://example.com/hook', description }),
+      ),
+    )
+    const [gone, kept] = made.map(({ data }) => data.webhook_id) as [string, string]
+    const { data: alert } = await service.api('POST', '/api/v1/alerts', {
+      ...{ name: 'any', query: 'SELECT 1 AS n', every: '1d', condition: 'any_row', notify: [gone] },
+    })
+    const path = `/api/v1/alerts/${alert.alert_id}`
+    await service.api('DELETE', `/api/v1/webhooks/${gone}`)
+    await page.go(`#/alerts/${alert.alert_id}?tab=settings`)
+    await page.click('.alert-form .choices label', 'kept')
+    await page.click('.alert-form button', 'Save')
+    await page.shows('.alert-form .choices [role=alert]', 'webhook does not exist')
+    await page.click('.alert-form .choices label', `webhook …${gone.slice(-8)}`)
+    await page.click('.alert-form button', 'Save')
+    await page.shows('.alert-form [role=status]', 'Saved.')
+    expect((await service.api('GET', path)).data.notify).toEqual([kept])
+    // While the webhooks cannot be read, there is no control to say it at.
+    await refuse({ 'GET /api/v1/webhooks': BROKEN, 'POST /api/v1/alerts': refusedAt('notify[0]') })
+    await page.go('#/alerts?new=yes&q=SELECT+1+AS+n')
+    await page.fill('.alert-form input[name=name]', 'other')
+    await page.choose('.alert-form select[name=condition]', 'there is a row')
+    await page.click('.alert-form button', 'Create')
+    await page.shows('.alert-form > [role=alert]', 'wrong notify[0]')
+    await refuse({})
   })
 })

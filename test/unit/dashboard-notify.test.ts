@@ -47,11 +47,10 @@ describe('webhooks as they are edited', () => {
   })
 
   test('take types with spaces or commas between them; what is empty is no condition', () => {
-    const draft = draftOf(webhookOf({}))
-    const filter = { ...draft.filter, types: ' llm.call,  tool.* ' }
-    expect(filterOf({ selection: 'filter', filter })).toEqual({ type: ['llm.call', 'tool.*'] })
-    expect(filterOf({ selection: 'all', filter })).toEqual({})
-    expect(filterOf({ selection: 'default', filter })).toBeNull()
+    const draft = { ...draftOf(webhookOf({})), types: ' llm.call,  tool.* ' }
+    expect(filterOf({ ...draft, selection: 'filter' })).toEqual({ type: ['llm.call', 'tool.*'] })
+    expect(filterOf({ ...draft, selection: 'all' })).toEqual({})
+    expect(filterOf({ ...draft, selection: 'default' })).toBeNull()
   })
 
   test('say how they are signed only when they are new', () => {

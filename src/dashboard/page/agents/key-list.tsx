@@ -6,7 +6,7 @@ import type { Listed } from '../data/api.ts'
 import { useLoad } from '../data/loading.ts'
 import type { Schemas } from '../data/records.ts'
 import { ConfirmButton } from '../parts/confirm.tsx'
-import { Select } from '../parts/fields.tsx'
+import { Select, TextField } from '../parts/fields.tsx'
 import { Form, useForm } from '../parts/form.tsx'
 import { Loaded } from '../parts/states.tsx'
 import { ACTIONS, Table } from '../parts/table.tsx'
@@ -212,24 +212,22 @@ function NewKeyForm({ create, agentId }: NewKeyProps) {
       icon="plus"
       action="New key"
     >
-      <input
-        aria-label="Name of the new key"
+      <TextField
+        {...form.field('name')}
+        label="Name of the new key"
         placeholder="Name of the new key"
+        isBare
         // The name of an agent key is optional.
         required={agentId === null && chosen === ''}
-        value={name}
-        onInput={({ currentTarget }) => form.set({ name: currentTarget.value })}
-        autocomplete="off"
       />
       {agentId === null && (
         <Select
+          {...form.field('chosen')}
           label="Scope of the new key"
-          value={chosen}
           options={[['', 'For the workspace'], ...directory.choices.value]}
-          set={(to) => form.set({ chosen: to })}
         />
       )}
-      <Select label="Expiry of the new key" value={days} options={LIFETIMES} set={(to) => form.set({ days: to })} />
+      <Select {...form.field('days')} label="Expiry of the new key" options={LIFETIMES} />
     </Form>
   )
 }

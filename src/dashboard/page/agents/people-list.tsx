@@ -5,6 +5,7 @@ import { useAttempt, useLoad } from '../data/loading.ts'
 import type { Schemas } from '../data/records.ts'
 import { ConfirmButton } from '../parts/confirm.tsx'
 import { Button, Dialog } from '../parts/controls.tsx'
+import { CheckField } from '../parts/fields.tsx'
 import { Loaded, ProblemText, Status } from '../parts/states.tsx'
 import { ACTIONS, Table } from '../parts/table.tsx'
 import { Ago, Moment } from '../parts/time.tsx'
@@ -88,14 +89,9 @@ function PersonActions({ person, reload }: { readonly person: Person; readonly r
           act={() => set({ status: 'suspended', ...(keepsKeys && { keep_keys: true }) })}
         >
           <p>They are signed out everywhere at once, and cannot sign in until you reactivate them.</p>
-          <label class="check">
-            <input
-              type="checkbox"
-              checked={keepsKeys}
-              onChange={({ currentTarget }) => setKeepsKeys(currentTarget.checked)}
-            />
+          <CheckField value={keepsKeys} set={setKeepsKeys}>
             Keep the keys that they made. Otherwise these are revoked.
-          </label>
+          </CheckField>
         </ConfirmButton>
       ) : (
         <Button

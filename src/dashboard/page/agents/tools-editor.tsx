@@ -5,7 +5,7 @@ import { useSession } from '../context/session.ts'
 import type { ApiFailure } from '../data/api.ts'
 import { problemAt } from '../data/problems.ts'
 import { Button, Icon } from '../parts/controls.tsx'
-import { CheckField, Field, SelectField, TextField } from '../parts/fields.tsx'
+import { CheckField, Field, SelectField, TextField, useProblem } from '../parts/fields.tsx'
 import { Status } from '../parts/states.tsx'
 import {
   draftsOf,
@@ -94,6 +94,8 @@ function ToolForm({ draft, path, problem, isOpen, set, remove }: ToolFormProps) 
   const { tool } = draft
   const type = tool.type as ToolType
   const refused = problemAt(problem, path)
+  const isShownBelow = FORM_MEMBERS.some((name) => problemAt(problem, `${path}.${name}`) !== '')
+  const { said } = useProblem(isShownBelow ? '' : refused)
   const common = { draft, set, problem, path }
   return (
     <details class="tool" open={isOpen || refused !== ''}>
@@ -120,11 +122,7 @@ function ToolForm({ draft, path, problem, isOpen, set, remove }: ToolFormProps) 
         >
           A person must approve each call
         </CheckField>
-        {refused !== '' && !FORM_MEMBERS.some((name) => problemAt(problem, `${path}.${name}`) !== '') && (
-          <p class="field-problem" role="alert">
-            {refused}
-          </p>
-        )}
+        {said}
         <div class="actions">
           <Button class="small" text="Remove this tool" onClick={remove} />
         </div>

@@ -5,11 +5,11 @@ import { ALERTS_PATH, type Alert, type AlertTemplate, type AlertTest, pathOfAler
 import { ApiFailure, type Params, type Result } from '../data/api.ts'
 import { listQueries } from '../data/boards.ts'
 import { useLoad } from '../data/loading.ts'
-import { listWebhooks, nameOf } from '../data/webhooks.ts'
+import { listWebhooks, namesById } from '../data/webhooks.ts'
 import { CheckList } from '../parts/choices.tsx'
-import { type Bound, SelectField, TextField } from '../parts/fields.tsx'
-import { Form, useForm, useVersion } from '../parts/form.tsx'
-import { ProblemText } from '../parts/states.tsx'
+import { SelectField, TextField } from '../parts/fields.tsx'
+import { Form, type FormState, useForm, useVersion } from '../parts/form.tsx'
+import { Loaded } from '../parts/states.tsx'
 import { valuesOf } from '../sql/placeholders.ts'
 import { SQL } from '../sql/sql-address.ts'
 import { usesRange } from '../sql/time-params.ts'
@@ -73,7 +73,7 @@ export function AlertForm({ alert, saved }: FormProps) {
       />
       <ConditionFields form={form} columns={tried?.columns.map(({ name }) => name) ?? []} />
       <TimingFields form={form} />
-      <NotifyList {...form.field('notify')} />
+      <NotifyList form={form} />
       <DryRun every={draft.every} test={test} />
     </Form>
   )
@@ -115,22 +115,19 @@ function TemplateChoice({ begin }: { readonly begin: (template: AlertTemplate) =
 }
 
 /** The webhooks to notify. */
-function NotifyList({ value, set, problem = '' }: Bound<readonly string[]>) {
+function NotifyList({ form }: { readonly form: FormState<AlertDraft> }) {
   const { api } = useSession()
-  const { data } = useLoad((signal) => listWebhooks(api, signal), [])
-  if (data === undefined) return null
-  if (data.length === 0) {
-    return <p class="hint">There is no webhook to notify yet. The alert shows here and in SQL.</p>
-  }
+  const read = useLoad((signal) => listWebhooks(api, signal), [])
+  // One of them may have been deleted: while it is chosen, the service refuses another choice.
+  const [given] = useState(form.draft.notify)
   return (
-    <>
-      <CheckList
-        label="Notify these webhooks"
-        options={data.map((webhook) => [webhook.webhook_id, nameOf(webhook)] as const)}
-        chosen={value}
-        onChange={set}
-      />
-      <ProblemText text={problem} />
-    </>
+    <Loaded read={read} lines={1}>
+      {(webhooks) => {
+        const names = namesById(webhooks, given)
+        if (names.size === 0)
+          return <p class="hint">There is no webhook to notify yet. The alert shows here and in SQL.</p>
+        return <CheckList {...form.field('notify')} label="Notify these webhooks" options={[...names]} />
+      }}
+    </Loaded>
   )
 }

@@ -4,7 +4,7 @@ import { useSession } from '../context/session.ts'
 import { type Alert, type AlertTest, conditionText, pathOfAlert } from '../data/alerts.ts'
 import { listQueries } from '../data/boards.ts'
 import { useAttempt, useLoad } from '../data/loading.ts'
-import { listWebhooks, nameOf } from '../data/webhooks.ts'
+import { listWebhooks, namesById } from '../data/webhooks.ts'
 import { ConfirmButton } from '../parts/confirm.tsx'
 import { BackLink, Button, Id, openTab, Tabs } from '../parts/controls.tsx'
 import { Facts, ProblemText, Status } from '../parts/states.tsx'
@@ -59,17 +59,15 @@ export function AlertPane({ alert, reload }: PaneProps) {
 
 function AlertFacts({ alert }: { readonly alert: Alert }) {
   const { api } = useSession()
-  const { data: webhooks } = useLoad((signal) => listWebhooks(api, signal), [])
+  const { data: webhooks = [] } = useLoad((signal) => listWebhooks(api, signal), [])
   const { every, window, by, evaluated_at, next_at, notify } = alert
-  const notified = notify.map((id, at) => {
-    const webhook = webhooks?.find(({ webhook_id }) => webhook_id === id)
-    return (
-      <>
-        {at > 0 && ', '}
-        <a href={hrefOf('webhooks', [id])}>{webhook === undefined ? `webhook …${id.slice(-8)}` : nameOf(webhook)}</a>
-      </>
-    )
-  })
+  const names = namesById(webhooks, notify)
+  const notified = notify.map((id, at) => (
+    <>
+      {at > 0 && ', '}
+      <a href={hrefOf('webhooks', [id])}>{names.get(id)}</a>
+    </>
+  ))
   return (
     <Facts
       facts={[

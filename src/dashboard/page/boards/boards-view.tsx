@@ -1,7 +1,6 @@
 import { useState } from 'preact/hooks'
 import { address, hrefOf, navigate } from '../context/router.ts'
 import { useSession } from '../context/session.ts'
-import { ApiFailure } from '../data/api.ts'
 import { type Board, editBoard, listBoards, listQueries } from '../data/boards.ts'
 import { useAttempt, useLoad } from '../data/loading.ts'
 import { Button } from '../parts/controls.tsx'
@@ -82,15 +81,8 @@ function BoardPage({ board, reload }: { readonly board: Board; readonly reload: 
   const edit = async (change: Parameters<typeof editBoard>[2]) => {
     try {
       await editBoard(api, board, change)
-    } catch (error) {
-      if (error instanceof ApiFailure && error.about.reason === 'version_changed')
-        throw new ApiFailure(
-          'CONFLICT',
-          'Somebody else has changed this board. You now see their version; try again.',
-          0,
-        )
-      throw error
     } finally {
+      // Also when somebody else has changed it.
       reload()
     }
   }

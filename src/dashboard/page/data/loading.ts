@@ -169,9 +169,13 @@ export function loadingList<T>(resource: LiveResource<readonly T[]>): Loading<re
   return resource.reading(isKnown ? value : undefined)
 }
 
-/** A bug of this page is reported, and shown like a failure of the service. */
+/** What is said of an edit that would have overwritten another one. */
+const CHANGED = 'Somebody else has changed this. If you do not see their version yet, load the page again.'
+
+/** Why something has failed, for people. A bug of this page is reported, and shown like a failure of the service. */
 export function failureOf(error: unknown): ApiFailure {
-  if (error instanceof ApiFailure) return error
+  if (error instanceof ApiFailure)
+    return error.about.reason === 'version_changed' ? new ApiFailure(error.code, CHANGED, 0) : error
   reportError(error)
   return new ApiFailure('PAGE', error instanceof Error ? error.message : String(error), 0)
 }

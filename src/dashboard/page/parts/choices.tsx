@@ -1,29 +1,52 @@
+import type { ComponentChildren } from 'preact'
 import { Button } from './controls.tsx'
+import { type Bound, type Options, toOption, useProblem } from './fields.tsx'
 
 /** Choices of several among a few, or among many. */
 
-interface ChoicesProps {
+interface ChoicesProps extends Bound<readonly string[]> {
   readonly label: string
-  /** Titles by value. */
-  readonly options: readonly (readonly [value: string, title: string])[]
-  readonly chosen: readonly string[]
-  readonly onChange: (chosen: readonly string[]) => void
+  readonly options: Options
 }
 
-/** A box to check for each option. */
-export function CheckList({ label, options, chosen, onChange }: ChoicesProps) {
-  const toggle = (value: string) =>
-    onChange(chosen.includes(value) ? chosen.filter((each) => each !== value) : [...chosen, value])
+type ControlState = ReturnType<typeof useProblem>['state']
+
+interface GroupProps extends Pick<ChoicesProps, 'label' | 'problem'> {
+  readonly children: (state: ControlState) => ComponentChildren
+}
+
+function Group({ label, problem, children }: GroupProps) {
+  const { state, said } = useProblem(problem)
   return (
     <fieldset class="choices">
       <legend class="field-label">{label}</legend>
-      {options.map(([value, title]) => (
-        <label key={value} class="check">
-          <input type="checkbox" checked={chosen.includes(value)} onChange={() => toggle(value)} />
-          <span>{title}</span>
-        </label>
-      ))}
+      {children(state)}
+      {said}
     </fieldset>
+  )
+}
+
+/** A box to check for each option. */
+export function CheckList({ options, value: chosen, set, name, ...group }: ChoicesProps) {
+  const toggle = (value: string) =>
+    set(chosen.includes(value) ? chosen.filter((each) => each !== value) : [...chosen, value])
+  return (
+    <Group {...group}>
+      {(state) =>
+        options.map(([value, title]) => (
+          <label key={value} class="check">
+            <input
+              {...state}
+              type="checkbox"
+              name={name}
+              checked={chosen.includes(value)}
+              onChange={() => toggle(value)}
+            />
+            <span>{title}</span>
+          </label>
+        ))
+      }
+    </Group>
   )
 }
 
@@ -35,38 +58,33 @@ interface ChipListProps extends ChoicesProps {
 }
 
 /** A list to choose from, and what is chosen behind it. */
-export function ChipList({ label, options, chosen, none, more, onChange }: ChipListProps) {
+export function ChipList({ options, value: chosen, set, name, none, more, ...group }: ChipListProps) {
   const titles = new Map(options)
-  const others = options.filter(([value]) => !chosen.includes(value))
+  const add = (event: { readonly currentTarget: HTMLSelectElement }) => {
+    const { value } = event.currentTarget
+    event.currentTarget.value = ''
+    if (value !== '') set([...chosen, value])
+  }
   return (
-    <fieldset class="choices">
-      <legend class="field-label">{label}</legend>
-      <select
-        aria-label={label}
-        value=""
-        onChange={({ currentTarget }) => {
-          const { value } = currentTarget
-          currentTarget.value = ''
-          if (value !== '') onChange([...chosen, value])
-        }}
-      >
-        <option value="">{chosen.length === 0 ? none : `${more}…`}</option>
-        {others.map(([value, title]) => (
-          <option key={value} value={value}>
-            {title}
-          </option>
-        ))}
-      </select>
-      {chosen.map((value) => (
-        <span key={value} class="chip">
-          {titles.get(value) ?? value}
-          <Button
-            icon="close"
-            label={`Remove ${titles.get(value) ?? value}`}
-            onClick={() => onChange(chosen.filter((each) => each !== value))}
-          />
-        </span>
-      ))}
-    </fieldset>
+    <Group {...group}>
+      {(state) => (
+        <>
+          <select {...state} aria-label={group.label} name={name} value="" onChange={add}>
+            <option value="">{chosen.length === 0 ? none : `${more}…`}</option>
+            {options.filter(([value]) => !chosen.includes(value)).map(toOption)}
+          </select>
+          {chosen.map((value) => (
+            <span key={value} class="chip">
+              {titles.get(value) ?? value}
+              <Button
+                icon="close"
+                label={`Remove ${titles.get(value) ?? value}`}
+                onClick={() => set(chosen.filter((each) => each !== value))}
+              />
+            </span>
+          ))}
+        </>
+      )}
+    </Group>
   )
 }

@@ -6,36 +6,44 @@ interface FieldProps {
   readonly label: string
   readonly hint?: ComponentChildren
   readonly problem?: string | undefined
+  /** The label is for screen readers; others read the placeholder. */
+  readonly isBare?: boolean | undefined
   /** The control. */
   readonly children: VNode
 }
 
 /** A control below its label, with a hint, and what is wrong with its value; the control is described by both. */
-export function Field({ label, hint, problem = '', children }: FieldProps) {
-  const id = useId()
-  const described = [hint && `${id}-hint`, problem && `${id}-problem`].filter(Boolean).join(' ')
+export function Field({ label, hint, problem, isBare = false, children }: FieldProps) {
+  const { state, said, hintId } = useProblem(problem, Boolean(hint))
   return (
     <div class="field">
       {/* biome-ignore lint/a11y/noLabelWithoutControl: the control is among the children. */}
       <label>
-        <span class="field-label">{label}</span>
-        {cloneElement(children, {
-          'aria-invalid': problem !== '',
-          ...(described !== '' && { 'aria-describedby': described }),
-        })}
+        <span class={isBare ? 'unseen' : 'field-label'}>{label}</span>
+        {cloneElement(children, state)}
       </label>
       {hint && (
-        <p class="hint" id={`${id}-hint`}>
+        <p class="hint" id={hintId}>
           {hint}
         </p>
       )}
-      {problem && (
-        <p class="field-problem" id={`${id}-problem`} role="alert">
-          {problem}
-        </p>
-      )}
+      {said}
     </div>
   )
+}
+
+/** What is wrong with a value: `said` says so, and `state` are attributes of its control, which that describes. */
+export function useProblem(problem = '', hasHint = false) {
+  const id = useId()
+  const hintId = `${id}-hint`
+  const described = [hasHint && hintId, problem !== '' && id].filter(Boolean).join(' ')
+  const state = { 'aria-invalid': problem !== '', ...(described !== '' && { 'aria-describedby': described }) }
+  const said = problem !== '' && (
+    <p class="field-problem" id={id} role="alert">
+      {problem}
+    </p>
+  )
+  return { state, said, hintId }
 }
 
 /** A value, and how a field changes it. */
@@ -46,7 +54,7 @@ export interface Bound<Value> {
   readonly problem?: string | undefined
 }
 
-type Labels = Pick<FieldProps, 'label' | 'hint'>
+type Labels = Pick<FieldProps, 'label' | 'hint' | 'isBare'>
 
 type Attributes = Pick<
   TextareaHTMLAttributes,
@@ -68,13 +76,13 @@ interface TextFieldProps extends Bound<string>, Labels, Attributes {
 }
 
 /** A field for a text, of one line unless it has `rows` or `rowsMax`. */
-export function TextField({ label, hint, problem, value, set, isCode = false, ...props }: TextFieldProps) {
-  const { rows, rowsMax, field, ...attributes } = props
+export function TextField({ value, set, isCode = false, ...props }: TextFieldProps) {
+  const { label, hint, problem, isBare, rows, rowsMax, field, ...attributes } = props
   const lines = rowsMax === undefined ? rows : Math.min(rowsMax, value.split('\n').length + 1)
   // For its type; attributes of the other one are not given.
   const Control = (lines === undefined ? 'input' : 'textarea') as 'textarea'
   return (
-    <Field label={label} hint={hint} problem={problem}>
+    <Field label={label} hint={hint} problem={problem} isBare={isBare}>
       <Control
         autocomplete="off"
         {...(isCode && { class: 'mono', spellcheck: false })}
@@ -89,7 +97,7 @@ export function TextField({ label, hint, problem, value, set, isCode = false, ..
 }
 
 /** Titles by value. */
-type Options<Value extends string = string> = readonly (readonly [value: Value, title: string])[]
+export type Options<Value extends string = string> = readonly (readonly [value: Value, title: string])[]
 
 interface SelectFieldProps<Value extends string> extends Bound<Value>, Labels {
   readonly options: Options<NoInfer<Value>>
@@ -114,7 +122,7 @@ export function SelectField<Value extends string>({
   )
 }
 
-function toOption([value, title]: Options[number]) {
+export function toOption([value, title]: Options[number]) {
   return (
     <option key={value} value={value}>
       {title}
@@ -124,23 +132,20 @@ function toOption([value, title]: Options[number]) {
 
 /** A box to check, before what it means. */
 export function CheckField({ name, value, set, problem, children }: Bound<boolean> & { children: ComponentChildren }) {
+  const { state, said } = useProblem(problem)
   return (
     <>
       <label class="check">
         <input
+          {...state}
           type="checkbox"
           name={name}
           checked={value}
-          aria-invalid={Boolean(problem)}
           onChange={({ currentTarget }) => set(currentTarget.checked)}
         />
         {children}
       </label>
-      {problem && (
-        <p class="field-problem" role="alert">
-          {problem}
-        </p>
-      )}
+      {said}
     </>
   )
 }

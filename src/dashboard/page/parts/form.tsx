@@ -1,6 +1,6 @@
 import type { ComponentChildren } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
-import { ApiFailure } from '../data/api.ts'
+import type { ApiFailure } from '../data/api.ts'
 import { failureOf } from '../data/loading.ts'
 import { problemAt, problemBeside } from '../data/problems.ts'
 import type { Role } from '../data/records.ts'
@@ -44,19 +44,13 @@ export function useForm<Draft extends object>(initial: Draft | (() => Draft)) {
     try {
       return await work()
     } catch (error) {
-      setFailure(shownOf(failureOf(error)))
+      setFailure(failureOf(error))
       throw error
     } finally {
       setBusy(false)
     }
   }
   return { draft, set, field, refusedAt, attempt, say, note, isBusy, failure, places, element }
-}
-
-/** What is said of an edit that would have overwritten another one. */
-function shownOf(failure: ApiFailure): ApiFailure {
-  if (failure.about.reason !== 'version_changed') return failure
-  return new ApiFailure(failure.code, 'Somebody else has changed this. Load the page again to edit their version.', 0)
 }
 
 /**

@@ -4,7 +4,7 @@ import type { Webhook } from '../data/webhooks.ts'
 export type Selection = 'default' | 'filter' | 'all'
 
 /** The conditions of a filter that the form shows. Empty: any. */
-export interface FilterDraft {
+interface FilterDraft {
   readonly agents: readonly string[]
   readonly kinds: readonly string[]
   /** Separated by spaces or commas. */
@@ -15,11 +15,10 @@ export interface FilterDraft {
 }
 
 /** A webhook as the form edits it. */
-export interface WebhookDraft {
+export interface WebhookDraft extends FilterDraft {
   readonly url: string
   readonly description: string
   readonly selection: Selection
-  readonly filter: FilterDraft
   readonly format: Webhook['format']
   readonly signing: Webhook['signing']
   readonly order: Webhook['order']
@@ -31,7 +30,8 @@ const NO_FILTER: FilterDraft = { agents: [], kinds: [], types: '', statuses: [],
 export function draftOf(webhook: Webhook | null): WebhookDraft {
   if (webhook === null) {
     return {
-      ...{ url: '', description: '', selection: 'default', filter: NO_FILTER },
+      ...NO_FILTER,
+      ...{ url: '', description: '', selection: 'default' },
       ...{ format: 'standard', signing: 'v1', order: 'run' },
     }
   }
@@ -40,7 +40,7 @@ export function draftOf(webhook: Webhook | null): WebhookDraft {
     ...{ url, format, signing, order },
     description: description ?? '',
     selection: selectionOf(filter),
-    filter: filter === null ? NO_FILTER : filterDraftOf(filter),
+    ...(filter === null ? NO_FILTER : filterDraftOf(filter)),
   }
 }
 
@@ -61,13 +61,20 @@ export function filterDraftOf(filter: object): FilterDraft {
 }
 
 /** The filter that the API takes. */
-export function filterOf({ selection, filter }: Pick<WebhookDraft, 'selection' | 'filter'>): object | null {
+export function filterOf({
+  selection,
+  agents,
+  kinds,
+  types,
+  statuses,
+  others,
+}: FilterDraft & Pick<WebhookDraft, 'selection'>): object | null {
   if (selection === 'default') return null
   if (selection === 'all') return {}
-  const types = filter.types.split(/[\s,]+/).filter((type) => type !== '')
-  const conditions = { agent_id: filter.agents, kind: filter.kinds, type: types, status: filter.statuses }
+  const wanted = types.split(/[\s,]+/).filter((type) => type !== '')
+  const conditions = { agent_id: agents, kind: kinds, type: wanted, status: statuses }
   const given = Object.entries(conditions).filter(([, values]) => values.length > 0)
-  return { ...Object.fromEntries(given), ...filter.others }
+  return { ...Object.fromEntries(given), ...others }
 }
 
 /** The body to create or edit a webhook. `signing` cannot be changed later. */

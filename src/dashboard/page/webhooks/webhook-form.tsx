@@ -5,7 +5,7 @@ import { type NewWebhook, pathOf, WEBHOOKS_PATH, type Webhook } from '../data/we
 import { CheckList, ChipList } from '../parts/choices.tsx'
 import { SelectField, TextField } from '../parts/fields.tsx'
 import { Form, type FormState, useForm, useVersion } from '../parts/form.tsx'
-import { bodyOf, draftOf, type FilterDraft, type Selection, type WebhookDraft } from './webhook-draft.ts'
+import { bodyOf, draftOf, type Selection, type WebhookDraft } from './webhook-draft.ts'
 
 interface FormProps {
   /** Null: creates one. */
@@ -42,7 +42,7 @@ const STATUSES = [...RUN_STATUSES, 'pending', 'skipped'].map((name) => [name, wo
 export function WebhookForm({ webhook, saved }: FormProps) {
   const { api } = useSession()
   const form = useForm(() => draftOf(webhook))
-  const { draft, set } = form
+  const { draft } = form
   const { version, began } = useVersion(webhook, draftOf)
   const save = async () => {
     const body = bodyOf(draft, webhook === null)
@@ -65,51 +65,37 @@ export function WebhookForm({ webhook, saved }: FormProps) {
       />
       <TextField {...form.field('description')} label="Description" hint="Optional; what the receiver is for." />
       <SelectField
-        {...form.field('selection', 'filter')}
+        {...form.field('selection', draft.selection === 'filter' ? 'selection' : 'filter')}
         label="What to send"
         hint="Alerts that name this webhook are always sent."
         options={SELECTIONS}
       />
-      {draft.selection === 'filter' && (
-        <FilterFields filter={draft.filter} set={(changes) => set({ filter: { ...draft.filter, ...changes } })} />
-      )}
+      {draft.selection === 'filter' && <FilterFields form={form} />}
       <WireFields form={form} isNew={webhook === null} />
     </Form>
   )
 }
 
-interface FilterProps {
-  readonly filter: FilterDraft
-  readonly set: (changes: Partial<FilterDraft>) => void
-}
-
 /** The conditions of a filter, all of which must hold. */
-function FilterFields({ filter, set }: FilterProps) {
+function FilterFields({ form }: { readonly form: FormState<WebhookDraft> }) {
   const { directory } = useSession()
-  const others = Object.keys(filter.others)
+  const others = Object.keys(form.draft.others)
   return (
     <div class="filter-fields">
-      <CheckList label="Kinds" options={KINDS} chosen={filter.kinds} onChange={(kinds) => set({ kinds })} />
-      <CheckList
-        label="Statuses of runs and tasks"
-        options={STATUSES}
-        chosen={filter.statuses}
-        onChange={(statuses) => set({ statuses })}
-      />
+      <CheckList {...form.field('kinds', 'filter.kind')} label="Kinds" options={KINDS} />
+      <CheckList {...form.field('statuses', 'filter.status')} label="Statuses of runs and tasks" options={STATUSES} />
       <TextField
+        {...form.field('types', 'filter.type')}
         label="Types of events"
         hint="For example llm.call or tool.*. When set, only events are sent."
         isCode
-        value={filter.types}
-        set={(types) => set({ types })}
       />
       <ChipList
+        {...form.field('agents', 'filter.agent_id')}
         label="Agents"
         options={directory.choices.value}
-        chosen={filter.agents}
         none="Any agent"
         more="Add an agent"
-        onChange={(chosen) => set({ agents: chosen })}
       />
       {others.length > 0 && (
         <p class="hint">
