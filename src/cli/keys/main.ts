@@ -9,6 +9,7 @@ import { openPostgres } from '../../service/pipeline/stores.ts'
 import { KeyRing } from '../../tenants/keys/key-ring.ts'
 import { KeyStore } from '../../tenants/keys/store.ts'
 import { runMain } from '../shared/main.ts'
+import { Output } from '../shared/output.ts'
 import { PLAIN_LOOK, renderTable, renderVertical } from '../shared/table.ts'
 import { readArgs } from './args.ts'
 import { type KeyList, type KeysAnswer, runCommand } from './commands.ts'
@@ -25,7 +26,8 @@ async function main(): Promise<void> {
     const ring = new KeyRing({ sql, heartbeat: sql, clock: systemClock, log, instanceId, exclusive: isAlone })
     const keys = new KeyStore({ sql, ring, clock: systemClock })
     const answer = await runCommand({ sql, keys, clock: systemClock, mint }, options.command)
-    process.stdout.write(options.json ? `${JSON.stringify(Object.values(answer)[0], null, 2)}\n` : formatAnswer(answer))
+    const text = options.json ? `${JSON.stringify(Object.values(answer)[0], null, 2)}\n` : formatAnswer(answer)
+    await new Output().write(text)
   } finally {
     await close()
   }

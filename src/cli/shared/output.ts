@@ -1,41 +1,73 @@
-import { createWriteStream } from 'node:fs'
+import { close, open, write } from 'node:fs'
+import { promisify } from 'node:util'
 import { CliError } from './error.ts'
+
+const STANDARD_OUTPUT = 1
+/** How long to wait for the reader of a pipe that is full and does not block. */
+const FULL_PIPE_MS = 5
 
 /** The reader has closed the pipe: `bun run sql … | head`. */
 export class ReaderGone extends Error {}
 
-/** Where a command writes its results: a file or, without a path, standard output. */
+/**
+ * Where a command writes its results: a file or, without a path, standard output. Writes to the descriptor: the callbacks of
+ * `process.stdout` are called in Bun before a pipe has taken the bytes, which a command that then exits loses.
+ */
 export class Output {
-  /** Bytes written so far. */
+  /** Bytes given to `write` so far. */
   bytes = 0
-  private stream: NodeJS.WritableStream | undefined
+  /** Bytes of these that a slow reader has not taken. */
+  waiting = 0
+  /** Creates the file at the first write, so that a command that fails does not overwrite an earlier result. */
+  private file: Promise<number> | undefined
+  private last = Promise.resolve()
 
   constructor(private readonly path?: string) {}
 
   /**
-   * The first write creates the file, so that a command that fails does not overwrite an earlier result.
-   *
-   * @returns a promise that resolves when there is room for more, so that results of any size take little memory
+   * @returns a promise that resolves when it is written, so that results of any size take little memory
    * @throws ReaderGone; CliError when it cannot be written
    */
   write(chunk: string | Uint8Array): Promise<void> {
-    const { path } = this
-    this.stream ??= (path === undefined ? process.stdout : createWriteStream(path)).on('error', () => {})
-    this.bytes += Buffer.byteLength(chunk)
-    const { promise, resolve, reject } = Promise.withResolvers<void>()
-    this.stream.write(chunk, (error?: NodeJS.ErrnoException | null) => {
-      if (error == null) resolve()
-      else if (error.code === 'EPIPE') reject(new ReaderGone())
-      else reject(new CliError(`cannot write to ${path ?? 'standard output'}: ${error.message}`, 1, { cause: error }))
-    })
-    return promise
+    const bytes = typeof chunk === 'string' ? Buffer.from(chunk) : chunk
+    this.bytes += bytes.length
+    this.waiting += bytes.length
+    this.last = this.last.then(() => this.writeAll(bytes))
+    return this.last
+  }
+
+  /** Resolves when everything is written, or cannot be. */
+  settled(): Promise<void> {
+    return this.last.catch(() => {})
   }
 
   /** Resolves when the file is complete. */
   async end(): Promise<void> {
-    const { promise, resolve } = Promise.withResolvers<void>()
-    if (this.path === undefined || this.stream === undefined) return
-    this.stream.end(resolve)
-    await promise
+    if (this.path !== undefined && this.file !== undefined) await promisify(close)(await this.file)
   }
+
+  private async writeAll(bytes: Uint8Array): Promise<void> {
+    const { path } = this
+    try {
+      this.file ??= path === undefined ? Promise.resolve(STANDARD_OUTPUT) : promisify(open)(path, 'w', 0o666)
+      const file = await this.file
+      for (let at = 0; at < bytes.length; ) at += await writeSome(file, bytes, at)
+      this.waiting -= bytes.length
+    } catch (error) {
+      const { code, message } = error as NodeJS.ErrnoException
+      if (code === 'EPIPE') throw new ReaderGone()
+      throw new CliError(`cannot write to ${path ?? 'standard output'}: ${message}`, 1, { cause: error })
+    }
+  }
+}
+
+/** @returns how many bytes were written, which may be none */
+async function writeSome(file: number, bytes: Uint8Array, at: number): Promise<number> {
+  const { promise, resolve, reject } = Promise.withResolvers<number>()
+  write(file, bytes, at, bytes.length - at, null, (error, written) => {
+    if (error === null) resolve(written)
+    else if (error.code === 'EAGAIN') setTimeout(resolve, FULL_PIPE_MS, 0)
+    else reject(error)
+  })
+  return promise
 }

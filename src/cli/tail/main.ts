@@ -1,12 +1,14 @@
 import { Client } from '../../client/index.ts'
-import { CliError } from '../shared/error.ts'
 import { createNote, runMain } from '../shared/main.ts'
+import { Output, ReaderGone } from '../shared/output.ts'
 import { readArgs, type TailOptions } from './args.ts'
 import { follow, type Received } from './follow.ts'
 import { createFormat } from './format.ts'
 import { createAgentNames } from './names.ts'
-import { createOutput, type Output } from './output.ts'
 import { findStart } from './since.ts'
+
+/** Bytes that wait for a slow reader; beyond this, activity is left with the service. */
+const WAITING_MAX = 4 * 2 ** 20
 
 /** `bun run tail`: see `args.ts`. */
 async function main(): Promise<void> {
@@ -19,20 +21,26 @@ async function main(): Promise<void> {
   }
   process.on('SIGINT', end)
   process.on('SIGTERM', end)
-  const output = createOutput(process.stdout, (error) => {
-    // The reader closed the pipe: `bun run tail | head`.
-    if (error.code === 'EPIPE') end()
-    else over.reject(new CliError(`cannot write: ${error.message}`))
-  })
+  const output = new Output()
+  const print = (text: string) => {
+    output.write(text).catch((error) => (error instanceof ReaderGone ? end() : over.reject(error)))
+  }
+  const full = () => (output.waiting > WAITING_MAX ? output.settled() : null)
   try {
-    await Promise.race([watch(options, output, stop.signal), over.promise])
+    await Promise.race([watch(options, { print, full }, stop.signal), over.promise])
   } catch (error) {
-    await Promise.race([output.flushed(), over.promise])
+    await Promise.race([output.settled(), over.promise])
     throw error
   }
 }
 
-async function watch(options: TailOptions, output: Output, signal: AbortSignal): Promise<void> {
+interface Lines {
+  print(text: string): void
+  /** See {@link follow}. */
+  full(): Promise<void> | null
+}
+
+async function watch(options: TailOptions, { print, full }: Lines, signal: AbortSignal): Promise<void> {
   const { url, key, filter, maxPerSecond, json, noColor } = options
   // No retries here: the follower retries.
   const client = new Client({ url, key, maxRetries: 0 })
@@ -61,9 +69,9 @@ async function watch(options: TailOptions, output: Output, signal: AbortSignal):
     take(items, skipped) {
       if (skipped > 0) note(`${skipped} more skipped (limit of ${maxPerSecond} per second)`)
       const wanted = items.filter(({ activity }) => activity.received_at >= notBefore)
-      if (wanted.length > 0) output.print(wanted.map((item) => `${line(item)}\n`).join(''))
+      if (wanted.length > 0) print(wanted.map((item) => `${line(item)}\n`).join(''))
     },
-    full: output.full,
+    full,
   })
 }
 
