@@ -74,8 +74,17 @@ function scoreText({ id, runId, name, at }: ScoreHead, value: ScoreValue | undef
   const isLabel = typeof value === 'string'
   if (isLabel && label !== undefined && label !== value) throw new Error('a score has one label; got two')
   return JSON.stringify({
-    ...{ id, run_id: runId, task_id: taskId, event_id: eventId, session_id: sessionId, name, created_at: at },
+    id,
+    run_id: runId,
+    task_id: taskId,
+    event_id: eventId,
+    session_id: sessionId,
+    name,
+    created_at: at,
     ...(isLabel ? { label: value } : { value, label }),
-    ...{ text, comment, source, metadata },
+    text,
+    comment,
+    source,
+    metadata,
   })
 }

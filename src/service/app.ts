@@ -27,7 +27,9 @@ interface AppDeps extends Pick<HealthDeps, 'isStopping'> {
 export function createApp(context: ServiceContext, deps: AppDeps): App {
   const { config, log, metrics } = context
   const root = createEnvelope({
-    ...{ log, limits: config.limits, unavailableOf },
+    log,
+    limits: config.limits,
+    unavailableOf,
     logRequests: config.logLevel === 'debug',
     observeRequest: metrics.requestAnswered,
   })

@@ -39,8 +39,9 @@ export function createEdge(context: ServiceContext, { ring, pipeline, retentionC
   const addressOf = (request: Request) =>
     clientAddress(peerOf(request) ?? '', request.headers.get('x-forwarded-for'), config.trustedProxies)
   const signIn = createSignIn(context, ring)
+  const shared = { ring, forwarder, limiter, reader, idempotency, addressOf }
   const guards = createGuards({
-    ...{ ring, limiter, reader, idempotency, addressOf, forwarder },
+    ...shared,
     operatorToken: config.operatorToken,
     operatorAttempts: new FailureLimit({
       what: 'wrong operator tokens',
@@ -52,7 +53,10 @@ export function createEdge(context: ServiceContext, { ring, pipeline, retentionC
   })
   const feature: FeatureContext = {
     ...context,
-    ...{ ring, partitions, forwarder, onChange, limiter, reader, idempotency, addressOf, guards },
+    ...shared,
+    partitions,
+    onChange,
+    guards,
     limits: config.limits,
     publicUrl: config.publicUrl,
     slice: new SharedSlice(),

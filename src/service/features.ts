@@ -41,7 +41,6 @@ export function startFeatures(
 ) {
   const { guards } = feature
   const { feeds, peers } = pipeline
-  const { slowConsumerMs, heartbeatMs } = config.feeds
   const { modelPrices, waitMs, egressAllow, openAiApiKey: apiKey, openAiBaseUrl: baseUrl } = config.hosted
   const egress = createEgress({ allow: egressAllow })
   const vault = createVault({
@@ -49,12 +48,19 @@ export function startFeatures(
     dataDir: config.dataDir,
   })
   const tenants = createTenants(feature, {
-    ...{ signIn, vault, eventRetentionDays: config.eventRetentionDays },
+    signIn,
+    vault,
+    eventRetentionDays: config.eventRetentionDays,
     recount: (caller) => requestRecount(sql, caller),
   })
   const hosted = startHosted(feature, {
-    ...{ config: config.hosted, owner: dataDir.instanceId, secrets: tenants.secrets },
-    ...{ connections, slowConsumerMs, heartbeatMs, egress, peers },
+    ...config.feeds,
+    config: config.hosted,
+    owner: dataDir.instanceId,
+    secrets: tenants.secrets,
+    connections,
+    egress,
+    peers,
     model: openAiOnDemand({ apiKey, baseUrl, log: feature.log }),
   })
   const activity = startActivity(feature, {
@@ -62,17 +68,25 @@ export function startFeatures(
     cancelHosted: (run, reason) => hosted.invocations.cancel(run, reason),
   })
   const { routes: live, deliveries } = startFeeds(feature, {
-    ...{ activity, feeds, connections, slowConsumerMs, heartbeatMs, vault, egress, egressAllow },
+    ...config.feeds,
+    activity,
+    feeds,
+    connections,
+    vault,
+    egress,
+    egressAllow,
     options: options.webhooks,
   })
-  const queries = startSql(feature, {
-    ...{ caps: config.queries, penalties, modelPrices, secondMs: options.alertSecondMs },
-  })
+  const queries = startSql(feature, { caps: config.queries, penalties, modelPrices, secondMs: options.alertSecondMs })
   const traces = createTraces(feature, activity)
   const otlp = createOtlp(feature, traces)
   const langfuse = createLangfuse(feature, { traces, activity, workspaces: tenants.workspaces })
   const mcp = createMcp(feature, {
-    ...{ activity, hosted, connections, modelPrices, waitMs },
+    activity,
+    hosted,
+    connections,
+    modelPrices,
+    waitMs,
     analytics: queries.analytics,
     version: packageJson.version,
   })

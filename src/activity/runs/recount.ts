@@ -204,8 +204,12 @@ async function storedSums(
 }
 
 const NOTHING: Sums = {
-  ...{ input_tokens: 0, output_tokens: 0, cost_usd: 0 },
-  ...{ cache_read_tokens: 0, cache_write_tokens: 0, reasoning_tokens: 0 },
+  input_tokens: 0,
+  output_tokens: 0,
+  cost_usd: 0,
+  cache_read_tokens: 0,
+  cache_write_tokens: 0,
+  reasoning_tokens: 0,
 }
 
 /** Runs whose payloads are read together: {@link READ_BYTES} of them, or one run. */

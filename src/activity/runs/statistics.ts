@@ -62,10 +62,8 @@ export async function startRunStatistics(deps: RunStatisticsDeps) {
   let isUnsure = false
   /** Of the positions that are being written. */
   let range: WrittenRange = { epoch: journal.epoch, from: position, to: position }
-  const sieve = new Sieve<Tally>({
-    ...{ consumer: 'run_statistics', log, counts: deps.setAside, isPoison, describe },
-    probe: (all) => withoutEffect(sql, (tx) => write(tx, range, all)),
-  })
+  const probe = (all: readonly Tally[]) => withoutEffect(sql, (tx) => write(tx, range, all))
+  const sieve = new Sieve({ consumer: 'run_statistics', log, counts: deps.setAside, probe, isPoison, describe })
 
   async function run(loop: Loop): Promise<void> {
     // After a failure it is not known whether the last write was committed.

@@ -33,7 +33,10 @@ const IS_DUE = `(due_at <= now() or (due_at > now() + interval '1 minute' and du
 export function startUsageChanges({ sql, log, loops = new Loops(log), setAside, onChange }: UsageChangesDeps) {
   let hasChanges = true
   const sieve = new Sieve<DueRun>({
-    ...{ consumer: 'run_usage', log, counts: setAside, isPoison },
+    consumer: 'run_usage',
+    log,
+    counts: setAside,
+    isPoison,
     probe: (due) => withoutEffect(sql, (tx) => writeRuns(tx, due)),
     describe: (run) => run,
     remove: (due) => postpone(sql, due),

@@ -48,7 +48,12 @@ export function columnsOf(scores: readonly NewScore[]): ColumnsOfRuns {
     createdAt[row] = score.created_at === undefined ? Number.NaN : (parseTimestamp(score.created_at) ?? Number.NaN)
   })
   return {
-    ...{ text: out.buffer, cells, value, createdAt, count: scores.length, runIds: [...runs.keys()] },
+    text: out.buffer,
+    cells,
+    value,
+    createdAt,
+    count: scores.length,
+    runIds: [...runs.keys()],
     hasIds: scores.some(({ id }) => id !== undefined),
     indexOf: (row) => row,
   }

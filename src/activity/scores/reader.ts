@@ -47,7 +47,10 @@ export class ScoreReader {
       where bytes_before < {bytes:UInt64}
       order by seq desc limit {limit:UInt32} - 1`
     const rows = await queryLoaded<ScoreListRow>(this.deps, caller, 'scores', sql, {
-      ...{ workspace: run.workspaceId, run: run.runId, limit: limit + 1, bytes: PAGE_BYTES_MAX },
+      workspace: run.workspaceId,
+      run: run.runId,
+      limit: limit + 1,
+      bytes: PAGE_BYTES_MAX,
       ...(before !== undefined && { before }),
       ...(run.deletedScores !== undefined && { deleted: [...run.deletedScores] }),
     })

@@ -31,7 +31,10 @@ export function scoreOfToken({ runId, names, subject, isNamed }: Scoring, asked:
   const id = `feed:${subject}:${Bun.SHA256.hash(of, 'hex').slice(0, HASH_LENGTH)}`
   return {
     ...definedOf({ value, label, text, comment, task_id, event_id }),
-    ...{ id, run_id: runId, name, source: 'person' },
+    id,
+    run_id: runId,
+    name,
+    source: 'person',
     ...(isNamed && { metadata: RawJson.of({ subject }) }),
   }
 }

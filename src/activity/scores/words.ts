@@ -17,8 +17,13 @@ type Field = (typeof FIELDS)[number]
 
 /** The cells of the fields that are texts. */
 const TEXTS = lookup({
-  ...{ id: CELLS.id, name: CELLS.name, event_id: CELLS.eventId, session_id: CELLS.sessionId },
-  ...{ label: CELLS.label, text: CELLS.text, comment: CELLS.comment },
+  id: CELLS.id,
+  name: CELLS.name,
+  event_id: CELLS.eventId,
+  session_id: CELLS.sessionId,
+  label: CELLS.label,
+  text: CELLS.text,
+  comment: CELLS.comment,
 })
 
 export interface KnownName {

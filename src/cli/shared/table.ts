@@ -62,7 +62,11 @@ function bordered(bar: string, rule: string, corners: string, ellipsis: string):
   ]
   return {
     cells: [`${bar} `, ` ${bar} `, ` ${bar}`],
-    ...{ top: edges(0), middle: edges(3), bottom: edges(6), rule, ellipsis },
+    top: edges(0),
+    middle: edges(3),
+    bottom: edges(6),
+    rule,
+    ellipsis,
   }
 }
 

@@ -58,7 +58,11 @@ async function watch(options: TailOptions, { print, full }: Lines, signal: Abort
   if (stderr.isTTY === true) note(`watching ${url}; Ctrl-C ends it`)
   let notBefore = ''
   await follow({
-    ...{ url, key, client, signal, note },
+    url,
+    key,
+    client,
+    signal,
+    note,
     wanted: { filter, max_per_second: maxPerSecond },
     async start() {
       if (!json) await names.load()

@@ -20,20 +20,21 @@ const BATCH_BYTES_MAX = 4.5 * 1024 * 1024
 
 /** Reports by the SDKs of Langfuse (docs/langfuse.md). */
 export function createLangfuse(context: FeatureContext, { traces: shared, activity, workspaces }: LangfuseDeps) {
-  const { sql, columnar, partitions, guards, forwarder, reader, slice, limits, clock, metrics, onChange } = context
+  const { sql, metrics, reader } = context
   const { directory, scores } = activity
-  const { runs, withRunLock, takeBudget } = shared
   const traces = new LangfuseTraces({
-    ...{ directory, partitions, runs, limits, clock, withRunLock, takeBudget, onChange },
+    ...context,
+    ...shared,
+    directory,
     onAccepted: metrics.eventsTaken,
     changes: createTraceChanges(sql),
-    stored: new StoredStates({ sql, columnar, partitions }),
+    stored: new StoredStates(context),
   })
   const writer = createScoreWriter({ scores, traces })
   const routes = langfuseRoutes({
-    ...{ guards, forwarder, slice },
+    ...context,
     reader: reader.withLimit(BATCH_BYTES_MAX),
-    ingest: new LangfuseIngest({ traces, scores: writer, limits, clock, takeBudget }),
+    ingest: new LangfuseIngest({ ...context, traces, scores: writer }),
     workspaceName: async (caller) => (await workspaces.own(caller, undefined)).name,
   })
   return { routes }

@@ -122,7 +122,12 @@ export class TraceWriter {
     const task = mapObservation(merged, {
       out: this.batch.json,
       limits: this.deps.limits,
-      ...{ traceId, observationId, taskId, taskIdOf, endedAt, ...kindOfEvent },
+      traceId,
+      observationId,
+      taskId,
+      taskIdOf,
+      endedAt,
+      ...kindOfEvent,
       now: this.deps.clock.now(),
     })
     this.batch.add({ task, event: task.event }, 1)

@@ -32,11 +32,12 @@ interface McpDeps {
 
 /** The MCP server (docs/mcp.md) and what it offers: SQL, runs, what waits for people, and the examples. */
 export function createMcp(context: FeatureContext, deps: McpDeps) {
-  const { guards, reader, limiter, slice, limits, publicUrl, ring, log } = context
+  const { limiter, limits, ring, log } = context
   const { connections, version } = deps
   const features = mcpFeatures(context, deps)
   const routes = mcpRoutes({
-    ...{ guards, reader, features, publicUrl, slice },
+    ...context,
+    features,
     server: new McpServer({ version, log, features, unavailableOf }),
     openCalls: new OpenCalls({ ring, connections }),
     maxDepth: limits.json_depth,

@@ -18,7 +18,11 @@ const MARKDOWN = 'text/markdown'
 /** `schema://<table>`: the tables that SQL can read. Like SQL, they are for workspace keys. */
 export function schemaResources({ tables }: Catalogue): ResourceProvider {
   const resources = tables.map(({ name, description }) => ({
-    ...{ uri: SCHEMA + name, name, title: `Table ${name}`, description, mimeType: JSON_TYPE },
+    uri: SCHEMA + name,
+    name,
+    title: `Table ${name}`,
+    description,
+    mimeType: JSON_TYPE,
   }))
   return {
     list: ({ caller }) => (caller.type === 'workspace' ? resources : []),
@@ -70,7 +74,11 @@ export function runResources(runs: Pick<RunStore, 'get'>): ResourceProvider {
 export function guideResources(): ResourceProvider {
   const all = guides()
   const resources = all.map(({ name, title, about }) => ({
-    ...{ uri: GUIDE + name, name, title, description: about, mimeType: MARKDOWN },
+    uri: GUIDE + name,
+    name,
+    title,
+    description: about,
+    mimeType: MARKDOWN,
   }))
   return {
     list: () => resources,

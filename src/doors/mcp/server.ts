@@ -154,7 +154,10 @@ export class McpServer {
     const envelope = (mcpReq.envelope ?? {}) as Record<string, unknown>
     const progressToken = mcpReq._meta?.progressToken
     return {
-      ...{ caller, key, signal, era },
+      caller,
+      key,
+      signal,
+      era,
       clientCapabilities: (envelope['io.modelcontextprotocol/clientCapabilities'] ?? {}) as Record<string, unknown>,
       inputResponses: mcpReq.inputResponses,
       progress: async (progress) => {

@@ -84,9 +84,19 @@ function itemOf(item: Attributes, { place, bytes }: Placed & { readonly bytes: n
   const error = mapOf(item.get('error'))
   if (error !== undefined) attributes.set('error', error)
   return {
-    ...{ place, resource: NO_RESOURCE, scope: '', traceId, spanId: id, kind: 0 },
+    place,
+    resource: NO_RESOURCE,
+    scope: '',
+    traceId,
+    spanId: id,
+    kind: 0,
     parentSpanId: isId(parentId) ? parentId : '',
-    ...{ name, startNano, endNano, attributes, events: [], links: [] },
+    name,
+    startNano,
+    endNano,
+    attributes,
+    events: [],
+    links: [],
     statusCode: error === undefined ? 0 : STATUS_ERROR,
     statusMessage: error === undefined ? '' : textAt(error, 'message'),
   }

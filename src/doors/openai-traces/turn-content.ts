@@ -27,7 +27,9 @@ interface Answer {
 export class TraceContent {
   /** The last answers of traces that have not ended: the spans of a trace come in several calls. */
   private readonly answers = new LRUCache<string, Answer>({
-    ...{ max: TRACES_MAX, maxSize: REMEMBERED_LENGTH_MAX, maxEntrySize: ANSWER_LENGTH_MAX },
+    max: TRACES_MAX,
+    maxSize: REMEMBERED_LENGTH_MAX,
+    maxEntrySize: ANSWER_LENGTH_MAX,
     sizeCalculation: ({ message }) => 1 + message.length,
   })
 

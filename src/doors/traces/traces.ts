@@ -26,7 +26,9 @@ export function createTraces(context: FeatureContext, { directory, agents, telem
     tasks: telemetry,
     writeEvents: createEventWriter({ partitions, onAccepted: metrics.eventsTaken }),
     withRunLock: createKeyedMutex(),
-    ...{ limits, clock, takeBudget },
+    limits,
+    clock,
+    takeBudget,
   }
   const traces = new TraceStore(deps)
   return { ...deps, traces, reader: reader.withLimit(limits.otlp_bytes), decodeLimits: decodeLimits(limits), slice }

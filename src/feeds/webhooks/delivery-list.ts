@@ -97,7 +97,8 @@ export class DeliveryList {
     return {
       items: page.map(({ at_ms, position: _, activity_seq: seq, ...row }) => ({
         ...row,
-        ...{ seq, webhook_id: webhook.webhook_id },
+        seq,
+        webhook_id: webhook.webhook_id,
         at: new Date(at_ms).toISOString(),
         next_at: nextOf.get(seq)?.toISOString() ?? null,
       })),
@@ -139,7 +140,9 @@ export class DeliveryList {
       `select max(seq) as latest from deliveries
       where ${OF_WEBHOOK} and seq >= {first:UInt64} and activity_seq in {seqs:Array(UInt64)} group by delivery_id`,
       {
-        ...{ workspace: workspace_id, webhook: webhook_id, first: first.position },
+        workspace: workspace_id,
+        webhook: webhook_id,
+        first: first.position,
         seqs: [...new Set(attempts.map(({ activity_seq }) => activity_seq))],
       },
     )

@@ -117,7 +117,10 @@ export function testMessage(
   const standard = { type, timestamp, cursor: null, data: { webhook_id, message: text } }
   return {
     deliveryId: `msg_${webhook_id.replaceAll('-', '')}_test_${id}`,
-    ...{ type, seq: 0, runId: null, timestamp },
+    type,
+    seq: 0,
+    runId: null,
+    timestamp,
     body: JSON.stringify(format === 'slack' ? { text } : standard),
   }
 }

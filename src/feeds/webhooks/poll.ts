@@ -52,8 +52,13 @@ export class Polls {
       const { workspaceId } = caller
       const start = startOf(source, workspaceId, iterator, 'query.iterator')
       const found = await collect(source, {
-        ...{ workspaceId, filter: filterOf(webhook), afterSeq: start.afterSeq, signal },
-        ...{ itemsMax: limit, lengthMax: ANSWER_LENGTH_MAX, timeoutMs: this.deps.patienceMs ?? PATIENCE_MS },
+        workspaceId,
+        filter: filterOf(webhook),
+        afterSeq: start.afterSeq,
+        signal,
+        itemsMax: limit,
+        lengthMax: ANSWER_LENGTH_MAX,
+        timeoutMs: this.deps.patienceMs ?? PATIENCE_MS,
       })
       const counted = await this.untilCounted(caller, epoch, found, signal)
       const details = await detailsOf(this.deps.sql, workspaceId, endedRuns(counted.items))

@@ -66,9 +66,20 @@ export class WebhookStore {
     const now = new Date(clock.now())
     const ids = { webhook_id: mint.uuid(), workspace_id: workspaceId }
     const row = {
-      ...{ ...ids, url, description, filter: filterJson(filter), format, signing, ordering: order },
-      ...{ status: body.status ?? 'active', ...sealKeys(vault, ids, newSecret(signing)) },
-      ...{ created_at: now, updated_at: now, created_cursor: encodeCursor(epoch, endSeq), epoch, position: endSeq },
+      ...ids,
+      url,
+      description,
+      filter: filterJson(filter),
+      format,
+      signing,
+      ordering: order,
+      status: body.status ?? 'active',
+      ...sealKeys(vault, ids, newSecret(signing)),
+      created_at: now,
+      updated_at: now,
+      created_cursor: encodeCursor(epoch, endSeq),
+      epoch,
+      position: endSeq,
     }
     await ROWS.insert(sql, row)
     this.deps.onChange()
@@ -206,8 +217,17 @@ function toRecord(caller: Caller, row: CountedWebhook, end: LogEnd | null): Webh
   // Another epoch: the endpoint has yet to begin with the log.
   const lag = end && (end.epoch === epoch ? Math.max(0, end.endSeq - position) : end.endSeq)
   return {
-    ...{ webhook_id, url: shownUrl(caller, row), description, filter, format, signing, order: row.ordering, status },
-    ...{ disabled_reason: row.disabled_reason, public_key: row.public_key, version: row.version },
+    webhook_id,
+    url: shownUrl(caller, row),
+    description,
+    filter,
+    format,
+    signing,
+    order: row.ordering,
+    status,
+    disabled_reason: row.disabled_reason,
+    public_key: row.public_key,
+    version: row.version,
     created_at: row.created_at.toISOString(),
     updated_at: row.updated_at.toISOString(),
     health: {

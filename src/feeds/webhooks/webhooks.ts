@@ -24,7 +24,10 @@ export interface WebhooksDeps {
 export function startWebhooks(context: FeatureContext, { feeds, vault, egress, egressAllow, options }: WebhooksDeps) {
   const { sql, columnar, partitions, clock, publicUrl, metrics, teardown } = context
   const deliveries = startDeliveries({
-    ...{ ...context, feeds, vault, egress },
+    ...context,
+    feeds,
+    vault,
+    egress,
     metrics: metrics.registry,
     setAside: metrics.setAside,
     ...(options && { options }),

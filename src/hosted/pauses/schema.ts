@@ -219,7 +219,13 @@ export function toInputRequestRecord(row: PauseRow): InputRequestRecord {
 function commonOf(row: PauseRow) {
   const { run_id, root_run_id, agent_id, created_at, expires_at, decided_at, decided_by, decided_by_person } = row
   return withIsoTimes({
-    ...{ run_id, root_run_id, agent_id, created_at, expires_at, decided_at },
-    ...{ decided_by, decided_by_person },
+    run_id,
+    root_run_id,
+    agent_id,
+    created_at,
+    expires_at,
+    decided_at,
+    decided_by,
+    decided_by_person,
   })
 }

@@ -101,7 +101,11 @@ export function openFeedSource(
   const stored = createHistory({ columnar, epoch: journal.epoch, lookUpSessions })
   const history = withinRetention(withGaps(stored, journal), retentionFloors)
   const hub = new Hub({
-    ...{ journal, history, lookUpSessions, log, loops },
+    journal,
+    history,
+    lookUpSessions,
+    log,
+    loops,
     filtersPerWorkspace: config.feeds.filtersPerWorkspace,
     areRevocationsKnown: () => ring.areRevocationsKnown(),
   })

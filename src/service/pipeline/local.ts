@@ -23,7 +23,10 @@ export async function startLocalPipeline(context: PipelineContext, intervalMs: n
   const { journalMaxBytes: maxBytes, journalKeepBytes: keepBytes } = config
   const outdated = Promise.withResolvers<void>()
   const files = {
-    ...{ name: JOURNAL_NAME, maxBytes, keepBytes, intervalMs },
+    name: JOURNAL_NAME,
+    maxBytes,
+    keepBytes,
+    intervalMs,
     storedSeq: () => highestSeq(columnar),
     onPostgresBack: outdated.resolve,
   }

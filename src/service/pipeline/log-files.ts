@@ -43,9 +43,7 @@ export async function openLogFiles(
   await mkdir(dir, { recursive: true, mode: 0o700 })
   const onSetBack = metrics.storeSetBack
   const sinkPosition = () => SinkPositionFile.read(dir)
-  const storeMarks = await StoreMarks.open({
-    ...{ sql, columnar, dataDir, name, intervalMs, clock, log, loops, onSetBack },
-  })
+  const storeMarks = await StoreMarks.open({ sql, columnar, dataDir, name, intervalMs, clock, log, loops, onSetBack })
   const earliest = await earliestTime(sql, clock)
   const journal = await progress.during('opening the journal', () =>
     openLocalJournal({

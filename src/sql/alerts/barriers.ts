@@ -59,7 +59,10 @@ export class Barriers {
 
   private of(partition: OwnedPartition): Barrier {
     const barrier = this.all.getOrInsertComputed(partition, () => ({
-      ...{ passedMs: Number.NEGATIVE_INFINITY, isWaiting: false, restsUntil: 0, isFailing: false },
+      passedMs: Number.NEGATIVE_INFINITY,
+      isWaiting: false,
+      restsUntil: 0,
+      isFailing: false,
     }))
     // The clock has gone back: rows that are accepted now may get times that were past before.
     if (barrier.passedMs >= this.deps.clock.now()) barrier.passedMs = Number.NEGATIVE_INFINITY

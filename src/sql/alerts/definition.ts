@@ -35,8 +35,18 @@ export interface Settings {
 const EVALUATED_MEMBERS = ['query_id', 'query', 'params', 'every', 'window', 'by', 'condition'] as const
 
 const DEFAULTS: Omit<Settings, 'name' | 'every_seconds'> = {
-  ...{ query_id: null, query: null, params: new RawJson('{}'), window_seconds: null, by_columns: [], condition: null },
-  ...{ for_seconds: 0, keep_firing_seconds: 0, no_data: 'ok', on_error: 'last', renotify_seconds: null, notify: [] },
+  query_id: null,
+  query: null,
+  params: new RawJson('{}'),
+  window_seconds: null,
+  by_columns: [],
+  condition: null,
+  for_seconds: 0,
+  keep_firing_seconds: 0,
+  no_data: 'ok',
+  on_error: 'last',
+  renotify_seconds: null,
+  notify: [],
   is_enabled: true,
 }
 
@@ -149,14 +159,18 @@ export function shownSettings(settings: Settings) {
   const { name, query_id, query, params, no_data, on_error, notify, is_enabled: enabled } = settings
   const optional = (seconds: number | null) => (seconds === null || seconds === 0 ? null : formatDuration(seconds))
   return {
-    ...{ name, query_id, query, params },
+    name,
+    query_id,
+    query,
+    params,
     every: formatDuration(settings.every_seconds),
     window: optional(settings.window_seconds),
     by: [...settings.by_columns],
     condition: settings.condition ?? new RawJson('"any_row"'),
     for: optional(settings.for_seconds),
     keep_firing_for: optional(settings.keep_firing_seconds),
-    ...{ no_data, on_error },
+    no_data,
+    on_error,
     renotify: optional(settings.renotify_seconds),
     notify: [...notify],
     enabled,

@@ -132,8 +132,13 @@ class TestResult {
   answer(complete: boolean): AlertTest {
     const { ticks, error, through } = this
     const transitions = this.transitions.map(({ type, series, from, to, at, value, renotified }) => ({
-      ...{ type, series: namedSeries(this.settings.by_columns, series), from, to },
-      ...{ at: new Date(at).toISOString(), value, renotified },
+      type,
+      series: namedSeries(this.settings.by_columns, series),
+      from,
+      to,
+      at: new Date(at).toISOString(),
+      value,
+      renotified,
     }))
     return { transitions, ticks, complete, through: isoOrNull(through), error }
   }

@@ -149,7 +149,8 @@ export async function storeTick(
   const events = advanced.transitions.map((each) => eventOf(alert, each, { mint, now, rowsOf, error: advanced.error }))
   const changed = {
     ...toStored(advanced.states, alert.by_columns),
-    ...{ evaluated_at: new Date(tick), next_at: new Date(nextAt) },
+    evaluated_at: new Date(tick),
+    next_at: new Date(nextAt),
     error: error?.slice(0, ERROR_LENGTH_MAX).replaceAll('\0', '').toWellFormed() ?? null,
   }
   const [row] = await sql`

@@ -78,10 +78,7 @@ class AlertScheduler {
     private readonly evaluating: Loop,
     private readonly signal: AbortSignal,
   ) {
-    this.barriers = new Barriers({
-      ...{ clock: deps.clock, loop: evaluating, signal },
-      onChange: () => this.wakeup.wake(),
-    })
+    this.barriers = new Barriers({ clock: deps.clock, loop: evaluating, signal, onChange: () => this.wakeup.wake() })
   }
 
   async run(loop: Loop): Promise<void> {

@@ -31,7 +31,8 @@ export function toStored(states: States, by: readonly string[]): StoredStates {
     shown_states: RawJson.of(
       shown.map(({ series, state, value, since }) => ({
         series: namedSeries(by, series),
-        ...{ state, value },
+        state,
+        value,
         since: new Date(since).toISOString(),
       })),
     ),
@@ -44,10 +45,7 @@ export function fromStored(states: RawJson, latest = Number.POSITIVE_INFINITY): 
   return new Map(
     (states.parse() as StoredState[]).map(([series, state, value, since, notifiedAt]) => [
       keyOf(series),
-      {
-        ...{ series, state, value, since: Math.min(since, latest) },
-        notifiedAt: notifiedAt && Math.min(notifiedAt, latest),
-      },
+      { series, state, value, since: Math.min(since, latest), notifiedAt: notifiedAt && Math.min(notifiedAt, latest) },
     ]),
   )
 }

@@ -84,9 +84,13 @@ export class AlertStore {
     await this.check(caller, settings, signal)
     const now = clock.now()
     const row = {
-      ...{ alert_id: mint.uuid(), workspace_id: workspaceId, ...settings, ...toStored(NO_STATES, []) },
+      alert_id: mint.uuid(),
+      workspace_id: workspaceId,
+      ...settings,
+      ...toStored(NO_STATES, []),
       next_at: settings.is_enabled ? new Date(nextTick(now, settings.every_seconds * secondMs)) : null,
-      ...{ created_at: new Date(now), updated_at: new Date(now) },
+      created_at: new Date(now),
+      updated_at: new Date(now),
     }
     await ROWS.insert(sql, row)
     return this.get(caller, row.alert_id)

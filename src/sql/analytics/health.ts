@@ -26,7 +26,12 @@ const STANDSTILL_MAX_MS = 15_000
 const EMPTY_WORKSPACE = '00000000-0000-0000-0000-000000000000'
 const QUERY = {
   text: 'SELECT max(seq) FROM events',
-  ...{ jsonPaths: [], numberPaths: [], typeParameters: [], isInfallible: false, tables: [], usesWholeRows: false },
+  jsonPaths: [],
+  numberPaths: [],
+  typeParameters: [],
+  isInfallible: false,
+  tables: [],
+  usesWholeRows: false,
 }
 
 /**

@@ -71,7 +71,10 @@ export function startOutboxRelay(deps: OutboxRelayDeps): OutboxRelay {
   const locking = partition === undefined ? singleConnection(pool) : undefined
   const work = new RelayedRows(locking ?? pool, partition)
   const sieve = new Sieve<Change>({
-    ...{ consumer: 'outbox', log, counts: deps.setAside, isPoison: isOfRows },
+    consumer: 'outbox',
+    log,
+    counts: deps.setAside,
+    isPoison: isOfRows,
     probe: encode,
     describe: ({ id, kind, row: { workspace_id, run_id } }) => ({ id, kind, workspace_id, run_id }),
     remove: (changes) => work.setAside(changes.map(idOf)),

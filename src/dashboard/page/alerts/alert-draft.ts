@@ -105,7 +105,9 @@ function definitionOf(draft: AlertDraft, text: string): AlertDefinition {
     condition: isAnyRow
       ? 'any_row'
       : {
-          ...{ column: column.trim(), op, value: Number(value) },
+          column: column.trim(),
+          op,
+          value: Number(value),
           ...(recover !== '' && hasRecovery(draft) && { recover_value: Number(recover) }),
         },
     for: draft.for || null,

@@ -31,13 +31,20 @@ export function draftOf(webhook: Webhook | null): WebhookDraft {
   if (webhook === null) {
     return {
       ...NO_FILTER,
-      ...{ url: '', description: '', selection: 'default' },
-      ...{ format: 'standard', signing: 'v1', order: 'run' },
+      url: '',
+      description: '',
+      selection: 'default',
+      format: 'standard',
+      signing: 'v1',
+      order: 'run',
     }
   }
   const { url, description, filter, format, signing, order } = webhook
   return {
-    ...{ url, format, signing, order },
+    url,
+    format,
+    signing,
+    order,
     description: description ?? '',
     selection: selectionOf(filter),
     ...(filter === null ? NO_FILTER : filterDraftOf(filter)),

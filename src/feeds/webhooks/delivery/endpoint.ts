@@ -293,7 +293,9 @@ export class Endpoint {
     if (ended.length + waiting.length + removed.length === 0) return undefined
     const gone = ended.filter(({ delivery, nextAt }) => delivery.intake === null && nextAt === null)
     const results = {
-      ...{ workspaceId, webhookId, disabledBecause: this.state.disabledBecause },
+      workspaceId,
+      webhookId,
+      disabledBecause: this.state.disabledBecause,
       attempts: ended.map((each) => deliveryRow({ workspaceId, webhookId }, each)),
       rows: [
         ...waiting.map(({ message }) => waitingRow(message)),

@@ -110,15 +110,14 @@ export async function disableWebhook(
 ): Promise<boolean> {
   const { webhook_id, workspace_id, version, url } = webhook
   const event = {
-    ...{
-      workspace_id,
-      agent_id: NIL_UUID,
-      run_id: NIL_UUID,
-      event_id: mint.ulid(),
-      type: 'webhook.disabled',
-      level: 4,
-    },
-    ...{ occurred_at: at, payload: JSON.stringify({ webhook_id, url: new URL(url).origin, reason }) },
+    workspace_id,
+    agent_id: NIL_UUID,
+    run_id: NIL_UUID,
+    event_id: mint.ulid(),
+    type: 'webhook.disabled',
+    level: 4,
+    occurred_at: at,
+    payload: JSON.stringify({ webhook_id, url: new URL(url).origin, reason }),
   }
   const found = await sql`
     with changed as (

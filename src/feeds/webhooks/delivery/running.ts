@@ -167,8 +167,13 @@ export class Running {
       position: Math.max(this.recovery.from, this.recovery.intake.position),
     }
     return {
-      ...{ webhookId, version, epoch, position: this.intake.position },
-      ...{ isBehind: this.endpoint.isBehind, ...this.endpoint.health, recovery: recovery ?? null },
+      webhookId,
+      version,
+      epoch,
+      position: this.intake.position,
+      isBehind: this.endpoint.isBehind,
+      ...this.endpoint.health,
+      recovery: recovery ?? null,
     }
   }
 
@@ -236,7 +241,7 @@ function hasChanged(saved: Progress, now: Progress): boolean {
 }
 
 function createEndpoint(shared: Shared, webhook: StoredWebhook, place: Place, rows: readonly RowKey[]): Endpoint {
-  const { egress, vault, slots, schedule, rowsMax, clock, log, onAttempt, wake, timeoutMs } = shared
+  const { egress, vault, wake, timeoutMs } = shared
   const { webhook_id: webhookId, workspace_id: workspaceId, ordering, url } = webhook
   const keys = openKeys(vault, webhook)
   const slice = shared.slice.of(workspaceId)
@@ -248,7 +253,10 @@ function createEndpoint(shared: Shared, webhook: StoredWebhook, place: Place, ro
   }
   return new Endpoint(
     {
-      ...{ webhookId, workspaceId, isStrict: ordering === 'strict', schedule, rowsMax, slots, clock, log, onAttempt },
+      ...shared,
+      webhookId,
+      workspaceId,
+      isStrict: ordering === 'strict',
       attempt: post,
       messagesOf: createMessages(shared, webhook, place),
       store: createStore(shared, webhook, place.owned),
@@ -306,11 +314,17 @@ function createStore(
   const { webhook_id: webhookId, workspace_id: workspaceId } = webhook
   const appended = new WeakSet<AttemptResults>()
   const sieve = new Sieve<RetryRow>({
-    ...{ consumer: RESULTS, log, counts: setAside, isPoison },
+    consumer: RESULTS,
+    log,
+    counts: setAside,
+    isPoison,
     probe: (rows) => retries.probe(webhookId, rows),
     describe: ({ deliveryId, seq, runId }) => ({
-      ...{ webhook_id: webhookId, workspace_id: workspaceId },
-      ...{ delivery_id: deliveryId, seq, run_id: runId },
+      webhook_id: webhookId,
+      workspace_id: workspaceId,
+      delivery_id: deliveryId,
+      seq,
+      run_id: runId,
     }),
   })
 
