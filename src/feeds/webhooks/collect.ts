@@ -10,6 +10,8 @@ interface CollectOptions {
   readonly workspaceId: string
   readonly filter: Filter
   readonly afterSeq: number
+  /** Nothing after it is wanted. */
+  readonly untilSeq?: number
   readonly itemsMax: number
   /** Characters of activity, unless the first one alone is longer. */
   readonly lengthMax: number
@@ -64,6 +66,10 @@ class Collector implements Outlet {
     this.subscription = hub.subscribe({ workspaceId, filter, afterSeq, outlet: this })
   }
 
+  private get untilSeq(): number {
+    return this.options.untilSeq ?? Number.POSITIVE_INFINITY
+  }
+
   get collected(): Promise<Collected> {
     return this.result.promise
   }
@@ -73,20 +79,24 @@ class Collector implements Outlet {
     for (const item of items) {
       if (this.subscription.state === 'ended') break
       const isFull = this.items.length > 0 && this.length + item.text.length > lengthMax
-      if (isFull || this.items.length === itemsMax) {
+      if (isFull || this.items.length === itemsMax || item.seq > this.untilSeq) {
         this.settle(item.seq - 1)
         break
       }
       this.items.push(item)
       this.length += item.text.length
+      if (item.seq === this.untilSeq) this.settle(item.seq)
     }
     return true
   }
 
-  gap(afterSeq: number): void {
+  gap(afterSeq: number, resumedSeq: number): void {
     // The next call starts before the gap, and reports it.
     if (this.items.length > 0) this.settle(afterSeq)
-    else this.hasGap = true
+    else {
+      this.hasGap = true
+      if (resumedSeq >= this.untilSeq) this.settle(resumedSeq)
+    }
   }
 
   caughtUp(): void {

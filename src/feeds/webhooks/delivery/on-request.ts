@@ -4,6 +4,7 @@ import { WorkspaceSlots } from '../../../base/workspace-slots.ts'
 import { type OwnedPartition, type Partitions, writerOf } from '../../../tenants/partitions/partition.ts'
 import type { Activity } from '../../live/activity.ts'
 import type { FeedSource } from '../../live/feed-source.ts'
+import { collect } from '../collect.ts'
 import { filterOf } from '../filter.ts'
 import { endedRuns, type Message, messagesOf, testMessage } from '../message.ts'
 import type { DeliveryRecord, StoredWebhook } from '../schema.ts'
@@ -119,27 +120,16 @@ export class OnRequest {
 /** The activity at a position, if the endpoint's filter matches it. @throws ApiError UNAVAILABLE when it cannot be read in time */
 async function activityAt(source: FeedSource, webhook: StoredWebhook, seq: number): Promise<Activity | undefined> {
   if (seq < 1 || seq > source.journal.endSeq) return undefined
-  const found = Promise.withResolvers<Activity | undefined>()
-  const subscription = source.hub.subscribe({
+  const { items, throughSeq } = await collect(source, {
     workspaceId: webhook.workspace_id,
     filter: filterOf(webhook),
     afterSeq: seq - 1,
-    outlet: {
-      send({ items }) {
-        found.resolve(items.find((item) => item.seq === seq))
-        return true
-      },
-      gap: () => found.resolve(undefined),
-      caughtUp: () => found.resolve(undefined),
-      failed: (error) => found.reject(error),
-    },
+    untilSeq: seq,
+    itemsMax: 1,
+    lengthMax: 0,
+    timeoutMs: FIND_MS,
+    signal: NEVER,
   })
-  const late = () => found.reject(new ApiError('UNAVAILABLE', 'the log takes too long to read; try again'))
-  const timer = setTimeout(late, FIND_MS)
-  try {
-    return await found.promise
-  } finally {
-    clearTimeout(timer)
-    source.hub.unsubscribe(subscription)
-  }
+  if (throughSeq < seq) throw new ApiError('UNAVAILABLE', 'the log takes too long to read; try again')
+  return items[0]
 }
