@@ -170,11 +170,8 @@ export class Analytics {
 
   private async answerAsOf(tenant: Tenant, request: AsOfQuery, signal: AbortSignal): Promise<CompactAnswer> {
     const { client } = this
-    const { query: written, params, asOf, rows } = request
-    const query = await this.parser.check(written, signal)
-    refuseValues(query, request)
-    if (query.tables.some((table) => AGENT_TABLES.has(table)))
-      await this.agentVersions?.update(tenant.workspaceId, signal)
+    const { params, asOf, rows } = request
+    const query = await this.checked(tenant, request, signal)
     const caps = { ...this.caps, resultBytes: Math.min(this.caps.resultBytes, AS_OF_BYTES_MAX) }
     const { settings, ...session } = this.session(tenant, caps, query)
     const text = await retryWithAllColumns({ ...query, text: withFixedTime(query.text, asOf) }, (checked) =>
@@ -200,6 +197,18 @@ export class Analytics {
     return this.slots.take(workspaceId)
   }
 
+  /** Checks a query, and brings the tables that it reads up to date. @throws ApiError */
+  private async checked(
+    { workspaceId }: Tenant,
+    request: Pick<StreamQuery, 'query' | 'params' | 'parameters'>,
+    signal: AbortSignal,
+  ): Promise<CheckedQuery> {
+    const query = await this.parser.check(request.query, signal)
+    refuseValues(query, request)
+    if (query.tables.some((table) => AGENT_TABLES.has(table))) await this.agentVersions?.update(workspaceId, signal)
+    return query
+  }
+
   private session({ workspaceId }: Tenant, caps: QueryCaps, query: CheckedQuery) {
     const { database } = this.client
     const settings = sessionSettings(database, workspaceId, caps, query)
@@ -214,10 +223,7 @@ export class Analytics {
   ): Promise<Prepared> {
     const { loading } = this.partitions.of(caller)
     if (request.wait_for !== undefined) await waitUntilReadable(loading, request.wait_for, signal)
-    const query = await this.parser.check(request.query, signal)
-    refuseValues(query, request)
-    if (query.tables.some((table) => AGENT_TABLES.has(table)))
-      await this.agentVersions?.update(caller.workspaceId, signal)
+    const query = await this.checked(caller, request, signal)
     return {
       query,
       completeThrough: encodeCursor(loading.epoch, loading.loadedSeq()),
