@@ -56,7 +56,7 @@ export class RunViews {
 
   list({ workspaceId }: Caller, page: PageQuery): Promise<PageOf<RunView>> {
     const { sql } = this.deps
-    return ROWS.pageByName<RunViewRow, RunView>(sql, workspaceId, page, columns(sql), withIsoTimes)
+    return ROWS.page(sql, workspaceId, page, columns(sql), withIsoTimes<RunViewRow>)
   }
 
   /** @throws ApiError VALIDATION_ERROR, NOT_FOUND; CONFLICT at another version, or when the name is taken */

@@ -91,8 +91,8 @@ function existing({ table, id, one }: ResourceNames) {
   }
 
   /**
-   * A page, newest first, of rows whose id is a UUID.
-   * @param columns SQL: those to read
+   * A page, newest first.
+   * @param columns SQL: those to read, with `created_at` if the id is a name: names, unlike ids, are in no order of time
    * @param toItem the row as clients see it
    */
   async function page<Row extends object, Item>(
@@ -102,28 +102,20 @@ function existing({ table, id, one }: ResourceNames) {
     columns: Fragment,
     toItem: (row: Row) => Item,
   ): Promise<PageOf<Item>> {
+    const isNamed = id === 'name'
+    let before = sql``
+    if (cursor !== undefined && isNamed) {
+      const [createdMs, name] = NAMES.decode(cursor)
+      before = sql`and (created_at, name) < (${new Date(createdMs)}, ${name})`
+    } else if (cursor !== undefined) before = sql`and ${sql(id)} < ${UUIDS.decode(cursor)}`
     const rows = await sql<Row[]>`
-      select ${columns} from ${sql(table)} where workspace_id = ${workspaceId}
-        ${cursor === undefined ? sql`` : sql`and ${sql(id)} < ${UUIDS.decode(cursor)}`}
-      order by ${sql(id)} desc limit ${limit + 1}`
-    const idOf = (row: Row) => (row as Readonly<Record<string, string>>)[id]!
-    return pageOf(rows, limit, (row) => UUIDS.encode(idOf(row)), toItem)
-  }
-
-  /** A page, as {@link page}, of rows that are identified by their `name`. */
-  async function pageByName<Row extends { readonly name: string; readonly created_at: Date }, Item>(
-    sql: Sql,
-    workspaceId: string,
-    { limit = PAGE_LIMIT_DEFAULT, cursor }: PageQuery,
-    columns: Fragment,
-    toItem: (row: Row) => Item,
-  ): Promise<PageOf<Item>> {
-    const after = cursor === undefined ? undefined : NAMES.decode(cursor)
-    const rows = await sql<Row[]>`
-      select ${columns} from ${sql(table)} where workspace_id = ${workspaceId}
-        ${after === undefined ? sql`` : sql`and (created_at, name) < (${new Date(after[0])}, ${after[1]})`}
-      order by created_at desc, name desc limit ${limit + 1}`
-    return pageOf(rows, limit, ({ created_at, name }) => NAMES.encode([created_at.getTime(), name]), toItem)
+      select ${columns} from ${sql(table)} where workspace_id = ${workspaceId} ${before}
+      order by ${isNamed ? sql`created_at desc, name desc` : sql`${sql(id)} desc`} limit ${limit + 1}`
+    const cursorOf = (row: object) => {
+      const values = row as { readonly created_at: Date } & Readonly<Record<string, string>>
+      return isNamed ? NAMES.encode([values.created_at.getTime(), values.name]) : UUIDS.encode(values[id])
+    }
+    return pageOf(rows, limit, cursorOf, toItem)
   }
 
   /**
@@ -151,7 +143,7 @@ function existing({ table, id, one }: ResourceNames) {
     if (count === 0) throw await refusal(sql, target)
   }
 
-  return { is, refusal, find, page, pageByName, update, remove }
+  return { is, refusal, find, page, update, remove }
 }
 
 function errorsOf(one: string) {

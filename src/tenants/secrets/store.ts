@@ -78,13 +78,7 @@ export class SecretStore {
 
   list({ workspaceId }: Caller, page: PageQuery): Promise<PageOf<SecretRecord>> {
     const { sql } = this.deps
-    return ROWS.pageByName<SecretRow, SecretRecord>(
-      sql,
-      workspaceId,
-      page,
-      sql`name, created_at, updated_at`,
-      withIsoTimes,
-    )
+    return ROWS.page(sql, workspaceId, page, sql`name, created_at, updated_at`, withIsoTimes<SecretRow>)
   }
 
   /** @throws ApiError VALIDATION_ERROR, NOT_FOUND */
