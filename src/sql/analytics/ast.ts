@@ -11,6 +11,7 @@ export interface AstNode {
   readonly parent: AstNode | undefined
 }
 
+const ALIAS = '(alias '
 const SET_FUNCTIONS = /^(global)?(not)?(null)?in$/i
 
 /**
@@ -55,6 +56,9 @@ export function setTableOf({ kind, name, children }: AstNode): AstNode | undefin
 /** Parses lines such as `Function sum (alias x) (children 1)`. */
 function namesOf(rest: string): { rest: string; name: string; alias: string } {
   const withoutCount = rest.replace(/ ?\(children \d+\)$/, '')
-  const match = /^(.*?) ?\(alias (.*)\)$/.exec(withoutCount)
-  return match === null ? { rest, name: withoutCount, alias: '' } : { rest, name: match[1], alias: match[2] }
+  // No regular expression: a literal may contain thousands of these brackets.
+  const at = withoutCount.endsWith(')') ? withoutCount.indexOf(ALIAS) : -1
+  if (at < 0) return { rest, name: withoutCount, alias: '' }
+  const name = withoutCount.slice(0, at).replace(/ $/, '')
+  return { rest, name, alias: withoutCount.slice(at + ALIAS.length, -1) }
 }

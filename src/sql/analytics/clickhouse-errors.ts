@@ -1,7 +1,7 @@
 import type { ApiError, ErrorCode } from '../../base/errors.ts'
 import { ColumnarError } from '../../stores/clickhouse/client.ts'
 import { ClickHouseFailure } from '../../stores/clickhouse/protocol.ts'
-import { HINT, isWithheld } from './problems.ts'
+import { HINT, isWithheld, withoutPunctuation } from './problems.ts'
 
 /** An {@link ApiError} in the form that ClickHouse clients understand. */
 interface Refusal {
@@ -60,8 +60,8 @@ function failureOf(error: ApiError, message: string, query: string): ClickHouseF
 function withLocation(message: string, original: string, query: string): string {
   if (isWithheld(message)) return message
   const [said, ...hints] = message.split(HINT)
-  const scope =
-    / in scope ([\s\S]*?)(?:\. Maybe you meant: [\s\S]*|: Note: [\s\S]*)?[.:\s]*$/i.exec(original)?.[1] ?? ''
+  const [, located = ''] = / in scope ([\s\S]*)$/i.exec(original) ?? []
+  const scope = withoutPunctuation(located.split(/\. Maybe you meant: |: Note: /i, 1)[0])
   if (scope !== '' && query.includes(scope)) return [`${said} in scope ${scope}`, ...hints].join(HINT)
   const executed = /while executing 'FUNCTION (\w+)\(/.exec(original)?.[1] ?? ''
   if (executed !== '' && query.includes(`${executed}(`)) return `${message}: while executing 'FUNCTION ${executed}'`

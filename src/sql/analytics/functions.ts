@@ -218,6 +218,9 @@ const AGGREGATES_OF_ANY_CASE = words(`
   var_pop var_samp
 `)
 
+/** Longer than any name with some combinators: each of them is looked for in the whole name. */
+const NAME_LENGTH_MAX = 200
+
 /** Suffixes of aggregate functions, which may be combined. */
 const COMBINATOR = /(If|Array|Map|Distinct|OrNull|OrDefault|ForEach|ArgMin|ArgMax|Resample)$/
 
@@ -243,6 +246,7 @@ const TABLE_FUNCTIONS = words('numbers generateSeries generate_series values')
 
 /** Whether tenant SQL may call the function, spelled this way. */
 export function isAllowedFunction(name: string): boolean {
+  if (name.length > NAME_LENGTH_MAX) return false
   return FUNCTIONS.has(name) || FUNCTIONS_OF_ANY_CASE.has(name.toLowerCase()) || isAllowedAggregate(name)
 }
 

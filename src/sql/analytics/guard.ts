@@ -241,17 +241,25 @@ function refuseCallsByName(nodes: readonly AstNode[]): void {
 
 /** A list of columns may hold expressions, which the tree does not show: `s String ALIAS file('…')`. */
 function refuseStructure(structure: string | undefined): void {
-  const isPlain = collapsed(structure?.replace(/'[^'\\]*'/g, '') ?? '')
-    .split(',')
+  const isPlain = withoutBrackets(structure?.replace(/'[^'\\]*'/g, '') ?? '')
+    ?.split(',')
     .every((column) => /^ *\w+ +(?!(DEFAULT|MATERIALIZED|ALIAS|EPHEMERAL)\b)\w+ *$/i.test(column))
-  if (!isPlain)
+  if (isPlain !== true)
     throw refusal("values() must begin with a list of columns, each a name and a type, such as 'a UInt8, b String'")
 }
 
-/** Removes bracketed parts whose contents cannot hide a bracket. */
-function collapsed(text: string): string {
-  const shorter = text.replace(/\((?:[\w ,=.]|-(?!-))*\)/g, '')
-  return shorter === text ? text : collapsed(shorter)
+/** The text outside brackets; undefined if they do not match, or contain what could hide one. */
+function withoutBrackets(text: string): string | undefined {
+  let outside = ''
+  let depth = 0
+  for (const [part] of text.matchAll(/[()]|[^()]+/g)) {
+    if (part === '(') depth++
+    else if (part === ')') depth--
+    else if (depth === 0) outside += part
+    else if (!/^(?:[\w ,=.]|-(?!-))*$/.test(part)) return undefined
+    if (depth < 0) return undefined
+  }
+  return depth === 0 ? outside : undefined
 }
 
 /** Refuses types that are computed or contain escapes, because they could evaluate to a type that is not allowed. */

@@ -51,5 +51,6 @@ function completed(text: string, { query, settings }: JsonTail, elapsed: number)
 
 /** Whether the query as a whole has a LIMIT, not only a subquery. */
 function endsWithLimit(query: string): boolean {
-  return / LIMIT [^(']*$/.test(query)
+  const at = query.lastIndexOf(' LIMIT ')
+  return at >= 0 && !/[(']/.test(query.slice(at))
 }

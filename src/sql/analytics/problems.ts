@@ -90,16 +90,23 @@ export function isWithheld(message: string): boolean {
   return message.startsWith(`${WITHHELD} (`)
 }
 
+/** The text without the dots, colons and white space at its end. `/[:.\s]+$/` takes seconds for long white space elsewhere. */
+export function withoutPunctuation(text: string): string {
+  let end = text.length
+  while (end > 0 && /[:.\s]/.test(text[end - 1])) end--
+  return text.slice(0, end)
+}
+
 function clean(message: string): string {
   const suggestion = /Maybe you meant: (\[[^\]]*\])/.exec(message)?.[1]
-  const text = message
+  const shown = message
     .replace(/\.? Maybe you meant[\s\S]*$/, '')
     .replace(/:? In scope [\s\S]*$/i, '')
     .replace(/:? ?(In query|while executing|While processing) [\s\S]*$/i, '')
     .replace(/\. Expected one of: [\s\S]*$/, '')
     .replace(/ SELECT formatQuerySingleLine[\s\S]*$/, '')
     .replace(/\b__table\d+\./g, '')
-    .replace(/[:.\s]+$/, '')
+  const text = withoutPunctuation(shown)
   const dynamic = /\bDynamic\b/.test(text) ? '; give it a type, as in payload.tokens.in::Float64' : ''
   const hint = suggestion === undefined ? '' : `${HINT}${suggestion}`
   const whole = `${text}${hint}${dynamic}`

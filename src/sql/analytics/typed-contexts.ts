@@ -41,9 +41,9 @@ const COMBINATOR = /(If|OrNull|OrDefault|Distinct)$/
  * string literal are read as text.
  */
 export class TypedContexts {
-  private readonly byAlias = new Map<string, AstNode[]>()
-  /** Aliases being resolved, because `a` may refer to itself. */
-  private readonly open = new Set<string>()
+  private readonly byAlias: ReadonlyMap<string, readonly AstNode[]>
+  /** Whether aliases are numbers; false while that is looked at, because `a` may refer to itself. */
+  private readonly numericAliases = new Map<string, boolean>()
 
   /**
    * @param isUntyped whether a node is a value of unknown type
@@ -54,8 +54,10 @@ export class TypedContexts {
     private readonly isUntyped: (node: AstNode) => boolean,
     private readonly columns: ReadonlySet<string>,
   ) {
-    for (const node of nodes)
-      if (node.alias !== '') this.byAlias.set(node.alias, [...(this.byAlias.get(node.alias) ?? []), node])
+    this.byAlias = Map.groupBy(
+      nodes.filter(({ alias }) => alias !== ''),
+      ({ alias }) => alias,
+    )
   }
 
   /** The untyped values in a context that expects a type, with that type. */
@@ -122,10 +124,11 @@ export class TypedContexts {
   private isNumericName(name: string): boolean {
     const aliased = this.byAlias.get(name)
     if (aliased === undefined) return this.columns.has(name.split('.').at(-1) ?? '')
-    if (this.open.has(name)) return false
-    this.open.add(name)
+    const known = this.numericAliases.get(name)
+    if (known !== undefined) return known
+    this.numericAliases.set(name, false)
     const isNumber = aliased.every((node) => this.isNumber(node))
-    this.open.delete(name)
+    this.numericAliases.set(name, isNumber)
     return isNumber
   }
 

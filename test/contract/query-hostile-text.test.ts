@@ -1,0 +1,92 @@
+import { beforeAll, expect, test } from 'bun:test'
+import { ApiError } from '../../src/base/errors.ts'
+import { refusalOf } from '../../src/sql/analytics/clickhouse-errors.ts'
+import { createGuard, type SqlGuard } from '../../src/sql/analytics/guard.ts'
+import { withJsonTail } from '../../src/sql/analytics/json-tail.ts'
+import { explainFailure } from '../../src/sql/analytics/problems.ts'
+import { DEFAULT_QUERY_CAPS } from '../../src/sql/analytics/query-caps.ts'
+import { QUERY_LENGTH_MAX } from '../../src/sql/analytics/schema.ts'
+import { ColumnarError } from '../../src/stores/clickhouse/client.ts'
+import { freshColumnarDatabase } from '../support/columnar.ts'
+
+/** The text of a query is read on the event loop, which serves everybody: no text may take long. */
+
+const LONG = QUERY_LENGTH_MAX - 1_000
+/** Each of these texts took 5 to 45 s, or would never have ended; now some take 0.5 s on a busy machine. */
+const BLOCKED_MS_MAX = 3_000
+const TIMEOUT_MS = 120_000
+
+let guard: SqlGuard
+
+beforeAll(async () => {
+  const { client } = await freshColumnarDatabase()
+  guard = createGuard(client, (error) => explainFailure(error, DEFAULT_QUERY_CAPS))
+})
+
+const doubled = Array.from({ length: 60 }, (_, i) => `a${i} + a${i} AS a${i + 1}`)
+const QUERIES: Readonly<Record<string, string>> = {
+  'brackets in a structure': `SELECT a FROM values('a ${'('.repeat(LONG / 2)}${')'.repeat(LONG / 2)}', 1)`,
+  'a literal that looks like aliases': `SELECT '${repeated('(alias ')}'`,
+  'aliases of aliases': `SELECT 1 AS a0, ${doubled.join(', ')}, payload.x = a60 FROM events`,
+  'one alias many times': `SELECT payload.x = a ${', payload.x = a, 1 AS a'.repeat(2_000)} FROM events`,
+  'combinators of a name': `SELECT count${repeated('If')}(1) FROM events`,
+}
+
+for (const [name, query] of Object.entries(QUERIES))
+  test(`a query with ${name} does not hold the event loop`, () => expectShort(() => guard.check(query)), TIMEOUT_MS)
+
+const SPACES = ' '.repeat(LONG)
+const unknown = new ColumnarError(
+  47,
+  'UNKNOWN_IDENTIFIER',
+  `Unknown expression identifier \`${SPACES}x\` in scope SELECT \`${SPACES}x\`. Maybe you meant: ['seq']`,
+)
+
+test(
+  'an error that quotes white space does not hold the event loop',
+  async () => {
+    await expectShort(async () => explainFailure(unknown, DEFAULT_QUERY_CAPS))
+    await expectShort(async () => refusalOf(explainFailure(unknown, DEFAULT_QUERY_CAPS), `SELECT \`${SPACES}x\``))
+  },
+  TIMEOUT_MS,
+)
+
+test('an error in ClickHouse’s format names the scope, if it is in the query', () => {
+  const error = new ColumnarError(
+    47,
+    'UNKNOWN_IDENTIFIER',
+    "Unknown identifier `a` in scope SELECT a. Maybe you meant: ['b'].",
+  )
+  const { failure } = refusalOf(explainFailure(error, DEFAULT_QUERY_CAPS), 'SELECT a')
+  expect(failure.message).toContain('Unknown identifier `a` in scope SELECT a')
+})
+
+test(
+  'a document’s end does not hold the event loop',
+  async () => {
+    const query = `SELECT '${repeated(' LIMIT')}'`
+    const body = new Response('{\n\t"rows": 1\n}\n').body as ReadableStream<Uint8Array>
+    const tail = { format: 'JSON', query, settings: {} }
+    await expectShort(() => new Response(withJsonTail(body, tail)).text())
+  },
+  TIMEOUT_MS,
+)
+
+function repeated(part: string): string {
+  return part.repeat(Math.floor(LONG / part.length))
+}
+
+/** The work may fail with an error of the caller. */
+async function expectShort(work: () => Promise<unknown>): Promise<void> {
+  let longest = 0
+  let last = performance.now()
+  const look = () => {
+    longest = Math.max(longest, performance.now() - last)
+    last = performance.now()
+  }
+  const timer = setInterval(look, 1)
+  await work().catch((error) => expect(error).toBeInstanceOf(ApiError))
+  look()
+  clearInterval(timer)
+  expect(longest).toBeLessThan(BLOCKED_MS_MAX)
+}
