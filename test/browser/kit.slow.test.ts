@@ -123,4 +123,23 @@ describe.skipIf(chromium === null)('the kit of the dashboard (needs a Chromium)'
     await page.shows('.alert-form > [role=alert]', 'wrong notify[0]')
     await refuse({})
   })
+
+  test('j and k move between the rows of a list, and Enter opens one', async () => {
+    await page.go('#/agents')
+    for (const name of ['one', 'two']) await service.api('POST', '/api/v1/agents', { name })
+    await page.evaluate('location.reload()')
+    await page.until(`document.querySelectorAll('.agent-table .row-link').length === 2`)
+    const row = `[...document.querySelectorAll('.agent-table .row-link')].indexOf(document.activeElement)`
+    for (const [key, at] of [
+      ['j', 0],
+      ['j', 1],
+      ['j', 1],
+      ['k', 0],
+    ] as const) {
+      await page.press(key)
+      expect(await page.evaluate<number>(row)).toBe(at)
+    }
+    await page.press('Enter')
+    await page.until(`document.querySelector('.agent h2')`)
+  })
 })

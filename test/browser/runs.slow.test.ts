@@ -90,6 +90,14 @@ describe.skipIf(chromium === null)('the list of runs (needs a Chromium)', () => 
     expect(await page.text('.diff-removed')).toContain('b"')
     expect(await page.text('.diff-added')).toContain('c"')
     await page.shows('.compare-text', 'Error (only A)')
+    const { hash } = await page.evaluate<{ hash: string }>(
+      `(({ hash }) => ({ hash }))(document.querySelector('.compare-steps a'))`,
+    )
+    expect(hash).toMatch(/\?step=/)
+    await page.go(hash)
+    await page.until(`document.querySelector('.step')`)
+    await page.go(`#/runs/compare/${failed}/${completed}`)
+    await page.shows('.compare-steps', 'model-one → model-two')
     await page.press('Escape')
     await page.until(rowOf(completed))
     expect(await page.count('.chosen-runs')).toBe(1)
@@ -104,7 +112,10 @@ describe.skipIf(chromium === null)('the list of runs (needs a Chromium)', () => 
     // The page does not know yet that this one is not live.
     await end('complete', { run_id: running[1] })
     await page.fill('dialog input', 'no longer needed')
-    await page.click('dialog button[type=submit]')
+    // Enter in the field does no harm.
+    await page.evaluate(`void document.querySelector('dialog input').focus()`)
+    await page.press('Enter')
+    await page.click('dialog button', 'Cancel 2 runs')
     await page.shows('dialog', 'Done: 3 of 3 runs')
     const outcomes = await page.evaluate<string[]>(
       `[...document.querySelectorAll('.outcomes li span')].map((each) => each.textContent)`,

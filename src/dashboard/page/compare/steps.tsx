@@ -88,7 +88,7 @@ function StepFigures({ step, runId }: { readonly step: Step; readonly runId: str
   const tokens = (step.usage?.inputTokens ?? 0) + (step.usage?.outputTokens ?? 0)
   return (
     <>
-      <a href={hrefOfRun(runId, { span: step.id })}>{duration(tookOf(step))}</a>
+      <a href={hrefOfRun(runId, { step: step.id })}>{duration(tookOf(step))}</a>
       {tokens > 0 && <small>{compact(tokens)} tokens</small>}
       {step.status === 'failed' && <Status name={step.status} />}
     </>

@@ -187,6 +187,20 @@ export async function listAll<T>(
   return { items, isPartial: cursor !== null }
 }
 
+/** With a filter, pages may be empty: so many are read at once for one that is not. */
+const EMPTY_PAGES_MAX = 10
+
+/** The next page of a list that is not empty, or the last one read. @param cursor null: the first page @throws ApiFailure */
+export async function nextFullPage<T>(
+  read: (cursor: string | null) => Promise<Listed<T>>,
+  cursor: string | null,
+): Promise<Listed<T>> {
+  let page = await read(cursor)
+  for (let tries = 1; tries < EMPTY_PAGES_MAX && page.items.length === 0 && page.next_cursor !== null; tries++)
+    page = await read(page.next_cursor)
+  return page
+}
+
 interface Envelope {
   readonly data: unknown
   readonly error: ServiceError | null

@@ -4,6 +4,7 @@ import { address, hrefOf, type ViewName } from '../context/router.ts'
 import type { Loading } from '../data/loading.ts'
 import { Icon } from './controls.tsx'
 import { Loaded } from './states.tsx'
+import { useRowKeys } from './table.tsx'
 
 interface ResourceViewProps {
   readonly view: ViewName
@@ -24,6 +25,7 @@ const LIST = addressState({ sort: text(), new: oneOf(['no', 'yes']) })
 
 /** What the workspace has of one kind, and beside that the one that the address names or the form for a new one. */
 export function ResourceView({ view, title, noun, list, pane, form, children }: ResourceViewProps) {
+  useRowKeys()
   const { path } = address.value
   const { sort, new: isNewOne } = LIST.value
   const isNew = isNewOne === 'yes'

@@ -1,5 +1,6 @@
 import type { AnchorHTMLAttributes, ComponentChildren } from 'preact'
 import { compact, dollars } from '../../../base/format.ts'
+import { isTyping, useKeys } from '../context/browser.ts'
 
 interface HeadProps {
   readonly title: ComponentChildren
@@ -80,6 +81,29 @@ export function Table<Row>({ columns, rows, keyOf, link, isSelected, attributes,
     </table>
   )
   return box === undefined ? table : <div class={box}>{table}</div>
+}
+
+/** Moves the focus from one of these to the next one for j, and to the one before for k. @returns whether the key is one of these */
+export function moveByKey(key: string, rows: Iterable<HTMLElement>, from: Element | null | undefined): boolean {
+  if (key !== 'j' && key !== 'k') return false
+  const all = [...rows]
+  const at = from ? all.indexOf(from as HTMLElement) : -1
+  all[Math.max(0, Math.min(all.length - 1, at + (key === 'j' ? 1 : -1)))]?.focus()
+  return true
+}
+
+/** The links of the rows of the table that has the focus, or else of the first one of the view. */
+export function rowLinks(): Iterable<HTMLElement> {
+  const table = document.activeElement?.closest('table') ?? document.querySelector('main table')
+  return table?.querySelectorAll<HTMLElement>('.row-link') ?? []
+}
+
+/** j and k move between the rows, and Enter follows the link of one. */
+export function useRowKeys(): void {
+  useKeys((event) => {
+    const row = document.activeElement?.closest('tr')?.querySelector('.row-link')
+    return !isTyping(event) && moveByKey(event.key, rowLinks(), row)
+  })
 }
 
 /** The head of a column, a button if the rows can be sorted by it. */

@@ -77,7 +77,7 @@ function tokensOfRun({ usage, cost_usd }: Run): string {
 /** What can be done with a run. */
 function RunActions({ model, run }: { readonly model: RunModel; readonly run: Run }) {
   const { api, directory } = useSession()
-  const [open, setOpen] = useState<'cancel' | 'again' | null>(null)
+  const [isInvoking, setInvoking] = useState(false)
   const agent = directory.find(run.agent_id)
   const download = () => {
     const tasks = [...model.tasks.value.values()]
@@ -90,11 +90,9 @@ function RunActions({ model, run }: { readonly model: RunModel; readonly run: Ru
   }
   return (
     <div class="run-actions">
-      {isLive(run) && (
-        <Button needs="approver" class="small" icon="stop" text="Cancel" onClick={() => setOpen('cancel')} />
-      )}
+      {isLive(run) && <CancelButton run={run} model={model} />}
       {agent?.runtime_type === 'hosted' && (
-        <Button needs="admin" class="small" icon="retry" text="Invoke again" onClick={() => setOpen('again')} />
+        <Button needs="admin" class="small" icon="retry" text="Invoke again" onClick={() => setInvoking(true)} />
       )}
       <CopyButton text={() => curlOf(run)} label="Copy as curl" icon="terminal" isLabelled />
       <Button class="small" icon="download" text="Download" onClick={download} />
@@ -103,8 +101,7 @@ function RunActions({ model, run }: { readonly model: RunModel; readonly run: Ru
           <p>Its tasks, events and scores are deleted from every store, for good, and its cost leaves all sums.</p>
         </ConfirmButton>
       )}
-      {open === 'cancel' && <CancelDialog run={run} model={model} close={() => setOpen(null)} />}
-      {open === 'again' && agent && <AgainDialog run={run} agent={agent} close={() => setOpen(null)} />}
+      {isInvoking && agent && <AgainDialog run={run} agent={agent} close={() => setInvoking(false)} />}
     </div>
   )
 }
@@ -114,32 +111,32 @@ function curlOf({ run_id }: Run): string {
   return `curl -sS ${location.origin}/api/v1/runs/${run_id} -H "Authorization: Bearer $AGENT_RUN_KEY"`
 }
 
-interface DialogProps {
-  readonly run: Run
-  readonly close: () => void
-}
-
-function CancelDialog({ run, model, close }: DialogProps & { readonly model: RunModel }) {
+function CancelButton({ run, model }: { readonly run: Run; readonly model: RunModel }) {
   const { api } = useSession()
-  const form = useForm({ reason: '' })
+  const [text, setText] = useState('')
   const cancel = async () => {
-    const reason = form.draft.reason.trim()
+    const reason = text.trim()
     await api.post(`/api/v1/runs/${run.run_id}/cancel`, reason === '' ? {} : { reason })
     await model.reload()
-    close()
   }
-  const keep = <Button text="Keep it" onClick={close} />
   return (
-    <Dialog title="Cancel this run?" close={close}>
-      <Form form={form} submit={cancel} kind="danger" action="Cancel the run" foot={keep}>
-        <TextField {...form.field('reason')} label="Reason" hint="Optional; it becomes the error message of the run." />
-      </Form>
-    </Dialog>
+    <ConfirmButton
+      needs="approver"
+      icon="stop"
+      text="Cancel"
+      title="Cancel this run?"
+      action="Cancel the run"
+      act={cancel}
+    >
+      <TextField label="Reason" hint="Optional; it becomes the error message of the run." value={text} set={setText} />
+    </ConfirmButton>
   )
 }
 
-interface AgainProps extends DialogProps {
+interface AgainProps {
+  readonly run: Run
   readonly agent: Agent
+  readonly close: () => void
 }
 
 /** The same input again, or a changed one; the values of the prompt's placeholders are not stored with a run. */

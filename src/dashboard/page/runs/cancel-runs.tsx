@@ -7,7 +7,6 @@ import { failureOf } from '../data/loading.ts'
 import { isLive, type Run, type RunSummary, type Schemas } from '../data/records.ts'
 import { Button, Dialog } from '../parts/controls.tsx'
 import { TextField } from '../parts/fields.tsx'
-import { Form, useForm } from '../parts/form.tsx'
 
 /** Requests to the service at the same time. */
 const PARALLEL = 4
@@ -22,15 +21,15 @@ export function CancelRuns({ runs, close: end }: CancelRunsProps) {
   const { api } = useSession()
   const [closing] = useState(() => new AbortController())
   useEffect(() => () => closing.abort(), [closing])
-  const form = useForm({ reason: '' })
+  const [text, setText] = useState('')
   const [outcomes, setOutcomes] = useState<ReadonlyMap<string, string>>(new Map())
   const [isStarted, setStarted] = useState(false)
   const close = () => end(isStarted)
   const live = runs.filter(isLive)
   const isDone = outcomes.size === runs.length
-  const start = async () => {
+  const start = () => {
     setStarted(true)
-    const reason = form.draft.reason.trim()
+    const reason = text.trim()
     const tell = (runId: string, outcome: string) => setOutcomes((known) => new Map([...known, [runId, outcome]]))
     for (const { run_id, status } of runs) if (!isLive({ status })) tell(run_id, hadEnded(status))
     void cancelAll(api, { ids: live.map(({ run_id }) => run_id), reason, tell, signal: closing.signal })
@@ -38,13 +37,7 @@ export function CancelRuns({ runs, close: end }: CancelRunsProps) {
   return (
     <Dialog title={`Cancel ${counted(live.length, 'run')}?`} close={close}>
       {!isStarted && (
-        <Form
-          form={form}
-          submit={start}
-          kind="danger"
-          action={`Cancel ${counted(live.length, 'run')}`}
-          foot={<Button text={live.length === 1 ? 'Keep it' : 'Keep them'} onClick={close} />}
-        >
+        <div class="dialog-body">
           {live.length < runs.length && (
             <p>
               {counted(runs.length - live.length, 'chosen run')} {runs.length - live.length === 1 ? 'has' : 'have'}{' '}
@@ -52,14 +45,19 @@ export function CancelRuns({ runs, close: end }: CancelRunsProps) {
             </p>
           )}
           <TextField
-            {...form.field('reason')}
             label="Reason"
             hint="Optional; it becomes the error message of each run."
+            value={text}
+            set={setText}
           />
-        </Form>
+          <div class="actions">
+            <Button class="danger" text={`Cancel ${counted(live.length, 'run')}`} onClick={start} />
+            <Button text={live.length === 1 ? 'Keep it' : 'Keep them'} onClick={close} />
+          </div>
+        </div>
       )}
       {isStarted && (
-        <div class="cancelling">
+        <div class="dialog-body">
           <p role="status">
             {isDone ? 'Done: ' : ''}
             {count(outcomes.size)} of {counted(runs.length, 'run')}

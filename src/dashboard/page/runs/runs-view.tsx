@@ -7,6 +7,7 @@ import { loadingList } from '../data/loading.ts'
 import { Button } from '../parts/controls.tsx'
 import { noRunsYet } from '../parts/hints.tsx'
 import { Empty, Loaded } from '../parts/states.tsx'
+import { moveByKey, rowLinks } from '../parts/table.tsx'
 import { ChosenRuns } from './chosen-runs.tsx'
 import { shownColumns } from './columns.ts'
 import { FOUND_MAX, filterOf, isFiltered, isPlain, type RunFilter } from './filters.ts'
@@ -150,8 +151,8 @@ function useListKeys(list: RunList, search: { readonly current: HTMLInputElement
       return true
     }
     if (isTyping(event)) return false
+    const row = document.activeElement?.closest<HTMLElement>('tr[data-run]')
     if (event.key === 'x') {
-      const row = document.activeElement?.closest<HTMLElement>('tr[data-run]')
       if (row?.dataset.run !== undefined) list.choice.toggle(row.dataset.run)
       return true
     }
@@ -160,10 +161,6 @@ function useListKeys(list: RunList, search: { readonly current: HTMLInputElement
       search.current?.select()
       return true
     }
-    if (event.key !== 'j' && event.key !== 'k') return false
-    const links = [...document.querySelectorAll<HTMLElement>('.run-list .row-link')]
-    const at = links.indexOf(document.activeElement as HTMLElement)
-    links[Math.max(0, Math.min(links.length - 1, at + (event.key === 'j' ? 1 : -1)))]?.focus()
-    return true
+    return moveByKey(event.key, rowLinks(), row?.querySelector('.row-link'))
   })
 }

@@ -1,12 +1,11 @@
 import { useState } from 'preact/hooks'
 import { useSession } from '../context/session.ts'
-import type { Listed } from '../data/api.ts'
+import { type Listed, nextFullPage } from '../data/api.ts'
 import { failureOf, useLoad } from '../data/loading.ts'
 import type { Session } from '../data/records.ts'
 
 const LIST_LIMIT = 50
 const REFRESH_MS = 15_000
-const TRIES_MAX = 10
 
 /** What a list of sessions is filtered by, as the API names it. */
 export type SessionQuery = Readonly<Record<'kind' | 'agent_id' | 'external_user_id' | 'from', string | undefined>>
@@ -22,11 +21,10 @@ export function useSessions(where: Partial<SessionQuery>, limit = LIST_LIMIT) {
   const end = older ?? newest.data
   const showOlder = async () => {
     try {
-      let page: Listed<Session> = { items: [], next_cursor: end?.next_cursor ?? null }
       // After a session with very many runs, pages may be empty.
-      for (let tries = 0; page.items.length === 0 && page.next_cursor !== null && tries < TRIES_MAX; tries++)
-        page = await read(page.next_cursor)
-      setOlder({ items: [...(older?.items ?? []), ...page.items], next_cursor: page.next_cursor })
+      const { items, next_cursor } = await nextFullPage(read, end?.next_cursor ?? null)
+      // The answer to a second click has the same page.
+      setOlder((before) => (before === older ? { items: [...(older?.items ?? []), ...items], next_cursor } : before))
       setProblem(null)
     } catch (error) {
       setProblem(failureOf(error))

@@ -5,6 +5,7 @@ import { Button } from '../parts/controls.tsx'
 import { FilterField, Select } from '../parts/fields.tsx'
 import { PRESETS } from '../parts/range.tsx'
 import { Empty, Loaded } from '../parts/states.tsx'
+import { useRowKeys } from '../parts/table.tsx'
 import { type SessionQuery, useSessions } from './session-list.ts'
 import { SessionPane } from './session-pane.tsx'
 import { SessionTable, sessionsListed } from './session-table.tsx'
@@ -18,6 +19,7 @@ const MINUTE_MS = 60_000
 
 /** Conversations with agents, hosted or reported, and beside them the one that the address names. */
 export function SessionsView() {
+  useRowKeys()
   const [sessionId] = address.value.path
   const where = queryOf(SESSIONS.value, Date.now())
   return (

@@ -1,13 +1,11 @@
 import { signal } from '@preact/signals'
-import type { Api, Listed } from '../data/api.ts'
+import { type Api, type Listed, nextFullPage } from '../data/api.ts'
 import { LiveResource } from '../data/loading.ts'
 import type { Schemas } from '../data/records.ts'
 import { lineOf, type PauseLine } from '../data/waiting.ts'
 import { decidedQueryOf, type PauseFilter } from './filters.ts'
 
 const PAGE_LIMIT = 50
-/** With a filter, pages may be empty: so many are read at once for one that is not. */
-const PAGES_READ_MAX = 10
 
 /** What was decided, read page by page. */
 export class DecidedList {
@@ -35,11 +33,9 @@ export class DecidedList {
     await this.lines.load(async (signal) => [...this.lines.value, ...(await this.read(cursor, signal))])
   }
 
-  /** Reads the next page that is not empty. @param cursor null: the first page */
+  /** @param cursor null: the first page */
   private async read(cursor: string | null, signal: AbortSignal): Promise<readonly PauseLine[]> {
-    let page = await this.readPage(cursor, signal)
-    for (let read = 1; read < PAGES_READ_MAX && page.items.length === 0 && page.next_cursor !== null; read += 1)
-      page = await this.readPage(page.next_cursor, signal)
+    const page = await nextFullPage((next) => this.readPage(next, signal), cursor)
     this.cursor = page.next_cursor
     this.hasMore.value = page.next_cursor !== null
     return page.items.map(lineOf)

@@ -1,8 +1,14 @@
 import { isTyping, useKeys } from '../context/browser.ts'
 import { address, hrefOf, navigate } from '../context/router.ts'
+import { moveByKey } from '../parts/table.tsx'
 import type { WaitingList } from './waiting-list.ts'
 
 const ROWS = '.pause-row [data-pause]'
+const OPEN_ROW = `${ROWS}[aria-expanded=true]`
+const ARROWS = new Map([
+  ['ArrowDown', 'j'],
+  ['ArrowUp', 'k'],
+])
 
 /**
  * j and k (or the arrows, from a row) move between the rows, Enter opens one, x chooses it, Escape closes it. a and d lead to
@@ -20,20 +26,14 @@ export function useListKeys(list: WaitingList, decideChosen: () => void): void {
     if (isTyping(event) && !isBox) return false
     if (key === 'Escape') return closeOpen()
     const row = (target as HTMLElement).closest('.pause-row, .pause-item')?.querySelector<HTMLElement>('[data-pause]')
-    if (key === 'j' || (key === 'ArrowDown' && row === target)) return move(row, 1)
-    if (key === 'k' || (key === 'ArrowUp' && row === target)) return move(row, -1)
+    const arrow = row === target ? ARROWS.get(key) : undefined
+    if (moveByKey(arrow ?? key, document.querySelectorAll<HTMLElement>(ROWS), row ?? document.querySelector(OPEN_ROW)))
+      return true
     const id = row?.dataset.pause ?? address.value.path[1]
     if (key === 'x') list.toggle(list.kept.value.filter((line) => line.id === id))
     if (key === 'a' || key === 'd') leadToDecision(list, id, key === 'a' ? 'approve' : 'reject', decideChosen)
     return key === 'x' || key === 'a' || key === 'd'
   })
-}
-
-function move(row: HTMLElement | null | undefined, by: number): true {
-  const rows = [...document.querySelectorAll<HTMLElement>(ROWS)]
-  const at = row ? rows.indexOf(row) : rows.findIndex((each) => each.ariaExpanded === 'true')
-  rows[Math.max(0, Math.min(rows.length - 1, at + by))]?.focus()
-  return true
 }
 
 function closeOpen(): boolean {
