@@ -142,4 +142,36 @@ describe.skipIf(chromium === null)('the kit of the dashboard (needs a Chromium)'
     await page.press('Enter')
     await page.until(`document.querySelector('.agent h2')`)
   })
+
+  test('when a dialog or a row goes, the focus goes back, or to what is in its place', async () => {
+    const at = 'document.activeElement'
+    for (const name of ['A_1', 'B_2', 'C_3']) await service.api('PUT', `/api/v1/secrets/${name}`, { value: 'value' })
+    await page.go('#/settings?tab=secrets')
+    await page.shows('.secrets td', 'C_3')
+    const buttonOf = (name: string, text: string) =>
+      `[...[...document.querySelectorAll('.secrets tr')].find((row) => row.textContent.startsWith('${name}'))
+        .querySelectorAll('button')].find((button) => button.textContent === '${text}')`
+    const remove = async (name: string) => {
+      await page.evaluate(`(${buttonOf(name, 'Delete')}.focus(), void ${buttonOf(name, 'Delete')}.click())`)
+      await page.until(`${at}.closest('dialog')`)
+    }
+    await remove('B_2')
+    await page.click('dialog button', 'Keep it')
+    await page.until(`${at} === ${buttonOf('B_2', 'Delete')}`)
+    await remove('B_2')
+    await page.click('dialog button', 'Delete')
+    await page.until(`!document.querySelector('.secrets').textContent.includes('B_2')`)
+    await page.until(`${at}.closest('tr')?.textContent.startsWith('A_1')`)
+    // The last row.
+    await remove('API_TOKEN')
+    await page.click('dialog button', 'Delete')
+    await page.until(`!document.querySelector('.secrets').textContent.includes('API_TOKEN')`)
+    await page.until(`${at}.closest('tr')?.textContent.startsWith('A_1')`)
+    // With the view that has the focus, the focus goes to the next one.
+    await page.go('#/agents')
+    await page.until(`document.querySelector('.agent-table .row-link')`)
+    await page.evaluate(`document.querySelector('.agent-table .row-link').focus()`)
+    await page.go('#/overview')
+    await page.until(`${at}.id === 'main'`)
+  })
 })

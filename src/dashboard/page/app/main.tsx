@@ -1,6 +1,6 @@
 import { render } from 'preact'
 import { useEffect, useMemo, useState } from 'preact/hooks'
-import { applyTheme, showAllText } from '../context/browser.ts'
+import { applyTheme, keepFocus, showAllText } from '../context/browser.ts'
 import { KeyStore } from '../context/key-store.ts'
 import { followAddress } from '../context/router.ts'
 import { createSession, type Entry, SessionContext } from '../context/session.ts'
@@ -71,7 +71,10 @@ function Dashboard({ entry, leave }: DashboardProps) {
       leave(problem)
     }),
   )
-  useEffect(() => () => closing.abort(), [closing])
+  useEffect(() => {
+    keepFocus(closing.signal)
+    return () => closing.abort()
+  }, [closing])
   return (
     <SessionContext.Provider value={session}>
       {session.api.trouble.value !== null && (

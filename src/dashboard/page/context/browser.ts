@@ -88,6 +88,39 @@ export function isTyping({ target }: Event): boolean {
   return /^(INPUT|TEXTAREA|SELECT)$/.test(element.tagName) || element.isContentEditable || element.shadowRoot !== null
 }
 
+const FOCUSABLE = ':is(a[href], button, input, select, textarea, summary):not(:disabled)'
+
+/**
+ * When what has the focus goes away, such as a row that was deleted, what stands in its place gets the focus: without it, the
+ * keyboard would begin again at the top of the page.
+ */
+export function keepFocus(signal: AbortSignal): void {
+  /** What had the focus last, and what it was in, from the inside out, each with its place in its parent. */
+  let path: (readonly [element: Element, at: number])[] = []
+  const remember = ({ target }: Event) => {
+    path = []
+    for (let each = target as Element | null; each !== null; each = each.parentElement)
+      path.push([each, [...(each.parentElement?.children ?? [])].indexOf(each)])
+  }
+  const keep = () => {
+    if (document.activeElement !== document.body || path[0]?.[0].isConnected !== false) return
+    const at = path.findIndex(([element]) => element.isConnected)
+    const [[parent], [, place]] = [path[at], path[at - 1]] as [(typeof path)[0], (typeof path)[0]]
+    path = []
+    // What scrolls has the focus itself, so that it does not wander while rows come and go.
+    const box = parent.closest<HTMLElement>('[tabindex]')
+    const next = parent.children[Math.min(place, parent.children.length - 1)]
+    const inPlace = next?.matches(FOCUSABLE) ? (next as HTMLElement) : next?.querySelector<HTMLElement>(FOCUSABLE)
+    const isBox = box === parent || box?.matches('[tabindex="0"]')
+    const found = isBox ? box : (inPlace ?? box)
+    found?.focus({ preventScroll: true })
+  }
+  document.addEventListener('focusin', remember, { signal })
+  const observer = new MutationObserver(keep)
+  observer.observe(document.body, { childList: true, subtree: true })
+  signal.addEventListener('abort', () => observer.disconnect())
+}
+
 /** Saves a text as a file of the user. */
 export function saveFile(name: string, type: string, content: BlobPart): void {
   const url = URL.createObjectURL(new Blob([content], { type }))

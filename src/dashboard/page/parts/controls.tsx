@@ -186,12 +186,22 @@ interface DialogProps {
 export function Dialog({ title, close, children }: DialogProps) {
   const element = useRef<HTMLDialogElement>(null)
   const heading = useId()
+  const latest = useRef(close)
+  latest.current = close
   useEffect(() => {
-    element.current?.showModal()
-    element.current?.querySelector<HTMLElement>('form :is(input, textarea, select)')?.focus()
+    const dialog = element.current as HTMLDialogElement
+    const closed = () => latest.current()
+    dialog.addEventListener('close', closed)
+    dialog.showModal()
+    dialog.querySelector<HTMLElement>('form :is(input, textarea, select)')?.focus()
+    return () => {
+      dialog.removeEventListener('close', closed)
+      // Only then the focus goes back.
+      dialog.close()
+    }
   }, [])
   return (
-    <dialog ref={element} aria-labelledby={heading} onClose={close}>
+    <dialog ref={element} aria-labelledby={heading}>
       <div class="dialog-head">
         <h2 id={heading}>{title}</h2>
         <Button icon="close" label="Close" onClick={() => element.current?.close()} />
