@@ -22,6 +22,10 @@ const OFFSET_LINE = /^[ab](?: \d*(?: \d*)?)?$/
 const LETTERS = { start: 's', event: 'e', task: 't', complete: 'c', fail: 'f', score: 'v' } as const
 const KINDS = new Map(Object.entries(LETTERS).map(([kind, letter]) => [letter as string, kind as Report['kind']]))
 const UTF8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
+/** The beginning of a report's line. JSON has no control characters. */
+const REPORT_BEGUN = /^[setcfv](?: (?:[0-9a-fA-F-]{0,36}|[0-9a-fA-F-]{36} (?:\{[ -\xff]*)?))?$/
+/** A write that a kill interrupts ends where a page of memory does; all sizes of pages are multiples of this. */
+const PAGE_BYTES = 4_096
 
 /** A file that holds reports until they are acknowledged; reports and acknowledgements are appended to it. */
 export class Spool {
@@ -163,16 +167,22 @@ export class Spool {
     if (this.unread === 0) this.clear()
   }
 
-  /** The last line has no end when the process was killed while it wrote it. */
+  /**
+   * The last line has no end when the process was killed while it wrote it. The call that made the report had not returned
+   * then, so what there is of it is no loss; any other part of a line is damage.
+   */
   private recoverLastLine(): void {
     const rest = this.restFrom(this.end)
     if (rest.length === 0) return
+    const fileEnd = this.end + this.origin + rest.length
     if (parseReport(rest) !== undefined) {
-      writeSync(this.fd, Buffer.from([NEWLINE]), 0, 1, this.end + this.origin + rest.length)
+      writeSync(this.fd, Buffer.from([NEWLINE]), 0, 1, fileEnd)
       this.end += rest.length + 1
       return
     }
-    if (!OFFSET_LINE.test(rest.toString('latin1'))) this.keep(rest)
+    const text = rest.toString('latin1')
+    const isInterrupted = fileEnd % PAGE_BYTES === 0 && REPORT_BEGUN.test(text)
+    if (!isInterrupted && !OFFSET_LINE.test(text)) this.keep(rest)
     ftruncateSync(this.fd, this.end + this.origin)
   }
 

@@ -72,6 +72,12 @@ function garbled(line: Buffer, at: number, byte: number): Buffer {
   copy[at] = byte
   return copy
 }
+/** The lines up to the middle of the last one, which is where a page of memory ends: blank lines are ignored. */
+function cutAtPage(lines: Lines): Buffer {
+  const before = textOf(lines.slice(0, -1))
+  const begun = lines.at(-1)!.subarray(0, 60)
+  return Buffer.concat([before, Buffer.alloc(4_095 - before.length - begun.length, ' '), END, begun])
+}
 
 /** What happens to the file, how many reports it costs, and how many damaged lines that is. */
 const DAMAGE: readonly (readonly [string, (lines: Lines) => Buffer, lost: number, aside: number])[] = [
@@ -82,6 +88,7 @@ const DAMAGE: readonly (readonly [string, (lines: Lines) => Buffer, lost: number
   ['a lost line end', (lines) => replaced(lines.toSpliced(6, 1), 5, Buffer.concat([lines[5]!, lines[6]!])), 2, 1],
   ['a line that is cut in two', (lines) => replaced(lines, 5, Buffer.concat([lines[5]!.subarray(0, 50), END])), 1, 1],
   ['a garbled last line', (lines) => textOf(lines.with(-1, Buffer.from('c 01'))).subarray(0, -1), 1, 1],
+  ['a last line that a kill cut at a page', (lines) => cutAtPage(lines), 1, 0],
   ['a last line without its end', (lines) => textOf(lines).subarray(0, -1), 0, 0],
   ['an empty line', (lines) => textOf(lines.toSpliced(4, 0, Buffer.alloc(0))), 0, 0],
   ['a position beyond the end', (lines) => textOf([...lines, Buffer.from('a 99999999999')]), 0, 0],

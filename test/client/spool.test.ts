@@ -149,6 +149,38 @@ describe('the file of a spool', () => {
     expect(readFileSync(`${path}.damaged`, 'utf8').split('\n')).toHaveLength(39)
   })
 
+  test('ends before the report that a killed process had begun to write, which is no damage', async () => {
+    const path = await newPath()
+    const spool = openSpool(path)
+    const text = `{"text":"${'ä'.repeat(5_000)}"}`
+    for (let i = 0; i < 3; i++) spool.append({ ...report(i), text })
+    spool.close()
+    const whole = readFileSync(path)
+    // Such a write ends at a page.
+    const [page, lineEnd] = [4_096, whole.length / 3]
+    const blank = `${' '.repeat(page - 2 - (lineEnd % page))}\n`
+    const atFirstLetter = Buffer.concat([whole.subarray(0, lineEnd), Buffer.from(`${blank}e`)])
+    for (const [begun, reports] of [
+      [whole.subarray(0, page), 0],
+      [whole.subarray(0, 4 * page), 1],
+      [atFirstLetter, 1],
+    ] as const) {
+      const found = (file: Buffer) => {
+        writeFileSync(path, file)
+        const next = openSpool(path)
+        const { unread } = next
+        const damage = next.takeDamage()?.reports ?? 0
+        next.close()
+        return { size: file.length % page, unread, damage }
+      }
+      expect(found(begun)).toEqual({ size: 0, unread: reports, damage: 0 })
+      // Other bytes, and another size, are damage.
+      expect(found(Buffer.concat([begun.subarray(0, -1), Buffer.alloc(1)])).damage).toBe(1)
+      expect(found(Buffer.concat([begun, Buffer.from(' ')])).damage).toBe(1)
+    }
+    expect(readFileSync(`${path}.damaged`).length).toBeGreaterThan(6 * 1_000)
+  })
+
   test('holds exactly the reports that are not acknowledged, whatever happens in which order', async () => {
     const random = seededRandom('spool')
     const path = await newPath()

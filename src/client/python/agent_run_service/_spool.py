@@ -21,6 +21,10 @@ _ACKNOWLEDGED = re.compile(rb"a ([0-9]{1,15})(?: ([0-9]{2}))?")
 #: A position, or the beginning of one. When it is wrong, reports are sent again, which changes nothing.
 _POSITION = re.compile(rb"a( [0-9]*( [0-9]*)?)?")
 _RUN_ID = re.compile(r"[0-9a-fA-F-]{36}")
+#: The beginning of a report's line. JSON has no control characters.
+_REPORT_BEGUN = re.compile(rb"[setcfv]( ([0-9a-fA-F-]{0,36}|[0-9a-fA-F-]{36} (\{[ -\xff]*)?))?")
+#: A write that a kill interrupts ends where a page of memory does; all sizes of pages are multiples of this.
+_PAGE_BYTES = 4096
 
 #: The letter of each kind in the file.
 _LETTERS = {START: "s", EVENT: "e", TASK: "t", COMPLETE: "c", FAIL: "f", SCORE: "v"}
@@ -151,7 +155,10 @@ class Spool:
             self._clear()
 
     def _recover_last_line(self) -> None:
-        """The last line has no end when the process was killed while it wrote it."""
+        """
+        The last line has no end when the process was killed while it wrote it. The call that made the report had not
+        returned then, so what there is of it is no loss; any other part of a line is damage.
+        """
         rest = b""
         while True:
             chunk = os.pread(self._file, _CHUNK_BYTES, self._end + len(rest))
@@ -164,7 +171,8 @@ class Spool:
             os.pwrite(self._file, b"\n", self._end + len(rest))
             self._end += len(rest) + 1
             return
-        if _POSITION.fullmatch(rest) is None:
+        is_interrupted = (self._end + len(rest)) % _PAGE_BYTES == 0 and _REPORT_BEGUN.fullmatch(rest) is not None
+        if not is_interrupted and _POSITION.fullmatch(rest) is None:
             self._keep(rest)
         os.ftruncate(self._file, self._end)
 
