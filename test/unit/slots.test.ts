@@ -24,6 +24,18 @@ describe('a slot', () => {
     const slots = new Slots(10, 10)
     slots.enqueued('a')
     expect([slots.take('a'), slots.take('b'), slots.isAnyQueued]).toEqual([false, true, true])
+    slots.readingQueue()
+    slots.setQueue([])
+    expect([slots.take('a'), slots.isAnyQueued]).toEqual([true, false])
+  })
+
+  test('is not taken ahead of a run that was queued while the queue was read', () => {
+    const slots = new Slots(10, 10)
+    slots.readingQueue()
+    slots.enqueued('a')
+    slots.setQueue(['b'])
+    expect(['a', 'b', 'c'].map((workspace) => slots.take(workspace))).toEqual([false, false, true])
+    slots.readingQueue()
     slots.setQueue([])
     expect([slots.take('a'), slots.isAnyQueued]).toEqual([true, false])
   })

@@ -217,6 +217,7 @@ export class Scheduler implements LiveOutputs {
     while (this.isDispatchDue && !this.isStopping) {
       this.isDispatchDue = false
       try {
+        this.slots.readingQueue()
         const queue = await workspacesWithQueuedRuns(this.context.patrol)
         if (queue.length === 0) {
           this.slots.setQueue([])

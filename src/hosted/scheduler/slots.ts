@@ -6,7 +6,9 @@ import { Counts } from '../../base/counts.ts'
  */
 export class Slots {
   private readonly taken = new Counts()
-  private queued: ReadonlySet<string> = new Set()
+  private queued = new Set<string>()
+  /** Workspaces of runs that were queued since the queue was last begun to be read, which may have missed them. */
+  private added = new Set<string>()
   /** The workspace that got the last slot. */
   private last = ''
 
@@ -32,12 +34,18 @@ export class Slots {
   }
 
   enqueued(workspaceId: string): void {
-    this.queued = new Set([...this.queued, workspaceId])
+    this.queued.add(workspaceId)
+    this.added.add(workspaceId)
   }
 
-  /** Replaces the set of workspaces with queued runs. */
+  /** The queue is about to be read. */
+  readingQueue(): void {
+    this.added = new Set()
+  }
+
+  /** Replaces the set of workspaces with queued runs by those that were read, and those added meanwhile. */
   setQueue(workspaces: readonly string[]): void {
-    this.queued = new Set(workspaces)
+    this.queued = new Set([...workspaces, ...this.added])
   }
 
   get isAnyQueued(): boolean {
