@@ -5,6 +5,7 @@ import { seededRandom } from '../support/random.ts'
 
 interface Item {
   readonly key: string
+  readonly owner?: string
   readonly value: number
   readonly bytes?: number
 }
@@ -19,12 +20,13 @@ function manual(limits: Partial<BatcherLimits> = {}) {
       return answer.promise
     },
     keyOf: (item) => item.key,
+    ownerOf: (item) => item.owner ?? '',
     bytesOf: (item) => item.bytes ?? 1,
     limits,
   })
   return {
     statements,
-    submit: (key: string, value = 0, bytes = 1) => batcher.submit({ key, value, bytes }),
+    submit: (key: string, value = 0, bytes = 1, owner = '') => batcher.submit({ key, value, bytes, owner }),
     /** Waits for the statement and answers each item with its value. */
     async answer(index: number) {
       await eventually(() => statements.length > index)
@@ -62,6 +64,41 @@ describe('a batcher', () => {
     for (let index = 0; index < 5; index++) await answer(index)
     await Promise.all(all)
     expect(statements.map(({ items }) => items.map((item) => item.key).join(''))).toEqual(['abc', 'd', 'e', 'f', 'g'])
+  })
+
+  test('serves owners in turn: what one has queued delays no other', async () => {
+    const { statements, submit, answer } = manual({ itemsPerBatch: 4, bytesPerBatch: 10, batchesInFlight: 1 })
+    const first = submit('x1', 0, 1, 'x')
+    await eventually(() => statements.length === 1)
+    const many = [1, 2, 3, 4, 5, 6, 7].map((n) => submit(`a${n}`, n, 1, 'a'))
+    const large = [submit('b1', 0, 9, 'b'), submit('b2', 0, 9, 'b')]
+    const few = [submit('c1', 0, 1, 'c'), submit('x2', 0, 1, 'x')]
+    for (let index = 0; index < 5; index++) await answer(index)
+    await Promise.all([first, ...many, ...large, ...few])
+    // What does not fit is first in the next statement.
+    expect(statements.map(({ items }) => items.map((item) => item.key).join(' '))).toEqual([
+      'x1',
+      'a1 b1',
+      'c1 x2 a2 a3',
+      'b2 a4',
+      'a5 a6 a7',
+    ])
+  })
+
+  test('has room for one owner while another has filled its own', async () => {
+    const { statements, submit, answer } = manual({ batchesInFlight: 1, itemsQueued: 3, bytesQueued: 100 })
+    const all = [submit('first', 0, 1, 'a')]
+    await eventually(() => statements.length === 1)
+    all.push(submit('a1', 0, 1, 'a'), submit('a2', 0, 98, 'a'))
+    await expect(submit('a3', 0, 2, 'a')).rejects.toMatchObject({ code: 'UNAVAILABLE' })
+    all.push(submit('a3', 0, 1, 'a'))
+    await expect(submit('a4', 0, 0, 'a')).rejects.toMatchObject({ code: 'UNAVAILABLE' })
+    all.push(submit('b1', 0, 90, 'b'), submit('c1', 0, 5, 'c'), submit('d1', 0, 5, 'd'))
+    // All together are bounded as well.
+    await expect(submit('e1', 0, 0, 'e')).rejects.toMatchObject({ code: 'UNAVAILABLE' })
+    await answer(0)
+    await answer(1)
+    await Promise.all(all)
   })
 
   test('rejects items that do not fit the queue and serves the rest', async () => {
@@ -136,6 +173,7 @@ describe('a batcher', () => {
         return items.map((item) => item.value)
       },
       keyOf: (item) => item.key,
+      ownerOf: ({ key }) => String(Number(key) % 3),
       bytesOf: (item) => item.bytes ?? 1,
       limits: { itemsPerBatch: 5, bytesPerBatch: 20, batchesInFlight: 3 },
     })

@@ -24,6 +24,7 @@ export class RunDirectory {
     this.lookups = createBatcher<RunIdentity, RunRef | null>({
       run: (runs) => lookUp(sql, runs),
       keyOf: ({ workspaceId, runId }) => runKey(workspaceId, runId),
+      ownerOf: ({ workspaceId }) => workspaceId,
       bytesOf: () => IDENTITY_BYTES,
     })
   }

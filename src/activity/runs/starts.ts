@@ -42,6 +42,7 @@ export function createRunStarts(sql: Sql): Batcher<NewRun, StartedRun> {
       return runs.map((run, index) => toResult(run, outcomes[index], existing))
     },
     keyOf: ({ workspaceId, runId }) => runKey(workspaceId, runId),
+    ownerOf: ({ workspaceId }) => workspaceId,
     bytesOf: (run) => run.input.text.length + run.metadata.text.length + 500,
   })
 }

@@ -31,6 +31,7 @@ export function createRunTransitions(sql: Sql): Batcher<RunTransition, RunEnded>
   return createBatcher<RunTransition, RunEnded>({
     run: (transitions) => endRuns(sql, transitions),
     keyOf: ({ workspaceId, runId }) => runKey(workspaceId, runId),
+    ownerOf: ({ workspaceId }) => workspaceId,
     bytesOf: (transition) => (transition.output?.text.length ?? 0) + (transition.errorDetail?.text.length ?? 0) + 500,
   })
 }

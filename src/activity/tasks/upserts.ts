@@ -38,6 +38,7 @@ export function createTaskUpserts(sql: Sql): Batcher<TaskReport, TaskReported> {
   return createBatcher<TaskReport, TaskReported>({
     run: (reports) => store(sql, reports),
     keyOf,
+    ownerOf: ({ workspaceId }) => workspaceId,
     bytesOf: (report) => (report.input?.text.length ?? 0) + (report.output?.text.length ?? 0) + 500,
   })
 }

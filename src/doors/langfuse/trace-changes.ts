@@ -20,6 +20,7 @@ export function createTraceChanges(sql: Sql): Batcher<TraceChange, boolean> {
   return createBatcher<TraceChange, boolean>({
     run: (changes) => update(sql, changes),
     keyOf: ({ workspaceId, runId }) => runKey(workspaceId, runId),
+    ownerOf: ({ workspaceId }) => workspaceId,
     bytesOf: ({ input, output, metadata }) =>
       (input?.text.length ?? 0) + (output?.text.length ?? 0) + metadata.text.length + 500,
   })

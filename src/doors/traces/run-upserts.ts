@@ -35,6 +35,7 @@ export function createRunUpserts(sql: Sql): Batcher<RunReport, RunUpserted> {
   return createBatcher<RunReport, RunUpserted>({
     run: (reports) => upsert(sql, reports),
     keyOf: ({ workspaceId, runId }) => runKey(workspaceId, runId),
+    ownerOf: ({ workspaceId }) => workspaceId,
     bytesOf: ({ input, metadata }) => (input?.text.length ?? 0) + metadata.text.length + 500,
   })
 }

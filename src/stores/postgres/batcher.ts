@@ -25,6 +25,8 @@ interface BatcherOptions<Item, Result> {
   readonly run: (items: readonly Item[]) => Promise<readonly (Result | Error)[]>
   /** Items with equal keys are served in order of arrival, by separate statements. */
   readonly keyOf: (item: Item) => string
+  /** The workspace of an item, and of every other item with its key: workspaces take turns. Undefined: there are none. */
+  readonly ownerOf?: (item: Item) => string
   /** Bytes an item adds to a statement. */
   readonly bytesOf: (item: Item) => number
   readonly limits?: Partial<BatcherLimits>
@@ -35,9 +37,13 @@ export interface BatcherLimits {
   /** A larger item is served by its own statement. */
   readonly bytesPerBatch: number
   readonly batchesInFlight: number
+  /** Of one owner, like `bytesQueued`. All together have {@link OWNERS_FULL} times as much. */
   readonly itemsQueued: number
   readonly bytesQueued: number
 }
+
+/** While so many owners fill their queues, those of all others are full, too. */
+const OWNERS_FULL = 2
 
 export interface Batcher<Item, Result> {
   /**
@@ -49,22 +55,31 @@ export interface Batcher<Item, Result> {
 
 /**
  * Coalesces concurrent writes: items that arrive while a statement is in flight are served together by the next one, so
- * that one commit serves many callers. A single caller is not delayed.
+ * that one commit serves many callers. A single caller is not delayed. A statement takes one item of each owner in turn:
+ * however much one queues, the others wait for the statements in flight only.
  */
 export function createBatcher<Item, Result>(options: BatcherOptions<Item, Result>): Batcher<Item, Result> {
+  const { ownerOf = () => '' } = options
   const limits = { ...DEFAULT_LIMITS, ...options.limits }
   const busyKeys = new Set<string>()
-  let queue: Entry<Item, Result>[] = []
+  /** What waits, by owner; the owner that was served last is the last one. */
+  const lines = new Map<string, Line<Item, Result>>()
+  let queued = 0
   let queuedBytes = 0
   let inFlight = 0
   let scheduled = false
 
   function submit(item: Item): Promise<Result> {
     const bytes = options.bytesOf(item)
-    const full = queue.length >= limits.itemsQueued || (queue.length > 0 && queuedBytes + bytes > limits.bytesQueued)
-    if (full) return Promise.reject(new ApiError('UNAVAILABLE', 'too many writes are waiting; try again'))
+    const owner = ownerOf(item)
+    const line = lines.get(owner) ?? new Line()
+    const isFull =
+      !hasRoom(line.length, line.bytes, bytes, limits, 1) || !hasRoom(queued, queuedBytes, bytes, limits, OWNERS_FULL)
+    if (isFull) return Promise.reject(new ApiError('UNAVAILABLE', 'too many writes are waiting; try again'))
     return new Promise((resolve, reject) => {
-      queue.push({ item, key: options.keyOf(item), bytes, resolve, reject })
+      lines.set(owner, line)
+      line.add({ item, key: options.keyOf(item), bytes, resolve, reject })
+      queued++
       queuedBytes += bytes
       schedule()
     })
@@ -72,7 +87,7 @@ export function createBatcher<Item, Result>(options: BatcherOptions<Item, Result
 
   /** Dispatches after the requests that have already arrived are queued. */
   function schedule(): void {
-    if (scheduled || inFlight >= limits.batchesInFlight || queue.length === 0) return
+    if (scheduled || inFlight >= limits.batchesInFlight || queued === 0) return
     scheduled = true
     setImmediate(dispatch)
   }
@@ -94,29 +109,82 @@ export function createBatcher<Item, Result>(options: BatcherOptions<Item, Result
     schedule()
   }
 
-  /** Takes the longest possible batch from the front of the queue, skipping items whose key is being served. */
+  /** Takes items from the front of each line in turn until the batch is full, skipping those whose key is being served. */
   function take(): Entry<Item, Result>[] {
     const batch: Entry<Item, Result>[] = []
-    const left: Entry<Item, Result>[] = []
+    const all = [...lines]
     let bytes = 0
-    let next = 0
-    for (; next < queue.length && batch.length < limits.itemsPerBatch; next++) {
-      const entry = queue[next]
-      if (busyKeys.has(entry.key)) {
-        left.push(entry)
-        continue
+    for (let turns = all; turns.length > 0 && batch.length < limits.itemsPerBatch; ) {
+      const served: typeof turns = []
+      for (const [owner, line] of turns) {
+        const entry = line.first(busyKeys)
+        if (entry === undefined || batch.length === limits.itemsPerBatch) continue
+        // It does not fit, so this owner is the first one of the next batch.
+        if (batch.length > 0 && bytes + entry.bytes > limits.bytesPerBatch) continue
+        line.take(entry)
+        busyKeys.add(entry.key)
+        batch.push(entry)
+        bytes += entry.bytes
+        lines.delete(owner)
+        lines.set(owner, line)
+        served.push([owner, line])
       }
-      if (batch.length > 0 && bytes + entry.bytes > limits.bytesPerBatch) break
-      busyKeys.add(entry.key)
-      batch.push(entry)
-      bytes += entry.bytes
+      turns = served
     }
-    queue = left.length === 0 ? queue.slice(next) : [...left, ...queue.slice(next)]
+    for (const [owner, line] of all) if (line.endTurn() === 0) lines.delete(owner)
+    queued -= batch.length
     queuedBytes -= bytes
     return batch
   }
 
   return { submit }
+}
+
+/** Whether a queue takes another item; an item of any size, if it is empty. */
+function hasRoom(items: number, bytes: number, more: number, limits: BatcherLimits, factor: number): boolean {
+  return items < factor * limits.itemsQueued && (items === 0 || bytes + more <= factor * limits.bytesQueued)
+}
+
+/** The items of one owner that wait, in order of arrival. */
+class Line<Item, Result> {
+  bytes = 0
+  private entries: Entry<Item, Result>[] = []
+  /** Those that were skipped for this batch. */
+  private skipped: Entry<Item, Result>[] = []
+  private next = 0
+
+  get length(): number {
+    return this.entries.length
+  }
+
+  add(entry: Entry<Item, Result>): void {
+    this.entries.push(entry)
+    this.bytes += entry.bytes
+  }
+
+  /** The first one whose key is not being served. */
+  first(busyKeys: ReadonlySet<string>): Entry<Item, Result> | undefined {
+    for (; this.next < this.entries.length; this.next++) {
+      const entry = this.entries[this.next]!
+      if (!busyKeys.has(entry.key)) return entry
+      this.skipped.push(entry)
+    }
+    return undefined
+  }
+
+  /** @param entry as {@link first} has returned it */
+  take(entry: Entry<Item, Result>): void {
+    this.next++
+    this.bytes -= entry.bytes
+  }
+
+  /** Removes what was taken. @returns how many are left */
+  endTurn(): number {
+    if (this.next > 0) this.entries = [...this.skipped, ...this.entries.slice(this.next)]
+    this.skipped = []
+    this.next = 0
+    return this.entries.length
+  }
 }
 
 interface Entry<Item, Result> {
