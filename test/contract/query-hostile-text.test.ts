@@ -6,7 +6,8 @@ import { withJsonTail } from '../../src/sql/analytics/json-tail.ts'
 import { explainFailure } from '../../src/sql/analytics/problems.ts'
 import { DEFAULT_QUERY_CAPS } from '../../src/sql/analytics/query-caps.ts'
 import { QUERY_LENGTH_MAX } from '../../src/sql/analytics/schema.ts'
-import { ColumnarError } from '../../src/stores/clickhouse/client.ts'
+import { type ColumnarClient, ColumnarError } from '../../src/stores/clickhouse/client.ts'
+import { outputFormat } from '../../src/stores/clickhouse/protocol.ts'
 import { freshColumnarDatabase } from '../support/columnar.ts'
 
 /** The text of a query is read on the event loop, which serves everybody: no text may take long. */
@@ -16,10 +17,11 @@ const LONG = QUERY_LENGTH_MAX - 1_000
 const BLOCKED_MS_MAX = 3_000
 const TIMEOUT_MS = 120_000
 
+let client: ColumnarClient
 let guard: SqlGuard
 
 beforeAll(async () => {
-  const { client } = await freshColumnarDatabase()
+  ;({ client } = await freshColumnarDatabase())
   guard = createGuard(client, (error) => explainFailure(error, DEFAULT_QUERY_CAPS))
 })
 
@@ -71,6 +73,27 @@ test(
   },
   TIMEOUT_MS,
 )
+
+test(
+  'the engine answers an error that quotes white space',
+  async () => {
+    const query = `SELECT throwIf(1, '${SPACES}x')`
+    const settings = { readonly: 1, max_query_size: 2 * LONG }
+    const error = await client.queryText(query, 'JSON', { settings }).catch((failure) => failure)
+    expect(error).toBeInstanceOf(ColumnarError)
+  },
+  TIMEOUT_MS,
+)
+
+test('the format of a statement is found in its last clause, whatever is in its texts', async () => {
+  expect(outputFormat('SELECT 1 FORMAT CSV', 'JSON')).toBe('CSV')
+  expect(outputFormat('SELECT 1 FORMAT CSV SETTINGS max_threads = 1 ; ', 'JSON')).toBe('CSV')
+  expect(outputFormat("SELECT ';' FORMAT CSV", 'JSON')).toBe('CSV')
+  expect(outputFormat('SELECT 1', 'JSON')).toBe('JSON')
+  const statements = [`SELECT 'FORMAT a${SPACES}x'`, `SELECT '${repeated('FORMAT a SETTINGS ')};x'`]
+  for (const statement of statements)
+    await expectShort(async () => expect(outputFormat(statement, 'JSON')).toBe('JSON'))
+})
 
 function repeated(part: string): string {
   return part.repeat(Math.floor(LONG / part.length))

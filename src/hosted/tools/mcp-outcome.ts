@@ -71,7 +71,9 @@ function textOf(block: ContentBlock): string {
 }
 
 function sizeOfBase64(text: string): number {
-  return Math.floor((text.replace(/=+$/, '').length * 3) / 4)
+  let { length } = text
+  while (text[length - 1] === '=') length--
+  return Math.floor((length * 3) / 4)
 }
 
 function withinSize(text: string): string {

@@ -78,15 +78,22 @@ export class ClickHouseFailure extends Error {
     this.name = 'ClickHouseFailure'
   }
 
-  /** Reads the engine's own text, `Code: 60. DB::Exception: … (UNKNOWN_TABLE) (version …)`. */
+  /**
+   * Reads the engine's own text, `Code: 60. DB::Exception: … (UNKNOWN_TABLE) (version …)`. In linear time: it may quote a
+   * tenant's query, with white space of any length.
+   */
   static fromText(text: string): ClickHouseFailure {
-    const plain = text.replace(/\s*\(version [^()]*(\([^()]*\))?\)\s*$/, '')
+    const plain = text
+      .trimEnd()
+      .replace(/\(version [^()]*(\([^()]*\))?\)$/, '')
+      .trimEnd()
     // Layers of the engine may repeat the prefix.
-    const match = /^(?:(?:Query failed: )?Code: (\d+)\. DB::Exception: )+([\s\S]*?)\s*(?:\(([A-Z0-9_]+)\))?\s*$/.exec(
-      plain,
-    )
-    if (match === null) return new ClickHouseFailure(UNKNOWN_EXCEPTION, 'UNKNOWN_EXCEPTION', text.trim())
-    return new ClickHouseFailure(Number(match[1]), match[3] ?? 'UNKNOWN_EXCEPTION', match[2])
+    const prefix = /^(?:(?:Query failed: )?Code: (\d+)\. DB::Exception:(?: |$))+/.exec(plain)
+    if (prefix === null) return new ClickHouseFailure(UNKNOWN_EXCEPTION, 'UNKNOWN_EXCEPTION', text.trim())
+    const said = plain.slice(prefix[0].length)
+    const type = /\(([A-Z0-9_]+)\)$/.exec(said)
+    const message = said.slice(0, type?.index).trimEnd()
+    return new ClickHouseFailure(Number(prefix[1]), type?.[1] ?? 'UNKNOWN_EXCEPTION', message)
   }
 
   get status(): number {
@@ -157,7 +164,10 @@ export function acceptsGzip(request: Request): boolean {
 
 /** The output format of `text`: its FORMAT clause overrides the default. */
 export function outputFormat(text: string, defaultFormat: string): string {
-  return /\bFORMAT\s+([A-Za-z0-9]+)\s*(?:SETTINGS\b[^;]*)?;?\s*$/i.exec(text)?.[1] ?? defaultFormat
+  const statement = text.trimEnd().replace(/;$/, '')
+  // In linear time, as the texts of tenants are in it: nothing after FORMAT has a semicolon.
+  const last = statement.slice(statement.lastIndexOf(';') + 1)
+  return /\bFORMAT\s+([A-Za-z0-9]+)\s*(?:SETTINGS\b[\s\S]*)?$/i.exec(last)?.[1] ?? defaultFormat
 }
 
 /** The response headers. A streamed response has no statistics, because they are not known when it starts. */
