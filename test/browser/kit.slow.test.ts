@@ -13,12 +13,11 @@ describe.skipIf(chromium === null)('the kit of the dashboard (needs a Chromium)'
     page = await openDashboard(service.url)
     await page.signIn(service.workspaceKey)
     await page.until(`document.querySelector('.waiting-now')`)
-    await page.evaluate(`void (globalThis.realFetch = fetch)`)
   })
 
   /** From now on, the service refuses these requests, such as `GET /api/v1/secrets`, and no others. */
   const refuse = (errors: Readonly<Record<string, object>>) =>
-    page.evaluate(`void (globalThis.fetch = (url, options = {}) => {
+    page.evaluate(`globalThis.realFetch ??= fetch, void (globalThis.fetch = (url, options = {}) => {
       const error = ${JSON.stringify(errors)}[(options.method ?? 'GET') + ' ' + String(url).split('?')[0]]
       return error === undefined
         ? realFetch(url, options)
@@ -145,7 +144,8 @@ describe.skipIf(chromium === null)('the kit of the dashboard (needs a Chromium)'
 
   test('when a dialog or a row goes, the focus goes back, or to what is in its place', async () => {
     const at = 'document.activeElement'
-    for (const name of ['A_1', 'B_2', 'C_3']) await service.api('PUT', `/api/v1/secrets/${name}`, { value: 'value' })
+    for (const name of ['API_TOKEN', 'A_1', 'B_2', 'C_3'])
+      await service.api('PUT', `/api/v1/secrets/${name}`, { value: 'value' })
     await page.go('#/settings?tab=secrets')
     await page.shows('.secrets td', 'C_3')
     const buttonOf = (name: string, text: string) =>
@@ -167,11 +167,38 @@ describe.skipIf(chromium === null)('the kit of the dashboard (needs a Chromium)'
     await page.click('dialog button', 'Delete')
     await page.until(`!document.querySelector('.secrets').textContent.includes('API_TOKEN')`)
     await page.until(`${at}.closest('tr')?.textContent.startsWith('A_1')`)
-    // With the view that has the focus, the focus goes to the next one.
-    await page.go('#/agents')
-    await page.until(`document.querySelector('.agent-table .row-link')`)
-    await page.evaluate(`document.querySelector('.agent-table .row-link').focus()`)
+    // With a view that goes, the focus goes to the next one.
+    await page.evaluate(`document.querySelector('.settings .tabs button').focus()`)
     await page.go('#/overview')
     await page.until(`${at}.id === 'main'`)
+  })
+
+  test('Enter in the value of a placeholder tries the query of an alert, and creates nothing', async () => {
+    const before = (await service.api('GET', '/api/v1/alerts')).data.items.length
+    await page.go(`#/alerts?${new URLSearchParams({ new: 'yes', q: 'SELECT {n:UInt8} AS n' })}`)
+    await page.fill('.alert-form input[name=name]', 'not yet')
+    await page.choose('.alert-form select[name=condition]', 'there is a row')
+    await page.fill('.alert-form .placeholders input', '7')
+    await page.evaluate(`void document.querySelector('.alert-form .placeholders input').focus()`)
+    await page.press('Enter')
+    await page.shows('.alert-query .result-row', '7')
+    expect((await service.api('GET', '/api/v1/alerts')).data.items).toHaveLength(before)
+  })
+
+  test('a search of events that fails says so', async () => {
+    const agent = await service.api('POST', '/api/v1/agents', { name: 'reporter' })
+    const key = (await service.api('POST', `/api/v1/agents/${agent.data.agent_id}/keys`, { name: 'its' })).data.key
+    const report = (path: string, body: object) => service.api('POST', `/api/ingest/v1/${path}`, body, { key })
+    const { run_id } = (await report('run/start', { agent_id: agent.data.agent_id })).data
+    await report('events', { run_id, events: [{ type: 'step', payload: { note: 'needle' } }] })
+    await page.go(`#/runs/${run_id}?tab=events`)
+    await page.shows('.event-row', 'step')
+    await refuse({ 'POST /api/v1/query': BROKEN })
+    await page.fill('.run-search input, input.run-search', 'needle')
+    await page.shows('.events [role=alert]', 'Out of order.')
+    await refuse({})
+    await page.click('.events [role=alert] button', 'Try again')
+    await page.until(`!document.querySelector('.events [role=alert]')`)
+    await page.shows('.event-row', 'step')
   })
 })

@@ -10,7 +10,7 @@ import { Json } from '../parts/code.tsx'
 import { CheckField, TextField } from '../parts/fields.tsx'
 import { Form, useForm } from '../parts/form.tsx'
 import { Markdown } from '../parts/markdown.tsx'
-import { Status } from '../parts/states.tsx'
+import { ProblemText, Status } from '../parts/states.tsx'
 import { Message, TranscriptEntries } from '../run/conversation.tsx'
 import { NamedPauseCard } from '../waiting/pause-card.tsx'
 
@@ -144,11 +144,7 @@ function TurnOutput({ turn: { message, transcript } }: { readonly turn: Turn }) 
         <Status name={transcript.status.value} />
         {runId !== null && <a href={hrefOfRun(runId)}>run …{runId.slice(-8)}</a>}
         {output !== undefined && !isSaid(output) && <Json title="Output" value={output} />}
-        {problem !== null && (
-          <p class="problem" role="alert">
-            {problem}
-          </p>
-        )}
+        <ProblemText text={problem ?? ''} />
       </li>
     </>
   )

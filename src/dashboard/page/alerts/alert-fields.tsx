@@ -113,7 +113,7 @@ export function ConditionFields({ form, columns }: ConditionProps) {
 /** How often the query runs, over which window, and how long the condition must hold. */
 export function TimingFields({ form }: FieldsProps) {
   return (
-    <div class="field-grid timing-fields">
+    <div class="field-grid">
       <Choice form={form} name="every" label="Evaluated every" options={TIMES} />
       <Choice form={form} name="window" label="Over the last" options={[['', 'no window'], ...LONG_TIMES]} />
       <Choice form={form} name="for" label="Must hold for" options={[['', 'one evaluation'], ...TIMES]} />

@@ -7,6 +7,7 @@ import { useAttempt, useLoad } from '../data/loading.ts'
 import { listWebhooks, namesById } from '../data/webhooks.ts'
 import { ConfirmButton } from '../parts/confirm.tsx'
 import { BackLink, Button, Id, openTab, Tabs } from '../parts/controls.tsx'
+import { withCommas } from '../parts/links.tsx'
 import { Facts, ProblemText, Status } from '../parts/states.tsx'
 import { Table } from '../parts/table.tsx'
 import { Ago, Ahead } from '../parts/time.tsx'
@@ -62,12 +63,7 @@ function AlertFacts({ alert }: { readonly alert: Alert }) {
   const { data: webhooks = [] } = useLoad((signal) => listWebhooks(api, signal), [])
   const { every, window, by, evaluated_at, next_at, notify } = alert
   const names = namesById(webhooks, notify)
-  const notified = notify.map((id, at) => (
-    <>
-      {at > 0 && ', '}
-      <a href={hrefOf('webhooks', [id])}>{names.get(id)}</a>
-    </>
-  ))
+  const notified = withCommas(notify, (id) => <a href={hrefOf('webhooks', [id])}>{names.get(id)}</a>)
   return (
     <Facts
       facts={[

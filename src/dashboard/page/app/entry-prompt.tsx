@@ -2,6 +2,7 @@ import { useEffect } from 'preact/hooks'
 import { Api, ApiFailure } from '../data/api.ts'
 import { CheckField, TextField } from '../parts/fields.tsx'
 import { Form, useForm } from '../parts/form.tsx'
+import { ProblemText } from '../parts/states.tsx'
 import { type SignInWays, signInHref } from './sign-in.tsx'
 
 interface KeyPromptProps {
@@ -27,9 +28,7 @@ function SignInPrompt({ takesKeys, problem, accept }: KeyPromptProps & { readonl
     <section class="prompt-box" aria-label="Sign in">
       <Mark />
       <h1>Agent Run Service</h1>
-      <p class="problem" role="alert">
-        {problem}
-      </p>
+      <ProblemText text={problem} />
       <a class="button primary" href={signInHref()}>
         Sign in
       </a>

@@ -1,4 +1,4 @@
-import { useState } from 'preact/hooks'
+import { useRef, useState } from 'preact/hooks'
 import { address, hrefOf, navigate } from '../context/router.ts'
 import { useSession } from '../context/session.ts'
 import { type Board, editBoard, listBoards, listQueries } from '../data/boards.ts'
@@ -67,8 +67,12 @@ function rangeMembers() {
 
 type Dialog = 'add' | 'rename'
 
-function BoardPage({ board, reload }: { readonly board: Board; readonly reload: () => void }) {
+function BoardPage({ board: listed, reload }: { readonly board: Board; readonly reload: () => void }) {
   const { api } = useSession()
+  // The next edit is of the version that the last one made, also before the list has it.
+  const [edited, setEdited] = useState(listed)
+  const board = edited.version > listed.version ? edited : listed
+  const isSending = useRef(false)
   const shownRange = TIME.value
   const isStopped = shownRange.live === 'off'
   const range = useMovingRange(shownRange, isStopped)
@@ -80,18 +84,23 @@ function BoardPage({ board, reload }: { readonly board: Board; readonly reload: 
   const { charts } = board
   const edit = async (change: Parameters<typeof editBoard>[2]) => {
     try {
-      await editBoard(api, board, change)
+      setEdited(await editBoard(api, board, change))
     } finally {
       // Also when somebody else has changed it.
       reload()
     }
   }
-  const arrange = (to: Board['charts']) => void attempt(() => edit({ charts: to }))
+  const arrange = async (to: Board['charts']) => {
+    if (isSending.current) return
+    isSending.current = true
+    await attempt(() => edit({ charts: to }))
+    isSending.current = false
+  }
   const byId = new Map(queries.data?.map((each) => [each.query_id, each]))
   const close = () => setDialog(null)
   return (
     <>
-      <div class="filters board-tools">
+      <div class="filters">
         <RangePicker time={TIME} />
         {range.isMoving && <LiveToggle time={TIME} />}
         <Button class="small" icon="retry" text="Refresh" onClick={() => setReads(reads + 1)} />
@@ -128,9 +137,9 @@ function BoardPage({ board, reload }: { readonly board: Board; readonly reload: 
                 edit={
                   isEditing
                     ? {
-                        earlier: at === 0 ? null : () => arrange(moved(charts, at, at - 1)),
-                        later: at === charts.length - 1 ? null : () => arrange(moved(charts, at, at + 1)),
-                        remove: () => arrange(charts.toSpliced(at, 1)),
+                        earlier: at === 0 ? null : () => void arrange(moved(charts, at, at - 1)),
+                        later: at === charts.length - 1 ? null : () => void arrange(moved(charts, at, at + 1)),
+                        remove: () => void arrange(charts.toSpliced(at, 1)),
                       }
                     : null
                 }

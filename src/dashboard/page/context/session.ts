@@ -33,6 +33,16 @@ export function useSession(): Session {
   return session
 }
 
+/** What a view keeps as long as the session lasts, so that it is there when the user comes back. */
+export function perSession<T>(create: (session: Session) => T): (session: Session) => T {
+  const kept = new WeakMap<Session, T>()
+  return (session) => {
+    const known = kept.get(session) ?? create(session)
+    kept.set(session, known)
+    return known
+  }
+}
+
 const ROLES: readonly Role[] = ['viewer', 'approver', 'admin']
 
 /** Why the person who is signed in may not do what needs this role; undefined if they may. A key may do everything. */

@@ -201,6 +201,17 @@ export async function nextFullPage<T>(
   return page
 }
 
+const AT_ONCE = 4
+
+/** Calls the service for each item, for a few at the same time. @param call must not fail */
+export async function forEachAtOnce<T>(items: readonly T[], call: (item: T) => Promise<void>): Promise<void> {
+  const rest = items.values()
+  const worker = async () => {
+    for (const item of rest) await call(item)
+  }
+  await Promise.all(Array.from({ length: AT_ONCE }, worker))
+}
+
 interface Envelope {
   readonly data: unknown
   readonly error: ServiceError | null

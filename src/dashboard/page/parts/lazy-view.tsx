@@ -3,9 +3,10 @@ import { useEffect, useState } from 'preact/hooks'
 import { ApiFailure } from '../data/api.ts'
 import { Problem, Skeleton } from './states.tsx'
 
-const NOT_LOADED = new ApiFailure(
+/** For code that is loaded when it is needed. */
+export const NOT_LOADED = new ApiFailure(
   'PAGE',
-  'This view could not be loaded. If the service has been updated meanwhile, reload the page.',
+  'A part of this page could not be loaded. If the service has been updated meanwhile, reload the page.',
   0,
 )
 

@@ -1,3 +1,4 @@
+import { type ComponentChildren, Fragment } from 'preact'
 import { hrefOf } from '../context/router.ts'
 import { useSession } from '../context/session.ts'
 
@@ -11,11 +12,16 @@ interface LinkProps {
 /** Links to agents, by their names. */
 export function AgentLinks({ ids }: { readonly ids: readonly string[] }) {
   const { directory } = useSession()
+  return withCommas(ids, (id) => <a href={hrefOf('agents', [id])}>{directory.nameOf(id)}</a>)
+}
+
+/** What each id stands for, with commas between. */
+export function withCommas(ids: readonly string[], shown: (id: string) => ComponentChildren) {
   return ids.map((id, at) => (
-    <>
+    <Fragment key={id}>
       {at > 0 && ', '}
-      <a href={hrefOf('agents', [id])}>{directory.nameOf(id)}</a>
-    </>
+      {shown(id)}
+    </Fragment>
   ))
 }
 

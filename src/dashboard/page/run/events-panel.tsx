@@ -1,12 +1,12 @@
 import { useEffect, useMemo, useState } from 'preact/hooks'
 import { count, counted } from '../../../base/format.ts'
 import { textOf } from '../data/json.ts'
-import { failureOf } from '../data/loading.ts'
+import { useLoad } from '../data/loading.ts'
 import { isLive, type Run } from '../data/records.ts'
 import { Json } from '../parts/code.tsx'
 import { Button } from '../parts/controls.tsx'
 import { FilterField, Select } from '../parts/fields.tsx'
-import { Empty, Level, Skeleton } from '../parts/states.tsx'
+import { Empty, Level, Problem, Skeleton } from '../parts/states.tsx'
 import { timeOfDay } from '../parts/time.tsx'
 import { VirtualList } from '../parts/virtual-list.tsx'
 import type { EventLog, LoggedEvent } from './event-log.ts'
@@ -22,7 +22,7 @@ export function EventsPanel({ model, run }: { readonly model: RunModel; readonly
   const { find, level: lowest, event: named } = RUN.value
   const { log } = model
   const all = log.events.value
-  const matching = useSearch(log, find)
+  const { matching, problem, reload } = useSearch(log, find)
   const level = lowest === '' ? 0 : LEVELS.indexOf(lowest)
   const shown = useMemo(() => {
     if (level === 0 && matching === null) return all
@@ -48,6 +48,7 @@ export function EventsPanel({ model, run }: { readonly model: RunModel; readonly
           onClick={() => setFollowing(!isFollowing)}
         />
       </EventFilters>
+      {problem !== null && <Problem problem={problem} retry={reload} />}
       {!log.events.isLoaded.value && all.length === 0 && <Skeleton lines={6} />}
       {log.events.isLoaded.value && shown.length === 0 && (
         <Empty title={all.length === 0 ? 'No events yet.' : 'No event matches.'} />
@@ -106,27 +107,18 @@ function EventFilters({ children }: { readonly children: preact.ComponentChildre
 }
 
 /** Matches types and known payloads at once, the others by SQL. */
-function useSearch(log: EventLog, text: string): ((event: LoggedEvent) => boolean) | null {
-  const [found, setFound] = useState<ReadonlySet<number>>(new Set())
-  useEffect(() => {
-    setFound(new Set())
-    if (text === '') return
-    let isCurrent = true
-    const take = (seqs: ReadonlySet<number>) => isCurrent && setFound(seqs)
-    log.search(text).then(take, failureOf)
-    return () => {
-      isCurrent = false
-    }
-  }, [log, text])
-  return useMemo(() => {
+function useSearch(log: EventLog, text: string) {
+  const { data: found, problem, reload } = useLoad(async () => (text === '' ? undefined : log.search(text)), [text])
+  const matching = useMemo(() => {
     if (text === '') return null
     const wanted = text.toLowerCase()
     return (event: LoggedEvent) => {
-      if (found.has(event.seq) || event.type.toLowerCase().includes(wanted)) return true
+      if (found?.has(event.seq) || event.type.toLowerCase().includes(wanted)) return true
       const payload = log.payloadOf(event)
       return payload !== undefined && textOf(payload).toLowerCase().includes(wanted)
     }
   }, [log, text, found])
+  return { matching, problem, reload }
 }
 
 interface EventRowProps {

@@ -2,14 +2,11 @@ import { useEffect, useState } from 'preact/hooks'
 import { count, counted, words } from '../../../base/format.ts'
 import { hrefOfRun } from '../context/router.ts'
 import { useSession } from '../context/session.ts'
-import { type Api, ApiFailure } from '../data/api.ts'
+import { type Api, ApiFailure, forEachAtOnce } from '../data/api.ts'
 import { failureOf } from '../data/loading.ts'
 import { isLive, type Run, type RunSummary, type Schemas } from '../data/records.ts'
 import { Button, Dialog } from '../parts/controls.tsx'
 import { TextField } from '../parts/fields.tsx'
-
-/** Requests to the service at the same time. */
-const PARALLEL = 4
 
 interface CancelRunsProps {
   readonly runs: readonly RunSummary[]
@@ -109,17 +106,13 @@ interface CancelAll {
 
 /** Cancels a few at a time. A call that a limit refuses is repeated, which is safe. */
 async function cancelAll(api: Api, { ids, reason, tell, signal }: CancelAll): Promise<void> {
-  const rest = ids.values()
-  const work = async () => {
-    for (const runId of rest) {
-      if (signal.aborted) return
-      const outcome = await cancelOne(api, runId, reason, signal).catch((error: unknown) =>
-        signal.aborted ? null : failureOf(error).message,
-      )
-      if (outcome !== null) tell(runId, outcome)
-    }
-  }
-  await Promise.all(Array.from({ length: PARALLEL }, work))
+  await forEachAtOnce(ids, async (runId) => {
+    if (signal.aborted) return
+    const outcome = await cancelOne(api, runId, reason, signal).catch((error: unknown) =>
+      signal.aborted ? null : failureOf(error).message,
+    )
+    if (outcome !== null) tell(runId, outcome)
+  })
 }
 
 /** @throws ApiFailure */

@@ -3,7 +3,7 @@ import { words } from '../../../base/format.ts'
 import { useSession } from '../context/session.ts'
 import { RUN_STATUSES } from '../data/records.ts'
 import { Button, Menu } from '../parts/controls.tsx'
-import { FilterField, Select, SelectField, TextField, useDebounced } from '../parts/fields.tsx'
+import { CheckField, FilterField, Select, SelectField, TextField, useDebounced } from '../parts/fields.tsx'
 import { PRESETS } from '../parts/range.tsx'
 import { Status } from '../parts/states.tsx'
 import { chosenColumns, replaceColumn, toggleColumn } from './columns.ts'
@@ -80,10 +80,9 @@ function StatusMenu({ status }: { readonly status: string }) {
     <div class={`statuses ${chosen.length === 0 ? '' : 'is-set'}`}>
       <Menu label={label} icon="fold" title="Statuses">
         {RUN_STATUSES.map((name) => (
-          <label key={name} class="check">
-            <input type="checkbox" name={name} checked={chosen.includes(name)} onChange={() => toggle(name)} />
+          <CheckField key={name} name={name} value={chosen.includes(name)} set={() => toggle(name)}>
             <Status name={name} />
-          </label>
+          </CheckField>
         ))}
       </Menu>
     </div>
@@ -150,10 +149,9 @@ function ColumnMenu() {
   return (
     <Menu label="Columns" icon="columns" title="Columns">
       {COLUMNS.map(({ name, title }) => (
-        <label key={name} class="check">
-          <input type="checkbox" checked={chosen.includes(name)} onChange={() => toggleColumn(name)} />
+        <CheckField key={name} value={chosen.includes(name)} set={() => toggleColumn(name)}>
           {title}
-        </label>
+        </CheckField>
       ))}
       <ScoreMenu chosen={chosen} replace={replaceColumn} />
     </Menu>

@@ -2,7 +2,7 @@ import { useEffect, useLayoutEffect, useRef } from 'preact/hooks'
 import { counted } from '../../../base/format.ts'
 import { isTyping, useKeys } from '../context/browser.ts'
 import { address } from '../context/router.ts'
-import { type Session, useSession } from '../context/session.ts'
+import { perSession, useSession } from '../context/session.ts'
 import { loadingList } from '../data/loading.ts'
 import { Button } from '../parts/controls.tsx'
 import { noRunsYet } from '../parts/hints.tsx'
@@ -18,14 +18,7 @@ import { useRunScores } from './score-columns.tsx'
 import { SearchNote } from './search-found.tsx'
 import { ViewBar } from './view-bar.tsx'
 
-const lists = new WeakMap<Session, RunList>()
-
-/** The list of a session, which stays when the user opens a run and comes back. */
-function listOf(session: Session): RunList {
-  const list = lists.get(session) ?? new RunList(session)
-  lists.set(session, list)
-  return list
-}
+const listOf = perSession((session) => new RunList(session))
 
 /** The runs of the workspace. */
 export function RunsView() {

@@ -84,7 +84,7 @@ export function ViewBar() {
           </ConfirmButton>
         </>
       )}
-      <ProblemText text={problem} />
+      <ProblemText text={problem || (saved.problem?.message ?? '')} />
       {dialog === 'save' && <SaveDialog views={views} close={close} />}
       {dialog === 'rename' && open !== undefined && <RenameDialog view={open} close={close} />}
     </div>

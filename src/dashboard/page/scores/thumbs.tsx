@@ -6,6 +6,7 @@ import type { Score } from '../data/records.ts'
 import { Button, Dialog } from '../parts/controls.tsx'
 import { TextField } from '../parts/fields.tsx'
 import { Form, useForm } from '../parts/form.tsx'
+import { ProblemText } from '../parts/states.tsx'
 import { SCORER, type Scored, type Thumb, thumbCounts, thumbId, thumbOf, thumbScore } from './score.ts'
 
 /** The scores of the run that is shown. */
@@ -75,11 +76,7 @@ function RunThumbs({ run, of, noun }: ThumbsProps & { readonly run: RunScores })
           onClick={() => setCommenting(true)}
         />
       )}
-      {problem !== '' && (
-        <span class="problem" role="alert">
-          {problem}
-        </span>
-      )}
+      <ProblemText text={problem} />
       {isCommenting && <CommentDialog thumb={mine} give={give} close={() => setCommenting(false)} />}
     </fieldset>
   )

@@ -6,7 +6,7 @@ import type { Listed } from '../data/api.ts'
 import { useLoad } from '../data/loading.ts'
 import { isLive, type Run, type Session } from '../data/records.ts'
 import { BackLink, Button, Id } from '../parts/controls.tsx'
-import { AgentLinks, sessionName, UserLink } from '../parts/links.tsx'
+import { AgentLinks, sessionName, UserLink, withCommas } from '../parts/links.tsx'
 import { Empty, Facts, Loaded, Status } from '../parts/states.tsx'
 import { Ago, Moment } from '../parts/time.tsx'
 import { Conversation } from '../run/conversation.tsx'
@@ -57,18 +57,12 @@ function SessionFacts({ session }: { readonly session: Session }) {
       {runCount(session)}
     </a>
   )
-  const people = users.map((user, at) => (
-    <>
-      {at > 0 && ', '}
-      <UserLink id={user} />
-    </>
-  ))
   return (
     <Facts
       facts={[
         ['Status', <SessionStatus key="status" session={session} />],
         ['Session', <Id key="id" id={id} what="session id" />],
-        ['User', people.length > 0 && people],
+        ['User', users.length > 0 && withCommas(users, (user) => <UserLink id={user} />)],
         [agent_ids.length > 1 ? 'Agents' : 'Agent', <AgentLinks key="agents" ids={agent_ids} />],
         ['Runs', runs],
         ['Failed', session.failed_count > 0 && String(session.failed_count)],

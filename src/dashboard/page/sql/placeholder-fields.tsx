@@ -5,7 +5,7 @@ interface FieldsProps {
   /** By name. */
   readonly values: Readonly<Record<string, string>>
   readonly setValues: (values: Readonly<Record<string, string>>) => void
-  readonly onEnter?: () => void
+  readonly onEnter: () => void
 }
 
 /** A field for each placeholder of a query. */
@@ -22,7 +22,12 @@ export function PlaceholderFields({ found, values, setValues, onEnter }: FieldsP
             name={name}
             value={values[name] ?? ''}
             onInput={({ currentTarget }) => setValues({ ...values, [name]: currentTarget.value })}
-            onKeyDown={({ key }) => key === 'Enter' && onEnter?.()}
+            onKeyDown={(event) => {
+              if (event.key !== 'Enter') return
+              // The form around it, if there is one, is not submitted.
+              event.preventDefault()
+              onEnter()
+            }}
             autocomplete="off"
             spellcheck={false}
           />

@@ -1,4 +1,6 @@
-import { useEffect, useRef } from 'preact/hooks'
+import { useEffect, useRef, useState } from 'preact/hooks'
+import { NOT_LOADED } from '../parts/lazy-view.tsx'
+import { Problem } from '../parts/states.tsx'
 import type { Editor } from './editor.ts'
 import { type Catalogue, positionOf, type SqlState } from './sql-state.ts'
 
@@ -18,25 +20,29 @@ interface EditedQuery extends Pick<SqlState, 'text' | 'shown' | 'problem'> {
 export function QueryEditor({ sql, catalogue }: EditorProps) {
   const host = useRef<HTMLDivElement>(null)
   const editor = useRef<Editor | null>(null)
+  const [hasFailed, setFailed] = useState(false)
   const current = useRef(sql)
   const schema = useRef(catalogue)
   current.current = sql
   schema.current = catalogue
   useEffect(() => {
     let isOpen = true
-    void import('./editor.ts').then(({ createEditor }) => {
-      const parent = host.current
-      // The view may be left meanwhile: the element goes first, and this effect ends after the next paint.
-      if (!isOpen || parent === null) return
-      editor.current = createEditor({
-        parent,
-        text: current.current.text,
-        onChange: (text) => current.current.setText(text),
-        onRun: () => void current.current.run(),
-      })
-      if (schema.current !== undefined) editor.current.setSchema(columnsOf(schema.current))
-      parent.dataset.ready = 'yes'
-    })
+    void import('./editor.ts').then(
+      ({ createEditor }) => {
+        const parent = host.current
+        // The view may be left meanwhile: the element goes first, and this effect ends after the next paint.
+        if (!isOpen || parent === null) return
+        editor.current = createEditor({
+          parent,
+          text: current.current.text,
+          onChange: (text) => current.current.setText(text),
+          onRun: () => void current.current.run(),
+        })
+        if (schema.current !== undefined) editor.current.setSchema(columnsOf(schema.current))
+        parent.dataset.ready = 'yes'
+      },
+      () => setFailed(true),
+    )
     return () => {
       isOpen = false
       editor.current?.destroy()
@@ -47,7 +53,11 @@ export function QueryEditor({ sql, catalogue }: EditorProps) {
   useEffect(() => {
     if (catalogue !== undefined) editor.current?.setSchema(columnsOf(catalogue))
   }, [catalogue])
-  return <div ref={host} class="editor" />
+  return (
+    <div ref={host} class="editor">
+      {hasFailed && <Problem problem={NOT_LOADED} retry={() => location.reload()} />}
+    </div>
+  )
 }
 
 function columnsOf({ tables }: Catalogue): Readonly<Record<string, readonly string[]>> {

@@ -91,7 +91,7 @@ export function QueryMenu({ sql, examples }: QueryMenuProps) {
         </a>
       )}
       <CopyButton text={() => location.href} label="Copy link" isLabelled />
-      <ProblemText text={problem} />
+      <ProblemText text={problem || (saved.problem?.message ?? '')} />
       {dialog === 'save' && <SaveDialog sql={sql} close={close} />}
       {dialog === 'pin' && open !== undefined && <PinDialog query={open} close={close} />}
     </div>

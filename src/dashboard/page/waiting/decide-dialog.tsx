@@ -3,6 +3,7 @@ import { useEffect, useRef, useState } from 'preact/hooks'
 import { counted } from '../../../base/format.ts'
 import { hrefOfRun } from '../context/router.ts'
 import { useSession } from '../context/session.ts'
+import { forEachAtOnce } from '../data/api.ts'
 import { failureOf } from '../data/loading.ts'
 import type { Approval, PauseLine } from '../data/waiting.ts'
 import { Button, Dialog } from '../parts/controls.tsx'
@@ -10,9 +11,6 @@ import { TextField } from '../parts/fields.tsx'
 import { Scrollable } from '../parts/scrollable.tsx'
 import { Skeleton, Status } from '../parts/states.tsx'
 import { Question } from './pause-card.tsx'
-
-/** Requests to the service at the same time. */
-const AT_ONCE = 4
 
 interface DecideDialogProps {
   readonly lines: readonly PauseLine[]
@@ -29,7 +27,7 @@ export function DecideDialog({ lines, close }: DecideDialogProps) {
   const [comment, setComment] = useState('')
   const [state, setState] = useState<'reading' | 'ready' | 'deciding' | 'done'>('reading')
   const attempt = (work: (line: PauseLine) => Promise<unknown>, of: readonly PauseLine[]) =>
-    forEachAtOnce(of, AT_ONCE, async (line) => {
+    forEachAtOnce(of, async (line) => {
       await work(line).catch((error: unknown) => {
         problems.value = new Map(problems.value).set(line.id, failureOf(error).message)
       })
@@ -118,13 +116,4 @@ function Chosen({ line, pause, problem }: ChosenProps) {
 function summaryOf(lines: readonly PauseLine[], shown: (line: PauseLine) => Approval | undefined): string {
   const groups = Map.groupBy(lines, (line) => shown(line)?.status ?? 'not read')
   return `${[...groups].map(([status, { length }]) => `${length} ${status}`).join(', ')}.`
-}
-
-/** Does work for each item, for a few at the same time. */
-async function forEachAtOnce<T>(items: readonly T[], atOnce: number, work: (item: T) => Promise<void>): Promise<void> {
-  const rest = items.values()
-  const worker = async () => {
-    for (const item of rest) await work(item)
-  }
-  await Promise.all(Array.from({ length: atOnce }, worker))
 }

@@ -100,7 +100,7 @@ function Line({ line, isInGroup, isOpen, list }: LineProps) {
       {list &&
         (list.canChoose(line) ? <Choice list={list} lines={[line]} what={`this call of ${line.tool}`} /> : <span />)}
       {isWaiting ? <Kind type={line.type} /> : <StatusOf status={status} line={line} />}
-      <span class="pause-agent">{directory.nameOf(line.agent_id)}</span>
+      <span>{directory.nameOf(line.agent_id)}</span>
       <button
         type="button"
         class="tail-open"

@@ -2,7 +2,7 @@ import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
 import { count, counted } from '../../../base/format.ts'
 import { isNarrow } from '../context/browser.ts'
 import { address, hrefOf, navigate } from '../context/router.ts'
-import { type Session, useSession } from '../context/session.ts'
+import { perSession, useSession } from '../context/session.ts'
 import { loadingList } from '../data/loading.ts'
 import { isUuid } from '../data/records.ts'
 import { isPauseKind, LISTED_MAX, type NamedPause, type PauseLine } from '../data/waiting.ts'
@@ -19,13 +19,7 @@ import { CHOSEN_MAX, WaitingList } from './waiting-list.ts'
 
 const TABS = { waiting: 'Waiting', decided: 'Decided' }
 
-const lists = new WeakMap<Session, WaitingList>()
-
-function listOf(session: Session): WaitingList {
-  const list = lists.get(session) ?? new WaitingList(session)
-  lists.set(session, list)
-  return list
-}
+const listOf = perSession((session) => new WaitingList(session))
 
 /** Approvals and questions of hosted runs: those that wait for a person, and those that were decided. */
 export function WaitingView() {
