@@ -50,6 +50,11 @@ export function isoOrNull(time: Date | number | null): string | null {
   return time === null ? null : new Date(time).toISOString()
 }
 
+/** The day of a time in Unix milliseconds, as `20260131`: ClickHouse's id of its partition. */
+export function partitionOf(ms: number): string {
+  return new Date(ms).toISOString().slice(0, 10).replaceAll('-', '')
+}
+
 /** The time of a timestamp that a schema has accepted; an invalid date for any other text. */
 export function dateOf(timestamp: string): Date {
   return new Date(parseTimestamp(timestamp) ?? Number.NaN)

@@ -366,8 +366,8 @@ export class EventScan {
   }
 }
 
-/** An event that a `partial` call did not store: its index in the request and the problem. */
-interface Rejected {
+/** What a `partial` call did not store: its index in the request and the problem. */
+export interface Rejected {
   readonly index: number
   readonly message: string
 }

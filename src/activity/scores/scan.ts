@@ -19,6 +19,7 @@ import type { Limits } from '../../base/limits.ts'
 import { CANONICAL_BYTES, parseCanonicalBytes, parseTimestamp } from '../../base/timestamp.ts'
 import { SCORE_CELLS as CELLS, type ScoreColumns } from '../../stores/journal/rows.ts'
 import { SCORE_SOURCES } from '../../stores/journal/scores.ts'
+import type { Rejected } from '../events/scan.ts'
 import { NO_VERDICT, TWO_SUBJECTS } from './problem.ts'
 import { RunIds } from './run-ids.ts'
 import type { ScanMemory } from './scan-memory.ts'
@@ -395,10 +396,4 @@ export class ScoreScan implements ScoreColumns {
   private shown(at: number, end: number): string {
     return shownText(this.text, at, end)
   }
-}
-
-/** A score that a `partial` call did not store: its index in the request and the problem. */
-export interface Rejected {
-  readonly index: number
-  readonly message: string
 }

@@ -1,5 +1,6 @@
 import { lstat, readFile, rename, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { parsedJson } from '../../base/json-object.ts'
 import { StartError } from '../../base/start-error.ts'
 
 /** A file of a backup, by its path in the folder. */
@@ -63,7 +64,7 @@ export type Sign = (text: string) => string
 export async function readManifest(folder: string): Promise<SignedManifest> {
   const text = await readFile(join(folder, NAME), 'utf8').catch(() => undefined)
   if (text === undefined) throw new StartError(`${folder} is not a complete backup: it has no ${NAME}`)
-  const manifest = parse(text)
+  const manifest = parsedJson(text) as SignedManifest | undefined
   if (manifest?.format !== FORMAT)
     throw new StartError(`${join(folder, NAME)} cannot be read by this version of the service`)
   refuseNames(manifest)
@@ -143,13 +144,5 @@ async function refuseLinks(folder: string, files: readonly BackupFile[]): Promis
       const isRight = depth === names.length ? found.isFile() : found.isDirectory()
       if (!isRight) throw new StartError(`the backup has been tampered with: ${part} is a link or a special file`)
     }
-  }
-}
-
-function parse(text: string): SignedManifest | undefined {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
   }
 }

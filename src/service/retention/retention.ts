@@ -2,6 +2,7 @@ import { RETENTION_DAYS_MAX } from '../../base/limits.ts'
 import type { Log } from '../../base/log.ts'
 import { Loops } from '../../base/loops.ts'
 import type { Metrics } from '../../base/metrics.ts'
+import { partitionOf } from '../../base/timestamp.ts'
 import type { ColumnarClient } from '../../stores/clickhouse/client.ts'
 import { ACTIVITY_TABLES, EXPIRING_TABLES } from '../../stores/journal/kinds.ts'
 import type { Sql } from '../../stores/postgres/connect.ts'
@@ -146,11 +147,6 @@ interface Partition {
   readonly table: string
   /** The day, as `20260131`. */
   readonly id: string
-}
-
-/** The id of the partition for rows accepted at `ms`, Unix milliseconds. */
-function partitionOf(ms: number): string {
-  return new Date(ms).toISOString().slice(0, 10).replaceAll('-', '')
 }
 
 /** Partitions older than the partition `before`. */

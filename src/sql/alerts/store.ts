@@ -10,6 +10,7 @@ import type { Sql } from '../../stores/postgres/connect.ts'
 import { workspaceResource } from '../../stores/postgres/workspace-resource.ts'
 import type { Caller } from '../../tenants/keys/schema.ts'
 import type { Analytics } from '../analytics/analytics.ts'
+import type { EditOptions } from '../analytics/saved-store.ts'
 import {
   changesEvaluation,
   editedSettings,
@@ -56,12 +57,6 @@ const ROWS = workspaceResource({
   many: 'alerts',
   max: ALERTS_MAX,
 })
-
-interface EditOptions {
-  /** Only this version is edited; undefined: any. */
-  readonly version: number | undefined
-  readonly signal: AbortSignal
-}
 
 type AlertRow = Settings &
   Pick<StoredAlert, 'alert_id' | 'version' | 'evaluated_at' | 'next_at' | 'error' | 'created_at'> &

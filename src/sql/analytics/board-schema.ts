@@ -7,21 +7,18 @@ import {
   JsonText,
   Named,
   Page,
-  Text,
   Timestamp,
   Uuid,
   Version,
 } from '../../base/http/schema.ts'
 import type { RowOf } from '../../base/timestamp.ts'
+import { Name } from './saved-schema.ts'
 
 /** Wire schemas of boards (docs/sql.md#boards). */
 
-const NAME_LENGTH_MAX = 200
 /** Maximum of charts per board: each runs a query whenever the board is refreshed. */
 export const BOARD_CHARTS_MAX = 24
 const VERSION_MAX = 2 ** 31 - 1
-
-const Name = Text({ minLength: 1, maxLength: NAME_LENGTH_MAX, description: 'Unique in the workspace.' })
 
 const BoardChart = Named(
   'BoardChart',

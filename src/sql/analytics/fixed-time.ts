@@ -1,6 +1,6 @@
-import { type ApiError, invalid } from '../../base/errors.ts'
 import { lookup } from '../../base/lookup.ts'
 import { takesFunction } from './functions.ts'
+import { refusal } from './problems.ts'
 import { type SqlToken, sqlTokens } from './sql-tokens.ts'
 
 /** What calls of these functions become, given their arguments and the time in Unix milliseconds. */
@@ -88,8 +88,4 @@ function refuse(name: string): void {
 
 function listed(first: string, rest: string): string {
   return rest === '' ? first : `${first}, ${rest}`
-}
-
-function refusal(problem: string): ApiError {
-  return invalid('query', problem, { reason: 'query_invalid' })
 }

@@ -7,6 +7,7 @@ import { unboundedCall } from './bounds.ts'
 import { isAllowedFunction, isAllowedTableFunction, isCallByName, takesFunction } from './functions.ts'
 import { isInfallible } from './infallible.ts'
 import { isWholeRow, jsonPathsOf } from './json-paths.ts'
+import { refusal } from './problems.ts'
 import { TABLES } from './tables.ts'
 import { NUMERIC_TYPE } from './typed-contexts.ts'
 import { withTypedPaths } from './typed-paths.ts'
@@ -318,8 +319,4 @@ function refuseOverflow(name: string, type: string, value: unknown): void {
 /** Allows only unqualified names: the scoped tables and the query's own WITH. No other table has such a name here. */
 function refuseTable(name: string): void {
   if (!/^\w+$/.test(name)) throw refusal(`the table ${name} is not allowed; the tables are ${TABLE_NAMES}`)
-}
-
-function refusal(problem: string): ApiError {
-  return invalid('query', problem, { reason: 'query_invalid' })
 }

@@ -1,5 +1,4 @@
-/** Formats whose documents end with statistics of the statement. */
-const FORMATS = new Set(['JSON', 'JSONStrings', 'JSONCompact', 'JSONCompactStrings'])
+import { JSON_DOCUMENTS } from '../../stores/clickhouse/protocol.ts'
 
 /** Longer than the end of any such document. */
 const TAIL_BYTES = 256
@@ -19,7 +18,7 @@ interface JsonTail {
  * @returns `body` unchanged for other formats
  */
 export function withJsonTail(body: ReadableStream<Uint8Array>, tail: JsonTail): ReadableStream<Uint8Array> {
-  if (!FORMATS.has(tail.format)) return body
+  if (!JSON_DOCUMENTS.has(tail.format)) return body
   const startedAt = performance.now()
   let held = Buffer.alloc(0)
   const transform = new TransformStream<Uint8Array, Uint8Array>({

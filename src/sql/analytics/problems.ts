@@ -23,6 +23,11 @@ const WITHHELD = 'it failed'
 /** The caps of the query that failed. */
 type Caps = Pick<QueryCaps, 'seconds' | 'memoryBytes' | 'resultBytes'>
 
+/** For a query that is not allowed. */
+export function refusal(problem: string): ApiError {
+  return invalid('query', problem, { reason: 'query_invalid' })
+}
+
 /**
  * Translates an engine error for the caller. Keeps the engine's wording, but removes internals: the statement around the
  * query, stored tables and columns, and execution details.

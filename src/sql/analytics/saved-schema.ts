@@ -28,7 +28,7 @@ const CHART_COLUMNS_MAX = 20
 /** Running a saved query takes the same options as `POST /api/v1/query`, except for the query itself. */
 const { query: QueryText, ...runOptions } = RunQuery.properties
 
-const Name = Text({ minLength: 1, maxLength: NAME_LENGTH_MAX, description: 'Unique in the workspace.' })
+export const Name = Text({ minLength: 1, maxLength: NAME_LENGTH_MAX, description: 'Unique in the workspace.' })
 const Description = Nullable(Text({ maxLength: DESCRIPTION_LENGTH_MAX, description: 'What the query is for.' }))
 
 const Column = (description: string) => t.Optional(Text({ minLength: 1, maxLength: COLUMN_LENGTH_MAX, description }))

@@ -26,7 +26,7 @@ interface SavedQueriesDeps {
   readonly analytics: Analytics
 }
 
-interface EditOptions {
+export interface EditOptions {
   /** Only this version is edited; undefined: any. */
   readonly version: number | undefined
   readonly signal: AbortSignal

@@ -9,6 +9,9 @@
  */
 export const TENANT_WORKLOAD = 'tenants'
 
+/** Formats whose answer is one JSON document, which ends with statistics of the statement. */
+export const JSON_DOCUMENTS = new Set(['JSON', 'JSONStrings', 'JSONCompact', 'JSONCompactStrings'])
+
 /** Largest statement text, bytes. Data of an INSERT that comes as the body is not part of it. */
 export const STATEMENT_BYTES_MAX = 16 * 1024 * 1024
 

@@ -1,5 +1,6 @@
 import type { Log } from '../../../base/log.ts'
 import type { Loops } from '../../../base/loops.ts'
+import { partitionOf } from '../../../base/timestamp.ts'
 import type { ColumnarClient } from '../../../stores/clickhouse/client.ts'
 import { TABLES_INDEXED_LATER } from '../../../stores/journal/kinds.ts'
 import type { Partitions } from '../../../tenants/partitions/partition.ts'
@@ -65,7 +66,7 @@ export class Indexing {
     const days = await this.daysWithout(isDue ? TODAY_ROWS_MIN : Number.MAX_SAFE_INTEGER, signal)
     const next = days.find(({ table, id, parts }) => this.requested.get(`${table} ${id}`) !== parts)
     if (next === undefined) return null
-    if (next.id === dayOf(nowMs)) this.todayRequestedAt = nowMs
+    if (next.id === partitionOf(nowMs)) this.todayRequestedAt = nowMs
     this.requested.set(`${next.table} ${next.id}`, next.parts)
     this.forgetDeleted(days)
     await this.columnar.command(`alter table ${next.table} materialize index said in partition id '${next.id}'`, {
@@ -102,9 +103,4 @@ export class Indexing {
     const present = new Set(days.map(({ table, id }) => `${table} ${id}`))
     for (const key of this.requested.keys()) if (!present.has(key)) this.requested.delete(key)
   }
-}
-
-/** The id of the partition of a day, as `20260131`. */
-function dayOf(ms: number): string {
-  return new Date(ms).toISOString().slice(0, 10).replaceAll('-', '')
 }

@@ -1,4 +1,5 @@
 import { lookup } from '../../../base/lookup.ts'
+import { JSON_DOCUMENTS } from '../protocol.ts'
 import { ParquetJoin } from './parquet.ts'
 
 /**
@@ -37,7 +38,6 @@ const HEADS = lookup<(answer: Buffer) => number>({
 const QUOTE = 0x22
 const LINE_FEED = 0x0a
 
-const JSON_DOCUMENTS = new Set(['JSON', 'JSONStrings', 'JSONCompact', 'JSONCompactStrings'])
 /** Line breaks in strings are escaped, so these cannot occur in data. */
 const JSON_DATA = '\t"data":\n\t['
 const JSON_DATA_END = '\n\t],\n\n\t"rows": '
