@@ -95,10 +95,12 @@ export class Loops {
           if (retryMs < intervalMs) retry = setTimeout(startRound, retryMs)
         }
       }
-      running = undefined
     }
     const startRound = () => {
-      running ??= attempt()
+      // Also after work that threw at once: then the attempt has ended before it is noted.
+      running ??= attempt().finally(() => {
+        running = undefined
+      })
     }
     const offset = (this.all.length * GOLDEN_RATIO) % 1
     let timer = setTimeout(

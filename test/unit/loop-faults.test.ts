@@ -259,3 +259,15 @@ test('a call that failed is repeated soon, although its loop has a long interval
   expect(calls).toBe(2)
   await end()
 })
+
+test('a call that throws at once is repeated', async () => {
+  const loops = new Loops(log)
+  let calls = 0
+  const work = (): Promise<void> => {
+    calls++
+    throw new Error('before anything was awaited')
+  }
+  const end = loops.repeat('hasty', 5, work, { atOnce: true })
+  await eventually(() => expect(calls).toBeGreaterThan(2))
+  await end()
+})

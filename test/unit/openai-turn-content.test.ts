@@ -29,3 +29,11 @@ test('an agent that shares a trace does not get the answer of another', () => {
   expect(content.answerOf({ ...REPORTER, workspaceId: 'v' }, 'trace', [])).toBeUndefined()
   expect(content.answerOf(REPORTER, 'trace', [])?.get(OUTPUT)).toBe('mine')
 })
+
+test('the end of a trace that is sent again has the answer again', () => {
+  const content = new TraceContent()
+  content.answerOf(REPORTER, 'trace', [callOf('at last')])
+  const end = { attributes: new Map<string, AnyValue>(), parentSpanId: '', startNano: 1, endNano: 3 } as Span
+  for (let attempt = 1; attempt <= 2; attempt++)
+    expect(content.answerOf(REPORTER, 'trace', [end])?.get(OUTPUT)).toBe('at last')
+})

@@ -25,7 +25,7 @@ interface Answer {
  * nothing either, because the SDK does not send it.
  */
 export class TraceContent {
-  /** The last answers of traces that have not ended: the spans of a trace come in several calls. */
+  /** The last answers of traces: the spans of a trace come in several calls. */
   private readonly answers = new LRUCache<string, Answer>({
     max: TRACES_MAX,
     maxSize: REMEMBERED_LENGTH_MAX,
@@ -47,9 +47,8 @@ export class TraceContent {
       lastNano = endNano
       message = own
     }
-    const hasEnded = spans.some(({ parentSpanId, endNano }) => parentSpanId === '' && endNano > 0)
-    if (hasEnded) this.answers.delete(key)
-    else if (message !== undefined) this.answers.set(key, { endNano: lastNano, message: textOf(message) })
+    // Also at the end of the trace: the call with it is repeated if it cannot be stored.
+    if (message !== undefined) this.answers.set(key, { endNano: lastNano, message: textOf(message) })
     const answer = message ?? known?.message
     return answer === undefined ? undefined : new Map([[OUTPUT, answer]])
   }

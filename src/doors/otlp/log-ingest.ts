@@ -1,7 +1,7 @@
 import { inSlices, type Slice } from '../../base/http/shared-slice.ts'
 import type { Caller } from '../../tenants/keys/schema.ts'
 import { type ExportResult, ExportTally, placesOf } from '../traces/export-tally.ts'
-import { addTo, inBatches, WriteBatch } from '../traces/groups.ts'
+import { addTo, inBatches, inParallel, WriteBatch } from '../traces/groups.ts'
 import { spanTaskIds } from '../traces/ids.ts'
 import { cleanText, isTraceId, type MappedEvent, type MappingContext } from '../traces/mapping.ts'
 import { detailsOfLogs, nameOf } from '../traces/run-details.ts'
@@ -34,16 +34,14 @@ export class LogIngest {
     }
     const storing = { context, copies: new Map<string, number>(), tally, slice }
     for (const group of inBatches([...runs.values()], BATCH_ITEMS_MAX)) {
-      await Promise.all(
-        group.map((run) => {
-          const own = byRun.get(run.runId) ?? []
-          return tally.attempt(
-            own.length,
-            () => this.storeRun(caller, run, own, storing),
-            () => own[0].eventName,
-          )
-        }),
-      )
+      await inParallel(group, (run) => {
+        const own = byRun.get(run.runId) ?? []
+        return tally.attempt(
+          own.length,
+          () => this.storeRun(caller, run, own, storing),
+          () => own[0].eventName,
+        )
+      })
     }
     return tally.result()
   }
