@@ -26,16 +26,12 @@ export function createSqlService({ url, key, params, waitFor }: SqlOptions) {
 }
 
 async function* chunks({ body }: Response, signal: AbortSignal | undefined): AsyncGenerator<Uint8Array> {
-  const reader = body?.getReader()
-  const lost = (error: unknown) => {
+  try {
+    yield* body ?? []
+  } catch (error) {
     signal?.throwIfAborted()
     const reason = error instanceof Error ? error.message : error
     throw new CliError(`the connection was lost during the response: ${reason}`, 1, { cause: error })
-  }
-  while (reader !== undefined) {
-    const { done, value } = await reader.read().catch(lost)
-    if (done) return
-    yield value
   }
 }
 
