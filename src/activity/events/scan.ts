@@ -1,5 +1,5 @@
 import { invalid, invalidAll, messageOf, PROBLEMS_MAX, type Problem } from '../../base/errors.ts'
-import { jsonError, readString } from '../../base/http/json-reader.ts'
+import { jsonError, readString, SHOWN_BYTES_MAX, shownText } from '../../base/http/json-reader.ts'
 import {
   BACKSLASH,
   CLOSE_BRACE,
@@ -24,7 +24,6 @@ import { isReserved, knownNameAt, levelAt, mayBeReserved } from './event-words.t
 import { NO_MEMORY, ScanMemory } from './scan-memory.ts'
 import { RESERVED_TYPE_PREFIXES } from './schema.ts'
 
-const SHOWN_BYTES_MAX = 80
 const EVENT_ID_LENGTH_MAX = 64
 const INFO = LEVELS.indexOf('info') + 1
 
@@ -361,8 +360,7 @@ export class EventScan {
 
   /** The text at these offsets, truncated for a message. */
   private shown(at: number, end: number): string {
-    const text = this.text.toString('utf8', at, Math.min(end, at + SHOWN_BYTES_MAX))
-    return end - at > SHOWN_BYTES_MAX ? `${text}…` : text
+    return shownText(this.text, at, end)
   }
 }
 

@@ -1,5 +1,5 @@
 import { invalid, invalidAll, messageOf, PROBLEMS_MAX, type Problem } from '../../base/errors.ts'
-import { jsonError, readString } from '../../base/http/json-reader.ts'
+import { jsonError, readString, SHOWN_BYTES_MAX, shownText } from '../../base/http/json-reader.ts'
 import {
   CLOSE_BRACE,
   CLOSE_BRACKET,
@@ -30,9 +30,7 @@ import {
   decimalOf,
   decodeInPlace,
   nameOf,
-  SHOWN_BYTES_MAX,
   shownName,
-  shownText,
   UUID_BYTES,
   uuidEnd,
 } from './texts.ts'

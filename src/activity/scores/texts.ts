@@ -1,11 +1,9 @@
-import { readString } from '../../base/http/json-reader.ts'
+import { readString, SHOWN_BYTES_MAX, shownText } from '../../base/http/json-reader.ts'
 import { BACKSLASH, QUOTE } from '../../base/http/json-scan.ts'
 import { isUuid } from '../../base/ids.ts'
 
 /** Strings in the body of a scan. `at` is the opening quote, `end` the offset after the closing one, unless stated. */
 
-/** Of a value in a message. */
-export const SHOWN_BYTES_MAX = 80
 /** A UTF-16 unit takes at most six bytes of JSON, and a character at most two units. */
 export const BYTES_PER_CHARACTER_MAX = 12
 /** Of a UUID in its text form. */
@@ -54,12 +52,6 @@ export function nameOf(text: Buffer, at: number, end: number): string | undefine
 /** A name as a message shows it. */
 export function shownName(text: Buffer, at: number, end: number): string {
   return shownText(text, at + 1, end - 1).toWellFormed()
-}
-
-/** The text between two offsets, truncated for a message. */
-export function shownText(text: Buffer, start: number, end: number): string {
-  const shown = text.toString('utf8', start, Math.min(end, start + SHOWN_BYTES_MAX))
-  return end - start > SHOWN_BYTES_MAX ? `${shown}…` : shown
 }
 
 const ZERO = 0x30

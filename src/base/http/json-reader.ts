@@ -19,6 +19,8 @@ import {
 } from './json-scan.ts'
 
 const LONG_BYTES = 64 * 1024
+/** Of a value in a message. */
+export const SHOWN_BYTES_MAX = 80
 /** Members whose free-form objects are kept as text. */
 const FREE_FORM = new Set(['input', 'edited_input', 'output', 'payload', 'error_detail', 'metadata'])
 /** Members of a body whose objects may have free-form members, like the body itself. */
@@ -200,4 +202,10 @@ export function readString(text: Buffer, start: number, end: number): string {
   const inner = text.toString('utf8', start + 1, end - 1)
   // Decoded once more: to put quotes around `inner` would copy it twice.
   return inner.includes('\\') ? JSON.parse(text.toString('utf8', start, end)) : inner
+}
+
+/** The text between two offsets, truncated for a message. */
+export function shownText(text: Buffer, start: number, end: number): string {
+  const shown = text.toString('utf8', start, Math.min(end, start + SHOWN_BYTES_MAX))
+  return end - start > SHOWN_BYTES_MAX ? `${shown}…` : shown
 }
