@@ -1,5 +1,6 @@
 import { copyFile, link, mkdir, readdir, readlink, realpath, rm, stat } from 'node:fs/promises'
 import { join, relative, resolve } from 'node:path'
+import { withTimeout } from '../../base/abort.ts'
 import type { Log } from '../../base/log.ts'
 import type { ColumnarClient } from '../../stores/clickhouse/client.ts'
 import { connectPostgres } from '../../stores/postgres/connect.ts'
@@ -33,10 +34,13 @@ export interface SnapshotDeps {
   /** Pauses loading into ClickHouse until the returned function is called. */
   readonly holdSink: (signal: AbortSignal) => Promise<() => void>
   readonly log: Log
+  /** How long appends to the journal may wait for Postgres and the file system, milliseconds; loading waits up to twice as long. */
+  readonly holdMaxMs?: number
 }
 
 /** How long to wait for a load in progress. */
 const SINK_TIMEOUT_MS = 60_000
+const HOLD_MAX_MS = 10_000
 /** Timeout of copying Postgres. */
 const COPY_MS = 12 * 3_600_000
 /** ClickHouse escapes other characters in directory names. */
@@ -60,8 +64,8 @@ export async function takeSnapshot(deps: SnapshotDeps): Promise<{ snapshot: Snap
   let transaction: Promise<unknown> = Promise.resolve()
   const release = async () => {
     done.resolve()
-    await transaction.catch(() => {})
-    await postgres.end({ timeout: 1 })
+    // At the same time: a transaction in a database that no longer answers ends with its connection.
+    await Promise.all([transaction.catch(() => {}), postgres.end({ timeout: 1 })])
     await Promise.all([work, shadow].map((path) => rm(path, { recursive: true, force: true })))
   }
   try {
@@ -73,11 +77,17 @@ export async function takeSnapshot(deps: SnapshotDeps): Promise<{ snapshot: Snap
       const held = Promise.withResolvers<Awaited<ReturnType<typeof holdJournal>>>()
       transaction = postgres
         .begin('isolation level repeatable read, read only', async (sql) => {
-          held.resolve(await holdJournal(deps, work, () => sql<{ id: string }[]>`select pg_export_snapshot() as id`))
+          const holding = holdJournal(deps, work, () => sql<{ id: string }[]>`select pg_export_snapshot() as id`)
+          // Not only what becomes of the transaction, which may take as long as Postgres does not answer.
+          held.resolve(holding)
+          await holding
           await done.promise
         })
         .catch(held.reject)
-      const { heldMs, postgresSnapshot, endSeq, segments } = await held.promise
+      const { heldMs, postgresSnapshot, endSeq, segments } = await withTimeout(
+        held.promise,
+        2 * (deps.holdMaxMs ?? HOLD_MAX_MS),
+      )
       const position = await writeSinkPosition(join(dataDir, 'journal'), work)
       const files = [...segments, ...(await otherFiles(dataDir)), ...tables, position.file]
       const { epoch } = journal
@@ -110,30 +120,34 @@ async function freeze(columnar: ColumnarClient, name: string): Promise<void> {
   for (const { name: table } of tables) await columnar.command(`alter table ${table} freeze with name '${name}'`)
 }
 
-/** Pauses appends while the journal and Postgres are captured: the moment of the backup. */
-async function holdJournal(
-  { dataDir, journal }: SnapshotDeps,
-  work: string,
-  exportSnapshot: () => PromiseLike<{ id: string }[]>,
-) {
+/** Pauses appends while the journal and Postgres are captured: the moment of the backup. @throws Error when that takes too long */
+async function holdJournal(deps: SnapshotDeps, work: string, exportSnapshot: ExportSnapshot) {
+  const { journal, holdMaxMs = HOLD_MAX_MS } = deps
   const startedAt = performance.now()
   const releaseJournal = await journal.hold()
   try {
-    const [{ id }] = await exportSnapshot()
-    const segments: SnapshotFile[] = []
-    const dir = join(dataDir, 'journal')
-    for (const name of await readdir(dir)) {
-      if (name.startsWith('sink.position') || name.startsWith(PREFIX)) continue
-      const from = join(work, name)
-      // Segments only grow, so a link is enough; the other files are small and overwritten.
-      if (name.endsWith('.segment')) await link(join(dir, name), from)
-      else await copyFile(join(dir, name), from)
-      segments.push({ from, path: join('journal', name), bytes: (await stat(from)).size })
-    }
-    return { postgresSnapshot: id, endSeq: journal.endSeq, segments, heldMs: performance.now() - startedAt }
+    const captured = await withTimeout(capture(deps, work, exportSnapshot), holdMaxMs)
+    return { ...captured, endSeq: journal.endSeq, heldMs: performance.now() - startedAt }
   } finally {
     releaseJournal()
   }
+}
+
+type ExportSnapshot = () => PromiseLike<{ id: string }[]>
+
+async function capture({ dataDir }: SnapshotDeps, work: string, exportSnapshot: ExportSnapshot) {
+  const [{ id }] = await exportSnapshot()
+  const segments: SnapshotFile[] = []
+  const dir = join(dataDir, 'journal')
+  for (const name of await readdir(dir)) {
+    if (name.startsWith('sink.position') || name.startsWith(PREFIX)) continue
+    const from = join(work, name)
+    // Segments only grow, so a link is enough; the other files are small and overwritten.
+    if (name.endsWith('.segment')) await link(join(dir, name), from)
+    else await copyFile(join(dir, name), from)
+    segments.push({ from, path: join('journal', name), bytes: (await stat(from)).size })
+  }
+  return { postgresSnapshot: id, segments }
 }
 
 /** Writes the sink's position as of the freeze. Rows after it that ClickHouse may already have must be deleted before loading. */
