@@ -61,6 +61,9 @@ const QUOTED_OR_PARAMETER =
 
 const NO_FORMAT = 'FORMAT and INTO OUTFILE are not allowed in a query: set the format in the request'
 
+/** Of a placeholder's integer, with leading zeros. */
+const DIGITS_MAX = 100
+
 const PLACEHOLDER = 9_000_000_000_000
 
 /** Harmless parts of a SELECT. Functions, tables and lists of selects are checked in more detail. */
@@ -303,16 +306,20 @@ export function refuseValues(
 }
 
 function refuseOverflow(name: string, type: string, value: unknown): void {
-  const [, unsigned, digits] = /^(?:Nullable\(|Array\()*(U?)Int(8|16|32|64)\)*$/.exec(type) ?? []
-  if (digits === undefined) return
-  const bits = BigInt(digits)
+  const [, unsigned, size] = /^(?:Nullable\(|Array\()*(U?)Int(8|16|32|64)\)*$/.exec(type) ?? []
+  if (size === undefined) return
+  const bits = BigInt(size)
   const [min, max] = unsigned ? [0n, (1n << bits) - 1n] : [-(1n << (bits - 1n)), (1n << (bits - 1n)) - 1n]
   for (const each of Array.isArray(value) ? value : [value]) {
     // The engine itself refuses whatever is no integer.
-    if (!/^-?\d+$/.test(String(each))) continue
-    const number = BigInt(each)
-    if (number < min || number > max)
-      throw invalid(`params.${name}`, `expected ${type}, ${min} to ${max}; got ${number}`)
+    const digits = String(each)
+    if (!/^-?\d+$/.test(digits)) continue
+    // To read a million digits takes a second.
+    const number = digits.length > DIGITS_MAX ? undefined : BigInt(digits)
+    if (number === undefined || number < min || number > max) {
+      const got = number ?? `${digits.length} digits`
+      throw invalid(`params.${name}`, `expected ${type}, ${min} to ${max}; got ${got}`)
+    }
   }
 }
 
