@@ -4,10 +4,10 @@ import type { Subscription } from '../../src/feeds/live/channel.ts'
 import { type Outlet, packetsOf } from '../../src/feeds/live/packet.ts'
 import type { Outcome } from '../../src/feeds/webhooks/delivery/attempt.ts'
 import type { AttemptResults, RetryRow, RowKey } from '../../src/feeds/webhooks/delivery/attempt-results.ts'
-import { Endpoint } from '../../src/feeds/webhooks/delivery/endpoint.ts'
-import type { Intake } from '../../src/feeds/webhooks/delivery/intake.ts'
+import { Endpoint, type Place } from '../../src/feeds/webhooks/delivery/endpoint.ts'
 import { Slots } from '../../src/feeds/webhooks/delivery/slots.ts'
 import type { Message } from '../../src/feeds/webhooks/message.ts'
+import type { StoredWebhook } from '../../src/feeds/webhooks/schema.ts'
 
 /** A step of the simulation. Numbers choose among what is possible. */
 export type Step =
@@ -51,12 +51,10 @@ export class World {
   // What survives a crash.
   private readonly rows = new Map<number, RetryRow>()
   private position = 0
-  private recovery: { position: number; readonly until: number } | undefined
+  private recovery: { readonly position: number; readonly until: number } | undefined
   private readonly succeeded = new Set<number>()
   // What does not.
   private endpoint!: Endpoint
-  private intake!: Intake
-  private recovering: Intake | undefined
   private reading: Parameters<Endpoint['addDue']> | undefined
   private storeFailures = 0
 
@@ -111,9 +109,19 @@ export class World {
       if (ofRun.every(({ nextAt }) => nextAt === null)) this.makeDue(Math.min(...ofRun.map(({ seq }) => seq)))
     const life = ++this.life
     const { isStrict, rowsMax } = this.options
+    const webhook = {
+      ...{ webhook_id: WEBHOOK, workspace_id: 'workspace', version: 1, epoch: 'e', filter: null },
+      ...{
+        ordering: isStrict ? 'strict' : 'run',
+        failing_since: null,
+        failing_ms: 0,
+        succeeded_at: null,
+        failed_at: null,
+      },
+    } as unknown as StoredWebhook
     this.endpoint = new Endpoint(
       {
-        ...{ webhookId: WEBHOOK, workspaceId: 'workspace', isStrict, rowsMax, log },
+        ...{ rowsMax, log },
         attempt: (message, _at, signal) => this.attempt(message, signal, life),
         messagesOf: async (activities) => activities.map(messageOf),
         store: (results) => this.store(results, life),
@@ -123,15 +131,16 @@ export class World {
         clock: { now: () => this.now },
         random: () => 0.5,
         onAttempt: () => {},
-        onDue: () => {},
+        queueLengthMax: () => 100,
+        wake: () => {},
       },
-      { failingSince: null, failingMs: 0, succeededAt: null, failedAt: null, rows: this.rows.values() },
+      webhook,
+      this.place(),
+      { rows: this.rows.values(), afterSeq: this.position },
     )
-    this.intake = this.open(this.position)
-    this.recovering = this.recovery && this.open(this.recovery.position, this.recovery.until)
   }
 
-  private open(afterSeq: number, untilSeq?: number): Intake {
+  private place(): Place {
     const hub = {
       subscribe: ({ outlet, afterSeq: at }: { outlet: Outlet; afterSeq: number }) => {
         const subscription = { outlet } as Subscription
@@ -145,17 +154,8 @@ export class World {
       },
       positionOf: (subscription: Subscription) => this.subscribers.get(subscription)!.at,
     }
-    return this.endpoint.sources.open({
-      hub,
-      workspaceId: 'workspace',
-      filter: { kinds: new Set(), key: '' },
-      afterSeq,
-      ...(untilSeq !== undefined && { untilSeq }),
-      isWanted: ({ isRecount }) => !isRecount,
-      onGap: () => {},
-      onFailure: () => {},
-      lengthMax: () => 100,
-    })
+    const source = { hub, journal: { endSeq: this.log.length }, retain: () => () => {} }
+    return { source, owned: {} } as unknown as Place
   }
 
   private read(pick: number): void {
@@ -222,7 +222,8 @@ export class World {
 
   private tick(ms: number): void {
     this.now += ms
-    this.endpoint.tick()
+    const { position = null, until = null } = this.recovery ?? {}
+    this.endpoint.tick({ recover_position: position, recover_until: until })
   }
 
   /** What has been read is taken a step later: meanwhile the rows may change. */
@@ -232,7 +233,7 @@ export class World {
       this.reading = undefined
       return
     }
-    const { room, loaded } = this.endpoint.beginLoading()
+    const { room, loaded } = this.endpoint.dueRequest()
     const due = [...this.rows.values()].filter(
       ({ seq, nextAt }) => nextAt !== null && nextAt <= this.now && !loaded.includes(seq),
     )
@@ -240,24 +241,25 @@ export class World {
   }
 
   private save(): void {
-    const { position } = this.intake
+    const progress = this.endpoint.progress()
+    const { position } = progress
     if (position < this.position) throw new Error(`the position decreases from ${this.position} to ${position}`)
     this.position = position
     for (const seq of this.wanted)
       if (seq <= position && !this.succeeded.has(seq) && !this.rows.has(seq) && !this.givenUp.has(seq))
         throw new Error(`${seq} is neither delivered nor stored, but the position is ${position}`)
-    if (this.recovering === undefined || this.recovery === undefined) return
-    this.recovery.position = Math.max(this.recovery.position, this.recovering.position)
-    if (this.recovery.position < this.recovery.until) return
-    this.endpoint.sources.close(this.recovering)
-    this.recovering = undefined
-    this.recovery = undefined
+    this.endpoint.stored(progress, this.now)
+    // As `storeProgress` does.
+    const { recovery } = progress
+    if (recovery?.from !== this.recovery?.position || recovery?.until !== this.recovery?.until) return
+    if (recovery !== null && recovery.position < recovery.until)
+      this.recovery = { position: recovery.position, until: recovery.until }
+    else this.recovery = undefined
   }
 
   private recover(pick: number): void {
     if (this.recovery !== undefined || this.position === 0) return
     this.recovery = { position: pick % this.position, until: this.position }
-    this.recovering = this.open(this.recovery.position, this.recovery.until)
   }
 
   /** @param isOrderly whether the process hands over; otherwise it ends, and some of what it was storing is stored */

@@ -8,12 +8,13 @@ import type { Feeds, Partitions } from '../../../tenants/partitions/partition.ts
 import type { FeedSource } from '../../live/feed-source.ts'
 import type { DeliveryRecord, StoredWebhook } from '../schema.ts'
 import { DetailsReader } from './details.ts'
+import type { Endpoint } from './endpoint.ts'
 import { OnRequest } from './on-request.ts'
 import { type ActiveWebhook, activeWebhooks, type Progress, readWebhooks, storeProgress } from './positions.ts'
 import { Retries } from './retries.ts'
-import { Running, type Shared } from './running.ts'
 import { SCHEDULE, type Schedule } from './schedule.ts'
 import { Slots } from './slots.ts'
+import { type Shared, startEndpoint } from './start-endpoint.ts'
 
 interface DeliveriesDeps extends Pick<Shared, 'sql' | 'egress' | 'vault' | 'publicUrl' | 'clock' | 'log' | 'onChange'> {
   readonly partitions: Pick<Partitions, 'of' | 'owned'>
@@ -76,7 +77,7 @@ export function startDeliveries(deps: DeliveriesDeps): Deliveries {
 class Manager {
   readonly onRequest: OnRequest
   private readonly shared: Shared
-  private readonly running = new Map<string, Running>()
+  private readonly running = new Map<string, Endpoint>()
   /** Endpoints that are being started or stopped. */
   private readonly changing = new Map<string, Promise<void>>()
   private readonly wakeup = new Wakeup()
@@ -129,7 +130,7 @@ class Manager {
   }
 
   unstored(): number {
-    return this.running.values().reduce((sum, { endpointState }) => sum + endpointState.unstored, 0)
+    return this.running.values().reduce((sum, { unstored }) => sum + unstored, 0)
   }
 
   async stop(): Promise<void> {
@@ -166,15 +167,12 @@ class Manager {
     await this.loadDue(active)
     await this.storeProgress()
     // What could not be stored may belong to endpoints that have ended since, so that no success would follow.
-    if (!this.running.values().some(({ endpointState }) => endpointState.isStoring)) this.shared.storing.succeeded()
+    if (!this.running.values().some(({ isStoring }) => isStoring)) this.shared.storing.succeeded()
   }
 
   /** An endpoint that is edited again and again, or whose rows are deleted, starts once an interval. */
-  private hasToRestart(
-    { isBroken, startedAtMs, webhook }: Running,
-    { version, retries_erased }: ActiveWebhook,
-  ): boolean {
-    if (isBroken) return true
+  private hasToRestart({ state, startedAtMs, webhook }: Endpoint, { version, retries_erased }: ActiveWebhook): boolean {
+    if (state === 'broken' || state === 'stopping') return true
     const isOld = version !== webhook.version || retries_erased !== webhook.retries_erased
     return isOld && performance.now() - startedAtMs >= this.intervalMs
   }
@@ -220,13 +218,13 @@ class Manager {
     const { owned } = this.deps.partitions.of({ partition })
     if (owned === undefined) return
     const source = await this.deps.feeds.of({ partition }, encodeCursor(webhook.epoch, webhook.position))
-    this.running.set(webhook.webhook_id, await Running.start(this.shared, webhook, { owned, source }))
+    this.running.set(webhook.webhook_id, await startEndpoint(this.shared, webhook, { owned, source }))
   }
 
-  private async end(running: Running): Promise<void> {
-    await running.stop()
-    this.running.delete(running.webhook.webhook_id)
-    await storeProgress(this.shared.sql, [running.progress()])
+  private async end(endpoint: Endpoint): Promise<void> {
+    await endpoint.stop()
+    this.running.delete(endpoint.webhook.webhook_id)
+    await storeProgress(this.shared.sql, [endpoint.progress()])
     this.wake()
   }
 
@@ -254,7 +252,7 @@ class Manager {
     const now = performance.now()
     if (now - this.storedAtMs < INTERVAL_MS) return
     this.storedAtMs = now
-    const changed: [Running, Progress][] = []
+    const changed: [Endpoint, Progress][] = []
     for (const running of this.running.values()) {
       const progress = running.progressToStore(now)
       if (progress !== undefined) changed.push([running, progress])
@@ -272,10 +270,10 @@ class Manager {
     metrics.gauge(
       'webhook_endpoints_behind',
       'Webhooks that have stopped because too many deliveries are pending.',
-      () => all().filter(({ endpointState }) => endpointState.isBehind).length,
+      () => all().filter(({ isBehind }) => isBehind).length,
     )
     metrics.gauge('webhook_pending', 'Deliveries that wait for another attempt.', () =>
-      all().reduce((sum, { endpointState }) => sum + endpointState.pending, 0),
+      all().reduce((sum, { pending }) => sum + pending, 0),
     )
     metrics.gauge('webhook_lag_rows', 'Journal rows that the slowest webhook has yet to process.', () =>
       all().reduce((most, { lag }) => Math.max(most, lag), 0),

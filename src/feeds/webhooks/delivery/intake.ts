@@ -5,7 +5,7 @@ import type { Hub } from '../../live/hub.ts'
 import type { Outlet, Packet } from '../../live/packet.ts'
 
 /** The part of the log that an intake reads. */
-export interface IntakeOptions {
+interface IntakeOptions {
   readonly hub: Pick<Hub, 'subscribe' | 'unsubscribe' | 'resume' | 'positionOf'>
   readonly workspaceId: string
   readonly filter: Filter

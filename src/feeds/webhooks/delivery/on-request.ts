@@ -11,7 +11,7 @@ import type { DeliveryRecord, StoredWebhook } from '../schema.ts'
 import { openKeys, SECRET_LOST } from '../signature.ts'
 import { attempt } from './attempt.ts'
 import { type Attempted, deliveryRow } from './attempt-results.ts'
-import type { Shared } from './running.ts'
+import type { Shared } from './start-endpoint.ts'
 
 interface OnRequestDeps {
   readonly shared: Shared
