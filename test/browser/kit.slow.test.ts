@@ -173,6 +173,18 @@ describe.skipIf(chromium === null)('the kit of the dashboard (needs a Chromium)'
     await page.until(`${at}.id === 'main'`)
   })
 
+  test('the button that opened a dialog has the focus again when the dialog has done its work', async () => {
+    const { data } = await service.api('POST', '/api/v1/boards', { name: 'mine' })
+    await page.go(`#/boards/${data.board_id}`)
+    await page.click('.boards .run-actions button', 'Edit')
+    const button = `[...document.querySelectorAll('.boards button')].find((each) => each.textContent === 'Rename')`
+    await page.until(button)
+    await page.evaluate(`(${button}.focus(), ${button}.click())`)
+    await page.fill('dialog input', 'ours')
+    await page.click('dialog button[type=submit]')
+    await page.until(`!document.querySelector('dialog') && document.activeElement === ${button}`)
+  })
+
   test('Enter in the value of a placeholder tries the query of an alert, and creates nothing', async () => {
     const before = (await service.api('GET', '/api/v1/alerts')).data.items.length
     await page.go(`#/alerts?${new URLSearchParams({ new: 'yes', q: 'SELECT {n:UInt8} AS n' })}`)

@@ -1,5 +1,5 @@
 import type { ButtonHTMLAttributes, ComponentChildren } from 'preact'
-import { useEffect, useId, useRef, useState } from 'preact/hooks'
+import { useEffect, useId, useLayoutEffect, useRef, useState } from 'preact/hooks'
 import { address, setQuery } from '../context/router.ts'
 import { useRefusal } from '../context/session.ts'
 import type { Role } from '../data/records.ts'
@@ -188,7 +188,8 @@ export function Dialog({ title, close, children }: DialogProps) {
   const heading = useId()
   const latest = useRef(close)
   latest.current = close
-  useEffect(() => {
+  // When the cleanup of an ordinary effect runs, the element has gone.
+  useLayoutEffect(() => {
     const dialog = element.current as HTMLDialogElement
     const closed = () => latest.current()
     dialog.addEventListener('close', closed)
@@ -196,7 +197,7 @@ export function Dialog({ title, close, children }: DialogProps) {
     dialog.querySelector<HTMLElement>('form :is(input, textarea, select)')?.focus()
     return () => {
       dialog.removeEventListener('close', closed)
-      // Only then the focus goes back.
+      // Only then the focus goes back to what had it before.
       dialog.close()
     }
   }, [])
