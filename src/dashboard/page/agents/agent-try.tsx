@@ -10,6 +10,7 @@ import { Json } from '../parts/code.tsx'
 import { CheckField, TextField } from '../parts/fields.tsx'
 import { Form, useForm } from '../parts/form.tsx'
 import { Markdown } from '../parts/markdown.tsx'
+import { PromptFields } from '../parts/prompt-fields.tsx'
 import { ProblemText, Status } from '../parts/states.tsx'
 import { Message, TranscriptEntries } from '../run/conversation.tsx'
 import { NamedPauseCard } from '../waiting/pause-card.tsx'
@@ -93,16 +94,7 @@ export function AgentTry({ agent }: { readonly agent: Agent }) {
           </>
         }
       >
-        {names.map((name) => (
-          <TextField
-            key={name}
-            label={name}
-            hint="A placeholder of the prompt."
-            rows={1}
-            value={values[name] ?? ''}
-            set={(text) => form.set({ values: { ...values, [name]: text } })}
-          />
-        ))}
+        <PromptFields {...form.field('values')} names={names} />
         <TextField
           {...form.field('message')}
           label="Message"

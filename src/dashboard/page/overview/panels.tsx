@@ -46,11 +46,12 @@ export function StatesNow({ states }: { readonly states: ReadonlyMap<string, num
 
 /** The newest approvals and questions. */
 export function WaitingNow() {
-  const pending = useSession().waiting.pending.value
+  const { waiting, directory } = useSession()
+  const pending = waiting.pending.value
   const items = pending.slice(0, WAITING_SHOWN).map((pause) => ({
     href: hrefOfPause(pause.kind, pause.id),
     title: pause.tool === null ? pause.preview : [`Approve `, <code key="tool">{pause.tool}</code>],
-    agentId: pause.agent_id,
+    note: directory.nameOf(pause.agent_id),
     at: pause.created_at,
   }))
   return (
@@ -69,41 +70,32 @@ export function AlertsNow() {
   const { data = [] } = useLoad((signal) => listAlerts(api, signal), [], { everyMs: ALERTS_REFRESH_MS })
   const firing = data.filter((alert) => isAlerting(stateOf(alert)))
   if (data.length === 0) return null
+  const items = firing.slice(0, ALERTS_SHOWN).map((alert) => ({
+    href: hrefOf('alerts', [alert.alert_id]),
+    title: alert.name,
+    note: conditionText(alert),
+    status: stateOf(alert),
+    at: alert.states[0]?.since,
+  }))
   return (
     <section class="panel alerts-now">
       <h2>
         Firing alerts <span class="hint">{firing.length > 0 && count(firing.length)}</span>
         <a href={hrefOf('alerts')}>All</a>
       </h2>
-      {firing.length === 0 ? (
-        <p class="hint quiet-note">
-          <Icon name="check" /> No alert is firing.
-        </p>
-      ) : (
-        <ul class="rows">
-          {firing.slice(0, ALERTS_SHOWN).map((alert) => (
-            <li key={alert.alert_id}>
-              <a href={hrefOf('alerts', [alert.alert_id])}>
-                <span class="row-title">{alert.name}</span>
-                <span class="hint">{conditionText(alert)}</span>
-              </a>
-              <Status name={stateOf(alert)} />
-              {alert.states[0] && <Ago at={alert.states[0].since} />}
-            </li>
-          ))}
-        </ul>
-      )}
+      <Items items={items} none="No alert is firing." />
     </section>
   )
 }
 
 /** The runs of the range that failed last; the feed brings new ones. */
 export function LatestFailures({ range }: { readonly range: TimeRange }) {
+  const { directory } = useSession()
   const read = useFailures(range)
   const itemOf = (run: RunSummary): Item => ({
     href: hrefOfRun(run.run_id),
     title: run.error_message ?? 'no message',
-    agentId: run.agent_id,
+    note: directory.nameOf(run.agent_id),
     status: run.status === 'timed_out' ? run.status : undefined,
     at: endOf(run),
   })
@@ -122,13 +114,12 @@ export function LatestFailures({ range }: { readonly range: TimeRange }) {
 interface Item {
   readonly href: string
   readonly title: ComponentChildren
-  readonly agentId: string
+  readonly note: string
   readonly status?: string | undefined
-  readonly at: string
+  readonly at: string | undefined
 }
 
 function Items({ items, none }: { readonly items: readonly Item[]; readonly none: string }) {
-  const { directory } = useSession()
   if (items.length === 0) {
     return (
       <p class="hint quiet-note">
@@ -138,14 +129,14 @@ function Items({ items, none }: { readonly items: readonly Item[]; readonly none
   }
   return (
     <ul class="rows">
-      {items.map(({ href, title, agentId, status, at }) => (
+      {items.map(({ href, title, note, status, at }) => (
         <li key={href}>
           <a href={href}>
             <span class="row-title">{title}</span>
-            <span class="hint">{directory.nameOf(agentId)}</span>
+            <span class="hint">{note}</span>
           </a>
           {status && <Status name={status} />}
-          <Ago at={at} />
+          {at && <Ago at={at} />}
         </li>
       ))}
     </ul>

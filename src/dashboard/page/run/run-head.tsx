@@ -12,6 +12,7 @@ import { BackLink, Button, CopyButton, Dialog, Id } from '../parts/controls.tsx'
 import { TextField } from '../parts/fields.tsx'
 import { Form, useForm } from '../parts/form.tsx'
 import { SessionLink, UserLink } from '../parts/links.tsx'
+import { PromptFields } from '../parts/prompt-fields.tsx'
 import { Facts, Status } from '../parts/states.tsx'
 import { Moment } from '../parts/time.tsx'
 import { Tag, Took } from '../runs/run-table.tsx'
@@ -171,15 +172,7 @@ function AgainDialog({ run, agent, close }: AgainProps) {
           rowsMax={16}
           problem={'problem' in input ? input.problem : field.problem}
         />
-        {names.map((name) => (
-          <TextField
-            key={name}
-            label={name}
-            hint="A placeholder of the prompt."
-            value={values[name] ?? ''}
-            set={(text) => form.set({ values: { ...values, [name]: text } })}
-          />
-        ))}
+        <PromptFields {...form.field('values')} names={names} />
         {agent.version !== run.agent_version && (
           <p class="hint">
             It runs version {agent.version} of the agent; this run had version {run.agent_version}.
