@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs'
-import { chmod, chown, mkdir, mkdtemp, readFile, rename, rm, stat, symlink, writeFile } from 'node:fs/promises'
+import { chmod, chown, mkdir, mkdtemp, open, readFile, rename, rm, stat, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import type { Log } from '../../base/log.ts'
@@ -130,7 +130,8 @@ async function readPassword(home: string, owner: ProcessOwner): Promise<string> 
   const known = await readFile(path, 'utf8').catch(() => '')
   if (known !== '') return known.trim()
   const password = crypto.getRandomValues(new Uint8Array(24)).toHex()
-  await writeFile(path, `${password}\n`, { mode: 0o600 })
+  // Without it the cluster, which initdb syncs, could not be used after a power cut.
+  await writeFile(path, `${password}\n`, { mode: 0o600, flush: true })
   if (owner.ids !== undefined) await chown(path, owner.ids.uid, owner.ids.gid)
   return password
 }
@@ -168,6 +169,9 @@ async function createCluster(at: {
   release()
   if (code !== 0) throw new StartError(`the embedded Postgres could not create its database: ${lastErrorLine(output)}`)
   await rename(unfinished, at.cluster)
+  // The next start deletes what has the unfinished name.
+  const home = await open(at.home)
+  await home.sync().finally(() => home.close())
 }
 
 /**
