@@ -19,7 +19,7 @@ const SLOW = '.slow.test.ts'
 /** `npm pack`, and a start of the package in an empty folder. */
 const PACKAGE = 'test/flow/package.slow.test.ts'
 /** They mostly wait, so they run at the same time as the slow tests. */
-const CAMPAIGNS = ['kills', 'answers', 'cluster', 'corruption', 'requests', 'soak', 'dashboard', 'loop']
+const CAMPAIGNS = ['kills', 'answers', 'cluster', 'corruption', 'requests', 'soak', 'dashboard', 'loop', 'sim']
 
 const directory = mkdtempSync(join(tmpdir(), 'agent-run-service-gate-'))
 // Postgres does not run as root, and must reach what is in it.

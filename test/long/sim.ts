@@ -1,9 +1,9 @@
-import { simulate } from '../sim/simulate.ts'
+import { faultsIn, simulate } from '../sim/simulate.ts'
 import type { Campaign, CampaignResult } from './campaign.ts'
 import { Failures } from './campaign.ts'
 
 /** How many seeds of each world run between two lines of progress. */
-const SEEDS = { log: 500, feeds: 100 }
+const SEEDS = { log: 100, feeds: 20 }
 /** Seeds of the simulation are 32-bit numbers. */
 const SEED_END = 2 ** 32
 
@@ -20,6 +20,7 @@ export const sim: Campaign = {
     const startedMs = performance.now()
     const seconds = () => (performance.now() - startedMs) / 1000
     const done = { log: 0, feeds: 0 }
+    const faults = new Map<string, number>()
     for (let from = random.seed % SEED_END; seconds() < minutes * 60; from += Math.max(...Object.values(SEEDS))) {
       for (const world of Object.keys(SEEDS) as (keyof typeof SEEDS)[]) {
         const { stdout, stderr, code } = await simulate(
@@ -31,15 +32,18 @@ export const sim: Campaign = {
           `${SEEDS[world]}`,
         )
         done[world] += SEEDS[world]
-        const found = stdout.split('\n').filter((line) => line.startsWith('seed '))
+        for (const [kind, count] of Object.entries(faultsIn(stdout))) faults.set(kind, (faults.get(kind) ?? 0) + count)
+        const found = stdout.split('\n').filter((line) => /^(seed| {2}SEED)/.test(line))
         for (const line of found) failures.add(`world ${world}: ${line}`)
         if (code !== 0 && found.length === 0) failures.add(`world ${world}: exit code ${code}: ${stderr}`)
       }
       const rate = ((done.log + done.feeds) / seconds()).toFixed(1)
       progress(
-        `to seed ${from}: ${done.log} worlds of the log, ${done.feeds} of feeds, ${rate}/s, ${failures.count} failures`,
+        `to seed ${from}: ${done.log} worlds of the log, ${done.feeds} of feeds, ${rate}/s, ${failures.count} failures; faults: ${[...faults].flat().join(' ')}`,
       )
     }
-    return { figures: { 'worlds of the log': done.log, 'worlds of feeds': done.feeds }, failures: failures.result }
+    for (const [kind, count] of faults) if (count === 0) failures.add(`no seed reached this fault: ${kind}`)
+    const figures = { 'worlds of the log': done.log, 'worlds of feeds': done.feeds, ...Object.fromEntries(faults) }
+    return { figures, failures: failures.result }
   },
 }

@@ -6,12 +6,14 @@ import { Hub } from '../../src/feeds/live/hub.ts'
 import { type NatsReaderOptions, openNatsReader } from '../../src/stores/journal/nats/reader.ts'
 import { SharedFeeds } from '../../src/tenants/partitions/shared/feeds.ts'
 import { noSessions } from '../support/matching.ts'
+import type { Faults } from './faults.ts'
 import { type FeedNode, Subscriber, type SubscriberWorld } from './subscriber.ts'
 import { time } from './virtual-time.ts'
 
 /** What feeds share with the rest of the world. */
 interface FeedsWorld extends Omit<SubscriberWorld, 'pickNode'> {
   readonly random: Random
+  readonly faults: Faults
   readonly log: NatsReaderOptions
 }
 
@@ -47,25 +49,33 @@ export class SimulatedFeeds {
   /** Something happens to a node or to a subscriber. */
   step(): void {
     const { random, world } = this
+    const { faults } = world
     const pick = random.next()
     if (this.subscribers.length < SUBSCRIBERS_MAX && (pick < 0.3 || this.subscribers.length === 0)) {
       const isFromBeginning = random.chance(0.3)
       const name = `subscriber ${this.subscribers.length + 1}`
-      world.trace(`${name} begins ${isFromBeginning ? 'with the oldest row' : 'with new rows'}`)
+      world.trace(name, `begins ${isFromBeginning ? 'with the oldest row' : 'with new rows'}`)
       const deps = { ...world, pickNode: () => random.pick(this.nodes) }
       this.subscribers.push(new Subscriber(name, random.pick(FILTERS), deps, isFromBeginning))
-    } else if (pick < 0.6) random.pick(this.subscribers).cut('its connection breaks')
-    else if (pick < 0.75) {
+    } else if (pick < 0.6) {
+      const subscriber = random.pick(this.subscribers)
+      if (faults.happens('connection breaks')) subscriber.cut('its connection breaks')
+    } else if (pick < 0.75) {
       const subscriber = random.pick(this.subscribers)
       const ms = random.next() * STALL_MS_MAX
+      if (!faults.happens('subscriber stalls')) return
       subscriber.stalledUntilMs = time.nowMs + ms
-      world.trace(`${subscriber.name} reads nothing for ${Math.round(ms)} ms`)
+      world.trace(subscriber.name, `reads nothing for ${Math.round(ms)} ms`)
     } else if (pick < 0.9) {
       const node = random.pick(this.nodes)
       const ms = random.next() ** 2 * PAUSE_MS_MAX
+      if (!faults.happens('node paused')) return
       node.process.pausedUntilMs = time.nowMs + ms
-      world.trace(`${node.name} is paused for ${Math.round(ms)} ms`)
-    } else this.restart(random.int(0, NODES - 1))
+      world.trace(node.name, `is paused for ${Math.round(ms)} ms`)
+    } else {
+      const index = random.int(0, NODES - 1)
+      if (faults.happens('node dies')) this.restart(index)
+    }
   }
 
   /** Ends every pause. */
@@ -104,7 +114,7 @@ export class SimulatedFeeds {
 
   private restart(index: number): void {
     const node = this.nodes[index]!
-    this.world.trace(`${node.name} dies`)
+    this.world.trace(node.name, 'dies')
     node.process.isDead = true
     this.nodes[index] = this.startNode()
     for (const subscriber of this.subscribers) if (subscriber.node === node) subscriber.cut('it has died')

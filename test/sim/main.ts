@@ -1,9 +1,10 @@
 import { CliError } from '../../src/cli/shared/error.ts'
 import { runMain } from '../../src/cli/shared/main.ts'
 import { parseOptions } from '../../src/cli/shared/options.ts'
+import { FAULT_KINDS } from './faults.ts'
 import { PLANTED, plant } from './planted.ts'
+import { type Case, type Story, shrink } from './story.ts'
 import { time } from './virtual-time.ts'
-import type { WorldName } from './world.ts'
 
 const OPTIONS = {
   world: {
@@ -15,6 +16,10 @@ const OPTIONS = {
   from: { type: 'string', value: '<n>', help: 'the seed of the first one (default: 1)' },
   steps: { type: 'string', value: '<n>', help: 'how much happens in each (default: 60)' },
   twice: { type: 'boolean', help: 'runs each seed twice: both runs must take the same steps' },
+  without: { type: 'string', value: '<n,…>', help: 'the numbers of faults that do not happen' },
+  shrink: { type: 'string', value: '<file>', help: 'reduces the first failing seed, and writes it as a story' },
+  story: { type: 'string', value: '<file>', help: 'replays a story, and shows it as a table' },
+  mended: { type: 'boolean', help: 'replays it without the bug that is planted in it' },
   plant: { type: 'string', value: '<bug>', help: 'plants one of the known bugs, and stops once it is found' },
 } as const
 
@@ -40,40 +45,66 @@ const SHOWN_MAX = 10
 
 async function main(): Promise<number> {
   const { values } = parseOptions(process.argv.slice(2), SIMULATION)
+  const story: Story | undefined = values.story === undefined ? undefined : await Bun.file(values.story).json()
   const [seeds, from, steps] = [values.seeds, values.from, values.steps].map((value, index) =>
     numberOf(value ?? Object.values(DEFAULTS)[index]!),
   ) as [number, number, number]
-  if (values.plant !== undefined) plant(bugOf(values.plant))
+  const bug = values.mended ? undefined : (story?.plant ?? values.plant)
+  if (bug !== undefined) plant(bugOf(bug))
   time.install()
   // Imported only now: the modules read the clock when they are loaded, and it must be the virtual one by then.
   const { runWorld, WORLDS } = await import('./world.ts')
+  if (story !== undefined) return replay(story)
   const world = WORLDS.find((each) => each === (values.world ?? 'log'))
   if (world === undefined) throw new CliError(`no world ${values.world}: there are ${WORLDS.join(', ')}`, 2)
+  const without = (values.without ?? '').split(',').filter(Boolean).map(numberOf)
   const { SEED } = process.env
-  if (SEED !== undefined) return replay(world, numberOf(SEED))
+  if (SEED !== undefined) return replay({ world, seed: numberOf(SEED), steps, without })
+  const kinds = [...FAULT_KINDS.log, ...(world === 'feeds' ? FAULT_KINDS.feeds : [])]
+  const faults = new Map(kinds.map((kind) => [kind, 0]))
   let failed = 0
-  for (let seed = from; seed < from + seeds; seed++) {
-    const { problems, fingerprint } = await runWorld(world, seed, steps, () => {})
-    const found = [...problems]
-    if (values.twice && (await runWorld(world, seed, steps, () => {})).fingerprint !== fingerprint)
+  let done = 0
+  while (done < seeds) {
+    const tried: Case = { world, seed: from + done++, steps, without }
+    const outcome = await runWorld(tried, () => {})
+    const found = [...outcome.problems]
+    for (const { kind } of outcome.faults) faults.set(kind, faults.get(kind)! + 1)
+    if (values.twice && (await runWorld(tried, () => {})).fingerprint !== outcome.fingerprint)
       found.push('the second run took other steps')
-    const done = seed - from + 1
-    if (found.length > 0 && ++failed <= SHOWN_MAX) write(`seed ${seed}: ${found.join('; ')}\n  ${replayOf(seed)}`)
-    if (done % PROGRESS_EVERY === 0) write(`${done} worlds, to seed ${seed}: ${failed} failed`)
-    if (failed > 0 && values.plant !== undefined) break
+    if (found.length > 0 && ++failed <= SHOWN_MAX)
+      write(`seed ${tried.seed}: ${found.join('; ')}\n  ${replayOf(tried.seed)}`)
+    if (done % PROGRESS_EVERY === 0) report()
+    if (outcome.problems.length > 0 && values.shrink !== undefined) await tell(tried, values.shrink)
+    if (failed > 0 && (bug ?? values.shrink) !== undefined) break
   }
-  write(`${seeds} worlds from seed ${from}: ${failed} failed`)
+  report()
   return failed > 0 ? 1 : 0
 
-  async function replay(world: WorldName, seed: number): Promise<number> {
-    const { problems } = await runWorld(world, seed, steps, write)
+  function report(): void {
+    write(`faults: ${[...faults].map(([kind, count]) => `${kind} ${count}`).join(', ')}`)
+    write(`${done} worlds from seed ${from}: ${failed} failed`)
+  }
+
+  /** Reduces a case that fails, and writes it as a story. */
+  async function tell(failing: Case, file: string): Promise<void> {
+    const [smallest, { problems, faults: left }] = await shrink(failing, (tried) => runWorld(tried, () => {}))
+    const told: Story = { ...smallest, ...(bug !== undefined && { plant: bug }), failed: problems }
+    await Bun.write(file, `${JSON.stringify(told, null, 2)}\n`)
+    write(`${file}: ${smallest.steps} steps, ${left.length} faults: ${left.map(({ kind }) => kind).join(', ')}`)
+  }
+
+  async function replay(told: Case): Promise<number> {
+    const row = (at: string, who: string, what: string, answer = '') =>
+      write(`${at.padStart(9)}  ${who.padEnd(12)}  ${what.padEnd(44)}  ${answer}`.trimEnd())
+    row('ms', 'process', 'what', 'answer')
+    const { problems } = await runWorld(told, (...step) => row(time.nowMs.toFixed(1), ...step))
     for (const problem of problems) write(problem)
-    write(problems.length > 0 ? `seed ${seed} fails` : `seed ${seed} holds`)
+    write(problems.length > 0 ? `seed ${told.seed} fails` : `seed ${told.seed} holds`)
     return problems.length > 0 ? 1 : 0
   }
 
   function replayOf(seed: number): string {
-    const options = ['world', 'steps', 'plant'] as const
+    const options = ['world', 'steps', 'without', 'plant'] as const
     const given = options.flatMap((name) => (values[name] === undefined ? [] : [` --${name} ${values[name]}`]))
     return `SEED=${seed} bun test/sim/main.ts${given.join('')}`
   }

@@ -6,6 +6,17 @@ export function simulate(...args: readonly string[]) {
   return runProgram([process.execPath, join(import.meta.dir, 'main.ts'), ...args])
 }
 
+/** @returns how many faults of each kind there were, from what the simulation has printed */
+export function faultsIn(stdout: string): Record<string, number> {
+  const list = /^faults: (.*)$/m.exec(stdout)?.[1] ?? ''
+  return Object.fromEntries(
+    [...list.matchAll(/([a-z ]+?) (\d+)(?:, |$)/gi)].map(([, kind, count]) => [kind!, Number(count)]),
+  )
+}
+
+/** Cases that have failed once. */
+export const STORIES = [...new Bun.Glob('*.json').scanSync({ cwd: join(import.meta.dir, 'stories'), absolute: true })]
+
 /** Within how many worlds a planted bug must be found. */
 const FOUND_WITHIN = 10_000
 /** Where those worlds begin for bugs that few worlds show: shortly before one that did. */

@@ -3,6 +3,7 @@ import type { Filter } from '../../src/feeds/live/filter.ts'
 import type { Outlet, Packet } from '../../src/feeds/live/packet.ts'
 import { encodeCursor } from '../../src/stores/journal/cursor.ts'
 import type { SharedFeeds } from '../../src/tenants/partitions/shared/feeds.ts'
+import type { Trace } from './faults.ts'
 import { type SimulatedProcess, time } from './virtual-time.ts'
 
 /** A process that shows the log to subscribers, as each node of a cluster does. */
@@ -18,7 +19,7 @@ export interface SubscriberWorld {
   /** A node to connect to. */
   pickNode(): FeedNode
   delay(): Promise<void>
-  trace(text: string): void
+  readonly trace: Trace
   problem(text: string): void
 }
 
@@ -75,7 +76,7 @@ export class Subscriber {
     if (connection === undefined) return
     this.connection = undefined
     connection.isOpen = false
-    this.world.trace(`${this.name} is cut off by ${connection.node.name} (${why}); its cursor is ${this.cursor}`)
+    this.world.trace(this.name, `is cut off by ${connection.node.name} (${why})`, `its cursor is ${this.cursor}`)
     time.within(connection.node.process, () => time.after(0, connection.end))
     this.connectSoon()
   }
@@ -90,7 +91,7 @@ export class Subscriber {
     const isAnswered = time.within(node.process, () => Bun.sleep(0).then(() => this.open(node)))
     // A process that has died never answers; one that is paused is not waited for.
     const isConnected = await Promise.race([isAnswered, Bun.sleep(PATIENCE_MS).then(() => false)]).catch((error) => {
-      this.world.trace(`${this.name} cannot connect to ${node.name}: ${error.message}`)
+      this.world.trace(this.name, `cannot connect to ${node.name}`, error.message)
       return false
     })
     if (!isConnected && this.connection === undefined) this.connectSoon()
@@ -109,7 +110,7 @@ export class Subscriber {
       this.startSeq = afterSeq
       this.cursor = encodeCursor(journal.epoch, afterSeq)
     }
-    world.trace(`${this.name} is connected to ${node.name} after ${afterSeq}; the end is ${journal.endSeq} there`)
+    world.trace(this.name, `is connected to ${node.name} after ${afterSeq}`, `the end is ${journal.endSeq} there`)
     const connection: Connection = { node, queue: [], isOpen: true, sent: 0, end: () => {} }
     this.connection = connection
     const outlet = this.outletOf(connection, afterSeq, () => hub.resume(subscription))

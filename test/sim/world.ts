@@ -7,8 +7,10 @@ import { Stream } from '../../src/stores/journal/nats/stream.ts'
 import { Sink } from '../../src/stores/sink/sink.ts'
 import { batchOf } from '../support/events.ts'
 import { deliveryRow } from '../support/rows.ts'
+import { type Fault, type FaultKind, Faults, type Trace } from './faults.ts'
 import { EVENT_TYPES, SimulatedFeeds } from './feeds.ts'
 import { MemoryPosition, MemoryTable, type Row, rowsOf, type StoreFaults } from './stores.ts'
+import type { Case } from './story.ts'
 import { MemoryStream, type StreamFaults } from './stream.ts'
 import { type SimulatedProcess, time } from './virtual-time.ts'
 
@@ -48,6 +50,8 @@ export interface Outcome {
   readonly problems: readonly string[]
   /** Equal for two runs that took the same steps. */
   readonly fingerprint: number
+  /** In the order in which they happened. */
+  readonly faults: readonly Fault[]
 }
 
 /**
@@ -55,15 +59,11 @@ export interface Outcome {
  * heals, and what was acknowledged is compared with what is stored.
  * @param trace is told what happens
  */
-export async function runWorld(
-  name: WorldName,
-  seed: number,
-  steps: number,
-  trace: (text: string) => void,
-): Promise<Outcome> {
+export async function runWorld({ world: name, seed, steps, without }: Case, trace: Trace): Promise<Outcome> {
   const random = createRandom(seed)
   time.reset(random.next)
-  const world = new World(name, random, (text) => trace(`${time.nowMs.toFixed(1).padStart(9)} ms  ${text}`))
+  const faults = new Faults(without)
+  const world = new World(name, random, faults, trace)
   const { problems } = world
   let isOver = false
   const end = () => {
@@ -74,7 +74,7 @@ export async function runWorld(
   await time.runUntil(() => isOver, WORLD_MS_MAX).catch(broke)
   if (!isOver) problems.push('never ends')
   world.end()
-  return { problems, fingerprint: time.fingerprint }
+  return { problems, fingerprint: time.fingerprint, faults: faults.happened }
 }
 
 class World {
@@ -98,7 +98,8 @@ class World {
   constructor(
     name: WorldName,
     private readonly random: ReturnType<typeof createRandom>,
-    private readonly trace: (text: string) => void,
+    private readonly faults: Faults,
+    private readonly trace: Trace,
   ) {
     this.intensity = random.chance(0.3) ? 0.3 : 3
     // Small messages, so that a commit has several parts.
@@ -106,8 +107,16 @@ class World {
     this.stream.faults = this.streamFaults()
     this.leave = this.stream.replaceReal(Stream)
     const delay = () => this.delay()
-    const client: StoreFaults = { delay, failsBefore: () => this.chance(0.05), failsAfter: () => this.chance(0.05) }
-    const position: StoreFaults = { delay, failsBefore: () => this.chance(0.02), failsAfter: () => this.chance(0.02) }
+    const client: StoreFaults = {
+      delay,
+      failsBefore: () => this.fails(0.05, 'ClickHouse', 'load refused'),
+      failsAfter: () => this.fails(0.05, 'ClickHouse', 'load unanswered'),
+    }
+    const position: StoreFaults = {
+      delay,
+      failsBefore: () => this.fails(0.02, 'Postgres', 'position refused'),
+      failsAfter: () => this.fails(0.02, 'Postgres', 'position unanswered'),
+    }
     this.table = new MemoryTable(client)
     this.position = new MemoryPosition(position)
     if (name === 'feeds') this.feeds = this.openFeeds()
@@ -116,7 +125,7 @@ class World {
   async run(steps: number): Promise<void> {
     await this.takeOver()
     for (let step = 0; step < steps; step++) await this.step()
-    this.trace('everything heals')
+    this.trace('world', 'everything heals')
     this.isHealthy = true
     this.stream.isFull = false
     this.stream.leaderLacks = 0
@@ -138,24 +147,29 @@ class World {
   private async step(): Promise<void> {
     const { random, stream } = this
     if (this.feeds !== undefined && random.chance(0.25)) {
-      stream.replicaLacks = random.int(0, 3)
+      const lacks = random.int(0, 3)
+      stream.replicaLacks = lacks > 0 && this.faults.happens('replica lags') ? lacks : 0
       this.feeds.step()
     }
     const pick = random.next()
     if (pick < 0.7) this.append()
-    else if (pick < 0.76) await this.takeOver()
-    else if (pick < 0.79) {
-      stream.leaderLacks = random.int(1, 3)
-      this.trace(`a leader lacks the newest ${stream.leaderLacks} messages`)
-      this.later(800, () => {
+    else if (pick < 0.76) {
+      if (this.faults.happens('owner replaced')) await this.takeOver()
+    } else if (pick < 0.79) {
+      const lacks = random.int(1, 3)
+      if (!this.faults.happens('leader lags')) return
+      stream.leaderLacks = lacks
+      this.trace('stream', `the leader lacks the newest ${lacks} messages`)
+      this.later(800, 'the leader has all messages', () => {
         stream.leaderLacks = 0
       })
     } else if (pick < 0.83) {
       this.pause()
     } else if (pick < 0.86) {
+      if (!this.faults.happens('servers full')) return
       stream.isFull = true
-      this.trace('the servers are full')
-      this.later(3_000, () => {
+      this.trace('stream', 'the servers are full')
+      this.later(3_000, 'the servers have room', () => {
         stream.isFull = false
       })
     } else await Bun.sleep(random.next() * 400)
@@ -167,17 +181,19 @@ class World {
     const owner = this.random.chance(0.7) ? this.owner : this.random.pick(this.owners)
     if (owner === undefined) return
     const ms = this.random.next() ** 2 * PAUSE_MS_MAX
+    if (!this.faults.happens('owner paused')) return
     owner.process.pausedUntilMs = time.nowMs + ms
-    this.trace(`owner ${owner.generation} is paused for ${Math.round(ms)} ms`)
+    this.trace(`owner ${owner.generation}`, `is paused for ${Math.round(ms)} ms`)
   }
 
   /** A new owner; the one before may be dead, or still believe that it is the owner. */
   private async takeOver(): Promise<void> {
     const generation = ++this.position.generation
-    if (this.random.chance(0.5)) this.dead.add(generation - 1)
+    if (this.random.chance(0.5) && generation > 1 && this.faults.happens('owner dies')) this.dead.add(generation - 1)
     const isDead = () => this.dead.has(generation)
     const process = { pausedUntilMs: 0 }
-    this.trace(`owner ${generation} takes over; the one before is ${this.dead.has(generation - 1) ? 'dead' : 'alive'}`)
+    const before = this.dead.has(generation - 1) ? 'dead' : 'alive'
+    this.trace(`owner ${generation}`, generation === 1 ? 'opens the log' : `takes over; the one before is ${before}`)
     const position = this.position.storeOf(generation, isDead)
     const { loadedSeq, inFlightSeq } = position.get()
     try {
@@ -200,7 +216,7 @@ class World {
       this.owners.push(owner)
       if (generation === this.position.generation) this.owner = owner
     } catch (error) {
-      this.trace(`owner ${generation} cannot open the log: ${(error as Error).message}`)
+      this.trace(`owner ${generation}`, 'cannot open the log', (error as Error).message)
     }
   }
 
@@ -209,7 +225,7 @@ class World {
   }
 
   private lose(generation: number, reason: string): void {
-    this.trace(`owner ${generation} has lost the log: ${reason}`)
+    this.trace(`owner ${generation}`, 'has lost the log', reason)
     if (this.owner?.generation === generation) this.owner = undefined
   }
 
@@ -217,13 +233,15 @@ class World {
     const { owner } = this
     if (owner === undefined) return
     const id = `row ${++this.appends}`
-    this.trace(`${id} is sent to owner ${owner.generation}`)
-    this.pending.push(
-      this.appendTo(owner, id).catch((error) => this.trace(`${id} is refused: ${(error as Error).message}`)),
-    )
+    this.trace(`owner ${owner.generation}`, `is sent ${id}`)
+    this.pending.push(this.appendTo(owner, id).catch((error) => this.refused(owner, id, error)))
   }
 
-  private async appendTo({ journal, process }: Owner, id: string): Promise<void> {
+  private refused({ generation }: Owner, id: string, error: Error): void {
+    this.trace(`owner ${generation}`, `answers ${id}`, `refused: ${error.message}`)
+  }
+
+  private async appendTo({ journal, process, generation }: Owner, id: string): Promise<void> {
     // Half of the rows are what feeds do not show.
     const types = this.feeds === undefined || this.random.chance(0.5) ? [] : this.pickTypes()
     const ids = types.length === 0 ? [id] : types.map((_, index) => `${id} ${index}`)
@@ -239,7 +257,7 @@ class World {
           })
     // Its request reaches a process that is paused once that goes on.
     const { firstSeq: seq } = await time.within(process, () => Bun.sleep(0).then(append))
-    this.trace(`${id} is acknowledged at ${seq}`)
+    this.trace(`owner ${generation}`, `answers ${id}`, `acknowledged at ${seq}`)
     ids.forEach((each, index) => void this.acknowledged.push({ id: each, seq: seq + index }))
   }
 
@@ -249,7 +267,7 @@ class World {
 
   private openFeeds(): SimulatedFeeds {
     return new SimulatedFeeds({
-      ...{ workspaceId: WORKSPACE, random: this.random, log: this.log, trace: this.trace },
+      ...{ workspaceId: WORKSPACE, random: this.random, log: this.log, trace: this.trace, faults: this.faults },
       delay: () => this.delay(),
       problem: (text) => void this.problems.push(text),
     })
@@ -286,7 +304,7 @@ class World {
       const id = `last row ${tries}`
       const isStored = await this.appendTo(owner, id).then(
         () => true,
-        (error) => this.trace(`${id} is refused: ${error.message}`),
+        (error) => this.refused(owner, id, error),
       )
       if (isStored === true) return owner
     }
@@ -316,22 +334,29 @@ class World {
             : this.chance(0.01)
               ? 'late'
               : 'stored'
-        if (fate !== 'stored') this.trace(`message ${streamSeq} is ${fate}`)
+        if (fate === 'stored' || !this.faults.happens(`message ${fate}`)) return 'stored'
+        this.trace('stream', `message ${streamSeq}`, fate)
         return fate
       },
       lateMs: () => this.random.next() * LATE_MS_MAX,
     }
   }
 
-  private later(ms: number, run: () => void): void {
+  private later(ms: number, what: string, run: () => void): void {
     time.after(this.random.next() * ms, () => {
-      this.trace('a fault is over')
+      this.trace('stream', what)
       run()
     })
   }
 
   private chance(probability: number): boolean {
     return !this.isHealthy && this.random.chance(probability * this.intensity)
+  }
+
+  private fails(probability: number, who: string, kind: FaultKind): boolean {
+    if (!this.chance(probability) || !this.faults.happens(kind)) return false
+    this.trace(who, kind)
+    return true
   }
 
   private delay(): Promise<void> {

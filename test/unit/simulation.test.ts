@@ -1,5 +1,6 @@
 import { expect, test } from 'bun:test'
-import { find, simulate } from '../sim/simulate.ts'
+import { basename } from 'node:path'
+import { faultsIn, find, STORIES, simulate } from '../sim/simulate.ts'
 
 const SEED = Number(process.env.SEED ?? Date.now() % 2 ** 31)
 /** Some seconds of each world. */
@@ -12,6 +13,18 @@ test.each(Object.entries(SEEDS))(
     // A failing world is named with how to repeat it.
     const failed = stdout.split('\n').filter((line) => /^(seed| {2}SEED)/.test(line))
     expect({ code, stderr, failed }).toEqual({ code: 0, stderr: '', failed: [] })
+    const faults = Object.entries(faultsIn(stdout))
+    expect(faults.length).toBeGreaterThan(10)
+    expect(faults.filter(([, count]) => count === 0)).toEqual([])
+  },
+  60_000,
+)
+
+test.each(STORIES.map((file) => [basename(file), file]))(
+  'what has failed once holds: %s',
+  async (_, file) => {
+    const { stdout, code } = await simulate('--story', file, '--mended')
+    expect([code, stdout]).toEqual([0, expect.stringMatching(/\nseed \d+ holds\n$/)])
   },
   60_000,
 )
@@ -28,7 +41,7 @@ test.each(Object.keys(SEEDS))(
   'one seed takes the same way each time: %s',
   async (world) => {
     const { stdout, code } = await simulate('--world', world, '--seeds', '30', '--twice')
-    expect([code, stdout]).toEqual([0, '30 worlds from seed 1: 0 failed\n'])
+    expect([code, stdout]).toEqual([0, expect.stringMatching(/^faults: .*\n30 worlds from seed 1: 0 failed\n$/)])
   },
   60_000,
 )
