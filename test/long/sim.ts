@@ -33,7 +33,7 @@ export const sim: Campaign = {
         )
         done[world] += SEEDS[world]
         for (const [kind, count] of Object.entries(faultsIn(stdout))) faults.set(kind, (faults.get(kind) ?? 0) + count)
-        const found = stdout.split('\n').filter((line) => /^(seed| {2}SEED)/.test(line))
+        const found = [...stdout.matchAll(/^(seed .*)\n +(SEED=.*)$/gm)].map(([, what, again]) => `${what} (${again})`)
         for (const line of found) failures.add(`world ${world}: ${line}`)
         if (code !== 0 && found.length === 0) failures.add(`world ${world}: exit code ${code}: ${stderr}`)
       }
