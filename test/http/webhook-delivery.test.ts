@@ -40,6 +40,29 @@ async function rig(
   return { tenant, agent, receiver, webhookId: await createWebhook(tenant, receiver, more) }
 }
 
+test('an endpoint that becomes strict sends what has failed in order, whatever is due first', async () => {
+  const database = await freshDatabase()
+  const webhooks = { schedule: { delaysMs: [3_600_000], disableAfterMs: 3_600_000 }, intervalMs: 20 }
+  const env = { EGRESS_ALLOW: '127.0.0.1', DATABASE_URL: database.url }
+  const tenant = await newTenant(await startTestService(env, { webhooks }))
+  const agent = await newReporter(tenant.api)
+  let isDown = true
+  const receiver = startReceiver(() => (isDown ? new Response(null, { status: 500 }) : undefined))
+  const webhookId = await createWebhook(tenant, receiver)
+  const runs: string[] = []
+  for (let n = 0; n < 3; n++) runs.push(await endedRun(agent))
+  const pending = async () => (await tenant.api('GET', `/api/v1/webhooks/${webhookId}`)).data.health.pending
+  await eventually(async () => (await pending()) === 3)
+  await tenant.api('PATCH', `/api/v1/webhooks/${webhookId}`, { order: 'strict' })
+  isDown = false
+  const before = receiver.received.length
+  await database.sql`
+    update webhook_retries r set next_at = now() + interval '300 ms' * (
+      select count(*) from webhook_retries later where later.seq > r.seq)`
+  await eventually(async () => (await pending()) === 0)
+  expect(receiver.received.slice(before).map(({ body }) => body.data.run_id)).toEqual(runs)
+})
+
 async function endedRun(agent: Reporter, errorMessage?: string): Promise<string> {
   const runId = await agent.start()
   await agent.end(runId, errorMessage)

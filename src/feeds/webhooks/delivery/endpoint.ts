@@ -197,7 +197,7 @@ export class Endpoint {
 
   /** How many rows {@link addDue} takes, and which ones it has. Call it before they are read. */
   dueRequest() {
-    return { webhookId: this.ids.webhookId, ...this.due.beginLoading() }
+    return { webhookId: this.ids.webhookId, isStrict: this.isStrict, ...this.due.beginLoading() }
   }
 
   /** Takes rows that are due. @param hasMore whether there are others */

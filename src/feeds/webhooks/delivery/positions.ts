@@ -13,7 +13,7 @@ export interface ActiveWebhook {
   readonly version: number
   /** Rises when rows of its are deleted with their run or score. */
   readonly retries_erased: number
-  /** When its next row is due. */
+  /** When its next row is due; in strict order, its first row. */
   readonly next_at: Date | null
   readonly recover_position: number | null
   readonly recover_until: number | null
@@ -34,9 +34,13 @@ export interface Progress extends StoredHealth {
 /** The active endpoints of active workspaces of these partitions. */
 export function activeWebhooks(sql: Sql, partitions: readonly number[]): Promise<ActiveWebhook[]> {
   return sql<ActiveWebhook[]>`
-    select w.webhook_id, s.partition, w.version, w.retries_erased, w.recover_position, w.recover_until, (
-      select min(r.next_at) from webhook_retries r where r.webhook_id = w.webhook_id and r.next_at is not null
-    ) as next_at
+    select w.webhook_id, s.partition, w.version, w.retries_erased, w.recover_position, w.recover_until,
+      case when w.ordering = 'strict' then (
+        select r.next_at from webhook_retries r where r.webhook_id = w.webhook_id and r.next_at is not null
+        order by r.seq limit 1
+      ) else (
+        select min(r.next_at) from webhook_retries r where r.webhook_id = w.webhook_id and r.next_at is not null
+      ) end as next_at
     from webhooks w join workspaces s on s.workspace_id = w.workspace_id
     where w.status = 'active' and s.status = 'active' and s.partition = any(${partitions as number[]}::int[])
     order by w.webhook_id`

@@ -8,6 +8,8 @@ import type { AttemptResults, RetryRow, RowKey } from './attempt-results.ts'
 interface DueRequest {
   readonly webhookId: string
   readonly room: number
+  /** Only the first row is wanted. The others may be due earlier, if the endpoint had another order when they failed. */
+  readonly isStrict: boolean
   /** Positions of the rows that it has already loaded. */
   readonly loaded: readonly number[]
 }
@@ -69,11 +71,15 @@ export class Retries {
         r.score_id as "scoreId", r.type, r.body, r.attempt,
         null as "nextAt", r.http_status as "httpStatus", r.response
       from unnest(
-        ${requests.map(({ webhookId }) => webhookId)}::uuid[], ${requests.map(({ room }) => room)}::int[]
-      ) as e (webhook_id, room)
+        ${requests.map(({ webhookId }) => webhookId)}::uuid[], ${requests.map(({ room }) => room)}::int[],
+        ${requests.map(({ isStrict }) => Number(isStrict))}::int[]
+      ) as e (webhook_id, room, strict)
       cross join lateral (
         select * from webhook_retries r
-        where r.webhook_id = e.webhook_id and r.next_at <= ${new Date(now)} and not exists (
+        where r.webhook_id = e.webhook_id and r.next_at <= ${new Date(now)} and (
+          e.strict = 0
+          or r.seq = (select min(seq) from webhook_retries f where f.webhook_id = e.webhook_id and f.next_at is not null)
+        ) and not exists (
           select from unnest(
             ${loaded.map(({ webhookId }) => webhookId)}::uuid[], ${loaded.map(({ seq }) => seq)}::bigint[]
           ) as l (webhook_id, seq)
