@@ -48,6 +48,18 @@ test(
   TIMEOUT_MS,
 )
 
+test(
+  'an error that quotes the beginnings of suggestions does not hold the event loop',
+  async () => {
+    // Several times as long as a query, so that it would fail: the engine may quote one more than once.
+    const quoted = `Unknown expression identifier \`x\` in scope SELECT x, '${repeated('Maybe you meant: [').repeat(4)}'`
+    await expectShort(async () =>
+      explainFailure(new ColumnarError(47, 'UNKNOWN_IDENTIFIER', quoted), DEFAULT_QUERY_CAPS),
+    )
+  },
+  TIMEOUT_MS,
+)
+
 const SPACES = ' '.repeat(LONG)
 const unknown = new ColumnarError(
   47,

@@ -9,6 +9,7 @@ const RESULT_TOO_LARGE = 396
 const MESSAGE_LENGTH_MAX = 600
 const NARROWER = 'narrow it by occurred_at, agent_id or run_id, or select fewer columns'
 
+const MEANT = 'Maybe you meant: ['
 const SIZES = [
   [2 ** 30, 'GiB'],
   [2 ** 20, 'MiB'],
@@ -102,8 +103,16 @@ export function withoutPunctuation(text: string): string {
   return text.slice(0, end)
 }
 
+/** The first list of names after `Maybe you meant: `, with its brackets. */
+function suggestionOf(message: string): string | undefined {
+  const at = message.indexOf(MEANT)
+  // Not a regular expression, which would look for the end again wherever the message quotes these words.
+  const end = at < 0 ? -1 : message.indexOf(']', at)
+  return end < 0 ? undefined : message.slice(at + MEANT.length - 1, end + 1)
+}
+
 function clean(message: string): string {
-  const suggestion = /Maybe you meant: (\[[^\]]*\])/.exec(message)?.[1]
+  const suggestion = suggestionOf(message)
   const shown = message
     .replace(/\.? Maybe you meant[\s\S]*$/, '')
     .replace(/:? In scope [\s\S]*$/i, '')
