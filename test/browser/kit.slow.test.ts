@@ -167,6 +167,11 @@ describe.skipIf(chromium === null)('the kit of the dashboard (needs a Chromium)'
     await page.click('dialog button', 'Delete')
     await page.until(`!document.querySelector('.secrets').textContent.includes('API_TOKEN')`)
     await page.until(`${at}.closest('tr')?.textContent.startsWith('A_1')`)
+    // Whoever has clicked on nothing has left the row.
+    await page.evaluate(`(${buttonOf('A_1', 'Delete')}.focus(), ${buttonOf('A_1', 'Delete')}.blur())`)
+    await page.evaluate(`${buttonOf('A_1', 'Delete')}.closest('tr').remove()`)
+    await Bun.sleep(100)
+    expect(await page.evaluate<boolean>(`${at} === document.body`)).toBe(true)
     // With a view that goes, the focus goes to the next one.
     await page.evaluate(`document.querySelector('.settings .tabs button').focus()`)
     await page.go('#/overview')

@@ -115,7 +115,13 @@ export function keepFocus(signal: AbortSignal): void {
     const found = isBox ? box : (inPlace ?? box)
     found?.focus({ preventScroll: true })
   }
+  /** Who clicks on nothing has left it. What is going away takes the focus with it, and is gone when this runs. */
+  const leave = () =>
+    queueMicrotask(() => {
+      if (document.activeElement === document.body && path[0]?.[0].isConnected) path = []
+    })
   document.addEventListener('focusin', remember, { signal })
+  document.addEventListener('focusout', leave, { signal })
   const observer = new MutationObserver(keep)
   observer.observe(document.body, { childList: true, subtree: true })
   signal.addEventListener('abort', () => observer.disconnect())

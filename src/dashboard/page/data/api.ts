@@ -190,8 +190,8 @@ export async function listAll<T>(
 /** With a filter, pages may be empty: so many are read at once for one that is not. */
 const EMPTY_PAGES_MAX = 10
 
-/** The next page of a list that is not empty, or the last one read. @param cursor null: the first page @throws ApiFailure */
-export async function nextFullPage<T>(
+/** The next page with items, or the last page read. @param cursor null: the first page @throws ApiFailure */
+export async function nextNonEmptyPage<T>(
   read: (cursor: string | null) => Promise<Listed<T>>,
   cursor: string | null,
 ): Promise<Listed<T>> {

@@ -32,7 +32,7 @@ export function Field({ label, hint, problem, isBare = false, children }: FieldP
   )
 }
 
-/** What is wrong with a value: `said` says so, and `state` are attributes of its control, which that describes. */
+/** What is wrong with a value: `said` shows it, and `state` has the attributes that mark its control and point to that. */
 export function useProblem(problem = '', hasHint = false) {
   const id = useId()
   const hintId = `${id}-hint`

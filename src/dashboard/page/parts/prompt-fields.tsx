@@ -1,6 +1,6 @@
 import { type Bound, TextField } from './fields.tsx'
 
-interface PromptFieldsProps extends Bound<Readonly<Record<string, string>>> {
+interface PromptFieldsProps extends Pick<Bound<Readonly<Record<string, string>>>, 'value' | 'set'> {
   readonly names: readonly string[]
 }
 

@@ -1,6 +1,6 @@
 import { useState } from 'preact/hooks'
 import { useSession } from '../context/session.ts'
-import { type Listed, nextFullPage } from '../data/api.ts'
+import { type Listed, nextNonEmptyPage } from '../data/api.ts'
 import { failureOf, useLoad } from '../data/loading.ts'
 import type { Session } from '../data/records.ts'
 
@@ -22,7 +22,7 @@ export function useSessions(where: Partial<SessionQuery>, limit = LIST_LIMIT) {
   const showOlder = async () => {
     try {
       // After a session with very many runs, pages may be empty.
-      const { items, next_cursor } = await nextFullPage(read, end?.next_cursor ?? null)
+      const { items, next_cursor } = await nextNonEmptyPage(read, end?.next_cursor ?? null)
       // The answer to a second click has the same page.
       setOlder((before) => (before === older ? { items: [...(older?.items ?? []), ...items], next_cursor } : before))
       setProblem(null)

@@ -1,5 +1,5 @@
 import { signal } from '@preact/signals'
-import { type Api, type Listed, nextFullPage } from '../data/api.ts'
+import { type Api, type Listed, nextNonEmptyPage } from '../data/api.ts'
 import { LiveResource } from '../data/loading.ts'
 import type { Schemas } from '../data/records.ts'
 import { lineOf, type PauseLine } from '../data/waiting.ts'
@@ -35,7 +35,7 @@ export class DecidedList {
 
   /** @param cursor null: the first page */
   private async read(cursor: string | null, signal: AbortSignal): Promise<readonly PauseLine[]> {
-    const page = await nextFullPage((next) => this.readPage(next, signal), cursor)
+    const page = await nextNonEmptyPage((next) => this.readPage(next, signal), cursor)
     this.cursor = page.next_cursor
     this.hasMore.value = page.next_cursor !== null
     return page.items.map(lineOf)
