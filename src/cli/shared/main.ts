@@ -1,4 +1,5 @@
 import { CliError, HelpRequest } from './error.ts'
+import { Output, ReaderGone } from './output.ts'
 import { createPaint, type Note, printable } from './terminal.ts'
 
 /**
@@ -14,9 +15,10 @@ export async function runMain(
     process.exit((await main()) as number | undefined)
   } catch (error) {
     if (error instanceof HelpRequest) {
-      process.stdout.write(error.message)
+      await new Output().write(error.message).catch(() => {})
       process.exit(0)
     }
+    if (error instanceof ReaderGone) process.exit(0)
     const isExpected = error instanceof CliError || expected.some((each) => error instanceof each)
     if (!isExpected) throw error
     createNote(isColorOff(process.env))((error as Error).message, 'red')

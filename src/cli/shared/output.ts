@@ -43,7 +43,8 @@ export class Output {
 
   /** Resolves when the file is complete. */
   async end(): Promise<void> {
-    if (this.path !== undefined && this.file !== undefined) await promisify(close)(await this.file)
+    const { path, file } = this
+    if (path !== undefined && file !== undefined) await promisify(close)(await file).catch((error) => this.fail(error))
   }
 
   private async writeAll(bytes: Uint8Array): Promise<void> {
@@ -54,10 +55,13 @@ export class Output {
       for (let at = 0; at < bytes.length; ) at += await writeSome(file, bytes, at)
       this.waiting -= bytes.length
     } catch (error) {
-      const { code, message } = error as NodeJS.ErrnoException
-      if (code === 'EPIPE') throw new ReaderGone()
-      throw new CliError(`cannot write to ${path ?? 'standard output'}: ${message}`, 1, { cause: error })
+      this.fail(error as NodeJS.ErrnoException)
     }
+  }
+
+  private fail(cause: NodeJS.ErrnoException): never {
+    if (cause.code === 'EPIPE') throw new ReaderGone()
+    throw new CliError(`cannot write to ${this.path ?? 'standard output'}: ${cause.message}`, 1, { cause })
   }
 }
 

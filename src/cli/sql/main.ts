@@ -1,7 +1,7 @@
 import { bytes, count, duration } from '../../base/format.ts'
 import { CliError } from '../shared/error.ts'
 import { createNote, runMain } from '../shared/main.ts'
-import { Output, ReaderGone } from '../shared/output.ts'
+import { Output } from '../shared/output.ts'
 import { PLAIN_LOOK, renderTable, renderVertical, terminalLook } from '../shared/table.ts'
 import { isBinary, readArgs, type SqlOptions } from './args.ts'
 import { runPrompt } from './prompt.ts'
@@ -26,16 +26,11 @@ async function main(): Promise<void> {
   if (path === undefined && stdout.isTTY === true && isBinary(format))
     throw new CliError(`${format} is a binary format: use --output <path>`, 2)
   const statements = await readStatements(options)
-  try {
-    for (const [i, statement] of statements.entries()) {
-      if (i > 0 && (format === 'table' || format === 'vertical')) await output.write('\n')
-      await run(statement)
-    }
-    await output.end()
-  } catch (error) {
-    if (error instanceof ReaderGone) return
-    throw error
+  for (const [i, statement] of statements.entries()) {
+    if (i > 0 && (format === 'table' || format === 'vertical')) await output.write('\n')
+    await run(statement)
   }
+  await output.end()
   if (path !== undefined) note(`wrote ${bytes(output.bytes)} to ${path}`, 'dim')
 }
 
