@@ -1,3 +1,4 @@
+import { orAborted } from '../../../base/abort.ts'
 import type { Clock } from '../../../base/clock.ts'
 import type { Log } from '../../../base/log.ts'
 import type { OwnedPartition } from '../../../tenants/partitions/partition.ts'
@@ -257,10 +258,9 @@ export class Endpoint {
     this.deps.slots.forget(this.pumpLater)
     for (const intake of this.intakes) intake.end()
     const timer = setTimeout(() => this.aborting.abort(new Error('the endpoint is stopping')), graceMs)
-    const aborted = new Promise((resolve) => this.aborting.signal.addEventListener('abort', resolve))
     await Promise.all(this.underWay)
     this.settle()
-    await Promise.race([this.storing, aborted])
+    await orAborted(Promise.resolve(this.storing), this.aborting.signal).catch(() => {})
     clearTimeout(timer)
     this.release()
   }
@@ -462,13 +462,15 @@ export class Endpoint {
       for (;;) {
         this.settling ??= this.nextSettling()
         if (this.settling === undefined) break
-        const notStored = await store(this.settling.results)
+        const notStored = await store(this.settling.results).catch(() => null)
+        // `store` has reported it. The next call of `settle` stores the same again.
+        if (notStored === null) break
         const { settling } = this
         this.settling = undefined
         this.alone(() => this.settled(settling, notStored))
       }
-    } catch {
-      // `store` reports it. The next call of `settle` stores the same again.
+    } catch (error) {
+      this.broke(error)
     }
     this.storing = undefined
   }

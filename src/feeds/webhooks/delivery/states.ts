@@ -17,6 +17,7 @@ const MOVES = {
   /** By the log, which can no longer be read from here, or by whatever throws in a round. The next round starts it again. */
   broken: ['stopping'],
   /** By `Deliveries`: it is broken, was edited, disabled or deleted, or belongs to another process. What has ended is stored. */
+  // Again, if to stop it has failed.
   stopping: ['stopping'],
 } as const satisfies Record<State, readonly State[]>
 
