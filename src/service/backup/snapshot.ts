@@ -98,7 +98,7 @@ export async function takeSnapshot(deps: SnapshotDeps): Promise<{ snapshot: Snap
       releaseSink()
     }
   } catch (error) {
-    await release()
+    await release().catch((failure) => log.warn('backup: its files could not be removed', { error: failure }))
     throw error
   }
 }
@@ -124,22 +124,26 @@ async function freeze(columnar: ColumnarClient, name: string): Promise<void> {
 async function holdJournal(deps: SnapshotDeps, work: string, exportSnapshot: ExportSnapshot) {
   const { journal, holdMaxMs = HOLD_MAX_MS } = deps
   const startedAt = performance.now()
+  const over = new AbortController()
   const releaseJournal = await journal.hold()
   try {
-    const captured = await withTimeout(capture(deps, work, exportSnapshot), holdMaxMs)
+    const captured = await withTimeout(capture(deps, work, exportSnapshot, over.signal), holdMaxMs)
     return { ...captured, endSeq: journal.endSeq, heldMs: performance.now() - startedAt }
   } finally {
+    over.abort()
     releaseJournal()
   }
 }
 
 type ExportSnapshot = () => PromiseLike<{ id: string }[]>
 
-async function capture({ dataDir }: SnapshotDeps, work: string, exportSnapshot: ExportSnapshot) {
+/** @param signal when nobody waits for it any more: `work` is about to be removed */
+async function capture({ dataDir }: SnapshotDeps, work: string, exportSnapshot: ExportSnapshot, signal: AbortSignal) {
   const [{ id }] = await exportSnapshot()
   const segments: SnapshotFile[] = []
   const dir = join(dataDir, 'journal')
   for (const name of await readdir(dir)) {
+    signal.throwIfAborted()
     if (name.startsWith('sink.position') || name.startsWith(PREFIX)) continue
     const from = join(work, name)
     // Segments only grow, so a link is enough; the other files are small and overwritten.
