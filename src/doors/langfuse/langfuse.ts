@@ -20,21 +20,29 @@ const BATCH_BYTES_MAX = 4.5 * 1024 * 1024
 
 /** Reports by the SDKs of Langfuse (docs/langfuse.md). */
 export function createLangfuse(context: FeatureContext, { traces: shared, activity, workspaces }: LangfuseDeps) {
-  const { sql, metrics, reader } = context
+  const { sql, columnar, partitions, guards, forwarder, reader, slice, limits, clock, metrics, onChange } = context
   const { directory, scores } = activity
+  const { runs, withRunLock, takeBudget } = shared
   const traces = new LangfuseTraces({
-    ...context,
-    ...shared,
     directory,
+    partitions,
+    runs,
+    limits,
+    clock,
+    withRunLock,
+    takeBudget,
+    onChange,
     onAccepted: metrics.eventsTaken,
     changes: createTraceChanges(sql),
-    stored: new StoredStates(context),
+    stored: new StoredStates({ sql, columnar, partitions }),
   })
   const writer = createScoreWriter({ scores, traces })
   const routes = langfuseRoutes({
-    ...context,
+    guards,
+    forwarder,
+    slice,
     reader: reader.withLimit(BATCH_BYTES_MAX),
-    ingest: new LangfuseIngest({ ...context, traces, scores: writer }),
+    ingest: new LangfuseIngest({ traces, scores: writer, limits, clock, takeBudget }),
     workspaceName: async (caller) => (await workspaces.own(caller, undefined)).name,
   })
   return { routes }

@@ -32,12 +32,15 @@ interface McpDeps {
 
 /** The MCP server (docs/mcp.md) and what it offers: SQL, runs, what waits for people, and the examples. */
 export function createMcp(context: FeatureContext, deps: McpDeps) {
-  const { limiter, limits, ring, log } = context
+  const { guards, reader, limiter, slice, limits, publicUrl, ring, log } = context
   const { connections, version } = deps
   const features = mcpFeatures(context, deps)
   const routes = mcpRoutes({
-    ...context,
+    guards,
+    reader,
     features,
+    publicUrl,
+    slice,
     server: new McpServer({ version, log, features, unavailableOf }),
     openCalls: new OpenCalls({ ring, connections }),
     maxDepth: limits.json_depth,

@@ -91,10 +91,18 @@ class Manager {
   constructor(private readonly deps: DeliveriesDeps) {
     const { sql, log, loops = new Loops(log), metrics, options = {} } = deps
     this.intervalMs = options.intervalMs ?? INTERVAL_MS
+    const { egress, vault, publicUrl, clock, setAside, onChange, partitions, feeds } = deps
     const attempts = metrics.counter('webhook_attempts_total', 'Attempts to deliver to webhooks.', ['outcome'])
     const [succeeded, failed] = [attempts.at('succeeded'), attempts.at('failed')]
     this.shared = {
-      ...deps,
+      sql,
+      egress,
+      vault,
+      publicUrl,
+      clock,
+      log,
+      setAside,
+      onChange,
       retries: new Retries(sql),
       details: new DetailsReader(sql),
       slots: new Slots(options.inFlightMax),
@@ -110,8 +118,8 @@ class Manager {
     this.addGauges(metrics)
     this.onRequest = new OnRequest({
       shared: this.shared,
-      partitions: deps.partitions,
-      sourceOf: (partition) => deps.feeds.of({ partition }),
+      partitions,
+      sourceOf: (partition) => feeds.of({ partition }),
       onSuccess: (webhookId, message) => this.running.get(webhookId)?.forget(message),
     })
     const { signal } = this.stopping
