@@ -56,7 +56,7 @@ export interface Batcher<Item, Result> {
 /**
  * Coalesces concurrent writes: items that arrive while a statement is in flight are served together by the next one, so
  * that one commit serves many callers. A single caller is not delayed. A statement takes one item of each owner in turn:
- * however much one queues, the others wait for the statements in flight only.
+ * however much one queues, the others get their turns.
  */
 export function createBatcher<Item, Result>(options: BatcherOptions<Item, Result>): Batcher<Item, Result> {
   const { ownerOf = () => '' } = options
@@ -117,8 +117,8 @@ export function createBatcher<Item, Result>(options: BatcherOptions<Item, Result
     for (let turns = all; turns.length > 0 && batch.length < limits.itemsPerBatch; ) {
       const served: typeof turns = []
       for (const [owner, line] of turns) {
-        const entry = line.first(busyKeys)
-        if (entry === undefined || batch.length === limits.itemsPerBatch) continue
+        const entry = batch.length < limits.itemsPerBatch ? line.first(busyKeys) : undefined
+        if (entry === undefined) continue
         // It does not fit, so this owner is the first one of the next batch.
         if (batch.length > 0 && bytes + entry.bytes > limits.bytesPerBatch) continue
         line.take(entry)
