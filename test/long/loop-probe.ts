@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 
 /**
  * Preloaded into the service by the campaign `loop`: measures how long the event loop stops. Answers on the Unix socket
- * `LOOP_PROBE`: `/begin` before a case, and `/` with the longest stop since the last answer.
+ * `LOOP_PROBE`: `/begin` before a case, `/` with the longest stop since the last answer, `/end` with by how much to divide it.
  *
  * A stop is counted in time on a processor: the time that the thread waited for one, or for other threads that did, says more
  * about the machine than about the call. For the same reason a page fault, the first write to 4 KiB of fresh memory, counts
@@ -11,8 +11,8 @@ import { readFileSync } from 'node:fs'
  * of 590 ms. What they take on this machine is measured before each case.
  *
  * Two processors of a virtual machine are often one core: while the other is busy, everything takes up to twice as long on
- * this one, also in processor time. So a fixed piece of work is measured before each case, and a stop counts as it would be
- * at the best speed of this process so far.
+ * this one, also in processor time. So a fixed piece of work is measured before and after each case (`/end`), and a stop
+ * counts as it would be at the best speed of this process so far: by the smaller slowdown of the two.
  */
 
 export interface LoopReading {
@@ -94,21 +94,25 @@ if (process.env.LOOP_PROBE !== undefined) {
     last = now
   }
   setInterval(measure, INTERVAL_MS).unref()
+  const measureSlowdown = () => {
+    const workMs = measureWorkMs()
+    fastestMs = Math.min(fastestMs, workMs)
+    return Math.min(SLOWDOWN_MAX, workMs / fastestMs)
+  }
   Bun.serve({
     unix: process.env.LOOP_PROBE,
     fetch(request) {
       measure()
       if (request.url.endsWith('/begin')) {
         faultMs = measureFaultMs()
-        const workMs = measureWorkMs()
-        fastestMs = Math.min(fastestMs, workMs)
-        slowdown = Math.min(SLOWDOWN_MAX, workMs / fastestMs)
+        slowdown = measureSlowdown()
         last = { ranMs: processorMs(), faults: faultsSoFar() }
         return new Response()
       }
+      if (request.url.endsWith('/end')) return Response.json(Math.min(slowdown, measureSlowdown()))
       const wallMs = performance.now()
       const answer: LoopReading = {
-        longestMs: longestMs / slowdown,
+        longestMs,
         busy: (last.ranMs - reading.ranMs) / Math.max(1, wallMs - reading.wallMs),
       }
       longestMs = 0

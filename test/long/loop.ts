@@ -145,7 +145,9 @@ class LoopCampaign extends ServiceCampaign {
       await this.settle()
       await fetch('http://probe/begin', { unix: this.probe })
       const { sent, status } = await this.send(each).catch((error) => ({ sent: 0, status: String(error) }))
-      const stopMs = await this.settle()
+      const longestMs = await this.settle()
+      const slowdown = await fetch('http://probe/end', { unix: this.probe })
+      const stopMs = longestMs / ((await slowdown.json()) as number)
       if (status === 503 && !isExpected(each, status) && attempt < ATTEMPTS_MAX) continue
       const row = { route, name: each.name, sent, status: String(status), stopMs }
       if (best === undefined || row.stopMs < best.stopMs) best = row
