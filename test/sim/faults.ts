@@ -1,4 +1,4 @@
-/** What may go wrong in a world. Those of `feeds` are besides those of the log. */
+/** What may go wrong in a world. `feeds` also has those of the log. */
 export const FAULT_KINDS = {
   log: [
     'message lost',
@@ -20,7 +20,7 @@ export type FaultKind = (typeof FAULT_KINDS)[keyof typeof FAULT_KINDS][number]
 
 /** A fault that happened. */
 export interface Fault {
-  /** The how manieth one it was that the seed drew in its world. */
+  /** Its place among the faults that the seed drew, from 1. */
   readonly number: number
   readonly kind: FaultKind
 }

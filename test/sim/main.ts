@@ -64,6 +64,7 @@ async function main(): Promise<number> {
   const faults = new Map(kinds.map((kind) => [kind, 0]))
   let failed = 0
   let done = 0
+  let isTold = false
   while (done < seeds) {
     const tried: Case = { world, seed: from + done++, steps, without }
     const outcome = await runWorld(tried, () => {})
@@ -74,10 +75,15 @@ async function main(): Promise<number> {
     if (found.length > 0 && ++failed <= SHOWN_MAX)
       write(`seed ${tried.seed}: ${found.join('; ')}\n  ${replayOf(tried.seed)}`)
     if (done % PROGRESS_EVERY === 0) report()
-    if (outcome.problems.length > 0 && values.shrink !== undefined) await tell(tried, values.shrink)
-    if (failed > 0 && (bug ?? values.shrink) !== undefined) break
+    if (outcome.problems.length > 0 && values.shrink !== undefined) {
+      await tell(tried, values.shrink)
+      isTold = true
+      break
+    }
+    if (failed > 0 && bug !== undefined && values.shrink === undefined) break
   }
   report()
+  if (values.shrink !== undefined && !isTold) write('no story: no seed broke a promise')
   return failed > 0 ? 1 : 0
 
   function report(): void {

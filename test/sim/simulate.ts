@@ -8,7 +8,8 @@ export function simulate(...args: readonly string[]) {
 
 /** @returns how many faults of each kind there were, from what the simulation has printed */
 export function faultsIn(stdout: string): Record<string, number> {
-  const list = /^faults: (.*)$/m.exec(stdout)?.[1] ?? ''
+  // The last report: earlier ones are of a part.
+  const list = [...stdout.matchAll(/^faults: (.*)$/gm)].at(-1)?.[1] ?? ''
   return Object.fromEntries(
     [...list.matchAll(/([a-z ]+?) (\d+)(?:, |$)/gi)].map(([, kind, count]) => [kind!, Number(count)]),
   )
