@@ -97,7 +97,7 @@ export class Loops {
       }
     }
     const startRound = () => {
-      // Also after work that threw at once: then the attempt has ended before it is noted.
+      // Here and not in `attempt`: work that throws at once ends it before `running` is set.
       running ??= attempt().finally(() => {
         running = undefined
       })

@@ -169,7 +169,7 @@ export class Spool {
 
   /**
    * The last line has no end when the process was killed while it wrote it. The call that made the report had not returned
-   * then, so what there is of it is no loss; any other part of a line is damage.
+   * then, so what there is of it is no loss; any other part of a line is damage. What a power cut leaves may look the same.
    */
   private recoverLastLine(): void {
     const rest = this.restFrom(this.end)

@@ -200,7 +200,7 @@ export function readString(text: Buffer, start: number, end: number): string {
   if (end - start > LONG_BYTES && text.subarray(start, end).includes(BACKSLASH))
     return JSON.parse(text.toString('utf8', start, end))
   const inner = text.toString('utf8', start + 1, end - 1)
-  // Decoded once more: to put quotes around `inner` would copy it twice.
+  // Decoded again with its quotes: to add them to `inner` would copy it twice.
   return inner.includes('\\') ? JSON.parse(text.toString('utf8', start, end)) : inner
 }
 

@@ -127,16 +127,16 @@ export class WebSocketConnection implements Connection {
   }
 
   tick(now: number): void {
-    if (this.isFull) this.pass(now)
+    if (this.isFull) this.flush(now)
     if (this.isFull && now - this.fullSinceMs > this.deps.slowConsumerMs) this.end('slow_consumer')
     else for (const subscription of this.subscriptions.values()) subscription.reportSkipped()
   }
 
   /**
-   * Passes on as much of the queue as the kernel takes. Linux says that it takes some only when a third of its buffer is free,
-   * which a client that reads 50 KB a second frees in half a minute; sending anything tries at once.
+   * Writes as much of the queue as the kernel takes. Linux reports room only when a third of its buffer is free, for which a
+   * client that reads 50 KB a second needs half a minute. Sending anything makes Bun try at once.
    */
-  private pass(now: number): void {
+  private flush(now: number): void {
     const { queuedBytes } = this
     this.socket?.ping()
     if (this.queuedBytes < queuedBytes) this.fullSinceMs = now

@@ -157,7 +157,8 @@ class Spool:
     def _recover_last_line(self) -> None:
         """
         The last line has no end when the process was killed while it wrote it. The call that made the report had not
-        returned then, so what there is of it is no loss; any other part of a line is damage.
+        returned then, so what there is of it is no loss; any other part of a line is damage. What a power cut leaves may
+        look the same.
         """
         rest = b""
         while True:
