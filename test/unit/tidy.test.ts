@@ -292,6 +292,22 @@ function anchorsOf(file: string): string[] {
   )
 }
 
+const SUBJECT_LENGTH_MAX = 72
+/** The newest subject that is not as it should be; those before it are left alone. */
+const LAST_LONG_SUBJECT = 'webhooks: what throws while results are prepared is told, and ends nothing else'
+
+test(`subjects of commits are \`area: what\`, in at most ${SUBJECT_LENGTH_MAX} characters`, () => {
+  const isRight = (subject: string) => subject.length <= SUBJECT_LENGTH_MAX && /^[a-z][\w ,./-]*: \S/.test(subject)
+  expect(isRight(LAST_LONG_SUBJECT)).toBe(false)
+  // A copy without history, or with the newest part of it, has less to look at.
+  if (!existsSync(join(ROOT, '.git')) || Bun.which('git') === null) return
+  const log = Bun.spawnSync(['git', 'log', '--no-merges', '--format=%s'], { cwd: ROOT }).stdout.toString()
+  const [newer = ''] = `${log}\n`.split(`${LAST_LONG_SUBJECT}\n`)
+  const wrong = newer.split('\n').filter((subject) => subject !== '' && !isRight(subject))
+  // `git rebase -i` changes those that are not pushed yet.
+  expect(wrong).toEqual([])
+})
+
 const { dependencies, devDependencies } = packageJson
 
 test('versions in package.json are exact', () => {
