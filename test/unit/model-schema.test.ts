@@ -92,6 +92,7 @@ describe('a schema', () => {
     ['uses a lookbehind, which is not supported', { properties: { a: { pattern: '(?<=a)b' } } }],
     ['nested deeper than 128 levels', deep(200)],
     ['longer than 65536 characters', { description: 'x'.repeat(70_000) }],
+    ['uses too many repetitions', { allOf: Array.from({ length: 30 }, (_, i) => ({ pattern: `${i}a{900}` })) }],
     ['more than 1000 keywords and properties', { properties: properties(501, { type: 'string' }) }],
     ['more than 1000 keywords and properties', { anyOf: Array(400).fill({ pattern: 'a' }) }],
     ['more than 1000 keywords and properties', { patternProperties: properties(350, { type: 'string' }) }],
@@ -144,11 +145,48 @@ describe('a schema', () => {
     ['items to compare', { uniqueItems: true }, Array.from({ length: 60_000 }, (_, i) => ({ i }))],
     ['references', { properties: { n: { allOf: [{ $ref: '#' }, { $ref: '#' }, { $ref: '#' }] } } }, nested(60)],
     ['choices', { items: { anyOf: Array.from({ length: 900 }, (_, i) => ({ const: i })) } }, Array(45_000).fill(899)],
-    ['depth', { additionalProperties: { $ref: '#' } }, nested(4_000)],
+    ['depth', { additionalProperties: { $ref: '#' } }, nested(900)],
+    ['long lists of choices', { items: { enum: [...Array(30_000).fill(1), 2] } }, Array(32_000).fill(2)],
+    [
+      'objects to choose from',
+      { items: { enum: [...Array(8_000).fill({ a: 1 }), { a: 2 }] } },
+      Array(7_500).fill({ a: 2 }),
+    ],
+    ['items to compare again and again', { allOf: Array(450).fill({ uniqueItems: true }) }, numbers(11_000)],
+    ['names that are missing', { items: { required: numbers(9_000).map(String) } }, Array(20_000).fill({})],
+    [
+      'items that are wrong in many ways',
+      { items: { allOf: Array(110).fill({ type: 'string' }) } },
+      Array(30_000).fill(1),
+    ],
+    ['calculations', { items: { allOf: Array(490).fill({ multipleOf: 0.01 }) } }, Array(32_000).fill(1)],
+    ['looking ahead', { pattern: `(?:(?!b${'a'.repeat(4_800)}).)*$` }, 'c'.repeat(1_000_000)],
   ])('cannot block the process with %s', (_name, schema, value) => {
     const text = JSON.stringify(value)
     schemaProblem(schema)
     expect(timed(() => checkOutput(schema, text)).ms).toBeLessThan(1_500)
+  })
+
+  test.each([
+    ['const', { const: { a: 1 } }, '{"valueOf": 1}'],
+    ['enum', { enum: [{ a: 1 }] }, '{"toString": 1, "constructor": 1}'],
+    ['uniqueItems', { uniqueItems: true }, '[{"toJSON": 1}, {"toJSON": 1}]'],
+  ])('%s compares values that have the names of methods', (_name, keyword, wrong) => {
+    expect(checkArguments({ properties: { a: keyword } }, `{"a": ${wrong}}`)).toEqual({
+      problem: expect.stringMatching(/^a: must /),
+    })
+  })
+
+  test('a string is not the object that it describes', () => {
+    expect(checkArguments({ properties: { a: { const: {} } } }, '{"a": "{}"}')).toHaveProperty('problem')
+    expect(checkArguments({ properties: { a: { uniqueItems: true } } }, '{"a": ["[]", [], "1", 1]}')).toHaveProperty(
+      'value',
+    )
+  })
+
+  test('a value that could not be written again is refused', () => {
+    const deep = `{"a": ${'['.repeat(45_000)}${']'.repeat(45_000)}}`
+    expect(checkArguments({ type: 'object' }, deep)).toEqual({ problem: 'it is nested too deeply' })
   })
 
   test('is compiled once', () => {
@@ -269,6 +307,10 @@ describe('strict mode', () => {
     expect(isStrictSchema({ ...closed({}), required: ['toString'] })).toBeFalse()
   })
 })
+
+function numbers(count: number): number[] {
+  return Array.from({ length: count }, (_, i) => i)
+}
 
 function deep(levels: number): Record<string, unknown> {
   const inner = levels === 0 ? {} : { n: deep(levels - 1) }

@@ -13,6 +13,8 @@ interface LinearRegExp {
 
 /** Counted after `{n,m}` is expanded. */
 const STATES_MAX = 5_000
+/** A simulation begins with a table of its states, of which a step clears as many. */
+const STATES_PER_STEP = 64
 const NO_LIMIT = Number.POSITIVE_INFINITY
 
 /** The pattern has a part that cannot be matched in linear time. The message names it. */
@@ -21,7 +23,7 @@ export class PatternUnsupported extends Error {}
 /** Matching exceeds its step budget. */
 export class TooCostly extends Error {}
 
-/** The remaining steps, of about 20 ns each; regular expressions that share a budget are bounded together. */
+/** What is left, in steps of about 20 ns, or in states; regular expressions that share a budget are bounded together. */
 export interface StepBudget {
   left: number
 }
@@ -34,12 +36,17 @@ export function spend(budget: StepBudget, steps: number): void {
 
 /**
  * @param pattern JavaScript syntax with the flag `u`, without back references and lookbehind
+ * @param states how many the compiled pattern may have
  * @throws SyntaxError, PatternUnsupported
  */
-export function linearRegExp(pattern: string, budget: StepBudget): LinearRegExp {
+export function linearRegExp(
+  pattern: string,
+  budget: StepBudget,
+  states: StepBudget = { left: STATES_MAX },
+): LinearRegExp {
   // Throws a helpful error for a malformed pattern; the parser below relies on a well-formed one.
   new RegExp(pattern, 'u')
-  const program = compile(new Parser(pattern).parse())
+  const program = compile(new Parser(pattern).parse(), states, { left: STATES_MAX })
   return { test: (text) => run(program, text, { from: 0, isAnchored: false }, budget) }
 }
 
@@ -121,12 +128,19 @@ class Parser {
 
 /**
  * Whether a character is in a set like `[a-z]`, `\d`, `\p{L}` or `.`; for a single character, JavaScript's engine is
- * safe.
+ * safe. It is asked for characters that occur only: a schema may have thousands of sets.
  */
 function memberOf(source: string): (codePoint: number) => boolean {
-  const one = new RegExp(`^${source}$`, 'u')
-  const ascii = Array.from({ length: 128 }, (_, codePoint) => one.test(String.fromCodePoint(codePoint)))
-  return (codePoint) => ascii[codePoint] ?? one.test(String.fromCodePoint(codePoint))
+  let one: RegExp | undefined
+  const ascii: (boolean | undefined)[] = []
+  return (codePoint) => {
+    const known = ascii[codePoint]
+    if (known !== undefined) return known
+    one ??= new RegExp(`^${source}$`, 'u')
+    const isMember = one.test(String.fromCodePoint(codePoint))
+    if (codePoint < 128) ascii[codePoint] = isMember
+    return isMember
+  }
 }
 
 function isWordEdge(text: string, at: number): boolean {
@@ -151,17 +165,18 @@ interface Program {
   readonly size: number
 }
 
-function compile(pattern: Node, effort = { spent: 0 }): Program {
+/** @param left of the schema's states, and of this pattern's */
+function compile(pattern: Node, ...left: readonly StepBudget[]): Program {
   let size = 0
   const id = () => size++
   const build = (node: Node, next: State): State => {
-    if (effort.spent++ > STATES_MAX) throw new PatternUnsupported('too many repetitions')
+    for (const each of left) if (each.left-- <= 0) throw new PatternUnsupported('too many repetitions')
     switch (node.kind) {
       case 'character':
       case 'position':
         return { ...node, id: id(), next }
       case 'ahead':
-        return { kind: 'ahead', id: id(), program: compile(node.part, effort), isNegative: node.isNegative, next }
+        return { kind: 'ahead', id: id(), program: compile(node.part, ...left), isNegative: node.isNegative, next }
       case 'choice':
         return { kind: 'fork', id: id(), ways: node.parts.map((part) => build(part, next)) }
       case 'sequence':
@@ -192,6 +207,7 @@ function run(
   { from, isAnchored }: { from: number; isAnchored: boolean },
   budget: StepBudget,
 ): boolean {
+  spend(budget, program.size / STATES_PER_STEP)
   const seenAt = new Int32Array(program.size).fill(-1)
   let current: State[] = []
   let next: State[] = []

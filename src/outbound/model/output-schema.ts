@@ -1,4 +1,11 @@
-import Ajv, { _, type CodeKeywordDefinition, type ErrorObject, type Options, type ValidateFunction } from 'ajv'
+import Ajv, {
+  _,
+  type CodeKeywordDefinition,
+  type ErrorObject,
+  type KeywordCxt,
+  type Options,
+  type ValidateFunction,
+} from 'ajv'
 import Ajv2019 from 'ajv/dist/2019.js'
 import Ajv2020 from 'ajv/dist/2020.js'
 import { LRUCache } from 'lru-cache'
@@ -8,6 +15,7 @@ import { shown } from '../../base/http/validation-message.ts'
 import { isDeeper, isObject } from '../../base/json-object.ts'
 import { inexactIn } from './exact-json.ts'
 import { linearRegExp, PatternUnsupported, type StepBudget, spend, TooCostly } from './linear-regexp.ts'
+import { ValueSet } from './value-set.ts'
 
 export type SchemaChecks = ReturnType<typeof createSchemaChecks>
 
@@ -16,11 +24,22 @@ interface SchemaProblem {
 }
 
 /** A compiled schema, or why it cannot be compiled. */
-type Check = ((value: unknown, root?: string) => string | undefined) | { readonly broken: string }
+type Check = Compiled | { readonly broken: string }
 
-/** Compiled schemas that are cached, about 30 KB each. */
+interface Compiled {
+  /** The memory that it takes, about. */
+  readonly bytes: number
+  problemIn(value: unknown, root: string): string | undefined
+}
+
+/** Compiled schemas that are cached, and the memory that they may take. */
 const SCHEMAS_KEPT = 1_000
-/** A schema is serialized for each check, and its lists of values are compared one by one. */
+const KEPT_BYTES_MAX = 128 << 20
+/** Of a compiled schema, as measured. */
+const BYTES_PER_SCHEMA = 40_000
+const BYTES_PER_KEYWORD = 600
+const BYTES_PER_STATE = 64
+/** A schema is serialized for each check. */
 export const SCHEMA_LENGTH_MAX = 64 * 1024
 /** Compiling takes about 60 µs per keyword and blocks the event loop. */
 const SCHEMA_KEYWORDS_MAX = 1_000
@@ -30,25 +49,34 @@ const KEYWORDS_PER_PATTERN = 2
 const PLAIN_KEYWORDS = new Set(['title', 'description', '$comment', 'default', 'examples', 'enum', 'const'])
 /** For a larger schema only the first error is reported: listing all takes compiling it once more. */
 const LISTED_KEYWORDS_MAX = SCHEMA_KEYWORDS_MAX / 4
+/** States of all patterns of a schema together: each takes about 100 ns to compile. */
+const STATES_MAX = 20_000
 const SCHEMA_DEPTH_MAX = 128
+/** A value that is nested deeper cannot be written again. */
+const VALUE_DEPTH_MAX = 1_000
 /** For longer texts only the first error is reported: a list of all could become huge. */
 const LISTED_LENGTH_MAX = 64 * 1024
 const FINDINGS_MAX = 5
 const PROBLEM_LENGTH_MAX = 600
-/** Limit of the work of one check: characters of the schema times characters of the text, about 0.1 s. */
-const WORK_MAX = 400_000_000
-/** Step budget for all patterns and references of one check together: about 25 ms, several times more on a busy machine. */
+/** Step budget of one check: about 25 ms, several times more on a busy machine. */
 const STEPS_MAX = 1_250_000
+/** An error takes that much longer than the check that finds it. */
+const STEPS_PER_ERROR = 10
 /** A recursive reference can multiply the work with each level of the value. */
 const STEPS_PER_REF = 100
 const TOO_COSTLY = 'it is too long to be checked against its schema'
+const TOO_DEEP = 'it is nested too deeply'
 
 /**
  * Checks values against JSON Schemas (docs/hosted-agents.md: `output_schema`, `input_schema`, `parameters` of
  * tools). One per process, to cache compiled schemas. Schemas are isolated from each other.
  */
 export function createSchemaChecks() {
-  const checks = new LRUCache<string, Check>({ max: SCHEMAS_KEPT })
+  const checks = new LRUCache<string, Check>({
+    max: SCHEMAS_KEPT,
+    maxSize: KEPT_BYTES_MAX,
+    sizeCalculation: (check, text) => text.length + ('broken' in check ? 1 : check.bytes),
+  })
 
   function checkFor(schema: Record<string, unknown>): Check {
     const text = JSON.stringify(schema)
@@ -62,20 +90,19 @@ export function createSchemaChecks() {
 
   function problemOf(schema: Record<string, unknown>, value: unknown, length: number, root = ''): string | undefined {
     const check = checkFor(schema)
-    if (typeof check !== 'function') return unusable(check.broken)
-    if (length > LISTED_LENGTH_MAX && length * JSON.stringify(schema).length > WORK_MAX) return rooted(TOO_COSTLY, root)
-    const first = check(value, root)
+    if ('broken' in check) return unusable(check.broken)
+    const first = check.problemIn(value, root)
     if (first === undefined || length > LISTED_LENGTH_MAX) return first
     if (keywordsOf(schema) > LISTED_KEYWORDS_MAX) return first
     const thorough = compile(schema, { allErrors: true })
-    return typeof thorough === 'function' ? (thorough(value, root) ?? first) : first
+    return ('broken' in thorough ? undefined : thorough.problemIn(value, root)) ?? first
   }
 
   return {
     /** Why a schema cannot be used, whatever the text; undefined if it can. */
     schemaProblem(schema: Record<string, unknown>): string | undefined {
       const check = checkFor(schema)
-      return typeof check === 'function' ? undefined : unusable(check.broken)
+      return 'broken' in check ? unusable(check.broken) : undefined
     },
     /**
      * @param text an answer of a model: JSON, alone or in a code block
@@ -122,7 +149,7 @@ function objectProblem(value: unknown): string | undefined {
   return isObject(value) ? undefined : `expected a JSON object; got ${shown(value)}`
 }
 
-function tooLarge(schema: Record<string, unknown>, text: string): Check | undefined {
+function tooLarge(schema: Record<string, unknown>, text: string): { readonly broken: string } | undefined {
   if (text.length > SCHEMA_LENGTH_MAX) return { broken: `it is longer than ${SCHEMA_LENGTH_MAX} characters` }
   if (isDeeper(schema, SCHEMA_DEPTH_MAX)) return { broken: `it is nested deeper than ${SCHEMA_DEPTH_MAX} levels` }
   if (keywordsOf(schema) > SCHEMA_KEYWORDS_MAX)
@@ -151,7 +178,8 @@ function weightOf(name: string, value: unknown): number {
 function readJson(text: string): { readonly value: unknown } | SchemaProblem {
   try {
     if (hasMoreValues(text, JSON_VALUES_MAX)) return { problem: `expected at most ${JSON_VALUES_MAX} values` }
-    return { value: JSON.parse(text) }
+    const value: unknown = JSON.parse(text)
+    return isDeeper(value, VALUE_DEPTH_MAX) ? { problem: TOO_DEEP } : { value }
   } catch (error) {
     return { problem: shortened(`expected JSON and nothing else; ${(error as Error).message}`, PROBLEM_LENGTH_MAX) }
   }
@@ -171,18 +199,22 @@ function unfenced(text: string): string {
  */
 function compile(schema: Record<string, unknown>, { allErrors = false } = {}): Check {
   const budget: StepBudget = { left: 0 }
-  const options = optionsOf(budget, allErrors)
   let broken: string | undefined
   for (const Compiler of compilersFor(schema)) {
+    const states = { left: STATES_MAX }
     try {
-      const compiler = new Compiler(options)
-      hardenKeywords(compiler, budget)
+      const compiler = new Compiler(optionsOf(budget, states, allErrors))
+      hardenKeywords(compiler, budget, allErrors)
       const validate = compiler.compile(schema)
       // The validator would return a promise, which is always truthy.
       if ('$async' in validate) return { broken: '"$async" is not supported' }
-      return (value, root = '') => {
-        budget.left = STEPS_MAX
-        return problemIn(validate, value, root)
+      const used = STATES_MAX - states.left
+      return {
+        bytes: BYTES_PER_SCHEMA + keywordsOf(schema) * BYTES_PER_KEYWORD + used * BYTES_PER_STATE,
+        problemIn(value, root) {
+          budget.left = STEPS_MAX
+          return problemIn(validate, value, root)
+        },
       }
     } catch (error) {
       broken ??= plain((error as Error).message)
@@ -199,9 +231,12 @@ function compilersFor(schema: Record<string, unknown>) {
   return JSON.stringify(schema).includes('"items":[') ? [Ajv2020, Ajv2019] : [Ajv2020]
 }
 
-function optionsOf(budget: StepBudget, allErrors: boolean): Options {
+function optionsOf(budget: StepBudget, states: StepBudget, allErrors: boolean): Options {
   // Optimizing the generated code costs more time than it saves, far more for large schemas.
-  const code = { optimize: false, regExp: Object.assign((pattern: string) => patternOf(pattern, budget), { code: '' }) }
+  const code = {
+    optimize: false,
+    regExp: Object.assign((pattern: string) => patternOf(pattern, budget, states), { code: '' }),
+  }
   return {
     code,
     allErrors,
@@ -216,41 +251,98 @@ function optionsOf(budget: StepBudget, allErrors: boolean): Options {
   }
 }
 
-/** Bounds the keywords with which a small schema and a small text could block the process for hours. */
-function hardenKeywords(compiler: Ajv, budget: StepBudget): void {
-  for (const keyword of ['$ref', '$dynamicRef', '$recursiveRef']) {
-    const rule = compiler.RULES.all[keyword]
-    if (typeof rule !== 'object') continue
-    const { code } = rule.definition as CodeKeywordDefinition
-    const charge = () => spend(budget, STEPS_PER_REF)
-    const charged: CodeKeywordDefinition['code'] = (context, name) => {
-      context.gen.code(_`${context.gen.scopeValue('func', { ref: charge })}()`)
+/** How many keywords a check evaluates for each item or member of a value, at most: those of its schema. */
+const forEach = (value: unknown, weight: number) => sizeOf(value) * weight * 2
+const perCharacter = (value: unknown) => (value as string).length / 8
+const perMember = (value: unknown) => sizeOf(value) * 2
+/** In steps, what keywords take whose work grows with the value. @param weight keywords of the schema in it, and one */
+const COSTS = new Map<string, (value: unknown, weight: number) => number>([
+  ...['items', 'additionalItems', 'contains', 'unevaluatedItems'].map((name) => [name, forEach] as const),
+  ...['additionalProperties', 'patternProperties', 'propertyNames', 'unevaluatedProperties'].map(
+    (name) => [name, forEach] as const,
+  ),
+  ...['minLength', 'maxLength'].map((name) => [name, perCharacter] as const),
+  ...['minProperties', 'maxProperties'].map((name) => [name, perMember] as const),
+  ...['$ref', '$dynamicRef', '$recursiveRef'].map((name) => [name, () => STEPS_PER_REF] as const),
+  ['multipleOf', () => 5],
+])
+
+function sizeOf(value: unknown): number {
+  return Array.isArray(value) ? value.length : Object.keys(value as object).length
+}
+
+/**
+ * Bounds the keywords with which a small schema and a small text could block the process for hours: they take from the budget
+ * what they are about to do.
+ */
+function hardenKeywords(compiler: Ajv, budget: StepBudget, allErrors: boolean): void {
+  const costs = new Map(COSTS)
+  // Where all errors are listed, each name that is missing is one.
+  if (allErrors) for (const name of ['required', 'dependentRequired']) costs.set(name, (_value, weight) => weight)
+  const factor = allErrors ? STEPS_PER_ERROR : 1
+  for (const [keyword, costOf] of costs) {
+    const chargesByWeight = new Map<number, (value: unknown) => void>()
+    changeKeyword(compiler, keyword, (code) => (context, name) => {
+      const weight = 1 + (costOf === forEach ? keywordsOf(context.schema) : namesIn(context.schema))
+      const charge = chargesByWeight.getOrInsertComputed(
+        weight,
+        () => (value) => spend(budget, costOf(value, weight) * factor),
+      )
+      context.gen.code(calling(context, charge))
       code(context, name)
-    }
-    rule.definition = { ...rule.definition, code: charged } as typeof rule.definition
+    })
   }
-  // Ajv's own implementation compares every pair of items.
+  // Ajv's own implementations compare every pair of values, and call methods that a value has, such as `valueOf`.
+  const pass = (context: KeywordCxt, values: readonly unknown[]) => {
+    const allowed = new ValueSet(budget, values)
+    context.pass(calling(context, (value) => allowed.has(value)))
+  }
+  changeKeyword(compiler, 'enum', (code) => (context, name) => {
+    if (context.schema.length === 0) code(context, name)
+    else pass(context, context.schema)
+  })
+  changeKeyword(compiler, 'const', (code) => (context, name) => {
+    if (typeof context.schema !== 'object') code(context, name)
+    else pass(context, [context.schema])
+  })
   compiler.removeKeyword('uniqueItems')
   compiler.addKeyword({
     keyword: 'uniqueItems',
     type: 'array',
     schemaType: 'boolean',
-    validate: (isOn: boolean, items: unknown[]) => !isOn || new Set(items.map(canonical)).size === items.length,
+    validate: (isOn: boolean, items: unknown[]) => {
+      const seen = new ValueSet(budget)
+      return !isOn || items.every((item) => seen.add(item))
+    },
     error: { message: 'must NOT have duplicate items' },
   })
 }
 
-/** The same text for equal values. */
-function canonical(value: unknown): string {
-  return JSON.stringify(value, (_key, each) =>
-    isObject(each) ? Object.fromEntries(Object.entries(each).sort(([a], [b]) => (a < b ? -1 : 1))) : each,
-  )
+type KeywordCode = CodeKeywordDefinition['code']
+
+/** Replaces what generates the code of a keyword, if the draft has it. */
+function changeKeyword(compiler: Ajv, keyword: string, changed: (code: KeywordCode) => KeywordCode): void {
+  const rule = compiler.RULES.all[keyword]
+  if (typeof rule !== 'object') return
+  const definition = rule.definition as CodeKeywordDefinition
+  rule.definition = { ...definition, code: changed(definition.code) } as typeof rule.definition
 }
 
-function patternOf(pattern: string, budget: StepBudget) {
+/** The code of a call with the value that is checked. */
+function calling({ gen, data }: KeywordCxt, work: (value: unknown) => unknown) {
+  return _`${gen.scopeValue('func', { ref: work })}(${data})`
+}
+
+/** How many names `required` or `dependentRequired` has. */
+function namesIn(schema: unknown): number {
+  if (Array.isArray(schema)) return schema.length
+  return isObject(schema) ? Object.values(schema).reduce<number>((sum, names) => sum + namesIn(names), 0) : 0
+}
+
+function patternOf(pattern: string, budget: StepBudget, states: StepBudget) {
   try {
     // The compiler distinguishes patterns by their text.
-    return Object.assign(linearRegExp(pattern, budget), { toString: () => pattern })
+    return Object.assign(linearRegExp(pattern, budget, states), { toString: () => pattern })
   } catch (error) {
     if (!(error instanceof PatternUnsupported)) throw error
     throw new Error(`the pattern ${shown(pattern)} uses ${error.message}, which is not supported`)
@@ -263,7 +355,7 @@ function problemIn(validate: ValidateFunction, value: unknown, root: string): st
   } catch (error) {
     if (error instanceof TooCostly) return rooted(TOO_COSTLY, root)
     // Stack overflow: a recursive schema with a deeply nested value.
-    if (error instanceof RangeError) return rooted('it is nested too deeply', root)
+    if (error instanceof RangeError) return rooted(TOO_DEEP, root)
     throw error
   }
   const findings = [...new Set((validate.errors ?? []).map((error) => sentence(error, root)))]
