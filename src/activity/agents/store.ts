@@ -1,11 +1,12 @@
 import type { Clock } from '../../base/clock.ts'
 import { ApiError, notFound } from '../../base/errors.ts'
-import { cursorCodec, PAGE_LIMIT_DEFAULT, type PageOf, pageOf } from '../../base/http/page.ts'
+import { cursorCodec, PAGE_LIMIT_DEFAULT, type PageOf } from '../../base/http/page.ts'
 import { Uuid } from '../../base/http/schema.ts'
 import { checkVersion } from '../../base/http/version.ts'
 import type { Mint } from '../../base/ids.ts'
 import { withIsoTimes } from '../../base/timestamp.ts'
 import { inTransaction, type Sql } from '../../stores/postgres/connect.ts'
+import { pageOfLong } from '../../stores/postgres/long-rows.ts'
 import type { KeyRing } from '../../tenants/keys/key-ring.ts'
 import { actorOf, type Caller } from '../../tenants/keys/schema.ts'
 import { agentColumns, keepVersion, lockAgent, lockAnyAgent, storeVersion } from './rows.ts'
@@ -95,13 +96,22 @@ export class AgentStore {
   async list(caller: Caller, query: ListAgents): Promise<PageOf<AgentRecord>> {
     const { sql } = this.deps
     const { status, runtime_type, limit = PAGE_LIMIT_DEFAULT, cursor } = query
-    const rows = await sql<AgentRow[]>`
-      select ${agentColumns(sql)} from agents where workspace_id = ${caller.workspaceId}
-        ${cursor === undefined ? sql`` : sql`and agent_id < ${CURSOR.decode(cursor)}`}
-        ${status === undefined ? sql`and status <> 'archived'` : sql`and status = ${status}`}
-        ${runtime_type === undefined ? sql`` : sql`and runtime_type = ${runtime_type}`}
-      order by agent_id desc limit ${limit + 1}`
-    return pageOf(rows, limit, (row) => CURSOR.encode(row.agent_id), withIsoTimes)
+    return pageOfLong<string, AgentRow, AgentRecord>(sql, {
+      keys: sql`
+        select agent_id from agents where workspace_id = ${caller.workspaceId}
+          ${cursor === undefined ? sql`` : sql`and agent_id < ${CURSOR.decode(cursor)}`}
+          ${status === undefined ? sql`and status <> 'archived'` : sql`and status = ${status}`}
+          ${runtime_type === undefined ? sql`` : sql`and runtime_type = ${runtime_type}`}
+        order by agent_id desc limit ${limit + 1}`,
+      limit,
+      long: ['description', 'prompt', 'tools', 'output_schema', 'input_schema', 'metadata'],
+      row: (key) => sql`from agents where agent_id = ${key}`,
+      read: (keys) => sql`
+        select ${agentColumns(sql)} from agents
+        where workspace_id = ${caller.workspaceId} and agent_id = any(${keys}::uuid[]) order by agent_id desc`,
+      cursorOf: CURSOR.encode,
+      toItem: withIsoTimes,
+    })
   }
 
   /**

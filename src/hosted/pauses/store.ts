@@ -1,12 +1,13 @@
 import { checkSize } from '../../activity/runs/limits.ts'
 import { ApiError, invalid } from '../../base/errors.ts'
 import { hasMoreValues, JSON_VALUES_MAX } from '../../base/http/json-scan.ts'
-import { cursorCodec, PAGE_LIMIT_DEFAULT, type PageOf, pageOf } from '../../base/http/page.ts'
+import { cursorCodec, PAGE_LIMIT_DEFAULT, type PageOf } from '../../base/http/page.ts'
 import { Uuid } from '../../base/http/schema.ts'
 import type { RunIdentity } from '../../base/ids.ts'
 import { RawJson } from '../../base/raw-json.ts'
 import { inexactIn } from '../../outbound/model/exact-json.ts'
 import { inTransaction, type Sql, type TransactionSql } from '../../stores/postgres/connect.ts'
+import { pageOfLong } from '../../stores/postgres/long-rows.ts'
 import { actorOf, agentToRead, type Caller } from '../../tenants/keys/schema.ts'
 import { personName } from '../../tenants/people/names.ts'
 import { failure } from '../executor/tool-calls.ts'
@@ -45,14 +46,23 @@ export class Pauses {
     const { sql } = this.context
     const { status, run_id, limit = PAGE_LIMIT_DEFAULT, cursor } = query
     const agentId = agentToRead(caller, query.agent_id, 'pauses')
-    const rows = await sql<PauseRow[]>`
-      ${selected(sql)} where p.workspace_id = ${caller.workspaceId} and p.type = ${type}
-        ${status === undefined ? sql`` : sql`and p.status = ${status}`}
-        ${agentId === null ? sql`` : sql`and p.agent_id = ${agentId}`}
-        ${run_id === undefined ? sql`` : sql`and p.run_id = ${run_id}`}
-        ${cursor === undefined ? sql`` : sql`and p.pause_id < ${CURSOR.decode(cursor)}`}
-      order by p.pause_id desc limit ${limit + 1}`
-    return pageOf(rows, limit, (row) => CURSOR.encode(row.pause_id), toRecord)
+    return pageOfLong<string, PauseRow, T>(sql, {
+      keys: sql`
+        select p.pause_id from pauses p where p.workspace_id = ${caller.workspaceId} and p.type = ${type}
+          ${status === undefined ? sql`` : sql`and p.status = ${status}`}
+          ${agentId === null ? sql`` : sql`and p.agent_id = ${agentId}`}
+          ${run_id === undefined ? sql`` : sql`and p.run_id = ${run_id}`}
+          ${cursor === undefined ? sql`` : sql`and p.pause_id < ${CURSOR.decode(cursor)}`}
+        order by p.pause_id desc limit ${limit + 1}`,
+      limit,
+      long: ['input', 'edited_input', 'question', 'options', 'answer', 'comment'],
+      row: (key) => sql`from pauses where pause_id = ${key}`,
+      read: (keys) => sql`
+        ${selected(sql)} where p.workspace_id = ${caller.workspaceId} and p.pause_id = any(${keys}::uuid[])
+        order by p.pause_id desc`,
+      cursorOf: CURSOR.encode,
+      toItem: toRecord,
+    })
   }
 
   /** Approvals and input requests of the workspace in one list. @throws ApiError FORBIDDEN, VALIDATION_ERROR */

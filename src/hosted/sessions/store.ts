@@ -1,9 +1,10 @@
 import { ApiError, notFound } from '../../base/errors.ts'
-import { cursorCodec, PAGE_LIMIT_DEFAULT, type PageOf, pageOf } from '../../base/http/page.ts'
+import { cursorCodec, PAGE_LIMIT_DEFAULT, type PageOf } from '../../base/http/page.ts'
 import { Int, type PageQuery } from '../../base/http/schema.ts'
 import type { RunIdentity } from '../../base/ids.ts'
-import { withIsoTimes } from '../../base/timestamp.ts'
+import { type RowOf, withIsoTimes } from '../../base/timestamp.ts'
 import { inTransaction } from '../../stores/postgres/connect.ts'
+import { pageOfLong } from '../../stores/postgres/long-rows.ts'
 import type { Caller } from '../../tenants/keys/schema.ts'
 import type { HostedContext } from '../run/context.ts'
 import { phaseIs } from '../store/fragments.ts'
@@ -12,6 +13,8 @@ import type { DeletedSession, MessageRecord } from './schema.ts'
 /** The maximum of the column's type. */
 const POSITION_MAX = 2 ** 31 - 1
 const MESSAGE_CURSOR = cursorCodec(Int({ minimum: 0, maximum: POSITION_MAX }))
+
+type MessageRow = RowOf<MessageRecord>
 
 /** Sessions: what hosted agents remember of conversations (docs/hosted-agents.md#sessions). */
 export class Sessions {
@@ -39,10 +42,19 @@ export class Sessions {
     const { limit = PAGE_LIMIT_DEFAULT, cursor } = query
     await this.check(caller, sessionId)
     const after = cursor === undefined ? 0 : MESSAGE_CURSOR.decode(cursor)
-    const rows = await sql<(Omit<MessageRecord, 'created_at'> & { readonly created_at: Date })[]>`
-      select position, role, content, run_id, created_at from session_messages
-      where session_id = ${sessionId} and position > ${after} order by position limit ${limit + 1}`
-    return pageOf(rows, limit, (row) => MESSAGE_CURSOR.encode(row.position), withIsoTimes)
+    return pageOfLong<number, MessageRow, MessageRecord>(sql, {
+      keys: sql`
+        select position from session_messages
+        where session_id = ${sessionId} and position > ${after} order by position limit ${limit + 1}`,
+      limit,
+      long: ['content'],
+      row: (key) => sql`from session_messages where session_id = ${sessionId} and position = ${key}`,
+      read: (keys) => sql`
+        select position, role, content, run_id, created_at from session_messages
+        where session_id = ${sessionId} and position = any(${keys}::int[]) order by position`,
+      cursorOf: MESSAGE_CURSOR.encode,
+      toItem: withIsoTimes,
+    })
   }
 
   /**

@@ -1,7 +1,7 @@
 import type { Clock } from '../../base/clock.ts'
 import { ApiError, invalid } from '../../base/errors.ts'
-import { cursorCodec, PAGE_LIMIT_DEFAULT, type PageOf } from '../../base/http/page.ts'
-import { type PageQuery, Uuid } from '../../base/http/schema.ts'
+import type { PageOf } from '../../base/http/page.ts'
+import type { PageQuery } from '../../base/http/schema.ts'
 import { checkVersion } from '../../base/http/version.ts'
 import { mint as freshIds, type Mint } from '../../base/ids.ts'
 import { withIsoTimes } from '../../base/timestamp.ts'
@@ -39,8 +39,6 @@ interface AlertStoreDeps {
 
 /** Maximum of alerts per workspace. */
 export const ALERTS_MAX = 100
-/** Bytes of queries and parameters after which a page ends: a hundred long ones would hold the event loop. */
-const PAGE_BYTES_MAX = 1 << 20
 /** An edit that races with others is repeated. */
 const EDIT_ATTEMPTS_MAX = 5
 
@@ -48,14 +46,13 @@ const EDIT_ATTEMPTS_MAX = 5
 const LATE =
   'not evaluated since next_at: SQL does not have everything yet that was reported by then, or evaluations take too long'
 
-const CURSOR = cursorCodec(Uuid)
-
 const ROWS = workspaceResource({
   table: 'alerts',
   id: 'alert_id',
   one: 'an alert',
   many: 'alerts',
   max: ALERTS_MAX,
+  long: ['query', 'params', 'condition', 'shown_states'],
 })
 
 type AlertRow = Settings &
@@ -99,24 +96,7 @@ export class AlertStore {
 
   async list({ workspaceId }: Caller, page: PageQuery): Promise<PageOf<Alert>> {
     const { sql } = this.deps
-    const { limit = PAGE_LIMIT_DEFAULT, cursor } = page
-    const rows = await sql<(AlertRow & { readonly found: number })[]>`
-      select * from (
-        select *, count(*) over ()::int as found, sum(bytes) over (order by alert_id desc) - bytes as bytes_before from (
-          select ${shownColumns(sql)}, coalesce(octet_length(query), 0) + octet_length(params::text) as bytes
-          from alerts where workspace_id = ${workspaceId}
-            ${cursor === undefined ? sql`` : sql`and alert_id < ${CURSOR.decode(cursor)}`}
-          order by alert_id desc limit ${limit + 1}
-        ) as listed
-      ) as counted
-      where bytes_before < ${PAGE_BYTES_MAX} order by alert_id desc`
-    const found = rows[0]?.found ?? 0
-    // Fewer fit than there are: the last one is the end of the page.
-    const shown = Math.min(limit, rows.length)
-    return {
-      items: rows.slice(0, shown).map((row) => this.toRecord(row)),
-      next_cursor: found > shown ? CURSOR.encode(rows[shown - 1]!.alert_id) : null,
-    }
+    return ROWS.page<AlertRow, Alert>(sql, workspaceId, page, shownColumns(sql), (row) => this.toRecord(row))
   }
 
   /**

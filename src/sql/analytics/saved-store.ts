@@ -43,6 +43,7 @@ const ROWS = workspaceResource({
   one: 'a saved query',
   many: 'saved queries',
   max: SAVED_QUERIES_MAX,
+  long: ['description', 'query', 'params', 'chart'],
 })
 
 type Params = NonNullable<RunQuery['params']>

@@ -4,6 +4,7 @@ import { cursorCodec, PAGE_LIMIT_DEFAULT, type PageOf, pageOf } from '../../base
 import { CursorMs, type PageQuery, Text, Uuid } from '../../base/http/schema.ts'
 import { versionChanged } from '../../base/http/version.ts'
 import { type Fragment, inTransaction, isUniqueViolation, type Sql, type TransactionSql } from './connect.ts'
+import { pageOfLong } from './long-rows.ts'
 
 interface ResourceNames {
   readonly table: string
@@ -14,6 +15,8 @@ interface ResourceNames {
   readonly many: string
   /** Maximum per workspace. */
   readonly max: number
+  /** Columns that may be long, so that a page ends early. */
+  readonly long?: readonly string[]
 }
 
 /** A row, at one version. */
@@ -26,6 +29,9 @@ interface OneRow {
   /** Where it does so; the header by default. */
   readonly param?: string
 }
+
+/** A hundred long queries would hold the event loop. */
+const PAGE_BYTES_MAX = 1 << 20
 
 const UUIDS = cursorCodec(Uuid)
 const NAMES = cursorCodec(t.Tuple([CursorMs, Text({ maxLength: 256 })]))
@@ -65,7 +71,7 @@ function creation({ table, id, one, many, max }: ResourceNames) {
 }
 
 /** Reads and changes rows. */
-function existing({ table, id, one }: ResourceNames) {
+function existing({ table, id, one, long = [] }: ResourceNames) {
   const { missing, nameConflict } = errorsOf(one)
 
   /** SQL: the condition of a statement that changes a row. It has the version, so that of two edits one wins. */
@@ -102,18 +108,39 @@ function existing({ table, id, one }: ResourceNames) {
     columns: Fragment,
     toItem: (row: Row) => Item,
   ): Promise<PageOf<Item>> {
-    const isNamed = id === 'name'
-    let before = sql``
-    if (cursor !== undefined && isNamed) {
-      const [createdMs, name] = NAMES.decode(cursor)
-      before = sql`and (created_at, name) < (${new Date(createdMs)}, ${name})`
-    } else if (cursor !== undefined) before = sql`and ${sql(id)} < ${UUIDS.decode(cursor)}`
+    if (id === 'name') return pageByName(sql, workspaceId, { limit, cursor }, columns, toItem)
+    return pageOfLong<string, Row, Item>(sql, {
+      keys: sql`
+        select ${sql(id)} from ${sql(table)} where workspace_id = ${workspaceId}
+          ${cursor === undefined ? sql`` : sql`and ${sql(id)} < ${UUIDS.decode(cursor)}`}
+        order by ${sql(id)} desc limit ${limit + 1}`,
+      limit,
+      bytesMax: PAGE_BYTES_MAX,
+      long,
+      row: (key) => sql`from ${sql(table)} where ${sql(id)} = ${key}`,
+      read: (keys) => sql`
+        select ${columns} from ${sql(table)} where workspace_id = ${workspaceId} and ${sql(id)} = any(${keys}::uuid[])
+        order by ${sql(id)} desc`,
+      cursorOf: UUIDS.encode,
+      toItem,
+    })
+  }
+
+  async function pageByName<Row extends object, Item>(
+    sql: Sql,
+    workspaceId: string,
+    { limit, cursor }: { readonly limit: number; readonly cursor: string | undefined },
+    columns: Fragment,
+    toItem: (row: Row) => Item,
+  ): Promise<PageOf<Item>> {
+    const [createdMs = 0, before = ''] = cursor === undefined ? [] : NAMES.decode(cursor)
     const rows = await sql<Row[]>`
-      select ${columns} from ${sql(table)} where workspace_id = ${workspaceId} ${before}
-      order by ${isNamed ? sql`created_at desc, name desc` : sql`${sql(id)} desc`} limit ${limit + 1}`
+      select ${columns} from ${sql(table)} where workspace_id = ${workspaceId}
+        ${cursor === undefined ? sql`` : sql`and (created_at, name) < (${new Date(createdMs)}, ${before})`}
+      order by created_at desc, name desc limit ${limit + 1}`
     const cursorOf = (row: object) => {
-      const values = row as { readonly created_at: Date } & Readonly<Record<string, string>>
-      return isNamed ? NAMES.encode([values.created_at.getTime(), values.name]) : UUIDS.encode(values[id])
+      const { created_at, name } = row as { readonly created_at: Date; readonly name: string }
+      return NAMES.encode([created_at.getTime(), name])
     }
     return pageOf(rows, limit, cursorOf, toItem)
   }
