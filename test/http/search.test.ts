@@ -225,6 +225,30 @@ function caller(workspaceId = app.workspace.workspaceId): Caller {
   return { keyId: '', type: 'workspace', workspaceId, partition: 0, agentId: null }
 }
 
+test('runs that leave the list while it is searched do not end it', async () => {
+  const made: string[] = []
+  for (let n = 0; n < 4; n++) made.unshift(await app.start({ input: { t: 'wombat' } }))
+  await eventually(async () => (await idsOf('wombat')).length === made.length)
+  const [newest] = made as [string]
+  const { runs } = app
+  const ending: Pick<typeof runs, 'list' | 'newest' | 'listed' | 'cursorAt'> = {
+    list: (...given) => runs.list(...given),
+    newest: (...given) => runs.newest(...given),
+    cursorAt: (position) => runs.cursorAt(position),
+    async listed(...given) {
+      await runs.cancel(caller(), newest, {})
+      return runs.listed(...given)
+    },
+  }
+  const query = { q: 'wombat', status: ['running' as const], limit: 2 }
+  const search = searchOf({ runs: ending })
+  const pages = await pagesOf<{ readonly run_id: string }>(async (after) => {
+    const cursor = after === '' ? {} : { cursor: decodeURIComponent(after.slice('&cursor='.length)) }
+    return { data: await search.list(caller(), { ...query, ...cursor }, SIGNAL) }
+  })
+  expect(pages.flat().map(({ run_id }) => run_id)).toEqual(made.slice(1))
+})
+
 test("a session's id is found in either case by every part of a search", async () => {
   const session = crypto.randomUUID()
   const run = await app.start({ session_id: session, input: { t: 'ptarmigan' } })

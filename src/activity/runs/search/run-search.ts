@@ -49,6 +49,8 @@ const MEMORY_LIMIT_EXCEEDED = 241
 const NEWEST = 200
 /** Runs that are searched for each page if searching all takes too long. */
 const NEWEST_IF_SLOW = 500
+/** Runs of a page whose texts are read at a time: an answer is parsed in one piece, and each may have 80 KiB. */
+const MATCHED_AT_ONCE = 50
 /** Searches that run at once: each may use all processors. */
 const SEARCHES_AT_ONCE = 8
 const SEARCHES_PER_WORKSPACE = 2
@@ -102,10 +104,12 @@ export class RunSearch {
     const { found, stoppedAt } = await this.find(request)
     const ids = found.map(({ run_id }) => run_id)
     const { items, next_cursor } = await runs.listed(caller, query, ids)
+    // There are further ones, although some of these are no longer in the list: deleted, or with another status by now.
+    const end = found.length > (query.limit ?? PAGE_LIMIT_DEFAULT) ? found.at(-1)! : stoppedAt
     const matches = await this.matchesOf(request, items)
     return {
       items: items.map((run) => ({ ...run, match: matches.get(run.run_id) ?? null })),
-      next_cursor: next_cursor ?? (stoppedAt === null ? null : runs.cursorAt(stoppedAt)),
+      next_cursor: next_cursor ?? (end === null ? null : runs.cursorAt(end)),
       searched: { runs_since: stoppedAt === null ? null : new Date(stoppedAt.created_ms).toISOString() },
     }
   }
@@ -174,10 +178,20 @@ export class RunSearch {
 
   /** Where each run of a page matches, by run id. */
   private async matchesOf(request: SearchRequest, items: readonly ListedRun[]): Promise<Map<string, SearchMatch>> {
+    const matches = new Map<string, SearchMatch>()
+    for (let from = 0; from < items.length; from += MATCHED_AT_ONCE)
+      await this.addMatches(request, items.slice(from, from + MATCHED_AT_ONCE), matches)
+    return matches
+  }
+
+  private async addMatches(
+    request: SearchRequest,
+    items: readonly ListedRun[],
+    matches: Map<string, SearchMatch>,
+  ): Promise<void> {
     const { search } = request
     const { workspaceId } = request.caller
     const slice = this.deps.slice.of(workspaceId)
-    const matches = new Map<string, SearchMatch>()
     const ask = <Row>(sqlOf: typeof ownTextsSql): Promise<Row[]> => {
       const others = items.filter(({ run_id }) => !matches.has(run_id))
       return others.length === 0
@@ -199,7 +213,6 @@ export class RunSearch {
     const [events, tasks] = await Promise.all([ask<FoundEvent>(eventsSql), ask<FoundTask>(tasksSql)])
     await add(tasks, matchInTask)
     await add(events, matchInEvent)
-    return matches
   }
 
   private ask<Row>(
