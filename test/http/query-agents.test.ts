@@ -1,13 +1,19 @@
 import { beforeAll, describe, expect, test } from 'bun:test'
+import { AgentVersionCopies } from '../../src/sql/analytics/agent-versions.ts'
+import { ColumnarUnavailable } from '../../src/stores/clickhouse/client.ts'
 import { newAgent } from '../support/api.ts'
+import { freshColumnarDatabase } from '../support/columnar.ts'
 import { newTenant } from '../support/feeds.ts'
+import { freshDatabase } from '../support/postgres.ts'
 import { rowsInSql, startTestService, type TestService } from '../support/service.ts'
 
 /** Agents and their versions in SQL (docs/sql.md#tables). */
 
+const { url, sql } = await freshDatabase()
+const { client } = await freshColumnarDatabase()
 let service: TestService
 beforeAll(async () => {
-  service = await startTestService()
+  service = await startTestService({ DATABASE_URL: url })
 })
 
 const HOSTED = {
@@ -121,5 +127,39 @@ describe('agents in SQL', () => {
     expect(await rowsInSql(ours.api, 'SELECT count() AS n FROM agent_versions')).toEqual([{ n: 1 }])
     const bait = "SELECT count() AS n FROM agents WHERE throwIf(name = 'secret') = 0"
     expect(await rowsInSql(ours.api, bait)).toEqual([{ n: 1 }])
+  })
+})
+
+describe('a copy of agents to ClickHouse', () => {
+  const SIGNAL = new AbortController().signal
+  type Insert = typeof client.insertNative
+  const copiesWith = (insertNative: Insert, copyTimeoutMs?: number) =>
+    new AgentVersionCopies({
+      sql,
+      columnar: { query: client.query, insertNative },
+      ...(copyTimeoutMs !== undefined && { copyTimeoutMs }),
+    })
+
+  test('has few of those that are long, however well Postgres has compressed them', async () => {
+    const { api, workspaceId } = await newTenant(service)
+    for (let n = 0; n < 5; n++)
+      await api('POST', '/api/v1/agents', { name: `${n}`, metadata: { a: 'x'.repeat(n === 0 ? 1 : 3 << 20) } })
+    const copied: number[] = []
+    const insert: Insert = async (_table, blocks) => {
+      copied.push(Math.round(blocks.reduce((bytes, { length }) => bytes + length, 0) / (3 << 20)))
+    }
+    await copiesWith(insert).update(workspaceId, SIGNAL)
+    expect(copied).toEqual([2, 2])
+  })
+
+  test('that ClickHouse does not take in time can be tried again', async () => {
+    const { api, workspaceId } = await newTenant(service)
+    await api('POST', '/api/v1/agents', { name: 'any' })
+    const insert: Insert = (_table, _blocks, _token, signal) =>
+      new Promise((_, reject) => signal!.addEventListener('abort', () => reject(signal!.reason)))
+    const error: unknown = await copiesWith(insert, 10)
+      .update(workspaceId, SIGNAL)
+      .catch((failure: unknown) => failure)
+    expect(error).toBeInstanceOf(ColumnarUnavailable)
   })
 })

@@ -1,16 +1,18 @@
 import { Bytes } from '../../stores/clickhouse/bytes.ts'
-import type { ColumnarClient } from '../../stores/clickhouse/client.ts'
+import { type ColumnarClient, ColumnarUnavailable } from '../../stores/clickhouse/client.ts'
 import { blockHead } from '../../stores/clickhouse/native.ts'
 import { type Columns, recordColumns } from '../../stores/journal/blocks/record-block.ts'
-import { inTransaction, type Sql, type TransactionSql } from '../../stores/postgres/connect.ts'
+import { type Fragment, inTransaction, type Sql, type TransactionSql } from '../../stores/postgres/connect.ts'
 import { personName } from '../../tenants/people/names.ts'
 
 /** The tables of SQL that read the copies. */
 export const AGENT_TABLES: ReadonlySet<string> = new Set(['agents', 'agent_versions'])
 
 const ROWS_PER_COPY = 500
-/** Counts only fields that may be long, such as prompts and tools. A larger row is copied alone. */
+/** A copy ends with the version that exceeds it. */
 const BYTES_PER_COPY = 4 << 20
+/** Only these may be long. */
+const LONG_COLUMNS = ['description', 'prompt', 'tools', 'output_schema', 'input_schema', 'metadata']
 /** Less than Postgres lets a transaction idle: until the copy has ended, its lock keeps the workspace from being erased. */
 const COPY_TIMEOUT_MS = 8_000
 const COLUMN_BYTES = 4 * 1024
@@ -83,6 +85,13 @@ interface Copied {
   readonly version_created_at: number
 }
 
+interface AgentVersionCopiesDeps {
+  readonly sql: Sql
+  readonly columnar: Pick<ColumnarClient, 'query' | 'insertNative'>
+  /** Default {@link COPY_TIMEOUT_MS}. */
+  readonly copyTimeoutMs?: number
+}
+
 /**
  * Copies the versions of agents from Postgres to ClickHouse, for SQL. They change so rarely that they do not go through the
  * journal: when a query names them, two short reads compare both stores. So a query sees every edit made before it.
@@ -91,7 +100,7 @@ export class AgentVersionCopies {
   /** Copies under way, by workspace: queries at the same time wait for one instead of each copying everything. */
   private readonly copies = new Map<string, Promise<void>>()
 
-  constructor(private readonly deps: { readonly sql: Sql; readonly columnar: ColumnarClient }) {}
+  constructor(private readonly deps: AgentVersionCopiesDeps) {}
 
   /** Copies the versions that ClickHouse lacks. @throws errors of the stores; the reason of `signal` */
   async update(workspaceId: string, signal: AbortSignal): Promise<void> {
@@ -140,7 +149,7 @@ export class AgentVersionCopies {
    * @returns whether there may be more to copy
    */
   private async copySome(workspaceId: string, known: Map<string, Copied>): Promise<boolean> {
-    const { sql, columnar } = this.deps
+    const { sql, columnar, copyTimeoutMs = COPY_TIMEOUT_MS } = this.deps
     return inTransaction(sql, async (tx) => {
       const [workspace] = await tx<{ is_erasing: boolean }[]>`
         select is_erasing from workspaces where workspace_id = ${workspaceId} for share`
@@ -150,8 +159,12 @@ export class AgentVersionCopies {
       const buffers = COLUMNS.map(() => new Bytes(COLUMN_BYTES))
       const block = [blockHead(COLUMNS.length, rows.length), ...recordColumns(COLUMNS, rows, buffers)]
       // Not ended with the caller: ClickHouse would go on, without the lock.
-      const timeout = AbortSignal.timeout(COPY_TIMEOUT_MS)
-      await columnar.insertNative('agent_versions', block, `agents-${crypto.randomUUID()}`, timeout)
+      const timeout = AbortSignal.timeout(copyTimeoutMs)
+      await columnar.insertNative('agent_versions', block, `agents-${crypto.randomUUID()}`, timeout).catch((error) => {
+        throw timeout.aborted
+          ? new ColumnarUnavailable('ClickHouse did not take a copy in time', { cause: error })
+          : error
+      })
       for (const row of rows) known.set(row.agent_id, row)
       return true
     })
@@ -173,7 +186,8 @@ async function settled(running: Promise<void>, signal: AbortSignal): Promise<voi
 
 /**
  * The oldest versions that are not copied, in the order in which they must be copied: a newer one says that all before are.
- * They are chosen by sizes that Postgres knows without reading long values; only those chosen are read.
+ * They are measured one after the other: Postgres has to decompress a long value to know how long it is, and one that it has
+ * compressed may be a hundred times as long.
  */
 function oldestUncopied(tx: TransactionSql, workspaceId: string, known: readonly Copied[]): Promise<VersionRow[]> {
   const columns = tx`
@@ -184,35 +198,33 @@ function oldestUncopied(tx: TransactionSql, workspaceId: string, known: readonly
     v.version_changes as changes, v.version_restored_from as restored_from,
     (date_part('epoch', v.created_at) * 1000)::bigint as agent_created_at,
     (date_part('epoch', v.updated_at) * 1000)::bigint as version_created_at`
-  const sizes = tx`
-    v.agent_id, v.version, date_part('epoch', v.updated_at) * 1000 as at, coalesce(octet_length(v.prompt), 0)
-      + coalesce(pg_column_size(v.tools), 0) + coalesce(pg_column_size(v.output_schema), 0)
-      + coalesce(pg_column_size(v.input_schema), 0) + pg_column_size(v.metadata) as bytes`
+  const versions = (names: Fragment, condition: Fragment) => tx`
+    select ${names} from agents v where v.workspace_id = ${workspaceId} ${condition}
+    union all
+    select ${names} from agent_versions v where v.workspace_id = ${workspaceId} ${condition}`
+  const bytes = tx.unsafe(LONG_COLUMNS.map((name) => `coalesce(octet_length(v.${name}::text), 0)`).join(' + '))
   return tx<VersionRow[]>`
-    with known as (
+    with recursive known as (
       select * from unnest(
         ${known.map((row) => row.agent_id)}::uuid[], ${known.map((row) => row.version)}::bigint[],
         ${known.map((row) => row.version_created_at)}::bigint[]
       ) as k (agent_id, version, at)
-    ), due as (
-      select v.agent_id, v.version, v.bytes
+    ), due as materialized (
+      select v.agent_id, v.version, row_number() over (order by v.agent_id, v.version) as number
       from (
-        select ${sizes} from agents v where v.workspace_id = ${workspaceId}
-        union all
-        select ${sizes} from agent_versions v where v.workspace_id = ${workspaceId}
+        ${versions(tx`v.agent_id, v.version, date_part('epoch', v.updated_at) * 1000 as at`, tx``)}
       ) v left join known k on k.agent_id = v.agent_id
       where v.version > coalesce(k.version, 0) or (v.version = k.version and v.at::bigint <> k.at)
-    ), chosen as (
-      select * from (
-        select *, sum(bytes) over (order by agent_id, version rows between unbounded preceding and 1 preceding) as before
-        from due order by agent_id, version limit ${ROWS_PER_COPY}
-      ) x where coalesce(before, 0) < ${BYTES_PER_COPY}
-    )
-    select v.* from chosen c cross join lateral (
-      select ${columns} from agents v
-      where v.agent_id = c.agent_id and v.version = c.version and v.workspace_id = ${workspaceId}
+      order by v.agent_id, v.version limit ${ROWS_PER_COPY}
+    ), chosen (number, bytes) as (
+      select 0::bigint, 0::bigint
       union all
-      select ${columns} from agent_versions v
-      where v.agent_id = c.agent_id and v.version = c.version and v.workspace_id = ${workspaceId}
+      select d.number, c.bytes + measured.bytes from chosen c join due d on d.number = c.number + 1 cross join lateral (
+        ${versions(tx`${bytes} as bytes`, tx`and v.agent_id = d.agent_id and v.version = d.version`)}
+      ) measured
+      where c.bytes < ${BYTES_PER_COPY}
+    )
+    select v.* from chosen c join due d on d.number = c.number cross join lateral (
+      ${versions(columns, tx`and v.agent_id = d.agent_id and v.version = d.version`)}
     ) v order by v.agent_id, v.version`
 }
