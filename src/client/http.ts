@@ -3,6 +3,7 @@ import { uuidv7 } from './ids.ts'
 import {
   type CallOptions,
   type DataOf,
+  type EditOptions,
   fillPath,
   type InputOf,
   type Method,
@@ -88,10 +89,12 @@ export class Http {
     path: P,
     input: InputOf<OperationOf<M, P>> & CallOptions,
   ): Promise<DataOf<OperationOf<M, P>>> {
-    const { path: values, query, body, signal, timeoutMs, maxRetries, ...given } = input as GivenInput
+    const { path: values, query, body, signal, timeoutMs, maxRetries, ifVersion, ...given } = input as GivenInput
     // Repeating a POST must not have a second effect.
     const { idempotencyKey = method === 'POST' ? uuidv7() : null } = given
-    const call = { method, path: fillPath(path, values) + queryString(query), body, signal, timeoutMs, maxRetries }
+    const headers = ifVersion === undefined ? {} : { 'if-match': `"${ifVersion}"` }
+    const target = fillPath(path, values) + queryString(query)
+    const call = { method, path: target, body, headers, signal, timeoutMs, maxRetries }
     const data = await this.call({ ...call, idempotencyKey: idempotencyKey ?? undefined })
     return data as DataOf<OperationOf<M, P>>
   }
@@ -163,7 +166,7 @@ export class Http {
 
 type RepeatedCall = Call & Pick<CallOptions, 'timeoutMs' | 'maxRetries'>
 
-interface GivenInput extends CallOptions {
+interface GivenInput extends EditOptions {
   readonly path?: Readonly<Record<string, unknown>>
   readonly query?: object
   readonly body?: object

@@ -8,7 +8,7 @@ export type { Call } from './http.ts'
 export type { ClientOptions } from './options.ts'
 export type { Page, PagePromise } from './page.ts'
 export type { ReportStats } from './report-stats.ts'
-export type { CallOptions } from './request.ts'
+export type { CallOptions, EditOptions } from './request.ts'
 export type {
   Agents,
   Approvals,

@@ -35,6 +35,13 @@ type BodyOf<Operation> = Operation extends { requestBody?: infer Body }
       : never
   : never
 
+/** Whether an operation changes a version that the call may name. */
+type IsVersioned<Operation> = [ParametersOf<Operation, 'header'>] extends [never]
+  ? false
+  : 'If-Match' extends keyof ParametersOf<Operation, 'header'>
+    ? true
+    : false
+
 type Part<Name extends string, Value> = [Value] extends [never] ? unknown : { readonly [N in Name]: Value }
 type OptionalPart<Name extends string, Value> = [Value] extends [never]
   ? unknown
@@ -48,7 +55,13 @@ export type Loose<T> = T extends object
 /** What a call of an operation takes, beside what every call takes. */
 export type InputOf<Operation> = Part<'path', ParametersOf<Operation, 'path'>> &
   OptionalPart<'query', Loose<ParametersOf<Operation, 'query'>>> &
-  Part<'body', Loose<BodyOf<Operation>>>
+  Part<'body', Loose<BodyOf<Operation>>> &
+  (IsVersioned<Operation> extends true ? VersionOption : unknown)
+
+interface VersionOption {
+  /** The version that was read: at another one, the call is a `CONFLICT` with the reason `version_changed`. Default: any. */
+  readonly ifVersion?: number | undefined
+}
 
 /** What every call takes. */
 export interface CallOptions {
@@ -61,6 +74,9 @@ export interface CallOptions {
   /** Ends the call. */
   readonly signal?: AbortSignal | undefined
 }
+
+/** What an edit takes, beside what it changes. */
+export interface EditOptions extends CallOptions, VersionOption {}
 
 /** `{ a: 1, b: ['x', 'y'] }` as `?a=1&b=x&b=y`; undefined values are left out. */
 export function queryString(query: object | undefined): string {

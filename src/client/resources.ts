@@ -2,7 +2,7 @@ import type { components } from './generated/api.ts'
 import { type Http, NO_TIMEOUT } from './http.ts'
 import type { JsonObject } from './json.ts'
 import { type ListQuery, list, type PagePromise } from './page.ts'
-import type { CallOptions, Loose } from './request.ts'
+import type { CallOptions, EditOptions, Loose } from './request.ts'
 import { type OutputFrame, type OutputOptions, output } from './streams.ts'
 
 type Schemas = components['schemas']
@@ -60,7 +60,7 @@ export class Runs {
   }
 
   /** Replaces the tags or the metadata. */
-  update(runId: string, changes: Loose<Schemas['EditRun']>, options?: CallOptions): Promise<Schemas['Run']> {
+  update(runId: string, changes: Loose<Schemas['EditRun']>, options?: EditOptions): Promise<Schemas['Run']> {
     return this.http.request('PATCH', '/api/v1/runs/{run_id}', { path: { run_id: runId }, body: changes, ...options })
   }
 
@@ -129,13 +129,13 @@ export class Agents {
     return this.http.request('POST', '/api/v1/agents', { body: agent, ...options })
   }
 
-  update(agentId: string, changes: Loose<Schemas['EditAgent']>, options?: CallOptions): Promise<Schemas['Agent']> {
+  update(agentId: string, changes: Loose<Schemas['EditAgent']>, options?: EditOptions): Promise<Schemas['Agent']> {
     const path = { agent_id: agentId }
     return this.http.request('PATCH', '/api/v1/agents/{agent_id}', { path, body: changes, ...options })
   }
 
   /** Ends the keys of an agent; its runs stay readable, and {@link unarchive} brings it back. */
-  archive(agentId: string, options?: CallOptions): Promise<Schemas['ArchivedAgent']> {
+  archive(agentId: string, options?: EditOptions): Promise<Schemas['ArchivedAgent']> {
     return this.http.request('DELETE', '/api/v1/agents/{agent_id}', { path: { agent_id: agentId }, ...options })
   }
 

@@ -43,6 +43,21 @@ test('the versions of an agent are listed, read and restored; a run has the numb
   ])
 })
 
+test('an edit at a version changes that one alone', async () => {
+  const { agentId } = await rig.agent(rig.service, [{ text: 'hi' }], { prompt: 'one' })
+  const { run_id } = await client.agents.invoke(agentId)
+  const { version } = await client.runs.get(run_id)
+  const tagged = await client.runs.update(run_id, { tags: ['a'] }, { ifVersion: version })
+  expect(tagged).toMatchObject({ tags: ['a'], version: version + 1 })
+  const changed = { status: 409, reason: 'version_changed' }
+  const late = client.runs.update(run_id, { tags: ['b'] }, { ifVersion: version })
+  await expect(late).rejects.toMatchObject(changed)
+  expect((await client.runs.update(run_id, { tags: ['c'] })).tags).toEqual(['c'])
+  expect((await client.agents.update(agentId, { prompt: 'two' }, { ifVersion: 1 })).version).toBe(2)
+  await expect(client.agents.archive(agentId, { ifVersion: 1 })).rejects.toMatchObject(changed)
+  expect(await client.agents.archive(agentId, { ifVersion: 2 })).toMatchObject({ agent_id: agentId })
+})
+
 test('a rejection and an answer continue a run, too', async () => {
   const { agentId } = await payer()
   const paused = await client.agents.invoke(agentId, {})

@@ -283,14 +283,18 @@ said = [part["text"] for message in owner.runs.conversation(ids[0]) for part in 
 agent = owner.agents.get(owner.runs.get(ids[0])["agent_id"])
 try: owner.runs.get("no/id")
 except ServiceError as error: refused = [error.status, error.code, bool(error.request_id)]
+edits = [owner.runs.update(ids[0], tags=["edited"], if_version=1)["version"]]
+try: owner.runs.update(ids[0], tags=["late"], if_version=1)
+except ServiceError as error: edits.append(error.reason)
 versions = [(each["version"], each["restored_from"]) for each in owner.agents.versions(agent["agent_id"])]
 restored = owner.agents.restore(agent["agent_id"], 1)["name"] == owner.agents.version(agent["agent_id"], 1)["name"]
-print(json.dumps([versions, restored, listed == ids[::-1], events, tasks, said, agent["agent_id"], refused,
+print(json.dumps([edits, versions, restored, listed == ids[::-1], events, tasks, said, agent["agent_id"], refused,
                   agent["name"] in [each["name"] for each in owner.agents.list()],
                   list(owner.approvals.list()), list(owner.input_requests.list(status="pending"))]))`,
       { WORKSPACE_KEY: service.workspaceKey },
     )
     expect(JSON.parse(output)).toEqual([
+      [2, 'version_changed'],
       [[1, null]],
       true,
       true,

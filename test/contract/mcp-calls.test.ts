@@ -173,7 +173,7 @@ describe('a secret of the workspace', () => {
 
   async function withSecret() {
     const workspaceId = await agent.addWorkspace()
-    await agent.secrets.put({ workspaceId } as Caller, 'MCP_TOKEN', { value: VALUE })
+    await agent.secrets.put({ workspaceId } as Caller, 'MCP_TOKEN', { value: VALUE }, undefined)
     return { workspaceId, definition: { headers: { authorization: 'Bearer {{secret:MCP_TOKEN}}' } } }
   }
 

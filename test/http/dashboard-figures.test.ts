@@ -104,7 +104,7 @@ describe('the queries of the dashboard', () => {
       return run?.event_count === 1 && run.status === 'completed' && run
     })
     // The API counts events a moment later.
-    const { input, output, ...run } = await eventually(async () => {
+    const { input, output, version, ...run } = await eventually(async () => {
       const { data } = await service.api('GET', `/api/v1/runs/${runId}`)
       return data.event_count === 1 && data
     })

@@ -288,7 +288,11 @@ test('a later update of the trace changes its run, after its end too', async () 
   expect((await runsOf(service, traceId))[0]).toMatchObject({
     ...{ status: 'completed', external_user_id: 'u-2', session_id: 's-1', output: { text: 'done' } },
     metadata: { name: 'support', metadata: { tenant: 7, more: true } },
+    version: 2,
   })
+  // What an edit would overwrite is what has a version.
+  await sendBatch(service, [event('trace-create', { id: traceId, userId: 'u-3' }, 96_000)])
+  expect((await runsOf(service, traceId))[0]).toMatchObject({ external_user_id: 'u-3', version: 2 })
 })
 
 test('generations that never end count when their trace ends', async () => {

@@ -160,9 +160,11 @@ for (const encoding of ['protobuf', 'JSON'] as const) {
     test('whose child spans arrive first are running until the root span arrives', async () => {
       const { traceId, root, model, tool } = agentTrace()
       await send(tracesOf([model]))
-      expect(await runOf(traceId)).toMatchObject({ status: 'running', completed_at: null })
+      expect(await runOf(traceId)).toMatchObject({ status: 'running', completed_at: null, tags: [], version: 1 })
       await send(tracesOf([{ ...root, startTimeUnixNano: `${START_MS - 100}000000` }]))
-      expect(await runOf(traceId)).toMatchObject({ status: 'completed', duration_ms: 350, input: { messages: [{}] } })
+      const run = await runOf(traceId)
+      expect(run).toMatchObject({ status: 'completed', duration_ms: 350, input: { messages: [{}] } })
+      expect(run).toMatchObject({ tags: ['blue'], version: 2 })
       await send(tracesOf([tool]))
       expect((await runOf(traceId)).status).toBe('completed')
       expect(await tasksOf(service, traceId)).toHaveLength(3)

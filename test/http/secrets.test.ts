@@ -67,11 +67,12 @@ describe('a secret', () => {
   test('can be set, replaced, listed by name and deleted; a deleted secret is no longer filled in', async () => {
     const made = await put('API_KEY', VALUE)
     expect(made.status).toBe(200)
-    expect(made.data).toEqual({ name: 'API_KEY', created_at: made.data.created_at, updated_at: made.data.created_at })
+    const { created_at } = made.data
+    expect(made.data).toEqual({ name: 'API_KEY', version: 1, created_at, updated_at: created_at })
     expect((await filled('Bearer {{secret:API_KEY}}')).headers).toEqual({ authorization: `Bearer ${VALUE}` })
     clock.aheadMs += 1_000
     const again = await put('API_KEY', 'another value')
-    expect(again.data.created_at).toBe(made.data.created_at)
+    expect(again.data.created_at).toBe(created_at)
     expect(again.data.updated_at > made.data.updated_at).toBe(true)
     expect((await filled('{{secret:API_KEY}}')).headers.authorization).toBe('another value')
     expect((await call('GET', '')).data).toEqual({ items: [again.data], next_cursor: null })
@@ -310,7 +311,7 @@ describe('SECRETS_KEY', () => {
     expect(await missing(filled('{{secret:ROTATED}}', owner.workspaceId, changed))).toBe(
       'secret ROTATED was sealed with another SECRETS_KEY: PUT /api/v1/secrets/ROTATED again',
     )
-    await changed.put({ ...owner } as never, 'ROTATED', { value: VALUE })
+    await changed.put({ ...owner } as never, 'ROTATED', { value: VALUE }, undefined)
     expect((await filled('{{secret:ROTATED}}', owner.workspaceId, changed)).headers.authorization).toBe(VALUE)
   })
 })

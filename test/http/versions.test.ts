@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import type { Answer, CallOptions } from '../support/api.ts'
+import { newReporter } from '../support/feeds.ts'
 import { startTestService } from '../support/service.ts'
 import { verdict } from './auth-app.ts'
 
@@ -15,8 +16,8 @@ interface Resource {
   readonly id: string
   readonly create: () => Promise<Answer>
   readonly edit: () => object
-  /** Edited by PUT, and read in the list only. */
-  readonly isView?: true
+  /** Created and edited by PUT, and read in the list only. */
+  readonly isPut?: true
 }
 
 const posted = (path: string, id: string, body: () => object, edit: () => object): Resource => ({
@@ -56,9 +57,14 @@ const RESOURCES: Readonly<Record<string, Resource>> = {
     () => ({ name: freshName() }),
   ),
   view: {
-    ...{ path: '/api/v1/views', id: 'name', isView: true },
+    ...{ path: '/api/v1/views', id: 'name', isPut: true },
     create: () => api('PUT', `/api/v1/views/${encodeURIComponent(freshName())}`, { query: '' }),
     edit: () => ({ query: freshName() }),
+  },
+  secret: {
+    ...{ path: '/api/v1/secrets', id: 'name', isPut: true },
+    create: () => api('PUT', `/api/v1/secrets/NAME_${named++}`, { value: freshName() }),
+    edit: () => ({ value: freshName() }),
   },
 }
 
@@ -67,7 +73,7 @@ function pathOf({ path, id }: Resource, { data }: Answer): string {
 }
 
 function edit(resource: Resource, path: string, options: CallOptions): Promise<Answer> {
-  return api(resource.isView ? 'PUT' : 'PATCH', path, resource.edit(), options)
+  return api(resource.isPut ? 'PUT' : 'PATCH', path, resource.edit(), options)
 }
 
 function at(version: number | string) {
@@ -86,7 +92,7 @@ describe.each(Object.entries(RESOURCES))('a %s', (_name, resource) => {
     expect([made.headers.get('etag'), made.data.version]).toEqual(['"1"', 1])
     const edited = await edit(resource, pathOf(resource, made), at(1))
     expect([edited.headers.get('etag'), edited.data.version]).toEqual(['"2"', 2])
-    if (!resource.isView) expect((await api('GET', pathOf(resource, edited))).headers.get('etag')).toBe('"2"')
+    if (!resource.isPut) expect((await api('GET', pathOf(resource, edited))).headers.get('etag')).toBe('"2"')
     const listed = await api('GET', resource.path)
     expect(listed.headers.get('etag')).toBeNull()
     const isThis = (item: Record<string, unknown>) => item[resource.id] === edited.data[resource.id]
@@ -135,6 +141,53 @@ test('a view is replaced and renamed only at the version that is named, and not 
   expect((await api('PUT', path, { query: 'a=4' })).headers.get('etag')).toBe('"3"')
   await expectChanged(api('PATCH', path, { name: 'renamed' }, at(2)), 'it is at version 3, not 2')
   expect((await api('PATCH', path, { name: 'renamed' }, at(3))).headers.get('etag')).toBe('"4"')
+})
+
+test('a secret is replaced only at the version that is named, and not created at one', async () => {
+  const path = '/api/v1/secrets/REPLACED'
+  expect(verdict(await api('PUT', path, { value: 'first' }, at(1)))).toBe('404 NOT_FOUND')
+  await api('PUT', path, { value: 'first' })
+  await expectChanged(api('PUT', path, { value: 'second' }, at(2)), 'it is at version 1, not 2')
+  expect((await api('PUT', path, { value: 'second' }, at(1))).headers.get('etag')).toBe('"2"')
+  expect((await api('PUT', path, { value: 'third' })).headers.get('etag')).toBe('"3"')
+})
+
+describe('a run', () => {
+  const tags = () => ({ tags: [freshName()] })
+
+  async function started(): Promise<string> {
+    return `/api/v1/runs/${await (await newReporter(api)).start()}`
+  }
+
+  test('sends the version of its tags and metadata, also in lists, and each edit raises it', async () => {
+    const path = await started()
+    expect((await api('GET', path)).headers.get('etag')).toBe('"1"')
+    const edited = await api('PATCH', path, tags(), at(1))
+    expect([edited.headers.get('etag'), edited.data.version]).toEqual(['"2"', 2])
+    expect((await api('PATCH', path, { metadata: { a: 1 } })).headers.get('etag')).toBe('"3"')
+    const { data, headers } = await api('GET', path)
+    expect([headers.get('etag'), data.version]).toEqual(['"3"', 3])
+    const listed = await api('GET', '/api/v1/runs?limit=1')
+    expect([listed.headers.get('etag'), listed.data.items[0].version]).toEqual([null, 3])
+  })
+
+  test('is not edited at another version', async () => {
+    const path = await started()
+    const { data } = await api('PATCH', path, tags())
+    for (const body of [tags(), { metadata: {} }, {}])
+      await expectChanged(api('PATCH', path, body, at(1)), 'it is at version 2, not 1')
+    expect((await api('GET', path)).data).toEqual(data)
+    expect((await api('PATCH', path, {}, at(2))).data).toEqual(data)
+    const elsewhere = `/api/v1/runs/${Bun.randomUUIDv7()}`
+    expect(verdict(await api('PATCH', elsewhere, tags(), at(1)))).toBe('404 NOT_FOUND')
+  })
+
+  test('of concurrent edits of one version, one succeeds', async () => {
+    const path = await started()
+    const answers = await Promise.all(Array.from({ length: 6 }, () => api('PATCH', path, tags(), at(1))))
+    expect(answers.filter(({ status }) => status === 200)).toHaveLength(1)
+    expect(answers.filter(({ error }) => error?.reason === 'version_changed')).toHaveLength(5)
+  })
 })
 
 test('an edit of a board names the version in the body or the header, and not two', async () => {

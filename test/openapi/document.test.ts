@@ -120,15 +120,24 @@ const NAMED = [
 test('what can be edited has an ETag, and is changed at the version that If-Match names', () => {
   const named = endpoints.filter(({ operation }) => operation.parameters?.some(({ name }) => name === 'If-Match'))
   expect(named.map(({ operation }) => operation.operationId).sort()).toEqual([
-    ...['archiveAgent', 'deleteAlert', 'deleteBoard', 'deleteSavedQuery', 'deleteView', 'deleteWebhook'],
-    ...['editAgent', 'editAlert', 'editBoard', 'editSavedQuery', 'editWebhook', 'renameView', 'setView'],
+    ...[
+      'archiveAgent',
+      'deleteAlert',
+      'deleteBoard',
+      'deleteSavedQuery',
+      'deleteSecret',
+      'deleteView',
+      'deleteWebhook',
+    ],
+    ...['editAgent', 'editAlert', 'editBoard', 'editRun', 'editSavedQuery', 'editWebhook'],
+    ...['renameView', 'setSecret', 'setView'],
   ])
   for (const { operation } of named) expect(Object.keys(operation.responses)).toContain('409')
   const answers = endpoints.filter(({ operation }) => 'ETag' in (operation.responses[200]?.headers ?? {}))
   const versioned = named.filter(({ method }) => method !== 'delete')
   expect(answers).toEqual(expect.arrayContaining(versioned))
-  // Besides: creating five, reading five, reading and restoring a version of an agent, restoring an archived one, rotating a secret.
-  expect(answers).toHaveLength(versioned.length + 5 + 5 + 4)
+  // Besides: creating five, reading six, reading and restoring a version of an agent, restoring an archived one, rotating a secret.
+  expect(answers).toHaveLength(versioned.length + 5 + 6 + 4)
 })
 
 test('WebSocket messages and event stream frames are documented', () => {

@@ -18,7 +18,7 @@ const workspaceId = mint.uuid()
 await sql`insert into workspaces (workspace_id, name, created_at, updated_at) values (${workspaceId}, 'w', now(), now())`
 const vault = createVault({ key: undefined, dataDir: await temporaryDirectory() })
 const secrets = new SecretStore({ sql, clock: { now: Date.now }, vault })
-await secrets.put({ workspaceId } as never, 'TOKEN', { value: SECRET })
+await secrets.put({ workspaceId } as never, 'TOKEN', { value: SECRET }, undefined)
 const egress = createEgress({ allow: parseEgressAllow('127.0.0.1'), timeoutMs: 1_000 })
 
 interface Seen {

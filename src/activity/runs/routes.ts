@@ -1,4 +1,5 @@
 import { Elysia } from 'elysia'
+import { ifMatch, VERSIONED, versioned } from '../../base/http/version.ts'
 import type { Guards } from '../../tenants/keys/guards.ts'
 import { SECURITY } from '../../tenants/keys/security.ts'
 import type { ConversationReader } from './conversation/reader.ts'
@@ -84,8 +85,9 @@ const READ_CONVERSATION = {
 }
 
 function readingRoutes({ guards, runs, events, conversations, search }: RunRoutesDeps) {
-  return new Elysia({ prefix: '/api/v1', detail: { tags: ['Runs'], security: SECURITY.anyKey } })
+  return new Elysia({ prefix: '/api/v1', detail: { tags: ['Runs'], security: SECURITY.anyKey, ...VERSIONED } })
     .use(guards.anyKey('reads', 'admin'))
+    .use(versioned)
     .get('/runs', ({ caller, query, request }) => search.list(caller, query, request.signal), {
       query: ListRuns,
       response: RunList,
@@ -109,16 +111,20 @@ function readingRoutes({ guards, runs, events, conversations, search }: RunRoute
         description: 'The current state of the run, with its input and output.',
       },
     })
-    .patch('/runs/:run_id', ({ caller, params, body }) => runs.edit(caller, params.run_id, body), {
-      params: RunParams,
-      body: EditRun,
-      response: RunRecord,
-      detail: {
-        operationId: 'editRun',
-        summary: 'Edit a run',
-        description: 'Replaces the tags or the metadata of a run, also of one that has ended.',
+    .patch(
+      '/runs/:run_id',
+      ({ caller, params, body, request }) => runs.edit(caller, params.run_id, body, ifMatch(request)),
+      {
+        params: RunParams,
+        body: EditRun,
+        response: RunRecord,
+        detail: {
+          operationId: 'editRun',
+          summary: 'Edit a run',
+          description: 'Replaces the tags or the metadata of a run, also of one that has ended.',
+        },
       },
-    })
+    )
     .get(
       '/runs/:run_id/events',
       async ({ caller, params, query }) => events.list(caller, await runs.find(caller, params.run_id), query),

@@ -37,7 +37,7 @@ export function storedRun(input: string, output: string): string {
   r.run_id, r.agent_id, r.agent_version, r.status, r.trigger_type, r.external_run_id, r.parent_run_id, r.session_id,
   r.external_user_id, r.tags, r.metadata, ${input}, ${output}, r.error_message, r.error_detail, ${RUN_USAGE},
   r.cost_usd, r.event_count, r.last_event_at, r.pending, r.created_at, r.started_at,
-  r.completed_at, r.waiting_ms, r.waiting_since`
+  r.completed_at, r.waiting_ms, r.waiting_since, r.version`
 }
 
 /** Content that is larger than this as stored has no preview; of smaller content, the first characters are enough. */

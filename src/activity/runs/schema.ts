@@ -17,6 +17,7 @@ import {
   Timestamp,
   TimestampIn,
   Uuid,
+  Version,
 } from '../../base/http/schema.ts'
 import { SEQ_MAX } from '../../stores/journal/cursor.ts'
 import { EventLevel } from '../../stores/journal/levels.ts'
@@ -198,10 +199,21 @@ const runProgress = {
   pending: Described(Nullable(JsonText(PendingPause)), 'What the run waits for; null if it is not waiting.'),
 }
 
+/** Not of feeds, which nobody answers with an edit. */
+const runVersion = {
+  version: Described(
+    Version,
+    'Begins at 1, and rises with each change of the tags or the metadata, whoever makes it. Also the `ETag`.',
+  ),
+}
+
 /** A run as clients see it. */
 export const RunRecord = Named(
   'Run',
-  t.Object({ ...runFields, ...runContent, ...runProgress }, { description: 'One execution of an agent.' }),
+  t.Object(
+    { ...runFields, ...runContent, ...runProgress, ...runVersion },
+    { description: 'One execution of an agent.' },
+  ),
 )
 export type RunRecord = typeof RunRecord.static
 
@@ -330,6 +342,7 @@ export const ListedRun = Named(
       input_preview: preview('input'),
       output_preview: preview('output'),
       ...runProgress,
+      ...runVersion,
       match: t.Optional(Described(Nullable(SearchMatch), 'With `q`: a place that matches.')),
     },
     { description: 'A run of a list.' },

@@ -4,6 +4,7 @@ import { previewOf } from '../../base/conventions/preview.ts'
 import { ApiError, invalid, notFound } from '../../base/errors.ts'
 import { cursorCodec, PAGE_LIMIT_DEFAULT } from '../../base/http/page.ts'
 import { CursorMs, Uuid } from '../../base/http/schema.ts'
+import { checkVersion } from '../../base/http/version.ts'
 import { type Mint, NIL_UUID, type RunIdentity, type RunRef, spellingsOf } from '../../base/ids.ts'
 import type { Limits } from '../../base/limits.ts'
 import { EMPTY_OBJECT } from '../../base/raw-json.ts'
@@ -158,23 +159,38 @@ export class RunStore {
 
   /**
    * Replaces the tags or the metadata. It is a row of its own in the journal, so feeds and SQL have it, but no end of the run.
-   * @throws ApiError VALIDATION_ERROR, PAYLOAD_TOO_LARGE, NOT_FOUND, FORBIDDEN, UNAVAILABLE
+   * @param version the one that the call names; undefined: any
+   * @throws ApiError VALIDATION_ERROR, PAYLOAD_TOO_LARGE, NOT_FOUND, FORBIDDEN, UNAVAILABLE; CONFLICT at another version
    */
-  async edit(caller: Caller, runId: string, { tags, metadata }: EditRun): Promise<RunRecord> {
+  async edit(
+    caller: Caller,
+    runId: string,
+    { tags, metadata }: EditRun,
+    version: number | undefined,
+  ): Promise<RunRecord> {
     const { sql, limits, onChange } = this.deps
     checkTags(tags, limits)
     checkSize('metadata', metadata, limits.run_input_bytes)
     const ref = await this.find(caller, runId)
-    if (tags === undefined && metadata === undefined) return this.get(caller, runId)
+    if (tags === undefined && metadata === undefined) {
+      const run = await this.get(caller, runId)
+      checkVersion('a run', run, version)
+      return run
+    }
+    const at = version === undefined ? sql`` : sql`and r.version = ${version}`
     const [run] = await sql<StoredRun[]>`
       with updated as (
         update runs r set
-          tags = coalesce(${tags ?? null}::text[], r.tags), metadata = coalesce(${metadata ?? null}::json, r.metadata)
-        where r.workspace_id = ${ref.workspaceId} and r.run_id = ${ref.runId}
-        returning ${sql.unsafe(RUN_ROW_COLUMNS)}
+          tags = coalesce(${tags ?? null}::text[], r.tags), metadata = coalesce(${metadata ?? null}::json, r.metadata),
+          version = r.version + 1
+        where r.workspace_id = ${ref.workspaceId} and r.run_id = ${ref.runId} ${at}
+        returning ${sql.unsafe(RUN_ROW_COLUMNS)}, r.version
       ), logged as (${sql.unsafe(runsToOutbox('updated r', true))})
       select ${sql.unsafe(STORED_RUN)} from updated r`
-    if (run === undefined) throw notFound('run')
+    if (run === undefined) {
+      checkVersion('a run', await this.read(caller, runId, 'r.version'), version)
+      throw notFound('run')
+    }
     onChange()
     return toRunRecord(run)
   }

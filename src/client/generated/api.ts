@@ -855,7 +855,7 @@ export interface paths {
         get?: never;
         /**
          * Set a secret
-         * @description Headers of tools refer to it as `{{secret:NAME}}`. Its value is stored encrypted and never shown again.
+         * @description Headers of tools refer to it as `{{secret:NAME}}`. Its value is stored encrypted and never shown again. With `If-Match` it is only replaced, not created.
          */
         put: operations["setSecret"];
         post?: never;
@@ -3766,6 +3766,8 @@ export interface components {
             last_event_at: string | null;
             /** @description What the run waits for; null if it is not waiting. */
             pending: components["schemas"]["PendingPause"] | null;
+            /** @description Begins at 1, and rises with each change of the tags or the metadata, whoever makes it. Also the `ETag`. */
+            version: number;
             /** @description Where a run has what was searched. */
             match?: components["schemas"]["SearchMatch"] | null;
         };
@@ -4998,6 +5000,8 @@ export interface components {
             last_event_at: string | null;
             /** @description What the run waits for; null if it is not waiting. */
             pending: components["schemas"]["PendingPause"] | null;
+            /** @description Begins at 1, and rises with each change of the tags or the metadata, whoever makes it. Also the `ETag`. */
+            version: number;
         };
         /** @description A run was created or changed. */
         RunActivity: {
@@ -5535,6 +5539,8 @@ export interface components {
         Secret: {
             /** @description The NAME in `{{secret:NAME}}`. */
             name: string;
+            /** @description Begins at 1, and rises with each edit. Also the `ETag`. */
+            version: number;
             /**
              * Format: date-time
              * @description When it was first set.
@@ -6686,6 +6692,7 @@ export interface operations {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     RateLimit: components["headers"]["RateLimit"];
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -6746,7 +6753,10 @@ export interface operations {
     editRun: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description An `ETag`: the call is a CONFLICT if it has been edited since. Absent or `*`: whatever the version. */
+                "If-Match"?: string;
+            };
             path: {
                 /** @description The run. */
                 run_id: string;
@@ -6765,6 +6775,7 @@ export interface operations {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     RateLimit: components["headers"]["RateLimit"];
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -6779,6 +6790,7 @@ export interface operations {
             401: components["responses"]["UNAUTHENTICATED"];
             403: components["responses"]["FORBIDDEN"];
             404: components["responses"]["NOT_FOUND"];
+            409: components["responses"]["CONFLICT"];
             413: components["responses"]["PAYLOAD_TOO_LARGE"];
             429: components["responses"]["RATE_LIMITED"];
             500: components["responses"]["INTERNAL"];
@@ -8671,7 +8683,10 @@ export interface operations {
     setSecret: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description An `ETag`: the call is a CONFLICT if it has been edited since. Absent or `*`: whatever the version. */
+                "If-Match"?: string;
+            };
             path: {
                 /** @description at most 64 capital letters, digits and "_", a letter first */
                 name: string;
@@ -8690,6 +8705,7 @@ export interface operations {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     RateLimit: components["headers"]["RateLimit"];
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -8713,7 +8729,10 @@ export interface operations {
     deleteSecret: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description An `ETag`: the call is a CONFLICT if it has been edited since. Absent or `*`: whatever the version. */
+                "If-Match"?: string;
+            };
             path: {
                 /** @description at most 64 capital letters, digits and "_", a letter first */
                 name: string;
@@ -8742,6 +8761,7 @@ export interface operations {
             401: components["responses"]["UNAUTHENTICATED"];
             403: components["responses"]["FORBIDDEN"];
             404: components["responses"]["NOT_FOUND"];
+            409: components["responses"]["CONFLICT"];
             429: components["responses"]["RATE_LIMITED"];
             500: components["responses"]["INTERNAL"];
             503: components["responses"]["UNAVAILABLE"];

@@ -28,6 +28,8 @@ export function createTraceChanges(sql: Sql): Batcher<TraceChange, boolean> {
 
 /** Locks the rows in order of workspace and run_id, as every statement on several runs does, to avoid deadlocks. */
 async function update(sql: Sql, changes: readonly TraceChange[]): Promise<boolean[]> {
+  const newMetadata = sql`i.metadata::text <> r.metadata::text`
+  const newTags = sql`i.tags <> '{}' and i.tags::text[] <> r.tags`
   const outcomes = await sql<{ changed: boolean }[]>`
     with item as (
       select * from unnest(
@@ -54,14 +56,15 @@ async function update(sql: Sql, changes: readonly TraceChange[]): Promise<boolea
         external_user_id = coalesce(i.external_user_id, r.external_user_id),
         tags = case when i.tags = '{}' then r.tags else i.tags::text[] end,
         metadata = i.metadata,
+        version = r.version + (${newTags} or ${newMetadata})::int,
         input = coalesce(i.input, r.input),
         output = case when r.status = 'completed' then coalesce(i.output, r.output) else r.output end
       from locked i
       where r.workspace_id = i.workspace_id and r.run_id = i.run_id and (
         i.own_session_id is distinct from r.session_id and i.own_session_id is not null
         or i.external_user_id is distinct from r.external_user_id and i.external_user_id is not null
-        or i.tags <> '{}' and i.tags::text[] <> r.tags
-        or i.metadata::text <> r.metadata::text
+        or ${newTags}
+        or ${newMetadata}
         or i.input is not null and i.input::text <> r.input::text
         or r.status = 'completed' and i.output is not null and i.output::text is distinct from r.output::text
       )

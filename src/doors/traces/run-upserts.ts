@@ -50,6 +50,8 @@ interface UpsertOutcome {
 /** Locks the rows in order of workspace and run_id, as every statement on several runs does, to avoid deadlocks. */
 async function upsert(sql: Sql, reports: readonly RunReport[]): Promise<RunUpserted[]> {
   const bareMetadata = sql`r.metadata::text ~ ${BARE_METADATA.source}`
+  const newMetadata = sql`${bareMetadata} and excluded.metadata::text <> r.metadata::text`
+  const newTags = sql`r.tags = '{}' and excluded.tags <> '{}'`
   const outcomes = await sql<UpsertOutcome[]>`
     with item as (
       select * from unnest(
@@ -89,14 +91,15 @@ async function upsert(sql: Sql, reports: readonly RunReport[]): Promise<RunUpser
         external_user_id = coalesce(r.external_user_id, excluded.external_user_id),
         tags = case when r.tags = '{}' then excluded.tags else r.tags end,
         input = case when r.input::text = '{}' then excluded.input else r.input end,
-        metadata = case when ${bareMetadata} then excluded.metadata else r.metadata end
+        metadata = case when ${bareMetadata} then excluded.metadata else r.metadata end,
+        version = r.version + (${newTags} or ${newMetadata})::int
       where r.agent_id = excluded.agent_id and (
         excluded.started_at < r.started_at
         or r.session_id is null and excluded.session_id is not null
         or r.external_user_id is null and excluded.external_user_id is not null
-        or r.tags = '{}' and excluded.tags <> '{}'
+        or ${newTags}
         or r.input::text = '{}' and excluded.input::text <> '{}'
-        or ${bareMetadata} and excluded.metadata::text <> r.metadata::text
+        or ${newMetadata}
       )
       returning ${sql.unsafe(RUN_ROW_COLUMNS)}, r.xmax = 0 as created
     ), logged as (${sql.unsafe(runsToOutbox('applied r'))})

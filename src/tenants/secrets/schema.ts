@@ -1,6 +1,6 @@
 import { Kind, Type, TypeRegistry } from '@sinclair/typebox'
 import { t } from 'elysia'
-import { Body, Deleted, Described, Named, Page, Timestamp } from '../../base/http/schema.ts'
+import { Body, Deleted, Described, Named, Page, Timestamp, Version } from '../../base/http/schema.ts'
 import { shown } from '../../base/http/validation-message.ts'
 import type { RowOf } from '../../base/timestamp.ts'
 
@@ -46,6 +46,7 @@ export const SecretRecord = Named(
   t.Object(
     {
       name: t.String({ description: 'The NAME in `{{secret:NAME}}`.' }),
+      version: Version,
       created_at: Described(Timestamp, 'When it was first set.'),
       updated_at: Described(Timestamp, 'When it was last set.'),
     },

@@ -54,39 +54,48 @@ export class SecretStore {
   constructor(private readonly deps: { readonly sql: Sql; readonly clock: Clock; readonly vault: Vault }) {}
 
   /**
-   * @throws ApiError VALIDATION_ERROR that does not repeat the value; CONFLICT if the workspace already has the maximum
-   *   number of secrets
+   * Creates or replaces a secret; at a given version only the latter.
+   * @throws ApiError VALIDATION_ERROR that does not repeat the value; NOT_FOUND with a version; CONFLICT at another version,
+   *   or if the workspace already has the maximum number of secrets
    */
-  async put({ workspaceId }: Caller, name: string, { value }: PutSecret): Promise<SecretRecord> {
+  async put(
+    { workspaceId }: Caller,
+    name: string,
+    { value }: PutSecret,
+    version: number | undefined,
+  ): Promise<SecretRecord> {
     const { sql, clock, vault } = this.deps
     checkName(name)
     const problem = secretValueProblem(value)
     if (problem !== null) throw invalid('value', problem)
     const { sealed, key_id } = vault.seal(value as string, { workspaceId, name })
     const now = new Date(clock.now())
+    if (version !== undefined) {
+      const changed = { sealed, key_id, updated_at: now }
+      return withIsoTimes(await ROWS.update<SecretRow>(sql, { workspaceId, key: name, version }, changed, columns(sql)))
+    }
     const row = { workspace_id: workspaceId, name, sealed, key_id, created_at: now, updated_at: now }
     return inTransaction(sql, async (tx) => {
       await ROWS.reserve(tx, workspaceId, name)
       const [kept] = await tx<[SecretRow]>`
         insert into secrets ${tx(row)}
         on conflict (workspace_id, name) do update set
-          sealed = excluded.sealed, key_id = excluded.key_id, updated_at = excluded.updated_at
-        returning name, created_at, updated_at`
+          sealed = excluded.sealed, key_id = excluded.key_id, updated_at = excluded.updated_at,
+          version = secrets.version + 1
+        returning ${columns(sql)}`
       return withIsoTimes(kept)
     })
   }
 
   list({ workspaceId }: Caller, page: PageQuery): Promise<PageOf<SecretRecord>> {
     const { sql } = this.deps
-    return ROWS.page(sql, workspaceId, page, sql`name, created_at, updated_at`, withIsoTimes<SecretRow>)
+    return ROWS.page(sql, workspaceId, page, columns(sql), withIsoTimes<SecretRow>)
   }
 
-  /** @throws ApiError VALIDATION_ERROR, NOT_FOUND */
-  async delete({ workspaceId }: Caller, name: string): Promise<DeletedSecret> {
+  /** @throws ApiError VALIDATION_ERROR, NOT_FOUND; CONFLICT at another version */
+  async delete({ workspaceId }: Caller, name: string, version: number | undefined): Promise<DeletedSecret> {
     checkName(name)
-    const { count } = await this.deps.sql`
-      delete from secrets where workspace_id = ${workspaceId} and name = ${name}`
-    if (count === 0) throw ROWS.missing()
+    await ROWS.remove(this.deps.sql, { workspaceId, key: name, version })
     return { name, deleted: true }
   }
 
@@ -130,6 +139,10 @@ function filledValue(name: string, value: string, secrets: ReadonlyMap<string, s
       `header ${name}, its secrets filled in, may have at most ${FILLED_LENGTH_MAX} characters`,
     )
   return value.replaceAll(PLACEHOLDER, (_, secret: string) => secrets.get(secret)!)
+}
+
+function columns(sql: Sql) {
+  return sql`name, version, created_at, updated_at`
 }
 
 function checkName(name: string): void {

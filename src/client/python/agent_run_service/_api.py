@@ -75,11 +75,17 @@ class Runs(_Resource):
         *,
         tags: Optional[List[str]] = None,
         metadata: Optional[Dict[str, Any]] = None,
+        if_version: Optional[int] = None,
         **limits: Optional[float],
     ) -> Dict[str, Any]:
-        """Replaces the tags or the metadata."""
+        """Replaces the tags or the metadata.
+
+        With `if_version`, the `version` that was read: at another one it raises a `ServiceError` whose reason is
+        `version_changed`.
+        """
         given = {name: value for name, value in (("tags", tags), ("metadata", metadata)) if value is not None}
-        return self._http.call("PATCH", f"/api/v1/runs/{segment(run_id)}", body=given, **limits)  # type: ignore
+        path = f"/api/v1/runs/{segment(run_id)}"
+        return self._http.call("PATCH", path, body=given, if_version=if_version, **limits)  # type: ignore
 
     def cancel(self, run_id: str, *, reason: Optional[str] = None, **limits: Optional[float]) -> Dict[str, Any]:
         return self._post(f"/api/v1/runs/{segment(run_id)}/cancel", {"reason": reason}, limits)

@@ -105,6 +105,7 @@ class Http:
         timeout: Optional[float] = None,
         max_retries: Optional[int] = None,
         is_repeatable: bool = False,
+        if_version: Optional[int] = None,
     ) -> Any:
         """The same, repeated with the same bytes after temporary failures. Raises ServiceError, NoResponseError."""
         given = {name: value for name, value in (query or {}).items() if value is not None}
@@ -112,6 +113,8 @@ class Http:
         encoded = None if body is None else json.dumps(body).encode()
         # Repeating a POST must not have a second effect.
         headers = {"idempotency-key": uuidv7()} if method == "POST" and not is_repeatable else {}
+        if if_version is not None:
+            headers["if-match"] = f'"{if_version}"'
         retries = self._max_retries if max_retries is None else max_retries
         failures = 0
         while True:

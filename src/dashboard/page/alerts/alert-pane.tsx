@@ -125,7 +125,7 @@ function AlertActions({ alert, reload }: PaneProps) {
       reload()
     })
   const remove = async () => {
-    await api.delete(pathOfAlert(alert))
+    await api.delete(pathOfAlert(alert), alert.version)
     reload()
     navigate(hrefOf('alerts'))
   }

@@ -57,10 +57,10 @@ interface DeleteBoardProps {
   readonly reload: () => void
 }
 
-export function DeleteBoard({ board: { board_id, name }, reload }: DeleteBoardProps) {
+export function DeleteBoard({ board: { board_id, name, version }, reload }: DeleteBoardProps) {
   const { api } = useSession()
   const remove = async () => {
-    await api.delete(`/api/v1/boards/${board_id}`)
+    await api.delete(`/api/v1/boards/${board_id}`, version)
     reload()
     navigate(hrefOf('boards'))
   }

@@ -86,16 +86,22 @@ export class Api {
 
   /** @param version changes this one alone: `CONFLICT` if somebody has edited it since */
   patch<T>(path: string, body: object, version?: number): Promise<T> {
+    return this.change('PATCH', path, body, version)
+  }
+
+  /** @param version replaces this one alone; undefined: replaces any, or creates it */
+  put<T>(path: string, body: object, version: number | undefined): Promise<T> {
+    return this.change('PUT', path, body, version)
+  }
+
+  /** @param version deletes this one alone; left out for what has none */
+  delete<T>(path: string, version?: number): Promise<T> {
+    return this.change('DELETE', path, undefined, version)
+  }
+
+  private change<T>(method: string, path: string, body: object | undefined, version: number | undefined): Promise<T> {
     const headers = version === undefined ? {} : { 'if-match': `"${version}"` }
-    return this.call('PATCH', path, body, undefined, dataOf, headers)
-  }
-
-  put<T>(path: string, body: object): Promise<T> {
-    return this.once('PUT', path, body)
-  }
-
-  delete<T>(path: string): Promise<T> {
-    return this.once('DELETE', path)
+    return this.call(method, path, body, undefined, dataOf, headers)
   }
 
   /** A POST whose answer has no envelope: a stream or a file. */

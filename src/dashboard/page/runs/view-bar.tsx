@@ -1,7 +1,7 @@
 import { useState } from 'preact/hooks'
 import { address, hrefOf, setQuery } from '../context/router.ts'
 import { useSession } from '../context/session.ts'
-import { listAll } from '../data/api.ts'
+import { type Api, listAll } from '../data/api.ts'
 import { useAttempt, useLoad } from '../data/loading.ts'
 import { ConfirmButton } from '../parts/confirm.tsx'
 import { Button } from '../parts/controls.tsx'
@@ -30,13 +30,13 @@ export function ViewBar() {
     setDialog(null)
     saved.reload()
   }
-  const update = ({ name }: RunView) =>
+  const update = ({ name, version }: RunView) =>
     attempt(async () => {
-      await saveAs(api, name)
+      await saveAs(api, name, version)
       saved.reload()
     })
-  const remove = async ({ name }: RunView) => {
-    await api.delete(pathOf(name))
+  const remove = async ({ name, version }: RunView) => {
+    await api.delete(pathOf(name), version)
     RUNS.set({ view: '' })
     saved.reload()
   }
@@ -91,10 +91,10 @@ export function ViewBar() {
   )
 }
 
-/** Saves what the list shows, and opens it as that view. */
-async function saveAs(api: ReturnType<typeof useSession>['api'], name: string): Promise<void> {
+/** Saves what the list shows, and opens it as that view. @param version of the view that it replaces */
+async function saveAs(api: Api, name: string, version: number | undefined): Promise<void> {
   const query = savedQuery(address.peek().query)
-  setQuery(queryOfView(await api.put<RunView>(pathOf(name), { query })))
+  setQuery(queryOfView(await api.put<RunView>(pathOf(name), { query }, version)))
 }
 
 interface SaveDialogProps {
@@ -104,6 +104,7 @@ interface SaveDialogProps {
 
 function SaveDialog({ views, close }: SaveDialogProps) {
   const { api } = useSession()
+  const versionOf = (name: string) => views.find((view) => view.name === name)?.version
   const [isTaken, setTaken] = useState(false)
   return (
     <NameDialog
@@ -114,8 +115,8 @@ function SaveDialog({ views, close }: SaveDialogProps) {
           : 'Everyone in the workspace sees it.'
       }
       action={isTaken ? 'Replace' : 'Save'}
-      onType={(name) => setTaken(views.some((view) => view.name === name))}
-      save={(name) => saveAs(api, name)}
+      onType={(name) => setTaken(versionOf(name) !== undefined)}
+      save={(name) => saveAs(api, name, versionOf(name))}
       close={close}
     >
       <p class="hint">Keeps the filters, the columns and the order of the list.</p>
@@ -128,10 +129,10 @@ interface RenameProps {
   readonly close: () => void
 }
 
-function RenameDialog({ view: { name: present }, close }: RenameProps) {
+function RenameDialog({ view: { name: present, version }, close }: RenameProps) {
   const { api } = useSession()
   const rename = async (name: string) => {
-    const { name: view } = await api.patch<RunView>(pathOf(present), { name })
+    const { name: view } = await api.patch<RunView>(pathOf(present), { name }, version)
     RUNS.set({ view })
   }
   return <NameDialog title={`Rename "${present}"`} name={present} action="Rename" save={rename} close={close} />

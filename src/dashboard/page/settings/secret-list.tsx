@@ -16,6 +16,8 @@ type Secret = Schemas['Secret']
 const PATH = '/api/v1/secrets'
 const SECRETS_MAX = 1_000
 
+const pathOf = (name: string) => `${PATH}/${encodeURIComponent(name)}`
+
 /** The secrets of the workspace: set, replace and delete them. No value is ever shown, not even the one just typed. */
 export function SecretList() {
   const { api } = useSession()
@@ -32,12 +34,7 @@ export function SecretList() {
         Values for headers of tools, where <code>{'{{secret:NAME}}'}</code> stands for one. They are stored encrypted,
         and neither this page nor the API shows them again.
       </p>
-      <SecretForm
-        key={replaced}
-        replaced={replaced}
-        known={read.data?.items.map(({ name }) => name) ?? []}
-        done={done}
-      />
+      <SecretForm key={replaced} replaced={replaced} known={read.data?.items ?? []} done={done} />
       <Loaded read={read} empty={<p class="hint quiet-note">No secrets yet.</p>}>
         {({ items }) => (
           <Table
@@ -58,8 +55,8 @@ export function SecretList() {
               { title: 'Set', cell: ({ updated_at }) => <Ago at={updated_at} /> },
               {
                 ...ACTIONS,
-                cell: ({ name }) => (
-                  <SecretActions name={name} replace={() => setReplaced(name)} reload={read.reload} />
+                cell: (secret) => (
+                  <SecretActions secret={secret} replace={() => setReplaced(secret.name)} reload={read.reload} />
                 ),
               },
             ]}
@@ -72,8 +69,8 @@ export function SecretList() {
 
 interface FormProps {
   readonly replaced: string
-  /** Names of the secrets. */
-  readonly known: readonly string[]
+  /** The secrets of the workspace. */
+  readonly known: readonly Secret[]
   readonly done: () => void
 }
 
@@ -82,8 +79,9 @@ function SecretForm({ replaced, known, done }: FormProps) {
   const form = useForm({ name: replaced, value: '' })
   const { name, value } = form.draft
   const isNew = replaced === ''
+  const present = known.find((each) => each.name === name)
   const save = async () => {
-    await api.put(`${PATH}/${encodeURIComponent(name)}`, { value })
+    await api.put(pathOf(name), { value }, present?.version)
     form.set({ name: '', value: '' })
     done()
   }
@@ -93,7 +91,7 @@ function SecretForm({ replaced, known, done }: FormProps) {
       class="secret-form"
       submit={save}
       needs="admin"
-      action={known.includes(name) ? `Replace ${name}` : 'Set the secret'}
+      action={present ? `Replace ${name}` : 'Set the secret'}
       foot={!isNew && <Button text="Keep it" onClick={done} />}
     >
       <TextField
@@ -117,15 +115,15 @@ function SecretForm({ replaced, known, done }: FormProps) {
 }
 
 interface ActionsProps {
-  readonly name: string
+  readonly secret: Secret
   readonly replace: () => void
   readonly reload: () => void
 }
 
-function SecretActions({ name, replace, reload }: ActionsProps) {
+function SecretActions({ secret: { name, version }, replace, reload }: ActionsProps) {
   const { api } = useSession()
   const remove = async () => {
-    await api.delete(`${PATH}/${name}`)
+    await api.delete(pathOf(name), version)
     reload()
   }
   return (

@@ -40,7 +40,7 @@ export function QueryMenu({ sql, examples }: QueryMenuProps) {
       saved.reload()
     })
   const remove = async (query: SavedQuery) => {
-    await api.delete(`/api/v1/queries/${query.query_id}`)
+    await api.delete(`/api/v1/queries/${query.query_id}`, query.version)
     SQL.set({ saved: '' })
     saved.reload()
   }

@@ -46,7 +46,7 @@ export function WebhookActions({ webhook, setMade, reload }: ActionProps) {
     reload()
   }
   const remove = async () => {
-    await api.delete(path)
+    await api.delete(path, webhook.version)
     reload()
     navigate(hrefOf('webhooks'))
   }
