@@ -119,8 +119,8 @@ test('the sink loads everything when the leader of the stream lacks its newest m
   const sink = new Sink({
     journal: second,
     log,
-    ...table.optionsOf(() => false),
-    position: position.storeOf(0, () => false),
+    ...table.options,
+    position: position.storeOf(0),
     intervalMs: 1,
   })
   expect(await sink.waitForAll(10_000)).toBe(true)

@@ -35,7 +35,7 @@ async function fixture() {
   const clear: SinkOptions['clear'] = (afterSeq, throughSeq, ...rest) =>
     clearRows(client, journal, { afterSeq, throughSeq }, ...rest)
   const owner = (options: Partial<SinkOptions> = {}, announcedAgeMs = () => 0) => {
-    const store = position.storeOf(++position.generation, () => false)
+    const store = position.storeOf(++position.generation)
     return new Sink({ journal, log, client, clear, position: { ...store, announcedAgeMs }, ...options })
   }
   const count = async () => (await client.query<{ n: number }>('select count() as n from events'))[0]!.n
@@ -167,7 +167,7 @@ test('an owner that repeats a load for too long does not repeat it under a token
 
 test('a reload that is asked for while a batch is put back is not forgotten', async () => {
   const { client, owner, count } = await fixture()
-  const store = new MemoryPosition(NEVER_FAILS).storeOf(0, () => false)
+  const store = new MemoryPosition(NEVER_FAILS).storeOf(0)
   let asked: Promise<void> | undefined
   const set: typeof store.set = async (changes) => {
     if (changes.reloads === 1) asked = sink.reload(0)

@@ -1,4 +1,6 @@
-/** What may go wrong in a world. `feeds` also has those of the log. */
+import { DRAWN_MS, time } from './virtual-time.ts'
+
+/** What may go wrong in a world. The others also have those of the log. */
 export const FAULT_KINDS = {
   log: [
     'message lost',
@@ -18,27 +20,46 @@ export const FAULT_KINDS = {
 } as const
 export type FaultKind = (typeof FAULT_KINDS)[keyof typeof FAULT_KINDS][number]
 
-/** A fault that happened. */
-export interface Fault {
-  /** Its place among the faults that the seed drew, from 1. */
-  readonly number: number
-  readonly kind: FaultKind
+/** A fault that happened, or a step that was taken. */
+export interface Happened {
+  /** What is left out by this name changes nothing of what else is drawn. */
+  readonly name: string
+  /** Undefined for a step. */
+  readonly kind?: FaultKind
 }
 
-/** The faults that a seed draws: all happen, but those that are switched off. */
+/** The faults and steps that a seed draws: all happen, but those that are left out. */
 export class Faults {
-  readonly happened: Fault[] = []
-  private drawn = 0
+  readonly happened: Happened[] = []
+  /** Those of `without` that were drawn. */
+  readonly leftOut: string[] = []
+  private readonly without: ReadonlySet<string>
+  private readonly drawn = new Set<string>()
 
-  /** @param without the numbers of faults that do not happen */
-  constructor(private readonly without: readonly number[]) {}
+  /** @param without the names of faults and steps that do not happen */
+  constructor(without: readonly string[]) {
+    this.without = new Set(without)
+  }
 
   /** Called for each fault that is drawn. @returns whether it happens */
   happens(kind: FaultKind): boolean {
-    const number = ++this.drawn
-    if (this.without.includes(number)) return false
-    this.happened.push({ number, kind })
-    return true
+    const name = `${kind}, ${time.process.name} at ${Math.floor(time.nowMs / DRAWN_MS) * DRAWN_MS}`
+    let unique = name
+    for (let place = 2; this.drawn.has(unique); place++) unique = `${name}, ${place}`
+    this.drawn.add(unique)
+    return this.isIn({ name: unique, kind })
+  }
+
+  /** Called for each step. @returns whether it is taken */
+  takes(step: string): boolean {
+    return this.isIn({ name: step })
+  }
+
+  private isIn(what: Happened): boolean {
+    const isIn = !this.without.has(what.name)
+    if (isIn) this.happened.push(what)
+    else this.leftOut.push(what.name)
+    return isIn
   }
 }
 

@@ -1,27 +1,15 @@
 import { createLog } from '../../src/base/log.ts'
-import type { Random } from '../../src/cli/demo/random.ts'
 import type { FeedSource } from '../../src/feeds/live/feed-source.ts'
 import { parseFilter } from '../../src/feeds/live/filter.ts'
 import { Hub } from '../../src/feeds/live/hub.ts'
-import { type NatsReaderOptions, openNatsReader } from '../../src/stores/journal/nats/reader.ts'
+import { openNatsReader } from '../../src/stores/journal/nats/reader.ts'
 import { SharedFeeds } from '../../src/tenants/partitions/shared/feeds.ts'
 import { noSessions } from '../support/matching.ts'
-import type { Faults } from './faults.ts'
-import { type FeedNode, Subscriber, type SubscriberWorld } from './subscriber.ts'
-import { time } from './virtual-time.ts'
-
-/** What feeds share with the rest of the world. */
-interface FeedsWorld extends Omit<SubscriberWorld, 'pickNode'> {
-  readonly random: Random
-  readonly faults: Faults
-  readonly log: NatsReaderOptions
-}
-
-/** An event that is in the log. */
-interface StoredEvent {
-  readonly seq: number
-  readonly type: string
-}
+import type { Part, Surroundings } from './part.ts'
+import type { Row } from './stores.ts'
+import type { MemoryStream } from './stream.ts'
+import { type FeedNode, Subscriber } from './subscriber.ts'
+import { SimulatedProcess, time } from './virtual-time.ts'
 
 /** The types of events that the world reports. */
 export const EVENT_TYPES = ['a', 'b'] as const
@@ -37,25 +25,31 @@ const CAUGHT_UP_WITHIN_MS = 60_000
 const POLL_MS = 50
 
 /** Feeds of one log on several nodes: their readers follow it while it is written, and subscribers move between them. */
-export class SimulatedFeeds {
+export class SimulatedFeeds implements Part {
   private readonly nodes: FeedNode[] = []
   private readonly subscribers: Subscriber[] = []
   private started = 0
 
-  constructor(private readonly world: FeedsWorld) {
+  constructor(
+    private readonly world: Surroundings,
+    private readonly stream: MemoryStream,
+  ) {
     for (let node = 0; node < NODES; node++) this.nodes.push(this.startNode())
   }
 
   /** Something happens to a node or to a subscriber. */
   step(): void {
-    const { random, world } = this
+    const { world } = this
+    const { random } = time
     const { faults } = world
+    const lacks = random.int(0, 3)
+    this.stream.replicaLacks = lacks > 0 && faults.happens('replica lags') ? lacks : 0
     const pick = random.next()
     if (this.subscribers.length < SUBSCRIBERS_MAX && (pick < 0.3 || this.subscribers.length === 0)) {
       const isFromBeginning = random.chance(0.3)
       const name = `subscriber ${this.subscribers.length + 1}`
       world.trace(name, `begins ${isFromBeginning ? 'with the oldest row' : 'with new rows'}`)
-      const deps = { ...world, pickNode: () => random.pick(this.nodes) }
+      const deps = { ...world, pickNode: () => time.random.pick(this.nodes) }
       this.subscribers.push(new Subscriber(name, random.pick(FILTERS), deps, isFromBeginning))
     } else if (pick < 0.6) {
       const subscriber = random.pick(this.subscribers)
@@ -85,9 +79,11 @@ export class SimulatedFeeds {
   }
 
   /** Compares what each subscriber has got with what is in the log, once they have had the time to catch up. */
-  async check(stored: readonly StoredEvent[]): Promise<void> {
+  async check(rows: readonly Row[]): Promise<void> {
     const wantedBy = ({ filter, startSeq }: Subscriber) =>
-      stored.filter(({ seq, type }) => seq > (startSeq ?? 0) && TYPES_OF.get(filter)?.includes(type))
+      rows.filter(
+        ({ seq, type }) => seq > (startSeq ?? 0) && type !== undefined && TYPES_OF.get(filter)?.includes(type),
+      )
     const isBehind = (each: Subscriber) => each.startSeq === undefined || each.got.length < wantedBy(each).length
     const deadlineMs = time.nowMs + CAUGHT_UP_WITHIN_MS
     while (this.subscribers.some(isBehind) && time.nowMs < deadlineMs) await Bun.sleep(POLL_MS)
@@ -104,12 +100,8 @@ export class SimulatedFeeds {
   }
 
   /** Ends the nodes. */
-  leave(): void {
+  end(): void {
     for (const { process } of this.nodes) process.isDead = true
-  }
-
-  private get random(): Random {
-    return this.world.random
   }
 
   private restart(index: number): void {
@@ -121,10 +113,10 @@ export class SimulatedFeeds {
   }
 
   private startNode(): FeedNode {
-    const { log, workspaceId: _, random } = this.world
-    const process = { pausedUntilMs: 0, isDead: false }
+    const name = `node ${++this.started}`
+    const process = new SimulatedProcess(name)
     const silent = createLog('silent')
-    const options = { ...log, ...(random.chance(0.5) && { tailBytes: 1 }) }
+    const options = { ...this.world.log, ...(process.random.chance(0.5) && { tailBytes: 1 }) }
     const history = { read: () => Promise.reject(new Error('nothing is old enough')) }
     const deps = { history, lookUpSessions: noSessions, log: silent, filtersPerWorkspace: FILTERS.length }
     const feeds = time.within(
@@ -139,6 +131,6 @@ export class SimulatedFeeds {
           }),
         }),
     )
-    return { name: `node ${++this.started}`, process, feeds }
+    return { name, process, feeds }
   }
 }

@@ -13,9 +13,6 @@ export interface StoreFaults {
   failsAfter(): boolean
 }
 
-/** A process that has died: its calls never return, and change nothing. */
-export const never = (): Promise<never> => new Promise<never>(() => {})
-
 /** How long the table remembers the token of a load. */
 const TOKEN_MS = 15_000
 
@@ -27,12 +24,11 @@ export class MemoryTable {
 
   constructor(private readonly faults: StoreFaults) {}
 
-  /** The table as a process sees it. @param isDead whether that process has died */
-  optionsOf(isDead: () => boolean): Pick<SinkOptions, 'client' | 'clear' | 'tokenMs'> {
+  /** The table as sinks see it. */
+  get options(): Pick<SinkOptions, 'client' | 'clear' | 'tokenMs'> {
     const clear: SinkOptions['clear'] = async (afterSeq, throughSeq, _signal, confirm) => {
       await time.call(() => this.faults.delay())
       await confirm()
-      if (isDead()) return never()
       await time.call(async () => {
         if (this.faults.failsBefore()) throw new Error('refused')
         this.rows = this.rows.filter(({ seq }) => seq <= afterSeq || seq > throughSeq)
@@ -43,7 +39,6 @@ export class MemoryTable {
       insertNative: async (table, blocks, token, _signal, beforeEnd) => {
         await time.call(() => this.faults.delay())
         await beforeEnd?.()
-        if (isDead()) return never()
         await time.call(async () => this.load(table, blocks, token))
       },
     }
@@ -89,8 +84,8 @@ export class MemoryPosition {
 
   constructor(private readonly faults: StoreFaults) {}
 
-  /** The position as an owner sees it. @param isDead whether its process has died */
-  storeOf(generation: number, isDead: () => boolean): SinkPositionStore {
+  /** The position as an owner sees it. */
+  storeOf(generation: number): SinkPositionStore {
     let last = this.stored
     const { announcedAtMs } = this
     return {
@@ -99,7 +94,6 @@ export class MemoryPosition {
         const changed = { ...last, ...changes }
         await time.call(async () => {
           await this.faults.delay()
-          if (isDead()) return never()
           if (generation !== this.generation) throw new Error('another owner has taken over')
           if (this.faults.failsBefore()) throw new Error('refused')
           if (batchOf(changed) !== batchOf(this.stored)) this.announcedAtMs = time.nowMs

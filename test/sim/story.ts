@@ -6,8 +6,8 @@ export interface Case {
   readonly seed: number
   /** How much happens. */
   readonly steps: number
-  /** The numbers of faults that the seed draws, and that do not happen. */
-  readonly without: readonly number[]
+  /** The names of faults and steps that the seed draws, and that do not happen. */
+  readonly without: readonly string[]
 }
 
 /** A case that has failed, as small as it became. */
@@ -20,8 +20,8 @@ export interface Story extends Case {
 const TRIES_MAX = 400
 
 /**
- * Takes away steps and faults as long as the case fails in the same way. What comes after a fault that is taken away is
- * another world, so each try is run, and kept only if fewer faults happen in it.
+ * Takes away steps and faults as long as the case fails in the same way. What is left draws the same as before, but what it
+ * does may be another thing, so each try is run, and kept only if less happens in it.
  */
 export async function shrink(failing: Case, run: (tried: Case) => Promise<Outcome>): Promise<[Case, Outcome]> {
   let best = failing
@@ -31,28 +31,29 @@ export async function shrink(failing: Case, run: (tried: Case) => Promise<Outcom
   const attempt = async (tried: Case): Promise<boolean> => {
     if (tries++ >= TRIES_MAX) return false
     const found = await run(tried)
-    const isSmaller = found.faults.length + tried.steps < outcome.faults.length + best.steps
+    const isSmaller = found.happened.length < outcome.happened.length
     if (!isSmaller || !found.problems.some((problem) => shapes.has(shapeOf(problem)))) return false
-    best = tried
+    best = { ...tried, without: found.leftOut }
     outcome = found
     return true
   }
-  for (let before = Number.POSITIVE_INFINITY; sizeNow() < before && tries < TRIES_MAX; ) {
-    before = sizeNow()
-    for (let cut = best.steps >> 1; cut > 0; )
-      if (cut >= best.steps || !(await attempt({ ...best, steps: best.steps - cut }))) cut >>= 1
-    for (let size = (outcome.faults.length + 1) >> 1; size > 0; size >>= 1)
-      // From the end, so that the numbers of those before stay.
-      for (let end = outcome.faults.length; end > 0; end = Math.min(end, outcome.faults.length + size) - size) {
-        const off = outcome.faults.slice(Math.max(0, end - size), end).map(({ number }) => number)
-        await attempt({ ...best, without: [...best.without, ...off].sort((a, b) => a - b) })
+  for (let before = Number.POSITIVE_INFINITY; outcome.happened.length < before && tries < TRIES_MAX; ) {
+    before = outcome.happened.length
+    for (let size = (before + 1) >> 1; size > 0; size >>= 1)
+      for (let end = outcome.happened.length; end > 0; end = Math.min(end, outcome.happened.length + size) - size) {
+        const names = outcome.happened.slice(Math.max(0, end - size), end).map(({ name }) => name)
+        await attempt({ ...best, without: [...best.without, ...names] })
       }
   }
-  return [best, outcome]
+  // What comes after the last step that is left is nothing.
+  const steps = best.steps - [...stepsFrom(best.steps)].findIndex((step) => !best.without.includes(step))
+  const without = best.without.filter((name) => !/^step \d+$/.test(name) || Number(name.slice(5)) <= steps)
+  return [{ ...best, steps, without }, outcome]
+}
 
-  function sizeNow(): number {
-    return best.steps + outcome.faults.length
-  }
+/** The names of the steps, the last one first. */
+function* stepsFrom(last: number): Generator<string> {
+  for (let step = last; step > 0; step--) yield `step ${step}`
 }
 
 /** A problem without its numbers. */

@@ -149,7 +149,7 @@ export class MemoryStream implements Pick<Stream, keyof Stream> {
 
   announceEnd(streamSeq: number): void {
     for (const heard of this.listeners)
-      void time.within(undefined, () => this.faults.delay().then(() => heard(streamSeq)))
+      void time.within(time.process.servers, () => this.faults.delay().then(() => heard(streamSeq)))
   }
 
   onEndAnnounced(heard: (streamSeq: number) => void): () => void {

@@ -4,7 +4,7 @@ import type { Outlet, Packet } from '../../src/feeds/live/packet.ts'
 import { encodeCursor } from '../../src/stores/journal/cursor.ts'
 import type { SharedFeeds } from '../../src/tenants/partitions/shared/feeds.ts'
 import type { Trace } from './faults.ts'
-import { type SimulatedProcess, time } from './virtual-time.ts'
+import { SimulatedProcess, time } from './virtual-time.ts'
 
 /** A process that shows the log to subscribers, as each node of a cluster does. */
 export interface FeedNode {
@@ -53,6 +53,7 @@ export class Subscriber {
   startSeq: number | undefined
   /** It reads nothing until then. */
   stalledUntilMs = 0
+  private readonly process: SimulatedProcess
   private cursor: string | undefined
   private connection: Connection | undefined
 
@@ -62,6 +63,7 @@ export class Subscriber {
     private readonly world: SubscriberWorld,
     isFromBeginning: boolean,
   ) {
+    this.process = new SimulatedProcess(name)
     if (isFromBeginning) [this.cursor, this.startSeq] = ['0', 0]
     this.connectSoon()
   }
@@ -82,7 +84,7 @@ export class Subscriber {
   }
 
   private connectSoon(): void {
-    time.within(undefined, () => time.after(RECONNECT_MS, () => void this.connect()))
+    time.within(this.process, () => time.after(RECONNECT_MS, () => void this.connect()))
   }
 
   private async connect(): Promise<void> {

@@ -1,4 +1,5 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
+import { createRandom, type Random, randomOf } from '../../src/cli/demo/random.ts'
 
 /** When the virtual clock starts, Unix milliseconds. */
 const START_MS = Date.UTC(2026, 0, 2)
@@ -9,15 +10,48 @@ interface Task {
   /** Decides between tasks of the same time. */
   readonly order: number
   readonly run: () => void
-  /** The process that it belongs to; undefined: a server, or the world itself. */
-  readonly process: SimulatedProcess | undefined
+  readonly process: SimulatedProcess
 }
 
-/** A process of the simulated world. While it is paused, time goes on, and its tasks wait. */
-export interface SimulatedProcess {
-  pausedUntilMs: number
+/** Chance depends on the seed, on who draws, on which of these parts of time it is, and on how often they have drawn in it. */
+export const DRAWN_MS = 100
+
+/**
+ * A process of the simulated world, or something else that acts in it. What happens to one changes nothing of what others
+ * draw, and of what it draws itself a moment later.
+ */
+export class SimulatedProcess {
+  /** While it is paused, time goes on, and its tasks wait. */
+  pausedUntilMs = 0
   /** It does nothing any more. */
-  isDead?: boolean
+  isDead = false
+  readonly random = this.draws('')
+  /** Decides between tasks of the same time. */
+  readonly order = this.draws(' order')
+  private serving: SimulatedProcess | undefined
+
+  constructor(
+    readonly name: string,
+    private readonly isServer = false,
+  ) {}
+
+  /** The servers that it calls, as far as they serve it: they go on while it is paused or dead. */
+  get servers(): SimulatedProcess {
+    if (this.isServer) return this
+    this.serving ??= new SimulatedProcess(`servers of ${this.name}`, true)
+    return this.serving
+  }
+
+  private draws(use: string): Random {
+    let part = -1
+    let drawn: Random
+    return randomOf(() => {
+      const now = Math.floor(time.nowMs / DRAWN_MS)
+      if (now !== part) drawn = createRandom(Bun.hash.xxHash32(`${this.name}${use} ${now}`, time.seed))
+      part = now
+      return drawn.next()
+    })
+  }
 }
 
 /** A timer as callers get it: an object, as in Node, whose `id` cancels it. */
@@ -40,24 +74,37 @@ class VirtualTime {
   private tasks: Task[] = []
   private ids = 0
   private uuids = 0
-  private random: () => number = Math.random
+  seed = 0
+  private world = new SimulatedProcess('world')
   private readonly turn = turnOf(globalThis.setImmediate)
-  private readonly processes = new AsyncLocalStorage<SimulatedProcess | undefined>()
+  private readonly processes = new AsyncLocalStorage<SimulatedProcess>()
 
-  /** Begins again at time 0, with the choices of another source. */
-  reset(random: () => number): void {
-    Object.assign(this, { nowMs: 0, fingerprint: 0, tasks: [], ids: 0, uuids: 0, random })
+  /** Begins again at time 0. */
+  reset(seed: number): void {
+    Object.assign(this, { nowMs: 0, fingerprint: 0, tasks: [], ids: 0, uuids: 0, seed })
+    this.world = new SimulatedProcess('world')
+  }
+
+  /** The process that runs now. */
+  get process(): SimulatedProcess {
+    return this.processes.getStore() ?? this.world
+  }
+
+  /** What the process draws that runs now. */
+  get random(): Random {
+    return this.process.random
   }
 
   /** Runs `run` after `ms`. @returns the id that {@link cancel} takes */
   after(ms: number, run: () => void, id = ++this.ids): number {
     const atMs = this.nowMs + Math.max(0, ms || 0)
-    this.tasks.push({ id, atMs, order: this.random(), run, process: this.processes.getStore() })
+    const { process } = this
+    this.tasks.push({ id, atMs, order: process.order.next(), run, process })
     return id
   }
 
   /** Runs something, and all that follows from it, as a part of this process. */
-  within<Result>(process: SimulatedProcess | undefined, run: () => Result): Result {
+  within<Result>(process: SimulatedProcess, run: () => Result): Result {
     return this.processes.run(process, run)
   }
 
@@ -69,7 +116,7 @@ class VirtualTime {
     const process = this.processes.getStore()
     if (process === undefined) return serve()
     try {
-      return await this.within(undefined, serve)
+      return await this.within(process.servers, serve)
     } finally {
       await new Promise<void>((resolve) => this.after(0, resolve))
     }
@@ -95,9 +142,9 @@ class VirtualTime {
       if (isOver()) return
       const next = this.takeNext()
       if (next === undefined) throw new Error('deadlock: nothing will ever happen any more')
-      if (next.process?.isDead === true) continue
+      if (next.process.isDead) continue
       this.nowMs = Math.max(this.nowMs, next.atMs)
-      if (next.process !== undefined && next.process.pausedUntilMs > this.nowMs) {
+      if (next.process.pausedUntilMs > this.nowMs) {
         this.tasks.push({ ...next, atMs: next.process.pausedUntilMs })
         continue
       }
@@ -147,6 +194,7 @@ class VirtualTime {
       clearInterval: cancel,
     })
     performance.now = () => this.nowMs
+    Math.random = () => this.random.next()
     Date.now = () => START_MS + Math.floor(this.nowMs)
     Object.assign(Bun, {
       sleep: (ms: number) => new Promise<void>((resolve) => this.after(ms, resolve)),
@@ -158,7 +206,7 @@ class VirtualTime {
   }
 
   private uuid(): string {
-    const number = ++this.uuids + Math.floor(this.random() * 1e6) * 1_000
+    const number = ++this.uuids + this.random.int(0, 999_999) * 1_000
     return `00000000-0000-7000-8000-${String(number).padStart(12, '0')}`
   }
 }

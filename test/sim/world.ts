@@ -1,5 +1,4 @@
 import { createLog } from '../../src/base/log.ts'
-import { createRandom } from '../../src/cli/demo/random.ts'
 import type { Journal } from '../../src/stores/journal/journal.ts'
 import { openNatsJournal } from '../../src/stores/journal/nats/journal.ts'
 import { openNatsReader } from '../../src/stores/journal/nats/reader.ts'
@@ -7,21 +6,22 @@ import { Stream } from '../../src/stores/journal/nats/stream.ts'
 import { Sink } from '../../src/stores/sink/sink.ts'
 import { batchOf } from '../support/events.ts'
 import { deliveryRow } from '../support/rows.ts'
-import { type Fault, type FaultKind, Faults, type Trace } from './faults.ts'
+import { type FaultKind, Faults, type Happened, type Trace } from './faults.ts'
 import { EVENT_TYPES, SimulatedFeeds } from './feeds.ts'
-import { MemoryPosition, MemoryTable, type Row, rowsOf, type StoreFaults } from './stores.ts'
+import type { Owner, Part, Surroundings } from './part.ts'
+import { MemoryPosition, MemoryTable, type Row, rowsOf } from './stores.ts'
 import type { Case } from './story.ts'
 import { MemoryStream, type StreamFaults } from './stream.ts'
-import { type SimulatedProcess, time } from './virtual-time.ts'
+import { SimulatedProcess, time } from './virtual-time.ts'
 
 const WORKSPACE = '00000000-0000-4000-8000-00000000000a'
-/** The run whose events the world reports. */
-const RUN = {
+/** The runs whose events the world reports. */
+const RUNS = [1, 2, 3].map((run) => ({
   workspaceId: WORKSPACE,
   agentId: '00000000-0000-4000-8000-00000000000b',
-  runId: '00000000-0000-4000-8000-00000000000c',
-  runtimeType: 'external',
-} as const
+  runId: `00000000-0000-4000-8000-0000000000c${run}`,
+  runtimeType: 'external' as const,
+}))
 const EPOCH = { epoch: 'e1', firstSeq: 1 }
 const SIZES = { maxBytes: 2 ** 40, keepBytes: 2 ** 40 }
 const log = createLog('silent')
@@ -31,18 +31,15 @@ const LATE_MS_MAX = 3_000
 /** Longer than the servers remember the ids of messages. */
 const PAUSE_MS_MAX = 40_000
 const LOADED_WITHIN_MS = 60_000
+const POLL_MS = 50
 
-/** An owner of the log: a process that writes it, and loads it into ClickHouse. */
-interface Owner {
-  readonly generation: number
-  readonly process: SimulatedProcess
-  readonly journal: Journal
-  readonly sink: Sink
-}
-
-/** What takes part: `log` is the log and the sink; in `feeds`, subscribers read it, too. */
-export const WORLDS = ['log', 'feeds'] as const
-export type WorldName = (typeof WORLDS)[number]
+/** What takes part beside the log and the sink. */
+const PARTS = {
+  log: () => [],
+  feeds: (world: Surroundings, stream: MemoryStream) => [new SimulatedFeeds(world, stream)],
+} satisfies Record<string, (world: Surroundings, stream: MemoryStream) => readonly Part[]>
+export type WorldName = keyof typeof PARTS
+export const WORLDS = Object.keys(PARTS) as readonly WorldName[]
 
 /** What a seed has shown. */
 export interface Outcome {
@@ -51,7 +48,9 @@ export interface Outcome {
   /** Equal for two runs that took the same steps. */
   readonly fingerprint: number
   /** In the order in which they happened. */
-  readonly faults: readonly Fault[]
+  readonly happened: readonly Happened[]
+  /** What the seed drew, and was left out. */
+  readonly leftOut: readonly string[]
 }
 
 /**
@@ -60,10 +59,9 @@ export interface Outcome {
  * @param trace is told what happens
  */
 export async function runWorld({ world: name, seed, steps, without }: Case, trace: Trace): Promise<Outcome> {
-  const random = createRandom(seed)
-  time.reset(random.next)
+  time.reset(seed)
   const faults = new Faults(without)
-  const world = new World(name, random, faults, trace)
+  const world = new World(name, faults, trace)
   const { problems } = world
   let isOver = false
   const end = () => {
@@ -74,7 +72,8 @@ export async function runWorld({ world: name, seed, steps, without }: Case, trac
   await time.runUntil(() => isOver, WORLD_MS_MAX).catch(broke)
   if (!isOver) problems.push('never ends')
   world.end()
-  return { problems, fingerprint: time.fingerprint, faults: faults.happened }
+  const { happened, leftOut } = faults
+  return { problems, fingerprint: time.fingerprint, happened, leftOut }
 }
 
 class World {
@@ -82,80 +81,88 @@ class World {
   private readonly stream: MemoryStream
   private readonly table: MemoryTable
   private readonly position: MemoryPosition
+  private readonly parts: readonly Part[]
   private isHealthy = false
   /** Some worlds are calmer than others. */
   private readonly intensity: number
-  /** Generations of processes that have died. */
-  private readonly dead = new Set<number>()
+  /** By generation. */
+  private readonly processes: SimulatedProcess[] = []
   private readonly owners: Owner[] = []
   private owner: Owner | undefined
   private readonly acknowledged: { readonly id: string; readonly seq: number }[] = []
-  private readonly pending: Promise<void>[] = []
-  private appends = 0
-  private readonly feeds: SimulatedFeeds | undefined
+  /** What has yet to end, and in which process. */
+  private readonly pending = new Map<Promise<void>, SimulatedProcess>()
   private readonly leave: () => void
 
   constructor(
     name: WorldName,
-    private readonly random: ReturnType<typeof createRandom>,
     private readonly faults: Faults,
     private readonly trace: Trace,
   ) {
+    const { random } = time
     this.intensity = random.chance(0.3) ? 0.3 : 3
     // Small messages, so that a commit has several parts.
     this.stream = new MemoryStream(random.chance(0.3) ? 256 : undefined)
     this.stream.faults = this.streamFaults()
     this.leave = this.stream.replaceReal(Stream)
     const delay = () => this.delay()
-    const client: StoreFaults = {
+    this.table = new MemoryTable({
       delay,
       failsBefore: () => this.fails(0.05, 'ClickHouse', 'load refused'),
       failsAfter: () => this.fails(0.05, 'ClickHouse', 'load unanswered'),
-    }
-    const position: StoreFaults = {
+    })
+    this.position = new MemoryPosition({
       delay,
       failsBefore: () => this.fails(0.02, 'Postgres', 'position refused'),
       failsAfter: () => this.fails(0.02, 'Postgres', 'position unanswered'),
-    }
-    this.table = new MemoryTable(client)
-    this.position = new MemoryPosition(position)
-    if (name === 'feeds') this.feeds = this.openFeeds()
+    })
+    this.parts = PARTS[name](this.surroundings(), this.stream)
   }
 
   async run(steps: number): Promise<void> {
-    await this.takeOver()
-    for (let step = 0; step < steps; step++) await this.step()
+    void this.takeOver()
+    for (let number = 1; number <= steps; number++) {
+      const name = `step ${number}`
+      const process = new SimulatedProcess(name)
+      // When it happens depends on nothing that may be left out.
+      await Bun.sleep(process.random.chance(0.2) ? process.random.next() * 400 : process.random.int(0, 4))
+      if (this.faults.takes(name)) time.within(process, () => this.begin(process, this.step(number)))
+    }
     this.trace('world', 'everything heals')
     this.isHealthy = true
     this.stream.isFull = false
     this.stream.leaderLacks = 0
-    this.feeds?.heal()
-    await Promise.all(this.pending)
+    for (const part of this.parts) part.heal?.()
+    while (this.pending.values().some(({ isDead }) => !isDead)) await Bun.sleep(POLL_MS)
     // What is late has arrived, and nothing is paused any more.
-    await Bun.sleep(Math.max(LATE_MS_MAX * 2, ...this.owners.map(({ process }) => process.pausedUntilMs - time.nowMs)))
+    await Bun.sleep(Math.max(LATE_MS_MAX * 2, ...this.processes.map(({ pausedUntilMs }) => pausedUntilMs - time.nowMs)))
     await this.check()
-    const stopping = this.owners.filter(({ generation }) => !this.dead.has(generation))
-    await Promise.all(stopping.map(({ sink, journal }) => sink.stop(0).then(() => journal.close())))
   }
 
   /** Ends everything that is still running. */
   end(): void {
-    this.feeds?.leave()
+    for (const process of this.processes) process.isDead = true
+    for (const part of this.parts) part.end?.()
     this.leave()
   }
 
-  private async step(): Promise<void> {
-    const { random, stream } = this
-    if (this.feeds !== undefined && random.chance(0.25)) {
-      const lacks = random.int(0, 3)
-      stream.replicaLacks = lacks > 0 && this.faults.happens('replica lags') ? lacks : 0
-      this.feeds.step()
-    }
+  /** The end of the world waits for this work, unless its process dies. */
+  private begin(process: SimulatedProcess, work: Promise<void>): void {
+    this.pending.set(work, process)
+    const broke = (error: Error) => void this.problems.push(`broke: ${error.message}`)
+    void work.catch(broke).finally(() => this.pending.delete(work))
+  }
+
+  private async step(number: number): Promise<void> {
+    const { stream, parts } = this
+    const { random } = time
+    if (parts.length > 0 && random.chance(0.25)) return random.pick(parts).step()
     const pick = random.next()
-    if (pick < 0.7) this.append()
-    else if (pick < 0.76) {
-      if (this.faults.happens('owner replaced')) await this.takeOver()
-    } else if (pick < 0.79) {
+    if (this.owner === undefined && random.chance(0.3)) void this.takeOver()
+    else if (pick < 0.8) this.append(`row ${number}`)
+    else if (pick < 0.87) {
+      if (this.faults.happens('owner replaced')) void this.takeOver()
+    } else if (pick < 0.91) {
       const lacks = random.int(1, 3)
       if (!this.faults.happens('leader lags')) return
       stream.leaderLacks = lacks
@@ -163,60 +170,65 @@ class World {
       this.later(800, 'the leader has all messages', () => {
         stream.leaderLacks = 0
       })
-    } else if (pick < 0.83) {
+    } else if (pick < 0.96) {
       this.pause()
-    } else if (pick < 0.86) {
-      if (!this.faults.happens('servers full')) return
+    } else if (this.faults.happens('servers full')) {
       stream.isFull = true
       this.trace('stream', 'the servers are full')
       this.later(3_000, 'the servers have room', () => {
         stream.isFull = false
       })
-    } else await Bun.sleep(random.next() * 400)
-    if (this.owner === undefined && random.chance(0.3)) await this.takeOver()
+    }
   }
 
   /** One of the owners stands still, as when its machine sleeps or its disk hangs: most often the newest one. */
   private pause(): void {
-    const owner = this.random.chance(0.7) ? this.owner : this.random.pick(this.owners)
+    const { random } = time
+    const owner = random.chance(0.7) ? this.owner : random.pick(this.owners)
     if (owner === undefined) return
-    const ms = this.random.next() ** 2 * PAUSE_MS_MAX
+    const ms = random.next() ** 2 * PAUSE_MS_MAX
     if (!this.faults.happens('owner paused')) return
     owner.process.pausedUntilMs = time.nowMs + ms
-    this.trace(`owner ${owner.generation}`, `is paused for ${Math.round(ms)} ms`)
+    this.trace(owner.process.name, `is paused for ${Math.round(ms)} ms`)
   }
 
   /** A new owner; the one before may be dead, or still believe that it is the owner. */
-  private async takeOver(): Promise<void> {
+  private takeOver(): Promise<void> {
     const generation = ++this.position.generation
-    if (this.random.chance(0.5) && generation > 1 && this.faults.happens('owner dies')) this.dead.add(generation - 1)
-    const isDead = () => this.dead.has(generation)
-    const process = { pausedUntilMs: 0 }
-    const before = this.dead.has(generation - 1) ? 'dead' : 'alive'
-    this.trace(`owner ${generation}`, generation === 1 ? 'opens the log' : `takes over; the one before is ${before}`)
-    const position = this.position.storeOf(generation, isDead)
+    const before = this.processes.at(-1)
+    if (before !== undefined && this.chance(0.2) && this.faults.happens('owner dies')) before.isDead = true
+    const process = new SimulatedProcess(`owner ${generation}`)
+    this.processes.push(process)
+    const who = before === undefined ? '' : `; the one before is ${before.isDead ? 'dead' : 'alive'}`
+    this.trace(process.name, `opens the log${who}`)
+    const opened = time.within(process, () => this.own(generation, process))
+    this.begin(process, opened)
+    return opened
+  }
+
+  private async own(generation: number, process: SimulatedProcess): Promise<void> {
+    const position = this.position.storeOf(generation)
     const { loadedSeq, inFlightSeq } = position.get()
     try {
-      const journal = await time.within(process, () =>
-        openNatsJournal({
-          ...this.log,
-          ...SIZES,
-          replicas: 3,
-          generation,
-          clock: Date,
-          beginEpoch: async () => EPOCH,
-          onLost: (reason) => this.lose(generation, reason),
-          decideStart: async () => ({ afterSeq: Math.max(loadedSeq, inFlightSeq), loadedSeq, newEpoch: false }),
-          // Without memory, everything is read from the stream.
-          ...(this.random.chance(0.5) && { tailBytes: 1 }),
-        }),
-      )
-      const sink = time.within(process, () => new Sink({ journal, log, position, ...this.table.optionsOf(isDead) }))
+      const journal = await openNatsJournal({
+        ...this.log,
+        ...SIZES,
+        replicas: 3,
+        generation,
+        clock: Date,
+        beginEpoch: async () => EPOCH,
+        onLost: (reason) => this.lose(generation, reason),
+        decideStart: async () => ({ afterSeq: Math.max(loadedSeq, inFlightSeq), loadedSeq, newEpoch: false }),
+        // Without memory, everything is read from the stream.
+        ...(process.random.chance(0.5) && { tailBytes: 1 }),
+      })
+      const sink = new Sink({ journal, log, position, ...this.table.options })
       const owner = { generation, process, journal, sink }
       this.owners.push(owner)
+      for (const part of this.parts) await part.opened?.(owner)
       if (generation === this.position.generation) this.owner = owner
     } catch (error) {
-      this.trace(`owner ${generation}`, 'cannot open the log', (error as Error).message)
+      this.trace(process.name, 'cannot open the log', (error as Error).message)
     }
   }
 
@@ -229,48 +241,46 @@ class World {
     if (this.owner?.generation === generation) this.owner = undefined
   }
 
-  private append(): void {
+  private append(id: string): void {
     const { owner } = this
     if (owner === undefined) return
-    const id = `row ${++this.appends}`
-    this.trace(`owner ${owner.generation}`, `is sent ${id}`)
-    this.pending.push(this.appendTo(owner, id).catch((error) => this.refused(owner, id, error)))
+    this.trace(owner.process.name, `is sent ${id}`)
+    this.begin(
+      owner.process,
+      this.appendTo(owner, id).catch((error) => this.refused(owner, id, error)),
+    )
   }
 
-  private refused({ generation }: Owner, id: string, error: Error): void {
-    this.trace(`owner ${generation}`, `answers ${id}`, `refused: ${error.message}`)
+  private refused({ process }: Owner, id: string, error: Error): void {
+    this.trace(process.name, `answers ${id}`, `refused: ${error.message}`)
   }
 
-  private async appendTo({ journal, process, generation }: Owner, id: string): Promise<void> {
+  private async appendTo({ journal, process }: Owner, id: string): Promise<void> {
+    const { random } = time
     // Half of the rows are what feeds do not show.
-    const types = this.feeds === undefined || this.random.chance(0.5) ? [] : this.pickTypes()
+    const types = Array.from({ length: random.chance(0.5) ? 0 : random.int(1, 3) }, () => random.pick(EVENT_TYPES))
+    const run = random.pick(RUNS)
     const ids = types.length === 0 ? [id] : types.map((_, index) => `${id} ${index}`)
+    const events = types.map((type) => ({ type }))
     const append = () =>
       types.length === 0
         ? journal.appendDeliveries([deliveryRow(WORKSPACE, { delivery_id: id })])
-        : journal.appendEvents({
-            ...batchOf(
-              RUN,
-              types.map((type) => ({ type })),
-            ),
-            ids,
-          })
+        : journal.appendEvents({ ...batchOf(run, events), ids })
     // Its request reaches a process that is paused once that goes on.
     const { firstSeq: seq } = await time.within(process, () => Bun.sleep(0).then(append))
-    this.trace(`owner ${generation}`, `answers ${id}`, `acknowledged at ${seq}`)
+    this.trace(process.name, `answers ${id}`, `acknowledged at ${seq}`)
     ids.forEach((each, index) => void this.acknowledged.push({ id: each, seq: seq + index }))
   }
 
-  private pickTypes(): readonly string[] {
-    return Array.from({ length: this.random.int(1, 3) }, () => this.random.pick(EVENT_TYPES))
-  }
-
-  private openFeeds(): SimulatedFeeds {
-    return new SimulatedFeeds({
-      ...{ workspaceId: WORKSPACE, random: this.random, log: this.log, trace: this.trace, faults: this.faults },
+  private surroundings(): Surroundings {
+    const { trace, faults, log, table } = this
+    return {
+      ...{ workspaceId: WORKSPACE, trace, faults, log, table },
+      generation: () => this.position.generation,
       delay: () => this.delay(),
+      fails: (...fault) => this.fails(...fault),
       problem: (text) => void this.problems.push(text),
-    })
+    }
   }
 
   /** Compares what was acknowledged with what is stored, once the last owner has loaded everything. */
@@ -290,9 +300,11 @@ class World {
       const copies = this.table.rows.filter((row) => row.id === id).length
       if (copies !== 1) problems.push(`${id}: in the log, ${copies} times in ClickHouse`)
     }
-    await this.feeds?.check(stored.flatMap(({ seq, type }) => (type === undefined ? [] : { seq, type })))
+    for (const part of this.parts) await part.check(stored, owner)
     if (reader.gaps.length > 0) problems.push(`gaps that nothing has caused: ${JSON.stringify(reader.gaps)}`)
     await reader.close()
+    const living = this.owners.filter(({ process }) => !process.isDead)
+    await Promise.all(living.map(({ sink, journal }) => sink.stop(0).then(() => journal.close())))
   }
 
   /** The newest owner, once it has acknowledged a row: it may learn only then that a late message has fenced it off. */
@@ -338,19 +350,19 @@ class World {
         this.trace('stream', `message ${streamSeq}`, fate)
         return fate
       },
-      lateMs: () => this.random.next() * LATE_MS_MAX,
+      lateMs: () => time.random.next() * LATE_MS_MAX,
     }
   }
 
   private later(ms: number, what: string, run: () => void): void {
-    time.after(this.random.next() * ms, () => {
+    time.after(time.random.next() * ms, () => {
       this.trace('stream', what)
       run()
     })
   }
 
   private chance(probability: number): boolean {
-    return !this.isHealthy && this.random.chance(probability * this.intensity)
+    return !this.isHealthy && time.random.chance(probability * this.intensity)
   }
 
   private fails(probability: number, who: string, kind: FaultKind): boolean {
@@ -360,6 +372,6 @@ class World {
   }
 
   private delay(): Promise<void> {
-    return Bun.sleep(this.random.next() * (this.random.chance(0.9) ? 3 : 60))
+    return Bun.sleep(time.random.next() * (time.random.chance(0.9) ? 3 : 60))
   }
 }

@@ -1,17 +1,20 @@
-/** Pseudo-random choices. The same seed gives the same sequence. */
-export type Random = ReturnType<typeof createRandom>
+/** Pseudo-random choices. */
+export type Random = ReturnType<typeof randomOf>
 
-/** Mulberry32: short, and good enough for a simulation. */
-export function createRandom(seed: number) {
+/** The same seed gives the same sequence. Mulberry32: short, and good enough for a simulation. */
+export function createRandom(seed: number): Random {
   let state = seed >>> 0
-  /** In [0, 1). */
-  const next = () => {
+  return randomOf(() => {
     state = (state + 0x6d2b79f5) >>> 0
     let x = state
     x = Math.imul(x ^ (x >>> 15), x | 1)
     x ^= x + Math.imul(x ^ (x >>> 7), x | 61)
     return ((x ^ (x >>> 14)) >>> 0) / 2 ** 32
-  }
+  })
+}
+
+/** Choices made of numbers in [0, 1). */
+export function randomOf(next: () => number) {
   /** A whole number in [min, max]. */
   const int = (min: number, max: number) => min + Math.floor(next() * (max - min + 1))
   return {
