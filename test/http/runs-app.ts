@@ -1,5 +1,6 @@
 import { join } from 'node:path'
 import { ConversationReader } from '../../src/activity/runs/conversation/reader.ts'
+import { RunCounts } from '../../src/activity/runs/counts.ts'
 import { RunDirectory } from '../../src/activity/runs/directory.ts'
 import { EventReader } from '../../src/activity/runs/events.ts'
 import { runRoutes } from '../../src/activity/runs/routes.ts'
@@ -16,6 +17,7 @@ import { mint } from '../../src/base/ids.ts'
 import type { Limits } from '../../src/base/limits.ts'
 import { openLocalJournal } from '../../src/stores/journal/local/journal.ts'
 import { startOutboxRelay } from '../../src/stores/journal/outbox-relay.ts'
+import { RelayedRows } from '../../src/stores/journal/outbox-rows.ts'
 import { unavailableOf } from '../../src/stores/postgres/connect.ts'
 import { insertKey } from '../../src/tenants/keys/store.ts'
 import { mintToken } from '../../src/tenants/keys/token.ts'
@@ -36,9 +38,9 @@ export async function runsApp(limits: Partial<Limits> = {}) {
   const dir = await temporaryDirectory()
   const journal = await openLocalJournal({ dir: join(dir, 'journal'), maxBytes: 1 << 30, keepBytes: 0, clock, log })
   const sink = await startSink({ journal, client, dir, log, intervalMs: 10 })
-  const relay = startOutboxRelay({ sql, journal, log })
+  const relay = startOutboxRelay({ rows: new RelayedRows(sql), journal, log })
   // Updates only on flush, so that tests detect a missing flush.
-  const statistics = await startRunStatistics({ sql, journal, log, intervalMs: 3_600_000 })
+  const statistics = await startRunStatistics({ counts: new RunCounts(sql), journal, log, intervalMs: 3_600_000 })
   // Tests run the sweep themselves.
   const partitions = partitionWith({ journal, sink, relay, statistics })
   const stale = startStaleRuns({ sql, partitions, clock, log, onChange: relay.wake, intervalMs: 3_600_000 })

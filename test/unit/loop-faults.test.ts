@@ -1,6 +1,7 @@
 import { expect, spyOn, test } from 'bun:test'
 import fs from 'node:fs'
 import { join } from 'node:path'
+import { RunCounts } from '../../src/activity/runs/counts.ts'
 import { startRunStatistics } from '../../src/activity/runs/statistics.ts'
 import { systemClock } from '../../src/base/clock.ts'
 import { createLog } from '../../src/base/log.ts'
@@ -10,6 +11,7 @@ import { Hub } from '../../src/feeds/live/hub.ts'
 import type { Outlet } from '../../src/feeds/live/packet.ts'
 import { type LocalJournal, openLocalJournal } from '../../src/stores/journal/local/journal.ts'
 import { startOutboxRelay } from '../../src/stores/journal/outbox-relay.ts'
+import { RelayedRows } from '../../src/stores/journal/outbox-rows.ts'
 import { SinkPositionFile } from '../../src/stores/sink/position.ts'
 import { loadIntervalMs, Sink, type SinkOptions } from '../../src/stores/sink/sink.ts'
 import { batchOf, runRef } from '../support/events.ts'
@@ -115,7 +117,7 @@ test('run statistics survive an unreadable file and count each event once', asyn
   const first = join(dir, '0000000000000001.segment')
   fs.renameSync(first, `${first}.away`)
   const loops = new Loops(log)
-  const statistics = await startRunStatistics({ sql, journal, log, loops, intervalMs: 1 })
+  const statistics = await startRunStatistics({ counts: new RunCounts(sql), journal, log, loops, intervalMs: 1 })
   await eventually(() => loops.states()[0].failures >= 2)
   fs.renameSync(`${first}.away`, first)
   await statistics.flush()
@@ -127,7 +129,7 @@ test('the relay survives journal errors and database errors', async () => {
   const { sql } = await freshDatabase()
   const { journal } = await openJournal()
   const loops = new Loops(log)
-  const relay = startOutboxRelay({ sql, journal, log, loops })
+  const relay = startOutboxRelay({ rows: new RelayedRows(sql), journal, log, loops })
   const ids = spyOn(journal, 'lastOutboxIds').mockImplementation(() => {
     throw new Error('out of order')
   })

@@ -42,7 +42,11 @@ async function startRelay(afterAppend?: () => Promise<void>) {
 
 function relayTo(journal: Journal, afterAppend?: () => Promise<void>) {
   const changes: Change[] = []
-  const relay = startOutboxRelay({ sql: database.sql, journal: recordingJournal(journal, changes, afterAppend), log })
+  const relay = startOutboxRelay({
+    rows: new RelayedRows(database.sql),
+    journal: recordingJournal(journal, changes, afterAppend),
+    log,
+  })
   return { relay, changes }
 }
 
@@ -177,7 +181,7 @@ describe('the outbox relay', () => {
     const { journal } = await openJournal()
     const changes: Change[] = []
     const relays = Array.from({ length: 3 }, () =>
-      startOutboxRelay({ sql: database.sql, journal: recordingJournal(journal, changes), log }),
+      startOutboxRelay({ rows: new RelayedRows(database.sql), journal: recordingJournal(journal, changes), log }),
     )
     const { runs, caller } = await fixture(() => random.pick(relays).wake())
     const ids = await Promise.all(
@@ -199,7 +203,9 @@ describe('the outbox relay', () => {
     atEnd(() => sql.end({ timeout: 1 }))
     const { runs, caller } = await fixture()
     await runs.start(caller, { agent_id: caller.agentId }, mint)
-    const taken = async () => (await new RelayedRows(sql, undefined).take()).length === 1
+    const rows = new RelayedRows(sql)
+    atEnd(() => rows.close())
+    const taken = async () => (await rows.take()).length === 1
     await eventually(taken)
     proxy.vanish()
     const { relay, changes } = await startRelay()
@@ -219,7 +225,7 @@ describe('the outbox relay', () => {
         return Reflect.get(target, name)
       },
     })
-    const relay = startOutboxRelay({ sql: database.sql, journal: full, log })
+    const relay = startOutboxRelay({ rows: new RelayedRows(database.sql), journal: full, log })
     await eventually(() => refusals > 0)
     expect(await outboxLag(database.sql)).toBe(1)
     await relay.flush()
@@ -237,7 +243,12 @@ describe('the outbox relay', () => {
     const { journal } = await openJournal()
     const changes: Change[] = []
     const setAside = new SetAside(new Metrics())
-    const relay = startOutboxRelay({ sql, journal: recordingJournal(journal, changes), log, setAside })
+    const relay = startOutboxRelay({
+      rows: new RelayedRows(sql),
+      journal: recordingJournal(journal, changes),
+      log,
+      setAside,
+    })
     await relay.flush()
     expect(changes.map(({ row }) => row.run_id)).toEqual(ids.filter((id) => !broken.includes(id)))
     expect(setAside.of('outbox')).toBe(2)
@@ -251,7 +262,7 @@ describe('the outbox relay', () => {
   test('rejects a pending flush when the relay stops', async () => {
     await fixture()
     const { journal } = await openJournal()
-    const relay = startOutboxRelay({ sql: database.sql, journal, log })
+    const relay = startOutboxRelay({ rows: new RelayedRows(database.sql), journal, log })
     await relay.flush()
     const stopped = relay.stop()
     await expect(relay.flush()).rejects.toMatchObject({ code: 'UNAVAILABLE' })

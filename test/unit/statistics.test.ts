@@ -1,5 +1,6 @@
 import { beforeAll, describe, expect, test } from 'bun:test'
 import { join } from 'node:path'
+import { RunCounts } from '../../src/activity/runs/counts.ts'
 import { startRunStatistics } from '../../src/activity/runs/statistics.ts'
 import { startUsageChanges, usageLag } from '../../src/activity/runs/usage-changes.ts'
 import { systemClock } from '../../src/base/clock.ts'
@@ -52,13 +53,13 @@ describe('run statistics', () => {
   test('count events that arrived while they were stopped, each once', async () => {
     const { sql, journal, refs, wanted, report, counted } = await fixture(3)
     await report(refs[0], 3)
-    const first = await startRunStatistics({ sql, journal, log, intervalMs: 1 })
+    const first = await startRunStatistics({ counts: new RunCounts(sql), journal, log, intervalMs: 1 })
     await first.flush()
     await report(refs[1], 4)
     await first.stop()
     await report(refs[0], 1)
     await report(refs[2], 2)
-    const second = await startRunStatistics({ sql, journal, log, intervalMs: 1 })
+    const second = await startRunStatistics({ counts: new RunCounts(sql), journal, log, intervalMs: 1 })
     await second.flush()
     expect(await counted()).toEqual(wanted)
     expect(second.lag()).toBe(0)
@@ -72,7 +73,7 @@ describe('run statistics', () => {
     // As a lagging server of the log might.
     const read: typeof journal.read = async (...args) => (++empty > 2 ? journal.read(...args) : [])
     const seen = new Proxy(journal, { get: (of, name) => (name === 'read' ? read : Reflect.get(of, name, of)) })
-    const statistics = await startRunStatistics({ sql, journal: seen, log, intervalMs: 1 })
+    const statistics = await startRunStatistics({ counts: new RunCounts(sql), journal: seen, log, intervalMs: 1 })
     await statistics.flush()
     expect(empty).toBeGreaterThan(2)
     expect(await counted()).toEqual(wanted)
@@ -82,7 +83,7 @@ describe('run statistics', () => {
   test('count nothing again after epochs in which nobody has counted', async () => {
     const { sql, journal, wanted, refs, report, counted } = await fixture(1)
     await report(refs[0]!, 3)
-    const first = await startRunStatistics({ sql, journal, log, intervalMs: 1 })
+    const first = await startRunStatistics({ counts: new RunCounts(sql), journal, log, intervalMs: 1 })
     await first.flush()
     await first.stop()
     const epochs = [...journal.epochs, { epoch: 'second', firstSeq: 4 }, { epoch: 'third', firstSeq: 4 }]
@@ -95,7 +96,7 @@ describe('run statistics', () => {
       },
     })
     await report(refs[0]!, 2)
-    const next = await startRunStatistics({ sql, journal: renewed, log, intervalMs: 1 })
+    const next = await startRunStatistics({ counts: new RunCounts(sql), journal: renewed, log, intervalMs: 1 })
     await next.flush()
     await next.stop()
     expect(await counted()).toEqual(wanted)
@@ -103,7 +104,7 @@ describe('run statistics', () => {
 
   test('a flush waits for acknowledged events, however long the interval', async () => {
     const { sql, journal, refs, wanted, report, counted } = await fixture(1)
-    const statistics = await startRunStatistics({ sql, journal, log, intervalMs: 3_600_000 })
+    const statistics = await startRunStatistics({ counts: new RunCounts(sql), journal, log, intervalMs: 3_600_000 })
     await report(refs[0], 5)
     await statistics.flush()
     expect(await counted()).toEqual(wanted)
@@ -115,7 +116,9 @@ describe('run statistics', () => {
   test('count each event once with several processes and broken connections', async () => {
     const random = seededRandom('run statistics')
     const { sql, journal, refs, wanted, report, counted } = await fixture(5)
-    const all = await Promise.all([1, 2].map(() => startRunStatistics({ sql, journal, log, intervalMs: 1 })))
+    const all = await Promise.all(
+      [1, 2].map(() => startRunStatistics({ counts: new RunCounts(sql), journal, log, intervalMs: 1 })),
+    )
     for (let round = 0; round < 60; round++) {
       await report(random.pick(refs), random.int(1, 9))
       if (random.bool(0.15)) {
@@ -131,7 +134,7 @@ describe('run statistics', () => {
 
   test('record when the last event was received', async () => {
     const { sql, journal, refs, report, caller } = await fixture(1)
-    const statistics = await startRunStatistics({ sql, journal, log, intervalMs: 1 })
+    const statistics = await startRunStatistics({ counts: new RunCounts(sql), journal, log, intervalMs: 1 })
     const before = Date.now()
     await report(refs[0], 1)
     await statistics.flush()
@@ -143,7 +146,7 @@ describe('run statistics', () => {
   test('a sum of tokens that is too large for its column stops nobody', async () => {
     const { sql, journal, refs, wanted, report, counted } = await fixture(2)
     await sql`update runs set input_tokens = 9223372036854775807 - 500000000000 where run_id = ${refs[0].runId}`
-    const statistics = await startRunStatistics({ sql, journal, log, intervalMs: 1 })
+    const statistics = await startRunStatistics({ counts: new RunCounts(sql), journal, log, intervalMs: 1 })
     await reportTokens(journal, refs[0], 1e12)
     wanted.set(refs[0].runId, 1)
     await report(refs[1], 2)
@@ -160,7 +163,7 @@ describe('run statistics', () => {
     await refuseCounts(sql, caller.workspaceId, poisoned)
     for (const [index, run] of refs.entries()) await report(run, index + 1)
     const setAside = new SetAside(new Metrics())
-    const statistics = await startRunStatistics({ sql, journal, log, setAside, intervalMs: 1 })
+    const statistics = await startRunStatistics({ counts: new RunCounts(sql), journal, log, setAside, intervalMs: 1 })
     await statistics.flush()
     for (const runId of poisoned) wanted.set(runId, 0)
     expect(await counted()).toEqual(wanted)

@@ -8,8 +8,8 @@ import type { ColumnarClient } from '../../stores/clickhouse/client.ts'
 import type { Sql } from '../../stores/postgres/connect.ts'
 import type { LoadProgress } from '../../stores/sink/sink.ts'
 import type { Caller } from '../../tenants/keys/schema.ts'
+import { CONSUMER } from './counts.ts'
 import { boundedTokens, roundedUsd, USAGE_COLUMNS, type UsageColumns } from './rows.ts'
-import { CONSUMER } from './statistics.ts'
 import { MODEL_CALL, UsageReader, type UsageWithCost } from './usage-reader.ts'
 
 interface RecountDeps {

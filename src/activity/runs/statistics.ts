@@ -8,13 +8,12 @@ import { type SetAside, Sieve } from '../../base/set-aside.ts'
 import { Wakeup } from '../../base/wakeup.ts'
 import { eventsOfType } from '../../stores/clickhouse/native-reader.ts'
 import { endOfGap, type Frame, type Journal, lastSeqOf } from '../../stores/journal/journal.ts'
-import { isPoison, type Sql, type TransactionSql, withoutEffect } from '../../stores/postgres/connect.ts'
-import { boundedTokens, roundedUsd, USAGE_COLUMNS } from './rows.ts'
-import { LIVE_RUN_STATUSES } from './state.ts'
-import { MODEL_CALL, mayReportUsage, UsageReader, type UsageWithCost } from './usage-reader.ts'
+import { isPoison } from '../../stores/postgres/connect.ts'
+import { CONSUMER, type CountedUsage, type RunCounts, type Tally, type WrittenRange } from './counts.ts'
+import { MODEL_CALL, mayReportUsage, UsageReader } from './usage-reader.ts'
 
 interface RunStatisticsDeps {
-  readonly sql: Sql
+  readonly counts: Pick<RunCounts, keyof RunCounts>
   readonly journal: Journal
   readonly log: Log
   /** Supervises the counting. */
@@ -29,8 +28,6 @@ interface RunStatisticsDeps {
   readonly intervalMs?: number
 }
 
-/** The name of its position in `journal_consumers`. */
-export const CONSUMER = 'run-statistics'
 const INTERVAL_MS = 500
 /** Frames are read after this time, while they are still in memory; reading them from disk costs far more. */
 const GATHER_MS = 50
@@ -39,8 +36,6 @@ const PAUSE_PER_WRITE = 4
 const READ_BYTES = 4 << 20
 const MODEL_CALL_BYTES = new TextEncoder().encode(MODEL_CALL)
 const RUNS_PER_WRITE_MAX = 5_000
-/** A row in the outbox has the whole run, input included, so live runs get one in intervals, not after each model call. */
-const LIVE_USAGE_INTERVAL_MS = 5_000
 
 /**
  * Keeps `event_count`, `last_event_at`, and the usage of external runs: a consumer of the journal that commits its counts
@@ -48,13 +43,13 @@ const LIVE_USAGE_INTERVAL_MS = 5_000
  * while there are no events.
  */
 export async function startRunStatistics(deps: RunStatisticsDeps) {
-  const { sql, journal, log, loops = new Loops(log), intervalMs = INTERVAL_MS } = deps
+  const { counts, journal, log, loops = new Loops(log), intervalMs = INTERVAL_MS } = deps
   const prices = deps.prices ?? createPrices()
   let reader: UsageReader | undefined
   const usageReader = async () => (reader ??= new UsageReader(await prices.loaded()))
   const stopping = new AbortController()
   const { signal } = stopping
-  let position = await openPosition(sql, journal)
+  let position = await counts.position(journal)
   const wakeup = new Wakeup()
   let flushes: { seq: number; done: PromiseWithResolvers<void> }[] = []
   journal.release(CONSUMER, position)
@@ -62,12 +57,12 @@ export async function startRunStatistics(deps: RunStatisticsDeps) {
   let isUnsure = false
   /** Of the positions that are being written. */
   let range: WrittenRange = { epoch: journal.epoch, from: position, to: position }
-  const probe = (all: readonly Tally[]) => withoutEffect(sql, (tx) => write(tx, range, all))
+  const probe = (all: readonly Tally[]) => counts.probe(range, all)
   const sieve = new Sieve({ consumer: 'run_statistics', log, counts: deps.setAside, probe, isPoison, describe })
 
   async function run(loop: Loop): Promise<void> {
     // After a failure it is not known whether the last write was committed.
-    if (isUnsure) position = await openPosition(sql, journal)
+    if (isUnsure) position = await counts.position(journal)
     isUnsure = true
     /** Events up to here are in `tallies` or written. */
     let seen = position
@@ -85,10 +80,10 @@ export async function startRunStatistics(deps: RunStatisticsDeps) {
       if (seen === position || !isDue) continue
       const started = performance.now()
       range = { epoch: journal.epoch, from: position, to: seen }
-      const { isWritten, hasUsage } = await sieve.run(tallies.all(), (all) => write(sql, range, all))
+      const { isWritten, hasUsage } = await sieve.run(tallies.all(), (all) => counts.write(range, all))
       if (hasUsage) deps.onUsage?.()
       dueMs = performance.now() + Math.max(intervalMs, PAUSE_PER_WRITE * (performance.now() - started))
-      position = isWritten ? seen : await openPosition(sql, journal)
+      position = isWritten ? seen : await counts.position(journal)
       journal.release(CONSUMER, position)
       loop.succeeded()
       seen = position
@@ -126,27 +121,6 @@ export async function startRunStatistics(deps: RunStatisticsDeps) {
   }
 }
 
-/**
- * The position from which counting continues. A new epoch starts at the position of the newest one with a position: not all
- * of its rows may be counted yet, and an owner may have begun an epoch without counting in it.
- */
-async function openPosition(sql: Sql, { epoch, epochs }: Journal): Promise<number> {
-  await sql`
-    insert into journal_consumers (epoch, consumer, seq)
-    select ${epoch}, ${CONSUMER}, coalesce(
-      (select max(seq) from journal_consumers
-        where epoch = any(${epochs.map((each) => each.epoch)}::text[]) and consumer = ${CONSUMER}), 0)
-    on conflict (epoch, consumer) do nothing`
-  return countedSeq(sql, epoch)
-}
-
-/** The position up to which the runs in the database count the events of a journal, as any process can read it. */
-export async function countedSeq(sql: Sql, epoch: string): Promise<number> {
-  const [row] = await sql<{ seq: number }[]>`
-    select seq from journal_consumers where epoch = ${epoch} and consumer = ${CONSUMER}`
-  return row?.seq ?? 0
-}
-
 /** Adds events after `position` to the tallies, up to the size of one write. Returns the new position. */
 async function gather(journal: Journal, position: number, tallies: Tallies): Promise<number> {
   let seq = position
@@ -160,68 +134,6 @@ async function gather(journal: Journal, position: number, tallies: Tallies): Pro
   return seq
 }
 
-/**
- * Adds the tallies to their runs and advances the position from `from` to `to`, atomically. Usage that the end of a run has
- * reported stays as it is, as does that of hosted runs, which store it themselves. Locks the rows in order of workspace and
- * run_id, as every statement on several runs does, to avoid deadlocks.
- *
- * Sums of tokens are computed as decimals and have a bound: a sum that fails would stop the counts of all workspaces.
- *
- * @returns `isWritten` is false if the position was no longer the expected one, because another process that follows the
- *   journal was faster; `hasUsage`: the usage of some run has changed
- */
-async function write(sql: Sql | TransactionSql, { epoch, from, to }: WrittenRange, all: readonly Tally[]) {
-  const tokens = (column: string) =>
-    boundedTokens(`r.${column} + case when i.counts_tokens then i.${column} else 0 end`)
-  const [row] = await sql<{ has_usage: boolean }[]>`
-    with advanced as (
-      update journal_consumers set seq = ${to}
-      where epoch = ${epoch} and consumer = ${CONSUMER} and seq = ${from}
-      returning seq
-    ), item as (
-      select * from unnest(
-        ${all.map(({ runId }) => runId)}::uuid[], ${all.map(({ workspaceId }) => workspaceId)}::uuid[],
-        ${all.map(({ events }) => events)}::bigint[],
-        ${all.map(({ lastAt }) => new Date(lastAt).toISOString())}::timestamptz[],
-        ${all.map(({ inputTokens }) => inputTokens)}::numeric[], ${all.map(({ outputTokens }) => outputTokens)}::numeric[],
-        ${all.map(({ cacheReadTokens }) => cacheReadTokens)}::numeric[],
-        ${all.map(({ cacheWriteTokens }) => cacheWriteTokens)}::numeric[],
-        ${all.map(({ reasoningTokens }) => reasoningTokens)}::numeric[],
-        ${all.map(({ costUsd }) => costUsd)}::double precision[]
-      ) as i (run_id, workspace_id, events, last_at, ${sql.unsafe(USAGE_COLUMNS.join(', '))}, cost_usd)
-    ), locked as materialized (
-      select i.*, r.runtime_type = 'external' and not r.is_usage_reported as counts_tokens,
-        r.runtime_type = 'external' and not r.is_cost_reported as counts_cost,
-        case when r.status in ${sql(LIVE_RUN_STATUSES)} then ${LIVE_USAGE_INTERVAL_MS / 1_000} else 0 end as due_in
-      from runs r join item i on i.workspace_id = r.workspace_id and i.run_id = r.run_id
-      where exists (select from advanced)
-      order by r.workspace_id, r.run_id for no key update of r
-    ), counted as (
-      update runs r set event_count = r.event_count + i.events, last_event_at = greatest(r.last_event_at, i.last_at),
-        ${sql.unsafe(USAGE_COLUMNS.map((name) => `${name} = ${tokens(name)}`).join(', '))},
-        cost_usd = ${sql.unsafe(roundedUsd('r.cost_usd + case when i.counts_cost then i.cost_usd else 0 end'))}
-      from locked i
-      where r.workspace_id = i.workspace_id and r.run_id = i.run_id
-    ), changed as (
-      insert into run_usage_changes (run_id, workspace_id, due_at)
-      select run_id, workspace_id, now() + make_interval(secs => due_in) from locked
-      where (counts_tokens and input_tokens + output_tokens > 0) or (counts_cost and cost_usd > 0)
-      on conflict (run_id, workspace_id) do update set due_at = least(run_usage_changes.due_at, excluded.due_at)
-    )
-    select exists (select from locked where input_tokens + output_tokens > 0 or cost_usd > 0) as has_usage from advanced`
-  return { isWritten: row !== undefined, hasUsage: row?.has_usage === true }
-}
-
-/** The positions whose events are written: after `from`, up to `to`. */
-interface WrittenRange {
-  readonly epoch: string
-  readonly from: number
-  readonly to: number
-}
-
-/** What is summed up of the usage of model calls. */
-type CountedUsage = Omit<UsageWithCost, 'cacheWrite1hTokens' | 'audioInputTokens' | 'audioOutputTokens'>
-
 const NOTHING: CountedUsage = {
   inputTokens: 0,
   outputTokens: 0,
@@ -229,13 +141,6 @@ const NOTHING: CountedUsage = {
   cacheWriteTokens: 0,
   reasoningTokens: 0,
   costUsd: 0,
-}
-
-/** What the events of a run add to its row. */
-interface Tally extends RunIdentity, CountedUsage {
-  readonly events: number
-  /** When the last one was received, Unix milliseconds. */
-  readonly lastAt: number
 }
 
 /** What the log says of a run whose counts are skipped. */

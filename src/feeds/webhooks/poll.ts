@@ -1,4 +1,4 @@
-import { countedSeq } from '../../activity/runs/statistics.ts'
+import { countedSeq } from '../../activity/runs/counts.ts'
 import { orAborted, sleep } from '../../base/abort.ts'
 import { RawJson } from '../../base/raw-json.ts'
 import { WorkspaceSlots } from '../../base/workspace-slots.ts'

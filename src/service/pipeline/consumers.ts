@@ -1,5 +1,6 @@
 import { ClaimIndex, eventBoundsOf, SCORE_BOUNDS } from '../../activity/claims/claim-index.ts'
 import { createClaimSource, EVENT_IDS, SCORE_IDS } from '../../activity/claims/claim-source.ts'
+import { RunCounts } from '../../activity/runs/counts.ts'
 import { startRecounts } from '../../activity/runs/recount.ts'
 import { startRunStatistics } from '../../activity/runs/statistics.ts'
 import { startUsageChanges } from '../../activity/runs/usage-changes.ts'
@@ -10,6 +11,7 @@ import { Hub } from '../../feeds/live/hub.ts'
 import { createSessionLookUp } from '../../feeds/live/run-sessions.ts'
 import type { JournalReader } from '../../stores/journal/journal.ts'
 import { startOutboxRelay } from '../../stores/journal/outbox-relay.ts'
+import { RelayedRows } from '../../stores/journal/outbox-rows.ts'
 import { loadIntervalMs, Sink, tokenMs } from '../../stores/sink/sink.ts'
 import type { SourceLifetime } from '../../tenants/partitions/partition.ts'
 import { refuseErased } from '../retention/erase-activity.ts'
@@ -61,10 +63,24 @@ export async function openPartition<Log extends PartitionLog, Claimed extends An
   })
   let lastLoadMs = 0
   opened.defer(() => sink.stop(lastLoadMs))
-  const relay = startOutboxRelay({ sql, journal, partition: isShared ? id : undefined, log, loops, setAside })
+  const relay = startOutboxRelay({
+    rows: new RelayedRows(sql, isShared ? id : undefined),
+    journal,
+    log,
+    loops,
+    setAside,
+  })
   opened.defer(() => relay.stop())
   const prices = createPrices(config.hosted.modelPrices)
-  const statistics = await startRunStatistics({ sql, journal, log, loops, prices, setAside, onUsage })
+  const statistics = await startRunStatistics({
+    counts: new RunCounts(sql),
+    journal,
+    log,
+    loops,
+    prices,
+    setAside,
+    onUsage,
+  })
   opened.defer(() => statistics.stop())
   opened.defer(startRecounts({ sql, columnar, loading: sink, partition: id, prices, log, loops, onUsage }))
   const stored = { journal, loading: sink, client: columnar, columnarMark }

@@ -6,12 +6,12 @@ import type { Log } from '../../base/log.ts'
 import { type Loop, Loops } from '../../base/loops.ts'
 import { type SetAside, Sieve } from '../../base/set-aside.ts'
 import { Wakeup } from '../../base/wakeup.ts'
-import { IDLE_SESSION_MS, type Sql, singleConnection } from '../postgres/connect.ts'
+import { IDLE_SESSION_MS, type Sql } from '../postgres/connect.ts'
 import { EventBlock } from './blocks/event-block.ts'
 import { RecordBlock } from './blocks/record-block.ts'
 import type { Journal } from './journal.ts'
 import { KINDS, type OutboxKind } from './kinds.ts'
-import { type OutboxRow, RelayedRows, ROWS_PER_ROUND } from './outbox-rows.ts'
+import { type OutboxRow, type RelayedRows, ROWS_PER_ROUND } from './outbox-rows.ts'
 import type { RunRow, SystemEventRow, TaskRow } from './rows.ts'
 
 /** Characters of rows that are parsed before others have a turn: about 5 ms. */
@@ -26,18 +26,13 @@ const LAG_ROWS_MAX = 100_000
 const LINGER_MS = 10
 /** Polling finds rows of other processes, and rows whose wakeup was lost in a failure. */
 const POLL_MS = 250
-const END_TIMEOUT_SECONDS = 1
 /** Rows that were taken longer ago are taken again: the session that holds the lock may have ended. */
 const LOCK_TRUSTED_MS = IDLE_SESSION_MS / 2
 
 interface OutboxRelayDeps {
-  readonly sql: Sql
+  /** Closed when the relay stops. */
+  readonly rows: Pick<RelayedRows, keyof RelayedRows>
   readonly journal: Journal
-  /**
-   * Appends only the rows of workspaces of this partition, and takes no lock: the log accepts appends of its owner only.
-   * Undefined: all rows.
-   */
-  readonly partition?: number | undefined
   readonly log: Log
   /** Counts the rows that cannot be appended. */
   readonly setAside?: SetAside
@@ -66,10 +61,7 @@ export interface OutboxRelay {
  * back vacuuming of the whole database.
  */
 export function startOutboxRelay(deps: OutboxRelayDeps): OutboxRelay {
-  const { sql: pool, journal, partition, log, loops = new Loops(log) } = deps
-  // Advisory locks belong to a connection.
-  const locking = partition === undefined ? singleConnection(pool) : undefined
-  const work = new RelayedRows(locking ?? pool, partition)
+  const { rows: work, journal, log, loops = new Loops(log) } = deps
   const sieve = new Sieve<Change>({
     consumer: 'outbox',
     log,
@@ -121,7 +113,7 @@ export function startOutboxRelay(deps: OutboxRelayDeps): OutboxRelay {
     }
   }
 
-  const name = partition === undefined ? 'outbox relay' : `outbox relay ${partition}`
+  const name = work.partition === undefined ? 'outbox relay' : `outbox relay ${work.partition}`
   const finished = loops.run(name, signal, run).then(() => {
     for (const flush of flushes) flush.reject(new ApiError('UNAVAILABLE', 'the service is shutting down'))
   })
@@ -137,7 +129,7 @@ export function startOutboxRelay(deps: OutboxRelayDeps): OutboxRelay {
     async stop() {
       stopping.abort()
       await finished
-      await locking?.end({ timeout: END_TIMEOUT_SECONDS })
+      await work.close()
     },
   }
 }
@@ -152,7 +144,7 @@ export async function outboxLag(sql: Sql): Promise<number> {
 /** `elsewhere`: another process holds the lock. */
 type Drain = 'drained' | 'more' | 'elsewhere' | 'failed'
 
-async function relayRound(work: RelayedRows, journal: Journal, sieve: Sieve<Change>): Promise<Drain> {
+async function relayRound(work: OutboxRelayDeps['rows'], journal: Journal, sieve: Sieve<Change>): Promise<Drain> {
   const takenAt = performance.now()
   const rows = await work.take()
   if (typeof rows === 'string') return rows

@@ -1,11 +1,12 @@
 import { encodeJson, RawJson } from '../../base/raw-json.ts'
-import type { Sql } from '../postgres/connect.ts'
+import { type Sql, singleConnection } from '../postgres/connect.ts'
 import type { OutboxKind } from './kinds.ts'
 import type { SystemEventRow } from './rows.ts'
 
 export const ROWS_PER_ROUND = 1_000
 const BYTES_PER_ROUND = 16 << 20
 const DRAIN_POLL_MS = 20
+const END_TIMEOUT_SECONDS = 1
 /** Advisory lock of the relay; any number that nothing else uses. */
 const RELAY_LOCK = 4_706_131
 
@@ -27,10 +28,19 @@ export interface OutboxRow {
  * log of its own; or those of one partition, without a lock, since its log refuses appends of everyone but its owner.
  */
 export class RelayedRows {
+  private readonly sql: Sql
+
+  /**
+   * @param partition only the rows of workspaces of this partition, without a lock: the log accepts appends of its owner only.
+   * Undefined: all rows
+   */
   constructor(
-    private readonly sql: Sql,
-    private readonly partition: number | undefined,
-  ) {}
+    pool: Sql,
+    readonly partition?: number,
+  ) {
+    // Advisory locks belong to a connection.
+    this.sql = partition === undefined ? singleConnection(pool) : pool
+  }
 
   /** Whether there are any rows. */
   async some(): Promise<boolean> {
@@ -73,6 +83,10 @@ export class RelayedRows {
   /** Releases what {@link take} took. */
   async done(): Promise<void> {
     if (this.partition === undefined) await this.sql`select pg_advisory_unlock(${RELAY_LOCK})`
+  }
+
+  async close(): Promise<void> {
+    if (this.partition === undefined) await this.sql.end({ timeout: END_TIMEOUT_SECONDS })
   }
 
   private lock() {
