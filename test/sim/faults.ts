@@ -17,6 +17,7 @@ export const FAULT_KINDS = {
     'position unanswered',
   ],
   feeds: ['connection breaks', 'subscriber stalls', 'node paused', 'node dies', 'replica lags'],
+  outbox: ['statement refused', 'statement unanswered'],
 } as const
 export type FaultKind = (typeof FAULT_KINDS)[keyof typeof FAULT_KINDS][number]
 

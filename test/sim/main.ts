@@ -10,7 +10,7 @@ const OPTIONS = {
   world: {
     type: 'string',
     value: '<name>',
-    help: 'what takes part: log (default), or feeds, which is the log and its subscribers',
+    help: 'what takes part beside the log: log (default: nothing), feeds, or outbox, which is also the counts of runs',
   },
   seeds: { type: 'string', value: '<n>', help: 'how many worlds (default: 1000)' },
   from: { type: 'string', value: '<n>', help: 'the seed of the first one (default: 1)' },
@@ -58,7 +58,7 @@ async function main(): Promise<number> {
   if (world === undefined) throw new CliError(`no world ${values.world}: there are ${WORLDS.join(', ')}`, 2)
   const { SEED } = process.env
   if (SEED !== undefined) return replay({ world, seed: numberOf(SEED), steps, without: [] })
-  const kinds = [...FAULT_KINDS.log, ...(world === 'feeds' ? FAULT_KINDS.feeds : [])]
+  const kinds = [...FAULT_KINDS.log, ...(world === 'log' ? [] : FAULT_KINDS[world])]
   const faults = new Map(kinds.map((kind) => [kind, 0]))
   let failed = 0
   let done = 0

@@ -17,6 +17,8 @@ const REPLAY = 'feeds/live/replay.ts'
 const READER = 'stores/journal/nats/reader.ts'
 const SHARED_FEEDS = 'tenants/partitions/shared/feeds.ts'
 const SINK = 'stores/sink/sink.ts'
+const RELAY = 'stores/journal/outbox-relay.ts'
+const COUNTS = 'activity/runs/statistics.ts'
 
 /** Bugs that the simulation must find. It found the first three in the code, each of which lost acknowledged rows. */
 export const PLANTED: Readonly<Record<string, readonly Edit[]>> = {
@@ -107,6 +109,39 @@ export const PLANTED: Readonly<Record<string, readonly Edit[]>> = {
     },
   ],
   'feed-lag-unnoticed': [{ path: SHARED_FEEDS, text: 'await source.refresh(after)\n', becomes: '\n' }],
+  'outbox-deleted-first': [
+    {
+      path: RELAY,
+      text: 'const ids = new Set(await sieve.run(round, append))\n',
+      becomes: 'await work.remove(rows)\n    const ids = new Set(await sieve.run(round, append))\n',
+    },
+  ],
+  'outbox-ids-ignored': [{ path: RELAY, text: 'new Set(journal.lastOutboxIds())', becomes: 'new Set<string>()' }],
+  'outbox-ids-not-taken-over': [
+    {
+      path: 'stores/journal/nats/journal.ts',
+      text: 'const outboxIds = await outboxIdsAt(log, end.outbox)',
+      becomes: 'const outboxIds = new Map()',
+    },
+  ],
+  'outbox-appended-rows-stay': [{ path: RELAY, text: 'if (done.length > 0) await work.remove(done)\n', becomes: '\n' }],
+  'outbox-order-of-kinds': [
+    { path: RELAY, text: 'if (order < (lastKinds.get(run) ?? 0)) lastKinds', becomes: 'if (false) lastKinds' },
+  ],
+  'outbox-flushed-early': [
+    { path: RELAY, text: "if (drain === 'drained') for", becomes: "if (drain !== 'failed') for" },
+  ],
+  'count-trusts-its-memory': [
+    { path: COUNTS, text: 'if (isUnsure) position = await counts.position(journal)\n', becomes: '\n' },
+  ],
+  'count-of-a-slower-owner': [
+    { path: COUNTS, text: 'isWritten ? seen : await counts.position(journal)', becomes: 'seen' },
+  ],
+  'count-flushed-early': [{ path: COUNTS, text: '({ seq }) => seq <= position)', becomes: '() => true)' }],
+  'count-empty-read-is-the-end': [
+    { path: COUNTS, text: 'return endOfGap(journal, seq, endSeq)', becomes: 'return endSeq' },
+    { path: LOG, text: 'if (frames.length > 0) break\n', becomes: 'break\n' },
+  ],
   'end-not-searched-back': [
     { path: 'stores/journal/nats/log-end.ts', text: ' || head.part === head.parts - 1\n', becomes: '\n' },
   ],

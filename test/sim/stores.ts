@@ -1,5 +1,5 @@
 import { NativeBlock } from '../../src/stores/clickhouse/native-reader.ts'
-import type { RowKind } from '../../src/stores/journal/kinds.ts'
+import { KINDS } from '../../src/stores/journal/kinds.ts'
 import type { SinkPosition, SinkPositionStore } from '../../src/stores/sink/position.ts'
 import type { SinkOptions } from '../../src/stores/sink/sink.ts'
 import { time } from './virtual-time.ts'
@@ -49,7 +49,7 @@ export class MemoryTable {
     const load = `${table} ${token}`
     if (this.faults.failsBefore()) throw new Error('refused')
     if (time.nowMs - (this.tokens.get(load) ?? Number.NEGATIVE_INFINITY) > TOKEN_MS)
-      for (const block of blocks) this.rows.push(...rowsOf(block, table === 'events' ? 'event' : 'delivery'))
+      for (const block of blocks) this.rows.push(...rowsOf(block, table))
     this.tokens.set(load, time.nowMs)
     if (this.faults.failsAfter()) throw new Error('the answer is lost')
   }
@@ -58,19 +58,31 @@ export class MemoryTable {
 export interface Row {
   readonly id: string
   readonly seq: number
+  readonly runId: string
+  /** Unix milliseconds. */
+  readonly receivedAt: number
   /** Of an event. */
   readonly type?: string
 }
 
-/** A block's rows, in order. */
-export function rowsOf(block: Uint8Array, kind: RowKind): Row[] {
+/** The column by which a table's rows are told apart here. */
+const ID_COLUMNS = new Map<string, string>([
+  [KINDS.event.rows, 'event_id'],
+  [KINDS.run.rows, 'agent_name'],
+  [KINDS.delivery.rows, 'delivery_id'],
+])
+
+/** A block's rows, in order; none of a table whose rows another one has, too. */
+export function rowsOf(block: Uint8Array, table: string): Row[] {
+  const id = ID_COLUMNS.get(table)
+  if (id === undefined) return []
   const native = new NativeBlock(Buffer.from(block))
-  const isEvent = kind === 'event'
-  const ids = native.strings(isEvent ? 'event_id' : 'delivery_id')
-  const [types, seqs] = [native.strings('type'), native.numbers('seq')]
+  const [ids, seqs, runIds] = [native.strings(id), native.numbers('seq'), native.uuids('run_id')]
+  const received = native.numbers('received_at')
+  const types = table === KINDS.event.rows ? native.strings('type') : undefined
   const rowAt = (row: number) => ({
-    ...{ id: ids.at(row), seq: seqs.at(row) as number },
-    ...(isEvent && { type: types.at(row) }),
+    ...{ id: ids.at(row), seq: seqs.at(row), runId: runIds.at(row)!, receivedAt: received.at(row) },
+    ...(types !== undefined && { type: types.at(row) }),
   })
   return Array.from({ length: native.rows }, (_, row) => rowAt(row))
 }

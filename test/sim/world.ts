@@ -1,13 +1,16 @@
 import { createLog } from '../../src/base/log.ts'
 import type { Journal } from '../../src/stores/journal/journal.ts'
+import { KINDS } from '../../src/stores/journal/kinds.ts'
 import { openNatsJournal } from '../../src/stores/journal/nats/journal.ts'
 import { openNatsReader } from '../../src/stores/journal/nats/reader.ts'
 import { Stream } from '../../src/stores/journal/nats/stream.ts'
 import { Sink } from '../../src/stores/sink/sink.ts'
 import { batchOf } from '../support/events.ts'
 import { deliveryRow } from '../support/rows.ts'
+import { SimulatedCounts } from './counts.ts'
 import { type FaultKind, Faults, type Happened, type Trace } from './faults.ts'
 import { EVENT_TYPES, SimulatedFeeds } from './feeds.ts'
+import { SimulatedOutbox } from './outbox.ts'
 import type { Owner, Part, Surroundings } from './part.ts'
 import { MemoryPosition, MemoryTable, type Row, rowsOf } from './stores.ts'
 import type { Case } from './story.ts'
@@ -37,6 +40,7 @@ const POLL_MS = 50
 const PARTS = {
   log: () => [],
   feeds: (world: Surroundings, stream: MemoryStream) => [new SimulatedFeeds(world, stream)],
+  outbox: (world: Surroundings) => [new SimulatedOutbox(world), new SimulatedCounts(world)],
 } satisfies Record<string, (world: Surroundings, stream: MemoryStream) => readonly Part[]>
 export type WorldName = keyof typeof PARTS
 export const WORLDS = Object.keys(PARTS) as readonly WorldName[]
@@ -196,7 +200,7 @@ class World {
   private takeOver(): Promise<void> {
     const generation = ++this.position.generation
     const before = this.processes.at(-1)
-    if (before !== undefined && this.chance(0.2) && this.faults.happens('owner dies')) before.isDead = true
+    if (before !== undefined && this.chance(0.1) && this.faults.happens('owner dies')) before.isDead = true
     const process = new SimulatedProcess(`owner ${generation}`)
     this.processes.push(process)
     const who = before === undefined ? '' : `; the one before is ${before.isDead ? 'dead' : 'alive'}`
@@ -217,15 +221,18 @@ class World {
         generation,
         clock: Date,
         beginEpoch: async () => EPOCH,
-        onLost: (reason) => this.lose(generation, reason),
+        onLost: (reason) => this.begin(process, this.lose(generation, reason)),
         decideStart: async () => ({ afterSeq: Math.max(loadedSeq, inFlightSeq), loadedSeq, newEpoch: false }),
         // Without memory, everything is read from the stream.
         ...(process.random.chance(0.5) && { tailBytes: 1 }),
       })
       const sink = new Sink({ journal, log, position, ...this.table.options })
-      const owner = { generation, process, journal, sink }
+      const owner: Owner = { generation, process, journal, sink, started: [] }
       this.owners.push(owner)
-      for (const part of this.parts) await part.opened?.(owner)
+      for (const part of this.parts) {
+        const started = await part.opened?.(owner)
+        if (started !== undefined) owner.started.push(started)
+      }
       if (generation === this.position.generation) this.owner = owner
     } catch (error) {
       this.trace(process.name, 'cannot open the log', (error as Error).message)
@@ -236,9 +243,18 @@ class World {
     return { nc: undefined as never, stream: 'j', subject: 'j', sealKey: Buffer.alloc(32, 1), epochs: [EPOCH], log }
   }
 
-  private lose(generation: number, reason: string): void {
+  private async lose(generation: number, reason: string): Promise<void> {
     this.trace(`owner ${generation}`, 'has lost the log', reason)
     if (this.owner?.generation === generation) this.owner = undefined
+    const owner = this.owners.find((each) => each.generation === generation)
+    if (owner !== undefined) await this.stop(owner)
+  }
+
+  /** As `OpenedPartition.stop` does. */
+  private async stop({ started, sink, journal }: Owner): Promise<void> {
+    for (const each of started.toReversed()) await each.stop()
+    await sink.stop(0)
+    await journal.close()
   }
 
   private append(id: string): void {
@@ -275,7 +291,7 @@ class World {
   private surroundings(): Surroundings {
     const { trace, faults, log, table } = this
     return {
-      ...{ workspaceId: WORKSPACE, trace, faults, log, table },
+      ...{ workspaceId: WORKSPACE, runs: RUNS, trace, faults, log, table },
       generation: () => this.position.generation,
       delay: () => this.delay(),
       fails: (...fault) => this.fails(...fault),
@@ -287,6 +303,9 @@ class World {
   private async check(): Promise<void> {
     const { problems } = this
     const owner = await this.lastOwner()
+    const deadlineMs = time.nowMs + LOADED_WITHIN_MS
+    while (this.parts.some((part) => part.isDone?.(owner) === false) && time.nowMs < deadlineMs)
+      await Bun.sleep(POLL_MS)
     if (!(await owner.sink.waitFor(owner.journal.endSeq, LOADED_WITHIN_MS)))
       problems.push('the sink never gets to the end')
     const reader = await openNatsReader(this.log)
@@ -303,8 +322,7 @@ class World {
     for (const part of this.parts) await part.check(stored, owner)
     if (reader.gaps.length > 0) problems.push(`gaps that nothing has caused: ${JSON.stringify(reader.gaps)}`)
     await reader.close()
-    const living = this.owners.filter(({ process }) => !process.isDead)
-    await Promise.all(living.map(({ sink, journal }) => sink.stop(0).then(() => journal.close())))
+    await time.within(owner.process, () => this.stop(owner))
   }
 
   /** The newest owner, once it has acknowledged a row: it may learn only then that a late message has fenced it off. */
@@ -329,7 +347,7 @@ class World {
       const frames = await reader.read(at, 2 ** 20)
       if (frames.length === 0) return found
       for (const { block, kind, firstSeq, rows } of frames) {
-        found.push(...rowsOf(block, kind))
+        found.push(...rowsOf(block, KINDS[kind].rows))
         at = firstSeq + rows - 1
       }
     }

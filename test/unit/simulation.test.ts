@@ -4,7 +4,7 @@ import { faultsIn, find, STORIES, simulate } from '../sim/simulate.ts'
 
 const SEED = Number(process.env.SEED ?? Date.now() % 2 ** 31)
 /** Some seconds of each world; the campaign `sim` has half a minute. */
-const SEEDS = { log: 400, feeds: 100 }
+const SEEDS = { log: 400, feeds: 100, outbox: 100 }
 
 test.each(Object.entries(SEEDS))(
   `simulated worlds lose and double nothing: %s, %p seeds from SEED=${SEED}`,
@@ -29,7 +29,7 @@ test.each(STORIES.map((file) => [basename(file), file]))(
   60_000,
 )
 
-test.each(['refused-after-silence', 'empty-read-is-a-gap', 'feed-joins-at-the-end'])(
+test.each(['refused-after-silence', 'empty-read-is-a-gap', 'feed-joins-at-the-end', 'outbox-deleted-first'])(
   'the simulation finds a planted bug: %s',
   async (bug) => {
     expect(await find(bug)).toEqual([true, expect.any(String)])
