@@ -451,5 +451,10 @@ describe('workspaces', () => {
     expect(await role()).toBe('viewer')
     provider.account = { ...BOB, workspaces: [] }
     expect(await browser().signIn()).toBe('/?sign-in=no_workspace')
+    // Also one who is suspended in the workspace that comes first.
+    await service.api('PATCH', `/api/v1/people/${now.person_id}`, { status: 'suspended' }, { key: a.key })
+    provider.account = { ...account, workspaces: [a.workspace_id, b.workspace_id], roles: ['approver'] }
+    expect(await browser().signIn()).toBe('/?sign-in=suspended')
+    expect(await role()).toBe('approver')
   })
 })

@@ -56,15 +56,15 @@ export class SignIns {
       role,
     }
     const expiresAt = new Date(clock.now() + settings.sessionMs)
-    const begun = await this.enter(identity, first.workspace_id, workspaces.map(idOf), expiresAt, true)
-    await this.setRoles(identity, begun.personId)
-    return begun
+    // First: if it fails, or the person may not enter this workspace, no earlier sign-in elsewhere keeps a role that is gone.
+    await this.setOtherRoles(identity, first.workspace_id)
+    return this.enter(identity, first.workspace_id, workspaces.map(idOf), expiresAt, true)
   }
 
-  /** Applies the role that the provider gives now to the same person in other workspaces, too. */
-  private async setRoles(identity: Identity, personId: string): Promise<void> {
+  /** Applies the role that the provider gives now to the same person in workspaces other than this one. */
+  private async setOtherRoles(identity: Identity, workspaceId: string): Promise<void> {
     const { sql, ring } = this.deps
-    for (const { person_id: id, workspace_id } of await otherRoles(sql, personId, identity))
+    for (const { person_id: id, workspace_id } of await otherRoles(sql, workspaceId, identity))
       await ring.change({ scope: 'person', id, invalidates: false }, async (tx) => {
         await tx`
           update people set role = ${identity.role} where person_id = ${id} and workspace_id = ${workspace_id}`

@@ -172,10 +172,10 @@ export async function insertSignIn(
 }
 
 /** The same person in other workspaces where their stored role differs from the one that the provider gives now. */
-export function otherRoles(sql: Sql, personId: string, { issuer, subject, role }: Identity) {
+export function otherRoles(sql: Sql, workspaceId: string, { issuer, subject, role }: Identity) {
   return sql<{ person_id: string; workspace_id: string }[]>`
     select person_id, workspace_id from people
-    where issuer = ${issuer} and subject = ${subject} and role <> ${role} and person_id <> ${personId}`
+    where issuer = ${issuer} and subject = ${subject} and role <> ${role} and workspace_id <> ${workspaceId}`
 }
 
 /** Deletes sign-ins that have ended; called by a periodic job. @returns how many */
