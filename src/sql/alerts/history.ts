@@ -24,11 +24,11 @@ interface LastTransition {
 
 const ALERTING = "('firing', 'recovering', 'no_data', 'error')"
 
-/** The states of an alert before a time, from its transitions. */
+/** The states of an alert before a time, from its transitions. The tuple, because `argMax` would pass over a value of null. */
 export async function readStates(columnar: ColumnarClient, range: HistoryRange): Promise<States> {
   const { workspaceId, alert_id, by, before } = range
   const rows = await columnar.query<LastTransition>(
-    `select series, argMax(state, seq) as last_state, argMax(value, seq) as last_value,
+    `select series, argMax(state, seq) as last_state, argMax(tuple(value), seq).1 as last_value,
        toUnixTimestamp64Milli(argMaxIf(at, seq, state != previous_state)) as since,
        toUnixTimestamp64Milli(argMaxIf(at, seq, state in ${ALERTING} and
          (state = previous_state or previous_state not in ${ALERTING}))) as notified_at
