@@ -92,6 +92,13 @@ describe('run/start', () => {
     expect(rows).toHaveLength(1)
   })
 
+  test('an empty external_run_id counts as none', async () => {
+    const run_id = crypto.randomUUID()
+    expect((await start({ run_id, external_run_id: '' })).data).toEqual({ run_id })
+    expect((await start({ run_id })).data).toEqual({ run_id })
+    expect((await app.read(`runs/${run_id}`)).data.external_run_id).toBeNull()
+  })
+
   test('concurrent identical starts create one run', async () => {
     const body = { run_id: crypto.randomUUID(), input: { n: 1 } }
     const answers = await Promise.all(Array.from({ length: 20 }, () => start(body)))

@@ -90,7 +90,8 @@ export class RunStore {
       workspaceId: caller.workspaceId,
       agentId,
       triggerType: body.trigger_type ?? 'sdk',
-      externalRunId: body.external_run_id ?? null,
+      // Programs without one may send an empty one.
+      externalRunId: body.external_run_id || null,
       parentRunId: body.parent_run_id?.toLowerCase() ?? null,
       sessionId: body.session_id ?? null,
       externalUserId: body.external_user_id ?? null,
