@@ -187,7 +187,7 @@ describe.skipIf(chromium === null)('agents in the dashboard (need a Chromium)', 
     await page.click('.run-head .facts a[href*="tab=versions"]')
     await page.shows('.agent-versions tr[aria-current]', `Version ${run.agent_version}`)
     await page.go(`#/runs/${run.run_id}`)
-    await page.click('.run-actions button', 'Invoke again')
+    await page.click('.head-actions button', 'Invoke again')
     await page.shows('dialog .hint', `this run had version ${run.agent_version}`)
     await page.fill('dialog textarea', '{"message": ')
     await page.until(`document.querySelector('dialog button[type=submit]').disabled`)
@@ -201,7 +201,7 @@ describe.skipIf(chromium === null)('agents in the dashboard (need a Chromium)', 
 
   test('an agent is archived, and restored from the list of those', async () => {
     await page.go(`#/agents/${reporter.agentId}`)
-    await page.click('.run-actions button', 'Archive')
+    await page.click('.head-actions button', 'Archive')
     await page.click('dialog button', 'Archive')
     await page.until(`location.hash === '#/agents'`)
     expect((await agent(reporter.agentId)).status).toBe('archived')

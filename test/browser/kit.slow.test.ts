@@ -181,7 +181,7 @@ describe.skipIf(chromium === null)('the kit of the dashboard (needs a Chromium)'
   test('the button that opened a dialog has the focus again when the dialog has done its work', async () => {
     const { data } = await service.api('POST', '/api/v1/boards', { name: 'mine' })
     await page.go(`#/boards/${data.board_id}`)
-    await page.click('.boards .run-actions button', 'Edit')
+    await page.click('.boards .head-actions button', 'Edit')
     const button = `[...document.querySelectorAll('.boards button')].find((each) => each.textContent === 'Rename')`
     await page.until(button)
     await page.evaluate(`(${button}.focus(), ${button}.click())`)

@@ -66,7 +66,7 @@ describe.skipIf(chromium === null)('webhooks and alerts in the dashboard (need a
     await page.shows('.made-key', 'it is not shown again')
     receiver.secret = await page.text('.made-key > .command pre')
     expect(receiver.secret).toStartWith('whsec_')
-    await page.click('.run-actions button', 'Send a test')
+    await page.click('.head-actions button', 'Send a test')
     await page.shows('.test-outcome', 'arrived')
     expect(await page.text('.test-outcome')).toContain('HTTP 204')
     expect(receiver.received).toHaveLength(1)
@@ -101,7 +101,7 @@ describe.skipIf(chromium === null)('webhooks and alerts in the dashboard (need a
   })
 
   test('it gets a new secret, another filter, and is disabled', async () => {
-    await page.click('.run-actions button', 'Rotate…')
+    await page.click('.head-actions button', 'Rotate…')
     await page.click('dialog button', 'Rotate')
     await page.until(`document.querySelector('.made-key > .command pre')`)
     expect(await page.text('.made-key > .command pre')).not.toBe(receiver.secret)
@@ -110,7 +110,7 @@ describe.skipIf(chromium === null)('webhooks and alerts in the dashboard (need a
     await page.click('.filter-fields label', 'failed')
     await page.click('.webhook-form button', 'Save')
     await page.shows('.webhook .facts', 'activity that is failed')
-    await page.click('.run-actions button', 'Disable')
+    await page.click('.head-actions button', 'Disable')
     await page.shows('.webhook .status', 'disabled')
     const { items } = (await service.api('GET', '/api/v1/webhooks')).data
     expect(items).toMatchObject([{ status: 'disabled', filter: { status: ['failed'] } }])
@@ -149,7 +149,7 @@ describe.skipIf(chromium === null)('webhooks and alerts in the dashboard (need a
     expect((await service.api('GET', path)).data).toMatchObject({ name: 'Too many failures', enabled: true })
     await page.shows('.value-chart', 'no rows in the last day')
     expect(await check('alert')).toEqual([])
-    await page.click('.run-actions button', 'Disable')
+    await page.click('.head-actions button', 'Disable')
     await page.shows('.alert-pane .status', 'disabled')
     await page.click('.alert-pane .tabs button', 'History')
     await page.shows('.alert-pane', 'Its state has never changed.')

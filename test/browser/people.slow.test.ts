@@ -105,8 +105,8 @@ describe.skipIf(chromium === null)('signing in to the dashboard (needs a Chromiu
     await picture('waiting-viewer')
     expect(await axe()).toEqual([])
     await page.go(`#/runs/${runId}`)
-    await page.until(`document.querySelector('.run-actions button')`)
-    const cancel = `[...document.querySelectorAll('.run-actions button')].find((each) => each.textContent === 'Cancel')`
+    await page.until(`document.querySelector('.head-actions button')`)
+    const cancel = `[...document.querySelectorAll('.head-actions button')].find((each) => each.textContent === 'Cancel')`
     expect(await page.evaluate<unknown>(`[${cancel}.disabled, ${cancel}.title]`)).toEqual([
       true,
       'This needs the role approver. You are signed in as viewer.',

@@ -99,7 +99,6 @@ export function AgentList({ selected }: { readonly selected: string | null }) {
       {figures.problem !== null && <Problem problem={figures.problem} retry={figures.reload} />}
       <Table
         box="panel table-scroll resource-table agent-table"
-        class="run-list"
         rows={rows}
         keyOf={({ agent }) => agent.agent_id}
         link={({ agent: { agent_id: id } }) => ({

@@ -59,7 +59,6 @@ function VersionList({ agent, versions, current }: VersionsProps & { readonly cu
     <div class="agent-versions">
       <Table
         box="table-scroll"
-        class="run-list"
         rows={versions}
         keyOf={({ version }) => version}
         link={({ version }) => ({

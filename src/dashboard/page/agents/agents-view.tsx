@@ -71,7 +71,7 @@ function AgentActions({ agent }: { readonly agent: Agent }) {
     navigate(hrefOf('agents'))
   }
   return (
-    <div class="run-actions">
+    <div class="head-actions">
       <a class="button small" href={hrefOf('runs', [], { agent: id, range: address.value.query.range })}>
         Its runs
       </a>

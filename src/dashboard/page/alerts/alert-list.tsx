@@ -18,7 +18,6 @@ export function AlertList({ alerts, selected }: ListProps) {
     <div class="list-pane">
       <Table
         box="panel table-scroll resource-table alert-table"
-        class="run-list"
         rows={alerts}
         keyOf={({ alert_id }) => alert_id}
         link={({ alert_id, name }) => ({ href: hrefOf('alerts', [alert_id]), children: name })}

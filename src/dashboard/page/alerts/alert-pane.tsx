@@ -131,7 +131,7 @@ function AlertActions({ alert, reload }: PaneProps) {
   }
   return (
     <>
-      <div class="run-actions">
+      <div class="head-actions">
         <Button
           needs="admin"
           class="small"

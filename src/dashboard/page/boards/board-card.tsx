@@ -61,7 +61,7 @@ export function BoardCard({ query, range, shownRange, moment, edit }: BoardCardP
 
 function EditButtons({ title, edit: { earlier, later, remove } }: { readonly title: string; readonly edit: CardEdit }) {
   return (
-    <div class="run-actions">
+    <div class="head-actions">
       <Button icon="left" label={`Move ${title} earlier`} disabled={earlier === null} onClick={() => earlier?.()} />
       <Button icon="right" label={`Move ${title} later`} disabled={later === null} onClick={() => later?.()} />
       <Button icon="close" label={`Remove ${title}`} onClick={remove} />

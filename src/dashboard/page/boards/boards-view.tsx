@@ -104,7 +104,7 @@ function BoardPage({ board: listed, reload }: { readonly board: Board; readonly 
         <RangePicker time={TIME} />
         {range.isMoving && <LiveToggle time={TIME} />}
         <Button class="small" icon="retry" text="Refresh" onClick={() => setReads(reads + 1)} />
-        <div class="run-actions">
+        <div class="head-actions">
           <Button needs="admin" class="small" icon="plus" text="Add chart" onClick={() => setDialog('add')} />
           <Button
             needs="admin"

@@ -5,6 +5,7 @@ import { useSession } from '../context/session.ts'
 import { activeMs, type Run } from '../data/records.ts'
 import { SessionLink, UserLink } from '../parts/links.tsx'
 import { Status } from '../parts/states.tsx'
+import { Table } from '../parts/table.tsx'
 import { Moment, useNow } from '../parts/time.tsx'
 import type { Bar } from '../run/bars.ts'
 import { Tag } from '../runs/run-table.tsx'
@@ -53,39 +54,30 @@ export function CompareFigures({ a, b, rows: [rowsA, rowsB] }: CompareFiguresPro
   ]
   return (
     <section class="panel" aria-label="Figures">
-      <table class="compare-figures">
-        <thead>
-          <tr>
-            <td />
-            <RunHead letter="A" run={a} />
-            <RunHead letter="B" run={b} />
-            <th scope="col">Change</th>
-          </tr>
-        </thead>
-        <tbody>
-          {rows.map(([name, ofA, ofB, change]) => (
-            <tr key={name}>
-              <th scope="row">{name}</th>
-              <td>{ofA}</td>
-              <td>{ofB}</td>
-              <td class="change">{change}</td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
+      <Table
+        class="compare-figures"
+        rows={rows}
+        keyOf={([name]) => name}
+        columns={[
+          { title: <span class="unseen">Figure</span>, isHead: true, class: 'figure-name', cell: ([name]) => name },
+          { title: <RunName letter="A" run={a} />, cell: ([, ofA]) => ofA },
+          { title: <RunName letter="B" run={b} />, cell: ([, , ofB]) => ofB },
+          { title: 'Change', class: 'change', cell: ([, , , change]) => change },
+        ]}
+      />
     </section>
   )
 }
 
-function RunHead({ letter, run }: { readonly letter: string; readonly run: Run }) {
+function RunName({ letter, run }: { readonly letter: string; readonly run: Run }) {
   const { directory } = useSession()
   return (
-    <th scope="col">
+    <>
       <span class="letter">{letter}</span>
       <a href={hrefOfRun(run.run_id)}>
         {directory.nameOf(run.agent_id)} <small>…{run.run_id.slice(-8)}</small>
       </a>
-    </th>
+    </>
   )
 }
 

@@ -82,10 +82,12 @@ export function useKeys(handle: (event: KeyboardEvent) => boolean): void {
   }, [])
 }
 
+const TYPED = 'input:not([type=checkbox], [type=radio]), textarea, select'
+
 /** The key belongs to a field. */
 export function isTyping({ target }: Event): boolean {
   const element = target as HTMLElement
-  return /^(INPUT|TEXTAREA|SELECT)$/.test(element.tagName) || element.isContentEditable || element.shadowRoot !== null
+  return element.matches(TYPED) || element.isContentEditable || element.shadowRoot !== null
 }
 
 const FOCUSABLE = ':is(a[href], button, input, select, textarea, summary):not(:disabled)'

@@ -88,7 +88,17 @@ interface FigureTableProps<Row> {
   readonly figures: readonly Column<Row>[]
 }
 
-function FigureTable<Row>({ title, share = 1, rows, none, head, name, href, size, figures }: FigureTableProps<Row>) {
+function FigureTable<Row extends object>({
+  title,
+  share = 1,
+  rows,
+  none,
+  head,
+  name,
+  href,
+  size,
+  figures,
+}: FigureTableProps<Row>) {
   const largest = Math.max(1e-12, ...(rows ?? []).map(size))
   return (
     <section class="panel figures">

@@ -90,7 +90,7 @@ function RunActions({ model, run }: { readonly model: RunModel; readonly run: Ru
     navigate(runsHref.value)
   }
   return (
-    <div class="run-actions">
+    <div class="head-actions">
       {isLive(run) && <CancelButton run={run} model={model} />}
       {agent?.runtime_type === 'hosted' && (
         <Button needs="admin" class="small" icon="retry" text="Invoke again" onClick={() => setInvoking(true)} />

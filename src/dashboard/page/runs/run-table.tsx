@@ -1,13 +1,12 @@
 import { useComputed } from '@preact/signals'
-import type { ComponentChildren, VNode } from 'preact'
-import { useMemo } from 'preact/hooks'
+import type { ComponentChildren } from 'preact'
 import { count, duration } from '../../../base/format.ts'
 import { hrefOf, hrefOfRun } from '../context/router.ts'
 import { useSession } from '../context/session.ts'
 import { activeMs, isLive, type RunSummary, waitedMs } from '../data/records.ts'
 import { SessionLink, UserLink } from '../parts/links.tsx'
 import { Status } from '../parts/states.tsx'
-import { Head, USAGE } from '../parts/table.tsx'
+import { Table, USAGE } from '../parts/table.tsx'
 import { Ago, useNow } from '../parts/time.tsx'
 import type { RunDetails, RunTexts } from './details.ts'
 import { isSortable, RUNS, type RunFilter } from './filters.ts'
@@ -29,13 +28,7 @@ export interface Column {
   readonly cell: (run: RunSummary, details: Details) => ComponentChildren
 }
 
-/** They are always shown. */
-const FIRST_COLUMNS: readonly Pick<Column, 'name' | 'title' | 'isNumber'>[] = [
-  { name: 'status', title: 'Status' },
-  { name: 'agent', title: 'Agent' },
-]
-
-/** The other columns. */
+/** Those that can be chosen; the status and the agent are always shown. */
 export const COLUMNS: readonly Column[] = [
   { name: 'started', title: 'Started', cell: ({ created_at }) => <Ago at={created_at} /> },
   { name: 'duration', title: 'Duration', isNumber: true, cell: (run) => <Took run={run} /> },
@@ -78,35 +71,51 @@ interface RunTableProps {
 
 /** Runs as a table with the chosen columns. The name of a run's agent is the link to the run, and the row follows it. */
 export function RunTable({ runs, columns, filter, details, choice, places, onOpen }: RunTableProps) {
-  const drawn = useMemo(() => new WeakMap<RunSummary, VNode>(), [columns.map(({ name }) => name).join(), details])
-  // An unchanged run keeps its row, so that it is not drawn again.
-  const rows = runs.map((run) => {
-    const row = drawn.get(run) ?? (
-      <RunRow key={run.run_id} run={run} columns={columns} details={details} choice={choice} onOpen={onOpen} />
-    )
-    drawn.set(run, row)
-    const place = places.byRun.value.get(run.run_id)
-    if (place === undefined) return row
-    const key = `${run.run_id} found`
-    return [row, <FoundRow key={key} runId={run.run_id} place={place} columns={columns.length + 3} onOpen={onOpen} />]
-  })
+  const headOf = (name: string) => ({ class: `col-${name}`, ...sortOf(name, filter) })
   return (
-    <div class="table-scroll">
-      <table class="run-list">
-        <thead>
-          <tr>
-            <th scope="col" class="col-choose">
-              <ChooseAll runs={runs} choice={choice} />
-            </th>
-            {[...FIRST_COLUMNS, ...columns].map(({ name, title, isNumber }) => (
-              <Head key={name} class={`col-${name}`} title={title} isNumber={isNumber} {...sortOf(name, filter)} />
-            ))}
-          </tr>
-        </thead>
-        <tbody>{rows}</tbody>
-      </table>
-    </div>
+    <Table
+      box="table-scroll"
+      class="run-list"
+      rows={runs}
+      keyOf={({ run_id }) => run_id}
+      keptFor={[columns.map(({ name }) => name).join(), details]}
+      attributes={({ run_id }) => ({ 'data-run': run_id })}
+      link={({ run_id, agent_id }) => ({
+        href: hrefOfRun(run_id),
+        onClick: () => onOpen(run_id),
+        children: <AgentName id={agent_id} />,
+      })}
+      below={({ run_id }, width) => {
+        const place = places.byRun.value.get(run_id)
+        return (
+          place && <FoundRow key={`${run_id} found`} runId={run_id} place={place} columns={width} onOpen={onOpen} />
+        )
+      }}
+      columns={[
+        {
+          title: <ChooseAll runs={runs} choice={choice} />,
+          class: 'col-choose',
+          cell: ({ run_id }) => <Choose runId={run_id} choice={choice} />,
+        },
+        { title: 'Status', ...headOf('status'), cell: ({ status }) => <Status name={status} /> },
+        {
+          title: 'Agent',
+          ...headOf('agent'),
+          hasLink: true,
+          cell: ({ run_id }) => <small>…{run_id.slice(-8)}</small>,
+        },
+        ...columns.map(({ name, title, isNumber, cell }) => ({
+          ...{ title, isNumber, ...headOf(name) },
+          cell: (run: RunSummary) => cell(run, details),
+        })),
+      ]}
+    />
   )
+}
+
+/** It alone is drawn again when the agents are known. */
+function AgentName({ id }: { readonly id: string }) {
+  return <>{useSession().directory.nameOf(id)}</>
 }
 
 function ChooseAll({ runs, choice }: Pick<RunTableProps, 'runs' | 'choice'>) {
@@ -150,39 +159,6 @@ function sortOf(name: string, { sort, isAscending, text }: RunFilter) {
   return { sort: { choose, direction: isSorted ? direction : undefined } }
 }
 
-interface RunRowProps {
-  readonly run: RunSummary
-  readonly columns: readonly Column[]
-  readonly details: Details
-  readonly choice: RunChoice
-  readonly onOpen: (runId: string) => void
-}
-
-function RunRow({ run, columns, details, choice, onOpen }: RunRowProps) {
-  const { directory } = useSession()
-  return (
-    <tr data-run={run.run_id}>
-      <td class="col-choose">
-        <Choose runId={run.run_id} choice={choice} />
-      </td>
-      <td class="col-status">
-        <Status name={run.status} />
-      </td>
-      <td class="col-agent">
-        <a class="row-link" href={hrefOfRun(run.run_id)} onClick={() => onOpen(run.run_id)}>
-          {directory.nameOf(run.agent_id)}
-        </a>
-        <small>…{run.run_id.slice(-8)}</small>
-      </td>
-      {columns.map(({ name, isNumber, cell }) => (
-        <td key={name} class={`col-${name} ${isNumber ? 'number' : ''}`}>
-          {cell(run, details)}
-        </td>
-      ))}
-    </tr>
-  )
-}
-
 /** On one line, so that all rows are equally high. */
 function Line({ text, class: className = '' }: { readonly text: string | null | undefined; readonly class?: string }) {
   return (
@@ -218,11 +194,7 @@ export function Tag({ tag }: { readonly tag: string }) {
 }
 
 function Version({ run: { agent_id, agent_version } }: { readonly run: RunSummary }) {
-  return (
-    <a class="cell-link" href={hrefOf('agents', [agent_id], { tab: 'versions', version: String(agent_version) })}>
-      {agent_version}
-    </a>
-  )
+  return <a href={hrefOf('agents', [agent_id], { tab: 'versions', version: String(agent_version) })}>{agent_version}</a>
 }
 
 interface TookProps {

@@ -1,13 +1,13 @@
 import { useEffect, useLayoutEffect, useRef } from 'preact/hooks'
 import { counted } from '../../../base/format.ts'
-import { isTyping, useKeys } from '../context/browser.ts'
+import { isTyping } from '../context/browser.ts'
 import { address } from '../context/router.ts'
 import { perSession, useSession } from '../context/session.ts'
 import { loadingList } from '../data/loading.ts'
 import { Button } from '../parts/controls.tsx'
 import { noRunsYet } from '../parts/hints.tsx'
 import { Empty, Loaded } from '../parts/states.tsx'
-import { moveByKey, rowLinks } from '../parts/table.tsx'
+import { useRowKeys } from '../parts/table.tsx'
 import { ChosenRuns } from './chosen-runs.tsx'
 import { shownColumns } from './columns.ts'
 import { FOUND_MAX, filterOf, isFiltered, isPlain, type RunFilter } from './filters.ts'
@@ -130,30 +130,30 @@ function useWayBack(list: RunList): void {
   }, [list])
 }
 
-/**
- * j and k move between runs, Enter opens one, x chooses it, / searches, Escape leaves the search or clears the choice.
- */
+/** Of the list: x chooses a run, / searches, Escape leaves the search or clears the choice. */
 function useListKeys(list: RunList, search: { readonly current: HTMLInputElement | null }): void {
-  useKeys((event) => {
-    if (event.key === 'Escape' && document.activeElement === search.current) {
-      search.current?.blur()
-      return true
-    }
-    if (event.key === 'Escape' && list.choice.ids.peek().size > 0) {
-      list.choice.clear()
-      return true
-    }
-    if (isTyping(event)) return false
-    const row = document.activeElement?.closest<HTMLElement>('tr[data-run]')
-    if (event.key === 'x') {
-      if (row?.dataset.run !== undefined) list.choice.toggle(row.dataset.run)
-      return true
-    }
-    if (event.key === '/') {
-      search.current?.focus()
-      search.current?.select()
-      return true
-    }
-    return moveByKey(event.key, rowLinks(), row?.querySelector('.row-link'))
+  useRowKeys({
+    others(event) {
+      if (event.key === 'Escape' && document.activeElement === search.current) {
+        search.current?.blur()
+        return true
+      }
+      if (event.key === 'Escape' && list.choice.ids.peek().size > 0) {
+        list.choice.clear()
+        return true
+      }
+      if (isTyping(event)) return false
+      if (event.key === 'x') {
+        const run = document.activeElement?.closest<HTMLElement>('tr[data-run]')?.dataset.run
+        if (run !== undefined) list.choice.toggle(run)
+        return true
+      }
+      if (event.key === '/') {
+        search.current?.focus()
+        search.current?.select()
+        return true
+      }
+      return false
+    },
   })
 }

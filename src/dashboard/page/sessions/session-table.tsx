@@ -21,7 +21,6 @@ export function SessionTable({ sessions, selected = null, isOfUser = false }: Se
   return (
     <Table
       box={`panel table-scroll session-table ${isOfUser ? 'of-user' : ''}`}
-      class="run-list"
       rows={sessions}
       keyOf={({ session_id }) => session_id}
       link={({ session_id: id, first_message: said }) => ({

@@ -26,7 +26,7 @@ export function ResultPanel({ result, sql }: { readonly result: Result; readonly
         <span class="hint" role="status">
           {summaryOf(result)}
         </span>
-        <div class="run-actions">
+        <div class="head-actions">
           <Button class="small" onClick={() => void sql.download('csv')} icon="download" text="CSV" />
           <Button class="small" onClick={() => void sql.download('parquet')} icon="download" text="Parquet" />
         </div>

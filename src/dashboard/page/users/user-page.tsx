@@ -128,7 +128,6 @@ function UserRuns({ user: { external_user_id, run_count } }: { readonly user: Us
         {({ items }) => (
           <Table
             box="panel table-scroll user-runs"
-            class="run-list"
             rows={items}
             keyOf={({ run_id }) => run_id}
             link={({ run_id, agent_id }) => ({ href: hrefOfRun(run_id), children: directory.nameOf(agent_id) })}

@@ -56,7 +56,6 @@ function UserTable({ users }: { readonly users: readonly UserFigures[] }) {
   return (
     <Table
       box="panel table-scroll user-table"
-      class="run-list"
       rows={users}
       keyOf={({ user }) => user}
       columns={[

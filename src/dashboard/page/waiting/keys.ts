@@ -1,6 +1,6 @@
-import { isTyping, useKeys } from '../context/browser.ts'
+import { isTyping } from '../context/browser.ts'
 import { address, hrefOf, navigate } from '../context/router.ts'
-import { moveByKey } from '../parts/table.tsx'
+import { moveByKey, useRowKeys } from '../parts/table.tsx'
 import type { WaitingList } from './waiting-list.ts'
 
 const ROWS = '.pause-row [data-pause]'
@@ -16,24 +16,31 @@ const ARROWS = new Map([
  * @param decideChosen opens the dialog that decides the chosen ones
  */
 export function useListKeys(list: WaitingList, decideChosen: () => void): void {
-  useKeys((event) => {
-    const { key, target } = event
-    const isBox = (target as HTMLElement).matches('.pause-row input')
-    if (key === 'Escape' && !isBox && isTyping(event)) {
-      ;(target as HTMLElement).blur()
-      return true
+  const others = (event: KeyboardEvent) => {
+    const { key } = event
+    const target = event.target as HTMLElement
+    if (isTyping(event)) {
+      if (key === 'Escape') target.blur()
+      return key === 'Escape'
     }
-    if (isTyping(event) && !isBox) return false
     if (key === 'Escape') return closeOpen()
-    const row = (target as HTMLElement).closest('.pause-row, .pause-item')?.querySelector<HTMLElement>('[data-pause]')
-    const arrow = row === target ? ARROWS.get(key) : undefined
-    if (moveByKey(arrow ?? key, document.querySelectorAll<HTMLElement>(ROWS), row ?? document.querySelector(OPEN_ROW)))
-      return true
-    const id = row?.dataset.pause ?? address.value.path[1]
+    const arrow = target.matches(ROWS) ? ARROWS.get(key) : undefined
+    if (arrow !== undefined) return moveByKey(arrow, rows(), target)
+    const id = rowOf(target)?.dataset.pause ?? address.value.path[1]
     if (key === 'x') list.toggle(list.kept.value.filter((line) => line.id === id))
     if (key === 'a' || key === 'd') leadToDecision(list, id, key === 'a' ? 'approve' : 'reject', decideChosen)
     return key === 'x' || key === 'a' || key === 'd'
-  })
+  }
+  const current = () => rowOf(document.activeElement) ?? document.querySelector<HTMLElement>(OPEN_ROW)
+  useRowKeys({ rows, current, others })
+}
+
+function rows(): Iterable<HTMLElement> {
+  return document.querySelectorAll<HTMLElement>(ROWS)
+}
+
+function rowOf(element: Element | null): HTMLElement | null | undefined {
+  return element?.closest('.pause-row, .pause-item')?.querySelector<HTMLElement>('[data-pause]')
 }
 
 function closeOpen(): boolean {

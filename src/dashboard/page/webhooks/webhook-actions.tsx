@@ -52,7 +52,7 @@ export function WebhookActions({ webhook, setMade, reload }: ActionProps) {
   }
   return (
     <>
-      <div class="run-actions">
+      <div class="head-actions">
         <Button
           needs="admin"
           class="small"

@@ -18,7 +18,6 @@ export function WebhookList({ webhooks, selected }: ListProps) {
     <div class="list-pane">
       <Table
         box="panel table-scroll resource-table webhook-table"
-        class="run-list"
         rows={webhooks}
         keyOf={({ webhook_id }) => webhook_id}
         link={(webhook) => ({ href: hrefOf('webhooks', [webhook.webhook_id]), children: nameOf(webhook) })}
