@@ -13,17 +13,17 @@ import { atEnd, temporaryDirectory } from '../support/teardown.ts'
 async function control() {
   const dataDir = await temporaryDirectory()
   const counts = { begun: 0, released: 0 }
-  const open = Promise.withResolvers<void>()
+  const { promise: opened, resolve: open, reject: refuse } = Promise.withResolvers<void>()
   const takeSnapshot = async () => {
     counts.begun++
-    await open.promise
+    await opened
     const release = async () => {
       counts.released++
     }
     return { snapshot: { endSeq: 7, heldMs: 1 } as Snapshot, release }
   }
-  atEnd(startControl({ dataDir, takeSnapshot, log: createLog('silent') }))
-  return { dataDir, counts, open: open.resolve }
+  const stop = startControl({ dataDir, takeSnapshot, log: createLog('silent') })
+  return { dataDir, counts, open, refuse, stop }
 }
 
 /** Asks for a snapshot as the backup command does, and leaves before there is an answer. */
@@ -39,7 +39,8 @@ async function askAndLeave(dataDir: string, hasBegun: () => boolean): Promise<vo
 
 /** Bun cancels the stream of an answer to a request whose client has gone. */
 test('a snapshot is released when its client has left before the answer, and the next backup begins', async () => {
-  const { dataDir, counts, open } = await control()
+  const { dataDir, counts, open, stop } = await control()
+  atEnd(stop)
   await askAndLeave(dataDir, () => counts.begun === 1)
   open()
   await eventually(() => counts.released === 1)
@@ -52,4 +53,16 @@ test('a snapshot is released when its client has left before the answer, and the
   const again = await askForSnapshot(dataDir)
   await again!.release()
   await eventually(() => counts.released === 3)
+})
+
+test.each(['is there', 'fails'] as const)('a stop waits until a snapshot that was begun before %s', async (outcome) => {
+  const { dataDir, counts, open, refuse, stop } = await control()
+  const asked = askForSnapshot(dataDir).catch(() => undefined)
+  await eventually(() => counts.begun === 1)
+  const stopped = stop()
+  if (outcome === 'fails') refuse(new Error('the service stops'))
+  else open()
+  await stopped
+  await asked
+  expect(counts.released).toBe(outcome === 'fails' ? 0 : 1)
 })

@@ -29,6 +29,7 @@ const HEARTBEAT_MS = 1_000
 export function startControl({ dataDir, takeSnapshot, log }: ControlDeps): () => Promise<void> {
   const token = Buffer.from(crypto.getRandomValues(new Uint8Array(32))).toString('base64url')
   let inProgress: Promise<unknown> | undefined
+  let isStopping = false
   let endAll = () => {}
   const server = Bun.serve({
     hostname: '127.0.0.1',
@@ -42,22 +43,25 @@ export function startControl({ dataDir, takeSnapshot, log }: ControlDeps): () =>
       if (inProgress !== undefined) return new Response('another backup is running', { status: 409 })
       const ended = Promise.withResolvers<void>()
       inProgress = ended.promise
+      const settle = () => {
+        inProgress = undefined
+        ended.resolve()
+      }
       try {
         const { snapshot, release } = await takeSnapshot()
         log.info('backup: the stores are held at one position', {
           end_seq: snapshot.endSeq,
           held_ms: Math.round(snapshot.heldMs),
         })
-        const end = () => {
-          void release().finally(() => {
-            inProgress = undefined
-            ended.resolve()
-          })
+        if (isStopping) {
+          await release().finally(settle)
+          return new Response('it is stopping', { status: 503 })
         }
+        const end = () => void release().finally(settle)
         endAll = end
         return new Response(heldStream(snapshot, end))
       } catch (error) {
-        inProgress = undefined
+        settle()
         log.error('backup: the stores could not be held', { error })
         return new Response(error instanceof Error ? error.message : String(error), { status: 500 })
       }
@@ -70,6 +74,7 @@ export function startControl({ dataDir, takeSnapshot, log }: ControlDeps): () =>
   chmodSync(path, 0o600)
   return async () => {
     rmSync(path, { force: true })
+    isStopping = true
     endAll()
     await inProgress
     await server.stop(true)
