@@ -22,6 +22,9 @@ interface Holder {
 /** A file that exists while a backup is being restored into the directory. */
 export const RESTORING_NAME = 'restoring'
 
+/** The lock of the process that uses the directory. */
+export const LOCK_NAME = 'lock'
+
 /** The version of everything in the directory except the databases, which count their migrations. It is in this file. */
 const FORMAT = 1
 const FORMAT_NAME = 'format'
@@ -57,7 +60,7 @@ export function tryDataDir(path: string): DataDir | null {
     if (existsSync(join(path, RESTORING_NAME)))
       throw new StartError(`DATA_DIR ${path} contains an incomplete restore: empty it and restore again`)
     const isNew = refuseOtherFormat(path)
-    const lock = takeFileLock(join(path, 'lock'))
+    const lock = takeFileLock(join(path, LOCK_NAME))
     if (lock === null) return null
     try {
       if (isNew) writeFormat(path)
@@ -110,7 +113,7 @@ export function markPartitioned(path: string): void {
 }
 
 /** A lock that its process holds until it closes it or ends. */
-interface FileLock {
+export interface FileLock {
   close(): void
 }
 

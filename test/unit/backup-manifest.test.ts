@@ -2,6 +2,7 @@ import { expect, test } from 'bun:test'
 import { createHash } from 'node:crypto'
 import { existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
+import { LOCK_NAME, takeFileLock, tryDataDir } from '../../src/base/data-dir.ts'
 import { createLog } from '../../src/base/log.ts'
 import { createReport } from '../../src/cli/backup/report.ts'
 import { restoreBackup } from '../../src/cli/backup/restore.ts'
@@ -44,8 +45,9 @@ async function backupOf(parent: string, { edit, tamper }: { edit?: Edit; tamper?
   return folder
 }
 
-async function refusalOf(folder: string, dataDir: string, signature?: string): Promise<string> {
-  const report = createReport({ write: () => true } as never)
+const QUIET = createReport({ write: () => true } as never)
+
+async function refusalOf(folder: string, dataDir: string, signature?: string, report = QUIET): Promise<string> {
   return restoreBackup({ folder, dataDir, log: createLog('silent'), report, ...(signature && { signature }) }).then(
     () => 'restored',
     (error) => error.message,
@@ -130,3 +132,32 @@ test.each<[string, Edit]>([
 
 test('a backup other than the one whose signature was kept is refused, even if it is sound', () =>
   expectRefused({}, 'this is another backup', 'ab'.repeat(32)))
+
+test('while a backup is checked, nothing else begins in the directory', async () => {
+  const parent = await temporaryDirectory()
+  const folder = await backupOf(parent, {})
+  const dataDir = join(parent, 'data')
+  const refused: string[] = []
+  const report: typeof QUIET = {
+    async during(_label, _total, work) {
+      refused.push(await refusalOf(folder, dataDir))
+      expect(() => tryDataDir(dataDir)).toThrow('incomplete restore')
+      await work(() => {})
+      throw new Error('stopped')
+    },
+  }
+  expect(await refusalOf(folder, dataDir, undefined, report)).toBe('stopped')
+  expect(refused).toEqual([expect.stringContaining('is not empty')])
+  // It was not there before.
+  expect(existsSync(dataDir)).toBe(false)
+})
+
+test('a service that is starting keeps its directory', async () => {
+  const parent = await temporaryDirectory()
+  const folder = await backupOf(parent, {})
+  const dataDir = join(parent, 'data')
+  mkdirSync(dataDir)
+  const lock = takeFileLock(join(dataDir, LOCK_NAME))
+  expect(await refusalOf(folder, dataDir)).toContain('is not empty')
+  lock?.close()
+})

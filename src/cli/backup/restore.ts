@@ -1,7 +1,6 @@
-import { existsSync } from 'node:fs'
-import { mkdir, readdir, rm, writeFile } from 'node:fs/promises'
+import { mkdir, readdir, rm, rmdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { RESTORING_NAME, writeFormat } from '../../base/data-dir.ts'
+import { type FileLock, LOCK_NAME, RESTORING_NAME, takeFileLock, writeFormat } from '../../base/data-dir.ts'
 import type { Log } from '../../base/log.ts'
 import { StartError } from '../../base/start-error.ts'
 import { markRestored, StoreMarkFile } from '../../service/store-marks/mark-file.ts'
@@ -30,18 +29,11 @@ interface RestoreOptions {
 export async function restoreBackup({ folder, dataDir, signature, log, report }: RestoreOptions): Promise<Manifest> {
   const manifest = await readManifest(folder)
   checkSignature(manifest, signerOf(folder), signature)
-  await refuseNonEmpty(dataDir)
-  const total = manifest.files.reduce((sum, { bytes }) => sum + bytes, 0)
-  await report.during('checking the backup', total, async (onBytes) => {
-    for (const file of manifest.files) await verifyFile(folder, file, onBytes)
-  })
-  // A directory of root must be searchable, because Postgres in it runs as another user.
-  await mkdir(dataDir, { recursive: true, mode: process.getuid?.() === 0 ? 0o711 : 0o700 }).catch((cause) => {
-    throw new StartError(`DATA_DIR ${dataDir} cannot be created: ${cause.message}`, { cause })
-  })
-  const marker = join(dataDir, RESTORING_NAME)
-  await writeFile(marker, '', { mode: 0o600 })
+  const { lock, isCreated } = await claim(dataDir)
   try {
+    await report.during('checking the backup', bytesOf(manifest.files), async (onBytes) => {
+      for (const file of manifest.files) await verifyFile(folder, file, onBytes)
+    })
     const stored = manifest.files.filter(({ path }) => !path.startsWith('postgres/'))
     await report.during('copying the journal and ClickHouse', bytesOf(stored), async (onBytes) => {
       for (const { path, bytes, sha256 } of stored) {
@@ -57,13 +49,43 @@ export async function restoreBackup({ folder, dataDir, signature, log, report }:
     await forgetColumnarBeat(dataDir)
     markRestored(dataDir)
     writeFormat(dataDir)
-    await rm(marker)
+    await rm(join(dataDir, RESTORING_NAME))
     return manifest
   } catch (error) {
-    // Only the contents are removed: the directory itself may be a mount point.
+    // If the directory was there before, only its contents are removed: it may be a mount point.
     for (const name of await readdir(dataDir)) await rm(join(dataDir, name), { recursive: true, force: true })
+    if (isCreated) await rmdir(dataDir)
     throw error
+  } finally {
+    lock.close()
   }
+}
+
+/**
+ * Takes an empty directory, before anything else is done: checking and copying take long, and a service that was started there
+ * meanwhile would lose what it acknowledges.
+ *
+ * @throws StartError when it is not empty, or somebody else takes it at the same time
+ */
+async function claim(dataDir: string): Promise<{ readonly lock: FileLock; readonly isCreated: boolean }> {
+  // A directory of root must be searchable, because Postgres in it runs as another user.
+  const created = await mkdir(dataDir, { recursive: true, mode: process.getuid?.() === 0 ? 0o711 : 0o700 }).catch(
+    (cause) => {
+      throw new StartError(`DATA_DIR ${dataDir} cannot be created: ${cause.message}`, { cause })
+    },
+  )
+  const notEmpty = () =>
+    new StartError(`DATA_DIR ${dataDir} is not empty: restore into a new directory, and start the service with it`)
+  if ((await readdir(dataDir)).length > 0) throw notEmpty()
+  const marker = join(dataDir, RESTORING_NAME)
+  await writeFile(marker, '', { mode: 0o600, flag: 'wx' }).catch((cause) => {
+    throw cause.code === 'EEXIST' ? notEmpty() : cause
+  })
+  const lock = takeFileLock(join(dataDir, LOCK_NAME))
+  if (lock !== null) return { lock, isCreated: created !== undefined }
+  // A service that has looked for the marker before it was there.
+  await rm(marker)
+  throw notEmpty()
 }
 
 /** Signs with the key of the journal in the backup. @throws StartError when the backup has none */
@@ -99,15 +121,6 @@ async function checkStores(dataDir: string, manifest: Manifest, log: Log): Promi
   } finally {
     await close()
   }
-}
-
-async function refuseNonEmpty(dataDir: string): Promise<void> {
-  if (!existsSync(dataDir)) return
-  const names = await readdir(dataDir)
-  if (names.length > 0)
-    throw new StartError(
-      `DATA_DIR ${dataDir} is not empty: restore into a new directory, and start the service with it`,
-    )
 }
 
 function bytesOf(files: readonly { readonly bytes: number }[]): number {
