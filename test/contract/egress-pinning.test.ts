@@ -89,13 +89,13 @@ describe('a connection', () => {
       socket.on('data', () => (++requests === 1 ? socket.write(KEPT) : socket.destroy()))
     })
     const url = `http://a.test:${server.port}/`
-    for (const init of [{}, { method: 'POST', body: '{}', headers: { 'Idempotency-Key': 'k' } }]) {
+    for (const init of [{}, { method: 'POST', body: '{}', isRepeatable: true }]) {
       const { fetch } = egressOf('*.test', LISTED)
       expect(await (await fetch(url, init)).text()).toBe('kept')
       expect(await (await fetch(url, init)).text()).toBe('kept')
     }
     const { fetch } = egressOf('*.test', LISTED)
-    const once = { method: 'POST', body: '{}' }
+    const once = { method: 'POST', body: '{}', headers: { 'Idempotency-Key': 'the same for every call' } }
     expect(await (await fetch(url, once)).text()).toBe('kept')
     expect((await errorOf(() => fetch(url, once))).message).toBe('a.test closed the connection')
   })

@@ -84,6 +84,34 @@ describe('a call', () => {
     expect(await t?.call({}, callContext())).toMatchObject({ ok: false, error: expect.stringContaining('HTTP 404') })
   })
 
+  test.each([
+    [
+      'is sent again to a server that has not read it',
+      { jsonrpc: '2.0', error: { code: -32000, message: 'No valid session ID' }, id: null },
+      2,
+    ],
+    ['is not sent again when the tool speaks of a session', 'the chat session is full', 1],
+    [
+      'is not sent again when the answer is its own',
+      { jsonrpc: '2.0', error: { code: -32000, message: 'session' }, id: 2 },
+      1,
+    ],
+  ])('%s, and the next call has a new session', async (_, body, sent) => {
+    const server = startMcpServer({ tools: [tool('t')] })
+    const [t] = await agent.list(server)
+    await t?.call({}, callContext())
+    const before = server.count('tools/call')
+    server.options.intercept = (method) => {
+      if (method !== 'tools/call') return undefined
+      delete server.options.intercept
+      return typeof body === 'string' ? new Response(body, { status: 400 }) : Response.json(body, { status: 400 })
+    }
+    server.forgetSessions()
+    expect(await t?.call({}, callContext())).toMatchObject({ ok: sent === 2 })
+    expect(server.count('tools/call') - before).toBe(sent)
+    expect(await t?.call({}, callContext())).toEqual({ ok: true, output: 'called t' })
+  })
+
   test('gives the server no access to the model or the user', async () => {
     const server = startMcpServer({
       tools: [tool('t')],

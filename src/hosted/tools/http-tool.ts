@@ -16,6 +16,8 @@ const JSON_DEPTH_MAX = 100
 const DEFAULT_HEADERS = { accept: 'application/json, text/*;q=0.9, */*;q=0.5', 'user-agent': 'agent-run-service' }
 /** Proxies and servers drop or refuse a body of these methods (RFC 9110, 9.3.1 and 9.3.5). */
 const WITHOUT_BODY = new Set(['GET', 'DELETE'])
+/** The same Idempotency-Key is sent again. */
+const IS_REPEATABLE = true
 const JSON_TYPE = /^application\/(.+\+)?json$/
 /** Content types of responses that do not declare their real one. */
 const UNDECLARED = new Set(['', 'application/octet-stream'])
@@ -42,6 +44,7 @@ export function httpTool(
       body: WITHOUT_BODY.has(method) ? null : JSON.stringify(input),
       signal: context.signal,
       maxBytes: ANSWER_BYTES_MAX,
+      isRepeatable: IS_REPEATABLE,
     })
     return outcomeOf(response, filled)
   }
@@ -51,8 +54,7 @@ export function httpTool(
     description,
     parameters: parameters as Record<string, unknown>,
     requiresApproval: requires_approval,
-    // The same Idempotency-Key is sent again.
-    isRepeatable: true,
+    isRepeatable: IS_REPEATABLE,
     async call(input, context) {
       let redact = (text: string) => text
       try {

@@ -4,6 +4,7 @@ import type { AnySchema, SchemaOutput } from '@modelcontextprotocol/sdk/server/z
 import { type ClientRequest, ToolListChangedNotificationSchema } from '@modelcontextprotocol/sdk/types.js'
 import packageJson from '../../../package.json' with { type: 'json' }
 import { orAborted } from '../../base/abort.ts'
+import { isObject, parsedJson } from '../../base/json-object.ts'
 import type { Egress } from '../../outbound/egress/egress.ts'
 import { McpTransport } from './mcp-transport.ts'
 
@@ -121,10 +122,10 @@ export class McpSessions {
       return await client.request(request, schema, options)
     } catch (error) {
       if (!isOld || !isSessionUnknown(error)) throw error
+      // The server has restarted or dropped the session.
+      if (this.session === opened) this.session = undefined
+      if (!isUnprocessed(error)) throw error
     }
-    // The server has restarted or dropped the session. It has not processed the request, so the request may be sent
-    // again.
-    if (this.session === opened) this.session = undefined
     return (await orAborted(this.opened(), signal)).request(request, schema, options)
   }
 
@@ -156,8 +157,18 @@ async function closeSession(client: Client, { closeMs }: McpTimeouts): Promise<v
   await client.close()
 }
 
-/** Whether the server no longer knows the session. It should answer 404; many answer 400. */
-function isSessionUnknown(error: unknown): boolean {
+/** Whether the server seems not to know the session any more. It should answer 404; many answer 400. */
+function isSessionUnknown(error: unknown): error is StreamableHTTPError {
   if (!(error instanceof StreamableHTTPError)) return false
   return error.code === 404 || (error.code === 400 && /session/i.test(error.message))
+}
+
+/**
+ * Whether the request may be sent again, because the server has not processed it. A tool may speak of sessions, too, in an
+ * answer with 400; but the answer to a request that was read as one has its id.
+ */
+function isUnprocessed({ code, message }: StreamableHTTPError): boolean {
+  if (code === 404) return true
+  const answer = parsedJson(message.slice(message.indexOf('{')))
+  return isObject(answer) && answer.jsonrpc === '2.0' && (answer.id ?? null) === null
 }

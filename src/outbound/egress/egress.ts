@@ -122,7 +122,8 @@ function messageOf({ url, isSecure, port, host }: Target, init: EgressInit): Omi
     method: method.toUpperCase(),
     headers: Object.fromEntries(headers),
     body: bytes,
-    isRepeatable: init.isRepeatable ?? (REPEATABLE.has(method.toUpperCase()) || headers.has('idempotency-key')),
+    // Not because of an Idempotency-Key among the headers that a tenant has chosen: it is the same for every call.
+    isRepeatable: init.isRepeatable ?? REPEATABLE.has(method.toUpperCase()),
   }
 }
 
