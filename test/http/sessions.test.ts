@@ -1,4 +1,6 @@
 import { beforeAll, beforeEach, describe, expect, test } from 'bun:test'
+import { createLog } from '../../src/base/log.ts'
+import { connectPostgres } from '../../src/stores/postgres/connect.ts'
 import { eventually } from '../support/eventually.ts'
 import { newTenant } from '../support/feeds.ts'
 import { type HostedAgent, newHostedAgent, untilStatus } from '../support/hosted.ts'
@@ -104,6 +106,18 @@ describe('a session', () => {
       items: [{ position: 4, role: 'assistant', content: 'TWO', run_id: data.run_id, created_at: expect.any(String) }],
       next_cursor: null,
     })
+  })
+
+  test('a run that cannot be read when it begins is executed later', async () => {
+    const id = await begin()
+    const sql = connectPostgres(service.databaseUrl, { log: createLog('error'), max: 1 })
+    await sql`alter table run_steps rename to run_steps_away`
+    const { status, data } = await say(id, 'two', { background: true })
+    await sql`alter table run_steps_away rename to run_steps`
+    await sql.end()
+    expect([status, data.status]).toEqual([202, 'queued'])
+    await untilStatus(service, data.run_id, 'completed')
+    expect(await messagesOf(id)).toEqual(['user: one', 'assistant: ONE', 'user: two', 'assistant: TWO'])
   })
 
   test('remembers input and final output of a run with tool calls', async () => {

@@ -101,7 +101,7 @@ export class Invocations {
     isBackground: boolean,
   ): Promise<Invoked | null> {
     const { scheduler } = this
-    const { sql, owner, clock, config, onChange } = this.context
+    const { sql, owner, clock, config, log, onChange } = this.context
     const waitingMax = config.queuedRuns
     const { workspaceId, runId, sessionId } = run
     const at = clock.now()
@@ -112,7 +112,12 @@ export class Invocations {
       if (!hasSlot) await checkQueue(sql, workspaceId, waitingMax)
       const events = [systemEvent(run, at, 'run.started', {})]
       result = await beginRun(sql, { ...run, owner: hasSlot ? owner : null, waitingMax, at }, events)
-      if (result === 'executing') progress = await loadStarted(sql, run)
+      if (result === 'executing')
+        progress = await loadStarted(sql, run).catch((error) => {
+          // It is found unattended, and then executed.
+          log.warn('a hosted run could not be read; retrying later', { workspaceId, runId, error })
+          return null
+        })
     } finally {
       if (hasSlot && progress === null) scheduler.releaseSlot(workspaceId)
     }

@@ -70,7 +70,12 @@ export class Responder {
       return afterEffect(async () => this.stream(await ring.authenticateFeed(mode.key), run, run.after, room))
     }
     if (mode.background === true) {
-      const outcome = await this.currentOutcome(run)
+      // If it cannot be read now, the run has begun all the same.
+      const outcome = await this.currentOutcome(run).catch((error) => {
+        if (error instanceof ApiError) throw error
+        this.context.log.warn('a hosted run could not be read; its caller is told that it is queued', { error })
+        return QUEUED
+      })
       // It may have ended by now, but a background call always gets the same response.
       const { status, data } = answerOf(run, outcome.kind === 'paused' ? outcome : QUEUED)
       mode.setStatus(status)
