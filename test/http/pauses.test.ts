@@ -221,3 +221,18 @@ async function allPages(query: string): Promise<string[]> {
   }
   return ids
 }
+
+test('a pause expires although the rows of one that has expired before are locked', async () => {
+  const sql = connectPostgres(rig.service.databaseUrl, { log: createLog('error'), max: 2 })
+  const [locked, other] = await Promise.all([asker.invoke({}), asker.invoke({})])
+  const at = (minutes: number) => new Date(Date.now() - minutes * 60_000)
+  const idOf = ({ data }: typeof locked) => data.awaiting_input.request_id
+  await sql.begin(async (tx) => {
+    await tx`select from hosted_runs where run_id = ${locked.data.run_id} for update`
+    await sql`update pauses set expires_at = ${at(2)} where pause_id = ${idOf(locked)}`
+    await sql`update pauses set expires_at = ${at(1)} where pause_id = ${idOf(other)}`
+    await untilStatus(rig.service, other.data.run_id, 'timed_out')
+  })
+  await untilStatus(rig.service, locked.data.run_id, 'timed_out')
+  await sql.end()
+})

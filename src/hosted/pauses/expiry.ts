@@ -1,4 +1,4 @@
-import type { RunIdentity } from '../../base/ids.ts'
+import { type RunIdentity, runKey } from '../../base/ids.ts'
 import { RawJson } from '../../base/raw-json.ts'
 import { inTransaction } from '../../stores/postgres/connect.ts'
 import type { HostedContext } from '../run/context.ts'
@@ -10,26 +10,60 @@ import { pauseIs } from '../store/fragments.ts'
 import { findRun, loadPauses } from '../store/load.ts'
 
 const POLL_MS = 1_000
-const AT_ONCE = 100
+/** Due pauses that are read together. */
+const READ_MAX = 100
+/** Few, because each takes a connection. */
+const AT_ONCE = 4
 
 /**
- * Ends runs whose pause has expired: the pause is `expired`, which is not a rejection, and the run `timed_out`.
+ * Ends runs whose pause has expired: the pause is `expired`, which is not a rejection, and the run `timed_out`. None waits for
+ * another, whose rows may be locked, and one that cannot be stored is tried again beside the others.
  * @param onEnded called for runs that have ended because no decision came in time
  * @returns stops the polling
  */
 export function startPauseExpiry(context: HostedContext, onEnded: (run: RunIdentity) => void): () => Promise<void> {
-  return context.loops.repeat('expiry of pauses', POLL_MS, async () => {
-    while ((await expireSome(context, onEnded)) === AT_ONCE);
+  const underWay = new Map<string, { readonly run: RunIdentity; readonly work: Promise<void> }>()
+  let failures: unknown[] = []
+
+  async function end(pause: DuePause, key: string): Promise<void> {
+    try {
+      for (const run of await expire(context, pause)) onEnded(run)
+    } catch (error) {
+      failures.push(error)
+    }
+    underWay.delete(key)
+  }
+
+  return context.loops.repeat('expiry of pauses', POLL_MS, async (signal) => {
+    let due: readonly DuePause[]
+    do {
+      due = await duePauses(
+        context,
+        Array.from(underWay.values(), ({ run }) => run),
+      )
+      for (const pause of due) {
+        if (underWay.size >= AT_ONCE) await Promise.race(Array.from(underWay.values(), ({ work }) => work))
+        if (signal.aborted) return
+        const key = runKey(pause.workspaceId, pause.runId)
+        // Of several pauses of a run the first one counts.
+        if (!underWay.has(key)) underWay.set(key, { run: pause, work: end(pause, key) })
+      }
+    } while (due.length === READ_MAX && failures.length === 0)
+    const [failure] = failures
+    failures = []
+    if (failure !== undefined) throw failure
   })
 }
 
-async function expireSome(context: HostedContext, onEnded: (run: RunIdentity) => void): Promise<number> {
-  const { patrol, clock } = context
-  const due = await patrol<DuePause[]>`
+/** Those that have waited longest, of other runs. */
+async function duePauses({ patrol, clock }: HostedContext, except: readonly RunIdentity[]): Promise<DuePause[]> {
+  return patrol<DuePause[]>`
     select pause_id as "pauseId", workspace_id as "workspaceId", run_id as "runId" from pauses
-    where ${pauseIs(patrol, 'pending')} and expires_at <= ${new Date(clock.now())} order by expires_at limit ${AT_ONCE}`
-  for (const pause of due) for (const run of await expire(context, pause)) onEnded(run)
-  return due.length
+    where ${pauseIs(patrol, 'pending')} and expires_at <= ${new Date(clock.now())}
+      and (run_id, workspace_id) not in (select * from unnest(
+        ${except.map(({ runId }) => runId)}::uuid[], ${except.map(({ workspaceId }) => workspaceId)}::uuid[]
+      ))
+    order by expires_at limit ${READ_MAX}`
 }
 
 interface DuePause extends RunIdentity {
