@@ -14,6 +14,7 @@ import type { ClaimedRow, PartitionRow, PartitionStore } from '../../tenants/par
 import type { Config } from '../config/config.ts'
 import { earliestTime } from '../retention/retention-clock.ts'
 import { highestSeq } from '../store-marks/columnar-marks.ts'
+import { FoundGaps } from '../store-marks/found-gaps.ts'
 import { noteGap } from '../store-marks/gaps.ts'
 import type { Incident } from '../store-marks/store-marks.ts'
 import type { ServiceContext } from './context.ts'
@@ -83,11 +84,12 @@ async function openNatsLog(
   opened: AsyncDisposableStack,
 ): Promise<PartitionLog> {
   const { partition, generation } = claimed
-  const storeGap = async (gap: Gap, gaps: readonly Gap[]) => {
-    const { afterSeq, throughSeq, loadedSeq } = gap
+  const store = async ({ afterSeq, throughSeq, loadedSeq }: Gap, all: readonly Gap[]) => {
     const lost = { epoch: claimed.epoch, afterSeq: Math.max(afterSeq, loadedSeq), throughSeq, reason: 'journal' }
-    await Promise.all([partitions.setGaps(claimed, gaps), noteGap({ sql, columnar, now: clock.now() }, lost)])
+    await Promise.all([partitions.setGaps(claimed, all), noteGap({ sql, columnar, now: clock.now() }, lost)])
   }
+  const gaps = new FoundGaps({ store, partition, log })
+  opened.defer(() => gaps.stop())
   const journal = await openNatsJournal({
     ...streamOf(nc, claimed),
     ...options,
@@ -102,8 +104,7 @@ async function openNatsLog(
       log.error(`cluster: ${detail}`, { partition, epoch: epoch.epoch, before: claimed.epoch })
       return epoch
     },
-    onGap: (...found) =>
-      void storeGap(...found).catch((error) => log.error('cluster: cannot store a gap', { partition, error })),
+    onGap: (...found) => gaps.add(...found),
     clock,
     earliest: await earliestTime(sql, clock),
     log,
