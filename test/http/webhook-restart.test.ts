@@ -110,3 +110,21 @@ test('an endpoint that is edited again and again starts once an interval, not wi
   }
   await eventually(() => got().length === 21)
 })
+
+test('deliveries that failed while the clock was ahead are attempted again when it is set back', async () => {
+  let aheadMs = 30 * 24 * 3_600_000
+  const clock = { now: () => Date.now() + aheadMs }
+  const options = { schedule: { ...SCHEDULE, delaysMs: [3_600_000] }, intervalMs: 20 }
+  const service = await startTestService(ENV, { clock, webhooks: options })
+  const tenant = await newTenant(service)
+  const agent = await newReporter(tenant.api)
+  let isDown = true
+  const receiver = startReceiver(() => (isDown ? new Response(null, { status: 500 }) : undefined))
+  const webhookId = await createWebhook(tenant, receiver)
+  await agent.end(await agent.start())
+  const pending = async () => (await tenant.api('GET', `/api/v1/webhooks/${webhookId}`)).data.health.pending
+  await eventually(async () => (await pending()) === 1)
+  isDown = false
+  aheadMs = 0
+  await eventually(async () => (await pending()) === 0)
+})

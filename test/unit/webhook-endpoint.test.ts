@@ -209,3 +209,24 @@ test('an endpoint that throws when an attempt of it has ended breaks alone', asy
   await eventually(() => endpoint.state === 'broken')
   await endpoint.stop(0)
 })
+
+test('a pause that a receiver asks for ends although the clock is set back', async () => {
+  let setBackMs = 0
+  const sent: number[] = []
+  const { endpoint, send } = rig({
+    now: () => Date.now() - setBackMs,
+    attempt: async ({ seq }) => {
+      sent.push(seq)
+      return { ...OK, isSuccess: false, httpStatus: 429, retryAfterMs: 30 }
+    },
+  })
+  send(1)
+  await eventually(() => sent.length === 1)
+  setBackMs = 3_600_000
+  send(2)
+  await eventually(() => {
+    endpoint.tick(NOTHING as ActiveWebhook)
+    return sent.length === 2
+  })
+  await endpoint.stop(0)
+})

@@ -1,4 +1,5 @@
 import { type LoadedDeps, queryLoaded } from '../../activity/runs/events.ts'
+import type { Clock } from '../../base/clock.ts'
 import { ApiError, invalid } from '../../base/errors.ts'
 import { dateOf } from '../../base/timestamp.ts'
 import { WorkspaceSlots } from '../../base/workspace-slots.ts'
@@ -11,6 +12,7 @@ import type { RecoverWebhook, StoredWebhook } from './schema.ts'
 
 interface RecoveryDeps extends LoadedDeps {
   readonly sql: Sql
+  readonly clock: Clock
   readonly feeds: Feeds<FeedSource>
   /** Called after each change. */
   readonly onChange: () => void
@@ -51,7 +53,7 @@ export class Recoveries {
           and recover_position is null and ${position}::bigint < ${endSeq}::bigint
         returning webhook_id
       ), due as (
-        update webhook_retries r set next_at = least(r.next_at, now()) from recovered
+        update webhook_retries r set next_at = least(r.next_at, ${new Date(this.deps.clock.now())}) from recovered
         where r.webhook_id = recovered.webhook_id and r.next_at is not null and exists (
           select from webhook_retries o
           where o.webhook_id = r.webhook_id and o.seq > ${position} and (o.seq = r.seq or o.run_id = r.run_id)

@@ -46,7 +46,7 @@ export function startWebhooks(context: FeatureContext, { feeds, vault, egress, e
     }),
     deliveryList: new DeliveryList({ sql, columnar, partitions }),
     polls: new Polls({ sql, partitions, feeds, publicUrl }),
-    recoveries: new Recoveries({ sql, columnar, partitions, feeds, onChange }),
+    recoveries: new Recoveries({ sql, clock, columnar, partitions, feeds, onChange }),
     attempts: deliveries,
   })
   return { routes, deliveries }

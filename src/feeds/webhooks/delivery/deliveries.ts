@@ -52,6 +52,8 @@ const INTERVAL_MS = 1_000
 /** Pause between two rounds, also when there is more to do. */
 const PAUSE_MS = 20
 const ROWS_MAX = 10_000
+/** Smaller steps of the clock matter to no delay. */
+const CLOCK_STEP_MS = 60_000
 /** Endpoints whose due rows are read by one statement, and endpoints started at the same time. */
 const DUE_ENDPOINTS_MAX = 16
 const STARTS_MAX = 4
@@ -84,6 +86,8 @@ class Manager {
   private readonly stopping = new AbortController()
   private readonly finished: Promise<void>
   private storedAtMs = 0
+  /** By how much the clock was ahead of the monotonic one in the last round. */
+  private clockAheadMs: number
   private readonly intervalMs: number
   /** Endpoints are being started. */
   private starting: Promise<void> | undefined
@@ -92,6 +96,8 @@ class Manager {
     const { sql, log, loops = new Loops(log), metrics, options = {} } = deps
     this.intervalMs = options.intervalMs ?? INTERVAL_MS
     const { egress, vault, publicUrl, clock, setAside, onChange, partitions, feeds } = deps
+    const { schedule = SCHEDULE } = options
+    this.clockAheadMs = clock.now() - performance.now()
     const attempts = metrics.counter('webhook_attempts_total', 'Attempts to deliver to webhooks.', ['outcome'])
     const [succeeded, failed] = [attempts.at('succeeded'), attempts.at('failed')]
     this.shared = {
@@ -103,11 +109,11 @@ class Manager {
       log,
       setAside,
       onChange,
-      retries: new Retries(sql),
+      retries: new Retries(sql, clock, schedule),
       details: new DetailsReader(sql),
       slots: new Slots(options.inFlightMax),
       slice: new SharedSlice(),
-      schedule: options.schedule ?? SCHEDULE,
+      schedule,
       rowsMax: options.rowsMax ?? ROWS_MAX,
       timeoutMs: options.timeoutMs,
       queueLengthMax: () => Math.min(QUEUE_LENGTH_MAX, QUEUES_LENGTH_MAX / (this.running.size + 1)),
@@ -172,6 +178,7 @@ class Manager {
     const missing = active.filter(({ webhook_id }) => !this.running.has(webhook_id) && !this.changing.has(webhook_id))
     // No endpoint waits until another has started.
     if (missing.length > 0) this.starting ??= this.startAll(missing).finally(() => this.started())
+    await this.followClock(active)
     await this.loadDue(active)
     await this.storeProgress()
     // What could not be stored may belong to endpoints that have ended since, so that no success would follow.
@@ -234,6 +241,15 @@ class Manager {
     this.running.delete(endpoint.webhook.webhook_id)
     await storeProgress(this.shared.sql, [endpoint.progress()])
     this.wake()
+  }
+
+  /** Rows that were stored by a clock that has been set back would wait for as long as it was ahead. */
+  private async followClock(active: readonly ActiveWebhook[]): Promise<void> {
+    const { clock, retries } = this.shared
+    const aheadMs = clock.now() - performance.now()
+    if (aheadMs < this.clockAheadMs - CLOCK_STEP_MS)
+      await retries.bringForward(active.map(({ webhook_id }) => webhook_id))
+    this.clockAheadMs = aheadMs
   }
 
   /** Reads rows that are due, for the endpoints that have waited longest. */

@@ -374,7 +374,7 @@ export class Endpoint {
   private pump(): void {
     const { clock, slots } = this.deps
     const now = clock.now()
-    while (this.current === 'delivering' && this.pace.hasRoom(now)) {
+    while (this.current === 'delivering' && this.pace.hasRoom(performance.now())) {
       const hasNew = this.order.hasNext && this.room > 0
       const isRetry = this.due.hasNext && (!hasNew || this.isRetryNext)
       if (!(isRetry || hasNew) || !slots.take(this.ids.workspaceId, this.pumpLater)) break
@@ -399,7 +399,7 @@ export class Endpoint {
 
   private async deliver(delivery: Delivery, at: number): Promise<void> {
     const { slots, clock, schedule, random } = this.deps
-    this.pace.started(at)
+    this.pace.started(performance.now())
     const { message } = delivery
     const { problem } = message
     const outcome = problem === undefined ? await this.attempt(message, at) : notSent(problem)
@@ -412,7 +412,7 @@ export class Endpoint {
     this.deps.onAttempt(outcome)
     if (outcome.isOurs) this.pace.cancelled()
     else {
-      this.pace.ended(outcome, now)
+      this.pace.ended(outcome, performance.now())
       this.health.note(outcome, schedule, now)
       if (this.health.disabledBecause !== null && this.current === 'delivering') this.moveTo('disabled')
     }

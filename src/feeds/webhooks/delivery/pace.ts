@@ -30,11 +30,11 @@ export class Pace {
     this.limit = max
   }
 
-  /** @param now Unix milliseconds */
+  /** @param now on a monotonic clock, like all times here: a step of the system clock neither ends nor prolongs a pause */
   hasRoom(now: number): boolean {
     if (this.underWay >= this.limit || now < this.pausedUntil) return false
     if (this.failuresInARow < FAILURES_MAX) return true
-    return this.underWay === 0 && Math.abs(now - this.startedAt) >= PROBE_INTERVAL_MS
+    return this.underWay === 0 && now - this.startedAt >= PROBE_INTERVAL_MS
   }
 
   started(now: number): void {

@@ -1,8 +1,10 @@
 import { isErasedOrScore } from '../../../activity/runs/rows.ts'
+import type { Clock } from '../../../base/clock.ts'
 import { isoOrNull } from '../../../base/timestamp.ts'
 import { createBatcher } from '../../../stores/postgres/batcher.ts'
 import { type Sql, type TransactionSql, withoutEffect } from '../../../stores/postgres/connect.ts'
 import type { AttemptResults, RetryRow, RowKey } from './attempt-results.ts'
+import { longestDelays, type Schedule } from './schedule.ts'
 
 /** An endpoint and how many of its rows are wanted. */
 interface DueRequest {
@@ -25,7 +27,11 @@ const NUL = /\0/g
 export class Retries {
   private readonly batcher
 
-  constructor(private readonly sql: Sql) {
+  constructor(
+    private readonly sql: Sql,
+    private readonly clock: Clock,
+    private readonly schedule: Schedule,
+  ) {
     this.batcher = createBatcher<Rows, readonly RowKey[]>({
       run: (items) => this.writeAll(items),
       keyOf: ({ webhookId }) => webhookId,
@@ -52,14 +58,28 @@ export class Retries {
    * The rows of an endpoint that starts. A run without a scheduled row, left by a process that ended in between, is made due
    * now.
    */
-  async keys(webhookId: string, now: number): Promise<RowKey[]> {
+  async keys(webhookId: string): Promise<RowKey[]> {
     const { sql } = this
+    await this.bringForward([webhookId])
     await sql`
-      update webhook_retries set next_at = ${new Date(now)} where webhook_id = ${webhookId} and seq in (
+      update webhook_retries set next_at = ${new Date(this.clock.now())} where webhook_id = ${webhookId} and seq in (
         select min(seq) from webhook_retries where webhook_id = ${webhookId} group by coalesce(run_id::text, seq::text)
         having count(next_at) = 0
       )`
     return sql<RowKey[]>`select seq, run_id as "runId" from webhook_retries where webhook_id = ${webhookId}`
+  }
+
+  /**
+   * Makes rows due that are further ahead than any delay: the clock was ahead when their attempts failed, and has been set back
+   * since.
+   */
+  async bringForward(webhookIds: readonly string[]): Promise<void> {
+    const delays = longestDelays(this.schedule)
+    const now = new Date(this.clock.now())
+    await this.sql`
+      update webhook_retries set next_at = ${now}
+      where webhook_id = any(${webhookIds as string[]}::uuid[]) and next_at is not null and next_at > ${now}::timestamptz
+        + interval '1 ms' * (${delays}::float8[])[least(greatest(attempt, 1), ${delays.length}::int)]`
   }
 
   /** The rows of each endpoint that are due, the longest due first; one more than `room` if there are more. */
@@ -122,7 +142,7 @@ export class Retries {
         where not exists (select from gone x where x.webhook_id = n.webhook_id and x.seq = n.seq)
         order by n.webhook_id, n.run_id, n.seq
       )
-      update webhook_retries r set next_at = now() from next
+      update webhook_retries r set next_at = ${new Date(this.clock.now())} from next
       where r.webhook_id = next.webhook_id and r.seq = next.seq and r.next_at is null`
   }
 }

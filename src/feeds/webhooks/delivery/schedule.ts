@@ -50,6 +50,11 @@ export function delayAfter({ delaysMs }: Schedule, failed: Failed, random: numbe
   return delay === undefined ? null : Math.max(retryAfterMs, delay * (1 + JITTER * (2 * random - 1)))
 }
 
+/** For each number of attempts made, the longest that {@link delayAfter} gives, milliseconds. */
+export function longestDelays({ delaysMs }: Schedule): number[] {
+  return delaysMs.map((delay) => Math.max(RETRY_AFTER_MAX_MS, delay * (1 + JITTER)))
+}
+
 /** The wait that a `Retry-After` header asks for, in seconds or until a date; 0 for none. @param now Unix milliseconds */
 export function retryAfterMs(header: string | null, now: number): number {
   if (header === null) return 0

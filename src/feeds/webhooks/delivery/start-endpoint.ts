@@ -67,7 +67,7 @@ export async function startEndpoint(shared: Shared, stored: StoredWebhook, place
     await beginEpoch(shared.sql, webhook, to)
     webhook = { ...stored, ...to, recover_position: null, recover_until: null }
   }
-  const rows = await shared.retries.keys(webhook_id, shared.clock.now())
+  const rows = await shared.retries.keys(webhook_id)
   const deps = {
     ...shared,
     attempt: createAttempt(shared, webhook),
