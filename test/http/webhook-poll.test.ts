@@ -1,6 +1,8 @@
 import { beforeAll, describe, expect, test } from 'bun:test'
 import { eventually } from '../support/eventually.ts'
 import { newReporter, newTenant, type Reporter, type Tenant } from '../support/feeds.ts'
+import { latePostgres } from '../support/late-postgres.ts'
+import { freshDatabase } from '../support/postgres.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { usageRecord } from '../support/usage.ts'
 import { verdict } from './auth-app.ts'
@@ -162,4 +164,20 @@ describe('a bad request', () => {
     verdicts.delete('429 RATE_LIMITED')
     expect([...verdicts]).toEqual(['200'])
   })
+})
+
+test('a poll of a session whose runs cannot be looked up is refused, and misses nothing later', async () => {
+  const late = await latePostgres((await freshDatabase()).url)
+  const { api } = await startTestService({ DATABASE_URL: late.url })
+  const agent = await newReporter(api)
+  const run_id = await agent.start({ session_id: 's' })
+  const url = 'https://receiver.example'
+  const made = await api('POST', '/api/v1/webhooks', { url, status: 'disabled', filter: { session_id: ['s'] } })
+  const poll = () => api('GET', `/api/v1/webhooks/${made.data.webhook_id}/poll`)
+  late.meddle((statement) => (statement.includes('as asked (workspace_id') ? { kind: 'refused' } : { kind: 'now' }))
+  await agent.events(run_id, [{ type: 'note' }])
+  const answer = await poll()
+  expect([verdict(answer), answer.headers.get('retry-after')]).toEqual(['503 UNAVAILABLE', '1'])
+  late.meddle(undefined)
+  await eventually(async () => expect(typesOf((await poll()).data.data)).toContain('note'))
 })

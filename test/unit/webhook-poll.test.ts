@@ -98,6 +98,13 @@ describe('a poll', () => {
     expect(await log.poll(10)).toEqual({ types: [], iterator: 'e.700', done: false, gap: false })
   })
 
+  test('that gets no further in time is refused: another one would not get further, either', async () => {
+    const log = logOf(() => {})
+    const error: unknown = await log.poll(10).catch((failure: unknown) => failure)
+    expect(error).toMatchObject({ code: 'UNAVAILABLE', retryAfterSeconds: 1 })
+    expect(log.state).toMatchObject({ open: 0, retained: 0 })
+  })
+
   test('takes no more than its limit, wherever packets end', async () => {
     const log = logOf((outlet) => sendAll(outlet, [event(1), event(2), event(5)]))
     expect(await log.poll(2)).toEqual({ types: ['e1', 'e2'], iterator: 'e.4', done: false, gap: false })
@@ -125,7 +132,9 @@ describe('a poll', () => {
   })
 
   test('is one of few at the same time', async () => {
-    const log = logOf(() => {})
+    const log = logOf(() => {
+      log.state.position = 1
+    })
     const answers = await Promise.allSettled(Array.from({ length: 6 }, () => log.poll(1)))
     expect(answers.filter(({ status }) => status === 'fulfilled')).toHaveLength(4)
   })

@@ -108,9 +108,10 @@ class Collector implements Outlet {
     this.result.reject(error)
   }
 
-  /** Settles for what has been read so far. */
+  /** Settles for what has been read so far. Without anything, the next call would get no further, and not say why. */
   stop(): void {
-    this.settle(this.position)
+    if (this.position > this.options.afterSeq) this.settle(this.position)
+    else this.failed(new ApiError('UNAVAILABLE', 'the log cannot be read in time; try again'))
   }
 
   end(): void {
