@@ -208,10 +208,17 @@ describe.skipIf(chromium === null)('agents in the dashboard (need a Chromium)', 
     await page.click('.archived-agents summary')
     await page.shows('.archived-agents li', 'reporter')
     expect(await page.evaluate<string>(`document.querySelector('.agent-table').textContent`)).not.toContain('reporter')
+    await page.evaluate('location.reload()')
+    await page.go(`#/runs?agent=${reporter.agentId}`)
+    await page.shows('.run-list .row-link', 'reporter (archived)')
+    await page.go('#/agents')
+    await page.click('.archived-agents summary')
     await page.click('.archived-agents button', 'Restore')
     await page.shows('.agent-table .row-link', 'reporter')
     await page.shows('.archived-agents', 'None.')
     expect((await agent(reporter.agentId)).status).toBe('active')
+    await page.go(`#/runs?agent=${reporter.agentId}`)
+    await page.until(`document.querySelector('.run-list .row-link')?.textContent === 'reporter'`)
   })
 
   test('secrets are set, replaced and deleted; a value is never shown', async () => {

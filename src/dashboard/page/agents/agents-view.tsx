@@ -67,7 +67,7 @@ function AgentActions({ agent }: { readonly agent: Agent }) {
     })
   const archive = async () => {
     await api.delete(`/api/v1/agents/${id}`)
-    directory.remove(id)
+    directory.archive(id)
     navigate(hrefOf('agents'))
   }
   return (

@@ -1,12 +1,10 @@
-import { useState } from 'preact/hooks'
+import { useEffect, useState } from 'preact/hooks'
 import { useSession } from '../context/session.ts'
-import { useAttempt, useLoad } from '../data/loading.ts'
+import { useAttempt } from '../data/loading.ts'
 import type { Agent } from '../data/records.ts'
 import { Button } from '../parts/controls.tsx'
 import { Loaded, ProblemText } from '../parts/states.tsx'
 import { Ago } from '../parts/time.tsx'
-
-const SHOWN_MAX = 200
 
 /** Below the list: the agents that were archived, read when they are asked for. */
 export function ArchivedAgents() {
@@ -21,13 +19,7 @@ export function ArchivedAgents() {
 
 function Archived() {
   const { api, directory } = useSession()
-  // Read again after one was archived or restored.
-  const known = directory.agents.value.length
-  const read = useLoad(
-    (signal) => api.get<{ items: Agent[] }>('/api/v1/agents', { status: 'archived', limit: SHOWN_MAX }, signal),
-    [known],
-    { subject: 'archived' },
-  )
+  useEffect(() => void directory.refreshArchived(), [directory])
   const restoring = useAttempt()
   const restore = (id: string) =>
     restoring.attempt(async () => {
@@ -36,10 +28,10 @@ function Archived() {
   return (
     <>
       <ProblemText text={restoring.problem} />
-      <Loaded read={read} empty={<p class="hint">None.</p>}>
-        {({ items }) => (
+      <Loaded read={directory.readingArchived.value} empty={<p class="hint">None.</p>}>
+        {(agents) => (
           <ul>
-            {items.map(({ agent_id, name, updated_at }) => (
+            {agents.map(({ agent_id, name, updated_at }) => (
               <li key={agent_id}>
                 {name}{' '}
                 <span class="hint">

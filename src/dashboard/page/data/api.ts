@@ -182,11 +182,12 @@ export async function listAll<T>(
   path: string,
   max: number,
   signal?: AbortSignal,
+  conditions: Query = {},
 ): Promise<{ readonly items: T[]; readonly isPartial: boolean }> {
   const items: T[] = []
   let cursor: string | null = null
   do {
-    const page: Listed<T> = await api.get(path, { limit: PAGE_LIMIT, cursor }, signal)
+    const page: Listed<T> = await api.get(path, { ...conditions, limit: PAGE_LIMIT, cursor }, signal)
     items.push(...page.items)
     cursor = page.next_cursor
   } while (cursor !== null && items.length < max)
