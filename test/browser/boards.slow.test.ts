@@ -133,6 +133,7 @@ describe.skipIf(chromium === null)('charts, boards and the live view (need a Chr
     const titles = `[...document.querySelectorAll('.board-card h2')].map((title) => title.textContent).join()`
     await page.go(`#/boards/${board.board_id}`)
     await page.until(`${titles} === 'first'`)
+    await page.evaluate('performance.clearResourceTimings()')
     await page.click('button', 'Add chart')
     await page.choose('dialog select', 'second')
     await page.click('dialog button[type=submit]')
@@ -144,6 +145,10 @@ describe.skipIf(chromium === null)('charts, boards and the live view (need a Chr
     )
     await page.until(`${titles} === 'second,first'`)
     expect(await page.count('.boards [role=alert]')).toBe(0)
+    const calls = `performance.getEntriesByType('resource').map(({ name }) => new URL(name).pathname)`
+    // The boards are read again after each edit; the saved queries are kept.
+    await page.until(`${calls}.filter((path) => path === '/api/v1/boards').length >= 2`)
+    expect(await page.evaluate<string[]>(calls)).not.toContain('/api/v1/queries')
     // Somebody else removes a chart meanwhile.
     const path = `/api/v1/boards/${board.board_id}`
     const { data: read } = await service.api('GET', path)

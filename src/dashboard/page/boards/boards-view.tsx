@@ -1,4 +1,4 @@
-import { useRef, useState } from 'preact/hooks'
+import { useEffect, useRef, useState } from 'preact/hooks'
 import { address, hrefOf, navigate } from '../context/router.ts'
 import { useSession } from '../context/session.ts'
 import { type Board, editBoard, listBoards, listQueries } from '../data/boards.ts'
@@ -76,7 +76,7 @@ function BoardPage({ board: listed, reload }: { readonly board: Board; readonly 
   const shownRange = TIME.value
   const isStopped = shownRange.live === 'off'
   const range = useMovingRange(shownRange, isStopped)
-  const queries = useLoad((signal) => listQueries(api, signal), [board.version])
+  const queries = useQueriesOf(board.charts)
   const [reads, setReads] = useState(0)
   const [isEditing, setEditing] = useState(false)
   const [dialog, setDialog] = useState<Dialog | null>(null)
@@ -160,6 +160,23 @@ function BoardPage({ board: listed, reload }: { readonly board: Board; readonly 
       )}
     </>
   )
+}
+
+/** The saved queries, read again when a chart is of one that was saved since. */
+function useQueriesOf(charts: Board['charts']) {
+  const { api } = useSession()
+  const read = useLoad((signal) => listQueries(api, signal), [])
+  // Each once: it may have been deleted.
+  const [soughtIds] = useState(() => new Set<string>())
+  useEffect(() => {
+    if (read.data === undefined) return
+    const known = new Set(read.data.map(({ query_id }) => query_id))
+    const unknown = charts.filter(({ query_id }) => !known.has(query_id) && !soughtIds.has(query_id))
+    if (unknown.length === 0) return
+    for (const { query_id } of unknown) soughtIds.add(query_id)
+    read.reload()
+  }, [charts, read.data])
+  return read
 }
 
 function moved<T>(list: readonly T[], from: number, to: number): T[] {
