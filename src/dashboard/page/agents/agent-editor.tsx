@@ -7,14 +7,15 @@ import { pretty } from '../data/json.ts'
 import type { Agent, Schemas } from '../data/records.ts'
 import { type Bound, CheckField, SelectField, TextField } from '../parts/fields.tsx'
 import { Form, useForm, useVersion } from '../parts/form.tsx'
+import { type Tools, textOf, toolsOf } from './tool-draft.ts'
 import { ToolsEditor } from './tools-editor.tsx'
 
 type Fields = Omit<Schemas['CreateAgent'], 'status' | 'metadata' | 'runtime_type' | 'allow_input_requests' | 'expose'>
-type TextName = keyof Fields
+type TextName = Exclude<keyof Fields, 'tools'>
 
 /** A field that is edited as a text, also if its value is a number or JSON. */
-interface AgentField {
-  readonly name: TextName
+interface AgentField<Name extends string = TextName> {
+  readonly name: Name
   readonly label: string
   readonly hint?: string
   readonly isRequired?: boolean
@@ -34,11 +35,17 @@ const STALE: AgentField = {
   label: 'Timed out after (seconds of silence)',
   isNumber: true,
 }
-const TOOLS: AgentField = { name: 'tools', label: 'Tools', hint: 'A JSON array; see the API reference.', json: '[' }
-const HOSTED: readonly AgentField[] = [
+const TOOLS: AgentField<'tools'> = {
+  name: 'tools',
+  label: 'Tools',
+  hint: 'A JSON array; see the API reference.',
+  json: '[',
+}
+const MODEL: readonly AgentField[] = [
   { name: 'model', label: 'Model', isRequired: true },
   { name: 'prompt', label: 'Prompt', isRequired: true, rows: 8 },
-  TOOLS,
+]
+const SCHEMAS: readonly AgentField[] = [
   { name: 'input_schema', label: 'Input schema', hint: 'A JSON Schema; empty for any input.', json: '{' },
   { name: 'output_schema', label: 'Output schema', hint: 'A JSON Schema; empty for plain text.', json: '{' },
 ]
@@ -50,9 +57,12 @@ const NUMBERS: readonly AgentField[] = [
   { name: 'budget_usd', label: 'Budget (USD)', isNumber: true },
 ]
 
+const HOSTED = [...MODEL, ...SCHEMAS, ...NUMBERS]
+
 /** The fields as they are edited. */
 interface Draft extends Readonly<Record<TextName, string>> {
   readonly runtime_type: 'external' | 'hosted'
+  readonly tools: Tools
   readonly allow_input_requests: boolean
   readonly isMcpTool: boolean
 }
@@ -81,15 +91,6 @@ export function AgentEditor({ agent }: { readonly agent: Agent | null }) {
     if (agent === null) navigate(hrefOf('agents', [stored.agent_id], { tab: isHosted ? 'try' : 'keys' }))
   }
   const show = (field: AgentField) => <AgentText key={field.name} field={field} {...form.field(field.name)} />
-  const showTools = () => (
-    <ToolsEditor
-      key={TOOLS.name}
-      value={draft.tools}
-      set={(tools) => form.set({ tools })}
-      problem={form.failure}
-      raw={show(TOOLS)}
-    />
-  )
   return (
     <Form
       form={form}
@@ -97,7 +98,7 @@ export function AgentEditor({ agent }: { readonly agent: Agent | null }) {
       submit={save}
       needs="admin"
       action={agent === null ? 'Create' : 'Save a new version'}
-      disabled={isHosted && HOSTED.some((field) => jsonProblem(field, draft[field.name]) !== '')}
+      disabled={isHosted && !isAllJson(draft)}
     >
       {COMMON.map(show)}
       {agent === null && (
@@ -111,7 +112,13 @@ export function AgentEditor({ agent }: { readonly agent: Agent | null }) {
       {!isHosted && show(STALE)}
       {isHosted && (
         <>
-          {HOSTED.map((field) => (field === TOOLS ? showTools() : show(field)))}
+          {MODEL.map(show)}
+          <ToolsEditor
+            {...form.field('tools')}
+            failure={form.failure}
+            json={(field) => <AgentText field={TOOLS} {...field} />}
+          />
+          {SCHEMAS.map(show)}
           <div class="field-grid">{NUMBERS.map(show)}</div>
           <CheckField {...form.field('allow_input_requests')}>The model may ask its caller a question</CheckField>
           <CheckField {...form.field('isMcpTool', 'expose')}>MCP clients may call it as a tool</CheckField>
@@ -121,7 +128,7 @@ export function AgentEditor({ agent }: { readonly agent: Agent | null }) {
   )
 }
 
-function AgentText({ field, problem, ...bound }: Bound<string> & { readonly field: AgentField }) {
+function AgentText({ field, problem, ...bound }: Bound<string> & { readonly field: AgentField<string> }) {
   const { name, label, hint, rows, json, isRequired = false } = field
   return (
     <TextField
@@ -149,27 +156,33 @@ function promptHint(prompt: string): ComponentChildren {
 
 function draftOf(agent: Agent | null): Draft {
   const text = ({ name, json }: AgentField) => {
-    const value = agent === null ? (name === 'tools' ? [] : null) : agent[name]
+    const value = agent?.[name]
     return [name, value === null || value === undefined ? '' : json ? pretty(value) : String(value)]
   }
   return {
     runtime_type: agent?.runtime_type ?? 'external',
     allow_input_requests: agent?.allow_input_requests ?? false,
     isMcpTool: agent?.expose?.includes('mcp') ?? false,
-    ...Object.fromEntries([...COMMON, STALE, ...HOSTED, ...NUMBERS].map(text)),
+    tools: toolsOf(pretty(agent?.tools ?? [])),
+    ...Object.fromEntries([...COMMON, STALE, ...HOSTED].map(text)),
   }
 }
 
 /** What the API takes: a field that is left empty is cleared, or takes its default when the agent is new. */
-function bodyOf({ runtime_type, allow_input_requests, isMcpTool, ...texts }: Draft, agent: Agent | null): object {
+function bodyOf(
+  { runtime_type, allow_input_requests, isMcpTool, tools, ...texts }: Draft,
+  agent: Agent | null,
+): object {
   const isHosted = runtime_type === 'hosted'
-  const fields = [...COMMON, ...(isHosted ? [...HOSTED, ...NUMBERS] : [STALE])]
-  const values = fields.map(({ name, ...field }) => [name, parsed(name, field, texts[name])] as const)
+  const fields = [...COMMON, ...(isHosted ? HOSTED : [STALE])]
+  const values = fields.map(({ name, ...field }) => [name, parsed(field, texts[name])] as const)
   return {
     ...Object.fromEntries(
       values.filter(([name, value]) => value !== null || (agent !== null && !ALWAYS_SET.has(name))),
     ),
-    ...(isHosted && { allow_input_requests, expose: isMcpTool ? ['mcp'] : [] }),
+    ...(isHosted && {
+      ...{ tools: parseIntact(textOf(tools) || '[]'), allow_input_requests, expose: isMcpTool ? ['mcp'] : [] },
+    }),
     ...(isHosted && agent === null && { runtime_type }),
   }
 }
@@ -177,14 +190,19 @@ function bodyOf({ runtime_type, allow_input_requests, isMcpTool, ...texts }: Dra
 /** These always have a value. */
 const ALWAYS_SET: ReadonlySet<TextName> = new Set(['max_steps', 'timeout_seconds'])
 
-function parsed(name: TextName, { isRequired, isNumber, json }: Omit<AgentField, 'name'>, text: string): unknown {
-  if (text === '' && !isRequired) return name === 'tools' ? [] : null
+function parsed({ isRequired, isNumber, json }: Omit<AgentField, 'name'>, text: string): unknown {
+  if (text === '' && !isRequired) return null
   if (isNumber) return Number(text)
   return json ? parseIntact(text) : text
 }
 
+function isAllJson(draft: Draft): boolean {
+  const isJson = (field: AgentField<string>, text: string) => jsonProblem(field, text) === ''
+  return isJson(TOOLS, textOf(draft.tools)) && SCHEMAS.every((field) => isJson(field, draft[field.name]))
+}
+
 /** Why a text is not the JSON that a field needs; empty if it is, or if there is none. */
-function jsonProblem({ json }: AgentField, text: string): string {
+function jsonProblem({ json }: AgentField<string>, text: string): string {
   if (json === undefined || text.trim() === '') return ''
   try {
     parseIntact(text)

@@ -5,6 +5,9 @@ import { readArguments } from '../waiting/decision.tsx'
 
 /** Tools of an agent while they are edited. */
 
+/** A form for each, or their JSON as typed. */
+export type Tools = readonly ToolDraft[] | string
+
 export type ToolType = 'http' | 'mcp' | 'agent'
 
 export interface ToolDraft {
@@ -30,14 +33,14 @@ export function newDraft(type: ToolType): ToolDraft {
   return { tool: TEMPLATES.get(type) ?? { type }, texts: NOTHING_TYPED }
 }
 
-/** The tools in a JSON text; null if it is not an array of tools of known types, which a form cannot show. */
-export function draftsOf(text: string): readonly ToolDraft[] | null {
+/** The tools in a JSON text; the text if it is not an array of tools of known types, which a form cannot show. */
+export function toolsOf(text: string): Tools {
   try {
     const tools = text.trim() === '' ? [] : parseIntact(text)
-    if (!Array.isArray(tools) || !tools.every(isTool)) return null
+    if (!Array.isArray(tools) || !tools.every(isTool)) return text
     return tools.map((tool) => ({ tool, texts: NOTHING_TYPED }))
   } catch {
-    return null
+    return text
   }
 }
 
@@ -46,8 +49,9 @@ function isTool(value: unknown): value is ToolDraft['tool'] {
 }
 
 /** The JSON text of tools; not valid as long as a member is not. */
-export function textOf(drafts: readonly ToolDraft[]): string {
-  const text = `[${drafts.map(toolText).join(', ')}]`
+export function textOf(tools: Tools): string {
+  if (typeof tools === 'string') return tools
+  const text = `[${tools.map(toolText).join(', ')}]`
   try {
     return pretty(parseIntact(text))
   } catch {

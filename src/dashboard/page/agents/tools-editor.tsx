@@ -5,76 +5,75 @@ import { useSession } from '../context/session.ts'
 import type { ApiFailure } from '../data/api.ts'
 import { problemAt } from '../data/problems.ts'
 import { Button, Icon } from '../parts/controls.tsx'
-import { CheckField, Field, SelectField, TextField, useProblem } from '../parts/fields.tsx'
-import { Status } from '../parts/states.tsx'
+import { type Bound, CheckField, Field, SelectField, TextField } from '../parts/fields.tsx'
+import { ProblemText, Status } from '../parts/states.tsx'
 import {
-  draftsOf,
   jsonOf,
   newDraft,
   objectProblem,
   type ToolDraft,
+  type Tools,
   type ToolType,
   textOf,
+  toolsOf,
   withJson,
   withMember,
 } from './tool-draft.ts'
 
 const TITLES: Readonly<Record<ToolType, string>> = { http: 'HTTP', mcp: 'MCP server', agent: 'Agent' }
 const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE']
+const JSON_ROWS_MAX = 12
 
-interface ToolsEditorProps {
-  /** The tools as JSON. */
-  readonly value: string
-  readonly set: (value: string) => void
+interface ToolsEditorProps extends Bound<Tools> {
   /** What the service refused. */
-  readonly problem: ApiFailure | null
-  /** The JSON, for everything that the form cannot show. */
-  readonly raw: ComponentChildren
+  readonly failure: ApiFailure | null
+  /** Edits the JSON, for everything that the form cannot show. */
+  readonly json: (field: Bound<string>) => ComponentChildren
 }
 
 /** The tools of an agent: a form for each, or all of them as JSON. */
-export function ToolsEditor({ value, set, problem, raw }: ToolsEditorProps) {
-  const [drafts, setDrafts] = useState(() => draftsOf(value))
+export function ToolsEditor({ value: tools, set, failure, json, ...field }: ToolsEditorProps) {
   const [isNew, setNew] = useState(false)
-  const asForm = () => setDrafts(draftsOf(value))
-  const change = (next: readonly ToolDraft[]) => {
-    setDrafts(next)
-    set(textOf(next))
-  }
-  if (drafts === null) {
+  if (typeof tools === 'string') {
+    const asForms = toolsOf(tools)
     return (
       <div class="tools">
-        {raw}
+        {json({ ...field, value: tools, set })}
         <div class="actions">
-          <Button class="small" text="Edit as a form" disabled={draftsOf(value) === null} onClick={asForm} />
+          <Button
+            class="small"
+            text="Edit as a form"
+            disabled={typeof asForms === 'string'}
+            onClick={() => set(asForms)}
+          />
         </div>
       </div>
     )
   }
   const add = (type: ToolType) => {
     setNew(true)
-    change([...drafts, newDraft(type)])
+    set([...tools, newDraft(type)])
   }
   return (
     <fieldset class="tools">
       <legend class="field-label">Tools</legend>
-      {drafts.length === 0 && <p class="hint">None: the model can only answer.</p>}
-      {drafts.map((draft, index) => (
+      {tools.length === 0 && <p class="hint">None: the model can only answer.</p>}
+      {tools.map((draft, index) => (
         <ToolForm
           key={index}
           draft={draft}
           path={`tools[${index}]`}
-          problem={problem}
-          isOpen={isNew && index === drafts.length - 1}
-          set={(next) => change(drafts.with(index, next))}
-          remove={() => change(drafts.toSpliced(index, 1))}
+          failure={failure}
+          isOpen={isNew && index === tools.length - 1}
+          set={(next) => set(tools.with(index, next))}
+          remove={() => set(tools.toSpliced(index, 1))}
         />
       ))}
       <div class="actions">
         {(Object.keys(TITLES) as ToolType[]).map((type) => (
           <Button key={type} class="small" icon="plus" text={TITLES[type]} onClick={() => add(type)} />
         ))}
-        <Button class="small quiet" text="Edit as JSON" onClick={() => setDrafts(null)} />
+        <Button class="small quiet" text="Edit as JSON" onClick={() => set(textOf(tools))} />
       </div>
     </fieldset>
   )
@@ -84,19 +83,17 @@ interface ToolFormProps {
   readonly draft: ToolDraft
   /** The path of the tool in the request, as error messages name it. */
   readonly path: string
-  readonly problem: ApiFailure | null
+  readonly failure: ApiFailure | null
   readonly isOpen: boolean
   readonly set: (draft: ToolDraft) => void
   readonly remove: () => void
 }
 
-function ToolForm({ draft, path, problem, isOpen, set, remove }: ToolFormProps) {
+function ToolForm({ draft, path, failure, isOpen, set, remove }: ToolFormProps) {
   const { tool } = draft
   const type = tool.type as ToolType
-  const refused = problemAt(problem, path)
-  const isShownBelow = FORM_MEMBERS.some((name) => problemAt(problem, `${path}.${name}`) !== '')
-  const { said } = useProblem(isShownBelow ? '' : refused)
-  const common = { draft, set, problem, path }
+  const refused = problemAt(failure, path)
+  const members = membersOf({ draft, path, failure, set })
   return (
     <details class="tool" open={isOpen || refused !== ''}>
       <summary>
@@ -106,23 +103,19 @@ function ToolForm({ draft, path, problem, isOpen, set, remove }: ToolFormProps) 
         {tool.requires_approval === true && <Status name="awaiting_approval" text="needs approval" />}
       </summary>
       <div class="tool-fields">
-        <TextMember {...common} name="name" label="Tool name" hint="Letters, digits, _ and -." />
-        <TextMember
-          {...common}
-          name="description"
+        <TextField {...members.text('name')} label="Tool name" hint="Letters, digits, _ and -." spellcheck={false} />
+        <TextField
+          {...members.text('description')}
           label="What it is for"
           hint="The model reads this to decide when to call the tool."
         />
-        {type === 'http' && <HttpMembers {...common} />}
-        {type === 'mcp' && <McpMembers {...common} />}
-        {type === 'agent' && <AgentMember {...common} />}
-        <CheckField
-          value={tool.requires_approval === true}
-          set={(isNeeded) => set(withMember(draft, 'requires_approval', isNeeded))}
-        >
+        {type === 'http' && httpFields(members)}
+        {type === 'mcp' && mcpFields(members)}
+        {type === 'agent' && <AgentField {...members.text('agent_id')} />}
+        <CheckField {...members.member('requires_approval', tool.requires_approval === true)}>
           A person must approve each call
         </CheckField>
-        {said}
+        <ProblemText text={members.isSaid() ? '' : refused} />
         <div class="actions">
           <Button class="small" text="Remove this tool" onClick={remove} />
         </div>
@@ -131,125 +124,97 @@ function ToolForm({ draft, path, problem, isOpen, set, remove }: ToolFormProps) 
   )
 }
 
-/** A refusal of any other member is shown at the tool. */
-const FORM_MEMBERS: readonly string[] = [
-  ...['name', 'description', 'method', 'url', 'parameters', 'headers'],
-  ...['server_url', 'allowed_tools', 'agent_id'],
-]
+type Members = ReturnType<typeof membersOf>
 
-type MembersProps = Pick<ToolFormProps, 'draft' | 'path' | 'problem' | 'set'>
+/** The members of a tool, for the fields that edit them. */
+function membersOf({ draft, path, failure, set }: Pick<ToolFormProps, 'draft' | 'path' | 'failure' | 'set'>) {
+  const { tool } = draft
+  const places: string[] = []
+  const member = <Value,>(name: string, value: Value): Bound<Value> => {
+    const place = `${path}.${name}`
+    places.push(place)
+    const problem = problemAt(failure, place)
+    return { name: place, value, set: (next) => set(withMember(draft, name, next)), problem }
+  }
+  const text = (name: string) => member(name, String(tool[name] ?? ''))
+  const json = (name: string): Bound<string> => {
+    const { problem, ...bound } = member(name, jsonOf(draft, name))
+    return {
+      ...bound,
+      set: (typed) => set(withJson(draft, name, typed)),
+      problem: objectProblem(bound.value) || problem,
+    }
+  }
+  /** Whether one of the fields says what was refused; if none does, the tool has to. */
+  const isSaid = () => places.some((place) => problemAt(failure, place) !== '')
+  return { tool, member, text, json, isSaid }
+}
 
-function HttpMembers(props: MembersProps) {
-  const { draft, set } = props
+function httpFields(members: Members) {
+  const { tool, text, json } = members
   return (
     <>
       <div class="method-and-url">
-        <SelectField
-          label="Method"
-          value={String(draft.tool.method)}
-          set={(method) => set(withMember(draft, 'method', method))}
-          options={METHODS.map((method) => [method, method])}
-        />
-        <TextMember {...props} name="url" label="URL" />
+        <SelectField {...text('method')} label="Method" options={METHODS.map((method) => [method, method])} />
+        <TextField {...text('url')} label="URL" spellcheck={false} />
       </div>
-      <JsonMember
-        {...props}
-        name="parameters"
+      <TextField
+        {...json('parameters')}
         label="Parameters"
-        hint={`A JSON Schema of the arguments, which go into the ${draft.tool.method === 'GET' ? 'query string' : 'JSON body'}.`}
+        hint={`A JSON Schema of the arguments, which go into the ${tool.method === 'GET' ? 'query string' : 'JSON body'}.`}
+        isCode
+        rowsMax={JSON_ROWS_MAX}
       />
-      <Headers {...props} />
+      {headersField(members)}
     </>
   )
 }
 
-function McpMembers(props: MembersProps) {
-  const { draft, set, path, problem } = props
-  const allowed = draft.tool.allowed_tools
+function mcpFields(members: Members) {
+  const { name, value, set, problem } = members.member('allowed_tools', members.tool.allowed_tools)
   const read = (text: string) => {
     const names = text.split('\n').filter((line, at, lines) => line !== '' || at < lines.length - 1)
-    set(withMember(draft, 'allowed_tools', text === '' ? undefined : names))
+    set(text === '' ? undefined : names)
   }
-  const refused = problemAt(problem, `${path}.allowed_tools`)
   return (
     <>
-      <TextMember {...props} name="server_url" label="Server URL" hint="Streamable HTTP." />
-      <Field label="Allowed tools" hint="One name per line. Empty: all tools of the server." problem={refused}>
+      <TextField {...members.text('server_url')} label="Server URL" hint="Streamable HTTP." spellcheck={false} />
+      <Field label="Allowed tools" hint="One name per line. Empty: all tools of the server." problem={problem}>
         <textarea
           class="mono"
+          name={name}
           rows={2}
           spellcheck={false}
-          value={Array.isArray(allowed) ? allowed.join('\n') : ''}
+          value={Array.isArray(value) ? value.join('\n') : ''}
           onChange={({ currentTarget }) => read(currentTarget.value)}
         />
       </Field>
-      <Headers {...props} />
+      {headersField(members)}
     </>
   )
 }
 
-function AgentMember({ draft, set, path, problem }: MembersProps) {
-  const { directory } = useSession()
-  const chosen = String(draft.tool.agent_id)
-  const hosted = directory.agents.value.filter(({ runtime_type }) => runtime_type === 'hosted')
-  const ids = hosted.map(({ agent_id }) => agent_id)
-  return (
-    <SelectField
-      label="Agent"
-      hint="Each call is a run of this agent."
-      problem={problemAt(problem, `${path}.agent_id`)}
-      value={chosen}
-      set={(id) => set(withMember(draft, 'agent_id', id))}
-      options={[
-        ['', 'Choose a hosted agent'],
-        ...[...ids, ...(chosen !== '' && !ids.includes(chosen) ? [chosen] : [])].map(
-          (id) => [id, directory.nameOf(id)] as const,
-        ),
-      ]}
-    />
-  )
-}
-
-function Headers(props: MembersProps) {
+function headersField({ json }: Members) {
   const hint = (
     <>
       A JSON object. <code>{'{{secret:NAME}}'}</code> in a value stands for a{' '}
       <a href={hrefOf('settings', [], { tab: 'secrets' })}>secret</a>.
     </>
   )
-  return <JsonMember {...props} name="headers" label="Headers" hint={hint} />
+  return <TextField {...json('headers')} label="Headers" hint={hint} isCode rowsMax={JSON_ROWS_MAX} />
 }
 
-interface MemberProps extends MembersProps {
-  readonly name: string
-  readonly label: string
-  readonly hint?: ComponentChildren
-}
-
-function TextMember({ draft, set, path, problem, name, label, hint }: MemberProps) {
+function AgentField(field: Bound<string>) {
+  const { directory } = useSession()
+  const hosted = directory.agents.value.filter(({ runtime_type }) => runtime_type === 'hosted')
+  const ids = hosted.map(({ agent_id }) => agent_id)
+  const known = field.value === '' || ids.includes(field.value) ? ids : [...ids, field.value]
   return (
-    <TextField
-      label={label}
-      hint={hint}
-      problem={problemAt(problem, `${path}.${name}`)}
-      spellcheck={name === 'description'}
-      value={String(draft.tool[name] ?? '')}
-      set={(text) => set(withMember(draft, name, text))}
-    />
-  )
-}
-
-function JsonMember({ draft, set, path, problem, name, label, hint }: MemberProps) {
-  const text = jsonOf(draft, name)
-  return (
-    <TextField
-      label={label}
-      hint={hint}
-      problem={objectProblem(text) || problemAt(problem, `${path}.${name}`)}
-      isCode
-      rowsMax={12}
-      value={text}
-      set={(json) => set(withJson(draft, name, json))}
+    <SelectField
+      {...field}
+      label="Agent"
+      hint="Each call is a run of this agent."
+      options={[['', 'Choose a hosted agent'], ...known.map((id) => [id, directory.nameOf(id)] as const)]}
     />
   )
 }
