@@ -93,6 +93,104 @@ describe.skipIf(chromium === null)('the kit of the dashboard (needs a Chromium)'
     await refuse({})
   })
 
+  interface FormCase {
+    readonly hash: string
+    readonly form: string
+    /** Until all its fields are there. */
+    readonly open?: () => Promise<unknown>
+    readonly request: string
+    /** Of a field whose name is not its place in the request; null for one that is in none. */
+    readonly places?: Readonly<Record<string, string | null>>
+    readonly fields: number
+  }
+
+  const FORMS: Readonly<Record<string, FormCase>> = {
+    webhook: {
+      hash: '#/webhooks?new=yes',
+      form: '.webhook-form',
+      open: () => page.choose('.webhook-form select[name=selection]', 'Activity that matches a filter'),
+      request: 'POST /api/v1/webhooks',
+      places: { kinds: 'filter.kind', statuses: 'filter.status', types: 'filter.type', agents: 'filter.agent_id' },
+      fields: 10,
+    },
+    alert: {
+      hash: `#/alerts?${new URLSearchParams({ new: 'yes', q: 'SELECT 1 AS n' })}`,
+      form: '.alert-form',
+      request: 'POST /api/v1/alerts',
+      places: {
+        ...{ template: null, range: null, step: null, value: 'condition.value', column: 'condition.column' },
+        ...{ op: 'condition.op', recover: 'condition.recover_value', keep: 'keep_firing_for' },
+        ...{ noData: 'no_data', onError: 'on_error' },
+      },
+      fields: 10,
+    },
+    'hosted agent': {
+      hash: '#/agents?new=yes',
+      form: '.agent-editor',
+      async open() {
+        await page.choose('.agent-editor select', 'in this service (hosted)')
+        for (const type of ['HTTP', 'MCP server', 'Agent']) await page.click('.tools > .actions button', type)
+        await page.until(`document.querySelectorAll('.tool').length === 3`)
+      },
+      request: 'POST /api/v1/agents',
+      places: { isMcpTool: 'expose' },
+      fields: 30,
+    },
+    secret: {
+      hash: '#/settings?tab=secrets',
+      form: '.secret-form',
+      open: () => page.fill('.secret-form [name=name]', 'ANY'),
+      request: 'PUT /api/v1/secrets/ANY',
+      places: { name: 'path.name' },
+      fields: 2,
+    },
+    key: {
+      hash: '#/keys',
+      form: '.new-key',
+      request: 'POST /api/v1/keys',
+      places: { chosen: 'path.agent_id', days: 'expires_at' },
+      fields: 3,
+    },
+    board: {
+      hash: '#/boards',
+      form: 'dialog form',
+      open: () => page.click('.boards button', 'New board'),
+      request: 'POST /api/v1/boards',
+      fields: 1,
+    },
+  }
+
+  test.each(Object.entries(FORMS))(
+    'each field of the form of a %s has a name and says what is refused of it',
+    async (_, each) => {
+      const { hash, form, open, request, places = {}, fields } = each
+      await refuse({})
+      await page.go(hash)
+      await open?.()
+      await page.until(`document.querySelector('${form}')`)
+      const found = await page.evaluate<{ name: string; isNamed: boolean }[]>(
+        `[...document.querySelector('${form}').elements].filter((each) => each.matches('input, select, textarea')).map(
+        (each) => ({ name: each.name, isNamed: each.ariaLabel !== null || each.labels.length > 0 }))`,
+      )
+      expect(found.filter(({ isNamed }) => !isNamed)).toEqual([])
+      const names = [...new Set(found.map(({ name }) => name))].filter((name) => places[name] !== null)
+      expect(names).not.toContain('')
+      expect(names.length).toBeGreaterThanOrEqual(fields)
+      for (const name of names) {
+        const place = places[name] ?? name
+        await refuse({ [request]: refusedAt(place) })
+        // What the browser itself would refuse is not tested here.
+        await page.evaluate(
+          `((form) => (form.noValidate = true, document.activeElement.blur(), form.requestSubmit()))(document.querySelector('${form}'))`,
+        )
+        await page.until(
+          `(${focused} || '').startsWith(${JSON.stringify(`${name}: `)}) && ${focused}.includes('wrong ${place}')`,
+        )
+      }
+      await refuse({})
+    },
+  )
+
   test('a deleted webhook can be taken out of an alert, and the form says that it must be', async () => {
     const made = await Promise.all(
       ['gone', 'kept'].map((description) =>

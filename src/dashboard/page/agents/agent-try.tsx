@@ -94,7 +94,7 @@ export function AgentTry({ agent }: { readonly agent: Agent }) {
           </>
         }
       >
-        <PromptFields {...form.field('values')} names={names} />
+        <PromptFields {...form.field('values')} names={names} refusedAt={form.refusedAt} />
         <TextField
           {...form.field('message')}
           label="Message"

@@ -222,12 +222,12 @@ function NewKeyForm({ create, agentId }: NewKeyProps) {
       />
       {agentId === null && (
         <Select
-          {...form.field('chosen')}
+          {...form.field('chosen', 'path.agent_id')}
           label="Scope of the new key"
           options={[['', 'For the workspace'], ...directory.choices.value]}
         />
       )}
-      <Select {...form.field('days')} label="Expiry of the new key" options={LIFETIMES} />
+      <Select {...form.field('days', 'expires_at')} label="Expiry of the new key" options={LIFETIMES} />
     </Form>
   )
 }

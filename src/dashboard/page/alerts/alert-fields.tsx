@@ -66,12 +66,16 @@ interface ConditionProps extends FieldsProps {
 export function ConditionFields({ form, columns }: ConditionProps) {
   const list = useId()
   const { isAnyRow } = form.draft
+  const refused = form.refusedAt('condition')
+  // A member of the condition says itself what was refused of it, and gets the focus.
+  const members = ['column', 'op', 'value', ...(hasRecovery(form.draft) ? ['recover_value'] : [])]
+  const isOfMember = !isAnyRow && members.some((name) => form.refusedAt(`condition.${name}`) !== '')
   return (
     <>
       <div class="field-grid condition-fields">
         <SelectField
           label="Fires when"
-          problem={form.refusedAt('condition')}
+          problem={isOfMember ? '' : refused}
           name="condition"
           value={isAnyRow ? 'any_row' : 'compare'}
           set={(chosen) => form.set({ isAnyRow: chosen === 'any_row' })}

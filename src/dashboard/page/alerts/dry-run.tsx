@@ -64,14 +64,24 @@ export function DryRun({ every, test }: DryRunProps) {
           text={isRunning ? 'Running…' : 'Dry run'}
           onClick={() => void run()}
         />
-        <select aria-label="Range" value={range} onChange={({ currentTarget }) => setRange(currentTarget.value)}>
+        <select
+          aria-label="Range"
+          name="range"
+          value={range}
+          onChange={({ currentTarget }) => setRange(currentTarget.value)}
+        >
           {RANGES.map(([each, title]) => (
             <option key={each} value={each}>
               over {title}
             </option>
           ))}
         </select>
-        <select aria-label="Step" value={step} onChange={({ currentTarget }) => setStep(currentTarget.value)}>
+        <select
+          aria-label="Step"
+          name="step"
+          value={step}
+          onChange={({ currentTarget }) => setStep(currentTarget.value)}
+        >
           {steps.map((each) => (
             <option key={each} value={each}>
               every {each}

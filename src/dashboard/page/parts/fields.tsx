@@ -156,16 +156,22 @@ interface SelectProps<Value extends string> extends Bound<Value> {
 }
 
 /** A choice in a row of filters; its label is its first option. */
-export function Select<Value extends string>({ label, value, options, set }: SelectProps<Value>) {
+export function Select<Value extends string>({ label, name, value, options, set, problem }: SelectProps<Value>) {
+  const { state, said } = useProblem(problem)
   return (
-    <select
-      aria-label={label}
-      class={value === options[0]?.[0] ? '' : 'is-set'}
-      value={value}
-      onChange={({ currentTarget }) => set(currentTarget.value as Value)}
-    >
-      {options.map(toOption)}
-    </select>
+    <>
+      <select
+        {...state}
+        aria-label={label}
+        name={name}
+        class={value === options[0]?.[0] ? '' : 'is-set'}
+        value={value}
+        onChange={({ currentTarget }) => set(currentTarget.value as Value)}
+      >
+        {options.map(toOption)}
+      </select>
+      {said}
+    </>
   )
 }
 

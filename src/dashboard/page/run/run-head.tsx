@@ -172,7 +172,7 @@ function AgainDialog({ run, agent, close }: AgainProps) {
           rowsMax={16}
           problem={'problem' in input ? input.problem : field.problem}
         />
-        <PromptFields {...form.field('values')} names={names} />
+        <PromptFields {...form.field('values')} names={names} refusedAt={form.refusedAt} />
         {agent.version !== run.agent_version && (
           <p class="hint">
             It runs version {agent.version} of the agent; this run had version {run.agent_version}.

@@ -29,10 +29,10 @@ export function PinDialog({ query, close }: { readonly query: SavedQuery; readon
         {(items) => (
           <Form form={form} submit={save} action="Pin">
             <SelectField
+              {...form.field('chosen', 'charts')}
               label="Board"
               hint={`Everyone in the workspace sees boards. A board has at most ${BOARD_CHARTS_MAX} charts.`}
               value={boardId}
-              set={(chosen) => form.set({ chosen })}
               options={[...items.map(({ board_id, name }) => [board_id, name] as const), [NEW, 'A new board']]}
             />
             {boardId === NEW && <TextField {...form.field('name')} label="Name of the board" required />}
