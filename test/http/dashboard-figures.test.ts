@@ -1,9 +1,9 @@
 import { beforeAll, describe, expect, test } from 'bun:test'
-import { readAgentFigures } from '../../src/dashboard/page/agents/agent-figures.ts'
 import { figuresOf, readCalls, readRuns } from '../../src/dashboard/page/overview/metrics.ts'
 import { bucketsOf, rangeOf } from '../../src/dashboard/page/parts/range.tsx'
 import { EventLog } from '../../src/dashboard/page/run/event-log.ts'
 import { filterOf, findRuns } from '../../src/dashboard/page/runs/filters.ts'
+import { readRunFigures } from '../../src/dashboard/page/runs/run-figures.ts'
 import { eventually } from '../support/eventually.ts'
 import { newReporter, numbered, type Reporter } from '../support/feeds.ts'
 import { startTestService, type TestService } from '../support/service.ts'
@@ -81,17 +81,34 @@ describe('the queries of the dashboard', () => {
     await busy.end(runIds[1] as string)
     const week = rangeOf({ range: '7d' }, Date.now())
     const all = await eventually(async () => {
-      const figures = await readAgentFigures(queries, week, signal)
-      return figures.get(busy.agentId)?.ended === 2 && figures
+      const figures = await readRunFigures(queries, 'agent', week, signal)
+      const byId = new Map(figures.map(({ id, ...each }) => [id, each]))
+      return byId.get(busy.agentId)?.ended === 2 && byId
     })
     const { data: newest } = await service.api('GET', `/api/v1/runs/${runIds[2]}`)
     const { counts, failures, ...rest } = all.get(busy.agentId) as NonNullable<ReturnType<typeof all.get>>
-    expect(rest).toEqual({ runs: 3, failed: 1, ended: 2, cost: 0, lastMs: Date.parse(newest.created_at) })
+    const used = { sessions: 0, tokens: 0, cost: 0 }
+    expect(rest).toEqual({ runs: 3, failed: 1, ended: 2, ...used, lastMs: Date.parse(newest.created_at) })
     expect([counts.length, failures.length]).toEqual(Array(2).fill(bucketsOf(week).length))
     // Two buckets, if the second one began in between.
     const sum = (values: readonly number[]) => values.slice(-2).reduce((total, value) => total + value, 0)
     expect([sum(counts), sum(failures), counts.slice(0, -2).every((count) => count === 0)]).toEqual([3, 1, true])
     expect(all.has(idle.agentId)).toBe(false)
+  })
+
+  test('the same query has what each user has done, or one of them', async () => {
+    for (const session_id of ['s-1', 's-2', 's-2']) await agent.start({ external_user_id: "o'hara", session_id })
+    await agent.start({ external_user_id: 'other' })
+    const week = rangeOf({ range: '7d' }, Date.now())
+    const users = await eventually(async () => {
+      const figures = await readRunFigures(queries, 'user', week, signal)
+      return figures.length === 2 && figures.some(({ runs }) => runs === 3) && figures
+    })
+    expect(users.map(({ id, runs, sessions }) => [id, runs, sessions])).toEqual([
+      ['other', 1, 0],
+      ["o'hara", 3, 2],
+    ])
+    expect(await readRunFigures(queries, 'user', week, signal, "o'hara")).toEqual(users.slice(1))
   })
 
   test('SQL finds runs with what the API says of them', async () => {

@@ -12,7 +12,7 @@ import { Sparkline } from '../parts/sparkline.tsx'
 import { Problem, Status } from '../parts/states.tsx'
 import { type Column, Table } from '../parts/table.tsx'
 import { Ago } from '../parts/time.tsx'
-import { type AgentFigures, readAgentFigures } from './agent-figures.ts'
+import { type RunFigures, readRunFigures } from '../runs/run-figures.ts'
 import { ArchivedAgents } from './archived-agents.tsx'
 
 /** The range of the figures: long enough for agents that run once a day. */
@@ -23,7 +23,7 @@ const REFRESH_MS = 60_000
 interface Row {
   readonly agent: Agent
   /** Undefined if the agent has no runs in the range. */
-  readonly figures: AgentFigures | undefined
+  readonly figures: RunFigures | undefined
 }
 
 interface FigureColumn extends Column<Row> {
@@ -72,11 +72,12 @@ export function AgentList({ selected }: { readonly selected: string | null }) {
   const { directory, queries } = useSession()
   const [text, setText] = useState('')
   const range = useMovingRange({ range: RANGE })
-  const figures = useLoad((signal) => readAgentFigures(queries, range, signal), [range.fromMs, range.toMs], {
+  const figures = useLoad((signal) => readRunFigures(queries, 'agent', range, signal), [range.fromMs, range.toMs], {
     subject: RANGE,
     everyMs: REFRESH_MS,
   })
   const agents = directory.agents.value
+  const byId = new Map(figures.data?.map((each) => [each.id, each]))
   if (agents.length === 0)
     return (
       <div class="list-pane">
@@ -91,7 +92,7 @@ export function AgentList({ selected }: { readonly selected: string | null }) {
     .filter(({ name, agent_id, model }) =>
       [name, agent_id, model ?? ''].some((value) => value.toLowerCase().includes(wanted)),
     )
-    .map((agent) => ({ agent, figures: figures.data?.get(agent.agent_id) }))
+    .map((agent) => ({ agent, figures: byId.get(agent.agent_id) }))
     .sort((a, b) => sorted.order(b) - sorted.order(a))
   return (
     <div class="list-pane">
@@ -140,7 +141,7 @@ function About({ agent: { runtime_type, model, status, version } }: Row) {
   )
 }
 
-function Activity({ figures: { runs, failed, counts, failures } }: { readonly figures: AgentFigures }) {
+function Activity({ figures: { runs, failed, counts, failures } }: { readonly figures: RunFigures }) {
   const label = `${counted(runs, 'run')} in the ${IN_RANGE}, ${count(failed)} failed`
   return (
     <span class="activity" title={label}>

@@ -11,9 +11,9 @@ import { Sparkline } from '../parts/sparkline.tsx'
 import { Empty, Facts, Loaded, Status } from '../parts/states.tsx'
 import { Table, USAGE } from '../parts/table.tsx'
 import { Ago, Moment } from '../parts/time.tsx'
+import { readRunFigures } from '../runs/run-figures.ts'
 import { useSessions } from '../sessions/session-list.ts'
 import { runCount, SessionTable } from '../sessions/session-table.tsx'
-import { readUserFigures } from './user-figures.ts'
 
 type User = Schemas['User']
 
@@ -78,7 +78,10 @@ function UserFacts({ user }: { readonly user: User }) {
 function UserActivity({ user }: { readonly user: string }) {
   const { queries } = useSession()
   const range = useMovingRange({ range: RANGE })
-  const { data } = useLoad((signal) => readUserFigures(queries, range, signal, user), [range.fromMs, range.toMs, user])
+  const { data } = useLoad(
+    (signal) => readRunFigures(queries, 'user', range, signal, user),
+    [range.fromMs, range.toMs, user],
+  )
   const [figures] = data ?? []
   if (figures === undefined) return null
   const { runs, failed, counts, failures } = figures

@@ -10,7 +10,7 @@ import { Sparkline } from '../parts/sparkline.tsx'
 import { Empty, Loaded } from '../parts/states.tsx'
 import { Table } from '../parts/table.tsx'
 import { Ago } from '../parts/time.tsx'
-import { readUserFigures, USERS_MAX, type UserFigures } from './user-figures.ts'
+import { type RunFigures, readRunFigures, USERS_MAX } from '../runs/run-figures.ts'
 import { UserPage } from './user-page.tsx'
 
 /** Long enough for users who come once a week. */
@@ -26,10 +26,10 @@ function UserList() {
   const { queries } = useSession()
   const [text, setText] = useState('')
   const range = useMovingRange(TIME.value)
-  const read = useLoad((signal) => readUserFigures(queries, range, signal), [range.fromMs, range.toMs])
+  const read = useLoad((signal) => readRunFigures(queries, 'user', range, signal), [range.fromMs, range.toMs])
   const all = read.data?.length ?? 0
   const wanted = text.trim().toLowerCase()
-  const users = read.data?.filter(({ user }) => user.toLowerCase().includes(wanted))
+  const users = read.data?.filter(({ id }) => id.toLowerCase().includes(wanted))
   return (
     <section class="view users" aria-label="Users">
       <div class="view-head">
@@ -52,14 +52,14 @@ function UserList() {
   )
 }
 
-function UserTable({ users }: { readonly users: readonly UserFigures[] }) {
+function UserTable({ users }: { readonly users: readonly RunFigures[] }) {
   return (
     <Table
       box="panel table-scroll user-table"
       rows={users}
-      keyOf={({ user }) => user}
+      keyOf={({ id }) => id}
       columns={[
-        { title: 'User', cell: ({ user }) => <UserLink id={user} /> },
+        { title: 'User', cell: ({ id }) => <UserLink id={id} /> },
         { title: 'Last run', cell: ({ lastMs }) => <Ago at={new Date(lastMs).toISOString()} /> },
         {
           title: 'Runs',
@@ -90,7 +90,7 @@ function UserTable({ users }: { readonly users: readonly UserFigures[] }) {
   )
 }
 
-function Activity({ figures: { runs, failed, counts, failures } }: { readonly figures: UserFigures }) {
+function Activity({ figures: { runs, failed, counts, failures } }: { readonly figures: RunFigures }) {
   return <Sparkline label={`${counted(runs, 'run')}, ${failed} failed`} values={counts} bad={failures} />
 }
 
