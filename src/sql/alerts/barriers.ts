@@ -94,11 +94,15 @@ export class Barriers {
   }
 }
 
-async function loaded({ journal, sink }: OwnedPartition): Promise<void> {
-  // No commit is running then, and later ones get later times.
+/** Waits for a commit that is running: what has been accepted is acknowledged then, and later rows get later times. */
+export async function committed({ journal }: Pick<OwnedPartition, 'journal'>): Promise<void> {
   const release = await journal.hold()
-  const { endSeq } = journal
   release()
+}
+
+async function loaded({ journal, sink }: OwnedPartition): Promise<void> {
+  await committed({ journal })
+  const { endSeq } = journal
   if (!(await sink.waitFor(endSeq, LOADED_TIMEOUT_MS)))
     throw new ApiError('UNAVAILABLE', `position ${endSeq} is not readable yet`, { reason: 'not_loaded' })
 }

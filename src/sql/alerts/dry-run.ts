@@ -1,12 +1,14 @@
 import { setImmediate as nextIteration } from 'node:timers/promises'
+import { withTimeout } from '../../base/abort.ts'
 import type { Clock } from '../../base/clock.ts'
 import { parseDuration } from '../../base/duration.ts'
 import { ApiError, invalid } from '../../base/errors.ts'
 import { dateOf, isoOrNull } from '../../base/timestamp.ts'
 import type { ColumnarClient } from '../../stores/clickhouse/client.ts'
 import type { Caller } from '../../tenants/keys/schema.ts'
-import type { Partitions } from '../../tenants/partitions/partition.ts'
+import type { Partition, Partitions } from '../../tenants/partitions/partition.ts'
 import type { Analytics } from '../analytics/analytics.ts'
+import { committed } from './barriers.ts'
 import { evaluatedOf, newSettings, ruleOf, type Settings } from './definition.ts'
 import { evaluate } from './evaluation.ts'
 import { namedSeries } from './events.ts'
@@ -69,8 +71,7 @@ export class DryRuns {
     const { first, last, stepMs } = this.ticksOf(settings, range)
     const rule = ruleOf(settings, secondMs)
     const evaluated = evaluatedOf(settings, await store.queryOf(caller, settings), secondMs)
-    if (!(await partitions.of(caller).loading.waitForAll(LOADED_TIMEOUT_MS)))
-      throw new ApiError('UNAVAILABLE', 'recent rows are not readable yet; try again', { reason: 'not_loaded' })
+    await this.loaded(partitions.of(caller))
     using session = analytics.asOf(caller)
     const resultAt = async (tick: number) => (await evaluate(session, evaluated, tick, signal)).result
     const result = new TestResult(settings)
@@ -97,6 +98,18 @@ export class DryRuns {
       await nextIteration()
     }
     return result.answer(true)
+  }
+
+  /** Waits until everything that was accepted before the ticks is readable. @throws ApiError UNAVAILABLE */
+  private async loaded({ owned, loading }: Partition): Promise<void> {
+    const late = (cause?: unknown) =>
+      new ApiError('UNAVAILABLE', 'recent rows are not readable yet; try again', { reason: 'not_loaded', cause })
+    // A commit may take longer than a tick takes to settle. Of the log of another process only its end is known.
+    if (owned !== undefined)
+      await withTimeout(committed(owned), LOADED_TIMEOUT_MS).catch((error) => {
+        throw late(error)
+      })
+    if (!(await loading.waitForAll(LOADED_TIMEOUT_MS))) throw late()
   }
 
   /** The ticks of a range; those that are not settled yet are left out. @throws ApiError VALIDATION_ERROR */
