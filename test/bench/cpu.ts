@@ -93,20 +93,39 @@ export async function measureCpu({ service, report, record }: Bench): Promise<vo
   const measured = ROWS.flatMap(({ title }, index) =>
     figures[index]!.length === 0 ? [] : [[title, Number(median(figures[index]!).toPrecision(3))] as const],
   )
-  if (recorded === undefined) report.line('nothing is recorded yet: --record does it')
+  for (const line of linesOf(
+    ROWS.map(({ title }) => title),
+    new Map(measured),
+    recorded,
+  ))
+    report.line(line)
+  if (record) await write(measured)
+}
+
+/** What is said of the figures, one line for each title. */
+export function linesOf(
+  titles: readonly string[],
+  measured: ReadonlyMap<string, number>,
+  recorded: Recorded | undefined,
+): string[] {
+  const lines: string[] = []
+  if (recorded === undefined) lines.push('nothing is recorded yet: --record does it')
   else {
     const { machine, commit, date } = recorded
-    report.line(
-      `recorded at ${commit} on ${date}${machine === machineName() ? '' : `, on another machine: ${machine}`}`,
-    )
+    lines.push(`recorded at ${commit} on ${date}${machine === machineName() ? '' : `, on another machine: ${machine}`}`)
   }
-  for (const [title, microseconds] of measured) {
+  for (const title of titles) {
+    const microseconds = measured.get(title)
+    if (microseconds === undefined) {
+      lines.push(`${title.padEnd(26)} not measured: the machine is too busy`)
+      continue
+    }
     const before = recorded?.microseconds[title]
     const beside =
       before === undefined ? 'not recorded' : `recorded ${before}, ${(microseconds / before).toFixed(2)} of it`
-    report.line(`${title.padEnd(26)} ${String(microseconds).padStart(7)} µs   ${beside}`)
+    lines.push(`${title.padEnd(26)} ${String(microseconds).padStart(7)} µs   ${beside}`)
   }
-  if (record) await write(measured)
+  return lines
 }
 
 async function measureRow(service: BenchService, { load, answers = 1, subscribers = 0 }: Row): Promise<number> {

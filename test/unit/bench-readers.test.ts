@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'bun:test'
+import { linesOf } from '../bench/cpu.ts'
 import { readerOf } from '../bench/peers/append/readers.ts'
 
 /** Answers as the peers of the benchmark send them. */
@@ -39,4 +40,13 @@ test('a ping of NATS is answered, and is not part of an answer', () => {
   expect(reader.take(Buffer.from('PING\r\nMSG i 1 9\r\n'))).toBe(false)
   expect(reader.take(Buffer.from('{"seq":1}\r\n'))).toBe(true)
   expect(sent).toEqual(['PONG\r\n'])
+})
+
+test('what the processor time of a call could not be measured of is said', () => {
+  const recorded = { machine: 'm', commit: 'c', date: 'd', microseconds: { one: 10 } }
+  expect(linesOf(['one', 'two'], new Map([['one', 20]]), recorded)).toEqual([
+    expect.stringContaining('recorded at c on d'),
+    expect.stringMatching(/^one +20 µs +recorded 10, 2.00 of it$/),
+    expect.stringMatching(/^two +not measured: the machine is too busy$/),
+  ])
 })
