@@ -78,11 +78,13 @@ const toldOf = (errors: readonly { readonly reason: string; readonly reports: nu
 
 async function longRunInPython(name: string, { whenFull, waitSeconds = 5 }: Options): Promise<Told> {
   return inPython(`
-client = new_client(${whenFull === undefined ? '' : `when_full="wait", wait_timeout=${waitSeconds}`})
+client = new_client(flush_interval=60${whenFull === undefined ? '' : `, when_full="wait", wait_timeout=${waitSeconds}`})
 run = client.run(external_run_id="${name}")
 task = run.task("work")
 run.event("first")
-client.flush(0.05)
+# The thread may be late, and must take nothing before or after that.
+while client.stats.retries == 0:
+    client.flush(0.05)
 most = 0
 for i in range(${EVENTS}):
     task.event("step", {"i": i, "text": "${TEXT}"})
