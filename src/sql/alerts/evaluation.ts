@@ -10,6 +10,8 @@ const SERIES_LENGTH_MAX = 500
 /** What an event shows of a series. */
 const SHOWN_ROWS_MAX = 10
 const SHOWN_ROWS_BYTES_MAX = 8 * 1024
+/** And what all events of an evaluation show together: a thousand series may fire at once, and their events are written at once. */
+const SHOWN_BYTES_MAX = 1 << 20
 /** Values are rounded, because the last digits of a sum of fractions depend on the order of the rows. */
 const SIGNIFICANT_DIGITS = 12
 const INTEGER_TYPE = /^(Nullable\()?U?Int(64|128|256)\b/
@@ -34,7 +36,7 @@ interface SeriesRows extends Observed {
 
 export interface Evaluation {
   readonly result: Result
-  /** The rows of a series as objects: the first ones, up to 8 KiB of JSON. */
+  /** The rows of a series as objects: the first ones, up to 8 KiB of JSON, and 1 MiB of all series that were asked for. */
   rowsOf(key: string): { readonly rows: readonly object[]; readonly rowCount: number }
 }
 
@@ -51,7 +53,14 @@ export async function evaluate(
   try {
     const answer = await session.run({ ...queryAt(evaluated, tick), rows: ROWS_MAX }, signal)
     const series = seriesOf(evaluated, answer)
-    return { result: series, rowsOf: (key) => shownRows(answer.columns, series.get(key)) }
+    let left = SHOWN_BYTES_MAX
+    const rowsOf: Evaluation['rowsOf'] = (key) => {
+      const most = Math.min(left, SHOWN_ROWS_BYTES_MAX)
+      const { rows, bytes } = shownRows(answer.columns, series.get(key)?.rows ?? [], most)
+      left -= bytes
+      return { rows, rowCount: series.get(key)?.rowCount ?? 0 }
+    }
+    return { result: series, rowsOf }
   } catch (error) {
     if (!(error instanceof ApiError) || error.code !== 'VALIDATION_ERROR') throw error
     return { result: new EvaluationError(error.message), rowsOf: () => ({ rows: [], rowCount: 0 }) }
@@ -132,20 +141,19 @@ function numberOf(value: unknown): number | null {
   return Number.isFinite(number) ? Number(number.toPrecision(SIGNIFICANT_DIGITS)) : null
 }
 
-function shownRows(columns: CompactAnswer['columns'], series: SeriesRows | undefined) {
-  const { rows = [], rowCount = 0 } = series ?? {}
+function shownRows(columns: CompactAnswer['columns'], rows: SeriesRows['rows'], bytesMax: number) {
   const shown: object[] = []
   let bytes = 0
   // No row fits, and a thousand series would each find that out.
-  if (columns.reduce((length, { name }) => length + name.length, 0) > SHOWN_ROWS_BYTES_MAX)
-    return { rows: shown, rowCount }
+  if (columns.reduce((length, { name }) => length + name.length, 0) > bytesMax) return { rows: shown, bytes }
   for (const row of rows) {
     const object = Object.fromEntries(columns.map(({ name, type }, index) => [name, plain(row[index], type)]))
-    bytes += Buffer.byteLength(JSON.stringify(object))
-    if (bytes > SHOWN_ROWS_BYTES_MAX) break
+    const length = Buffer.byteLength(JSON.stringify(object))
+    if (bytes + length > bytesMax) break
+    bytes += length
     shown.push(object)
   }
-  return { rows: shown, rowCount }
+  return { rows: shown, bytes }
 }
 
 function failure(problem: string): ApiError {
