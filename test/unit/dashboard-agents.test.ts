@@ -27,7 +27,7 @@ describe('tools as they are edited', () => {
     expect(tools).toHaveLength(1)
     expect(textOf(tools).replaceAll(/\s/g, '')).toBe(text)
     expect(toolsOf('')).toEqual([])
-    expect(textOf([])).toBe('[]')
+    expect([textOf([]), textOf(' ')]).toEqual(['[]', '[]'])
   })
 
   test('are no form if they are not an array of tools of known types', () => {

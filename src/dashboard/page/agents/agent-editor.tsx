@@ -181,7 +181,7 @@ function bodyOf(
       values.filter(([name, value]) => value !== null || (agent !== null && !ALWAYS_SET.has(name))),
     ),
     ...(isHosted && {
-      ...{ tools: parseIntact(textOf(tools) || '[]'), allow_input_requests, expose: isMcpTool ? ['mcp'] : [] },
+      ...{ tools: parseIntact(textOf(tools)), allow_input_requests, expose: isMcpTool ? ['mcp'] : [] },
     }),
     ...(isHosted && agent === null && { runtime_type }),
   }
@@ -191,7 +191,7 @@ function bodyOf(
 const ALWAYS_SET: ReadonlySet<TextName> = new Set(['max_steps', 'timeout_seconds'])
 
 function parsed({ isRequired, isNumber, json }: Omit<AgentField, 'name'>, text: string): unknown {
-  if (text === '' && !isRequired) return null
+  if (text.trim() === '' && !isRequired) return null
   if (isNumber) return Number(text)
   return json ? parseIntact(text) : text
 }

@@ -50,7 +50,7 @@ function isTool(value: unknown): value is ToolDraft['tool'] {
 
 /** The JSON text of tools; not valid as long as a member is not. */
 export function textOf(tools: Tools): string {
-  if (typeof tools === 'string') return tools
+  if (typeof tools === 'string') return tools.trim() || '[]'
   const text = `[${tools.map(toolText).join(', ')}]`
   try {
     return pretty(parseIntact(text))
