@@ -327,15 +327,16 @@ describe('errors have the shape of those of OpenAI', () => {
     const refused = async (body: string | object, options: Parameters<typeof ingest>[2] = {}) => {
       const { status, error } = await ingest(service, body, options)
       expect(Object.keys(error ?? {}).sort()).toEqual(['code', 'message', 'param', 'type'])
-      return [status, error?.code]
+      return [status, error?.code, error?.param]
     }
-    expect(await refused('{')).toEqual([400, 'invalid_value'])
-    expect(await refused('[]')).toEqual([400, 'invalid_value'])
-    expect(await refused('{"data":5}')).toEqual([400, 'invalid_value'])
-    expect(await refused({})).toEqual([400, 'invalid_value'])
-    expect(await refused({ data: [] }, { key: null })).toEqual([401, 'invalid_api_key'])
-    expect(await refused({ data: [] }, { key: 'sk-none' })).toEqual([401, 'invalid_api_key'])
-    expect(await refused({ data: [] }, { headers: { 'content-type': 'text/plain' } })).toEqual([400, 'invalid_value'])
+    expect(await refused('{')).toEqual([400, 'invalid_value', 'body'])
+    expect(await refused('[]')).toEqual([400, 'invalid_value', 'body'])
+    expect(await refused('{"data":5}')).toEqual([400, 'invalid_value', 'data'])
+    expect(await refused({})).toEqual([400, 'invalid_value', 'data'])
+    expect(await refused({ data: [] }, { key: null })).toEqual([401, 'invalid_api_key', null])
+    expect(await refused({ data: [] }, { key: 'sk-none' })).toEqual([401, 'invalid_api_key', null])
+    const plain = await refused({ data: [] }, { headers: { 'content-type': 'text/plain' } })
+    expect(plain).toEqual([400, 'invalid_value', 'header Content-Type'])
     const zipped = gzipSync(JSON.stringify({ data: [] }))
     expect((await ingest(service, zipped, { headers: { 'content-encoding': 'gzip' } })).status).toBe(204)
     for (const [method, path] of [

@@ -1,12 +1,13 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import type protobuf from 'protobufjs'
+import { ApiError } from '../../src/base/errors.ts'
 import { mapLog } from '../../src/doors/otlp/log-mapping.ts'
 import { openLogs, openTraces } from '../../src/doors/otlp/protobuf.ts'
 import { encodeValue } from '../../src/doors/traces/json-writer.ts'
 import { type MappingContext, mapSpan } from '../../src/doors/traces/mapping.ts'
 import { detailsOfSpans } from '../../src/doors/traces/run-details.ts'
-import { DecodeError, Utf8Text } from '../../src/doors/traces/telemetry.ts'
+import { Utf8Text } from '../../src/doors/traces/telemetry.ts'
 import { parseConfig } from '../../src/service/config/config.ts'
 import { Bytes } from '../../src/stores/clickhouse/bytes.ts'
 import { attributesOf, inProtobuf, logsOf, span as spanOf, tracesOf } from '../support/otlp.ts'
@@ -100,7 +101,7 @@ function attempt<T>(decode: () => T): T | 'refused' {
   try {
     return decode()
   } catch (error) {
-    if (error instanceof DecodeError) return 'refused'
+    if (error instanceof ApiError && error.code === 'VALIDATION_ERROR') return 'refused'
     throw error
   }
 }

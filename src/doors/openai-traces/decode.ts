@@ -47,7 +47,7 @@ const NO_RESOURCE: Resource = { attributes: new Map() }
 /**
  * Finds the items of a list `data` without decoding them.
  * @param body in protobuf, as `toProtobuf` has written it
- * @throws DecodeError, ApiError PAYLOAD_TOO_LARGE; so does decoding
+ * @throws ApiError VALIDATION_ERROR, PAYLOAD_TOO_LARGE; so does decoding
  */
 export function openItems(body: Uint8Array, limits: DecodeLimits): Steps<OpenedExport<Item>> {
   let count = 0

@@ -20,13 +20,9 @@ const KINDS: Record<ErrorCode, Kind> = {
   UNAVAILABLE: { type: 'server_error', code: 'service_unavailable' },
 }
 
-/** A message begins with the place, if it is about one. */
-const PLACE = /^((?:data(?:\[\d+\][\w.]*)?|body)): /
-
-export function errorResponse({ code, message }: ApiError): Response {
-  const param = PLACE.exec(message)?.[1] ?? null
+export function errorResponse({ code, message, param }: ApiError): Response {
   const { type, code: openAiCode } = KINDS[code]
-  const error = { message, type, param, code: openAiCode }
+  const error = { message, type, param: param ?? null, code: openAiCode }
   const headers = new Headers({ 'content-type': 'application/json' })
   if (code === 'UNAUTHENTICATED') headers.set('www-authenticate', 'Bearer')
   return new Response(JSON.stringify({ error }), { status: STATUS_OF[code], headers })

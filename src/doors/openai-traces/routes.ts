@@ -44,10 +44,11 @@ export function openAiTracesRoutes({ guards, forwarder, traces, json }: OpenAiTr
             openItems(await json.convert(caller.workspaceId, body, 'values'), traces.decodeLimits),
           )
           const stored = await traces.traces.storeExport(caller, opened, dialect, slice)
-          const { rejected, message, items } = stored
+          const { rejected, message, param, items } = stored
           if (rejected === 0) return withPositions(new Response(null, { status: 204 }), stored)
           const others = `${items - rejected} of ${items} items are stored`
-          return withPositions(errorResponse(new ApiError('VALIDATION_ERROR', `${message}; ${others}`)), stored)
+          const error = new ApiError('VALIDATION_ERROR', `${message}; ${others}`, { param })
+          return withPositions(errorResponse(error), stored)
         }),
       { parse: 'none', detail: INGEST },
     )

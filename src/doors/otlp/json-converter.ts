@@ -1,6 +1,5 @@
-import { ApiError } from '../../base/errors.ts'
+import { ApiError, invalidAll, type Problem } from '../../base/errors.ts'
 import { createKeyedMutex } from '../../base/keyed-mutex.ts'
-import { DecodeError } from '../traces/telemetry.ts'
 import { type JsonShape, toProtobuf } from './json.ts'
 
 /** A JSON body is parsed whole, and takes up to thirty times its size in memory while that lasts. */
@@ -18,7 +17,7 @@ export interface ThreadRequest {
 export type ThreadReply = { readonly call: number } & (
   | { readonly bytes: Uint8Array<ArrayBuffer> }
   /** What is wrong with the body. */
-  | { readonly problem: string }
+  | { readonly problems: readonly Problem[] }
   /** A defect. */
   | { readonly error: string }
 )
@@ -31,11 +30,13 @@ export class JsonConverter {
   /** A workspace has one body in the thread at a time, so that workspaces take turns. */
   private readonly inTurn = createKeyedMutex()
 
-  /** @throws DecodeError, ApiError PAYLOAD_TOO_LARGE, UNAVAILABLE */
+  /** @throws ApiError VALIDATION_ERROR, PAYLOAD_TOO_LARGE, UNAVAILABLE */
   async convert(workspaceId: string, body: Uint8Array, shape: JsonShape): Promise<Uint8Array> {
     if (body.length > JSON_BYTES_MAX) {
       const instead = shape === 'values' ? 'several smaller bodies' : 'protobuf, or several smaller exports'
-      throw new ApiError('PAYLOAD_TOO_LARGE', `body: JSON may have ${JSON_BYTES_MAX} bytes; send ${instead}`)
+      throw new ApiError('PAYLOAD_TOO_LARGE', `body: JSON may have ${JSON_BYTES_MAX} bytes; send ${instead}`, {
+        param: 'body',
+      })
     }
     if (body.length <= INLINE_BYTES_MAX) return toProtobuf(body, shape)
     return this.inTurn(workspaceId, () => this.ask(body, shape))
@@ -58,7 +59,7 @@ export class JsonConverter {
       const answer = this.waiting.get(data.call)
       this.waiting.delete(data.call)
       if ('bytes' in data) answer?.resolve(data.bytes)
-      else answer?.reject('problem' in data ? new DecodeError(data.problem) : new Error(data.error))
+      else answer?.reject('problems' in data ? invalidAll(data.problems) : new Error(data.error))
     }
     thread.onerror = ({ message }) => {
       this.thread = undefined

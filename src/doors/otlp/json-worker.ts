@@ -1,4 +1,4 @@
-import { DecodeError } from '../traces/telemetry.ts'
+import { ApiError } from '../../base/errors.ts'
 import { toProtobuf } from './json.ts'
 import type { ThreadReply, ThreadRequest } from './json-converter.ts'
 
@@ -12,7 +12,8 @@ self.onmessage = ({ data: { call, body, shape } }: MessageEvent<ThreadRequest>) 
     const bytes = new Uint8Array(toProtobuf(body, shape))
     self.postMessage({ call, bytes } satisfies ThreadReply, [bytes.buffer])
   } catch (error) {
-    const reply = error instanceof DecodeError ? { problem: error.message } : { error: `${error}` }
+    const problems = error instanceof ApiError ? error.problems : undefined
+    const reply = problems === undefined ? { error: `${error}` } : { problems }
     self.postMessage({ call, ...reply } satisfies ThreadReply)
   }
 }

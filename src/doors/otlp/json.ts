@@ -1,7 +1,8 @@
 import { isUtf8 } from 'node:buffer'
+import { invalid } from '../../base/errors.ts'
 import { isObject } from '../../base/json-object.ts'
 import { Bytes } from '../../stores/clickhouse/bytes.ts'
-import { DecodeError, VALUE_DEPTH_MAX } from '../traces/telemetry.ts'
+import { VALUE_DEPTH_MAX } from '../traces/telemetry.ts'
 
 /**
  * Turns OTLP's JSON encoding into protobuf, so that one decoder reads both: names in lowerCamelCase, ids in hex, enums as
@@ -15,7 +16,7 @@ export type JsonShape = 'traces' | 'logs' | 'metrics' | 'values'
 /**
  * The body in protobuf. The values of a list are spans of one scope, each as an `AnyValue`. Takes one step, so it is for
  * short bodies, and for threads.
- * @throws DecodeError
+ * @throws ApiError VALIDATION_ERROR
  */
 export function toProtobuf(body: Uint8Array, shape: JsonShape): Uint8Array {
   // JSON is longer, apart from what has no content.
@@ -26,7 +27,7 @@ export function toProtobuf(body: Uint8Array, shape: JsonShape): Uint8Array {
 }
 
 function parse(body: Uint8Array): Json {
-  if (!isUtf8(body)) throw new DecodeError('body: not valid JSON in UTF-8')
+  if (!isUtf8(body)) throw invalid('body', 'not valid JSON in UTF-8')
   let parsed: unknown
   try {
     parsed = JSON.parse(
@@ -36,9 +37,9 @@ function parse(body: Uint8Array): Json {
     )
   } catch (error) {
     const problem = error instanceof SyntaxError ? error.message.replace(/^JSON Parse error: /, '') : 'too large'
-    throw new DecodeError(`body: not valid JSON: ${problem.slice(0, PROBLEM_LENGTH_MAX)}`)
+    throw invalid('body', `not valid JSON: ${problem.slice(0, PROBLEM_LENGTH_MAX)}`)
   }
-  if (!isObject(parsed)) throw new DecodeError('body: expected a JSON object')
+  if (!isObject(parsed)) throw invalid('body', 'expected a JSON object')
   return parsed
 }
 
@@ -115,7 +116,7 @@ function list(name: string, write: Write): Write {
 
 function listOf(value: unknown, name: string): readonly unknown[] {
   if (value === undefined || value === null) return []
-  if (!Array.isArray(value)) throw new DecodeError(`body: ${name}: expected an array`)
+  if (!Array.isArray(value)) throw invalid('body', `${name}: expected an array`)
   return value
 }
 
@@ -207,7 +208,7 @@ const SHAPES: Record<JsonShape, (out: Bytes, body: Json) => void> = {
   logs: signal('resourceLogs', 'scopeLogs', 'logRecords', LOG_RECORD),
   metrics: signal('resourceMetrics', 'scopeMetrics', 'metrics', METRIC),
   values(out, { data }) {
-    if (!Array.isArray(data)) throw new DecodeError('data: expected an array')
+    if (!Array.isArray(data)) throw invalid('data', 'expected an array')
     const endGroup = begin(out, 1)
     const endScope = begin(out, 2)
     for (const value of data) writePlain(out, 2, value, 0)

@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer'
+import { type ApiError, invalid } from '../../base/errors.ts'
 import {
   type DecodeBudget,
-  DecodeError,
   fromInteger,
   type Range,
   UTF8_TEXT_MAX,
@@ -23,7 +23,7 @@ const TWO_TO_32 = 0x1_0000_0000
  * Reads the wire format of protobuf from a body, without copying it. A message is read by calling {@link next} until it
  * returns 0; each field is consumed by one of the other methods or by {@link skip}.
  *
- * @throws DecodeError for bytes that are not a protobuf message
+ * @throws ApiError VALIDATION_ERROR for bytes that are not a protobuf message
  */
 export class ProtobufReader {
   private readonly buffer: Buffer
@@ -257,8 +257,8 @@ export class ProtobufReader {
     throw this.broken('a number of more than 10 bytes')
   }
 
-  private broken(what: string): DecodeError {
-    return new DecodeError(`body: not valid protobuf: ${what} at byte ${this.at}`)
+  private broken(what: string): ApiError {
+    return invalid('body', `not valid protobuf: ${what} at byte ${this.at}`)
   }
 }
 

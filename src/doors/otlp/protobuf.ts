@@ -30,7 +30,7 @@ import { ProtobufReader } from './protobuf-reader.ts'
  * `logs.proto`, `metrics.proto`, `resource.proto` and `common.proto`. Unknown fields are ignored.
  */
 
-/** @throws DecodeError, ApiError PAYLOAD_TOO_LARGE; so does decoding the export */
+/** @throws ApiError VALIDATION_ERROR, PAYLOAD_TOO_LARGE; so does decoding the export */
 export function* openTraces(body: Uint8Array, limits: DecodeLimits): Steps<OpenedExport<Span>> {
   return yield* open(body, { limits, readItem: readSpan, nestedField: SPAN_EVENTS })
 }

@@ -1,3 +1,4 @@
+import { messageOf, type Problem } from '../../base/errors.ts'
 import type { Appended } from '../../stores/journal/journal.ts'
 import { refusalOf } from '../kit.ts'
 import type { Refusal } from './telemetry.ts'
@@ -23,6 +24,8 @@ export interface ExportResult {
   readonly rejected: number
   /** Names the first rejected item and why; empty if nothing was rejected. */
   readonly message: string
+  /** The place of that item. */
+  readonly param?: string | undefined
   /** Positions of the first and last event stored, or task if no span has ended; null if nothing was new. */
   readonly firstSeq: number | null
   readonly lastSeq: number | null
@@ -31,25 +34,25 @@ export interface ExportResult {
 /** Collects what an export has stored and what was rejected. */
 export class ExportTally {
   private rejected = 0
-  private message = ''
+  private first: Problem | undefined
   private firstSeq: number | null = null
   private lastSeq: number | null = null
 
   constructor(private readonly places: Places) {}
 
   reject(name: string, problem: string, items = 1): void {
-    this.count(items, () => `${this.places.item(name)}: ${problem}`)
+    this.count(items, problem, () => this.places.item(name))
   }
 
   /** Counts what was not decoded. */
   refuse(refusals: readonly Refusal[]): void {
     for (const { first, items, problem } of refusals) {
-      this.count(items, () => `${this.places.range(first, first + items - 1)}: ${problem}`)
+      this.count(items, problem, () => this.places.range(first, first + items - 1))
     }
   }
 
-  private count(items: number, message: () => string): void {
-    if (this.rejected === 0) this.message = message()
+  private count(items: number, message: string, place: () => string): void {
+    this.first ??= { param: place(), message }
     this.rejected += items
   }
 
@@ -74,7 +77,7 @@ export class ExportTally {
   }
 
   result(): ExportResult {
-    const { rejected, message, firstSeq, lastSeq } = this
-    return { rejected, message, firstSeq, lastSeq }
+    const { rejected, first, firstSeq, lastSeq } = this
+    return { rejected, message: first === undefined ? '' : messageOf(first), param: first?.param, firstSeq, lastSeq }
   }
 }

@@ -112,15 +112,6 @@ export interface OpenedExport<Item> {
   decode(): Steps<Decoded<Item>>
 }
 
-/** The body is not a valid export. The message is for the client and says where. */
-export class DecodeError extends ApiError {
-  override readonly name = 'DecodeError'
-
-  constructor(message: string) {
-    super('VALIDATION_ERROR', message)
-  }
-}
-
 /** How deep values may be nested, the same as in protobuf libraries. */
 export const VALUE_DEPTH_MAX = 100
 /** Replaces a value that is nested deeper. */
@@ -228,7 +219,7 @@ export class DecodeBudget {
   /** @throws ApiError PAYLOAD_TOO_LARGE, ItemTooLarge */
   take(parts: number): void {
     this.left -= parts
-    if (this.left < 0) throw new ApiError('PAYLOAD_TOO_LARGE', `body: ${TOO_MANY}`)
+    if (this.left < 0) throw new ApiError('PAYLOAD_TOO_LARGE', `body: ${TOO_MANY}`, { param: 'body' })
     this.itemParts -= parts
     if (this.itemParts < 0) {
       throw new ItemTooLarge(`more than ${this.limits.itemParts} attributes, values and events`)
