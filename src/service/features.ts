@@ -6,7 +6,7 @@ import { requestRecount } from '../activity/runs/recount.ts'
 import { createLangfuse } from '../doors/langfuse/langfuse.ts'
 import { createMcp } from '../doors/mcp/mcp.ts'
 import { openAiTracesRoutes } from '../doors/openai-traces/routes.ts'
-import { createOtlp } from '../doors/otlp/otlp.ts'
+import { otlpRoutes } from '../doors/otlp/routes.ts'
 import { createTraces } from '../doors/traces/traces.ts'
 import { startFeeds } from '../feeds/feeds.ts'
 import type { Connections } from '../feeds/live/connections.ts'
@@ -79,7 +79,6 @@ export function startFeatures(
   })
   const queries = startSql(feature, { caps: config.queries, penalties, modelPrices, secondMs: options.alertSecondMs })
   const traces = createTraces(feature, activity)
-  const otlp = createOtlp(feature, traces)
   const langfuse = createLangfuse(feature, { traces, activity, workspaces: tenants.workspaces })
   const mcp = createMcp(feature, {
     activity,
@@ -92,8 +91,8 @@ export function startFeatures(
   })
   const routes = [
     activity.routes,
-    otlp.routes,
-    openAiTracesRoutes({ ...feature, traces, json: otlp.json }),
+    otlpRoutes({ ...feature, traces }),
+    openAiTracesRoutes({ ...feature, traces }),
     langfuse.routes,
     tenants.routes,
     live,

@@ -1,8 +1,8 @@
 import type { Steps } from '../../src/base/http/shared-slice.ts'
-import { toProtobuf } from '../../src/doors/otlp/json.ts'
-import { openLogs, openTraces } from '../../src/doors/otlp/protobuf.ts'
 import type { LogRecord, OpenedExport, Span } from '../../src/doors/traces/telemetry.ts'
 import { type DecodeLimits, decodeLimits } from '../../src/doors/traces/telemetry.ts'
+import { toProtobuf } from '../../src/doors/traces/wire/json.ts'
+import { openLogs, openTraces } from '../../src/doors/traces/wire/protobuf.ts'
 import { parseConfig } from '../../src/service/config/config.ts'
 
 /** The limits of a service with the default settings. */

@@ -1,5 +1,4 @@
 import type { Steps } from '../../base/http/shared-slice.ts'
-import { openValues } from '../otlp/protobuf.ts'
 import { textAt, valueAt } from '../traces/attributes.ts'
 import {
   type Attributes,
@@ -10,6 +9,7 @@ import {
   type Span,
   STATUS_ERROR,
 } from '../traces/telemetry.ts'
+import { openValues } from '../traces/wire/protobuf.ts'
 import { describe, mapOf } from './span-data.ts'
 
 /** Where an item is in `data`. */

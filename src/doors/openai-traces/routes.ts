@@ -2,17 +2,11 @@ import { Elysia } from 'elysia'
 import { ApiError, invalid } from '../../base/errors.ts'
 import { inSlices } from '../../base/http/shared-slice.ts'
 import { SECURITY } from '../../tenants/keys/security.ts'
-import { createReceiver, DOOR_STATE, type DoorDeps, withPositions } from '../kit.ts'
-import type { JsonConverter } from '../otlp/json-converter.ts'
-import type { Traces } from '../traces/traces.ts'
+import { createReceiver, DOOR_STATE, withPositions } from '../kit.ts'
+import type { TraceRoutesDeps } from '../traces/traces.ts'
 import { openItems } from './decode.ts'
 import { createDialect } from './dialect.ts'
 import { errorResponse } from './response.ts'
-
-interface OpenAiTracesRoutesDeps extends Pick<DoorDeps, 'guards' | 'forwarder'> {
-  readonly traces: Traces
-  readonly json: Pick<JsonConverter, 'convert'>
-}
 
 const JSON_TYPE = /^application\/json\s*(?:;|$)/i
 
@@ -20,7 +14,7 @@ const JSON_TYPE = /^application\/json\s*(?:;|$)/i
  * Traces of programs that use the OpenAI Agents SDK (docs/openai-agents.md). No envelope: OpenAI's API defines the answers.
  * Its exporter drops a batch after a 4xx answer, and repeats it after 429 and 5xx.
  */
-export function openAiTracesRoutes({ guards, forwarder, traces, json }: OpenAiTracesRoutesDeps) {
+export function openAiTracesRoutes({ guards, forwarder, traces }: TraceRoutesDeps) {
   const dialect = createDialect()
   const receive = createReceiver(
     { guards, forwarder, ...traces },
@@ -39,10 +33,8 @@ export function openAiTracesRoutes({ guards, forwarder, traces, json }: OpenAiTr
       '/traces/ingest',
       (context) =>
         receive(context, async ({ caller, body, slice }) => {
-          const opened = await inSlices(
-            slice,
-            openItems(await json.convert(caller.workspaceId, body, 'values'), traces.decodeLimits),
-          )
+          const bytes = await traces.json.convert(caller.workspaceId, body, 'values')
+          const opened = await inSlices(slice, openItems(bytes, traces.decodeLimits))
           const stored = await traces.traces.storeExport(caller, opened, dialect, slice)
           const { rejected, message, param, items } = stored
           if (rejected === 0) return withPositions(new Response(null, { status: 204 }), stored)

@@ -8,7 +8,6 @@ import {
   createReceiver,
   DOOR_STATE,
   type DoorContext,
-  type DoorDeps,
   type ReceivedCall,
   withPositions,
 } from '../kit.ts'
@@ -16,19 +15,12 @@ import { type ExportResult, placesOf } from '../traces/export-tally.ts'
 import { spanTaskIds } from '../traces/ids.ts'
 import { problemOf } from '../traces/mapping.ts'
 import { detailsOfSpans } from '../traces/run-details.ts'
-import type { DecodeLimits, Span } from '../traces/telemetry.ts'
-import type { TraceDialect, TraceStore } from '../traces/trace-store.ts'
-import type { JsonConverter } from './json-converter.ts'
-import type { LogIngest } from './log-ingest.ts'
-import { openLogs, openMetrics, openTraces } from './protobuf.ts'
+import type { Span } from '../traces/telemetry.ts'
+import type { TraceDialect } from '../traces/trace-store.ts'
+import type { TraceRoutesDeps } from '../traces/traces.ts'
+import { openLogs, openMetrics, openTraces } from '../traces/wire/protobuf.ts'
+import { LogIngest } from './log-ingest.ts'
 import { encodingOf, errorResponse, exportResponse, type PartialSuccess } from './response.ts'
-
-interface OtlpRoutesDeps extends DoorDeps {
-  readonly traces: Pick<TraceStore, 'storeExport'>
-  readonly logs: Pick<LogIngest, 'store'>
-  readonly json: Pick<JsonConverter, 'convert'>
-  readonly decodeLimits: DecodeLimits
-}
 
 const OTLP: TraceDialect<Span> = {
   places: placesOf('span'),
@@ -42,17 +34,21 @@ const OTLP: TraceDialect<Span> = {
 /**
  * OTLP/HTTP: reports of programs that are instrumented with OpenTelemetry (docs/opentelemetry.md).
  */
-export function otlpRoutes(deps: OtlpRoutesDeps) {
-  const { traces, logs, json, decodeLimits } = deps
-  const receive = createReceiver(deps, {
-    tokenOf,
-    check(request) {
-      if (encodingOf(request) === null) {
-        throw invalid('header Content-Type', 'expected application/x-protobuf or application/json')
-      }
+export function otlpRoutes({ guards, forwarder, traces: shared }: TraceRoutesDeps) {
+  const { traces, json, decodeLimits } = shared
+  const logs = new LogIngest(shared)
+  const receive = createReceiver(
+    { guards, forwarder, ...shared },
+    {
+      tokenOf,
+      check(request) {
+        if (encodingOf(request) === null) {
+          throw invalid('header Content-Type', 'expected application/x-protobuf or application/json')
+        }
+      },
+      errorOf: (error, request) => errorResponse(encodingOf(request) ?? 'json', error),
     },
-    errorOf: (error, request) => errorResponse(encodingOf(request) ?? 'json', error),
-  })
+  )
 
   const answer =
     (signal: keyof typeof REJECTED, store: (call: ReceivedCall) => Promise<ExportResult>) => (context: DoorContext) =>

@@ -1,4 +1,4 @@
-import { ApiError } from '../../base/errors.ts'
+import { ApiError } from '../../../base/errors.ts'
 import { toProtobuf } from './json.ts'
 import type { ThreadReply, ThreadRequest } from './json-converter.ts'
 

@@ -1,5 +1,5 @@
-import type { Steps } from '../../base/http/shared-slice.ts'
-import type { OpenedExport } from '../traces/telemetry.ts'
+import type { Steps } from '../../../base/http/shared-slice.ts'
+import type { OpenedExport } from '../telemetry.ts'
 import {
   type AnyValue,
   type Attributes,
@@ -14,7 +14,7 @@ import {
   type SpanLink,
   TOO_DEEP,
   VALUE_DEPTH_MAX,
-} from '../traces/telemetry.ts'
+} from '../telemetry.ts'
 import {
   type ItemDecoder,
   type Outline,

@@ -1,8 +1,8 @@
 import { isUtf8 } from 'node:buffer'
-import { invalid } from '../../base/errors.ts'
-import { isObject } from '../../base/json-object.ts'
-import { Bytes } from '../../stores/clickhouse/bytes.ts'
-import { VALUE_DEPTH_MAX } from '../traces/telemetry.ts'
+import { invalid } from '../../../base/errors.ts'
+import { isObject } from '../../../base/json-object.ts'
+import { Bytes } from '../../../stores/clickhouse/bytes.ts'
+import { VALUE_DEPTH_MAX } from '../telemetry.ts'
 
 /**
  * Turns OTLP's JSON encoding into protobuf, so that one decoder reads both: names in lowerCamelCase, ids in hex, enums as

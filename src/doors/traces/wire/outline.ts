@@ -1,5 +1,5 @@
-import type { Steps } from '../../base/http/shared-slice.ts'
-import { costOf } from '../kit.ts'
+import type { Steps } from '../../../base/http/shared-slice.ts'
+import { costOf } from '../../kit.ts'
 import {
   type AnyValue,
   type Attributes,
@@ -12,7 +12,7 @@ import {
   type Range,
   type Refusal,
   type Resource,
-} from '../traces/telemetry.ts'
+} from '../telemetry.ts'
 
 /** Where the items of an export are in its body. Found without decoding them, so that their number can be charged first. */
 export interface Outline {

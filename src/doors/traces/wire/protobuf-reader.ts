@@ -1,13 +1,6 @@
 import { isUtf8 } from 'node:buffer'
-import { type ApiError, invalid } from '../../base/errors.ts'
-import {
-  type DecodeBudget,
-  fromInteger,
-  type Range,
-  UTF8_TEXT_MAX,
-  UTF8_TEXT_MIN,
-  Utf8Text,
-} from '../traces/telemetry.ts'
+import { type ApiError, invalid } from '../../../base/errors.ts'
+import { type DecodeBudget, fromInteger, type Range, UTF8_TEXT_MAX, UTF8_TEXT_MIN, Utf8Text } from '../telemetry.ts'
 
 const VARINT = 0
 const FIXED64 = 1

@@ -1,5 +1,5 @@
-import { ApiError, invalidAll, type Problem } from '../../base/errors.ts'
-import { createKeyedMutex } from '../../base/keyed-mutex.ts'
+import { ApiError, invalidAll, type Problem } from '../../../base/errors.ts'
+import { createKeyedMutex } from '../../../base/keyed-mutex.ts'
 import { type JsonShape, toProtobuf } from './json.ts'
 
 /** A JSON body is parsed whole, and takes up to thirty times its size in memory while that lasts. */
