@@ -1,4 +1,5 @@
-import { ApiError } from '../base/errors.ts'
+import { Elysia } from 'elysia'
+import { ApiError, STATUS_OF } from '../base/errors.ts'
 import { retryAfterOf } from '../base/http/answer.ts'
 import { type BodyReader, HangUp } from '../base/http/body.ts'
 import type { BodyHold } from '../base/http/body-budget.ts'
@@ -34,6 +35,7 @@ export const DOOR_STATE = { bodyHold: undefined as BodyHold | undefined }
 
 /** A call whose key has been checked. */
 export interface ReceivedCall {
+  readonly request: Request
   readonly caller: Caller
   /** Decompressed. */
   readonly body: Uint8Array
@@ -42,30 +44,79 @@ export interface ReceivedCall {
 
 const ACCESS = { audience: 'keys', budget: 'ingest' } as const
 
-interface Protocol {
+/** How a protocol says that a call is refused. */
+interface Refusals {
+  readonly errorOf: (error: ApiError, request: Request) => Response
+  /** `WWW-Authenticate` of the answer to a call without a valid key. */
+  readonly challenge: string
+}
+
+interface Protocol extends Refusals {
   /** The key; undefined if the guard should read the bearer token itself. */
   readonly tokenOf?: (request: Request) => string | undefined
   /** Checks the headers of a call whose key is known. @throws ApiError */
   readonly check?: (request: Request) => void
-  readonly errorOf: (error: ApiError, request: Request) => Response
 }
 
-/** Returns what receives a call and answers it with what `work` returns, or with an error in the shape of the protocol. */
-export function createReceiver({ guards, reader, forwarder, slice }: DoorDeps, { tokenOf, check, errorOf }: Protocol) {
-  return async (context: DoorContext, work: (call: ReceivedCall) => Promise<Response>): Promise<Response> => {
-    const { request } = context
-    try {
-      const options = { token: tokenOf?.(request), reader }
-      const { caller, body } = await guards.receive(request, headersOf(context), ACCESS, options)
-      context.bodyHold = body.hold
-      check?.(request)
-      return await forwarder.carryOut(request, caller, body, async () =>
-        work({ caller, body: await reader.inflateAsync(request, body), slice: slice.of(caller.workspaceId) }),
-      )
-    } catch (error) {
-      return refuse(error, request, (refused) => errorOf(refused, request))
+/** Returns what makes the handler of a route: it answers with what `work` returns, or an error in the shape of the protocol. */
+export function createReceiver({ guards, reader, forwarder, slice }: DoorDeps, protocol: Protocol) {
+  const { tokenOf, check } = protocol
+  return (work: (call: ReceivedCall) => Promise<Response>) =>
+    async (context: DoorContext): Promise<Response> => {
+      const { request } = context
+      try {
+        const options = { token: tokenOf?.(request), reader }
+        const { caller, body } = await guards.receive(request, headersOf(context), ACCESS, options)
+        context.bodyHold = body.hold
+        check?.(request)
+        return await forwarder.carryOut(request, caller, body, async () => {
+          const inflated = await reader.inflateAsync(request, body)
+          return work({ request, caller, body: inflated, slice: slice.of(caller.workspaceId) })
+        })
+      } catch (error) {
+        return refuse(error, request, protocol)
+      }
     }
+}
+
+interface JsonProtocol extends Omit<Protocol, 'errorOf'> {
+  /** What the paths of all routes begin with. */
+  readonly path: string
+  readonly security: Record<string, string[]>[]
+  /** The body of the answer to a call that is refused. */
+  readonly errorBody: (error: ApiError) => object
+  /** For the refusal of a call to another address. */
+  readonly help: string
+}
+
+/** Options of routes that read their own bodies and are not documented. */
+export const HIDDEN = { parse: 'none', detail: { hide: true } } as const
+
+/** What a door that speaks JSON has besides its routes. */
+export function jsonDoor(deps: DoorDeps, { path, security, help, errorBody, ...protocol }: JsonProtocol) {
+  const answers: Refusals = {
+    ...protocol,
+    errorOf: (error) => jsonAnswer(STATUS_OF[error.code], JSON.stringify(errorBody(error))),
   }
+  const routes = new Elysia({ prefix: path, detail: { security } }).decorate(DOOR_STATE).all(
+    '/*',
+    ({ request }) => {
+      const { pathname } = new URL(request.url)
+      const message = `${request.method} ${pathname.slice(0, 200)} is not supported here; ${help}`
+      return answers.errorOf(new ApiError('NOT_FOUND', message), request)
+    },
+    HIDDEN,
+  )
+  return { routes, answers, receive: createReceiver(deps, { ...protocol, ...answers }) }
+}
+
+export function jsonAnswer(status: number, body: string): Response {
+  return new Response(body, { status, headers: { 'content-type': 'application/json' } })
+}
+
+/** For the document: JSON, in the format of others. */
+export function jsonContent(description: string) {
+  return { 'application/json': { schema: { type: 'object' as const, description } } }
 }
 
 /** The headers of the answer, for the guards. */
@@ -75,13 +126,13 @@ export function headersOf({ set }: Pick<DoorContext, 'set'>): Record<string, str
 
 /**
  * The answer for an error, with what every protocol has in its headers.
- * @param shape writes the error as the protocol does
  * @throws the error if it is a defect: the envelope logs it, and answers with the id of the request
  */
-export function refuse(error: unknown, request: Request, shape: (refused: ApiError) => Response): Response {
+export function refuse(error: unknown, request: Request, { errorOf, challenge }: Refusals): Response {
   const refused = error instanceof ApiError ? error : unavailableOf(error)
   if (refused === null) throw error
-  const response = shape(refused)
+  const response = errorOf(refused, request)
+  if (refused.code === 'UNAUTHENTICATED') response.headers.set('www-authenticate', challenge)
   const retryAfter = retryAfterOf(refused)
   if (retryAfter !== undefined) response.headers.set('retry-after', retryAfter)
   const isUnread = refused.code === 'PAYLOAD_TOO_LARGE' && request.headers.has('content-length')

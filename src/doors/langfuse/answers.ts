@@ -1,5 +1,6 @@
-import { type ApiError, type ErrorCode, STATUS_OF } from '../../base/errors.ts'
+import type { ApiError, ErrorCode } from '../../base/errors.ts'
 import { encodeJson } from '../../base/raw-json.ts'
+import { jsonAnswer } from '../kit.ts'
 import type { EventResult } from './ingest.ts'
 
 /** Answers as Langfuse gives them: bare JSON, and errors as `{message, error}`. */
@@ -18,14 +19,12 @@ const ERROR_NAMES: Record<ErrorCode, string> = {
   UNAVAILABLE: 'ServiceUnavailableError',
 }
 
-export function answer(status: number, body: unknown): Response {
-  return respond(status, encodeJson(body))
+export function answer(body: unknown): Response {
+  return jsonAnswer(200, encodeJson(body))
 }
 
-export function errorAnswer({ code, message }: ApiError): Response {
-  const response = answer(STATUS_OF[code], { message, error: ERROR_NAMES[code] })
-  if (code === 'UNAUTHENTICATED') response.headers.set('www-authenticate', 'Basic')
-  return response
+export function errorBody({ code, message }: ApiError): object {
+  return { message, error: ERROR_NAMES[code] }
 }
 
 /** 207, with the result of every event. */
@@ -40,9 +39,5 @@ export function batchAnswer(results: readonly EventResult[]): Response {
       errors.push(`${named}${status},"message":${JSON.stringify(message)},"error":"${ERROR_NAMES[code]}"}`)
     }
   }
-  return respond(207, `{"successes":[${successes.join(',')}],"errors":[${errors.join(',')}]}`)
-}
-
-function respond(status: number, body: string): Response {
-  return new Response(body, { status, headers: { 'content-type': 'application/json' } })
+  return jsonAnswer(207, `{"successes":[${successes.join(',')}],"errors":[${errors.join(',')}]}`)
 }

@@ -1,23 +1,22 @@
-import { isUtf8 } from 'node:buffer'
-import { Elysia } from 'elysia'
 import packageJson from '../../../package.json' with { type: 'json' }
 import { ApiError, invalid } from '../../base/errors.ts'
 import { bearerToken } from '../../base/http/bearer.ts'
-import { shown } from '../../base/http/validation-message.ts'
+import { checkUtf8 } from '../../base/http/body.ts'
 import { isObject, parsedJson } from '../../base/json-object.ts'
 import type { Guards } from '../../tenants/keys/guards.ts'
 import type { Caller } from '../../tenants/keys/schema.ts'
 import { SECURITY } from '../../tenants/keys/security.ts'
 import {
   basicPassword,
-  createReceiver,
-  DOOR_STATE,
   type DoorContext,
   type DoorDeps,
+  HIDDEN,
   headersOf,
+  jsonContent,
+  jsonDoor,
   refuse,
 } from '../kit.ts'
-import { answer, batchAnswer, errorAnswer } from './answers.ts'
+import { answer, batchAnswer, errorBody } from './answers.ts'
 import type { LangfuseIngest } from './ingest.ts'
 import { SCORE_BYTES_MAX } from './scores.ts'
 
@@ -36,68 +35,50 @@ const MEDIA_BYTES_MAX = 16 * 1024
  */
 export function langfuseRoutes(deps: LangfuseRoutesDeps) {
   const { guards, ingest } = deps
-  const receive = createReceiver(deps, { tokenOf, errorOf: errorAnswer })
+  const { routes, receive, answers } = jsonDoor(deps, {
+    path: '/api/public',
+    security: SECURITY.otlp,
+    challenge: 'Basic',
+    tokenOf,
+    errorBody,
+    help: 'see docs/langfuse.md',
+  })
 
-  const admit = async (context: DoorContext, execute: (caller: Caller) => Promise<Response>) => {
+  const admit = (execute: (caller: Caller) => Promise<Response>) => async (context: DoorContext) => {
     const { request } = context
     try {
       return await execute(await guards.admit(request, headersOf(context), READING, { token: tokenOf(request) }))
     } catch (error) {
-      return refuse(error, request, errorAnswer)
+      return refuse(error, request, answers)
     }
   }
 
-  return new Elysia({ prefix: '/api/public', detail: { security: SECURITY.otlp } })
-    .decorate(DOOR_STATE)
-    .post(
-      '/ingestion',
-      (context) =>
-        receive(context, async ({ caller, body, slice }) => {
-          checkUtf8(body)
-          return batchAnswer(await ingest.store(caller, body, slice))
-        }),
-      { parse: 'none', detail: INGESTION },
-    )
-    .post(
-      '/scores',
-      (context) =>
-        receive(context, async ({ caller, body, slice }) => {
-          const [{ id, error }] = await ingest.store(caller, batchOfScore(body), slice)
-          if (error !== null) throw error
-          return answer(200, { id })
-        }),
-      { parse: 'none', detail: { hide: true } },
-    )
-    .post(
-      '/media',
-      (context) => receive(context, async ({ body }) => answer(200, { mediaId: mediaIdOf(body), uploadUrl: null })),
-      { parse: 'none', detail: { hide: true } },
-    )
-    .get('/health', () => answer(200, { status: 'OK', version: packageJson.version }), { detail: { hide: true } })
-    .get(
-      '/projects',
-      (context) =>
-        admit(context, async (caller) => {
-          const name = await deps.workspaceName(caller)
-          return answer(200, { data: [{ id: caller.workspaceId, name, metadata: {} }] })
-        }),
-      { detail: { hide: true } },
-    )
-    .all('/*', ({ request }) => errorAnswer(notSupported(request)), { parse: 'none', detail: { hide: true } })
+  const storeBatch = receive(async ({ caller, body, slice }) => {
+    checkUtf8(body)
+    return batchAnswer(await ingest.store(caller, body, slice))
+  })
+  const storeScore = receive(async ({ caller, body, slice }) => {
+    const [{ id, error }] = await ingest.store(caller, batchOfScore(body), slice)
+    if (error !== null) throw error
+    return answer({ id })
+  })
+  const acceptMedia = receive(async ({ body }) => answer({ mediaId: mediaIdOf(body), uploadUrl: null }))
+  const listProjects = admit(async (caller) => {
+    const name = await deps.workspaceName(caller)
+    return answer({ data: [{ id: caller.workspaceId, name, metadata: {} }] })
+  })
+
+  return routes
+    .post('/ingestion', storeBatch, { parse: 'none', detail: INGESTION })
+    .post('/scores', storeScore, HIDDEN)
+    .post('/media', acceptMedia, HIDDEN)
+    .get('/health', () => answer({ status: 'OK', version: packageJson.version }), HIDDEN)
+    .get('/projects', listProjects, HIDDEN)
 }
 
 /** The secret key of the SDK is the key; its public key may be anything. */
 function tokenOf(request: Request): string | undefined {
   return bearerToken(request) === undefined ? basicPassword(request) : undefined
-}
-
-function notSupported(request: Request): ApiError {
-  const { pathname } = new URL(request.url)
-  return new ApiError('NOT_FOUND', `${request.method} ${shown(pathname)} is not supported here; see docs/langfuse.md`)
-}
-
-function checkUtf8(body: Uint8Array): void {
-  if (!isUtf8(body)) throw invalid('body', 'not valid UTF-8')
 }
 
 /** A body that is built, unlike a batch. */
@@ -131,18 +112,12 @@ const INGESTION = {
   description:
     'Traces, observations and scores as the Langfuse SDKs send them, up to 4.5 MB. The key is the secret key of the SDK: ' +
     'the password of Basic auth. A repeated batch changes nothing. Every event without an error is on stable storage.',
-  requestBody: {
-    required: true,
-    content: { 'application/json': { schema: { type: 'object' as const, description: 'A batch of events.' } } },
-  },
+  requestBody: { required: true, content: jsonContent('A batch of events.') },
   responses: {
     207: {
       description: 'The result of every event: successes and errors.',
-      content: { 'application/json': { schema: { type: 'object' as const, description: 'successes and errors.' } } },
+      content: jsonContent('successes and errors.'),
     },
-    default: {
-      description: 'An error, without the envelope.',
-      content: { 'application/json': { schema: { type: 'object' as const, description: 'message and error.' } } },
-    },
+    default: { description: 'An error, without the envelope.', content: jsonContent('message and error.') },
   },
 }

@@ -1,5 +1,6 @@
 import { ApiError, type ErrorCode, STATUS_OF } from '../../base/errors.ts'
 import { lookup } from '../../base/lookup.ts'
+import { jsonAnswer } from '../kit.ts'
 
 /** An error of JSON-RPC, with the code and the data that the client gets. */
 export class RpcError extends Error {
@@ -49,9 +50,7 @@ export function rpcErrorOf({ code, message, retryAfterSeconds }: ApiError): RpcE
 export function errorResponse(error: ApiError | RpcError, id: unknown, status?: number): Response {
   const { code, message, data } = error instanceof ApiError ? rpcErrorOf(error) : error
   const httpStatus = status ?? (error instanceof ApiError ? STATUS_OF[error.code] : 400)
-  const headers = new Headers({ 'content-type': 'application/json' })
-  if (httpStatus === 401) headers.set('www-authenticate', 'Bearer')
-  return new Response(errorText({ code, message, data }, id), { status: httpStatus, headers })
+  return jsonAnswer(httpStatus, errorText({ code, message, data }, id))
 }
 
 export function errorText({ code, message, data }: Pick<RpcError, 'code' | 'message' | 'data'>, id: unknown): string {

@@ -94,9 +94,11 @@ export function mcpRoutes(deps: McpRoutesDeps) {
 
   const answerError = (error: unknown, request: Request, id: unknown): Response => {
     if (error instanceof RpcError) return errorResponse(error, id)
-    return refuse(error, request, (refused) =>
-      errorResponse(refused.reason === 'body_unreadable' ? new RpcError(PARSE_ERROR, refused.message) : refused, id),
-    )
+    return refuse(error, request, {
+      challenge: 'Bearer',
+      errorOf: (refused) =>
+        errorResponse(refused.reason === 'body_unreadable' ? new RpcError(PARSE_ERROR, refused.message) : refused, id),
+    })
   }
 
   const noSessions = ({ request }: Context) => {

@@ -1,4 +1,4 @@
-import { type ApiError, type ErrorCode, STATUS_OF } from '../../base/errors.ts'
+import type { ApiError, ErrorCode } from '../../base/errors.ts'
 
 /** Errors in the shape of OpenAI's API. */
 
@@ -20,10 +20,6 @@ const KINDS: Record<ErrorCode, Kind> = {
   UNAVAILABLE: { type: 'server_error', code: 'service_unavailable' },
 }
 
-export function errorResponse({ code, message, param }: ApiError): Response {
-  const { type, code: openAiCode } = KINDS[code]
-  const error = { message, type, param: param ?? null, code: openAiCode }
-  const headers = new Headers({ 'content-type': 'application/json' })
-  if (code === 'UNAUTHENTICATED') headers.set('www-authenticate', 'Bearer')
-  return new Response(JSON.stringify({ error }), { status: STATUS_OF[code], headers })
+export function errorBody({ code, message, param }: ApiError): object {
+  return { error: { message, param: param ?? null, ...KINDS[code] } }
 }

@@ -1,12 +1,11 @@
-import { Elysia } from 'elysia'
 import { ApiError, invalid } from '../../base/errors.ts'
 import { inSlices } from '../../base/http/shared-slice.ts'
 import { SECURITY } from '../../tenants/keys/security.ts'
-import { createReceiver, DOOR_STATE, withPositions } from '../kit.ts'
+import { jsonContent, jsonDoor, withPositions } from '../kit.ts'
 import type { TraceRoutesDeps } from '../traces/traces.ts'
 import { openItems } from './decode.ts'
 import { createDialect } from './dialect.ts'
-import { errorResponse } from './response.ts'
+import { errorBody } from './response.ts'
 
 const JSON_TYPE = /^application\/json\s*(?:;|$)/i
 
@@ -16,43 +15,31 @@ const JSON_TYPE = /^application\/json\s*(?:;|$)/i
  */
 export function openAiTracesRoutes({ guards, forwarder, traces }: TraceRoutesDeps) {
   const dialect = createDialect()
-  const receive = createReceiver(
+  const door = jsonDoor(
     { guards, forwarder, ...traces },
     {
+      path: '/openai/v1',
+      security: SECURITY.anyKey,
+      challenge: 'Bearer',
       check({ headers }) {
         if (!JSON_TYPE.test(headers.get('content-type') ?? ''))
           throw invalid('header Content-Type', 'expected application/json')
       },
-      errorOf: errorResponse,
+      errorBody,
+      help: 'only POST /openai/v1/traces/ingest is',
     },
   )
-
-  return new Elysia({ prefix: '/openai/v1', detail: { security: SECURITY.anyKey } })
-    .decorate(DOOR_STATE)
-    .post(
-      '/traces/ingest',
-      (context) =>
-        receive(context, async ({ caller, body, slice }) => {
-          const bytes = await traces.json.convert(caller.workspaceId, body, 'values')
-          const opened = await inSlices(slice, openItems(bytes, traces.decodeLimits))
-          const stored = await traces.traces.storeExport(caller, opened, dialect, slice)
-          const { rejected, message, param, items } = stored
-          if (rejected === 0) return withPositions(new Response(null, { status: 204 }), stored)
-          const others = `${items - rejected} of ${items} items are stored`
-          const error = new ApiError('VALIDATION_ERROR', `${message}; ${others}`, { param })
-          return withPositions(errorResponse(error), stored)
-        }),
-      { parse: 'none', detail: INGEST },
-    )
-    .all(
-      '/*',
-      ({ request }) => {
-        const { pathname } = new URL(request.url)
-        const message = `Invalid URL (${request.method} ${pathname.slice(0, 200)}): only POST /openai/v1/traces/ingest exists here`
-        return errorResponse(new ApiError('NOT_FOUND', message))
-      },
-      { parse: 'none', detail: { hide: true } },
-    )
+  const ingest = door.receive(async ({ request, caller, body, slice }) => {
+    const bytes = await traces.json.convert(caller.workspaceId, body, 'values')
+    const opened = await inSlices(slice, openItems(bytes, traces.decodeLimits))
+    const stored = await traces.traces.storeExport(caller, opened, dialect, slice)
+    const { rejected, message, param, items } = stored
+    if (rejected === 0) return withPositions(new Response(null, { status: 204 }), stored)
+    const others = `${items - rejected} of ${items} items are stored`
+    const error = new ApiError('VALIDATION_ERROR', `${message}; ${others}`, { param })
+    return withPositions(door.answers.errorOf(error, request), stored)
+  })
+  return door.routes.post('/traces/ingest', ingest, { parse: 'none', detail: INGEST })
 }
 
 const INGEST = {
@@ -81,7 +68,7 @@ const INGEST = {
     204: { description: 'Everything is on stable storage.' },
     default: {
       description: "An error in the shape of OpenAI's API, without the envelope.",
-      content: { 'application/json': { schema: { type: 'object' as const, description: 'error.' } } },
+      content: jsonContent('error.'),
     },
   },
 }

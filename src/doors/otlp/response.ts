@@ -52,9 +52,7 @@ export function errorResponse(encoding: Encoding, { code, message }: ApiError): 
     encoding === 'json'
       ? JSON.stringify({ code: number, message })
       : Buffer.concat([varintField(1, number), textField(2, message)])
-  const response = respond(encoding, body, STATUS_OF[code])
-  if (code === 'UNAUTHENTICATED') response.headers.set('www-authenticate', 'Bearer, Basic')
-  return response
+  return respond(encoding, body, STATUS_OF[code])
 }
 
 function respond(encoding: Encoding, body: string | Uint8Array, status = 200): Response {

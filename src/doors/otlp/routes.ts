@@ -3,14 +3,7 @@ import { ApiError, invalid } from '../../base/errors.ts'
 import { bearerToken, encodedBearerToken } from '../../base/http/bearer.ts'
 import { inSlices } from '../../base/http/shared-slice.ts'
 import { SECURITY } from '../../tenants/keys/security.ts'
-import {
-  basicPassword,
-  createReceiver,
-  DOOR_STATE,
-  type DoorContext,
-  type ReceivedCall,
-  withPositions,
-} from '../kit.ts'
+import { basicPassword, createReceiver, DOOR_STATE, HIDDEN, type ReceivedCall, withPositions } from '../kit.ts'
 import { type ExportResult, placesOf } from '../traces/export-tally.ts'
 import { spanTaskIds } from '../traces/ids.ts'
 import { problemOf } from '../traces/mapping.ts'
@@ -46,19 +39,19 @@ export function otlpRoutes({ guards, forwarder, traces: shared }: TraceRoutesDep
           throw invalid('header Content-Type', 'expected application/x-protobuf or application/json')
         }
       },
+      challenge: 'Bearer, Basic',
       errorOf: (error, request) => errorResponse(encodingOf(request) ?? 'json', error),
     },
   )
 
-  const answer =
-    (signal: keyof typeof REJECTED, store: (call: ReceivedCall) => Promise<ExportResult>) => (context: DoorContext) =>
-      receive(context, async (call) => {
-        const { caller, body } = call
-        const encoding = encodingOf(context.request) ?? 'json'
-        const bytes = encoding === 'json' ? await json.convert(caller.workspaceId, body, signal) : body
-        const result = await store({ ...call, body: bytes })
-        return withPositions(exportResponse(encoding, { ...result, field: REJECTED[signal] }), result)
-      })
+  const answer = (signal: keyof typeof REJECTED, store: (call: ReceivedCall) => Promise<ExportResult>) =>
+    receive(async (call) => {
+      const { request, caller, body } = call
+      const encoding = encodingOf(request) ?? 'json'
+      const bytes = encoding === 'json' ? await json.convert(caller.workspaceId, body, signal) : body
+      const result = await store({ ...call, body: bytes })
+      return withPositions(exportResponse(encoding, { ...result, field: REJECTED[signal] }), result)
+    })
 
   const storeTraces = answer('traces', async ({ caller, body, slice }) =>
     traces.storeExport(caller, await inSlices(slice, openTraces(body, decodeLimits)), OTLP, slice),
@@ -73,16 +66,15 @@ export function otlpRoutes({ guards, forwarder, traces: shared }: TraceRoutesDep
     return noMetrics(items.reduce((sum, points) => sum + points, 0))
   })
 
-  const hidden = { parse: 'none' as const, detail: { hide: true } }
   return (
     new Elysia({ detail: { security: SECURITY.otlp } })
       .decorate(DOOR_STATE)
       // The address that the exporter of Langfuse's newer SDKs has.
-      .post('/api/public/otel/v1/traces', storeTraces, hidden)
+      .post('/api/public/otel/v1/traces', storeTraces, HIDDEN)
       // For programs that are given a host and a port only.
-      .post('/v1/traces', storeTraces, hidden)
-      .post('/v1/logs', storeLogs, hidden)
-      .post('/v1/metrics', rejectMetrics, hidden)
+      .post('/v1/traces', storeTraces, HIDDEN)
+      .post('/v1/logs', storeLogs, HIDDEN)
+      .post('/v1/metrics', rejectMetrics, HIDDEN)
       .post('/otlp/v1/traces', storeTraces, {
         parse: 'none',
         detail: detailOf('exportTraces', 'traces', 'A trace is a run; a span is a task and an event.'),
