@@ -143,8 +143,19 @@ export function refuse(error: unknown, request: Request, { errorOf, challenge }:
 /** Errors that the content of an item causes: sending it again would not help. */
 const REFUSALS = new Set(['VALIDATION_ERROR', 'FORBIDDEN', 'NOT_FOUND', 'CONFLICT', 'PAYLOAD_TOO_LARGE'])
 
-/** Why an item is refused, while the others of its call are stored; null for an error that its content did not cause. */
-export function refusalOf(error: unknown): ApiError | null {
+/** Stores items of a call. An error that their content has caused is theirs, and the others are stored all the same. */
+export async function attempt(store: () => Promise<void>, onRefused: (refused: ApiError) => void): Promise<void> {
+  try {
+    await store()
+  } catch (error) {
+    const refused = refusalOf(error)
+    if (refused === null) throw error
+    onRefused(refused)
+  }
+}
+
+/** Null for an error that is not about the content. */
+function refusalOf(error: unknown): ApiError | null {
   if (error instanceof ApiError) return REFUSALS.has(error.code) ? error : null
   return isBadData(error) ? new ApiError('VALIDATION_ERROR', 'the database cannot store one of its values') : null
 }

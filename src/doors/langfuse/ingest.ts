@@ -3,7 +3,7 @@ import { ApiError } from '../../base/errors.ts'
 import { inSlices, type Slice } from '../../base/http/shared-slice.ts'
 import type { Limits } from '../../base/limits.ts'
 import type { Caller } from '../../tenants/keys/schema.ts'
-import { costOf, refusalOf } from '../kit.ts'
+import { attempt, costOf } from '../kit.ts'
 import { addTo, inBatches, inParallel } from '../traces/groups.ts'
 import { BatchScan } from './batch-scan.ts'
 import type { ScoreWriter } from './scores.ts'
@@ -58,15 +58,14 @@ export class LangfuseIngest {
     }
     const headBy = performance.now() + HEAD_WAIT_MS
     for (const traces of inBatches([...byTrace], TRACES_AT_ONCE_MAX)) {
-      await inParallel(traces, async ([traceId, items]) => {
-        try {
-          await this.deps.traces.store(caller, { traceId, items, scan, slice, headBy })
-        } catch (error) {
-          const refused = refusalOf(error)
-          if (refused === null) throw error
-          for (const { index } of items) errors.set(index, refused)
-        }
-      })
+      await inParallel(traces, ([traceId, items]) =>
+        attempt(
+          () => this.deps.traces.store(caller, { traceId, items, scan, slice, headBy }),
+          (refused) => {
+            for (const { index } of items) errors.set(index, refused)
+          },
+        ),
+      )
     }
     if (scores.length > 0) await this.deps.scores.store(caller, { scan, events: scores, slice }, errors)
     return Array.from({ length: scan.count }, (_, event) => ({

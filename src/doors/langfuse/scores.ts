@@ -6,7 +6,7 @@ import type { Slice } from '../../base/http/shared-slice.ts'
 import { isObject, parsedJson } from '../../base/json-object.ts'
 import { RawJson } from '../../base/raw-json.ts'
 import type { Caller } from '../../tenants/keys/schema.ts'
-import { refusalOf } from '../kit.ts'
+import { attempt } from '../kit.ts'
 import { inBatches, inParallel } from '../traces/groups.ts'
 import type { BatchScan } from './batch-scan.ts'
 import { observationTaskIds, traceIdOf } from './ids.ts'
@@ -47,12 +47,15 @@ export function createScoreWriter({ scores, traces }: ScoreWriterDeps): ScoreWri
   /** Stores scores of any traces at once. */
   async function storeAll(caller: Caller, scan: BatchScan, read: readonly Read[], errors: Errors): Promise<void> {
     const ready: { readonly index: number; readonly score: NewScore }[] = []
-    await inParallel(read, async ({ index, body }) => {
-      await attempt(index, errors, async () => {
-        const { runId } = await traces.runOf(caller, traceIdOf(body.traceId))
-        ready.push({ index, score: toScore(body, runId, caller.workspaceId, eventIdOf(scan, index)) })
-      })
-    })
+    await inParallel(read, ({ index, body }) =>
+      attempt(
+        async () => {
+          const { runId } = await traces.runOf(caller, traceIdOf(body.traceId))
+          ready.push({ index, score: toScore(body, runId, caller.workspaceId, eventIdOf(scan, index)) })
+        },
+        (refused) => errors.set(index, refused),
+      ),
+    )
     if (ready.length === 0) return
     ready.sort((one, other) => one.index - other.index)
     const options = { partial: true, mint: undefined }
@@ -71,7 +74,10 @@ export function createScoreWriter({ scores, traces }: ScoreWriterDeps): ScoreWri
       for (const part of inBatches(events, SCORES_AT_ONCE_MAX)) {
         const read: Read[] = []
         for (const { index } of part) {
-          await attempt(index, errors, async () => void read.push({ index, body: bodyOf(scan, index) }))
+          await attempt(
+            async () => void read.push({ index, body: bodyOf(scan, index) }),
+            (refused) => errors.set(index, refused),
+          )
           if (slice.isOver) await slice.yield()
         }
         await storeAll(caller, scan, read, errors)
@@ -82,17 +88,6 @@ export function createScoreWriter({ scores, traces }: ScoreWriterDeps): ScoreWri
 
 /** Errors of events, by their place in the batch. */
 type Errors = Map<number, ApiError>
-
-/** Does the work for an event. An error that its content has caused is that of the event. */
-async function attempt(index: number, errors: Errors, work: () => Promise<void>): Promise<void> {
-  try {
-    await work()
-  } catch (error) {
-    const refused = refusalOf(error)
-    if (refused === null) throw error
-    errors.set(index, refused)
-  }
-}
 
 type Body = Record<string, unknown> & { readonly traceId: string }
 

@@ -1,6 +1,6 @@
 import { messageOf, type Problem } from '../../base/errors.ts'
 import type { Appended } from '../../stores/journal/journal.ts'
-import { refusalOf } from '../kit.ts'
+import { attempt } from '../kit.ts'
 import type { Refusal } from './telemetry.ts'
 
 /** Names places of an export in messages. */
@@ -66,14 +66,8 @@ export class ExportTally {
    * Stores items that belong to one run; counts all of them as rejected if the run cannot take them.
    * @param name of the first one
    */
-  async attempt(items: number, store: () => Promise<void>, name: () => string): Promise<void> {
-    try {
-      await store()
-    } catch (error) {
-      const refused = refusalOf(error)
-      if (refused === null) throw error
-      this.reject(name(), refused.message, items)
-    }
+  attempt(items: number, store: () => Promise<void>, name: () => string): Promise<void> {
+    return attempt(store, ({ message }) => this.reject(name(), message, items))
   }
 
   result(): ExportResult {
