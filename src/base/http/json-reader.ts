@@ -16,6 +16,7 @@ import {
   skipString,
   skipValue,
   terminated,
+  visitMembers,
 } from './json-scan.ts'
 
 const LONG_BYTES = 64 * 1024
@@ -181,16 +182,10 @@ class Reader {
 export function stringMember({ text }: RawJson, wanted: string): string | undefined {
   const bytes = Buffer.from(`${text}\0`)
   let found: string | undefined
-  let at = skipSpace(bytes, 1)
-  while (bytes[at] === QUOTE) {
-    const nameEnd = skipString(bytes, at)
-    const start = skipColon(bytes, nameEnd)
-    const end = skipValue(bytes, start, Number.POSITIVE_INFINITY)
-    if (readString(bytes, at, nameEnd) === wanted)
+  visitMembers(bytes, 0, (name, nameEnd, start, end) => {
+    if (readString(bytes, name, nameEnd) === wanted)
       found = bytes[start] === QUOTE ? readString(bytes, start, end) : undefined
-    at = skipSpace(bytes, end)
-    if (bytes[at] === COMMA) at = skipSpace(bytes, at + 1)
-  }
+  })
   return found
 }
 

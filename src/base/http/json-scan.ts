@@ -145,6 +145,28 @@ export function skipColon(bytes: Uint8Array, at: number): number {
   return skipSpace(bytes, at + 1)
 }
 
+/**
+ * Visits the members of a valid JSON object; `name` and `value` are where they begin, `nameEnd` and `valueEnd` where they
+ * end, the name with its quotes. Returns where the object ends.
+ * @param text with a byte after the object
+ */
+export function visitMembers(
+  text: Uint8Array,
+  start: number,
+  visit: (name: number, nameEnd: number, value: number, valueEnd: number) => void,
+): number {
+  let at = skipSpace(text, start + 1)
+  while (text[at] === QUOTE) {
+    const nameEnd = skipString(text, at)
+    const value = skipColon(text, nameEnd)
+    const valueEnd = skipValue(text, value, Number.POSITIVE_INFINITY)
+    visit(at, nameEnd, value, valueEnd)
+    at = skipSpace(text, valueEnd)
+    if (text[at] === COMMA) at = skipSpace(text, at + 1)
+  }
+  return at + 1
+}
+
 function skipNumber(bytes: Uint8Array, at: number): number {
   if (bytes[at] === MINUS) at++
   if (bytes[at] === ZERO) at++

@@ -1,5 +1,5 @@
 import { readString } from '../../base/http/json-reader.ts'
-import { COMMA, OPEN_BRACE, QUOTE, skipColon, skipSpace, skipString, skipValue } from '../../base/http/json-scan.ts'
+import { OPEN_BRACE, QUOTE, visitMembers } from '../../base/http/json-scan.ts'
 import { CANONICAL_BYTES, parseCanonicalBytes, parseTimestamp } from '../../base/timestamp.ts'
 
 /** JSON in a buffer. Valid, and followed by at least one more byte, unless it was checked before. */
@@ -21,27 +21,6 @@ export function timeIn({ text, start, end }: JsonRange): number | null {
 
 /** Larger ones are not united. */
 const UNITED_BYTES_MAX = 64 * 1024
-
-/**
- * Visits the members of a valid JSON object; `name` and `value` are where they begin, `nameEnd` and `valueEnd` where they
- * end, the name with its quotes.
- * @param text with a byte after the object
- */
-export function visitMembers(
-  text: Uint8Array,
-  start: number,
-  visit: (name: number, nameEnd: number, value: number, valueEnd: number) => void,
-): void {
-  let at = skipSpace(text, start + 1)
-  while (text[at] === QUOTE) {
-    const nameEnd = skipString(text, at)
-    const value = skipColon(text, nameEnd)
-    const valueEnd = skipValue(text, value, Number.POSITIVE_INFINITY)
-    visit(at, nameEnd, value, valueEnd)
-    at = skipSpace(text, valueEnd)
-    if (text[at] === COMMA) at = skipSpace(text, at + 1)
-  }
-}
 
 /** The members of an object that others are added to. */
 export class ObjectUnion {

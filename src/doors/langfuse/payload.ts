@@ -1,11 +1,10 @@
-import { CLOSE_BRACE, OPEN_BRACE, OPEN_BRACKET, QUOTE } from '../../base/http/json-scan.ts'
+import { CLOSE_BRACE, OPEN_BRACE, OPEN_BRACKET, QUOTE, visitMembers } from '../../base/http/json-scan.ts'
 import { isObject } from '../../base/json-object.ts'
 import type { Bytes } from '../../stores/clickhouse/bytes.ts'
 import type { Range } from '../traces/telemetry.ts'
 import { startOf } from './content.ts'
 import { kindOfBody } from './event-types.ts'
 import { FIELD_COUNT, FIELDS, INPUT, OUTPUT, STORED_MEMBERS, STORED_NAMES, USAGE } from './fields.ts'
-import { visitMembers } from './json-objects.ts'
 import { Merged } from './merged.ts'
 
 /** Room for the members that are added to the values, and for the names of those that are cut. */

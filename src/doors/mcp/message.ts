@@ -1,15 +1,13 @@
 import { parseJson } from '../../base/http/json-reader.ts'
 import {
-  CLOSE_BRACE,
   CLOSE_BRACKET,
   COMMA,
   OPEN_BRACE,
   OPEN_BRACKET,
-  skipColon,
   skipSpace,
-  skipString,
   skipValue,
   terminated,
+  visitMembers,
 } from '../../base/http/json-scan.ts'
 import type { Slice } from '../../base/http/shared-slice.ts'
 import { isObject } from '../../base/json-object.ts'
@@ -126,17 +124,10 @@ function membersAt(source: Uint8Array, at: number | undefined): Members {
   const places = new Map<string, Place>()
   if (at === undefined) return { places, end: 0 }
   if (source[at] !== OPEN_BRACE) return { places, end: skipValue(source, at, LEVELS_MAX) }
-  at = skipSpace(source, at + 1)
-  while (source[at] !== CLOSE_BRACE) {
-    const nameEnd = skipString(source, at)
-    const name: string = JSON.parse(Buffer.from(source.subarray(at, nameEnd)).toString())
-    const start = skipColon(source, nameEnd)
-    const end = skipValue(source, start, LEVELS_MAX)
-    places.set(name, { start, end })
-    at = skipSpace(source, end)
-    if (source[at] === COMMA) at = skipSpace(source, at + 1)
-  }
-  return { places, end: at + 1 }
+  const end = visitMembers(source, at, (name, nameEnd, start, valueEnd) => {
+    places.set(JSON.parse(Buffer.from(source.subarray(name, nameEnd)).toString()), { start, end: valueEnd })
+  })
+  return { places, end }
 }
 
 /** Where the elements of the array at `at` begin. */
