@@ -1,10 +1,10 @@
 import { invalid, invalidAll, messageOf, PROBLEMS_MAX, type Problem } from '../../base/errors.ts'
 import { jsonError, readString, SHOWN_BYTES_MAX, shownText } from '../../base/http/json-reader.ts'
 import {
+  afterItem,
   BACKSLASH,
   CLOSE_BRACE,
   CLOSE_BRACKET,
-  COMMA,
   JsonSyntaxError,
   OPEN_BRACE,
   OPEN_BRACKET,
@@ -143,11 +143,8 @@ export class EventScan {
       if (bytes[at] !== QUOTE) throw new JsonSyntaxError(at, "a member name or '}'")
       const name = at
       const nameEnd = skipString(bytes, at)
-      at = skipSpace(bytes, this.readMember(readString(this.text, name, nameEnd), skipColon(bytes, nameEnd)))
-      if (bytes[at] === CLOSE_BRACE) break
-      if (bytes[at] !== COMMA) throw new JsonSyntaxError(at, "',' or '}'")
-      at = skipSpace(bytes, at + 1)
-      if (bytes[at] === CLOSE_BRACE) throw new JsonSyntaxError(at, 'a member name')
+      const end = this.readMember(readString(this.text, name, nameEnd), skipColon(bytes, nameEnd))
+      at = afterItem(bytes, end, CLOSE_BRACE)
     }
     at = skipSpace(bytes, at + 1)
     if (at !== length) throw new JsonSyntaxError(at, 'the end of the body')
@@ -175,20 +172,17 @@ export class EventScan {
     this.rejected.length = 0
     this.seenIndex = 0
     at = skipSpace(bytes, at + 1)
-    if (bytes[at] === CLOSE_BRACKET) return at + 1
-    for (;;) {
+    while (bytes[at] !== CLOSE_BRACKET) {
       if (this.seenIndex === this.limits.events_per_call) {
         throw invalid(
           'events',
           `expected at most ${this.limits.events_per_call} events per call; split them into several calls`,
         )
       }
-      at = skipSpace(bytes, this.readEvent(at))
+      at = afterItem(bytes, this.readEvent(at), CLOSE_BRACKET)
       this.seenIndex++
-      if (bytes[at] === CLOSE_BRACKET) return at + 1
-      if (bytes[at] !== COMMA) throw new JsonSyntaxError(at, "',' or ']'")
-      at = skipSpace(bytes, at + 1)
     }
+    return at + 1
   }
 
   private readEvent(at: number): number {
@@ -211,11 +205,7 @@ export class EventScan {
         const known = knownNameAt(bytes, at + 1)
         const nameEnd = known === undefined ? skipString(bytes, at) : at + 1 + known.word.length
         const field = known === undefined ? this.unusualName(at, nameEnd) : known.field
-        at = skipSpace(bytes, this.readField(row, field, at, skipColon(bytes, nameEnd)))
-        if (bytes[at] === CLOSE_BRACE) break
-        if (bytes[at] !== COMMA) throw new JsonSyntaxError(at, "',' or '}'")
-        at = skipSpace(bytes, at + 1)
-        if (bytes[at] === CLOSE_BRACE) throw new JsonSyntaxError(at, 'a member name')
+        at = afterItem(bytes, this.readField(row, field, at, skipColon(bytes, nameEnd)), CLOSE_BRACE)
       }
       at++
       if (this.typeStart[row] < 0) this.fail('.type', 'required')

@@ -1,9 +1,9 @@
 import { invalid, invalidAll, messageOf, PROBLEMS_MAX, type Problem } from '../../base/errors.ts'
 import { jsonError, readString, SHOWN_BYTES_MAX, shownText } from '../../base/http/json-reader.ts'
 import {
+  afterItem,
   CLOSE_BRACE,
   CLOSE_BRACKET,
-  COMMA,
   JsonSyntaxError,
   OPEN_BRACE,
   OPEN_BRACKET,
@@ -138,11 +138,7 @@ export class ScoreScan implements ScoreColumns {
         throw invalid(shownName(this.text, name, nameEnd), 'unknown field; expected scores')
       }
       yield* this.readScores()
-      this.at = skipSpace(bytes, this.at)
-      if (bytes[this.at] === CLOSE_BRACE) break
-      if (bytes[this.at] !== COMMA) throw new JsonSyntaxError(this.at, "',' or '}'")
-      this.at = skipSpace(bytes, this.at + 1)
-      if (bytes[this.at] === CLOSE_BRACE) throw new JsonSyntaxError(this.at, 'a member name')
+      this.at = afterItem(bytes, this.at, CLOSE_BRACE)
     }
     this.at = skipSpace(bytes, this.at + 1)
     if (this.at !== this.body.length) throw new JsonSyntaxError(this.at, 'the end of the body')
@@ -157,25 +153,18 @@ export class ScoreScan implements ScoreColumns {
     }
     this.begin()
     this.at = skipSpace(bytes, at + 1)
-    if (bytes[this.at] === CLOSE_BRACKET) {
-      this.at++
-      return
-    }
     let stepEnd = this.at + STEP_BYTES
-    for (;;) {
+    while (bytes[this.at] !== CLOSE_BRACKET) {
       const { events_per_call: max } = this.limits
       if (this.seenIndex === max)
         throw invalid('scores', `expected at most ${max} scores per call; split them into several calls`)
-      this.at = skipSpace(bytes, this.readScore(this.at))
+      this.at = afterItem(bytes, this.readScore(this.at), CLOSE_BRACKET)
       this.seenIndex++
-      const byte = bytes[this.at++]
-      if (byte === CLOSE_BRACKET) return
-      if (byte !== COMMA) throw new JsonSyntaxError(this.at - 1, "',' or ']'")
-      this.at = skipSpace(bytes, this.at)
       if (this.at < stepEnd && this.seenIndex % STEP_ROWS !== 0) continue
       stepEnd = this.at + STEP_BYTES
       yield
     }
+    this.at++
   }
 
   /** Forgets what an earlier member of the same name contained. */
@@ -206,11 +195,7 @@ export class ScoreScan implements ScoreColumns {
         if (bytes[at] !== QUOTE) throw new JsonSyntaxError(at, "a member name or '}'")
         const known = knownNameAt(bytes, at + 1)
         const nameEnd = known === undefined ? skipString(bytes, at) : at + 1 + known.word.length
-        at = skipSpace(bytes, this.readMember(row, known, at, nameEnd, skipColon(bytes, nameEnd)))
-        if (bytes[at] === CLOSE_BRACE) break
-        if (bytes[at] !== COMMA) throw new JsonSyntaxError(at, "',' or '}'")
-        at = skipSpace(bytes, at + 1)
-        if (bytes[at] === CLOSE_BRACE) throw new JsonSyntaxError(at, 'a member name')
+        at = afterItem(bytes, this.readMember(row, known, at, nameEnd, skipColon(bytes, nameEnd)), CLOSE_BRACE)
       }
       at++
       if (this.problem === undefined) this.checkWhole(row, cells)

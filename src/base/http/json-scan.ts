@@ -145,6 +145,21 @@ export function skipColon(bytes: Uint8Array, at: number): number {
   return skipSpace(bytes, at + 1)
 }
 
+/** From the end of an item to the next one, or to what closes the object or array. */
+export function afterItem(bytes: Uint8Array, end: number, close: number): number {
+  let at = skipSpace(bytes, end)
+  if (bytes[at] === close) return at
+  if (bytes[at] !== COMMA) throw noItem(at, close, true)
+  at = skipSpace(bytes, at + 1)
+  if (bytes[at] === close) throw noItem(at, close, false)
+  return at
+}
+
+function noItem(at: number, close: number, isAfter: boolean): JsonSyntaxError {
+  if (isAfter) return new JsonSyntaxError(at, close === CLOSE_BRACE ? "',' or '}'" : "',' or ']'")
+  return new JsonSyntaxError(at, close === CLOSE_BRACE ? 'a member name' : 'a value')
+}
+
 /**
  * Visits the members of a valid JSON object; `name` and `value` are where they begin, `nameEnd` and `valueEnd` where they
  * end, the name with its quotes. Returns where the object ends.

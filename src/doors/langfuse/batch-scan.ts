@@ -1,9 +1,9 @@
 import { ApiError, invalid } from '../../base/errors.ts'
 import { jsonError } from '../../base/http/json-reader.ts'
 import {
+  afterItem,
   CLOSE_BRACE,
   CLOSE_BRACKET,
-  COMMA,
   JsonSyntaxError,
   OPEN_BRACE,
   OPEN_BRACKET,
@@ -106,7 +106,7 @@ export class BatchScan {
         at = yield* this.readEvents(bytes, at, depth - 1, skipText)
         hasBatch = true
       } else at = skipValue(bytes, at, depth - 1, skipText)
-      at = afterItem(bytes, skipSpace(bytes, at), CLOSE_BRACE)
+      at = afterItem(bytes, at, CLOSE_BRACE)
       yield
     }
     at = skipSpace(bytes, at + 1)
@@ -132,7 +132,7 @@ export class BatchScan {
       }
       at = this.readEvent(bytes, at, depth - 1, skipText)
       this.count++
-      at = afterItem(bytes, skipSpace(bytes, at), CLOSE_BRACKET)
+      at = afterItem(bytes, at, CLOSE_BRACKET)
       yield
     }
     return at + 1
@@ -177,7 +177,7 @@ export class BatchScan {
       if (bytes[at] !== QUOTE) throw new JsonSyntaxError(at, "a member name or '}'")
       const nameEnd = skipString(bytes, at)
       at = read(at + 1, skipColon(bytes, nameEnd), nameEnd - 1)
-      at = afterItem(bytes, skipSpace(bytes, at), CLOSE_BRACE)
+      at = afterItem(bytes, at, CLOSE_BRACE)
     }
     return at + 1
   }
@@ -188,13 +188,4 @@ export class BatchScan {
     this.ranges[place] = isNull ? 0 : start
     this.ranges[place + 1] = isNull ? 0 : end
   }
-}
-
-/** From the end of an item to the next one, or to what closes the list. */
-function afterItem(bytes: Uint8Array, at: number, close: number): number {
-  if (bytes[at] === close) return at
-  if (bytes[at] !== COMMA) throw new JsonSyntaxError(at, `',' or '${String.fromCharCode(close)}'`)
-  at = skipSpace(bytes, at + 1)
-  if (bytes[at] === close) throw new JsonSyntaxError(at, close === CLOSE_BRACE ? 'a member name' : 'a value')
-  return at
 }
