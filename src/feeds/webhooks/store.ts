@@ -8,6 +8,7 @@ import { isoOrNull } from '../../base/timestamp.ts'
 import { encodeCursor } from '../../stores/journal/cursor.ts'
 import { inTransaction, type Sql, type TransactionSql } from '../../stores/postgres/connect.ts'
 import { workspaceResource } from '../../stores/postgres/workspace-resource.ts'
+import type { EditOptions } from '../../tenants/keys/resource-routes.ts'
 import type { Caller } from '../../tenants/keys/schema.ts'
 import type { Feeds } from '../../tenants/partitions/partition.ts'
 import type { Vault } from '../../tenants/secrets/vault.ts'
@@ -109,12 +110,7 @@ export class WebhookStore {
    * disabled starts anew.
    * @throws ApiError NOT_FOUND, VALIDATION_ERROR; CONFLICT at another version; UNAVAILABLE for another filter without the log
    */
-  async edit(
-    caller: Caller,
-    webhookId: string,
-    body: EditWebhook,
-    version: number | undefined,
-  ): Promise<WebhookRecord> {
+  async edit(caller: Caller, webhookId: string, body: EditWebhook, { version }: EditOptions): Promise<WebhookRecord> {
     const { sql, clock } = this.deps
     const { workspaceId } = caller
     const { url, filter, description, format, order, status } = body

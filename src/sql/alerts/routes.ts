@@ -1,9 +1,7 @@
 import { Elysia } from 'elysia'
-import { PageQuery } from '../../base/http/schema.ts'
-import { ifMatch } from '../../base/http/version.ts'
 import type { Guards } from '../../tenants/keys/guards.ts'
+import { resourceRoutes } from '../../tenants/keys/resource-routes.ts'
 import { SECURITY } from '../../tenants/keys/security.ts'
-import { versionedRoutes } from '../../tenants/keys/versioned-routes.ts'
 import { type DryRuns, TEST_SECONDS_MAX } from './dry-run.ts'
 import {
   Alert,
@@ -35,66 +33,40 @@ export function alertRoutes(deps: AlertRoutesDeps) {
 }
 
 function managementRoutes({ guards, alerts }: AlertRoutesDeps) {
-  return versionedRoutes(guards, PREFIX, TAG)
-    .post('', ({ caller, body, mint, request }) => alerts.create(caller, body, mint, request.signal), {
+  return resourceRoutes(guards, {
+    path: PREFIX,
+    tag: TAG,
+    one: 'an alert',
+    many: 'alerts',
+    params: AlertParams,
+    item: Alert,
+    page: AlertPage,
+    get: { description: 'Its definition, and the states of its first series.' },
+    create: {
       body: CreateAlert,
-      response: Alert,
-      detail: {
-        operationId: 'createAlert',
-        summary: 'Create an alert',
-        description:
-          'Checks the query and the columns of its result. The alert is evaluated from the next tick on. A name that is ' +
-          'already taken is a CONFLICT.',
-      },
-    })
-    .get('', ({ caller, query }) => alerts.list(caller, query), {
-      query: PageQuery,
-      response: AlertPage,
-      detail: { operationId: 'listAlerts', summary: 'List alerts', description: 'Newest first.' },
-    })
-    .get('/templates', () => ALERT_TEMPLATES, {
-      response: AlertTemplates,
-      detail: {
-        operationId: 'listAlertTemplates',
-        summary: 'List alert templates',
-        description: 'Complete definitions, which can be posted unchanged.',
-      },
-    })
-    .get('/:alert_id', ({ caller, params }) => alerts.get(caller, params.alert_id), {
-      params: AlertParams,
-      response: Alert,
-      detail: {
-        operationId: 'getAlert',
-        summary: 'Read an alert',
-        description: 'Its definition, and the states of its first series.',
-      },
-    })
-    .patch(
-      '/:alert_id',
-      ({ caller, params, body, request }) =>
-        alerts.edit(caller, params.alert_id, body, { version: ifMatch(request), signal: request.signal }),
-      {
-        params: AlertParams,
-        body: EditAlert,
-        response: Alert,
-        detail: {
-          operationId: 'editAlert',
-          summary: 'Edit an alert',
-          description:
-            'Changes the given fields. If they change what is evaluated, or disable the alert, all states are reset to ok, ' +
-            'and series that alert are resolved.',
-        },
-      },
-    )
-    .delete('/:alert_id', ({ caller, params, request }) => alerts.delete(caller, params.alert_id, ifMatch(request)), {
-      params: AlertParams,
-      response: DeletedAlert,
-      detail: {
-        operationId: 'deleteAlert',
-        summary: 'Delete an alert',
-        description: 'Series that alert are resolved. Its transitions stay in the SQL table `alert_states`.',
-      },
-    })
+      description:
+        'Checks the query and the columns of its result. The alert is evaluated from the next tick on. A name that is ' +
+        'already taken is a CONFLICT.',
+    },
+    edit: {
+      body: EditAlert,
+      description:
+        'Changes the given fields. If they change what is evaluated, or disable the alert, all states are reset to ok, ' +
+        'and series that alert are resolved.',
+    },
+    delete: {
+      answer: DeletedAlert,
+      description: 'Series that alert are resolved. Its transitions stay in the SQL table `alert_states`.',
+    },
+    store: alerts,
+  }).get('/templates', () => ALERT_TEMPLATES, {
+    response: AlertTemplates,
+    detail: {
+      operationId: 'listAlertTemplates',
+      summary: 'List alert templates',
+      description: 'Complete definitions, which can be posted unchanged.',
+    },
+  })
 }
 
 /** Separate from the other routes, because they use the query budget. */

@@ -8,9 +8,9 @@ import { withIsoTimes } from '../../base/timestamp.ts'
 import { insertEvents } from '../../stores/journal/outbox-rows.ts'
 import type { Sql } from '../../stores/postgres/connect.ts'
 import { workspaceResource } from '../../stores/postgres/workspace-resource.ts'
+import type { EditOptions } from '../../tenants/keys/resource-routes.ts'
 import type { Caller } from '../../tenants/keys/schema.ts'
 import type { Analytics } from '../analytics/analytics.ts'
-import type { EditOptions } from '../analytics/saved-store.ts'
 import {
   changesEvaluation,
   editedSettings,

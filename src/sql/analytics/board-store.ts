@@ -7,6 +7,7 @@ import { RawJson } from '../../base/raw-json.ts'
 import { withIsoTimes } from '../../base/timestamp.ts'
 import type { Sql } from '../../stores/postgres/connect.ts'
 import { workspaceResource } from '../../stores/postgres/workspace-resource.ts'
+import type { EditOptions } from '../../tenants/keys/resource-routes.ts'
 import type { Caller } from '../../tenants/keys/schema.ts'
 import type { Board, BoardRow, CreateBoard, DeletedBoard, EditBoard } from './board-schema.ts'
 
@@ -54,10 +55,9 @@ export class Boards {
 
   /**
    * Changes the given members, unless the board has changed since the caller read `version`.
-   * @param tag the version, if `If-Match` names it
    * @throws ApiError VALIDATION_ERROR without a version; NOT_FOUND; CONFLICT for another version or a name that is taken
    */
-  async edit({ workspaceId }: Caller, boardId: string, edit: EditBoard, tag: number | undefined): Promise<Board> {
+  async edit({ workspaceId }: Caller, boardId: string, edit: EditBoard, { version: tag }: EditOptions): Promise<Board> {
     const { sql, clock } = this.deps
     const { name, charts, version = tag } = edit
     if (version === undefined) throw invalid('version', 'required, unless the header If-Match names it')

@@ -1,9 +1,7 @@
 import { Elysia } from 'elysia'
-import { PageQuery } from '../../base/http/schema.ts'
-import { ifMatch } from '../../base/http/version.ts'
 import type { Guards } from '../../tenants/keys/guards.ts'
+import { resourceRoutes } from '../../tenants/keys/resource-routes.ts'
 import { SECURITY } from '../../tenants/keys/security.ts'
-import { versionedRoutes } from '../../tenants/keys/versioned-routes.ts'
 import type { Analytics } from './analytics.ts'
 import { answerQuery, STREAMED_MEDIA } from './routes.ts'
 import {
@@ -33,60 +31,31 @@ export function savedQueryRoutes(deps: SavedQueryRoutesDeps) {
 }
 
 function managementRoutes({ guards, savedQueries }: SavedQueryRoutesDeps) {
-  return versionedRoutes(guards, PREFIX, TAG)
-    .post('', ({ caller, body, mint, request }) => savedQueries.create(caller, body, mint, request.signal), {
+  return resourceRoutes(guards, {
+    path: PREFIX,
+    tag: TAG,
+    one: 'a saved query',
+    many: 'saved queries',
+    params: SavedQueryParams,
+    item: SavedQuery,
+    page: SavedQueryPage,
+    get: { description: 'Its text and the saved values of its placeholders.' },
+    create: {
       body: CreateSavedQuery,
-      response: SavedQuery,
-      detail: {
-        operationId: 'createSavedQuery',
-        summary: 'Save a query',
-        description: 'The query is checked first. A name that is already taken is a CONFLICT.',
-      },
-    })
-    .get('', ({ caller, query }) => savedQueries.list(caller, query), {
-      query: PageQuery,
-      response: SavedQueryPage,
-      detail: { operationId: 'listSavedQueries', summary: 'List saved queries', description: 'Newest first.' },
-    })
-    .get('/:query_id', ({ caller, params }) => savedQueries.get(caller, params.query_id), {
-      params: SavedQueryParams,
-      response: SavedQuery,
-      detail: {
-        operationId: 'getSavedQuery',
-        summary: 'Read a saved query',
-        description: 'Its text and the saved values of its placeholders.',
-      },
-    })
-    .patch(
-      '/:query_id',
-      ({ caller, params, body, request }) =>
-        savedQueries.edit(caller, params.query_id, body, { version: ifMatch(request), signal: request.signal }),
-      {
-        params: SavedQueryParams,
-        body: EditSavedQuery,
-        response: SavedQuery,
-        detail: {
-          operationId: 'editSavedQuery',
-          summary: 'Edit a saved query',
-          description:
-            'Changes the fields that are given; `params` and `chart` are replaced as a whole. A name that is already ' +
-            'taken is a CONFLICT.',
-        },
-      },
-    )
-    .delete(
-      '/:query_id',
-      ({ caller, params, request }) => savedQueries.delete(caller, params.query_id, ifMatch(request)),
-      {
-        params: SavedQueryParams,
-        response: DeletedQuery,
-        detail: {
-          operationId: 'deleteSavedQuery',
-          summary: 'Delete a saved query',
-          description: 'Deletes the query, not the data that it reads. While an alert uses it, this is a CONFLICT.',
-        },
-      },
-    )
+      description: 'The query is checked first. A name that is already taken is a CONFLICT.',
+    },
+    edit: {
+      body: EditSavedQuery,
+      description:
+        'Changes the fields that are given; `params` and `chart` are replaced as a whole. A name that is already ' +
+        'taken is a CONFLICT.',
+    },
+    delete: {
+      answer: DeletedQuery,
+      description: 'Deletes the query, not the data that it reads. While an alert uses it, this is a CONFLICT.',
+    },
+    store: savedQueries,
+  })
 }
 
 /** Separate from the other routes, because it counts against the budget of queries. */

@@ -8,6 +8,7 @@ import { RawJson } from '../../base/raw-json.ts'
 import { withIsoTimes } from '../../base/timestamp.ts'
 import { isForeignKeyViolation, type Sql } from '../../stores/postgres/connect.ts'
 import { workspaceResource } from '../../stores/postgres/workspace-resource.ts'
+import type { EditOptions } from '../../tenants/keys/resource-routes.ts'
 import type { Caller } from '../../tenants/keys/schema.ts'
 import type { Analytics } from './analytics.ts'
 import type {
@@ -24,12 +25,6 @@ interface SavedQueriesDeps {
   readonly sql: Sql
   readonly clock: Clock
   readonly analytics: Analytics
-}
-
-export interface EditOptions {
-  /** Only this version is edited; undefined: any. */
-  readonly version: number | undefined
-  readonly signal: AbortSignal
 }
 
 /** Maximum of saved queries per workspace. */
