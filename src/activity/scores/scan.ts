@@ -29,7 +29,7 @@ import {
   decimalEnd,
   decimalOf,
   decodeInPlace,
-  nameOf,
+  shortName,
   shownName,
   UUID_BYTES,
   uuidEnd,
@@ -133,7 +133,7 @@ export class ScoreScan implements ScoreColumns {
       const name = this.at
       const nameEnd = skipString(bytes, name)
       this.at = skipColon(bytes, nameEnd)
-      if (nameOf(this.text, name, nameEnd) !== 'scores') {
+      if (shortName(this.text, name, nameEnd) !== 'scores') {
         skipValue(bytes, this.at, this.limits.json_depth - 1)
         throw invalid(shownName(this.text, name, nameEnd), 'unknown field; expected scores')
       }
@@ -220,7 +220,7 @@ export class ScoreScan implements ScoreColumns {
     }
     const end = skipValue(this.text, at, this.limits.json_depth - 3)
     if (!isRead) return end
-    const field = known ?? knownName(nameOf(this.text, name, nameEnd) ?? '')
+    const field = known ?? knownName(shortName(this.text, name, nameEnd) ?? '')
     if (field !== undefined) {
       if (known === undefined) this.note(field, name)
       this.readField(row, field, at, end)

@@ -45,7 +45,7 @@ export function isSameUuid(text: Buffer, a: number, b: number): boolean {
 }
 
 /** A name that may be written with escapes; undefined if it is longer than any field's. */
-export function nameOf(text: Buffer, at: number, end: number): string | undefined {
+export function shortName(text: Buffer, at: number, end: number): string | undefined {
   return end - at > SHOWN_BYTES_MAX ? undefined : readString(text, at, end)
 }
 

@@ -61,7 +61,7 @@ export class Merged {
       const start = this.start(field)
       const size = this.end(field) - start
       if (size === 0) continue
-      this.textOf(field).copy(values, at, start, start + size)
+      this.bufferOf(field).copy(values, at, start, start + size)
       copy.ranges[2 * field] = at
       copy.ranges[2 * field + 1] = at + size
       at += size
@@ -118,19 +118,19 @@ export class Merged {
   }
 
   /** The bytes that the range of a field refers to. */
-  textOf(field: number): Buffer {
+  bufferOf(field: number): Buffer {
     const source = this.sources[field]
     return (source === BATCH ? this.batch : source === BEFORE ? this.before : this.united) as Buffer
   }
 
   /** The value of a field; null for none. */
   range(field: number): JsonRange | null {
-    return this.has(field) ? { text: this.textOf(field), start: this.start(field), end: this.end(field) } : null
+    return this.has(field) ? { text: this.bufferOf(field), start: this.start(field), end: this.end(field) } : null
   }
 
   /** The value of a field as JSON; undefined for none. */
   json(field: number): string | undefined {
-    return this.has(field) ? this.textOf(field).toString('utf8', this.start(field), this.end(field)) : undefined
+    return this.has(field) ? this.bufferOf(field).toString('utf8', this.start(field), this.end(field)) : undefined
   }
 
   /** A value that was stored before. */
@@ -203,6 +203,6 @@ export class Merged {
 
   private isSame(field: number, text: Buffer, start: number, end: number): boolean {
     if (!this.has(field) || this.end(field) - this.start(field) !== end - start) return false
-    return this.textOf(field).compare(text, start, end, this.start(field), this.end(field)) === 0
+    return this.bufferOf(field).compare(text, start, end, this.start(field), this.end(field)) === 0
   }
 }

@@ -56,7 +56,7 @@ export function timeOf(merged: Merged, field: number): number | null {
 }
 
 /** The text in a field, at most so many characters; null for none. */
-export function textOf(merged: Merged, field: number, lengthMax: number): string | null {
+export function textIn(merged: Merged, field: number, lengthMax: number): string | null {
   const text = rawText(merged, field)
   return text === null ? null : cleanText(text, lengthMax)
 }
@@ -92,8 +92,8 @@ export function endsRun(merged: Merged): boolean {
 
 /** What went wrong; null if nothing did. */
 export function errorOf(merged: Merged): string | null {
-  if (textOf(merged, LEVEL, 10) !== 'ERROR') return null
-  return textOf(merged, STATUS_MESSAGE, ERROR_LENGTH_MAX) ?? 'error'
+  if (textIn(merged, LEVEL, 10) !== 'ERROR') return null
+  return textIn(merged, STATUS_MESSAGE, ERROR_LENGTH_MAX) ?? 'error'
 }
 
 export function isModelCall({ kind }: Merged): boolean {
@@ -107,7 +107,7 @@ export function usageOfObservation(merged: Merged): LangfuseUsage {
 export function mapObservation(merged: Merged, context: ObservationContext): MappedObservation {
   const { out, limits, taskId, taskIdOf, now, isFinal, isLateUsage } = context
   const parent = parentOf(merged)
-  const name = textOf(merged, NAME, limits.task_name_length) ?? merged.kind ?? 'observation'
+  const name = textIn(merged, NAME, limits.task_name_length) ?? merged.kind ?? 'observation'
   const startedAt = timeOf(merged, START)
   const completedAt = endedAtOf(merged) ?? context.endedAt
   const error = errorOf(merged)
@@ -128,7 +128,7 @@ export function mapObservation(merged: Merged, context: ObservationContext): Map
     event: {
       id: isFinal ? taskId : isLateUsage ? `${taskId}:usage` : '',
       type: isFinal || isLateUsage ? finalType(merged, name, limits) : OBSERVATION_UPDATED,
-      level: LEVELS.get(textOf(merged, LEVEL, 10) ?? '') ?? 'info',
+      level: LEVELS.get(textIn(merged, LEVEL, 10) ?? '') ?? 'info',
       payload: writePayload(out, merged, {
         bytesMax: limits.event_payload_bytes,
         // The task has them: content is most of what is sent, and storing it twice would take twice as long.

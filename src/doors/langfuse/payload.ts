@@ -35,7 +35,7 @@ export function writePayload(out: Bytes, merged: Merged, { bytesMax, hasContent,
   for (let field = 0; field < FIELD_COUNT; field++) {
     if (!merged.has(field) || (!hasContent && (field === INPUT || field === OUTPUT))) continue
     const name = STORED_MEMBERS[field]
-    const text = merged.textOf(field)
+    const text = merged.bufferOf(field)
     const from = merged.start(field)
     const end = merged.end(field)
     const room = limit - out.length - name.length

@@ -5,7 +5,7 @@ import { cleanTags, NAME_LENGTH_MAX, type RunDetails, type RunEnd, runEnd, stora
 import { startOf, writeContent } from './content.ts'
 import { ENVIRONMENT, INPUT, METADATA, NAME, OUTPUT, RELEASE, SESSION, TAGS, USER, VERSION } from './fields.ts'
 import { Merged } from './merged.ts'
-import { endedAtOf, errorOf, textOf } from './observation.ts'
+import { endedAtOf, errorOf, textIn } from './observation.ts'
 
 /** Type of the events that say what is known of a trace. */
 export const TRACE_UPDATED = 'trace.updated'
@@ -32,10 +32,10 @@ const NOTHING = new Merged()
 export function detailsOf(known: Merged | null, { limits, startedAt, rootName, rootInput }: RunContext): RunDetails {
   const trace = known ?? NOTHING
   return {
-    agentName: textOf(trace, NAME, NAME_LENGTH_MAX) ?? rootName ?? UNNAMED,
+    agentName: textIn(trace, NAME, NAME_LENGTH_MAX) ?? rootName ?? UNNAMED,
     startedAt,
-    externalUserId: textOf(trace, USER, limits.external_id_length),
-    sessionId: textOf(trace, SESSION, limits.external_id_length),
+    externalUserId: textIn(trace, USER, limits.external_id_length),
+    sessionId: textIn(trace, SESSION, limits.external_id_length),
     tags: tagsOf(trace, limits),
     metadata: metadataOf(trace),
     input: contentOf(trace, INPUT, limits.run_input_bytes) ?? rootInput,
@@ -56,7 +56,7 @@ function metadataOf(trace: Merged): RawJson {
     [VERSION, 'version'],
     [ENVIRONMENT, 'environment'],
   ] as const) {
-    const value = textOf(trace, field, NAME_LENGTH_MAX)
+    const value = textIn(trace, field, NAME_LENGTH_MAX)
     if (value !== null) text += `,"${name}":${JSON.stringify(value)}`
   }
   const metadata = trace.range(METADATA)

@@ -15,7 +15,7 @@ import { INPUT, NAME, OUTPUT, PARENT, START, TIMESTAMP } from './fields.ts'
 import { observationTaskIds } from './ids.ts'
 import { timeIn } from './json-objects.ts'
 import { Merged } from './merged.ts'
-import { endsRun, isModelCall, isRoot, textOf, timeOf } from './observation.ts'
+import { endsRun, isModelCall, isRoot, textIn, timeOf } from './observation.ts'
 import { type Portion, portionsOf, writtenBytes } from './portions.ts'
 import { contentOf, detailsOf, endOf, type RunContext } from './run-details.ts'
 import { createRunStates, type ObservationState, RunState, type RunStates } from './states.ts'
@@ -384,7 +384,7 @@ function contextOf(
   return {
     limits,
     startedAt: startedAt === Number.POSITIVE_INFINITY ? now : startedAt,
-    rootName: root === null ? null : textOf(root, NAME, limits.task_name_length),
+    rootName: root === null ? null : textIn(root, NAME, limits.task_name_length),
     rootInput: root === null ? null : contentOf(root, INPUT, limits.run_input_bytes),
     hasRoot: root !== null,
   }

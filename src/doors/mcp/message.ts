@@ -38,7 +38,7 @@ export interface Message {
   /** Whether the client asks for notifications of progress. */
   readonly wantsProgress: boolean
   /** The text of a member of `params`: exact, where parsed numbers are rounded. Undefined if there is none. */
-  textOf(member: string): RawJson | undefined
+  rawMember(member: string): RawJson | undefined
   /** The text of `params`. */
   readonly params: RawJson | undefined
 }
@@ -99,7 +99,7 @@ function messageOf(value: unknown, source: Uint8Array, start: number): Message {
     get params() {
       return textAt(own.places.get('params'))
     },
-    textOf: (member) => textAt(inParams(member)),
+    rawMember: (member) => textAt(inParams(member)),
   }
 }
 

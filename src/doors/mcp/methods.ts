@@ -80,7 +80,7 @@ async function listTools(providers: readonly ToolProvider[], context: CallContex
 }
 
 function cursorOf(message: FoundMessage): readonly [provider: number, after: string | undefined] {
-  const cursor: unknown = message.textOf('cursor')?.parse()
+  const cursor: unknown = message.rawMember('cursor')?.parse()
   if (cursor === undefined) return [0, undefined]
   if (typeof cursor !== 'string') throw new RpcError(INVALID_PARAMS, 'params.cursor: expected a string')
   try {
@@ -105,7 +105,7 @@ async function readResource(
 async function callTool(context: CallContext, message: FoundMessage): Promise<object> {
   if (message.tool === undefined)
     throw new RpcError(INVALID_PARAMS, `params.name: tool does not exist: ${String(message.name).slice(0, SHOWN_MAX)}`)
-  const input = message.textOf('arguments') ?? NO_ARGUMENTS
+  const input = message.rawMember('arguments') ?? NO_ARGUMENTS
   if (!input.text.startsWith('{')) throw new RpcError(INVALID_PARAMS, 'params.arguments: expected an object')
   try {
     return await message.tool.call(context, input)
@@ -116,13 +116,13 @@ async function callTool(context: CallContext, message: FoundMessage): Promise<ob
 }
 
 function stringParam(message: Message, name: string): string {
-  const value: unknown = message.textOf(name)?.parse()
+  const value: unknown = message.rawMember(name)?.parse()
   if (typeof value !== 'string') throw new RpcError(INVALID_PARAMS, `params.${name}: expected a string`)
   return value
 }
 
 function promptArguments(message: Message): ReadonlyMap<string, string> {
-  const value = message.textOf('arguments')?.parse() ?? {}
+  const value = message.rawMember('arguments')?.parse() ?? {}
   if (!isObject(value)) throw new RpcError(INVALID_PARAMS, 'params.arguments: expected an object')
   const entries = Object.entries(value)
   const bad = entries.find(([, each]) => typeof each !== 'string')

@@ -5,20 +5,20 @@ import type { PromptDefinition, PromptProvider } from './provider.ts'
 
 /** The example queries of the dashboard as prompts. Like SQL, they are for workspace keys. */
 export function examplePrompts(examples: readonly ExampleQuery[] = EXAMPLES): PromptProvider {
-  const byName = new Map(examples.map((example) => [nameOf(example), example]))
+  const byName = new Map(examples.map((example) => [promptName(example), example]))
   const definitions = [...byName].map(([name, example]) => definitionOf(name, example))
   return {
     list: ({ caller }) => (caller.type === 'workspace' ? definitions : []),
     get: ({ caller }, name, given) => {
       const example = caller.type === 'workspace' ? byName.get(name) : undefined
       if (example === undefined) return undefined
-      return { description: example.description, text: textOf(example, given) }
+      return { description: example.description, text: promptText(example, given) }
     },
   }
 }
 
 /** `error-rate-by-agent` */
-function nameOf({ title }: ExampleQuery): string {
+function promptName({ title }: ExampleQuery): string {
   return title.toLowerCase().replaceAll(/[^a-z0-9]+/g, '-')
 }
 
@@ -35,7 +35,10 @@ function definitionOf(name: string, { title, description, params = {} }: Example
   }
 }
 
-function textOf({ title, description, query, params = {} }: ExampleQuery, given: ReadonlyMap<string, string>): string {
+function promptText(
+  { title, description, query, params = {} }: ExampleQuery,
+  given: ReadonlyMap<string, string>,
+): string {
   for (const name of given.keys())
     if (!Object.hasOwn(params, name))
       throw invalid(`params.arguments[${shown(name)}]`, `unknown argument; expected ${namesOf(params)}`)

@@ -48,13 +48,13 @@ export class TraceContent {
       message = own
     }
     // Also at the end of the trace: the call with it is repeated if it cannot be stored.
-    if (message !== undefined) this.answers.set(key, { endNano: lastNano, message: textOf(message) })
+    if (message !== undefined) this.answers.set(key, { endNano: lastNano, message: answerText(message) })
     const answer = message ?? known?.message
     return answer === undefined ? undefined : new Map([[OUTPUT, answer]])
   }
 }
 
-function textOf(message: AnyValue): string {
+function answerText(message: AnyValue): string {
   return isText(message) ? `${message}` : encodeValue(message)
 }
 

@@ -4,7 +4,7 @@ import { type ExportResult, ExportTally, placesOf } from '../traces/export-tally
 import { addTo, inBatches, inParallel, WriteBatch } from '../traces/groups.ts'
 import { spanTaskIds } from '../traces/ids.ts'
 import { cleanText, isTraceId, type MappedEvent, type MappingContext } from '../traces/mapping.ts'
-import { detailsOfLogs, nameOf } from '../traces/run-details.ts'
+import { detailsOfLogs, runAgentName } from '../traces/run-details.ts'
 import type { LogRecord, OpenedExport } from '../traces/telemetry.ts'
 import { BATCH_ITEMS_MAX, type TraceStoreDeps } from '../traces/trace-store.ts'
 import { type LogRun, mapLog, runOfLog, timeOf } from './log-mapping.ts'
@@ -26,7 +26,7 @@ export class LogIngest {
     const byTrace = new Map<string, LogRun>()
     for (const record of records) {
       const run =
-        byTrace.get(record.traceId) ?? runOfLog(record, caller.agentId ?? nameOf(null, record.resource), context)
+        byTrace.get(record.traceId) ?? runOfLog(record, caller.agentId ?? runAgentName(null, record.resource), context)
       if (isTraceId(record.traceId)) byTrace.set(record.traceId, run)
       runs.set(run.runId, run)
       addTo(byRun, run.runId, record)

@@ -40,7 +40,7 @@ export function* detailsOfSpans(spans: readonly Span[], limits: Limits, now: num
   const named = (root === undefined ? null : agentNameOf(root.attributes)) ?? namedService(first.resource)
   const agentName = named ?? (yield* firstOf(all, agentWithoutService)) ?? (root?.name || null)
   return {
-    agentName: nameOf(agentName, first.resource),
+    agentName: runAgentName(agentName, first.resource),
     startedAt: earliestStart(spans, now),
     input: root === undefined ? null : inputOf(root.attributes, limits),
     ...(yield* sharedDetails(all, first.resource, limits)),
@@ -64,7 +64,7 @@ export function* detailsOfLogs(records: readonly LogRecord[], startedAt: number,
   const { resource } = records[0]
   const all = records.map(({ attributes }) => attributes)
   return {
-    agentName: nameOf(null, resource),
+    agentName: runAgentName(null, resource),
     startedAt,
     input: null,
     ...(yield* sharedDetails([...all, resource.attributes], resource, limits)),
@@ -111,7 +111,7 @@ function namedService({ attributes }: Resource): string | null {
   return service?.startsWith(UNKNOWN_SERVICE) ? null : service
 }
 
-export function nameOf(agentName: string | null, { attributes }: Resource): string {
+export function runAgentName(agentName: string | null, { attributes }: Resource): string {
   return cleanText(agentName ?? firstText(attributes, ['service.name']) ?? UNKNOWN_SERVICE, NAME_LENGTH_MAX)
 }
 

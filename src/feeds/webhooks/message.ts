@@ -5,7 +5,7 @@ import type { Activity } from '../live/activity.ts'
 import { deliveryIdOf } from './delivery-id.ts'
 import type { StoredWebhook } from './schema.ts'
 import { slackBody } from './slack.ts'
-import { headOf, recordName, type Subject, subjectOf, textOf } from './subject.ts'
+import { headOf, recordName, type Subject, subjectOf, textMember } from './subject.ts'
 
 /** One message to an endpoint. */
 export interface Message {
@@ -92,7 +92,7 @@ export function messagesOf(
       const subject = subjectOf(activity)
       const { type, seq, head } = subject
       if (head.run_id === null && !isNotified(subject, webhook.webhook_id)) continue
-      const ofScore = activity.kind === 'score' && { scoreId: textOf(subject.record, 'id') }
+      const ofScore = activity.kind === 'score' && { scoreId: textMember(subject.record, 'id') }
       complete(subject, activity.endsRun ? details.get(head.run_id ?? '') : undefined)
       const body = (webhook.format === 'slack' ? slackBody : standardBody)(subject, publicUrl)
       messages.push({ deliveryId, type, seq, runId: head.run_id, ...ofScore, timestamp: head.received_at, body })
@@ -167,7 +167,7 @@ function standardBody(subject: Subject, publicUrl = ''): string {
 /** Where the API has the whole record. */
 function apiPathOf({ kind, seq, head, record }: Subject): string {
   if (head.run_id === null)
-    return `/api/v1/alerts/${textOf(new Map(members(record.get('payload') ?? '{}')), 'alert_id')}`
+    return `/api/v1/alerts/${textMember(new Map(members(record.get('payload') ?? '{}')), 'alert_id')}`
   const run = `/api/v1/runs/${head.run_id}`
   switch (kind) {
     case 'event':

@@ -1,6 +1,6 @@
 import { isObject, parsedJson } from '../../base/json-object.ts'
 import { members } from '../../base/json-parts.ts'
-import { type Subject, textOf } from './subject.ts'
+import { type Subject, textMember } from './subject.ts'
 
 /** Slack's limit of the text of a section is 3,000 characters, also after escaping; this leaves room for the markup around it. */
 const QUOTED_LENGTH_MAX = 2_000
@@ -65,20 +65,20 @@ function contentOf(subject: Subject): Content {
       return runContent(subject)
     case 'task':
       return {
-        title: `Task ${textOf(record, 'name')}: ${words(textOf(record, 'status'))}`,
-        facts: [...factsOf(subject), ['Error', textOf(record, 'error_message')]],
+        title: `Task ${textMember(record, 'name')}: ${words(textMember(record, 'status'))}`,
+        facts: [...factsOf(subject), ['Error', textMember(record, 'error_message')]],
         page,
       }
     case 'score':
       return {
-        title: `Score ${textOf(record, 'name')}`,
+        title: `Score ${textMember(record, 'name')}`,
         facts: [
           ...factsOf(subject),
           ['Value', verdictOf(record)],
-          ['Label', textOf(record, 'label')],
-          ['Source', textOf(record, 'source')],
+          ['Label', textMember(record, 'label')],
+          ['Source', textMember(record, 'source')],
         ],
-        quoted: textOf(record, 'text') || textOf(record, 'comment'),
+        quoted: textMember(record, 'text') || textMember(record, 'comment'),
         page,
       }
     case 'event':
@@ -90,20 +90,20 @@ function eventContent(subject: Subject, page: string): Content {
   const { type, head, record } = subject
   const payload = new Map(members(record.get('payload') ?? '{}'))
   if (head.run_id === null) return alertContent(type, payload)
-  const waiting = { facts: [...factsOf(subject), ['Expires', textOf(payload, 'expires_at')]] as const }
+  const waiting = { facts: [...factsOf(subject), ['Expires', textMember(payload, 'expires_at')]] as const }
   if (type === 'approval.requested')
     return {
       ...waiting,
-      title: `Approval needed: ${textOf(payload, 'tool')}`,
+      title: `Approval needed: ${textMember(payload, 'tool')}`,
       quoted: payload.get('input') ?? '',
-      page: `#/waiting/approvals/${textOf(payload, 'approval_id')}`,
+      page: `#/waiting/approvals/${textMember(payload, 'approval_id')}`,
     }
   if (type === 'input.requested')
     return {
       ...waiting,
       title: 'A run asks a question',
-      quoted: textOf(payload, 'question'),
-      page: `#/waiting/input-requests/${textOf(payload, 'request_id')}`,
+      quoted: textMember(payload, 'question'),
+      page: `#/waiting/input-requests/${textMember(payload, 'request_id')}`,
     }
   return { title: type, facts: factsOf(subject), quoted: record.get('payload') ?? '', page }
 }
@@ -121,10 +121,10 @@ function runContent(subject: Subject): Content {
   const cost = Number(record.get('cost_usd') ?? 0)
   const ms = Number(record.get('duration_ms'))
   return {
-    title: `Run ${words(textOf(record, 'status'))}`,
+    title: `Run ${words(textMember(record, 'status'))}`,
     facts: [
       ...factsOf(subject),
-      ['Error', textOf(record, 'error_message')],
+      ['Error', textMember(record, 'error_message')],
       ['Duration', ms > 0 ? `${ms / 1000} s` : ''],
       ['Tokens', tokens === '0' ? '' : tokens],
       ['Cost', cost > 0 ? `$${cost}` : ''],
@@ -138,14 +138,14 @@ function alertContent(type: string, payload: ReadonlyMap<string, string>): Conte
   const shown = Array.isArray(rows) ? rows.slice(0, ROWS_MAX).map((row) => JSON.stringify(row)) : []
   const series = payload.get('series') ?? '{}'
   return {
-    title: `${type === 'alert.resolved' ? 'Resolved' : 'Alert'}: ${textOf(payload, 'name')}`,
+    title: `${type === 'alert.resolved' ? 'Resolved' : 'Alert'}: ${textMember(payload, 'name')}`,
     facts: [
       ['Series', series === '{}' ? '' : series],
       ['Value', payload.get('value') ?? ''],
-      ['Error', textOf(payload, 'error')],
+      ['Error', textMember(payload, 'error')],
     ],
     quoted: shown.join('\n'),
-    page: `#/alerts/${textOf(payload, 'alert_id')}`,
+    page: `#/alerts/${textMember(payload, 'alert_id')}`,
   }
 }
 

@@ -52,16 +52,16 @@ function typeOf(kind: Activity['kind'], { run_id }: Head, record: ReadonlyMap<st
       return 'score.added'
     case 'run':
     case 'task':
-      return `${kind}.${textOf(record, 'status')}`
+      return `${kind}.${textMember(record, 'status')}`
     case 'event': {
-      const type = textOf(record, 'type').slice(0, TYPE_LENGTH_MAX).toWellFormed()
+      const type = textMember(record, 'type').slice(0, TYPE_LENGTH_MAX).toWellFormed()
       return run_id !== null && AMBIGUOUS.test(type) ? `event.${type}` : type
     }
   }
 }
 
 /** A member that is text; empty if it is not. */
-export function textOf(members: ReadonlyMap<string, string>, name: string): string {
+export function textMember(members: ReadonlyMap<string, string>, name: string): string {
   const value = parsedJson(members.get(name) ?? '')
   return typeof value === 'string' ? value : ''
 }

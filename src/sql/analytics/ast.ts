@@ -42,7 +42,7 @@ export function readAst(printed: string): AstNode[] | null {
  * The value of a string literal without an alias, with control characters still escaped; undefined for anything else,
  * even for expressions that evaluate to a string.
  */
-export function textOf(node: AstNode | undefined): string | undefined {
+export function literalText(node: AstNode | undefined): string | undefined {
   const text = node?.kind === 'Literal' ? /^'((?:[^'\\]|\\.)*)'$/.exec(node.rest)?.[1] : undefined
   return text?.replace(/\\(['"\\])/g, '$1')
 }

@@ -1,4 +1,4 @@
-import { type AstNode, textOf } from './ast.ts'
+import { type AstNode, literalText } from './ast.ts'
 
 /**
  * Functions whose run time grows with the product of their argument sizes. The engine checks its time limit only between
@@ -23,11 +23,11 @@ export function unboundedCall(node: AstNode, aliases: ReadonlySet<string>): stri
   }
   if (/^kolmogorovSmirnovTest/i.test(node.name)) {
     const method = parameters?.[1]
-    if (method === undefined || /^(auto|asymp|asymptotic)$/.test(textOf(method) ?? '')) return undefined
+    if (method === undefined || /^(auto|asymp|asymptotic)$/.test(literalText(method) ?? '')) return undefined
     return `${node.name} is allowed with the computation methods 'auto' and 'asymp' only`
   }
   if (/^JSON_(VALUE|QUERY|EXISTS)$/.test(node.name)) {
-    const path = textOf(args?.[1])
+    const path = literalText(args?.[1])
     if (path !== undefined && !/\[[^\]]*[^\]\d\s]|\.\s*\*/.test(path)) return undefined
     return `the path of ${node.name} must be a string literal without * and ranges; for whole arrays use JSONExtract(…, 'Array(…)')`
   }

@@ -2,7 +2,7 @@ import { type ApiError, invalid } from '../../base/errors.ts'
 import { type ColumnarClient, ColumnarError } from '../../stores/clickhouse/client.ts'
 import { TENANT_WORKLOAD } from '../../stores/clickhouse/protocol.ts'
 import { quote } from '../../stores/clickhouse/quoting.ts'
-import { type AstNode, readAst, setTableOf, textOf } from './ast.ts'
+import { type AstNode, literalText, readAst, setTableOf } from './ast.ts'
 import { unboundedCall } from './bounds.ts'
 import { isAllowedFunction, isAllowedTableFunction, isCallByName, takesFunction } from './functions.ts'
 import { isInfallible } from './infallible.ts'
@@ -207,7 +207,7 @@ function refuseFunction(node: AstNode, parameters: readonly string[]): string | 
   const name = node.name
   if (node.parent?.kind === 'TableExpression') {
     if (!isAllowedTableFunction(name)) throw refusal(`the table function ${name} is not allowed`)
-    if (name === 'values') refuseStructure(textOf(node.children[0]?.children[0]))
+    if (name === 'values') refuseStructure(literalText(node.children[0]?.children[0]))
     return
   }
   if (!isAllowedFunction(name)) throw refusal(`the function ${name} is not allowed`)
@@ -215,7 +215,7 @@ function refuseFunction(node: AstNode, parameters: readonly string[]): string | 
   if (set !== undefined) refuseTable(set.name)
   const [first, second] = node.children[0]?.children ?? []
   const typeParameter = TYPE_FUNCTIONS.test(name) ? parameterOf(second, parameters) : undefined
-  if (TYPE_FUNCTIONS.test(name) && typeParameter === undefined) refuseType(textOf(second))
+  if (TYPE_FUNCTIONS.test(name) && typeParameter === undefined) refuseType(literalText(second))
   if (takesFunction(name) && second !== undefined && first?.kind === 'Identifier' && !isAllowedFunction(first.name)) {
     throw refusal(
       `${name}(${first.name}, …) calls the function ${first.name}, which is not allowed; for a column of that name use a lambda, x -> …`,

@@ -1,4 +1,4 @@
-import { type AstNode, textOf } from './ast.ts'
+import { type AstNode, literalText } from './ast.ts'
 
 /** The type that an untyped value is read as. */
 export type ExpectedType = 'number' | 'text'
@@ -113,7 +113,7 @@ export class TypedContexts {
     // Arithmetic on dates returns dates, so every operand must be a number.
     if (ARITHMETIC.has(name)) return args.every((each) => this.isNumber(each) || this.isUntyped(each))
     if (MATH.has(name) || NUMERIC_RESULT.test(name)) return true
-    if (CASTS.test(name)) return NUMERIC_TYPE.test(textOf(args[1]) ?? '')
+    if (CASTS.test(name)) return NUMERIC_TYPE.test(literalText(args[1]) ?? '')
     const aggregate = aggregateOf(call.name)
     if (aggregate?.name === 'min' || aggregate?.name === 'max')
       return args[0] !== undefined && (this.isNumber(args[0]) || this.isUntyped(args[0]))

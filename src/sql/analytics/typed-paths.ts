@@ -1,4 +1,4 @@
-import { type AstNode, readAst, textOf } from './ast.ts'
+import { type AstNode, literalText, readAst } from './ast.ts'
 import { JSON_COLUMNS } from './json-paths.ts'
 import { type SqlToken, sqlTokens } from './sql-tokens.ts'
 import { TABLES } from './tables.ts'
@@ -79,7 +79,7 @@ function isReadAsNumber(node: AstNode): boolean {
   if (node.alias !== '' || call?.kind !== 'Function') return false
   if (/^is(Not)?Null$/.test(call.name)) return true
   const [value, type] = node.parent?.children ?? []
-  return call.name === 'CAST' && value === node && /^(Float64|Nullable\(Float64\))$/.test(textOf(type) ?? '')
+  return call.name === 'CAST' && value === node && /^(Float64|Nullable\(Float64\))$/.test(literalText(type) ?? '')
 }
 
 /** Reads a value as a number of any JSON kind, or as text; null for anything else. */
@@ -97,7 +97,7 @@ function redefinesJsonColumn(nodes: readonly AstNode[]): boolean {
     if (kind === 'TableIdentifier' || kind === 'WithElement') return JSON_COLUMNS.includes(name)
     if (kind !== 'Function') return false
     const [first] = children[0]?.children ?? []
-    if (name === 'values') return JSON_COLUMNS.some((column) => textOf(first)?.includes(column))
+    if (name === 'values') return JSON_COLUMNS.some((column) => literalText(first)?.includes(column))
     const isArgument = ({ kind, name }: AstNode) => kind === 'Identifier' && JSON_COLUMNS.includes(name)
     return name === 'lambda' && (first?.children[0]?.children ?? []).some(isArgument)
   })

@@ -22,12 +22,12 @@ export function pathOf({ webhook_id }: Pick<Webhook, 'webhook_id'>): string {
 
 /** The names of all, and of those of these ids that are no longer listed. */
 export function namesById(webhooks: readonly Webhook[], ids: readonly string[]): ReadonlyMap<string, string> {
-  const names = new Map(webhooks.map((webhook) => [webhook.webhook_id, nameOf(webhook)]))
+  const names = new Map(webhooks.map((webhook) => [webhook.webhook_id, webhookName(webhook)]))
   for (const id of ids) if (!names.has(id)) names.set(id, `webhook …${id.slice(-8)}`)
   return names
 }
 
 /** How people tell webhooks apart: by what somebody wrote about it, or `example.com/hook`. */
-export function nameOf({ description, url }: Pick<Webhook, 'description' | 'url'>): string {
+export function webhookName({ description, url }: Pick<Webhook, 'description' | 'url'>): string {
   return description || url.replace(/^https?:\/\//, '')
 }

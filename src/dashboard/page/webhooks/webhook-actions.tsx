@@ -3,7 +3,7 @@ import { duration } from '../../../base/format.ts'
 import { hrefOf, navigate } from '../context/router.ts'
 import { useSession } from '../context/session.ts'
 import { useAttempt } from '../data/loading.ts'
-import { type Delivery, type NewWebhook, nameOf, pathOf, type Webhook } from '../data/webhooks.ts'
+import { type Delivery, type NewWebhook, pathOf, type Webhook, webhookName } from '../data/webhooks.ts'
 import { ConfirmButton } from '../parts/confirm.tsx'
 import { Button, Dialog } from '../parts/controls.tsx'
 import { TextField } from '../parts/fields.tsx'
@@ -75,7 +75,12 @@ export function WebhookActions({ webhook, setMade, reload }: ActionProps) {
             signed with the old one, too, so that you can update the receiver without losing any.
           </p>
         </ConfirmButton>
-        <ConfirmButton text="Delete…" title={`Delete "${nameOf(webhook)}"?`} action="Delete the webhook" act={remove}>
+        <ConfirmButton
+          text="Delete…"
+          title={`Delete "${webhookName(webhook)}"?`}
+          action="Delete the webhook"
+          act={remove}
+        >
           <p>
             Nothing more is sent, and failed deliveries are not retried. Alerts no longer reach this receiver. Past
             deliveries stay in SQL.

@@ -1,6 +1,6 @@
 import { count, counted, words } from '../../../base/format.ts'
 import { hrefOf } from '../context/router.ts'
-import { nameOf, type Webhook } from '../data/webhooks.ts'
+import { type Webhook, webhookName } from '../data/webhooks.ts'
 import { Status } from '../parts/states.tsx'
 import { type Column, Table } from '../parts/table.tsx'
 import { Ago } from '../parts/time.tsx'
@@ -20,7 +20,7 @@ export function WebhookList({ webhooks, selected }: ListProps) {
         box="panel table-scroll resource-table webhook-table"
         rows={webhooks}
         keyOf={({ webhook_id }) => webhook_id}
-        link={(webhook) => ({ href: hrefOf('webhooks', [webhook.webhook_id]), children: nameOf(webhook) })}
+        link={(webhook) => ({ href: hrefOf('webhooks', [webhook.webhook_id]), children: webhookName(webhook) })}
         isSelected={({ webhook_id }) => webhook_id === selected}
         columns={COLUMNS}
       />

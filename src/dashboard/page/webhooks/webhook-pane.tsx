@@ -1,6 +1,6 @@
 import { count, counted } from '../../../base/format.ts'
 import { hrefOf } from '../context/router.ts'
-import { type NewWebhook, nameOf, type Webhook } from '../data/webhooks.ts'
+import { type NewWebhook, type Webhook, webhookName } from '../data/webhooks.ts'
 import { BackLink, Id, openTab, Tabs } from '../parts/controls.tsx'
 import { Command } from '../parts/hints.tsx'
 import { Facts } from '../parts/states.tsx'
@@ -26,7 +26,7 @@ export function WebhookPane({ webhook, made, setMade, reload }: PaneProps) {
     <section class="panel detail webhook" aria-label="Webhook">
       <div class="detail-head">
         <BackLink href={hrefOf('webhooks')} label="All webhooks" />
-        <h2>{nameOf(webhook)}</h2>
+        <h2>{webhookName(webhook)}</h2>
         <WebhookStatus webhook={webhook} />
         <Id id={webhook.webhook_id} what="webhook id" />
         <WebhookActions webhook={webhook} setMade={setMade} reload={reload} />
