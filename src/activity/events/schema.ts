@@ -1,5 +1,5 @@
 import { t } from 'elysia'
-import { Count, Described, FreeForm, Named, Nullable, Timestamp, Uuid } from '../../base/http/schema.ts'
+import { Accepted, Described, FreeForm, Named, Timestamp, Uuid } from '../../base/http/schema.ts'
 import { LEVELS } from '../../stores/journal/levels.ts'
 
 /** Types of system events, which callers must not report (docs/events.md). */
@@ -40,22 +40,9 @@ export const AppendEvents = Named(
 )
 
 /** Response of `POST /api/ingest/v1/events`. `first_seq` and `last_seq` are null when nothing was stored. */
-export const EventsAccepted = Named(
-  'EventsAccepted',
-  t.Object({
-    accepted: Count('Events that were stored.'),
-    duplicates: Count('Events that the run already had, by their id; they were not stored again.'),
-    first_seq: Nullable(Count('Position of the first event stored; null when none was.')),
-    last_seq: Nullable(Count('Position of the last event stored; null when none was.')),
-    rejected: t.Optional(
-      t.Array(
-        t.Object({
-          index: Count('Index of the event in the request, from 0.'),
-          message: t.String({ description: 'What is wrong with it.' }),
-        }),
-        { description: 'With ?partial=true: the events that were not stored.' },
-      ),
-    ),
-  }),
+export const EventsAccepted = Accepted(
+  'Events',
+  'event',
+  'Events that the run already had, by their id; they were not stored again.',
 )
 export type EventsAccepted = typeof EventsAccepted.static

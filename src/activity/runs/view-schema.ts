@@ -1,5 +1,5 @@
 import { t } from 'elysia'
-import { Body, Deleted, Described, Named, Page, Text, Timestamp, Version } from '../../base/http/schema.ts'
+import { Body, Deleted, EDITED, Named, Page, Text } from '../../base/http/schema.ts'
 import type { RowOf } from '../../base/timestamp.ts'
 
 /** Wire schemas of views of the list of runs (docs/runs.md#views). */
@@ -34,9 +34,7 @@ export const RunView = Named(
     {
       name: t.String({ description: 'Unique in the workspace.' }),
       query: t.String({ description: 'Filters, columns and order, as in `status=failed&cols=started,error`.' }),
-      version: Version,
-      created_at: Described(Timestamp, 'When it was created.'),
-      updated_at: Described(Timestamp, 'When it was last changed.'),
+      ...EDITED,
     },
     { description: "A view of the dashboard's list of runs, which everyone in the workspace sees." },
   ),

@@ -1,6 +1,7 @@
 import { Type } from '@sinclair/typebox'
 import { t } from 'elysia'
 import {
+  Accepted,
   Body,
   Count,
   Described,
@@ -88,23 +89,10 @@ export const AddScores = Named(
 )
 
 /** Response of `POST /api/ingest/v1/scores`. */
-export const ScoresAccepted = Named(
-  'ScoresAccepted',
-  t.Object({
-    accepted: Count('Scores that were stored.'),
-    duplicates: Count('Scores that their run already had, with the same id and content; they were not stored again.'),
-    first_seq: Nullable(Count('Position of the first score stored; null when none was.')),
-    last_seq: Nullable(Count('Position of the last score stored; null when none was.')),
-    rejected: t.Optional(
-      t.Array(
-        t.Object({
-          index: Count('Index of the score in the request, from 0.'),
-          message: t.String({ description: 'What is wrong with it.' }),
-        }),
-        { description: 'With ?partial=true: the scores that were not stored.' },
-      ),
-    ),
-  }),
+export const ScoresAccepted = Accepted(
+  'Scores',
+  'score',
+  'Scores that their run already had, with the same id and content; they were not stored again.',
 )
 export type ScoresAccepted = typeof ScoresAccepted.static
 

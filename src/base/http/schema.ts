@@ -181,6 +181,13 @@ export const Version = Type.Integer({
   description: 'Begins at 1, and rises with each edit. Also the `ETag`.',
 })
 
+/** The last members of what can be edited. */
+export const EDITED = {
+  version: Version,
+  created_at: Described(Timestamp, 'When it was created.'),
+  updated_at: Described(Timestamp, 'When it was last edited.'),
+}
+
 export function Nullable<T extends TSchema>(schema: T) {
   return t.Union([schema, t.Null()])
 }
@@ -220,6 +227,27 @@ export function Page<T extends TSchema>(name: string, item: T, order = 'newest f
     { description: `A page of a list, ${order}.` },
   )
   return Named(name, page)
+}
+
+/** The answer to a call that reports several. @param many as in `Events` @param one as in `event` */
+export function Accepted(many: string, one: string, duplicates: string) {
+  const seq = (which: string) => Nullable(Count(`Position of the ${which} ${one} stored; null when none was.`))
+  const rejected = t.Object({
+    index: Count(`Index of the ${one} in the request, from 0.`),
+    message: t.String({ description: 'What is wrong with it.' }),
+  })
+  return Named(
+    `${many}Accepted`,
+    t.Object({
+      accepted: Count(`${many} that were stored.`),
+      duplicates: Count(duplicates),
+      first_seq: seq('first'),
+      last_seq: seq('last'),
+      rejected: t.Optional(
+        t.Array(rejected, { description: `With ?partial=true: the ${many.toLowerCase()} that were not stored.` }),
+      ),
+    }),
+  )
 }
 
 /** `:agent_id` of a path. */

@@ -5295,7 +5295,7 @@ export interface components {
             created_at: string;
             /**
              * Format: date-time
-             * @description When it was last changed.
+             * @description When it was last edited.
              * @example 2026-01-31T09:30:00.123Z
              */
             updated_at: string;

@@ -5,6 +5,7 @@ import {
   Count,
   Deleted,
   Described,
+  EDITED,
   JsonText,
   ListQuery,
   Named,
@@ -16,7 +17,6 @@ import {
   Timestamp,
   TimestampIn,
   Uuid,
-  Version,
 } from '../../base/http/schema.ts'
 import { isObject } from '../../base/json-object.ts'
 import type { RawJson } from '../../base/raw-json.ts'
@@ -138,9 +138,7 @@ const webhookFields = {
   ),
   disabled_reason: Described(Nullable(t.String()), 'Why the service has disabled the endpoint; null if it has not.'),
   public_key: Described(Nullable(t.String()), 'Verifies signatures of `v1a`: `whpk_…`; null for `v1`.'),
-  version: Version,
-  created_at: Described(Timestamp, 'When it was created.'),
-  updated_at: Described(Timestamp, 'When it was last edited.'),
+  ...EDITED,
   health: Health,
 }
 

@@ -6,6 +6,7 @@ import {
   Deleted,
   Described,
   Duration,
+  EDITED,
   FreeForm,
   JsonText,
   Named,
@@ -16,7 +17,6 @@ import {
   Timestamp,
   TimestampIn,
   Uuid,
-  Version,
 } from '../../base/http/schema.ts'
 import { RunQuery } from '../analytics/schema.ts'
 
@@ -191,9 +191,7 @@ export const Alert = Named(
         Nullable(t.String()),
         'Why the last evaluation failed, what was skipped, or that the next one is late; null if all is well.',
       ),
-      version: Version,
-      created_at: Described(Timestamp, 'When it was created.'),
-      updated_at: Described(Timestamp, 'When it was last edited.'),
+      ...EDITED,
     },
     { description: 'A query that runs at an interval, and notifies when a condition starts and stops holding.' },
   ),

@@ -1,16 +1,5 @@
 import { t } from 'elysia'
-import {
-  Body,
-  Deleted,
-  Described,
-  Int,
-  JsonText,
-  Named,
-  Page,
-  Timestamp,
-  Uuid,
-  Version,
-} from '../../base/http/schema.ts'
+import { Body, Deleted, Described, EDITED, Int, JsonText, Named, Page, Uuid } from '../../base/http/schema.ts'
 import type { RowOf } from '../../base/timestamp.ts'
 import { Name } from './saved-schema.ts'
 
@@ -63,9 +52,7 @@ export const Board = Named(
       board_id: Described(Uuid, 'The board.'),
       name: t.String({ description: 'Unique in the workspace.' }),
       charts: Described(JsonText(Charts), 'In the order of the page.'),
-      version: Version,
-      created_at: Described(Timestamp, 'When it was created.'),
-      updated_at: Described(Timestamp, 'When it was last edited.'),
+      ...EDITED,
     },
     { description: 'A named page of charts of saved queries.' },
   ),

@@ -3,6 +3,7 @@ import {
   Body,
   Deleted,
   Described,
+  EDITED,
   FreeForm,
   JsonText,
   Named,
@@ -10,9 +11,7 @@ import {
   OneOf,
   Page,
   Text,
-  Timestamp,
   Uuid,
-  Version,
 } from '../../base/http/schema.ts'
 import type { RowOf } from '../../base/timestamp.ts'
 import { RunQuery } from './schema.ts'
@@ -102,9 +101,7 @@ export const SavedQuery = Named(
       query: t.String({ description: 'One SELECT in ClickHouse SQL.' }),
       params: Described(FreeForm, 'Default values of placeholders; a run can override them.'),
       chart: Nullable(Described(JsonText(Chart), CHART)),
-      version: Version,
-      created_at: Described(Timestamp, 'When it was created.'),
-      updated_at: Described(Timestamp, 'When it was last edited.'),
+      ...EDITED,
     },
     { description: 'A query saved in the workspace under a name.' },
   ),
