@@ -1,5 +1,5 @@
 import { script } from '../base/script.ts'
-import { type Door, doors } from '../tenants/openapi/doors.ts'
+import { type Door, doors } from '../openapi/doors.ts'
 import type { Config } from './config/config.ts'
 import type { Service } from './lifecycle.ts'
 

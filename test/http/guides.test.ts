@@ -3,10 +3,10 @@ import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { createEnvelope } from '../../src/base/http/envelope.ts'
 import { createLog } from '../../src/base/log.ts'
+import { doors } from '../../src/openapi/doors.ts'
+import { guideRoutes } from '../../src/openapi/guide-routes.ts'
+import { guides, guideText, UNSERVED } from '../../src/openapi/guides.ts'
 import { welcome } from '../../src/service/welcome.ts'
-import { doors } from '../../src/tenants/openapi/doors.ts'
-import { guideRoutes } from '../../src/tenants/openapi/guide-routes.ts'
-import { guides, guideText, UNSERVED } from '../../src/tenants/openapi/guides.ts'
 import { atEnd } from '../support/teardown.ts'
 
 /** The guides and the ways in, as the running service serves and prints them (docs/api.md#calls-without-a-key). */

@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, test } from 'bun:test'
-import { doors } from '../../src/tenants/openapi/doors.ts'
+import { doors } from '../../src/openapi/doors.ts'
 import { newAgent } from '../support/api.ts'
 import { eventually } from '../support/eventually.ts'
 import {

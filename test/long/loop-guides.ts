@@ -1,4 +1,4 @@
-import { guides } from '../../src/tenants/openapi/guides.ts'
+import { guides } from '../../src/openapi/guides.ts'
 import { type LoopCase, sending } from './loop-case.ts'
 
 const HOST_LENGTH = 15_000

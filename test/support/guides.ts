@@ -6,7 +6,7 @@ const ROOT = join(import.meta.dir, '..', '..')
 /** All pages of documentation. The samples of the reference page have a test of their own. */
 export const PAGES = [
   ...['README.md', 'src/README.md', 'src/client/README.md', 'src/client/python/README.md'],
-  ...['src/tenants/openapi/page/introduction.md', ...[...new Bun.Glob('docs/*.md').scanSync(ROOT)].sort()],
+  ...['src/openapi/page/introduction.md', ...[...new Bun.Glob('docs/*.md').scanSync(ROOT)].sort()],
 ]
 
 /** A fenced block of a page. */

@@ -83,7 +83,7 @@ const FOLDERS = new Map([
     [
       ['base', 'client'],
       ['stores', 'outbound'],
-      ['tenants', 'activity', 'sql', 'dashboard', 'feeds', 'hosted', 'doors'],
+      ['tenants', 'openapi', 'activity', 'sql', 'dashboard', 'feeds', 'hosted', 'doors'],
       // Programs.
       ['service', 'cli'],
     ].flat(),
@@ -91,7 +91,7 @@ const FOLDERS = new Map([
   ['src/base', [OWN_FILES, 'conventions', 'http']],
   ['src/stores', ['postgres', 'clickhouse', 'journal', 'sink', 'idempotency']],
   ['src/outbound', ['egress', 'model']],
-  ['src/tenants', ['keys', 'openapi', 'partitions', 'workspaces', 'people', 'secrets']],
+  ['src/tenants', ['keys', 'partitions', 'workspaces', 'people', 'secrets']],
   ['src/activity', ['claims', 'agents', 'runs', 'events', 'tasks', 'scores', 'sessions']],
   ['src/sql', ['analytics', 'alerts']],
   ['src/feeds', ['live', 'webhooks']],

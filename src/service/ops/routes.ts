@@ -1,8 +1,8 @@
 import { type AnyElysia, Elysia } from 'elysia'
 import { ApiError } from '../../base/errors.ts'
 import type { MetricsText } from '../../base/metrics.ts'
-import { docsHeaders, docsPage } from '../../tenants/openapi/docs-page.ts'
-import { guideRoutes } from '../../tenants/openapi/guide-routes.ts'
+import { docsHeaders, docsPage } from '../../openapi/docs-page.ts'
+import { guideRoutes } from '../../openapi/guide-routes.ts'
 import type { Config } from '../config/config.ts'
 import { checkHealth, type HealthDeps } from './health.ts'
 import { Alive, PublishedLimits, publishedLimits, Ready } from './schema.ts'
@@ -88,7 +88,7 @@ function docs({ app: service, version }: OpsDeps) {
     .get('/docs/assets/:file', ({ request, params }) => bundle.asset(request, params.file))
     .get('/docs/json', async () => {
       // Loaded with the first request: its generator would slow every start.
-      const { openApiDocument } = await import('../../tenants/openapi/openapi.ts')
+      const { openApiDocument } = await import('../../openapi/openapi.ts')
       document ??= JSON.stringify(openApiDocument(service(), version))
       return new Response(document, { headers: docsHeaders('application/json') })
     })

@@ -1,4 +1,4 @@
-import { doors } from '../../../tenants/openapi/doors.ts'
+import { doors } from '../../../openapi/doors.ts'
 import type { Schemas } from '../data/records.ts'
 import { Button } from '../parts/controls.tsx'
 import { Command } from '../parts/hints.tsx'

@@ -1,4 +1,4 @@
-import { ALL_REASONS, ERROR_CODES, type ErrorCode, PROBLEMS_MAX } from '../../base/errors.ts'
+import { ALL_REASONS, ERROR_CODES, type ErrorCode, PROBLEMS_MAX } from '../base/errors.ts'
 
 /** The parts of the document that are the same for every route (docs/api.md). */
 

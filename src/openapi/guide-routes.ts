@@ -1,5 +1,5 @@
 import { Elysia } from 'elysia'
-import { ALWAYS_ASK, type StaticFile, sendStaticFile, toStaticFile } from '../../base/http/static-file.ts'
+import { ALWAYS_ASK, type StaticFile, sendStaticFile, toStaticFile } from '../base/http/static-file.ts'
 import { docsHeaders } from './docs-page.ts'
 import { guides, guideText, llmsText } from './guides.ts'
 

@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import { type PageBundle, pageBundle } from '../../base/http/page-bundle.ts'
+import { type PageBundle, pageBundle } from '../base/http/page-bundle.ts'
 
 /** Nothing is loaded from other servers, so that the page works on a machine without internet access. */
 const POLICY = [

@@ -23,7 +23,7 @@ type Section = 'Ways in' | 'Guides' | 'Optional'
 
 type Listed = readonly [section: Section, source: string, title: string, about: string]
 
-const ROOT = join(import.meta.dir, '..', '..', '..')
+const ROOT = join(import.meta.dir, '..', '..')
 
 /** In the order of `/llms.txt`. A test compares this list with the folder. */
 const LISTED: readonly Listed[] = [

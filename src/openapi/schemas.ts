@@ -1,6 +1,6 @@
 import { enumToOpenApi, nullToOpenApi } from '@elysiajs/openapi/openapi'
 import type { TSchema } from '@sinclair/typebox'
-import { componentOf } from '../../base/http/schema.ts'
+import { componentOf } from '../base/http/schema.ts'
 
 export type Json = Record<string, unknown>
 
