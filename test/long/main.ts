@@ -33,7 +33,11 @@ const OPTIONS = {
   rounds: { type: 'string', value: '<n>', help: "repetitions, instead of each campaign's own number" },
   minutes: { type: 'string', value: '<n>', help: 'how long soak, sim, and the tail of dashboard, last' },
   seed: { type: 'string', value: '<n>', help: 'repeats the same random choices' },
-  only: { type: 'string', value: '<text>', help: 'only the cases of loop whose route or name contains the text' },
+  only: {
+    type: 'string',
+    value: '<text>',
+    help: 'only the cases of loop whose route or name contains the text, and worlds of sim',
+  },
   short: { type: 'boolean', help: 'the short form that the gate runs' },
 } as const
 

@@ -3,19 +3,19 @@ import type { Campaign, CampaignResult } from './campaign.ts'
 import { Failures } from './campaign.ts'
 
 /** How many seeds of each world run between two lines of progress. */
-const SEEDS = { log: 100, feeds: 20, outbox: 20 }
+const SEEDS = { log: 100, feeds: 20, outbox: 20, database: 20 }
 /** Seeds of the simulation are 32-bit numbers. */
 const SEED_END = 2 ** 32
 
 /** The simulation of `test/sim`, on new seeds, for as long as it is told. */
 export const sim: Campaign = {
   describe:
-    'simulated worlds of the log, the sink, feeds and other consumers, with new seeds for --minutes (10); --seed names the first',
+    'simulated worlds of the log, the sink, feeds and other consumers, and of processes on one Postgres, with new seeds for --minutes (10); --seed names the first, --only a world',
   rounds: 1,
   shortRounds: 1,
   minutes: 10,
   shortMinutes: 0.5,
-  async run({ random, minutes, progress }): Promise<CampaignResult> {
+  async run({ random, minutes, only = '', progress }): Promise<CampaignResult> {
     const failures = new Failures()
     const startedMs = performance.now()
     const seconds = () => (performance.now() - startedMs) / 1000
@@ -23,6 +23,7 @@ export const sim: Campaign = {
     const faults = new Map<string, number>()
     for (let from = random.seed % SEED_END; seconds() < minutes * 60; from += Math.max(...Object.values(SEEDS))) {
       for (const world of Object.keys(SEEDS) as (keyof typeof SEEDS)[]) {
+        if (!world.includes(only)) continue
         const { stdout, stderr, code } = await simulate(
           '--world',
           world,

@@ -1,6 +1,6 @@
 import { DRAWN_MS, time } from './virtual-time.ts'
 
-/** What may go wrong in a world. The others also have those of the log. */
+/** What may go wrong in a world. All but `database` also have those of the log. */
 export const FAULT_KINDS = {
   log: [
     'message lost',
@@ -18,8 +18,22 @@ export const FAULT_KINDS = {
   ],
   feeds: ['connection breaks', 'subscriber stalls', 'node paused', 'node dies', 'replica lags'],
   outbox: ['statement refused', 'statement unanswered'],
+  database: [
+    'statement lost',
+    'statement late',
+    'statement unanswered',
+    'statement answered late',
+    'process paused',
+    'process dies',
+  ],
 } as const
-export type FaultKind = (typeof FAULT_KINDS)[keyof typeof FAULT_KINDS][number]
+export type WorldName = keyof typeof FAULT_KINDS
+export type FaultKind = (typeof FAULT_KINDS)[WorldName][number]
+
+/** What may go wrong in this world. */
+export function kindsOf(world: WorldName): readonly FaultKind[] {
+  return world === 'log' || world === 'database' ? FAULT_KINDS[world] : [...FAULT_KINDS.log, ...FAULT_KINDS[world]]
+}
 
 /** A fault that happened, or a step that was taken. */
 export interface Happened {

@@ -1,7 +1,9 @@
 import { CliError } from '../../src/cli/shared/error.ts'
 import { runMain } from '../../src/cli/shared/main.ts'
 import { parseOptions } from '../../src/cli/shared/options.ts'
-import { FAULT_KINDS } from './faults.ts'
+import { endAll } from '../support/teardown.ts'
+import { openDatabase } from './database/open.ts'
+import { FAULT_KINDS, kindsOf, type WorldName } from './faults.ts'
 import { PLANTED, plant } from './planted.ts'
 import { type Case, type Story, shrink } from './story.ts'
 import { time } from './virtual-time.ts'
@@ -10,7 +12,7 @@ const OPTIONS = {
   world: {
     type: 'string',
     value: '<name>',
-    help: 'what takes part beside the log: log (default: nothing), feeds, or outbox, which is also the counts of runs',
+    help: 'log (default); what else takes part: feeds, or outbox, with the counts of runs; or database, without the log',
   },
   seeds: { type: 'string', value: '<n>', help: 'how many worlds (default: 1000)' },
   from: { type: 'string', value: '<n>', help: 'the seed of the first one (default: 1)' },
@@ -31,7 +33,7 @@ const SIMULATION = {
   options: OPTIONS,
   notes: `One seed decides everything: delays, lost and late answers, full servers, leaders that lag, owners that are
 paused, owners that take over from live and dead ones, failing loads, forgotten tokens. In each world every acknowledged row must be in the log and in ClickHouse once, and
-every subscriber of a feed gets the matching rows after its cursor once, in order, whatever is cut, paused or killed.
+every subscriber of a feed gets the matching rows after its cursor once, in order, whatever is cut, paused or killed. On a real Postgres (database), callers of two processes are told what is stored, and nobody anything else.
 
 Planted bugs: ${Object.keys(PLANTED).join(', ')}.`,
 }
@@ -42,6 +44,9 @@ const PROGRESS_EVERY = 10_000
 /** The failing seeds that are shown. */
 const SHOWN_MAX = 10
 
+const WORLDS = Object.keys(FAULT_KINDS) as readonly WorldName[]
+let makeTimeReal = () => {}
+
 async function main(): Promise<number> {
   const { values } = parseOptions(process.argv.slice(2), SIMULATION)
   const story: Story | undefined = values.story === undefined ? undefined : await Bun.file(values.story).json()
@@ -50,16 +55,17 @@ async function main(): Promise<number> {
   ) as [number, number, number]
   const bug = values.mended ? undefined : (story?.plant ?? values.plant)
   if (bug !== undefined) plant(bugOf(bug))
-  time.install()
+  const name = story?.world ?? values.world ?? 'log'
+  const world = WORLDS.find((each) => each === name)
+  if (world === undefined) throw new CliError(`no world ${name}: there are ${WORLDS.join(', ')}`, 2)
+  const database = world === 'database' ? await openDatabase() : undefined
+  makeTimeReal = time.install()
   // Imported only now: the modules read the clock when they are loaded, and it must be the virtual one by then.
-  const { runWorld, WORLDS } = await import('./world.ts')
+  const { runWorld } = database ?? (await import('./world.ts'))
   if (story !== undefined) return replay(story)
-  const world = WORLDS.find((each) => each === (values.world ?? 'log'))
-  if (world === undefined) throw new CliError(`no world ${values.world}: there are ${WORLDS.join(', ')}`, 2)
   const { SEED } = process.env
   if (SEED !== undefined) return replay({ world, seed: numberOf(SEED), steps, without: [] })
-  const kinds = [...FAULT_KINDS.log, ...(world === 'log' ? [] : FAULT_KINDS[world])]
-  const faults = new Map(kinds.map((kind) => [kind, 0]))
+  const faults = new Map(kindsOf(world).map((kind) => [kind, 0]))
   let failed = 0
   let done = 0
   let isTold = false
@@ -129,4 +135,9 @@ function bugOf(name: string) {
   return edits
 }
 
-await runMain(main)
+await runMain(() =>
+  main().finally(() => {
+    makeTimeReal()
+    return endAll()
+  }),
+)

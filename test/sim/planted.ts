@@ -1,7 +1,9 @@
+import { realpathSync } from 'node:fs'
 import { join } from 'node:path'
+import { DATABASE_BUGS } from './database/planted.ts'
 
 /** One place of the code, changed. */
-interface Edit {
+export interface Edit {
   /** In `src`. */
   readonly path: string
   readonly text: string
@@ -145,12 +147,13 @@ export const PLANTED: Readonly<Record<string, readonly Edit[]>> = {
   'end-not-searched-back': [
     { path: 'stores/journal/nats/log-end.ts', text: ' || head.part === head.parts - 1\n', becomes: '\n' },
   ],
+  ...DATABASE_BUGS,
 }
 
 /** Plants a bug in this process. Call before the code under test is imported. */
 export function plant(edits: readonly Edit[]): void {
   for (const path of new Set(edits.map((edit) => edit.path))) {
-    const whole = join(SRC, path)
+    const whole = realpathSync(join(SRC, path))
     const load = async () => {
       let contents = await Bun.file(whole).text()
       for (const { text, becomes } of edits.filter((edit) => edit.path === path)) {

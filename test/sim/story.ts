@@ -1,4 +1,5 @@
-import type { Outcome, WorldName } from './world.ts'
+import type { WorldName } from './faults.ts'
+import type { Outcome } from './world.ts'
 
 /** One world, and what happens in it. */
 export interface Case {

@@ -74,6 +74,8 @@ class VirtualTime {
   private tasks: Task[] = []
   private ids = 0
   private uuids = 0
+  private outsiders = 0
+  private outsideWork: Promise<unknown> = Promise.resolve()
   seed = 0
   private world = new SimulatedProcess('world')
   private readonly turn = turnOf(globalThis.setImmediate)
@@ -122,6 +124,17 @@ class VirtualTime {
     }
   }
 
+  /** Does something real, such as input or output, one after the other. The clock stands still meanwhile. */
+  outside<Result>(work: () => Promise<Result>): Promise<Result> {
+    this.outsiders++
+    const done = this.outsideWork.then(work)
+    this.outsideWork = done.then(
+      () => this.outsiders--,
+      () => this.outsiders--,
+    )
+    return done
+  }
+
   /** A function for servers to call, which runs as a part of the process that is given here. */
   heardBy<Args extends readonly unknown[]>(listen: (...args: Args) => void): (...args: Args) => void {
     const process = this.processes.getStore()
@@ -139,6 +152,7 @@ class VirtualTime {
     while (!isOver() && this.nowMs < endMs) {
       // Everything that can go on without waiting does so first.
       await this.turn()
+      while (this.outsiders > 0) await this.outsideWork.then(() => this.turn())
       if (isOver()) return
       const next = this.takeNext()
       if (next === undefined) throw new Error('deadlock: nothing will ever happen any more')
@@ -163,8 +177,21 @@ class VirtualTime {
     return tasks.splice(next, 1)[0]
   }
 
-  /** Replaces the clocks, timers and other sources of chance of this process. Call before the code under test is imported. */
-  install(): void {
+  /**
+   * Replaces the clocks, timers and other sources of chance of this process. Call before the code under test is imported.
+   * @returns a function that puts them back
+   */
+  install(): () => void {
+    const { setTimeout, setImmediate, setInterval, clearTimeout, clearImmediate, clearInterval } = globalThis
+    const timers = { setTimeout, setImmediate, setInterval, clearTimeout, clearImmediate, clearInterval }
+    const real = [
+      [globalThis, timers],
+      [performance, { now: performance.now }],
+      [Math, { random: Math.random }],
+      [Date, { now: Date.now }],
+      [Bun, { sleep: Bun.sleep, zstdCompress: Bun.zstdCompress, randomUUIDv7: Bun.randomUUIDv7 }],
+      [crypto, { randomUUID: crypto.randomUUID }],
+    ] as const
     const timerOf = (id: number): Timer => ({ id, unref() {}, ref() {}, [Symbol.toPrimitive]: () => id })
     const cancel = (timer: Timer | number | undefined) => {
       if (timer !== undefined && timer !== null) this.cancel(typeof timer === 'number' ? timer : timer.id)
@@ -203,6 +230,10 @@ class VirtualTime {
         Bun.zstdCompressSync(bytes, options),
       randomUUIDv7: () => this.uuid(),
     })
+    Object.assign(crypto, { randomUUID: () => this.uuid() })
+    return () => {
+      for (const [owner, members] of real) Object.assign(owner, members)
+    }
   }
 
   private uuid(): string {

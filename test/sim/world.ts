@@ -8,7 +8,7 @@ import { Sink } from '../../src/stores/sink/sink.ts'
 import { batchOf } from '../support/events.ts'
 import { deliveryRow } from '../support/rows.ts'
 import { SimulatedCounts } from './counts.ts'
-import { type FaultKind, Faults, type Happened, type Trace } from './faults.ts'
+import { type FaultKind, Faults, type Happened, type Trace, type WorldName } from './faults.ts'
 import { EVENT_TYPES, SimulatedFeeds } from './feeds.ts'
 import { SimulatedOutbox } from './outbox.ts'
 import type { Owner, Part, Surroundings } from './part.ts'
@@ -36,14 +36,15 @@ const PAUSE_MS_MAX = 40_000
 const LOADED_WITHIN_MS = 60_000
 const POLL_MS = 50
 
+/** The worlds around the log. */
+type LogWorldName = Exclude<WorldName, 'database'>
+
 /** What takes part beside the log and the sink. */
 const PARTS = {
   log: () => [],
   feeds: (world: Surroundings, stream: MemoryStream) => [new SimulatedFeeds(world, stream)],
   outbox: (world: Surroundings) => [new SimulatedOutbox(world), new SimulatedCounts(world)],
-} satisfies Record<string, (world: Surroundings, stream: MemoryStream) => readonly Part[]>
-export type WorldName = keyof typeof PARTS
-export const WORLDS = Object.keys(PARTS) as readonly WorldName[]
+} satisfies Record<LogWorldName, (world: Surroundings, stream: MemoryStream) => readonly Part[]>
 
 /** What a seed has shown. */
 export interface Outcome {
@@ -65,7 +66,7 @@ export interface Outcome {
 export async function runWorld({ world: name, seed, steps, without }: Case, trace: Trace): Promise<Outcome> {
   time.reset(seed)
   const faults = new Faults(without)
-  const world = new World(name, faults, trace)
+  const world = new World(name as LogWorldName, faults, trace)
   const { problems } = world
   let isOver = false
   const end = () => {
@@ -99,7 +100,7 @@ class World {
   private readonly leave: () => void
 
   constructor(
-    name: WorldName,
+    name: LogWorldName,
     private readonly faults: Faults,
     private readonly trace: Trace,
   ) {

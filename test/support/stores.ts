@@ -25,13 +25,14 @@ export async function startPostgresTemplate(): Promise<string> {
   const external = process.env.DATABASE_URL
   const server = external ?? (await startTestPostgres())
   const name = newDatabaseName()
-  const sql = connectPostgres(server, { log, max: 1 })
-  await sql.unsafe(`create database ${name}`)
-  atEnd(async () => {
-    // An embedded server is deleted as a whole.
-    if (external !== undefined) await sql.unsafe(`drop database if exists ${name} with (force)`)
-    await sql.end({ timeout: 1 })
-  })
+  // No connection stays open: the simulation allows none to act later on its own.
+  const run = async (statement: string) => {
+    const sql = connectPostgres(server, { log, max: 1 })
+    await sql.unsafe(statement).finally(() => sql.end({ timeout: 1 }))
+  }
+  await run(`create database ${name}`)
+  // An embedded server is deleted as a whole.
+  if (external !== undefined) atEnd(() => run(`drop database if exists ${name} with (force)`))
   const url = new URL(server)
   url.pathname = `/${name}`
   await migratePostgres(url.href, log)
