@@ -105,6 +105,7 @@ test.each<[string, Edit, string]>([
   ['a size that is none', (m) => Object.assign(m.files[0], { bytes: -1 }), 'it names "journal/epoch'],
   ['a migration elsewhere', (m) => m.postgres.migrations.push('../../x.sql'), 'it names "../../x.sql"'],
   ['a table elsewhere', (m) => m.postgres.tables.push({ name: '../x', columns: [], rows: 0 }), 'it names "../x"'],
+  ['a table without its file', (m) => m.postgres.tables.push({ name: 'x', columns: [], rows: 0 }), 'it names "x"'],
   ['no files', (m) => delete m.files, 'it is incomplete'],
 ])('a manifest with %s is refused', (_, edit, problem) => expectRefused({ edit }, problem))
 

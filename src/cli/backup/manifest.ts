@@ -54,6 +54,11 @@ const PATH = /^(?:(?:journal|clickhouse|postgres)(?:\/[\w.%-]+)+|journal-id|secr
 const MIGRATION = /^\w[\w.-]*\.sql$/
 const IDENTIFIER = /^[a-z_][a-z0-9_]*$/
 
+/** The path of the rows of a table. */
+export function dumpOf(table: string): string {
+  return `postgres/${table}.copy.zst`
+}
+
 /** Signs a text with the key of the journal in the backup. */
 export type Sign = (text: string) => string
 
@@ -119,6 +124,8 @@ function badNameIn({ files, postgres }: Manifest): string | undefined {
     files.find((file) => !isSound(file))?.path ??
     postgres.migrations.find((name) => !isName(name, MIGRATION)) ??
     postgres.tables.find(({ name, columns }) => ![name, ...columns].every((each) => isName(each, IDENTIFIER)))?.name ??
+    // What is loaded is what was checked.
+    postgres.tables.find(({ name }) => !seen.has(dumpOf(name)))?.name ??
     Object.keys(postgres.sequences).find((name) => !isName(name, IDENTIFIER))
   )
 }

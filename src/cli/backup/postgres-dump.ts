@@ -9,16 +9,12 @@ import type { Log } from '../../base/log.ts'
 import { StartError } from '../../base/start-error.ts'
 import { connectPostgres, type Sql, type TransactionSql } from '../../stores/postgres/connect.ts'
 import { MIGRATIONS_DIR, migratePostgres } from '../../stores/postgres/migrate.ts'
-import type { DumpedTable, Manifest } from './manifest.ts'
+import { type DumpedTable, dumpOf, type Manifest } from './manifest.ts'
 
 type Dump = Manifest['postgres']
 
 const COPY_MS = 12 * 3_600_000
 const DIR = 'postgres'
-
-function fileOf(table: string): string {
-  return join(DIR, `${table}.copy.zst`)
-}
 
 /** Dumps every table of the exported snapshot into `<folder>/postgres`. */
 export async function dumpPostgres(
@@ -42,7 +38,7 @@ export async function dumpPostgres(
             done(null, chunk)
           },
         })
-        const file = createWriteStream(join(folder, fileOf(name)), { mode: 0o600, flush: true })
+        const file = createWriteStream(join(folder, dumpOf(name)), { mode: 0o600, flush: true })
         await pipeline(source, count, createZstdCompress(), file)
         tables.push({ name, columns, rows })
       }
@@ -81,7 +77,7 @@ export async function loadPostgres({
       await sql`truncate ${sql(dump.tables.map(({ name }) => name))}`
       for (const { name, columns, rows } of dump.tables) {
         const target = await sql`copy ${sql(name)} (${sql(columns)}) from stdin`.writable()
-        await pipeline(createReadStream(join(folder, fileOf(name))), createZstdDecompress(), target)
+        await pipeline(createReadStream(join(folder, dumpOf(name))), createZstdDecompress(), target)
         const [{ found }] = await sql<{ found: number }[]>`select count(*) as found from ${sql(name)}`
         if (found !== rows)
           throw new StartError(`the backup is damaged: table ${name} has ${found} rows instead of ${rows}`)
