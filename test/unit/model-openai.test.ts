@@ -200,6 +200,14 @@ describe.each([false, true])('streamed: %p', (stream) => {
     expect((await failure(ask({ toolCalls }, { stream }))).message).toContain('more than 128 tool calls')
   })
 
+  test('rejects names of tools that are too long, and gives calls ids that are not', async () => {
+    const long = 'x'.repeat(1_001)
+    const toolCalls = [{ name: long, arguments: {} }]
+    expect((await failure(ask({ toolCalls }, { stream }))).message).toContain('longer than this service accepts')
+    const { answer } = ask({ toolCalls: [{ name: 'look_up', arguments: {}, id: long }] }, { stream })
+    expect((await answer).toolCalls[0]?.id).toMatch(/^call_\d+_0$/)
+  })
+
   test('rejects an answer or arguments that are too long', async () => {
     const text = Array.from({ length: 11 }, () => 'x'.repeat(1024 * 1024))
     expect((await failure(ask({ text }, { stream }))).message).toContain('longer than this service accepts')

@@ -8,6 +8,8 @@ import { nonEmpty, ProviderParts, ThoughtFilter } from './openai-reasoning.ts'
 const TEXT_LENGTH_MAX = 10 * 1024 * 1024
 const TOOL_CALLS_MAX = 128
 const ARGUMENTS_LENGTH_MAX = 1024 * 1024
+/** Of tools, of their calls, and of models. */
+const NAME_LENGTH_MAX = 1_000
 /** Reasoning and other members that the provider wants back, of a message with its tool calls; in characters of JSON. */
 const EXTRA_LENGTH_MAX = 4 * 1024 * 1024
 /** Fits an answer of the maximum length, escaped. */
@@ -184,12 +186,12 @@ class AnswerBuilder {
     if (body.error !== undefined && body.error !== null) throw faultInBody(body.error)
     const usage = isObject(body.usage) ? body.usage : memberAt(body, 'x_groq.usage')
     if (isObject(usage)) this.usage = usageOf(usage)
-    this.model ??= textOf(body.model) || undefined
-    this.responseId ??= textOf(body.id) || undefined
+    this.model ??= nameIn(body.model) || undefined
+    this.responseId ??= nameIn(body.id) || undefined
     const [choice] = listOf(body.choices)
     if (choice === undefined) return undefined
     this.hasBegun = true
-    this.finishReason = textOf(choice.finish_reason) || this.finishReason
+    this.finishReason = nameIn(choice.finish_reason) || this.finishReason
     if (choice.error !== undefined && choice.error !== null) throw faultInBody(choice.error)
     if (this.finishReason === 'error') throw faultInBody({ message: 'the answer ended with an error' })
     return choice
@@ -280,7 +282,8 @@ function withIds(calls: readonly DraftCall[], messages: readonly ModelMessage[])
   )
   return calls.map((call, position) => {
     if (call.name === '') throw wrongShape('a tool call has no name')
-    let id = call.id
+    if (call.name.length > NAME_LENGTH_MAX) throw tooLong('the name of a tool')
+    let id = call.id.length > NAME_LENGTH_MAX ? '' : call.id
     for (let turn = messages.length; id === '' || taken.has(id); turn++) id = `call_${turn}_${position}`
     taken.add(id)
     const extra = nonEmpty(call.extra)
@@ -302,6 +305,10 @@ function roundedAt(usage: Record<string, unknown>, name: string): unknown {
 
 function nameOf(call: Record<string, unknown>): string {
   return isObject(call.function) ? textOf(call.function.name) : ''
+}
+
+function nameIn(value: unknown): string {
+  return textOf(value).slice(0, NAME_LENGTH_MAX)
 }
 
 /** Content as a string, or in parts, as some servers send it. Anything else is ignored. */
