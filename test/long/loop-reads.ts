@@ -65,6 +65,7 @@ export async function readCases(context: LoopContext): Promise<AnyLoopCase[]> {
     ),
     get('200 large runs', '/api/v1/runs?limit=200', { 'accept-encoding': 'identity' }),
     ...reads,
+    longAgents(context),
     ...feedCases(context),
     ...webSocketCases(context),
   ]
@@ -97,6 +98,33 @@ function largeRuns({ service, agentId, agentKey }: LoopContext) {
       },
     }
   })
+}
+
+/** All pages of agents with the largest metadata. */
+function longAgents({ service }: LoopContext): LoopExchange {
+  let making: Promise<unknown> | undefined
+  return {
+    name: 'long metadata',
+    route: 'GET /api/v1/agents',
+    async prepare() {
+      making ??= Promise.all(
+        Object.values(hardObjects(OUTPUT_BYTES - 200)).map((metadata) =>
+          service.api('POST', '/api/v1/agents', `{"name":"long","metadata":${metadata}}`),
+        ),
+      )
+      await making
+    },
+    async run() {
+      const headers = { authorization: `Bearer ${service.workspaceKey}`, 'accept-encoding': 'identity' }
+      for (let cursor = ''; ; ) {
+        const response = await fetch(`${service.url}/api/v1/agents?limit=200${cursor}`, { headers })
+        const text = await response.text()
+        const next = /"next_cursor":"([^"]+)"\},"error":null\}$/.exec(text.slice(-500))?.[1]
+        if (next === undefined) return { sent: 0, status: response.status }
+        cursor = `&cursor=${next}`
+      }
+    },
+  }
 }
 
 /** Replays everything that the campaign has stored, until nothing comes for a while. */
