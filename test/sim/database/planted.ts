@@ -1,6 +1,9 @@
 import type { Edit } from '../planted.ts'
 
 const STARTS = 'activity/runs/starts.ts'
+const IDEMPOTENCY = 'stores/idempotency/store.ts'
+const KEY_RING = 'tenants/keys/key-ring.ts'
+const LEASE = 'tenants/keys/lease.ts'
 const TRANSITIONS = 'activity/runs/transitions.ts'
 
 /** Bugs that the world `database` must find. */
@@ -29,5 +32,26 @@ export const DATABASE_BUGS: Readonly<Record<string, readonly Edit[]>> = {
       text: "where t.status || '>' || excluded.status = any(",
       becomes: "where 'pending>completed' = any(",
     },
+  ],
+  'database-request-gets-other-ids': [
+    {
+      path: IDEMPOTENCY,
+      text: 'then excluded.seed else kept.seed end',
+      becomes: 'then kept.seed else excluded.seed end',
+    },
+  ],
+  'database-request-forgotten-after-silence': [
+    { path: IDEMPOTENCY, text: '{ hasEffect: true }', becomes: '{ hasEffect: false }' },
+  ],
+  'database-revocation-not-awaited': [{ path: KEY_RING, text: 'await this.lease.settle(changeId)\n', becomes: '\n' }],
+  'database-changes-read-unseen': [
+    {
+      path: LEASE,
+      text: 'if (others.length > 0) this.onChanges(others)',
+      becomes: 'if (others.length > 1) this.onChanges(others)',
+    },
+  ],
+  'database-key-outlives-lease': [
+    { path: LEASE, text: 'return performance.now() < this.until', becomes: 'return this.until > 0' },
   ],
 }
