@@ -2,6 +2,7 @@ import type { RunStore } from '../../../src/activity/runs/store.ts'
 import type { TaskStore } from '../../../src/activity/tasks/store.ts'
 import { ApiError } from '../../../src/base/errors.ts'
 import { createLog } from '../../../src/base/log.ts'
+import { Loops } from '../../../src/base/loops.ts'
 import { Idempotency } from '../../../src/stores/idempotency/store.ts'
 import { unavailableOf } from '../../../src/stores/postgres/connect.ts'
 import { KeyRing } from '../../../src/tenants/keys/key-ring.ts'
@@ -17,6 +18,13 @@ type Told<Answer> = { readonly value: Answer | Refusal } | { readonly internal: 
 
 const log = createLog('silent')
 const clock = { now: () => Date.now() }
+
+/** The last use of keys is not written: it would be a third to wait for the row of a key, and Postgres lets any go on first. */
+class NoLoops extends Loops {
+  override repeat() {
+    return async () => {}
+  }
+}
 
 /** A process of the service. */
 export class Node {
@@ -48,8 +56,8 @@ export class Node {
     const { runs, tasks } = storesOn(sql)
     this.runs = runs
     this.tasks = tasks
-    const times = { sharedBeatMs: BEAT_MS }
-    this.ring = new KeyRing({ sql, heartbeat: sql, clock, log, instanceId, exclusive: false, isNode: true, times })
+    const lease = { exclusive: false, isNode: true, times: { sharedBeatMs: BEAT_MS }, loops: new NoLoops(log) }
+    this.ring = new KeyRing({ sql, heartbeat: sql, clock, log, instanceId, ...lease })
     this.keys = new KeyStore({ sql, ring: this.ring, clock })
     const gone = () => this.ring.gone()
     this.idempotency = new Idempotency({ sql, clock, expiryClock: clock, log, instanceId, gone })
