@@ -63,6 +63,18 @@ export async function truncate(path: string, bytes: number): Promise<void> {
   }
 }
 
+/** Makes what was read from a file durable, although the sync of its last write failed, or never ended. */
+export async function rewrite(path: string, bytes: Buffer): Promise<void> {
+  const file = await open(path, 'r+')
+  try {
+    // After a sync that has failed, another one alone does nothing.
+    await writeAll(file, bytes, 0)
+    await file.sync()
+  } finally {
+    await file.close()
+  }
+}
+
 /** Syncs a directory, which makes the names of new files durable. */
 export async function syncDir(dir: string): Promise<void> {
   const handle = await open(dir, 'r')

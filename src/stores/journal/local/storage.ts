@@ -1,6 +1,6 @@
 import fs from 'node:fs'
 import { rename, writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import type { ApiError } from '../../../base/errors.ts'
 import type { Log } from '../../../base/log.ts'
 import type { Frame, Gap } from '../journal.ts'
@@ -9,7 +9,7 @@ import { type Consumers, SINK } from '../log/log-journal.ts'
 import { PAGE_BYTES, PagePool } from '../log/pages.ts'
 import { type Commit, dayOf, type LogStorage } from '../log/storage.ts'
 import { ACKNOWLEDGED_NAME, AcknowledgedFile } from './acknowledged.ts'
-import { openForWrites, replaceFile, syncDir, truncate, writeAll } from './files.ts'
+import { openForWrites, replaceFile, rewrite, syncDir, truncate, writeAll } from './files.ts'
 import { Identity } from './identity.ts'
 import { firstSeqOf, GAPS_NAME, SegmentFiles, segmentNames } from './segment-files.ts'
 import {
@@ -88,6 +88,8 @@ export class LocalStorage extends SegmentFiles<Segment> implements LogStorage {
   static async open(options: LocalStorageOptions, consumers: Consumers): Promise<LocalStorage> {
     const { dir, log } = options
     fs.mkdirSync(dir, { recursive: true })
+    // Else a power failure might take away the whole directory.
+    await syncDir(dirname(dir))
     const names = segmentNames(dir)
     const identity = Identity.open(dir, names.length > 0)
     const acknowledged = AcknowledgedFile.open(join(dir, ACKNOWLEDGED_NAME), log)
@@ -322,6 +324,8 @@ export class LocalStorage extends SegmentFiles<Segment> implements LogStorage {
     segment.check = valid.before ?? NO_CHECK
     segment.day = frames.length > 0 ? dayOf(frames[0].receivedAt) : undefined
     await this.truncateTail(segment, bytes, Math.min(valid.at, bytes.length))
+    // Readers get its rows from now on.
+    if (this.endSeq > this.acknowledged.seq) await rewrite(segment.path, bytes.subarray(0, segment.bytes))
     return frames
   }
 
