@@ -214,6 +214,12 @@ test('the age of a batch is that of its first announcement, by the clock of Post
   await third.set({ clearThroughSeq: 0 })
   await third.set({ inFlightSeq: 5 })
   expect(isBetween(await claim(), 0)).toBe(true)
+  // The answer to its position is lost, so it announces the batch again.
+  const fourth = await claim(90)
+  const unanswered = Object.assign(Object.create(ClusterSinkPosition.prototype), fourth)
+  await unanswered.set({ loadedSeq: 5 })
+  await fourth.set({})
+  expect(isBetween(await claim(), 90_000)).toBe(true)
   // The clock was set back.
   expect((await claim(-90)).announcedAgeMs()).toBe(Number.POSITIVE_INFINITY)
 })

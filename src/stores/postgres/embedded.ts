@@ -1,9 +1,10 @@
 import { existsSync } from 'node:fs'
-import { chmod, chown, mkdir, mkdtemp, open, readFile, rename, rm, stat, symlink, writeFile } from 'node:fs/promises'
+import { chmod, chown, mkdir, mkdtemp, readFile, rename, rm, stat, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import type { Log } from '../../base/log.ts'
 import { StartError } from '../../base/start-error.ts'
+import { syncDir } from '../../base/sync-dir.ts'
 import {
   chooseOwner,
   endWithService,
@@ -170,8 +171,7 @@ async function createCluster(at: {
   if (code !== 0) throw new StartError(`the embedded Postgres could not create its database: ${lastErrorLine(output)}`)
   await rename(unfinished, at.cluster)
   // The next start deletes what has the unfinished name.
-  const home = await open(at.home)
-  await home.sync().finally(() => home.close())
+  await syncDir(at.home)
 }
 
 /**

@@ -4,6 +4,7 @@ import { uptime } from 'node:os'
 import { join } from 'node:path'
 import { stopwatch } from '../../base/clock.ts'
 import { SlotFile, type WriteSlot } from '../../base/slot-file.ts'
+import { syncDir } from '../../base/sync-dir.ts'
 
 const LAYOUT = { slotBytes: 64, numbers: 6 }
 
@@ -30,9 +31,9 @@ export interface SinkPositionStore {
   announcedAgeMs(): number
 }
 
-/** Whether two positions are of the same batch, under the same token. */
+/** Whether two positions are of the same batch, before or after it was loaded. */
 function isSameBatch(one: SinkPosition, other: SinkPosition): boolean {
-  return one.loadedSeq === other.loadedSeq && one.inFlightSeq === other.inFlightSeq && one.reloads === other.reloads
+  return one.inFlightSeq === other.inFlightSeq && one.reloads === other.reloads
 }
 
 /** Milliseconds since the machine has started. All its processes agree, and nobody can set it. */
@@ -63,6 +64,8 @@ export class SinkPositionFile implements SinkPositionStore {
   ): Promise<SinkPositionFile> {
     const path = join(dir, 'sink.position')
     const file = await open(path, fs.constants.O_RDWR | fs.constants.O_CREAT | (fs.constants.O_DSYNC ?? 0), 0o600)
+    // Else a power failure might take away its name, and the next start would load every row again.
+    await syncDir(dir)
     const bytes = Buffer.alloc(SlotFile.bytes(LAYOUT))
     await file.read(bytes, 0, bytes.length, 0)
     const durably: WriteSlot<Promise<number>> = async (slot, at) =>

@@ -75,16 +75,6 @@ export async function rewrite(path: string, bytes: Buffer): Promise<void> {
   }
 }
 
-/** Syncs a directory, which makes the names of new files durable. */
-export async function syncDir(dir: string): Promise<void> {
-  const handle = await open(dir, 'r')
-  try {
-    await handle.sync()
-  } finally {
-    await handle.close()
-  }
-}
-
 /** Replaces a small file atomically and durably. Only its owner can read it. */
 export function replaceFile(path: string, text: string): void {
   const file = fs.openSync(`${path}.new`, 'w', 0o600)

@@ -3,13 +3,14 @@ import { rename, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import type { ApiError } from '../../../base/errors.ts'
 import type { Log } from '../../../base/log.ts'
+import { syncDir } from '../../../base/sync-dir.ts'
 import type { Frame, Gap } from '../journal.ts'
 import { type AppendPoint, NO_CHECK, type StoredFrame } from '../log/frame.ts'
 import { type Consumers, SINK } from '../log/log-journal.ts'
 import { PAGE_BYTES, PagePool } from '../log/pages.ts'
 import { type Commit, dayOf, type LogStorage } from '../log/storage.ts'
 import { ACKNOWLEDGED_NAME, AcknowledgedFile } from './acknowledged.ts'
-import { openForWrites, replaceFile, rewrite, syncDir, truncate, writeAll } from './files.ts'
+import { openForWrites, replaceFile, rewrite, truncate, writeAll } from './files.ts'
 import { Identity } from './identity.ts'
 import { firstSeqOf, GAPS_NAME, SegmentFiles, segmentNames } from './segment-files.ts'
 import {
@@ -88,8 +89,9 @@ export class LocalStorage extends SegmentFiles<Segment> implements LogStorage {
   static async open(options: LocalStorageOptions, consumers: Consumers): Promise<LocalStorage> {
     const { dir, log } = options
     fs.mkdirSync(dir, { recursive: true })
-    // Else a power failure might take away the whole directory.
+    // Else a power failure might take away the whole directory, or a file that a killed process had begun.
     await syncDir(dirname(dir))
+    await syncDir(dir)
     const names = segmentNames(dir)
     const identity = Identity.open(dir, names.length > 0)
     const acknowledged = AcknowledgedFile.open(join(dir, ACKNOWLEDGED_NAME), log)

@@ -165,7 +165,8 @@ export class PartitionStore {
   /**
    * Stores the sink's position, and for a new batch that it is announced now, before it is sent. One call at a time. A
    * statement that the server gets only after its connection was given up, and after later ones, changes nothing: it would
-   * take back the announcement of a batch that is on its way.
+   * take back the announcement of a batch that is on its way. An owner that has not learned that its batch counts as loaded
+   * announces it again: the batch stays as old as it was.
    * @returns false when the claim was taken over
    */
   async setPosition({ partition, generation }: Claim, position: SinkPosition): Promise<boolean> {
@@ -174,7 +175,7 @@ export class PartitionStore {
     const updated = await this.sql`
       update journal_partitions set loaded_seq = ${loadedSeq}, in_flight_seq = ${inFlightSeq}, reloads = ${reloads},
         clear_through_seq = ${clearThroughSeq}, sink_writes = ${number},
-        announced_at = case when (loaded_seq, in_flight_seq, reloads) = (${loadedSeq}, ${inFlightSeq}, ${reloads})
+        announced_at = case when (in_flight_seq, reloads) = (${inFlightSeq}, ${reloads})
           then announced_at else clock_timestamp() end
       where partition = ${partition} and generation = ${generation} and sink_writes < ${number}`
     return updated.count > 0
