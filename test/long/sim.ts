@@ -3,14 +3,14 @@ import type { Campaign, CampaignResult } from './campaign.ts'
 import { Failures } from './campaign.ts'
 
 /** How many seeds of each world run between two lines of progress. */
-const SEEDS = { log: 100, feeds: 20, outbox: 20, database: 20 }
+const SEEDS = { log: 100, feeds: 20, outbox: 20, database: 20, disk: 40 }
 /** Seeds of the simulation are 32-bit numbers. */
 const SEED_END = 2 ** 32
 
 /** The simulation of `test/sim`, on new seeds, for as long as it is told. */
 export const sim: Campaign = {
   describe:
-    'simulated worlds of the log, the sink, feeds and other consumers, and of processes on one Postgres, with new seeds for --minutes (10); --seed names the first, --only a world',
+    'simulated worlds of the log, its files, the sink, feeds and other consumers, and of processes on one Postgres, with new seeds for --minutes (10); --seed names the first, --only a world',
   rounds: 1,
   shortRounds: 1,
   minutes: 10,

@@ -1,6 +1,6 @@
 import { DRAWN_MS, time } from './virtual-time.ts'
 
-/** What may go wrong in a world. All but `database` also have those of the log. */
+/** What may go wrong in a world. All but `database` and `disk` also have those of the log. */
 export const FAULT_KINDS = {
   log: [
     'message lost',
@@ -18,6 +18,21 @@ export const FAULT_KINDS = {
   ],
   feeds: ['connection breaks', 'subscriber stalls', 'node paused', 'node dies', 'replica lags'],
   outbox: ['statement refused', 'statement unanswered'],
+  disk: [
+    'power fails',
+    'process dies',
+    'process paused',
+    'disk full',
+    'disk read only',
+    'disk slow',
+    'write fails',
+    'sync fails',
+    'load refused',
+    'load unanswered',
+    'statement refused',
+    'statement unanswered',
+    'statement late',
+  ],
   database: [
     'statement lost',
     'statement late',
@@ -32,7 +47,7 @@ export type FaultKind = (typeof FAULT_KINDS)[WorldName][number]
 
 /** What may go wrong in this world. */
 export function kindsOf(world: WorldName): readonly FaultKind[] {
-  return world === 'log' || world === 'database' ? FAULT_KINDS[world] : [...FAULT_KINDS.log, ...FAULT_KINDS[world]]
+  return world === 'feeds' || world === 'outbox' ? [...FAULT_KINDS.log, ...FAULT_KINDS[world]] : FAULT_KINDS[world]
 }
 
 /** A fault that happened, or a step that was taken. */

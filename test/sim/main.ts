@@ -4,7 +4,7 @@ import { parseOptions } from '../../src/cli/shared/options.ts'
 import { endAll } from '../support/teardown.ts'
 import { openDatabase } from './database/open.ts'
 import { FAULT_KINDS, kindsOf, type WorldName } from './faults.ts'
-import { PLANTED, plant } from './planted.ts'
+import { DISK_MODULES, PLANTED, plant } from './planted.ts'
 import { type Case, type Story, shrink } from './story.ts'
 import { time } from './virtual-time.ts'
 
@@ -12,7 +12,7 @@ const OPTIONS = {
   world: {
     type: 'string',
     value: '<name>',
-    help: 'log (default); what else takes part: feeds, or outbox, with the counts of runs; or database, without the log',
+    help: 'log (default); what else takes part: feeds, or outbox, with the counts of runs; disk, the log in files; or database, without the log',
   },
   seeds: { type: 'string', value: '<n>', help: 'how many worlds (default: 1000)' },
   from: { type: 'string', value: '<n>', help: 'the seed of the first one (default: 1)' },
@@ -33,7 +33,8 @@ const SIMULATION = {
   options: OPTIONS,
   notes: `One seed decides everything: delays, lost and late answers, full servers, leaders that lag, owners that are
 paused, owners that take over from live and dead ones, failing loads, forgotten tokens. In each world every acknowledged row must be in the log and in ClickHouse once, and
-every subscriber of a feed gets the matching rows after its cursor once, in order, whatever is cut, paused or killed. On a real Postgres (database), callers of two processes are told what is stored, and nobody anything else.
+every subscriber of a feed gets the matching rows after its cursor once, in order, whatever is cut, paused or killed. The log in
+files also meets power failures, torn and failing writes, and disks that are full, slow or read only. On a real Postgres (database), callers of two processes are told what is stored, and nobody anything else.
 
 Planted bugs: ${Object.keys(PLANTED).join(', ')}.`,
 }
@@ -54,10 +55,10 @@ async function main(): Promise<number> {
     numberOf(value ?? Object.values(DEFAULTS)[index]!),
   ) as [number, number, number]
   const bug = values.mended ? undefined : (story?.plant ?? values.plant)
-  if (bug !== undefined) plant(bugOf(bug))
   const name = story?.world ?? values.world ?? 'log'
   const world = WORLDS.find((each) => each === name)
   if (world === undefined) throw new CliError(`no world ${name}: there are ${WORLDS.join(', ')}`, 2)
+  plant([...(world === 'disk' ? DISK_MODULES : []), ...(bug === undefined ? [] : bugOf(bug))])
   const database = world === 'database' ? await openDatabase() : undefined
   makeTimeReal = time.install()
   // Imported only now: the modules read the clock when they are loaded, and it must be the virtual one by then.

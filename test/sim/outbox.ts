@@ -11,17 +11,20 @@ import { time } from './virtual-time.ts'
 const ROWS_PER_TAKE = 4
 const CHANGE = /^change (\d+)$/
 
+/** Who writes the log. */
+type Writer = Pick<Owner, 'process' | 'journal'>
+
 /** The outbox in Postgres, and the relay of each owner, which appends its rows to the log. */
 export class SimulatedOutbox implements Part {
   private rows: Omit<OutboxRow, 'found' | 'pid'>[] = []
   private committed = 0
   /** The run of each change, by its number. */
   private readonly runs = new Map<number, string>()
-  private newest: { readonly owner: Owner; readonly relay: OutboxRelay } | undefined
+  private newest: { readonly owner: Writer; readonly relay: OutboxRelay } | undefined
 
-  constructor(private readonly world: Surroundings) {}
+  constructor(private readonly world: Pick<Surroundings, 'runs' | 'trace' | 'fails' | 'delay' | 'problem'>) {}
 
-  opened(owner: Owner): OutboxRelay {
+  opened(owner: Writer): OutboxRelay {
     const relay = startOutboxRelay({ rows: this.asSeenBy(owner.process.name), journal: owner.journal, log: SILENT })
     this.newest = { owner, relay }
     return relay

@@ -1,4 +1,4 @@
-import { realpathSync } from 'node:fs'
+import { readFileSync, realpathSync } from 'node:fs'
 import { join } from 'node:path'
 import { DATABASE_BUGS } from './database/planted.ts'
 
@@ -19,6 +19,8 @@ const REPLAY = 'feeds/live/replay.ts'
 const READER = 'stores/journal/nats/reader.ts'
 const SHARED_FEEDS = 'tenants/partitions/shared/feeds.ts'
 const SINK = 'stores/sink/sink.ts'
+const SEGMENTS = 'stores/journal/local/storage.ts'
+const FILES = 'stores/journal/local/files.ts'
 const RELAY = 'stores/journal/outbox-relay.ts'
 const COUNTS = 'activity/runs/statistics.ts'
 
@@ -144,10 +146,73 @@ export const PLANTED: Readonly<Record<string, readonly Edit[]>> = {
     { path: COUNTS, text: 'return endOfGap(journal, seq, endSeq)', becomes: 'return endSeq' },
     { path: LOG, text: 'if (frames.length > 0) break\n', becomes: 'break\n' },
   ],
+  'disk-directory-not-synced': [{ path: SEGMENTS, text: 'await syncDir(dirname(dir))\n', becomes: '\n' }],
+  'disk-recovered-rows-not-synced': [
+    {
+      path: SEGMENTS,
+      text: 'if (this.endSeq > this.acknowledged.seq) await rewrite',
+      becomes: 'if (false) await rewrite',
+    },
+  ],
+  'disk-answered-before-sync': [{ path: FILES, text: '| (fs.constants.O_DSYNC ?? fs.constants.O_SYNC)', becomes: '' }],
+  'disk-position-before-data': [
+    {
+      path: SEGMENTS,
+      text: 'await writeAll(this.file!,',
+      becomes: 'this.acknowledged.set(endSeq, receivedAt)\n      await writeAll(this.file!,',
+    },
+  ],
+  'disk-name-not-synced': [{ path: SEGMENTS, text: 'await syncDir(dir)\n    const empty', becomes: 'const empty' }],
+  'disk-tail-cut-too-early': [
+    {
+      path: SEGMENTS,
+      text: 'Math.min(valid.at, bytes.length))',
+      becomes: 'damaged === undefined ? valid.at : Math.max(0, valid.at - PAGE_BYTES))',
+    },
+  ],
+  'disk-short-write-counts': [{ path: FILES, text: 'written += bytesWritten', becomes: 'written = bytes.length' }],
+  'disk-deleted-before-loaded': [{ path: SEGMENTS, text: 'oldest.lastSeq > seq', becomes: 'oldest.firstSeq > seq' }],
+  'disk-torn-record-accepted': [
+    {
+      path: 'stores/journal/log/frame.ts',
+      text: 'if (crc32(block) !== bytes.readUInt32LE(at + 52))',
+      becomes: 'if (false)',
+    },
+  ],
+  'disk-outbox-forgotten': [{ path: SEGMENTS, text: 'this.readOutboxIds()\n', becomes: '\n' }],
+  'disk-outbox-ids-not-synced': [{ path: SEGMENTS, text: ', flush: true }', becomes: ' }' }],
+  'disk-refused-rows-in-file': [
+    { path: SEGMENTS, text: 'if (this.untidy !== undefined) await', becomes: 'if (false) await' },
+  ],
+  'disk-failed-file-written-on': [
+    {
+      path: SEGMENTS,
+      text: 'this.sealed = true\n    try {\n      await truncate(',
+      becomes: 'try {\n      if (false) await truncate(',
+    },
+  ],
+  'disk-batch-not-synced': [{ path: 'stores/sink/position.ts', text: '| (fs.constants.O_DSYNC ?? 0)', becomes: '' }],
+  'disk-read-before-acknowledged': [
+    { path: 'stores/journal/local/followed-log.ts', text: '- point.at, throughSeq }', becomes: '- point.at }' },
+  ],
   'end-not-searched-back': [
     { path: 'stores/journal/nats/log-end.ts', text: ' || head.part === head.parts - 1\n', becomes: '\n' },
   ],
   ...DATABASE_BUGS,
+}
+
+/** Modules that read and write the log's files: they get the disk of the world instead. */
+export const DISK_MODULES: readonly Edit[] = [
+  ...[...new Bun.Glob('stores/journal/local/*.ts').scanSync(SRC)].sort().flatMap((path) => editsOf(path)),
+  ...editsOf('stores/sink/position.ts'),
+  { path: 'stores/journal/local/identity.ts', text: 'randomBytes(KEY_BYTES)', becomes: 'Buffer.alloc(KEY_BYTES, 7)' },
+]
+
+function editsOf(path: string): Edit[] {
+  const source = readFileSync(join(SRC, path), 'utf8')
+  return ["'node:fs'", "'node:fs/promises'"]
+    .filter((name) => source.includes(name))
+    .map((name) => ({ path, text: name, becomes: `'${join(import.meta.dir, 'fs.ts')}'` }))
 }
 
 /** Plants a bug in this process. Call before the code under test is imported. */

@@ -30,6 +30,7 @@ const WORLD_OF: Readonly<Record<string, string>> = {
   outbox: 'outbox',
   count: 'outbox',
   database: 'database',
+  disk: 'disk',
 }
 
 /** @returns whether the simulation has found the bug, and what it has printed */

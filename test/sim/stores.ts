@@ -22,7 +22,11 @@ export class MemoryTable {
   /** The table and token of each load, and when it was stored. */
   private readonly tokens = new Map<string, number>()
 
-  constructor(private readonly faults: StoreFaults) {}
+  /** @param tokenMs how long it remembers the token of a load */
+  constructor(
+    private readonly faults: StoreFaults,
+    private readonly tokenMs = TOKEN_MS,
+  ) {}
 
   /** The table as sinks see it. */
   get options(): Pick<SinkOptions, 'client' | 'clear' | 'tokenMs'> {
@@ -42,13 +46,14 @@ export class MemoryTable {
         await time.call(async () => this.load(table, blocks, token))
       },
     }
-    return { client, clear, tokenMs: TOKEN_MS - 2_000 }
+    return { client, clear, tokenMs: this.tokenMs - 2_000 }
   }
 
   private load(table: string, blocks: readonly Uint8Array[], token: string): void {
     const load = `${table} ${token}`
     if (this.faults.failsBefore()) throw new Error('refused')
-    if (time.nowMs - (this.tokens.get(load) ?? Number.NEGATIVE_INFINITY) > TOKEN_MS)
+    const knownMs = this.tokens.get(load)
+    if (knownMs === undefined || time.nowMs - knownMs > this.tokenMs)
       for (const block of blocks) this.rows.push(...rowsOf(block, table))
     this.tokens.set(load, time.nowMs)
     if (this.faults.failsAfter()) throw new Error('the answer is lost')
@@ -120,6 +125,6 @@ export class MemoryPosition {
   }
 }
 
-function batchOf({ loadedSeq, inFlightSeq, reloads }: SinkPosition): string {
-  return `${loadedSeq} ${inFlightSeq} ${reloads}`
+function batchOf({ inFlightSeq, reloads }: SinkPosition): string {
+  return `${inFlightSeq} ${reloads}`
 }

@@ -8,6 +8,7 @@ import { Sink } from '../../src/stores/sink/sink.ts'
 import { batchOf } from '../support/events.ts'
 import { deliveryRow } from '../support/rows.ts'
 import { SimulatedCounts } from './counts.ts'
+import { DiskWorld } from './disk-world.ts'
 import { type FaultKind, Faults, type Happened, type Trace, type WorldName } from './faults.ts'
 import { EVENT_TYPES, SimulatedFeeds } from './feeds.ts'
 import { SimulatedOutbox } from './outbox.ts'
@@ -37,7 +38,7 @@ const LOADED_WITHIN_MS = 60_000
 const POLL_MS = 50
 
 /** The worlds around the log. */
-type LogWorldName = Exclude<WorldName, 'database'>
+type LogWorldName = Exclude<WorldName, 'database' | 'disk'>
 
 /** What takes part beside the log and the sink. */
 const PARTS = {
@@ -66,7 +67,7 @@ export interface Outcome {
 export async function runWorld({ world: name, seed, steps, without }: Case, trace: Trace): Promise<Outcome> {
   time.reset(seed)
   const faults = new Faults(without)
-  const world = new World(name as LogWorldName, faults, trace)
+  const world = name === 'disk' ? new DiskWorld(faults, trace) : new World(name as LogWorldName, faults, trace)
   const { problems } = world
   let isOver = false
   const end = () => {

@@ -4,7 +4,7 @@ import { faultsIn, find, STORIES, simulate } from '../sim/simulate.ts'
 
 const SEED = Number(process.env.SEED ?? Date.now() % 2 ** 31)
 /** Some seconds of each world; the campaign `sim` has half a minute. */
-const SEEDS = { log: 400, feeds: 100, outbox: 100 }
+const SEEDS = { log: 400, feeds: 100, disk: 150, outbox: 100 }
 
 test.each(Object.entries(SEEDS))(
   `simulated worlds lose and double nothing: %s, %p seeds from SEED=${SEED}`,
