@@ -205,6 +205,7 @@ export const PLANTED: Readonly<Record<string, readonly Edit[]>> = {
 export const DISK_MODULES: readonly Edit[] = [
   ...[...new Bun.Glob('stores/journal/local/*.ts').scanSync(SRC)].sort().flatMap((path) => editsOf(path)),
   ...editsOf('stores/sink/position.ts'),
+  ...editsOf('base/sync-dir.ts'),
   { path: 'stores/journal/local/identity.ts', text: 'randomBytes(KEY_BYTES)', becomes: 'Buffer.alloc(KEY_BYTES, 7)' },
 ]
 
