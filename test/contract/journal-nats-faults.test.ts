@@ -3,6 +3,7 @@ import { headers } from '@nats-io/transport-node'
 import { createLog } from '../../src/base/log.ts'
 import { encodeCursor } from '../../src/stores/journal/cursor.ts'
 import { newEpoch } from '../../src/stores/journal/journal.ts'
+import { KINDS } from '../../src/stores/journal/kinds.ts'
 import { type NatsJournalOptions, openNatsJournal } from '../../src/stores/journal/nats/journal.ts'
 import { hasHead, NO_OUTBOX, readHead, writeHead } from '../../src/stores/journal/nats/message.ts'
 import { openNatsReader } from '../../src/stores/journal/nats/reader.ts'
@@ -57,7 +58,7 @@ const append = (journal: Owner, id: string, response = 'ok') =>
 async function storedIds(): Promise<string[]> {
   const reader = track(await openNatsReader(common))
   expect(reader.gaps).toEqual([])
-  return (await framesAfter(reader)).flatMap(({ block, kind }) => rowsOf(block, kind).map(({ id }) => id))
+  return (await framesAfter(reader)).flatMap(({ block, kind }) => rowsOf(block, KINDS[kind].rows).map(({ id }) => id))
 }
 
 test('a commit that was stored in silence and then refused as full does not take the place of the next one', async () => {
