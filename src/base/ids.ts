@@ -26,6 +26,8 @@ export interface Mint {
   uuid(): string
   /** ULID, increasing within this process. */
   ulid(): string
+  /** 32 bytes for a new secret, which neither its ids nor the database tell. */
+  secret(): Buffer
 }
 
 /** Identifies a run: callers choose run_ids, which are unique only within a workspace. */
@@ -60,4 +62,5 @@ const nextUlid = monotonicFactory()
 export const mint: Mint = {
   uuid: () => Bun.randomUUIDv7(),
   ulid: () => nextUlid(),
+  secret: () => crypto.getRandomValues(Buffer.alloc(32)),
 }

@@ -1,5 +1,6 @@
 import { expect, test } from 'bun:test'
 import { ApiError } from '../../src/base/errors.ts'
+import { mint } from '../../src/base/ids.ts'
 import { createLog } from '../../src/base/log.ts'
 import { startAlertScheduler } from '../../src/sql/alerts/scheduler.ts'
 import { AlertStore } from '../../src/sql/alerts/store.ts'
@@ -42,7 +43,7 @@ async function rig(answer: Answer, { loaded = async () => true }: { loaded?: () 
   }
   const create = (caller: never, query: string, more: object = {}) => {
     const body = { name: query, query, every: '1m', condition: { column: 'n', op: '>', value: 5 } as const, ...more }
-    return store.create(caller, body, { uuid: () => Bun.randomUUIDv7(), ulid: () => '' }, new AbortController().signal)
+    return store.create(caller, body, mint, new AbortController().signal)
   }
   const start = () => {
     // Looks for due alerts every 10 ms instead of every second.

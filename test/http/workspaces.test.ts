@@ -72,7 +72,7 @@ describe('POST /api/v1/workspaces', () => {
     expect((await call()).text).toBe(first.text)
     await app.sql`update idempotency_keys set status = null, response = null where idem_key = 'a-workspace'`
     const afterCrash = await call()
-    expect(afterCrash.data.workspace_id).toBe(first.data.workspace_id)
+    expect([afterCrash.data.workspace_id, afterCrash.data.key]).toEqual([first.data.workspace_id, first.data.key])
     expect((await app.call('GET', '/reading', { key: afterCrash.data.key })).status).toBe(200)
     const [row] = await app.sql`select count(*)::int as count from workspaces where name = 'once'`
     expect(row!.count).toBe(1)

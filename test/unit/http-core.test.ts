@@ -38,7 +38,7 @@ describe('a seeded mint', () => {
   const SEED = 'd3b07384-d9a0-4c5e-8f3a-2f6f3f1b6a11'
   const NOW = Date.UTC(2026, 0, 31)
   const take = (seed: string, ms: number) => {
-    const mint = seededMint(seed, ms)
+    const mint = seededMint(seed, ms, 'token')
     return Array.from({ length: 1_000 }, () => [mint.uuid(), mint.ulid()])
   }
 
@@ -50,6 +50,19 @@ describe('a seeded mint', () => {
         .flat()
         .some((id) => other.has(id)),
     ).toBe(false)
+  })
+
+  test('mints the same secrets for the same seed and token, and others for another seed or token', () => {
+    const take = (seed: string, token: string) => {
+      const mint = seededMint(seed, NOW, token)
+      return [mint.secret(), mint.secret()].map((secret) => secret.toString('hex'))
+    }
+    expect(take(SEED, 'a')).toEqual(take(SEED, 'a'))
+    const all = [take(SEED, 'a'), take(SEED, 'b'), take(crypto.randomUUID(), 'a')].flat()
+    expect(new Set(all).size).toBe(all.length)
+    expect(all.every((secret) => secret.length === 64)).toBe(true)
+    // Without a token nothing would keep them from whoever reads the database.
+    expect(take(SEED, '')).not.toEqual(take(SEED, ''))
   })
 
   test('mints UUIDv7s and ULIDs of the given time, increasing and unique', () => {

@@ -164,7 +164,7 @@ export class Idempotency {
     const release = () => settle(() => sql`delete from idempotency_keys where ${row} and owner = ${instanceId}`)
     const suspend = () => settle(() => handOver(this.deps, slot))
     return {
-      mint: seededMint(seed, createdAtMs),
+      mint: seededMint(seed, createdAtMs, slot.token),
       release,
       suspend,
       async finish(status, text) {

@@ -76,7 +76,7 @@ export class KeyStore {
     check: (tx: TransactionSql) => Promise<void>,
   ): Promise<NewKey> {
     const { sql, clock } = this.deps
-    const token = mintToken(agentId === null ? 'workspace' : 'agent')
+    const token = mintToken(agentId === null ? 'workspace' : 'agent', mint.secret())
     const expiresAt = this.futureDate(expires_at)
     const row = await inTransaction(sql, async (tx) => {
       await check(tx)
@@ -143,6 +143,7 @@ export class KeyStore {
     const { ring, clock } = this.deps
     const now = clock.now()
     const newId = mint.uuid()
+    const secret = mint.secret()
     const graceEnd = new Date(now + grace_seconds * 1000)
     const { row, token } = await ring.change(
       { scope: 'key', id: keyId, invalidates: grace_seconds === 0 },
@@ -155,7 +156,7 @@ export class KeyStore {
         if (old === undefined) throw notFound('key')
         // A retry after the response was lost mints the same id.
         if (old.replaced_by !== newId) refuseRotation(old, now)
-        const token = mintToken(old.type)
+        const token = mintToken(old.type, secret)
         const row = await insertKey(tx, token, {
           key_id: newId,
           workspace_id: caller.workspaceId,
@@ -215,8 +216,7 @@ async function checkMaker(tx: TransactionSql, maker: Maker): Promise<void> {
 }
 
 /**
- * Stores a new key. If the request is a retry because the response was lost, `key_id` exists already. Its text, which no client
- * has seen, is replaced by the new one.
+ * Stores a new key. If the request is a repeat, `key_id` exists already, with the same text: some client may have been answered.
  */
 export async function insertKey(sql: Sql | TransactionSql, token: Token, key: KeyToInsert): Promise<KeyRow> {
   const { key_id, workspace_id, agent_id, name, created_at, created_by = null, expires_at } = key

@@ -1,3 +1,4 @@
+import { mint } from '../../base/ids.ts'
 import type { Caller } from './schema.ts'
 
 /**
@@ -25,16 +26,15 @@ const PREFIX_OF: Record<TokenType, string> = {
   person: 'svc_person_',
 }
 const ALPHABET = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
-const RANDOM_BYTES = 32
 /** 62^43 is the first power of 62 past 2^256, and 62^6 the first past 2^32. */
 const BODY_LENGTH = 43
 const CHECKSUM_LENGTH = 6
 const SHOWN_LENGTH = 4
 const FORMAT = /^svc_(agent|ws|feed|person)_[0-9A-Za-z]{49}$/
 
-export function mintToken(type: TokenType): Token {
-  const random = crypto.getRandomValues(Buffer.alloc(RANDOM_BYTES))
-  const unsigned = PREFIX_OF[type] + base62(BigInt(`0x${random.toString('hex')}`), BODY_LENGTH)
+/** @param secret what it is made of, {@link Mint.secret} */
+export function mintToken(type: TokenType, secret = mint.secret()): Token {
+  const unsigned = PREFIX_OF[type] + base62(BigInt(`0x${secret.toString('hex')}`), BODY_LENGTH)
   return describeToken(unsigned + checksum(unsigned))
 }
 

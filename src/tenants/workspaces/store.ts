@@ -28,7 +28,7 @@ export class WorkspaceStore {
   /** Creates a workspace and its first workspace key. */
   async create({ name }: CreateWorkspace, mint: Mint): Promise<NewWorkspace> {
     const { sql, ring, clock } = this.deps
-    const token = mintToken('workspace')
+    const token = mintToken('workspace', mint.secret())
     const made = await inTransaction(sql, (tx) => insertWorkspace(tx, name, token, mint, clock))
     ring.issued(token.hash)
     return made as NewWorkspace

@@ -187,6 +187,7 @@ const NO_MINT = {
     throw new Error('the caller has chosen the id')
   },
   ulid: (): string => '',
+  secret: () => Buffer.alloc(0),
 }
 
 /** An id, with what it is of, and its number. */
