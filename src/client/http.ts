@@ -92,7 +92,7 @@ export class Http {
     const { path: values, query, body, signal, timeoutMs, maxRetries, ifVersion, ...given } = input as GivenInput
     // Repeating a POST must not have a second effect.
     const { idempotencyKey = method === 'POST' ? uuidv7() : null } = given
-    const headers = ifVersion === undefined ? {} : { 'if-match': `"${ifVersion}"` }
+    const headers: Record<string, string> = ifVersion === undefined ? {} : { 'if-match': `"${ifVersion}"` }
     const target = fillPath(path, values) + queryString(query)
     const call = { method, path: target, body, headers, signal, timeoutMs, maxRetries }
     const data = await this.call({ ...call, idempotencyKey: idempotencyKey ?? undefined })
