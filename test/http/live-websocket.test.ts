@@ -117,7 +117,7 @@ describe('an activity equals what the API returns,', () => {
     expect(squeezed(read.text)).toContain(`"payload":${squeezed(PAYLOAD)},`)
   })
 
-  test('value for value: tasks, and runs without input and output', async () => {
+  test('value for value: tasks, and runs without input, output and version', async () => {
     const tenant = await newTenant(service)
     const agent = await newReporter(tenant.api)
     const parent = await agent.start()
@@ -156,7 +156,7 @@ describe('an activity equals what the API returns,', () => {
     await settled(live, 's', 4)
     await live.subscribe('r', { filter: { kind: ['task', 'run'], run_id: runId }, after: 0 })
     await settled(live, 'r', 4)
-    const bare = ({ input, output, ...rest }: Record<string, unknown>) => rest
+    const bare = ({ input, output, version, ...rest }: Record<string, unknown>) => rest
     for (const id of ['s', 'r']) {
       const items = live.items(id)
       expect(items.flatMap(({ run }) => run ?? [])).toEqual([bare(started), bare(failed)])
