@@ -233,7 +233,8 @@ function isExpected(each: AnyLoopCase, status: number | string): boolean {
 /** The operation of the document that a request calls; otherwise its method and path. */
 function routeOf({ method, path }: LoopRequest, operations: readonly Operation[]): string {
   const [pathname] = path.split('?')
-  return (
-    operations.find((each) => each.method === method && each.pattern.test(pathname!))?.route ?? `${method} ${pathname}`
-  )
+  const exact = `${method} ${pathname}`
+  // As the service does, whichever was declared first.
+  if (operations.some(({ route }) => route === exact)) return exact
+  return operations.find((each) => each.method === method && each.pattern.test(pathname!))?.route ?? exact
 }

@@ -181,9 +181,6 @@ export const PLANTED: Readonly<Record<string, readonly Edit[]>> = {
   ],
   'disk-outbox-forgotten': [{ path: SEGMENTS, text: 'this.readOutboxIds()\n', becomes: '\n' }],
   'disk-outbox-ids-not-synced': [{ path: SEGMENTS, text: ', flush: true }', becomes: ' }' }],
-  'disk-refused-rows-in-file': [
-    { path: SEGMENTS, text: 'if (this.untidy !== undefined) await', becomes: 'if (false) await' },
-  ],
   'disk-failed-file-written-on': [
     {
       path: SEGMENTS,
