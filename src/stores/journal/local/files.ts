@@ -53,22 +53,20 @@ export function readStart(path: string, length: number): Buffer {
   }
 }
 
-export async function truncate(path: string, bytes: number): Promise<void> {
-  const file = await open(path, 'r+')
-  try {
-    await file.truncate(bytes)
-    await file.sync()
-  } finally {
-    await file.close()
-  }
+export function truncate(path: string, bytes: number): Promise<void> {
+  return change(path, (file) => file.truncate(bytes))
 }
 
 /** Makes what was read from a file durable, although the sync of its last write failed, or never ended. */
-export async function rewrite(path: string, bytes: Buffer): Promise<void> {
+export function rewrite(path: string, bytes: Buffer): Promise<void> {
+  // After a sync that has failed, another one alone does nothing.
+  return change(path, (file) => writeAll(file, bytes, 0))
+}
+
+async function change(path: string, work: (file: fs.promises.FileHandle) => Promise<void>): Promise<void> {
   const file = await open(path, 'r+')
   try {
-    // After a sync that has failed, another one alone does nothing.
-    await writeAll(file, bytes, 0)
+    await work(file)
     await file.sync()
   } finally {
     await file.close()
